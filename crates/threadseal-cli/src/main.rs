@@ -1,0 +1,2 @@
+//! The `threadseal` command.
+fn main() {}

@@ -1,0 +1,92 @@
+//! Strict text encodings: every value has one spelling, any other is refused.
+//!
+//! * hex: lower case only;
+//! * base64 (RFC 4648 §4) and base64url (§5): canonical padding, zero trailing bits, no blanks.
+//!
+//! Rye writes signatures as base64url with padding (Python) or without (Rust);
+//! [`parse_base64url_either`] takes both, still with zero trailing bits.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::{STANDARD, URL_SAFE, URL_SAFE_NO_PAD};
+
+const HEX_DIGITS: &[u8; 16] = b"0123456789abcdef";
+
+/// Lower-case hex.
+pub fn hex(bytes: &[u8]) -> String {
+    let mut out = String::with_capacity(bytes.len() * 2);
+    for byte in bytes {
+        out.push(char::from(HEX_DIGITS[usize::from(byte >> 4)]));
+        out.push(char::from(HEX_DIGITS[usize::from(byte & 15)]));
+    }
+    out
+}
+
+/// Reads lower-case hex of exactly `N` bytes.
+pub fn parse_hex_array<const N: usize>(text: &str) -> Option<[u8; N]> {
+    let text = text.as_bytes();
+    if text.len() != N * 2 {
+        return None;
+    }
+    let mut out = [0; N];
+    for (byte, pair) in out.iter_mut().zip(text.chunks_exact(2)) {
+        *byte = nibble(pair[0])? << 4 | nibble(pair[1])?;
+    }
+    Some(out)
+}
+
+fn nibble(digit: u8) -> Option<u8> {
+    match digit {
+        b'0'..=b'9' => Some(digit - b'0'),
+        b'a'..=b'f' => Some(digit - b'a' + 10),
+        _ => None,
+    }
+}
+
+/// Standard base64 with padding.
+pub fn base64(bytes: &[u8]) -> String {
+    STANDARD.encode(bytes)
+}
+
+/// Reads standard base64 with canonical padding and zero trailing bits.
+pub fn parse_base64(text: &str) -> Option<Vec<u8>> {
+    STANDARD.decode(text).ok()
+}
+
+/// URL-safe base64 with padding: what Rye's Python writes and needs.
+pub fn base64url(bytes: &[u8]) -> String {
+    URL_SAFE.encode(bytes)
+}
+
+/// Reads URL-safe base64, padded or not, with zero trailing bits.
+pub fn parse_base64url_either(text: &str) -> Option<Vec<u8>> {
+    if text.ends_with('=') {
+        URL_SAFE.decode(text).ok()
+    } else {
+        URL_SAFE_NO_PAD.decode(text).ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn base64_refuses_every_second_spelling() {
+        assert_eq!(parse_base64("aGk="), Some(b"hi".to_vec()));
+        for bad in ["aGk", "aGl=", "aGk==", " aGk=", "aGk=\n", "a-k="] {
+            assert_eq!(parse_base64(bad), None, "{bad:?}");
+        }
+        assert_eq!(parse_base64url_either("aGk"), Some(b"hi".to_vec()));
+        assert_eq!(parse_base64url_either("aGk="), Some(b"hi".to_vec()));
+        assert_eq!(parse_base64url_either("aGl="), None);
+        assert_eq!(parse_base64url_either("aGl"), None);
+    }
+
+    #[test]
+    fn hex_round_trips_and_refuses_upper_case() {
+        assert_eq!(hex(&[0, 0xab, 0xff]), "00abff");
+        assert_eq!(parse_hex_array::<3>("00abff"), Some([0, 0xab, 0xff]));
+        assert_eq!(parse_hex_array::<3>("00ABff"), None);
+        assert_eq!(parse_hex_array::<2>("00abff"), None);
+    }
+}

@@ -1,0 +1,34 @@
+//! Seal and verify the records of AI agents.
+//!
+//! The library is pure: bytes, trust and the caller's "now" go in, a [`report::Report`] comes
+//! out. It reads no file, no clock, no environment and draws no randomness; what needs those is
+//! an argument, and lives in `threadseal-store` and the command.
+//!
+//! Modules, lowest first; a module uses only what stands before it (a test enforces this):
+//!
+//! | module | owns |
+//! |---|---|
+//! | [`limits`] | every bound, as a named `MAX_*` |
+//! | [`error`] | [`error::Error`], whose kind says what the caller should do |
+//! | [`time`] | [`time::Timestamp`], microseconds since 1970 |
+//! | [`digest`] | SHA-256 digests, tagged digests |
+//! | [`encoding`] | strict hex and base64: one spelling each |
+//! | [`canon`] | strict JSON reader, RFC 8785, two named Python dialects |
+//! | [`key`] | Ed25519 keys, their files and names, signers |
+//! | [`merkle`] | RFC 6962 root and frontier |
+//! | [`note`] | C2SP signed notes |
+//! | [`record`] | record ids, thread ids, heads |
+//! | [`trust`] | whose signature counts, for what, until when |
+//! | [`report`] | verdicts, findings, [`report::Verified`] |
+//! | [`document`] | signed JSON and signed text files |
+//! | [`transcript`] | signed event logs: native, Rye, observed |
+#![forbid(unsafe_code)]
+
+pub mod canon;
+pub mod digest;
+pub mod encoding;
+pub mod error;
+pub mod limits;
+pub mod record;
+pub mod report;
+pub mod time;

@@ -1,0 +1,31 @@
+//! Every bound of the core, in one place.
+//!
+//! A bound exists so that hostile input costs bounded memory and time. Each is far above what
+//! real agents write (the longest line seen in real sessions is below 3 MB).
+
+/// Longest line of a transcript or log in bytes, LF not counted.
+pub const MAX_LINE_BYTES: usize = 64 << 20;
+/// Deepest nesting of JSON arrays and objects.
+pub const MAX_JSON_DEPTH: usize = 128;
+/// Longest JSON number literal in bytes.
+pub const MAX_NUMBER_BYTES: usize = 4096;
+/// Largest document (signed JSON or signed text) in bytes.
+pub const MAX_DOCUMENT_BYTES: usize = 256 << 20;
+/// Longest thread id in bytes.
+pub const MAX_THREAD_ID_BYTES: usize = 512;
+/// Longest text of a signed note in bytes.
+pub const MAX_NOTE_BYTES: usize = 1 << 20;
+/// Most signature lines a signed note may carry (C2SP signed-note asks for at least 16).
+pub const MAX_NOTE_SIGNATURES: usize = 64;
+/// Most keys that may seal one record over its life.
+pub const MAX_RECORD_KEYS: usize = 1024;
+/// Most findings of one severity that one report keeps; the rest are counted.
+pub const MAX_FINDINGS: usize = 64;
+/// Largest key file in bytes.
+pub const MAX_KEY_FILE_BYTES: usize = 64 << 10;
+/// Largest trust store file in bytes.
+pub const MAX_TRUST_FILE_BYTES: usize = 16 << 20;
+/// Most keys in one trust store.
+pub const MAX_TRUSTED_KEYS: usize = 100_000;
+/// Largest integer that every JSON reader keeps exactly (2^53 - 1).
+pub const MAX_SAFE_INTEGER: u64 = (1 << 53) - 1;

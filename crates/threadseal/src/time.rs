@@ -1,0 +1,117 @@
+//! Moments, as the formats write them. Nothing here reads a clock.
+//!
+//! ```text
+//! checkpoint line "timestamp"   1739820405.123456          seconds, six decimals
+//! payload.ts, header lines      2026-02-18T10:30:00Z       seconds, UTC (Rye's text)
+//! ```
+
+use crate::error::Error;
+
+/// A moment: microseconds since 1970-01-01T00:00:00Z, never negative, up to the year 9999.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Timestamp(u64);
+
+/// 9999-12-31T23:59:59.999999Z.
+const MAX_MICROS: u64 = 253_402_300_799_999_999;
+
+impl Timestamp {
+    /// `micros` microseconds since 1970.
+    ///
+    /// # Errors
+    /// [`crate::error::ErrorKind::InvalidInput`] beyond the year 9999.
+    pub fn from_micros(micros: u64) -> Result<Self, Error> {
+        if micros > MAX_MICROS {
+            return Err(Error::invalid("time lies beyond the year 9999"));
+        }
+        Ok(Self(micros))
+    }
+
+    /// Microseconds since 1970.
+    pub fn as_micros(self) -> u64 {
+        self.0
+    }
+
+    /// `1739820405.123456`: the one spelling used on native lines.
+    pub fn to_epoch_text(self) -> String {
+        format!("{}.{:06}", self.0 / 1_000_000, self.0 % 1_000_000)
+    }
+
+    /// Reads [`Timestamp::to_epoch_text`]'s spelling and no other.
+    pub fn parse_epoch_text(text: &str) -> Option<Self> {
+        let (seconds, micros) = text.split_once('.')?;
+        let canonical_seconds = seconds == "0" || !seconds.starts_with('0');
+        let digits = |s: &str| !s.is_empty() && s.bytes().all(|b| b.is_ascii_digit());
+        if !canonical_seconds || !digits(seconds) || !digits(micros) || micros.len() != 6 {
+            return None;
+        }
+        let seconds: u64 = seconds.parse().ok()?;
+        let micros: u64 = micros.parse().ok()?;
+        Self::from_micros(seconds.checked_mul(1_000_000)?.checked_add(micros)?).ok()
+    }
+
+    /// `2026-02-18T10:30:00Z`, the fraction dropped.
+    pub fn to_iso_seconds(self) -> String {
+        let seconds = i64::try_from(self.0 / 1_000_000).unwrap_or(i64::MAX);
+        jiff::Timestamp::from_second(seconds)
+            .map(|t| t.strftime("%Y-%m-%dT%H:%M:%SZ").to_string())
+            .unwrap_or_default()
+    }
+
+    /// Reads exactly `YYYY-MM-DDTHH:MM:SSZ` with a date that exists, from 1970 on.
+    pub fn parse_iso_seconds(text: &str) -> Option<Self> {
+        let shape = text.len() == 20
+            && text.bytes().enumerate().all(|(i, b)| match i {
+                4 | 7 => b == b'-',
+                10 => b == b'T',
+                13 | 16 => b == b':',
+                19 => b == b'Z',
+                _ => b.is_ascii_digit(),
+            });
+        if !shape {
+            return None;
+        }
+        let parsed: jiff::Timestamp = text.parse().ok()?;
+        let seconds = u64::try_from(parsed.as_second()).ok()?;
+        let back = Self::from_micros(seconds.checked_mul(1_000_000)?).ok()?;
+        // A leap second or "24:00:00" would not come back as it was written.
+        (back.to_iso_seconds() == text).then_some(back)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn epoch_text_has_one_spelling() {
+        let t = Timestamp::from_micros(1_739_820_405_123_456).unwrap();
+        assert_eq!(t.to_epoch_text(), "1739820405.123456");
+        assert_eq!(Timestamp::parse_epoch_text("1739820405.123456"), Some(t));
+        for other in [
+            "1739820405.12345",
+            "01739820405.123456",
+            "1.5e9",
+            "-1.000000",
+            "1.0000000",
+        ] {
+            assert_eq!(Timestamp::parse_epoch_text(other), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn iso_text_refuses_impossible_dates() {
+        let t = Timestamp::parse_iso_seconds("2026-02-18T10:30:00Z").unwrap();
+        assert_eq!(t.to_iso_seconds(), "2026-02-18T10:30:00Z");
+        for bad in [
+            "2026-99-99T99:99:99Z",
+            "2026-02-30T00:00:00Z",
+            "2026-02-18T24:00:00Z",
+            "2026-02-18T10:30:60Z",
+            "2026-02-18 10:30:00Z",
+            "2026-02-18T10:30:00+00:00",
+            "1969-12-31T23:59:59Z",
+        ] {
+            assert_eq!(Timestamp::parse_iso_seconds(bad), None, "{bad}");
+        }
+    }
+}
