@@ -17,6 +17,11 @@ pub const MAX_THREAD_ID_BYTES: usize = 512;
 pub const MAX_NOTE_BYTES: usize = 1 << 20;
 /// Most signature lines a signed note may carry (C2SP signed-note asks for at least 16).
 pub const MAX_NOTE_SIGNATURES: usize = 64;
+/// Longest signature of one line of a signed note in bytes (ML-DSA-44 has 2,420, SLH-DSA up to
+/// 49,856).
+pub const MAX_NOTE_SIGNATURE_BYTES: usize = 64 << 10;
+/// Longest name of a note key in bytes.
+pub const MAX_KEY_NAME_BYTES: usize = 1024;
 /// Most keys that may seal one record over its life.
 pub const MAX_RECORD_KEYS: usize = 1024;
 /// Most findings of one severity that one report keeps; the rest are counted.

@@ -1,0 +1,94 @@
+//! Names of note keys, and the text by which a note key is handed around.
+//!
+//! ```text
+//! id    SHA-256( name ‖ 0x0a ‖ 0x01 ‖ key[32] )[..4]
+//! vkey  <name>+<8 hex of id>+<base64( 0x01 ‖ key[32] )>
+//! ```
+//! (C2SP signed-note v1.0.0, "Signatures"; the vkey text is Go's `sumdb/note`.)
+
+use super::NoteError;
+use crate::digest::Hasher;
+use crate::encoding;
+use crate::error::Error;
+use crate::key::PublicKey;
+use crate::limits::MAX_KEY_NAME_BYTES;
+use std::fmt;
+
+/// C2SP signed-note, "Signature types": Ed25519.
+const ED25519_TYPE: u8 = 0x01;
+
+/// The name of a note key: 1 to [`MAX_KEY_NAME_BYTES`] bytes, no Unicode blank, no "+", nothing
+/// below 0x20.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct KeyName(String);
+
+impl KeyName {
+    /// Checks and takes `text`.
+    ///
+    /// # Errors
+    /// [`NoteError::Malformed`].
+    pub fn parse(text: &str) -> Result<Self, NoteError> {
+        let forbidden = |c: char| c.is_whitespace() || c == '+' || c < ' ';
+        if text.is_empty() || text.len() > MAX_KEY_NAME_BYTES || text.contains(forbidden) {
+            return Err(NoteError::Malformed(
+                "a key name is empty, too long, or holds a blank, a plus or a control character",
+            ));
+        }
+        Ok(Self(text.to_owned()))
+    }
+
+    /// The text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for KeyName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// The 32-bit id of an Ed25519 key under a name: a hint, not a name.
+pub fn note_key_id(name: &KeyName, key: &PublicKey) -> [u8; 4] {
+    let mut hasher = Hasher::new();
+    hasher.update(name.0.as_bytes());
+    hasher.update(&[b'\n', ED25519_TYPE]);
+    hasher.update(key.as_bytes());
+    let mut id = [0; 4];
+    id.copy_from_slice(&hasher.finish().as_bytes()[..4]);
+    id
+}
+
+/// The key as the text that note tools take.
+pub fn vkey(name: &KeyName, key: &PublicKey) -> String {
+    let id = encoding::hex(&note_key_id(name, key));
+    let typed = [&[ED25519_TYPE], key.as_bytes().as_slice()].concat();
+    format!("{name}+{id}+{}", encoding::base64(&typed))
+}
+
+/// Reads an Ed25519 [`vkey`].
+///
+/// # Errors
+/// [`crate::error::ErrorKind::Key`] when it is anything else, also when the id is not the one of
+/// name and key.
+pub fn parse_vkey(text: &str) -> Result<(KeyName, PublicKey), Error> {
+    let refuse = || Error::key("not the verifier key of an Ed25519 note key (name+id+base64)");
+    // Base64 holds "+" too: only the first two separate.
+    let mut parts = text.splitn(3, '+');
+    let (name, id, typed) = match (parts.next(), parts.next(), parts.next()) {
+        (Some(name), Some(id), Some(typed)) if typed.len() == 44 => (name, id, typed),
+        _ => return Err(refuse()),
+    };
+    let name = KeyName::parse(name).map_err(|_| refuse())?;
+    let typed = encoding::parse_base64(typed).ok_or_else(refuse)?;
+    let key = typed
+        .strip_prefix(&[ED25519_TYPE])
+        .and_then(|key| <&[u8; 32]>::try_from(key).ok())
+        .ok_or_else(refuse)?;
+    let key = PublicKey::from_bytes(key)?;
+    if encoding::parse_hex_array(id) != Some(note_key_id(&name, &key)) {
+        return Err(refuse());
+    }
+    Ok((name, key))
+}

@@ -1,0 +1,276 @@
+use super::*;
+use crate::key::{KeyUsage, LocalSigner, PrivateKey};
+use crate::limits::MAX_KEY_NAME_BYTES;
+use proptest::prelude::*;
+
+/// The example of the C2SP signed-note tests.
+const VKEY: &str = "example.com/foo+530d903a+AekyeRrm56hApGFkyQR4ZCbV54Id2LKaANYcrnKv3U2k";
+const NOTE: &str = "This is an example message.\n\n\u{2014} example.com/foo Uw2QOkn8srV1yJGh2VYRlL1Tnagv1YEq6TfXppzi2ONncAlTgK7Ztg1ERYNZXsYjOBH3mFXmRKuwHjG1Yu72IneyaQM=\n";
+
+fn signer(seed: u8) -> LocalSigner {
+    LocalSigner::new(PrivateKey::from_seed([seed; 32]), KeyUsage::Native)
+}
+
+fn name(text: &str) -> KeyName {
+    KeyName::parse(text).unwrap()
+}
+
+fn text(text: &str) -> NoteText {
+    NoteText::parse(text).unwrap()
+}
+
+/// A line of an unknown key with any name, id and signature.
+fn line(name: &str, blob: &[u8]) -> String {
+    format!("\u{2014} {name} {}\n", encoding::base64(blob))
+}
+
+#[test]
+fn the_published_example_verifies_and_comes_back_byte_for_byte() {
+    let known = [parse_vkey(VKEY).unwrap()];
+    assert_eq!(vkey(&known[0].0, &known[0].1), VKEY);
+    let note = SignedNote::parse(NOTE).unwrap();
+    assert_eq!(note.text().as_str(), "This is an example message.\n");
+    assert_eq!(note.signatures()[0].id(), [0x53, 0x0d, 0x90, 0x3a]);
+    assert_eq!(note.verify(&known), Ok(vec![&known[0]]));
+    assert_eq!(note.to_string(), NOTE);
+}
+
+#[test]
+fn every_changed_byte_of_the_example_is_noticed() {
+    let known = [parse_vkey(VKEY).unwrap()];
+    for at in 0..NOTE.len() {
+        for flip in [1u8, 0x20, 0x80] {
+            let mut bytes = NOTE.as_bytes().to_vec();
+            bytes[at] ^= flip;
+            let accepted = std::str::from_utf8(&bytes)
+                .ok()
+                .and_then(|changed| SignedNote::parse(changed).ok())
+                .is_some_and(|note| note.verify(&known).is_ok());
+            assert!(!accepted, "byte {at} flipped by {flip:#x}");
+        }
+    }
+}
+
+#[test]
+fn the_text_ends_at_the_last_blank_line() {
+    let sig = line("a", &[0; 5]);
+    for text in ["\n", "\n\n", "a\n\nb\n", "a\n\n\n", "\u{2014} a AAAAAAA=\n"] {
+        let note = SignedNote::parse(&format!("{text}\n{sig}")).unwrap();
+        assert_eq!(note.text().as_str(), text);
+        assert_eq!(note.signatures().len(), 1);
+    }
+    assert_eq!(text("a\n\nb\n").lines().collect::<Vec<_>>(), ["a", "", "b"]);
+}
+
+#[test]
+fn what_the_format_forbids_is_refused() {
+    let good = line("a", &[0; 5]);
+    let bad = [
+        String::new(),
+        "\n\n".into(),
+        "a\n".into(),
+        "a\n\n".into(),
+        good.clone(),
+        format!("\n{good}"),
+        format!("a\n\n{}", good.trim_end()),
+        format!("a\n\n{good}\n"),
+        format!("a\n\n{good}b\n"),
+        format!("a\r\n\n{good}"),
+        format!("a\tb\n\n{good}"),
+        format!("a\0\n\n{good}"),
+        format!("a\n\n{}", good.replace('\n', "\r\n")),
+        format!("a\n\n{}", good.replace('\u{2014}', "-")),
+        format!("a\n\n{}", good.replace('\u{2014}', "\u{2014} ")),
+        format!("a\n\n{}", good.replace("a ", "a  ")),
+        format!("a\n\n{}", good.replace("a ", "a\u{a0}")),
+        format!("a\n\n{}", good.replace("= ", "=")).replace('=', ""),
+        format!("a\n\n{}", good.replace("AA=", "AB=")),
+        format!("a\n\n{}", line("", &[0; 5])),
+        format!("a\n\n{}", line("a+b", &[0; 5])),
+        format!("a\n\n{}", line("a\u{2003}b", &[0; 5])),
+        format!("a\n\n{}", line("a\u{85}b", &[0; 5])),
+        format!("a\n\n{}", line("a\u{1}b", &[0; 5])),
+        format!("a\n\n{}", line("a", &[0; 4])),
+        format!("a\n\n{}", line("a", &vec![0; MAX_NOTE_SIGNATURE_BYTES + 4])),
+        format!(
+            "a\n\n{}",
+            line(&"a".repeat(MAX_KEY_NAME_BYTES + 1), &[0; 5])
+        ),
+        format!("a\n\n{}", good.repeat(MAX_NOTE_SIGNATURES + 1)),
+        format!("{}\n\n{good}", "a".repeat(MAX_NOTE_BYTES)),
+    ];
+    for note in bad {
+        let shown: String = note.chars().take(60).collect();
+        let refused = matches!(SignedNote::parse(&note), Err(NoteError::Malformed(_)));
+        assert!(refused, "{shown:?}");
+    }
+    for count in [1, 16, MAX_NOTE_SIGNATURES] {
+        let note = SignedNote::parse(&format!("a\n\n{}", good.repeat(count))).unwrap();
+        assert_eq!(note.signatures().len(), count);
+    }
+}
+
+#[test]
+fn unknown_keys_are_ignored_even_with_the_name_or_the_id_of_a_known_one() {
+    let (known_signer, known_name) = (signer(1), name("example.com/log"));
+    let known = [(known_name.clone(), *known_signer.public_key())];
+    let id = note_key_id(&known_name, known_signer.public_key());
+    let note = sign(text("a\n"), &known_name, &known_signer).unwrap();
+
+    let same_name = line(
+        known_name.as_str(),
+        &[&[!id[0], 1, 2, 3], [9; 64].as_slice()].concat(),
+    );
+    let same_id = line("example.com/other", &[&id, [9; 64].as_slice()].concat());
+    let other_algorithm = line("example.com/pq", &[7; 2424]);
+    for strange in [same_name, same_id, other_algorithm] {
+        let with = SignedNote::parse(&format!("{note}{strange}")).unwrap();
+        assert_eq!(with.verify(&known), Ok(vec![&known[0]]));
+        let alone = SignedNote::parse(&format!("a\n\n{strange}")).unwrap();
+        assert_eq!(alone.verify(&known), Err(NoteError::NoKnownSigner));
+    }
+}
+
+#[test]
+fn a_bad_signature_that_names_a_known_key_condemns_the_note() {
+    let (one, two) = (signer(1), signer(2));
+    let (first, second) = (name("a"), name("b"));
+    let known = [
+        (first.clone(), *one.public_key()),
+        (second.clone(), *two.public_key()),
+    ];
+    let note = sign(text("a\n"), &first, &one).unwrap();
+    let other = sign(text("b\n"), &second, &two).unwrap();
+    let id = note_key_id(&second, two.public_key());
+    for bad in [
+        other.signatures()[0].to_string(),
+        line("b", &[&id, [0; 64].as_slice()].concat()),
+        line("b", &[&id, [0; 63].as_slice()].concat()),
+    ] {
+        let note = SignedNote::parse(&format!("{note}{bad}")).unwrap();
+        assert_eq!(
+            note.verify(&known),
+            Err(NoteError::BadSignature(second.clone()))
+        );
+        assert_eq!(note.verify(&known[..1]), Ok(vec![&known[0]]));
+    }
+}
+
+#[test]
+fn every_signer_is_named_once() {
+    let (one, two) = (signer(1), signer(2));
+    let (first, second) = (name("a"), name("b"));
+    let mut note = sign(text("x\n"), &second, &two).unwrap();
+    for (name, signer) in [(&first, &one), (&second, &two)] {
+        let line = NoteSignature::sign(note.text(), name, signer).unwrap();
+        note.add(line).unwrap();
+    }
+    let known = [
+        (first, *one.public_key()),
+        (name("c"), *one.public_key()),
+        (second, *two.public_key()),
+    ];
+    assert_eq!(note.verify(&known), Ok(vec![&known[0], &known[2]]));
+    let line = note.signatures()[0].clone();
+    while note.signatures().len() < MAX_NOTE_SIGNATURES {
+        note.add(line.clone()).unwrap();
+    }
+    assert!(note.add(line).is_err());
+}
+
+#[test]
+fn verifier_keys_have_one_spelling() {
+    let key = VKEY.replace("530d903a", "530d903b");
+    let short = &VKEY[..VKEY.len() - 4];
+    for bad in [
+        "",
+        "a+b",
+        key.as_str(),
+        short,
+        &VKEY.replace("530d903a", "530D903A"),
+        &VKEY.replace("+Aek", "+Aak"),
+        &VKEY.replace("U2k", "U2l"),
+        &format!("{VKEY}\n"),
+        &format!("PRIVATE+KEY+{VKEY}"),
+    ] {
+        assert!(parse_vkey(bad).is_err(), "{bad}");
+    }
+}
+
+/// Verifies with the crate by Cloudflare, which knows keys only as text.
+fn foreign_verifies(note: &str, vkey: &str) -> bool {
+    let verifier = signed_note::StandardVerifier::new(vkey).unwrap();
+    let known = signed_note::VerifierList::new(vec![Box::new(verifier)]);
+    signed_note::Note::from_bytes(note.as_bytes()).is_ok_and(|note| note.verify(&known).is_ok())
+}
+
+#[test]
+fn another_implementation_reads_our_notes_and_we_read_its() {
+    let origin = name("example.com/threads");
+    for seed in 0..8 {
+        let signer = signer(seed);
+        let vkey = vkey(&origin, signer.public_key());
+        let note = sign(text("example.com/threads\n7\n\nx\n"), &origin, &signer).unwrap();
+        assert!(foreign_verifies(&note.to_string(), &vkey));
+        assert!(!foreign_verifies(
+            &note.to_string().replace("\n7\n", "\n8\n"),
+            &vkey
+        ));
+
+        let id = encoding::hex(&note_key_id(&origin, signer.public_key()));
+        let secret = encoding::base64(&[&[1u8], [seed; 32].as_slice()].concat());
+        let skey = format!("PRIVATE+KEY+{origin}+{id}+{secret}");
+        let theirs = signed_note::StandardSigner::new(&skey).unwrap();
+        let mut foreign = signed_note::Note::new(b"theirs\n", &[]).unwrap();
+        foreign.add_sigs(&[&theirs]).unwrap();
+        let foreign = String::from_utf8(foreign.to_bytes()).unwrap();
+        let known = [parse_vkey(&vkey).unwrap()];
+        let read = SignedNote::parse(&foreign).unwrap();
+        assert_eq!(read.verify(&known), Ok(vec![&known[0]]));
+        assert_eq!(read.to_string(), foreign);
+    }
+}
+
+fn any_note() -> impl Strategy<Value = SignedNote> {
+    let text = "[ -~\u{7f}\u{e4}\u{2014}\u{1f980}\n]{0,80}\n";
+    let lines = prop::collection::vec(
+        (
+            "[!-*,-~\u{e4}\u{2014}]{1,12}",
+            prop::collection::vec(any::<u8>(), 5..90),
+        ),
+        1..20,
+    );
+    (text, lines).prop_map(|(text, lines)| SignedNote {
+        text: NoteText::parse(&text).unwrap(),
+        signatures: lines
+            .into_iter()
+            .map(|(name, blob)| NoteSignature {
+                name: KeyName::parse(&name).unwrap(),
+                id: blob[..4].try_into().unwrap(),
+                signature: blob[4..].to_vec(),
+            })
+            .collect(),
+    })
+}
+
+proptest! {
+    #[test]
+    fn a_written_note_is_read_as_it_was(note in any_note()) {
+        prop_assert_eq!(SignedNote::parse(&note.to_string()), Ok(note));
+    }
+
+    #[test]
+    fn whatever_is_accepted_is_written_as_it_was_read(
+        note in any_note(),
+        at in any::<prop::sample::Index>(),
+        piece in "[ -~\n\t\u{2014}\u{a0}]{0,3}",
+    ) {
+        let mut text = note.to_string();
+        let at = at.index(text.len() + 1);
+        prop_assume!(text.is_char_boundary(at));
+        text.insert_str(at, &piece);
+        if let Ok(note) = SignedNote::parse(&text) {
+            prop_assert_eq!(note.to_string(), text);
+        }
+    }
+}
