@@ -7,8 +7,15 @@
 pub const MAX_LINE_BYTES: usize = 64 << 20;
 /// Deepest nesting of JSON arrays and objects.
 pub const MAX_JSON_DEPTH: usize = 128;
+/// Deepest nesting of a document read as Python reads it. Python itself stops near 1000, the
+/// less the deeper its caller stands.
+pub const MAX_PYTHON_JSON_DEPTH: usize = 512;
 /// Longest JSON number literal in bytes.
 pub const MAX_NUMBER_BYTES: usize = 4096;
+/// Most digits of an integer that Python reads (`sys.int_info.default_max_str_digits`).
+pub const MAX_PYTHON_INTEGER_DIGITS: usize = 4300;
+/// Most values (scalars, arrays and objects) of one JSON text.
+pub const MAX_JSON_VALUES: usize = 1 << 24;
 /// Largest document (signed JSON or signed text) in bytes.
 pub const MAX_DOCUMENT_BYTES: usize = 256 << 20;
 /// Longest thread id in bytes.

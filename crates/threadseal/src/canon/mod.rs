@@ -1,1 +1,32 @@
-//! Canonical texts.
+//! Canonical text: one strict JSON reader and a closed list of canonical dialects.
+//!
+//! | module | owns |
+//! |---|---|
+//! | [`json`] | reading: strict (RFC 8259 and I-JSON) and as Python reads; native strings |
+//! | [`python`] | what Python's `json.dumps` writes, in the three settings that records use |
+//!
+//! A dialect is a named function, never a set of options: two records that were hashed by the
+//! same name were hashed by the same rules. `spec/canon.md` states every rule.
+
+use std::fmt;
+
+pub mod json;
+pub mod python;
+
+/// A value that a dialect has no text for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Unrepresentable {
+    /// A string with a lone surrogate, which UTF-8 cannot hold.
+    LoneSurrogate,
+}
+
+impl fmt::Display for Unrepresentable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::LoneSurrogate => "a string holds a lone surrogate, which UTF-8 cannot",
+        })
+    }
+}
+
+impl std::error::Error for Unrepresentable {}

@@ -1,0 +1,35 @@
+//! The JSON reader: one grammar, two sets of rules, three ways to use it.
+//!
+//! | rules | accepts |
+//! |---|---|
+//! | strict ([`parse`], [`validate`], [`scan_object`]) | RFC 8259, less all that two readers could understand differently |
+//! | Python ([`parse_python`]) | what Python 3.11 `json.loads` accepts, with each irregularity named |
+//!
+//! Strict refuses: invalid UTF-8, a byte order mark, a name that occurs twice in one object
+//! (compared after unescaping), lone surrogates, raw control characters in strings, a number with
+//! a fraction or exponent that is no finite double, anything after the value, and input beyond
+//! [`MAX_JSON_DEPTH`](crate::limits::MAX_JSON_DEPTH),
+//! [`MAX_NUMBER_BYTES`](crate::limits::MAX_NUMBER_BYTES) or
+//! [`MAX_JSON_VALUES`](crate::limits::MAX_JSON_VALUES). An integer may have any value.
+//!
+//! `lex` owns the grammar; `parse` and `scan` only say what to do with what it found, so that
+//! they cannot differ in what they accept.
+
+mod error;
+mod keys;
+mod lex;
+mod parse;
+mod scan;
+#[cfg(test)]
+mod tests;
+mod text;
+mod value;
+
+pub use error::{JsonError, JsonErrorKind};
+pub use keys::Key;
+pub use parse::{Irregularity, IrregularityKind, PythonDocument, parse, parse_python};
+pub use scan::{scan_object, validate};
+pub use text::{Text, write_ascii_string};
+pub use value::{Number, Value};
+
+pub(in crate::canon) use text::{write_ascii_text, write_minimal_string};
