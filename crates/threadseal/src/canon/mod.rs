@@ -3,6 +3,7 @@
 //! | module | owns |
 //! |---|---|
 //! | [`json`] | reading: strict (RFC 8259 and I-JSON) and as Python reads; native strings |
+//! | [`jcs`] | RFC 8785, the JSON Canonicalization Scheme |
 //! | [`python`] | what Python's `json.dumps` writes, in the three settings that records use |
 //!
 //! A dialect is a named function, never a set of options: two records that were hashed by the
@@ -10,6 +11,9 @@
 
 use std::fmt;
 
+#[cfg(test)]
+mod arbitrary;
+pub mod jcs;
 pub mod json;
 pub mod python;
 
@@ -19,12 +23,18 @@ pub mod python;
 pub enum Unrepresentable {
     /// A string with a lone surrogate, which UTF-8 cannot hold.
     LoneSurrogate,
+    /// A number beyond the range of doubles, `NaN` or `Infinity`.
+    NonFinite,
+    /// Two members of one name.
+    DuplicateKey,
 }
 
 impl fmt::Display for Unrepresentable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::LoneSurrogate => "a string holds a lone surrogate, which UTF-8 cannot",
+            Self::NonFinite => "a number is no finite double",
+            Self::DuplicateKey => "an object has two members of one name",
         })
     }
 }

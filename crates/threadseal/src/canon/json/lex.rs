@@ -172,12 +172,18 @@ impl<'a> Lexer<'a> {
         Ok(())
     }
 
-    /// Crosses `true`, `false` or `null`.
+    /// Crosses `true`, `false` or `null`, whichever `start` saw.
     #[inline]
-    pub(in crate::canon) fn literal(&mut self, word: &str) -> Result<()> {
-        self.word(word)
-            .then_some(())
-            .ok_or_else(|| self.error(JsonErrorKind::UnexpectedByte))
+    pub(in crate::canon) fn word(&mut self, start: &Start) -> Result<&'static str> {
+        let word = match start {
+            Start::True => "true",
+            Start::False => "false",
+            _ => "null",
+        };
+        if !self.take(word) {
+            return Err(self.error(JsonErrorKind::UnexpectedByte));
+        }
+        Ok(word)
     }
 
     /// Crosses a string, the cursor on its opening quote.
@@ -214,7 +220,7 @@ impl<'a> Lexer<'a> {
     pub(in crate::canon) fn number(&mut self) -> Result<NumberToken<'a>> {
         let offset = self.at;
         if self.rules == Rules::Python
-            && (self.word("NaN") || self.word("Infinity") || self.word("-Infinity"))
+            && (self.take("NaN") || self.take("Infinity") || self.take("-Infinity"))
         {
             let literal = self.since(offset);
             return Ok(NumberToken {
@@ -324,7 +330,7 @@ impl<'a> Lexer<'a> {
     }
 
     #[inline]
-    fn word(&mut self, word: &str) -> bool {
+    fn take(&mut self, word: &str) -> bool {
         let found = self.text.as_bytes()[self.at..].starts_with(word.as_bytes());
         if found {
             self.at += word.len();

@@ -2,7 +2,7 @@
 //!
 //! | rules | accepts |
 //! |---|---|
-//! | strict ([`parse`], [`validate`], [`scan_object`]) | RFC 8259, less all that two readers could understand differently |
+//! | strict ([`parse`], [`validate`], [`scan_object`], [`super::jcs`]) | RFC 8259, less all that two readers could understand differently |
 //! | Python ([`parse_python`]) | what Python 3.11 `json.loads` accepts, with each irregularity named |
 //!
 //! Strict refuses: invalid UTF-8, a byte order mark, a name that occurs twice in one object
@@ -32,4 +32,7 @@ pub use scan::{scan_object, validate};
 pub use text::{Text, write_ascii_string};
 pub use value::{Number, Value};
 
-pub(in crate::canon) use text::{write_ascii_text, write_minimal_string};
+pub(in crate::canon) use lex::{Lexer, Rules, Start, StringToken, decode_escape};
+pub(in crate::canon) use text::{
+    push_code_point, write_ascii_text, write_escape, write_minimal_string,
+};

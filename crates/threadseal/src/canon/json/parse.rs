@@ -137,13 +137,12 @@ fn python_value(lexer: &mut Lexer<'_>, notes: &mut Notes) -> Result<Value, JsonE
 }
 
 fn word_value(lexer: &mut Lexer<'_>, word: &Start) -> Result<Value, JsonError> {
-    let (spelling, value) = match word {
-        Start::True => ("true", Value::Bool(true)),
-        Start::False => ("false", Value::Bool(false)),
-        _ => ("null", Value::Null),
-    };
-    lexer.literal(spelling)?;
-    Ok(value)
+    lexer.word(word)?;
+    Ok(match word {
+        Start::True => Value::Bool(true),
+        Start::False => Value::Bool(false),
+        _ => Value::Null,
+    })
 }
 
 /// Keeps of each name the first place and the last value.

@@ -62,8 +62,6 @@ fn skip(lexer: &mut Lexer<'_>, start: &Start) -> Result<(), JsonError> {
             keys.finish()
         }
         Start::Array => lexer.elements(skip_value),
-        Start::True => lexer.literal("true"),
-        Start::False => lexer.literal("false"),
-        Start::Null => lexer.literal("null"),
+        word => lexer.word(word).map(drop),
     }
 }

@@ -132,8 +132,8 @@ pub(in crate::canon) fn write_minimal_string(out: &mut Vec<u8>, text: &str) {
     out.push(b'"');
 }
 
-/// Appends the escape of one code point.
-fn write_escape(out: &mut Vec<u8>, code_point: u32) {
+/// Appends the shortest escape of one code point.
+pub(in crate::canon) fn write_escape(out: &mut Vec<u8>, code_point: u32) {
     let short = match code_point {
         0x22 => b'"',
         0x5c => b'\\',
