@@ -1,1 +1,32 @@
-//! Durable effects.
+//! Durable effects: everything that ThreadSeal does to the world outside its memory.
+//!
+//! The core decides what bytes say; this crate decides when they are safe. Each function states
+//! what is true after it returned, and after it failed.
+//!
+//! | module | owns |
+//! |---|---|
+//! | [`sys`] | the system calls, behind two traits, so that tests can fail each in turn |
+//! | [`clock`] | the only place that reads time |
+//! | [`random`] | the only place that draws randomness |
+//! | [`read`] | streaming from one open file, noticing change |
+//! | [`pipeline`] | two stages over one stream, in constant memory |
+//! | [`atomic`] | files that appear whole or not at all |
+//! | [`lock`] | one writer per record |
+//! | [`append`] | the append-only log: *written* and *durable* |
+//! | [`heads`] | last known heads, by compare-and-swap |
+//! | [`home`] | `$THREADSEAL_HOME`: keys, trust, heads |
+//!
+//! Only for tests (feature `fault`): `fault`, a disk in memory that fails, tears and loses power
+//! on command; `clock::ManualClock`; `random::SeededRandom`.
+#![forbid(unsafe_code)]
+
+pub mod append;
+pub mod atomic;
+pub mod clock;
+pub mod heads;
+pub mod home;
+pub mod lock;
+pub mod pipeline;
+pub mod random;
+pub mod read;
+pub mod sys;

@@ -1,0 +1,267 @@
+//! A file that only grows, and two promises about what was appended to it.
+//!
+//! ```text
+//! append_buffered   no promise yet: the bytes wait in this process
+//! append, flush     written: they survive this process, also SIGKILL
+//! sync              durable: they survive power loss
+//! ```
+//! Invariants:
+//! * **A failure is final.** After one failed write, fsync or cut the log gives no promise any
+//!   more: a later fsync that succeeds would say nothing about the pages of the earlier one (see
+//!   [`crate::sys`]). Drop it, open it again, verify what is there, go on from that.
+//! * **Opening repairs the page cache.** Bytes above `durable_floor` (the size in the last known
+//!   head) are written again in place and synced before anything is promised about them. Without
+//!   this, a process that reopens a file after another's failed fsync would read bytes from the
+//!   cache, sync "successfully", publish a head, and lose them at the next power cut.
+//! * **Nobody else appends.** The log holds the record's lock; before each write and after each
+//!   sync it compares the file's size with its own count, so that a program that ignores the
+//!   lock is noticed at once, and its bytes are left as they are.
+//!
+//! The log knows bytes, not lines: the sealer decides what a line is.
+
+mod tail;
+
+pub use tail::MovedTail;
+
+use crate::atomic::NewFile;
+use crate::lock::WriterLock;
+use crate::sys::{self, Access, FileHandle, Fs, directory_of};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use threadseal::error::{Error, ErrorKind};
+
+/// Bytes that [`Log::append_buffered`] keeps before it writes them.
+pub const MAX_BUFFERED_BYTES: usize = 256 << 10;
+/// Bytes rewritten at once when a log is opened.
+const REWRITE_BYTES: usize = 256 << 10;
+
+/// An append-only file, open for its one writer.
+#[derive(Debug)]
+pub struct Log {
+    fs: Arc<dyn Fs>,
+    file: Arc<dyn FileHandle>,
+    path: PathBuf,
+    buffer: Vec<u8>,
+    written: u64,
+    durable: u64,
+    failed: Option<Error>,
+}
+
+impl Log {
+    /// Makes a log that appears under its name with `first` already in it, durable and locked:
+    /// no crash leaves a record without its first bytes.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidInput`] when `path` exists or cannot be made, [`ErrorKind::External`]
+    /// when the system fails.
+    pub fn create(fs: Arc<dyn Fs>, path: &Path, mode: u32, first: &[u8]) -> Result<Self, Error> {
+        let mut new = NewFile::begin(&*fs, path, mode)?;
+        if !sys::uninterrupted(|| new.handle().try_lock())
+            .map_err(|error| sys::failure("lock", path, &error))?
+        {
+            return Err(Error::new(
+                ErrorKind::External,
+                format!("somebody locked {} while it was made", path.display()),
+            ));
+        }
+        new.write(first)?;
+        let file = new.commit_new(path)?;
+        Ok(Self {
+            file,
+            path: path.to_owned(),
+            buffer: Vec::new(),
+            written: first.len() as u64,
+            durable: first.len() as u64,
+            failed: None,
+            fs,
+        })
+    }
+
+    /// Opens a locked record. `durable_floor` is the size up to which its bytes are known to
+    /// have reached the disk: the size in its last known head, 0 when there is none. What lies
+    /// above is written again in place and synced; after that all of the file is durable.
+    ///
+    /// # Errors
+    /// [`ErrorKind::External`] when the system fails, [`ErrorKind::InvalidInput`] when the file
+    /// cannot be written.
+    pub fn open(lock: WriterLock, durable_floor: u64) -> Result<Self, Error> {
+        let (fs, file, path) = lock.into_parts();
+        let size = file
+            .metadata()
+            .map_err(|error| sys::failure("open", &path, &error))?
+            .size;
+        rewrite_in_place(&*fs, &*file, &path, durable_floor, size)
+            .and_then(|()| sys::uninterrupted(|| fs.sync_dir(directory_of(&path))))
+            .map_err(|error| sys::failure("open for writing", &path, &error))?;
+        Ok(Self {
+            fs,
+            file,
+            path,
+            buffer: Vec::new(),
+            written: size,
+            durable: size,
+            failed: None,
+        })
+    }
+
+    /// Where it was opened.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Bytes that survive this process.
+    pub fn written_size(&self) -> u64 {
+        self.written
+    }
+
+    /// Bytes that survive power loss.
+    pub fn durable_size(&self) -> u64 {
+        self.durable
+    }
+
+    /// Bytes of the log, those included for which nothing is promised yet.
+    pub fn size(&self) -> u64 {
+        self.written + self.buffer.len() as u64
+    }
+
+    /// Takes `bytes` and promises nothing yet. Writes when [`MAX_BUFFERED_BYTES`] are together.
+    ///
+    /// # Errors
+    /// As [`Log::append`].
+    pub fn append_buffered(&mut self, bytes: &[u8]) -> Result<(), Error> {
+        self.refuse_after_failure()?;
+        if self.buffer.len() + bytes.len() > MAX_BUFFERED_BYTES {
+            self.flush()?;
+        }
+        if bytes.len() > MAX_BUFFERED_BYTES {
+            return self.write(bytes);
+        }
+        self.buffer.extend_from_slice(bytes);
+        Ok(())
+    }
+
+    /// Writes `bytes`, and what waits before them. On `Ok` they survive this process. Returns
+    /// the written size.
+    ///
+    /// # Errors
+    /// [`ErrorKind::External`] when the system fails, now or earlier; [`ErrorKind::Refused`]
+    /// when another program wrote to the file or deleted it. The log is of no further use then.
+    pub fn append(&mut self, bytes: &[u8]) -> Result<u64, Error> {
+        self.append_buffered(bytes)?;
+        self.flush()
+    }
+
+    /// Writes what waits. On `Ok` it survives this process. Returns the written size.
+    ///
+    /// # Errors
+    /// As [`Log::append`].
+    pub fn flush(&mut self) -> Result<u64, Error> {
+        self.refuse_after_failure()?;
+        if !self.buffer.is_empty() {
+            let waiting = std::mem::take(&mut self.buffer);
+            self.write(&waiting)?;
+            self.buffer = waiting;
+            self.buffer.clear();
+        }
+        Ok(self.written)
+    }
+
+    /// Writes what waits and makes all of it durable. On `Ok` it survives power loss. Returns
+    /// the durable size.
+    ///
+    /// # Errors
+    /// As [`Log::append`].
+    pub fn sync(&mut self) -> Result<u64, Error> {
+        self.flush()?;
+        if self.durable < self.written {
+            let synced = self.file.sync_data();
+            self.or_fail(synced.map_err(|error| sys::failure("sync", &self.path, &error)))?;
+            self.check_alone()?;
+            self.durable = self.written;
+        }
+        Ok(self.durable)
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> Result<(), Error> {
+        self.check_alone()?;
+        let result = sys::append_all(&*self.file, bytes);
+        self.or_fail(result.map_err(|error| sys::failure("write", &self.path, &error)))?;
+        self.written += bytes.len() as u64;
+        Ok(())
+    }
+
+    /// The file must have the size that this log gave it, and a name.
+    fn check_alone(&mut self) -> Result<(), Error> {
+        let found = self.file.metadata();
+        let found = self.or_fail(found.map_err(|e| sys::failure("write", &self.path, &e)))?;
+        let path = self.path.display();
+        let complaint = if found.links == 0 {
+            format!("{path} was deleted while it was written")
+        } else if found.size != self.written {
+            format!(
+                "another program wrote to {path}: it has {} bytes where {} were written here",
+                found.size, self.written
+            )
+        } else {
+            return Ok(());
+        };
+        self.or_fail(Err(Error::refused(complaint)))
+    }
+
+    fn refuse_after_failure(&self) -> Result<(), Error> {
+        match &self.failed {
+            None => Ok(()),
+            Some(first) => Err(Error::new(
+                first.kind(),
+                format!("nothing more is written after an earlier failure: {first}"),
+            )),
+        }
+    }
+
+    fn or_fail<T>(&mut self, result: Result<T, Error>) -> Result<T, Error> {
+        if let Err(error) = &result {
+            self.buffer.clear();
+            self.failed = Some(error.clone());
+        }
+        result
+    }
+}
+
+impl Drop for Log {
+    fn drop(&mut self) {
+        // Nothing was promised about these bytes, but a recorder keeps what it can; they are in
+        // order, so the file stays a prefix of what was appended.
+        let _ = self.flush();
+    }
+}
+
+/// Makes the pages of `floor..size` dirty again, with the bytes they have, and syncs them.
+fn rewrite_in_place(
+    fs: &dyn Fs,
+    file: &dyn FileHandle,
+    path: &Path,
+    floor: u64,
+    size: u64,
+) -> io::Result<()> {
+    // A file opened for appending cannot be written in place (pwrite(2), BUGS).
+    let rewriter = sys::uninterrupted(|| fs.open(path, Access::Rewrite))?;
+    if rewriter.metadata()?.identity != file.metadata()?.identity {
+        return Err(io::Error::other(
+            "the file was replaced while it was opened",
+        ));
+    }
+    let mut buffer = vec![0; REWRITE_BYTES];
+    let mut position = floor;
+    while position < size {
+        let wanted =
+            usize::try_from(size - position).map_or(REWRITE_BYTES, |n| n.min(REWRITE_BYTES));
+        let count = sys::read_full_at(&*rewriter, &mut buffer[..wanted], position)?;
+        if count == 0 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        sys::write_all_at(&*rewriter, &buffer[..count], position)?;
+        position += count as u64;
+    }
+    rewriter.sync_all()
+}

@@ -1,0 +1,225 @@
+//! Files that appear whole or not at all.
+//!
+//! ```text
+//! create_new                                  replace
+//! open(.NAME.PID-N.tmp, CREATE|EXCL)          open(.NAME.PID-N.tmp, CREATE|EXCL)
+//! write … fsync                               write … fsync
+//! rename(tmp, NAME, NOREPLACE)                rename(tmp, NAME)
+//! fsync(directory)                            fsync(directory)
+//! ```
+//! After `Ok` the file is whole, under its name, and survives power loss. After an error the
+//! name leads to what it led to before, or, when only the last step of a replacement failed,
+//! already to the new file: never to a part of one. The temporary file is removed on every error;
+//! only a crash can leave one, which nothing reads.
+
+use crate::sys::{self, Access, FileHandle, FileKind, Fs, directory_of};
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use threadseal::error::Error;
+
+/// Permission bits of a private file.
+pub const PRIVATE_FILE: u32 = 0o600;
+/// Permission bits of an ordinary file, before the umask.
+pub const SHARED_FILE: u32 = 0o666;
+/// Names tried for a temporary file before giving up.
+const MAX_TEMPORARY_NAMES: usize = 1000;
+
+/// Writes a file that must not exist yet; `mode` holds permission bits, the umask applies.
+///
+/// # Errors
+/// [`threadseal::error::ErrorKind::InvalidInput`] when `path` exists or cannot be written,
+/// [`threadseal::error::ErrorKind::External`] when the system fails (a full disk, say).
+pub fn create_new(fs: &dyn Fs, path: &Path, bytes: &[u8], mode: u32) -> Result<(), Error> {
+    let mut file = NewFile::begin(fs, path, mode)?;
+    file.write(bytes)?;
+    file.commit_new(path)?;
+    Ok(())
+}
+
+/// Writes a file, in place of an old one if there is one. A symbolic link stays: the file it
+/// leads to is replaced.
+///
+/// # Errors
+/// As [`create_new`], but an existing file is no error.
+pub fn replace(fs: &dyn Fs, path: &Path, bytes: &[u8], mode: Mode) -> Result<(), Error> {
+    let target = followed(fs, path)?;
+    let (bits, kept) = match mode {
+        Mode::Set(bits) => (bits, None),
+        Mode::KeepOr(bits) => match fs.metadata(&target) {
+            Ok(old) => (PRIVATE_FILE, Some(old.mode & 0o777)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => (bits, None),
+            Err(error) => return Err(sys::failure("replace", path, &error)),
+        },
+    };
+    let mut file = NewFile::begin(fs, &target, bits)?;
+    file.write(bytes)?;
+    if let Some(bits) = kept {
+        let set = file.handle().set_mode(bits);
+        set.map_err(|error| sys::failure("replace", path, &error))?;
+    }
+    file.commit_replace(&target)
+}
+
+/// Permission bits of a replaced file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mode {
+    /// These bits.
+    Set(u32),
+    /// Those of the old file; these if there is none.
+    KeepOr(u32),
+}
+
+/// Makes a directory and what it stands in, each durable; one that exists is left alone.
+///
+/// # Errors
+/// [`threadseal::error::ErrorKind::InvalidInput`] when a part of `path` is no directory or cannot
+/// be made.
+pub fn create_directories(fs: &dyn Fs, path: &Path, mode: u32) -> Result<(), Error> {
+    let fail = |error: &io::Error| sys::failure("make the directory", path, error);
+    match fs.metadata(path) {
+        Ok(found) if found.kind == FileKind::Directory => return Ok(()),
+        Ok(_) => return Err(fail(&io::ErrorKind::NotADirectory.into())),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        Err(error) => return Err(fail(&error)),
+    }
+    let parent = directory_of(path);
+    if parent != path {
+        create_directories(fs, parent, mode)?;
+    }
+    match fs.create_dir(path, mode) {
+        // Another process may have been faster.
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(fail(&error)),
+        _ => {}
+    }
+    sys::uninterrupted(|| fs.sync_dir(parent)).map_err(|error| fail(&error))
+}
+
+/// A file under a temporary name, until it is committed; dropping it removes it.
+#[derive(Debug)]
+pub struct NewFile<'f> {
+    fs: &'f dyn Fs,
+    file: Arc<dyn FileHandle>,
+    temporary: PathBuf,
+    committed: bool,
+}
+
+impl<'f> NewFile<'f> {
+    /// Opens a temporary file in the directory of `path`.
+    ///
+    /// # Errors
+    /// As [`create_new`].
+    pub fn begin(fs: &'f dyn Fs, path: &Path, mode: u32) -> Result<Self, Error> {
+        let (file, temporary) =
+            open_temporary(fs, path, mode).map_err(|error| sys::failure("write", path, &error))?;
+        Ok(Self {
+            fs,
+            file,
+            temporary,
+            committed: false,
+        })
+    }
+
+    /// Appends `bytes`.
+    ///
+    /// # Errors
+    /// As [`create_new`].
+    pub fn write(&mut self, bytes: &[u8]) -> Result<(), Error> {
+        sys::append_all(&*self.file, bytes)
+            .map_err(|error| sys::failure("write", &self.temporary, &error))
+    }
+
+    /// The open file, to lock it before anybody knows its name.
+    pub(crate) fn handle(&self) -> &Arc<dyn FileHandle> {
+        &self.file
+    }
+
+    /// Makes the bytes durable, then the name, unless `path` exists. Returns the open file.
+    ///
+    /// # Errors
+    /// As [`create_new`].
+    pub fn commit_new(mut self, path: &Path) -> Result<Arc<dyn FileHandle>, Error> {
+        let result = self.commit(path, |fs, from, to| fs.rename_no_replace(from, to));
+        if result.is_err() && self.committed {
+            // Only the directory could not be synced. The file goes again, so that the caller
+            // who was told "not written" is not told "exists" the next time.
+            let _ = self.fs.unlink(path);
+        }
+        result.map(|()| Arc::clone(&self.file))
+    }
+
+    /// Makes the bytes durable, then the name, whatever `path` led to.
+    ///
+    /// # Errors
+    /// As [`create_new`].
+    pub fn commit_replace(mut self, path: &Path) -> Result<(), Error> {
+        self.commit(path, |fs, from, to| fs.rename(from, to))
+    }
+
+    fn commit(
+        &mut self,
+        path: &Path,
+        rename: impl Fn(&dyn Fs, &Path, &Path) -> io::Result<()>,
+    ) -> Result<(), Error> {
+        let fail = |error: io::Error| sys::failure("write", path, &error);
+        sys::uninterrupted(|| self.file.sync_all()).map_err(fail)?;
+        sys::uninterrupted(|| rename(self.fs, &self.temporary, path)).map_err(fail)?;
+        self.committed = true;
+        sys::uninterrupted(|| self.fs.sync_dir(directory_of(path))).map_err(fail)
+    }
+}
+
+impl Drop for NewFile<'_> {
+    fn drop(&mut self) {
+        if !self.committed {
+            // There is an error on its way to the caller already, and nothing reads the file.
+            let _ = self.fs.unlink(&self.temporary);
+        }
+    }
+}
+
+fn open_temporary(
+    fs: &dyn Fs,
+    path: &Path,
+    mode: u32,
+) -> io::Result<(Arc<dyn FileHandle>, PathBuf)> {
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    let name = path.file_name().ok_or(io::ErrorKind::InvalidFilename)?;
+    for _ in 0..MAX_TEMPORARY_NAMES {
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let temporary = path.with_file_name(temporary_name(name, number));
+        match sys::uninterrupted(|| fs.open(&temporary, Access::CreateNew(mode))) {
+            // Another host on a shared disk may have our process number.
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            result => return result.map(|file| (file, temporary)),
+        }
+    }
+    Err(io::ErrorKind::AlreadyExists.into())
+}
+
+fn temporary_name(name: &OsStr, number: u64) -> OsString {
+    let mut temporary = OsString::from(".");
+    temporary.push(name);
+    temporary.push(format!(".{}-{number}.tmp", std::process::id()));
+    temporary
+}
+
+/// Where a final symbolic link leads; `path` itself when it is none or does not exist.
+fn followed(fs: &dyn Fs, path: &Path) -> Result<PathBuf, Error> {
+    let fail = |error: &io::Error| sys::failure("replace", path, error);
+    match fs.symlink_metadata(path) {
+        Ok(found) if found.kind == FileKind::Symlink => {
+            fs.canonicalize(path).map_err(|error| fail(&error))
+        }
+        Ok(found) if found.kind != FileKind::Regular => Err(Error::invalid(format!(
+            "{} is {}, not a regular file",
+            path.display(),
+            found.kind
+        ))),
+        Ok(_) => Ok(path.to_owned()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(path.to_owned()),
+        Err(error) => Err(fail(&error)),
+    }
+}

@@ -1,0 +1,223 @@
+//! [`FileHeadStore`]: heads as small files, one per record.
+//!
+//! ```text
+//! heads/ab/cdef….head          the durable head of record abcdef…       (codec.rs)
+//! heads/ab/cdef….recent        a newer head that survives the process, not power loss
+//! heads/ab/lock                held while a head of this shard is changed
+//! heads/lines/12/3456…/abcdef… empty file: line 123456… is an alias of record abcdef…
+//! ```
+//! * A durable head is replaced atomically (see [`crate::atomic`]); a damaged one is an error.
+//! * A recent head is replaced by rename without fsync, so that a writer who seals fifty times a
+//!   second need not wait for the disk fifty times more. After power loss it may be gone, empty
+//!   or torn; then the durable head counts, which is older: allowed. It counts only if it is
+//!   whole and does not go back from the durable one.
+//! * An alias is written before the first head that has it, so no head lacks its aliases; an
+//!   alias whose record has no head (a crash between the two) leads to nothing.
+//!
+//! A lookup costs a few opens whatever the number of records; nothing scans the directory.
+
+use super::{
+    Durability, HeadStore, MAX_RECORDS_PER_LINE, StoredHead, Swap, checked, codec, going_back,
+    succeed,
+};
+use crate::atomic::{self, Mode, PRIVATE_FILE};
+use crate::home::PRIVATE_DIRECTORY;
+use crate::lock::Exclusive;
+use crate::read;
+use crate::sys::{self, Access, Fs, directory_of};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use threadseal::digest::Digest;
+use threadseal::error::{Error, ErrorKind};
+use threadseal::record::{Head, RecordId};
+
+/// Heads under one directory.
+#[derive(Debug)]
+pub struct FileHeadStore {
+    fs: Arc<dyn Fs>,
+    root: PathBuf,
+}
+
+impl FileHeadStore {
+    /// The store in `root` (`$THREADSEAL_HOME/heads`), which is made when the first head is
+    /// stored.
+    pub fn new(fs: Arc<dyn Fs>, root: impl Into<PathBuf>) -> Self {
+        Self {
+            fs,
+            root: root.into(),
+        }
+    }
+
+    fn path_of(&self, record: &RecordId, ending: &str) -> PathBuf {
+        let hex = record.to_hex();
+        let (shard, rest) = hex.split_at(2);
+        self.root.join(shard).join(format!("{rest}.{ending}"))
+    }
+
+    fn line_directory(&self, line: &Digest) -> PathBuf {
+        let hex = line.to_hex();
+        let (shard, rest) = hex.split_at(2);
+        self.root.join("lines").join(shard).join(rest)
+    }
+
+    /// Locks the shard of `record`.
+    fn enter(&self, record: &RecordId) -> Result<Exclusive, Error> {
+        let path = self.path_of(record, "head");
+        let shard = directory_of(&path);
+        atomic::create_directories(&*self.fs, shard, PRIVATE_DIRECTORY)?;
+        Exclusive::enter(&*self.fs, &shard.join("lock"))
+    }
+
+    fn fetch_durable(&self, record: &RecordId) -> Result<Option<StoredHead>, Error> {
+        let path = self.path_of(record, "head");
+        let Some(bytes) = self.read_if_there(&path)? else {
+            return Ok(None);
+        };
+        codec::decode(&bytes)
+            .filter(|stored| stored.head.record == *record)
+            .map(Some)
+            .ok_or_else(|| {
+                Error::new(
+                    ErrorKind::External,
+                    format!(
+                        "the head file {} is damaged; restore it from a backup, or compare the \
+                         record with a head that you know and then remove the file",
+                        path.display()
+                    ),
+                )
+            })
+    }
+
+    /// The recent head, if it is whole and fits the durable one.
+    fn fetch_recent(&self, durable: &StoredHead) -> Result<Option<StoredHead>, Error> {
+        let path = self.path_of(&durable.head.record, "recent");
+        Ok(self
+            .read_if_there(&path)?
+            .and_then(|bytes| codec::decode(&bytes))
+            .filter(|recent| going_back(durable, recent).is_none()))
+    }
+
+    fn read_if_there(&self, path: &Path) -> Result<Option<Vec<u8>>, Error> {
+        match self.fs.symlink_metadata(path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(sys::failure("read the head file", path, &error)),
+            Ok(_) => read::read_small(&*self.fs, path, codec::MAX_HEAD_FILE_BYTES).map(Some),
+        }
+    }
+
+    fn put_durable(&self, stored: &StoredHead) -> Result<(), Error> {
+        let record = &stored.head.record;
+        let path = self.path_of(record, "head");
+        atomic::replace(
+            &*self.fs,
+            &path,
+            &codec::encode(stored)?,
+            Mode::Set(PRIVATE_FILE),
+        )
+    }
+
+    fn put_recent(&self, stored: &StoredHead) -> Result<(), Error> {
+        let path = self.path_of(&stored.head.record, "recent");
+        // One name suffices under the shard's lock; a left-over of a crash is overwritten.
+        let temporary = self.path_of(&stored.head.record, "recent-new");
+        let fail = |error: io::Error| sys::failure("write", &path, &error);
+        let bytes = codec::encode(stored)?;
+        let file = self
+            .fs
+            .open(&temporary, Access::OpenOrCreate(PRIVATE_FILE))
+            .map_err(fail)?;
+        file.set_len(0).map_err(fail)?;
+        sys::append_all(&*file, &bytes).map_err(fail)?;
+        sys::uninterrupted(|| self.fs.rename(&temporary, &path)).map_err(fail)
+    }
+
+    /// Writes index entries for the aliases that `old` has not.
+    fn index(&self, old: Option<&StoredHead>, new: &StoredHead) -> Result<(), Error> {
+        for line in &new.aliases {
+            if old.is_some_and(|old| old.aliases.contains(line)) {
+                continue;
+            }
+            let directory = self.line_directory(line);
+            atomic::create_directories(&*self.fs, &directory, PRIVATE_DIRECTORY)?;
+            let entry = directory.join(new.head.record.to_hex());
+            let opened = self
+                .fs
+                .open(&entry, Access::OpenOrCreate(PRIVATE_FILE))
+                .map(drop);
+            opened
+                .and_then(|()| sys::uninterrupted(|| self.fs.sync_dir(&directory)))
+                .map_err(|error| sys::failure("write", &entry, &error))?;
+        }
+        Ok(())
+    }
+}
+
+impl HeadStore for FileHeadStore {
+    fn fetch(&self, record: &RecordId) -> Result<Option<StoredHead>, Error> {
+        let Some(durable) = self.fetch_durable(record)? else {
+            return Ok(None);
+        };
+        let recent = self.fetch_recent(&durable)?;
+        Ok(Some(recent.unwrap_or(durable)))
+    }
+
+    fn create(&self, new: &StoredHead) -> Result<Swap, Error> {
+        let new = checked(new.clone())?;
+        let _section = self.enter(&new.head.record)?;
+        if let Some(old) = self.fetch(&new.head.record)? {
+            return Ok(Swap::Differs(Some(Box::new(old))));
+        }
+        self.index(None, &new)?;
+        self.put_durable(&new)?;
+        Ok(Swap::Stored)
+    }
+
+    fn replace_if(
+        &self,
+        expected: &Head,
+        new: &StoredHead,
+        durability: Durability,
+    ) -> Result<Swap, Error> {
+        let _section = self.enter(&new.head.record)?;
+        let old = match self.fetch(&new.head.record)? {
+            Some(old) if old.head == *expected => old,
+            other => return Ok(Swap::Differs(other.map(Box::new))),
+        };
+        let next = succeed(&old, new)?;
+        self.index(Some(&old), &next)?;
+        match durability {
+            Durability::Durable => self.put_durable(&next)?,
+            Durability::Written => self.put_recent(&next)?,
+        }
+        Ok(Swap::Stored)
+    }
+
+    fn find_by_line(&self, line: &Digest) -> Result<Vec<RecordId>, Error> {
+        let directory = self.line_directory(line);
+        let names = match self.fs.read_dir(&directory) {
+            Ok(names) => names,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(error) => return Err(sys::failure("read", &directory, &error)),
+        };
+        if names.len() > MAX_RECORDS_PER_LINE {
+            return Err(Error::new(
+                ErrorKind::Limit,
+                format!("more than {MAX_RECORDS_PER_LINE} records share the line {line}"),
+            ));
+        }
+        let parse = |name: &std::ffi::OsString| name.to_str().and_then(RecordId::parse_hex);
+        let mut records: Vec<RecordId> = names
+            .iter()
+            .map(parse)
+            .collect::<Option<_>>()
+            .ok_or_else(|| {
+                Error::new(
+                    ErrorKind::External,
+                    format!("{} holds a name that is no record id", directory.display()),
+                )
+            })?;
+        records.sort_unstable();
+        Ok(records)
+    }
+}

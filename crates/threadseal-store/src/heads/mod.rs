@@ -1,0 +1,195 @@
+//! The last known head of each record: what a cut, restored or stripped record is held against.
+//!
+//! A [`HeadStore`] is a map from record id to [`StoredHead`] with compare-and-swap, never keyed
+//! by path. Laws, for every implementation:
+//! * a head never goes back: a lower `seq`, a smaller `size` (of a record that only grows), the
+//!   same `seq` with another digest, another kind, or "final" taken back are refused;
+//! * of two writers who expect the same head, one wins and the other is told what stands there;
+//! * what cannot be read is an error, never "unknown": absence needs proof;
+//! * a head is stored after the bytes it names are durable, so a file may be ahead of its head,
+//!   never behind.
+//!
+//! *Aliases* are digests of lines of the record (its first, say): they find the record again by
+//! content when its seals were stripped or its sidecar was deleted.
+
+mod codec;
+mod file;
+mod memory;
+
+pub use file::FileHeadStore;
+pub use memory::MemoryHeadStore;
+
+use std::fmt;
+use threadseal::digest::Digest;
+use threadseal::error::Error;
+use threadseal::record::{Head, RecordId, ThreadId};
+use threadseal::time::Timestamp;
+
+/// Most aliases of one record.
+pub const MAX_ALIASES: usize = 64;
+/// Most records that one line is looked up for.
+pub const MAX_RECORDS_PER_LINE: usize = 65_536;
+/// Longest path hint in bytes; longer ones are left out.
+pub const MAX_PATH_HINT_BYTES: usize = 4096;
+
+/// What a head is the head of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum RecordKind {
+    /// A transcript that seals itself; it only grows.
+    Transcript,
+    /// A foreign log with detached seals; it only grows.
+    Observed,
+    /// A signed document; a new version may be smaller.
+    Document,
+}
+
+impl RecordKind {
+    /// All kinds.
+    pub const ALL: [Self; 3] = [Self::Transcript, Self::Observed, Self::Document];
+
+    /// The word in files and messages.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Transcript => "transcript",
+            Self::Observed => "observed",
+            Self::Document => "document",
+        }
+    }
+}
+
+impl fmt::Display for RecordKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// A head and what is remembered with it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoredHead {
+    /// The newest seal.
+    pub head: Head,
+    /// Of what.
+    pub kind: RecordKind,
+    /// Did that seal end the record?
+    pub is_final: bool,
+    /// Whose record, where it says so.
+    pub thread: Option<ThreadId>,
+    /// When this host first knew the record. A store keeps the first one it was given.
+    pub first_seen: Timestamp,
+    /// When this head was stored.
+    pub updated: Timestamp,
+    /// Where the record lay then: information for people, never a key.
+    pub path_hint: Option<String>,
+    /// Digests of lines by which the record can be found; a store only ever adds to them.
+    pub aliases: Vec<Digest>,
+}
+
+/// What a stored head survives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Durability {
+    /// The end of this process. After power loss the last durable head counts, or a later one.
+    Written,
+    /// Power loss.
+    Durable,
+}
+
+/// What a compare-and-swap did.
+#[must_use = "the head may not have been stored"]
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Swap {
+    /// The new head is stored.
+    Stored,
+    /// Another head stands there (`None`: no head at all); nothing changed.
+    Differs(Option<Box<StoredHead>>),
+}
+
+/// Last known heads.
+pub trait HeadStore: fmt::Debug + Send + Sync {
+    /// The head of `record`, if this store knows one.
+    ///
+    /// # Errors
+    /// [`threadseal::error::ErrorKind::External`] when the store cannot be read or is damaged.
+    fn fetch(&self, record: &RecordId) -> Result<Option<StoredHead>, Error>;
+
+    /// Stores the first head of a record, durably.
+    ///
+    /// # Errors
+    /// [`threadseal::error::ErrorKind::External`] when the store cannot be read or written; the
+    /// head may be stored all the same.
+    fn create(&self, new: &StoredHead) -> Result<Swap, Error>;
+
+    /// Stores `new` if the head of its record is `expected`.
+    ///
+    /// # Errors
+    /// [`threadseal::error::ErrorKind::Refused`] when `new` would go back (see the module's
+    /// heading), or as [`HeadStore::create`].
+    fn replace_if(
+        &self,
+        expected: &Head,
+        new: &StoredHead,
+        durability: Durability,
+    ) -> Result<Swap, Error>;
+
+    /// The records that have `line` among their aliases, sorted.
+    ///
+    /// # Errors
+    /// [`threadseal::error::ErrorKind::External`] when the store cannot be read or is damaged.
+    fn find_by_line(&self, line: &Digest) -> Result<Vec<RecordId>, Error>;
+}
+
+/// `new` as it is stored after `old`: with the first `first_seen` and the aliases of both.
+///
+/// # Errors
+/// [`threadseal::error::ErrorKind::Refused`] when `new` goes back,
+/// [`threadseal::error::ErrorKind::Limit`] above [`MAX_ALIASES`].
+fn succeed(old: &StoredHead, new: &StoredHead) -> Result<StoredHead, Error> {
+    if let Some(complaint) = going_back(old, new) {
+        return Err(Error::refused(format!(
+            "the head of record {} must not go back: {complaint} (known head {})",
+            old.head.record, old.head
+        )));
+    }
+    let mut next = new.clone();
+    next.first_seen = old.first_seen;
+    next.aliases = old.aliases.clone();
+    for alias in &new.aliases {
+        if !next.aliases.contains(alias) {
+            next.aliases.push(*alias);
+        }
+    }
+    checked(next)
+}
+
+/// `new` within the bounds of a store.
+fn checked(mut new: StoredHead) -> Result<StoredHead, Error> {
+    if new.aliases.len() > MAX_ALIASES {
+        return Err(Error::new(
+            threadseal::error::ErrorKind::Limit,
+            format!("a record has at most {MAX_ALIASES} aliases"),
+        ));
+    }
+    new.path_hint = new
+        .path_hint
+        .filter(|hint| hint.len() <= MAX_PATH_HINT_BYTES);
+    Ok(new)
+}
+
+fn going_back(old: &StoredHead, new: &StoredHead) -> Option<String> {
+    let (was, is) = (&old.head, &new.head);
+    let grows_only = old.kind != RecordKind::Document;
+    if was.record != is.record {
+        Some(format!("the new head is of record {}", is.record))
+    } else if old.kind != new.kind {
+        Some(format!("it is {}, not {}", old.kind, new.kind))
+    } else if is.seq < was.seq {
+        Some(format!("seal {} is older than seal {}", is.seq, was.seq))
+    } else if is.seq == was.seq && (is.line != was.line || is.size != was.size) {
+        Some(format!("there are two seals {}", is.seq))
+    } else if grows_only && is.size < was.size {
+        Some(format!("{} bytes are fewer than {}", is.size, was.size))
+    } else if is.seq == was.seq && old.is_final && !new.is_final {
+        Some(format!("seal {} is final", is.seq))
+    } else {
+        None
+    }
+}

@@ -1,0 +1,212 @@
+//! Key files: the private half 0600, the public half beside it; neither is ever replaced.
+//!
+//! ```text
+//! keys/NAME.key   private key, PEM       keys/NAME.pub   public key, PEM
+//! ```
+//! Not here: what the bytes mean (`threadseal::key`).
+
+use super::{check_owned, owned_by_user_or_root};
+use crate::atomic::{self, PRIVATE_FILE};
+use crate::read;
+use crate::sys::{self, FileKind, Fs};
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use threadseal::error::Error;
+use threadseal::limits::MAX_KEY_FILE_BYTES;
+
+/// Longest name of a key file in bytes, without its ending.
+pub const MAX_KEY_FILE_NAME_BYTES: usize = 64;
+
+const PUBLIC_FILE: u32 = 0o644;
+const OTHERS: u32 = 0o077;
+
+/// A name that is safe as a file name everywhere: `a-z`, `0-9`, `-`, `_` and `.`, beginning with
+/// a letter or digit, without the endings of key files.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct KeyFileName(String);
+
+impl KeyFileName {
+    /// Checks and takes `text`.
+    ///
+    /// # Errors
+    /// [`threadseal::error::ErrorKind::InvalidInput`] when `text` is no such name.
+    pub fn parse(text: &str) -> Result<Self, Error> {
+        let ok = text.len() <= MAX_KEY_FILE_NAME_BYTES
+            && text.starts_with(|c: char| c.is_ascii_lowercase() || c.is_ascii_digit())
+            && text
+                .bytes()
+                .all(|b| matches!(b, b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_' | b'.'))
+            && !text.ends_with('.')
+            && Path::new(text)
+                .extension()
+                .is_none_or(|ending| ending != "key" && ending != "pub");
+        if ok {
+            Ok(Self(text.to_owned()))
+        } else {
+            Err(Error::invalid(format!(
+                "key name {text:?} does not serve: use up to {MAX_KEY_FILE_NAME_BYTES} of a-z, \
+                 0-9, '-', '_' and '.', beginning with a letter or digit"
+            )))
+        }
+    }
+
+    /// The text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for KeyFileName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// Which halves of a key there are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeyEntry {
+    /// Its name.
+    pub name: KeyFileName,
+    /// Is the private half here?
+    pub has_private: bool,
+    /// Is the public half here?
+    pub has_public: bool,
+}
+
+/// The keys of one home.
+#[derive(Debug, Clone)]
+pub struct KeyFiles {
+    fs: Arc<dyn Fs>,
+    directory: PathBuf,
+}
+
+impl KeyFiles {
+    pub(super) fn new(fs: Arc<dyn Fs>, directory: PathBuf) -> Self {
+        Self { fs, directory }
+    }
+
+    /// Where the private half is.
+    pub fn private_path(&self, name: &KeyFileName) -> PathBuf {
+        self.directory.join(format!("{name}.key"))
+    }
+
+    /// Where the public half is.
+    pub fn public_path(&self, name: &KeyFileName) -> PathBuf {
+        self.directory.join(format!("{name}.pub"))
+    }
+
+    /// Writes both halves of a new key. After an error neither is there; only a crash between
+    /// the two leaves the private half alone, from which the public one can be made again.
+    ///
+    /// # Errors
+    /// [`threadseal::error::ErrorKind::InvalidInput`] when either half exists,
+    /// [`threadseal::error::ErrorKind::External`] when the system fails.
+    pub fn create(&self, name: &KeyFileName, private: &[u8], public: &[u8]) -> Result<(), Error> {
+        let private_path = self.private_path(name);
+        refuse_existing(&*self.fs, &private_path)?;
+        refuse_existing(&*self.fs, &self.public_path(name))?;
+        atomic::create_new(&*self.fs, &private_path, private, PRIVATE_FILE)?;
+        let result = self.create_public(name, public);
+        if result.is_err() {
+            // Nobody can have used the key yet: its maker is told that there is none.
+            let _ = self.fs.unlink(&private_path);
+        }
+        result
+    }
+
+    /// Writes the public half alone: somebody else's key, or one's own after a crash.
+    ///
+    /// # Errors
+    /// As [`KeyFiles::create`].
+    pub fn create_public(&self, name: &KeyFileName, public: &[u8]) -> Result<(), Error> {
+        atomic::create_new(&*self.fs, &self.public_path(name), public, PUBLIC_FILE)
+    }
+
+    /// The private half. Whoever calls wipes the bytes after use.
+    ///
+    /// # Errors
+    /// [`threadseal::error::ErrorKind::Key`] when others may read it,
+    /// [`threadseal::error::ErrorKind::InvalidInput`] when it is not there.
+    pub fn read_private(&self, name: &KeyFileName) -> Result<Vec<u8>, Error> {
+        read_private_key_file(&*self.fs, &self.private_path(name))
+    }
+
+    /// The public half.
+    ///
+    /// # Errors
+    /// [`threadseal::error::ErrorKind::InvalidInput`] when it is not there or others may write
+    /// to it.
+    pub fn read_public(&self, name: &KeyFileName) -> Result<Vec<u8>, Error> {
+        let path = self.public_path(name);
+        check_owned(&*self.fs, &path, FileKind::Regular)?;
+        read::read_small(&*self.fs, &path, MAX_KEY_FILE_BYTES)
+    }
+
+    /// All keys, by name. Files with other endings are none.
+    ///
+    /// # Errors
+    /// [`threadseal::error::ErrorKind::InvalidInput`] when the directory cannot be read.
+    pub fn list(&self) -> Result<Vec<KeyEntry>, Error> {
+        let names = self
+            .fs
+            .read_dir(&self.directory)
+            .map_err(|error| sys::failure("read", &self.directory, &error))?;
+        let mut entries = std::collections::BTreeMap::<KeyFileName, KeyEntry>::new();
+        for file in names.iter().filter_map(|name| name.to_str()) {
+            let (stem, is_private) = match file.rsplit_once('.') {
+                Some((stem, "key")) => (stem, true),
+                Some((stem, "pub")) => (stem, false),
+                _ => continue,
+            };
+            let Ok(name) = KeyFileName::parse(stem) else {
+                continue;
+            };
+            let entry = entries.entry(name.clone()).or_insert(KeyEntry {
+                name,
+                has_private: false,
+                has_public: false,
+            });
+            entry.has_private |= is_private;
+            entry.has_public |= !is_private;
+        }
+        Ok(entries.into_values().collect())
+    }
+}
+
+/// A private key file, wherever it is: refused when others may read it.
+///
+/// # Errors
+/// As [`KeyFiles::read_private`].
+pub fn read_private_key_file(fs: &dyn Fs, path: &Path) -> Result<Vec<u8>, Error> {
+    let file = read::open_regular(fs, path)?;
+    // The open file is asked, not the name: what is checked is what is read.
+    let found = file.metadata()?;
+    let shown = path.display();
+    if !owned_by_user_or_root(fs, &found) {
+        return Err(Error::key(format!(
+            "private key {shown} belongs to user {}, not to you",
+            found.uid
+        )));
+    }
+    if found.mode & OTHERS != 0 {
+        return Err(Error::key(format!(
+            "others may use private key {shown} (mode {:04o}); run: chmod 600 {shown}, or make a \
+             new key if somebody did",
+            found.mode
+        )));
+    }
+    file.read_whole(MAX_KEY_FILE_BYTES)
+}
+
+fn refuse_existing(fs: &dyn Fs, path: &Path) -> Result<(), Error> {
+    match fs.symlink_metadata(path) {
+        Ok(_) => Err(Error::invalid(format!(
+            "{} exists, and a key is never replaced; choose another name or move it away",
+            path.display()
+        ))),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(sys::failure("write", path, &error)),
+    }
+}

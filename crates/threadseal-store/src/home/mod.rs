@@ -1,0 +1,265 @@
+//! `$THREADSEAL_HOME`: what a user trusts, signs with and remembers; outside every project.
+//!
+//! ```text
+//! $THREADSEAL_HOME/   0700   default $XDG_DATA_HOME/threadseal or ~/.local/share/threadseal
+//! ├── keys/           0700   NAME.key 0600 private, NAME.pub public   (keys.rs)
+//! ├── trust.toml      0600   whose signatures count
+//! ├── config.toml     0600
+//! └── heads/          0700   last known heads                         (crate::heads)
+//! ```
+//! Invariants: the directories belong to the user (or to root) and nobody else may write to
+//! them, else nothing is read from them; and a home inside the tree that is being verified is
+//! refused, because whoever brought the tree would bring the trust along (design: "Trust").
+
+mod keys;
+
+pub use keys::{KeyEntry, KeyFileName, KeyFiles, MAX_KEY_FILE_NAME_BYTES, read_private_key_file};
+
+use crate::atomic::{self, Mode, PRIVATE_FILE};
+use crate::heads::FileHeadStore;
+use crate::read;
+use crate::sys::{self, FileKind, Fs, Metadata, directory_of};
+use std::ffi::OsStr;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use threadseal::error::Error;
+use threadseal::limits::MAX_TRUST_FILE_BYTES;
+
+/// Permission bits of a directory of its user alone.
+pub const PRIVATE_DIRECTORY: u32 = 0o700;
+/// Largest configuration file in bytes.
+pub const MAX_CONFIG_FILE_BYTES: usize = 1 << 20;
+
+const OTHERS_WRITE: u32 = 0o022;
+const STICKY: u32 = 0o1000;
+
+/// Where the home is by default, from the values of `$THREADSEAL_HOME`, `$XDG_DATA_HOME` and
+/// `$HOME` (XDG Base Directory Specification: an empty value counts as unset, a relative
+/// `$XDG_DATA_HOME` is ignored).
+///
+/// # Errors
+/// [`threadseal::error::ErrorKind::InvalidInput`] when none of them serves, or when
+/// `$THREADSEAL_HOME` is relative: it would name another place in every folder.
+pub fn default_path(
+    threadseal_home: Option<&OsStr>,
+    xdg_data_home: Option<&OsStr>,
+    home: Option<&OsStr>,
+) -> Result<PathBuf, Error> {
+    fn given(value: Option<&OsStr>) -> Option<&Path> {
+        value.filter(|value| !value.is_empty()).map(Path::new)
+    }
+    if let Some(path) = given(threadseal_home) {
+        return if path.is_absolute() {
+            Ok(path.to_owned())
+        } else {
+            Err(Error::invalid(format!(
+                "THREADSEAL_HOME is {}, which is relative; give the whole path",
+                path.display()
+            )))
+        };
+    }
+    given(xdg_data_home)
+        .filter(|path| path.is_absolute())
+        .map(|path| path.join("threadseal"))
+        .or_else(|| {
+            given(home)
+                .filter(|path| path.is_absolute())
+                .map(|path| path.join(".local/share/threadseal"))
+        })
+        .ok_or_else(|| Error::invalid("no home directory is known; set THREADSEAL_HOME"))
+}
+
+/// A home that was checked.
+#[derive(Debug, Clone)]
+pub struct Home {
+    fs: Arc<dyn Fs>,
+    path: PathBuf,
+}
+
+impl Home {
+    /// Makes the home and its parts where they are missing, and checks them.
+    ///
+    /// # Errors
+    /// As [`Home::open`].
+    pub fn create(fs: Arc<dyn Fs>, path: &Path) -> Result<Self, Error> {
+        for directory in [path.to_owned(), path.join("keys"), path.join("heads")] {
+            atomic::create_directories(&*fs, &directory, PRIVATE_DIRECTORY)?;
+        }
+        Self::open(fs, path)
+    }
+
+    /// Checks an existing home.
+    ///
+    /// # Errors
+    /// [`threadseal::error::ErrorKind::InvalidInput`] when it is missing, is no directory,
+    /// belongs to somebody else, or others may write to it or put another in its place.
+    pub fn open(fs: Arc<dyn Fs>, path: &Path) -> Result<Self, Error> {
+        let real = fs
+            .canonicalize(path)
+            .map_err(|error| sys::failure("open the home", path, &error))?;
+        for directory in [real.clone(), real.join("keys"), real.join("heads")] {
+            check_owned(&*fs, &directory, FileKind::Directory)?;
+        }
+        for above in real.ancestors().skip(1) {
+            check_stands(&*fs, above, path)?;
+        }
+        Ok(Self { fs, path: real })
+    }
+
+    /// Its path, without symbolic links.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The key files.
+    pub fn keys(&self) -> KeyFiles {
+        KeyFiles::new(Arc::clone(&self.fs), self.path.join("keys"))
+    }
+
+    /// The last known heads.
+    pub fn heads(&self) -> FileHeadStore {
+        FileHeadStore::new(Arc::clone(&self.fs), self.path.join("heads"))
+    }
+
+    /// Where the trust store is.
+    pub fn trust_path(&self) -> PathBuf {
+        self.path.join("trust.toml")
+    }
+
+    /// The trust store's bytes; `None` when there is none yet.
+    ///
+    /// # Errors
+    /// As [`read_trusted_file`].
+    pub fn read_trust(&self) -> Result<Option<Vec<u8>>, Error> {
+        read_trusted_file(&*self.fs, &self.trust_path(), MAX_TRUST_FILE_BYTES)
+    }
+
+    /// Replaces the trust store.
+    ///
+    /// # Errors
+    /// As [`atomic::replace`].
+    pub fn write_trust(&self, bytes: &[u8]) -> Result<(), Error> {
+        atomic::replace(
+            &*self.fs,
+            &self.trust_path(),
+            bytes,
+            Mode::KeepOr(PRIVATE_FILE),
+        )
+    }
+
+    /// The configuration's bytes; `None` when there is none.
+    ///
+    /// # Errors
+    /// As [`read_trusted_file`].
+    pub fn read_config(&self) -> Result<Option<Vec<u8>>, Error> {
+        let path = self.path.join("config.toml");
+        read_trusted_file(&*self.fs, &path, MAX_CONFIG_FILE_BYTES)
+    }
+}
+
+/// A file that decides what is trusted: read only when it belongs to the user or to root and
+/// nobody else may write to it. `None` when there is none.
+///
+/// # Errors
+/// [`threadseal::error::ErrorKind::InvalidInput`] when others could have written it, or as
+/// [`read::read_small`].
+pub fn read_trusted_file(
+    fs: &dyn Fs,
+    path: &Path,
+    limit_bytes: usize,
+) -> Result<Option<Vec<u8>>, Error> {
+    match fs.metadata(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(sys::failure("read", path, &error)),
+        Ok(_) => {}
+    }
+    check_owned(fs, path, FileKind::Regular)?;
+    read::read_small(fs, path, limit_bytes).map(Some)
+}
+
+/// Does `path`, a home or a trust store that may not exist yet, lie inside `tree` once symbolic
+/// links are followed? Directories are compared by what they are, not by how they are spelled.
+///
+/// # Errors
+/// [`threadseal::error::ErrorKind::InvalidInput`] when `tree` does not exist or the way to
+/// `path` cannot be followed.
+pub fn is_inside(fs: &dyn Fs, path: &Path, tree: &Path) -> Result<bool, Error> {
+    let fail = |at: &Path, error: &io::Error| sys::failure("follow", at, error);
+    let tree_identity = fs
+        .metadata(tree)
+        .map_err(|error| fail(tree, &error))?
+        .identity;
+    let existing = deepest_existing(fs, path)?;
+    let real = fs
+        .canonicalize(existing)
+        .map_err(|error| fail(existing, &error))?;
+    for above in real.ancestors() {
+        let found = fs.metadata(above).map_err(|error| fail(above, &error))?;
+        if found.identity == tree_identity {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+fn deepest_existing<'p>(fs: &dyn Fs, path: &'p Path) -> Result<&'p Path, Error> {
+    let mut at = path;
+    loop {
+        match fs.symlink_metadata(at) {
+            Ok(_) => return Ok(at),
+            Err(error) if error.kind() == io::ErrorKind::NotFound && directory_of(at) != at => {
+                at = directory_of(at);
+            }
+            Err(error) => return Err(sys::failure("follow", at, &error)),
+        }
+    }
+}
+
+/// Refuses what somebody else owns or may write to.
+fn check_owned(fs: &dyn Fs, path: &Path, kind: FileKind) -> Result<Metadata, Error> {
+    let found = fs
+        .metadata(path)
+        .map_err(|error| sys::failure("read", path, &error))?;
+    let shown = path.display();
+    if found.kind != kind {
+        return Err(Error::invalid(format!(
+            "{shown} is {}, not {kind}",
+            found.kind
+        )));
+    }
+    if !owned_by_user_or_root(fs, &found) {
+        return Err(Error::invalid(format!(
+            "{shown} belongs to user {}, not to you; nothing in it is trusted",
+            found.uid
+        )));
+    }
+    if found.mode & OTHERS_WRITE != 0 {
+        return Err(Error::invalid(format!(
+            "others may write to {shown} (mode {:04o}); run: chmod go-w {shown}",
+            found.mode
+        )));
+    }
+    Ok(found)
+}
+
+/// Refuses a directory above the home in which strangers could put another home.
+fn check_stands(fs: &dyn Fs, above: &Path, home: &Path) -> Result<(), Error> {
+    const ANYBODY_WRITES: u32 = 0o002;
+    let found = fs
+        .metadata(above)
+        .map_err(|error| sys::failure("read", above, &error))?;
+    if found.mode & ANYBODY_WRITES == 0 || found.mode & STICKY != 0 {
+        return Ok(());
+    }
+    Err(Error::invalid(format!(
+        "anybody may write to {} (mode {:04o}) and so replace {}",
+        above.display(),
+        found.mode,
+        home.display()
+    )))
+}
+
+fn owned_by_user_or_root(fs: &dyn Fs, found: &Metadata) -> bool {
+    found.uid == fs.effective_uid() || found.uid == 0
+}

@@ -1,0 +1,153 @@
+//! One writer per record, and short exclusive sections.
+//!
+//! The lock of a record is the kernel's advisory lock (flock(2)) **on the record's own file**,
+//! not on a file beside it:
+//!
+//! * it goes with the file when that is renamed or moved, so two writers never append to one
+//!   file through two names;
+//! * the kernel gives it back when the process ends, also by SIGKILL: there is no stale lock to
+//!   remove, and no litter in a user's folders;
+//! * it says nothing to programs that do not ask for it, such as another tool that appends to
+//!   the file; [`crate::append::Log`] notices those by the file's size.
+//!
+//! Who holds it is asked of the kernel (Linux only). A new record is locked before it has its
+//! name, see [`crate::append::Log::create`].
+//!
+//! [`Exclusive`] locks a small file of its own, for directories whose files are replaced by
+//! rename (a replaced file would take its lock away with it).
+
+use crate::read::RegularFile;
+use crate::sys::{self, Access, FileHandle, FileKind, Fs};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+use threadseal::error::{Error, ErrorKind};
+
+/// Tries to find name and file in agreement while others rename under us.
+const MAX_OPEN_ATTEMPTS: usize = 16;
+/// Longest wait for an [`Exclusive`] section; its holders work for milliseconds.
+const MAX_WAIT: Duration = Duration::from_secs(10);
+/// Longest pause between two attempts at an [`Exclusive`] section.
+const MAX_PAUSE: Duration = Duration::from_millis(20);
+
+/// The right to append to one record. Held from before its verification, so that what was
+/// verified is what is continued; given back when dropped.
+#[derive(Debug)]
+pub struct WriterLock {
+    fs: Arc<dyn Fs>,
+    file: Arc<dyn FileHandle>,
+    path: PathBuf,
+}
+
+impl WriterLock {
+    /// Locks an existing record. Does not wait: a record has one writer, not a queue of them.
+    ///
+    /// # Errors
+    /// [`ErrorKind::External`] when another process writes the record (the message says which,
+    /// where the system tells), [`ErrorKind::InvalidInput`] when `path` is no regular file or
+    /// cannot be written.
+    pub fn acquire(fs: Arc<dyn Fs>, path: &Path) -> Result<Self, Error> {
+        let fail = |error: &std::io::Error| sys::failure("open for writing", path, error);
+        for _ in 0..MAX_OPEN_ATTEMPTS {
+            let named = fs.metadata(path).map_err(|error| fail(&error))?;
+            if named.kind != FileKind::Regular {
+                return Err(Error::invalid(format!(
+                    "{} is {}, not a regular file",
+                    path.display(),
+                    named.kind
+                )));
+            }
+            let file = sys::uninterrupted(|| fs.open(path, Access::Append))
+                .map_err(|error| fail(&error))?;
+            let locked = sys::uninterrupted(|| file.try_lock()).map_err(|error| fail(&error))?;
+            let opened = file.metadata().map_err(|error| fail(&error))?;
+            if !locked {
+                return Err(held(path, fs.lock_holder(opened.identity)));
+            }
+            // Between opening and locking the name may have been given to another file.
+            let named = fs.metadata(path).map_err(|error| fail(&error))?;
+            if named.identity == opened.identity {
+                return Ok(Self::of_locked(fs, file, path));
+            }
+        }
+        Err(Error::new(
+            ErrorKind::External,
+            format!("{} is being replaced again and again", path.display()),
+        ))
+    }
+
+    /// Takes a file that is locked already.
+    pub(crate) fn of_locked(fs: Arc<dyn Fs>, file: Arc<dyn FileHandle>, path: &Path) -> Self {
+        Self {
+            fs,
+            file,
+            path: path.to_owned(),
+        }
+    }
+
+    /// The locked file as it is now, to verify and read it under the lock.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidInput`] when the system does not say what it is.
+    pub fn reader(&self) -> Result<RegularFile, Error> {
+        RegularFile::new(Arc::clone(&self.file), &self.path)
+    }
+
+    /// Where it was opened.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub(crate) fn into_parts(self) -> (Arc<dyn Fs>, Arc<dyn FileHandle>, PathBuf) {
+        (self.fs, self.file, self.path)
+    }
+}
+
+/// A short section that one thread of one process is in at a time.
+#[derive(Debug)]
+pub struct Exclusive {
+    _file: Arc<dyn FileHandle>,
+}
+
+impl Exclusive {
+    /// Enters the section of the lock file `path`, which is made if need be and never removed.
+    /// Waits up to ten seconds.
+    ///
+    /// # Errors
+    /// [`ErrorKind::External`] when another process stays in the section, or as
+    /// [`WriterLock::acquire`].
+    pub fn enter(fs: &dyn Fs, path: &Path) -> Result<Self, Error> {
+        let fail = |error: &std::io::Error| sys::failure("lock", path, error);
+        let access = Access::OpenOrCreate(crate::atomic::PRIVATE_FILE);
+        let file = sys::uninterrupted(|| fs.open(path, access)).map_err(|error| fail(&error))?;
+        let (mut waited, mut pause) = (Duration::ZERO, Duration::from_micros(100));
+        loop {
+            if sys::uninterrupted(|| file.try_lock()).map_err(|error| fail(&error))? {
+                return Ok(Self { _file: file });
+            }
+            if waited >= MAX_WAIT {
+                let identity = file.metadata().map_err(|error| fail(&error))?.identity;
+                return Err(held(path, fs.lock_holder(identity)));
+            }
+            thread::sleep(pause);
+            waited += pause;
+            pause = (pause * 2).min(MAX_PAUSE);
+        }
+    }
+}
+
+fn held(path: &Path, holder: Option<u32>) -> Error {
+    let who = match holder {
+        Some(pid) if pid == std::process::id() => "this process already".to_owned(),
+        Some(pid) => format!("process {pid}"),
+        None => "another process".to_owned(),
+    };
+    Error::new(
+        ErrorKind::External,
+        format!(
+            "{} is locked by {who}; one writer at a time",
+            path.display()
+        ),
+    )
+}

@@ -1,0 +1,311 @@
+//! The system calls of this crate, as two traits: [`Fs`] for names, [`FileHandle`] for bytes.
+//!
+//! Everything durable goes through them, so that a test can fail each call in turn, tear it, or
+//! cut the power after it (the `fault` feature). The traits are as small as the crate's needs:
+//! a file is appended to, or rewritten with the bytes it already has, or cut; nothing else ever
+//! writes.
+//!
+//! ```text
+//! promise                    call that gives it
+//! bytes survive the process  append returned
+//! bytes survive power loss   sync_data / sync_all returned, once and for these bytes
+//! a name survives power loss sync_dir of its directory returned
+//! ```
+//! An fsync that failed once says nothing when it succeeds later: Linux marks the pages clean
+//! and may keep showing bytes that never reached the disk (Rebello et al., "Can Applications
+//! Recover from fsync Failures?", USENIX ATC 2020). [`crate::append`] is built on that.
+
+mod real;
+
+pub use real::RealFs;
+
+use std::ffi::OsString;
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use threadseal::error::{Error, ErrorKind};
+
+/// How a file is opened. None of these waits for a FIFO's other end or takes a terminal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Access {
+    /// To read; directories and devices open too, so look at the metadata.
+    Read,
+    /// An existing file, to read and to append.
+    Append,
+    /// An existing file, to read and to write at offsets.
+    Rewrite,
+    /// A file that must not exist, with these permission bits (the umask applies), to read and
+    /// to append.
+    CreateNew(u32),
+    /// A file that may exist, with these permission bits if not; never shortened.
+    OpenOrCreate(u32),
+}
+
+/// What a name leads to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FileKind {
+    /// A regular file.
+    Regular,
+    /// A directory.
+    Directory,
+    /// A symbolic link (only from [`Fs::symlink_metadata`]).
+    Symlink,
+    /// A FIFO.
+    Fifo,
+    /// A socket, a terminal or another device.
+    Device,
+}
+
+impl fmt::Display for FileKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Regular => "a regular file",
+            Self::Directory => "a directory",
+            Self::Symlink => "a symbolic link",
+            Self::Fifo => "a pipe",
+            Self::Device => "a device",
+        })
+    }
+}
+
+/// What `stat` says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Metadata {
+    /// File, directory or other.
+    pub kind: FileKind,
+    /// Size in bytes.
+    pub size: u64,
+    /// Permission bits (`0o7777`).
+    pub mode: u32,
+    /// Owner.
+    pub uid: u32,
+    /// Which file: device and inode number.
+    pub identity: FileIdentity,
+    /// How many names lead here; 0 for a file that was deleted while open.
+    pub links: u64,
+    /// Nanoseconds since 1970 of the last change of the bytes.
+    pub modified_ns: i128,
+    /// Nanoseconds since 1970 of the last change of bytes or metadata.
+    pub changed_ns: i128,
+}
+
+/// Names a file whatever its path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct FileIdentity {
+    /// Device number.
+    pub device: u64,
+    /// Inode number.
+    pub inode: u64,
+}
+
+/// Calls that take a name.
+pub trait Fs: fmt::Debug + Send + Sync {
+    /// Opens `path`.
+    ///
+    /// # Errors
+    /// What the system says.
+    fn open(&self, path: &Path, access: Access) -> io::Result<Arc<dyn FileHandle>>;
+
+    /// What `path` leads to, symbolic links followed.
+    ///
+    /// # Errors
+    /// What the system says.
+    fn metadata(&self, path: &Path) -> io::Result<Metadata>;
+
+    /// What `path` is, a final symbolic link not followed.
+    ///
+    /// # Errors
+    /// What the system says.
+    fn symlink_metadata(&self, path: &Path) -> io::Result<Metadata>;
+
+    /// The absolute path without symbolic links; all of it must exist.
+    ///
+    /// # Errors
+    /// What the system says.
+    fn canonicalize(&self, path: &Path) -> io::Result<PathBuf>;
+
+    /// The names in a directory, in no order.
+    ///
+    /// # Errors
+    /// What the system says.
+    fn read_dir(&self, path: &Path) -> io::Result<Vec<OsString>>;
+
+    /// Makes one directory with these permission bits.
+    ///
+    /// # Errors
+    /// What the system says.
+    fn create_dir(&self, path: &Path, mode: u32) -> io::Result<()>;
+
+    /// Renames within a directory; what `to` named before is replaced in the same instant.
+    ///
+    /// # Errors
+    /// What the system says.
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
+
+    /// Renames within a directory unless `to` exists.
+    ///
+    /// # Errors
+    /// `AlreadyExists`, or what the system says.
+    fn rename_no_replace(&self, from: &Path, to: &Path) -> io::Result<()>;
+
+    /// Removes a name.
+    ///
+    /// # Errors
+    /// What the system says.
+    fn unlink(&self, path: &Path) -> io::Result<()>;
+
+    /// Makes the names in a directory durable.
+    ///
+    /// # Errors
+    /// What the system says.
+    fn sync_dir(&self, path: &Path) -> io::Result<()>;
+
+    /// Whom this process acts as.
+    fn effective_uid(&self) -> u32;
+
+    /// The process that holds the lock of this file, where the system tells.
+    fn lock_holder(&self, identity: FileIdentity) -> Option<u32>;
+}
+
+/// Calls on an open file. Offsets and sizes are bytes.
+pub trait FileHandle: fmt::Debug + Send + Sync {
+    /// Reads at `offset`; may be short, 0 at the end.
+    ///
+    /// # Errors
+    /// What the system says.
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize>;
+
+    /// Writes at the end of the file; may be short.
+    ///
+    /// # Errors
+    /// What the system says.
+    fn append(&self, bytes: &[u8]) -> io::Result<usize>;
+
+    /// Writes at `offset` (only [`Access::Rewrite`]); may be short.
+    ///
+    /// # Errors
+    /// What the system says.
+    fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<usize>;
+
+    /// Makes bytes and size durable.
+    ///
+    /// # Errors
+    /// What the system says; see the module's heading for what is true afterwards.
+    fn sync_data(&self) -> io::Result<()>;
+
+    /// Makes bytes, size and other metadata durable.
+    ///
+    /// # Errors
+    /// What the system says; see the module's heading for what is true afterwards.
+    fn sync_all(&self) -> io::Result<()>;
+
+    /// Cuts the file (or lengthens it with zeros).
+    ///
+    /// # Errors
+    /// What the system says.
+    fn set_len(&self, size: u64) -> io::Result<()>;
+
+    /// Sets the permission bits exactly, whatever the umask.
+    ///
+    /// # Errors
+    /// What the system says.
+    fn set_mode(&self, mode: u32) -> io::Result<()>;
+
+    /// What the open file is.
+    ///
+    /// # Errors
+    /// What the system says.
+    fn metadata(&self) -> io::Result<Metadata>;
+
+    /// Takes the file's exclusive advisory lock; false when another handle holds it. The kernel
+    /// gives it back when the last copy of the handle is gone, also after SIGKILL.
+    ///
+    /// # Errors
+    /// What the system says.
+    fn try_lock(&self) -> io::Result<bool>;
+}
+
+/// The system's reason in an [`Error`]: `cannot <action> <path>: <reason>`.
+pub fn failure(action: &str, path: &Path, reason: &io::Error) -> Error {
+    let kind = match reason.kind() {
+        io::ErrorKind::NotFound
+        | io::ErrorKind::PermissionDenied
+        | io::ErrorKind::AlreadyExists
+        | io::ErrorKind::NotADirectory
+        | io::ErrorKind::IsADirectory
+        | io::ErrorKind::InvalidFilename => ErrorKind::InvalidInput,
+        _ => ErrorKind::External,
+    };
+    Error::new(
+        kind,
+        format!("cannot {action} {}: {reason}", path.display()),
+    )
+}
+
+/// The directory in which `path`'s name stands.
+pub(crate) fn directory_of(path: &Path) -> &Path {
+    match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        Some(_) => Path::new("."),
+        // Only a root has no parent, and a root stands in itself.
+        None => path,
+    }
+}
+
+/// Repeats `call` while a signal interrupts it.
+pub(crate) fn uninterrupted<T>(mut call: impl FnMut() -> io::Result<T>) -> io::Result<T> {
+    loop {
+        match call() {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            result => return result,
+        }
+    }
+}
+
+/// Appends all of `bytes`, through short writes and interruptions.
+pub(crate) fn append_all(file: &dyn FileHandle, mut bytes: &[u8]) -> io::Result<()> {
+    while !bytes.is_empty() {
+        let count = uninterrupted(|| file.append(bytes))?;
+        bytes = rest_after_write(bytes, count)?;
+    }
+    Ok(())
+}
+
+/// Writes all of `bytes` at `offset`, through short writes and interruptions.
+pub(crate) fn write_all_at(
+    file: &dyn FileHandle,
+    mut bytes: &[u8],
+    mut offset: u64,
+) -> io::Result<()> {
+    while !bytes.is_empty() {
+        let count = uninterrupted(|| file.write_at(bytes, offset))?;
+        bytes = rest_after_write(bytes, count)?;
+        offset += count as u64;
+    }
+    Ok(())
+}
+
+/// Fills `buffer` from `offset`; the count is short only at the end of the file.
+pub(crate) fn read_full_at(
+    file: &dyn FileHandle,
+    buffer: &mut [u8],
+    offset: u64,
+) -> io::Result<usize> {
+    let mut filled = 0;
+    while filled < buffer.len() {
+        let position = offset + filled as u64;
+        match uninterrupted(|| file.read_at(&mut buffer[filled..], position))? {
+            0 => break,
+            count => filled += count,
+        }
+    }
+    Ok(filled)
+}
+
+fn rest_after_write(bytes: &[u8], count: usize) -> io::Result<&[u8]> {
+    match bytes.get(count..) {
+        Some(rest) if count > 0 => Ok(rest),
+        _ => Err(io::ErrorKind::WriteZero.into()),
+    }
+}

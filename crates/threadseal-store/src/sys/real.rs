@@ -1,0 +1,258 @@
+//! [`RealFs`]: the traits of [`super`] over the operating system (Linux, macOS and other Unix).
+
+use super::{Access, FileHandle, FileIdentity, FileKind, Fs, Metadata};
+use rustix::fs::{OFlags, RenameFlags};
+use rustix::io::Errno;
+use std::ffi::OsString;
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io;
+use std::os::unix::fs::{
+    DirBuilderExt as _, FileExt as _, FileTypeExt as _, MetadataExt as _, OpenOptionsExt as _,
+    PermissionsExt as _,
+};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// The operating system's files.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct RealFs;
+
+impl RealFs {
+    /// The file system as most callers hold it.
+    pub fn shared() -> Arc<dyn Fs> {
+        Arc::new(Self)
+    }
+}
+
+impl Fs for RealFs {
+    fn open(&self, path: &Path, access: Access) -> io::Result<Arc<dyn FileHandle>> {
+        let mut options = OpenOptions::new();
+        // Opening a FIFO must not wait for its writer, opening a terminal must not adopt it.
+        let flags = OFlags::NONBLOCK | OFlags::NOCTTY;
+        options.read(true).custom_flags(flags.bits().cast_signed());
+        match access {
+            Access::Read => &mut options,
+            Access::Append => options.append(true),
+            Access::Rewrite => options.write(true),
+            Access::CreateNew(mode) => options.append(true).create_new(true).mode(mode),
+            Access::OpenOrCreate(mode) => options.append(true).create(true).mode(mode),
+        };
+        Ok(Arc::new(RealFile(options.open(path)?)))
+    }
+
+    fn metadata(&self, path: &Path) -> io::Result<Metadata> {
+        fs::metadata(path).map(|found| convert(&found))
+    }
+
+    fn symlink_metadata(&self, path: &Path) -> io::Result<Metadata> {
+        fs::symlink_metadata(path).map(|found| convert(&found))
+    }
+
+    fn canonicalize(&self, path: &Path) -> io::Result<PathBuf> {
+        fs::canonicalize(path)
+    }
+
+    fn read_dir(&self, path: &Path) -> io::Result<Vec<OsString>> {
+        fs::read_dir(path)?
+            .map(|entry| entry.map(|found| found.file_name()))
+            .collect()
+    }
+
+    fn create_dir(&self, path: &Path, mode: u32) -> io::Result<()> {
+        fs::DirBuilder::new().mode(mode).create(path)
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        fs::rename(from, to)
+    }
+
+    fn rename_no_replace(&self, from: &Path, to: &Path) -> io::Result<()> {
+        match exclusive_rename(from, to) {
+            // The file system or the kernel does not know the flag (NFS, some FUSE); a hard
+            // link is exclusive as well, only in two steps.
+            Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => {
+                fs::hard_link(from, to)?;
+                // The new name stands; a left-over temporary name does no harm.
+                let _ = fs::remove_file(from);
+                Ok(())
+            }
+            result => Ok(result?),
+        }
+    }
+
+    fn unlink(&self, path: &Path) -> io::Result<()> {
+        fs::remove_file(path)
+    }
+
+    fn sync_dir(&self, path: &Path) -> io::Result<()> {
+        match File::open(path)?.sync_all() {
+            // Some network file systems cannot sync a directory and make names durable by
+            // themselves; refusing to work there would protect nobody.
+            Err(error) if is_unsupported(&error) => Ok(()),
+            result => result,
+        }
+    }
+
+    fn effective_uid(&self) -> u32 {
+        rustix::process::geteuid().as_raw()
+    }
+
+    fn lock_holder(&self, identity: FileIdentity) -> Option<u32> {
+        holder_in_proc_locks(&fs::read_to_string("/proc/locks").ok()?, identity)
+    }
+}
+
+#[cfg(any(target_os = "linux", target_os = "android", target_vendor = "apple"))]
+fn exclusive_rename(from: &Path, to: &Path) -> Result<(), Errno> {
+    rustix::fs::renameat_with(
+        rustix::fs::CWD,
+        from,
+        rustix::fs::CWD,
+        to,
+        RenameFlags::NOREPLACE,
+    )
+}
+
+#[cfg(not(any(target_os = "linux", target_os = "android", target_vendor = "apple")))]
+fn exclusive_rename(_: &Path, _: &Path) -> Result<(), Errno> {
+    Err(Errno::NOSYS)
+}
+
+fn is_unsupported(error: &io::Error) -> bool {
+    matches!(
+        Errno::from_io_error(error),
+        Some(Errno::INVAL | Errno::NOTSUP)
+    )
+}
+
+/// Finds the holder of a whole-file lock in Linux's `/proc/locks` (`proc_locks(5)`):
+/// `1: FLOCK  ADVISORY  WRITE 4242 08:01:131 0 EOF`, device numbers in hex, inode in decimal.
+fn holder_in_proc_locks(text: &str, identity: FileIdentity) -> Option<u32> {
+    let device = identity.device;
+    let place = format!(
+        "{:02x}:{:02x}:{}",
+        rustix::fs::major(device),
+        rustix::fs::minor(device),
+        identity.inode
+    );
+    text.lines().find_map(|line| {
+        let mut words = line.split_whitespace();
+        let kind = words.nth(1)?;
+        let pid = words.nth(2)?;
+        (kind == "FLOCK" && words.next()? == place)
+            .then(|| pid.parse().ok())
+            .flatten()
+            // 0 stands for a process that this namespace cannot see.
+            .filter(|pid| *pid != 0)
+    })
+}
+
+#[derive(Debug)]
+struct RealFile(File);
+
+impl FileHandle for RealFile {
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+        self.0.read_at(buffer, offset)
+    }
+
+    fn append(&self, bytes: &[u8]) -> io::Result<usize> {
+        // Opened with O_APPEND: the kernel picks the end of the file.
+        io::Write::write(&mut &self.0, bytes)
+    }
+
+    fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<usize> {
+        self.0.write_at(bytes, offset)
+    }
+
+    fn sync_data(&self) -> io::Result<()> {
+        self.0.sync_data()
+    }
+
+    fn sync_all(&self) -> io::Result<()> {
+        self.0.sync_all()
+    }
+
+    fn set_len(&self, size: u64) -> io::Result<()> {
+        self.0.set_len(size)
+    }
+
+    fn set_mode(&self, mode: u32) -> io::Result<()> {
+        self.0.set_permissions(fs::Permissions::from_mode(mode))
+    }
+
+    fn metadata(&self) -> io::Result<Metadata> {
+        self.0.metadata().map(|found| convert(&found))
+    }
+
+    fn try_lock(&self) -> io::Result<bool> {
+        match self.0.try_lock() {
+            Ok(()) => Ok(true),
+            Err(TryLockError::WouldBlock) => Ok(false),
+            Err(TryLockError::Error(error)) => Err(error),
+        }
+    }
+}
+
+fn convert(found: &fs::Metadata) -> Metadata {
+    let file_type = found.file_type();
+    let kind = if file_type.is_file() {
+        FileKind::Regular
+    } else if file_type.is_dir() {
+        FileKind::Directory
+    } else if file_type.is_symlink() {
+        FileKind::Symlink
+    } else if file_type.is_fifo() {
+        FileKind::Fifo
+    } else {
+        FileKind::Device
+    };
+    let nanoseconds =
+        |seconds: i64, rest: i64| i128::from(seconds) * 1_000_000_000 + i128::from(rest);
+    Metadata {
+        kind,
+        size: found.len(),
+        mode: found.mode() & 0o7777,
+        uid: found.uid(),
+        identity: FileIdentity {
+            device: found.dev(),
+            inode: found.ino(),
+        },
+        links: found.nlink(),
+        modified_ns: nanoseconds(found.mtime(), found.mtime_nsec()),
+        changed_ns: nanoseconds(found.ctime(), found.ctime_nsec()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_holder_is_found_among_the_kernels_locks() {
+        let text = "1: POSIX  ADVISORY  WRITE 11 fe:00:77 0 EOF\n\
+                    2: FLOCK  ADVISORY  WRITE 22 fe:00:77 0 EOF\n\
+                    2: -> FLOCK  ADVISORY  WRITE 33 fe:00:77 0 EOF\n\
+                    3: FLOCK  ADVISORY  WRITE 0 fe:00:78 0 EOF\n";
+        let at = |inode| FileIdentity {
+            device: rustix::fs::makedev(0xfe, 0),
+            inode,
+        };
+        assert_eq!(holder_in_proc_locks(text, at(77)), Some(22));
+        assert_eq!(holder_in_proc_locks(text, at(78)), None);
+        assert_eq!(holder_in_proc_locks(text, at(79)), None);
+    }
+
+    #[test]
+    fn a_rename_that_must_not_replace_does_not() {
+        let folder = tempfile::tempdir().unwrap();
+        let (a, b) = (folder.path().join("a"), folder.path().join("b"));
+        fs::write(&a, "a").unwrap();
+        fs::write(&b, "b").unwrap();
+        let refused = RealFs.rename_no_replace(&a, &b).unwrap_err();
+        assert_eq!(refused.kind(), io::ErrorKind::AlreadyExists);
+        fs::remove_file(&b).unwrap();
+        RealFs.rename_no_replace(&a, &b).unwrap();
+        assert_eq!(fs::read(&b).unwrap(), b"a");
+        assert!(!a.exists());
+    }
+}
