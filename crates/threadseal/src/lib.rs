@@ -35,3 +35,4 @@ pub mod note;
 pub mod record;
 pub mod report;
 pub mod time;
+pub mod trust;

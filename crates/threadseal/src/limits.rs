@@ -35,9 +35,25 @@ pub const MAX_RECORD_KEYS: usize = 1024;
 pub const MAX_FINDINGS: usize = 64;
 /// Largest key file in bytes.
 pub const MAX_KEY_FILE_BYTES: usize = 64 << 10;
+/// Longest passphrase of a private key in bytes.
+pub const MAX_PASSPHRASE_BYTES: usize = 1024;
+/// Most memory that a key file may make scrypt take: 128 r (N + p) bytes (RFC 7914 §6).
+pub const MAX_SCRYPT_MEMORY_BYTES: u128 = 256 << 20;
+/// Most memory that a key file may make scrypt fill over all its p rounds: 128 N r p bytes.
+pub const MAX_SCRYPT_WORK_BYTES: u128 = 2 << 30;
+/// Most iterations that a key file may ask of PBKDF2.
+pub const MAX_PBKDF2_ITERATIONS: u32 = 10_000_000;
 /// Largest trust store file in bytes.
 pub const MAX_TRUST_FILE_BYTES: usize = 16 << 20;
 /// Most keys in one trust store.
 pub const MAX_TRUSTED_KEYS: usize = 100_000;
+/// Longest name of a trusted key in bytes.
+pub const MAX_TRUST_NAME_BYTES: usize = 128;
+/// Longest note or reason in a trust store in bytes.
+pub const MAX_TRUST_TEXT_BYTES: usize = 4096;
+/// Most thread patterns of one trusted key.
+pub const MAX_SCOPE_PATTERNS: usize = 1024;
+/// Most key files of one Rye trust folder.
+pub const MAX_RYE_KEY_FILES: usize = 10_000;
 /// Largest integer that every JSON reader keeps exactly (2^53 - 1).
 pub const MAX_SAFE_INTEGER: u64 = (1 << 53) - 1;

@@ -31,6 +31,12 @@ impl Timestamp {
         self.0
     }
 
+    /// The second in which the moment lies.
+    #[must_use]
+    pub fn floor_to_second(self) -> Self {
+        Self(self.0 - self.0 % 1_000_000)
+    }
+
     /// `1739820405.123456`: the one spelling used on native lines.
     pub fn to_epoch_text(self) -> String {
         format!("{}.{:06}", self.0 / 1_000_000, self.0 % 1_000_000)

@@ -19,6 +19,7 @@
 //! Elsewhere: private keys and their files ([`PrivateKey`]), what a key may sign ([`Message`],
 //! [`Signer`]), whose key counts ([`crate::trust`]).
 
+mod encrypted;
 mod message;
 mod private;
 

@@ -172,3 +172,6 @@ pub(super) fn write_pem(label: &str, der: &[u8]) -> Zeroizing<String> {
     }
     pem
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,518 @@
+//! Whose signature counts, for what, until when.
+//!
+//! ```text
+//! judge(key, purpose, now)
+//!   not in the store                                          → Unknown
+//!   revoked, and no evidence that the seal is older           → Revoked
+//!   other usage, format or thread than the entry names        → OutOfScope
+//!   outside [not_before, not_after] at the evidence, else now → Expired
+//!   otherwise                                                 → Trusted
+//! ```
+//! A seal's own time proves nothing, since who holds the key writes it. Evidence is a moment at
+//! which this verifier (or a log it trusts) already held the seal. Without evidence a revoked key
+//! is revoked for all its seals: whoever stole it would date them back. A revocation counts for the
+//! key, not only for the entry that carries it.
+//!
+//! A pinned key ([`Trust::pinned`]) is the only acceptable one; its scope and window are the
+//! caller's business then, its revocation is not.
+//!
+//! The store is a file of the user, outside every project; keys that a project brings along are
+//! never in it by themselves. Elsewhere: the file's text (`file`), scopes (`scope`), the keys of Rye's
+//! own trust folder ([`rye`]); where the file lies and who may write it (the store crate).
+
+mod file;
+pub mod rye;
+mod scope;
+
+pub use scope::{Format, Scope, ThreadPattern};
+
+use crate::digest::Digest;
+use crate::error::{Error, ErrorKind};
+use crate::key::{KeyId, KeyUsage, PublicKey, RyeFingerprint};
+use crate::limits::{MAX_TRUST_NAME_BYTES, MAX_TRUST_TEXT_BYTES, MAX_TRUSTED_KEYS};
+use crate::time::Timestamp;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::sync::OnceLock;
+
+/// The name under which a key is trusted: 1 to [`MAX_TRUST_NAME_BYTES`] bytes of letters, digits
+/// and ` -_.@/+:`, no blank at either end. Reports show it, so nothing in it can pass for layout.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct TrustName(String);
+
+impl TrustName {
+    /// Checks and takes `text`.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidInput`].
+    pub fn parse(text: &str) -> Result<Self, Error> {
+        let allowed = |c: char| c.is_alphanumeric() || " -_.@/+:".contains(c);
+        let ok = !text.is_empty()
+            && text.len() <= MAX_TRUST_NAME_BYTES
+            && text.trim() == text
+            && text.chars().all(allowed);
+        if ok {
+            Ok(Self(text.to_owned()))
+        } else {
+            Err(Error::invalid(
+                "a name is made of letters, digits and the characters - _ . @ / + : with blanks only inside",
+            ))
+        }
+    }
+
+    /// The text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for TrustName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// The end of a key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Revocation {
+    /// Seals that this verifier held before this moment still count.
+    pub at: Timestamp,
+    /// Why, for people; one line.
+    pub reason: String,
+}
+
+/// One entry of the store. Times count in whole seconds: adding to the store drops fractions.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TrustedKey {
+    /// Unique in the store.
+    pub name: TrustName,
+    /// The key.
+    pub key: PublicKey,
+    /// What the key is trusted to sign; not empty.
+    pub usage: BTreeSet<KeyUsage>,
+    /// Which records.
+    pub scope: Scope,
+    /// Not trusted before this moment.
+    pub not_before: Option<Timestamp>,
+    /// Not trusted after this moment.
+    pub not_after: Option<Timestamp>,
+    /// When and why it stopped counting.
+    pub revoked: Option<Revocation>,
+    /// When it was added; for people.
+    pub added: Option<Timestamp>,
+    /// Anything, for people; one line.
+    pub note: Option<String>,
+}
+
+impl TrustedKey {
+    /// An entry for every record, without a window.
+    pub fn new(name: TrustName, key: PublicKey, usage: impl IntoIterator<Item = KeyUsage>) -> Self {
+        Self {
+            name,
+            key,
+            usage: usage.into_iter().collect(),
+            scope: Scope::default(),
+            not_before: None,
+            not_after: None,
+            revoked: None,
+            added: None,
+            note: None,
+        }
+    }
+
+    fn check(&self) -> Result<(), Error> {
+        let line =
+            |text: &str| text.len() <= MAX_TRUST_TEXT_BYTES && !text.chars().any(char::is_control);
+        let texts = [self.note.as_ref(), self.revoked.as_ref().map(|r| &r.reason)];
+        if self.usage.is_empty() {
+            return Err(Error::invalid("`usage` names nothing"));
+        }
+        if !texts.into_iter().flatten().all(|text| line(text)) {
+            return Err(Error::invalid(format!(
+                "a note or reason is one line of at most {MAX_TRUST_TEXT_BYTES} bytes"
+            )));
+        }
+        if let (Some(from), Some(to)) = (self.not_before, self.not_after)
+            && from > to
+        {
+            return Err(Error::invalid("`not_before` is later than `not_after`"));
+        }
+        self.scope.check()
+    }
+
+    fn drop_fractions(&mut self) {
+        let times = [
+            self.not_before.as_mut(),
+            self.not_after.as_mut(),
+            self.added.as_mut(),
+            self.revoked.as_mut().map(|revoked| &mut revoked.at),
+        ];
+        for time in times.into_iter().flatten() {
+            *time = time.floor_to_second();
+        }
+    }
+}
+
+/// What a signature is looked at for.
+#[derive(Debug, Clone, Copy)]
+pub struct Purpose<'a> {
+    /// What kind of message was signed.
+    pub usage: KeyUsage,
+    /// What kind of record it is.
+    pub format: Format,
+    /// The thread that the record says it belongs to, if any.
+    pub thread: Option<&'a str>,
+    /// A moment at which this verifier already held the seal.
+    pub evidence: Option<Timestamp>,
+}
+
+/// What the trust says of a key, for one purpose.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Standing {
+    /// It counts.
+    Trusted,
+    /// It is the pinned key: it counts.
+    Pinned,
+    /// Another key is pinned: this one is not acceptable, whatever the store says.
+    NotPinned,
+    /// The store does not know it.
+    Unknown,
+    /// It was revoked, and nothing says that the seal is older.
+    Revoked {
+        /// When.
+        at: Timestamp,
+        /// Why.
+        reason: String,
+    },
+    /// It is trusted, but not for this.
+    OutOfScope {
+        /// One sentence.
+        why: String,
+    },
+    /// It is trusted, but not at this time.
+    Expired {
+        /// One sentence.
+        why: String,
+    },
+}
+
+impl Standing {
+    /// Does a signature of the key count?
+    pub fn counts(&self) -> bool {
+        matches!(self, Self::Trusted | Self::Pinned)
+    }
+}
+
+/// A key's standing, and the name under which the store knows the key, if it does.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Judgement<'a> {
+    /// What the trust says.
+    pub standing: Standing,
+    /// The name of the entry that decided, else of any entry of the key.
+    pub name: Option<&'a TrustName>,
+}
+
+/// A store, and how it is to be used.
+#[derive(Debug, Clone, Default)]
+pub struct Trust {
+    /// The keys of the user.
+    pub store: TrustStore,
+    /// The one acceptable key (`--key`).
+    pub pinned: Option<PublicKey>,
+    /// The store lies inside the tree that it judges (`--allow-local-trust`); reports say so.
+    pub local: bool,
+}
+
+impl Trust {
+    /// Trust in these keys, none pinned.
+    pub fn new(store: TrustStore) -> Self {
+        Self {
+            store,
+            ..Self::default()
+        }
+    }
+
+    /// Trust in one key only, for everything.
+    pub fn pinned(key: PublicKey) -> Self {
+        Self {
+            pinned: Some(key),
+            ..Self::default()
+        }
+    }
+
+    /// What this trust says of `key`. See the module's heading.
+    pub fn judge(&self, key: &PublicKey, purpose: &Purpose<'_>, now: Timestamp) -> Judgement<'_> {
+        let Some(pinned) = &self.pinned else {
+            return self.store.judge(key, purpose, now);
+        };
+        let entries = || self.store.by_key(key);
+        let standing = match revocation(entries(), purpose) {
+            _ if pinned != key => Standing::NotPinned,
+            Some(revoked) => revoked,
+            None => Standing::Pinned,
+        };
+        let name = entries().next().map(|entry| &entry.name);
+        Judgement { standing, name }
+    }
+
+    /// The keys to try for a signature that names only Rye's fingerprint: several keys may share
+    /// its 64 bits, so each must be tried.
+    pub fn by_fingerprint(&self, fingerprint: RyeFingerprint) -> Vec<PublicKey> {
+        let mut keys = self.store.by_fingerprint(fingerprint);
+        keys.extend(self.pinned.filter(|key| {
+            key.rye_fingerprint() == fingerprint && self.store.by_key(key).next().is_none()
+        }));
+        keys
+    }
+
+    /// The key with this id, if the store holds it or it is pinned.
+    pub fn by_key_id(&self, id: KeyId) -> Option<PublicKey> {
+        self.pinned
+            .filter(|key| key.key_id() == id)
+            .or_else(|| self.store.by_key_id(id))
+    }
+
+    /// The digest that reports give of the trust they used: store, pin and place.
+    pub fn digest(&self) -> Digest {
+        let pinned = self.pinned.as_ref().map_or(&[][..], |key| key.as_bytes());
+        Digest::tagged(
+            "trust",
+            &[
+                self.store.digest().as_bytes(),
+                pinned,
+                &[u8::from(self.local)],
+            ],
+        )
+    }
+}
+
+/// Trusted keys, in the order of their names.
+#[derive(Debug, Clone, Default)]
+pub struct TrustStore {
+    entries: BTreeMap<TrustName, TrustedKey>,
+    names: BTreeMap<PublicKey, BTreeSet<TrustName>>,
+    fingerprints: BTreeMap<RyeFingerprint, BTreeSet<PublicKey>>,
+    ids: BTreeMap<KeyId, PublicKey>,
+    /// Of the entries; every report asks for it, so it is computed once.
+    digest: OnceLock<Digest>,
+}
+
+impl PartialEq for TrustStore {
+    fn eq(&self, other: &Self) -> bool {
+        self.entries == other.entries
+    }
+}
+
+impl Eq for TrustStore {}
+
+impl TrustStore {
+    /// A store that trusts nobody.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Reads the store's file (`spec/keys-and-trust.md`).
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidInput`] with the line of the first thing that is wrong;
+    /// [`ErrorKind::Limit`] beyond the named bounds.
+    pub fn parse(toml: &str) -> Result<Self, Error> {
+        file::parse(toml)
+    }
+
+    /// The store's file: one text for one store.
+    pub fn to_toml(&self) -> String {
+        file::write(self.iter())
+    }
+
+    /// Tagged digest of [`TrustStore::to_toml`].
+    pub fn digest(&self) -> Digest {
+        *self
+            .digest
+            .get_or_init(|| Digest::tagged("trust-store", &[self.to_toml().as_bytes()]))
+    }
+
+    /// Adds an entry.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidInput`] when the name is taken, when another entry trusts the same key
+    /// for the same usage, or when the entry contradicts itself; [`ErrorKind::Limit`] beyond
+    /// [`MAX_TRUSTED_KEYS`].
+    pub fn add(&mut self, mut entry: TrustedKey) -> Result<(), Error> {
+        entry.check()?;
+        entry.drop_fractions();
+        if self.entries.len() >= MAX_TRUSTED_KEYS {
+            return Err(Error::new(
+                ErrorKind::Limit,
+                format!("a trust store takes at most {MAX_TRUSTED_KEYS} keys"),
+            ));
+        }
+        if self.entries.contains_key(&entry.name) {
+            return Err(Error::invalid(format!("the name {} is taken", entry.name)));
+        }
+        let twin = |other: &&TrustedKey| !other.usage.is_disjoint(&entry.usage);
+        if let Some(other) = self.by_key(&entry.key).find(twin) {
+            return Err(Error::invalid(format!(
+                "{} already trusts this key for the same usage",
+                other.name
+            )));
+        }
+        let key = entry.key;
+        self.digest.take();
+        self.names
+            .entry(key)
+            .or_default()
+            .insert(entry.name.clone());
+        self.fingerprints
+            .entry(key.rye_fingerprint())
+            .or_default()
+            .insert(key);
+        self.ids.insert(key.key_id(), key);
+        self.entries.insert(entry.name.clone(), entry);
+        Ok(())
+    }
+
+    /// Takes an entry out.
+    pub fn remove(&mut self, name: &TrustName) -> Option<TrustedKey> {
+        let entry = self.entries.remove(name)?;
+        self.digest.take();
+        let key = entry.key;
+        let last = self.names.get_mut(&key).is_none_or(|names| {
+            names.remove(name);
+            names.is_empty()
+        });
+        if last {
+            self.names.remove(&key);
+            self.ids.remove(&key.key_id());
+            let fingerprint = key.rye_fingerprint();
+            if let Some(keys) = self.fingerprints.get_mut(&fingerprint) {
+                keys.remove(&key);
+                if keys.is_empty() {
+                    self.fingerprints.remove(&fingerprint);
+                }
+            }
+        }
+        Some(entry)
+    }
+
+    /// Revokes an entry's key. An earlier revocation stands.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidInput`] when there is no such entry, or the reason is not one line.
+    pub fn revoke(&mut self, name: &TrustName, revocation: Revocation) -> Result<(), Error> {
+        let Some(mut entry) = self.remove(name) else {
+            return Err(Error::invalid(format!("nobody is trusted as {name}")));
+        };
+        let before = entry.clone();
+        if entry
+            .revoked
+            .as_ref()
+            .is_none_or(|old| revocation.at < old.at)
+        {
+            entry.revoked = Some(revocation);
+        }
+        self.add(entry).or_else(|error| {
+            self.add(before)?;
+            Err(error)
+        })
+    }
+
+    /// All entries, in the order of their names.
+    pub fn iter(&self) -> impl Iterator<Item = &TrustedKey> {
+        self.entries.values()
+    }
+
+    /// Number of entries.
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Does it trust nobody?
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// The entry of this name.
+    pub fn by_name(&self, name: &TrustName) -> Option<&TrustedKey> {
+        self.entries.get(name)
+    }
+
+    /// The entries of this key: one for each set of usages.
+    pub fn by_key(&self, key: &PublicKey) -> impl Iterator<Item = &TrustedKey> {
+        let names = self.names.get(key).into_iter().flatten();
+        names.filter_map(|name| self.entries.get(name))
+    }
+
+    /// The key with this id.
+    pub fn by_key_id(&self, id: KeyId) -> Option<PublicKey> {
+        self.ids.get(&id).copied()
+    }
+
+    /// All keys with this fingerprint: it has 64 bits, so there may be several.
+    pub fn by_fingerprint(&self, fingerprint: RyeFingerprint) -> Vec<PublicKey> {
+        let keys = self.fingerprints.get(&fingerprint);
+        keys.into_iter().flatten().copied().collect()
+    }
+
+    /// What the store says of `key`. See the module's heading.
+    pub fn judge(&self, key: &PublicKey, purpose: &Purpose<'_>, now: Timestamp) -> Judgement<'_> {
+        let Some(first) = self.by_key(key).next() else {
+            return Judgement {
+                standing: Standing::Unknown,
+                name: None,
+            };
+        };
+        let entry = self
+            .by_key(key)
+            .find(|entry| entry.usage.contains(&purpose.usage));
+        let standing = revocation(self.by_key(key), purpose).unwrap_or_else(|| match entry {
+            None => Standing::OutOfScope {
+                why: format!("the key is not trusted for `{}` signatures", purpose.usage),
+            },
+            Some(entry) => entry.standing(purpose, now),
+        });
+        Judgement {
+            standing,
+            name: Some(&entry.unwrap_or(first).name),
+        }
+    }
+}
+
+impl TrustedKey {
+    fn standing(&self, purpose: &Purpose<'_>, now: Timestamp) -> Standing {
+        if let Some(why) = self.scope.excludes(purpose.format, purpose.thread) {
+            return Standing::OutOfScope { why };
+        }
+        let (moment, said) = match purpose.evidence {
+            Some(evidence) => (evidence, "when the seal was first held here"),
+            None => (now, "now"),
+        };
+        if let Some(from) = self.not_before.filter(|from| moment < *from) {
+            let why = format!("trusted from {} on, not {said}", from.to_iso_seconds());
+            return Standing::Expired { why };
+        }
+        if let Some(to) = self.not_after.filter(|to| moment > *to) {
+            let why = format!("trusted until {}, not {said}", to.to_iso_seconds());
+            return Standing::Expired { why };
+        }
+        Standing::Trusted
+    }
+}
+
+/// The earliest revocation among the entries of a key, unless the seal is known to be older.
+fn revocation<'a>(
+    entries: impl Iterator<Item = &'a TrustedKey>,
+    purpose: &Purpose<'_>,
+) -> Option<Standing> {
+    let revoked = entries
+        .filter_map(|entry| entry.revoked.as_ref())
+        .min_by_key(|revoked| revoked.at)?;
+    let older = purpose.evidence.is_some_and(|held| held < revoked.at);
+    (!older).then(|| Standing::Revoked {
+        at: revoked.at,
+        reason: revoked.reason.clone(),
+    })
+}
+
+#[cfg(test)]
+mod tests;
