@@ -17,23 +17,25 @@
 //! caller's business then, its revocation is not.
 //!
 //! The store is a file of the user, outside every project; keys that a project brings along are
-//! never in it by themselves. Elsewhere: the file's text (`file`), scopes (`scope`), the keys of Rye's
-//! own trust folder ([`rye`]); where the file lies and who may write it (the store crate).
+//! never in it by themselves. Elsewhere: the file's text (`file`), scopes (`scope`), the entries
+//! and their look-up (`store`), the keys of Rye's own trust folder ([`rye`]); where the file lies
+//! and who may write it (the store crate).
 
 mod file;
 pub mod rye;
 mod scope;
+mod store;
 
 pub use scope::{Format, Scope, ThreadPattern};
+pub use store::TrustStore;
 
 use crate::digest::Digest;
-use crate::error::{Error, ErrorKind};
+use crate::error::Error;
 use crate::key::{KeyId, KeyUsage, PublicKey, RyeFingerprint};
-use crate::limits::{MAX_TRUST_NAME_BYTES, MAX_TRUST_TEXT_BYTES, MAX_TRUSTED_KEYS};
+use crate::limits::{MAX_TRUST_NAME_BYTES, MAX_TRUST_TEXT_BYTES};
 use crate::time::Timestamp;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::fmt;
-use std::sync::OnceLock;
 
 /// The name under which a key is trusted: 1 to [`MAX_TRUST_NAME_BYTES`] bytes of letters, digits
 /// and ` -_.@/+:`, no blank at either end. Reports show it, so nothing in it can pass for layout.
@@ -44,7 +46,7 @@ impl TrustName {
     /// Checks and takes `text`.
     ///
     /// # Errors
-    /// [`ErrorKind::InvalidInput`].
+    /// [`crate::error::ErrorKind::InvalidInput`].
     pub fn parse(text: &str) -> Result<Self, Error> {
         let allowed = |c: char| c.is_alphanumeric() || " -_.@/+:".contains(c);
         let ok = !text.is_empty()
@@ -246,7 +248,7 @@ impl Trust {
             return self.store.judge(key, purpose, now);
         };
         let entries = || self.store.by_key(key);
-        let standing = match revocation(entries(), purpose) {
+        let standing = match store::revocation(entries(), purpose) {
             _ if pinned != key => Standing::NotPinned,
             Some(revoked) => revoked,
             None => Standing::Pinned,
@@ -284,234 +286,6 @@ impl Trust {
             ],
         )
     }
-}
-
-/// Trusted keys, in the order of their names.
-#[derive(Debug, Clone, Default)]
-pub struct TrustStore {
-    entries: BTreeMap<TrustName, TrustedKey>,
-    names: BTreeMap<PublicKey, BTreeSet<TrustName>>,
-    fingerprints: BTreeMap<RyeFingerprint, BTreeSet<PublicKey>>,
-    ids: BTreeMap<KeyId, PublicKey>,
-    /// Of the entries; every report asks for it, so it is computed once.
-    digest: OnceLock<Digest>,
-}
-
-impl PartialEq for TrustStore {
-    fn eq(&self, other: &Self) -> bool {
-        self.entries == other.entries
-    }
-}
-
-impl Eq for TrustStore {}
-
-impl TrustStore {
-    /// A store that trusts nobody.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// Reads the store's file (`spec/keys-and-trust.md`).
-    ///
-    /// # Errors
-    /// [`ErrorKind::InvalidInput`] with the line of the first thing that is wrong;
-    /// [`ErrorKind::Limit`] beyond the named bounds.
-    pub fn parse(toml: &str) -> Result<Self, Error> {
-        file::parse(toml)
-    }
-
-    /// The store's file: one text for one store.
-    pub fn to_toml(&self) -> String {
-        file::write(self.iter())
-    }
-
-    /// Tagged digest of [`TrustStore::to_toml`].
-    pub fn digest(&self) -> Digest {
-        *self
-            .digest
-            .get_or_init(|| Digest::tagged("trust-store", &[self.to_toml().as_bytes()]))
-    }
-
-    /// Adds an entry.
-    ///
-    /// # Errors
-    /// [`ErrorKind::InvalidInput`] when the name is taken, when another entry trusts the same key
-    /// for the same usage, or when the entry contradicts itself; [`ErrorKind::Limit`] beyond
-    /// [`MAX_TRUSTED_KEYS`].
-    pub fn add(&mut self, mut entry: TrustedKey) -> Result<(), Error> {
-        entry.check()?;
-        entry.drop_fractions();
-        if self.entries.len() >= MAX_TRUSTED_KEYS {
-            return Err(Error::new(
-                ErrorKind::Limit,
-                format!("a trust store takes at most {MAX_TRUSTED_KEYS} keys"),
-            ));
-        }
-        if self.entries.contains_key(&entry.name) {
-            return Err(Error::invalid(format!("the name {} is taken", entry.name)));
-        }
-        let twin = |other: &&TrustedKey| !other.usage.is_disjoint(&entry.usage);
-        if let Some(other) = self.by_key(&entry.key).find(twin) {
-            return Err(Error::invalid(format!(
-                "{} already trusts this key for the same usage",
-                other.name
-            )));
-        }
-        let key = entry.key;
-        self.digest.take();
-        self.names
-            .entry(key)
-            .or_default()
-            .insert(entry.name.clone());
-        self.fingerprints
-            .entry(key.rye_fingerprint())
-            .or_default()
-            .insert(key);
-        self.ids.insert(key.key_id(), key);
-        self.entries.insert(entry.name.clone(), entry);
-        Ok(())
-    }
-
-    /// Takes an entry out.
-    pub fn remove(&mut self, name: &TrustName) -> Option<TrustedKey> {
-        let entry = self.entries.remove(name)?;
-        self.digest.take();
-        let key = entry.key;
-        let last = self.names.get_mut(&key).is_none_or(|names| {
-            names.remove(name);
-            names.is_empty()
-        });
-        if last {
-            self.names.remove(&key);
-            self.ids.remove(&key.key_id());
-            let fingerprint = key.rye_fingerprint();
-            if let Some(keys) = self.fingerprints.get_mut(&fingerprint) {
-                keys.remove(&key);
-                if keys.is_empty() {
-                    self.fingerprints.remove(&fingerprint);
-                }
-            }
-        }
-        Some(entry)
-    }
-
-    /// Revokes an entry's key. An earlier revocation stands.
-    ///
-    /// # Errors
-    /// [`ErrorKind::InvalidInput`] when there is no such entry, or the reason is not one line.
-    pub fn revoke(&mut self, name: &TrustName, revocation: Revocation) -> Result<(), Error> {
-        let Some(mut entry) = self.remove(name) else {
-            return Err(Error::invalid(format!("nobody is trusted as {name}")));
-        };
-        let before = entry.clone();
-        if entry
-            .revoked
-            .as_ref()
-            .is_none_or(|old| revocation.at < old.at)
-        {
-            entry.revoked = Some(revocation);
-        }
-        self.add(entry).or_else(|error| {
-            self.add(before)?;
-            Err(error)
-        })
-    }
-
-    /// All entries, in the order of their names.
-    pub fn iter(&self) -> impl Iterator<Item = &TrustedKey> {
-        self.entries.values()
-    }
-
-    /// Number of entries.
-    pub fn len(&self) -> usize {
-        self.entries.len()
-    }
-
-    /// Does it trust nobody?
-    pub fn is_empty(&self) -> bool {
-        self.entries.is_empty()
-    }
-
-    /// The entry of this name.
-    pub fn by_name(&self, name: &TrustName) -> Option<&TrustedKey> {
-        self.entries.get(name)
-    }
-
-    /// The entries of this key: one for each set of usages.
-    pub fn by_key(&self, key: &PublicKey) -> impl Iterator<Item = &TrustedKey> {
-        let names = self.names.get(key).into_iter().flatten();
-        names.filter_map(|name| self.entries.get(name))
-    }
-
-    /// The key with this id.
-    pub fn by_key_id(&self, id: KeyId) -> Option<PublicKey> {
-        self.ids.get(&id).copied()
-    }
-
-    /// All keys with this fingerprint: it has 64 bits, so there may be several.
-    pub fn by_fingerprint(&self, fingerprint: RyeFingerprint) -> Vec<PublicKey> {
-        let keys = self.fingerprints.get(&fingerprint);
-        keys.into_iter().flatten().copied().collect()
-    }
-
-    /// What the store says of `key`. See the module's heading.
-    pub fn judge(&self, key: &PublicKey, purpose: &Purpose<'_>, now: Timestamp) -> Judgement<'_> {
-        let Some(first) = self.by_key(key).next() else {
-            return Judgement {
-                standing: Standing::Unknown,
-                name: None,
-            };
-        };
-        let entry = self
-            .by_key(key)
-            .find(|entry| entry.usage.contains(&purpose.usage));
-        let standing = revocation(self.by_key(key), purpose).unwrap_or_else(|| match entry {
-            None => Standing::OutOfScope {
-                why: format!("the key is not trusted for `{}` signatures", purpose.usage),
-            },
-            Some(entry) => entry.standing(purpose, now),
-        });
-        Judgement {
-            standing,
-            name: Some(&entry.unwrap_or(first).name),
-        }
-    }
-}
-
-impl TrustedKey {
-    fn standing(&self, purpose: &Purpose<'_>, now: Timestamp) -> Standing {
-        if let Some(why) = self.scope.excludes(purpose.format, purpose.thread) {
-            return Standing::OutOfScope { why };
-        }
-        let (moment, said) = match purpose.evidence {
-            Some(evidence) => (evidence, "when the seal was first held here"),
-            None => (now, "now"),
-        };
-        if let Some(from) = self.not_before.filter(|from| moment < *from) {
-            let why = format!("trusted from {} on, not {said}", from.to_iso_seconds());
-            return Standing::Expired { why };
-        }
-        if let Some(to) = self.not_after.filter(|to| moment > *to) {
-            let why = format!("trusted until {}, not {said}", to.to_iso_seconds());
-            return Standing::Expired { why };
-        }
-        Standing::Trusted
-    }
-}
-
-/// The earliest revocation among the entries of a key, unless the seal is known to be older.
-fn revocation<'a>(
-    entries: impl Iterator<Item = &'a TrustedKey>,
-    purpose: &Purpose<'_>,
-) -> Option<Standing> {
-    let revoked = entries
-        .filter_map(|entry| entry.revoked.as_ref())
-        .min_by_key(|revoked| revoked.at)?;
-    let older = purpose.evidence.is_some_and(|held| held < revoked.at);
-    (!older).then(|| Standing::Revoked {
-        at: revoked.at,
-        reason: revoked.reason.clone(),
-    })
 }
 
 #[cfg(test)]

@@ -1,4 +1,5 @@
 use super::*;
+use crate::error::ErrorKind;
 use crate::key::PrivateKey;
 use proptest::prelude::*;
 
