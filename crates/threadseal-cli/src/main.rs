@@ -1,2 +1,33 @@
-//! The `threadseal` command.
-fn main() {}
+//! The `threadseal` command: the one crate that prints, reads the environment and exits.
+//!
+//! Each command is one file of [`cmd`]: typed arguments in, a call of the library, a rendering
+//! out. Standard output is data; standard error is for people. Exit codes are [`exit::Exit`].
+#![allow(
+    clippy::doc_markdown,
+    reason = "many doc comments are help texts, which would show the backticks"
+)]
+#![expect(
+    dead_code,
+    reason = "what verify prints and trusts; verify itself comes next"
+)]
+
+mod args;
+mod cmd;
+mod context;
+mod exit;
+mod gather;
+mod keyring;
+mod output;
+mod passphrase;
+mod render;
+mod trusting;
+mod walk;
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    exit::guarded(|| match args::parse(std::env::args_os()) {
+        Ok(cli) => cmd::run(cli),
+        Err(exit) => exit,
+    })
+}

@@ -35,5 +35,4 @@ pub mod note;
 pub mod record;
 pub mod report;
 pub mod time;
-pub mod transcript;
 pub mod trust;

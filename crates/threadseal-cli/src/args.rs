@@ -1,0 +1,92 @@
+//! The command line: global options and the list of commands.
+//!
+//! What a command itself takes stands in its own file under [`crate::cmd`].
+
+use crate::cmd::Command;
+use crate::exit::{self, Exit};
+use crate::render::style::ColorChoice;
+use clap::{Args, CommandFactory as _, FromArgMatches as _, Parser};
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+const LONG_ABOUT: &str = "\
+Records what AI agents did so that it can be proved later that nothing was changed, cut, \
+reordered, replayed, forked or rolled back.
+
+Standard output is data, standard error is for people; --json gives one object, also on failure.";
+
+/// The whole command line.
+#[derive(Debug, Parser)]
+#[command(
+    name = "threadseal",
+    version,
+    about = "Seal, verify, show and watch the records of AI agents",
+    long_about = LONG_ABOUT,
+    after_help = exit::HELP,
+    disable_help_subcommand = true,
+    max_term_width = 100
+)]
+pub(crate) struct Cli {
+    /// Options of every command.
+    #[command(flatten)]
+    pub(crate) global: Global,
+    /// What to do.
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// Options of every command.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Global options")]
+pub(crate) struct Global {
+    /// Where keys, trust and known heads lie [default: $THREADSEAL_HOME, else
+    /// $XDG_DATA_HOME/threadseal, else ~/.local/share/threadseal]
+    #[arg(long, global = true, value_name = "PATH")]
+    pub(crate) home: Option<PathBuf>,
+    /// Print one JSON object, also on failure
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+    /// When to colour; auto heeds NO_COLOR
+    #[arg(
+        long,
+        global = true,
+        value_enum,
+        value_name = "WHEN",
+        default_value = "auto",
+        hide_possible_values = true
+    )]
+    pub(crate) color: ColorChoice,
+    /// Print only what is wrong
+    #[arg(long, short, global = true)]
+    pub(crate) quiet: bool,
+    /// Show no progress bar
+    #[arg(long, global = true)]
+    pub(crate) no_progress: bool,
+}
+
+/// Reads the command line. Help and version print and end with 0, wrong usage with 2.
+///
+/// # Errors
+/// The exit with which to end at once.
+pub(crate) fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Cli, Exit> {
+    let parsed = Cli::command()
+        .try_get_matches_from(arguments)
+        .and_then(|matches| Cli::from_arg_matches(&matches));
+    parsed.map_err(|error| {
+        let wanted = !error.use_stderr();
+        match error.print() {
+            Ok(()) if wanted => Exit::Done,
+            _ => Exit::NoVerdict,
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_definition_is_consistent() {
+        Cli::command().debug_assert();
+    }
+}

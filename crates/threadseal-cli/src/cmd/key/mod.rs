@@ -1,0 +1,135 @@
+//! `key new|list|show|export|import`: the user's own keys.
+
+mod export;
+mod import;
+mod new;
+mod show;
+
+use crate::context::Context;
+use crate::exit::{Exit, Outcome};
+use crate::keyring::{Keyring, OwnKey};
+use crate::output::Out;
+use crate::render::clean::Clean;
+use clap::{Subcommand, ValueEnum};
+use serde::Serialize;
+use threadseal::key::KeyUsage;
+
+/// What to do with keys.
+#[derive(Debug, Subcommand)]
+pub(crate) enum KeyCommand {
+    /// Make a new key
+    New(new::NewArgs),
+    /// List the keys of this home
+    List,
+    /// Show the public half of a key
+    Show(show::ShowArgs),
+    /// Write a key as a PEM file (PKCS#8 v1 for the private half)
+    Export(export::ExportArgs),
+    /// Take over a private key: PEM, a Rye key folder, an igor identity file
+    Import(import::ImportArgs),
+}
+
+/// `--usage`
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum UsageArg {
+    /// Sealing native records
+    Native,
+    /// Rye's formats
+    Rye,
+    /// Detached seals of logs that others write
+    Observed,
+}
+
+impl From<UsageArg> for KeyUsage {
+    fn from(usage: UsageArg) -> Self {
+        match usage {
+            UsageArg::Native => Self::Native,
+            UsageArg::Rye => Self::Rye,
+            UsageArg::Observed => Self::Observed,
+        }
+    }
+}
+
+/// A key in JSON.
+#[derive(Debug, Serialize)]
+pub(crate) struct KeyOutput {
+    name: String,
+    usage: &'static str,
+    key_id: String,
+    public: String,
+    did: String,
+    rye_fingerprint: String,
+    private: bool,
+}
+
+impl KeyOutput {
+    /// All names of a key.
+    pub(crate) fn of(key: &OwnKey) -> Self {
+        Self {
+            name: key.name.clone(),
+            usage: key.usage.as_str(),
+            key_id: key.public.key_id().to_hex(),
+            public: key.public.to_hex(),
+            did: key.public.to_did_key(),
+            rye_fingerprint: key.public.rye_fingerprint().to_hex(),
+            private: key.has_private,
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct KeysOutput {
+    schema: &'static str,
+    keys: Vec<KeyOutput>,
+}
+
+/// `self  native  <key id>`
+pub(crate) fn key_line(key: &OwnKey) -> String {
+    format!(
+        "{:<16}  {:<8}  {}{}",
+        Clean(&key.name).to_string(),
+        key.usage.as_str(),
+        key.public.key_id(),
+        if key.has_private {
+            ""
+        } else {
+            "  (public half only)"
+        }
+    )
+}
+
+/// Runs the subcommand.
+pub(crate) fn run(command: &KeyCommand, context: &Context, out: &mut Out) -> Outcome {
+    match command {
+        KeyCommand::New(args) => new::run(args, context, out),
+        KeyCommand::List => list(context, out),
+        KeyCommand::Show(args) => show::run(args, context, out),
+        KeyCommand::Export(args) => export::run(args, context, out),
+        KeyCommand::Import(args) => import::run(args, context, out),
+    }
+}
+
+fn list(context: &Context, out: &mut Out) -> Outcome {
+    let keys = Keyring::of(&context.existing_home()?).list()?;
+    print_keys(&keys, context, out);
+    Ok(Exit::Done)
+}
+
+fn print_keys(keys: &[OwnKey], context: &Context, out: &mut Out) {
+    if context.json {
+        out.json(&KeysOutput {
+            schema: "threadseal.keys/1",
+            keys: keys.iter().map(KeyOutput::of).collect(),
+        });
+    } else {
+        for key in keys {
+            out.line(key_line(key));
+        }
+    }
+}
+
+/// A name for a key that got none: `key-` and the first eight digits of its id.
+fn name_of(public: &threadseal::key::PublicKey) -> String {
+    let id = public.key_id().to_hex();
+    format!("key-{}", &id[..8])
+}

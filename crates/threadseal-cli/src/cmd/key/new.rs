@@ -1,0 +1,37 @@
+//! `key new`
+
+use super::{UsageArg, name_of, print_keys};
+use crate::context::Context;
+use crate::exit::{Exit, Outcome};
+use crate::keyring::{self, Keyring};
+use crate::output::Out;
+use crate::passphrase::PassphraseArgs;
+use clap::Args;
+
+/// What `key new` takes.
+#[derive(Debug, Args)]
+pub(crate) struct NewArgs {
+    /// Its name: a-z, 0-9, '-' and '_' [default: key- and eight digits of its id]
+    #[arg(long)]
+    name: Option<String>,
+    /// What it is for
+    #[arg(long, value_enum, default_value = "native")]
+    usage: UsageArg,
+    #[command(flatten)]
+    passphrase: PassphraseArgs,
+}
+
+/// Makes the key. Nobody trusts it yet: that is `trust add`.
+pub(crate) fn run(args: &NewArgs, context: &Context, out: &mut Out) -> Outcome {
+    let home = context.made_home()?;
+    let passphrase = args.passphrase.for_new_key()?;
+    let key = keyring::generate(context)?;
+    let name = args
+        .name
+        .clone()
+        .unwrap_or_else(|| name_of(key.public_key()));
+    let made =
+        Keyring::of(&home).create(&name, args.usage.into(), &key, passphrase.as_ref(), context)?;
+    print_keys(&[made], context, out);
+    Ok(Exit::Done)
+}

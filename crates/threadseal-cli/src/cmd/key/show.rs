@@ -1,0 +1,79 @@
+//! `key show`
+
+use super::print_keys;
+use crate::context::Context;
+use crate::exit::{Exit, Failure, Outcome};
+use crate::keyring::{Keyring, OwnKey};
+use crate::output::Out;
+use clap::{Args, ValueEnum};
+use threadseal::note::{KeyName, vkey};
+
+/// What `key show` takes.
+#[derive(Debug, Args)]
+pub(crate) struct ShowArgs {
+    /// The key
+    name: String,
+    /// Print only this text of the public half
+    #[arg(long, value_enum)]
+    format: Option<KeyFormat>,
+}
+
+/// The texts of a public key.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum KeyFormat {
+    /// SubjectPublicKeyInfo, RFC 8410
+    Pem,
+    /// 64 hex digits
+    Hex,
+    /// did:key
+    Did,
+    /// Rye's fingerprint, 16 hex digits
+    Rye,
+    /// Verifier key of C2SP signed notes
+    Vkey,
+}
+
+/// Shows the key.
+pub(crate) fn run(args: &ShowArgs, context: &Context, out: &mut Out) -> Outcome {
+    let key = Keyring::of(&context.existing_home()?).find(&args.name)?;
+    match args.format {
+        Some(format) => {
+            let text = text(&key, format)?;
+            if context.json {
+                out.json(&serde_json::json!({"schema": "threadseal.key/1", "text": text}));
+            } else {
+                out.line(text.trim_end());
+            }
+        }
+        None if context.json => print_keys(&[key], context, out),
+        None => describe(&key, out),
+    }
+    Ok(Exit::Done)
+}
+
+fn describe(key: &OwnKey, out: &mut Out) {
+    let public = &key.public;
+    out.line(format_args!("name         {}", key.name));
+    out.line(format_args!("usage        {}", key.usage));
+    out.line(format_args!("key id       {}", public.key_id()));
+    out.line(format_args!("public key   {}", public.to_hex()));
+    out.line(format_args!("did:key      {}", public.to_did_key()));
+    out.line(format_args!("Rye's name   {}", public.rye_fingerprint()));
+    let private = if key.has_private { "here" } else { "not here" };
+    out.line(format_args!("private half {private}"));
+}
+
+fn text(key: &OwnKey, format: KeyFormat) -> Result<String, Failure> {
+    let public = &key.public;
+    Ok(match format {
+        KeyFormat::Pem => public.to_pem(),
+        KeyFormat::Hex => public.to_hex(),
+        KeyFormat::Did => public.to_did_key(),
+        KeyFormat::Rye => public.rye_fingerprint().to_hex(),
+        KeyFormat::Vkey => {
+            let name = KeyName::parse(&key.name)
+                .map_err(|error| Failure::new(format!("{:?}: {error}", key.name)))?;
+            vkey(&name, public)
+        }
+    })
+}

@@ -1,0 +1,57 @@
+//! `man [DIR]`
+
+use crate::args::Cli;
+use crate::context::Context;
+use crate::exit::{Exit, Failure, Outcome};
+use crate::output::Out;
+use crate::render::clean::Clean;
+use clap::{Args, Command, CommandFactory as _};
+use clap_mangen::Man;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// What `man` takes.
+#[derive(Debug, Args)]
+pub(crate) struct ManArgs {
+    /// Folder for one page per command; without it the main page goes to standard output
+    dir: Option<PathBuf>,
+}
+
+/// Prints one page, or writes them all.
+pub(crate) fn run(args: &ManArgs, context: &Context, out: &mut Out) -> Outcome {
+    let mut root = Cli::command().disable_help_subcommand(true);
+    root.build();
+    let Some(dir) = &args.dir else {
+        out.bytes(&page(root)?);
+        return Ok(Exit::Done);
+    };
+    fs::create_dir_all(dir).map_err(|error| Failure::io("create", dir, &error))?;
+    write_pages(root, dir, context, out)?;
+    Ok(Exit::Done)
+}
+
+fn write_pages(
+    command: Command,
+    dir: &Path,
+    context: &Context,
+    out: &mut Out,
+) -> Result<(), Failure> {
+    for inner in command.get_subcommands().filter(|c| !c.is_hide_set()) {
+        write_pages(inner.clone(), dir, context, out)?;
+    }
+    let man = Man::new(command.clone());
+    let path = dir.join(man.get_filename());
+    fs::write(&path, page(command)?).map_err(|error| Failure::io("write", &path, &error))?;
+    if !context.quiet {
+        out.line(Clean(&path.to_string_lossy()));
+    }
+    Ok(())
+}
+
+fn page(command: Command) -> Result<Vec<u8>, Failure> {
+    let mut page = Vec::new();
+    Man::new(command)
+        .render(&mut page)
+        .map_err(|error| Failure::new(format!("cannot render the manual page: {error}")))?;
+    Ok(page)
+}

@@ -1,0 +1,58 @@
+//! The commands, one file each.
+
+mod completions;
+mod init;
+mod key;
+mod man;
+mod trust;
+
+use crate::args::Cli;
+use crate::context::Context;
+use crate::exit::{Exit, Outcome};
+use crate::output::Out;
+use crate::render::json::FailureOutput;
+use clap::Subcommand;
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Make a home with a key of each usage, and trust them
+    Init(init::InitArgs),
+    /// Your own keys
+    #[command(subcommand)]
+    Key(key::KeyCommand),
+    /// Whose signatures count
+    #[command(subcommand)]
+    Trust(trust::TrustCommand),
+    /// Print the completion script of a shell
+    Completions(completions::CompletionsArgs),
+    /// Print the manual page, or write all of them into a folder
+    Man(man::ManArgs),
+}
+
+/// Runs the command and says how the process ends.
+pub(crate) fn run(cli: Cli) -> Exit {
+    let mut out = Out::stdout();
+    let json = cli.global.json;
+    let context = Context::new(&cli.global);
+    let outcome = match cli.command {
+        Command::Init(args) => init::run(&args, &context, &mut out),
+        Command::Key(command) => key::run(&command, &context, &mut out),
+        Command::Trust(command) => trust::run(&command, &context, &mut out),
+        Command::Completions(args) => completions::run(&args, &mut out),
+        Command::Man(args) => man::run(&args, &context, &mut out),
+    };
+    let exit = settle(outcome, json, &mut out);
+    out.finish(exit)
+}
+
+/// A failure is one line on standard error and, where JSON was asked for, one object.
+fn settle(outcome: Outcome, json: bool, out: &mut Out) -> Exit {
+    outcome.unwrap_or_else(|failure| {
+        failure.print();
+        if json {
+            out.json(&FailureOutput::new(&failure));
+        }
+        Exit::NoVerdict
+    })
+}

@@ -1,0 +1,336 @@
+//! `trust add|list|remove|revoke`: whose signatures count.
+
+use crate::cmd::key::UsageArg;
+use crate::context::Context;
+use crate::exit::{Exit, Failure, Outcome};
+use crate::output::Out;
+use crate::render::clean::Clean;
+use crate::trusting;
+use clap::{Args, Subcommand, ValueEnum};
+use serde::Serialize;
+use std::collections::BTreeSet;
+use std::path::Path;
+use threadseal::key::{KeyUsage, PublicKey};
+use threadseal::time::Timestamp;
+use threadseal::trust::{Format, Revocation, Scope, ThreadPattern, TrustName, TrustedKey};
+
+/// What to do with the trust.
+#[derive(Debug, Subcommand)]
+pub(crate) enum TrustCommand {
+    /// Trust a key
+    Add(AddArgs),
+    /// List the trusted keys
+    List,
+    /// Forget a key
+    Remove(RemoveArgs),
+    /// Say that a key no longer counts
+    Revoke(RevokeArgs),
+}
+
+/// What `trust add` takes.
+#[derive(Debug, Args)]
+pub(crate) struct AddArgs {
+    /// PEM file, Rye trusted-key file, 64 hex digits or did:key of the public key
+    #[arg(value_name = "PATH|KEY")]
+    key: String,
+    /// The name that reports show
+    #[arg(long)]
+    name: String,
+    /// What it may sign [default: native; rye for a Rye trusted-key file]
+    #[arg(long, value_enum, value_delimiter = ',', num_args = 1..)]
+    usage: Vec<UsageArg>,
+    /// Patterns of the threads it may vouch for; `*` stands for anything [default: *]
+    #[arg(long, value_name = "GLOB", value_delimiter = ',', num_args = 1..)]
+    threads: Vec<String>,
+    /// Formats it may vouch for [default: all]
+    #[arg(long, value_enum, value_delimiter = ',', num_args = 1..)]
+    formats: Vec<FormatArg>,
+    /// First moment: 2026-01-31 or 2026-01-31T12:00:00Z
+    #[arg(long, value_name = "TIME", value_parser = first_moment)]
+    not_before: Option<Timestamp>,
+    /// Last moment: 2026-01-31 (its last second) or 2026-01-31T12:00:00Z
+    #[arg(long, value_name = "TIME", value_parser = last_moment)]
+    not_after: Option<Timestamp>,
+}
+
+/// What `trust remove` takes.
+#[derive(Debug, Args)]
+pub(crate) struct RemoveArgs {
+    /// The name
+    name: String,
+}
+
+/// What `trust revoke` takes.
+#[derive(Debug, Args)]
+pub(crate) struct RevokeArgs {
+    /// The name
+    name: String,
+    /// Why, in one line
+    #[arg(long, default_value = "")]
+    reason: String,
+    /// From when on: 2026-01-31 or 2026-01-31T12:00:00Z [default: now]
+    #[arg(long, value_name = "TIME", value_parser = first_moment)]
+    at: Option<Timestamp>,
+}
+
+/// A format of `--formats`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum FormatArg {
+    /// Event logs of agent threads
+    Transcript,
+    /// Foreign logs under detached seals
+    Log,
+    /// JSON documents
+    Json,
+    /// Text documents
+    Text,
+}
+
+impl From<FormatArg> for Format {
+    fn from(format: FormatArg) -> Self {
+        match format {
+            FormatArg::Transcript => Self::Transcript,
+            FormatArg::Log => Self::Log,
+            FormatArg::Json => Self::Json,
+            FormatArg::Text => Self::Text,
+        }
+    }
+}
+
+fn first_moment(text: &str) -> Result<Timestamp, String> {
+    moment(text, "T00:00:00Z")
+}
+
+fn last_moment(text: &str) -> Result<Timestamp, String> {
+    moment(text, "T23:59:59Z")
+}
+
+fn moment(text: &str, time_of_day: &str) -> Result<Timestamp, String> {
+    Timestamp::parse_iso_seconds(text)
+        .or_else(|| Timestamp::parse_iso_seconds(&format!("{text}{time_of_day}")))
+        .ok_or_else(|| "a time is 2026-01-31 or 2026-01-31T12:00:00Z (UTC)".to_owned())
+}
+
+#[derive(Serialize)]
+struct TrustOutput {
+    schema: &'static str,
+    path: String,
+    digest: String,
+    keys: Vec<EntryOutput>,
+}
+
+#[derive(Serialize)]
+struct EntryOutput {
+    name: String,
+    key_id: String,
+    public: String,
+    usage: Vec<&'static str>,
+    threads: Vec<String>,
+    formats: Vec<&'static str>,
+    not_before: Option<String>,
+    not_after: Option<String>,
+    revoked: Option<RevokedOutput>,
+    note: Option<String>,
+}
+
+#[derive(Serialize)]
+struct RevokedOutput {
+    at: String,
+    reason: String,
+}
+
+impl EntryOutput {
+    fn of(entry: &TrustedKey) -> Self {
+        let time = |time: Option<Timestamp>| time.map(Timestamp::to_iso_seconds);
+        let patterns = entry.scope.threads.iter();
+        Self {
+            name: entry.name.to_string(),
+            key_id: entry.key.key_id().to_hex(),
+            public: entry.key.to_hex(),
+            usage: entry.usage.iter().map(|usage| usage.as_str()).collect(),
+            threads: patterns.map(|p| p.as_str().to_owned()).collect(),
+            formats: entry.scope.formats.iter().map(|f| f.as_str()).collect(),
+            not_before: time(entry.not_before),
+            not_after: time(entry.not_after),
+            revoked: entry.revoked.as_ref().map(|revoked| RevokedOutput {
+                at: revoked.at.to_iso_seconds(),
+                reason: revoked.reason.clone(),
+            }),
+            note: entry.note.clone(),
+        }
+    }
+
+    /// `ann  native,rye  <key id>  threads agency/*; until …; REVOKED …`
+    fn line(&self) -> String {
+        let mut remarks = Vec::new();
+        if self.threads != ["*"] {
+            remarks.push(format!("threads {}", self.threads.join(",")));
+        }
+        if self.formats.len() < Format::ALL.len() {
+            remarks.push(format!("formats {}", self.formats.join(",")));
+        }
+        if let Some(from) = &self.not_before {
+            remarks.push(format!("from {from}"));
+        }
+        if let Some(to) = &self.not_after {
+            remarks.push(format!("until {to}"));
+        }
+        if let Some(revoked) = &self.revoked {
+            remarks.push(format!("REVOKED {} {}", revoked.at, revoked.reason));
+        }
+        let line = format!(
+            "{:<16}  {:<8}  {}  {}",
+            self.name,
+            self.usage.join(","),
+            self.key_id,
+            remarks.join("; ")
+        );
+        Clean(line.trim_end()).to_string()
+    }
+}
+
+/// Runs the subcommand.
+pub(crate) fn run(command: &TrustCommand, context: &Context, out: &mut Out) -> Outcome {
+    match command {
+        TrustCommand::Add(args) => add(args, context, out),
+        TrustCommand::List => list(context, out),
+        TrustCommand::Remove(args) => remove(args, context, out),
+        TrustCommand::Revoke(args) => revoke(args, context, out),
+    }
+}
+
+fn list(context: &Context, out: &mut Out) -> Outcome {
+    let home = context.existing_home()?;
+    let store = trusting::of_home(&home)?;
+    let keys: Vec<EntryOutput> = store.iter().map(EntryOutput::of).collect();
+    if context.json {
+        out.json(&TrustOutput {
+            schema: "threadseal.trust/1",
+            path: home.trust_path().to_string_lossy().into_owned(),
+            digest: store.digest().to_hex(),
+            keys,
+        });
+    } else {
+        for key in keys {
+            out.line(key.line());
+        }
+    }
+    Ok(Exit::Done)
+}
+
+fn add(args: &AddArgs, context: &Context, out: &mut Out) -> Outcome {
+    let home = context.made_home()?;
+    let (key, from_rye) = match PublicKey::parse_any(&args.key) {
+        Ok(key) => (key, false),
+        Err(error) => {
+            let path = Path::new(&args.key);
+            if args.key.starts_with("did:") || (!path.exists() && is_hex(&args.key)) {
+                return Err(error.into());
+            }
+            let key = trusting::read_public(path, context)?;
+            (key, trusting::is_toml(path))
+        }
+    };
+    let mut usage: BTreeSet<KeyUsage> = args.usage.iter().map(|&u| u.into()).collect();
+    if usage.is_empty() {
+        usage.insert(if from_rye {
+            KeyUsage::Rye
+        } else {
+            KeyUsage::Native
+        });
+    }
+    let mut entry = TrustedKey::new(TrustName::parse(&args.name)?, key, usage);
+    entry.scope = scope(args)?;
+    entry.not_before = args.not_before;
+    entry.not_after = args.not_after;
+    entry.added = Some(context.now()?);
+    trusting::change(&home, context, |store| {
+        store.add(entry.clone())?;
+        Ok(true)
+    })?;
+    say(&entry, context, out);
+    Ok(Exit::Done)
+}
+
+fn is_hex(text: &str) -> bool {
+    text.len() == 64 && text.bytes().all(|b| b.is_ascii_hexdigit())
+}
+
+fn scope(args: &AddArgs) -> Result<Scope, Failure> {
+    let mut scope = Scope::default();
+    if !args.threads.is_empty() {
+        let patterns = args.threads.iter().map(|text| ThreadPattern::parse(text));
+        scope.threads = patterns.collect::<Result<_, _>>()?;
+    }
+    if !args.formats.is_empty() {
+        scope.formats = args.formats.iter().map(|&format| format.into()).collect();
+    }
+    Ok(scope)
+}
+
+fn remove(args: &RemoveArgs, context: &Context, out: &mut Out) -> Outcome {
+    let name = TrustName::parse(&args.name)?;
+    let mut removed = None;
+    trusting::change(&context.existing_home()?, context, |store| {
+        removed = store.remove(&name);
+        Ok(removed.is_some())
+    })?;
+    let removed = removed.ok_or_else(|| Failure::new(format!("nobody is trusted as {name}")))?;
+    say(&removed, context, out);
+    Ok(Exit::Done)
+}
+
+fn revoke(args: &RevokeArgs, context: &Context, out: &mut Out) -> Outcome {
+    let name = TrustName::parse(&args.name)?;
+    let revocation = Revocation {
+        at: match args.at {
+            Some(at) => at,
+            None => context.now()?,
+        },
+        reason: args.reason.clone(),
+    };
+    let mut revoked = None;
+    trusting::change(&context.existing_home()?, context, |store| {
+        store.revoke(&name, revocation)?;
+        revoked = store.by_name(&name).cloned();
+        Ok(true)
+    })?;
+    if let Some(entry) = revoked {
+        say(&entry, context, out);
+    }
+    Ok(Exit::Done)
+}
+
+/// The entry that was changed, as it was or is now.
+fn say(entry: &TrustedKey, context: &Context, out: &mut Out) {
+    let entry = EntryOutput::of(entry);
+    if context.json {
+        out.json(&serde_json::json!({"schema": "threadseal.trusted_key/1", "key": entry}));
+    } else if !context.quiet {
+        out.line(entry.line());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_date_is_its_first_second_or_its_last() {
+        let iso = |t: Timestamp| t.to_iso_seconds();
+        assert_eq!(
+            first_moment("2026-01-31").map(iso).unwrap(),
+            "2026-01-31T00:00:00Z"
+        );
+        assert_eq!(
+            last_moment("2026-01-31").map(iso).unwrap(),
+            "2026-01-31T23:59:59Z"
+        );
+        assert_eq!(
+            last_moment("2026-01-31T01:02:03Z").map(iso).unwrap(),
+            "2026-01-31T01:02:03Z"
+        );
+        assert!(first_moment("2026-02-30").is_err());
+        assert!(first_moment("tomorrow").is_err());
+    }
+}

@@ -1,0 +1,123 @@
+//! What every command works with: where things lie, the clock, chance, how to print.
+//!
+//! The environment is read here and nowhere else.
+
+use crate::args::Global;
+use crate::exit::Failure;
+use crate::render::style::Palette;
+use std::ffi::OsString;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use threadseal::time::Timestamp;
+use threadseal_store::clock::{Clock as _, SystemClock};
+use threadseal_store::home::{self, Home};
+use threadseal_store::random::SystemRandom;
+use threadseal_store::sys::{Fs, RealFs};
+
+/// Built once from the global options.
+#[derive(Debug)]
+pub(crate) struct Context {
+    /// `--json`
+    pub(crate) json: bool,
+    /// `--quiet`
+    pub(crate) quiet: bool,
+    /// Without `--no-progress`.
+    pub(crate) progress: bool,
+    /// Colours of standard output.
+    pub(crate) palette: Palette,
+    /// Where new keys, salts and record ids come from.
+    pub(crate) random: SystemRandom,
+    /// The disk.
+    pub(crate) fs: Arc<dyn Fs>,
+    home: Option<PathBuf>,
+}
+
+impl Context {
+    /// Takes the global options.
+    pub(crate) fn new(global: &Global) -> Self {
+        Self {
+            json: global.json,
+            quiet: global.quiet,
+            progress: !(global.no_progress || global.quiet),
+            palette: global.color.palette(),
+            random: SystemRandom,
+            fs: RealFs::shared(),
+            home: global.home.clone(),
+        }
+    }
+
+    /// The moment against which windows and revocations are judged.
+    ///
+    /// # Errors
+    /// When the system's clock is out of range.
+    pub(crate) fn now(&self) -> Result<Timestamp, Failure> {
+        Ok(SystemClock.now()?)
+    }
+
+    /// Where the home is or would be: `--home`, else by the environment.
+    ///
+    /// # Errors
+    /// When nothing names one.
+    pub(crate) fn home_path(&self) -> Result<PathBuf, Failure> {
+        if let Some(path) = &self.home {
+            return Ok(path.clone());
+        }
+        let [own, data, user] = ["THREADSEAL_HOME", "XDG_DATA_HOME", "HOME"].map(variable);
+        Ok(home::default_path(
+            own.as_deref(),
+            data.as_deref(),
+            user.as_deref(),
+        )?)
+    }
+
+    /// The home, if there is one.
+    ///
+    /// # Errors
+    /// When there is one that must not be trusted, or nothing names one.
+    pub(crate) fn home(&self) -> Result<Option<Home>, Failure> {
+        let path = self.home_path()?;
+        if is_absent(&path)? {
+            return Ok(None);
+        }
+        Ok(Some(Home::open(Arc::clone(&self.fs), &path)?))
+    }
+
+    /// The home, which must be there.
+    ///
+    /// # Errors
+    /// As [`Context::home`]; or when `init` was never run.
+    pub(crate) fn existing_home(&self) -> Result<Home, Failure> {
+        match self.home()? {
+            Some(home) => Ok(home),
+            None => Err(Failure::new(format!(
+                "there is no home at {}; run: threadseal init",
+                self.home_path()?.display()
+            ))),
+        }
+    }
+
+    /// The home, made where it is missing.
+    ///
+    /// # Errors
+    /// As [`Context::home`]; or when it cannot be made.
+    pub(crate) fn made_home(&self) -> Result<Home, Failure> {
+        Ok(Home::create(Arc::clone(&self.fs), &self.home_path()?)?)
+    }
+}
+
+fn is_absent(path: &Path) -> Result<bool, Failure> {
+    match std::fs::symlink_metadata(path) {
+        Ok(_) => Ok(false),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(true),
+        Err(error) => Err(Failure::io("open the home", path, &error)),
+    }
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "this is the place that reads the environment"
+)]
+fn variable(name: &str) -> Option<OsString> {
+    std::env::var_os(name)
+}

@@ -1,0 +1,208 @@
+//! Exit codes, stated once.
+//!
+//! | code | meaning |
+//! |---|---|
+//! | 0 | verified; for other commands: done |
+//! | 1 | evidence against a record |
+//! | 2 | no verdict: usage, unreadable file, unknown format, nothing to do, our own bug |
+//! | 3 | nothing speaks against the record, but it is not confirmed |
+//!
+//! Two ways out that programs often get wrong: a panic is 2 (Rust's own 101 would pass for
+//! neither), and output that could not be written is never 0.
+
+use std::any::Any;
+use std::fmt;
+use std::io::{self, Write as _};
+use std::panic;
+use std::path::Path;
+use std::process::ExitCode;
+use threadseal::error::Error;
+
+use crate::render::clean::Clean;
+
+/// The table as `--help` prints it.
+pub(crate) const HELP: &str = "\
+Exit codes:
+  0  verified (other commands: done)
+  1  evidence against a record: forged, tampered, forked, rolled_back, truncated, foreign,
+     missing, malformed
+  2  no verdict: wrong usage, unreadable file, unknown format, nothing to verify, internal error
+  3  not confirmed: unknown_signer, unsigned, partial, consistent, unsigned_tail, open
+Over several records: 1 if any is 1, else 2, else 3, else 0.";
+
+/// How the process ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Exit {
+    /// 0
+    Done,
+    /// 1
+    Evidence,
+    /// 2
+    NoVerdict,
+    /// 3
+    Unconfirmed,
+}
+
+impl Exit {
+    /// The exit of a code of [`threadseal::report::combined_exit_code`].
+    pub(crate) fn from_code(code: u8) -> Self {
+        match code {
+            0 => Self::Done,
+            1 => Self::Evidence,
+            3 => Self::Unconfirmed,
+            _ => Self::NoVerdict,
+        }
+    }
+
+    /// The number that the process returns.
+    pub(crate) fn code(self) -> u8 {
+        match self {
+            Self::Done => 0,
+            Self::Evidence => 1,
+            Self::NoVerdict => 2,
+            Self::Unconfirmed => 3,
+        }
+    }
+
+    /// The exit when the output was cut short: evidence stays evidence, all else is no verdict.
+    pub(crate) fn without_output(self) -> Self {
+        match self {
+            Self::Evidence => Self::Evidence,
+            _ => Self::NoVerdict,
+        }
+    }
+}
+
+/// Why a command gives no verdict: one sentence, lower-case, naming what to mend.
+#[derive(Debug, Clone)]
+pub(crate) struct Failure {
+    message: String,
+}
+
+impl Failure {
+    /// A failure with this sentence.
+    pub(crate) fn new(message: impl Into<String>) -> Self {
+        Self {
+            message: message.into(),
+        }
+    }
+
+    /// `cannot <action> <path>: <reason>`
+    pub(crate) fn io(action: &str, path: &Path, error: &io::Error) -> Self {
+        Self::new(format!(
+            "cannot {action} {}: {}",
+            path.display(),
+            io_reason(error)
+        ))
+    }
+
+    /// Puts the file that it is about in front.
+    #[must_use]
+    pub(crate) fn about(self, path: &Path) -> Self {
+        Self::new(format!("{}: {}", path.display(), self.message))
+    }
+
+    /// Says it on standard error, as one line.
+    pub(crate) fn print(&self) {
+        complain(&self.message);
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        Self::new(without_number(&error.to_string()))
+    }
+}
+
+/// What a command returns.
+pub(crate) type Outcome = Result<Exit, Failure>;
+
+/// The reason of an I/O error without the platform's number.
+pub(crate) fn io_reason(error: &io::Error) -> String {
+    without_number(&error.to_string())
+}
+
+/// Takes the platform's number from the end of a message: the words before it say the same.
+fn without_number(text: &str) -> String {
+    let end = text.rfind(" (os error ").filter(|_| text.ends_with(')'));
+    text[..end.unwrap_or(text.len())].to_owned()
+}
+
+/// One line on standard error, named and safe to print.
+pub(crate) fn complain(message: &str) {
+    // Where standard error is gone, there is nobody left to tell; the exit code remains.
+    let _ = writeln!(io::stderr(), "threadseal: {}", Clean(message));
+}
+
+/// Runs `command`; a panic becomes one line and exit 2.
+pub(crate) fn guarded(command: impl FnOnce() -> Exit + panic::UnwindSafe) -> ExitCode {
+    panic::set_hook(Box::new(|info| {
+        let place = info
+            .location()
+            .map(|at| format!(" at {}:{}", at.file(), at.line()));
+        complain(&format!(
+            "internal error{}: {} (this is a bug in threadseal; no verdict)",
+            place.unwrap_or_default(),
+            panic_message(info.payload())
+        ));
+    }));
+    let exit = panic::catch_unwind(command).unwrap_or(Exit::NoVerdict);
+    ExitCode::from(exit.code())
+}
+
+fn panic_message(payload: &(dyn Any + Send)) -> &str {
+    payload
+        .downcast_ref::<&str>()
+        .copied()
+        .or_else(|| payload.downcast_ref::<String>().map(String::as_str))
+        .unwrap_or("no message")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use threadseal::report::{Verdict, combined_exit_code};
+
+    #[test]
+    fn codes_survive_the_round_trip_and_unknown_codes_are_no_verdict() {
+        for code in 0..=3 {
+            assert_eq!(Exit::from_code(code).code(), code);
+        }
+        assert_eq!(Exit::from_code(7), Exit::NoVerdict);
+        assert_eq!(
+            Exit::from_code(combined_exit_code(&[Verdict::Tampered], 3)),
+            Exit::Evidence
+        );
+    }
+
+    #[test]
+    fn lost_output_is_never_success() {
+        assert_eq!(Exit::Done.without_output(), Exit::NoVerdict);
+        assert_eq!(Exit::Unconfirmed.without_output(), Exit::NoVerdict);
+        assert_eq!(Exit::Evidence.without_output(), Exit::Evidence);
+    }
+
+    #[test]
+    fn a_panic_exits_2_in_this_thread_and_in_worker_threads() {
+        let quiet = |f: fn() -> Exit| guarded(f);
+        let expected = format!("{:?}", ExitCode::from(2));
+        assert_eq!(format!("{:?}", quiet(|| panic!("boom"))), expected);
+        let in_worker = || {
+            rayon::join(|| panic!("boom"), || ());
+            Exit::Done
+        };
+        assert_eq!(format!("{:?}", quiet(in_worker)), expected);
+    }
+
+    #[test]
+    fn reasons_of_io_errors_carry_no_numbers() {
+        let error = io::Error::from_raw_os_error(2);
+        assert_eq!(io_reason(&error), "No such file or directory");
+    }
+}

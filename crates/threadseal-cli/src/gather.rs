@@ -1,0 +1,250 @@
+//! Whose signatures count in one run: from the home, or from what `--trust` and `--key` name.
+//!
+//! | `--trust` names | what is trusted |
+//! |---|---|
+//! | a PEM public key (`.pem`, `.pub`) | that key, for everything |
+//! | a Rye trusted-key `.toml` | that key, for Rye's formats |
+//! | a `.toml` trust store | what it says |
+//! | a folder | its PEM public keys; its Rye key files as far as the owner's key signed them |
+//!
+//! Given, it replaces the home's trust store. Two keys of one name are told apart; one key that
+//! two sources trust differently is refused, since nobody could say which scope was meant.
+
+use crate::context::Context;
+use crate::exit::{Failure, complain};
+use crate::trusting::{is_toml, of_home, parse_store, read_public};
+use std::path::{Path, PathBuf};
+use threadseal::key::{KeyUsage, PublicKey};
+use threadseal::limits::{MAX_KEY_FILE_BYTES, MAX_TRUST_FILE_BYTES};
+use threadseal::trust::rye::{self, TrustSet};
+use threadseal::trust::{Trust, TrustName, TrustStore, TrustedKey};
+use threadseal_store::home::is_inside;
+use threadseal_store::read::read_small;
+
+/// The trust for one run of a verifying command.
+///
+/// # Errors
+/// When something named cannot be read, or lies inside a tree of `trees` and `local` is not
+/// allowed: whoever brought the tree would bring the trust along.
+pub(crate) fn gather(
+    sources: &[PathBuf],
+    key: Option<&str>,
+    trees: &[&Path],
+    allow_local: bool,
+    context: &Context,
+) -> Result<Trust, Failure> {
+    let judge_place = |path: &Path| -> Result<bool, Failure> {
+        for tree in trees {
+            if is_inside(&*context.fs, path, tree)? {
+                if allow_local {
+                    return Ok(true);
+                }
+                return Err(Failure::new(format!(
+                    "the trust at {} lies inside {}, which it would judge; keep it outside, or give --allow-local-trust",
+                    path.display(),
+                    tree.display()
+                )));
+            }
+        }
+        Ok(false)
+    };
+    // A home inside the tree would also bring heads along, so its place counts in any case.
+    let home = context.home()?;
+    let mut local = match &home {
+        Some(home) => judge_place(home.path())?,
+        None => false,
+    };
+    for source in sources {
+        local |= judge_place(source)?;
+    }
+    let store = match (&home, sources) {
+        (_, [_, ..]) => union(sources, context)?,
+        (Some(home), []) => of_home(home)?,
+        (None, []) => TrustStore::new(),
+    };
+    let mut pinned = None;
+    if let Some(text) = key {
+        let (key, path) = parse_key(text, &store, context)?;
+        if let Some(path) = path {
+            local |= judge_place(&path)?;
+        }
+        pinned = Some(key);
+    }
+    Ok(Trust {
+        store,
+        pinned,
+        local,
+    })
+}
+
+/// A public key as people give it: a name of the trust store, hex, did:key, or a PEM file.
+///
+/// The name goes first, so that a file which a project brings along under that name is not
+/// taken for it. With a key from a file comes the file's path.
+///
+/// # Errors
+/// When it is none of these.
+pub(crate) fn parse_key(
+    text: &str,
+    store: &TrustStore,
+    context: &Context,
+) -> Result<(PublicKey, Option<PathBuf>), Failure> {
+    let named = TrustName::parse(text).ok();
+    if let Some(entry) = named.and_then(|name| store.by_name(&name).cloned()) {
+        return Ok((entry.key, None));
+    }
+    if let Ok(key) = PublicKey::parse_any(text) {
+        return Ok((key, None));
+    }
+    let path = Path::new(text);
+    if path.exists() {
+        return Ok((read_public(path, context)?, Some(path.to_owned())));
+    }
+    Err(Failure::new(format!(
+        "{text:?} is no key: give a PEM file, 64 hex digits, did:key, or a name of the trust store"
+    )))
+}
+
+fn is_pem(path: &Path) -> bool {
+    path.extension()
+        .is_some_and(|ending| ending == "pem" || ending == "pub")
+}
+
+/// Everything that the sources name. A PEM key given on its own also serves as the owner's key of
+/// the Rye folders, when it is the only one.
+fn union(sources: &[PathBuf], context: &Context) -> Result<TrustStore, Failure> {
+    let mut store = TrustStore::new();
+    let mut folders = Vec::new();
+    let mut owners = Vec::new();
+    for source in sources {
+        if source.is_dir() {
+            folders.push(source);
+        } else if is_toml(source) {
+            merge(&mut store, &read_toml(source, context)?)?;
+        } else {
+            let key = read_public(source, context)?;
+            owners.push(key);
+            merge(&mut store, &store_of(source, key)?)?;
+        }
+    }
+    let owner = match owners.as_slice() {
+        [only] => Some(only.to_pem()),
+        _ => None,
+    };
+    for folder in folders {
+        read_folder(folder, owner.as_deref(), &mut store, context)?;
+    }
+    Ok(store)
+}
+
+fn read_toml(path: &Path, context: &Context) -> Result<TrustStore, Failure> {
+    let bytes = read_small(&*context.fs, path, MAX_TRUST_FILE_BYTES)?;
+    if let Ok(file) = rye::parse_trusted_key(&bytes) {
+        let name = TrustName::parse(&format!("rye:{}", file.fingerprint))?;
+        let mut store = TrustStore::new();
+        store.add(TrustedKey::new(name, file.key, [KeyUsage::Rye]))?;
+        return Ok(store);
+    }
+    parse_store(&bytes).map_err(|error| error.about(path))
+}
+
+fn read_folder(
+    folder: &Path,
+    owner: Option<&str>,
+    store: &mut TrustStore,
+    context: &Context,
+) -> Result<(), Failure> {
+    let failure = |error| Failure::io("read", folder, &error);
+    let mut paths = Vec::new();
+    for entry in std::fs::read_dir(folder).map_err(failure)? {
+        paths.push(entry.map_err(failure)?.path());
+    }
+    paths.sort();
+    let mut rye_files = Vec::new();
+    let mut found = false;
+    for path in &paths {
+        if is_pem(path) {
+            let bytes = read_small(&*context.fs, path, MAX_KEY_FILE_BYTES)?;
+            // Private halves lie beside public ones in many key folders; they vouch for nobody.
+            if let Ok(key) = PublicKey::parse_any(bytes) {
+                merge(store, &store_of(path, key)?)?;
+                found = true;
+            }
+        } else if is_toml(path) {
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            let bytes = read_small(&*context.fs, path, MAX_KEY_FILE_BYTES)?;
+            rye_files.push((name.into_owned(), bytes));
+        }
+    }
+    let rye_files: Vec<(&str, &[u8])> = rye_files.iter().map(|(n, b)| (&**n, &**b)).collect();
+    let set =
+        TrustSet::load(owner, &rye_files).map_err(|error| Failure::from(error).about(folder))?;
+    let refused = set
+        .refused()
+        .iter()
+        .map(|file| format!("{}: {}", file.file, file.why));
+    if set.keys().is_empty() && !found {
+        let why = refused.collect::<Vec<_>>().join("; ");
+        let why = if why.is_empty() {
+            "it holds no keys".to_owned()
+        } else {
+            why
+        };
+        return Err(Failure::new(format!("nobody can be trusted: {why}")).about(folder));
+    }
+    if !context.quiet {
+        for why in refused {
+            complain(&format!("note: {}: not trusted: {why}", folder.display()));
+        }
+    }
+    merge(store, &set.to_store()?)
+}
+
+/// A store that trusts the key in a PEM file for everything, under the file's name.
+fn store_of(path: &Path, key: PublicKey) -> Result<TrustStore, Failure> {
+    let stem = path.file_stem().unwrap_or_default().to_string_lossy();
+    let name =
+        TrustName::parse(&stem).or_else(|_| TrustName::parse(&format!("key-{}", key.key_id())))?;
+    let mut store = TrustStore::new();
+    store.add(TrustedKey::new(name, key, KeyUsage::ALL))?;
+    Ok(store)
+}
+
+fn merge(into: &mut TrustStore, from: &TrustStore) -> Result<(), Failure> {
+    for entry in from.iter() {
+        let twin = into
+            .by_key(&entry.key)
+            .find(|known| !known.usage.is_disjoint(&entry.usage))
+            .cloned();
+        match twin {
+            None => add_under_free_name(into, entry.clone())?,
+            Some(mut twin) if says_the_same(&twin, entry) => {
+                into.remove(&twin.name);
+                twin.usage.extend(&entry.usage);
+                into.add(twin)?;
+            }
+            Some(twin) => {
+                return Err(Failure::new(format!(
+                    "{} and {} trust one key differently; name it in one place only",
+                    twin.name, entry.name
+                )));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn says_the_same(one: &TrustedKey, other: &TrustedKey) -> bool {
+    one.scope == other.scope
+        && one.not_before == other.not_before
+        && one.not_after == other.not_after
+        && one.revoked == other.revoked
+}
+
+fn add_under_free_name(into: &mut TrustStore, mut entry: TrustedKey) -> Result<(), Failure> {
+    if into.by_name(&entry.name).is_some() {
+        let id = entry.key.key_id().to_hex();
+        entry.name = TrustName::parse(&format!("{}/{}", entry.name, &id[..8]))?;
+    }
+    Ok(into.add(entry)?)
+}

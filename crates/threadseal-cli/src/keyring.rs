@@ -1,0 +1,239 @@
+//! The user's own keys, by name and usage.
+//!
+//! ```text
+//! keys/NAME.USAGE.key, keys/NAME.USAGE.pub      self.native, self-rye.rye, …
+//! ```
+//! The usage stands in the file's name, so that a key can be found and refused for a purpose
+//! without its passphrase. A name is used once, whatever the usage.
+
+use crate::context::Context;
+use crate::exit::{Failure, complain};
+use crate::passphrase::PassphraseArgs;
+use threadseal::key::{KeyUsage, LocalSigner, PrivateKey, PublicKey};
+use threadseal_store::home::{Home, KeyEntry, KeyFileName, KeyFiles};
+use threadseal_store::random;
+use zeroize::Zeroizing;
+
+/// The name of the key that `init` makes for `usage`, and under which it trusts it.
+pub(crate) fn self_name(usage: KeyUsage) -> &'static str {
+    match usage {
+        KeyUsage::Native => "self",
+        KeyUsage::Rye => "self-rye",
+        KeyUsage::Observed => "self-observed",
+    }
+}
+
+/// A key of this home.
+#[derive(Debug, Clone)]
+pub(crate) struct OwnKey {
+    /// Its name.
+    pub(crate) name: String,
+    /// What it is for.
+    pub(crate) usage: KeyUsage,
+    /// The public half.
+    pub(crate) public: PublicKey,
+    /// Is the private half here?
+    pub(crate) has_private: bool,
+    /// The stem of its files.
+    pub(crate) file: KeyFileName,
+}
+
+/// The keys of a home.
+#[derive(Debug)]
+pub(crate) struct Keyring {
+    files: KeyFiles,
+}
+
+impl Keyring {
+    /// The keys of `home`.
+    pub(crate) fn of(home: &Home) -> Self {
+        Self { files: home.keys() }
+    }
+
+    /// All keys, by name.
+    ///
+    /// # Errors
+    /// When a key file cannot be read or is damaged.
+    pub(crate) fn list(&self) -> Result<Vec<OwnKey>, Failure> {
+        let mut keys = Vec::new();
+        for entry in self.files.list()? {
+            let stem = entry.name.as_str();
+            let Some((name, usage)) = stem.rsplit_once('.') else {
+                continue;
+            };
+            let Some(usage) = KeyUsage::parse(usage) else {
+                continue;
+            };
+            let Some(public) = self.public_half(&entry)? else {
+                continue;
+            };
+            keys.push(OwnKey {
+                name: name.to_owned(),
+                usage,
+                public,
+                has_private: entry.has_private,
+                file: entry.name.clone(),
+            });
+        }
+        // A dot sorts behind a dash, so the files' order is not the names'.
+        keys.sort_by(|a, b| a.name.cmp(&b.name));
+        Ok(keys)
+    }
+
+    /// The public half; of a key whose making was cut short, from its private half.
+    fn public_half(&self, entry: &KeyEntry) -> Result<Option<PublicKey>, Failure> {
+        if entry.has_public {
+            let path = self.files.public_path(&entry.name);
+            let public = PublicKey::parse_any(self.files.read_public(&entry.name)?)
+                .map_err(|error| Failure::from(error).about(&path))?;
+            return Ok(Some(public));
+        }
+        let pem = self.private_pem(&entry.name)?;
+        let opened = PrivateKey::from_pem(&pem).ok().map(|key| *key.public_key());
+        if opened.is_none() {
+            let path = self.files.private_path(&entry.name);
+            complain(&format!(
+                "note: {} has no public half beside it and is passed over",
+                path.display()
+            ));
+        }
+        Ok(opened)
+    }
+
+    /// The key of this name, if there is one.
+    ///
+    /// # Errors
+    /// As [`Keyring::list`].
+    pub(crate) fn get(&self, name: &str) -> Result<Option<OwnKey>, Failure> {
+        Ok(self.list()?.into_iter().find(|key| key.name == name))
+    }
+
+    /// The key of this name.
+    ///
+    /// # Errors
+    /// As [`Keyring::list`]; or when there is none.
+    pub(crate) fn find(&self, name: &str) -> Result<OwnKey, Failure> {
+        self.get(name)?.ok_or_else(|| {
+            Failure::new(format!(
+                "there is no key {name:?}; see: threadseal key list"
+            ))
+        })
+    }
+
+    /// Adds a key, under `passphrase` if there is one.
+    ///
+    /// # Errors
+    /// When the name is taken or does not serve, or the files cannot be written.
+    pub(crate) fn create(
+        &self,
+        name: &str,
+        usage: KeyUsage,
+        key: &PrivateKey,
+        passphrase: Option<&Zeroizing<String>>,
+        context: &Context,
+    ) -> Result<OwnKey, Failure> {
+        if name.contains('.') {
+            return Err(Failure::new(format!("the key name {name:?} holds a dot")));
+        }
+        let file = KeyFileName::parse(&format!("{name}.{usage}"))?;
+        if let Some(taken) = self.get(name)? {
+            return Err(Failure::new(format!(
+                "there is a key {name:?} already ({}); keys are never replaced",
+                taken.usage
+            )));
+        }
+        let pem = match passphrase {
+            None => key.to_pem(),
+            Some(passphrase) => {
+                let salt = random::array(&context.random)?;
+                let iv = random::array(&context.random)?;
+                key.to_encrypted_pem(passphrase.as_bytes(), salt, iv)?
+            }
+        };
+        let public = *key.public_key();
+        self.files
+            .create(&file, pem.as_bytes(), public.to_pem().as_bytes())?;
+        Ok(OwnKey {
+            name: name.to_owned(),
+            usage,
+            public,
+            has_private: true,
+            file,
+        })
+    }
+
+    /// The PEM text of the private half, as it lies on disk.
+    ///
+    /// # Errors
+    /// When it is not here, others may read it, or it is no text.
+    pub(crate) fn private_pem(&self, file: &KeyFileName) -> Result<Zeroizing<String>, Failure> {
+        let bytes = Zeroizing::new(self.files.read_private(file)?);
+        let text = std::str::from_utf8(&bytes)
+            .map_err(|_| Failure::new("not UTF-8 text").about(&self.files.private_path(file)))?;
+        Ok(Zeroizing::new(text.to_owned()))
+    }
+
+    /// The private half, opened.
+    ///
+    /// # Errors
+    /// As [`Keyring::private_pem`]; or when the passphrase is wrong or the file damaged.
+    pub(crate) fn open(
+        &self,
+        key: &OwnKey,
+        passphrase: &PassphraseArgs,
+    ) -> Result<PrivateKey, Failure> {
+        let pem = self.private_pem(&key.file)?;
+        let path = self.files.private_path(&key.file);
+        let opened = open_pem(&pem, &key.name, passphrase).map_err(|error| error.about(&path))?;
+        if *opened.public_key() != key.public {
+            return Err(Failure::new("the public half beside it is another key's").about(&path));
+        }
+        Ok(opened)
+    }
+
+    /// A signer for `usage`: the key of this name, else the one that `init` made.
+    ///
+    /// # Errors
+    /// As [`Keyring::open`]; or when the key is for something else.
+    pub(crate) fn signer(
+        &self,
+        name: Option<&str>,
+        usage: KeyUsage,
+        passphrase: &PassphraseArgs,
+    ) -> Result<LocalSigner, Failure> {
+        let name = name.unwrap_or(self_name(usage));
+        let key = self.find(name)?;
+        if key.usage != usage {
+            return Err(Failure::new(format!(
+                "the key {name:?} is for {} records, this needs one for {usage} records",
+                key.usage
+            )));
+        }
+        Ok(LocalSigner::new(self.open(&key, passphrase)?, usage))
+    }
+}
+
+/// Reads a private key from PEM text, with its passphrase where it needs one.
+///
+/// # Errors
+/// When the passphrase is wrong or the text is no private key.
+pub(crate) fn open_pem(
+    pem: &str,
+    name: &str,
+    passphrase: &PassphraseArgs,
+) -> Result<PrivateKey, Failure> {
+    if PrivateKey::is_encrypted_pem(pem) {
+        let passphrase = passphrase.for_existing_key(name)?;
+        Ok(PrivateKey::from_encrypted_pem(pem, passphrase.as_bytes())?)
+    } else {
+        Ok(PrivateKey::from_pem(pem)?)
+    }
+}
+
+/// A new key from the system's randomness.
+///
+/// # Errors
+/// When there is none.
+pub(crate) fn generate(context: &Context) -> Result<PrivateKey, Failure> {
+    Ok(PrivateKey::from_seed(random::array(&context.random)?))
+}

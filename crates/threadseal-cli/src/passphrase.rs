@@ -1,0 +1,96 @@
+//! Passphrases of private keys: from a file, or asked for on the terminal.
+
+use crate::exit::{Failure, io_reason};
+use clap::Args;
+use std::path::{Path, PathBuf};
+use threadseal::limits::MAX_PASSPHRASE_BYTES;
+use threadseal_store::read::read_small;
+use threadseal_store::sys::RealFs;
+use zeroize::Zeroizing;
+
+/// Where a passphrase comes from.
+#[derive(Debug, Default, Args)]
+pub(crate) struct PassphraseArgs {
+    /// File whose first line is the passphrase of the private key, or `prompt` to be asked
+    #[arg(long, value_name = "FILE|prompt")]
+    passphrase_file: Option<PathBuf>,
+}
+
+impl PassphraseArgs {
+    /// The passphrase to protect a new key with; none unless one was asked for.
+    ///
+    /// # Errors
+    /// When the file cannot be read, nobody can be asked, or the two answers differ.
+    pub(crate) fn for_new_key(&self) -> Result<Option<Zeroizing<String>>, Failure> {
+        match &self.passphrase_file {
+            None => Ok(None),
+            Some(path) if is_prompt(path) => {
+                let first = ask("Passphrase for the new key: ")?;
+                let second = ask("Once more: ")?;
+                if first != second {
+                    return Err(Failure::new("the two passphrases differ"));
+                }
+                Ok(Some(first))
+            }
+            Some(path) => read(path).map(Some),
+        }
+    }
+
+    /// The passphrase of the existing key `name`: asked for unless a file was given.
+    ///
+    /// # Errors
+    /// As [`PassphraseArgs::for_new_key`].
+    pub(crate) fn for_existing_key(&self, name: &str) -> Result<Zeroizing<String>, Failure> {
+        match &self.passphrase_file {
+            Some(path) if !is_prompt(path) => read(path),
+            _ => ask(&format!("Passphrase of {name}: ")),
+        }
+    }
+}
+
+fn is_prompt(path: &Path) -> bool {
+    path == Path::new("prompt")
+}
+
+fn ask(question: &str) -> Result<Zeroizing<String>, Failure> {
+    rpassword::prompt_password(question)
+        .map(Zeroizing::new)
+        .map_err(|error| {
+            Failure::new(format!(
+                "cannot ask for the passphrase ({}); give --passphrase-file",
+                io_reason(&error)
+            ))
+        })
+}
+
+fn read(path: &Path) -> Result<Zeroizing<String>, Failure> {
+    // Room for the line end and for a remark below the first line.
+    let bytes = Zeroizing::new(read_small(&RealFs, path, 2 * MAX_PASSPHRASE_BYTES)?);
+    let text = std::str::from_utf8(&bytes)
+        .map_err(|_| Failure::new(format!("{}: not UTF-8 text", path.display())))?;
+    let line = text.lines().next().unwrap_or_default();
+    if line.is_empty() {
+        return Err(Failure::new(format!(
+            "{}: the passphrase is empty",
+            path.display()
+        )));
+    }
+    Ok(Zeroizing::new(line.to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_passphrase_file_counts_without_its_line_end() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("p");
+        for text in ["geheim süß", "geheim süß\n", "geheim süß\r\nremark\n"] {
+            std::fs::write(&path, text).unwrap();
+            assert_eq!(read(&path).unwrap().as_str(), "geheim süß");
+        }
+        std::fs::write(&path, "\nsecond").unwrap();
+        assert!(read(&path).is_err());
+    }
+}

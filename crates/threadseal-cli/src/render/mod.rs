@@ -1,0 +1,6 @@
+//! Renderings: everything that leaves the process in a form for somebody.
+
+pub(crate) mod clean;
+pub(crate) mod json;
+pub(crate) mod style;
+pub(crate) mod text;

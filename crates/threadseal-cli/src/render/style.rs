@@ -1,0 +1,74 @@
+//! Colour: a help for the eye, never the only carrier of a meaning.
+
+use anstyle::{AnsiColor, Style};
+use clap::ValueEnum;
+use std::io;
+use threadseal::report::Verdict;
+
+/// `--color`
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ColorChoice {
+    /// When standard output is a terminal and `NO_COLOR` is not set.
+    Auto,
+    /// Always.
+    Always,
+    /// Never.
+    Never,
+}
+
+impl ColorChoice {
+    /// What it means for standard output, with `NO_COLOR`, `CLICOLOR_FORCE` and `TERM` heeded.
+    pub(crate) fn palette(self) -> Palette {
+        let coloured = match self {
+            Self::Always => true,
+            Self::Never => false,
+            Self::Auto => {
+                anstream::AutoStream::choice(&io::stdout()) != anstream::ColorChoice::Never
+            }
+        };
+        Palette { coloured }
+    }
+}
+
+/// Paints, or does not.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Palette {
+    coloured: bool,
+}
+
+impl Palette {
+    /// Prints plain text.
+    #[cfg(test)]
+    pub(crate) const PLAIN: Self = Self { coloured: false };
+
+    /// A verdict's word in its colour: green 0, red 1, yellow 3.
+    pub(crate) fn verdict(self, verdict: Verdict) -> String {
+        let colour = match verdict.exit_code() {
+            0 => AnsiColor::Green,
+            1 => AnsiColor::Red,
+            _ => AnsiColor::Yellow,
+        };
+        self.paint(
+            Style::new().bold().fg_color(Some(colour.into())),
+            verdict.as_str(),
+        )
+    }
+
+    /// A label that should step back.
+    pub(crate) fn faint(self, text: &str) -> String {
+        self.paint(Style::new().dimmed(), text)
+    }
+
+    /// A name that should stand out.
+    pub(crate) fn strong(self, text: &str) -> String {
+        self.paint(Style::new().bold(), text)
+    }
+
+    fn paint(self, style: Style, text: &str) -> String {
+        if self.coloured {
+            format!("{style}{text}{style:#}")
+        } else {
+            text.to_owned()
+        }
+    }
+}

@@ -1,0 +1,259 @@
+//! Reports for people.
+//!
+//! ```text
+//! tampered  runs/7/transcript.jsonl  (transcript, native)
+//!   line 131, bytes 88412-88977, turn 7: the line differs from what was sealed [leaf_mismatch]
+//!   trusted until    turn 6 (line 130, byte 88412); nothing after it may be resumed from
+//!   signed by        self, trusted (key 3ef4…)
+//!   checked          framing, seal_numbers, signature
+//!   not checked      head: this host holds no head of the record
+//! ```
+//! Everything that a record or a file name brings along passes [`Clean`].
+
+use super::clean::Clean;
+use super::json::{PathError, summary};
+use super::style::Palette;
+use std::fmt::Write as _;
+use threadseal::report::{
+    Check, CheckResult, Completeness, Finding, Report, Severity, SignerReport, SignerStatus,
+    TrustedUntil, Verdict,
+};
+
+/// The whole report of one record, without a final newline.
+pub(crate) fn report(report: &Report, palette: Palette) -> String {
+    let mut out = heading(report, palette);
+    for finding in &report.findings {
+        let _ = write!(out, "\n  {}", self::finding(finding));
+    }
+    let mut row = |label: &str, text: String| {
+        let _ = write!(out, "\n  {}{text}", palette.faint(&format!("{label:<17}")));
+    };
+    row("trusted until", trusted_until(report));
+    for signer in &report.signers {
+        row("signed by", self::signer(signer));
+    }
+    if let Some(head) = report.head {
+        row("head", head.to_string());
+    }
+    row("completeness", completeness(report.completeness).to_owned());
+    let passed = names(&report.checks, CheckResult::Pass);
+    if !passed.is_empty() {
+        row("checked", passed.join(", "));
+    }
+    for (label, result) in [
+        ("failed", CheckResult::Fail),
+        ("not checked", CheckResult::Skipped),
+    ] {
+        for check in report.checks.iter().filter(|c| c.result == result) {
+            row(label, check_with_reason(check));
+        }
+    }
+    for item in &report.unauthenticated {
+        row("nothing covers", Clean(item).to_string());
+    }
+    out
+}
+
+/// One line for a record with nothing to say about it.
+pub(crate) fn heading(report: &Report, palette: Palette) -> String {
+    format!(
+        "{}  {}  {}",
+        palette.verdict(report.verdict),
+        palette.strong(&Clean(&report.path).to_string()),
+        palette.faint(&format!("({}, {})", report.format, report.profile)),
+    )
+}
+
+/// `line 131, bytes 88412-88977, turn 7: … [code]`
+fn finding(finding: &Finding) -> String {
+    let mut place = Vec::new();
+    if let Some(turn) = finding.turn {
+        place.push(format!("turn {turn}"));
+    }
+    if let Some(line) = finding.line {
+        place.push(format!("line {line}"));
+    }
+    if let Some([from, to]) = finding.bytes {
+        place.push(format!("bytes {from}-{to}"));
+    }
+    let mut place = place.join(", ");
+    if !place.is_empty() {
+        place.push_str(": ");
+    }
+    let severity = match finding.severity {
+        Severity::Error => "",
+        Severity::Warning => "warning: ",
+        Severity::Note => "note: ",
+    };
+    format!(
+        "{severity}{place}{} [{}]",
+        Clean(&finding.message),
+        finding.code
+    )
+}
+
+fn trusted_until(report: &Report) -> String {
+    let Some(TrustedUntil { line, byte, turn }) = report.trusted_until else {
+        return "nowhere: resume from nothing in this record".to_owned();
+    };
+    let place = match turn {
+        Some(turn) => format!("turn {turn} (line {line}, byte {byte})"),
+        None if line > 0 => format!("line {line}, byte {byte}"),
+        None => format!("byte {byte}"),
+    };
+    if report.verdict == Verdict::Verified {
+        place
+    } else {
+        format!("{place}; nothing after it is safe to resume from")
+    }
+}
+
+fn signer(signer: &SignerReport) -> String {
+    let status = match signer.status {
+        SignerStatus::Trusted => "trusted",
+        SignerStatus::Pinned => "the key given with --key",
+        SignerStatus::Unknown => "nobody vouches for this key",
+        SignerStatus::Revoked => "revoked",
+        SignerStatus::OutOfScope => "trusted for other threads, formats or times",
+        SignerStatus::Rejected => "rejected",
+    };
+    let key = Clean(&signer.key);
+    match &signer.name {
+        Some(name) => format!("{} ({status}), key {key}", Clean(name)),
+        None => format!("key {key} ({status})"),
+    }
+}
+
+fn completeness(completeness: Completeness) -> &'static str {
+    match completeness {
+        Completeness::Final => "whole: the last seal is final",
+        Completeness::Head => "whole up to a head that this verifier holds",
+        Completeness::Unproved => "unproved",
+    }
+}
+
+fn names(checks: &[Check], result: CheckResult) -> Vec<&'static str> {
+    let matching = checks.iter().filter(|c| c.result == result);
+    matching.map(|c| c.name).collect()
+}
+
+fn check_with_reason(check: &Check) -> String {
+    match &check.why {
+        Some(why) => format!("{}: {}", check.name, Clean(why)),
+        None => check.name.to_owned(),
+    }
+}
+
+/// What closes a run over several records:
+/// `312 records, 1.2 GB: 310 verified, 1 unsigned, 1 tampered; 40 files passed over`
+pub(crate) fn closing(results: &[Report], errors: &[PathError], passed_over: u64) -> String {
+    let bytes = results.iter().map(|r| r.stats.bytes).sum();
+    let counts = summary(results);
+    let mut counts: Vec<String> = Verdict::ALL
+        .iter()
+        .rev()
+        .filter_map(|v| counts.get(v.as_str()).map(|n| format!("{n} {v}")))
+        .collect();
+    if !errors.is_empty() {
+        counts.push(format!("{} without verdict", errors.len()));
+    }
+    let mut line = format!("{}, {}", plural(results.len(), "record"), size(bytes));
+    if !counts.is_empty() {
+        let _ = write!(line, ": {}", counts.join(", "));
+    }
+    if passed_over > 0 {
+        let passed_over = usize::try_from(passed_over).unwrap_or(usize::MAX);
+        let _ = write!(line, "; {} not recognised", plural(passed_over, "file"));
+    }
+    line
+}
+
+fn plural(count: usize, noun: &str) -> String {
+    let end = if count == 1 { "" } else { "s" };
+    format!("{count} {noun}{end}")
+}
+
+/// `1.2 GB`, in powers of 1000.
+pub(crate) fn size(bytes: u64) -> String {
+    let units = [("GB", 1_000_000_000), ("MB", 1_000_000), ("kB", 1_000)];
+    for (unit, scale) in units {
+        if bytes >= scale {
+            let tenths = bytes / (scale / 10);
+            return format!("{}.{} {unit}", tenths / 10, tenths % 10);
+        }
+    }
+    format!("{bytes} bytes")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tampered() -> Report {
+        let mut report = Report::begin("transcript", "native");
+        report.path = "runs/\u{1b}[1mx.jsonl".to_owned();
+        report.hold_because(
+            Verdict::Tampered,
+            Finding::error("leaf_mismatch", "the line differs from what was sealed")
+                .at_line(131)
+                .at_bytes(88_412, 88_977)
+                .in_turn(Some(7)),
+        );
+        report.trusted_until = Some(TrustedUntil {
+            line: 130,
+            byte: 88_412,
+            turn: Some(6),
+        });
+        report.signers.push(SignerReport {
+            key: "3ef4".to_owned(),
+            name: Some("ann\nverified".to_owned()),
+            status: SignerStatus::Trusted,
+        });
+        report.check("framing", CheckResult::Pass, None);
+        report.check("root", CheckResult::Fail, None);
+        report.check("head", CheckResult::Skipped, Some("none held".to_owned()));
+        report.unauthenticated.push("ts=2026".to_owned());
+        report
+    }
+
+    #[test]
+    fn a_failure_names_the_place_the_safe_point_and_what_was_not_checked() {
+        assert_eq!(
+            report(&tampered(), Palette::PLAIN),
+            "tampered  runs/\\u{1b}[1mx.jsonl  (transcript, native)\n  \
+             turn 7, line 131, bytes 88412-88977: the line differs from what was sealed [leaf_mismatch]\n  \
+             trusted until    turn 6 (line 130, byte 88412); nothing after it is safe to resume from\n  \
+             signed by        ann\\nverified (trusted), key 3ef4\n  \
+             completeness     unproved\n  \
+             checked          framing\n  \
+             failed           root\n  \
+             not checked      head: none held\n  \
+             nothing covers   ts=2026"
+        );
+    }
+
+    #[test]
+    fn the_closing_line_counts_best_first_and_names_what_was_passed_over() {
+        let mut good = Report::begin("json", "rye");
+        good.stats.bytes = 1_250_000_000;
+        let error = PathError {
+            path: None,
+            message: String::new(),
+        };
+        assert_eq!(
+            closing(&[tampered(), good], &[error], 40),
+            "2 records, 1.2 GB: 1 verified, 1 tampered, 1 without verdict; 40 files not recognised"
+        );
+        assert_eq!(
+            closing(&[], &[], 1),
+            "0 records, 0 bytes; 1 file not recognised"
+        );
+    }
+
+    #[test]
+    fn sizes_are_in_powers_of_a_thousand() {
+        assert_eq!(size(999), "999 bytes");
+        assert_eq!(size(1_999), "1.9 kB");
+        assert_eq!(size(100_000_000), "100.0 MB");
+    }
+}

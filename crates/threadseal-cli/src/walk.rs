@@ -1,0 +1,100 @@
+//! From the paths of the command line to the files that are looked at.
+//!
+//! A file that is named is always looked at; a folder is walked to its leaves in the order of its
+//! names, without following symbolic links, so that a link cannot lead out of it or in circles.
+
+use crate::exit::{Failure, io_reason};
+use crate::render::json::PathError;
+use std::path::{Path, PathBuf};
+use walkdir::WalkDir;
+
+/// A file to look at.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Candidate {
+    /// Where it lies, as the user would name it.
+    pub(crate) path: PathBuf,
+    /// Was it named itself, rather than found in a folder?
+    pub(crate) named: bool,
+}
+
+/// What the paths come to.
+#[derive(Debug, Default)]
+pub(crate) struct Found {
+    /// The files, in the order of the paths.
+    pub(crate) files: Vec<Candidate>,
+    /// What could not be walked.
+    pub(crate) errors: Vec<PathError>,
+    /// Links, pipes and devices inside folders.
+    pub(crate) passed_over: u64,
+}
+
+/// Follows each path.
+pub(crate) fn find(paths: &[PathBuf]) -> Found {
+    let mut found = Found::default();
+    for path in paths {
+        match std::fs::metadata(path) {
+            Ok(metadata) if metadata.is_dir() => found.walk(path),
+            Ok(_) => found.files.push(Candidate {
+                path: path.clone(),
+                named: true,
+            }),
+            Err(error) => found.fail(path, &Failure::io("read", path, &error)),
+        }
+    }
+    found
+}
+
+impl Found {
+    fn walk(&mut self, folder: &Path) {
+        for entry in WalkDir::new(folder).sort_by_file_name() {
+            match entry {
+                Ok(entry) if entry.file_type().is_file() => self.files.push(Candidate {
+                    path: entry.into_path(),
+                    named: false,
+                }),
+                Ok(entry) if entry.file_type().is_dir() => {}
+                Ok(_) => self.passed_over += 1,
+                Err(error) => {
+                    let path = error.path().unwrap_or(folder).to_owned();
+                    let reason = error.io_error().map(io_reason).unwrap_or_default();
+                    let message = format!("cannot read {}: {reason}", path.display());
+                    self.fail(&path, &Failure::new(message));
+                }
+            }
+        }
+    }
+
+    fn fail(&mut self, path: &Path, failure: &Failure) {
+        self.errors.push(PathError {
+            path: Some(path.to_string_lossy().into_owned()),
+            message: failure.to_string(),
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    #[test]
+    fn folders_are_walked_in_order_and_links_are_not_followed() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path();
+        fs::create_dir(root.join("b")).unwrap();
+        for name in ["c", "a", "b/d"] {
+            fs::write(root.join(name), "").unwrap();
+        }
+        symlink(root, root.join("loop")).unwrap();
+        let found = find(&[root.to_owned(), root.join("a"), root.join("none")]);
+        let names: Vec<_> = found
+            .files
+            .iter()
+            .map(|f| (f.path.strip_prefix(root).unwrap().to_owned(), f.named))
+            .collect();
+        let expected = [("a", false), ("b/d", false), ("c", false), ("a", true)];
+        assert_eq!(names, expected.map(|(p, named)| (PathBuf::from(p), named)));
+        assert_eq!((found.errors.len(), found.passed_over), (1, 1));
+    }
+}

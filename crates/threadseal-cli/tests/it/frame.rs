@@ -1,0 +1,108 @@
+//! Help, version, exit codes, output: what holds for every command.
+
+use crate::sandbox::{Ran, Sandbox, snapshot};
+use std::fs::File;
+use std::process::Stdio;
+
+/// Every command, in the order of `--help`.
+const COMMANDS: [&str; 5] = ["init", "key", "trust", "completions", "man"];
+
+#[test]
+fn help_is_data_on_standard_output_and_as_written_down() {
+    let sandbox = Sandbox::new();
+    let root = sandbox.run(["--help"]).exits(0);
+    assert_eq!(root.stderr, "");
+    snapshot("help", &root.stdout);
+    for command in COMMANDS {
+        let help = sandbox.run([command, "--help"]).exits(0);
+        snapshot(&format!("help-{command}"), &help.stdout);
+    }
+}
+
+#[test]
+fn the_root_help_states_the_exit_codes() {
+    let help = Sandbox::new().run(["--help"]).exits(0).stdout;
+    for line in [
+        "  0  verified",
+        "  1  evidence",
+        "  2  no verdict",
+        "  3  not confirmed",
+    ] {
+        assert!(help.contains(line), "{line}");
+    }
+}
+
+#[test]
+fn wrong_usage_exits_2_and_keeps_standard_output_empty() {
+    let sandbox = Sandbox::new();
+    for arguments in [
+        &[][..],
+        &["no-such-command"],
+        &["man", "--no-such-option"],
+        &["--color", "pink", "man"],
+        &["completions"],
+    ] {
+        let ran = sandbox.run(arguments).exits(2);
+        assert_eq!(ran.stdout, "", "{arguments:?}");
+        assert!(!ran.stderr.is_empty(), "{arguments:?}");
+    }
+}
+
+#[test]
+fn version_is_one_line() {
+    let ran = Sandbox::new().run(["--version"]).exits(0);
+    assert_eq!(
+        ran.stdout,
+        concat!("threadseal ", env!("CARGO_PKG_VERSION"), "\n")
+    );
+}
+
+#[test]
+fn a_full_disk_and_a_broken_pipe_behind_standard_output_are_never_0() {
+    let sandbox = Sandbox::new();
+    for arguments in [&["completions", "bash"][..], &["man"], &["--help"]] {
+        let full = sandbox
+            .command()
+            .args(arguments)
+            .stdout(File::options().write(true).open("/dev/full").unwrap())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        Ran::of(full.wait_with_output().unwrap()).exits(2);
+
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let broken = sandbox
+            .command()
+            .args(arguments)
+            .stdout(writer)
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        Ran::of(broken.wait_with_output().unwrap()).exits(2);
+    }
+}
+
+#[test]
+fn completions_know_every_command() {
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        let script = Sandbox::new().run(["completions", shell]).exits(0).stdout;
+        for command in COMMANDS {
+            assert!(script.contains(command), "{shell}: {command}");
+        }
+    }
+}
+
+#[test]
+fn manual_pages_are_written_one_per_command() {
+    let sandbox = Sandbox::new();
+    let page = sandbox.run(["man"]).exits(0).stdout;
+    assert!(page.contains(".TH threadseal 1"));
+    assert!(page.contains("Exit codes"));
+    let ran = sandbox.run(["man", "pages"]).exits(0);
+    for command in COMMANDS {
+        let file = sandbox.work().join(format!("pages/threadseal-{command}.1"));
+        assert!(file.is_file(), "{}", ran.stdout);
+    }
+    assert_eq!(sandbox.run(["-q", "man", "pages"]).exits(0).stdout, "");
+}

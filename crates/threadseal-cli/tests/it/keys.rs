@@ -1,0 +1,272 @@
+//! `init` and `key`.
+
+use crate::sandbox::{Sandbox, shared, tree_digest};
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+
+fn mode(path: &Path) -> u32 {
+    fs::metadata(path).unwrap().permissions().mode() & 0o777
+}
+
+#[test]
+fn init_makes_three_keys_and_trusts_them_and_a_second_run_changes_nothing() {
+    let sandbox = Sandbox::new();
+    let first = sandbox.run(["init"]).exits(0);
+    assert_eq!(first.stderr, "");
+    let before = tree_digest(&sandbox.home());
+    let second = sandbox.run(["init"]).exits(0);
+    assert!(first.stdout.contains("ready: "), "{}", first.stdout);
+    assert!(
+        second.stdout.contains("nothing to do: "),
+        "{}",
+        second.stdout
+    );
+    assert_eq!(
+        first.stdout.lines().take(3).collect::<Vec<_>>(),
+        second.stdout.lines().take(3).collect::<Vec<_>>()
+    );
+    assert_eq!(tree_digest(&sandbox.home()), before);
+
+    let keys = sandbox.run(["key", "list", "--json"]).exits(0).json();
+    let listed: Vec<_> = keys["keys"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|key| {
+            (
+                key["name"].as_str().unwrap(),
+                key["usage"].as_str().unwrap(),
+            )
+        })
+        .collect();
+    let expected = [
+        ("self", "native"),
+        ("self-observed", "observed"),
+        ("self-rye", "rye"),
+    ];
+    assert_eq!(listed, expected);
+    let trusted = sandbox.run(["trust", "list", "--json"]).exits(0).json();
+    for (name, usage) in expected {
+        let keys = trusted["keys"].as_array().unwrap();
+        let entry = keys.iter().find(|key| key["name"] == name).unwrap();
+        assert_eq!(entry["usage"], serde_json::json!([usage]));
+    }
+}
+
+#[test]
+fn init_does_not_take_back_what_the_user_decided_since() {
+    let sandbox = Sandbox::new();
+    sandbox.run(["init"]).exits(0);
+    sandbox.run(["trust", "revoke", "self-rye"]).exits(0);
+    sandbox.run(["init"]).exits(0);
+    let trusted = sandbox.run(["trust", "list", "--json"]).exits(0).json();
+    let keys = trusted["keys"].as_array().unwrap();
+    assert_eq!(keys.len(), 3);
+    let rye = keys.iter().find(|key| key["name"] == "self-rye").unwrap();
+    assert!(rye["revoked"].is_object());
+}
+
+#[test]
+fn private_files_are_for_their_user_alone() {
+    let sandbox = Sandbox::new();
+    sandbox.run(["init"]).exits(0);
+    assert_eq!(mode(&sandbox.home()), 0o700);
+    assert_eq!(mode(&sandbox.home().join("keys")), 0o700);
+    assert_eq!(mode(&sandbox.home().join("keys/self.native.key")), 0o600);
+    sandbox
+        .run(["key", "export", "self", "--private", "--out", "k.pem"])
+        .exits(0);
+    assert_eq!(mode(&sandbox.work().join("k.pem")), 0o600);
+}
+
+#[test]
+fn keys_are_never_replaced() {
+    let sandbox = Sandbox::new();
+    sandbox.run(["key", "new", "--name", "a"]).exits(0);
+    let before = tree_digest(&sandbox.home());
+    for usage in ["native", "rye", "observed"] {
+        sandbox
+            .run(["key", "new", "--name", "a", "--usage", usage])
+            .fails_with("never replaced");
+    }
+    assert_eq!(tree_digest(&sandbox.home()), before);
+    sandbox
+        .run(["key", "export", "a", "--out", "a.pem"])
+        .exits(0);
+    sandbox
+        .run(["key", "export", "a", "--out", "a.pem"])
+        .fails_with("a.pem");
+}
+
+#[test]
+fn names_that_would_leave_the_folder_are_refused() {
+    let sandbox = Sandbox::new();
+    for name in ["../x", "", "A", "x.rye", "a/b", "-", "\u{202e}"] {
+        let ran = sandbox
+            .run(["key", "new", &format!("--name={name}")])
+            .fails_with("key name");
+        assert!(!ran.stderr.contains('\u{202e}'));
+    }
+}
+
+#[test]
+fn the_texts_of_a_key_are_each_one_line_or_one_pem_file() {
+    let sandbox = Sandbox::new();
+    sandbox.run(["init"]).exits(0);
+    let show = |format: &str| {
+        let ran = sandbox
+            .run(["key", "show", "self", "--format", format])
+            .exits(0);
+        ran.stdout
+    };
+    assert_eq!(show("hex").len(), 65);
+    assert!(show("did").starts_with("did:key:z6Mk"));
+    assert_eq!(show("rye").len(), 17);
+    assert!(show("vkey").starts_with("self+"));
+    assert!(show("pem").starts_with("-----BEGIN PUBLIC KEY-----\n"));
+    let exported = sandbox.run(["key", "export", "self"]).exits(0).stdout;
+    assert_eq!(exported, show("pem"));
+}
+
+#[test]
+fn a_key_under_a_passphrase_opens_with_it_only() {
+    let sandbox = Sandbox::new();
+    sandbox.write("right", "correct horse\n");
+    sandbox.write("wrong", "incorrect\n");
+    sandbox.write("empty", "\n");
+    sandbox
+        .run(["key", "new", "--name", "a", "--passphrase-file", "right"])
+        .exits(0);
+    let pem = sandbox
+        .run(["key", "export", "a", "--private"])
+        .exits(0)
+        .stdout;
+    assert!(pem.starts_with("-----BEGIN ENCRYPTED PRIVATE KEY-----\n"));
+    sandbox.write("a.pem", pem);
+    let other = Sandbox::new();
+    let file = sandbox.work().join("a.pem");
+    let import = |passphrase: &str| {
+        let passphrase = sandbox.work().join(passphrase);
+        other.run([
+            "key".as_ref(),
+            "import".as_ref(),
+            file.as_os_str(),
+            "--passphrase-file".as_ref(),
+            passphrase.as_os_str(),
+        ])
+    };
+    import("wrong").fails_with("wrong passphrase");
+    import("empty").fails_with("empty");
+    import("absent").fails_with("absent");
+    assert!(!other.home().join("keys").exists() || other.run(["key", "list"]).stdout.is_empty());
+    import("right").exits(0);
+    let stored = fs::read_dir(other.home().join("keys")).unwrap().flatten();
+    let private = stored
+        .map(|e| e.path())
+        .find(|p| p.extension().unwrap() == "key")
+        .unwrap();
+    let text = fs::read_to_string(private).unwrap();
+    assert!(text.starts_with("-----BEGIN ENCRYPTED PRIVATE KEY-----\n"));
+}
+
+#[test]
+fn without_a_terminal_and_a_passphrase_file_an_encrypted_key_says_what_to_give() {
+    let sandbox = Sandbox::new();
+    sandbox.write("p", "x\n");
+    sandbox
+        .run(["key", "new", "--name", "a", "--passphrase-file", "p"])
+        .exits(0);
+    sandbox
+        .run(["key", "export", "a", "--private", "--out", "a.pem"])
+        .exits(0);
+    sandbox
+        .detached(["key", "import", "a.pem", "--name", "b"])
+        .fails_with("--passphrase-file");
+}
+
+#[test]
+fn keys_of_rye_and_igor_are_taken_over() {
+    let Some(vectors) = shared("vectors") else {
+        return;
+    };
+    let sandbox = Sandbox::new();
+    let rye = vectors.join("rye/valid/user/.ai/config/keys/signing");
+    let igor = vectors.join("igor/identities/A.identity");
+    let import = |path: &Path, name: &str| {
+        sandbox.run([
+            "key".as_ref(),
+            "import".as_ref(),
+            path.as_os_str(),
+            "--name".as_ref(),
+            name.as_ref(),
+        ])
+    };
+    import(&rye, "rye").exits(0);
+    import(&igor, "igor").exits(0);
+    import(&igor, "again").fails_with("here already");
+    let public = fs::read_to_string(rye.join("public_key.pem")).unwrap();
+    assert_eq!(
+        sandbox.run(["key", "export", "rye"]).exits(0).stdout,
+        public
+    );
+    let listed = sandbox.run(["key", "list"]).exits(0).stdout;
+    assert!(listed.contains("rye               rye"), "{listed}");
+    assert!(listed.contains("igor              native"), "{listed}");
+}
+
+#[test]
+fn a_rye_folder_with_another_keys_public_half_is_refused() {
+    let sandbox = Sandbox::new();
+    sandbox.run(["init"]).exits(0);
+    fs::create_dir(sandbox.work().join("k")).unwrap();
+    sandbox
+        .run([
+            "key",
+            "export",
+            "self-rye",
+            "--private",
+            "--out",
+            "k/private_key.pem",
+        ])
+        .exits(0);
+    sandbox
+        .run(["key", "export", "self", "--out", "k/public_key.pem"])
+        .exits(0);
+    let other = Sandbox::new();
+    let folder = sandbox.work().join("k");
+    other
+        .run(["key".as_ref(), "import".as_ref(), folder.as_os_str()])
+        .fails_with("not the public half");
+}
+
+#[test]
+fn a_key_whose_making_was_cut_short_is_still_found() {
+    let sandbox = Sandbox::new();
+    sandbox.run(["init"]).exits(0);
+    let before = sandbox.run(["key", "list"]).exits(0);
+    fs::remove_file(sandbox.home().join("keys/self.native.pub")).unwrap();
+    let after = sandbox.run(["key", "list"]).exits(0);
+    assert_eq!(after.stdout, before.stdout);
+}
+
+#[test]
+fn a_private_key_that_others_may_read_is_not_used() {
+    let sandbox = Sandbox::new();
+    sandbox.run(["init"]).exits(0);
+    let file = sandbox.home().join("keys/self.native.key");
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o644)).unwrap();
+    sandbox
+        .run(["key", "export", "self", "--private"])
+        .fails_with("self.native.key");
+}
+
+#[test]
+fn json_failures_are_json_too() {
+    let sandbox = Sandbox::new();
+    let ran = sandbox
+        .run(["--json", "key", "show", "nobody"])
+        .fails_with("no home");
+    assert_eq!(ran.json()["schema"], "threadseal.error/1");
+    assert_eq!(ran.json()["exit"], 2);
+}

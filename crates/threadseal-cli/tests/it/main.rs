@@ -1,0 +1,13 @@
+//! The command, run as a process: one binary, one module per subject.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stdout,
+    reason = "a test that cannot go on fails where it stands, one that is skipped says so"
+)]
+
+mod frame;
+mod keys;
+mod sandbox;
+mod trust;

@@ -1,0 +1,185 @@
+//! A place of its own for each test: empty home, empty working folder, no environment.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+/// The program under test.
+pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_threadseal");
+
+/// Two folders that vanish with the value: `work`, where commands run, and the home beside it.
+pub(crate) struct Sandbox {
+    root: tempfile::TempDir,
+}
+
+impl Sandbox {
+    pub(crate) fn new() -> Self {
+        let root = tempfile::tempdir().unwrap();
+        std::fs::create_dir(root.path().join("work")).unwrap();
+        Self { root }
+    }
+
+    /// The working folder.
+    pub(crate) fn work(&self) -> PathBuf {
+        self.root.path().join("work")
+    }
+
+    /// The home; made by `init`.
+    pub(crate) fn home(&self) -> PathBuf {
+        self.root.path().join("home")
+    }
+
+    /// Writes a file under the working folder, with the folders it needs.
+    pub(crate) fn write(&self, name: &str, bytes: impl AsRef<[u8]>) -> PathBuf {
+        let path = self.work().join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(&path, bytes).unwrap();
+        path
+    }
+
+    /// The command with nothing of the surroundings but this sandbox.
+    pub(crate) fn command(&self) -> Command {
+        let mut command = Command::new(PROGRAM);
+        command
+            .env_clear()
+            .env("THREADSEAL_HOME", self.home())
+            .current_dir(self.work())
+            .stdin(Stdio::null());
+        command
+    }
+
+    /// Runs to the end in a session of its own, so that there is no terminal to ask on.
+    pub(crate) fn detached<I: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = I>) -> Ran {
+        let mut command = Command::new("setsid");
+        command
+            .arg("--wait")
+            .arg(PROGRAM)
+            .args(arguments)
+            .env_clear()
+            .env("THREADSEAL_HOME", self.home())
+            .current_dir(self.work())
+            .stdin(Stdio::null());
+        Ran::of(command.output().unwrap())
+    }
+
+    /// Runs to the end.
+    pub(crate) fn run<I: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = I>) -> Ran {
+        Ran::of(self.command().args(arguments).output().unwrap())
+    }
+}
+
+/// How a run ended.
+#[derive(Debug)]
+pub(crate) struct Ran {
+    pub(crate) code: i32,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+impl Ran {
+    pub(crate) fn of(output: Output) -> Self {
+        Self {
+            code: output.status.code().expect("the command was not killed"),
+            stdout: String::from_utf8(output.stdout).unwrap(),
+            stderr: String::from_utf8(output.stderr).unwrap(),
+        }
+    }
+
+    /// The exit code is `code`; shows everything when it is not.
+    #[track_caller]
+    pub(crate) fn exits(self, code: i32) -> Self {
+        assert_eq!(
+            self.code, code,
+            "\n-- stdout\n{}\n-- stderr\n{}",
+            self.stdout, self.stderr
+        );
+        self
+    }
+
+    /// No verdict: exit 2 and exactly one line on standard error, which holds `part`.
+    #[track_caller]
+    pub(crate) fn fails_with(self, part: &str) -> Self {
+        let ran = self.exits(2);
+        assert_eq!(ran.stderr.lines().count(), 1, "one line: {}", ran.stderr);
+        assert!(
+            ran.stderr.starts_with("threadseal: ") && ran.stderr.contains(part),
+            "{:?} does not say {part:?}",
+            ran.stderr
+        );
+        ran
+    }
+
+    /// Standard output as JSON.
+    #[track_caller]
+    pub(crate) fn json(&self) -> serde_json::Value {
+        serde_json::from_str(&self.stdout)
+            .unwrap_or_else(|error| panic!("{error} in {:?}", self.stdout))
+    }
+}
+
+/// Compares with `tests/snapshots/<name>.txt`; `THREADSEAL_BLESS=1` writes it instead.
+#[track_caller]
+pub(crate) fn snapshot(name: &str, text: &str) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/snapshots")
+        .join(format!("{name}.txt"));
+    if option_env("THREADSEAL_BLESS").is_some() {
+        std::fs::write(&path, text).unwrap();
+        return;
+    }
+    let kept = std::fs::read_to_string(&path).unwrap_or_default();
+    assert_eq!(
+        kept, text,
+        "{name} differs: set THREADSEAL_BLESS=1 where the change is meant"
+    );
+}
+
+/// An environment variable of the test run.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "tests are told about their surroundings here"
+)]
+pub(crate) fn option_env(name: &str) -> Option<PathBuf> {
+    std::env::var_os(name).map(PathBuf::from)
+}
+
+/// A part of the test data beside the project, if it is there.
+pub(crate) fn shared(part: &str) -> Option<PathBuf> {
+    let root = option_env("THREADSEAL_SHARED")
+        .unwrap_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared"));
+    let path = root.join(part);
+    if path.is_dir() {
+        return Some(path);
+    }
+    println!("skipped: no {}", path.display());
+    None
+}
+
+/// One digest of the names, kinds and bytes of everything below `root`.
+pub(crate) fn tree_digest(root: &Path) -> String {
+    let mut paths: Vec<PathBuf> = walk(root);
+    paths.sort();
+    let mut all = Vec::new();
+    for path in paths {
+        all.extend_from_slice(path.as_os_str().as_encoded_bytes());
+        let kind = std::fs::symlink_metadata(&path).unwrap();
+        if kind.is_file() && kind.len() < 64 << 20 {
+            let bytes = std::fs::read(&path).unwrap();
+            all.extend_from_slice(threadseal::digest::Digest::of(&bytes).as_bytes());
+        }
+        all.extend_from_slice(&kind.len().to_be_bytes());
+    }
+    threadseal::digest::Digest::of(&all).to_hex()
+}
+
+fn walk(root: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(root).into_iter().flatten().flatten() {
+        let path = entry.path();
+        if entry.file_type().unwrap().is_dir() {
+            found.extend(walk(&path));
+        }
+        found.push(path);
+    }
+    found
+}
