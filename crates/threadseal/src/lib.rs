@@ -35,4 +35,5 @@ pub mod note;
 pub mod record;
 pub mod report;
 pub mod time;
+pub mod transcript;
 pub mod trust;

@@ -57,3 +57,5 @@ pub const MAX_SCOPE_PATTERNS: usize = 1024;
 pub const MAX_RYE_KEY_FILES: usize = 10_000;
 /// Largest integer that every JSON reader keeps exactly (2^53 - 1).
 pub const MAX_SAFE_INTEGER: u64 = (1 << 53) - 1;
+/// Most bytes of checkpoint lines that wait for a second pass when Rye's own answer is computed.
+pub const MAX_COMPAT_DEFERRED_BYTES: usize = 16 << 20;

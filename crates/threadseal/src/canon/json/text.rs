@@ -39,7 +39,7 @@ impl Text {
         }
     }
 
-    pub(super) fn from_wtf8(bytes: Vec<u8>) -> Self {
+    pub(crate) fn from_wtf8(bytes: Vec<u8>) -> Self {
         Self(match String::from_utf8(bytes) {
             Ok(text) => Form::Utf8(text),
             Err(not_utf8) => Form::Wtf8(not_utf8.into_bytes()),
