@@ -69,6 +69,12 @@ impl fmt::Display for Digest {
 #[derive(Clone, Default)]
 pub struct Hasher(sha2::Sha256);
 
+impl fmt::Debug for Hasher {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Hasher")
+    }
+}
+
 impl Hasher {
     /// A hasher of the empty string.
     pub fn new() -> Self {

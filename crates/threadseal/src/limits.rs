@@ -4,7 +4,7 @@
 //! real agents write (the longest line seen in real sessions is below 3 MB).
 
 /// Longest line of a transcript or log in bytes, LF not counted.
-pub const MAX_LINE_BYTES: usize = 64 << 20;
+pub const MAX_LINE_BYTES: usize = 16 << 20;
 /// Deepest nesting of JSON arrays and objects.
 pub const MAX_JSON_DEPTH: usize = 128;
 /// Deepest nesting of a document read as Python reads it. Python itself stops near 1000, the
@@ -59,3 +59,7 @@ pub const MAX_RYE_KEY_FILES: usize = 10_000;
 pub const MAX_SAFE_INTEGER: u64 = (1 << 53) - 1;
 /// Most bytes of checkpoint lines that wait for a second pass when Rye's own answer is computed.
 pub const MAX_COMPAT_DEFERRED_BYTES: usize = 16 << 20;
+/// Longest event type in bytes.
+pub const MAX_EVENT_TYPE_BYTES: usize = 128;
+/// Most lines of one observed log under seals; a verifier keeps 32 bytes for each.
+pub const MAX_OBSERVED_LINES: usize = 32 << 20;

@@ -15,9 +15,11 @@
 //! and exit codes of the process (the command).
 
 use crate::digest::Digest;
+use crate::key::PublicKey;
 use crate::limits::MAX_FINDINGS;
 use crate::record::{Head, RecordId};
 use crate::time::Timestamp;
+use crate::trust::{Judgement, Standing};
 use serde::Serialize;
 use std::fmt;
 
@@ -385,6 +387,52 @@ impl Report {
         }
     }
 
+    /// Notes a signer, and lowers the verdict where the trust does not vouch for its key; true
+    /// when it does.
+    pub(crate) fn signer(&mut self, key: &PublicKey, judgement: &Judgement<'_>) -> bool {
+        let id = key.key_id();
+        let (status, fault) = match &judgement.standing {
+            Standing::Trusted => (SignerStatus::Trusted, None),
+            Standing::Pinned => (SignerStatus::Pinned, None),
+            Standing::NotPinned => {
+                let text = format!("signed by key {id}, which is not the key that was asked for");
+                let finding = Finding::error("key_not_pinned", text);
+                (SignerStatus::Rejected, Some((Verdict::Forged, finding)))
+            }
+            Standing::Revoked { at, reason } => {
+                let text = format!("key {id} was revoked at {}: {reason}", at.to_iso_seconds());
+                let finding = Finding::error("key_revoked", text);
+                (SignerStatus::Revoked, Some((Verdict::Forged, finding)))
+            }
+            Standing::Unknown => {
+                let finding =
+                    Finding::warning("key_unknown", format!("nobody vouches for key {id}"));
+                (
+                    SignerStatus::Unknown,
+                    Some((Verdict::UnknownSigner, finding)),
+                )
+            }
+            Standing::OutOfScope { why } | Standing::Expired { why } => {
+                let finding = Finding::warning("key_out_of_scope", format!("key {id}: {why}"));
+                (
+                    SignerStatus::OutOfScope,
+                    Some((Verdict::UnknownSigner, finding)),
+                )
+            }
+        };
+        let name = judgement.name.map(|name| name.as_str().to_owned());
+        self.signers.push(SignerReport {
+            key: id.to_hex(),
+            name,
+            status,
+        });
+        let vouched = fault.is_none();
+        if let Some((verdict, finding)) = fault {
+            self.hold_because(verdict, finding);
+        }
+        vouched
+    }
+
     /// Notes a check.
     pub fn check(&mut self, name: &'static str, result: CheckResult, why: Option<String>) {
         self.checks.push(Check { name, result, why });
@@ -416,7 +464,6 @@ pub struct Verified<T> {
 
 impl<T> Verified<T> {
     /// Only verifiers of this crate call this, and only for [`Verdict::Verified`].
-    #[expect(dead_code, reason = "the first format's verifier takes this away")]
     pub(crate) fn mint(value: T, grounds: Grounds) -> Self {
         Self { value, grounds }
     }

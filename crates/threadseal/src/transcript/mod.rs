@@ -1,9 +1,36 @@
-//! Transcripts: append-only logs of one JSON event a line, sealed by checkpoints.
+//! Transcripts: append-only logs of one JSON event a line, sealed by checkpoints
+//! (`spec/transcript.md`).
 //!
-//! | module | owns |
-//! |---|---|
-//! | [`rye`] | the seed's format: strict verdicts, writing |
-//! | [`rye_compat`] | the exact answer of Rye's own verifier |
+//! ```text
+//! event ─ manifest ─ ext ─ statement ─ seal ─ sealing_keys   native lines and their one spelling
+//! write                                                      Sealer: events and seals out
+//! scan ─ check ─ prefix ─ verify                             two halves in, one report out
+//! observed ─ log ─ observe                                   detached seals of foreign logs
+//! rye ─ rye_compat                                           the seed's format, Rye's own answer
+//! ```
 
+pub mod event;
+pub mod ext;
+pub mod log;
+pub mod manifest;
+pub mod observe;
+pub mod observed;
 pub mod rye;
 pub mod rye_compat;
+
+mod check;
+mod prefix;
+mod scan;
+mod seal;
+mod sealing_keys;
+mod statement;
+mod verify;
+mod write;
+
+pub use prefix::PrefixHasher;
+pub use scan::{Expectation, PrefixPoint, ScanOptions, Scanner};
+pub use verify::{Coverage, Outcome, Tail, Verifier, VerifyOptions, conclude, verify};
+pub use write::{Ending, Link, Sealer, Signers, Stamp};
+
+#[cfg(test)]
+mod tests;

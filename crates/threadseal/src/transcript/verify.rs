@@ -1,0 +1,496 @@
+//! Joins the two halves of native verification to one report (`spec/transcript.md` §5 to §7).
+//!
+//! ```text
+//! Scan + PrefixHasher + trust + now ─► Outcome { report, Verified<Coverage>?, Sealer? }
+//! ```
+//! Invariants: nothing is `verified` unless every check that applies passed; [`Coverage`] never
+//! includes a tail; a lenient caller gets [`WithTail`], never the verdict changed.
+//!
+//! Not here: reading files and running the halves on two cores (`threadseal-store`).
+
+use super::prefix::PrefixHasher;
+use super::scan::{Expectation, Met, PendingSignature, Scan, ScanOptions, Scanner};
+use super::write::Sealer;
+use crate::canon::json;
+use crate::digest::Digest;
+use crate::key::{KeyUsage, PublicKey};
+use crate::record::{ExpectedHead, Head, RecordId, ThreadId};
+use crate::report::{
+    CheckResult, Completeness, Finding, Grounds, Report, Stats, Verdict, Verified, WithTail,
+};
+use crate::time::Timestamp;
+use crate::trust::{Format, Purpose, Standing, Trust};
+
+/// What verification needs beside the bytes.
+#[derive(Clone, Copy)]
+pub struct VerifyOptions<'a> {
+    /// Whose signature counts.
+    pub trust: &'a Trust,
+    /// The moment by which validity windows are judged.
+    pub now: Timestamp,
+    /// When this verifier held a head of the record before: evidence against later revocations.
+    pub held_since: Option<Timestamp>,
+    /// The thread that the caller expects.
+    pub thread: Option<&'a ThreadId>,
+}
+
+/// What a native record vouches for: the first `head.size` bytes of the file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Coverage {
+    /// The record.
+    pub record: RecordId,
+    /// Its last seal.
+    pub head: Head,
+    /// Digests of all checkpoint lines, in order, when [`ScanOptions::keep_seals`] asked for them:
+    /// what a second pass compares before it releases a segment.
+    pub seals: Vec<Digest>,
+    /// Byte ranges that the record itself calls unverified.
+    pub adopted: Vec<[u64; 2]>,
+}
+
+/// Bytes after the last seal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Tail {
+    /// Where they begin.
+    pub from: u64,
+    /// Where the file ends.
+    pub to: u64,
+}
+
+/// The end of a verification.
+pub struct Outcome {
+    /// What to tell.
+    pub report: Report,
+    /// Present exactly when the verdict is `verified`.
+    pub verified: Option<Verified<Coverage>>,
+    /// The writer's state, when the file ends at a good seal: a record is continued from here.
+    pub sealer: Option<Sealer>,
+    /// A failure was found without checking every signature: run again with
+    /// [`ScanOptions::every_signature`] to learn how far the record can be trusted.
+    pub look_closer: bool,
+    lenient: Option<WithTail<Coverage, Tail>>,
+}
+
+impl Outcome {
+    /// What a lenient policy may take of a record whose seals all hold but whose end is not
+    /// proved: the sealed part and the tail, apart.
+    pub fn lenient(self) -> Option<WithTail<Coverage, Tail>> {
+        self.lenient
+    }
+}
+
+/// Both halves of verification in one place, for callers without a second core.
+pub struct Verifier {
+    scanner: Scanner,
+    prefix: PrefixHasher,
+}
+
+impl Verifier {
+    /// A verifier at the beginning of a file.
+    pub fn new(options: ScanOptions) -> Self {
+        Self {
+            scanner: Scanner::new(options),
+            prefix: PrefixHasher::new(),
+        }
+    }
+
+    /// Takes the next bytes.
+    pub fn push(&mut self, chunk: &[u8]) {
+        let points = self.scanner.push(chunk);
+        self.prefix.push(chunk, &points);
+    }
+
+    /// Ends the file and says what was found.
+    pub fn finish(self, options: &VerifyOptions<'_>) -> Outcome {
+        conclude(self.scanner, &self.prefix, options)
+    }
+}
+
+/// Verifies `bytes`, with a second look after a failure.
+pub fn verify(bytes: &[u8], scan: &ScanOptions, options: &VerifyOptions<'_>) -> Outcome {
+    let look = |scan: ScanOptions| {
+        let mut verifier = Verifier::new(scan);
+        verifier.push(bytes);
+        verifier.finish(options)
+    };
+    let outcome = look(scan.clone());
+    if outcome.look_closer {
+        look(ScanOptions {
+            every_signature: true,
+            ..scan.clone()
+        })
+    } else {
+        outcome
+    }
+}
+
+/// Joins what the two halves saw.
+pub fn conclude(scanner: Scanner, prefix: &PrefixHasher, options: &VerifyOptions<'_>) -> Outcome {
+    let every_signature = scanner.options.every_signature;
+    let expect = scanner.options.expect.clone();
+    let (chain_leaves, chain_keys, origin) = (
+        scanner.chain.leaves.clone(),
+        scanner.chain.keys.clone(),
+        scanner.chain.origin.clone(),
+    );
+    let ended = scanner.chain.ended;
+    let scan = scanner.finish();
+    let mut report = Report::begin("transcript", "native");
+    report.stats = Stats {
+        bytes: scan.bytes,
+        events: scan.lines,
+        checkpoints: scan.checkpoints,
+    };
+    report.record = scan.manifest.as_ref().map(|manifest| manifest.record);
+    report.trust = Some(options.trust.digest());
+    check_seals(&mut report, &scan, prefix, every_signature);
+    let sound = report.verdict > Verdict::Malformed;
+    let trusted = check_trust(&mut report, &scan, options);
+    check_thread(&mut report, &scan, options.thread);
+    check_heads(&mut report, &scan, &expect);
+    check_end(&mut report, &scan, &expect);
+    if let Some(last) = scan.last.as_ref().filter(|_| prefix.first_bad().is_none()) {
+        report.head = Some(last.head);
+        // Without a look at every signature, the last good numbers are not yet the last good seal.
+        if trusted && (sound || every_signature) {
+            report.trusted_until = Some(last.trusted_until());
+        }
+    }
+    let verified = mint(&report, &scan, options);
+    let lenient = lenient(&report, &scan, options);
+    let continues = sound
+        && matches!(
+            report.verdict,
+            Verdict::Verified | Verdict::Open | Verdict::Partial
+        );
+    let sealer = match (&scan.last, &scan.manifest, origin, thread_of(&scan)) {
+        (Some(last), Some(manifest), Some(origin), Some(thread))
+            if continues && last.head.size == scan.bytes =>
+        {
+            Some(Sealer {
+                thread,
+                manifest: manifest.clone(),
+                origin,
+                keys: chain_keys,
+                leaves: chain_leaves,
+                prefix: prefix.hasher(),
+                size: scan.bytes,
+                head: Some(last.head),
+                turn: last.turn,
+                unsealed_lines: 0,
+                may_end: false,
+                ended,
+            })
+        }
+        _ => None,
+    };
+    Outcome {
+        look_closer: !sound && !every_signature,
+        report,
+        verified,
+        sealer,
+        lenient,
+    }
+}
+
+fn check_seals(report: &mut Report, scan: &Scan, prefix: &PrefixHasher, every_signature: bool) {
+    if let Some(failure) = &scan.failure {
+        report.hold(failure.verdict);
+        for finding in &failure.findings {
+            report.find(finding.clone());
+        }
+    }
+    if let Some(seq) = prefix.first_bad() {
+        let text = format!("seal {seq} claims another digest of the bytes before it");
+        report.hold_because(Verdict::Tampered, Finding::error("prefix_hash_wrong", text));
+    }
+    let arithmetic = match report.verdict {
+        Verdict::Verified => CheckResult::Pass,
+        _ => CheckResult::Fail,
+    };
+    report.check("seals", arithmetic, None);
+    let bad: Vec<&PendingSignature> = scan.pending.iter().filter(|p| !p.holds()).collect();
+    for signature in &bad {
+        let text = format!(
+            "the signature of key {} does not verify",
+            signature.key.key_id()
+        );
+        let finding = Finding::error(signature.code, text).at_line(signature.line);
+        report.hold_because(Verdict::Forged, finding.in_turn(Some(signature.turn)));
+    }
+    let signatures = if bad.is_empty() {
+        CheckResult::Pass
+    } else {
+        CheckResult::Fail
+    };
+    let how = if every_signature {
+        "every signature"
+    } else {
+        "the last signature of each key, which covers all before it"
+    };
+    report.check("signatures", signatures, Some(how.to_owned()));
+}
+
+impl PendingSignature {
+    fn holds(&self) -> bool {
+        self.fits && self.key.verify(&self.message, &self.signature).is_ok()
+    }
+}
+
+/// Judges the signers; true when somebody vouches for this record.
+fn check_trust(report: &mut Report, scan: &Scan, options: &VerifyOptions<'_>) -> bool {
+    let Some(manifest) = &scan.manifest else {
+        report.check(
+            "trust",
+            CheckResult::Skipped,
+            Some("there is no manifest".to_owned()),
+        );
+        return false;
+    };
+    let thread = thread_of(scan);
+    let purpose = Purpose {
+        usage: KeyUsage::Native,
+        format: Format::Transcript,
+        thread: thread.as_ref().map(ThreadId::as_str),
+        evidence: options.held_since,
+    };
+    let judge = |key: &PublicKey| options.trust.judge(key, &purpose, options.now);
+    let authority = judge(&manifest.authority);
+    let mut all = !scan.sealers.is_empty();
+    for key in &scan.sealers {
+        let own = judge(key);
+        // The authority's word is enough for a key that it let in, unless that key was revoked.
+        let revoked = matches!(own.standing, Standing::Revoked { .. });
+        let decisive = if revoked || own.standing.counts() {
+            &own
+        } else {
+            &authority
+        };
+        let key = if revoked || own.standing.counts() {
+            key
+        } else {
+            &manifest.authority
+        };
+        all &= report.signer(key, decisive);
+    }
+    if let (Standing::Revoked { .. }, true) = (&authority.standing, all) {
+        all = report.signer(&manifest.authority, &authority);
+    }
+    let result = if all {
+        CheckResult::Pass
+    } else {
+        CheckResult::Fail
+    };
+    report.check("trust", result, None);
+    all
+}
+
+fn thread_of(scan: &Scan) -> Option<ThreadId> {
+    let text = json::parse(&scan.thread_text).ok()?;
+    ThreadId::parse(text.as_str()?).ok()
+}
+
+fn check_thread(report: &mut Report, scan: &Scan, expected: Option<&ThreadId>) {
+    let actual = thread_of(scan);
+    if actual.is_none() && scan.manifest.is_some() {
+        let finding =
+            Finding::error("thread_id_bad", "the thread id could not be a path").at_line(1);
+        report.hold_because(Verdict::Malformed, finding);
+    }
+    match expected {
+        None => {
+            let why = "no thread was asked for";
+            report.check("thread", CheckResult::Skipped, Some(why.to_owned()));
+        }
+        Some(expected) if actual.as_ref() == Some(expected) => {
+            report.check("thread", CheckResult::Pass, None);
+        }
+        Some(expected) => {
+            let text = format!("the record is not of thread {expected}");
+            report.hold_because(
+                Verdict::Foreign,
+                Finding::error("thread_differs", text).at_line(1),
+            );
+            report.check("thread", CheckResult::Fail, None);
+        }
+    }
+}
+
+fn check_heads(report: &mut Report, scan: &Scan, expect: &[Expectation]) {
+    if expect.is_empty() {
+        let why = "no head of this record is known here";
+        report.check("head", CheckResult::Skipped, Some(why.to_owned()));
+        return;
+    }
+    let last = scan.last.as_ref();
+    let mut result = CheckResult::Pass;
+    for (expected, met) in expect.iter().zip(&scan.met) {
+        let Some((verdict, code, text)) = head_fault(expected, *met, scan, last.map(|s| s.head))
+        else {
+            continue;
+        };
+        result = CheckResult::Fail;
+        let finding = Finding::error(code, text);
+        report.hold_because(
+            verdict,
+            match last {
+                Some(last) => finding.at_line(last.line).in_turn(Some(last.turn)),
+                None => finding,
+            },
+        );
+    }
+    report.check("head", result, None);
+}
+
+fn head_fault(
+    expected: &Expectation,
+    met: Met,
+    scan: &Scan,
+    last: Option<Head>,
+) -> Option<(Verdict, &'static str, String)> {
+    let last_seq = last.map(|head| head.seq);
+    match (met, expected.head) {
+        (Met::At(seq), _) if expected.exact && last_seq != Some(seq) => {
+            let text = format!("the expected head is seal {seq}, and the record goes on after it");
+            Some((Verdict::Open, "head_not_last", text))
+        }
+        (Met::At(_), _) => None,
+        (Met::Differs, ExpectedHead::Head(head)) => {
+            let text = format!(
+                "seal {} differs from the expected head of that number",
+                head.seq
+            );
+            Some((Verdict::Forked, "head_differs", text))
+        }
+        // What a broken record would have contained cannot be said.
+        _ if scan.failure.is_some() => None,
+        (_, ExpectedHead::Head(head)) if last.is_some_and(|last| last.record != head.record) => {
+            let text = format!("the expected head is of record {}", head.record);
+            Some((Verdict::Foreign, "record_differs", text))
+        }
+        (_, ExpectedHead::Head(head)) => {
+            let seen = last_seq.map_or("no seal".to_owned(), |seq| format!("seal {seq}"));
+            let text = format!(
+                "the record ends at {seen}, the known head is seal {}",
+                head.seq
+            );
+            let older = expected.remembered && last.is_some_and(|last| last.size == scan.bytes);
+            let verdict = if older {
+                Verdict::RolledBack
+            } else {
+                Verdict::Truncated
+            };
+            Some((verdict, "head_ahead", text))
+        }
+        (_, ExpectedHead::Line(line)) => {
+            let text = format!("no seal of this record has the expected digest {line}");
+            Some((Verdict::Truncated, "head_missing", text))
+        }
+    }
+}
+
+fn check_end(report: &mut Report, scan: &Scan, expect: &[Expectation]) {
+    let Some(last) = scan.last.as_ref().filter(|_| scan.failure.is_none()) else {
+        return;
+    };
+    let held = scan.met.iter().any(|met| matches!(met, Met::At(_)));
+    report.completeness = match (last.is_final, held) {
+        (true, _) => Completeness::Final,
+        (false, true) => Completeness::Head,
+        (false, false) => Completeness::Unproved,
+    };
+    for finding in &scan.dropped {
+        report.find(finding.clone());
+    }
+    for [from, to] in &scan.adopted {
+        let text = "bytes that no seal covered when the recorder took them over";
+        report.hold_because(
+            Verdict::Partial,
+            Finding::warning("tail_adopted", text).at_bytes(*from, *to),
+        );
+    }
+    if last.head.size < scan.bytes {
+        report.hold(Verdict::UnsignedTail);
+        let (from, to) = (last.head.size, scan.bytes);
+        if let Some(fault) = &scan.tail_fault {
+            report.find(fault.clone());
+        }
+        let text = format!("{} bytes after the last seal are not covered", to - from);
+        report.find(
+            Finding::warning("unsigned_tail", text)
+                .at_bytes(from, to)
+                .in_turn(Some(last.turn)),
+        );
+        if scan.torn {
+            let text = "the last line has no end: a write was cut off";
+            report.find(Finding::warning("torn_tail", text).at_line(scan.lines + 1));
+        }
+    }
+    if report.completeness == Completeness::Unproved {
+        let text = if expect.is_empty() {
+            "the last seal is not final and no head is known: later seals may have been cut off"
+        } else {
+            "the last seal is not final"
+        };
+        report.hold_because(Verdict::Open, Finding::note("end_unproved", text));
+    }
+    let linked = scan
+        .manifest
+        .as_ref()
+        .is_some_and(|m| m.predecessor.is_some() || m.parent.is_some());
+    if linked {
+        let why = "the record that this one names as its predecessor or parent was not given";
+        report.check("links", CheckResult::Skipped, Some(why.to_owned()));
+    }
+}
+
+fn grounds(scan: &Scan, options: &VerifyOptions<'_>) -> Option<(Coverage, Grounds)> {
+    let (manifest, last) = (scan.manifest.as_ref()?, scan.last.as_ref()?);
+    let coverage = Coverage {
+        record: manifest.record,
+        head: last.head,
+        seals: scan.seal_lines.clone(),
+        adopted: scan.adopted.clone(),
+    };
+    let grounds = Grounds {
+        record: Some(manifest.record),
+        head: Some(last.head),
+        trusted_until: last.trusted_until(),
+        trust: options.trust.digest(),
+        now: options.now,
+    };
+    Some((coverage, grounds))
+}
+
+fn mint(report: &Report, scan: &Scan, options: &VerifyOptions<'_>) -> Option<Verified<Coverage>> {
+    if report.verdict != Verdict::Verified {
+        return None;
+    }
+    let (coverage, grounds) = grounds(scan, options)?;
+    Some(Verified::mint(coverage, grounds))
+}
+
+fn lenient(
+    report: &Report,
+    scan: &Scan,
+    options: &VerifyOptions<'_>,
+) -> Option<WithTail<Coverage, Tail>> {
+    let acceptable = [
+        Verdict::Verified,
+        Verdict::Open,
+        Verdict::UnsignedTail,
+        Verdict::Partial,
+    ];
+    if !acceptable.contains(&report.verdict) {
+        return None;
+    }
+    let (coverage, grounds) = grounds(scan, options)?;
+    let unverified = Tail {
+        from: coverage.head.size,
+        to: scan.bytes,
+    };
+    Some(WithTail {
+        verified: Verified::mint(coverage, grounds),
+        unverified,
+    })
+}

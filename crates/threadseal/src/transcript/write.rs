@@ -1,0 +1,494 @@
+//! The native writer: lines in order, seals in O(new bytes).
+//!
+//! ```text
+//! begin ─► manifest, seal 0          published together
+//! event, seal, event, seal …         one running SHA-256, one Merkle frontier
+//! terminal ─► final seal ─► link ─► final seal …
+//! ```
+//! Invariants: the writer never writes what the verifier would refuse; a state comes only from
+//! [`Sealer::begin`] or from a verification that ended at a good seal; bytes given out must reach
+//! the file, in order, or the sealer must be dropped.
+//!
+//! Not here: files, locks, fsync, heads (`threadseal-store`); clock and randomness come in as
+//! [`Stamp`].
+
+use super::event::{self, EventType, Payload, Salt};
+use super::ext::Ext;
+use super::manifest::{self, Manifest};
+use super::seal::{self, Seal, SealFrame};
+use super::sealing_keys::SealingKeys;
+use crate::digest::{Digest, Hasher};
+use crate::encoding;
+use crate::error::Error;
+use crate::key::{Message, PublicKey, Signer};
+use crate::limits::MAX_LINE_BYTES;
+use crate::merkle::{Frontier, leaf_hash};
+use crate::note::KeyName;
+use crate::record::{Head, ThreadId};
+use crate::time::Timestamp;
+
+/// Time and salt of one line, drawn by the caller.
+#[derive(Debug, Clone, Copy)]
+pub struct Stamp {
+    /// Now.
+    pub timestamp: Timestamp,
+    /// 16 random bytes.
+    pub salt: Salt,
+}
+
+/// The two keys that every checkpoint needs.
+#[derive(Clone, Copy)]
+pub struct Signers<'a> {
+    /// Signs the note.
+    pub native: &'a dyn Signer,
+    /// Signs Rye's `hash`.
+    pub rye: &'a dyn Signer,
+}
+
+/// How a thread ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ending {
+    /// It did what it was asked.
+    Completed,
+    /// It failed.
+    Error,
+    /// Somebody stopped it.
+    Cancelled,
+    /// Another thread goes on.
+    Continued,
+    /// It waits for a decision.
+    Suspended,
+}
+
+impl Ending {
+    fn event_type(self) -> &'static str {
+        match self {
+            Self::Completed => "thread_completed",
+            Self::Error => "thread_error",
+            Self::Cancelled => "thread_cancelled",
+            Self::Continued => "thread_continued",
+            Self::Suspended => "thread_suspended",
+        }
+    }
+}
+
+/// A link to a thread that goes on from here.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Link {
+    /// A user resumed the thread.
+    Resumed,
+    /// The thread handed itself over.
+    Handoff,
+}
+
+impl Link {
+    fn event_type(self) -> &'static str {
+        match self {
+            Self::Resumed => "thread_resumed",
+            Self::Handoff => "thread_handoff",
+        }
+    }
+}
+
+/// The state of a record at its end.
+#[derive(Debug, Clone)]
+pub struct Sealer {
+    pub(super) thread: ThreadId,
+    pub(super) manifest: Manifest,
+    pub(super) origin: KeyName,
+    pub(super) keys: SealingKeys,
+    pub(super) leaves: Frontier,
+    pub(super) prefix: Hasher,
+    pub(super) size: u64,
+    pub(super) head: Option<Head>,
+    pub(super) turn: u64,
+    pub(super) unsealed_lines: u64,
+    pub(super) may_end: bool,
+    pub(super) ended: bool,
+}
+
+impl Sealer {
+    /// Begins a record: `out` gets line 1 and seal 0, which belong into the file together.
+    ///
+    /// # Errors
+    /// Kind `InvalidInput` for a manifest that is no strict JSON, `Key` or `External` from the
+    /// signers.
+    pub fn begin(
+        thread: ThreadId,
+        manifest: Manifest,
+        stamps: [Stamp; 2],
+        signers: Signers<'_>,
+        out: &mut Vec<u8>,
+    ) -> Result<Self, Error> {
+        let mut line = Vec::new();
+        let payload = manifest.to_payload()?;
+        let [first, second] = stamps;
+        event::write_frame(
+            &mut line,
+            first.timestamp,
+            &thread,
+            "thread_started",
+            first.salt,
+        );
+        line.extend_from_slice(payload.as_bytes());
+        line.push(b'}');
+        if manifest::parse_line(&line).as_ref() != Some(&manifest) {
+            return Err(Error::invalid(
+                "the manifest is not one that a verifier would read back",
+            ));
+        }
+        let origin =
+            KeyName::parse(&manifest::origin(&line)).map_err(|e| Error::invalid(e.to_string()))?;
+        let keys = SealingKeys::first(manifest.key);
+        let mut sealer = Self {
+            thread,
+            manifest,
+            origin,
+            keys,
+            leaves: Frontier::new(),
+            prefix: Hasher::new(),
+            size: 0,
+            head: None,
+            turn: 0,
+            unsealed_lines: 0,
+            may_end: false,
+            ended: false,
+        };
+        sealer.take_line(&line, out);
+        sealer.seal(second, 0, false, Ext::default(), signers, out)?;
+        Ok(sealer)
+    }
+
+    /// What line 1 says.
+    pub fn manifest(&self) -> &Manifest {
+        &self.manifest
+    }
+
+    /// The thread.
+    pub fn thread(&self) -> &ThreadId {
+        &self.thread
+    }
+
+    /// The last seal.
+    pub fn head(&self) -> Option<&Head> {
+        self.head.as_ref()
+    }
+
+    /// Bytes written so far.
+    pub fn size(&self) -> u64 {
+        self.size
+    }
+
+    /// Turn of the last seal.
+    pub fn turn(&self) -> u64 {
+        self.turn
+    }
+
+    /// Lines that no seal covers yet.
+    pub fn unsealed_lines(&self) -> u64 {
+        self.unsealed_lines
+    }
+
+    /// Did a final seal end the record?
+    pub fn is_ended(&self) -> bool {
+        self.ended
+    }
+
+    /// Appends an event of a caller: hook, tool, model, runner.
+    ///
+    /// # Errors
+    /// Kind `Refused` for a reserved type and after the end; `Limit` for a line beyond
+    /// [`MAX_LINE_BYTES`].
+    pub fn event(
+        &mut self,
+        stamp: Stamp,
+        event_type: &EventType,
+        payload: &Payload,
+        out: &mut Vec<u8>,
+    ) -> Result<(), Error> {
+        if event_type.is_reserved() {
+            let text = format!(
+                "event type {:?} is reserved to the recorder",
+                event_type.as_str()
+            );
+            return Err(Error::refused(text));
+        }
+        self.append(stamp, event_type.as_str(), payload.as_bytes(), out)
+    }
+
+    /// Appends the event that ends the thread; a final seal must follow.
+    ///
+    /// # Errors
+    /// As [`Sealer::event`].
+    pub fn end(
+        &mut self,
+        stamp: Stamp,
+        ending: Ending,
+        payload: &Payload,
+        out: &mut Vec<u8>,
+    ) -> Result<(), Error> {
+        self.append(stamp, ending.event_type(), payload.as_bytes(), out)?;
+        self.may_end = true;
+        Ok(())
+    }
+
+    /// Appends a link to a thread that goes on; allowed after the end, a final seal must follow.
+    ///
+    /// # Errors
+    /// As [`Sealer::event`].
+    pub fn link(
+        &mut self,
+        stamp: Stamp,
+        link: Link,
+        payload: &Payload,
+        out: &mut Vec<u8>,
+    ) -> Result<(), Error> {
+        let ended = std::mem::take(&mut self.ended);
+        let done = self.append(stamp, link.event_type(), payload.as_bytes(), out);
+        self.ended = ended;
+        done?;
+        self.may_end = true;
+        Ok(())
+    }
+
+    /// Announces `next` as the key after the current one; it may seal once a seal of the current
+    /// key covers this event.
+    ///
+    /// # Errors
+    /// As [`Sealer::event`].
+    pub fn announce_key(
+        &mut self,
+        stamp: Stamp,
+        next: &PublicKey,
+        out: &mut Vec<u8>,
+    ) -> Result<(), Error> {
+        let payload = format!("{{\"next\":\"{}\"}}", next.to_hex());
+        self.append(stamp, "key", payload.as_bytes(), out)?;
+        self.keys
+            .announce(payload.as_bytes())
+            .map_err(Error::invalid)
+    }
+
+    /// Lets `key` seal beside the current one, by the word of the record's authority.
+    ///
+    /// # Errors
+    /// As [`Sealer::event`]; kind `Key` when `authority` is not the record's authority.
+    pub fn delegate(
+        &mut self,
+        stamp: Stamp,
+        key: &PublicKey,
+        authority: &dyn Signer,
+        out: &mut Vec<u8>,
+    ) -> Result<(), Error> {
+        if *authority.public_key() != self.manifest.authority {
+            return Err(Error::key(
+                "only the record's authority can delegate; use its key",
+            ));
+        }
+        let signature =
+            authority.sign(&manifest::delegation_message(&self.manifest.record, key))?;
+        let payload = format!(
+            "{{\"key\":\"{}\",\"signature\":\"{}\"}}",
+            key.to_hex(),
+            encoding::base64(signature.as_bytes())
+        );
+        self.keys
+            .delegate(payload.as_bytes(), &self.manifest)
+            .map_err(Error::invalid)?;
+        self.append(stamp, "delegation", payload.as_bytes(), out)
+    }
+
+    /// Says that `dropped`, the bytes found after the last seal, were set aside.
+    ///
+    /// # Errors
+    /// As [`Sealer::event`].
+    pub fn tail_dropped(
+        &mut self,
+        stamp: Stamp,
+        length: u64,
+        sha256: &Digest,
+        out: &mut Vec<u8>,
+    ) -> Result<(), Error> {
+        let offset = self.size;
+        let payload =
+            format!("{{\"offset\":{offset},\"length\":{length},\"sha256\":\"{sha256}\"}}");
+        self.recorder_event(stamp, "tail_dropped", payload.as_bytes(), out)
+    }
+
+    /// Keeps `tail`, the bytes found after the last seal, marked as unverified for ever. A torn
+    /// last line is ended with LF first: `out` then begins with that LF.
+    ///
+    /// # Errors
+    /// As [`Sealer::event`]; kind `Refused` when lines were written since the last seal.
+    pub fn tail_adopted(
+        &mut self,
+        stamp: Stamp,
+        tail: &[u8],
+        out: &mut Vec<u8>,
+    ) -> Result<(), Error> {
+        if self.unsealed_lines > 0 {
+            return Err(Error::refused(
+                "a tail can only be adopted right after opening the record",
+            ));
+        }
+        let from = self.size;
+        for line in tail
+            .strip_suffix(b"\n")
+            .unwrap_or(tail)
+            .split(|b| *b == b'\n')
+        {
+            self.count_line(line);
+        }
+        if !tail.ends_with(b"\n") {
+            out.push(b'\n');
+        }
+        let (to, lines, sha256) = (self.size, self.unsealed_lines, Digest::of(tail));
+        let payload =
+            format!("{{\"from\":{from},\"to\":{to},\"lines\":{lines},\"sha256\":\"{sha256}\"}}");
+        self.recorder_event(stamp, "tail_adopted", payload.as_bytes(), out)
+    }
+
+    /// Appends a checkpoint over everything so far.
+    ///
+    /// # Errors
+    /// Kind `Refused` when `is_final` does not follow an ending or link, a plain seal follows the
+    /// end, or `turn` goes back; kind `Key` when a signer is not one that may seal this record.
+    pub fn seal(
+        &mut self,
+        stamp: Stamp,
+        turn: u64,
+        is_final: bool,
+        ext: Ext,
+        signers: Signers<'_>,
+        out: &mut Vec<u8>,
+    ) -> Result<Head, Error> {
+        self.check_seal(turn, is_final, signers)?;
+        let hash = self.prefix.digest_so_far();
+        let seal = Seal {
+            turn,
+            byte_offset: self.size,
+            hash,
+            sig: signers.rye.sign(&Message::rye_hash(&hash))?,
+            fp: self.manifest.rye_key.rye_fingerprint(),
+            seq: self.head.map_or(0, |head| head.seq + 1),
+            lines: self.leaves.size(),
+            root: self.leaves.root(),
+            prev: self.head.map(|head| head.line),
+            is_final,
+            key: signers.native.public_key().key_id(),
+            ext,
+        };
+        let frame = SealFrame {
+            timestamp: stamp.timestamp,
+            thread: &self.thread,
+            salt: stamp.salt,
+            origin: &self.origin,
+        };
+        let line = seal::write(&frame, &seal, signers.native)?;
+        self.take_line(&line, out);
+        let head = Head {
+            record: self.manifest.record,
+            seq: seal.seq,
+            size: self.size,
+            line: Digest::of(&line),
+        };
+        self.keys
+            .sealed(signers.native.public_key(), seal.ext.next_key.as_ref());
+        self.head = Some(head);
+        self.turn = turn;
+        self.unsealed_lines = 0;
+        self.may_end = false;
+        self.ended = is_final;
+        Ok(head)
+    }
+
+    fn check_seal(&self, turn: u64, is_final: bool, signers: Signers<'_>) -> Result<(), Error> {
+        if is_final && !self.may_end {
+            return Err(Error::refused(
+                "a final seal must follow the end of the thread or a link",
+            ));
+        }
+        if self.ended && !is_final {
+            return Err(Error::refused(
+                "the record has ended; only a final seal may follow a link",
+            ));
+        }
+        if turn < self.turn {
+            let text = format!("turn {turn} is before turn {} of the last seal", self.turn);
+            return Err(Error::refused(text));
+        }
+        if self
+            .keys
+            .find(&signers.native.public_key().key_id())
+            .is_none()
+        {
+            return Err(Error::key(
+                "this key may not seal the record; ask its authority to delegate",
+            ));
+        }
+        if *signers.rye.public_key() != self.manifest.rye_key {
+            return Err(Error::key(
+                "the Rye key is not the one that the record's manifest names",
+            ));
+        }
+        Ok(())
+    }
+
+    /// A recorder's own event, which recovery may write after the end as well.
+    fn recorder_event(
+        &mut self,
+        stamp: Stamp,
+        event_type: &str,
+        payload: &[u8],
+        out: &mut Vec<u8>,
+    ) -> Result<(), Error> {
+        self.keys.forget_announced();
+        let ended = std::mem::take(&mut self.ended);
+        let done = self.append(stamp, event_type, payload, out);
+        self.ended = ended;
+        self.may_end = ended;
+        done
+    }
+
+    fn append(
+        &mut self,
+        stamp: Stamp,
+        event_type: &str,
+        payload: &[u8],
+        out: &mut Vec<u8>,
+    ) -> Result<(), Error> {
+        if self.ended {
+            return Err(Error::refused(
+                "the record has ended; begin a new one that links to it",
+            ));
+        }
+        let start = out.len();
+        event::write_frame(out, stamp.timestamp, &self.thread, event_type, stamp.salt);
+        out.extend_from_slice(payload);
+        out.push(b'}');
+        if out.len() - start > MAX_LINE_BYTES {
+            out.truncate(start);
+            let text =
+                format!("an event line may have {MAX_LINE_BYTES} bytes; store the body apart");
+            return Err(Error::new(crate::error::ErrorKind::Limit, text));
+        }
+        self.count_line(&out[start..]);
+        out.push(b'\n');
+        self.may_end = false;
+        Ok(())
+    }
+
+    fn take_line(&mut self, line: &[u8], out: &mut Vec<u8>) {
+        self.count_line(line);
+        out.extend_from_slice(line);
+        out.push(b'\n');
+    }
+
+    fn count_line(&mut self, line: &[u8]) {
+        self.leaves.push_leaf(leaf_hash(line));
+        self.prefix.update(line);
+        self.prefix.update(b"\n");
+        self.size += line.len() as u64 + 1;
+        self.unsealed_lines += 1;
+    }
+}
