@@ -19,6 +19,8 @@ mod error;
 mod keys;
 mod lex;
 mod parse;
+#[cfg(test)]
+mod properties;
 mod scan;
 #[cfg(test)]
 mod tests;
