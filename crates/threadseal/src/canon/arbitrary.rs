@@ -3,6 +3,76 @@
 use proptest::prelude::*;
 use serde_json::Value;
 
+/// Lines as agents write them, and texts dense with what the grammar allows.
+pub(super) const LINES: [&str; 6] = [
+    r#"{"timestamp": 1739820456.1234567, "thread_id": "agency-kiwi/discover_leads-1739820456", "event_type": "cognition_in", "payload": {"text": "List \"leads\" in C:\\tmp\n\u2028 caf\u00e9 \ud83e\udd80", "role": "user"}}"#,
+    r#"{"timestamp": 1739820457.5, "thread_id": "t", "event_type": "checkpoint", "payload": {"turn": 1, "byte_offset": 1069, "hash": "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08", "sig": "AAAA==", "fp": "0123456789abcdef"}}"#,
+    r#"{"a":[1,-2,3.5,4e5,-0.0,1E-7,true,false,null,[],{},[[]],{"":{}}]}"#,
+    r#"{"k0":0,"k1":1,"k2":2,"k3":3,"k4":4,"k5":5,"k6":6,"k7":7,"k8":8,"k9":9,"k10":10,"k11":11,"k12":12,"k13":13,"k14":14,"k15":15,"k16":16,"k17":17}"#,
+    "[\"\u{e9}\u{fffd}\u{1f980}\",\"\\u00e9\",\"\\b\\f\\n\\r\\t\\/\\\\\\\"\",1e308,12345678901234567890]",
+    " [ {\"tool\" : \"bash\", \"arguments\" : {\"command\" : \"ls -la /tmp\"}} ,\t1 ]\r\n",
+];
+
+/// A spelling of a random document or a real-looking line, with a few bytes changed: mostly by
+/// bytes that mean something.
+pub(super) fn mutated() -> impl Strategy<Value = Vec<u8>> {
+    let base = prop_oneof![
+        prop::sample::select(&LINES[..]).prop_map(str::to_owned),
+        (value(), any::<u64>()).prop_map(|(v, s)| spell(&v, s)),
+    ];
+    let pieces: Vec<&[u8]> = vec![
+        b"\"",
+        b"\\",
+        b"\\u",
+        b"\\ud800",
+        b"\\udc00",
+        b"{",
+        b"}",
+        b"[",
+        b"]",
+        b",",
+        b":",
+        b"0",
+        b"-",
+        b".",
+        b"e",
+        b"9999",
+        b"e999",
+        b" ",
+        b"\n",
+        b"\0",
+        b"\x1f",
+        b"\x7f",
+        b"\x80",
+        b"\xff",
+        b"\xed\xa0\x80",
+        b"\xc3\xa9",
+        b"n",
+        b"t",
+        b"NaN",
+        b"Infinity",
+        b"\"a\":1,",
+        b"",
+    ];
+    let change = (
+        any::<prop::sample::Index>(),
+        0usize..3,
+        prop_oneof![
+            prop::sample::select(pieces).prop_map(<[u8]>::to_vec),
+            any::<u8>().prop_map(|byte| vec![byte]),
+        ],
+    );
+    (base, prop::collection::vec(change, 0..4)).prop_map(|(text, changes)| {
+        let mut bytes = text.into_bytes();
+        for (at, removed, inserted) in changes {
+            let at = at.index(bytes.len() + 1);
+            let to = (at + removed).min(bytes.len());
+            bytes.splice(at..to, inserted);
+        }
+        bytes
+    })
+}
+
 /// Nested documents with names and strings from every corner of Unicode.
 pub(super) fn value() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![

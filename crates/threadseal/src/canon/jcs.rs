@@ -150,9 +150,9 @@ impl<'a> Writer<'a> {
     fn string(&mut self, token: StringToken<'a>) {
         self.out.push(b'"');
         if token.escaped {
-            self.escaped(token.raw.as_bytes());
+            self.escaped(token.raw);
         } else {
-            self.out.extend_from_slice(token.raw.as_bytes());
+            self.out.extend_from_slice(token.raw);
         }
         self.out.push(b'"');
     }
@@ -195,7 +195,7 @@ fn compare_names(a: &StringToken<'_>, b: &StringToken<'_>) -> Ordering {
         let (a, b) = (Key::new(*a).bytes(), Key::new(*b).bytes());
         compare_utf16(&a, &b)
     } else {
-        compare_utf16(a.raw.as_bytes(), b.raw.as_bytes())
+        compare_utf16(a.raw, b.raw)
     }
 }
 

@@ -16,6 +16,8 @@ mod arbitrary;
 pub mod jcs;
 pub mod json;
 pub mod python;
+#[cfg(test)]
+mod python_oracle;
 
 /// A value that a dialect has no text for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

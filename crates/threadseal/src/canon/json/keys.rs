@@ -22,22 +22,22 @@ impl<'a> Key<'a> {
         if self.0.escaped {
             unescape(self.0.raw) == name.as_bytes()
         } else {
-            self.0.raw == name
+            self.0.raw == name.as_bytes()
         }
     }
 
     /// The name, escapes replaced.
     pub fn name(&self) -> Cow<'a, str> {
-        if self.0.escaped {
-            Cow::Owned(String::from_utf8_lossy(&unescape(self.0.raw)).into_owned())
-        } else {
-            Cow::Borrowed(self.0.raw)
+        match self.bytes() {
+            Cow::Borrowed(raw) => String::from_utf8_lossy(raw),
+            Cow::Owned(name) => Cow::Owned(String::from_utf8_lossy(&name).into_owned()),
         }
     }
 
     /// The name as spelled between its quotes.
     pub fn raw(&self) -> &'a str {
-        self.0.raw
+        // The lexer checked the whole text.
+        std::str::from_utf8(self.0.raw).unwrap_or_default()
     }
 
     /// Offset of the opening quote.
@@ -50,7 +50,7 @@ impl<'a> Key<'a> {
         if self.0.escaped {
             Cow::Owned(unescape(self.0.raw))
         } else {
-            Cow::Borrowed(self.0.raw.as_bytes())
+            Cow::Borrowed(self.0.raw)
         }
     }
 }
@@ -62,7 +62,7 @@ impl<'a> Key<'a> {
 pub(super) struct UniqueKeys<'a> {
     len: usize,
     marks: [u32; INLINE_KEYS],
-    names: [&'a str; INLINE_KEYS],
+    names: [&'a [u8]; INLINE_KEYS],
     many: Vec<(Cow<'a, [u8]>, usize)>,
 }
 
@@ -72,7 +72,7 @@ impl<'a> UniqueKeys<'a> {
         Self {
             len: 0,
             marks: [0; INLINE_KEYS],
-            names: [""; INLINE_KEYS],
+            names: [&[]; INLINE_KEYS],
             many: Vec::new(),
         }
     }
@@ -84,7 +84,7 @@ impl<'a> UniqueKeys<'a> {
             self.insert_many(token);
             return Ok(());
         }
-        let mark = mark(token.raw.as_bytes());
+        let mark = mark(token.raw);
         let (marks, names) = (&self.marks[..self.len], &self.names[..self.len]);
         if marks.contains(&mark) && names.contains(&token.raw) {
             return Err(duplicate(token.offset));
@@ -115,7 +115,7 @@ impl<'a> UniqueKeys<'a> {
         // An inline name stands before every collected one, so offset 0 sorts it rightly.
         let inline = self.names[..self.len].iter();
         self.many
-            .extend(inline.map(|name| (Cow::Borrowed(name.as_bytes()), 0)));
+            .extend(inline.map(|name| (Cow::Borrowed(*name), 0)));
         self.many.sort_unstable();
         let second =
             |pair: &[(Cow<'_, [u8]>, usize)]| (pair[0].0 == pair[1].0).then_some(pair[1].1);

@@ -7,6 +7,7 @@
 //! Nesting is bounded by a counter, so recursion over members and elements is bounded too.
 
 use super::error::{JsonError, JsonErrorKind};
+use super::escape::{Escape, decode_escape, plain_end, short_escape};
 use crate::limits::{
     MAX_JSON_DEPTH, MAX_JSON_VALUES, MAX_NUMBER_BYTES, MAX_PYTHON_INTEGER_DIGITS,
     MAX_PYTHON_JSON_DEPTH,
@@ -22,8 +23,8 @@ pub(in crate::canon) enum Rules {
 /// A string whose escapes were checked but not replaced.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::canon) struct StringToken<'a> {
-    /// What stands between the quotes.
-    pub(in crate::canon) raw: &'a str,
+    /// What stands between the quotes: UTF-8, as the whole text is.
+    pub(in crate::canon) raw: &'a [u8],
     /// Offset of the opening quote.
     pub(in crate::canon) offset: usize,
     /// Whether `raw` has a backslash.
@@ -189,30 +190,49 @@ impl<'a> Lexer<'a> {
     /// Crosses a string, the cursor on its opening quote.
     #[inline]
     pub(in crate::canon) fn string(&mut self) -> Result<StringToken<'a>> {
+        let bytes = self.text.as_bytes();
         let offset = self.at;
         let mut escaped = false;
         let mut lone_surrogate = false;
-        self.at += 1;
+        let mut at = offset + 1;
         loop {
-            self.at = plain_end(self.text.as_bytes(), self.at);
-            match self.byte(0) {
+            at = plain_end(bytes, at);
+            match bytes.get(at) {
                 Some(b'"') => break,
                 Some(b'\\') => {
                     escaped = true;
-                    lone_surrogate |= self.escape()?;
+                    if bytes
+                        .get(at + 1)
+                        .is_some_and(|byte| short_escape(*byte) != 0)
+                    {
+                        at += 2;
+                        continue;
+                    }
+                    let escape = self.unicode_escape(at)?;
+                    lone_surrogate |= escape.is_lone_surrogate();
+                    at += escape.length;
                 }
-                Some(_) => return Err(self.error(JsonErrorKind::ControlCharacter)),
-                None => return Err(self.error(JsonErrorKind::UnexpectedEnd)),
+                Some(_) => return Err(JsonError::new(at, JsonErrorKind::ControlCharacter)),
+                None => return Err(JsonError::new(at, JsonErrorKind::UnexpectedEnd)),
             }
         }
-        let raw = self.since(offset + 1);
-        self.at += 1;
+        self.at = at + 1;
         Ok(StringToken {
-            raw,
+            raw: &bytes[offset + 1..at],
             offset,
             escaped,
             lone_surrogate,
         })
+    }
+
+    #[inline]
+    fn unicode_escape(&self, at: usize) -> Result<Escape> {
+        let fail = |kind| JsonError::new(at, kind);
+        let escape = decode_escape(self.text.as_bytes(), at).map_err(fail)?;
+        if self.rules == Rules::Strict && escape.is_lone_surrogate() {
+            return Err(fail(JsonErrorKind::LoneSurrogate));
+        }
+        Ok(escape)
     }
 
     /// Crosses a number, the cursor on its first byte.
@@ -301,18 +321,6 @@ impl<'a> Lexer<'a> {
         }))
     }
 
-    /// Crosses one escape, the cursor on its backslash; true if it is a lone surrogate.
-    fn escape(&mut self) -> Result<bool> {
-        let escape =
-            decode_escape(self.text.as_bytes(), self.at).map_err(|kind| self.error(kind))?;
-        let lone = matches!(escape.code_point, 0xd800..=0xdfff);
-        if lone && self.rules == Rules::Strict {
-            return Err(self.error(JsonErrorKind::LoneSurrogate));
-        }
-        self.at += escape.length;
-        Ok(lone)
-    }
-
     /// Skips blanks and shows the next byte.
     #[inline]
     fn peek(&mut self) -> Option<u8> {
@@ -368,94 +376,4 @@ impl<'a> Lexer<'a> {
             None => JsonErrorKind::UnexpectedEnd,
         })
     }
-}
-
-/// One escape sequence, or two that make one character.
-#[derive(Debug, Clone, Copy)]
-pub(in crate::canon) struct Escape {
-    /// A surrogate where the other half is missing.
-    pub(in crate::canon) code_point: u32,
-    /// Bytes crossed: 2, 6 or 12.
-    pub(in crate::canon) length: usize,
-}
-
-/// Reads the escape whose backslash is at `at`.
-#[inline]
-pub(in crate::canon) fn decode_escape(
-    bytes: &[u8],
-    at: usize,
-) -> std::result::Result<Escape, JsonErrorKind> {
-    let short = match bytes.get(at + 1) {
-        Some(byte @ (b'"' | b'\\' | b'/')) => *byte,
-        Some(b'n') => b'\n',
-        Some(b't') => b'\t',
-        Some(b'r') => b'\r',
-        Some(b'b') => 0x08,
-        Some(b'f') => 0x0c,
-        Some(b'u') => return decode_unicode_escape(bytes, at),
-        Some(_) => return Err(JsonErrorKind::InvalidEscape),
-        None => return Err(JsonErrorKind::UnexpectedEnd),
-    };
-    Ok(Escape {
-        code_point: u32::from(short),
-        length: 2,
-    })
-}
-
-fn decode_unicode_escape(bytes: &[u8], at: usize) -> std::result::Result<Escape, JsonErrorKind> {
-    let Some(digits) = bytes.get(at + 2..at + 6) else {
-        return Err(JsonErrorKind::UnexpectedEnd);
-    };
-    let unit = hex_unit(digits).ok_or(JsonErrorKind::InvalidEscape)?;
-    let low = match bytes.get(at + 6..at + 12) {
-        Some([b'\\', b'u', digits @ ..]) if (0xd800..0xdc00).contains(&unit) => hex_unit(digits),
-        _ => None,
-    };
-    Ok(match low {
-        Some(low @ 0xdc00..=0xdfff) => Escape {
-            code_point: 0x1_0000 + ((unit - 0xd800) << 10 | (low - 0xdc00)),
-            length: 12,
-        },
-        _ => Escape {
-            code_point: unit,
-            length: 6,
-        },
-    })
-}
-
-fn hex_unit(digits: &[u8]) -> Option<u32> {
-    digits.iter().try_fold(0, |unit, digit| {
-        Some(unit << 4 | char::from(*digit).to_digit(16)?)
-    })
-}
-
-/// Offset of the first quote, backslash or control character at or after `at`, else the length.
-#[inline]
-pub(in crate::canon) fn plain_end(bytes: &[u8], mut at: usize) -> usize {
-    let mut rest = bytes.get(at..).unwrap_or_default();
-    while let Some((chunk, tail)) = rest.split_first_chunk() {
-        let hits = special_bytes(u64::from_le_bytes(*chunk));
-        if hits != 0 {
-            return at + (hits.trailing_zeros() >> 3) as usize;
-        }
-        at += 8;
-        rest = tail;
-    }
-    let special = |byte: &u8| matches!(byte, b'"' | b'\\' | 0..0x20);
-    at + rest.iter().position(special).unwrap_or(rest.len())
-}
-
-/// The high bit of each byte of `word` that is a quote, a backslash or below 0x20.
-///
-/// `x - 0x01` borrows out of a byte exactly when the byte is 0, and `x - 0x20` when it is below
-/// 0x20; the high bit of the byte then tells. A borrow can reach the next higher byte and mark
-/// it wrongly, never a lower one, so the lowest mark is always right.
-#[inline]
-pub(super) fn special_bytes(word: u64) -> u64 {
-    const ONES: u64 = u64::from_le_bytes([0x01; 8]);
-    const HIGH: u64 = u64::from_le_bytes([0x80; 8]);
-    let quote = (word ^ (ONES * b'"' as u64)).wrapping_sub(ONES);
-    let backslash = (word ^ (ONES * b'\\' as u64)).wrapping_sub(ONES);
-    let control = word.wrapping_sub(ONES * 0x20);
-    (quote | backslash | control) & !word & HIGH
 }

@@ -16,6 +16,7 @@
 //! they cannot differ in what they accept.
 
 mod error;
+mod escape;
 mod keys;
 mod lex;
 mod parse;
@@ -34,7 +35,8 @@ pub use scan::{scan_object, validate};
 pub use text::{Text, write_ascii_string};
 pub use value::{Number, Value};
 
-pub(in crate::canon) use lex::{Lexer, Rules, Start, StringToken, decode_escape};
+pub(in crate::canon) use escape::decode_escape;
+pub(in crate::canon) use lex::{Lexer, Rules, Start, StringToken};
 pub(in crate::canon) use text::{
     push_code_point, write_ascii_text, write_escape, write_minimal_string,
 };

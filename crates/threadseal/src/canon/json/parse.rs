@@ -175,11 +175,11 @@ fn last_wins(
 }
 
 fn text(token: StringToken<'_>) -> Text {
-    if token.escaped {
-        Text::from_wtf8(unescape(token.raw))
+    Text::from_wtf8(if token.escaped {
+        unescape(token.raw)
     } else {
-        Text::from(token.raw)
-    }
+        token.raw.to_vec()
+    })
 }
 
 #[derive(Default)]

@@ -3,7 +3,7 @@
 //! A Python string may hold a lone surrogate, which no UTF-8 can. Such a text is kept in WTF-8:
 //! UTF-8 that also encodes U+D800..U+DFFF, as three bytes. Its bytes sort as code points do.
 
-use super::lex::{decode_escape, plain_end, special_bytes};
+use super::escape::{decode_escape, plain_end, special_bytes};
 use std::cmp::Ordering;
 use std::fmt;
 
@@ -176,8 +176,7 @@ fn first_code_point(wtf8: &[u8]) -> Option<(u32, &[u8])> {
 }
 
 /// Replaces the escapes of a string token; the result is WTF-8.
-pub(in crate::canon) fn unescape(raw: &str) -> Vec<u8> {
-    let bytes = raw.as_bytes();
+pub(in crate::canon) fn unescape(bytes: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(bytes.len());
     let mut at = 0;
     while let Some(plain) = memchr::memchr(b'\\', &bytes[at..]) {
