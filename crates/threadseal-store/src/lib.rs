@@ -14,6 +14,10 @@
 //! | [`lock`] | one writer per record |
 //! | [`append`] | the append-only log: *written* and *durable* |
 //! | [`heads`] | last known heads, by compare-and-swap |
+//! | [`examine`] | verifying files: native records on two cores, observed logs |
+//! | [`recorder`] | writing native records |
+//! | [`observer`] | sealing logs that other programs write |
+//! | [`host`] | the effects of one host, bundled |
 //! | [`home`] | `$THREADSEAL_HOME`: keys, trust, heads |
 //!
 //! Only for tests (feature `fault`): `fault`, a disk in memory that fails, tears and loses power
@@ -23,10 +27,14 @@
 pub mod append;
 pub mod atomic;
 pub mod clock;
+pub mod examine;
 pub mod heads;
 pub mod home;
+pub mod host;
 pub mod lock;
+pub mod observer;
 pub mod pipeline;
 pub mod random;
 pub mod read;
+pub mod recorder;
 pub mod sys;

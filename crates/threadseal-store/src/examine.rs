@@ -1,0 +1,263 @@
+//! Verifies files: native records on two cores, observed logs against their seals.
+//!
+//! ```text
+//! file ─► reader ─► Scanner (leaves, JSON, seals) ─► PrefixHasher ─► Outcome
+//!                   one core                         the other
+//! ```
+//! The same open file is read again, when a failure calls for a look at every signature. What
+//! this host knows of the record (its head) is asked of the head store by record id, never by
+//! path.
+
+use crate::heads::{HeadStore, RecordKind, StoredHead};
+use crate::host::Host;
+use crate::pipeline;
+use crate::read::{CHUNK_BYTES, RegularFile, Source};
+use std::ops::ControlFlow;
+use threadseal::digest::Digest;
+use threadseal::error::{Error, ErrorKind};
+use threadseal::limits::MAX_LINE_BYTES;
+use threadseal::merkle::leaf_hash;
+use threadseal::record::{ExpectedHead, RecordId};
+use threadseal::report::Report;
+use threadseal::transcript::log::{LogReader, LogScan};
+use threadseal::transcript::observed::SealFile;
+use threadseal::transcript::{
+    Expectation, Outcome, PrefixHasher, ScanOptions, Scanner, VerifyOptions, conclude, manifest,
+    observe,
+};
+
+/// Files below this size are verified on the caller's thread.
+const PARALLEL_FROM_BYTES: u64 = 1 << 20;
+
+/// Leading lines by whose leaves a record is recognised when its seals are gone.
+const NAMING_LINES: usize = 3;
+
+/// The first line of `file` without its LF, when it ends within [`MAX_LINE_BYTES`].
+///
+/// # Errors
+/// Kind `External` when reading fails.
+pub fn first_line(file: &RegularFile) -> Result<Option<Vec<u8>>, Error> {
+    Ok(leading_lines(file, 1)?.into_iter().next())
+}
+
+/// Up to `count` leading lines of `file`, without LF, each within [`MAX_LINE_BYTES`].
+fn leading_lines(file: &RegularFile, count: usize) -> Result<Vec<Vec<u8>>, Error> {
+    let (mut lines, mut line, mut buffer) = (Vec::new(), Vec::new(), Vec::new());
+    let mut chunks = file.chunks();
+    loop {
+        chunks.next_chunk(&mut buffer)?;
+        if buffer.is_empty() {
+            return Ok(lines);
+        }
+        for piece in buffer.split_inclusive(|byte| *byte == b'\n') {
+            line.extend_from_slice(piece);
+            if line.len() > MAX_LINE_BYTES + 1 {
+                return Ok(lines);
+            }
+            if line.pop_if(|byte| *byte == b'\n').is_some() {
+                lines.push(std::mem::take(&mut line));
+                if lines.len() == count {
+                    return Ok(lines);
+                }
+            }
+        }
+    }
+}
+
+/// What this host and the caller know of a record.
+#[derive(Debug, Clone, Default)]
+pub struct Known {
+    /// The head in this host's store.
+    pub stored: Option<StoredHead>,
+    /// The heads that verification must find.
+    pub expect: Vec<Expectation>,
+}
+
+/// Gathers what is known of `record`: the head in `heads`, and the one that the caller expects.
+///
+/// # Errors
+/// Kind `External` when the store is damaged: unknown and unreadable are not the same.
+pub fn known(
+    heads: Option<&dyn HeadStore>,
+    record: Option<&RecordId>,
+    expected: Option<ExpectedHead>,
+    exact: bool,
+) -> Result<Known, Error> {
+    let stored = match (heads, record) {
+        (Some(heads), Some(record)) => heads.fetch(record)?,
+        _ => None,
+    };
+    let remembered = stored.as_ref().map(|stored| Expectation {
+        head: ExpectedHead::Head(stored.head),
+        exact: false,
+        remembered: true,
+    });
+    let given = expected.map(|head| Expectation {
+        head,
+        exact,
+        remembered: false,
+    });
+    Ok(Known {
+        expect: given.into_iter().chain(remembered).collect(),
+        stored,
+    })
+}
+
+/// The record id in a native manifest.
+pub fn native_record(first_line: &[u8]) -> Option<RecordId> {
+    manifest::parse_line(first_line).map(|manifest| manifest.record)
+}
+
+/// Verifies the native record in `file`, with a second look at every signature after a failure.
+/// `progress` is told of every chunk's length.
+///
+/// # Errors
+/// Kind `External` when reading fails, or the file was cut or rewritten meanwhile.
+pub fn native(
+    file: &RegularFile,
+    scan: &ScanOptions,
+    options: &VerifyOptions<'_>,
+    progress: &(dyn Fn(u64) + Sync),
+) -> Result<Outcome, Error> {
+    native_range(file, file.size(), scan, options, progress)
+}
+
+/// As [`native`], as if the file ended after `size` bytes.
+pub(crate) fn native_range(
+    file: &RegularFile,
+    size: u64,
+    scan: &ScanOptions,
+    options: &VerifyOptions<'_>,
+    progress: &(dyn Fn(u64) + Sync),
+) -> Result<Outcome, Error> {
+    let outcome = look(file, size, scan.clone(), options, progress)?;
+    if !outcome.look_closer {
+        return Ok(outcome);
+    }
+    let closer = ScanOptions {
+        every_signature: true,
+        ..scan.clone()
+    };
+    look(file, size, closer, options, progress)
+}
+
+fn look(
+    file: &RegularFile,
+    size: u64,
+    scan: ScanOptions,
+    options: &VerifyOptions<'_>,
+    progress: &(dyn Fn(u64) + Sync),
+) -> Result<Outcome, Error> {
+    let mut scanner = Scanner::new(scan);
+    let mut prefix = PrefixHasher::new();
+    let source = file.range(0, size);
+    let stage_a = |chunk: pipeline::Chunk<'_>| {
+        progress(chunk.bytes.len() as u64);
+        ControlFlow::Continue(scanner.push(chunk.bytes))
+    };
+    let stage_b = |chunk: pipeline::Chunk<'_>, points: Vec<_>| {
+        prefix.push(chunk.bytes, &points);
+        ControlFlow::Continue(())
+    };
+    if size < PARALLEL_FROM_BYTES {
+        pipeline::run_inline(source, stage_a, stage_b)?;
+    } else {
+        pipeline::run(source, stage_a, stage_b)?;
+    }
+    Ok(conclude(scanner, &prefix, options))
+}
+
+/// Reads an observed log against its seals.
+///
+/// # Errors
+/// Kind `External` when reading fails.
+pub fn read_log(
+    log: &RegularFile,
+    seals: Option<&SealFile>,
+    is_final: bool,
+    progress: &(dyn Fn(u64) + Sync),
+) -> Result<LogScan, Error> {
+    let mut reader = LogReader::new(seals, is_final);
+    let (mut chunks, mut buffer) = (log.chunks(), Vec::with_capacity(CHUNK_BYTES));
+    loop {
+        chunks.next_chunk(&mut buffer)?;
+        if buffer.is_empty() {
+            return Ok(reader.finish());
+        }
+        progress(buffer.len() as u64);
+        reader.push(&buffer);
+    }
+}
+
+/// Verifies an observed log against its seals.
+///
+/// # Errors
+/// As [`read_log`].
+pub fn observed(
+    log: &RegularFile,
+    seals: &SealFile,
+    expect: &[Expectation],
+    options: &VerifyOptions<'_>,
+    progress: &(dyn Fn(u64) + Sync),
+) -> Result<Report, Error> {
+    let scan = read_log(log, Some(seals), false, progress)?;
+    Ok(observe::report(seals, &scan, expect, options))
+}
+
+/// The leaves by which `file` may be recognised as a record that was sealed here.
+///
+/// # Errors
+/// Kind `External` when reading fails.
+pub fn naming_leaves(file: &RegularFile) -> Result<Vec<Digest>, Error> {
+    let lines = leading_lines(file, NAMING_LINES)?;
+    Ok(lines
+        .iter()
+        .filter(|line| line.len() > 2)
+        .map(|line| leaf_hash(line))
+        .collect())
+}
+
+/// A record that this host sealed, recognised by its leading lines in a file without seals.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Stripped {
+    /// The record.
+    pub record: RecordId,
+    /// Are its seals gone, rather than left behind? A transcript carries its seals within, so a
+    /// copy without them lost them; an observed log lost them when it still lies where it was
+    /// sealed, and elsewhere it may be a copy of the log alone.
+    pub certain: bool,
+}
+
+/// Does `file`, which bears no seal, hold the leading lines of a record that this host sealed?
+///
+/// # Errors
+/// Kind `External` when reading fails or the store is damaged.
+pub fn stripped_of(file: &RegularFile, host: &Host) -> Result<Option<Stripped>, Error> {
+    let place = host.place(file.path());
+    let mut likely = None;
+    for leaf in naming_leaves(file)? {
+        for record in host.heads.find_by_line(&leaf)? {
+            let Some(known) = host.heads.fetch(&record)? else {
+                continue;
+            };
+            let here = known.path_hint.as_deref() == Some(place.as_str());
+            let certain = known.kind == RecordKind::Transcript || here;
+            if certain {
+                return Ok(Some(Stripped { record, certain }));
+            }
+            likely = Some(Stripped { record, certain });
+        }
+    }
+    Ok(likely)
+}
+
+/// The error for a file whose first line is no manifest.
+pub(crate) fn not_native(file: &RegularFile) -> Error {
+    Error::new(
+        ErrorKind::InvalidInput,
+        format!(
+            "{} does not begin with a native manifest",
+            file.path().display()
+        ),
+    )
+}

@@ -1,0 +1,112 @@
+//! The effects of one host, bundled: files, clock, randomness, heads.
+
+use crate::clock::Clock;
+use crate::heads::{HeadStore, RecordKind, StoredHead, Swap};
+use crate::random::{self, Random};
+use crate::sys::Fs;
+use std::path::Path;
+use std::sync::Arc;
+use threadseal::digest::Digest;
+use threadseal::error::{Error, ErrorKind};
+use threadseal::record::{Head, RecordId, ThreadId};
+use threadseal::transcript::Stamp;
+use threadseal::transcript::event::Salt;
+
+/// Everything that a writer or verifier of this host needs from outside.
+#[derive(Debug, Clone)]
+pub struct Host {
+    /// Files.
+    pub fs: Arc<dyn Fs>,
+    /// Time.
+    pub clock: Arc<dyn Clock>,
+    /// Randomness.
+    pub random: Arc<dyn Random>,
+    /// Last known heads.
+    pub heads: Arc<dyn HeadStore>,
+}
+
+impl Host {
+    /// Time and salt of one line.
+    ///
+    /// # Errors
+    /// Kind `External` when the clock or the random source fails.
+    pub fn stamp(&self) -> Result<Stamp, Error> {
+        let salt = Salt::from_bytes(random::array(&*self.random)?);
+        Ok(Stamp {
+            timestamp: self.clock.now()?,
+            salt,
+        })
+    }
+
+    /// A new record id.
+    ///
+    /// # Errors
+    /// Kind `External` when the random source fails.
+    pub fn new_record(&self) -> Result<RecordId, Error> {
+        Ok(RecordId::from_bytes(random::array(&*self.random)?))
+    }
+
+    /// Where `path` really lies, as far as that can be said.
+    pub(crate) fn place(&self, path: &Path) -> String {
+        let real = self.fs.canonicalize(path);
+        real.unwrap_or_else(|_| path.to_owned())
+            .display()
+            .to_string()
+    }
+
+    /// Makes `head` the known head of its record. The bytes it names must be durable.
+    ///
+    /// # Errors
+    /// Kind `Refused` when another head was published meanwhile or `head` would go back;
+    /// `External` when the store fails.
+    pub fn publish(&self, published: &Published<'_>) -> Result<(), Error> {
+        let now = self.clock.now()?;
+        let new = StoredHead {
+            head: published.head,
+            kind: published.kind,
+            is_final: published.is_final,
+            thread: published.thread.cloned(),
+            first_seen: now,
+            updated: now,
+            path_hint: published.path.map(|path| self.place(path)),
+            aliases: published.aliases.to_vec(),
+        };
+        let known = self.heads.fetch(&published.head.record)?;
+        let swap = match &known {
+            None => self.heads.create(&new)?,
+            Some(known) if known.head == new.head => return Ok(()),
+            Some(known) => self
+                .heads
+                .replace_if(&known.head, &new, published.durability)?,
+        };
+        match swap {
+            Swap::Stored => Ok(()),
+            Swap::Differs(_) => Err(Error::new(
+                ErrorKind::Refused,
+                format!(
+                    "another writer sealed record {} meanwhile; verify it",
+                    new.head.record
+                ),
+            )),
+        }
+    }
+}
+
+/// A head on its way into the store.
+#[derive(Debug, Clone, Copy)]
+pub struct Published<'a> {
+    /// The head.
+    pub head: Head,
+    /// Of what.
+    pub kind: RecordKind,
+    /// Does it end the record?
+    pub is_final: bool,
+    /// Whose record.
+    pub thread: Option<&'a ThreadId>,
+    /// Where it lies, for people.
+    pub path: Option<&'a Path>,
+    /// Leaf hashes of lines that name the record when its seals are gone.
+    pub aliases: &'a [Digest],
+    /// What the head survives.
+    pub durability: crate::heads::Durability,
+}

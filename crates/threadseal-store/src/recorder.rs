@@ -1,0 +1,402 @@
+//! Writes native records so that no crash loses what was promised.
+//!
+//! ```text
+//! create   line 1 + seal 0 ─► one file, whole or not at all ─► head
+//! append   event ─► file                                      "written": survives the process
+//! seal     fsync ─► checkpoint line ─► fsync ─► head           "durable": survives power loss
+//! open     lock ─► verify ─► refuse | set the tail aside | adopt it ─► go on
+//! ```
+//! Invariants (design §5, "Writing"): one writer; running digests are never loaded from disk but
+//! computed from the file while it is verified under the lock; a head is published only after
+//! the bytes it names are durable; after any failure the recorder gives no promise any more.
+
+use crate::append::{Log, MovedTail};
+use crate::examine;
+use crate::heads::{Durability, RecordKind};
+use crate::host::{Host, Published};
+use crate::lock::WriterLock;
+use std::path::Path;
+use std::sync::Arc;
+use threadseal::digest::Digest;
+use threadseal::error::{Error, ErrorKind};
+use threadseal::key::Signer;
+use threadseal::merkle::leaf_hash;
+use threadseal::record::{Head, ThreadId};
+use threadseal::report::{Report, Verdict};
+use threadseal::transcript::event::{EventType, Payload};
+use threadseal::transcript::ext::Ext;
+use threadseal::transcript::manifest::Manifest;
+use threadseal::transcript::{Ending, Link, ScanOptions, Sealer, Signers, VerifyOptions};
+
+/// Mode of a new transcript: what an agent saw and did is its owner's business.
+const TRANSCRIPT_MODE: u32 = 0o600;
+
+/// The two keys that seal a record.
+#[derive(Clone)]
+pub struct Keys {
+    /// Signs notes.
+    pub native: Arc<dyn Signer + Send + Sync>,
+    /// Signs Rye's prefix digests.
+    pub rye: Arc<dyn Signer + Send + Sync>,
+}
+
+impl Keys {
+    fn signers(&self) -> Signers<'_> {
+        Signers {
+            native: &*self.native,
+            rye: &*self.rye,
+        }
+    }
+}
+
+/// What to do with bytes after the last seal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TailPolicy {
+    /// Do not open the record.
+    Refuse,
+    /// Move them into a file beside the record, and say so in it.
+    SetAside,
+    /// Keep them, marked as unverified for ever.
+    Adopt,
+}
+
+/// The one writer of a record.
+pub struct Recorder {
+    host: Host,
+    keys: Keys,
+    log: Log,
+    sealer: Sealer,
+    lines: Vec<u8>,
+    /// Leaves of line 1 and of the first event: what names the record without its seals.
+    aliases: Vec<Digest>,
+    failed: bool,
+}
+
+/// A record that was opened again.
+pub struct Opened {
+    /// Its writer.
+    pub recorder: Recorder,
+    /// What verification said before anything was written.
+    pub report: Report,
+    /// Where the tail went, if one was set aside.
+    pub moved: Option<MovedTail>,
+}
+
+impl Recorder {
+    /// Creates the record at `path`, sealed and durable from its first byte on.
+    ///
+    /// # Errors
+    /// Kind `InvalidInput` when `path` exists or the manifest is none, else as [`Recorder::seal`].
+    pub fn create(
+        host: Host,
+        path: &Path,
+        thread: ThreadId,
+        manifest: Manifest,
+        keys: Keys,
+    ) -> Result<Self, Error> {
+        let stamps = [host.stamp()?, host.stamp()?];
+        let mut lines = Vec::new();
+        let sealer = Sealer::begin(thread, manifest, stamps, keys.signers(), &mut lines)?;
+        let log = Log::create(Arc::clone(&host.fs), path, TRANSCRIPT_MODE, &lines)?;
+        let first = lines
+            .split(|byte| *byte == b'\n')
+            .next()
+            .unwrap_or_default();
+        let aliases = vec![leaf_hash(first)];
+        lines.clear();
+        let mut recorder = Self {
+            host,
+            keys,
+            log,
+            sealer,
+            lines,
+            aliases,
+            failed: false,
+        };
+        recorder.publish(Durability::Durable)?;
+        Ok(recorder)
+    }
+
+    /// Opens an existing record to go on with it.
+    ///
+    /// # Errors
+    /// Kind `Refused` when the record does not verify (the report's worst finding is in the
+    /// message), `External` when another writer holds it or the system fails.
+    pub fn open(
+        host: Host,
+        path: &Path,
+        keys: Keys,
+        options: &VerifyOptions<'_>,
+        tail: TailPolicy,
+    ) -> Result<Opened, Error> {
+        let lock = WriterLock::acquire(Arc::clone(&host.fs), path)?;
+        let file = lock.reader()?;
+        let first = examine::first_line(&file)?.ok_or_else(|| examine::not_native(&file))?;
+        let record = examine::native_record(&first).ok_or_else(|| examine::not_native(&file))?;
+        let known = examine::known(Some(&*host.heads), Some(&record), None, false)?;
+        let held_since = known.stored.as_ref().map(|stored| stored.first_seen);
+        let options = VerifyOptions {
+            held_since,
+            ..*options
+        };
+        let scan = ScanOptions {
+            expect: known.expect,
+            ..ScanOptions::default()
+        };
+        let outcome = examine::native(&file, &scan, &options, &|_| {})?;
+        accept(&outcome.report, tail)?;
+        let report = outcome.report;
+        let sealed = report.head.map_or(0, |head| head.size);
+        let sealer = match outcome.sealer {
+            Some(sealer) => sealer,
+            // The state under the last seal, as if the tail were not there.
+            None => examine::native_range(&file, sealed, &scan, &options, &|_| {})?
+                .sealer
+                .ok_or_else(|| refusal(&report))?,
+        };
+        let aliases = examine::naming_leaves(&file)?
+            .into_iter()
+            .step_by(2)
+            .collect();
+        let durable_floor = known
+            .stored
+            .map_or(0, |stored| stored.head.size.min(file.size()));
+        let log = Log::open(lock, durable_floor)?;
+        let lines = Vec::new();
+        let mut recorder = Self {
+            host,
+            keys,
+            log,
+            sealer,
+            lines,
+            aliases,
+            failed: false,
+        };
+        let moved = recorder.settle_tail(&file, sealed, tail)?;
+        recorder.publish(Durability::Durable)?;
+        Ok(Opened {
+            recorder,
+            report,
+            moved,
+        })
+    }
+
+    fn settle_tail(
+        &mut self,
+        file: &crate::read::RegularFile,
+        sealed: u64,
+        policy: TailPolicy,
+    ) -> Result<Option<MovedTail>, Error> {
+        if file.size() == sealed {
+            return Ok(None);
+        }
+        let stamp = self.host.stamp()?;
+        if policy == TailPolicy::Adopt {
+            let tail = read_tail(file, sealed)?;
+            self.sealer.tail_adopted(stamp, &tail, &mut self.lines)?;
+            self.write_lines()?;
+            return Ok(None);
+        }
+        let moved = self.log.move_tail_aside(sealed)?;
+        if let Some(moved) = &moved {
+            self.sealer
+                .tail_dropped(stamp, moved.length, &moved.sha256, &mut self.lines)?;
+            self.write_lines()?;
+        }
+        Ok(moved)
+    }
+
+    /// Appends an event. On `Ok` it is *written*: it survives this process.
+    ///
+    /// # Errors
+    /// Kind `Refused` for a reserved type or after the end; `External` when writing fails, now
+    /// or earlier: drop the recorder then and open the record again.
+    pub fn append(&mut self, event_type: &EventType, payload: &Payload) -> Result<(), Error> {
+        self.append_buffered(event_type, payload)?;
+        self.flush()
+    }
+
+    /// Appends an event without any promise until [`Recorder::flush`] or [`Recorder::sync`].
+    ///
+    /// # Errors
+    /// As [`Recorder::append`].
+    pub fn append_buffered(
+        &mut self,
+        event_type: &EventType,
+        payload: &Payload,
+    ) -> Result<(), Error> {
+        self.check()?;
+        let stamp = self.host.stamp()?;
+        self.sealer
+            .event(stamp, event_type, payload, &mut self.lines)?;
+        if self.aliases.len() == 1 {
+            let line = self.lines.strip_suffix(b"\n").unwrap_or(&self.lines);
+            self.aliases.push(leaf_hash(line));
+        }
+        self.buffer_lines()
+    }
+
+    /// Writes what waits: it then survives this process.
+    ///
+    /// # Errors
+    /// As [`Recorder::append`].
+    pub fn flush(&mut self) -> Result<(), Error> {
+        self.check()?;
+        let done = self.log.flush().map(drop);
+        self.or_fail(done)
+    }
+
+    /// Makes all events so far *durable*: they survive power loss.
+    ///
+    /// # Errors
+    /// As [`Recorder::append`].
+    pub fn sync(&mut self) -> Result<(), Error> {
+        self.check()?;
+        let done = self.log.sync().map(drop);
+        self.or_fail(done)
+    }
+
+    /// Seals everything so far, durably, and publishes the head.
+    ///
+    /// # Errors
+    /// As [`Recorder::append`]; kind `Key` when a signer fails.
+    pub fn seal(&mut self, turn: u64, ext: Ext) -> Result<Head, Error> {
+        self.seal_with(turn, false, ext)
+    }
+
+    /// Ends the record: a terminal event and a final seal.
+    ///
+    /// # Errors
+    /// As [`Recorder::seal`].
+    pub fn end(&mut self, ending: Ending, payload: &Payload, turn: u64) -> Result<Head, Error> {
+        self.check()?;
+        let stamp = self.host.stamp()?;
+        self.sealer.end(stamp, ending, payload, &mut self.lines)?;
+        self.buffer_lines()?;
+        self.seal_with(turn, true, Ext::default())
+    }
+
+    /// Links to the thread that goes on from here; on an ended record with a final seal.
+    ///
+    /// # Errors
+    /// As [`Recorder::seal`].
+    pub fn link(&mut self, link: Link, payload: &Payload, ext: Ext) -> Result<Head, Error> {
+        self.check()?;
+        let (stamp, turn) = (self.host.stamp()?, self.sealer.turn());
+        let ended = self.sealer.is_ended();
+        self.sealer.link(stamp, link, payload, &mut self.lines)?;
+        self.buffer_lines()?;
+        self.seal_with(turn, ended, ext)
+    }
+
+    fn seal_with(&mut self, turn: u64, is_final: bool, ext: Ext) -> Result<Head, Error> {
+        self.sync()?;
+        let stamp = self.host.stamp()?;
+        let signers = self.keys.signers();
+        let head = self
+            .sealer
+            .seal(stamp, turn, is_final, ext, signers, &mut self.lines)?;
+        self.buffer_lines()?;
+        self.sync()?;
+        // The file is durable: a head lost with the power only leaves the file ahead of it.
+        let durability = if is_final {
+            Durability::Durable
+        } else {
+            Durability::Written
+        };
+        self.publish(durability)?;
+        Ok(head)
+    }
+
+    fn publish(&mut self, durability: Durability) -> Result<(), Error> {
+        let Some(head) = self.sealer.head().copied() else {
+            return Ok(());
+        };
+        let path = self.log.path().to_owned();
+        let done = self.host.publish(&Published {
+            head,
+            kind: RecordKind::Transcript,
+            is_final: self.sealer.is_ended(),
+            thread: Some(self.sealer.thread()),
+            path: Some(&path),
+            aliases: &self.aliases,
+            durability,
+        });
+        self.or_fail(done)
+    }
+
+    /// The state of the record.
+    pub fn state(&self) -> &Sealer {
+        &self.sealer
+    }
+
+    /// Where it lies.
+    pub fn path(&self) -> &Path {
+        self.log.path()
+    }
+
+    fn buffer_lines(&mut self) -> Result<(), Error> {
+        let done = self.log.append_buffered(&self.lines);
+        self.lines.clear();
+        self.or_fail(done)
+    }
+
+    fn write_lines(&mut self) -> Result<(), Error> {
+        self.buffer_lines()?;
+        self.sync()
+    }
+
+    fn check(&self) -> Result<(), Error> {
+        if self.failed {
+            let text = "an earlier write failed; open the record again to see what is there";
+            return Err(Error::new(ErrorKind::External, text));
+        }
+        Ok(())
+    }
+
+    fn or_fail<T>(&mut self, done: Result<T, Error>) -> Result<T, Error> {
+        self.failed |= done.is_err();
+        done
+    }
+}
+
+/// May a writer go on from here?
+fn accept(report: &Report, tail: TailPolicy) -> Result<(), Error> {
+    match report.verdict {
+        Verdict::Verified | Verdict::Open | Verdict::Partial => Ok(()),
+        Verdict::UnsignedTail if tail != TailPolicy::Refuse => Ok(()),
+        _ => Err(refusal(report)),
+    }
+}
+
+fn refusal(report: &Report) -> Error {
+    let worst = report
+        .findings
+        .iter()
+        .min_by_key(|finding| finding.severity);
+    let why = worst.map_or(String::new(), |finding| format!(": {}", finding.message));
+    Error::refused(format!("the record is {}{why}", report.verdict))
+}
+
+fn read_tail(file: &crate::read::RegularFile, from: u64) -> Result<Vec<u8>, Error> {
+    use crate::read::Source;
+    let (mut chunks, mut buffer, mut tail) =
+        (file.range(from, file.size()), Vec::new(), Vec::new());
+    loop {
+        chunks.next_chunk(&mut buffer)?;
+        if buffer.is_empty() {
+            return Ok(tail);
+        }
+        tail.extend_from_slice(&buffer);
+        if tail.len() > MAX_ADOPTED_BYTES {
+            let text = format!("a tail of more than {MAX_ADOPTED_BYTES} bytes cannot be adopted");
+            return Err(Error::new(ErrorKind::Limit, text));
+        }
+    }
+}
+
+/// Longest tail that can be adopted; it is held in memory.
+const MAX_ADOPTED_BYTES: usize = 256 << 20;
+
+#[cfg(test)]
+mod tests;
