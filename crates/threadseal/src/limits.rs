@@ -24,7 +24,7 @@ pub const MAX_THREAD_ID_BYTES: usize = 512;
 pub const MAX_NOTE_BYTES: usize = 1 << 20;
 /// Most signature lines a signed note may carry (C2SP signed-note asks for at least 16).
 pub const MAX_NOTE_SIGNATURES: usize = 64;
-/// Longest signature of one line of a signed note in bytes (ML-DSA-44 has 2,420, SLH-DSA up to
+/// Longest id and signature of one line of a signed note in bytes (ML-DSA-44 has 2,420, SLH-DSA up to
 /// 49,856).
 pub const MAX_NOTE_SIGNATURE_BYTES: usize = 64 << 10;
 /// Longest name of a note key in bytes.

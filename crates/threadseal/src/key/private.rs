@@ -45,8 +45,11 @@ const IGOR_PREFIX: [u8; 4] = [64, 0, 0, 0];
 impl PrivateKey {
     /// The key with this seed (RFC 8032 §5.1.5); new seeds must come from a cryptographic source.
     pub fn from_seed(seed: [u8; 32]) -> Self {
-        let seed = Zeroizing::new(seed);
-        let signing = ed25519_dalek::SigningKey::from_bytes(&seed);
+        Self::from_seed_ref(&Zeroizing::new(seed))
+    }
+
+    fn from_seed_ref(seed: &[u8; 32]) -> Self {
+        let signing = ed25519_dalek::SigningKey::from_bytes(seed);
         // A clamped scalar times the base point is canonical and never of small order.
         let public = PublicKey(signing.verifying_key());
         Self { signing, public }
@@ -122,9 +125,9 @@ impl PrivateKey {
     }
 
     fn from_seed_slice(seed: &[u8]) -> Result<Self, Error> {
-        let seed = <[u8; 32]>::try_from(seed)
+        let seed = <&[u8; 32]>::try_from(seed)
             .map_err(|_| Error::key("an Ed25519 private key has 32 bytes"))?;
-        Ok(Self::from_seed(seed))
+        Ok(Self::from_seed_ref(seed))
     }
 
     fn from_seed_and_public(seed: &[u8], public: &[u8]) -> Result<Self, Error> {

@@ -119,12 +119,16 @@ impl NoteSignature {
             .strip_prefix(SIGNATURE_PREFIX)
             .and_then(|rest| rest.split_once(' '))
             .ok_or(NoteError::Malformed("a signature line has another form"))?;
-        if blob.len() > MAX_NOTE_SIGNATURE_BYTES.div_ceil(3) * 4 {
+        let name = KeyName::parse(name)?;
+        // Measured before it is decoded, exactly after.
+        let blob = Some(blob)
+            .filter(|blob| blob.len() <= MAX_NOTE_SIGNATURE_BYTES.div_ceil(3) * 4)
+            .map(encoding::parse_base64)
+            .ok_or(NoteError::Malformed("a signature is too long"))?
+            .ok_or(NoteError::Malformed("a signature is not strict base64"))?;
+        if blob.len() > MAX_NOTE_SIGNATURE_BYTES {
             return Err(NoteError::Malformed("a signature is too long"));
         }
-        let name = KeyName::parse(name)?;
-        let blob = encoding::parse_base64(blob)
-            .ok_or(NoteError::Malformed("a signature is not strict base64"))?;
         match blob.split_first_chunk::<4>() {
             Some((id, signature)) if !signature.is_empty() => Ok(Self {
                 name,

@@ -91,7 +91,7 @@ fn what_the_format_forbids_is_refused() {
         format!("a\n\n{}", line("a\u{85}b", &[0; 5])),
         format!("a\n\n{}", line("a\u{1}b", &[0; 5])),
         format!("a\n\n{}", line("a", &[0; 4])),
-        format!("a\n\n{}", line("a", &vec![0; MAX_NOTE_SIGNATURE_BYTES + 4])),
+        format!("a\n\n{}", line("a", &vec![0; MAX_NOTE_SIGNATURE_BYTES + 1])),
         format!(
             "a\n\n{}",
             line(&"a".repeat(MAX_KEY_NAME_BYTES + 1), &[0; 5])
@@ -103,6 +103,13 @@ fn what_the_format_forbids_is_refused() {
         let shown: String = note.chars().take(60).collect();
         let refused = matches!(SignedNote::parse(&note), Err(NoteError::Malformed(_)));
         assert!(refused, "{shown:?}");
+    }
+    for longest in [
+        format!("a\n\n{}", line("a", &vec![0; MAX_NOTE_SIGNATURE_BYTES])),
+        format!("a\n\n{}", line(&"a".repeat(MAX_KEY_NAME_BYTES), &[0; 5])),
+        format!("{}\n\n{good}", "a".repeat(MAX_NOTE_BYTES - 1)),
+    ] {
+        assert!(SignedNote::parse(&longest).is_ok());
     }
     for count in [1, 16, MAX_NOTE_SIGNATURES] {
         let note = SignedNote::parse(&format!("a\n\n{}", good.repeat(count))).unwrap();
