@@ -26,6 +26,7 @@
 
 pub mod canon;
 pub mod digest;
+pub mod document;
 pub mod encoding;
 pub mod error;
 pub mod key;

@@ -6,6 +6,7 @@
     reason = "all of this is test code; clippy knows only the functions marked #[test]"
 )]
 
+mod rye_documents;
 mod shared;
 mod spec_keys;
 mod testkit_keys;
