@@ -6,7 +6,9 @@
     reason = "all of this is test code; clippy knows only the functions marked #[test]"
 )]
 
+mod canon_vectors;
 mod rye_documents;
 mod shared;
+mod spec_canon;
 mod spec_keys;
 mod testkit_keys;
