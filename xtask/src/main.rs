@@ -1,2 +1,23 @@
-//! Repository chores.
-fn main() {}
+//! Repository chores: `cargo xtask bench`.
+#![forbid(unsafe_code)]
+
+mod bench;
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let done = match words.as_slice() {
+        ["bench", rest @ ..] => bench::run(rest),
+        _ => Err("usage: cargo xtask bench [--quick] [--write FILE]".into()),
+    };
+    match done {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            bench::complain(&error.to_string());
+            ExitCode::from(2)
+        }
+    }
+}

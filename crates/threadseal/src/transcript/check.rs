@@ -5,7 +5,7 @@
 //! for. The first seal that is not good ends belief in the rest of the file.
 
 use super::event::Frame;
-use super::scan::{Failure, GoodSeal, Met, PendingSignature, Place, PrefixPoint, Scanner};
+use super::scan::{Failure, GoodSeal, Met, PendingSignature, Place, PrefixPoint, Scanner, Signed};
 use super::seal::{self, Seal, SealFault};
 use super::statement::LineNote;
 use crate::digest::Digest;
@@ -41,7 +41,7 @@ impl Scanner {
                 failure(Verdict::Malformed, place.error("ext_unknown", text))
             }
         })?;
-        let (Some(origin), Some(manifest)) = (&self.chain.origin, &self.out.manifest) else {
+        let Some(origin) = &self.chain.origin else {
             let text = "a seal without the manifest it belongs to";
             return Err(failure(
                 Verdict::Tampered,
@@ -64,12 +64,11 @@ impl Scanner {
         let judged = Judged {
             key: *key,
             note,
-            rye: Message::rye_hash(&seal.hash),
             seal,
         };
         self.check_numbers(&judged, place)?;
         self.check_ending(&judged.seal, place)?;
-        if judged.seal.fp != manifest.rye_key.rye_fingerprint() {
+        if self.chain.rye_fp != Some(judged.seal.fp) {
             let text = "\"fp\" is not the fingerprint of the record's Rye key";
             return Err(failure(
                 Verdict::Tampered,
@@ -161,7 +160,10 @@ impl Scanner {
         if !judged.note.holds(&judged.key) {
             return Err(failure(Verdict::Forged, bad_signature(judged, place)));
         }
-        if rye_key.is_none_or(|key| key.verify(&judged.rye, &judged.seal.sig).is_err()) {
+        if rye_key.is_none_or(|key| {
+            key.verify(&Message::rye_hash(&judged.seal.hash), &judged.seal.sig)
+                .is_err()
+        }) {
             let text = "\"sig\" does not verify under the record's Rye key";
             return Err(failure(
                 Verdict::Forged,
@@ -193,32 +195,27 @@ impl Scanner {
             offset: place.start,
             claim: Some((seal.hash, seal.seq)),
         });
-        let pending = |key: &PublicKey, message, signature, code| PendingSignature {
-            key: *key,
-            message,
-            signature,
-            line: place.line,
-            turn: seal.turn,
-            code,
-            fits: judged.note.names(&judged.key),
+        let (line_number, turn) = (place.line, seal.turn);
+        let pending = |key, signed| PendingSignature {
+            key,
+            signed,
+            line: line_number,
+            turn,
         };
-        let note = pending(
-            &judged.key,
-            judged.note.message.clone(),
-            judged.note.signature,
-            "signature_bad",
-        );
-        let rye = pending(
-            &manifest.rye_key,
-            judged.rye.clone(),
-            seal.sig,
-            "rye_signature_bad",
-        );
-        for signature in [note, rye] {
-            let same =
-                |old: &PendingSignature| old.key == signature.key && old.code == signature.code;
-            self.out.pending.retain(|old| !same(old));
-            self.out.pending.push(signature);
+        let rye = Signed::Rye(seal.hash, seal.sig);
+        for new in [
+            pending(judged.key, Signed::Note(judged.note.clone())),
+            pending(manifest.rye_key, rye),
+        ] {
+            match self
+                .out
+                .pending
+                .iter_mut()
+                .find(|old| old.key == new.key && old.code() == new.code())
+            {
+                Some(old) => *old = new,
+                None => self.out.pending.push(new),
+            }
         }
         if !self.out.sealers.contains(&judged.key) {
             self.out.sealers.push(judged.key);
@@ -255,7 +252,6 @@ struct Judged {
     seal: Seal,
     key: PublicKey,
     note: LineNote,
-    rye: Message,
 }
 
 fn failure(verdict: Verdict, finding: Finding) -> Failure {

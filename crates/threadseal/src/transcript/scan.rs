@@ -15,9 +15,10 @@
 use super::event::{self, Frame, LineFault};
 use super::manifest::{self, Manifest};
 use super::sealing_keys::SealingKeys;
+use super::statement::LineNote;
 use crate::canon::json;
 use crate::digest::Digest;
-use crate::key::{Message, PublicKey, Signature};
+use crate::key::{Message, PublicKey, RyeFingerprint, Signature};
 use crate::limits::{MAX_FINDINGS, MAX_LINE_BYTES};
 use crate::merkle::{Frontier, leaf_hash};
 use crate::note::KeyName;
@@ -66,13 +67,35 @@ impl GoodSeal {
 /// A signature that is still to be checked: the last of its key, covering all before it.
 pub(crate) struct PendingSignature {
     pub(crate) key: PublicKey,
-    pub(crate) message: Message,
-    pub(crate) signature: Signature,
+    pub(crate) signed: Signed,
     pub(crate) line: u64,
     pub(crate) turn: u64,
-    pub(crate) code: &'static str,
-    /// The note's key hash is that of the key.
-    pub(crate) fits: bool,
+}
+
+/// What was signed.
+pub(crate) enum Signed {
+    /// The note, by a sealing key.
+    Note(LineNote),
+    /// The text of the prefix digest, by the record's Rye key.
+    Rye(Digest, Signature),
+}
+
+impl PendingSignature {
+    pub(crate) fn holds(&self) -> bool {
+        match &self.signed {
+            Signed::Note(note) => note.holds(&self.key),
+            Signed::Rye(hash, signature) => {
+                self.key.verify(&Message::rye_hash(hash), signature).is_ok()
+            }
+        }
+    }
+
+    pub(crate) fn code(&self) -> &'static str {
+        match self.signed {
+            Signed::Note(_) => "signature_bad",
+            Signed::Rye(..) => "rye_signature_bad",
+        }
+    }
 }
 
 /// The first thing that speaks against the record.
@@ -141,6 +164,8 @@ pub struct Scanner {
 pub(super) struct Chain {
     pub(super) leaves: Frontier,
     pub(super) origin: Option<KeyName>,
+    /// Fingerprint of the record's Rye key.
+    pub(super) rye_fp: Option<RyeFingerprint>,
     pub(super) keys: SealingKeys,
     pub(super) prev: Option<Digest>,
     pub(super) next_seq: u64,
@@ -174,6 +199,7 @@ impl Scanner {
         let chain = Chain {
             leaves: Frontier::new(),
             origin: None,
+            rye_fp: None,
             keys: SealingKeys::default(),
             prev: None,
             next_seq: 0,
@@ -298,6 +324,7 @@ impl Scanner {
             return self.fail(Verdict::Forged, place.error("delegation_bad", text));
         }
         self.chain.origin = KeyName::parse(&manifest::origin(line)).ok();
+        self.chain.rye_fp = Some(manifest.rye_key.rye_fingerprint());
         self.chain.keys = SealingKeys::first(manifest.key);
         self.out.thread_text = frame.thread_id.to_vec();
         self.out.manifest = Some(manifest);

@@ -15,6 +15,8 @@ use crate::limits::MAX_RECORD_KEYS;
 #[derive(Debug, Clone, Default)]
 pub(crate) struct SealingKeys {
     current: Option<PublicKey>,
+    /// The id of `current`, which nearly every seal asks for.
+    current_id: Option<KeyId>,
     /// Named by a `key` event that no seal of the current key covers yet.
     announced: Option<PublicKey>,
     /// Named under a seal of the current key.
@@ -27,6 +29,7 @@ impl SealingKeys {
     pub(crate) fn first(key: PublicKey) -> Self {
         Self {
             current: Some(key),
+            current_id: Some(key.key_id()),
             ..Self::default()
         }
     }
@@ -65,14 +68,18 @@ impl SealingKeys {
 
     /// The key with this id, if it may seal now.
     pub(crate) fn find(&self, id: &KeyId) -> Option<&PublicKey> {
-        let all = self.current.iter().chain(&self.next).chain(&self.delegates);
-        all.into_iter().find(|key| key.key_id() == *id)
+        if self.current_id.as_ref() == Some(id) {
+            return self.current.as_ref();
+        }
+        let others = self.next.iter().chain(&self.delegates);
+        others.into_iter().find(|key| key.key_id() == *id)
     }
 
     /// Notes a good seal by `key`, which named `named` as its successor.
     pub(crate) fn sealed(&mut self, key: &PublicKey, named: Option<&PublicKey>) {
         if self.next.as_ref() == Some(key) {
             self.current = self.next.take();
+            self.current_id = self.current.map(|key| key.key_id());
             self.announced = None;
         }
         if self.current.as_ref() == Some(key) {

@@ -22,10 +22,11 @@ pub(crate) struct Statement<'a> {
 }
 
 /// A note that states just that; whether its signature holds is still to be asked.
+#[derive(Clone)]
 pub(crate) struct LineNote {
-    pub(crate) message: Message,
+    message: Message,
     key_hash: [u8; 4],
-    pub(crate) signature: Signature,
+    signature: Signature,
     origin: KeyName,
 }
 
@@ -82,13 +83,9 @@ impl Statement<'_> {
 }
 
 impl LineNote {
-    /// Is the note's key hash that of `key`?
-    pub(crate) fn names(&self, key: &PublicKey) -> bool {
-        self.key_hash == note_key_id(&self.origin, key)
-    }
-
     /// Does the signature hold under `key`?
     pub(crate) fn holds(&self, key: &PublicKey) -> bool {
-        self.names(key) && key.verify(&self.message, &self.signature).is_ok()
+        self.key_hash == note_key_id(&self.origin, key)
+            && key.verify(&self.message, &self.signature).is_ok()
     }
 }

@@ -171,6 +171,7 @@ pub fn conclude(scanner: Scanner, prefix: &PrefixHasher, options: &VerifyOptions
                 thread,
                 manifest: manifest.clone(),
                 origin,
+                rye_fp: manifest.rye_key.rye_fingerprint(),
                 keys: chain_keys,
                 leaves: chain_leaves,
                 prefix: prefix.hasher(),
@@ -215,7 +216,7 @@ fn check_seals(report: &mut Report, scan: &Scan, prefix: &PrefixHasher, every_si
             "the signature of key {} does not verify",
             signature.key.key_id()
         );
-        let finding = Finding::error(signature.code, text).at_line(signature.line);
+        let finding = Finding::error(signature.code(), text).at_line(signature.line);
         report.hold_because(Verdict::Forged, finding.in_turn(Some(signature.turn)));
     }
     let signatures = if bad.is_empty() {
@@ -229,12 +230,6 @@ fn check_seals(report: &mut Report, scan: &Scan, prefix: &PrefixHasher, every_si
         "the last signature of each key, which covers all before it"
     };
     report.check("signatures", signatures, Some(how.to_owned()));
-}
-
-impl PendingSignature {
-    fn holds(&self) -> bool {
-        self.fits && self.key.verify(&self.message, &self.signature).is_ok()
-    }
 }
 
 /// Judges the signers; true when somebody vouches for this record.

@@ -20,7 +20,7 @@ use super::sealing_keys::SealingKeys;
 use crate::digest::{Digest, Hasher};
 use crate::encoding;
 use crate::error::Error;
-use crate::key::{Message, PublicKey, Signer};
+use crate::key::{Message, PublicKey, RyeFingerprint, Signer};
 use crate::limits::MAX_LINE_BYTES;
 use crate::merkle::{Frontier, leaf_hash};
 use crate::note::KeyName;
@@ -96,6 +96,7 @@ pub struct Sealer {
     pub(super) thread: ThreadId,
     pub(super) manifest: Manifest,
     pub(super) origin: KeyName,
+    pub(super) rye_fp: RyeFingerprint,
     pub(super) keys: SealingKeys,
     pub(super) leaves: Frontier,
     pub(super) prefix: Hasher,
@@ -140,10 +141,12 @@ impl Sealer {
         let origin =
             KeyName::parse(&manifest::origin(&line)).map_err(|e| Error::invalid(e.to_string()))?;
         let keys = SealingKeys::first(manifest.key);
+        let manifest_fp = manifest.rye_key.rye_fingerprint();
         let mut sealer = Self {
             thread,
             manifest,
             origin,
+            rye_fp: manifest_fp,
             keys,
             leaves: Frontier::new(),
             prefix: Hasher::new(),
@@ -369,7 +372,7 @@ impl Sealer {
             byte_offset: self.size,
             hash,
             sig: signers.rye.sign(&Message::rye_hash(&hash))?,
-            fp: self.manifest.rye_key.rye_fingerprint(),
+            fp: self.rye_fp,
             seq: self.head.map_or(0, |head| head.seq + 1),
             lines: self.leaves.size(),
             root: self.leaves.root(),

@@ -1,0 +1,239 @@
+//! The jobs that are measured, each in a process of its own.
+
+use super::Cost;
+use std::error::Error;
+use std::path::Path;
+use std::sync::Arc;
+use threadseal::digest::Hasher;
+use threadseal::key::{KeyUsage, LocalSigner, PrivateKey, Signer};
+use threadseal::record::{RecordId, ThreadId};
+use threadseal::report::Verdict;
+use threadseal::transcript::event::{EventType, Payload, Salt};
+use threadseal::transcript::ext::Ext;
+use threadseal::transcript::manifest::Manifest;
+use threadseal::transcript::{ScanOptions, Sealer, Signers, Stamp, VerifyOptions};
+use threadseal::trust::{Trust, TrustName, TrustStore, TrustedKey};
+use threadseal_store::clock::{Clock, SystemClock};
+use threadseal_store::examine;
+use threadseal_store::heads::MemoryHeadStore;
+use threadseal_store::host::Host;
+use threadseal_store::random::{Random, SystemRandom};
+use threadseal_store::read::{Source, open_regular};
+use threadseal_store::recorder::{Keys, Recorder};
+use threadseal_store::sys::RealFs;
+
+type Done<T> = Result<T, Box<dyn Error>>;
+
+/// Events between two seals in the durable job (design §7).
+const EVENTS_A_SEAL: u64 = 1000;
+
+/// Runs one job in this process and tells what it cost.
+pub(super) fn run(name: &str, path: &Path, rest: &[&str]) -> Done<Cost> {
+    let clock = SystemClock;
+    let started = clock.elapsed();
+    let (count, extra) = match (name, rest) {
+        ("hash", []) => hash_file(path)?,
+        ("hash-dir", []) => hash_directory(path)?,
+        ("verify", []) => verify(path)?,
+        ("write", [bytes]) => write(path, bytes.parse()?)?,
+        ("durable", [events]) => durable(path, events.parse()?)?,
+        _ => return Err(format!("no job {name}").into()),
+    };
+    Ok(Cost {
+        wall_seconds: (clock.elapsed() - started).as_secs_f64(),
+        cpu_seconds: cpu_seconds(),
+        peak_bytes: peak_bytes()?,
+        count,
+        extra,
+    })
+}
+
+fn cpu_seconds() -> f64 {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+    #[expect(clippy::cast_precision_loss, reason = "a benchmark's seconds")]
+    let seconds = time.tv_sec as f64 + time.tv_nsec as f64 / 1e9;
+    seconds
+}
+
+fn peak_bytes() -> Done<u64> {
+    let status = std::fs::read_to_string("/proc/self/status")?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    let kib: u64 = line
+        .ok_or("no VmHWM")?
+        .trim()
+        .trim_end_matches(" kB")
+        .parse()?;
+    Ok(kib * 1024)
+}
+
+fn hash_file(path: &Path) -> Done<(u64, u64)> {
+    let file = open_regular(&RealFs, path)?;
+    let (mut chunks, mut buffer, mut hasher) = (file.chunks(), Vec::new(), Hasher::new());
+    loop {
+        chunks.next_chunk(&mut buffer)?;
+        if buffer.is_empty() {
+            break;
+        }
+        hasher.update(&buffer);
+    }
+    // The digest is used, so that no compiler leaves it out.
+    Ok((u64::from(hasher.finish().as_bytes()[0]), 0))
+}
+
+fn hash_directory(path: &Path) -> Done<(u64, u64)> {
+    let mut files: Vec<_> = std::fs::read_dir(path)?.collect::<Result<_, _>>()?;
+    files.retain(|entry| entry.path().extension().is_some_and(|ext| ext == "jsonl"));
+    let (left, right) = files.split_at(files.len() / 2);
+    let hash_all = |files: &[std::fs::DirEntry]| -> Result<(), String> {
+        files.iter().try_for_each(|entry| {
+            hash_file(&entry.path())
+                .map(drop)
+                .map_err(|error| error.to_string())
+        })
+    };
+    std::thread::scope(|scope| {
+        let other = scope.spawn(|| hash_all(left));
+        hash_all(right)?;
+        other.join().map_err(|_| "a thread panicked".to_owned())?
+    })?;
+    Ok((files.len() as u64, 0))
+}
+
+fn signer(seed: u8, usage: KeyUsage) -> LocalSigner {
+    LocalSigner::new(PrivateKey::from_seed([seed; 32]), usage)
+}
+
+fn trust(native: &LocalSigner) -> Done<Trust> {
+    let mut store = TrustStore::new();
+    let key = TrustedKey::new(
+        TrustName::parse("bench")?,
+        *native.public_key(),
+        [KeyUsage::Native],
+    );
+    store.add(key)?;
+    Ok(Trust::new(store))
+}
+
+fn verify(path: &Path) -> Done<(u64, u64)> {
+    let trust = trust(&signer(1, KeyUsage::Native))?;
+    let now = SystemClock.now()?;
+    let options = VerifyOptions {
+        trust: &trust,
+        now,
+        held_since: None,
+        thread: None,
+    };
+    let file = open_regular(&RealFs, path)?;
+    let report = examine::native(&file, &ScanOptions::default(), &options, &|_| {})?.report;
+    if report.verdict != Verdict::Open {
+        return Err(format!("the record is {}", report.verdict).into());
+    }
+    Ok((report.stats.events, report.stats.checkpoints))
+}
+
+/// Event lines of about 2 KB, a seal each ten of them (about 20 KB), no fsync.
+fn write(path: &Path, bytes: u64) -> Done<(u64, u64)> {
+    use std::io::Write;
+    let (native, rye) = (signer(1, KeyUsage::Native), signer(2, KeyUsage::Rye));
+    let signers = Signers {
+        native: &native,
+        rye: &rye,
+    };
+    let record = RecordId::from_bytes([1; 32]);
+    let manifest = Manifest::new(record, *native.public_key(), *rye.public_key());
+    let mut salts = Salts::default();
+    let mut out = Vec::new();
+    let stamps = [salts.stamp()?, salts.stamp()?];
+    let thread = ThreadId::parse("bench/1")?;
+    let mut sealer = Sealer::begin(thread, manifest, stamps, signers, &mut out)?;
+    let text = format!(
+        "{{\"text\":\"{}\"}}",
+        "the agent reads a file, and \\\"thinks\\\" ".repeat(46)
+    );
+    let payload = Payload::parse(text.as_bytes())?;
+    let event_type = EventType::parse("cognition_out")?;
+    let mut file = std::fs::File::create(path)?;
+    let (mut events, mut seals) = (0, 0);
+    while sealer.size() < bytes {
+        sealer.event(salts.stamp()?, &event_type, &payload, &mut out)?;
+        events += 1;
+        if events % 10 == 0 {
+            sealer.seal(
+                salts.stamp()?,
+                events / 10,
+                false,
+                Ext::default(),
+                signers,
+                &mut out,
+            )?;
+            seals += 1;
+        }
+        if out.len() > 256 << 10 {
+            file.write_all(&out)?;
+            out.clear();
+        }
+    }
+    sealer.seal(
+        salts.stamp()?,
+        events,
+        false,
+        Ext::default(),
+        signers,
+        &mut out,
+    )?;
+    file.write_all(&out)?;
+    Ok((events, seals))
+}
+
+/// Salts drawn in blocks, as a busy recorder would.
+#[derive(Default)]
+struct Salts {
+    block: Vec<u8>,
+}
+
+impl Salts {
+    fn stamp(&mut self) -> Done<Stamp> {
+        if self.block.is_empty() {
+            self.block.resize(4096, 0);
+            SystemRandom.fill(&mut self.block)?;
+        }
+        let at = self.block.len() - 16;
+        let salt: [u8; 16] = self.block[at..].try_into()?;
+        self.block.truncate(at);
+        Ok(Stamp {
+            timestamp: SystemClock.now()?,
+            salt: Salt::from_bytes(salt),
+        })
+    }
+}
+
+/// Events of about 200 bytes through the recorder, a seal each thousand: two fsyncs a seal.
+fn durable(path: &Path, events: u64) -> Done<(u64, u64)> {
+    let host = Host {
+        fs: Arc::new(RealFs),
+        clock: Arc::new(SystemClock),
+        random: Arc::new(SystemRandom),
+        heads: Arc::new(MemoryHeadStore::default()),
+    };
+    let keys = Keys {
+        native: Arc::new(signer(1, KeyUsage::Native)),
+        rye: Arc::new(signer(2, KeyUsage::Rye)),
+    };
+    let manifest = Manifest::new(
+        host.new_record()?,
+        *keys.native.public_key(),
+        *keys.rye.public_key(),
+    );
+    let thread = ThreadId::parse("bench/1")?;
+    let mut recorder = Recorder::create(host, path, thread, manifest, keys)?;
+    let event_type = EventType::parse("tool_call_result")?;
+    let payload = Payload::parse(b"{\"call_id\":\"c1\",\"output\":\"0123456789012345\"}")?;
+    for event in 1..=events {
+        recorder.append_buffered(&event_type, &payload)?;
+        if event % EVENTS_A_SEAL == 0 {
+            recorder.seal(event / EVENTS_A_SEAL, Ext::default())?;
+        }
+    }
+    recorder.sync()?;
+    Ok((events, 2 * (events / EVENTS_A_SEAL)))
+}

@@ -1,0 +1,58 @@
+//! The performance table: ratios against one read-and-SHA-256 pass, in the same run.
+//!
+//! ```text
+//! cargo xtask bench [--quick] [--write FILE]
+//! ```
+//! Each job runs in a process of its own, several times, and tells its wall time, its CPU time and
+//! its peak memory; the table shows the median. A target that is missed makes the command fail.
+
+mod job;
+mod table;
+
+use std::error::Error;
+use std::path::Path;
+
+/// What a job cost.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Cost {
+    pub(crate) wall_seconds: f64,
+    pub(crate) cpu_seconds: f64,
+    pub(crate) peak_bytes: u64,
+    /// Events, files or seals: what the job counts.
+    pub(crate) count: u64,
+    /// A second count, such as fsyncs.
+    pub(crate) extra: u64,
+}
+
+/// Runs the bench, or one job of it when called as its own child; true when all targets are met.
+pub(crate) fn run(words: &[&str]) -> Result<bool, Box<dyn Error>> {
+    if let ["job", name, path, rest @ ..] = words {
+        let cost = job::run(name, Path::new(path), rest)?;
+        say(&format!(
+            "{} {} {} {} {}",
+            cost.wall_seconds, cost.cpu_seconds, cost.peak_bytes, cost.count, cost.extra
+        ));
+        return Ok(true);
+    }
+    let quick = words.contains(&"--quick");
+    let write = words
+        .iter()
+        .position(|word| *word == "--write")
+        .and_then(|at| words.get(at + 1));
+    let table = table::measure(quick)?;
+    say(&table.text);
+    if let Some(path) = write {
+        std::fs::write(path, &table.text)?;
+    }
+    Ok(table.all_met)
+}
+
+#[expect(clippy::print_stdout, reason = "the table is this command's output")]
+fn say(text: &str) {
+    println!("{text}");
+}
+
+#[expect(clippy::print_stderr, reason = "people read this")]
+pub(crate) fn complain(text: &str) {
+    eprintln!("xtask: {text}");
+}

@@ -1,0 +1,247 @@
+//! Runs the jobs, compares them and writes the table.
+
+use super::Cost;
+use std::error::Error;
+use std::fmt::Write as _;
+use std::path::Path;
+use std::process::Command;
+
+type Done<T> = Result<T, Box<dyn Error>>;
+
+/// The table and whether every target in it is met.
+pub(super) struct Table {
+    pub(super) text: String,
+    pub(super) all_met: bool,
+}
+
+const MB: u64 = 1_000_000;
+
+/// Measures everything; `quick` leaves out the gigabytes.
+pub(super) fn measure(quick: bool) -> Done<Table> {
+    let folder = std::env::temp_dir().join(format!("threadseal-bench-{}", std::process::id()));
+    std::fs::create_dir(&folder)?;
+    let table = measure_in(&folder, quick);
+    std::fs::remove_dir_all(&folder)?;
+    table
+}
+
+fn measure_in(folder: &Path, quick: bool) -> Done<Table> {
+    let mut table = Table {
+        text: String::new(),
+        all_met: true,
+    };
+    table.line("| work | measured | target | met |");
+    table.line("|---|---|---|---|");
+    let record = folder.join("record.jsonl");
+    let (write, hash, verify) = compare(&record, 100 * MB, 7)?;
+    table.ratio(
+        "verify 100 MB, wall",
+        verify.wall_seconds / hash.wall_seconds,
+        1.7,
+    );
+    table.ratio(
+        "verify 100 MB, CPU",
+        verify.cpu_seconds / hash.cpu_seconds,
+        3.0,
+    );
+    table.megabytes("verify 100 MB, peak memory", verify.peak_bytes, 32);
+    table.ratio(
+        "write 100 MB with all seals, wall",
+        write.wall_seconds / hash.wall_seconds,
+        2.5,
+    );
+    table.ratio(
+        "write 100 MB with all seals, CPU",
+        write.cpu_seconds / hash.cpu_seconds,
+        5.0,
+    );
+    let sizes: &[u64] = if quick {
+        &[1, 10, 100]
+    } else {
+        &[1, 10, 100, 1000, 4000]
+    };
+    for size in sizes {
+        scaling(&mut table, &record, *size)?;
+    }
+    std::fs::remove_file(&record)?;
+    durable(&mut table, folder)?;
+    directory(&mut table, folder)?;
+    Ok(table)
+}
+
+/// Writes, hashes and verifies a record in turn, `rounds` times; medians.
+fn compare(record: &Path, bytes: u64, rounds: usize) -> Done<(Cost, Cost, Cost)> {
+    let size = bytes.to_string();
+    let (mut writes, mut hashes, mut verifies) = (Vec::new(), Vec::new(), Vec::new());
+    for _ in 0..rounds {
+        writes.push(job("write", record, &[&size])?);
+        hashes.push(job("hash", record, &[])?);
+        verifies.push(job("verify", record, &[])?);
+    }
+    Ok((median(&writes), median(&hashes), median(&verifies)))
+}
+
+fn scaling(table: &mut Table, record: &Path, megabytes: u64) -> Done<()> {
+    let rounds = if megabytes > 100 { 1 } else { 3 };
+    let (_, hash, verify) = compare(record, megabytes * MB, rounds)?;
+    let seconds = verify.wall_seconds;
+    #[expect(clippy::cast_precision_loss, reason = "megabytes a second")]
+    let rate = megabytes as f64 / seconds;
+    table.line(&format!(
+        "| verify {megabytes} MB | {seconds:.3} s, {rate:.0} MB/s, {:.2} × wall, {:.1} MB peak | for the scaling | |",
+        seconds / hash.wall_seconds,
+        megabytes_of(verify.peak_bytes),
+    ));
+    Ok(())
+}
+
+fn durable(table: &mut Table, folder: &Path) -> Done<()> {
+    let mut costs = Vec::new();
+    for round in 0..5 {
+        costs.push(job(
+            "durable",
+            &folder.join(format!("durable-{round}.jsonl")),
+            &["200000"],
+        )?);
+    }
+    let cost = median(&costs);
+    #[expect(clippy::cast_precision_loss, reason = "rates")]
+    let (events, fsyncs) = (
+        cost.count as f64 / cost.wall_seconds,
+        cost.extra as f64 / cost.wall_seconds,
+    );
+    let met = events >= 100_000.0;
+    table.all_met &= met;
+    table.line(&format!(
+        "| durable events | {events:.0}/s, 1000 a seal, {fsyncs:.0} fsyncs/s | ≥ 100000/s | {} |",
+        yes(met)
+    ));
+    Ok(())
+}
+
+/// 10,000 native records of about 20 KB in one folder, through the command itself.
+fn directory(table: &mut Table, folder: &Path) -> Done<()> {
+    const FILES: usize = 10_000;
+    let records = folder.join("records");
+    std::fs::create_dir(&records)?;
+    let model = records.join("0.jsonl");
+    job("write", &model, &["60000"])?;
+    for number in 1..FILES {
+        std::fs::copy(&model, records.join(format!("{number}.jsonl")))?;
+    }
+    let command = std::env::current_exe()?.with_file_name("threadseal");
+    if !command.exists() {
+        table.line("| verify DIR, 10000 files | build the command first: cargo build --release | ≤ 1.30 | no |");
+        table.all_met = false;
+        return Ok(());
+    }
+    let (mut hashes, mut verifies) = (Vec::new(), Vec::new());
+    for _ in 0..3 {
+        hashes.push(job("hash-dir", &records, &[])?);
+        verifies.push(command_on(&command, &records, folder)?);
+    }
+    let (hash, verify) = (median(&hashes), median(&verifies));
+    table.ratio(
+        "verify DIR, 10000 files, wall",
+        verify.wall_seconds / hash.wall_seconds,
+        1.3,
+    );
+    table.line(&format!(
+        "| verify DIR, cores busy | {:.2} of 2 | all | |",
+        verify.cpu_seconds / verify.wall_seconds
+    ));
+    Ok(())
+}
+
+/// The command's own cost, told by the shell's `time -p`.
+fn command_on(command: &Path, records: &Path, folder: &Path) -> Done<Cost> {
+    let script = "time -p \"$0\" verify --quiet --no-progress \"$1\" >/dev/null 2>&1";
+    let output = Command::new("bash")
+        .args(["-c", script])
+        .args([command, records])
+        .env("THREADSEAL_HOME", folder.join("home"))
+        .output()?;
+    let text = String::from_utf8(output.stderr)?;
+    let value = |name: &str| -> Done<f64> {
+        let line = text.lines().find_map(|line| line.strip_prefix(name));
+        Ok(line.ok_or("the shell told no time")?.trim().parse()?)
+    };
+    let wall_seconds = value("real ")?;
+    let cpu_seconds = value("user ")? + value("sys ")?;
+    Ok(Cost {
+        wall_seconds,
+        cpu_seconds,
+        peak_bytes: 0,
+        count: 0,
+        extra: 0,
+    })
+}
+
+fn job(name: &str, path: &Path, rest: &[&str]) -> Done<Cost> {
+    let output = Command::new(std::env::current_exe()?)
+        .args(["bench", "job", name])
+        .arg(path)
+        .args(rest)
+        .output()?;
+    if !output.status.success() {
+        return Err(format!("{name}: {}", String::from_utf8_lossy(&output.stderr)).into());
+    }
+    let text = String::from_utf8(output.stdout)?;
+    let [wall, cpu, peak, count, extra] = text.split_whitespace().collect::<Vec<_>>()[..] else {
+        return Err(format!("{name} said {text:?}").into());
+    };
+    Ok(Cost {
+        wall_seconds: wall.parse()?,
+        cpu_seconds: cpu.parse()?,
+        peak_bytes: peak.parse()?,
+        count: count.parse()?,
+        extra: extra.parse()?,
+    })
+}
+
+fn median(costs: &[Cost]) -> Cost {
+    let middle = |of: fn(&Cost) -> f64| {
+        let mut values: Vec<f64> = costs.iter().map(of).collect();
+        values.sort_by(f64::total_cmp);
+        values[values.len() / 2]
+    };
+    Cost {
+        wall_seconds: middle(|cost| cost.wall_seconds),
+        cpu_seconds: middle(|cost| cost.cpu_seconds),
+        ..costs[0]
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "megabytes for people")]
+fn megabytes_of(bytes: u64) -> f64 {
+    bytes as f64 / 1e6
+}
+
+fn yes(met: bool) -> &'static str {
+    if met { "yes" } else { "no" }
+}
+
+impl Table {
+    fn line(&mut self, line: &str) {
+        let _ = writeln!(self.text, "{line}");
+    }
+
+    fn ratio(&mut self, work: &str, ratio: f64, target: f64) {
+        let met = ratio <= target;
+        self.all_met &= met;
+        self.line(&format!(
+            "| {work} | {ratio:.2} × | ≤ {target:.2} × | {} |",
+            yes(met)
+        ));
+    }
+
+    fn megabytes(&mut self, work: &str, bytes: u64, target: u64) {
+        let met = bytes < target << 20;
+        self.all_met &= met;
+        self.line(&format!(
+            "| {work} | {:.1} MB | < {target} MB | {} |",
+            megabytes_of(bytes),
+            yes(met)
+        ));
+    }
+}
