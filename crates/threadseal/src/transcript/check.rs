@@ -5,7 +5,9 @@
 //! for. The first seal that is not good ends belief in the rest of the file.
 
 use super::event::Frame;
-use super::scan::{Failure, GoodSeal, Met, PendingSignature, Place, PrefixPoint, Scanner, Signed};
+use super::scan::{
+    Failure, GoodSeal, Met, PendingSignature, Place, PointKind, PrefixPoint, Scanner, Signed,
+};
 use super::seal::{self, Seal, SealFault};
 use super::statement::LineNote;
 use crate::digest::Digest;
@@ -191,9 +193,17 @@ impl Scanner {
             size: place.end,
             line: digest,
         };
+        let claim = PointKind::Claim {
+            hash: seal.hash,
+            seq: seal.seq,
+        };
         points.push(PrefixPoint {
             offset: place.start,
-            claim: Some((seal.hash, seal.seq)),
+            kind: claim,
+        });
+        points.push(PrefixPoint {
+            offset: place.end,
+            kind: PointKind::Sealed,
         });
         let (line_number, turn) = (place.line, seal.turn);
         let pending = |key, signed| PendingSignature {
@@ -222,9 +232,6 @@ impl Scanner {
         }
         for (expected, met) in self.options.expect.iter().zip(&mut self.out.met) {
             *met = meet(*met, expected.head, &head);
-        }
-        if self.options.keep_seals {
-            self.out.seal_lines.push(digest);
         }
         self.chain
             .keys

@@ -11,6 +11,7 @@
 
 pub mod event;
 pub mod ext;
+pub mod lines;
 pub mod log;
 pub mod manifest;
 pub mod observe;
@@ -28,7 +29,7 @@ mod verify;
 mod write;
 
 pub use prefix::PrefixHasher;
-pub use scan::{Expectation, PrefixPoint, ScanOptions, Scanner};
+pub use scan::{Expectation, PointKind, PrefixPoint, ScanOptions, Scanner};
 pub use verify::{Coverage, Outcome, Tail, Verifier, VerifyOptions, conclude, verify};
 pub use write::{Ending, Link, Sealer, Signers, Stamp};
 

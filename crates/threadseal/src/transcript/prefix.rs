@@ -3,7 +3,7 @@
 //! Each checkpoint claims the digest of all bytes before it (`payload.hash`, Rye's member). The
 //! scanner names the places, this half compares: O(n) for any number of checkpoints.
 
-use super::scan::PrefixPoint;
+use super::scan::{PointKind, PrefixPoint};
 use crate::digest::{Digest, Hasher};
 
 /// A running digest that is compared at the places the scanner names.
@@ -14,6 +14,7 @@ pub struct PrefixHasher {
     /// The digest at the beginning of a line that the last chunk did not end.
     open_line: Option<(u64, Digest)>,
     first_bad: Option<u64>,
+    sealed: Option<Digest>,
 }
 
 impl PrefixHasher {
@@ -37,16 +38,17 @@ impl PrefixHasher {
                 }
                 None => self
                     .open_line
-                    .filter(|(at, _)| *at == point.offset)
-                    .map(|(_, digest)| digest),
+                    .and_then(|(at, digest)| (at == point.offset).then_some(digest)),
             };
-            match (point.claim, digest) {
-                (None, Some(digest)) => self.open_line = Some((point.offset, digest)),
-                (Some((claimed, _)), Some(digest)) if claimed == digest => {}
-                (Some((_, seq)), _) => {
+            match point.kind {
+                PointKind::LineStart => {
+                    self.open_line = digest.map(|digest| (point.offset, digest));
+                }
+                PointKind::Claim { hash, .. } if digest == Some(hash) => {}
+                PointKind::Claim { seq, .. } => {
                     self.first_bad.get_or_insert(seq);
                 }
-                (None, None) => {}
+                PointKind::Sealed => self.sealed = digest,
             }
         }
         self.hasher.update(rest);
@@ -56,6 +58,11 @@ impl PrefixHasher {
     /// The number of the first seal whose `hash` is not the digest of the bytes before it.
     pub(crate) fn first_bad(&self) -> Option<u64> {
         self.first_bad
+    }
+
+    /// SHA-256 of all bytes up to and including the last good seal.
+    pub(crate) fn sealed(&self) -> Option<Digest> {
+        self.sealed
     }
 
     /// The running digest, for a writer that goes on from here.

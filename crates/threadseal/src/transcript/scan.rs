@@ -30,8 +30,24 @@ use crate::report::{Finding, TrustedUntil, Verdict};
 pub struct PrefixPoint {
     /// Bytes before the place.
     pub offset: u64,
-    /// What their SHA-256 must be; `None` where a line begins whose end is not yet seen.
-    pub claim: Option<(Digest, u64)>,
+    /// Why it matters.
+    pub kind: PointKind,
+}
+
+/// Why a prefix digest matters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PointKind {
+    /// A line begins here whose end is not yet seen: a claim may follow.
+    LineStart,
+    /// Seal `seq` claims this digest.
+    Claim {
+        /// What the seal says.
+        hash: Digest,
+        /// Its number.
+        seq: u64,
+    },
+    /// A good seal ends here: what it covers, itself included.
+    Sealed,
 }
 
 /// A head that the record must contain.
@@ -126,8 +142,6 @@ pub(crate) struct Scan {
     pub(crate) dropped: Vec<Finding>,
     /// For each expectation: was its seal met, and did a seal of its number differ?
     pub(crate) met: Vec<Met>,
-    /// SHA-256 of each good checkpoint line, when asked for.
-    pub(crate) seal_lines: Vec<Digest>,
 }
 
 /// How an expectation fared.
@@ -145,8 +159,6 @@ pub struct ScanOptions {
     pub every_signature: bool,
     /// Heads that the record must contain.
     pub expect: Vec<Expectation>,
-    /// Keep the digest of every checkpoint line, 32 bytes a seal, for a second pass.
-    pub keep_seals: bool,
 }
 
 /// The line half of verification. Feed it the file in order, then let [`super::verify`] conclude.
@@ -223,7 +235,6 @@ impl Scanner {
             adopted: Vec::new(),
             dropped: Vec::new(),
             met,
-            seal_lines: Vec::new(),
         };
         Self {
             options,
@@ -265,7 +276,7 @@ impl Scanner {
             if self.carried == 0 {
                 points.push(PrefixPoint {
                     offset: self.offset,
-                    claim: None,
+                    kind: PointKind::LineStart,
                 });
             }
             self.keep(chunk);

@@ -164,7 +164,7 @@ fn signer(seed: u8, usage: KeyUsage) -> LocalSigner {
     LocalSigner::new(PrivateKey::from_seed([seed; 32]), usage)
 }
 
-fn lines(bytes: &[u8]) -> Vec<&[u8]> {
+fn lines_of(bytes: &[u8]) -> Vec<&[u8]> {
     bytes.split_inclusive(|b| *b == b'\n').collect()
 }
 
@@ -219,7 +219,7 @@ fn a_record_verifies_alike_however_its_bytes_are_cut_into_chunks() {
 fn every_changed_byte_is_noticed() {
     let bench = Bench::new();
     let bytes = bench.record();
-    let last_line = bytes.len() - lines(&bytes).last().unwrap().len();
+    let last_line = bytes.len() - lines_of(&bytes).last().unwrap().len();
     let mut changed = bytes.clone();
     for at in 0..bytes.len() {
         for value in [bytes[at] ^ 1, bytes[at] ^ 0x80, b'\n', b' '] {
@@ -263,7 +263,7 @@ fn a_record_cut_at_any_byte_is_not_verified_and_loses_no_sealed_turn() {
 fn lines_deleted_doubled_swapped_or_smuggled_are_tampered() {
     let bench = Bench::new();
     let bytes = bench.record();
-    let all = lines(&bytes);
+    let all = lines_of(&bytes);
     let foreign = br#"{"timestamp":1739820405.000000,"thread_id":"demo/t-1","event_type":"x","salt":"00000000000000000000000000000000","payload":{}}"#;
     for index in 0..all.len() - 1 {
         let mut deleted = all.clone();
@@ -292,7 +292,7 @@ fn a_changed_event_names_its_segment_and_how_far_the_record_holds() {
     let outcome = bench.verify(changed.as_bytes());
     assert_eq!(outcome.report.verdict, Verdict::Tampered);
     let finding = &outcome.report.findings[0];
-    let seals: Vec<usize> = lines(text.as_bytes())
+    let seals: Vec<usize> = lines_of(text.as_bytes())
         .iter()
         .scan(0, |end, line| {
             *end += line.len();
@@ -312,7 +312,7 @@ fn stripped_seals_and_a_missing_beginning_are_tampered() {
     let bench = Bench::new();
     let bytes = bench.record();
     let is_seal = |line: &&[u8]| line.windows(12).any(|w| w == b"\"checkpoint\"");
-    let stripped: Vec<&[u8]> = lines(&bytes)
+    let stripped: Vec<&[u8]> = lines_of(&bytes)
         .into_iter()
         .filter(|line| !is_seal(line))
         .collect();
@@ -321,11 +321,11 @@ fn stripped_seals_and_a_missing_beginning_are_tampered() {
         Verdict::Tampered
     );
     assert_eq!(
-        bench.verify(&lines(&bytes)[1..].concat()).report.verdict,
+        bench.verify(&lines_of(&bytes)[1..].concat()).report.verdict,
         Verdict::Tampered
     );
     assert_eq!(
-        bench.verify(lines(&bytes)[0]).report.verdict,
+        bench.verify(lines_of(&bytes)[0]).report.verdict,
         Verdict::Tampered
     );
     assert_eq!(bench.verify(b"").report.verdict, Verdict::Tampered);
@@ -337,7 +337,7 @@ fn a_seal_of_another_record_does_not_fit() {
     let (mut one, mut two) = (Vec::new(), Vec::new());
     bench.begin(1, &mut one);
     bench.begin(2, &mut two);
-    let (first, second) = (lines(&one), lines(&two));
+    let (first, second) = (lines_of(&one), lines_of(&two));
     let outcome = bench.verify(&[first[0], second[1]].concat());
     assert_eq!(outcome.report.verdict, Verdict::Tampered);
     assert_eq!(codes(&outcome), ["checkpoint_altered"]);
@@ -392,7 +392,10 @@ fn an_open_record_is_open_until_a_head_vouches_for_it() {
 }
 
 fn sealer_head_size(bytes: &[u8]) -> u64 {
-    lines(bytes)[..2].iter().map(|line| line.len() as u64).sum()
+    lines_of(bytes)[..2]
+        .iter()
+        .map(|line| line.len() as u64)
+        .sum()
 }
 
 #[test]
@@ -430,7 +433,7 @@ fn a_tail_is_told_apart_by_how_it_ends() {
 fn rye_8_1_events_smuggled_by_carriage_return_are_never_verified() {
     let bench = Bench::new();
     let bytes = bench.record();
-    let all = lines(&bytes);
+    let all = lines_of(&bytes);
     let evil =
         br#"{"timestamp":1.0,"thread_id":"demo/t-1","event_type":"cognition_in","payload":{}}"#;
     for separator in ["\r", "\u{2028}", "\u{c}", "\u{85}"] {
@@ -731,4 +734,20 @@ fn another_thread_than_asked_for_is_foreign() {
     };
     let outcome = verify(&bytes, &ScanOptions::default(), &options);
     assert_eq!(outcome.report.verdict, Verdict::Foreign);
+}
+
+#[test]
+fn lines_are_read_only_from_the_bytes_that_were_verified() {
+    let bench = Bench::new();
+    let bytes = bench.record();
+    let tailed = [&bytes[..], b"{\"smuggled\":1}\n"].concat();
+    let verified = bench.verify(&bytes).verified.unwrap();
+    let read = lines::VerifiedLines::open(&verified, &tailed).unwrap();
+    let read: Vec<&[u8]> = read.iter().map(|line| line.bytes).collect();
+    let all: Vec<&[u8]> = bytes.trim_ascii_end().split(|b| *b == b'\n').collect();
+    assert_eq!(read, all);
+    let mut changed = bytes.clone();
+    changed[300] ^= 1;
+    assert!(lines::VerifiedLines::open(&verified, &changed).is_err());
+    assert!(lines::VerifiedLines::open(&verified, &bytes[..300]).is_err());
 }

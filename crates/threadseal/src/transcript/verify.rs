@@ -41,9 +41,8 @@ pub struct Coverage {
     pub record: RecordId,
     /// Its last seal.
     pub head: Head,
-    /// Digests of all checkpoint lines, in order, when [`ScanOptions::keep_seals`] asked for them:
-    /// what a second pass compares before it releases a segment.
-    pub seals: Vec<Digest>,
+    /// SHA-256 of those bytes: what they are recognised by when they are read again.
+    pub digest: Digest,
     /// Byte ranges that the record itself calls unverified.
     pub adopted: Vec<[u64; 2]>,
 }
@@ -156,8 +155,8 @@ pub fn conclude(scanner: Scanner, prefix: &PrefixHasher, options: &VerifyOptions
             report.trusted_until = Some(last.trusted_until());
         }
     }
-    let verified = mint(&report, &scan, options);
-    let lenient = lenient(&report, &scan, options);
+    let verified = mint(&report, &scan, prefix, options);
+    let lenient = lenient(&report, &scan, prefix, options);
     let continues = sound
         && matches!(
             report.verdict,
@@ -439,12 +438,16 @@ fn check_end(report: &mut Report, scan: &Scan, expect: &[Expectation]) {
     }
 }
 
-fn grounds(scan: &Scan, options: &VerifyOptions<'_>) -> Option<(Coverage, Grounds)> {
+fn grounds(
+    scan: &Scan,
+    prefix: &PrefixHasher,
+    options: &VerifyOptions<'_>,
+) -> Option<(Coverage, Grounds)> {
     let (manifest, last) = (scan.manifest.as_ref()?, scan.last.as_ref()?);
     let coverage = Coverage {
         record: manifest.record,
         head: last.head,
-        seals: scan.seal_lines.clone(),
+        digest: prefix.sealed()?,
         adopted: scan.adopted.clone(),
     };
     let grounds = Grounds {
@@ -457,17 +460,23 @@ fn grounds(scan: &Scan, options: &VerifyOptions<'_>) -> Option<(Coverage, Ground
     Some((coverage, grounds))
 }
 
-fn mint(report: &Report, scan: &Scan, options: &VerifyOptions<'_>) -> Option<Verified<Coverage>> {
+fn mint(
+    report: &Report,
+    scan: &Scan,
+    prefix: &PrefixHasher,
+    options: &VerifyOptions<'_>,
+) -> Option<Verified<Coverage>> {
     if report.verdict != Verdict::Verified {
         return None;
     }
-    let (coverage, grounds) = grounds(scan, options)?;
+    let (coverage, grounds) = grounds(scan, prefix, options)?;
     Some(Verified::mint(coverage, grounds))
 }
 
 fn lenient(
     report: &Report,
     scan: &Scan,
+    prefix: &PrefixHasher,
     options: &VerifyOptions<'_>,
 ) -> Option<WithTail<Coverage, Tail>> {
     let acceptable = [
@@ -479,7 +488,7 @@ fn lenient(
     if !acceptable.contains(&report.verdict) {
         return None;
     }
-    let (coverage, grounds) = grounds(scan, options)?;
+    let (coverage, grounds) = grounds(scan, prefix, options)?;
     let unverified = Tail {
         from: coverage.head.size,
         to: scan.bytes,
