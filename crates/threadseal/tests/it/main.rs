@@ -11,4 +11,5 @@ mod rye_documents;
 mod shared;
 mod spec_canon;
 mod spec_keys;
+mod spec_transcript;
 mod testkit_keys;
