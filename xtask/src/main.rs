@@ -1,7 +1,8 @@
-//! Repository chores: `cargo xtask bench`.
+//! Repository chores: `cargo xtask bench`, `cargo xtask vectors`.
 #![forbid(unsafe_code)]
 
 mod bench;
+mod vectors;
 
 use std::process::ExitCode;
 
@@ -10,7 +11,8 @@ fn main() -> ExitCode {
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let done = match words.as_slice() {
         ["bench", rest @ ..] => bench::run(rest),
-        _ => Err("usage: cargo xtask bench [--quick] [--write FILE]".into()),
+        ["vectors", folder] => vectors::write(folder.as_ref()).map(|()| true),
+        _ => Err("usage: cargo xtask bench [--quick] [--write FILE] | vectors FOLDER".into()),
     };
     match done {
         Ok(true) => ExitCode::SUCCESS,

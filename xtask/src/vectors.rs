@@ -1,0 +1,521 @@
+//! Writes the native attack vectors: `testkit/transcripts/native/`.
+//!
+//! Every file is made from fixed keys, times and salts, so that a second run writes the same
+//! bytes. `expect.toml` beside them tells the verdict of each.
+
+use std::error::Error;
+use std::fmt::Write as _;
+use std::path::Path;
+use threadseal::digest::Digest;
+use threadseal::key::{KeyUsage, LocalSigner, PrivateKey, Signer};
+use threadseal::record::{Head, RecordId, ThreadId};
+use threadseal::time::Timestamp;
+use threadseal::transcript::event::{EventType, Payload, Salt};
+use threadseal::transcript::ext::Ext;
+use threadseal::transcript::manifest::Manifest;
+use threadseal::transcript::{Ending, Link, Sealer, Signers, Stamp, observed};
+
+type Done<T> = Result<T, Box<dyn Error>>;
+
+/// Keys, and a clock that ticks a millisecond a line.
+struct Maker {
+    native: LocalSigner,
+    rye: LocalSigner,
+    other: LocalSigner,
+    ticks: u64,
+}
+
+/// Vectors, and what is expected of each.
+#[derive(Default)]
+struct Vectors {
+    files: Vec<(String, Vec<u8>)>,
+    expect: String,
+}
+
+impl Vectors {
+    fn add(&mut self, name: &str, verdict: &str, flags: &str, why: &str, bytes: &[u8]) {
+        let _ = write!(
+            self.expect,
+            "\n[[vector]]\nfile = \"{name}\"\nverdict = \"{verdict}\"\n"
+        );
+        if !flags.is_empty() {
+            let _ = writeln!(self.expect, "flags = [{flags}]");
+        }
+        let _ = writeln!(self.expect, "why = \"{why}\"");
+        self.files.push((name.to_owned(), bytes.to_vec()));
+    }
+}
+
+impl Maker {
+    fn new() -> Self {
+        let signer = |seed, usage| LocalSigner::new(PrivateKey::from_seed([seed; 32]), usage);
+        Self {
+            native: signer(1, KeyUsage::Native),
+            rye: signer(2, KeyUsage::Rye),
+            other: signer(4, KeyUsage::Native),
+            ticks: 0,
+        }
+    }
+
+    fn stamp(&mut self) -> Done<Stamp> {
+        self.ticks += 1;
+        let timestamp = Timestamp::from_micros(1_771_356_405_000_000 + self.ticks * 1000)?;
+        let salt: [u8; 16] = Digest::of(&self.ticks.to_be_bytes()).as_bytes()[..16].try_into()?;
+        Ok(Stamp {
+            timestamp,
+            salt: Salt::from_bytes(salt),
+        })
+    }
+
+    fn begin(&mut self, record: u8, out: &mut Vec<u8>) -> Done<Sealer> {
+        let id = RecordId::from_bytes([record; 32]);
+        let manifest = Manifest::new(id, *self.native.public_key(), *self.rye.public_key());
+        let stamps = [self.stamp()?, self.stamp()?];
+        let thread = ThreadId::parse("testkit/native-1")?;
+        let signers = Signers {
+            native: &self.native,
+            rye: &self.rye,
+        };
+        Ok(Sealer::begin(thread, manifest, stamps, signers, out)?)
+    }
+
+    fn event(
+        &mut self,
+        sealer: &mut Sealer,
+        name: &str,
+        payload: &str,
+        out: &mut Vec<u8>,
+    ) -> Done<()> {
+        let stamp = self.stamp()?;
+        sealer.event(
+            stamp,
+            &EventType::parse(name)?,
+            &Payload::parse(payload.as_bytes())?,
+            out,
+        )?;
+        Ok(())
+    }
+
+    fn turn(&mut self, sealer: &mut Sealer, out: &mut Vec<u8>) -> Done<()> {
+        self.event(
+            sealer,
+            "cognition_in",
+            "{\"text\":\"clean up\",\"role\":\"user\"}",
+            out,
+        )?;
+        self.event(
+            sealer,
+            "cognition_out",
+            "{\"text\":\"May I delete data/?\"}",
+            out,
+        )?;
+        let call = "{\"tool\":\"ask\",\"call_id\":\"c1\",\"input\":{\"q\":\"delete?\"}}";
+        self.event(sealer, "tool_call_start", call, out)?;
+        self.event(
+            sealer,
+            "tool_call_result",
+            "{\"call_id\":\"c1\",\"output\":\"no\"}",
+            out,
+        )
+    }
+
+    fn seal(&mut self, sealer: &mut Sealer, turn: u64, out: &mut Vec<u8>) -> Done<Head> {
+        self.seal_ext(sealer, turn, false, Ext::default(), out)
+    }
+
+    fn seal_ext(
+        &mut self,
+        sealer: &mut Sealer,
+        turn: u64,
+        is_final: bool,
+        ext: Ext,
+        out: &mut Vec<u8>,
+    ) -> Done<Head> {
+        let stamp = self.stamp()?;
+        let signers = Signers {
+            native: &self.native,
+            rye: &self.rye,
+        };
+        Ok(sealer.seal(stamp, turn, is_final, ext, signers, out)?)
+    }
+
+    fn end(&mut self, sealer: &mut Sealer, turn: u64, out: &mut Vec<u8>) -> Done<Head> {
+        let stamp = self.stamp()?;
+        sealer.end(
+            stamp,
+            Ending::Completed,
+            &Payload::parse(b"{\"cost\":{}}")?,
+            out,
+        )?;
+        self.seal_ext(sealer, turn, true, Ext::default(), out)
+    }
+
+    /// Two turns, ended; and the length of its first part, up to the seal of turn 1.
+    fn record(&mut self, record: u8) -> Done<(Vec<u8>, usize, Head)> {
+        let mut out = Vec::new();
+        let mut sealer = self.begin(record, &mut out)?;
+        self.turn(&mut sealer, &mut out)?;
+        self.seal(&mut sealer, 1, &mut out)?;
+        let first = out.len();
+        self.turn(&mut sealer, &mut out)?;
+        let head = self.end(&mut sealer, 2, &mut out)?;
+        Ok((out, first, head))
+    }
+}
+
+/// Writes all vectors into `folder`.
+pub(crate) fn write(folder: &Path) -> Done<()> {
+    let mut maker = Maker::new();
+    let mut vectors = Vectors::default();
+    let key = maker.native.public_key().to_hex();
+    let _ = write!(
+        vectors.expect,
+        "# Verdicts of the files beside this one; `xtask vectors` writes all of them.\n# Trust for every vector: the raw public key below, for native signatures.\ntrusted_key = \"{key}\"\n"
+    );
+    edits(&mut maker, &mut vectors)?;
+    tails_and_heads(&mut maker, &mut vectors)?;
+    keys(&mut maker, &mut vectors)?;
+    std::fs::create_dir_all(folder)?;
+    for (name, bytes) in &vectors.files {
+        std::fs::write(folder.join(name), bytes)?;
+    }
+    std::fs::write(folder.join("expect.toml"), &vectors.expect)?;
+    Ok(())
+}
+
+fn edits(maker: &mut Maker, vectors: &mut Vectors) -> Done<()> {
+    let (record, _, _) = maker.record(1)?;
+    let text = String::from_utf8(record.clone())?;
+    let lines: Vec<&str> = text.split_inclusive('\n').collect();
+    let without = |index: usize| [&lines[..index], &lines[index + 1..]].concat().concat();
+    vectors.add(
+        "valid.jsonl",
+        "verified",
+        "",
+        "two turns with a tool call, ended by a final seal",
+        &record,
+    );
+    let forged_approval = text.replacen("\"output\":\"no\"", "\"output\":\"ok\"", 1);
+    vectors.add(
+        "approval_forged.jsonl",
+        "tampered",
+        "",
+        "the human's no became ok",
+        forged_approval.as_bytes(),
+    );
+    vectors.add(
+        "event_deleted.jsonl",
+        "tampered",
+        "",
+        "the question was deleted",
+        without(3).as_bytes(),
+    );
+    let doubled = [&lines[..4], &lines[3..]].concat().concat();
+    vectors.add(
+        "event_doubled.jsonl",
+        "tampered",
+        "",
+        "an event replayed",
+        doubled.as_bytes(),
+    );
+    let mut swapped = lines.clone();
+    swapped.swap(2, 3);
+    vectors.add(
+        "events_swapped.jsonl",
+        "tampered",
+        "",
+        "two events change places",
+        swapped.concat().as_bytes(),
+    );
+    let smuggled = lines[5].replacen("\"output\":\"no\"", "\"output\":\"yes, and all of it\"", 1);
+    let inserted = [&lines[..6], &[smuggled.as_str()], &lines[6..]]
+        .concat()
+        .concat();
+    vectors.add(
+        "event_smuggled.jsonl",
+        "tampered",
+        "",
+        "an event inserted before a seal",
+        inserted.as_bytes(),
+    );
+    let carriage = [
+        &lines[..10].concat(),
+        lines[5].trim_end(),
+        "\r",
+        &lines[10..].concat(),
+    ]
+    .concat();
+    vectors.add(
+        "carriage_return.jsonl",
+        "tampered",
+        "",
+        "an event smuggled before another by a bare CR",
+        carriage.as_bytes(),
+    );
+    vectors.add(
+        "seal_removed.jsonl",
+        "tampered",
+        "",
+        "the seal of turn 1 is gone",
+        without(6).as_bytes(),
+    );
+    let stripped: String = lines
+        .iter()
+        .filter(|l| !l.contains("\"checkpoint\""))
+        .copied()
+        .collect();
+    vectors.add(
+        "seals_stripped.jsonl",
+        "tampered",
+        "",
+        "no seal is left",
+        stripped.as_bytes(),
+    );
+    vectors.add(
+        "manifest_removed.jsonl",
+        "tampered",
+        "\"--format\", \"native\"",
+        "line 1 is gone",
+        lines[1..].concat().as_bytes(),
+    );
+    let turn = text.replacen("\"turn\":1,", "\"turn\":2,", 1);
+    vectors.add(
+        "turn_edited.jsonl",
+        "tampered",
+        "",
+        "a seal's turn was changed",
+        turn.as_bytes(),
+    );
+    let spaced = text.replacen("{\"timestamp\"", "{ \"timestamp\"", 1);
+    vectors.add(
+        "manifest_respelled.jsonl",
+        "tampered",
+        "",
+        "a blank in line 1",
+        spaced.as_bytes(),
+    );
+    let (other, _, _) = maker.record(2)?;
+    let other = String::from_utf8(other)?;
+    let foreign = [
+        lines[0],
+        other.split_inclusive('\n').nth(1).ok_or("no line 2")?,
+    ]
+    .concat();
+    vectors.add(
+        "seal_of_another_record.jsonl",
+        "tampered",
+        "",
+        "seal 0 of another record",
+        foreign.as_bytes(),
+    );
+    vectors.add(
+        "empty_after_manifest.jsonl",
+        "tampered",
+        "",
+        "line 1 alone",
+        lines[0].as_bytes(),
+    );
+    Ok(())
+}
+
+fn tails_and_heads(maker: &mut Maker, vectors: &mut Vectors) -> Done<()> {
+    let (record, first, head) = maker.record(3)?;
+    let cut = &record[..first];
+    let expect = format!("\"--expect-head\", \"{head}\"");
+    vectors.add(
+        "cut_at_a_seal.jsonl",
+        "open",
+        "",
+        "cut after the seal of turn 1: nothing tells without a head",
+        cut,
+    );
+    vectors.add(
+        "cut_at_a_seal_head_known.jsonl",
+        "truncated",
+        &expect,
+        "the same, against the known head",
+        cut,
+    );
+    vectors.add(
+        "head_known.jsonl",
+        "verified",
+        &expect,
+        "the whole record against its head",
+        &record,
+    );
+    let (other, _, _) = maker.record(4)?;
+    vectors.add(
+        "head_of_another_record.jsonl",
+        "foreign",
+        &expect,
+        "a record against another one's head",
+        &other,
+    );
+    let (fork, _, _) = maker.record(3)?;
+    vectors.add(
+        "forked.jsonl",
+        "forked",
+        &expect,
+        "same record id and length, other content, both sealed",
+        &fork,
+    );
+    vectors.add(
+        "torn.jsonl",
+        "unsigned_tail",
+        "",
+        "the last line was cut off while it was written",
+        &record[..record.len() - 40],
+    );
+    let appended = [&record[..], b"{\"timestamp\":1.000000,\"thread_id\":\"testkit/native-1\",\"event_type\":\"cognition_in\",\"salt\":\"00000000000000000000000000000000\",\"payload\":{\"text\":\"now do it\"}}\n"].concat();
+    vectors.add(
+        "event_appended.jsonl",
+        "unsigned_tail",
+        "",
+        "an event after the final seal",
+        &appended,
+    );
+    let garbage = [&record[..], b"garbage\n"].concat();
+    vectors.add(
+        "garbage_appended.jsonl",
+        "unsigned_tail",
+        "",
+        "a line that is no event after the final seal",
+        &garbage,
+    );
+    vectors.add(
+        "other_thread_asked_for.jsonl",
+        "foreign",
+        "\"--thread\", \"testkit/native-2\"",
+        "another thread was asked for",
+        &record,
+    );
+    let mut adopted = Vec::new();
+    let mut sealer = maker.begin(5, &mut adopted)?;
+    let tail = b"{\"torn";
+    adopted.extend_from_slice(tail);
+    sealer.tail_adopted(maker.stamp()?, tail, &mut adopted)?;
+    maker.end(&mut sealer, 0, &mut adopted)?;
+    vectors.add(
+        "tail_adopted.jsonl",
+        "partial",
+        "",
+        "a recovering writer kept bytes that no seal covered",
+        &adopted,
+    );
+    let mut linked = Vec::new();
+    let mut sealer = maker.begin(6, &mut linked)?;
+    maker.turn(&mut sealer, &mut linked)?;
+    maker.end(&mut sealer, 1, &mut linked)?;
+    let stamp = maker.stamp()?;
+    sealer.link(
+        stamp,
+        Link::Resumed,
+        &Payload::parse(b"{\"new_thread_id\":\"testkit/native-2\"}")?,
+        &mut linked,
+    )?;
+    vectors.add(
+        "link_not_sealed.jsonl",
+        "unsigned_tail",
+        "",
+        "a link after the end without its final seal",
+        &linked,
+    );
+    maker.seal_ext(&mut sealer, 1, true, Ext::default(), &mut linked)?;
+    vectors.add(
+        "link_sealed.jsonl",
+        "verified",
+        "",
+        "a link after the end, closed by a final seal",
+        &linked,
+    );
+    Ok(())
+}
+
+fn keys(maker: &mut Maker, vectors: &mut Vectors) -> Done<()> {
+    let mut rotated = Vec::new();
+    let mut sealer = maker.begin(7, &mut rotated)?;
+    let stamp = maker.stamp()?;
+    sealer.announce_key(stamp, maker.other.public_key(), &mut rotated)?;
+    maker.seal(&mut sealer, 0, &mut rotated)?;
+    std::mem::swap(&mut maker.native, &mut maker.other);
+    maker.end(&mut sealer, 0, &mut rotated)?;
+    vectors.add(
+        "key_rotated.jsonl",
+        "verified",
+        "",
+        "the record went over to a second key",
+        &rotated,
+    );
+    let (stranger, _, _) = maker.record(8)?;
+    std::mem::swap(&mut maker.native, &mut maker.other);
+    vectors.add(
+        "stranger.jsonl",
+        "unknown_signer",
+        "",
+        "the whole record by a key that nobody vouches for",
+        &stranger,
+    );
+    let pin = format!("\"--key\", \"{}\"", maker.native.public_key().to_hex());
+    vectors.add(
+        "stranger_pinned.jsonl",
+        "forged",
+        &pin,
+        "the same, with the genuine key pinned",
+        &stranger,
+    );
+    let mut unknown = Vec::new();
+    let mut sealer = maker.begin(9, &mut unknown)?;
+    let ext = Ext {
+        optional: vec![("quorum".into(), "2".into())],
+        ..Ext::default()
+    };
+    maker.seal_ext(&mut sealer, 0, false, ext, &mut unknown)?;
+    vectors.add(
+        "ext_unknown_critical.jsonl",
+        "malformed",
+        "",
+        "a critical member that no verifier knows",
+        &unknown,
+    );
+    let observer = LocalSigner::new(PrivateKey::from_seed([3; 32]), KeyUsage::Observed);
+    let log = b"{\"n\":1}\n{\"n\":2}\n";
+    let mut seals = Vec::new();
+    let mut file = observed::begin(
+        RecordId::from_bytes([10; 32]),
+        *observer.public_key(),
+        &mut seals,
+    );
+    let leaves: Vec<Digest> = [&b"{\"n\":1}"[..], b"{\"n\":2}"]
+        .map(threadseal::merkle::leaf_hash)
+        .into();
+    file.seal(
+        &leaves,
+        log.len() as u64,
+        true,
+        maker.stamp()?.timestamp,
+        &observer,
+        &mut seals,
+    )?;
+    let trust = format!("\"--key\", \"{}\"", observer.public_key().to_hex());
+    vectors.add(
+        "observed.jsonl",
+        "verified",
+        &trust,
+        "an ended log of another program, under detached seals",
+        log,
+    );
+    vectors
+        .files
+        .push(("observed.jsonl.seal".into(), seals.clone()));
+    vectors.add(
+        "observed_edited.jsonl",
+        "tampered",
+        &trust,
+        "line 2 of such a log was changed",
+        b"{\"n\":1}\n{\"n\":9}\n",
+    );
+    vectors
+        .files
+        .push(("observed_edited.jsonl.seal".into(), seals));
+    Ok(())
+}
