@@ -30,8 +30,8 @@ const MAX_TEMPORARY_NAMES: usize = 1000;
 /// Writes a file that must not exist yet; `mode` holds permission bits, the umask applies.
 ///
 /// # Errors
-/// [`threadseal::error::ErrorKind::InvalidInput`] when `path` exists or cannot be written,
-/// [`threadseal::error::ErrorKind::External`] when the system fails (a full disk, say).
+/// [`ErrorKind::InvalidInput`] when `path` exists or cannot be written,
+/// [`ErrorKind::External`] when the system fails (a full disk, say).
 pub fn create_new(fs: &dyn Fs, path: &Path, bytes: &[u8], mode: u32) -> Result<(), Error> {
     let mut file = NewFile::begin(fs, path, mode)?;
     file.write(bytes)?;
@@ -72,29 +72,56 @@ pub enum Mode {
     KeepOr(u32),
 }
 
-/// Makes a directory and what it stands in, each durable; one that exists is left alone.
+/// Makes a directory and what it stands in, each durable.
+///
+/// Names that exist already are synced again as far as their directories may be opened: an
+/// earlier call may have made them and failed before they were durable.
 ///
 /// # Errors
-/// [`threadseal::error::ErrorKind::InvalidInput`] when a part of `path` is no directory or cannot
-/// be made.
+/// [`ErrorKind::InvalidInput`] when a part of `path` is no directory or cannot
+/// be made, [`ErrorKind::External`] when the system fails.
 pub fn create_directories(fs: &dyn Fs, path: &Path, mode: u32) -> Result<(), Error> {
+    let parent = directory_of(path);
+    if parent == path {
+        return Ok(());
+    }
+    if is_missing(fs, path)? {
+        create_directories(fs, parent, mode)?;
+        return create_directory(fs, path, mode);
+    }
+    for name in path.ancestors().filter(|name| directory_of(name) != *name) {
+        match fs.sync_dir(directory_of(name)) {
+            // Whoever keeps us from opening a directory made the names in it.
+            Err(error) if error.kind() != io::ErrorKind::PermissionDenied => {
+                return Err(sys::failure("make the directory", path, &error));
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// Makes one directory if it is missing, durable in its parent either way.
+pub(crate) fn create_directory(fs: &dyn Fs, path: &Path, mode: u32) -> Result<(), Error> {
+    let fail = |error: io::Error| sys::failure("make the directory", path, &error);
+    if is_missing(fs, path)? {
+        match fs.create_dir(path, mode) {
+            // Another process may have been faster.
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(fail(error)),
+            _ => {}
+        }
+    }
+    fs.sync_dir(directory_of(path)).map_err(fail)
+}
+
+fn is_missing(fs: &dyn Fs, path: &Path) -> Result<bool, Error> {
     let fail = |error: &io::Error| sys::failure("make the directory", path, error);
     match fs.metadata(path) {
-        Ok(found) if found.kind == FileKind::Directory => return Ok(()),
-        Ok(_) => return Err(fail(&io::ErrorKind::NotADirectory.into())),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-        Err(error) => return Err(fail(&error)),
+        Ok(found) if found.kind == FileKind::Directory => Ok(false),
+        Ok(_) => Err(fail(&io::ErrorKind::NotADirectory.into())),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(true),
+        Err(error) => Err(fail(&error)),
     }
-    let parent = directory_of(path);
-    if parent != path {
-        create_directories(fs, parent, mode)?;
-    }
-    match fs.create_dir(path, mode) {
-        // Another process may have been faster.
-        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(fail(&error)),
-        _ => {}
-    }
-    sys::uninterrupted(|| fs.sync_dir(parent)).map_err(|error| fail(&error))
 }
 
 /// A file under a temporary name, until it is committed; dropping it removes it.
@@ -164,10 +191,22 @@ impl<'f> NewFile<'f> {
         rename: impl Fn(&dyn Fs, &Path, &Path) -> io::Result<()>,
     ) -> Result<(), Error> {
         let fail = |error: io::Error| sys::failure("write", path, &error);
-        sys::uninterrupted(|| self.file.sync_all()).map_err(fail)?;
-        sys::uninterrupted(|| rename(self.fs, &self.temporary, path)).map_err(fail)?;
-        self.committed = true;
-        sys::uninterrupted(|| self.fs.sync_dir(directory_of(path))).map_err(fail)
+        self.file.sync_all().map_err(fail)?;
+        match rename(self.fs, &self.temporary, path) {
+            // A rename may be done and reported as failed (a repeated request over NFS).
+            Err(error) if !self.stands_at(path) => return Err(fail(error)),
+            _ => self.committed = true,
+        }
+        self.fs.sync_dir(directory_of(path)).map_err(fail)
+    }
+}
+
+impl NewFile<'_> {
+    fn stands_at(&self, path: &Path) -> bool {
+        match (self.fs.symlink_metadata(path), self.file.metadata()) {
+            (Ok(named), Ok(ours)) => named.identity == ours.identity,
+            _ => false,
+        }
     }
 }
 
@@ -190,7 +229,7 @@ fn open_temporary(
     for _ in 0..MAX_TEMPORARY_NAMES {
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let temporary = path.with_file_name(temporary_name(name, number));
-        match sys::uninterrupted(|| fs.open(&temporary, Access::CreateNew(mode))) {
+        match fs.open(&temporary, Access::CreateNew(mode)) {
             // Another host on a shared disk may have our process number.
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
             result => return result.map(|file| (file, temporary)),

@@ -28,6 +28,8 @@ pub mod append;
 pub mod atomic;
 pub mod clock;
 pub mod examine;
+#[cfg(any(test, feature = "fault"))]
+pub mod fault;
 pub mod heads;
 pub mod home;
 pub mod host;

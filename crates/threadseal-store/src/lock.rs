@@ -58,9 +58,10 @@ impl WriterLock {
                     named.kind
                 )));
             }
-            let file = sys::uninterrupted(|| fs.open(path, Access::Append))
+            let file = fs
+                .open(path, Access::Append)
                 .map_err(|error| fail(&error))?;
-            let locked = sys::uninterrupted(|| file.try_lock()).map_err(|error| fail(&error))?;
+            let locked = file.try_lock().map_err(|error| fail(&error))?;
             let opened = file.metadata().map_err(|error| fail(&error))?;
             if !locked {
                 return Err(held(path, fs.lock_holder(opened.identity)));
@@ -120,10 +121,10 @@ impl Exclusive {
     pub fn enter(fs: &dyn Fs, path: &Path) -> Result<Self, Error> {
         let fail = |error: &std::io::Error| sys::failure("lock", path, error);
         let access = Access::OpenOrCreate(crate::atomic::PRIVATE_FILE);
-        let file = sys::uninterrupted(|| fs.open(path, access)).map_err(|error| fail(&error))?;
+        let file = fs.open(path, access).map_err(|error| fail(&error))?;
         let (mut waited, mut pause) = (Duration::ZERO, Duration::from_micros(100));
         loop {
-            if sys::uninterrupted(|| file.try_lock()).map_err(|error| fail(&error))? {
+            if file.try_lock().map_err(|error| fail(&error))? {
                 return Ok(Self { _file: file });
             }
             if waited >= MAX_WAIT {

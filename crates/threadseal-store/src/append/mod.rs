@@ -57,7 +57,9 @@ impl Log {
     /// when the system fails.
     pub fn create(fs: Arc<dyn Fs>, path: &Path, mode: u32, first: &[u8]) -> Result<Self, Error> {
         let mut new = NewFile::begin(&*fs, path, mode)?;
-        if !sys::uninterrupted(|| new.handle().try_lock())
+        if !new
+            .handle()
+            .try_lock()
             .map_err(|error| sys::failure("lock", path, &error))?
         {
             return Err(Error::new(
@@ -92,7 +94,7 @@ impl Log {
             .map_err(|error| sys::failure("open", &path, &error))?
             .size;
         rewrite_in_place(&*fs, &*file, &path, durable_floor, size)
-            .and_then(|()| sys::uninterrupted(|| fs.sync_dir(directory_of(&path))))
+            .and_then(|()| fs.sync_dir(directory_of(&path)))
             .map_err(|error| sys::failure("open for writing", &path, &error))?;
         Ok(Self {
             fs,
@@ -245,7 +247,7 @@ fn rewrite_in_place(
     size: u64,
 ) -> io::Result<()> {
     // A file opened for appending cannot be written in place (pwrite(2), BUGS).
-    let rewriter = sys::uninterrupted(|| fs.open(path, Access::Rewrite))?;
+    let rewriter = fs.open(path, Access::Rewrite)?;
     if rewriter.metadata()?.identity != file.metadata()?.identity {
         return Err(io::Error::other(
             "the file was replaced while it was opened",

@@ -72,7 +72,9 @@ impl Log {
                     path.display()
                 )));
             }
-            return sys::uninterrupted(|| self.fs.sync_dir(directory_of(path)))
+            return self
+                .fs
+                .sync_dir(directory_of(path))
                 .map_err(|error| sys::failure("sync the directory of", path, &error));
         }
         let mode = self

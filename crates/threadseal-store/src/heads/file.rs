@@ -25,9 +25,10 @@ use crate::home::PRIVATE_DIRECTORY;
 use crate::lock::Exclusive;
 use crate::read;
 use crate::sys::{self, Access, Fs, directory_of};
+use std::collections::BTreeSet;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use threadseal::digest::Digest;
 use threadseal::error::{Error, ErrorKind};
 use threadseal::record::{Head, RecordId};
@@ -37,6 +38,8 @@ use threadseal::record::{Head, RecordId};
 pub struct FileHeadStore {
     fs: Arc<dyn Fs>,
     root: PathBuf,
+    /// Directories that this store has made or found, and made durable.
+    durable_directories: Mutex<BTreeSet<PathBuf>>,
 }
 
 impl FileHeadStore {
@@ -46,7 +49,28 @@ impl FileHeadStore {
         Self {
             fs,
             root: root.into(),
+            durable_directories: Mutex::default(),
         }
+    }
+
+    /// Makes a shard's directory durable, once: syncing it for each head would double the cost.
+    fn ensure_shard(&self, shard: &Path) -> Result<(), Error> {
+        let known = || {
+            self.durable_directories
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+        };
+        if known().contains(shard) {
+            return Ok(());
+        }
+        if shard == self.root {
+            atomic::create_directories(&*self.fs, shard, PRIVATE_DIRECTORY)?;
+        } else {
+            self.ensure_shard(directory_of(shard))?;
+            atomic::create_directory(&*self.fs, shard, PRIVATE_DIRECTORY)?;
+        }
+        known().insert(shard.to_owned());
+        Ok(())
     }
 
     fn path_of(&self, record: &RecordId, ending: &str) -> PathBuf {
@@ -65,7 +89,7 @@ impl FileHeadStore {
     fn enter(&self, record: &RecordId) -> Result<Exclusive, Error> {
         let path = self.path_of(record, "head");
         let shard = directory_of(&path);
-        atomic::create_directories(&*self.fs, shard, PRIVATE_DIRECTORY)?;
+        self.ensure_shard(shard)?;
         Exclusive::enter(&*self.fs, &shard.join("lock"))
     }
 
@@ -129,7 +153,7 @@ impl FileHeadStore {
             .map_err(fail)?;
         file.set_len(0).map_err(fail)?;
         sys::append_all(&*file, &bytes).map_err(fail)?;
-        sys::uninterrupted(|| self.fs.rename(&temporary, &path)).map_err(fail)
+        self.fs.rename(&temporary, &path).map_err(fail)
     }
 
     /// Writes index entries for the aliases that `old` has not.
@@ -139,14 +163,15 @@ impl FileHeadStore {
                 continue;
             }
             let directory = self.line_directory(line);
-            atomic::create_directories(&*self.fs, &directory, PRIVATE_DIRECTORY)?;
+            self.ensure_shard(directory_of(&directory))?;
+            atomic::create_directory(&*self.fs, &directory, PRIVATE_DIRECTORY)?;
             let entry = directory.join(new.head.record.to_hex());
             let opened = self
                 .fs
                 .open(&entry, Access::OpenOrCreate(PRIVATE_FILE))
                 .map(drop);
             opened
-                .and_then(|()| sys::uninterrupted(|| self.fs.sync_dir(&directory)))
+                .and_then(|()| self.fs.sync_dir(&directory))
                 .map_err(|error| sys::failure("write", &entry, &error))?;
         }
         Ok(())

@@ -168,7 +168,8 @@ pub trait Fs: fmt::Debug + Send + Sync {
     fn lock_holder(&self, identity: FileIdentity) -> Option<u32>;
 }
 
-/// Calls on an open file. Offsets and sizes are bytes.
+/// Calls on an open file. Offsets and sizes are bytes. Only reading and writing may fail with
+/// `Interrupted`, and then did nothing.
 pub trait FileHandle: fmt::Debug + Send + Sync {
     /// Reads at `offset`; may be short, 0 at the end.
     ///
@@ -248,7 +249,7 @@ pub(crate) fn directory_of(path: &Path) -> &Path {
     match path.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
         Some(_) => Path::new("."),
-        // Only a root has no parent, and a root stands in itself.
+        // Only a root and the empty path have no parent, and stand in themselves.
         None => path,
     }
 }
