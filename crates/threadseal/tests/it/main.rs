@@ -11,4 +11,5 @@ mod rye_documents;
 mod shared;
 mod spec_canon;
 mod spec_keys;
+mod testkit_documents;
 mod testkit_keys;
