@@ -10,6 +10,7 @@ mod canon_vectors;
 mod rye_documents;
 mod shared;
 mod spec_canon;
+mod spec_documents;
 mod spec_keys;
 mod testkit_documents;
 mod testkit_keys;
