@@ -10,6 +10,8 @@ mod canon_vectors;
 mod rye_documents;
 mod shared;
 mod spec_canon;
+mod spec_documents;
 mod spec_keys;
 mod spec_transcript;
+mod testkit_documents;
 mod testkit_keys;
