@@ -1,2 +1,35 @@
-//! Repository chores.
-fn main() {}
+//! Repository chores: `cargo xtask tidy`, `cargo xtask sweep`.
+#![forbid(unsafe_code)]
+
+mod sweep;
+mod tidy;
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let done = match words.as_slice() {
+        ["tidy"] => tidy::run(),
+        ["sweep"] => sweep::run(),
+        _ => Err("usage: cargo xtask tidy | sweep".into()),
+    };
+    match done {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            complain(&error.to_string());
+            ExitCode::from(2)
+        }
+    }
+}
+
+#[expect(clippy::print_stdout, reason = "the chores' output")]
+fn say(text: &str) {
+    println!("{text}");
+}
+
+#[expect(clippy::print_stderr, reason = "people read this")]
+fn complain(text: &str) {
+    eprintln!("xtask: {text}");
+}
