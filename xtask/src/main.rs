@@ -1,25 +1,42 @@
-//! Repository chores: `cargo xtask bench`, `cargo xtask vectors`.
+//! Repository chores: `cargo xtask tidy`, `sweep`, `bench`, `vectors`.
 #![forbid(unsafe_code)]
 
 mod bench;
+mod sweep;
+mod tidy;
 mod vectors;
 
 use std::process::ExitCode;
+
+const USAGE: &str =
+    "usage: cargo xtask tidy | sweep | bench [--quick] [--write FILE] | vectors FOLDER";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let done = match words.as_slice() {
+        ["tidy"] => tidy::run(),
+        ["sweep"] => sweep::run(),
         ["bench", rest @ ..] => bench::run(rest),
         ["vectors", folder] => vectors::write(folder.as_ref()).map(|()| true),
-        _ => Err("usage: cargo xtask bench [--quick] [--write FILE] | vectors FOLDER".into()),
+        _ => Err(USAGE.into()),
     };
     match done {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
         Err(error) => {
-            bench::complain(&error.to_string());
+            complain(&error.to_string());
             ExitCode::from(2)
         }
     }
+}
+
+#[expect(clippy::print_stdout, reason = "the chores' output")]
+fn say(text: &str) {
+    println!("{text}");
+}
+
+#[expect(clippy::print_stderr, reason = "people read this")]
+fn complain(text: &str) {
+    eprintln!("xtask: {text}");
 }

@@ -11,8 +11,8 @@
 //! | [`limits`] | every bound, as a named `MAX_*` |
 //! | [`error`] | [`error::Error`], whose kind says what the caller should do |
 //! | [`time`] | [`time::Timestamp`], microseconds since 1970 |
-//! | [`digest`] | SHA-256 digests, tagged digests |
 //! | [`encoding`] | strict hex and base64: one spelling each |
+//! | [`digest`] | SHA-256 digests, tagged digests |
 //! | [`canon`] | strict JSON reader, RFC 8785, two named Python dialects |
 //! | [`key`] | Ed25519 keys, their files and names, signers |
 //! | [`merkle`] | RFC 6962 root and frontier |

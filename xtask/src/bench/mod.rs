@@ -9,6 +9,7 @@
 mod job;
 mod table;
 
+use crate::say;
 use std::error::Error;
 use std::path::Path;
 
@@ -45,14 +46,4 @@ pub(crate) fn run(words: &[&str]) -> Result<bool, Box<dyn Error>> {
         std::fs::write(path, &table.text)?;
     }
     Ok(table.all_met)
-}
-
-#[expect(clippy::print_stdout, reason = "the table is this command's output")]
-fn say(text: &str) {
-    println!("{text}");
-}
-
-#[expect(clippy::print_stderr, reason = "people read this")]
-pub(crate) fn complain(text: &str) {
-    eprintln!("xtask: {text}");
 }

@@ -1,3 +1,5 @@
+//! Attacks on logs that others write, and what a crash may leave of their seals.
+
 use super::*;
 use crate::clock::SystemClock;
 use crate::heads::MemoryHeadStore;

@@ -1,3 +1,5 @@
+//! A record on disk: written, cut, put back, changed, and held by one writer.
+
 use super::*;
 use crate::clock::SystemClock;
 use crate::heads::{FileHeadStore, HeadStore, MemoryHeadStore};

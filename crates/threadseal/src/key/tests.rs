@@ -1,3 +1,5 @@
+//! Public keys and signatures: RFC 8032, small orders, one spelling for each text.
+
 use super::*;
 use proptest::prelude::*;
 

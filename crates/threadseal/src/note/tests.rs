@@ -1,3 +1,5 @@
+//! Signed notes: the published example, attacks on it, another implementation.
+
 use super::*;
 use crate::key::{KeyUsage, LocalSigner, PrivateKey};
 use crate::limits::MAX_KEY_NAME_BYTES;

@@ -1,3 +1,5 @@
+//! Judging keys by scope, window and revocation; the file, read and written.
+
 use super::*;
 use crate::error::ErrorKind;
 use crate::key::PrivateKey;

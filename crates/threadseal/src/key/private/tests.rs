@@ -1,3 +1,5 @@
+//! Private keys: their files, against RFC 8410 and OpenSSL, and what is refused.
+
 use super::*;
 use crate::error::ErrorKind;
 use std::io::Write as _;

@@ -1,3 +1,5 @@
+//! Rye's own answers: recorded ones, its crashes, and bounds on hostile files.
+
 use super::*;
 use proptest::prelude::*;
 

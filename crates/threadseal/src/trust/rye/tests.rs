@@ -1,3 +1,5 @@
+//! Rye's folder of trusted keys: who vouches for whom, and what is refused.
+
 use super::*;
 use crate::key::{LocalSigner, PrivateKey, Signer};
 use proptest::prelude::*;

@@ -1,0 +1,197 @@
+//! Arrows point one way: between the core's modules, and between crates.
+//!
+//! The order of the modules is the table at the top of the core's `lib.rs`, lowest first; there is
+//! no second list of it.
+
+use super::modules;
+use super::repository::Repository;
+use super::rust;
+
+const CORE: &str = "crates/threadseal/src/lib.rs";
+
+/// Crates, lowest first: each may depend only on those before it.
+const CRATES: [&str; 3] = ["threadseal", "threadseal-store", "threadseal-cli"];
+
+/// Core modules that use one which does not stand before them.
+pub(crate) fn modules(repository: &Repository) -> Vec<String> {
+    let Some(root) = repository.text(CORE) else {
+        return vec![format!("{CORE}: missing")];
+    };
+    let order = order(root);
+    let mut faults: Vec<String> = rust::declared_modules(&rust::shipped(root))
+        .into_iter()
+        .filter(|name| !order.contains(name))
+        .map(|name| format!("{CORE}: module {name} is missing in the table"))
+        .collect();
+    for module in modules::reached(repository, CORE) {
+        let (false, [owner, ..]) = (module.test, module.names.as_slice()) else {
+            continue;
+        };
+        let Some(place) = order.iter().position(|name| name == owner) else {
+            continue;
+        };
+        let code = rust::shipped(repository.text(&module.file).unwrap_or_default());
+        let upward = rust::paths(&code, "super").into_iter();
+        let upward = upward.filter(|path| path.depth == module.names.len());
+        for path in rust::paths(&code, "crate").into_iter().chain(upward) {
+            let used = &path.segments[0];
+            let allowed = used == owner || order[..place].contains(&used.as_str());
+            if !allowed {
+                let (file, line) = (&module.file, path.line);
+                faults.push(format!("{file}:{line}: {owner} uses {used}"));
+            }
+        }
+    }
+    faults
+}
+
+/// The modules in the table of `lib.rs`, lowest first.
+fn order(root: &str) -> Vec<&str> {
+    let name = |line: &'_ str| {
+        let start = line.find("//! | [`")? + 8;
+        let length = line[start..].find('`')?;
+        Some(start..start + length)
+    };
+    root.lines()
+        .filter_map(|line| name(line).map(|range| &line[range]))
+        .collect()
+}
+
+/// Crates that depend on one which does not stand before them.
+pub(crate) fn crates(repository: &Repository) -> Vec<String> {
+    let mut faults = Vec::new();
+    for (place, name) in CRATES.iter().enumerate() {
+        let path = format!("crates/{name}/Cargo.toml");
+        let manifest = repository
+            .text(&path)
+            .and_then(|text| text.parse::<toml::Table>().ok());
+        let Some(manifest) = manifest else {
+            faults.push(format!("{path}: missing or not TOML"));
+            continue;
+        };
+        for used in dependencies(&manifest) {
+            let ours = used == "xtask" || used.starts_with("threadseal");
+            // A crate may name itself among its dependencies for tests, to turn a feature on.
+            if ours && used != *name && !CRATES[..place].contains(&used.as_str()) {
+                faults.push(format!("{path}: {name} depends on {used}"));
+            }
+        }
+    }
+    let unknown = |path: &str| {
+        let name = path.strip_prefix("crates/")?.strip_suffix("/Cargo.toml")?;
+        (!CRATES.contains(&name)).then(|| format!("{path}: has no place in the order of crates"))
+    };
+    faults.extend(
+        repository
+            .ending("Cargo.toml")
+            .filter_map(|(path, _)| unknown(path)),
+    );
+    faults
+}
+
+/// Names of all dependencies, of whatever kind and platform.
+fn dependencies(manifest: &toml::Table) -> Vec<String> {
+    let targets = manifest.get("target").and_then(toml::Value::as_table);
+    let targets = targets.into_iter().flat_map(toml::Table::values);
+    let tables = targets.filter_map(toml::Value::as_table).chain([manifest]);
+    let kinds = ["dependencies", "dev-dependencies", "build-dependencies"];
+    let mut out = Vec::new();
+    for table in tables {
+        for kind in kinds {
+            let listed = table.get(kind).and_then(toml::Value::as_table);
+            for (name, value) in listed.into_iter().flatten() {
+                let renamed = value.get("package").and_then(toml::Value::as_str);
+                out.push(renamed.unwrap_or(name).to_owned());
+            }
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ROOT: &str = "//! | module | owns |\n//! | [`low`] | a |\n//! | [`high`] | b |\n\
+                        pub mod high;\npub mod low;\n";
+
+    fn faults(low: &str, high: &str) -> Vec<String> {
+        modules(&Repository::from([
+            (CORE, ROOT),
+            ("crates/threadseal/src/low.rs", low),
+            ("crates/threadseal/src/high/mod.rs", "mod inner;"),
+            ("crates/threadseal/src/high/inner.rs", high),
+        ]))
+    }
+
+    #[test]
+    fn a_module_may_use_what_stands_before_it() {
+        let clean: [String; 0] = [];
+        assert_eq!(
+            faults("", "use crate::low::A;\nuse super::super::low;"),
+            clean
+        );
+        assert_eq!(
+            faults("use crate::low::B; // crate::high", "use super::C;"),
+            clean
+        );
+        assert_eq!(
+            faults("#[cfg(test)]\nmod tests { use crate::high::A; }", ""),
+            clean
+        );
+    }
+
+    #[test]
+    fn a_module_that_uses_a_later_one_is_named_with_its_line() {
+        let expected = ["crates/threadseal/src/low.rs:2: low uses high"];
+        assert_eq!(faults("\nuse crate::high::A;", ""), expected);
+        assert_eq!(faults("\nuse super::high::A;", ""), expected);
+        assert_eq!(faults("\nuse crate::{low, high};", ""), expected);
+        assert_eq!(faults("\nfn f() { crate::high::g(); }", ""), expected);
+    }
+
+    #[test]
+    fn a_module_that_is_in_no_table_is_a_fault() {
+        let root = "//! | [`low`] | a |\npub mod low;\nmod other;\n";
+        let repository = Repository::from([(CORE, root)]);
+        assert_eq!(modules(&repository).len(), 1);
+    }
+
+    #[test]
+    fn a_crate_that_points_back_is_a_fault() {
+        let manifests = |core: &str, cli: &str| {
+            crates(&Repository::from([
+                ("crates/threadseal/Cargo.toml", core),
+                (
+                    "crates/threadseal-store/Cargo.toml",
+                    "[dependencies]\nthreadseal = \"1\"\n",
+                ),
+                ("crates/threadseal-cli/Cargo.toml", cli),
+            ]))
+        };
+        let clean: [String; 0] = [];
+        assert_eq!(
+            manifests("", "[dependencies]\nthreadseal-store = \"1\"\n"),
+            clean
+        );
+        for back in [
+            "[dependencies]\nthreadseal-store = \"1\"\n",
+            "[dev-dependencies]\nthreadseal-cli = \"1\"\n",
+            "[target.'cfg(unix)'.dependencies]\nthreadseal-store = \"1\"\n",
+            "[build-dependencies]\nshop = { package = \"threadseal-store\" }\n",
+        ] {
+            assert_eq!(manifests(back, "").len(), 1, "{back}");
+        }
+    }
+
+    #[test]
+    fn a_crate_without_a_place_is_a_fault() {
+        let repository = Repository::from([
+            ("crates/threadseal/Cargo.toml", ""),
+            ("crates/threadseal-store/Cargo.toml", ""),
+            ("crates/threadseal-cli/Cargo.toml", ""),
+            ("crates/threadseal-more/Cargo.toml", ""),
+        ]);
+        assert_eq!(crates(&repository).len(), 1);
+    }
+}

@@ -1,0 +1,171 @@
+//! Documents and code vouch for each other: specifications, the threat table, links.
+
+use super::repository::Repository;
+use super::rust;
+
+/// The table of attacks.
+const THREATS: &str = "THREATS.md";
+
+/// The word that a row without a test must hold, followed by its reason.
+const OPEN: &str = "**open**";
+
+/// Specifications that no shipped module cites.
+pub(crate) fn specifications(repository: &Repository) -> Vec<String> {
+    let cited = |path: &str| {
+        let mut sources = repository.ending(".rs");
+        sources.any(|(file, text)| file.contains("/src/") && text.contains(path))
+    };
+    let specs = repository.ending(".md").map(|(path, _)| path);
+    let orphans = specs.filter(|path| path.starts_with("spec/") && !cited(path));
+    orphans
+        .map(|path| format!("{path}: no module cites this specification"))
+        .collect()
+}
+
+/// Rows of the threat table that name a test which is not there, or no test and no reason.
+pub(crate) fn threats(repository: &Repository) -> Vec<String> {
+    let Some(text) = repository.text(THREATS) else {
+        return vec![format!("{THREATS}: missing")];
+    };
+    let mut faults = Vec::new();
+    let mut rows = 0;
+    for (index, line) in text.lines().enumerate() {
+        let line_number = index + 1;
+        let named = tests_named(line);
+        for (file, test) in &named {
+            let source = repository.text(file).unwrap_or_default();
+            if !has_test(source, test) {
+                faults.push(format!("{THREATS}:{line_number}: no test {file}::{test}"));
+            }
+        }
+        let is_row = line.starts_with("| ") && !line.starts_with("| attack");
+        rows += usize::from(is_row);
+        if is_row && named.is_empty() && !line.contains(OPEN) {
+            faults.push(format!(
+                "{THREATS}:{line_number}: neither a test nor {OPEN}"
+            ));
+        }
+    }
+    if rows == 0 {
+        faults.push(format!("{THREATS}: holds no row"));
+    }
+    faults
+}
+
+/// Every `` `file.rs::test` `` of a line.
+fn tests_named(line: &str) -> Vec<(&str, &str)> {
+    let quoted = line.split('`').skip(1).step_by(2);
+    quoted
+        .filter_map(|text| {
+            text.split_once("::")
+                .filter(|(file, _)| file.ends_with(".rs"))
+        })
+        .collect()
+}
+
+/// Does `source` hold a function `name` that the test runner runs?
+fn has_test(source: &str, name: &str) -> bool {
+    let code = rust::layers(source).code;
+    let begins = format!("fn {name}(");
+    let is_test = |(at, _): (usize, &str)| {
+        let before = code[..at].split('\n').rev().map(str::trim);
+        before
+            .skip(1)
+            .take_while(|line| line.is_empty() || line.starts_with("#["))
+            .any(|line| line.starts_with("#[test]"))
+    };
+    code.match_indices(&begins).any(is_test)
+}
+
+/// Links of the documents that lead to no file.
+pub(crate) fn links(repository: &Repository) -> Vec<String> {
+    let mut faults = Vec::new();
+    for (path, text) in repository.ending(".md") {
+        let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
+        for (at, _) in text.match_indices("](") {
+            let target = text[at + 2..].split(')').next().unwrap_or_default();
+            let target = target.split('#').next().unwrap_or_default();
+            if target.is_empty() || target.contains("://") {
+                continue;
+            }
+            if !resolve(folder, target).is_some_and(|file| repository.holds(&file)) {
+                let line = rust::line_of(text, at);
+                faults.push(format!("{path}:{line}: link to {target} leads nowhere"));
+            }
+        }
+    }
+    faults
+}
+
+/// `target` as seen from `folder`; none when it leaves the repository.
+fn resolve(folder: &str, target: &str) -> Option<String> {
+    let mut parts: Vec<&str> = folder.split('/').filter(|part| !part.is_empty()).collect();
+    for part in target.split('/') {
+        match part {
+            "" | "." => {}
+            ".." => {
+                parts.pop()?;
+            }
+            part => parts.push(part),
+        }
+    }
+    Some(parts.join("/"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_specification_that_nobody_cites_is_found() {
+        let repository = Repository::from([
+            ("spec/a.md", ""),
+            ("spec/b.md", ""),
+            ("crates/c/src/lib.rs", "//! See `spec/a.md`.\n"),
+            ("crates/c/tests/t.rs", "//! See `spec/b.md`.\n"),
+        ]);
+        assert_eq!(
+            specifications(&repository),
+            ["spec/b.md: no module cites this specification"]
+        );
+    }
+
+    fn table(row: &str) -> Vec<String> {
+        let source = "/// Doc.\n#[test]\nfn it_holds() {}\n\nfn no_test() {}\n";
+        threats(&Repository::from([
+            (THREATS, &*format!("| attack | test |\n|---|---|\n{row}\n")),
+            ("c/t.rs", source),
+        ]))
+    }
+
+    #[test]
+    fn a_row_names_a_test_that_is_there_or_says_why_not() {
+        assert!(table("| cut | `c/t.rs::it_holds` |").is_empty());
+        assert!(table("| cut | **open**: nobody can know |").is_empty());
+    }
+
+    #[test]
+    fn a_row_without_evidence_is_found() {
+        for row in [
+            "| cut | `c/t.rs::it_held` |",
+            "| cut | `c/t.rs::no_test` |",
+            "| cut | `c/u.rs::it_holds` |",
+            "| cut | surely |",
+            "",
+        ] {
+            assert_eq!(table(row).len(), 1, "{row}");
+        }
+        assert_eq!(threats(&Repository::default()), ["THREATS.md: missing"]);
+    }
+
+    #[test]
+    fn a_link_that_leads_nowhere_is_found() {
+        let text = "[a](b.md#x) [b](../spec/) [c](https://example.org) [d](#here) [e](gone.md)";
+        let repository =
+            Repository::from([("docs/a.md", text), ("docs/b.md", ""), ("spec/c.md", "")]);
+        assert_eq!(
+            links(&repository),
+            ["docs/a.md:1: link to gone.md leads nowhere"]
+        );
+    }
+}

@@ -1,0 +1,75 @@
+//! `cargo xtask tidy`: the rules of this repository that no compiler and no lint checks.
+//!
+//! ```text
+//! repository   the files, as text            rust      code without comments, literals, tests
+//! modules      which file belongs to what    rules     direction · purity · words · evidence
+//! ```
+//! A rule is a function from a [`Repository`] to a list of faults, each `file:line: what is wrong`.
+//! Every rule has a test that shows it can fail.
+
+mod direction;
+mod evidence;
+mod modules;
+mod purity;
+mod repository;
+mod rust;
+mod words;
+
+use repository::Repository;
+use std::error::Error;
+use std::path::Path;
+
+/// One rule: its name and the function that finds its faults.
+type Rule = (&'static str, fn(&Repository) -> Vec<String>);
+
+const RULES: &[Rule] = &[
+    (
+        "modules use only what stands before them",
+        direction::modules,
+    ),
+    ("crates depend in one direction", direction::crates),
+    ("the core has no effects", purity::core_source),
+    ("unsafe code is forbidden", purity::unsafe_forbidden),
+    ("no file is forgotten", modules::forgotten),
+    ("files are short", words::length),
+    ("files say what they own", words::first_line),
+    ("nothing is left to do", words::unfinished),
+    ("no place of work is named", words::places),
+    (
+        "every specification is implemented",
+        evidence::specifications,
+    ),
+    ("every test in THREATS.md exists", evidence::threats),
+    ("every link leads somewhere", evidence::links),
+];
+
+/// Checks every rule; true when none is broken.
+///
+/// # Errors
+/// When the repository or its dependencies cannot be listed.
+pub(crate) fn run() -> Result<bool, Box<dyn Error>> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let repository = Repository::read(&root)?;
+    let mut faults = 0;
+    for (name, rule) in RULES {
+        faults += tell(name, &rule(&repository));
+    }
+    let tree = purity::dependency_tree(&root)?;
+    faults += tell(
+        "the core's dependencies have no effects",
+        &purity::dependencies(&tree),
+    );
+    for warning in words::long(&repository) {
+        crate::say(&format!("warning: {warning}"));
+    }
+    let rules = RULES.len() + 1;
+    crate::say(&format!("tidy: {rules} rules, {faults} faults"));
+    Ok(faults == 0)
+}
+
+fn tell(name: &str, faults: &[String]) -> usize {
+    for fault in faults {
+        crate::complain(&format!("{fault} ({name})"));
+    }
+    faults.len()
+}

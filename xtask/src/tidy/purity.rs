@@ -1,0 +1,250 @@
+//! The core has no effects: not in its source, not in what it depends on.
+//!
+//! A verifier that could read a clock or a file could answer differently from what it was asked.
+
+use super::modules;
+use super::repository::Repository;
+use super::rust;
+use std::error::Error;
+use std::path::Path;
+use std::process::Command;
+
+const CORE: &str = "crates/threadseal/src/lib.rs";
+
+/// Parts of the standard library that the core may not name.
+const EFFECTS: &[&[&str]] = &[
+    &["fs"],
+    &["net"],
+    &["env"],
+    &["thread"],
+    &["process"],
+    &["os"],
+    &["io", "stdin"],
+    &["io", "stdout"],
+    &["io", "stderr"],
+    &["time", "SystemTime"],
+    &["time", "Instant"],
+];
+
+/// Packages that bring a clock, randomness, files, threads or a network.
+const PACKAGES: &[&str] = &[
+    "async-io",
+    "async-std",
+    "chrono",
+    "crossbeam-channel",
+    "crossbeam-deque",
+    "dirs",
+    "errno",
+    "fastrand",
+    "getrandom",
+    "home",
+    "hyper",
+    "instant",
+    "js-sys",
+    "libc",
+    "linux-raw-sys",
+    "memmap2",
+    "mio",
+    "nix",
+    "notify",
+    "num_cpus",
+    "parking_lot",
+    "polling",
+    "quanta",
+    "rand",
+    "rand_chacha",
+    "rayon",
+    "reqwest",
+    "rustix",
+    "smol",
+    "socket2",
+    "tempfile",
+    "time",
+    "tokio",
+    "ureq",
+    "uuid",
+    "wait-timeout",
+    "walkdir",
+    "wasm-bindgen",
+    "web-sys",
+    "web-time",
+    "winapi",
+    "windows-sys",
+];
+
+/// Features that give a harmless package an effect.
+const FEATURES: &[(&str, &str)] = &[
+    ("jiff", "std"),
+    ("jiff", "js"),
+    ("pkcs8", "getrandom"),
+    ("rand_core", "getrandom"),
+    ("rand_core", "os_rng"),
+    ("rand_core", "std"),
+    ("ed25519-dalek", "rand_core"),
+    ("crypto-common", "getrandom"),
+];
+
+/// Crates in which no unsafe code can be: the library and the store.
+const FORBIDDING: [&str; 2] = [
+    "crates/threadseal/src/lib.rs",
+    "crates/threadseal-store/src/lib.rs",
+];
+
+/// Places in the core's source that name an effect.
+pub(crate) fn core_source(repository: &Repository) -> Vec<String> {
+    let mut faults = Vec::new();
+    for module in modules::reached(repository, CORE) {
+        if module.test {
+            continue;
+        }
+        let code = rust::shipped(repository.text(&module.file).unwrap_or_default());
+        for path in rust::paths(&code, "std") {
+            if EFFECTS.iter().any(|effect| reaches(&path.segments, effect)) {
+                let (file, line) = (&module.file, path.line);
+                faults.push(format!(
+                    "{file}:{line}: uses std::{}",
+                    path.segments.join("::")
+                ));
+            }
+        }
+    }
+    faults
+}
+
+/// Does a path name `effect`, something in it, or by a glob whatever stands beside it?
+fn reaches(path: &[String], effect: &[&str]) -> bool {
+    match path.split_last() {
+        Some((last, before)) if last == "*" => before
+            .iter()
+            .zip(effect)
+            .all(|(used, effect)| used == effect),
+        _ => {
+            path.len() >= effect.len()
+                && path.iter().zip(effect).all(|(used, effect)| used == effect)
+        }
+    }
+}
+
+/// Crates that do not forbid unsafe code.
+pub(crate) fn unsafe_forbidden(repository: &Repository) -> Vec<String> {
+    let forbids = |path: &&str| {
+        let text = repository.text(path).unwrap_or_default();
+        !rust::shipped(text).contains("#![forbid(unsafe_code)]")
+    };
+    let faulty = FORBIDDING.iter().copied().filter(forbids);
+    faulty
+        .map(|path| format!("{path}: does not forbid unsafe code"))
+        .collect()
+}
+
+/// What the core links, one `name vVERSION … features` a line, here and in a browser.
+///
+/// # Errors
+/// When cargo cannot tell.
+pub(crate) fn dependency_tree(root: &Path) -> Result<String, Box<dyn Error>> {
+    let mut out = String::new();
+    for platform in [None, Some("wasm32-unknown-unknown")] {
+        let mut cargo = Command::new("cargo");
+        cargo
+            .current_dir(root)
+            .args(["tree", "--package", "threadseal", "--edges", "normal"]);
+        cargo.args(["--prefix", "none", "--format", "{p} features {f}"]);
+        if let Some(platform) = platform {
+            cargo.args(["--target", platform]);
+        }
+        let told = cargo.output()?;
+        if !told.status.success() {
+            return Err(String::from_utf8_lossy(&told.stderr).into_owned().into());
+        }
+        out.push_str(&String::from_utf8(told.stdout)?);
+    }
+    Ok(out)
+}
+
+/// Packages and features in `tree` that have effects.
+pub(crate) fn dependencies(tree: &str) -> Vec<String> {
+    let mut faults: Vec<String> = tree
+        .lines()
+        .filter_map(|line| {
+            let name = line.split(' ').next()?;
+            let features = line.split(" features ").nth(1).unwrap_or_default();
+            let features = features.trim_end_matches("(*)").trim();
+            let has = |wanted: &str| features.split(',').any(|feature| feature == wanted);
+            let bad = FEATURES
+                .iter()
+                .find(|(package, feature)| *package == name && has(feature));
+            match bad {
+                Some((_, feature)) => Some(format!("threadseal links {name} with {feature}")),
+                None => PACKAGES
+                    .contains(&name)
+                    .then(|| format!("threadseal links {name}")),
+            }
+        })
+        .collect();
+    faults.sort();
+    faults.dedup();
+    faults
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn faults(source: &str) -> usize {
+        core_source(&Repository::from([
+            (CORE, "mod a;"),
+            ("crates/threadseal/src/a.rs", source),
+        ]))
+        .len()
+    }
+
+    #[test]
+    fn an_effect_in_the_source_is_found() {
+        for source in [
+            "use std::fs;",
+            "use std::fs::File;",
+            "use std::{fmt, fs::File};",
+            "fn f() { std::env::var(\"X\"); }",
+            "use std::time::{Duration, SystemTime};",
+            "fn f() { std::thread::spawn(g); }",
+            "use std::io::{self, stdout};",
+            "use std::fs::*;",
+            "use std::io::*;",
+        ] {
+            assert_eq!(faults(source), 1, "{source}");
+        }
+    }
+
+    #[test]
+    fn what_has_no_effect_is_let_be() {
+        for source in [
+            "use std::time::Duration;",
+            "use std::io::Read;",
+            "use std::fmt::*;",
+            "// std::fs is elsewhere",
+            "#[cfg(test)]\nmod tests { use std::fs; }",
+        ] {
+            assert_eq!(faults(source), 0, "{source}");
+        }
+    }
+
+    #[test]
+    fn a_crate_without_the_ban_on_unsafe_code_is_found() {
+        let repository = Repository::from([
+            (FORBIDDING[0], "//! A.\n#![forbid(unsafe_code)]\n"),
+            (FORBIDDING[1], "//! B.\n// #![forbid(unsafe_code)]\n"),
+        ]);
+        let expected = format!("{}: does not forbid unsafe code", FORBIDDING[1]);
+        assert_eq!(unsafe_forbidden(&repository), [expected]);
+    }
+
+    #[test]
+    fn packages_and_features_with_effects_are_found_once() {
+        let tree = "threadseal v0.1.0 features \nlibc v0.2.1 features default\n\
+                    libc v0.2.1 features default (*)\njiff v0.2.0 features alloc,std\n\
+                    sha2 v0.11.0 features std\n";
+        let expected = ["threadseal links jiff with std", "threadseal links libc"];
+        assert_eq!(dependencies(tree), expected);
+        assert!(dependencies("jiff v0.2.0 features alloc (*)\n").is_empty());
+    }
+}

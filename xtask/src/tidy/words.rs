@@ -1,0 +1,198 @@
+//! What the text of the files may and may not say.
+
+use super::repository::Repository;
+use super::rust;
+
+/// Lines above which a file is better split.
+const MANY_LINES: usize = 600;
+
+/// Lines above which a file must be split.
+const MAX_LINES: usize = 1000;
+
+/// Words in comments that put work off. Spelled apart, so that this list does not find itself.
+const PUT_OFF: [&str; 3] = [
+    concat!("TO", "DO"),
+    concat!("FIX", "ME"),
+    concat!("XX", "X"),
+];
+
+/// Code that stands for code, or for a test that does not run.
+const STAND_INS: [&str; 4] = ["todo!", "unimplemented!", "#[ignore]", "#[ignore ="];
+
+/// Folders that exist on one machine only.
+const MACHINE: [&str; 4] = [
+    concat!("/wo", "rk/"),
+    concat!("/ro", "ot/"),
+    concat!("/tmp", "/ts"),
+    concat!("/home", "/runner"),
+];
+
+/// Registries by host: cargo and pip know where to ask.
+const HOSTS: [&str; 4] = [
+    concat!("index.cra", "tes.io"),
+    concat!("static.cra", "tes.io"),
+    concat!("py", "pi.org"),
+    concat!("files.python", "hosted.org"),
+];
+
+/// How people speak of their work, not of what they made.
+const TALK: [&str; 6] = [
+    concat!("this ", "session"),
+    concat!("previous ", "session"),
+    concat!("founding ", "engineer"),
+    concat!("sub-", "agent"),
+    concat!("the ", "brief"),
+    concat!("other ", "helper"),
+];
+
+/// Rust files that are too long.
+pub(crate) fn length(repository: &Repository) -> Vec<String> {
+    longer_than(repository, MAX_LINES)
+}
+
+/// Rust files that are long, whether too long or not.
+pub(crate) fn long(repository: &Repository) -> Vec<String> {
+    longer_than(repository, MANY_LINES)
+}
+
+fn longer_than(repository: &Repository, limit: usize) -> Vec<String> {
+    let too_long = |(path, text): (&str, &str)| {
+        let lines = text.lines().count();
+        (lines > limit).then(|| format!("{path}: {lines} lines, more than {limit}"))
+    };
+    repository.ending(".rs").filter_map(too_long).collect()
+}
+
+/// Rust files that do not begin by saying what they own.
+pub(crate) fn first_line(repository: &Repository) -> Vec<String> {
+    let silent = |(path, text): (&str, &str)| {
+        let said = text
+            .strip_prefix("//! ")
+            .is_some_and(|rest| !rest.starts_with('\n'));
+        (!said).then(|| format!("{path}:1: does not begin with `//! ` and what the file owns"))
+    };
+    repository.ending(".rs").filter_map(silent).collect()
+}
+
+/// Work that was put off, code that only stands in, tests that do not run.
+pub(crate) fn unfinished(repository: &Repository) -> Vec<String> {
+    let mut faults = Vec::new();
+    for (path, text) in repository.ending(".rs") {
+        let layers = rust::layers(text);
+        for word in PUT_OFF {
+            faults.extend(found(path, &layers.comments, word, true));
+        }
+        for word in STAND_INS {
+            faults.extend(found(path, &layers.code, word, false));
+        }
+    }
+    for (path, text) in repository.ending(".md") {
+        for word in PUT_OFF {
+            faults.extend(found(path, text, word, true));
+        }
+    }
+    faults
+}
+
+/// Machine paths, registry hosts, and talk about the work.
+pub(crate) fn places(repository: &Repository) -> Vec<String> {
+    let mut faults = Vec::new();
+    for (path, text) in repository.files() {
+        for word in MACHINE.iter().chain(&HOSTS) {
+            faults.extend(found(path, text, word, false));
+        }
+        if path.ends_with(".md") || path.ends_with(".rs") {
+            let lower = text.to_ascii_lowercase();
+            for word in TALK {
+                faults.extend(found(path, &lower, word, true));
+            }
+        }
+    }
+    faults
+}
+
+/// Each place of `word` in `text`; as a whole word, or anywhere.
+fn found(path: &str, text: &str, word: &str, whole: bool) -> Vec<String> {
+    let bytes = text.as_bytes();
+    let outside = |at: Option<usize>| {
+        !whole
+            || !at
+                .and_then(|at| bytes.get(at))
+                .copied()
+                .is_some_and(rust::is_word)
+    };
+    text.match_indices(word)
+        .filter(|(at, _)| outside(at.checked_sub(1)) && outside(Some(at + word.len())))
+        .map(|(at, _)| format!("{path}:{}: says {word}", rust::line_of(text, at)))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn one(path: &str, text: &str) -> Repository {
+        Repository::from([(path, text)])
+    }
+
+    #[test]
+    fn a_long_file_is_warned_of_and_a_longer_one_refused() {
+        let lines = |count: usize| one("a.rs", &"\n".repeat(count));
+        assert_eq!((long(&lines(600)).len(), length(&lines(600)).len()), (0, 0));
+        assert_eq!(
+            (long(&lines(601)).len(), length(&lines(1000)).len()),
+            (1, 0)
+        );
+        assert_eq!(length(&lines(1001)).len(), 1);
+    }
+
+    #[test]
+    fn a_file_must_say_what_it_owns() {
+        assert!(first_line(&one("a.rs", "//! Owns a.\n")).is_empty());
+        for silent in ["use a;\n", "//!\n//! Late.\n", "// Not a doc.\n", ""] {
+            assert_eq!(first_line(&one("a.rs", silent)).len(), 1, "{silent}");
+        }
+    }
+
+    #[test]
+    fn work_that_was_put_off_is_found() {
+        for word in PUT_OFF {
+            assert_eq!(
+                unfinished(&one("a.rs", &format!("// {word}: later\n"))).len(),
+                1
+            );
+            assert_eq!(unfinished(&one("a.md", &format!("- {word}\n"))).len(), 1);
+            assert!(unfinished(&one("a.rs", &format!("let a = \"{word}\";"))).is_empty());
+            assert!(unfinished(&one("a.rs", &format!("// {word}S are banned"))).is_empty());
+        }
+        for word in STAND_INS {
+            assert_eq!(
+                unfinished(&one("a.rs", &format!("fn f() {{}} {word}"))).len(),
+                1,
+                "{word}"
+            );
+            assert!(
+                unfinished(&one("a.rs", &format!("// {word}"))).is_empty(),
+                "{word}"
+            );
+        }
+    }
+
+    #[test]
+    fn places_and_talk_are_found() {
+        for word in MACHINE.iter().chain(&HOSTS) {
+            let text = format!("see https://{word}/x or {word}");
+            assert_eq!(places(&one("a.toml", &text)).len(), 2, "{word}");
+        }
+        for word in TALK {
+            let upper = word.to_ascii_uppercase();
+            assert_eq!(
+                places(&one("a.md", &format!("In {upper}.\n"))).len(),
+                1,
+                "{word}"
+            );
+        }
+        let clean = "a log of a session, in a home folder, for agents\n";
+        assert!(places(&one("a.md", clean)).is_empty());
+    }
+}
