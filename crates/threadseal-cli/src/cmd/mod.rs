@@ -4,7 +4,8 @@ mod completions;
 mod init;
 mod key;
 mod man;
-mod trust;
+pub(crate) mod trust;
+mod verify;
 
 use crate::args::Cli;
 use crate::context::Context;
@@ -18,6 +19,8 @@ use clap::Subcommand;
 pub(crate) enum Command {
     /// Make a home with a key of each usage, and trust them
     Init(init::InitArgs),
+    /// Say what can be said of records: verified, tampered, unsigned, …
+    Verify(verify::VerifyArgs),
     /// Your own keys
     #[command(subcommand)]
     Key(key::KeyCommand),
@@ -37,6 +40,7 @@ pub(crate) fn run(cli: Cli) -> Exit {
     let context = Context::new(&cli.global);
     let outcome = match cli.command {
         Command::Init(args) => init::run(&args, &context, &mut out),
+        Command::Verify(args) => verify::run(&args, &context, &mut out),
         Command::Key(command) => key::run(&command, &context, &mut out),
         Command::Trust(command) => trust::run(&command, &context, &mut out),
         Command::Completions(args) => completions::run(&args, &mut out),

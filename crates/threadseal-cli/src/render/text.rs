@@ -54,8 +54,27 @@ pub(crate) fn report(report: &Report, palette: Palette) -> String {
     out
 }
 
-/// One line for a record with nothing to say about it.
-pub(crate) fn heading(report: &Report, palette: Palette) -> String {
+/// What `--policy lenient` would resume from: the sealed part, its tail kept apart.
+pub(crate) fn lenient(report: &Report, palette: Palette) -> String {
+    let acceptable = [
+        Verdict::Verified,
+        Verdict::Open,
+        Verdict::UnsignedTail,
+        Verdict::Partial,
+    ];
+    let text = match report.trusted_until {
+        Some(until) if acceptable.contains(&report.verdict) && report.format == "transcript" => {
+            format!(
+                "resume may take bytes 0-{}; what follows stays marked as unverified",
+                until.byte
+            )
+        }
+        _ => "resume refuses this record, too".to_owned(),
+    };
+    format!("  {}{text}", palette.faint(&format!("{:<17}", "lenient policy")))
+}
+
+fn heading(report: &Report, palette: Palette) -> String {
     format!(
         "{}  {}  {}",
         palette.verdict(report.verdict),
