@@ -149,7 +149,10 @@ mod tests {
     fn content_goes_before_the_name() {
         assert_eq!(kind_of("a.jsonl", EVENT), Some(Kind::Transcript));
         assert_eq!(kind_of("a.bak", EVENT), Some(Kind::Transcript));
-        assert_eq!(kind_of("a.jsonl", b"{\"type\":\"user\"}\n"), Some(Kind::Log));
+        assert_eq!(
+            kind_of("a.jsonl", b"{\"type\":\"user\"}\n"),
+            Some(Kind::Log)
+        );
         assert_eq!(kind_of("a.jsonl", b""), Some(Kind::Log));
         assert_eq!(kind_of("a.json", b" {}"), JSON);
         assert_eq!(kind_of("a.json", b"\xef\xbb\xbf{}"), JSON);

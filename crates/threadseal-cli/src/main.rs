@@ -11,6 +11,7 @@ mod args;
 mod cmd;
 mod context;
 mod detect;
+mod events;
 mod examine;
 mod exit;
 mod gather;

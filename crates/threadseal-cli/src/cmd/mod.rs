@@ -1,6 +1,7 @@
 //! The commands, one file each.
 
 mod completions;
+mod diff;
 mod init;
 mod key;
 mod man;
@@ -21,6 +22,8 @@ pub(crate) enum Command {
     Init(init::InitArgs),
     /// Say what can be said of records: verified, tampered, unsigned, …
     Verify(verify::VerifyArgs),
+    /// Show where two records first part
+    Diff(diff::DiffArgs),
     /// Your own keys
     #[command(subcommand)]
     Key(key::KeyCommand),
@@ -41,6 +44,7 @@ pub(crate) fn run(cli: Cli) -> Exit {
     let outcome = match cli.command {
         Command::Init(args) => init::run(&args, &context, &mut out),
         Command::Verify(args) => verify::run(&args, &context, &mut out),
+        Command::Diff(args) => diff::run(&args, &context, &mut out),
         Command::Key(command) => key::run(&command, &context, &mut out),
         Command::Trust(command) => trust::run(&command, &context, &mut out),
         Command::Completions(args) => completions::run(&args, &mut out),

@@ -107,7 +107,9 @@ fn examine_all(args: &VerifyArgs, context: &Context) -> Result<Run, Failure> {
         .filter(|path| path.is_dir())
         .collect();
     if args.expect_head.is_some() && (args.paths.len() > 1 || !folders.is_empty()) {
-        return Err(Failure::new("--expect-head is of one record: name one file"));
+        return Err(Failure::new(
+            "--expect-head is of one record: name one file",
+        ));
     }
     let key = args.key.as_deref();
     let trust = gather::gather(&args.trust, key, &folders, args.allow_local_trust, context)?;

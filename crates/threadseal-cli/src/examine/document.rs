@@ -50,7 +50,9 @@ fn held(examiner: &Examiner, report: &Report) -> Result<Option<ExpectedHead>, Fa
     let (Some(record), Some(heads)) = (&report.record, &examiner.heads) else {
         return Ok(None);
     };
-    Ok(heads.fetch(record)?.map(|stored| ExpectedHead::Head(stored.head)))
+    Ok(heads
+        .fetch(record)?
+        .map(|stored| ExpectedHead::Head(stored.head)))
 }
 
 /// A text that nothing claims to protect.
