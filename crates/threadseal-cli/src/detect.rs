@@ -2,7 +2,8 @@
 //!
 //! | seen | kind |
 //! |---|---|
-//! | a line with a top-level `event_type`: the first, or any `checkpoint` | transcript |
+//! | line 1 is a native manifest, or any checkpoint carries a native note | native transcript |
+//! | a line with a top-level `event_type`: the first, or any `checkpoint` | other transcript |
 //! | a name that ends in `.jsonl`, other content | log |
 //! | a JSON object in a `.json` file; a signature in a file of any name | document |
 //! | a name of a text that can carry a signature | document |
@@ -18,11 +19,14 @@ use std::path::Path;
 use threadseal::canon::json;
 use threadseal::document::DocumentKind;
 use threadseal::limits::MAX_DOCUMENT_BYTES;
+use threadseal::transcript::rye;
 use threadseal_store::read::{RegularFile, Source as _};
 
 /// How much of both ends of a file is looked at, unless it is made of lines. Signatures stand at
 /// one end or the other.
 const PROBE_BYTES: u64 = 64 << 10;
+/// What the note of every native checkpoint begins with.
+const NATIVE_NOTE: &[u8] = b"\"note\":\"threadseal/1/transcript/";
 /// What every signature in a document begins with.
 const SIGNATURES: [&[u8]; 2] = [b"rye:signed:", b"threadseal:signed:"];
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
@@ -30,8 +34,10 @@ const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 /// The kinds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// An event log in the transcript's frame.
-    Transcript,
+    /// A native transcript.
+    Native,
+    /// Another event log in the transcript's frame: Rye's, or unsigned.
+    Events,
     /// Any other log of lines.
     Log,
     /// The detached seals of another file.
@@ -57,7 +63,7 @@ pub(crate) fn kind(file: &RegularFile) -> Result<Option<Kind>, Failure> {
     match DocumentKind::of_name(&name) {
         Some(DocumentKind::Json) if !object && !has_signature(&head) => Ok(None),
         Some(kind) => Ok(Some(Kind::Document(kind))),
-        None if object && first_line_is_event(file)? => Ok(Some(Kind::Transcript)),
+        None if object && first_line_is_event(file)? => transcript(file).map(Some),
         None => by_signature(file, &head),
     }
 }
@@ -96,21 +102,45 @@ fn has_signature(bytes: &[u8]) -> bool {
 
 fn first_line_is_event(file: &RegularFile) -> Result<bool, Failure> {
     let mut lines = Lines::of(file);
-    Ok(lines.next()?.is_some_and(|line| is_event(line.bytes, None)))
+    Ok(lines
+        .next()?
+        .is_some_and(|line| is_event(line.bytes, None)))
 }
 
 fn log_or_transcript(file: &RegularFile) -> Result<Kind, Failure> {
-    // An escape in the word would not be found, but then the word is not where Rye writes it.
+    // An escape in the word would not be found, but then the word is not where anybody writes it.
     let checkpoint = memmem::Finder::new(b"checkpoint");
+    let note = memmem::Finder::new(NATIVE_NOTE);
     let mut lines = Lines::of(file);
+    let mut kind = Kind::Log;
     while let Some(line) = lines.next()? {
-        let first = line.number == 1 && is_event(line.bytes, None);
-        let sealed = checkpoint.find(line.bytes).is_some();
-        if first || (sealed && is_event(line.bytes, Some("checkpoint"))) {
-            return Ok(Kind::Transcript);
+        if line.number == 1 {
+            if rye::looks_native(line.bytes) {
+                return Ok(Kind::Native);
+            }
+            if is_event(line.bytes, None) {
+                kind = Kind::Events;
+            }
+        }
+        if checkpoint.find(line.bytes).is_some() && is_event(line.bytes, Some("checkpoint")) {
+            if note.find(line.bytes).is_some() {
+                return Ok(Kind::Native);
+            }
+            kind = Kind::Events;
         }
     }
-    Ok(Kind::Log)
+    Ok(kind)
+}
+
+/// Which transcript it is, for a file that is said to be one.
+///
+/// # Errors
+/// As [`kind`].
+pub(crate) fn transcript(file: &RegularFile) -> Result<Kind, Failure> {
+    Ok(match log_or_transcript(file)? {
+        Kind::Native => Kind::Native,
+        _ => Kind::Events,
+    })
 }
 
 /// Is the line an object with `event_type`, of this value if one is given?
@@ -147,8 +177,8 @@ mod tests {
 
     #[test]
     fn content_goes_before_the_name() {
-        assert_eq!(kind_of("a.jsonl", EVENT), Some(Kind::Transcript));
-        assert_eq!(kind_of("a.bak", EVENT), Some(Kind::Transcript));
+        assert_eq!(kind_of("a.jsonl", EVENT), Some(Kind::Events));
+        assert_eq!(kind_of("a.bak", EVENT), Some(Kind::Events));
         assert_eq!(
             kind_of("a.jsonl", b"{\"type\":\"user\"}\n"),
             Some(Kind::Log)
@@ -164,9 +194,16 @@ mod tests {
     #[test]
     fn a_spoiled_first_line_does_not_hide_a_transcript() {
         let spoiled = [b"garbage\n", CHECKPOINT].concat();
-        assert_eq!(kind_of("a.jsonl", &spoiled), Some(Kind::Transcript));
+        assert_eq!(kind_of("a.jsonl", &spoiled), Some(Kind::Events));
         let escaped = b"garbage\n{\"event_\\u0074ype\":\"checkpoint\"}\n";
-        assert_eq!(kind_of("a.jsonl", escaped), Some(Kind::Transcript));
+        assert_eq!(kind_of("a.jsonl", escaped), Some(Kind::Events));
+    }
+
+    #[test]
+    fn a_native_checkpoint_anywhere_makes_a_native_transcript() {
+        let sealed = b"{\"event_type\":\"checkpoint\",\"payload\":{\"seal\":{\"note\":\"threadseal/1/transcript/x\"}}}\n";
+        let spoiled = [EVENT, CHECKPOINT, sealed].concat();
+        assert_eq!(kind_of("a.jsonl", &spoiled), Some(Kind::Native));
     }
 
     #[test]

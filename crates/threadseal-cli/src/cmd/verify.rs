@@ -113,6 +113,8 @@ fn examine_all(args: &VerifyArgs, context: &Context) -> Result<Run, Failure> {
     }
     let key = args.key.as_deref();
     let trust = gather::gather(&args.trust, key, &folders, args.allow_local_trust, context)?;
+    let found = walk::find(&args.paths);
+    let bar = progress::bar(found.files.iter().map(|file| file.bytes).sum(), context);
     let examiner = Examiner::new(
         Asked {
             trust,
@@ -123,15 +125,10 @@ fn examine_all(args: &VerifyArgs, context: &Context) -> Result<Run, Failure> {
             exact_head: args.exact_head,
             every_signature: args.every_signature,
         },
+        bar.clone(),
         context,
     )?;
-    let found = walk::find(&args.paths);
-    let bar = progress::bar(found.files.len(), context);
-    let look = |candidate: &Candidate| {
-        let seen = examiner.examine(candidate);
-        bar.inc(1);
-        seen
-    };
+    let look = |candidate: &Candidate| examiner.examine(candidate);
     let seen: Vec<Seen> = match found.files.as_slice() {
         // Alone, a record may use both halves of the machine by itself.
         [only] => vec![look(only)],

@@ -1,25 +1,24 @@
 //! Documents: JSON objects and texts.
 
-use super::{Examiner, ProfileArg, Seen, shown};
+use super::{Examiner, ProfileArg, shown};
 use crate::exit::Failure;
 use threadseal::document::{self, DocumentKind, Options, Profile};
 use threadseal::limits::MAX_DOCUMENT_BYTES;
 use threadseal::record::ExpectedHead;
-use threadseal::report::{Report, Verdict};
-use threadseal_store::heads::HeadStore as _;
+use threadseal::report::Report;
 use threadseal_store::read::RegularFile;
 
 /// Verifies a document.
 ///
 /// # Errors
-/// When it cannot be read or is larger than [`MAX_DOCUMENT_BYTES`].
+/// When it cannot be read, is larger than [`MAX_DOCUMENT_BYTES`], or the heads are damaged.
 pub(super) fn look(
     examiner: &Examiner,
     file: &RegularFile,
     kind: DocumentKind,
-    named: bool,
-) -> Result<Seen, Failure> {
+) -> Result<Report, Failure> {
     let bytes = file.read_whole(MAX_DOCUMENT_BYTES)?;
+    examiner.bar.inc(file.size());
     let path = shown(file.path());
     let mut options = Options {
         path: &path,
@@ -32,30 +31,14 @@ pub(super) fn look(
         expect_head: examiner.asked.expect_head,
         ..Options::new(kind, &examiner.asked.trust, examiner.now)
     };
-    let mut report = document::verify(&bytes, &options)?.report;
-    // The record's id is known only after a first look; a head that this host holds decides then.
-    if options.expect_head.is_none()
-        && let Some(head) = held(examiner, &report)?
-    {
-        options.expect_head = Some(head);
-        report = document::verify(&bytes, &options)?.report;
-    }
-    if !named && kind != DocumentKind::Json && is_plain(&report) {
-        return Ok(Seen::PassedOver);
-    }
-    Ok(Seen::Reports(vec![report]))
-}
-
-fn held(examiner: &Examiner, report: &Report) -> Result<Option<ExpectedHead>, Failure> {
-    let (Some(record), Some(heads)) = (&report.record, &examiner.heads) else {
-        return Ok(None);
+    let report = document::verify(&bytes, &options)?.report;
+    let Some(record) = report.record.filter(|_| options.expect_head.is_none()) else {
+        return Ok(report);
     };
-    Ok(heads
-        .fetch(record)?
-        .map(|stored| ExpectedHead::Head(stored.head)))
-}
-
-/// A text that nothing claims to protect.
-fn is_plain(report: &Report) -> bool {
-    report.verdict == Verdict::Unsigned && report.profile == "none"
+    // The record is known only after a first look; a head that this host holds decides then.
+    let Some(stored) = examiner.host.heads.fetch(&record)? else {
+        return Ok(report);
+    };
+    options.expect_head = Some(ExpectedHead::Head(stored.head));
+    Ok(document::verify(&bytes, &options)?.report)
 }

@@ -1,13 +1,17 @@
-//! One file in, its reports out.
+//! One file in, its reports out: one for each claim that is made about it.
 //!
-//! | kind | looked at by |
-//! |---|---|
-//! | document | `document` |
+//! | kind | claims | looked at by |
+//! |---|---|---|
+//! | transcript | its own checkpoints; a seal file beside it | `transcript`, `log` |
+//! | log | a seal file beside it | `log` |
+//! | document | its own signature; a seal file beside it | `document`, `log` |
 //!
 //! A file inside a folder is passed over when nothing claims to protect it and it is no record by
 //! itself (a plain source file); a file that was named is always answered for.
 
 mod document;
+mod log;
+mod transcript;
 
 use crate::cmd::trust::FormatArg;
 use crate::context::Context;
@@ -16,27 +20,28 @@ use crate::exit::Failure;
 use crate::render::json::PathError;
 use crate::walk::Candidate;
 use clap::ValueEnum;
+use indicatif::ProgressBar;
 use std::path::Path;
-use std::sync::Arc;
 use threadseal::document::DocumentKind;
 use threadseal::record::{ExpectedHead, ThreadId};
-use threadseal::report::{Finding, Report};
+use threadseal::report::{Finding, Report, SignerStatus};
 use threadseal::time::Timestamp;
 use threadseal::trust::Trust;
-use threadseal_store::heads::FileHeadStore;
+use threadseal_store::examine::Known;
+use threadseal_store::host::Host;
+use threadseal_store::observer::seal_path;
 use threadseal_store::read::{RegularFile, open_regular};
-use threadseal_store::sys::Fs;
 
 /// `--profile`
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ProfileArg {
-    /// By what the file carries; what a format leaves open is held against it
+    /// Every claim; what a format leaves open is held against the record
     Auto,
     /// ThreadSeal's own seals
     Native,
     /// Rye's signatures, as far as Rye covers
     Rye,
-    /// Detached seals
+    /// The seal file beside a log
     Observed,
 }
 
@@ -59,10 +64,25 @@ pub(crate) struct Asked {
     pub(crate) every_signature: bool,
 }
 
+impl Asked {
+    /// Everything at its default.
+    pub(crate) fn by(trust: Trust) -> Self {
+        Self {
+            trust,
+            profile: ProfileArg::Auto,
+            format: None,
+            thread: None,
+            expect_head: None,
+            exact_head: false,
+            every_signature: false,
+        }
+    }
+}
+
 /// What came of a file.
 #[derive(Debug)]
 pub(crate) enum Seen {
-    /// One report for each claim that the file carries.
+    /// One report for each claim.
     Reports(Vec<Report>),
     /// No record.
     PassedOver,
@@ -76,21 +96,21 @@ pub(crate) enum Seen {
 pub(crate) struct Examiner {
     asked: Asked,
     now: Timestamp,
-    heads: Option<FileHeadStore>,
-    fs: Arc<dyn Fs>,
+    host: Host,
+    bar: ProgressBar,
 }
 
 impl Examiner {
-    /// Takes the question, the clock and the heads of the home.
+    /// Takes the question, the clock and the heads of the home. `bar` is told of bytes read.
     ///
     /// # Errors
     /// When the home must not be trusted, or the clock is out of range.
-    pub(crate) fn new(asked: Asked, context: &Context) -> Result<Self, Failure> {
+    pub(crate) fn new(asked: Asked, bar: ProgressBar, context: &Context) -> Result<Self, Failure> {
         Ok(Self {
             asked,
             now: context.now()?,
-            heads: context.home()?.map(|home| home.heads()),
-            fs: Arc::clone(&context.fs),
+            host: context.host()?,
+            bar,
         })
     }
 
@@ -111,21 +131,55 @@ impl Examiner {
     }
 
     fn look(&self, candidate: &Candidate) -> Result<Seen, Failure> {
-        let file = open_regular(&*self.fs, &candidate.path)?;
-        match self.kind(&file)? {
-            Some(Kind::Document(kind)) => document::look(self, &file, kind, candidate.named),
-            Some(Kind::Transcript | Kind::Log | Kind::Sidecar) | None if candidate.named => {
+        let file = open_regular(&*self.host.fs, &candidate.path)?;
+        let kind = self.kind(&file)?;
+        if kind == Some(Kind::Sidecar) {
+            return log::sidecar(self, &candidate.path, candidate.named);
+        }
+        let sealed_beside = seal_path(&candidate.path).exists();
+        let mut reports = Vec::new();
+        if sealed_beside && matches!(self.asked.profile, ProfileArg::Auto | ProfileArg::Observed) {
+            reports.push(log::sealed(self, &file)?);
+        }
+        if reports.is_empty() || self.asked.profile != ProfileArg::Observed {
+            reports.extend(self.own_claim(&file, kind, candidate.named, &reports)?);
+        }
+        match (reports.is_empty(), kind) {
+            (false, _) => Ok(Seen::Reports(reports)),
+            (true, None) if candidate.named => {
                 Err(Failure::new("unknown format").about(&candidate.path))
             }
-            _ => Ok(Seen::PassedOver),
+            (true, _) => Ok(Seen::PassedOver),
         }
+    }
+
+    /// What the file itself carries; nothing when it carries nothing and is covered otherwise, or
+    /// need not carry anything.
+    fn own_claim(
+        &self,
+        file: &RegularFile,
+        kind: Option<Kind>,
+        named: bool,
+        others: &[Report],
+    ) -> Result<Option<Report>, Failure> {
+        let report = match kind {
+            Some(Kind::Native) => transcript::native(self, file)?,
+            Some(Kind::Events) => transcript::rye(self, file)?,
+            Some(Kind::Log) => log::unsealed(self, file)?,
+            Some(Kind::Document(kind)) => document::look(self, file, kind)?,
+            Some(Kind::Sidecar) | None => return Ok(None),
+        };
+        let plain = report.profile == "none" && report.findings.iter().all(|f| f.code == "unsigned");
+        let is_source = matches!(kind, Some(Kind::Document(kind)) if kind != DocumentKind::Json);
+        let needless = !others.is_empty() || (is_source && !named);
+        Ok((!(plain && needless)).then_some(report))
     }
 
     fn kind(&self, file: &RegularFile) -> Result<Option<Kind>, Failure> {
         let name = file.path().to_string_lossy();
         Ok(match self.asked.format {
             None => detect::kind(file)?,
-            Some(FormatArg::Transcript) => Some(Kind::Transcript),
+            Some(FormatArg::Transcript) => Some(detect::transcript(file)?),
             Some(FormatArg::Log) => Some(Kind::Log),
             Some(FormatArg::Json) => Some(Kind::Document(DocumentKind::Json)),
             Some(FormatArg::Text) => {
@@ -134,6 +188,18 @@ impl Examiner {
                 Some(Kind::Document(text.unwrap_or(DocumentKind::Markdown)))
             }
         })
+    }
+
+    /// Tells the bar of bytes read.
+    fn tick(&self) -> impl Fn(u64) + Sync {
+        |bytes| self.bar.inc(bytes)
+    }
+
+    /// When this host already held the record's last seal: evidence against a later revocation.
+    /// Seals after the one that is held are not covered by it.
+    fn held_since(known: &Known, report: &Report) -> Option<Timestamp> {
+        let stored = known.stored.as_ref()?;
+        (report.head == Some(stored.head)).then_some(stored.updated)
     }
 
     /// Says in every report what holds for the whole run.
@@ -148,6 +214,11 @@ impl Examiner {
             ));
         }
     }
+}
+
+fn has_revoked_signer(report: &Report) -> bool {
+    let mut signers = report.signers.iter();
+    signers.any(|signer| signer.status == SignerStatus::Revoked)
 }
 
 fn shown(path: &Path) -> String {
