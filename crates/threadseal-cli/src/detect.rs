@@ -102,9 +102,7 @@ fn has_signature(bytes: &[u8]) -> bool {
 
 fn first_line_is_event(file: &RegularFile) -> Result<bool, Failure> {
     let mut lines = Lines::of(file);
-    Ok(lines
-        .next()?
-        .is_some_and(|line| is_event(line.bytes, None)))
+    Ok(lines.next()?.is_some_and(|line| is_event(line.bytes, None)))
 }
 
 fn log_or_transcript(file: &RegularFile) -> Result<Kind, Failure> {

@@ -8,6 +8,7 @@
 )]
 
 mod args;
+mod believed;
 mod cmd;
 mod context;
 mod detect;

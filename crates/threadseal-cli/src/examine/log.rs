@@ -41,19 +41,20 @@ pub(super) fn sealed(examiner: &Examiner, file: &RegularFile) -> Result<Report, 
         held_since: None,
         thread: asked.thread.as_ref(),
     };
-    let report = examine::observed(file, &seals, &known.expect, &options, &examiner.tick())?;
+    let mut report = examine::observed(file, &seals, &known.expect, &options, &examiner.tick())?;
     options.held_since = Examiner::held_since(&known, &report);
-    if options.held_since.is_none() || !super::has_revoked_signer(&report) {
-        return Ok(report);
+    if options.held_since.is_some() && super::has_revoked_signer(&report) {
+        report = examine::observed(file, &seals, &known.expect, &options, &|_| {})?;
     }
-    Ok(examine::observed(file, &seals, &known.expect, &options, &|_| {})?)
+    // Seals that this host never made may stand in the place of those it did.
+    if known.stored.is_none() {
+        hold_if_stripped(examiner, file, &mut report)?;
+    }
+    Ok(report)
 }
 
 /// A log without seals.
-///
-/// # Errors
-/// When it cannot be read or the heads are damaged.
-pub(super) fn unsealed(examiner: &Examiner, file: &RegularFile) -> Result<Report, Failure> {
+pub(super) fn unsealed(examiner: &Examiner, file: &RegularFile) -> Report {
     let mut report = Report::begin("log", "none");
     report.trust = Some(examiner.asked.trust.digest());
     report.stats.bytes = file.size();
@@ -61,9 +62,8 @@ pub(super) fn unsealed(examiner: &Examiner, file: &RegularFile) -> Result<Report
         Verdict::Unsigned,
         Finding::note("unsigned", "nothing seals this log"),
     );
-    hold_if_stripped(examiner, file, &mut report)?;
     examiner.bar.inc(file.size());
-    Ok(report)
+    report
 }
 
 /// Holds it against a file without seals that this host once sealed it.
@@ -80,7 +80,7 @@ pub(super) fn hold_if_stripped(
     };
     let record = stripped.record;
     if stripped.certain {
-        let message = format!("this host sealed it as record {record}, and its seals are gone");
+        let message = format!("this host sealed it as record {record}, and those seals are gone");
         report.hold_because(Verdict::Tampered, Finding::error("seals_gone", message));
     } else {
         let message = format!("it begins like record {record}, which this host sealed elsewhere");
@@ -93,11 +93,7 @@ pub(super) fn hold_if_stripped(
 ///
 /// # Errors
 /// As [`sealed`].
-pub(super) fn sidecar(
-    examiner: &Examiner,
-    seal_file: &Path,
-    named: bool,
-) -> Result<Seen, Failure> {
+pub(super) fn sidecar(examiner: &Examiner, seal_file: &Path, named: bool) -> Result<Seen, Failure> {
     let log: PathBuf = seal_file.with_extension("");
     if log.is_file() {
         if !named {

@@ -13,6 +13,8 @@ mod document;
 mod log;
 mod transcript;
 
+pub(crate) use transcript::Looked;
+
 use crate::cmd::trust::FormatArg;
 use crate::context::Context;
 use crate::detect::{self, Kind};
@@ -24,7 +26,7 @@ use indicatif::ProgressBar;
 use std::path::Path;
 use threadseal::document::DocumentKind;
 use threadseal::record::{ExpectedHead, ThreadId};
-use threadseal::report::{Finding, Report, SignerStatus};
+use threadseal::report::{Finding, Report, SignerStatus, Verdict};
 use threadseal::time::Timestamp;
 use threadseal::trust::Trust;
 use threadseal_store::examine::Known;
@@ -130,6 +132,23 @@ impl Examiner {
         seen
     }
 
+    /// Verifies a transcript so that its believed part can be taken up.
+    ///
+    /// # Errors
+    /// When it cannot be read, or is no transcript.
+    pub(crate) fn transcript(&self, file: &RegularFile) -> Result<Looked, Failure> {
+        let mut looked = match detect::kind(file)? {
+            Some(Kind::Native) => transcript::native(self, file)?,
+            Some(Kind::Events) => transcript::rye(self, file)?,
+            _ => return Err(Failure::new("not a transcript").about(file.path())),
+        };
+        if looked.report.verdict == Verdict::Unsigned {
+            log::hold_if_stripped(self, file, &mut looked.report)?;
+        }
+        self.finish(&mut looked.report, file.path());
+        Ok(looked)
+    }
+
     fn look(&self, candidate: &Candidate) -> Result<Seen, Failure> {
         let file = open_regular(&*self.host.fs, &candidate.path)?;
         let kind = self.kind(&file)?;
@@ -162,14 +181,18 @@ impl Examiner {
         named: bool,
         others: &[Report],
     ) -> Result<Option<Report>, Failure> {
-        let report = match kind {
-            Some(Kind::Native) => transcript::native(self, file)?,
-            Some(Kind::Events) => transcript::rye(self, file)?,
-            Some(Kind::Log) => log::unsealed(self, file)?,
+        let mut report = match kind {
+            Some(Kind::Native) => transcript::native(self, file)?.report,
+            Some(Kind::Events) => transcript::rye(self, file)?.report,
+            Some(Kind::Log) => log::unsealed(self, file),
             Some(Kind::Document(kind)) => document::look(self, file, kind)?,
             Some(Kind::Sidecar) | None => return Ok(None),
         };
-        let plain = report.profile == "none" && report.findings.iter().all(|f| f.code == "unsigned");
+        if report.verdict == Verdict::Unsigned && others.is_empty() {
+            log::hold_if_stripped(self, file, &mut report)?;
+        }
+        let plain =
+            report.profile == "none" && report.findings.iter().all(|f| f.code == "unsigned");
         let is_source = matches!(kind, Some(Kind::Document(kind)) if kind != DocumentKind::Json);
         let needless = !others.is_empty() || (is_source && !named);
         Ok((!(plain && needless)).then_some(report))
