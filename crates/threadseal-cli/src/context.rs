@@ -11,7 +11,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use threadseal::time::Timestamp;
 use threadseal_store::clock::{Clock as _, SystemClock};
+use threadseal_store::heads::{HeadStore, MemoryHeadStore};
 use threadseal_store::home::{self, Home};
+use threadseal_store::host::Host;
 use threadseal_store::random::SystemRandom;
 use threadseal_store::sys::{Fs, RealFs};
 
@@ -95,6 +97,23 @@ impl Context {
                 self.home_path()?.display()
             ))),
         }
+    }
+
+    /// Files, clock, randomness, and the heads of the home; where there is no home, no heads.
+    ///
+    /// # Errors
+    /// As [`Context::home`].
+    pub(crate) fn host(&self) -> Result<Host, Failure> {
+        let heads: Arc<dyn HeadStore> = match self.home()? {
+            Some(home) => Arc::new(home.heads()),
+            None => Arc::new(MemoryHeadStore::default()),
+        };
+        Ok(Host {
+            fs: Arc::clone(&self.fs),
+            clock: Arc::new(SystemClock),
+            random: Arc::new(self.random),
+            heads,
+        })
     }
 
     /// The home, made where it is missing.

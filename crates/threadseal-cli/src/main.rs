@@ -6,19 +6,21 @@
     clippy::doc_markdown,
     reason = "many doc comments are help texts, which would show the backticks"
 )]
-#![expect(
-    dead_code,
-    reason = "what verify prints and trusts; verify itself comes next"
-)]
 
 mod args;
+mod believed;
 mod cmd;
 mod context;
+mod detect;
+mod events;
+mod examine;
 mod exit;
 mod gather;
 mod keyring;
+mod lines;
 mod output;
 mod passphrase;
+mod progress;
 mod render;
 mod trusting;
 mod walk;

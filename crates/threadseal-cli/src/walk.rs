@@ -15,6 +15,8 @@ pub(crate) struct Candidate {
     pub(crate) path: PathBuf,
     /// Was it named itself, rather than found in a folder?
     pub(crate) named: bool,
+    /// Its size, for the progress bar.
+    pub(crate) bytes: u64,
 }
 
 /// What the paths come to.
@@ -34,9 +36,10 @@ pub(crate) fn find(paths: &[PathBuf]) -> Found {
     for path in paths {
         match std::fs::metadata(path) {
             Ok(metadata) if metadata.is_dir() => found.walk(path),
-            Ok(_) => found.files.push(Candidate {
+            Ok(metadata) => found.files.push(Candidate {
                 path: path.clone(),
                 named: true,
+                bytes: metadata.len(),
             }),
             Err(error) => found.fail(path, &Failure::io("read", path, &error)),
         }
@@ -49,6 +52,7 @@ impl Found {
         for entry in WalkDir::new(folder).sort_by_file_name() {
             match entry {
                 Ok(entry) if entry.file_type().is_file() => self.files.push(Candidate {
+                    bytes: entry.metadata().map_or(0, |metadata| metadata.len()),
                     path: entry.into_path(),
                     named: false,
                 }),

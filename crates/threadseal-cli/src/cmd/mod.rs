@@ -1,10 +1,16 @@
 //! The commands, one file each.
 
 mod completions;
+mod diff;
 mod init;
 mod key;
 mod man;
-mod trust;
+mod messages;
+mod render;
+mod seal;
+mod show;
+pub(crate) mod trust;
+mod verify;
 
 use crate::args::Cli;
 use crate::context::Context;
@@ -18,6 +24,18 @@ use clap::Subcommand;
 pub(crate) enum Command {
     /// Make a home with a key of each usage, and trust them
     Init(init::InitArgs),
+    /// Sign what is there now: transcripts, logs, documents
+    Seal(seal::SealArgs),
+    /// Say what can be said of records: verified, tampered, unsigned, …
+    Verify(verify::VerifyArgs),
+    /// Show what is in a record, line by line
+    Show(show::ShowArgs),
+    /// Print the conversation that a resumed thread would take up
+    Messages(messages::MessagesArgs),
+    /// Print the believed part of a transcript as Markdown
+    Render(render::RenderArgs),
+    /// Show where two records first part
+    Diff(diff::DiffArgs),
     /// Your own keys
     #[command(subcommand)]
     Key(key::KeyCommand),
@@ -37,6 +55,12 @@ pub(crate) fn run(cli: Cli) -> Exit {
     let context = Context::new(&cli.global);
     let outcome = match cli.command {
         Command::Init(args) => init::run(&args, &context, &mut out),
+        Command::Seal(args) => seal::run(&args, &context, &mut out),
+        Command::Verify(args) => verify::run(&args, &context, &mut out),
+        Command::Show(args) => show::run(&args, &context, &mut out),
+        Command::Messages(args) => messages::run(&args, &context, &mut out),
+        Command::Render(args) => render::run(&args, &context, &mut out),
+        Command::Diff(args) => diff::run(&args, &context, &mut out),
         Command::Key(command) => key::run(&command, &context, &mut out),
         Command::Trust(command) => trust::run(&command, &context, &mut out),
         Command::Completions(args) => completions::run(&args, &mut out),

@@ -92,6 +92,14 @@ pub(crate) fn write(writer: impl Write, value: &impl Serialize) -> io::Result<()
     value.serialize(&mut serializer).map_err(io::Error::from)
 }
 
+/// As [`write`], in memory.
+pub(crate) fn to_vec(value: &impl Serialize) -> Vec<u8> {
+    let mut out = Vec::new();
+    // A vector takes everything, and our own types serialise.
+    let _ = write(&mut out, value);
+    out
+}
+
 struct TerminalSafe(CompactFormatter);
 
 impl Formatter for TerminalSafe {

@@ -2,5 +2,6 @@
 
 pub(crate) mod clean;
 pub(crate) mod json;
+pub(crate) mod markdown;
 pub(crate) mod style;
 pub(crate) mod text;

@@ -28,7 +28,11 @@ pub(crate) fn report(report: &Report, palette: Palette) -> String {
     let mut row = |label: &str, text: String| {
         let _ = write!(out, "\n  {}{text}", palette.faint(&format!("{label:<17}")));
     };
-    row("trusted until", trusted_until(report));
+    // A document counts whole or not at all: then there is no place to name.
+    let grows = matches!(report.format, "transcript" | "log");
+    if grows || report.trusted_until.is_some() {
+        row("trusted until", trusted_until(report));
+    }
     for signer in &report.signers {
         row("signed by", self::signer(signer));
     }
@@ -54,8 +58,30 @@ pub(crate) fn report(report: &Report, palette: Palette) -> String {
     out
 }
 
-/// One line for a record with nothing to say about it.
-pub(crate) fn heading(report: &Report, palette: Palette) -> String {
+/// What `--policy lenient` would resume from: the sealed part, its tail kept apart.
+pub(crate) fn lenient(report: &Report, palette: Palette) -> String {
+    let acceptable = [
+        Verdict::Verified,
+        Verdict::Open,
+        Verdict::UnsignedTail,
+        Verdict::Partial,
+    ];
+    let text = match report.trusted_until {
+        Some(until) if acceptable.contains(&report.verdict) && report.format == "transcript" => {
+            format!(
+                "resume may take bytes 0-{}; what follows stays marked as unverified",
+                until.byte
+            )
+        }
+        _ => "resume refuses this record, too".to_owned(),
+    };
+    format!(
+        "  {}{text}",
+        palette.faint(&format!("{:<17}", "lenient policy"))
+    )
+}
+
+fn heading(report: &Report, palette: Palette) -> String {
     format!(
         "{}  {}  {}",
         palette.verdict(report.verdict),
@@ -94,7 +120,7 @@ fn finding(finding: &Finding) -> String {
 
 fn trusted_until(report: &Report) -> String {
     let Some(TrustedUntil { line, byte, turn }) = report.trusted_until else {
-        return "nowhere: resume from nothing in this record".to_owned();
+        return "nothing in it: resume from none of it".to_owned();
     };
     let place = match turn {
         Some(turn) => format!("turn {turn} (line {line}, byte {byte})"),

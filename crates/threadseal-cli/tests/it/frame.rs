@@ -5,7 +5,16 @@ use std::fs::File;
 use std::process::Stdio;
 
 /// Every command, in the order of `--help`.
-const COMMANDS: [&str; 5] = ["init", "key", "trust", "completions", "man"];
+const COMMANDS: [&str; 8] = [
+    "init",
+    "seal",
+    "verify",
+    "diff",
+    "key",
+    "trust",
+    "completions",
+    "man",
+];
 
 #[test]
 fn help_is_data_on_standard_output_and_as_written_down() {

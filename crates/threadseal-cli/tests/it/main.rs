@@ -7,7 +7,9 @@
     reason = "a test that cannot go on fails where it stands, one that is skipped says so"
 )]
 
+mod fixtures;
 mod frame;
 mod keys;
 mod sandbox;
 mod trust;
+mod verify;

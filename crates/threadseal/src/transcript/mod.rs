@@ -14,6 +14,7 @@ pub mod ext;
 pub mod lines;
 pub mod log;
 pub mod manifest;
+pub mod messages;
 pub mod observe;
 pub mod observed;
 pub mod rye;

@@ -1,0 +1,61 @@
+//! `messages PATH`: the conversation as a resumed thread would take it up.
+//!
+//! Only what verification vouches for: of a record with an unsigned tail the sealed part, of a
+//! tampered one nothing.
+
+use crate::believed::Believed;
+use crate::context::Context;
+use crate::exit::Outcome;
+use crate::output::Out;
+use crate::render::json;
+use clap::Args;
+use std::path::PathBuf;
+use threadseal::canon::json::Value;
+use threadseal::canon::python::rye_line;
+use threadseal::transcript::messages::Conversation;
+
+/// What `messages` takes.
+#[derive(Debug, Args)]
+pub(crate) struct MessagesArgs {
+    /// A transcript
+    path: PathBuf,
+}
+
+/// Prints a JSON array, one message a line.
+pub(crate) fn run(args: &MessagesArgs, context: &Context, out: &mut Out) -> Outcome {
+    let believed = Believed::read(&args.path, context)?;
+    let mut conversation = Conversation::new();
+    for event in &believed.events {
+        conversation.event(&event.event_type, &event.payload);
+    }
+    let messages = conversation.into_messages();
+    let report = &believed.report;
+    if context.json {
+        let head = serde_json::json!({
+            "schema": "threadseal.messages/1",
+            "path": report.path,
+            "verdict": report.verdict,
+            "trusted_until": report.trusted_until,
+        });
+        // The messages go in before the object's closing brace.
+        let mut text = json::to_vec(&head);
+        text.pop();
+        out.bytes(&text);
+        out.bytes(b",\"messages\":");
+    }
+    array(&messages, out);
+    if context.json {
+        out.bytes(b"}");
+    }
+    out.bytes(b"\n");
+    Ok(believed.settle(context))
+}
+
+fn array(messages: &[Value], out: &mut Out) {
+    out.bytes(b"[");
+    for (index, message) in messages.iter().enumerate() {
+        out.bytes(if index == 0 { b"\n" } else { b",\n" });
+        out.bytes(&rye_line(message));
+    }
+    out.bytes(if messages.is_empty() { b"]" } else { b"\n]" });
+}

@@ -1,0 +1,28 @@
+//! `render PATH`: a transcript's believed part as Markdown.
+
+use crate::believed::Believed;
+use crate::context::Context;
+use crate::exit::{Failure, Outcome};
+use crate::output::Out;
+use crate::render::markdown;
+use clap::Args;
+use std::path::PathBuf;
+
+/// What `render` takes.
+#[derive(Debug, Args)]
+pub(crate) struct RenderArgs {
+    /// A transcript
+    path: PathBuf,
+}
+
+/// Prints the Markdown; of a record that nobody vouches for, nothing.
+pub(crate) fn run(args: &RenderArgs, context: &Context, out: &mut Out) -> Outcome {
+    if context.json {
+        return Err(Failure::new("Markdown is no JSON: leave out --json, or use messages"));
+    }
+    let believed = Believed::read(&args.path, context)?;
+    if !believed.events.is_empty() {
+        out.bytes(markdown::transcript(&believed).as_bytes());
+    }
+    Ok(believed.settle(context))
+}

@@ -1,0 +1,140 @@
+//! Signatures in documents.
+//!
+//! A document is edited and sealed again: a native seal that no longer fits, made with the same
+//! key, is followed by the next version of the same record. A seal of another key is not taken
+//! away.
+
+use super::{Action, Sealed, Sealing};
+use crate::exit::Failure;
+use threadseal::document::{
+    self, DocumentKind, NativeSealing, Options, RyeSigning, sign_native, sign_rye,
+};
+use threadseal::key::{KeyUsage, Signer as _};
+use threadseal::limits::MAX_DOCUMENT_BYTES;
+use threadseal::record::{Head, RecordId};
+use threadseal::report::{Report, SignerStatus};
+use threadseal_store::atomic::{self, Mode, SHARED_FILE};
+use threadseal_store::heads::{Durability, RecordKind};
+use threadseal_store::host::Published;
+use threadseal_store::read::{RegularFile, Stability};
+
+pub(super) fn seal(
+    sealing: &Sealing<'_>,
+    file: &RegularFile,
+    kind: DocumentKind,
+    rye: bool,
+) -> Result<Sealed, Failure> {
+    if sealing.args.is_final || sealing.args.turn.is_some() {
+        let message = "--final and --turn are for transcripts and logs";
+        return Err(Failure::new(message).about(file.path()));
+    }
+    let sealed = if rye {
+        seal_as_rye(sealing, file, kind)
+    } else {
+        seal_natively(sealing, file, kind)
+    };
+    sealed.map_err(|failure| failure.about(file.path()))
+}
+
+fn seal_natively(
+    sealing: &Sealing<'_>,
+    file: &RegularFile,
+    kind: DocumentKind,
+) -> Result<Sealed, Failure> {
+    let path = file.path();
+    let bytes = file.read_whole(MAX_DOCUMENT_BYTES)?;
+    let signer = sealing.signer(KeyUsage::Native)?;
+    let before = look(sealing, &bytes, kind)?;
+    let sealed_before = before.head.filter(|_| before.profile == "native");
+    if let Some(head) = sealed_before {
+        let own = signer.public_key().key_id().to_hex();
+        let by = before.signers.iter();
+        if by.clone().any(|by| by.key != own) {
+            let message = "another key sealed it; remove that seal to seal it as yours";
+            return Err(Failure::new(message));
+        }
+        if by.clone().all(|by| by.status != SignerStatus::Rejected) {
+            return Ok(Sealed::new(path, "native", Action::Unchanged).with_head(Some(&head)));
+        }
+    }
+    let (record, seq) = version(sealing, sealed_before.as_ref())?;
+    let signed = sign_native(
+        &bytes,
+        kind,
+        &NativeSealing {
+            record,
+            seq,
+            time: sealing.host.clock.now()?,
+            signer: &signer,
+        },
+    )?;
+    replace(sealing, file, &signed)?;
+    let after = look(sealing, &signed, kind)?;
+    if let Some(head) = after.head {
+        sealing.host.publish(&Published {
+            head,
+            kind: RecordKind::Document,
+            is_final: false,
+            thread: None,
+            path: Some(path),
+            aliases: &[],
+            durability: Durability::Durable,
+        })?;
+    }
+    Ok(Sealed::new(path, "native", Action::Sealed).with_head(after.head.as_ref()))
+}
+
+/// The record and seal number of the next version.
+fn version(sealing: &Sealing<'_>, sealed: Option<&Head>) -> Result<(RecordId, u64), Failure> {
+    let Some(head) = sealed else {
+        return Ok((sealing.host.new_record()?, 0));
+    };
+    let known = sealing.host.heads.fetch(&head.record)?;
+    let last = known.map_or(head.seq, |known| known.head.seq.max(head.seq));
+    Ok((head.record, last + 1))
+}
+
+fn seal_as_rye(
+    sealing: &Sealing<'_>,
+    file: &RegularFile,
+    kind: DocumentKind,
+) -> Result<Sealed, Failure> {
+    let bytes = file.read_whole(MAX_DOCUMENT_BYTES)?;
+    let signer = sealing.signer(KeyUsage::Rye)?;
+    if look(sealing, &bytes, kind)?.profile == "native" {
+        let message = "it has a native seal, which Rye's signature would break; remove the seal to sign it as Rye does";
+        return Err(Failure::new(message));
+    }
+    let signed = sign_rye(
+        &bytes,
+        kind,
+        &RyeSigning {
+            item_type: None,
+            time: sealing.host.clock.now()?,
+            signer: &signer,
+        },
+    )?;
+    replace(sealing, file, &signed)?;
+    Ok(Sealed::new(file.path(), "rye", Action::Sealed))
+}
+
+fn look(sealing: &Sealing<'_>, bytes: &[u8], kind: DocumentKind) -> Result<Report, Failure> {
+    let now = sealing.host.clock.now()?;
+    let options = Options::new(kind, &sealing.trust, now);
+    Ok(document::verify(bytes, &options)?.report)
+}
+
+fn replace(sealing: &Sealing<'_>, file: &RegularFile, signed: &[u8]) -> Result<(), Failure> {
+    if file.stability()? != Stability::Same {
+        return Err(Failure::new(
+            "it changed while it was sealed; seal it again",
+        ));
+    }
+    let mode = Mode::KeepOr(SHARED_FILE);
+    Ok(atomic::replace(
+        &*sealing.host.fs,
+        file.path(),
+        signed,
+        mode,
+    )?)
+}

@@ -1,0 +1,201 @@
+//! `seal PATH…`: signs what is there now.
+//!
+//! | file | how |
+//! |---|---|
+//! | native transcript | a checkpoint; a tail is taken over, marked as unverified |
+//! | other `.jsonl` | a seal in `FILE.seal`; with `--profile rye` a Rye checkpoint |
+//! | document | a native seal in the file; with `--profile rye` Rye's signature |
+//!
+//! Each is verified first, and nothing is sealed over what does not fit its seals.
+
+mod document;
+mod log;
+mod transcript;
+
+use crate::context::Context;
+use crate::detect::{self, Kind};
+use crate::exit::{Exit, Failure, Outcome, complain};
+use crate::keyring::Keyring;
+use crate::output::Out;
+use crate::passphrase::PassphraseArgs;
+use crate::render::clean::Clean;
+use crate::render::json::PathError;
+use crate::trusting;
+use clap::{Args, ValueEnum};
+use serde::Serialize;
+use std::path::{Path, PathBuf};
+use threadseal::key::{KeyUsage, LocalSigner};
+use threadseal::record::Head;
+use threadseal::trust::Trust;
+use threadseal_store::host::Host;
+use threadseal_store::read::open_regular;
+
+/// What `seal` takes.
+#[derive(Debug, Args)]
+pub(crate) struct SealArgs {
+    /// Transcripts, logs, documents
+    #[arg(required = true)]
+    paths: Vec<PathBuf>,
+    /// How to sign
+    #[arg(long, value_enum, default_value = "native")]
+    profile: ProfileArg,
+    /// The turn that a checkpoint names [default: as the transcript counts them]
+    #[arg(long, value_name = "N")]
+    turn: Option<u64>,
+    /// Nothing may be added afterwards
+    #[arg(long = "final")]
+    is_final: bool,
+    /// Seal into FILE.seal whatever the file is
+    #[arg(long, conflicts_with = "profile")]
+    detached: bool,
+    /// The key to sign with [default: the one that init made for it]
+    #[arg(long, value_name = "NAME")]
+    key: Option<String>,
+    #[command(flatten)]
+    passphrase: PassphraseArgs,
+}
+
+/// `--profile`
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum ProfileArg {
+    /// ThreadSeal's own seals
+    Native,
+    /// What Rye reads
+    Rye,
+}
+
+/// What sealing did to one file.
+#[derive(Debug, Serialize)]
+struct Sealed {
+    path: String,
+    profile: &'static str,
+    action: Action,
+    /// The head to keep elsewhere; Rye's formats have none.
+    head: Option<String>,
+    /// Bytes that stay marked as unverified.
+    adopted: Option<[u64; 2]>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+enum Action {
+    Sealed,
+    Unchanged,
+    NothingYet,
+}
+
+#[derive(Serialize)]
+struct SealOutput {
+    schema: &'static str,
+    results: Vec<Sealed>,
+    errors: Vec<PathError>,
+    exit: u8,
+}
+
+impl Sealed {
+    fn new(path: &Path, profile: &'static str, action: Action) -> Self {
+        Self {
+            path: path.to_string_lossy().into_owned(),
+            profile,
+            action,
+            head: None,
+            adopted: None,
+        }
+    }
+
+    fn with_head(mut self, head: Option<&Head>) -> Self {
+        self.head = head.map(Head::to_string);
+        self
+    }
+}
+
+/// What every way of sealing needs.
+struct Sealing<'a> {
+    args: &'a SealArgs,
+    host: Host,
+    trust: Trust,
+    keyring: Keyring,
+}
+
+impl Sealing<'_> {
+    fn signer(&self, usage: KeyUsage) -> Result<LocalSigner, Failure> {
+        let name = self.args.key.as_deref();
+        self.keyring.signer(name, usage, &self.args.passphrase)
+    }
+
+    fn one(&self, path: &Path) -> Result<Sealed, Failure> {
+        let file = open_regular(&*self.host.fs, path)?;
+        let rye = self.args.profile == ProfileArg::Rye;
+        match detect::kind(&file)? {
+            Some(Kind::Sidecar) => Err(Failure::new("these are seals; name the log").about(path)),
+            _ if self.args.detached => log::seal(self, path),
+            Some(Kind::Native) if rye => {
+                Err(Failure::new("a native record is not sealed as Rye's").about(path))
+            }
+            Some(Kind::Native) => transcript::seal_native(self, path),
+            Some(Kind::Events | Kind::Log) if rye => transcript::seal_rye(self, path),
+            Some(Kind::Events | Kind::Log) => log::seal(self, path),
+            Some(Kind::Document(kind)) => document::seal(self, &file, kind, rye),
+            None => Err(Failure::new("unknown format; --detached seals any log").about(path)),
+        }
+    }
+}
+
+/// Seals each path; one that fails does not hold up the others.
+pub(crate) fn run(args: &SealArgs, context: &Context, out: &mut Out) -> Outcome {
+    let home = context.existing_home()?;
+    let sealing = Sealing {
+        args,
+        host: context.host()?,
+        trust: Trust::new(trusting::of_home(&home)?),
+        keyring: Keyring::of(&home),
+    };
+    let (mut results, mut errors) = (Vec::new(), Vec::new());
+    for path in &args.paths {
+        match sealing.one(path) {
+            Ok(sealed) => {
+                if !context.json && !context.quiet {
+                    out.line(line(&sealed));
+                }
+                results.push(sealed);
+            }
+            Err(failure) => {
+                complain(&failure.to_string());
+                errors.push(PathError {
+                    path: Some(path.to_string_lossy().into_owned()),
+                    message: failure.to_string(),
+                });
+            }
+        }
+    }
+    let exit = if errors.is_empty() {
+        Exit::Done
+    } else {
+        Exit::NoVerdict
+    };
+    if context.json {
+        out.json(&SealOutput {
+            schema: "threadseal.seal/1",
+            results,
+            errors,
+            exit: exit.code(),
+        });
+    }
+    Ok(exit)
+}
+
+fn line(sealed: &Sealed) -> String {
+    let path = Clean(&sealed.path);
+    let mut line = match (sealed.action, &sealed.head) {
+        (Action::Sealed, Some(head)) => format!("sealed  {path}  head {head}"),
+        (Action::Sealed, None) => format!("sealed  {path}  ({})", sealed.profile),
+        (Action::Unchanged, _) => format!("unchanged  {path}  every byte was under a seal already"),
+        (Action::NothingYet, _) => format!("nothing yet  {path}  no whole line to seal"),
+    };
+    if let Some([from, to]) = sealed.adopted {
+        line.push_str(&format!(
+            "\n  bytes {from}-{to}, which no seal covered when they were written, stay marked as unverified"
+        ));
+    }
+    line
+}

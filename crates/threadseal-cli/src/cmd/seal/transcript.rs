@@ -1,0 +1,144 @@
+//! Checkpoints in transcripts.
+
+use super::{Action, Sealed, Sealing};
+use crate::events::Events;
+use crate::exit::Failure;
+use std::path::Path;
+use std::sync::Arc;
+use threadseal::canon::json;
+use threadseal::key::KeyUsage;
+use threadseal::record::ThreadId;
+use threadseal::report::{Report, Verdict};
+use threadseal::transcript::event::Payload;
+use threadseal::transcript::ext::Ext;
+use threadseal::transcript::rye::{self, RyeSealer};
+use threadseal::transcript::{Ending, VerifyOptions};
+use threadseal_store::append::Log;
+use threadseal_store::lock::WriterLock;
+use threadseal_store::read::{RegularFile, Source as _};
+use threadseal_store::recorder::{Keys, Recorder, TailPolicy};
+
+/// Seals a native record. Events after the last seal are taken over, as the user asked, and the
+/// record itself says so.
+pub(super) fn seal_native(sealing: &Sealing<'_>, path: &Path) -> Result<Sealed, Failure> {
+    let args = sealing.args;
+    let rye = sealing
+        .keyring
+        .signer(None, KeyUsage::Rye, &args.passphrase)?;
+    let keys = Keys {
+        native: Arc::new(sealing.signer(KeyUsage::Native)?),
+        rye: Arc::new(rye),
+    };
+    let options = VerifyOptions {
+        trust: &sealing.trust,
+        now: sealing.host.clock.now()?,
+        held_since: None,
+        thread: None,
+    };
+    let opened = Recorder::open(
+        sealing.host.clone(),
+        path,
+        keys,
+        &options,
+        TailPolicy::Adopt,
+    )
+    .map_err(|error| Failure::from(error).about(path))?;
+    let mut recorder = opened.recorder;
+    let sealed_before = opened.report.head.map_or(0, |head| head.size);
+    let adopted = [sealed_before, opened.report.stats.bytes];
+    let has_tail = adopted[1] > adopted[0];
+    let turn = args.turn.unwrap_or(recorder.state().turn());
+    let head = if args.is_final && !recorder.state().is_ended() {
+        recorder.end(Ending::Completed, &Payload::parse(b"{}")?, turn)
+    } else if has_tail {
+        recorder.seal(turn, Ext::default())
+    } else {
+        return Ok(
+            Sealed::new(path, "native", Action::Unchanged).with_head(recorder.state().head())
+        );
+    };
+    let head = head.map_err(|error| Failure::from(error).about(path))?;
+    let mut sealed = Sealed::new(path, "native", Action::Sealed).with_head(Some(&head));
+    sealed.adopted = has_tail.then_some(adopted);
+    Ok(sealed)
+}
+
+/// Appends a Rye checkpoint, under the lock, to the bytes that were verified.
+pub(super) fn seal_rye(sealing: &Sealing<'_>, path: &Path) -> Result<Sealed, Failure> {
+    let signer = sealing.signer(KeyUsage::Rye)?;
+    let lock = WriterLock::acquire(Arc::clone(&sealing.host.fs), path)?;
+    let file = lock.reader()?;
+    let report = verify_rye(sealing, &file)?;
+    match report.verdict {
+        Verdict::Verified | Verdict::Open if report.stats.checkpoints > 0 => {
+            return Ok(Sealed::new(path, "rye", Action::Unchanged));
+        }
+        Verdict::Unsigned | Verdict::UnsignedTail | Verdict::Open => {}
+        // Rye's own coverage is `partial` at best under the strict reading.
+        Verdict::Partial if !ends_sealed(&report) => {}
+        Verdict::Partial => return Ok(Sealed::new(path, "rye", Action::Unchanged)),
+        verdict => {
+            let message = format!("the transcript is {verdict}; verify it");
+            return Err(Failure::new(message).about(path));
+        }
+    }
+    let (thread, turns) = thread_and_turns(&file)?;
+    let mut sealer = RyeSealer::new(thread);
+    push_all(&file, &mut sealer)?;
+    let turn = sealing.args.turn.unwrap_or(turns);
+    let line = sealer
+        .checkpoint(&signer, sealing.host.clock.now()?, turn)
+        .map_err(|error| Failure::from(error).about(path))?;
+    let mut log = Log::open(lock, 0)?;
+    log.append(&line)?;
+    log.sync()?;
+    Ok(Sealed::new(path, "rye", Action::Sealed))
+}
+
+fn ends_sealed(report: &Report) -> bool {
+    report
+        .trusted_until
+        .is_some_and(|until| until.byte == report.stats.bytes)
+}
+
+fn verify_rye(sealing: &Sealing<'_>, file: &RegularFile) -> Result<Report, Failure> {
+    let options = rye::Options::new(&sealing.trust, sealing.host.clock.now()?);
+    let mut verifier = rye::Verifier::new(options);
+    let (mut chunks, mut buffer) = (file.chunks(), Vec::new());
+    loop {
+        chunks.next_chunk(&mut buffer)?;
+        if buffer.is_empty() {
+            return Ok(verifier.finish().report);
+        }
+        verifier.push(&buffer);
+    }
+}
+
+fn push_all(file: &RegularFile, sealer: &mut RyeSealer) -> Result<(), Failure> {
+    let (mut chunks, mut buffer) = (file.chunks(), Vec::new());
+    loop {
+        chunks.next_chunk(&mut buffer)?;
+        if buffer.is_empty() {
+            return Ok(());
+        }
+        sealer.push(&buffer);
+    }
+}
+
+/// The thread that the first line names, and how many turns the lines show.
+fn thread_and_turns(file: &RegularFile) -> Result<(ThreadId, u64), Failure> {
+    let mut events = Events::of(file);
+    let (mut thread, mut turns) = (None, 0);
+    while let Some(event) = events.next()? {
+        turns = event.turn;
+        if event.line == 1 {
+            let value = json::parse(&event.bytes).ok();
+            let id = value.as_ref().and_then(|value| value.get("thread_id"));
+            thread = id.and_then(json::Value::as_str).map(ThreadId::parse);
+        }
+    }
+    match thread {
+        Some(thread) => Ok((thread?, turns)),
+        None => Err(Failure::new("line 1 names no thread").about(file.path())),
+    }
+}

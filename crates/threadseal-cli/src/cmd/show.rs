@@ -1,0 +1,179 @@
+//! `show PATH [--turn N]`: what is in a record, line by line.
+//!
+//! Nothing shown is vouched for: that is said, and is what `verify` is for. Each text of the
+//! record stands behind a margin, so that it cannot pass for what this command says.
+
+use crate::context::Context;
+use crate::detect::{self, Kind};
+use crate::events::{Event, Events};
+use crate::exit::{Exit, Failure, Outcome, complain};
+use crate::output::Out;
+use crate::render::clean::{Clean, quoted};
+use crate::render::json;
+use clap::Args;
+use serde::Serialize;
+use std::path::PathBuf;
+use threadseal::canon::json::{Value, parse};
+use threadseal::canon::python::rye_line;
+use threadseal_store::read::{RegularFile, open_regular};
+
+/// Characters of an event that are shown unless its turn was asked for.
+const SUMMARY_CHARS: usize = 240;
+/// Lines of it.
+const SUMMARY_LINES: usize = 4;
+
+/// What `show` takes.
+#[derive(Debug, Args)]
+pub(crate) struct ShowArgs {
+    /// A transcript, log or document
+    path: PathBuf,
+    /// Only this turn, every text whole
+    #[arg(long, value_name = "N")]
+    turn: Option<u64>,
+}
+
+#[derive(Serialize)]
+struct EventOutput<'e> {
+    line: u64,
+    byte: u64,
+    turn: u64,
+    event_type: &'e str,
+    /// The payload's JSON text, as it stands in the file.
+    payload: String,
+}
+
+/// Shows the events.
+pub(crate) fn run(args: &ShowArgs, context: &Context, out: &mut Out) -> Outcome {
+    let file = open_regular(&*context.fs, &args.path)?;
+    match detect::kind(&file)? {
+        Some(Kind::Native | Kind::Events | Kind::Log | Kind::Document(_)) => {}
+        Some(Kind::Sidecar) | None => {
+            return Err(Failure::new("unknown format").about(&args.path));
+        }
+    }
+    let shown = if context.json {
+        show_json(args, &file, out)?
+    } else {
+        show_text(args, &file, context, out)?
+    };
+    if let (Some(turn), 0) = (args.turn, shown) {
+        return Err(Failure::new(format!("there is no turn {turn}")).about(&args.path));
+    }
+    if !context.quiet {
+        let path = args.path.display();
+        complain(&format!("note: nothing shown is vouched for; see: threadseal verify {path}"));
+    }
+    Ok(Exit::Done)
+}
+
+fn is_asked(args: &ShowArgs, event: &Event) -> bool {
+    args.turn.is_none_or(|turn| turn == event.turn)
+}
+
+fn show_json(args: &ShowArgs, file: &RegularFile, out: &mut Out) -> Result<u64, Failure> {
+    let path = args.path.to_string_lossy();
+    out.bytes(b"{\"schema\":\"threadseal.show/1\",\"path\":");
+    out.bytes(&json::to_vec(&path));
+    out.bytes(b",\"events\":[");
+    let (mut events, mut shown) = (Events::of(file), 0);
+    while let Some(event) = events.next()? {
+        if !is_asked(args, &event) {
+            continue;
+        }
+        if shown > 0 {
+            out.bytes(b",");
+        }
+        shown += 1;
+        out.bytes(&json::to_vec(&EventOutput {
+            line: event.line,
+            byte: event.byte,
+            turn: event.turn,
+            event_type: &event.event_type,
+            payload: String::from_utf8_lossy(event.payload()).into_owned(),
+        }));
+    }
+    out.bytes(b"]}\n");
+    Ok(shown)
+}
+
+fn show_text(
+    args: &ShowArgs,
+    file: &RegularFile,
+    context: &Context,
+    out: &mut Out,
+) -> Result<u64, Failure> {
+    let palette = context.palette;
+    let (mut events, mut shown, mut turn) = (Events::of(file), 0, 0);
+    while let Some(event) = events.next()? {
+        if !is_asked(args, &event) {
+            continue;
+        }
+        if event.turn != turn {
+            turn = event.turn;
+            out.line(palette.strong(&format!("turn {turn}")));
+        }
+        shown += 1;
+        let text = text(&event);
+        let text = match args.turn {
+            Some(_) => text,
+            None => summary(&text),
+        };
+        let place = palette.faint(&format!("line {}", event.line));
+        out.line(format_args!("  {place}  {}", Clean(&event.event_type)));
+        if !text.is_empty() {
+            out.line(quoted(&text, "    | "));
+        }
+    }
+    Ok(shown)
+}
+
+/// What an event says, for people: its text, its tool and input, its result, else its payload.
+fn text(event: &Event) -> String {
+    if event.is_seal() {
+        return String::new();
+    }
+    let raw = || String::from_utf8_lossy(event.payload()).into_owned();
+    let Ok(payload) = parse(event.payload()) else {
+        return raw();
+    };
+    let member = |name: &str| payload.get(name);
+    let part = |value: &Value| match value.as_str() {
+        Some(text) => text.to_owned(),
+        None => String::from_utf8_lossy(&rye_line(value)).into_owned(),
+    };
+    match event.event_type.as_str() {
+        "tool_call_start" => {
+            let parts = [member("tool"), member("input")];
+            let parts: Vec<String> = parts.into_iter().flatten().map(part).collect();
+            parts.join(" ")
+        }
+        "tool_call_result" => {
+            let error = member("error").filter(|error| error.as_str() != Some(""));
+            error.or(member("output")).map_or_else(raw, part)
+        }
+        _ => member("text").map_or_else(raw, part),
+    }
+}
+
+fn summary(text: &str) -> String {
+    let lines = text.split('\n').take(SUMMARY_LINES).collect::<Vec<_>>();
+    let mut short: String = lines.join("\n").chars().take(SUMMARY_CHARS).collect();
+    let left = text.len() - short.len();
+    if left > 0 {
+        short.push_str(&format!(" … ({left} more bytes)"));
+    }
+    short
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_summary_says_how_much_it_leaves_out() {
+        assert_eq!(summary("short\ntext"), "short\ntext");
+        assert_eq!(summary("1\n2\n3\n4\n5\n6"), "1\n2\n3\n4 … (4 more bytes)");
+        let long = "é".repeat(500);
+        assert!(summary(&long).ends_with("é … (520 more bytes)"));
+    }
+}

@@ -1,0 +1,168 @@
+//! `verify PATH|DIR…`: what can be said of records.
+
+use crate::cmd::trust::FormatArg;
+use crate::context::Context;
+use crate::examine::{Asked, Examiner, ProfileArg, Seen};
+use crate::exit::{self, Exit, Failure, Outcome, complain};
+use crate::gather;
+use crate::output::Out;
+use crate::progress;
+use crate::render::json::{PathError, VerifyOutput};
+use crate::render::text;
+use crate::walk::{self, Candidate};
+use clap::{Args, ValueEnum};
+use rayon::prelude::*;
+use std::path::{Path, PathBuf};
+use threadseal::record::{ExpectedHead, ThreadId};
+use threadseal::report::{Report, Verdict, combined_exit_code};
+
+/// What `verify` takes.
+#[derive(Debug, Args)]
+#[command(after_help = exit::HELP)]
+pub(crate) struct VerifyArgs {
+    /// Records, or folders of records
+    #[arg(required = true, value_name = "PATH|DIR")]
+    paths: Vec<PathBuf>,
+    /// Which signatures count, and how much they must cover
+    #[arg(long, value_enum, default_value = "auto")]
+    profile: ProfileArg,
+    /// What resume would accept; never changes a verdict
+    #[arg(long, value_enum, default_value = "strict")]
+    policy: PolicyArg,
+    /// Trust these instead of the home's trust store: PEM files, Rye trusted keys, trust stores,
+    /// folders of them; may be given several times
+    #[arg(long, value_name = "PATH")]
+    trust: Vec<PathBuf>,
+    /// Accept this signer only: PEM file, 64 hex digits, did:key, or a name of the trust store
+    #[arg(long)]
+    key: Option<String>,
+    /// The thread that the record must belong to
+    #[arg(long, value_name = "ID", value_parser = ThreadId::parse)]
+    thread: Option<ThreadId>,
+    /// A head that the record must contain: <record>:<seq>:<size>:<sha256>, or its digest
+    #[arg(long, value_name = "HEAD", value_parser = ExpectedHead::parse)]
+    expect_head: Option<ExpectedHead>,
+    /// The expected head must be the last
+    #[arg(long, requires = "expect_head")]
+    exact_head: bool,
+    /// Read the files as this format, whatever they look like
+    #[arg(long, value_enum)]
+    format: Option<FormatArg>,
+    /// Check every signature, not only the last of each key
+    #[arg(long)]
+    every_signature: bool,
+    /// Accept a home or trust that lies inside the folders to verify; reports say so
+    #[arg(long)]
+    allow_local_trust: bool,
+}
+
+/// `--policy`
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum PolicyArg {
+    /// Resume from verified records only
+    Strict,
+    /// Resume from the sealed part of a record, its tail kept apart
+    Lenient,
+}
+
+/// All that a run came to.
+#[derive(Default)]
+struct Run {
+    results: Vec<Report>,
+    errors: Vec<PathError>,
+    passed_over: u64,
+}
+
+/// Verifies and reports. In JSON also a failure has the shape of a result.
+pub(crate) fn run(args: &VerifyArgs, context: &Context, out: &mut Out) -> Outcome {
+    let run = examine_all(args, context).unwrap_or_else(|failure| Run {
+        errors: vec![PathError {
+            path: None,
+            message: failure.to_string(),
+        }],
+        ..Run::default()
+    });
+    let verdicts: Vec<Verdict> = run.results.iter().map(|report| report.verdict).collect();
+    let exit = Exit::from_code(combined_exit_code(&verdicts, run.errors.len()));
+    for error in &run.errors {
+        complain(&error.message);
+    }
+    if run.results.is_empty() && run.errors.is_empty() {
+        complain("nothing to verify: no file of a known format");
+    }
+    if context.json {
+        let output = VerifyOutput::new(&run.results, &run.errors, run.passed_over, exit);
+        out.json(&output);
+    } else {
+        print(args, &run, context, out);
+    }
+    Ok(exit)
+}
+
+fn examine_all(args: &VerifyArgs, context: &Context) -> Result<Run, Failure> {
+    let folders: Vec<&Path> = args
+        .paths
+        .iter()
+        .map(PathBuf::as_path)
+        .filter(|path| path.is_dir())
+        .collect();
+    if args.expect_head.is_some() && (args.paths.len() > 1 || !folders.is_empty()) {
+        return Err(Failure::new(
+            "--expect-head is of one record: name one file",
+        ));
+    }
+    let key = args.key.as_deref();
+    let trust = gather::gather(&args.trust, key, &folders, args.allow_local_trust, context)?;
+    let found = walk::find(&args.paths);
+    let bar = progress::bar(found.files.iter().map(|file| file.bytes).sum(), context);
+    let examiner = Examiner::new(
+        Asked {
+            trust,
+            profile: args.profile,
+            format: args.format,
+            thread: args.thread.clone(),
+            expect_head: args.expect_head,
+            exact_head: args.exact_head,
+            every_signature: args.every_signature,
+        },
+        bar.clone(),
+        context,
+    )?;
+    let look = |candidate: &Candidate| examiner.examine(candidate);
+    let seen: Vec<Seen> = match found.files.as_slice() {
+        // Alone, a record may use both halves of the machine by itself.
+        [only] => vec![look(only)],
+        files => files.par_iter().map(look).collect(),
+    };
+    bar.finish_and_clear();
+    let mut run = Run {
+        errors: found.errors,
+        passed_over: found.passed_over,
+        ..Run::default()
+    };
+    for seen in seen {
+        match seen {
+            Seen::Reports(reports) => run.results.extend(reports),
+            Seen::PassedOver => run.passed_over += 1,
+            Seen::SeenElsewhere => {}
+            Seen::Failed(error) => run.errors.push(error),
+        }
+    }
+    Ok(run)
+}
+
+/// One record is told whole; of several, what is wrong and one line that counts all.
+fn print(args: &VerifyArgs, run: &Run, context: &Context, out: &mut Out) {
+    let alone = matches!(args.paths.as_slice(), [path] if !path.is_dir());
+    for report in &run.results {
+        if report.verdict != Verdict::Verified || (alone && !context.quiet) {
+            out.line(text::report(report, context.palette));
+            if args.policy == PolicyArg::Lenient {
+                out.line(text::lenient(report, context.palette));
+            }
+        }
+    }
+    if !alone && !context.quiet {
+        out.line(text::closing(&run.results, &run.errors, run.passed_over));
+    }
+}

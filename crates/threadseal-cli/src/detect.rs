@@ -1,0 +1,234 @@
+//! What kind of record a file is: by its content first, then by its name.
+//!
+//! | seen | kind |
+//! |---|---|
+//! | line 1 is a native manifest, or any checkpoint carries a native note | native transcript |
+//! | a line with a top-level `event_type`: the first, or any `checkpoint` | other transcript |
+//! | a name that ends in `.jsonl`, other content | log |
+//! | a JSON object in a `.json` file; a signature in a file of any name | document |
+//! | a name of a text that can carry a signature | document |
+//! | a name that ends in `.seal` | the seals of the file beside it |
+//!
+//! Content first, so that renaming a record does not take it out of sight; and a checkpoint
+//! anywhere counts, so that spoiling the first line does not either.
+
+use crate::exit::Failure;
+use crate::lines::Lines;
+use memchr::memmem;
+use std::path::Path;
+use threadseal::canon::json;
+use threadseal::document::DocumentKind;
+use threadseal::limits::MAX_DOCUMENT_BYTES;
+use threadseal::transcript::rye;
+use threadseal_store::read::{RegularFile, Source as _};
+
+/// How much of both ends of a file is looked at, unless it is made of lines. Signatures stand at
+/// one end or the other.
+const PROBE_BYTES: u64 = 64 << 10;
+/// What the note of every native checkpoint begins with.
+const NATIVE_NOTE: &[u8] = b"\"note\":\"threadseal/1/transcript/";
+/// What every signature in a document begins with.
+const SIGNATURES: [&[u8]; 2] = [b"rye:signed:", b"threadseal:signed:"];
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+
+/// The kinds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// A native transcript.
+    Native,
+    /// Another event log in the transcript's frame: Rye's, or unsigned.
+    Events,
+    /// Any other log of lines.
+    Log,
+    /// The detached seals of another file.
+    Sidecar,
+    /// A JSON object or a text, signed or not.
+    Document(DocumentKind),
+}
+
+/// Looks at the file; `None` when it is no record.
+///
+/// # Errors
+/// When it cannot be read, or a line of a log is too long.
+pub(crate) fn kind(file: &RegularFile) -> Result<Option<Kind>, Failure> {
+    let path = file.path();
+    match ending(path).as_str() {
+        "seal" => return Ok(Some(Kind::Sidecar)),
+        "jsonl" => return log_or_transcript(file).map(Some),
+        _ => {}
+    }
+    let head = probe(file, 0)?;
+    let name = path.to_string_lossy();
+    let object = is_object(&head);
+    match DocumentKind::of_name(&name) {
+        Some(DocumentKind::Json) if !object && !has_signature(&head) => Ok(None),
+        Some(kind) => Ok(Some(Kind::Document(kind))),
+        None if object && first_line_is_event(file)? => transcript(file).map(Some),
+        None => by_signature(file, &head),
+    }
+}
+
+/// What a file that has no telling name claims to be by the signature in it.
+fn by_signature(file: &RegularFile, head: &[u8]) -> Result<Option<Kind>, Failure> {
+    let tail = file.size().saturating_sub(PROBE_BYTES);
+    if !has_signature(head) && !has_signature(&probe(file, tail)?) {
+        return Ok(None);
+    }
+    let bytes = file.read_whole(MAX_DOCUMENT_BYTES)?;
+    Ok(DocumentKind::detect("", &bytes).map(Kind::Document))
+}
+
+fn probe(file: &RegularFile, from: u64) -> Result<Vec<u8>, Failure> {
+    let mut bytes = Vec::new();
+    file.range(from, from.saturating_add(PROBE_BYTES))
+        .next_chunk(&mut bytes)?;
+    Ok(bytes)
+}
+
+fn ending(path: &Path) -> String {
+    let ending = path.extension().unwrap_or_default();
+    ending.to_string_lossy().to_ascii_lowercase()
+}
+
+fn is_object(head: &[u8]) -> bool {
+    let head = head.strip_prefix(BYTE_ORDER_MARK).unwrap_or(head);
+    head.trim_ascii_start().starts_with(b"{")
+}
+
+fn has_signature(bytes: &[u8]) -> bool {
+    let found = |signature: &&[u8]| memmem::find(bytes, signature).is_some();
+    SIGNATURES.iter().any(found)
+}
+
+fn first_line_is_event(file: &RegularFile) -> Result<bool, Failure> {
+    let mut lines = Lines::of(file);
+    Ok(lines.next()?.is_some_and(|line| is_event(line.bytes, None)))
+}
+
+fn log_or_transcript(file: &RegularFile) -> Result<Kind, Failure> {
+    // An escape in the word would not be found, but then the word is not where anybody writes it.
+    let checkpoint = memmem::Finder::new(b"checkpoint");
+    let note = memmem::Finder::new(NATIVE_NOTE);
+    let mut lines = Lines::of(file);
+    let mut kind = Kind::Log;
+    while let Some(line) = lines.next()? {
+        if line.number == 1 {
+            if rye::looks_native(line.bytes) {
+                return Ok(Kind::Native);
+            }
+            if is_event(line.bytes, None) {
+                kind = Kind::Events;
+            }
+        }
+        if checkpoint.find(line.bytes).is_some() && is_event(line.bytes, Some("checkpoint")) {
+            if note.find(line.bytes).is_some() {
+                return Ok(Kind::Native);
+            }
+            kind = Kind::Events;
+        }
+    }
+    Ok(kind)
+}
+
+/// Which transcript it is, for a file that is said to be one.
+///
+/// # Errors
+/// As [`kind`].
+pub(crate) fn transcript(file: &RegularFile) -> Result<Kind, Failure> {
+    Ok(match log_or_transcript(file)? {
+        Kind::Native => Kind::Native,
+        _ => Kind::Events,
+    })
+}
+
+/// Is the line an object with `event_type`, of this value if one is given?
+fn is_event(line: &[u8], wanted: Option<&str>) -> bool {
+    let mut found = false;
+    let read = json::scan_object(line, |key, span| {
+        if key.is("event_type") {
+            let value = line.get(span).unwrap_or_default();
+            found |= match wanted {
+                None => value.starts_with(b"\""),
+                Some(wanted) => serde_json::from_slice::<String>(value).is_ok_and(|v| v == wanted),
+            };
+        }
+    });
+    read.is_ok() && found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use threadseal_store::read::open_regular;
+    use threadseal_store::sys::RealFs;
+
+    fn kind_of(name: &str, content: &[u8]) -> Option<Kind> {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join(name);
+        std::fs::write(&path, content).unwrap();
+        kind(&open_regular(&RealFs, &path).unwrap()).unwrap()
+    }
+
+    const EVENT: &[u8] = b"{\"event_type\":\"x\",\"payload\":{}}\n";
+    const CHECKPOINT: &[u8] = b"{\"event_type\": \"checkpoint\", \"payload\": {}}\n";
+    const JSON: Option<Kind> = Some(Kind::Document(DocumentKind::Json));
+
+    #[test]
+    fn content_goes_before_the_name() {
+        assert_eq!(kind_of("a.jsonl", EVENT), Some(Kind::Events));
+        assert_eq!(kind_of("a.bak", EVENT), Some(Kind::Events));
+        assert_eq!(
+            kind_of("a.jsonl", b"{\"type\":\"user\"}\n"),
+            Some(Kind::Log)
+        );
+        assert_eq!(kind_of("a.jsonl", b""), Some(Kind::Log));
+        assert_eq!(kind_of("a.json", b" {}"), JSON);
+        assert_eq!(kind_of("a.json", b"\xef\xbb\xbf{}"), JSON);
+        assert_eq!(kind_of("a.json", b"[1]"), None);
+        assert_eq!(kind_of("a.bin", b"\0\x01"), None);
+        assert_eq!(kind_of("a.jsonl.seal", b""), Some(Kind::Sidecar));
+    }
+
+    #[test]
+    fn a_spoiled_first_line_does_not_hide_a_transcript() {
+        let spoiled = [b"garbage\n", CHECKPOINT].concat();
+        assert_eq!(kind_of("a.jsonl", &spoiled), Some(Kind::Events));
+        let escaped = b"garbage\n{\"event_\\u0074ype\":\"checkpoint\"}\n";
+        assert_eq!(kind_of("a.jsonl", escaped), Some(Kind::Events));
+    }
+
+    #[test]
+    fn a_native_checkpoint_anywhere_makes_a_native_transcript() {
+        let sealed = b"{\"event_type\":\"checkpoint\",\"payload\":{\"seal\":{\"note\":\"threadseal/1/transcript/x\"}}}\n";
+        let spoiled = [EVENT, CHECKPOINT, sealed].concat();
+        assert_eq!(kind_of("a.jsonl", &spoiled), Some(Kind::Native));
+    }
+
+    #[test]
+    fn a_spoiled_beginning_does_not_hide_a_signed_object() {
+        let content = b"x{\"_signature\":\"rye:signed:2026\"}";
+        assert_eq!(kind_of("a.json", content), JSON);
+    }
+
+    #[test]
+    fn a_log_that_only_talks_about_checkpoints_stays_a_log() {
+        let talk = br#"{"text":"\"event_type\": \"checkpoint\"","in":{"event_type":"checkpoint"}}"#;
+        assert_eq!(kind_of("a.jsonl", talk), Some(Kind::Log));
+    }
+
+    #[test]
+    fn a_signature_makes_a_document_of_a_file_without_a_telling_name() {
+        let shell = Some(Kind::Document(DocumentKind::Shell));
+        let signed = b"#!/bin/sh\n# rye:signed:x\n";
+        assert_eq!(kind_of("run", signed), shell);
+        assert_eq!(kind_of("a", b"{\"_signature\":\"rye:signed:x\"}"), JSON);
+        assert_eq!(kind_of("run", b"#!/bin/sh\n"), None);
+        assert_eq!(kind_of("a.rs", b"fn main() {}\n"), None);
+    }
+
+    #[test]
+    fn texts_that_can_carry_a_signature_are_documents_by_name() {
+        let python = Some(Kind::Document(DocumentKind::Python));
+        assert_eq!(kind_of("a.py", b"print()\n"), python);
+    }
+}

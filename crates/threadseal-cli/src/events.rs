@@ -1,0 +1,134 @@
+//! Lines of a log as people count them: line, byte, turn, type, payload.
+//!
+//! For showing and comparing only: nothing here vouches for anything. A turn begins with each
+//! `cognition_in`, so events before the first have turn 0.
+
+use crate::exit::Failure;
+use crate::lines::Lines;
+use std::ops::Range;
+use threadseal::canon::json;
+use threadseal_store::read::RegularFile;
+
+/// One line.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Event {
+    /// Its number, from 1.
+    pub(crate) line: u64,
+    /// Offset of its first byte.
+    pub(crate) byte: u64,
+    /// The turn that it belongs to.
+    pub(crate) turn: u64,
+    /// `event_type`, else `type`, of an object; empty where it has neither.
+    pub(crate) event_type: String,
+    /// Its bytes without LF.
+    pub(crate) bytes: Vec<u8>,
+    payload: Option<Range<usize>>,
+}
+
+impl Event {
+    /// The payload's bytes; the whole line where it has none.
+    pub(crate) fn payload(&self) -> &[u8] {
+        let span = self.payload.clone();
+        span.and_then(|span| self.bytes.get(span))
+            .unwrap_or(&self.bytes)
+    }
+
+    /// Is it a seal, rather than something that happened?
+    pub(crate) fn is_seal(&self) -> bool {
+        self.event_type == "checkpoint"
+    }
+
+    fn read_members(&mut self) {
+        let bytes = &self.bytes;
+        let word = |span| serde_json::from_slice(bytes.get(span).unwrap_or_default()).ok();
+        let (mut event_type, mut other_type, mut payload) = (None, None, None);
+        let read = json::scan_object(bytes, |key, span| {
+            if key.is("event_type") {
+                event_type = word(span);
+            } else if key.is("type") {
+                other_type = word(span);
+            } else if key.is("payload") {
+                payload = Some(span);
+            }
+        });
+        if read.is_ok() {
+            self.payload = payload.filter(|_| event_type.is_some());
+            self.event_type = event_type.or(other_type).unwrap_or_default();
+        }
+    }
+}
+
+/// Reads a log event by event, in the memory of one line.
+pub(crate) struct Events<'f> {
+    lines: Lines<'f>,
+    turn: u64,
+}
+
+impl<'f> Events<'f> {
+    /// The events of `file`, from the first.
+    pub(crate) fn of(file: &'f RegularFile) -> Self {
+        Self {
+            lines: Lines::of(file),
+            turn: 0,
+        }
+    }
+
+    /// The next event; `None` at the end.
+    ///
+    /// # Errors
+    /// As [`Lines::next`].
+    pub(crate) fn next(&mut self) -> Result<Option<Event>, Failure> {
+        let Some(line) = self.lines.next()? else {
+            return Ok(None);
+        };
+        let mut event = Event {
+            line: line.number,
+            byte: line.start,
+            bytes: line.bytes.to_vec(),
+            ..Event::default()
+        };
+        event.read_members();
+        if event.event_type == "cognition_in" {
+            self.turn += 1;
+        }
+        event.turn = self.turn;
+        Ok(Some(event))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use threadseal_store::read::open_regular;
+    use threadseal_store::sys::RealFs;
+
+    #[test]
+    fn turns_begin_with_cognition_in_and_broken_lines_are_shown_whole() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("log");
+        let lines = [
+            r#"{"event_type":"system_prompt","payload":{"a":1}}"#,
+            r#"{"event_type":"cognition_in","payload":{"b":2}}"#,
+            r#"{"type":"user"}"#,
+            r#"{"event_type":"x","payload":"#,
+            r#"{"event_type":"cognition_in"}"#,
+        ];
+        std::fs::write(&path, lines.join("\n")).unwrap();
+        let file = open_regular(&RealFs, &path).unwrap();
+        let mut events = Events::of(&file);
+        let mut seen = Vec::new();
+        while let Some(event) = events.next().unwrap() {
+            let payload = String::from_utf8(event.payload().to_vec()).unwrap();
+            seen.push((event.turn, event.event_type, payload));
+        }
+        let expected = [
+            (0, "system_prompt", r#"{"a":1}"#),
+            (1, "cognition_in", r#"{"b":2}"#),
+            (1, "user", lines[2]),
+            (1, "", lines[3]),
+            (2, "cognition_in", lines[4]),
+        ];
+        let expected = expected.map(|(turn, t, p)| (turn, t.to_owned(), p.to_owned()));
+        assert_eq!(seen, expected);
+    }
+}

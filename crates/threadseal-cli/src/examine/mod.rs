@@ -1,0 +1,249 @@
+//! One file in, its reports out: one for each claim that is made about it.
+//!
+//! | kind | claims | looked at by |
+//! |---|---|---|
+//! | transcript | its own checkpoints; a seal file beside it | `transcript`, `log` |
+//! | log | a seal file beside it | `log` |
+//! | document | its own signature; a seal file beside it | `document`, `log` |
+//!
+//! A file inside a folder is passed over when nothing claims to protect it and it is no record by
+//! itself (a plain source file); a file that was named is always answered for.
+
+mod document;
+mod log;
+mod transcript;
+
+pub(crate) use transcript::Looked;
+
+use crate::cmd::trust::FormatArg;
+use crate::context::Context;
+use crate::detect::{self, Kind};
+use crate::exit::Failure;
+use crate::render::json::PathError;
+use crate::walk::Candidate;
+use clap::ValueEnum;
+use indicatif::ProgressBar;
+use std::path::Path;
+use threadseal::document::DocumentKind;
+use threadseal::record::{ExpectedHead, ThreadId};
+use threadseal::report::{Finding, Report, SignerStatus, Verdict};
+use threadseal::time::Timestamp;
+use threadseal::trust::Trust;
+use threadseal_store::examine::Known;
+use threadseal_store::host::Host;
+use threadseal_store::observer::seal_path;
+use threadseal_store::read::{RegularFile, open_regular};
+
+/// `--profile`
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ProfileArg {
+    /// Every claim; what a format leaves open is held against the record
+    Auto,
+    /// ThreadSeal's own seals
+    Native,
+    /// Rye's signatures, as far as Rye covers
+    Rye,
+    /// The seal file beside a log
+    Observed,
+}
+
+/// What a run asks of each record.
+#[derive(Debug)]
+pub(crate) struct Asked {
+    /// Whose signatures count.
+    pub(crate) trust: Trust,
+    /// `--profile`
+    pub(crate) profile: ProfileArg,
+    /// `--format`
+    pub(crate) format: Option<FormatArg>,
+    /// `--thread`
+    pub(crate) thread: Option<ThreadId>,
+    /// `--expect-head`
+    pub(crate) expect_head: Option<ExpectedHead>,
+    /// `--exact-head`
+    pub(crate) exact_head: bool,
+    /// `--every-signature`
+    pub(crate) every_signature: bool,
+}
+
+impl Asked {
+    /// Everything at its default.
+    pub(crate) fn by(trust: Trust) -> Self {
+        Self {
+            trust,
+            profile: ProfileArg::Auto,
+            format: None,
+            thread: None,
+            expect_head: None,
+            exact_head: false,
+            every_signature: false,
+        }
+    }
+}
+
+/// What came of a file.
+#[derive(Debug)]
+pub(crate) enum Seen {
+    /// One report for each claim.
+    Reports(Vec<Report>),
+    /// No record.
+    PassedOver,
+    /// Its report stands with another file of the same folder.
+    SeenElsewhere,
+    /// No verdict.
+    Failed(PathError),
+}
+
+/// Looks at files, all by the same trust and the same moment.
+pub(crate) struct Examiner {
+    asked: Asked,
+    now: Timestamp,
+    host: Host,
+    bar: ProgressBar,
+}
+
+impl Examiner {
+    /// Takes the question, the clock and the heads of the home. `bar` is told of bytes read.
+    ///
+    /// # Errors
+    /// When the home must not be trusted, or the clock is out of range.
+    pub(crate) fn new(asked: Asked, bar: ProgressBar, context: &Context) -> Result<Self, Failure> {
+        Ok(Self {
+            asked,
+            now: context.now()?,
+            host: context.host()?,
+            bar,
+        })
+    }
+
+    /// Looks at one file.
+    pub(crate) fn examine(&self, candidate: &Candidate) -> Seen {
+        let mut seen = self.look(candidate).unwrap_or_else(|failure| {
+            Seen::Failed(PathError {
+                path: Some(shown(&candidate.path)),
+                message: failure.to_string(),
+            })
+        });
+        if let Seen::Reports(reports) = &mut seen {
+            for report in reports {
+                self.finish(report, &candidate.path);
+            }
+        }
+        seen
+    }
+
+    /// Verifies a transcript so that its believed part can be taken up.
+    ///
+    /// # Errors
+    /// When it cannot be read, or is no transcript.
+    pub(crate) fn transcript(&self, file: &RegularFile) -> Result<Looked, Failure> {
+        let mut looked = match detect::kind(file)? {
+            Some(Kind::Native) => transcript::native(self, file)?,
+            Some(Kind::Events) => transcript::rye(self, file)?,
+            _ => return Err(Failure::new("not a transcript").about(file.path())),
+        };
+        if looked.report.verdict == Verdict::Unsigned {
+            log::hold_if_stripped(self, file, &mut looked.report)?;
+        }
+        self.finish(&mut looked.report, file.path());
+        Ok(looked)
+    }
+
+    fn look(&self, candidate: &Candidate) -> Result<Seen, Failure> {
+        let file = open_regular(&*self.host.fs, &candidate.path)?;
+        let kind = self.kind(&file)?;
+        if kind == Some(Kind::Sidecar) {
+            return log::sidecar(self, &candidate.path, candidate.named);
+        }
+        let sealed_beside = seal_path(&candidate.path).exists();
+        let mut reports = Vec::new();
+        if sealed_beside && matches!(self.asked.profile, ProfileArg::Auto | ProfileArg::Observed) {
+            reports.push(log::sealed(self, &file)?);
+        }
+        if reports.is_empty() || self.asked.profile != ProfileArg::Observed {
+            reports.extend(self.own_claim(&file, kind, candidate.named, &reports)?);
+        }
+        match (reports.is_empty(), kind) {
+            (false, _) => Ok(Seen::Reports(reports)),
+            (true, None) if candidate.named => {
+                Err(Failure::new("unknown format").about(&candidate.path))
+            }
+            (true, _) => Ok(Seen::PassedOver),
+        }
+    }
+
+    /// What the file itself carries; nothing when it carries nothing and is covered otherwise, or
+    /// need not carry anything.
+    fn own_claim(
+        &self,
+        file: &RegularFile,
+        kind: Option<Kind>,
+        named: bool,
+        others: &[Report],
+    ) -> Result<Option<Report>, Failure> {
+        let mut report = match kind {
+            Some(Kind::Native) => transcript::native(self, file)?.report,
+            Some(Kind::Events) => transcript::rye(self, file)?.report,
+            Some(Kind::Log) => log::unsealed(self, file),
+            Some(Kind::Document(kind)) => document::look(self, file, kind)?,
+            Some(Kind::Sidecar) | None => return Ok(None),
+        };
+        if report.verdict == Verdict::Unsigned && others.is_empty() {
+            log::hold_if_stripped(self, file, &mut report)?;
+        }
+        let plain =
+            report.profile == "none" && report.findings.iter().all(|f| f.code == "unsigned");
+        let is_source = matches!(kind, Some(Kind::Document(kind)) if kind != DocumentKind::Json);
+        let needless = !others.is_empty() || (is_source && !named);
+        Ok((!(plain && needless)).then_some(report))
+    }
+
+    fn kind(&self, file: &RegularFile) -> Result<Option<Kind>, Failure> {
+        let name = file.path().to_string_lossy();
+        Ok(match self.asked.format {
+            None => detect::kind(file)?,
+            Some(FormatArg::Transcript) => Some(detect::transcript(file)?),
+            Some(FormatArg::Log) => Some(Kind::Log),
+            Some(FormatArg::Json) => Some(Kind::Document(DocumentKind::Json)),
+            Some(FormatArg::Text) => {
+                let by_name = DocumentKind::of_name(&name);
+                let text = by_name.filter(|kind| *kind != DocumentKind::Json);
+                Some(Kind::Document(text.unwrap_or(DocumentKind::Markdown)))
+            }
+        })
+    }
+
+    /// Tells the bar of bytes read.
+    fn tick(&self) -> impl Fn(u64) + Sync {
+        |bytes| self.bar.inc(bytes)
+    }
+
+    /// When this host already held the record's last seal: evidence against a later revocation.
+    /// Seals after the one that is held are not covered by it.
+    fn held_since(known: &Known, report: &Report) -> Option<Timestamp> {
+        let stored = known.stored.as_ref()?;
+        (report.head == Some(stored.head)).then_some(stored.updated)
+    }
+
+    /// Says in every report what holds for the whole run.
+    fn finish(&self, report: &mut Report, path: &Path) {
+        if report.path.is_empty() {
+            report.path = shown(path);
+        }
+        if self.asked.trust.local {
+            report.find(Finding::warning(
+                "local_trust",
+                "the trust lies inside the tree that it judges: whoever made the one could make the other",
+            ));
+        }
+    }
+}
+
+fn has_revoked_signer(report: &Report) -> bool {
+    let mut signers = report.signers.iter();
+    signers.any(|signer| signer.status == SignerStatus::Revoked)
+}
+
+fn shown(path: &Path) -> String {
+    path.to_string_lossy().into_owned()
+}

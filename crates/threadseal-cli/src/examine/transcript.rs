@@ -1,0 +1,117 @@
+//! Transcripts: native records and Rye's.
+
+use super::Examiner;
+use crate::exit::Failure;
+use threadseal::record::RecordId;
+use threadseal::report::{Report, Verified};
+use threadseal::transcript::rye::{self, Verifier};
+use threadseal::transcript::{Coverage, ScanOptions, VerifyOptions};
+use threadseal_store::examine::{self, Known};
+use threadseal_store::read::{RegularFile, Source as _};
+
+/// A report, and the part of the record that may be believed: all of a verified one, the sealed
+/// part of one whose seals all hold.
+pub(crate) struct Looked {
+    /// What to tell.
+    pub(crate) report: Report,
+    /// What to take up.
+    pub(crate) believed: Option<Verified<Coverage>>,
+}
+
+/// Verifies a native record. A second look, with what this host held, follows where a key was
+/// revoked: only the seals held before count then.
+///
+/// # Errors
+/// When it cannot be read, changes meanwhile, or the heads are damaged.
+pub(super) fn native(examiner: &Examiner, file: &RegularFile) -> Result<Looked, Failure> {
+    let asked = &examiner.asked;
+    let line = examine::first_line(file)?;
+    let record = line.as_deref().and_then(examine::native_record);
+    let known = known(examiner, record.as_ref())?;
+    let scan = ScanOptions {
+        every_signature: asked.every_signature,
+        expect: known.expect.clone(),
+    };
+    let mut options = VerifyOptions {
+        trust: &asked.trust,
+        now: examiner.now,
+        held_since: None,
+        thread: asked.thread.as_ref(),
+    };
+    let mut outcome = examine::native(file, &scan, &options, &examiner.tick())?;
+    options.held_since = Examiner::held_since(&known, &outcome.report);
+    if options.held_since.is_some() && super::has_revoked_signer(&outcome.report) {
+        outcome = examine::native(file, &scan, &options, &|_| {})?;
+    }
+    Ok(Looked {
+        report: outcome.report.clone(),
+        believed: match outcome.verified {
+            Some(verified) => Some(verified),
+            None => outcome.lenient().map(|parts| parts.verified),
+        },
+    })
+}
+
+/// Verifies a transcript in Rye's format. Its record is known only after a first look; a head
+/// that this host holds is then held against it.
+///
+/// # Errors
+/// As [`native`].
+pub(super) fn rye(examiner: &Examiner, file: &RegularFile) -> Result<Looked, Failure> {
+    let asked = &examiner.asked;
+    let mut options = rye::Options {
+        thread: asked.thread.as_ref(),
+        expect: known(examiner, None)?.expect,
+        every_signature: asked.every_signature,
+        ..rye::Options::new(&asked.trust, examiner.now)
+    };
+    let mut outcome = pass(file, options.clone(), &examiner.tick())?;
+    let known = known(examiner, outcome.report.record.as_ref())?;
+    let revoked = super::has_revoked_signer(&outcome.report);
+    options.held_since = Examiner::held_since(&known, &outcome.report).filter(|_| revoked);
+    let again = known.stored.is_some() || options.held_since.is_some();
+    if outcome.look_closer || again {
+        options.every_signature |= outcome.look_closer;
+        options.expect = known.expect;
+        outcome = pass(file, options.clone(), &|_| {})?;
+    }
+    if outcome.look_closer {
+        options.every_signature = true;
+        outcome = pass(file, options, &|_| {})?;
+    }
+    Ok(Looked {
+        report: outcome.report.clone(),
+        believed: match outcome.verified {
+            Some(verified) => Some(verified),
+            None => outcome.lenient().map(|parts| parts.verified),
+        },
+    })
+}
+
+fn known(examiner: &Examiner, record: Option<&RecordId>) -> Result<Known, Failure> {
+    let asked = &examiner.asked;
+    let heads = Some(&*examiner.host.heads);
+    Ok(examine::known(
+        heads,
+        record,
+        asked.expect_head,
+        asked.exact_head,
+    )?)
+}
+
+fn pass(
+    file: &RegularFile,
+    options: rye::Options<'_>,
+    tick: &dyn Fn(u64),
+) -> Result<rye::Outcome, Failure> {
+    let mut verifier = Verifier::new(options);
+    let (mut chunks, mut buffer) = (file.chunks(), Vec::new());
+    loop {
+        chunks.next_chunk(&mut buffer)?;
+        if buffer.is_empty() {
+            return Ok(verifier.finish());
+        }
+        tick(buffer.len() as u64);
+        verifier.push(&buffer);
+    }
+}

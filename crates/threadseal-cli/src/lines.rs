@@ -1,0 +1,131 @@
+//! Reading a log line by line in bounded memory.
+
+use crate::exit::Failure;
+use memchr::memchr;
+use threadseal::limits::MAX_LINE_BYTES;
+use threadseal_store::read::{Chunks, RegularFile, Source as _};
+
+/// The lines of a file; LF ends a line and nothing else does.
+pub(crate) struct Lines<'f> {
+    file: &'f RegularFile,
+    chunks: Chunks<'f>,
+    chunk: Vec<u8>,
+    used: usize,
+    line: Vec<u8>,
+    number: u64,
+    start: u64,
+    next: u64,
+}
+
+/// One line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Line<'l> {
+    /// Its number, from 1.
+    pub(crate) number: u64,
+    /// Offset of its first byte.
+    pub(crate) start: u64,
+    /// Its bytes without LF.
+    pub(crate) bytes: &'l [u8],
+}
+
+impl<'f> Lines<'f> {
+    /// The lines of `file`, from the first.
+    pub(crate) fn of(file: &'f RegularFile) -> Self {
+        Self {
+            file,
+            chunks: file.chunks(),
+            chunk: Vec::new(),
+            used: 0,
+            line: Vec::new(),
+            number: 0,
+            start: 0,
+            next: 0,
+        }
+    }
+
+    /// The next line; `None` at the end of the file. A last line without LF is a line.
+    ///
+    /// # Errors
+    /// When reading fails, or no LF comes within [`MAX_LINE_BYTES`].
+    pub(crate) fn next(&mut self) -> Result<Option<Line<'_>>, Failure> {
+        self.line.clear();
+        self.start = self.next;
+        loop {
+            if self.used == self.chunk.len() {
+                self.chunks.next_chunk(&mut self.chunk)?;
+                self.used = 0;
+                if self.chunk.is_empty() {
+                    return Ok((!self.line.is_empty()).then(|| self.finished()));
+                }
+            }
+            let rest = self.chunk.get(self.used..).unwrap_or_default();
+            let end = memchr(b'\n', rest);
+            let taken = &rest[..end.unwrap_or(rest.len())];
+            if self.line.len() + taken.len() > MAX_LINE_BYTES {
+                return Err(Failure::new(format!(
+                    "line {} is longer than {MAX_LINE_BYTES} bytes",
+                    self.number + 1
+                ))
+                .about(self.file.path()));
+            }
+            self.line.extend_from_slice(taken);
+            let used = taken.len() + usize::from(end.is_some());
+            self.used += used;
+            self.next += used as u64;
+            if end.is_some() {
+                return Ok(Some(self.finished()));
+            }
+        }
+    }
+
+    fn finished(&mut self) -> Line<'_> {
+        self.number += 1;
+        Line {
+            number: self.number,
+            start: self.start,
+            bytes: &self.line,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs::File;
+    use std::path::Path;
+    use threadseal_store::read::open_regular;
+    use threadseal_store::sys::RealFs;
+
+    fn opened(path: &Path) -> RegularFile {
+        open_regular(&RealFs, path).unwrap()
+    }
+
+    #[test]
+    fn lines_end_at_lf_only_and_know_where_they_begin() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("log");
+        std::fs::write(&path, "a\r\x0bb\u{2028}\n\nlast").unwrap();
+        let file = opened(&path);
+        let mut lines = Lines::of(&file);
+        let mut seen = Vec::new();
+        while let Some(line) = lines.next().unwrap() {
+            seen.push((line.number, line.start, line.bytes.to_vec()));
+        }
+        let first = "a\r\x0bb\u{2028}".as_bytes().to_vec();
+        let expected = [(1, 0, first), (2, 8, vec![]), (3, 9, b"last".to_vec())];
+        assert_eq!(seen, expected);
+    }
+
+    #[test]
+    fn a_line_without_end_is_given_up_in_bounded_memory() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("log");
+        let sparse = File::create(&path).unwrap();
+        sparse.set_len(10_000_000_000).unwrap();
+        let file = opened(&path);
+        let mut lines = Lines::of(&file);
+        let failure = lines.next().unwrap_err().to_string();
+        assert!(failure.contains("line 1 is longer"), "{failure}");
+        assert!(lines.line.capacity() <= 2 * MAX_LINE_BYTES);
+    }
+}
