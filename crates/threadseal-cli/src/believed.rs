@@ -69,7 +69,9 @@ impl Believed {
                 }
                 _ => "nothing in it is vouched for, so nothing is shown".to_owned(),
             };
-            complain(&format!("{path} is {verdict}: {what}; see: threadseal verify"));
+            complain(&format!(
+                "{path} is {verdict}: {what}; see: threadseal verify"
+            ));
         }
         Exit::from_code(verdict.exit_code())
     }

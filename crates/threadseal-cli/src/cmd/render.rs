@@ -18,7 +18,9 @@ pub(crate) struct RenderArgs {
 /// Prints the Markdown; of a record that nobody vouches for, nothing.
 pub(crate) fn run(args: &RenderArgs, context: &Context, out: &mut Out) -> Outcome {
     if context.json {
-        return Err(Failure::new("Markdown is no JSON: leave out --json, or use messages"));
+        return Err(Failure::new(
+            "Markdown is no JSON: leave out --json, or use messages",
+        ));
     }
     let believed = Believed::read(&args.path, context)?;
     if !believed.events.is_empty() {

@@ -61,7 +61,9 @@ pub(crate) fn run(args: &ShowArgs, context: &Context, out: &mut Out) -> Outcome 
     }
     if !context.quiet {
         let path = args.path.display();
-        complain(&format!("note: nothing shown is vouched for; see: threadseal verify {path}"));
+        complain(&format!(
+            "note: nothing shown is vouched for; see: threadseal verify {path}"
+        ));
     }
     Ok(Exit::Done)
 }

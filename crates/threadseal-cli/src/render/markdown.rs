@@ -46,13 +46,26 @@ fn standing(report: &Report) -> String {
 
 fn section(out: &mut String, event: &BelievedEvent, turn: u64) {
     let payload = &event.payload;
-    let text = |name: &str| payload.get(name).and_then(Value::as_str).unwrap_or_default();
+    let text = |name: &str| {
+        payload
+            .get(name)
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+    };
     match event.event_type.as_str() {
         "system_prompt" => part(out, "## System prompt", &quote(text("text"))),
         "cognition_in" if text("role") == "tool" => {}
-        "cognition_in" => part(out, &format!("## Input — Turn {turn}"), &quote(text("text"))),
+        "cognition_in" => part(
+            out,
+            &format!("## Input — Turn {turn}"),
+            &quote(text("text")),
+        ),
         "cognition_out" => {
-            part(out, &format!("### Response — Turn {turn}"), &quote(text("text")));
+            part(
+                out,
+                &format!("### Response — Turn {turn}"),
+                &quote(text("text")),
+            );
         }
         "cognition_reasoning" => part(out, "### Reasoning", &quote(text("text"))),
         "tool_call_start" => {
@@ -96,7 +109,10 @@ fn quote(text: &str) -> String {
         if !out.is_empty() {
             out.push('\n');
         }
-        let line = line.replace('&', "&amp;").replace('<', "&lt;").replace("![", "!\\[");
+        let line = line
+            .replace('&', "&amp;")
+            .replace('<', "&lt;")
+            .replace("![", "!\\[");
         let _ = write!(out, "> {}", Clean(&line));
     }
     out
@@ -119,7 +135,13 @@ fn fence(language: &str, text: &str) -> String {
     let fence = "`".repeat(3.max(longest + 1));
     let safe: String = text
         .chars()
-        .map(|c| if is_unsafe(c) && c != '\n' && c != '\t' { '\u{fffd}' } else { c })
+        .map(|c| {
+            if is_unsafe(c) && c != '\n' && c != '\t' {
+                '\u{fffd}'
+            } else {
+                c
+            }
+        })
         .collect();
     format!("{fence}{language}\n{safe}\n{fence}")
 }
@@ -161,7 +183,10 @@ mod tests {
     #[test]
     fn no_text_of_a_record_becomes_a_heading_a_fence_or_html() {
         let text = rendered(vec![
-            event("cognition_in", r####"{"text":"a\n## Input\n<script>![x](y)"}"####),
+            event(
+                "cognition_in",
+                r####"{"text":"a\n## Input\n<script>![x](y)"}"####,
+            ),
             event("tool_call_result", r#"{"output":"```\n# out\n````"}"#),
             event("tool_call_start", r#"{"tool":"x\n# y`"}"#),
         ]);
@@ -169,7 +194,12 @@ mod tests {
         assert!(fenced.contains("# out"), "{text}");
         let open = text.replace(fenced, "");
         let headings: Vec<&str> = open.lines().filter(|l| l.starts_with('#')).collect();
-        let expected = ["# demo/1", "## Input — Turn 1", "### Result", "### Tool: x\\\\n\\# y\\`"];
+        let expected = [
+            "# demo/1",
+            "## Input — Turn 1",
+            "### Result",
+            "### Tool: x\\\\n\\# y\\`",
+        ];
         assert_eq!(headings, expected);
         assert!(!text.contains("<script>") && !text.contains("!["), "{text}");
     }

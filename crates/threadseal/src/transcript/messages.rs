@@ -35,7 +35,10 @@ impl Conversation {
         match event_type {
             "cognition_in" => {
                 self.close_answer();
-                let role = payload.get("role").cloned().unwrap_or_else(|| "user".into());
+                let role = payload
+                    .get("role")
+                    .cloned()
+                    .unwrap_or_else(|| "user".into());
                 if role.as_str() != Some("tool") {
                     self.push([("role", role), ("content", member("text"))]);
                 }
@@ -128,10 +131,19 @@ mod tests {
             ("tool_call_start", r#"{"tool":"nobody","call_id":"0"}"#),
             ("cognition_in", r#"{"text":"q","role":"user"}"#),
             ("cognition_out", r#"{"text":"a"}"#),
-            ("tool_call_start", r#"{"tool":"t","call_id":"1","input":{"p":1.50}}"#),
-            ("tool_call_result", r#"{"call_id":"1","output":"r","error":""}"#),
+            (
+                "tool_call_start",
+                r#"{"tool":"t","call_id":"1","input":{"p":1.50}}"#,
+            ),
+            (
+                "tool_call_result",
+                r#"{"call_id":"1","output":"r","error":""}"#,
+            ),
             ("tool_call_start", r#"{"tool":"u","call_id":"2"}"#),
-            ("tool_call_result", r#"{"call_id":"2","output":"","error":"no"}"#),
+            (
+                "tool_call_result",
+                r#"{"call_id":"2","output":"","error":"no"}"#,
+            ),
             ("cognition_in", r#"{"text":"r","role":"tool"}"#),
             ("tool_call_start", r#"{"tool":"late","call_id":"3"}"#),
             ("checkpoint", "{}"),
