@@ -13,8 +13,14 @@
 
 use std::path::PathBuf;
 use threadseal::canon::json::{Value, parse_python};
-use threadseal::key::PublicKey;
+use threadseal::key::{KeyUsage, PublicKey};
+use threadseal::record::{ExpectedHead, ThreadId};
+use threadseal::report::{CheckResult, Severity, Verdict};
+use threadseal::time::Timestamp;
+use threadseal::transcript::Expectation;
+use threadseal::transcript::rye::{self, Options};
 use threadseal::transcript::rye_compat::{self, Answers};
+use threadseal::trust::{Trust, TrustName, TrustStore, TrustedKey};
 
 fn shared() -> Option<PathBuf> {
     let beside = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared");
@@ -32,6 +38,44 @@ struct Entry {
     bytes: Vec<u8>,
     about: Value,
     keys: Vec<PublicKey>,
+}
+
+impl Entry {
+    fn word(&self) -> &str {
+        self.about.get("expect").and_then(Value::as_str).unwrap()
+    }
+
+    /// What was done to the genuine transcript.
+    fn change(&self) -> &str {
+        let name = self.name.rsplit('/').next().unwrap();
+        name.strip_suffix(".jsonl").unwrap()
+    }
+
+    fn trust(&self) -> Trust {
+        let mut store = TrustStore::new();
+        for key in &self.keys {
+            let name = TrustName::parse(&key.rye_fingerprint().to_hex()).unwrap();
+            store
+                .add(TrustedKey::new(name, *key, [KeyUsage::Rye]))
+                .unwrap();
+        }
+        Trust::new(store)
+    }
+
+    /// The genuine signer of every vector that was tampered with.
+    fn pinned(&self) -> Trust {
+        let own = |key: &&PublicKey| key.rye_fingerprint().to_hex() == "3ef44d1ee334ace7";
+        Trust::pinned(*self.keys.iter().find(own).unwrap())
+    }
+
+    fn source(&self) -> Vec<u8> {
+        let source = self.about.get("source").and_then(Value::as_str).unwrap();
+        std::fs::read(shared().unwrap().join("vectors/rye/valid").join(source)).unwrap()
+    }
+}
+
+fn now() -> Timestamp {
+    Timestamp::from_micros(1_800_000_000_000_000).unwrap()
 }
 
 fn entries() -> Vec<Entry> {
@@ -105,4 +149,146 @@ fn the_original_answers_are_given_for_every_transcript() {
         compared += 1;
     }
     println!("{compared} recorded answers");
+}
+
+/// The verdicts that a word of the indexes allows, without options.
+fn allowed(entry: &Entry) -> &'static [Verdict] {
+    use Verdict::{Forged, Tampered, UnknownSigner, Unsigned, UnsignedTail, Verified};
+    match (entry.word(), entry.change()) {
+        // A cut inside the last checkpoint line cannot be told from a crash while it was written;
+        // if it was the only one, no seal is left.
+        ("invalid", "trunc_midline") => &[UnsignedTail, Unsigned],
+        // A history wholly sealed by a stranger contradicts nothing until a key is pinned.
+        ("invalid", "forged_all_untrusted") => &[UnknownSigner],
+        ("invalid", _) => &[Tampered, Forged],
+        ("valid" | "invalid_with_context", _) => &[Verified],
+        // These also claim turn 99 after ten turns or fewer.
+        ("invalid_if_key_pinned", "append_ckpt_other_trusted_key") => &[Tampered],
+        ("valid_or_warn", _) => &[UnsignedTail, Verified],
+        ("unsigned", _) => &[Unsigned],
+        ("unsigned_tail" | "unsigned_tail_corrupt", _) => &[UnsignedTail],
+        ("untrusted_key(hash ok)", _) => &[UnknownSigner],
+        (word, change) => panic!("{word} {change}"),
+    }
+}
+
+#[test]
+fn every_transcript_gets_a_verdict_that_its_word_allows() {
+    for entry in entries() {
+        let trust = entry.trust();
+        let options = Options::new(&trust, now());
+        let outcome = rye::verify(&entry.bytes, &options);
+        let report = &outcome.report;
+        assert!(
+            allowed(&entry).contains(&report.verdict),
+            "{} {report:#?}",
+            entry.name
+        );
+        assert_eq!(
+            outcome.verified.is_some(),
+            report.verdict == Verdict::Verified
+        );
+        if entry.word() == "unsigned_tail_corrupt" {
+            let errors = report
+                .findings
+                .iter()
+                .filter(|f| f.severity == Severity::Error);
+            assert!(errors.count() > 0, "{} {report:#?}", entry.name);
+        }
+        if report.verdict.exit_code() == 1 {
+            assert!(!report.findings.is_empty(), "{}", entry.name);
+        }
+        let every = Options {
+            every_signature: true,
+            ..options
+        };
+        let again = rye::verify(&entry.bytes, &every).report;
+        assert_eq!(again.verdict, report.verdict, "{}", entry.name);
+        assert_eq!(again.trusted_until, report.trusted_until, "{}", entry.name);
+    }
+}
+
+#[test]
+fn with_the_genuine_key_pinned_every_other_signer_is_forged() {
+    for entry in entries() {
+        let forged = [
+            "append_ckpt_other_trusted_key",
+            "append_ckpt_untrusted",
+            "append_ckpt_fp_spoof",
+            "forged_all_untrusted",
+        ];
+        if forged.contains(&entry.change()) {
+            let trust = entry.pinned();
+            let report = rye::verify(&entry.bytes, &Options::new(&trust, now())).report;
+            assert_eq!(
+                report.verdict,
+                Verdict::Forged,
+                "{} {report:#?}",
+                entry.name
+            );
+        }
+    }
+}
+
+#[test]
+fn what_only_context_tells_is_told_with_context() {
+    let mut told = 0;
+    for entry in entries() {
+        if entry.word() != "invalid_with_context" {
+            continue;
+        }
+        let trust = entry.trust();
+        let source = entry.source();
+        let genuine = rye::verify(&source, &Options::new(&trust, now())).report;
+        let head = genuine.head.unwrap();
+        let heads = [ExpectedHead::Head(head), ExpectedHead::Line(head.line)];
+        let thread = Value::as_str(
+            parse_python(source.split(|b| *b == b'\n').next().unwrap())
+                .unwrap()
+                .value
+                .get("thread_id")
+                .unwrap(),
+        )
+        .map(ThreadId::parse)
+        .unwrap()
+        .unwrap();
+        let plain = Options::new(&trust, now());
+        let with_thread = Options {
+            thread: Some(&thread),
+            ..plain.clone()
+        };
+        let with_head = heads.map(|head| {
+            let expect = Expectation {
+                head,
+                exact: false,
+                remembered: false,
+            };
+            Options {
+                expect: vec![expect],
+                ..plain.clone()
+            }
+        });
+        let [full, bare] = &with_head;
+        for options in [&with_thread, full, bare] {
+            let intact = rye::verify(&source, options).report;
+            assert_eq!(intact.verdict, Verdict::Verified, "{intact:#?}");
+            assert!(
+                intact
+                    .checks
+                    .iter()
+                    .all(|check| check.result != CheckResult::Fail)
+            );
+        }
+        let verdict = |options| rye::verify(&entry.bytes, options).report.verdict;
+        if entry.change() == "trunc_boundary" {
+            assert_eq!(verdict(&with_thread), Verdict::Verified);
+            assert_eq!(verdict(full), Verdict::Truncated);
+        } else {
+            assert_eq!(verdict(&with_thread), Verdict::Foreign);
+            assert_eq!(verdict(full), Verdict::Foreign);
+        }
+        assert_eq!(verdict(bare), Verdict::Truncated);
+        told += 1;
+    }
+    println!("{told} told");
 }

@@ -36,10 +36,15 @@ pub(crate) enum Part {
     Last,
 }
 
-impl Piece<'_> {
+impl<'a> Piece<'a> {
     /// Whether the line ends in LF.
     pub(crate) fn is_terminated(&self) -> bool {
         self.bytes.last() == Some(&b'\n')
+    }
+
+    /// The bytes without the LF.
+    pub(crate) fn content(&self) -> &'a [u8] {
+        self.bytes.strip_suffix(b"\n").unwrap_or(self.bytes)
     }
 
     /// Offset behind the last byte.

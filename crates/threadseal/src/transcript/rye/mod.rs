@@ -1,5 +1,47 @@
-//! Rye's transcripts.
+//! Transcripts in Rye's format (seed 000): strict verdicts, and writing.
+//!
+//! ```text
+//! {"timestamp": 1739820405.1, "thread_id": "t-1", "event_type": "cognition_in", "payload": {…}}⏎
+//! {"timestamp": 1739820406.2, "thread_id": "t-1", "event_type": "checkpoint", "payload": {
+//!    "turn": 1, "byte_offset": 93, "hash": "<64 hex>", "sig": "<base64url>", "fp": "<16 hex>",
+//!    "ts": "2026-02-18T10:30:00Z"}}⏎                                         all on one line
+//! ```
+//! `byte_offset` is where the checkpoint's line begins, `hash` the SHA-256 of all bytes before,
+//! `sig` an Ed25519 signature over the 64 hex digits of `hash`, `fp` 16 hex digits that hint at
+//! the key.
+//!
+//! What the format leaves unproved, and reports say: nothing covers the last checkpoint's own
+//! members; there is no end mark, so a record cut at a checkpoint looks whole unless a head is
+//! known; the signature names neither record nor purpose, so that any signature of the key over
+//! the same bytes serves.
+//!
+//! Invariants: lines end at LF only; a checkpoint stands where it says; nothing that another
+//! reader would take for an event may hide inside a line; no verdict rests on bytes after the
+//! last good seal. A file whose first line is a native manifest ([`looks_native`]) belongs to the
+//! native profile, whatever its checkpoints say.
+//!
+//! | module | owns |
+//! |---|---|
+//! | `lines` | cutting a stream at LF, in bounded memory |
+//! | `line` | what one line is |
+//! | `checkpoint` | the members of a checkpoint |
+//! | `signers` | who made the seals, and which signatures are checked when |
+//! | `scan` | one pass over the lines |
+//! | `verify` | the report |
+//! | `write` | [`RyeSealer`] |
 //!
 //! Elsewhere: the answer of Rye's own verifier ([`super::rye_compat`]).
 
+mod checkpoint;
+mod line;
 pub(crate) mod lines;
+mod scan;
+mod signers;
+#[cfg(test)]
+mod tests;
+mod verify;
+mod write;
+
+pub use line::looks_native;
+pub use verify::{Options, Outcome, Verifier, verify};
+pub use write::RyeSealer;
