@@ -38,8 +38,8 @@ pub(super) struct Scan<'t> {
     pub(super) last: Option<(Seal, Checkpoint)>,
     /// Seals so far.
     pub(super) seals: u64,
-    /// Digests of the seals' lines, when asked for.
-    pub(super) seal_lines: Option<Vec<Digest>>,
+    /// Digest of all bytes up to the last seal's LF.
+    pub(super) sealed: Option<Digest>,
     pub(super) record: Option<RecordId>,
     /// The thread that the first line names.
     pub(super) thread: Option<String>,
@@ -68,7 +68,7 @@ pub(super) enum Met {
 }
 
 impl<'t> Scan<'t> {
-    pub(super) fn new(signers: Signers<'t>, expected: Vec<ExpectedHead>, keep_seals: bool) -> Self {
+    pub(super) fn new(signers: Signers<'t>, expected: Vec<ExpectedHead>) -> Self {
         Self {
             signers,
             findings: Vec::new(),
@@ -79,7 +79,7 @@ impl<'t> Scan<'t> {
             checkpoints: 0,
             last: None,
             seals: 0,
-            seal_lines: keep_seals.then(Vec::new),
+            sealed: None,
             record: None,
             thread: None,
             torn: false,
@@ -111,6 +111,13 @@ impl<'t> Scan<'t> {
         }
         self.prefix.update(piece.bytes);
         self.bytes = piece.end();
+        if self
+            .last
+            .as_ref()
+            .is_some_and(|(seal, _)| seal.end == self.bytes)
+        {
+            self.sealed = Some(self.prefix.digest_so_far());
+        }
     }
 
     fn line(&mut self, piece: &Piece<'_>) {
@@ -222,9 +229,6 @@ impl<'t> Scan<'t> {
             .take(&seal, checkpoint.fingerprint, &checkpoint.thread);
         self.judge_signer(signed, &seal);
         self.meet(&seal);
-        if let Some(lines) = &mut self.seal_lines {
-            lines.push(seal.digest);
-        }
         self.seals += 1;
         self.last = Some((seal, checkpoint));
     }

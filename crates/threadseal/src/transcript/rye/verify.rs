@@ -34,8 +34,6 @@ pub struct Options<'t> {
     pub expect: Vec<Expectation>,
     /// Check every signature as it comes, not only the last of each key.
     pub every_signature: bool,
-    /// Keep the digest of every checkpoint line, 32 bytes a seal, for a second pass.
-    pub keep_seals: bool,
 }
 
 impl<'t> Options<'t> {
@@ -48,7 +46,6 @@ impl<'t> Options<'t> {
             thread: None,
             expect: Vec::new(),
             every_signature: false,
-            keep_seals: false,
         }
     }
 }
@@ -95,7 +92,7 @@ impl<'t> Verifier<'t> {
             .iter()
             .map(|expected| expected.head)
             .collect();
-        let scan = Scan::new(signers, expected, options.keep_seals);
+        let scan = Scan::new(signers, expected);
         Self {
             options,
             lines: LineSplitter::default(),
@@ -432,7 +429,7 @@ fn mint(scan: &Scan<'_>, options: &Options<'_>) -> Option<Verified<Coverage>> {
     let coverage = Coverage {
         record: scan.record?,
         head: head(scan, seal)?,
-        seals: scan.seal_lines.clone().unwrap_or_default(),
+        digest: scan.sealed?,
         adopted: Vec::new(),
     };
     let grounds = Grounds {
