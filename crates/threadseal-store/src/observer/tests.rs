@@ -107,6 +107,29 @@ fn the_four_edits_of_a_sealed_log_are_found_at_their_line() {
 }
 
 #[test]
+fn an_edit_among_equal_lines_is_told_for_what_it_is() {
+    let bench = Bench::new();
+    bench.write("1\n2\n2\n3\n2\n4\n");
+    bench.seal().unwrap();
+    for (edited, line, code) in [
+        ("1\n9\n2\n3\n2\n4\n", 2, "line_changed"),
+        ("1\n9\n2\n2\n3\n2\n4\n", 2, "line_inserted"),
+        ("1\n2\n2\n3\n9\n4\n", 5, "line_changed"),
+        ("1\n2\n2\n2\n4\n", 4, "line_deleted"),
+        ("1\n2\n2\n3\n4\n2\n", 5, "line_moved"),
+    ] {
+        bench.write(edited);
+        let report = bench.verify();
+        let finding = &report.findings[0];
+        assert_eq!(
+            (finding.code, finding.line),
+            (code, Some(line)),
+            "{edited:?}"
+        );
+    }
+}
+
+#[test]
 fn growth_is_an_unsigned_tail_until_it_is_sealed() {
     let bench = Bench::new();
     bench.write(LOG);

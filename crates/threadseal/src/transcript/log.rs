@@ -188,19 +188,44 @@ impl<'a> LogReader<'a> {
         self.is_final || whole || index.is_some_and(|index| index < self.sealed.len())
     }
 
+    /// Takes the edit after which most of the following lines are the sealed ones again.
     fn explain(&self, index: u64) -> Difference {
         let index = usize::try_from(index).unwrap_or(usize::MAX);
         let expected = self.sealed.get(index..).unwrap_or_default();
         let expected = &expected[..expected.len().min(LOOK_AHEAD)];
         let found: Vec<Digest> = self.ahead.iter().map(|(leaf, _)| *leaf).collect();
-        let (Some(old), Some(new)) = (expected.first(), found.first()) else {
+        let (Some((old, expected_after)), Some((new, found_after))) =
+            (expected.split_first(), found.split_first())
+        else {
             return Difference::Changed;
         };
-        match (expected[1..].contains(new), found[1..].contains(old)) {
-            (true, true) => Difference::Moved,
-            (false, true) => Difference::Inserted,
-            (true, false) => Difference::Deleted,
-            (false, false) => Difference::Changed,
+        let explained = |expected: &[Digest], found: &[Digest]| {
+            let same = expected
+                .iter()
+                .zip(found)
+                .take_while(|(a, b)| a == b)
+                .count();
+            let cut = self.ahead.len() == LOOK_AHEAD && same == found.len();
+            (same == expected.len() || cut).then_some(same)
+        };
+        let edits = [
+            (explained(expected_after, &found), Difference::Deleted),
+            (explained(expected, found_after), Difference::Inserted),
+            (explained(expected_after, found_after), Difference::Changed),
+        ];
+        let best = edits
+            .into_iter()
+            .filter_map(|(same, edit)| Some((same?, edit)));
+        match best.max_by_key(|(same, _)| *same) {
+            // As many lines as were sealed, and the one that is gone comes later: it was moved.
+            Some((_, Difference::Deleted))
+                if self.out.lines >= self.sealed.len() as u64 && found_after.contains(old) =>
+            {
+                Difference::Moved
+            }
+            Some((_, edit)) => edit,
+            None if expected_after.contains(new) && found_after.contains(old) => Difference::Moved,
+            None => Difference::Changed,
         }
     }
 }
