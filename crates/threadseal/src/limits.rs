@@ -40,9 +40,9 @@ pub const MAX_PASSPHRASE_BYTES: usize = 1024;
 /// Most memory that a key file may make scrypt take: 128 r (N + p) bytes (RFC 7914 §6).
 pub const MAX_SCRYPT_MEMORY_BYTES: u128 = 256 << 20;
 /// Most memory that a key file may make scrypt fill over all its p rounds: 128 N r p bytes.
-pub const MAX_SCRYPT_WORK_BYTES: u128 = 2 << 30;
+pub const MAX_SCRYPT_WORK_BYTES: u128 = 1 << 30;
 /// Most iterations that a key file may ask of PBKDF2.
-pub const MAX_PBKDF2_ITERATIONS: u32 = 10_000_000;
+pub const MAX_PBKDF2_ITERATIONS: u32 = 2_000_000;
 /// Largest trust store file in bytes.
 pub const MAX_TRUST_FILE_BYTES: usize = 16 << 20;
 /// Most keys in one trust store.
