@@ -63,3 +63,7 @@ pub const MAX_COMPAT_DEFERRED_BYTES: usize = 16 << 20;
 pub const MAX_EVENT_TYPE_BYTES: usize = 128;
 /// Most lines of one observed log under seals; a verifier keeps 32 bytes for each.
 pub const MAX_OBSERVED_LINES: usize = 32 << 20;
+/// Most characters that rendering shows of one tool result (Rye's bound).
+pub const MAX_SHOWN_RESULT_CHARS: usize = 2000;
+/// Most characters that rendering shows of a file that a tool writes (Rye's bound).
+pub const MAX_SHOWN_FILE_CHARS: usize = 500;

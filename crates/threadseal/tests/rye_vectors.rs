@@ -18,6 +18,9 @@ use threadseal::record::{ExpectedHead, ThreadId};
 use threadseal::report::{CheckResult, Severity, Verdict};
 use threadseal::time::Timestamp;
 use threadseal::transcript::Expectation;
+use threadseal::transcript::lines::VerifiedLines;
+use threadseal::transcript::messages::{self, Message};
+use threadseal::transcript::render::{self, Cost, Cover};
 use threadseal::transcript::rye::{self, Options};
 use threadseal::transcript::rye_compat::{self, Answers};
 use threadseal::trust::{Trust, TrustName, TrustStore, TrustedKey};
@@ -291,4 +294,73 @@ fn what_only_context_tells_is_told_with_context() {
         told += 1;
     }
     println!("{told} told");
+}
+
+/// Verified transcripts for which the original's own output is at hand, by the folder they lie in.
+fn clean(read: impl Fn(&std::path::Path, &VerifiedLines<'_>)) {
+    for entry in entries() {
+        let Some(folder) = entry
+            .name
+            .strip_prefix("valid/proj_clean/.ai/agent/threads/")
+        else {
+            continue;
+        };
+        let thread = folder.strip_suffix("/transcript.jsonl").unwrap();
+        let trust = entry.trust();
+        let verified = rye::verify(&entry.bytes, &Options::new(&trust, now()))
+            .verified
+            .unwrap();
+        let lines = VerifiedLines::open(&verified, &entry.bytes).unwrap();
+        read(std::path::Path::new(thread), &lines);
+        let mut changed = entry.bytes.clone();
+        changed[0] = b'[';
+        assert!(VerifiedLines::open(&verified, &changed).is_err());
+    }
+}
+
+#[test]
+fn messages_are_those_that_the_original_reconstructs() {
+    clean(|thread, lines| {
+        let folder = shared()
+            .unwrap()
+            .join("vectors/rye/valid/proj_clean/.ai/agent/threads");
+        let expected = std::fs::read(folder.join(thread).join("EXPECTED_messages.json")).unwrap();
+        let got = messages::reconstruct(lines)
+            .unwrap()
+            .iter()
+            .map(Message::to_value)
+            .collect();
+        assert_eq!(Value::Array(got), parse_python(&expected).unwrap().value);
+    });
+}
+
+#[test]
+fn harmless_transcripts_are_rendered_as_the_original_renders_them() {
+    clean(|thread, lines| {
+        let folder = shared()
+            .unwrap()
+            .join("vectors/rye/valid/proj_clean/.ai/knowledge/agent/threads");
+        let expected = std::fs::read_to_string(folder.join(thread).with_extension("md")).unwrap();
+        let (_signature, expected) = expected.split_once('\n').unwrap();
+        let thread = ThreadId::parse(thread.to_str().unwrap()).unwrap();
+        let field = |name: &str| {
+            let start = expected.find(&format!("\n{name}: ")).unwrap() + name.len() + 3;
+            expected[start..].lines().next().unwrap()
+        };
+        let cover = Cover {
+            thread: &thread,
+            directive: field("directive"),
+            status: field("status"),
+            model: field("model"),
+            cost: Cost {
+                turns: field("turns").parse().unwrap(),
+                input_tokens: field("input_tokens").parse().unwrap(),
+                output_tokens: field("output_tokens").parse().unwrap(),
+                spend: field("spend").parse().unwrap(),
+                elapsed_seconds: field("elapsed_seconds").parse().unwrap(),
+            },
+            permissions: &["rye.execute.tool.x.*".to_owned()],
+        };
+        assert_eq!(render::render(lines, &cover).unwrap(), expected);
+    });
 }

@@ -12,7 +12,7 @@ use clap::Args;
 use std::path::PathBuf;
 use threadseal::canon::json::Value;
 use threadseal::canon::python::rye_line;
-use threadseal::transcript::messages::Conversation;
+use threadseal::transcript::messages::{Conversation, Message};
 
 /// What `messages` takes.
 #[derive(Debug, Args)]
@@ -24,11 +24,16 @@ pub(crate) struct MessagesArgs {
 /// Prints a JSON array, one message a line.
 pub(crate) fn run(args: &MessagesArgs, context: &Context, out: &mut Out) -> Outcome {
     let believed = Believed::read(&args.path, context)?;
-    let mut conversation = Conversation::new();
+    // Every believed event comes from a verified line.
+    let mut conversation = Conversation::danger_new();
     for event in &believed.events {
         conversation.event(&event.event_type, &event.payload);
     }
-    let messages = conversation.into_messages();
+    let messages: Vec<Value> = conversation
+        .into_messages()
+        .iter()
+        .map(Message::to_value)
+        .collect();
     let report = &believed.report;
     if context.json {
         let head = serde_json::json!({

@@ -7,6 +7,7 @@
 //! scan ─ check ─ prefix ─ verify                             two halves in, one report out
 //! observed ─ log ─ observe                                   detached seals of foreign logs
 //! rye ─ rye_compat                                           the seed's format, Rye's own answer
+//! messages ─ render                                          what the lines say: to a model, to people
 //! ```
 
 pub mod event;
@@ -17,6 +18,7 @@ pub mod manifest;
 pub mod messages;
 pub mod observe;
 pub mod observed;
+pub mod render;
 pub mod rye;
 pub mod rye_compat;
 

@@ -57,17 +57,17 @@ pub(super) fn type_name(value: &Value) -> &'static str {
 
 /// A Python string under construction: WTF-8, because Python's strings hold lone surrogates.
 #[derive(Default)]
-pub(super) struct Formatted(Vec<u8>);
+pub(crate) struct Formatted(Vec<u8>);
 
 impl Formatted {
     /// Appends literal text.
-    pub(super) fn text(mut self, text: &str) -> Self {
+    pub(crate) fn text(mut self, text: &str) -> Self {
         self.0.extend_from_slice(text.as_bytes());
         self
     }
 
     /// Appends `f"{value}"`: strings as they are, everything else as `repr` shows it.
-    pub(super) fn value(mut self, value: &Value) -> Self {
+    pub(crate) fn value(mut self, value: &Value) -> Self {
         match value {
             Value::String(text) => self.0.extend_from_slice(text.as_bytes()),
             other => self.repr(other),
@@ -76,7 +76,7 @@ impl Formatted {
     }
 
     /// The finished string.
-    pub(super) fn finish(self) -> Text {
+    pub(crate) fn finish(self) -> Text {
         Text::from_wtf8(self.0)
     }
 

@@ -1,0 +1,149 @@
+//! Content that stays what it is: nothing in it can pass for layout.
+//!
+//! Rules of `CommonMark` 0.31 decide. Outside code a backslash is put before
+//! * `#` that begins a heading, on whatever depth;
+//! * a line of only `-`, `=`, `*` or `_`: a rule, or the underline of a heading;
+//! * `<` before a letter, `/`, `!` or `?`: HTML, comments included;
+//! * a fence that is indented: in a list it would end with the list, and nobody can tell here.
+//!
+//! A fence in the first column is code until its closing fence, or to the end of the text, where
+//! it is closed. In the first column it can stand in no list and no quote, and with no HTML block
+//! open nothing else can swallow it; so what is taken for code here is code for every reader.
+//! CR and CR LF end lines as LF does. Other control characters, tab excepted, become U+FFFD.
+
+use std::borrow::Cow;
+
+/// Text outside fences.
+pub(super) fn escape(text: &str) -> String {
+    let text = plain(text);
+    let mut out = String::with_capacity(text.len() + 16);
+    let mut fence: Option<Fence> = None;
+    for (at, line) in text.split('\n').enumerate() {
+        if at > 0 {
+            out.push('\n');
+        }
+        match fence {
+            Some(open) => {
+                out.push_str(line);
+                if open.is_closed_by(line) {
+                    fence = None;
+                }
+            }
+            None => {
+                fence = Fence::opened_by(line);
+                if fence.is_some() {
+                    out.push_str(line);
+                } else {
+                    escape_line(&mut out, line);
+                }
+            }
+        }
+    }
+    if let Some(open) = fence {
+        out.push('\n');
+        out.extend(std::iter::repeat_n(open.mark, open.length));
+    }
+    out
+}
+
+/// Text in a quote, the first line behind other text: a fence there would end with the quote, so
+/// none is left.
+pub(super) fn escape_quote(text: &str) -> String {
+    let text = plain(text);
+    let mut out = String::with_capacity(text.len() + 16);
+    for (at, line) in text.split('\n').enumerate() {
+        if at > 0 {
+            out.push_str("\n> ");
+        }
+        escape_line(&mut out, line);
+    }
+    out
+}
+
+/// A fenced block whose fence is longer than any run of backticks inside.
+pub(super) fn fenced(info: &str, text: &str) -> String {
+    let text = plain(text);
+    let runs = text.split(|c| c != '`').map(str::len);
+    let fence = "`".repeat(runs.max().unwrap_or_default().max(2) + 1);
+    format!("{fence}{info}\n{text}\n{fence}")
+}
+
+/// A name in a line of layout: no line ends, no HTML.
+pub(super) fn one_line(text: &str) -> String {
+    let text = plain(text).replace('\n', " ");
+    let mut out = String::with_capacity(text.len());
+    push_without_html(&mut out, &text);
+    out
+}
+
+fn plain(text: &str) -> Cow<'_, str> {
+    let strange = |c: char| c.is_control() && !matches!(c, '\n' | '\t');
+    if !text.contains(strange) {
+        return Cow::Borrowed(text);
+    }
+    let lines = text.replace("\r\n", "\n").replace('\r', "\n");
+    Cow::Owned(lines.replace(strange, "\u{fffd}"))
+}
+
+#[derive(Clone, Copy)]
+struct Fence {
+    mark: char,
+    length: usize,
+}
+
+impl Fence {
+    /// Backticks may not recur in the opening line; tildes may.
+    fn opened_by(line: &str) -> Option<Self> {
+        let mark = line.chars().next().filter(|c| matches!(c, '`' | '~'))?;
+        let rest = line.trim_start_matches(mark);
+        let length = line.len() - rest.len();
+        (length >= 3 && !(mark == '`' && rest.contains('`'))).then_some(Self { mark, length })
+    }
+
+    /// Up to three blanks, at least as many marks, then only blanks.
+    fn is_closed_by(self, line: &str) -> bool {
+        let inner = line.trim_start_matches(' ');
+        let rest = inner.trim_start_matches(self.mark);
+        line.len() - inner.len() <= 3
+            && inner.len() - rest.len() >= self.length
+            && rest.trim_matches([' ', '\t']).is_empty()
+    }
+}
+
+fn escape_line(out: &mut String, line: &str) {
+    let content = line.trim_start_matches([' ', '\t']);
+    let (indent, _) = line.split_at(line.len() - content.len());
+    out.push_str(indent);
+    if is_heading(content) || is_rule(content) || is_fence(content) {
+        out.push('\\');
+    }
+    push_without_html(out, content);
+}
+
+fn is_heading(content: &str) -> bool {
+    let rest = content.trim_start_matches('#');
+    let marks = content.len() - rest.len();
+    (1..=6).contains(&marks) && (rest.is_empty() || rest.starts_with([' ', '\t']))
+}
+
+/// A thematic break (`***`, `- - -`) or the underline of a heading (`===`, `-`).
+fn is_rule(content: &str) -> bool {
+    let mut marks = content.chars().filter(|c| !matches!(c, ' ' | '\t'));
+    let first = marks.next().filter(|c| matches!(c, '-' | '=' | '*' | '_'));
+    first.is_some_and(|first| marks.all(|c| c == first))
+}
+
+fn is_fence(content: &str) -> bool {
+    content.starts_with("```") || content.starts_with("~~~")
+}
+
+fn push_without_html(out: &mut String, text: &str) {
+    let mut letters = text.chars().peekable();
+    while let Some(c) = letters.next() {
+        let opens = |next: &char| next.is_ascii_alphabetic() || matches!(next, '/' | '!' | '?');
+        if c == '<' && letters.peek().is_some_and(opens) {
+            out.push('\\');
+        }
+        out.push(c);
+    }
+}
