@@ -262,3 +262,125 @@ fn followed(fs: &dyn Fs, path: &Path) -> Result<PathBuf, Error> {
         Err(error) => Err(fail(&error)),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fault::{FaultFs, FaultKind};
+    use crate::sys::RealFs;
+    use std::fs;
+    use std::os::unix::fs::PermissionsExt as _;
+    use threadseal::error::ErrorKind;
+
+    fn mode_of(path: &Path) -> u32 {
+        fs::metadata(path).unwrap().permissions().mode() & 0o777
+    }
+
+    #[test]
+    fn a_new_file_has_its_bytes_and_mode_and_is_never_replaced() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("f");
+        create_new(&RealFs, &path, b"one", PRIVATE_FILE).unwrap();
+        let exists = create_new(&RealFs, &path, b"two", PRIVATE_FILE).unwrap_err();
+        assert_eq!(exists.kind(), ErrorKind::InvalidInput);
+        assert!(exists.to_string().contains("File exists"), "{exists}");
+        assert_eq!(fs::read(&path).unwrap(), b"one");
+        assert_eq!(mode_of(&path), 0o600);
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn a_replaced_file_keeps_its_mode_when_asked_to() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("f");
+        replace(&RealFs, &path, b"one", Mode::KeepOr(PRIVATE_FILE)).unwrap();
+        assert_eq!(mode_of(&path), 0o600);
+        // Bits that a umask would take away must come back as they were.
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o666)).unwrap();
+        replace(&RealFs, &path, b"two", Mode::KeepOr(PRIVATE_FILE)).unwrap();
+        assert_eq!(mode_of(&path), 0o666);
+        replace(&RealFs, &path, b"three", Mode::Set(0o640)).unwrap();
+        assert_eq!(mode_of(&path), 0o640);
+        assert_eq!(fs::read(&path).unwrap(), b"three");
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn replacing_through_a_symbolic_link_replaces_the_file_behind_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let (file, link) = (folder.path().join("file"), folder.path().join("link"));
+        fs::write(&file, "one").unwrap();
+        std::os::unix::fs::symlink("file", &link).unwrap();
+        replace(&RealFs, &link, b"two", Mode::KeepOr(SHARED_FILE)).unwrap();
+        assert_eq!(fs::read(&file).unwrap(), b"two");
+        assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
+        let directory = replace(&RealFs, folder.path(), b"x", Mode::Set(0o600)).unwrap_err();
+        assert_eq!(directory.kind(), ErrorKind::InvalidInput);
+    }
+
+    #[test]
+    fn a_full_and_a_read_only_disk_are_named_with_path_and_reason() {
+        for (kind, reason) in [
+            (FaultKind::Full, "No space left on device"),
+            (FaultKind::ReadOnly, "Read-only file system"),
+        ] {
+            let fs = FaultFs::new();
+            replace(&fs, Path::new("/f"), b"old", Mode::Set(0o600)).unwrap();
+            fs.plan(0, kind);
+            for error in [
+                replace(&fs, Path::new("/f"), b"new", Mode::Set(0o600)).unwrap_err(),
+                create_new(&fs, Path::new("/g"), b"new", 0o600).unwrap_err(),
+            ] {
+                assert_eq!(error.kind(), ErrorKind::External);
+                let text = error.to_string();
+                assert!(text.starts_with("cannot write /"), "{text}");
+                assert!(text.contains(reason), "{text}");
+            }
+            assert_eq!(fs.bytes_of(Path::new("/f")).unwrap(), b"old");
+            assert_eq!(fs.bytes_of(Path::new("/g")), None);
+        }
+    }
+
+    #[test]
+    fn after_a_failed_creation_there_is_no_file_and_after_a_failed_replacement_a_whole_one() {
+        for kind in FaultKind::ALL {
+            for call in 0.. {
+                let fs = FaultFs::new();
+                let (old, new) = (Path::new("/old"), Path::new("/new"));
+                replace(&fs, old, b"before", Mode::Set(0o600)).unwrap();
+                fs.plan(call, kind);
+                let replaced = replace(&fs, old, b"after", Mode::KeepOr(0o600)).is_ok();
+                let created = create_new(&fs, new, b"created", 0o600).is_ok();
+                if fs.struck().is_none() {
+                    break;
+                }
+                let context = format!("{kind:?} at {call} in {:?}", fs.struck());
+                let bytes = fs.bytes_of(old).unwrap();
+                assert!(
+                    bytes == b"after" || !replaced && bytes == b"before",
+                    "{context}"
+                );
+                let bytes = fs.bytes_of(new);
+                match kind {
+                    // Nothing can be tidied up any more.
+                    FaultKind::PowerOff | FaultKind::ReadOnly => {
+                        assert!(bytes.is_none_or(|bytes| bytes == b"created"), "{context}");
+                    }
+                    _ => assert_eq!(bytes.is_some(), created, "{context}"),
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn directories_are_made_with_their_mode_and_a_file_in_the_way_is_an_error() {
+        let folder = tempfile::tempdir().unwrap();
+        let deep = folder.path().join("a/b/c");
+        create_directories(&RealFs, &deep, 0o700).unwrap();
+        create_directories(&RealFs, &deep, 0o700).unwrap();
+        assert_eq!(mode_of(&deep), 0o700);
+        fs::write(deep.join("f"), "").unwrap();
+        let error = create_directories(&RealFs, &deep.join("f/g"), 0o700).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InvalidInput);
+    }
+}

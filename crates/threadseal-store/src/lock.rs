@@ -152,3 +152,79 @@ fn held(path: &Path, holder: Option<u32>) -> Error {
         ),
     )
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sys::RealFs;
+    use std::fs;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    #[test]
+    fn a_held_lock_names_its_holder_and_is_free_when_dropped() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("log");
+        fs::write(&path, "x").unwrap();
+        let first = WriterLock::acquire(RealFs::shared(), &path).unwrap();
+        let second = WriterLock::acquire(RealFs::shared(), &path).unwrap_err();
+        assert_eq!(second.kind(), ErrorKind::External);
+        if cfg!(target_os = "linux") {
+            assert!(
+                second.to_string().contains("this process already"),
+                "{second}"
+            );
+        }
+        assert_eq!(first.reader().unwrap().read_whole(9).unwrap(), b"x");
+        drop(first);
+        WriterLock::acquire(RealFs::shared(), &path).unwrap();
+    }
+
+    #[test]
+    fn a_copy_put_in_the_place_of_a_locked_record_does_not_share_its_lock() {
+        let folder = tempfile::tempdir().unwrap();
+        let (path, copy) = (folder.path().join("log"), folder.path().join("copy"));
+        fs::write(&path, "x").unwrap();
+        let first = WriterLock::acquire(RealFs::shared(), &path).unwrap();
+        fs::copy(&path, &copy).unwrap();
+        fs::rename(&copy, &path).unwrap();
+        // Two files, two locks: which of them goes on is decided by the head store.
+        let second = WriterLock::acquire(RealFs::shared(), &path).unwrap();
+        let stamps = [first, second].map(|lock| lock.reader().unwrap().stamp().identity);
+        assert_ne!(stamps[0], stamps[1]);
+    }
+
+    #[test]
+    fn what_is_no_regular_file_cannot_be_locked() {
+        let folder = tempfile::tempdir().unwrap();
+        let pipe = folder.path().join("pipe");
+        rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, rustix::fs::Mode::RWXU).unwrap();
+        for path in [
+            &pipe,
+            &folder.path().join("absent"),
+            &folder.path().to_owned(),
+        ] {
+            let error = WriterLock::acquire(RealFs::shared(), path).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::InvalidInput, "{error}");
+        }
+    }
+
+    #[test]
+    fn an_exclusive_section_holds_one_thread_at_a_time() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("lock");
+        let (inside, entered) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    for _ in 0..25 {
+                        let _section = Exclusive::enter(&RealFs, &path).unwrap();
+                        assert_eq!(inside.fetch_add(1, Ordering::SeqCst), 0);
+                        entered.fetch_add(1, Ordering::SeqCst);
+                        inside.fetch_sub(1, Ordering::SeqCst);
+                    }
+                });
+            }
+        });
+        assert_eq!(entered.into_inner(), 100);
+    }
+}

@@ -20,6 +20,8 @@
 //! The log knows bytes, not lines: the sealer decides what a line is.
 
 mod tail;
+#[cfg(test)]
+mod tests;
 
 pub use tail::MovedTail;
 

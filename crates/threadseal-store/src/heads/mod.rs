@@ -15,6 +15,8 @@
 mod codec;
 mod file;
 mod memory;
+#[cfg(test)]
+mod tests;
 
 pub use file::FileHeadStore;
 pub use memory::MemoryHeadStore;

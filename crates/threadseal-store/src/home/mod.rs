@@ -12,6 +12,8 @@
 //! refused, because whoever brought the tree would bring the trust along (design: "Trust").
 
 mod keys;
+#[cfg(test)]
+mod tests;
 
 pub use keys::{KeyEntry, KeyFileName, KeyFiles, MAX_KEY_FILE_NAME_BYTES, read_private_key_file};
 
@@ -209,6 +211,10 @@ fn deepest_existing<'p>(fs: &dyn Fs, path: &'p Path) -> Result<&'p Path, Error> 
         match fs.symlink_metadata(at) {
             Ok(_) => return Ok(at),
             Err(error) if error.kind() == io::ErrorKind::NotFound && directory_of(at) != at => {
+                if at.file_name().is_none() {
+                    // ".." after a part that does not exist leads nowhere yet.
+                    return Err(sys::failure("follow", path, &error));
+                }
                 at = directory_of(at);
             }
             Err(error) => return Err(sys::failure("follow", at, &error)),

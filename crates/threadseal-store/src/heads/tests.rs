@@ -1,0 +1,280 @@
+use super::*;
+use crate::fault::FaultFs;
+use crate::sys::{Fs as _, RealFs};
+use std::path::Path;
+use std::sync::Arc;
+use threadseal::error::ErrorKind;
+
+fn digest(text: &str) -> Digest {
+    Digest::of(text.as_bytes())
+}
+
+fn stored(record: u8, seq: u64, size: u64) -> StoredHead {
+    StoredHead {
+        head: Head {
+            record: RecordId::from_bytes([record; 32]),
+            seq,
+            size,
+            line: digest(&format!("seal {seq}")),
+        },
+        kind: RecordKind::Transcript,
+        is_final: false,
+        thread: Some(ThreadId::parse("clean/ten-1").unwrap()),
+        first_seen: Timestamp::from_micros(1).unwrap(),
+        updated: Timestamp::from_micros(2).unwrap(),
+        path_hint: Some("/work/\u{e9}\"\n".to_owned()),
+        aliases: vec![digest("line 1")],
+    }
+}
+
+/// Runs `test` on every implementation.
+fn on_all_stores(test: impl Fn(&dyn HeadStore)) {
+    test(&MemoryHeadStore::default());
+    test(&FileHeadStore::new(FaultFs::new().shared(), "/home/heads"));
+    let folder = tempfile::tempdir().unwrap();
+    test(&FileHeadStore::new(
+        RealFs::shared(),
+        folder.path().join("heads"),
+    ));
+}
+
+#[test]
+fn what_was_stored_comes_back_and_other_records_are_unknown() {
+    on_all_stores(|heads| {
+        let first = stored(1, 0, 100);
+        assert_eq!(heads.fetch(&first.head.record).unwrap(), None);
+        assert_eq!(heads.create(&first).unwrap(), Swap::Stored);
+        assert_eq!(
+            heads.fetch(&first.head.record).unwrap(),
+            Some(first.clone())
+        );
+        assert_eq!(heads.fetch(&stored(2, 0, 0).head.record).unwrap(), None);
+        let again = heads.create(&stored(1, 5, 500)).unwrap();
+        assert_eq!(again, Swap::Differs(Some(Box::new(first))));
+    });
+}
+
+#[test]
+fn a_swap_needs_the_head_that_stands_there() {
+    on_all_stores(|heads| {
+        let (first, next, late) = (stored(1, 0, 100), stored(1, 1, 200), stored(1, 2, 300));
+        let absent = heads.replace_if(&first.head, &next, Durability::Durable);
+        assert_eq!(absent.unwrap(), Swap::Differs(None));
+        assert_eq!(heads.create(&first).unwrap(), Swap::Stored);
+        for durability in [Durability::Written, Durability::Durable] {
+            let wrong = heads.replace_if(&next.head, &late, durability).unwrap();
+            assert_eq!(wrong, Swap::Differs(Some(Box::new(first.clone()))));
+        }
+        let swapped = heads.replace_if(&first.head, &next, Durability::Written);
+        assert_eq!(swapped.unwrap(), Swap::Stored);
+        let swapped = heads.replace_if(&next.head, &late, Durability::Durable);
+        assert_eq!(swapped.unwrap(), Swap::Stored);
+        assert_eq!(heads.fetch(&late.head.record).unwrap(), Some(late));
+    });
+}
+
+#[test]
+fn a_head_never_goes_back() {
+    on_all_stores(|heads| {
+        let mut known = stored(1, 4, 400);
+        known.is_final = true;
+        assert_eq!(heads.create(&known).unwrap(), Swap::Stored);
+        let with = |change: fn(&mut StoredHead)| {
+            let mut new = stored(1, 5, 500);
+            change(&mut new);
+            new
+        };
+        for (what, new) in [
+            ("a lower seq", with(|new| new.head.seq = 3)),
+            ("a smaller size", with(|new| new.head.size = 399)),
+            ("a second seal 4", with(|new| new.head.seq = 4)),
+            ("another kind", with(|new| new.kind = RecordKind::Document)),
+            ("a final taken back", stored(1, 4, 400)),
+        ] {
+            let error = heads
+                .replace_if(&known.head, &new, Durability::Durable)
+                .unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Refused, "{what}: {error}");
+        }
+        assert_eq!(
+            heads.fetch(&known.head.record).unwrap(),
+            Some(known.clone())
+        );
+        let same = heads.replace_if(&known.head, &known, Durability::Durable);
+        assert_eq!(same.unwrap(), Swap::Stored);
+    });
+}
+
+#[test]
+fn a_document_may_shrink_and_a_first_sight_stays() {
+    on_all_stores(|heads| {
+        let mut first = stored(1, 0, 100);
+        first.kind = RecordKind::Document;
+        assert_eq!(heads.create(&first).unwrap(), Swap::Stored);
+        let mut shorter = stored(1, 1, 50);
+        shorter.kind = RecordKind::Document;
+        shorter.first_seen = Timestamp::from_micros(99).unwrap();
+        shorter.aliases = vec![digest("line 2")];
+        let swapped = heads.replace_if(&first.head, &shorter, Durability::Durable);
+        assert_eq!(swapped.unwrap(), Swap::Stored);
+        let found = heads.fetch(&first.head.record).unwrap().unwrap();
+        assert_eq!(found.first_seen, first.first_seen);
+        assert_eq!(found.aliases, [digest("line 1"), digest("line 2")]);
+    });
+}
+
+#[test]
+fn records_are_found_by_each_of_their_lines() {
+    on_all_stores(|heads| {
+        let (a, mut b) = (stored(1, 0, 100), stored(2, 0, 100));
+        b.aliases.push(digest("only b"));
+        for new in [&b, &a] {
+            assert_eq!(heads.create(new).unwrap(), Swap::Stored);
+        }
+        let (a, b) = (a.head.record, b.head.record);
+        assert_eq!(heads.find_by_line(&digest("line 1")).unwrap(), [a, b]);
+        assert_eq!(heads.find_by_line(&digest("only b")).unwrap(), [b]);
+        assert_eq!(heads.find_by_line(&digest("unknown")).unwrap(), []);
+    });
+}
+
+#[test]
+fn too_many_aliases_are_refused_and_a_long_hint_is_left_out() {
+    on_all_stores(|heads| {
+        let mut new = stored(1, 0, 100);
+        new.path_hint = Some("x".repeat(MAX_PATH_HINT_BYTES + 1));
+        new.aliases = (0..MAX_ALIASES).map(|i| digest(&i.to_string())).collect();
+        assert_eq!(heads.create(&new).unwrap(), Swap::Stored);
+        let found = heads.fetch(&new.head.record).unwrap().unwrap();
+        assert_eq!((found.path_hint, found.aliases.len()), (None, MAX_ALIASES));
+        let error = heads
+            .replace_if(&new.head, &stored(1, 1, 200), Durability::Durable)
+            .unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Limit);
+    });
+}
+
+#[test]
+fn the_largest_head_fits_its_file() {
+    let mut largest = stored(1, u64::MAX, u64::MAX);
+    largest.thread = Some(ThreadId::parse(&"\u{e9}".repeat(256)).unwrap());
+    largest.path_hint = Some("\u{1}".repeat(MAX_PATH_HINT_BYTES));
+    largest.aliases = vec![digest("x"); MAX_ALIASES];
+    let bytes = codec::encode(&largest).unwrap();
+    assert_eq!(codec::decode(&bytes), Some(largest));
+}
+
+/// A file store on a disk that can be damaged, with one durable head.
+fn damageable() -> (FaultFs, FileHeadStore, StoredHead, String) {
+    let disk = FaultFs::new();
+    let heads = FileHeadStore::new(disk.shared(), "/heads");
+    let first = stored(0xab, 3, 300);
+    assert_eq!(heads.create(&first).unwrap(), Swap::Stored);
+    let stem = format!("/heads/ab/{}", "ab".repeat(31));
+    (disk, heads, first, stem)
+}
+
+#[test]
+fn every_damaged_byte_of_a_head_file_is_an_error_and_never_unknown() {
+    let (disk, heads, first, stem) = damageable();
+    let path = format!("{stem}.head");
+    let path = Path::new(&path);
+    let whole = disk.bytes_of(path).unwrap();
+    let mut damaged: Vec<Vec<u8>> = (0..whole.len())
+        .map(|at| {
+            let mut bytes = whole.clone();
+            bytes[at] ^= 0x20;
+            bytes
+        })
+        .collect();
+    damaged.extend((0..whole.len()).map(|size| whole[..size].to_vec()));
+    damaged.push([&whole[..], b"\n"].concat());
+    for bytes in damaged {
+        disk.set_bytes(path, &bytes).unwrap();
+        let error = heads.fetch(&first.head.record).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::External);
+        assert!(error.to_string().contains("is damaged"), "{error}");
+        assert!(heads.create(&first).is_err());
+    }
+    disk.set_bytes(path, &whole).unwrap();
+    assert_eq!(heads.fetch(&first.head.record).unwrap(), Some(first));
+}
+
+#[test]
+fn a_head_file_under_another_records_name_is_an_error() {
+    let (disk, heads, first, stem) = damageable();
+    let other = stored(0xac, 0, 10);
+    assert_eq!(heads.create(&other).unwrap(), Swap::Stored);
+    let others = format!("/heads/ac/{}.head", "ac".repeat(31));
+    let bytes = disk.bytes_of(Path::new(&others)).unwrap();
+    disk.set_bytes(Path::new(&format!("{stem}.head")), &bytes)
+        .unwrap();
+    assert!(heads.fetch(&first.head.record).is_err());
+}
+
+#[test]
+fn a_torn_recent_head_leaves_the_durable_one_and_later_heads_work() {
+    let (disk, heads, first, stem) = damageable();
+    let next = stored(0xab, 4, 400);
+    let swapped = heads.replace_if(&first.head, &next, Durability::Written);
+    assert_eq!(swapped.unwrap(), Swap::Stored);
+    let recent = format!("{stem}.recent");
+    let recent = Path::new(&recent);
+    let whole = disk.bytes_of(recent).unwrap();
+    for size in 0..whole.len() {
+        disk.set_bytes(recent, &whole[..size]).unwrap();
+        assert_eq!(
+            heads.fetch(&first.head.record).unwrap(),
+            Some(first.clone())
+        );
+    }
+    for durability in [Durability::Written, Durability::Durable] {
+        let old = heads.fetch(&first.head.record).unwrap().unwrap();
+        let new = stored(0xab, old.head.seq + 1, 900);
+        let swapped = heads.replace_if(&old.head, &new, durability).unwrap();
+        assert_eq!(swapped, Swap::Stored);
+        assert_eq!(heads.fetch(&first.head.record).unwrap(), Some(new));
+    }
+    // The recent head that the durable one has overtaken is not taken for newer.
+    disk.set_bytes(recent, &whole).unwrap();
+    let found = heads.fetch(&first.head.record).unwrap().unwrap();
+    assert_eq!(found.head.seq, 5);
+}
+
+#[test]
+fn a_stranger_among_the_aliases_is_an_error() {
+    let (disk, heads, _, _) = damageable();
+    let hex = digest("line 1").to_hex();
+    let stray = format!("/heads/lines/{}/{}/notes.txt", &hex[..2], &hex[2..]);
+    disk.open(Path::new(&stray), crate::sys::Access::CreateNew(0o600))
+        .unwrap();
+    let error = heads.find_by_line(&digest("line 1")).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::External);
+}
+
+#[test]
+fn readers_see_whole_heads_while_others_write() {
+    let folder = tempfile::tempdir().unwrap();
+    let heads = Arc::new(FileHeadStore::new(RealFs::shared(), folder.path()));
+    assert_eq!(heads.create(&stored(1, 0, 0)).unwrap(), Swap::Stored);
+    let record = stored(1, 0, 0).head.record;
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            for seq in 0..200 {
+                let durability =
+                    [Durability::Durable, Durability::Written][usize::from(seq % 5 != 0)];
+                let (old, new) = (stored(1, seq, seq), stored(1, seq + 1, seq + 1));
+                let swapped = heads.replace_if(&old.head, &new, durability).unwrap();
+                assert_eq!(swapped, Swap::Stored);
+            }
+        });
+        scope.spawn(|| {
+            let mut last = 0;
+            while last < 200 {
+                let seen = heads.fetch(&record).unwrap().unwrap().head.seq;
+                assert!(seen >= last, "{seen} after {last}");
+                last = seen;
+            }
+        });
+    });
+}
