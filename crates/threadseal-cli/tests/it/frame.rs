@@ -5,10 +5,13 @@ use std::fs::File;
 use std::process::Stdio;
 
 /// Every command, in the order of `--help`.
-const COMMANDS: [&str; 8] = [
+const COMMANDS: [&str; 11] = [
     "init",
     "seal",
     "verify",
+    "show",
+    "messages",
+    "render",
     "diff",
     "key",
     "trust",

@@ -10,6 +10,7 @@
 mod fixtures;
 mod frame;
 mod keys;
+mod read;
 mod sandbox;
 mod trust;
 mod verify;
