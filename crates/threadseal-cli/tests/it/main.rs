@@ -14,3 +14,4 @@ mod read;
 mod sandbox;
 mod trust;
 mod verify;
+mod watch;
