@@ -49,6 +49,15 @@ impl Context {
         }
     }
 
+    /// The same with another home.
+    pub(crate) fn with_home(&self, home: PathBuf) -> Self {
+        Self {
+            home: Some(home),
+            fs: Arc::clone(&self.fs),
+            ..*self
+        }
+    }
+
     /// The moment against which windows and revocations are judged.
     ///
     /// # Errors

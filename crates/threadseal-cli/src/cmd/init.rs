@@ -11,7 +11,9 @@ use crate::trusting;
 use clap::Args;
 use serde::Serialize;
 use threadseal::key::KeyUsage;
+use threadseal::time::Timestamp;
 use threadseal::trust::{TrustName, TrustStore, TrustedKey};
+use threadseal_store::home::Home;
 
 /// What `init` takes.
 #[derive(Debug, Args)]
@@ -30,26 +32,62 @@ struct InitOutput {
 
 /// Makes what is missing, changes nothing that is there.
 pub(crate) fn run(args: &InitArgs, context: &Context, out: &mut Out) -> Outcome {
+    let made = make(&args.passphrase, context)?;
+    let path = made.home.path().to_string_lossy().into_owned();
+    if context.json {
+        out.json(&InitOutput {
+            schema: "threadseal.init/1",
+            home: path,
+            changed: made.changed,
+            keys: made.keys.iter().map(KeyOutput::of).collect(),
+        });
+        return Ok(Exit::Done);
+    }
+    for key in &made.keys {
+        out.line(key_line(key));
+    }
+    if !context.quiet {
+        let said = if made.changed {
+            "ready"
+        } else {
+            "nothing to do"
+        };
+        out.line(format_args!("{said}: {}", Clean(&path)));
+    }
+    Ok(Exit::Done)
+}
+
+/// A home with its keys.
+pub(crate) struct Made {
+    home: Home,
+    keys: Vec<OwnKey>,
+    changed: bool,
+}
+
+/// Makes what is missing.
+///
+/// # Errors
+/// When the home must not be trusted or cannot be written, or a name is taken.
+pub(crate) fn make(passphrase: &PassphraseArgs, context: &Context) -> Result<Made, Failure> {
     let home = context.made_home()?;
     let keyring = Keyring::of(&home);
-    let mut passphrase = None;
+    let (mut keys, mut new) = (Vec::new(), None);
     let mut changed = false;
-    let mut keys = Vec::new();
     for usage in KeyUsage::ALL {
-        let key = match keyring.get(self_name(usage))? {
-            Some(key) => key,
-            None => {
-                if passphrase.is_none() {
-                    passphrase = args.passphrase.for_new_key()?;
-                }
-                changed = true;
-                let key = keyring::generate(context)?;
-                keyring.create(self_name(usage), usage, &key, passphrase.as_ref(), context)?
-            }
-        };
-        keys.push(key);
+        if let Some(key) = keyring.get(self_name(usage))? {
+            keys.push(key);
+            continue;
+        }
+        // Asked once for all three, and not at all when none is made.
+        if new.is_none() {
+            new = Some(passphrase.for_new_key()?);
+        }
+        changed = true;
+        let protection = new.as_ref().and_then(Option::as_ref);
+        let key = keyring::generate(context)?;
+        keys.push(keyring.create(self_name(usage), usage, &key, protection, context)?);
     }
-    let now = context.now()?.floor_to_second();
+    let now = context.now()?;
     changed |= trusting::change(&home, context, |store| {
         let mut added = false;
         for key in &keys {
@@ -57,33 +95,16 @@ pub(crate) fn run(args: &InitArgs, context: &Context, out: &mut Out) -> Outcome 
         }
         Ok(added)
     })?;
-    let path = home.path().to_string_lossy().into_owned();
-    if context.json {
-        out.json(&InitOutput {
-            schema: "threadseal.init/1",
-            home: path,
-            changed,
-            keys: keys.iter().map(KeyOutput::of).collect(),
-        });
-        return Ok(Exit::Done);
-    }
-    for key in &keys {
-        out.line(key_line(key));
-    }
-    if !context.quiet {
-        let said = if changed { "ready" } else { "nothing to do" };
-        out.line(format_args!("{said}: {}", Clean(&path)));
-    }
-    Ok(Exit::Done)
+    Ok(Made {
+        home,
+        keys,
+        changed,
+    })
 }
 
 /// Trusts an own key for its usage unless that was ever decided: a revoked or narrowed entry is
 /// the user's word.
-fn trust_own(
-    store: &mut TrustStore,
-    key: &OwnKey,
-    now: threadseal::time::Timestamp,
-) -> Result<bool, Failure> {
+fn trust_own(store: &mut TrustStore, key: &OwnKey, now: Timestamp) -> Result<bool, Failure> {
     if store.by_key(&key.public).next().is_some() {
         return Ok(false);
     }

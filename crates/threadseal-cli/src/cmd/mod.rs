@@ -1,6 +1,7 @@
 //! The commands, one file each.
 
 mod completions;
+mod demo;
 mod diff;
 mod init;
 mod key;
@@ -11,6 +12,7 @@ mod seal;
 mod show;
 pub(crate) mod trust;
 mod verify;
+mod watch;
 
 use crate::args::Cli;
 use crate::context::Context;
@@ -36,6 +38,10 @@ pub(crate) enum Command {
     Render(render::RenderArgs),
     /// Show where two records first part
     Diff(diff::DiffArgs),
+    /// Seal the logs below a folder as they grow
+    Watch(watch::WatchArgs),
+    /// Record a thread, attack it, and show what is noticed
+    Demo,
     /// Your own keys
     #[command(subcommand)]
     Key(key::KeyCommand),
@@ -61,6 +67,8 @@ pub(crate) fn run(cli: Cli) -> Exit {
         Command::Messages(args) => messages::run(&args, &context, &mut out),
         Command::Render(args) => render::run(&args, &context, &mut out),
         Command::Diff(args) => diff::run(&args, &context, &mut out),
+        Command::Watch(args) => watch::run(&args, &context, &mut out),
+        Command::Demo => demo::run(&context, &mut out),
         Command::Key(command) => key::run(&command, &context, &mut out),
         Command::Trust(command) => trust::run(&command, &context, &mut out),
         Command::Completions(args) => completions::run(&args, &mut out),

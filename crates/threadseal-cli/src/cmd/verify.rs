@@ -144,7 +144,7 @@ fn examine_all(args: &VerifyArgs, context: &Context) -> Result<Run, Failure> {
         match seen {
             Seen::Reports(reports) => run.results.extend(reports),
             Seen::PassedOver => run.passed_over += 1,
-            Seen::SeenElsewhere => {}
+            Seen::Elsewhere => {}
             Seen::Failed(error) => run.errors.push(error),
         }
     }

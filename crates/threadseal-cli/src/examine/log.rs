@@ -97,7 +97,7 @@ pub(super) fn sidecar(examiner: &Examiner, seal_file: &Path, named: bool) -> Res
     let log: PathBuf = seal_file.with_extension("");
     if log.is_file() {
         if !named {
-            return Ok(Seen::SeenElsewhere);
+            return Ok(Seen::Elsewhere);
         }
         let file = threadseal_store::read::open_regular(&*examiner.host.fs, &log)?;
         let mut report = sealed(examiner, &file)?;

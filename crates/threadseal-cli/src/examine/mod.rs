@@ -89,7 +89,7 @@ pub(crate) enum Seen {
     /// No record.
     PassedOver,
     /// Its report stands with another file of the same folder.
-    SeenElsewhere,
+    Elsewhere,
     /// No verdict.
     Failed(PathError),
 }

@@ -3,7 +3,7 @@
 use crate::sandbox::Sandbox;
 use std::path::PathBuf;
 use std::sync::Arc;
-use threadseal::key::{KeyUsage, LocalSigner, PrivateKey, Signer};
+use threadseal::key::{KeyUsage, LocalSigner, PrivateKey};
 use threadseal::record::ThreadId;
 use threadseal::transcript::Ending;
 use threadseal::transcript::event::{EventType, Payload};

@@ -5,11 +5,16 @@ use std::fs::File;
 use std::process::Stdio;
 
 /// Every command, in the order of `--help`.
-const COMMANDS: [&str; 8] = [
+const COMMANDS: [&str; 13] = [
     "init",
     "seal",
     "verify",
+    "show",
+    "messages",
+    "render",
     "diff",
+    "watch",
+    "demo",
     "key",
     "trust",
     "completions",
@@ -90,6 +95,18 @@ fn a_full_disk_and_a_broken_pipe_behind_standard_output_are_never_0() {
             .unwrap();
         Ran::of(broken.wait_with_output().unwrap()).exits(2);
     }
+}
+
+#[test]
+fn the_demonstration_notices_every_attack_and_leaves_no_trace() {
+    let sandbox = Sandbox::new();
+    let ran = sandbox.run(["demo"]).exits(0);
+    for verdict in ["verified", "tampered", "rolled_back", "unsigned_tail"] {
+        let line = format!("\n{verdict}  transcript.jsonl");
+        assert!(ran.stdout.contains(&line), "{}", ran.stdout);
+    }
+    assert_eq!(sandbox.run(["demo", "--json"]).exits(0).json()["exit"], 0);
+    assert!(!sandbox.home().exists());
 }
 
 #[test]

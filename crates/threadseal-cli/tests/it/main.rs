@@ -10,6 +10,8 @@
 mod fixtures;
 mod frame;
 mod keys;
+mod read;
 mod sandbox;
 mod trust;
 mod verify;
+mod watch;

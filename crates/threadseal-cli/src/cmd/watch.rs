@@ -1,0 +1,195 @@
+//! `watch DIR`: seals the logs below a folder as they grow.
+//!
+//! ```text
+//! watch set ─► everything once ─► wait for changes ─► quiet for a moment ─► seal what changed ─┐
+//!                                      ▲                                                       │
+//!                                      └──────────── and look at everything now and then ◄─────┘
+//! ```
+//! The watch is set before the first look, so that no change falls between them; the look now and
+//! then finds what the system did not tell (a full queue, a network disk). Sealing verifies first
+//! and never replaces a seal; what is refused is said once.
+
+use crate::context::Context;
+use crate::detect::{self, Kind};
+use crate::exit::{Exit, Failure, Outcome, complain};
+use crate::keyring::Keyring;
+use crate::output::Out;
+use crate::passphrase::PassphraseArgs;
+use crate::render::clean::Clean;
+use clap::Args;
+use notify::{Event, RecursiveMode, Watcher as _};
+use serde::Serialize;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::time::Duration;
+use threadseal::key::{KeyUsage, LocalSigner};
+use threadseal_store::clock::{Clock as _, SystemClock};
+use threadseal_store::host::Host;
+use threadseal_store::observer::{self, Sealed};
+use threadseal_store::read::{Stamp, open_regular};
+use walkdir::WalkDir;
+
+/// A log that was quiet for this long is sealed.
+const QUIET: Duration = Duration::from_millis(250);
+/// A log that is never quiet is sealed after this long.
+const LONGEST_WAIT: Duration = Duration::from_secs(2);
+/// How often everything is looked at, whatever the system tells.
+const LOOK_AT_ALL: Duration = Duration::from_secs(10);
+
+/// What `watch` takes.
+#[derive(Debug, Args)]
+pub(crate) struct WatchArgs {
+    /// The folder
+    dir: PathBuf,
+    /// The key to sign with [default: the one that init made for logs]
+    #[arg(long, value_name = "NAME")]
+    key: Option<String>,
+    #[command(flatten)]
+    passphrase: PassphraseArgs,
+}
+
+#[derive(Serialize)]
+struct SealedOutput<'a> {
+    schema: &'static str,
+    path: &'a str,
+    lines: u64,
+    head: String,
+}
+
+type Changes = Receiver<notify::Result<Event>>;
+
+/// What is known of the logs so far.
+struct Watch<'a> {
+    dir: &'a Path,
+    host: Host,
+    signer: LocalSigner,
+    context: &'a Context,
+    /// As each log was when it was last sealed or refused.
+    seen: BTreeMap<PathBuf, Stamp>,
+    /// What was said of each log that was refused.
+    refused: BTreeMap<PathBuf, String>,
+}
+
+/// Seals until nobody reads the output, the folder is gone, or a signal ends it.
+pub(crate) fn run(args: &WatchArgs, context: &Context, out: &mut Out) -> Outcome {
+    let keyring = Keyring::of(&context.existing_home()?);
+    let key = args.key.as_deref();
+    let mut watch = Watch {
+        dir: &args.dir,
+        host: context.host()?,
+        signer: keyring.signer(key, KeyUsage::Observed, &args.passphrase)?,
+        context,
+        seen: BTreeMap::new(),
+        refused: BTreeMap::new(),
+    };
+    if !args.dir.is_dir() {
+        return Err(Failure::new("not a folder that can be watched").about(&args.dir));
+    }
+    let (tell, changes) = channel();
+    let failure = |error: notify::Error| {
+        Failure::new(format!("cannot watch {}: {error}", args.dir.display()))
+    };
+    let mut watcher = notify::recommended_watcher(tell).map_err(failure)?;
+    watcher
+        .watch(&args.dir, RecursiveMode::Recursive)
+        .map_err(failure)?;
+    let mut changed = watch.all()?;
+    loop {
+        for log in changed {
+            watch.look_at(&log, out);
+        }
+        if !out.flush() {
+            return Ok(Exit::NoVerdict);
+        }
+        changed = match gather(&changes) {
+            Some(changed) => changed,
+            None => watch.all()?,
+        };
+    }
+}
+
+/// The logs that changed; `None` when it is time to look at all.
+fn gather(changes: &Changes) -> Option<BTreeSet<PathBuf>> {
+    let mut changed = BTreeSet::new();
+    let mut take = |event: Event| {
+        changed.extend(event.paths.iter().filter(|path| is_log(path)).cloned());
+        !event.need_rescan()
+    };
+    let first = changes.recv_timeout(LOOK_AT_ALL).ok()?.ok()?;
+    let mut complete = take(first);
+    let began = SystemClock.elapsed();
+    while complete && SystemClock.elapsed().saturating_sub(began) < LONGEST_WAIT {
+        match changes.recv_timeout(QUIET) {
+            Ok(Ok(event)) => complete = take(event),
+            Err(RecvTimeoutError::Timeout) => break,
+            // The system lost track, or the watch broke.
+            Ok(Err(_)) | Err(RecvTimeoutError::Disconnected) => complete = false,
+        }
+    }
+    complete.then_some(changed)
+}
+
+fn is_log(path: &Path) -> bool {
+    path.extension().is_some_and(|ending| ending == "jsonl")
+}
+
+impl Watch<'_> {
+    fn all(&self) -> Result<BTreeSet<PathBuf>, Failure> {
+        if !self.dir.is_dir() {
+            return Err(Failure::new("the folder is gone").about(self.dir));
+        }
+        let entries = WalkDir::new(self.dir).into_iter().flatten();
+        let logs = entries.filter(|entry| entry.file_type().is_file());
+        Ok(logs
+            .map(walkdir::DirEntry::into_path)
+            .filter(|path| is_log(path))
+            .collect())
+    }
+
+    fn look_at(&mut self, log: &Path, out: &mut Out) {
+        match self.seal(log) {
+            Ok(Some(Sealed::Added(seal))) => {
+                self.refused.remove(log);
+                let path = log.to_string_lossy();
+                if self.context.json {
+                    out.json(&SealedOutput {
+                        schema: "threadseal.sealed/1",
+                        path: &path,
+                        lines: seal.lines,
+                        head: seal.head.to_string(),
+                    });
+                } else if !self.context.quiet {
+                    let (path, lines, head) = (Clean(&path), seal.lines, seal.head);
+                    out.line(format_args!("sealed  {path}  {lines} lines, head {head}"));
+                }
+            }
+            Ok(_) => {}
+            Err(failure) => {
+                let message = failure.to_string();
+                if self.refused.get(log) != Some(&message) {
+                    complain(&message);
+                    self.refused.insert(log.to_owned(), message);
+                }
+            }
+        }
+    }
+
+    /// Seals a log that changed since it was last looked at; a native record seals itself.
+    fn seal(&mut self, log: &Path) -> Result<Option<Sealed>, Failure> {
+        let Ok(file) = open_regular(&*self.host.fs, log) else {
+            // Gone between the change and the look: `verify` will find its seals orphaned.
+            return Ok(None);
+        };
+        if self.seen.get(log) == Some(&file.stamp()) {
+            return Ok(None);
+        }
+        self.seen.insert(log.to_owned(), file.stamp());
+        if !matches!(detect::kind(&file)?, Some(Kind::Log | Kind::Events)) {
+            return Ok(None);
+        }
+        observer::seal(&self.host, log, false, &self.signer, &|_| {})
+            .map(Some)
+            .map_err(Failure::from)
+    }
+}

@@ -1,0 +1,110 @@
+//! `watch`: logs are sealed while they grow.
+
+use crate::fixtures::{ended_record, ready};
+use crate::sandbox::Sandbox;
+use std::fs::{self, File};
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::process::{Child, ChildStdout, Stdio};
+
+struct Watching {
+    child: Child,
+    lines: BufReader<ChildStdout>,
+}
+
+impl Watching {
+    fn start(sandbox: &Sandbox) -> Self {
+        let mut child = sandbox
+            .command()
+            .args(["watch", "logs", "--json"])
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let lines = BufReader::new(child.stdout.take().unwrap());
+        Self { child, lines }
+    }
+
+    /// The next seal; waits for it.
+    fn sealed(&mut self) -> serde_json::Value {
+        let mut line = String::new();
+        self.lines.read_line(&mut line).unwrap();
+        serde_json::from_str(&line).unwrap()
+    }
+}
+
+impl Drop for Watching {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn append(sandbox: &Sandbox, name: &str, text: &str) {
+    let path = sandbox.work().join(name);
+    let mut file = File::options()
+        .append(true)
+        .create(true)
+        .open(path)
+        .unwrap();
+    file.write_all(text.as_bytes()).unwrap();
+}
+
+#[test]
+fn logs_are_sealed_as_they_grow_and_what_is_refused_is_said() {
+    let sandbox = ready();
+    fs::create_dir_all(sandbox.work().join("logs/deep")).unwrap();
+    append(&sandbox, "logs/a.jsonl", "{\"n\":1}\n");
+    ended_record(&sandbox, "logs/own.jsonl", 1);
+    let mut watching = Watching::start(&sandbox);
+    let first = watching.sealed();
+    assert_eq!(
+        (&first["path"], &first["lines"]),
+        (&"logs/a.jsonl".into(), &1.into())
+    );
+    append(&sandbox, "logs/a.jsonl", "{\"n\":2}\n{\"n\":3}\n");
+    assert_eq!(watching.sealed()["lines"], 3);
+    append(&sandbox, "logs/deep/b.jsonl", "{\"n\":1}\n");
+    let third = watching.sealed();
+    assert!(
+        third["path"]
+            .as_str()
+            .unwrap()
+            .ends_with("logs/deep/b.jsonl"),
+        "{third}"
+    );
+    sandbox.run(["verify", "logs"]).exits(0);
+    assert!(!sandbox.work().join("logs/own.jsonl.seal").exists());
+
+    let log = sandbox.work().join("logs/a.jsonl");
+    let changed = fs::read_to_string(&log).unwrap().replace('2', "7");
+    fs::write(&log, changed).unwrap();
+    let mut said = String::new();
+    let mut stderr = BufReader::new(watching.child.stderr.take().unwrap());
+    stderr.read_line(&mut said).unwrap();
+    assert!(said.contains("differs from its seals at line 2"), "{said}");
+    sandbox.run(["verify", "logs"]).exits(1);
+}
+
+#[test]
+fn watching_ends_with_2_when_nobody_reads_and_needs_a_folder() {
+    let sandbox = ready();
+    sandbox.run(["watch", "absent"]).fails_with("absent");
+    sandbox.write("file", "");
+    sandbox.run(["watch", "file"]).fails_with("file");
+    append_after_close(&sandbox);
+}
+
+fn append_after_close(sandbox: &Sandbox) {
+    fs::create_dir(sandbox.work().join("logs")).unwrap();
+    append(sandbox, "logs/a.jsonl", "{\"n\":1}\n");
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let status = sandbox
+        .command()
+        .args(["watch", "logs"])
+        .stdout(writer)
+        .stderr(Stdio::null())
+        .status()
+        .unwrap();
+    assert_eq!(status.code(), Some(2));
+}
