@@ -17,8 +17,8 @@ use threadseal_store::heads::{Durability, FileHeadStore, HeadStore, RecordKind, 
 use threadseal_store::lock::WriterLock;
 use threadseal_store::sys::Fs;
 
-pub(crate) const WORK: &str = "/work";
-pub(crate) const RECORD: &str = "/work/record.jsonl";
+pub(crate) const WORK: &str = "/disk";
+pub(crate) const RECORD: &str = "/disk/record.jsonl";
 pub(crate) const HEADS: &str = "/home/heads";
 const FIRST: &[u8] = b"event 0\nseal 0 8\n";
 const LAST_SEAL: u64 = 3;
