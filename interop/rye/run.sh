@@ -3,11 +3,12 @@
 #
 #   interop/rye/run.sh            builds the command, installs both generations of Rye, runs check_*.py
 #   THREADSEAL=path run.sh        uses that command instead
-#   RYE_VENVS=folder run.sh       keeps the two installations there [default: target/interop/rye]
+#   RYE_VENVS=folder run.sh       keeps the two installations there [default: beside what cargo builds]
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
-venvs=${RYE_VENVS:-$root/target/interop/rye}
+target=${CARGO_TARGET_DIR:-$root/target}
+venvs=${RYE_VENVS:-$target/interop-rye}
 
 install_rye() { # name, ryeos-core and ryeos to lay beside the requirements
     local venv=$venvs/$1
@@ -25,7 +26,7 @@ install_rye lillux ryeos-core==0.1.46 ryeos==0.1.30
 
 if [ -z "${THREADSEAL:-}" ]; then
     (cd "$root" && cargo build --quiet --package threadseal-cli)
-    THREADSEAL=$root/target/debug/threadseal
+    THREADSEAL=$target/debug/threadseal
 fi
 
 for check in "$here"/check_*.py; do
