@@ -1,0 +1,35 @@
+#!/usr/bin/env bash
+# Lets the real Rye verify what ThreadSeal writes, and ThreadSeal verify what the real Rye writes.
+#
+#   interop/rye/run.sh            builds the command, installs both generations of Rye, runs check_*.py
+#   THREADSEAL=path run.sh        uses that command instead
+#   RYE_VENVS=folder run.sh       keeps the two installations there [default: beside what cargo builds]
+set -euo pipefail
+here=$(cd "$(dirname "$0")" && pwd)
+root=$(cd "$here/../.." && pwd)
+target=${CARGO_TARGET_DIR:-$root/target}
+venvs=${RYE_VENVS:-$target/interop-rye}
+
+install_rye() { # name, ryeos-core and ryeos to lay beside the requirements
+    local venv=$venvs/$1
+    [ -f "$venv/installed" ] && return
+    python3 -m venv "$venv"
+    "$venv/bin/pip" install --quiet --disable-pip-version-check -r "$here/requirements-$1.txt"
+    # Bundles are data; what they would pull in (a server, for one) is not needed.
+    "$venv/bin/pip" install --quiet --disable-pip-version-check --no-deps "$2" "$3"
+    touch "$venv/installed"
+}
+
+mkdir -p "$venvs"
+install_rye python ryeos-core==0.1.29 ryeos==0.1.20
+install_rye lillux ryeos-core==0.1.46 ryeos==0.1.30
+
+if [ -z "${THREADSEAL:-}" ]; then
+    (cd "$root" && cargo build --quiet --package threadseal-cli)
+    THREADSEAL=$target/debug/threadseal
+fi
+
+for check in "$here"/check_*.py; do
+    "$venvs/python/bin/python" "$check" --threadseal "$THREADSEAL" \
+        --rye "$venvs/python/bin/python" --rye "$venvs/lillux/bin/python"
+done
