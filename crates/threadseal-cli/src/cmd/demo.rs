@@ -1,6 +1,9 @@
 //! `demo`: a record, and what is noticed when it is attacked.
 //!
-//! Everything happens in a folder of its own with a home of its own, both gone at the end.
+//! ```text
+//! threadseal-demo/home/      keys, trust and heads of the demonstration alone
+//! threadseal-demo/records/   the record, and a copy for each attack: left to look at
+//! ```
 
 use crate::cmd::init;
 use crate::context::Context;
@@ -15,11 +18,13 @@ use crate::walk::Candidate;
 use indicatif::ProgressBar;
 use serde::Serialize;
 use std::fs;
-use std::path::Path;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use threadseal::key::{KeyUsage, Signer as _};
 use threadseal::record::ThreadId;
 use threadseal::report::{Report, Verdict};
+use threadseal::transcript::Ending;
 use threadseal::transcript::event::{EventType, Payload};
 use threadseal::transcript::ext::Ext;
 use threadseal::transcript::manifest::Manifest;
@@ -54,48 +59,78 @@ const TURNS: [&[(&str, &str)]; 3] = [
     )],
 ];
 
-/// Something done to the record, and what verification must then say.
+/// Something done to a copy of the record, and what verification must then say.
 struct Step {
     title: &'static str,
+    file: &'static str,
     expected: Verdict,
     attack: fn(&str) -> String,
 }
 
-const STEPS: [Step; 5] = [
+const STEPS: [Step; 6] = [
     Step {
-        title: "An agent ran, and each turn was sealed.",
+        title: "An agent ran; each turn was sealed, and the end.",
+        file: "transcript.jsonl",
         expected: Verdict::Verified,
         attack: str::to_owned,
     },
     Step {
-        title: "Somebody edits a tool result: \"0 failed, 44 passed\".",
+        title: "One byte is changed: 3 failed tests become 0.",
+        file: "changed-byte.jsonl",
         expected: Verdict::Tampered,
-        attack: |text| text.replace("3 failed, 41 passed", "0 failed, 44 passed"),
+        attack: |text| text.replace("3 failed, 41 passed", "0 failed, 41 passed"),
     },
     Step {
-        title: "Somebody deletes the line in which the user says no.",
-        expected: Verdict::Tampered,
-        attack: |text| {
-            let lines = text.split_inclusive('\n');
-            lines
-                .filter(|line| !line.contains("Do not deploy"))
-                .collect()
-        },
-    },
-    Step {
-        title: "Somebody cuts the record back to its first turn, seal and all.",
+        title: "The tail is cut off, back to the seal of the first turn.",
+        file: "cut-tail.jsonl",
         expected: Verdict::RolledBack,
         attack: |text| text.split_inclusive('\n').take(6).collect(),
     },
     Step {
-        title: "Somebody appends an answer that was never given.",
-        expected: Verdict::UnsignedTail,
+        title: "One seal is stripped, so that two turns look like one.",
+        file: "stripped-seal.jsonl",
+        expected: Verdict::Tampered,
         attack: |text| {
-            let line = r#"{"timestamp":1.000000,"thread_id":"demo/thread","event_type":"cognition_in","salt":"00000000000000000000000000000000","payload":{"text":"Yes, deploy.","role":"user"}}"#;
-            format!("{text}{line}\n")
+            let lines = text.split_inclusive('\n').enumerate();
+            lines
+                .filter(|(index, _)| *index != 5)
+                .map(|(_, line)| line)
+                .collect()
         },
     },
+    Step {
+        title: "An event is smuggled in: the user says yes.",
+        file: "smuggled-event.jsonl",
+        expected: Verdict::Tampered,
+        attack: |text| {
+            text.split_inclusive('\n')
+                .take(8)
+                .chain([SMUGGLED])
+                .chain(text.split_inclusive('\n').skip(8))
+                .collect()
+        },
+    },
+    Step {
+        title: "The same event is appended after the last seal.",
+        file: "appended-event.jsonl",
+        expected: Verdict::UnsignedTail,
+        attack: |text| format!("{text}{SMUGGLED}"),
+    },
 ];
+
+/// What an attacker without keys can write: a line in good form.
+const SMUGGLED: &str = "{\"timestamp\":1771356405.000000,\"thread_id\":\"demo/thread\",\"event_type\":\"cognition_in\",\"salt\":\"00000000000000000000000000000000\",\"payload\":{\"text\":\"Yes, deploy.\",\"role\":\"user\"}}\n";
+
+/// Names that are tried for the folder of a demonstration.
+const MAX_FOLDERS: u32 = 1000;
+
+/// Where the demonstration is left to look at.
+#[derive(Debug, clap::Args)]
+pub(crate) struct DemoArgs {
+    /// Folder to make [default: threadseal-demo, or the next free number after it]
+    #[arg(long, value_name = "DIR")]
+    dir: Option<PathBuf>,
+}
 
 #[derive(Serialize)]
 struct StepOutput {
@@ -107,25 +142,27 @@ struct StepOutput {
 #[derive(Serialize)]
 struct DemoOutput {
     schema: &'static str,
+    folder: String,
     steps: Vec<StepOutput>,
     exit: u8,
 }
 
-/// Plays all steps; 0 when everything was noticed.
-pub(crate) fn run(context: &Context, out: &mut Out) -> Outcome {
-    let failure = |error| Failure::io("make a folder in", &std::env::temp_dir(), &error);
-    let folder = tempfile::tempdir().map_err(failure)?;
-    let context = context.with_home(folder.path().join("home"));
+/// Plays all steps and leaves the files; 0 when everything was noticed.
+pub(crate) fn run(args: &DemoArgs, context: &Context, out: &mut Out) -> Outcome {
+    let folder = make_folder(args.dir.as_deref())?;
+    let context = context.with_home(folder.join("home"));
     init::make(&PassphraseArgs::default(), &context)?;
-    let path = folder.path().join("transcript.jsonl");
+    let records = folder.join("records");
+    fs::create_dir(&records).map_err(|error| Failure::io("make", &records, &error))?;
+    let path = records.join(STEPS[0].file);
     record(&path, &context)?;
     let honest = fs::read_to_string(&path).map_err(|error| Failure::io("read", &path, &error))?;
     let mut steps = Vec::new();
     for step in &STEPS {
+        let path = records.join(step.file);
         fs::write(&path, (step.attack)(&honest))
             .map_err(|error| Failure::io("write", &path, &error))?;
-        let mut report = verify(&path, &context)?;
-        "transcript.jsonl".clone_into(&mut report.path);
+        let report = verify(&path, &context)?;
         if !context.json {
             out.line(context.palette.strong(step.title));
             out.line(text::report(&report, context.palette));
@@ -139,20 +176,50 @@ pub(crate) fn run(context: &Context, out: &mut Out) -> Outcome {
     }
     let missed = steps
         .iter()
-        .find(|step| step.report.verdict != step.expected);
-    let exit = if missed.is_none() {
-        Exit::Done
-    } else {
-        Exit::NoVerdict
-    };
+        .any(|step| step.report.verdict != step.expected);
+    let exit = if missed { Exit::NoVerdict } else { Exit::Done };
     if context.json {
+        let folder = folder.display().to_string();
         out.json(&DemoOutput {
             schema: "threadseal.demo/1",
+            folder,
             steps,
             exit: exit.code(),
         });
+    } else {
+        let (home, records) = (folder.join("home"), records.display());
+        out.line(format!("Left to look at: {records}. Try:"));
+        out.line(format!(
+            "  threadseal --home {} verify {records}",
+            home.display()
+        ));
+        out.line(format!(
+            "  threadseal --home {} messages {}",
+            home.display(),
+            path.display()
+        ));
     }
     Ok(exit)
+}
+
+/// Makes the folder that was asked for, or the first free one.
+fn make_folder(asked: Option<&Path>) -> Result<PathBuf, Failure> {
+    if let Some(path) = asked {
+        fs::create_dir(path).map_err(|error| Failure::io("make", path, &error))?;
+        return Ok(path.to_owned());
+    }
+    let names = std::iter::once("threadseal-demo".to_owned());
+    let names = names.chain((2..MAX_FOLDERS).map(|number| format!("threadseal-demo-{number}")));
+    for path in names.map(PathBuf::from) {
+        match fs::create_dir(&path) {
+            Ok(()) => return Ok(path),
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(Failure::io("make", &path, &error)),
+        }
+    }
+    Err(Failure::new(
+        "every name for the demonstration's folder is taken; name one with --dir",
+    ))
 }
 
 fn record(path: &Path, context: &Context) -> Result<(), Failure> {
@@ -176,6 +243,8 @@ fn record(path: &Path, context: &Context) -> Result<(), Failure> {
         }
         recorder.seal(turn, Ext::default())?;
     }
+    let cost = Payload::parse(br#"{"cost":{"turns":3}}"#)?;
+    recorder.end(Ending::Completed, &cost, 3)?;
     Ok(())
 }
 

@@ -41,7 +41,7 @@ pub(crate) enum Command {
     /// Seal the logs below a folder as they grow
     Watch(watch::WatchArgs),
     /// Record a thread, attack it, and show what is noticed
-    Demo,
+    Demo(demo::DemoArgs),
     /// Your own keys
     #[command(subcommand)]
     Key(key::KeyCommand),
@@ -68,7 +68,7 @@ pub(crate) fn run(cli: Cli) -> Exit {
         Command::Render(args) => render::run(&args, &context, &mut out),
         Command::Diff(args) => diff::run(&args, &context, &mut out),
         Command::Watch(args) => watch::run(&args, &context, &mut out),
-        Command::Demo => demo::run(&context, &mut out),
+        Command::Demo(args) => demo::run(&args, &context, &mut out),
         Command::Key(command) => key::run(&command, &context, &mut out),
         Command::Trust(command) => trust::run(&command, &context, &mut out),
         Command::Completions(args) => completions::run(&args, &mut out),

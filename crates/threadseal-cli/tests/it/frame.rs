@@ -98,14 +98,35 @@ fn a_full_disk_and_a_broken_pipe_behind_standard_output_are_never_0() {
 }
 
 #[test]
-fn the_demonstration_notices_every_attack_and_leaves_no_trace() {
+fn the_demonstration_notices_every_attack_and_leaves_its_files() {
     let sandbox = Sandbox::new();
     let ran = sandbox.run(["demo"]).exits(0);
-    for verdict in ["verified", "tampered", "rolled_back", "unsigned_tail"] {
-        let line = format!("\n{verdict}  transcript.jsonl");
-        assert!(ran.stdout.contains(&line), "{}", ran.stdout);
+    for (verdict, file) in [
+        ("verified", "transcript"),
+        ("tampered", "changed-byte"),
+        ("rolled_back", "cut-tail"),
+        ("tampered", "stripped-seal"),
+        ("tampered", "smuggled-event"),
+        ("unsigned_tail", "appended-event"),
+    ] {
+        let path = format!("threadseal-demo/records/{file}.jsonl");
+        assert!(
+            ran.stdout.contains(&format!("\n{verdict}  {path}")),
+            "{}",
+            ran.stdout
+        );
+        assert!(sandbox.work().join(path).exists());
     }
-    assert_eq!(sandbox.run(["demo", "--json"]).exits(0).json()["exit"], 0);
+    let again = [
+        "--home",
+        "threadseal-demo/home",
+        "verify",
+        "threadseal-demo/records",
+    ];
+    sandbox.run(again).exits(1);
+    let json = sandbox.run(["demo", "--json"]).exits(0).json();
+    assert_eq!(json["folder"], "threadseal-demo-2");
+    sandbox.run(["demo", "--dir", "threadseal-demo"]).exits(2);
     assert!(!sandbox.home().exists());
 }
 
