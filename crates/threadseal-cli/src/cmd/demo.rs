@@ -33,7 +33,11 @@ use threadseal_store::recorder::{Keys, Recorder};
 /// What the agent of the demonstration did: event type and payload, a seal after each turn.
 const TURNS: [&[(&str, &str)]; 3] = [
     &[
-        ("cognition_in", r#"{"text":"Run the tests.","role":"user"}"#),
+        (
+            "cognition_in",
+            r#"{"text":"Run the tests, then deploy.","role":"user"}"#,
+        ),
+        ("cognition_out", r#"{"text":"I run the tests first."}"#),
         (
             "tool_call_start",
             r#"{"tool":"bash","call_id":"1","input":{"command":"cargo test"}}"#,
@@ -45,18 +49,24 @@ const TURNS: [&[(&str, &str)]; 3] = [
     ],
     &[
         (
+            "cognition_in",
+            r#"{"text":"3 failed, 41 passed","role":"tool"}"#,
+        ),
+        (
             "cognition_out",
             r#"{"text":"Three tests fail. May I deploy anyway?"}"#,
         ),
+    ],
+    &[
         (
             "cognition_in",
             r#"{"text":"No. Do not deploy.","role":"user"}"#,
         ),
+        (
+            "cognition_out",
+            r#"{"text":"Understood, nothing was deployed."}"#,
+        ),
     ],
-    &[(
-        "cognition_out",
-        r#"{"text":"Understood, nothing was deployed."}"#,
-    )],
 ];
 
 /// Something done to a copy of the record, and what verification must then say.
@@ -84,7 +94,7 @@ const STEPS: [Step; 6] = [
         title: "The tail is cut off, back to the seal of the first turn.",
         file: "cut-tail.jsonl",
         expected: Verdict::RolledBack,
-        attack: |text| text.split_inclusive('\n').take(6).collect(),
+        attack: |text| text.split_inclusive('\n').take(7).collect(),
     },
     Step {
         title: "One seal is stripped, so that two turns look like one.",
@@ -93,7 +103,7 @@ const STEPS: [Step; 6] = [
         attack: |text| {
             let lines = text.split_inclusive('\n').enumerate();
             lines
-                .filter(|(index, _)| *index != 5)
+                .filter(|(index, _)| *index != 9)
                 .map(|(_, line)| line)
                 .collect()
         },
@@ -104,9 +114,9 @@ const STEPS: [Step; 6] = [
         expected: Verdict::Tampered,
         attack: |text| {
             text.split_inclusive('\n')
-                .take(8)
+                .take(11)
                 .chain([SMUGGLED])
-                .chain(text.split_inclusive('\n').skip(8))
+                .chain(text.split_inclusive('\n').skip(11))
                 .collect()
         },
     },
