@@ -83,7 +83,11 @@ pub(crate) fn run(args: &WatchArgs, context: &Context, out: &mut Out) -> Outcome
         seen: BTreeMap::new(),
         refused: BTreeMap::new(),
     };
-    if !args.dir.is_dir() {
+    let found = std::fs::metadata(&args.dir);
+    if !found
+        .map_err(|error| Failure::io("watch", &args.dir, &error))?
+        .is_dir()
+    {
         return Err(Failure::new("not a folder that can be watched").about(&args.dir));
     }
     let (tell, changes) = channel();

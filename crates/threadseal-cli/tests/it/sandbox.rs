@@ -3,6 +3,7 @@
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
+use threadseal::digest::Digest;
 
 /// The program under test.
 pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_threadseal");
@@ -155,21 +156,40 @@ pub(crate) fn shared(part: &str) -> Option<PathBuf> {
     None
 }
 
-/// One digest of the names, kinds and bytes of everything below `root`.
+/// One digest of the names and bytes of every file below `root`, and of the folders' names.
 pub(crate) fn tree_digest(root: &Path) -> String {
-    let mut paths: Vec<PathBuf> = walk(root);
+    digest(walk(root))
+}
+
+/// One digest of the names and bytes of every file below `root`.
+pub(crate) fn files_digest(root: &Path) -> String {
+    let is_folder = |path: &PathBuf| std::fs::symlink_metadata(path).unwrap().is_dir();
+    digest(
+        walk(root)
+            .into_iter()
+            .filter(|path| !is_folder(path))
+            .collect(),
+    )
+}
+
+/// Files that no disk could hold are told by their size alone.
+const HASHED_BYTES_MAX: u64 = 64 << 20;
+
+fn digest(mut paths: Vec<PathBuf>) -> String {
     paths.sort();
     let mut all = Vec::new();
     for path in paths {
         all.extend_from_slice(path.as_os_str().as_encoded_bytes());
-        let kind = std::fs::symlink_metadata(&path).unwrap();
-        if kind.is_file() && kind.len() < 64 << 20 {
+        let found = std::fs::symlink_metadata(&path).unwrap();
+        if found.is_file() && found.len() < HASHED_BYTES_MAX {
             let bytes = std::fs::read(&path).unwrap();
-            all.extend_from_slice(threadseal::digest::Digest::of(&bytes).as_bytes());
+            all.extend_from_slice(Digest::of(&bytes).as_bytes());
         }
-        all.extend_from_slice(&kind.len().to_be_bytes());
+        if !found.is_dir() {
+            all.extend_from_slice(&found.len().to_be_bytes());
+        }
     }
-    threadseal::digest::Digest::of(&all).to_hex()
+    Digest::of(&all).to_hex()
 }
 
 fn walk(root: &Path) -> Vec<PathBuf> {

@@ -17,6 +17,7 @@ use threadseal_store::append::Log;
 use threadseal_store::lock::WriterLock;
 use threadseal_store::read::{RegularFile, Source as _};
 use threadseal_store::recorder::{Keys, Recorder, TailPolicy};
+use threadseal_store::sys::Access;
 
 /// Seals a native record. Events after the last seal are taken over, as the user asked, and the
 /// record itself says so.
@@ -78,7 +79,9 @@ pub(super) fn seal_rye(sealing: &Sealing<'_>, path: &Path) -> Result<Sealed, Fai
         Verdict::Partial if !ends_sealed(&report) => {}
         Verdict::Partial => return Ok(Sealed::new(path, "rye", Action::Unchanged)),
         verdict => {
-            let message = format!("the transcript is {verdict}; verify it");
+            let worst = report.findings.iter().min_by_key(|found| found.severity);
+            let why = worst.map_or(String::new(), |found| format!(": {}", found.message));
+            let message = format!("the transcript is {verdict}{why}; verify it");
             return Err(Failure::new(message).about(path));
         }
     }
@@ -90,9 +93,22 @@ pub(super) fn seal_rye(sealing: &Sealing<'_>, path: &Path) -> Result<Sealed, Fai
         .checkpoint(&signer, sealing.host.clock.now()?, turn)
         .map_err(|error| Failure::from(error).about(path))?;
     let mut log = Log::open(lock, 0)?;
-    log.append(&line)?;
-    log.sync()?;
+    if let Err(error) = log.append(&line).and_then(|_| log.sync()) {
+        // Half a checkpoint helps nobody. The log still holds the lock, and gives no promise.
+        cut_back(sealing, path, file.size());
+        return Err(error.into());
+    }
     Ok(Sealed::new(path, "rye", Action::Sealed))
+}
+
+/// Takes away what was appended beyond `size`. If that fails, too, `verify` tells of a torn line.
+fn cut_back(sealing: &Sealing<'_>, path: &Path, size: u64) {
+    let Ok(file) = sealing.host.fs.open(path, Access::Rewrite) else {
+        return;
+    };
+    if file.metadata().is_ok_and(|found| found.size > size) {
+        let _ = file.set_len(size);
+    }
 }
 
 fn ends_sealed(report: &Report) -> bool {
