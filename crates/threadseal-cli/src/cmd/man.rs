@@ -9,6 +9,7 @@ use clap::{Args, Command, CommandFactory as _};
 use clap_mangen::Man;
 use std::fs;
 use std::path::{Path, PathBuf};
+use threadseal_store::atomic::{self, Mode, SHARED_FILE};
 
 /// What `man` takes.
 #[derive(Debug, Args)]
@@ -41,7 +42,8 @@ fn write_pages(
     }
     let man = Man::new(command.clone());
     let path = dir.join(man.get_filename());
-    fs::write(&path, page(command)?).map_err(|error| Failure::io("write", &path, &error))?;
+    let mode = Mode::KeepOr(SHARED_FILE);
+    atomic::replace(&*context.fs, &path, &page(command)?, mode)?;
     if !context.quiet {
         out.line(Clean(&path.to_string_lossy()));
     }

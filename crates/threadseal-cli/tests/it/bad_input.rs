@@ -246,7 +246,7 @@ fn each_bad_input_has_one_answer_from_each_command_and_changes_nothing() {
                 .map(|word| word.replace("{}", input.name))
                 .collect();
             let ran = sandbox.run(&command);
-            expect(ran, code, part, &command.join(" "));
+            expect(&ran, code, part, &command.join(" "));
             let after = (files_digest(&sandbox.home()), files_digest(&sandbox.work()));
             assert_eq!(before, after, "{command:?} changed a file");
         }
@@ -254,7 +254,7 @@ fn each_bad_input_has_one_answer_from_each_command_and_changes_nothing() {
 }
 
 #[track_caller]
-fn expect(ran: Ran, code: i32, part: &str, what: &str) {
+fn expect(ran: &Ran, code: i32, part: &str, what: &str) {
     assert_eq!(
         ran.code, code,
         "{what}\n-- stdout\n{}\n-- stderr\n{}",
@@ -310,14 +310,14 @@ fn keys_that_cannot_be_used_stop_sealing_before_anything_is_written() {
         }
         let before = (files_digest(&sandbox.home()), files_digest(&sandbox.work()));
         let command = [&["seal", "log.jsonl"], more].concat();
-        expect(sandbox.run(&command), 2, part, what);
+        expect(&sandbox.run(&command), 2, part, what);
         let after = (files_digest(&sandbox.home()), files_digest(&sandbox.work()));
         assert_eq!(before, after, "{what} changed a file");
     }
     fs::remove_file(key("self-observed.observed.key")).unwrap();
     let ran = sandbox.run(["seal", "log.jsonl"]);
     expect(
-        ran,
+        &ran,
         2,
         "self-observed.observed.key",
         "a key without its private half",
@@ -400,7 +400,7 @@ fn fill_page(transcript: &Path) {
 fn writes_fail(sandbox: &Sandbox, part: &str) {
     for command in WRITING {
         let before = (files_digest(&sandbox.home()), files_digest(&sandbox.work()));
-        expect(sandbox.run(command), 2, part, &command.join(" "));
+        expect(&sandbox.run(command), 2, part, &command.join(" "));
         let after = (files_digest(&sandbox.home()), files_digest(&sandbox.work()));
         assert_eq!(before, after, "{command:?} changed a file");
     }

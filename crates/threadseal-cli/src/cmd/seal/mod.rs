@@ -70,7 +70,7 @@ struct Sealed {
     path: String,
     profile: &'static str,
     action: Action,
-    /// The head to keep elsewhere; Rye's formats have none.
+    /// The head to keep elsewhere; Rye's documents have none.
     head: Option<String>,
     /// Bytes that stay marked as unverified.
     adopted: Option<[u64; 2]>,

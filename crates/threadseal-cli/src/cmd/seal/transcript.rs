@@ -14,8 +14,11 @@ use threadseal::transcript::ext::Ext;
 use threadseal::transcript::rye::{self, RyeSealer};
 use threadseal::transcript::{Ending, VerifyOptions};
 use threadseal_store::append::Log;
+use threadseal_store::examine;
+use threadseal_store::heads::{Durability, RecordKind};
+use threadseal_store::host::Published;
 use threadseal_store::lock::WriterLock;
-use threadseal_store::read::{RegularFile, Source as _};
+use threadseal_store::read::{RegularFile, Source as _, open_regular};
 use threadseal_store::recorder::{Keys, Recorder, TailPolicy};
 use threadseal_store::sys::Access;
 
@@ -98,7 +101,26 @@ pub(super) fn seal_rye(sealing: &Sealing<'_>, path: &Path) -> Result<Sealed, Fai
         cut_back(sealing, path, file.size());
         return Err(error.into());
     }
-    Ok(Sealed::new(path, "rye", Action::Sealed))
+    drop(log);
+    publish(sealing, path)
+}
+
+/// Remembers the new head. Rye gives records no id; the first line stands in for one.
+fn publish(sealing: &Sealing<'_>, path: &Path) -> Result<Sealed, Failure> {
+    let file = open_regular(&*sealing.host.fs, path)?;
+    let head = verify_rye(sealing, &file)?.head;
+    if let Some(head) = head {
+        sealing.host.publish(&Published {
+            head,
+            kind: RecordKind::Transcript,
+            is_final: false,
+            thread: None,
+            path: Some(path),
+            aliases: &examine::naming_leaves(&file)?,
+            durability: Durability::Durable,
+        })?;
+    }
+    Ok(Sealed::new(path, "rye", Action::Sealed).with_head(head.as_ref()))
 }
 
 /// Takes away what was appended beyond `size`. If that fails, too, `verify` tells of a torn line.
