@@ -1,0 +1,32 @@
+//! A seal file vouches for no log but its own.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use threadseal::key::{KeyUsage, LocalSigner, PrivateKey, Signer};
+use threadseal::report::Verdict;
+use threadseal::time::Timestamp;
+use threadseal::transcript::log::LogReader;
+use threadseal::transcript::{VerifyOptions, observe, observed};
+use threadseal::trust::Trust;
+
+const LOG: &[u8] = include_bytes!("../../testkit/transcripts/native/observed.jsonl");
+const SEALS: &[u8] = include_bytes!("../../testkit/transcripts/native/observed.jsonl.seal");
+
+fuzz_target!(|bytes: &[u8]| {
+    // The bytes as a seal file of the log, and as a log under the seal file.
+    assert!(!vouches(bytes, LOG) || bytes == SEALS);
+    // The last line may lose its end: its bytes are the same.
+    let own = bytes == LOG || Some(bytes) == LOG.strip_suffix(b"\n");
+    assert!(!vouches(SEALS, bytes) || own);
+});
+
+fn vouches(seals: &[u8], log: &[u8]) -> bool {
+    let key = LocalSigner::new(PrivateKey::from_seed([3; 32]), KeyUsage::Observed);
+    let trust = Trust::pinned(*key.public_key());
+    let now = Timestamp::from_micros(1_800_000_000_000_000).expect("in range");
+    let options = VerifyOptions { trust: &trust, now, held_since: None, thread: None };
+    let Ok(file) = observed::parse(seals) else { return false };
+    let mut reader = LogReader::new(Some(&file), false);
+    log.chunks(5).for_each(|piece| reader.push(piece));
+    observe::report(&file, &reader.finish(), &[], &options).verdict == Verdict::Verified
+}
