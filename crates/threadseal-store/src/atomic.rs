@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! create_new                                  replace
-//! open(.NAME.PID-N.tmp, CREATE|EXCL)          open(.NAME.PID-N.tmp, CREATE|EXCL)
+//! open(.threadseal-PID-N.tmp, CREATE|EXCL)    open(.threadseal-PID-N.tmp, CREATE|EXCL)
 //! write … fsync                               write … fsync
 //! rename(tmp, NAME, NOREPLACE)                rename(tmp, NAME)
 //! fsync(directory)                            fsync(directory)
@@ -13,7 +13,6 @@
 //! only a crash can leave one, which nothing reads.
 
 use crate::sys::{self, Access, FileHandle, FileKind, Fs, directory_of};
-use std::ffi::{OsStr, OsString};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -35,8 +34,7 @@ const MAX_TEMPORARY_NAMES: usize = 1000;
 pub fn create_new(fs: &dyn Fs, path: &Path, bytes: &[u8], mode: u32) -> Result<(), Error> {
     let mut file = NewFile::begin(fs, path, mode)?;
     file.write(bytes)?;
-    file.commit_new(path)?;
-    Ok(())
+    file.commit_new().map(drop)
 }
 
 /// Writes a file, in place of an old one if there is one. A symbolic link stays: the file it
@@ -60,7 +58,7 @@ pub fn replace(fs: &dyn Fs, path: &Path, bytes: &[u8], mode: Mode) -> Result<(),
         let set = file.handle().set_mode(bits);
         set.map_err(|error| sys::failure("replace", path, &error))?;
     }
-    file.commit_replace(&target)
+    file.commit_replace()
 }
 
 /// Permission bits of a replaced file.
@@ -129,12 +127,13 @@ fn is_missing(fs: &dyn Fs, path: &Path) -> Result<bool, Error> {
 pub struct NewFile<'f> {
     fs: &'f dyn Fs,
     file: Arc<dyn FileHandle>,
+    path: PathBuf,
     temporary: PathBuf,
     committed: bool,
 }
 
 impl<'f> NewFile<'f> {
-    /// Opens a temporary file in the directory of `path`.
+    /// Opens a temporary file in the directory of `path`, the name it is to have.
     ///
     /// # Errors
     /// As [`create_new`].
@@ -144,6 +143,7 @@ impl<'f> NewFile<'f> {
         Ok(Self {
             fs,
             file,
+            path: path.to_owned(),
             temporary,
             committed: false,
         })
@@ -155,7 +155,7 @@ impl<'f> NewFile<'f> {
     /// As [`create_new`].
     pub fn write(&mut self, bytes: &[u8]) -> Result<(), Error> {
         sys::append_all(&*self.file, bytes)
-            .map_err(|error| sys::failure("write", &self.temporary, &error))
+            .map_err(|error| sys::failure("write", &self.path, &error))
     }
 
     /// The open file, to lock it before anybody knows its name.
@@ -163,47 +163,44 @@ impl<'f> NewFile<'f> {
         &self.file
     }
 
-    /// Makes the bytes durable, then the name, unless `path` exists. Returns the open file.
+    /// Makes the bytes durable, then the name, unless that exists. Returns the open file.
     ///
     /// # Errors
     /// As [`create_new`].
-    pub fn commit_new(mut self, path: &Path) -> Result<Arc<dyn FileHandle>, Error> {
-        let result = self.commit(path, |fs, from, to| fs.rename_no_replace(from, to));
+    pub fn commit_new(mut self) -> Result<Arc<dyn FileHandle>, Error> {
+        let result = self.commit(|fs, from, to| fs.rename_no_replace(from, to));
         if result.is_err() && self.committed {
             // Only the directory could not be synced. The file goes again, so that the caller
             // who was told "not written" is not told "exists" the next time.
-            let _ = self.fs.unlink(path);
+            let _ = self.fs.unlink(&self.path);
         }
         result.map(|()| Arc::clone(&self.file))
     }
 
-    /// Makes the bytes durable, then the name, whatever `path` led to.
+    /// Makes the bytes durable, then the name, whatever that led to.
     ///
     /// # Errors
     /// As [`create_new`].
-    pub fn commit_replace(mut self, path: &Path) -> Result<(), Error> {
-        self.commit(path, |fs, from, to| fs.rename(from, to))
+    pub fn commit_replace(mut self) -> Result<(), Error> {
+        self.commit(|fs, from, to| fs.rename(from, to))
     }
 
     fn commit(
         &mut self,
-        path: &Path,
         rename: impl Fn(&dyn Fs, &Path, &Path) -> io::Result<()>,
     ) -> Result<(), Error> {
-        let fail = |error: io::Error| sys::failure("write", path, &error);
+        let fail = |error: io::Error| sys::failure("write", &self.path, &error);
         self.file.sync_all().map_err(fail)?;
-        match rename(self.fs, &self.temporary, path) {
+        match rename(self.fs, &self.temporary, &self.path) {
             // A rename may be done and reported as failed (a repeated request over NFS).
-            Err(error) if !self.stands_at(path) => return Err(fail(error)),
+            Err(error) if !self.stands_under_its_name() => return Err(fail(error)),
             _ => self.committed = true,
         }
-        self.fs.sync_dir(directory_of(path)).map_err(fail)
+        self.fs.sync_dir(directory_of(&self.path)).map_err(fail)
     }
-}
 
-impl NewFile<'_> {
-    fn stands_at(&self, path: &Path) -> bool {
-        match (self.fs.symlink_metadata(path), self.file.metadata()) {
+    fn stands_under_its_name(&self) -> bool {
+        match (self.fs.symlink_metadata(&self.path), self.file.metadata()) {
             (Ok(named), Ok(ours)) => named.identity == ours.identity,
             _ => false,
         }
@@ -225,10 +222,14 @@ fn open_temporary(
     mode: u32,
 ) -> io::Result<(Arc<dyn FileHandle>, PathBuf)> {
     static NEXT: AtomicU64 = AtomicU64::new(0);
-    let name = path.file_name().ok_or(io::ErrorKind::InvalidFilename)?;
+    if path.file_name().is_none() {
+        return Err(io::ErrorKind::InvalidFilename.into());
+    }
     for _ in 0..MAX_TEMPORARY_NAMES {
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let temporary = path.with_file_name(temporary_name(name, number));
+        // Without the name it is to have, which may be as long as names may be.
+        let name = format!(".threadseal-{}-{number}.tmp", std::process::id());
+        let temporary = path.with_file_name(name);
         match fs.open(&temporary, Access::CreateNew(mode)) {
             // Another host on a shared disk may have our process number.
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
@@ -236,13 +237,6 @@ fn open_temporary(
         }
     }
     Err(io::ErrorKind::AlreadyExists.into())
-}
-
-fn temporary_name(name: &OsStr, number: u64) -> OsString {
-    let mut temporary = OsString::from(".");
-    temporary.push(name);
-    temporary.push(format!(".{}-{number}.tmp", std::process::id()));
-    temporary
 }
 
 /// Where a final symbolic link leads; `path` itself when it is none or does not exist.
@@ -314,6 +308,8 @@ mod tests {
         replace(&RealFs, &link, b"two", Mode::KeepOr(SHARED_FILE)).unwrap();
         assert_eq!(fs::read(&file).unwrap(), b"two");
         assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
+        let long = folder.path().join("n".repeat(255));
+        replace(&RealFs, &long, b"x", Mode::Set(0o600)).unwrap();
         let directory = replace(&RealFs, folder.path(), b"x", Mode::Set(0o600)).unwrap_err();
         assert_eq!(directory.kind(), ErrorKind::InvalidInput);
     }
@@ -334,7 +330,7 @@ mod tests {
                 assert_eq!(error.kind(), ErrorKind::External);
                 let text = error.to_string();
                 assert!(text.starts_with("cannot write /"), "{text}");
-                assert!(text.contains(reason), "{text}");
+                assert!(text.contains(reason) && !text.contains("tmp"), "{text}");
             }
             assert_eq!(fs.bytes_of(Path::new("/f")).unwrap(), b"old");
             assert_eq!(fs.bytes_of(Path::new("/g")), None);

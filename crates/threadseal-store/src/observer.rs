@@ -85,7 +85,7 @@ pub fn seal(
     let lock = WriterLock::acquire(Arc::clone(&host.fs), &path)?;
     let bytes = lock.reader()?.read_whole(MAX_SEAL_FILE_BYTES)?;
     let mut seals = parse(&bytes, &path)?;
-    check_head(host, &seals, &path)?;
+    let durable_floor = check_head(host, &seals, &path)?;
     let scan = examine::read_log(&file, Some(&seals), is_final, progress)?;
     check_lines(&seals, &scan, log)?;
     let ends = is_final && seals.last().is_some_and(|last| !last.is_final);
@@ -103,7 +103,7 @@ pub fn seal(
         signer,
         &mut out,
     )?;
-    let mut file = Log::open(lock, 0)?;
+    let mut file = Log::open(lock, durable_floor)?;
     // Leaves without a seal, left by a crash: nothing was promised about them.
     file.move_tail_aside(sealed_bytes)?;
     file.append(&out)?;
@@ -159,14 +159,17 @@ fn parse(bytes: &[u8], path: &Path) -> Result<SealFile, Error> {
     }
 }
 
-/// Refuses seals that are older than those this host made.
-fn check_head(host: &Host, seals: &SealFile, path: &Path) -> Result<(), Error> {
+/// Refuses seals that are older than those this host made. Returns how many bytes of the seal
+/// file are known to have reached the disk: all, when the last seal is the known head.
+fn check_head(host: &Host, seals: &SealFile, path: &Path) -> Result<u64, Error> {
     let Some(known) = host.heads.fetch(&seals.record)? else {
-        return Ok(());
+        return Ok(0);
     };
-    let here = seals.seals.iter().any(|seal| seal.head == known.head);
-    if here {
-        return Ok(());
+    if seals.last().is_some_and(|last| last.head == known.head) {
+        return Ok(seals.sealed_bytes);
+    }
+    if seals.seals.iter().any(|seal| seal.head == known.head) {
+        return Ok(0);
     }
     Err(Error::refused(format!(
         "{} lacks seal {} that this host made; verify it",

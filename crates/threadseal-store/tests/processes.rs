@@ -8,9 +8,9 @@
     reason = "a test fails by panicking, also in its helpers"
 )]
 
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
-use std::process::{Child, ChildStdin, Command, Stdio};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::thread;
 use std::time::Duration;
 use threadseal::digest::Digest;
@@ -91,6 +91,27 @@ fn write_until_killed(path: &Path) -> ! {
     unreachable!("the parent kills this process first")
 }
 
+/// The last whole acknowledgement of a child that is killed some time; tells of the first.
+fn last_answer(out: ChildStdout, first: &std::sync::mpsc::Sender<()>) -> Option<u64> {
+    let mut last = None;
+    let mut line = Vec::new();
+    let mut out = BufReader::new(out);
+    while out.read_until(b'\n', &mut line).unwrap() > 0 {
+        let text = std::str::from_utf8(&line).unwrap().strip_suffix('\n');
+        let answer =
+            text.and_then(|text| heard("written", text).or_else(|| heard("durable", text)));
+        if answer.is_some() {
+            if last.is_none() {
+                // The parent need not wait for it.
+                let _ = first.send(());
+            }
+            last = answer;
+        }
+        line.clear();
+    }
+    last
+}
+
 #[test]
 fn a_killed_writer_has_left_every_byte_it_acknowledged_and_no_lock() {
     if let Some(folder) = folder_if_child() {
@@ -100,26 +121,22 @@ fn a_killed_writer_has_left_every_byte_it_acknowledged_and_no_lock() {
     let path = folder.path().join("log");
     let lots = SeededRandom::new(7);
     let (mut busy, mut torn_between_acknowledgements) = (0, 0);
-    for _ in 0..KILLS {
+    for kill in 0..KILLS {
         let mut child = start(
             "a_killed_writer_has_left_every_byte_it_acknowledged_and_no_lock",
             folder.path(),
         );
-        let mut out = child.stdout.take().unwrap();
-        let reader = thread::spawn(move || {
-            let mut text = String::new();
-            out.read_to_string(&mut text).unwrap();
-            text
-        });
-        thread::sleep(Duration::from_micros(3000 + lots.below(12_000) as u64));
+        let out = child.stdout.take().unwrap();
+        let (to_parent, first_answer) = std::sync::mpsc::channel();
+        let reader = thread::spawn(move || last_answer(out, &to_parent));
+        // One in four is killed at any moment of its life, the others while they write.
+        if kill % 4 != 0 {
+            first_answer.recv_timeout(Duration::from_secs(60)).unwrap();
+        }
+        thread::sleep(Duration::from_micros(lots.below(12_000) as u64));
         child.kill().unwrap();
         child.wait().unwrap();
-        let text = reader.join().unwrap();
-        let whole_lines = text.rsplit_once('\n').map_or("", |(lines, _)| lines);
-        let acknowledged = whole_lines
-            .lines()
-            .filter_map(|line| heard("written", line).or_else(|| heard("durable", line)))
-            .next_back();
+        let acknowledged = reader.join().unwrap();
 
         let Ok(file) = std::fs::read(&path) else {
             assert_eq!(acknowledged, None);

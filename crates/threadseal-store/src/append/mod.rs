@@ -70,7 +70,7 @@ impl Log {
             ));
         }
         new.write(first)?;
-        let file = new.commit_new(path)?;
+        let file = new.commit_new()?;
         Ok(Self {
             file,
             path: path.to_owned(),

@@ -98,7 +98,7 @@ impl Log {
                 ),
             ));
         }
-        copy.commit_new(path)?;
+        copy.commit_new()?;
         Ok(())
     }
 

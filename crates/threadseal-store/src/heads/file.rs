@@ -2,20 +2,20 @@
 //!
 //! ```text
 //! heads/ab/cdef….head          the durable head of record abcdef…       (codec.rs)
-//! heads/ab/cdef….recent        a newer head that survives the process, not power loss
+//! heads/ab/cdef….recent        newer heads that survive the process, not power loss (recent.rs)
 //! heads/ab/lock                held while a head of this shard is changed
 //! heads/lines/12/3456…/abcdef… empty file: line 123456… is an alias of record abcdef…
 //! ```
 //! * A durable head is replaced atomically (see [`crate::atomic`]); a damaged one is an error.
-//! * A recent head is replaced by rename without fsync, so that a writer who seals fifty times a
-//!   second need not wait for the disk fifty times more. After power loss it may be gone, empty
-//!   or torn; then the durable head counts, which is older: allowed. It counts only if it is
-//!   whole and does not go back from the durable one.
+//! * A recent head is written in place without fsync, so that a writer who seals a hundred times
+//!   a second waits for the disk only to make its record durable. After power loss it may be
+//!   gone or torn; then the durable head counts, which is older: allowed.
 //! * An alias is written before the first head that has it, so no head lacks its aliases; an
 //!   alias whose record has no head (a crash between the two) leads to nothing.
 //!
 //! A lookup costs a few opens whatever the number of records; nothing scans the directory.
 
+use super::recent::{RecentHead, Slots};
 use super::{
     Durability, HeadStore, MAX_RECORDS_PER_LINE, StoredHead, Swap, checked, codec, going_back,
     succeed,
@@ -113,13 +113,18 @@ impl FileHeadStore {
             })
     }
 
-    /// The recent head, if it is whole and fits the durable one.
-    fn fetch_recent(&self, durable: &StoredHead) -> Result<Option<StoredHead>, Error> {
+    /// The newer of the durable head and the recent one, if that fits.
+    fn newest(&self, durable: StoredHead) -> Result<StoredHead, Error> {
         let path = self.path_of(&durable.head.record, "recent");
-        Ok(self
-            .read_if_there(&path)?
-            .and_then(|bytes| codec::decode(&bytes))
-            .filter(|recent| going_back(durable, recent).is_none()))
+        let slots = Slots::read(&*self.fs, &path)?;
+        let Some(recent) = slots.newest(&durable.head.record) else {
+            return Ok(durable);
+        };
+        let newer = recent.applied_to(&durable);
+        Ok(match going_back(&durable, &newer) {
+            None => newer,
+            Some(_) => durable,
+        })
     }
 
     fn read_if_there(&self, path: &Path) -> Result<Option<Vec<u8>>, Error> {
@@ -143,17 +148,7 @@ impl FileHeadStore {
 
     fn put_recent(&self, stored: &StoredHead) -> Result<(), Error> {
         let path = self.path_of(&stored.head.record, "recent");
-        // One name suffices under the shard's lock; a left-over of a crash is overwritten.
-        let temporary = self.path_of(&stored.head.record, "recent-new");
-        let fail = |error: io::Error| sys::failure("write", &path, &error);
-        let bytes = codec::encode(stored)?;
-        let file = self
-            .fs
-            .open(&temporary, Access::OpenOrCreate(PRIVATE_FILE))
-            .map_err(fail)?;
-        file.set_len(0).map_err(fail)?;
-        sys::append_all(&*file, &bytes).map_err(fail)?;
-        self.fs.rename(&temporary, &path).map_err(fail)
+        Slots::read(&*self.fs, &path)?.write(&*self.fs, &path, &RecentHead::of(stored))
     }
 
     /// Writes index entries for the aliases that `old` has not.
@@ -183,8 +178,7 @@ impl HeadStore for FileHeadStore {
         let Some(durable) = self.fetch_durable(record)? else {
             return Ok(None);
         };
-        let recent = self.fetch_recent(&durable)?;
-        Ok(Some(recent.unwrap_or(durable)))
+        self.newest(durable).map(Some)
     }
 
     fn create(&self, new: &StoredHead) -> Result<Swap, Error> {
@@ -211,9 +205,10 @@ impl HeadStore for FileHeadStore {
         };
         let next = succeed(&old, new)?;
         self.index(Some(&old), &next)?;
-        match durability {
-            Durability::Durable => self.put_durable(&next)?,
-            Durability::Written => self.put_recent(&next)?,
+        if durability == Durability::Written && RecentHead::of(&next).applied_to(&old) == next {
+            self.put_recent(&next)?;
+        } else {
+            self.put_durable(&next)?;
         }
         Ok(Swap::Stored)
     }

@@ -15,6 +15,7 @@
 mod codec;
 mod file;
 mod memory;
+mod recent;
 #[cfg(test)]
 mod tests;
 

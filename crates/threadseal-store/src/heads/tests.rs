@@ -213,32 +213,50 @@ fn a_head_file_under_another_records_name_is_an_error() {
 }
 
 #[test]
-fn a_torn_recent_head_leaves_the_durable_one_and_later_heads_work() {
+fn a_damaged_recent_head_leaves_the_one_before_and_later_heads_work() {
     let (disk, heads, first, stem) = damageable();
-    let next = stored(0xab, 4, 400);
-    let swapped = heads.replace_if(&first.head, &next, Durability::Written);
-    assert_eq!(swapped.unwrap(), Swap::Stored);
     let recent = format!("{stem}.recent");
     let recent = Path::new(&recent);
-    let whole = disk.bytes_of(recent).unwrap();
-    for size in 0..whole.len() {
-        disk.set_bytes(recent, &whole[..size]).unwrap();
-        assert_eq!(
-            heads.fetch(&first.head.record).unwrap(),
-            Some(first.clone())
-        );
-    }
-    for durability in [Durability::Written, Durability::Durable] {
+    let put = |seq, durability| {
         let old = heads.fetch(&first.head.record).unwrap().unwrap();
-        let new = stored(0xab, old.head.seq + 1, 900);
-        let swapped = heads.replace_if(&old.head, &new, durability).unwrap();
-        assert_eq!(swapped, Swap::Stored);
+        let new = stored(0xab, seq, seq * 100);
+        let swapped = heads.replace_if(&old.head, &new, durability);
+        assert_eq!(swapped.unwrap(), Swap::Stored);
         assert_eq!(heads.fetch(&first.head.record).unwrap(), Some(new));
+    };
+    let seq = || heads.fetch(&first.head.record).unwrap().unwrap().head.seq;
+    put(4, Durability::Written);
+    let whole = disk.bytes_of(recent).unwrap();
+    let line_end = whole.iter().position(|byte| *byte == b'\n').unwrap();
+    for size in 0..=line_end {
+        disk.set_bytes(recent, &whole[..size]).unwrap();
+        assert_eq!(seq(), 3);
     }
-    // The recent head that the durable one has overtaken is not taken for newer.
     disk.set_bytes(recent, &whole).unwrap();
-    let found = heads.fetch(&first.head.record).unwrap().unwrap();
-    assert_eq!(found.head.seq, 5);
+    put(5, Durability::Written);
+    let mut damaged = disk.bytes_of(recent).unwrap();
+    let second_slot = damaged.len() / 2;
+    damaged[second_slot + 100] ^= 1;
+    disk.set_bytes(recent, &damaged).unwrap();
+    assert_eq!(seq(), 4);
+    put(6, Durability::Written);
+    put(7, Durability::Durable);
+    // A recent head that the durable one has overtaken is not taken for newer.
+    disk.set_bytes(recent, &whole).unwrap();
+    assert_eq!(seq(), 7);
+    disk.set_bytes(recent, b"").unwrap();
+    put(8, Durability::Written);
+}
+
+#[test]
+fn a_written_head_with_more_than_a_new_seal_is_stored_whole() {
+    let (disk, heads, first, stem) = damageable();
+    let mut next = stored(0xab, 4, 400);
+    next.path_hint = Some("/moved".to_owned());
+    let swapped = heads.replace_if(&first.head, &next, Durability::Written);
+    assert_eq!(swapped.unwrap(), Swap::Stored);
+    assert_eq!(heads.fetch(&first.head.record).unwrap(), Some(next));
+    assert_eq!(disk.bytes_of(Path::new(&format!("{stem}.recent"))), None);
 }
 
 #[test]

@@ -1,9 +1,7 @@
 //! The system calls of this crate, as two traits: [`Fs`] for names, [`FileHandle`] for bytes.
 //!
 //! Everything durable goes through them, so that a test can fail each call in turn, tear it, or
-//! cut the power after it (the `fault` feature). The traits are as small as the crate's needs:
-//! a file is appended to, or rewritten with the bytes it already has, or cut; nothing else ever
-//! writes.
+//! cut the power after it (the `fault` feature). The traits are as small as the crate's needs.
 //!
 //! ```text
 //! promise                    call that gives it
