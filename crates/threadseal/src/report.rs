@@ -21,6 +21,8 @@ use crate::record::{Head, RecordId};
 use crate::time::Timestamp;
 use crate::trust::{Judgement, Standing};
 use serde::Serialize;
+use serde_json::value::RawValue;
+use std::collections::BTreeMap;
 use std::fmt;
 
 /// The verdicts, worst first: of several that apply, the smallest is said.
@@ -281,6 +283,41 @@ pub struct Stats {
     pub checkpoints: u64,
 }
 
+/// What an original system answers: JSON text, passed on as it is.
+///
+/// A tree of values would not do: Python's integers have any size, and its strings hold lone
+/// surrogates.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Compat(String);
+
+impl Compat {
+    /// Takes JSON text. What is no JSON (Python's `NaN`) is shown as a string.
+    pub fn from_json(text: String) -> Self {
+        match serde_json::from_str::<&RawValue>(&text) {
+            Ok(_) => Self(text),
+            Err(_) => Self(serde_json::Value::String(text).to_string()),
+        }
+    }
+
+    /// The JSON text.
+    pub fn as_json(&self) -> &str {
+        &self.0
+    }
+}
+
+impl From<serde_json::Value> for Compat {
+    fn from(value: serde_json::Value) -> Self {
+        Self(value.to_string())
+    }
+}
+
+impl Serialize for Compat {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let raw: &RawValue = serde_json::from_str(&self.0).map_err(serde::ser::Error::custom)?;
+        raw.serialize(serializer)
+    }
+}
+
 /// The answer to "may this record be trusted?", for one record.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Report {
@@ -315,8 +352,8 @@ pub struct Report {
     pub trust: Option<Digest>,
     /// Sizes.
     pub stats: Stats,
-    /// The exact answers of the original systems.
-    pub compat: serde_json::Map<String, serde_json::Value>,
+    /// The exact answers of the original systems, by their names.
+    pub compat: BTreeMap<&'static str, Compat>,
 }
 
 fn as_text<T: fmt::Display, S: serde::Serializer>(
@@ -349,7 +386,7 @@ impl Report {
             unauthenticated: Vec::new(),
             trust: None,
             stats: Stats::default(),
-            compat: serde_json::Map::new(),
+            compat: BTreeMap::new(),
         }
     }
 
@@ -534,6 +571,21 @@ mod tests {
         assert_eq!(combined_exit_code(&[Verified, Open], 0), 3);
         assert_eq!(combined_exit_code(&[Verified, Open], 1), 2);
         assert_eq!(combined_exit_code(&[Verified, Open, Tampered], 1), 1);
+    }
+
+    #[test]
+    fn the_answers_of_the_originals_are_passed_on_to_the_last_digit() {
+        let mut report = Report::begin("transcript", "rye");
+        let text = r#"{"byte_offset": 1000000000000000000000000000000, "fp": "\ud800"}"#;
+        report
+            .compat
+            .insert("rye", Compat::from_json(text.to_owned()));
+        report
+            .compat
+            .insert("x", Compat::from_json("NaN".to_owned()));
+        let shown = serde_json::to_string(&report).unwrap();
+        assert!(shown.contains(text), "{shown}");
+        assert!(shown.contains(r#""x":"NaN""#), "{shown}");
     }
 
     #[test]

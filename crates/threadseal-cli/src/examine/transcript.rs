@@ -5,6 +5,7 @@ use crate::exit::Failure;
 use threadseal::record::RecordId;
 use threadseal::report::{Report, Verified};
 use threadseal::transcript::rye::{self, Verifier};
+use threadseal::transcript::rye_compat::{self, Answers, Pass, Scanner};
 use threadseal::transcript::{Coverage, ScanOptions, VerifyOptions};
 use threadseal_store::examine::{self, Known};
 use threadseal_store::read::{RegularFile, Source as _};
@@ -65,7 +66,14 @@ pub(super) fn rye(examiner: &Examiner, file: &RegularFile) -> Result<Looked, Fai
         every_signature: asked.every_signature,
         ..rye::Options::new(&asked.trust, examiner.now)
     };
-    let mut outcome = pass(file, options.clone(), &examiner.tick())?;
+    let keys = rye_compat::keys_of(&asked.trust);
+    let mut original = Scanner::new(&keys);
+    let tick = examiner.tick();
+    let mut outcome = pass(file, options.clone(), &mut |chunk| {
+        tick(chunk.len() as u64);
+        original.push(chunk);
+    })?;
+    let original = originally(original, file)?;
     let known = known(examiner, outcome.report.record.as_ref())?;
     let revoked = super::has_revoked_signer(&outcome.report);
     options.held_since = Examiner::held_since(&known, &outcome.report).filter(|_| revoked);
@@ -73,12 +81,13 @@ pub(super) fn rye(examiner: &Examiner, file: &RegularFile) -> Result<Looked, Fai
     if outcome.look_closer || again {
         options.every_signature |= outcome.look_closer;
         options.expect = known.expect;
-        outcome = pass(file, options.clone(), &|_| {})?;
+        outcome = pass(file, options.clone(), &mut |_| {})?;
     }
     if outcome.look_closer {
         options.every_signature = true;
-        outcome = pass(file, options, &|_| {})?;
+        outcome = pass(file, options, &mut |_| {})?;
     }
+    outcome.report.compat.insert("rye", original.to_compat());
     Ok(Looked {
         report: outcome.report.clone(),
         believed: match outcome.verified {
@@ -99,19 +108,37 @@ fn known(examiner: &Examiner, record: Option<&RecordId>) -> Result<Known, Failur
     )?)
 }
 
+/// What Rye's own verifier says; it seldom needs the file a second time.
+fn originally(first: Scanner<'_>, file: &RegularFile) -> Result<Answers, Failure> {
+    match first.finish() {
+        Pass::Done(answers) => Ok(answers),
+        Pass::Again(mut second) => {
+            read(file, &mut |chunk| second.push(chunk))?;
+            Ok(second.finish())
+        }
+    }
+}
+
 fn pass(
     file: &RegularFile,
     options: rye::Options<'_>,
-    tick: &dyn Fn(u64),
+    beside: &mut dyn FnMut(&[u8]),
 ) -> Result<rye::Outcome, Failure> {
     let mut verifier = Verifier::new(options);
+    read(file, &mut |chunk| {
+        verifier.push(chunk);
+        beside(chunk);
+    })?;
+    Ok(verifier.finish())
+}
+
+fn read(file: &RegularFile, each: &mut dyn FnMut(&[u8])) -> Result<(), Failure> {
     let (mut chunks, mut buffer) = (file.chunks(), Vec::new());
     loop {
         chunks.next_chunk(&mut buffer)?;
         if buffer.is_empty() {
-            return Ok(verifier.finish());
+            return Ok(());
         }
-        tick(buffer.len() as u64);
-        verifier.push(&buffer);
+        each(&buffer);
     }
 }

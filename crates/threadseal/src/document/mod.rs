@@ -271,7 +271,7 @@ impl<'a, 'o> Case<'a, 'o> {
         }
         self.thread(thread.as_deref());
         if let Some(answer) = compat {
-            self.report.compat.insert("rye".to_owned(), answer);
+            self.report.compat.insert("rye", answer.into());
         }
         self.finish(document)
     }

@@ -8,6 +8,7 @@
 
 mod canon_vectors;
 mod rye_documents;
+mod rye_transcripts;
 mod shared;
 mod spec_canon;
 mod spec_documents;
@@ -15,3 +16,4 @@ mod spec_keys;
 mod spec_transcript;
 mod testkit_documents;
 mod testkit_keys;
+mod testkit_rye_transcripts;

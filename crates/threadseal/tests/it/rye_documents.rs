@@ -197,7 +197,7 @@ fn check(entry: &Entry) {
         .get("rye")
         .filter(|_| entry.path.starts_with("tampered/"))
     {
-        assert_eq!(rye.compat.get("rye"), Some(theirs), "{at}");
+        assert_eq!(rye.compat.get("rye"), Some(&theirs.clone().into()), "{at}");
     }
     let guessed = entry.outcome(Profile::Auto, &entry.trust, None);
     assert_eq!(guessed.verdict, auto.verdict, "{at}");

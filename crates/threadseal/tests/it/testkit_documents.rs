@@ -114,7 +114,12 @@ fn documents_of_rye_have_the_expected_verdicts_and_answers() {
         if let Some(answer) = &row.answer {
             let answer: serde_json::Value = serde_json::from_str(answer).unwrap();
             let report = report(&folder, row, Profile::Rye, true, &trust);
-            assert_eq!(report.compat.get("rye"), Some(&answer), "{}", row.file);
+            assert_eq!(
+                report.compat.get("rye"),
+                Some(&answer.into()),
+                "{}",
+                row.file
+            );
         }
     }
     assert!(expect.file.len() > 200);

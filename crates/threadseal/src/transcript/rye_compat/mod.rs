@@ -28,9 +28,11 @@ mod tests;
 use crate::canon::json::{self, JsonErrorKind, Value};
 use crate::canon::python::rye_line;
 use crate::digest::{Digest, Hasher};
-use crate::key::PublicKey;
+use crate::key::{PublicKey, RyeFingerprint};
 use crate::limits::MAX_COMPAT_DEFERRED_BYTES;
+use crate::report::Compat;
 use crate::transcript::rye::lines::{LineSplitter, Part, Piece};
+use crate::trust::Trust;
 use judge::{Judged, Place, crash, judge, key_error, reports, unsigned};
 use python::{decode_error, may_split, slice_bound, split_lines, strip, type_name};
 
@@ -66,6 +68,27 @@ pub enum Answers {
     /// What the original would say depends on its surroundings (its stack, its file system), or
     /// lies beyond a bound of ours.
     Omitted(&'static str),
+}
+
+impl Answers {
+    /// `{"strict": …, "lenient": …}`, or `{"omitted": "<why>"}`.
+    pub fn to_compat(&self) -> Compat {
+        Compat::from_json(match self {
+            Self::Given { strict, lenient } => {
+                let (strict, lenient) = (strict.to_json(), lenient.to_json());
+                format!("{{\"strict\":{strict},\"lenient\":{lenient}}}")
+            }
+            Self::Omitted(why) => format!("{{\"omitted\":{why:?}}}"),
+        })
+    }
+}
+
+/// The keys that Rye would trust, were `trust` its folder: it knows no usage, scope or window.
+pub fn keys_of(trust: &Trust) -> impl Fn(&str) -> Option<PublicKey> {
+    |fingerprint| {
+        let fingerprint = RyeFingerprint::parse_hex(fingerprint)?;
+        trust.by_fingerprint(fingerprint).first().copied()
+    }
 }
 
 /// What the original says when there is no file.

@@ -1,17 +1,6 @@
-//! Rye transcripts that the original package made, and thousands of changes to them.
-//!
-//! The data lies beside the checkout or where `THREADSEAL_SHARED` says; without it the tests say
-//! that they are skipped.
-#![allow(
-    clippy::disallowed_methods,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::print_stdout,
-    clippy::unwrap_used,
-    reason = "all of this file is test code, and it asks the environment where its data lies"
-)]
+//! Rye transcripts that the original package made, and hundreds of changes to them.
 
-use std::path::PathBuf;
+use crate::shared::beside_repository;
 use threadseal::canon::json::{Value, parse_python};
 use threadseal::key::{KeyUsage, PublicKey};
 use threadseal::record::{ExpectedHead, ThreadId};
@@ -24,16 +13,6 @@ use threadseal::transcript::render::{self, Cost, Cover};
 use threadseal::transcript::rye::{self, Options};
 use threadseal::transcript::rye_compat::{self, Answers};
 use threadseal::trust::{Trust, TrustName, TrustStore, TrustedKey};
-
-fn shared() -> Option<PathBuf> {
-    let beside = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared");
-    let folder = std::env::var_os("THREADSEAL_SHARED").map_or(beside.into(), PathBuf::from);
-    if folder.is_dir() {
-        return Some(folder);
-    }
-    println!("skipped: no shared data at {}", folder.display());
-    None
-}
 
 /// One transcript of the indexes.
 struct Entry {
@@ -73,7 +52,13 @@ impl Entry {
 
     fn source(&self) -> Vec<u8> {
         let source = self.about.get("source").and_then(Value::as_str).unwrap();
-        std::fs::read(shared().unwrap().join("vectors/rye/valid").join(source)).unwrap()
+        std::fs::read(
+            beside_repository("vectors/rye")
+                .unwrap()
+                .join("valid")
+                .join(source),
+        )
+        .unwrap()
     }
 }
 
@@ -82,10 +67,9 @@ fn now() -> Timestamp {
 }
 
 fn entries() -> Vec<Entry> {
-    let Some(shared) = shared() else {
+    let Some(rye) = beside_repository("vectors/rye") else {
         return Vec::new();
     };
-    let rye = shared.join("vectors/rye");
     let mut out = Vec::new();
     for half in ["valid", "tampered"] {
         let index = std::fs::read(rye.join(half).join("index.json")).unwrap();
@@ -95,7 +79,7 @@ fn entries() -> Vec<Entry> {
             }
             let name = about.get("file").and_then(Value::as_str).unwrap();
             let here = rye.join(half).join(name);
-            let moved = shared.join("corpus/rye-real").join(name);
+            let moved = rye.join("../../corpus/rye-real").join(name);
             let bytes = std::fs::read(if here.exists() { here } else { moved }).unwrap();
             let user = about
                 .get("trust_user_space")
@@ -321,9 +305,9 @@ fn clean(read: impl Fn(&std::path::Path, &VerifiedLines<'_>)) {
 #[test]
 fn messages_are_those_that_the_original_reconstructs() {
     clean(|thread, lines| {
-        let folder = shared()
+        let folder = beside_repository("vectors/rye")
             .unwrap()
-            .join("vectors/rye/valid/proj_clean/.ai/agent/threads");
+            .join("valid/proj_clean/.ai/agent/threads");
         let expected = std::fs::read(folder.join(thread).join("EXPECTED_messages.json")).unwrap();
         let got = messages::reconstruct(lines)
             .unwrap()
@@ -337,9 +321,9 @@ fn messages_are_those_that_the_original_reconstructs() {
 #[test]
 fn harmless_transcripts_are_rendered_as_the_original_renders_them() {
     clean(|thread, lines| {
-        let folder = shared()
+        let folder = beside_repository("vectors/rye")
             .unwrap()
-            .join("vectors/rye/valid/proj_clean/.ai/knowledge/agent/threads");
+            .join("valid/proj_clean/.ai/knowledge/agent/threads");
         let expected = std::fs::read_to_string(folder.join(thread).with_extension("md")).unwrap();
         let (_signature, expected) = expected.split_once('\n').unwrap();
         let thread = ThreadId::parse(thread.to_str().unwrap()).unwrap();
