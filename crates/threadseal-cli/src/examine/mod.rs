@@ -26,7 +26,7 @@ use indicatif::ProgressBar;
 use std::path::Path;
 use threadseal::document::DocumentKind;
 use threadseal::record::{ExpectedHead, ThreadId};
-use threadseal::report::{Finding, Report, SignerStatus, Verdict};
+use threadseal::report::{Finding, Report, Severity, SignerStatus, Verdict};
 use threadseal::time::Timestamp;
 use threadseal::trust::Trust;
 use threadseal_store::examine::Known;
@@ -155,14 +155,7 @@ impl Examiner {
         if kind == Some(Kind::Sidecar) {
             return log::sidecar(self, &candidate.path, candidate.named);
         }
-        let sealed_beside = seal_path(&candidate.path).exists();
-        let mut reports = Vec::new();
-        if sealed_beside && matches!(self.asked.profile, ProfileArg::Auto | ProfileArg::Observed) {
-            reports.push(log::sealed(self, &file)?);
-        }
-        if reports.is_empty() || self.asked.profile != ProfileArg::Observed {
-            reports.extend(self.own_claim(&file, kind, candidate.named, &reports)?);
-        }
+        let reports = self.claims(&file, kind, candidate.named)?;
         match (reports.is_empty(), kind) {
             (false, _) => Ok(Seen::Reports(reports)),
             (true, None) if candidate.named => {
@@ -172,30 +165,60 @@ impl Examiner {
         }
     }
 
-    /// What the file itself carries; nothing when it carries nothing and is covered otherwise, or
-    /// need not carry anything.
-    fn own_claim(
+    /// The claims that the profile asks for. A file that makes none is reported as unsigned where
+    /// it was named or should make one.
+    fn claims(
         &self,
         file: &RegularFile,
         kind: Option<Kind>,
         named: bool,
-        others: &[Report],
-    ) -> Result<Option<Report>, Failure> {
+    ) -> Result<Vec<Report>, Failure> {
+        let mut reports = Vec::new();
+        let beside = matches!(self.asked.profile, ProfileArg::Auto | ProfileArg::Observed);
+        if beside && seal_path(file.path()).exists() {
+            reports.push(log::sealed(self, file)?);
+        }
+        if self.asked.profile == ProfileArg::Observed {
+            if reports.is_empty() && (named || kind == Some(Kind::Log)) {
+                reports.push(self.unsealed(file)?);
+            }
+            return Ok(reports);
+        }
+        if let Some(report) = self.own_claim(file, kind)? {
+            let is_source =
+                matches!(kind, Some(Kind::Document(kind)) if kind != DocumentKind::Json);
+            let should_claim = reports.is_empty() && (named || !is_source);
+            if should_claim || !claims_nothing(&report) {
+                reports.push(report);
+            }
+        }
+        Ok(reports)
+    }
+
+    /// What the file itself carries. That it carries nothing is evidence where this host sealed it
+    /// and no seals lie beside it either.
+    fn own_claim(&self, file: &RegularFile, kind: Option<Kind>) -> Result<Option<Report>, Failure> {
         let mut report = match kind {
             Some(Kind::Native) => transcript::native(self, file)?.report,
-            Some(Kind::Events) => transcript::rye(self, file)?.report,
-            Some(Kind::Log) => log::unsealed(self, file),
+            // Rye's checkpoints are nothing to who asks for native seals.
+            Some(Kind::Events) if self.asked.profile != ProfileArg::Native => {
+                transcript::rye(self, file)?.report
+            }
+            Some(Kind::Events | Kind::Log) => log::unsealed(self, file),
             Some(Kind::Document(kind)) => document::look(self, file, kind)?,
             Some(Kind::Sidecar) | None => return Ok(None),
         };
-        if report.verdict == Verdict::Unsigned && others.is_empty() {
+        if report.verdict == Verdict::Unsigned && !seal_path(file.path()).exists() {
             log::hold_if_stripped(self, file, &mut report)?;
         }
-        let plain =
-            report.profile == "none" && report.findings.iter().all(|f| f.code == "unsigned");
-        let is_source = matches!(kind, Some(Kind::Document(kind)) if kind != DocumentKind::Json);
-        let needless = !others.is_empty() || (is_source && !named);
-        Ok((!(plain && needless)).then_some(report))
+        Ok(Some(report))
+    }
+
+    /// A file that should have a seal file beside it, and has none.
+    fn unsealed(&self, file: &RegularFile) -> Result<Report, Failure> {
+        let mut report = log::unsealed(self, file);
+        log::hold_if_stripped(self, file, &mut report)?;
+        Ok(report)
     }
 
     fn kind(&self, file: &RegularFile) -> Result<Option<Kind>, Failure> {
@@ -237,6 +260,13 @@ impl Examiner {
             ));
         }
     }
+}
+
+/// Does nothing in the file claim to protect it, and nothing else speak of it?
+fn claims_nothing(report: &Report) -> bool {
+    let mut findings = report.findings.iter();
+    report.verdict == Verdict::Unsigned
+        && findings.all(|found| found.severity == Severity::Note || found.code == "no_checkpoint")
 }
 
 fn has_revoked_signer(report: &Report) -> bool {

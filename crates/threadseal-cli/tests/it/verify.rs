@@ -393,6 +393,58 @@ fn ryes_formats_are_written_and_read() {
 }
 
 #[test]
+fn each_profile_answers_for_its_own_claim_only() {
+    let sandbox = ready();
+    rye_events(&sandbox, "t.jsonl", 2);
+    let ask = |profile: &str| sandbox.run(["verify", "t.jsonl", "--profile", profile]);
+    for profile in ["auto", "native", "rye", "observed"] {
+        assert!(
+            ask(profile).exits(3).stdout.starts_with("unsigned  "),
+            "{profile}"
+        );
+    }
+    sandbox.run(["seal", "t.jsonl"]).exits(0);
+    ask("auto").exits(0);
+    ask("observed").exits(0);
+    ask("rye").exits(3);
+    sandbox
+        .run(["seal", "t.jsonl", "--profile", "rye"])
+        .exits(0);
+    ask("native").exits(3);
+    ask("rye").exits(0);
+    // The checkpoint came after the detached seal: the one claim holds, the other has a tail.
+    let both = sandbox.run(["verify", "t.jsonl", "--json"]).exits(3).json();
+    let verdict = |n: usize| both["results"][n]["verdict"].as_str().unwrap().to_owned();
+    assert_eq!(
+        (verdict(0), verdict(1)),
+        ("unsigned_tail".to_owned(), "verified".to_owned())
+    );
+    sandbox.run(["seal", "t.jsonl"]).exits(0);
+    ask("auto").exits(0);
+    let text = fs::read_to_string(sandbox.work().join("t.jsonl")).unwrap();
+    sandbox.write("t.jsonl", text.replace("answer 1", "answer X"));
+    for profile in ["auto", "rye", "observed"] {
+        ask(profile).exits(1);
+    }
+}
+
+#[test]
+fn json_carries_what_the_original_would_have_answered() {
+    let sandbox = ready();
+    let path = rye_events(&sandbox, "t.jsonl", 1);
+    sandbox
+        .run(["seal", "t.jsonl", "--profile", "rye"])
+        .exits(0);
+    let text = fs::read_to_string(&path).unwrap();
+    sandbox.write("t.jsonl", format!("{text}{{\"event_type\": \"x\"}}\n"));
+    let json = sandbox.run(["verify", "t.jsonl", "--json"]).json();
+    let rye = &json["results"][0]["compat"]["rye"];
+    assert_eq!(rye["strict"]["valid"], false, "{rye}");
+    assert_eq!(rye["lenient"]["valid"], true, "{rye}");
+    assert_eq!(rye["strict"]["unsigned_bytes"], 20, "{rye}");
+}
+
+#[test]
 fn a_folder_is_summed_up_in_one_line_and_only_what_is_wrong_is_told() {
     let sandbox = ready();
     ended_record(&sandbox, "d/good.jsonl", 1);
