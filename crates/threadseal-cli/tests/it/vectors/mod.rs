@@ -4,6 +4,7 @@
 //! the tests say that they are skipped. One process answers for all files with the same flags.
 
 mod expect;
+mod native;
 
 use crate::sandbox::{Sandbox, shared};
 use expect::{Entry, Expectations, Rule};
