@@ -14,5 +14,6 @@ mod keys;
 mod read;
 mod sandbox;
 mod trust;
+mod vectors;
 mod verify;
 mod watch;

@@ -1,3 +1,5 @@
+//! Appending, syncing, opening again: what each promise is worth on a real disk.
+
 use super::*;
 use crate::sys::RealFs;
 use std::fs;

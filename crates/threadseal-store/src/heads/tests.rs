@@ -1,3 +1,5 @@
+//! The laws of head stores, held against each of them, and damaged files.
+
 use super::*;
 use crate::fault::FaultFs;
 use crate::sys::{Fs as _, RealFs};
@@ -22,7 +24,7 @@ fn stored(record: u8, seq: u64, size: u64) -> StoredHead {
         thread: Some(ThreadId::parse("clean/ten-1").unwrap()),
         first_seen: Timestamp::from_micros(1).unwrap(),
         updated: Timestamp::from_micros(2).unwrap(),
-        path_hint: Some("/work/\u{e9}\"\n".to_owned()),
+        path_hint: Some("/logs/\u{e9}\"\n".to_owned()),
         aliases: vec![digest("line 1")],
     }
 }

@@ -1,3 +1,5 @@
+//! Whose home it is, what lies in it, and when nothing is read from it.
+
 use super::*;
 use crate::sys::RealFs;
 use std::fs;

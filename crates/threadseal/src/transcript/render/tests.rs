@@ -1,3 +1,5 @@
+//! Rendering as Rye renders, and what hostile text becomes.
+
 use super::*;
 use proptest::prelude::*;
 

@@ -1,0 +1,311 @@
+//! Every file that the original Rye packages made, and every attack on one, through the command.
+//!
+//! What each must get is `testkit/expect.toml`. The files lie beside the project; without them
+//! the tests say that they are skipped. One process answers for all files with the same flags.
+
+mod expect;
+mod native;
+
+use crate::sandbox::{Sandbox, shared};
+use expect::{Entry, Expectations, Rule};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+/// The vectors and what is expected of them.
+struct Vectors {
+    root: PathBuf,
+    sandbox: Sandbox,
+    entries: Vec<(String, Entry)>,
+    expectations: Expectations,
+}
+
+/// One file under one rule, ready to run.
+struct Case<'a> {
+    path: &'a str,
+    entry: &'a Entry,
+    rule: usize,
+    flags: Vec<String>,
+}
+
+impl Vectors {
+    /// Reads the indexes; none where the vectors are not there.
+    fn find() -> Option<Self> {
+        let root = shared("vectors/rye")?;
+        shared("corpus/rye-real")?;
+        let mut entries = Vec::new();
+        for half in ["valid", "tampered"] {
+            let index = std::fs::read(root.join(half).join("index.json")).unwrap();
+            let listed: Vec<Entry> = serde_json::from_slice(&index).unwrap();
+            // Databases are no records of this version.
+            let listed = listed.into_iter().filter(|entry| entry.kind != "sqlite");
+            entries.extend(listed.map(|entry| {
+                let real = ["pypi_real/", "repo_real/"]
+                    .iter()
+                    .any(|f| entry.file.starts_with(f));
+                let folder = if real { "../../corpus/rye-real" } else { half };
+                (format!("{folder}/{}", entry.file), entry)
+            }));
+        }
+        assert!(entries.len() > 800, "{}", entries.len());
+        Some(Self {
+            root,
+            sandbox: Sandbox::new(),
+            entries,
+            expectations: Expectations::read(),
+        })
+    }
+
+    /// Runs `verify` in the vectors' folder, where the paths of Rye's recorded answers begin.
+    fn verify(&self, flags: &[String], paths: &[&str]) -> (i32, Value) {
+        let mut command = self.sandbox.command();
+        command
+            .current_dir(&self.root)
+            .args(["verify", "--json"])
+            .args(flags)
+            .args(paths);
+        let output = command.output().unwrap();
+        let answer = serde_json::from_slice(&output.stdout)
+            .unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(&output.stderr)));
+        (output.status.code().unwrap(), answer)
+    }
+
+    /// The one report on `path`.
+    fn report(&self, flags: &[String], path: &str) -> (i32, Value) {
+        let (code, mut answer) = self.verify(flags, &[path]);
+        (code, answer["results"][0].take())
+    }
+
+    /// What the command is told to trust.
+    fn trust(entry: &Entry) -> Vec<String> {
+        let flag = |path: String| ["--trust".to_owned(), path];
+        if let Some(pem) = &entry.trust_key_pem {
+            return flag(format!("../../corpus/rye-real/{pem}")).to_vec();
+        }
+        let user = entry.trust_user_space.as_deref().unwrap_or("user");
+        let keys = format!("valid/{user}/.ai/config/keys");
+        [
+            flag(format!("{keys}/signing/public_key.pem")),
+            flag(format!("{keys}/trusted")),
+        ]
+        .concat()
+    }
+
+    /// The flags of `rule`, its placeholders filled in.
+    fn flags(&self, rule: &Rule, entry: &Entry) -> Vec<String> {
+        let fill = |flag: &String| match flag.as_str() {
+            "{key}" => "valid/user/.ai/config/keys/signing/public_key.pem".to_owned(),
+            "{head}" => {
+                let (_, report) = self.report(&Self::trust(entry), &source(entry));
+                report["head"].as_str().unwrap().to_owned()
+            }
+            "{thread}" => {
+                let text = std::fs::read_to_string(self.root.join(source(entry))).unwrap();
+                let line: Value = serde_json::from_str(text.lines().next().unwrap()).unwrap();
+                line["thread_id"].as_str().unwrap().to_owned()
+            }
+            _ => flag.clone(),
+        };
+        let own = rule.flags.iter().map(fill);
+        Self::trust(entry).into_iter().chain(own).collect()
+    }
+
+    /// Every file with every rule that it falls under.
+    fn cases(&self) -> Vec<Case<'_>> {
+        let mut cases = Vec::new();
+        for (path, entry) in &self.entries {
+            let rules = self.expectations.rules_for(entry);
+            assert!(!rules.is_empty(), "no rule for {path}: {}", entry.expect);
+            cases.extend(rules.into_iter().map(|rule| Case {
+                path,
+                entry,
+                rule,
+                flags: self.flags(&self.expectations.rule[rule], entry),
+            }));
+        }
+        cases
+    }
+
+    fn exit(&self, report: &Value) -> i32 {
+        self.expectations.exit[report["verdict"].as_str().unwrap()]
+    }
+
+    /// The exit code of several reports together.
+    fn combined_exit<'a>(&self, reports: impl Iterator<Item = &'a Value>) -> i32 {
+        let codes: Vec<i32> = reports.map(|report| self.exit(report)).collect();
+        if codes.contains(&1) {
+            1
+        } else {
+            codes.into_iter().max().unwrap()
+        }
+    }
+}
+
+/// The path of the genuine file that was attacked.
+fn source(entry: &Entry) -> String {
+    format!("valid/{}", entry.source.as_ref().unwrap())
+}
+
+/// Runs all cases, those with the same flags in one process; the report of each, in order.
+fn run<'a>(vectors: &Vectors, cases: &'a [Case<'a>]) -> Vec<(&'a Case<'a>, Value)> {
+    let mut groups: BTreeMap<&[String], Vec<&Case<'_>>> = BTreeMap::new();
+    for case in cases {
+        groups.entry(&case.flags).or_default().push(case);
+    }
+    let mut out = Vec::new();
+    for (flags, group) in groups {
+        // An expected head is of one record.
+        let alone = flags.iter().any(|flag| flag == "--expect-head");
+        for group in group.chunks(if alone { 1 } else { group.len() }) {
+            let paths: Vec<&str> = group.iter().map(|case| case.path).collect();
+            let (code, answer) = vectors.verify(flags, &paths);
+            let results = answer["results"].as_array().unwrap();
+            assert_eq!(
+                results.len(),
+                group.len(),
+                "{flags:?} {:?}",
+                answer["errors"]
+            );
+            assert_eq!(code, vectors.combined_exit(results.iter()), "{flags:?}");
+            for case in group {
+                let report = results.iter().find(|report| report["path"] == case.path);
+                out.push((*case, report.unwrap().clone()));
+            }
+        }
+    }
+    out
+}
+
+fn check(rule: &Rule, case: &Case<'_>, report: &Value) {
+    let at = || format!("{} ({}): {report:#}", case.path, case.entry.why);
+    let verdict = report["verdict"].as_str().unwrap();
+    assert!(
+        rule.verdicts.iter().any(|allowed| allowed == verdict),
+        "{}",
+        at()
+    );
+    let findings = report["findings"].as_array().unwrap();
+    if let Some(code) = &rule.code {
+        assert!(
+            findings.iter().any(|finding| finding["code"] == **code),
+            "{}",
+            at()
+        );
+    }
+    if rule.errors {
+        assert!(
+            findings
+                .iter()
+                .any(|finding| finding["severity"] == "error"),
+            "{}",
+            at()
+        );
+    }
+    if let Some(named) = &rule.unauthenticated {
+        let listed = report["unauthenticated"].as_array().unwrap();
+        let begins = |text: &Value| text.as_str().unwrap().starts_with(named);
+        assert!(listed.iter().any(begins), "{}", at());
+    }
+}
+
+#[test]
+fn every_vector_gets_the_verdict_that_its_word_comes_to() {
+    let Some(vectors) = Vectors::find() else {
+        return;
+    };
+    let cases = vectors.cases();
+    let mut counts = vec![0; vectors.expectations.rule.len()];
+    for (case, report) in run(&vectors, &cases) {
+        check(&vectors.expectations.rule[case.rule], case, &report);
+        counts[case.rule] += 1;
+    }
+    for (rule, count) in vectors.expectations.rule.iter().zip(counts) {
+        assert!(count > 0, "no file falls under {rule:?}");
+        assert_eq!(rule.count.unwrap_or(count), count, "{rule:?}");
+    }
+}
+
+#[test]
+fn a_file_alone_exits_as_its_verdict_says() {
+    let Some(vectors) = Vectors::find() else {
+        return;
+    };
+    let cases = vectors.cases();
+    let mut examples = BTreeMap::new();
+    for (case, report) in run(&vectors, &cases) {
+        examples
+            .entry(report["verdict"].as_str().unwrap().to_owned())
+            .or_insert(case);
+    }
+    assert!(examples.len() >= 9, "{:?}", examples.keys());
+    for (verdict, case) in examples {
+        let (code, report) = vectors.report(&case.flags, case.path);
+        assert_eq!(report["verdict"], verdict, "{}", case.path);
+        assert_eq!(code, vectors.expectations.exit[&verdict], "{}", case.path);
+    }
+}
+
+#[test]
+fn the_answers_of_the_original_are_given_as_recorded() {
+    let Some(vectors) = Vectors::find() else {
+        return;
+    };
+    let mut compared = BTreeMap::new();
+    for (path, entry) in &vectors.entries {
+        let recorded = match (&entry.rye_strict, &entry.rye_lenient, &entry.rye) {
+            (Some(strict), Some(lenient), _) => {
+                serde_json::json!({ "strict": strict, "lenient": lenient })
+            }
+            (_, _, Some(answer)) => answer.clone(),
+            _ => continue,
+        };
+        compared.insert(path.as_str(), (entry, recorded));
+    }
+    assert!(compared.len() > 700, "{}", compared.len());
+    let cases: Vec<Case<'_>> = compared
+        .iter()
+        .map(|(path, (entry, _))| Case {
+            path,
+            entry,
+            rule: 0,
+            flags: [
+                &["--profile".to_owned(), "rye".to_owned()],
+                &*Vectors::trust(entry),
+            ]
+            .concat(),
+        })
+        .collect();
+    for (case, report) in run(&vectors, &cases) {
+        let (entry, recorded) = &compared[case.path];
+        let ours = &report["compat"]["rye"];
+        let bytes = std::fs::metadata(vectors.root.join(case.path))
+            .unwrap()
+            .len();
+        let agreed = if bytes == 0 && entry.kind == "transcript" {
+            // Nothing says that an empty file is Rye's.
+            ours.is_null()
+        } else {
+            agrees(recorded, ours)
+        };
+        assert!(agreed, "{} {}: {recorded} {ours}", case.path, entry.why);
+    }
+}
+
+/// Some recorded answers are only `true`, or `{"valid": true}`, where ours has more to tell.
+fn agrees(recorded: &Value, ours: &Value) -> bool {
+    let valid = |answer: &Value| answer.as_bool().or_else(|| answer["valid"].as_bool());
+    let brief = recorded.is_boolean() || recorded.as_object().is_some_and(|map| map.len() == 1);
+    recorded == ours || (brief && valid(recorded).is_some() && valid(recorded) == valid(ours))
+}
+
+/// The folder of the vectors is not written to.
+#[test]
+fn the_vectors_are_left_as_they_were() {
+    let Some(vectors) = Vectors::find() else {
+        return;
+    };
+    let digest = |root: &Path| crate::sandbox::tree_digest(&root.join("tampered"));
+    let before = digest(&vectors.root);
+    vectors.verify(&[], &["tampered"]);
+    assert_eq!(digest(&vectors.root), before);
+}
