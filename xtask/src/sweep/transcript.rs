@@ -1,14 +1,10 @@
-//! `cargo xtask sweep`: every other value of every byte of a sealed record must be noticed.
+//! A native transcript with all that a seal can say.
 //!
 //! ```text
 //! manifest · seal 0 · events, key change · seal · events, end · final seal · link · final seal
 //! ```
-//! All 255 other values at each byte, on all cores: more than a million verifications. The
-//! tests of the core try four values at each byte of a like record; this command tries the rest.
 
 use std::error::Error;
-use std::num::NonZero;
-use std::ops::Range;
 use threadseal::key::{KeyUsage, LocalSigner, PrivateKey, Signer};
 use threadseal::record::{Head, RecordId, ThreadId};
 use threadseal::report::Verdict;
@@ -21,84 +17,8 @@ use threadseal::transcript::{
 };
 use threadseal::trust::{Trust, TrustName, TrustStore, TrustedKey};
 
-/// How many changes were tried, and which of them (place, value) verified all the same.
-#[derive(Debug, Default)]
-struct Tally {
-    changes: u64,
-    missed: Vec<(usize, u8)>,
-}
-
-/// Sweeps the whole record; true when every change was noticed.
-///
-/// # Errors
-/// When the record cannot be made, or does not verify unchanged.
-pub(crate) fn run() -> Result<bool, Box<dyn Error>> {
-    let bench = Bench::new()?;
-    let record = bench.record()?;
-    let tally = sweep(&bench, &record, 0..record.len(), 1..=255)?;
-    for (at, value) in &tally.missed {
-        crate::complain(&format!("byte {at} set to {value} was not noticed"));
-    }
-    let noticed = tally.changes - tally.missed.len() as u64;
-    crate::say(&format!("{} changes, {noticed} noticed", tally.changes));
-    Ok(tally.missed.is_empty())
-}
-
-/// Changes each byte of `range` by each of `masks`, on all cores.
-fn sweep(
-    bench: &Bench,
-    record: &[u8],
-    range: Range<usize>,
-    masks: std::ops::RangeInclusive<u8>,
-) -> Result<Tally, Box<dyn Error>> {
-    if !bench.verifies(record) {
-        return Err("the record does not verify unchanged".into());
-    }
-    let cores = std::thread::available_parallelism().map_or(1, NonZero::get);
-    let tallies: Vec<Option<Tally>> = std::thread::scope(|scope| {
-        let share = |core: usize| {
-            let (places, masks) = (range.clone().skip(core).step_by(cores), masks.clone());
-            scope.spawn(move || sweep_places(bench, record.to_vec(), places, &masks))
-        };
-        let running: Vec<_> = (0..cores).map(share).collect();
-        running
-            .into_iter()
-            .map(|thread| thread.join().ok())
-            .collect()
-    });
-    let mut sum = Tally::default();
-    for tally in tallies {
-        let tally = tally.ok_or("a verification panicked")?;
-        sum.changes += tally.changes;
-        sum.missed.extend(tally.missed);
-    }
-    sum.missed.sort_unstable();
-    Ok(sum)
-}
-
-fn sweep_places(
-    bench: &Bench,
-    mut record: Vec<u8>,
-    places: impl Iterator<Item = usize>,
-    masks: &std::ops::RangeInclusive<u8>,
-) -> Tally {
-    let mut tally = Tally::default();
-    for at in places {
-        let genuine = record[at];
-        for mask in masks.clone() {
-            record[at] = genuine ^ mask;
-            tally.changes += 1;
-            if bench.verifies(&record) {
-                tally.missed.push((at, record[at]));
-            }
-        }
-        record[at] = genuine;
-    }
-    tally
-}
-
 /// Keys, trust and a clock for one record.
-struct Bench {
+pub(super) struct Bench {
     native: LocalSigner,
     next: LocalSigner,
     rye: LocalSigner,
@@ -107,7 +27,7 @@ struct Bench {
 }
 
 impl Bench {
-    fn new() -> Result<Self, Box<dyn Error>> {
+    pub(super) fn new() -> Result<Self, Box<dyn Error>> {
         let signer = |seed, usage| LocalSigner::new(PrivateKey::from_seed([seed; 32]), usage);
         let native = signer(1, KeyUsage::Native);
         let mut store = TrustStore::new();
@@ -127,7 +47,7 @@ impl Bench {
     }
 
     /// A record that was ended and continued elsewhere, with all that a seal can say.
-    fn record(&self) -> Result<Vec<u8>, Box<dyn Error>> {
+    pub(super) fn record(&self) -> Result<Vec<u8>, Box<dyn Error>> {
         let mut out = Vec::new();
         let mut stamps = (1_u8..).map(|count| {
             let timestamp = Timestamp::from_micros(1_739_820_405_000_000 + u64::from(count))?;
@@ -173,7 +93,7 @@ impl Bench {
         Ok(out)
     }
 
-    fn verifies(&self, bytes: &[u8]) -> bool {
+    pub(super) fn verifies(&self, bytes: &[u8]) -> bool {
         let mut verifier = Verifier::new(ScanOptions::default());
         verifier.push(bytes);
         let outcome = verifier.finish(&VerifyOptions {
@@ -183,33 +103,5 @@ impl Bench {
             thread: None,
         });
         outcome.report.verdict == Verdict::Verified || outcome.verified.is_some()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_bit_flipped_anywhere_is_noticed() {
-        let bench = Bench::new().unwrap();
-        let record = bench.record().unwrap();
-        let tally = sweep(&bench, &record, 0..record.len(), 1..=1).unwrap();
-        assert_eq!(tally.changes, record.len() as u64);
-        assert!(tally.missed.is_empty(), "{:?}", tally.missed);
-    }
-
-    #[test]
-    fn a_change_that_is_none_is_told_as_missed() {
-        let bench = Bench::new().unwrap();
-        let record = bench.record().unwrap();
-        let tally = sweep(&bench, &record, 5..8, 0..=0).unwrap();
-        assert_eq!(tally.missed.len(), 3);
-    }
-
-    #[test]
-    fn a_record_that_does_not_verify_is_no_ground_for_a_sweep() {
-        let bench = Bench::new().unwrap();
-        assert!(sweep(&bench, b"{}\n", 0..1, 1..=1).is_err());
     }
 }
