@@ -35,13 +35,26 @@ fn every_native_vector_gets_its_verdict_and_none_is_forgotten() {
     );
     let trust = sandbox.write("trust.toml", store);
     let mut named = BTreeSet::from(["expect.toml".to_owned()]);
-    for Vector { file, verdict, flags, why } in list.vector {
+    for Vector {
+        file,
+        verdict,
+        flags,
+        why,
+    } in list.vector
+    {
         let path = folder.join(&file);
         let mut command = sandbox.command();
-        command.args(["verify", "--json", "--trust"]).arg(&trust).args(flags).arg(&path);
+        command
+            .args(["verify", "--json", "--trust"])
+            .arg(&trust)
+            .args(flags)
+            .arg(&path);
         let output = command.output().unwrap();
         let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
-        assert_eq!(report["results"][0]["verdict"], verdict, "{file} ({why}): {report:#}");
+        assert_eq!(
+            report["results"][0]["verdict"], verdict,
+            "{file} ({why}): {report:#}"
+        );
         assert_eq!(output.status.code(), Some(exits[&verdict]), "{file}");
         named.insert(format!("{file}.seal"));
         named.insert(file);
