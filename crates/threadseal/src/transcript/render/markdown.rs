@@ -4,6 +4,7 @@
 //! * `#` that begins a heading, on whatever depth;
 //! * a line of only `-`, `=`, `*` or `_`: a rule, or the underline of a heading;
 //! * `<` before a letter, `/`, `!` or `?`: HTML, comments included;
+//! * `![`: a picture, which a reader's program would fetch from wherever the content says;
 //! * a fence that is indented: in a list it would end with the list, and nobody can tell here.
 //!
 //! A fence in the first column is code until its closing fence, or to the end of the text, where
@@ -68,11 +69,11 @@ pub(super) fn fenced(info: &str, text: &str) -> String {
     format!("{fence}{info}\n{text}\n{fence}")
 }
 
-/// A name in a line of layout: no line ends, no HTML.
+/// A name in a line of layout: no line ends, no HTML, no pictures.
 pub(super) fn one_line(text: &str) -> String {
     let text = plain(text).replace('\n', " ");
     let mut out = String::with_capacity(text.len());
-    push_without_html(&mut out, &text);
+    push_inert(&mut out, &text);
     out
 }
 
@@ -117,7 +118,7 @@ fn escape_line(out: &mut String, line: &str) {
     if is_heading(content) || is_rule(content) || is_fence(content) {
         out.push('\\');
     }
-    push_without_html(out, content);
+    push_inert(out, content);
 }
 
 fn is_heading(content: &str) -> bool {
@@ -137,11 +138,15 @@ fn is_fence(content: &str) -> bool {
     content.starts_with("```") || content.starts_with("~~~")
 }
 
-fn push_without_html(out: &mut String, text: &str) {
+fn push_inert(out: &mut String, text: &str) {
     let mut letters = text.chars().peekable();
     while let Some(c) = letters.next() {
-        let opens = |next: &char| next.is_ascii_alphabetic() || matches!(next, '/' | '!' | '?');
-        if c == '<' && letters.peek().is_some_and(opens) {
+        let active = letters.peek().is_some_and(|next| match c {
+            '<' => next.is_ascii_alphabetic() || matches!(next, '/' | '!' | '?'),
+            '!' => *next == '[',
+            _ => false,
+        });
+        if active {
             out.push('\\');
         }
         out.push(c);

@@ -20,7 +20,7 @@
 //! `render_knowledge_transcript`), byte for byte while the content is harmless. Where it is not,
 //! safety wins: Rye copies content as it is, so that a tool's output can close its fence and write
 //! headings of its own. Here a fence is longer than any run of backticks inside, and text outside
-//! fences cannot begin a heading, a rule, an HTML tag or comment, or a fence that it does not close
+//! fences cannot begin a heading, a rule, an HTML tag or comment, a picture, or a fence that it does not close
 //! (`markdown`); names and values on one line stay on one line.
 //!
 //! Checkpoints and streamed deltas are invisible. Every `cognition_in`, also of a tool, begins a

@@ -205,6 +205,7 @@ fn rye_8_18_content_cannot_pass_for_layout() {
         ("* * *", "\\* * *"),
         ("<!-- rye:signed -->", "\\<!-- rye:signed -->"),
         ("a < b <c", "a < b \\<c"),
+        ("![x](http://y/?z) !x", "\\![x](http://y/?z) !x"),
         ("a\r# b\r\n# c", "a\n\\# b\n\\# c"),
         ("\u{1b}[2J\0", "\u{fffd}[2J\u{fffd}"),
         (

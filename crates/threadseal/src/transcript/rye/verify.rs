@@ -158,8 +158,16 @@ fn conclude(mut scan: Scan<'_>, options: &Options<'_>) -> Outcome {
     for remark in std::mem::take(&mut scan.remarks) {
         report.find(remark);
     }
-    report.head = scan.last.as_ref().and_then(|(seal, _)| head(&scan, seal));
-    report.trusted_until = scan.signers.trusted().filter(|_| exact).map(trusted_until);
+    let trusted = scan.signers.trusted().filter(|_| exact);
+    report.trusted_until = trusted.map(trusted_until);
+    let last = scan.last.as_ref().map(|(seal, _)| *seal);
+    // Of a record that something speaks against, only what was trusted before still holds.
+    let holds = if report.verdict <= Verdict::Malformed {
+        trusted
+    } else {
+        last
+    };
+    report.head = holds.and_then(|seal| head(&scan, &seal));
     Outcome {
         verified: (report.verdict == Verdict::Verified)
             .then(|| mint(&scan, options))

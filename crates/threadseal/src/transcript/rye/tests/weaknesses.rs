@@ -7,6 +7,7 @@ use crate::key::Message;
 use crate::record::ExpectedHead;
 use crate::report::Severity;
 use crate::transcript::Expectation;
+use crate::transcript::lines::VerifiedLines;
 
 #[test]
 fn rye_8_1_content_smuggled_past_line_ends_is_tampered() {
@@ -384,4 +385,33 @@ fn rye_8_19_a_signature_has_one_spelling() {
         Verdict::Verified,
         "as Rye's Rust part writes it"
     );
+}
+
+#[test]
+fn rye_8_20_what_is_read_is_what_was_verified() {
+    let bytes = record(2);
+    let verified = verify(&bytes, &Options::new(&trust(&[1]), now()))
+        .verified
+        .unwrap();
+    let longer = [&bytes, EVIL.as_bytes(), b"\n"].concat();
+    let lines = VerifiedLines::open(&verified, &longer).unwrap();
+    assert_eq!(lines.iter().count(), 8, "the tail is not among them");
+    for at in [0, last_line(&bytes) - 1, bytes.len() - 2] {
+        let mut changed = bytes.clone();
+        changed[at] ^= 1;
+        assert!(VerifiedLines::open(&verified, &changed).is_err(), "{at}");
+    }
+    assert!(VerifiedLines::open(&verified, &bytes[..bytes.len() - 1]).is_err());
+}
+
+#[test]
+fn the_head_of_a_broken_record_is_the_last_that_is_trusted() {
+    let mut recorder = Recorder::new();
+    recorder.turn().seal(1);
+    let before = report(&recorder.bytes).head;
+    recorder.turn().seal(2);
+    let forged = report(&recorder.bytes);
+    assert_eq!((forged.verdict, forged.head), (Verdict::Forged, before));
+    let edited = replace_in_last_line(&record(1), "\"turn\": 1", "\"turn\": 9");
+    assert_eq!(report(&edited).head, None);
 }
