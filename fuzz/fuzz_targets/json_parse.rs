@@ -2,16 +2,19 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use threadseal::canon::json::{
-    JsonErrorKind, Value, parse, parse_python, scan_object, validate,
-};
+use threadseal::canon::json::{JsonErrorKind, Value, parse, parse_python, scan_object, validate};
 
 fuzz_target!(|text: &[u8]| {
     let parsed = parse(text);
-    assert_eq!(validate(text), parsed.as_ref().map(drop).map_err(|error| *error));
+    assert_eq!(
+        validate(text),
+        parsed.as_ref().map(drop).map_err(|error| *error)
+    );
     let is_object = matches!(parsed, Ok(Value::Object(_)));
     let mut spans = Vec::new();
-    let scanned = scan_object(text, |key, span| spans.push((key.name().into_owned(), span)));
+    let scanned = scan_object(text, |key, span| {
+        spans.push((key.name().into_owned(), span))
+    });
     assert_eq!(scanned.is_ok(), is_object);
     if let Ok(Value::Object(members)) = &parsed {
         assert_eq!(members.len(), spans.len());

@@ -18,12 +18,20 @@ const SEALED: [&[u8]; 3] = [
 fuzz_target!(|bytes: &[u8]| {
     let trust = trust();
     let now = Timestamp::from_micros(1_800_000_000_000_000).expect("in range");
-    let options = VerifyOptions { trust: &trust, now, held_since: None, thread: None };
+    let options = VerifyOptions {
+        trust: &trust,
+        now,
+        held_since: None,
+        thread: None,
+    };
     let outcome = verify(bytes, &ScanOptions::default(), &options);
     let verified = outcome.report.verdict == Verdict::Verified;
     assert_eq!(verified, outcome.verified.is_some());
     assert_eq!(verified, SEALED.contains(&bytes));
-    let mut pieces = Verifier::new(ScanOptions { every_signature: true, ..ScanOptions::default() });
+    let mut pieces = Verifier::new(ScanOptions {
+        every_signature: true,
+        ..ScanOptions::default()
+    });
     bytes.chunks(7).for_each(|piece| pieces.push(piece));
     let pieces = pieces.finish(&options);
     assert_eq!(pieces.report.verdict, outcome.report.verdict);
@@ -33,6 +41,8 @@ fn trust() -> Trust {
     let key = LocalSigner::new(PrivateKey::from_seed([1; 32]), KeyUsage::Native);
     let mut store = TrustStore::new();
     let name = TrustName::parse("testkit").expect("a name");
-    store.add(TrustedKey::new(name, *key.public_key(), [KeyUsage::Native])).expect("one key");
+    store
+        .add(TrustedKey::new(name, *key.public_key(), [KeyUsage::Native]))
+        .expect("one key");
     Trust::new(store)
 }

@@ -24,8 +24,15 @@ fn vouches(seals: &[u8], log: &[u8]) -> bool {
     let key = LocalSigner::new(PrivateKey::from_seed([3; 32]), KeyUsage::Observed);
     let trust = Trust::pinned(*key.public_key());
     let now = Timestamp::from_micros(1_800_000_000_000_000).expect("in range");
-    let options = VerifyOptions { trust: &trust, now, held_since: None, thread: None };
-    let Ok(file) = observed::parse(seals) else { return false };
+    let options = VerifyOptions {
+        trust: &trust,
+        now,
+        held_since: None,
+        thread: None,
+    };
+    let Ok(file) = observed::parse(seals) else {
+        return false;
+    };
     let mut reader = LogReader::new(Some(&file), false);
     log.chunks(5).for_each(|piece| reader.push(piece));
     observe::report(&file, &reader.finish(), &[], &options).verdict == Verdict::Verified
