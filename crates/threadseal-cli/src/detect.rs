@@ -3,11 +3,11 @@
 //! | seen | kind |
 //! |---|---|
 //! | line 1 is a native manifest, or any checkpoint carries a native note | native transcript |
-//! | a line with a top-level `event_type`: the first, or any `checkpoint` | other transcript |
+//! | line 1 has the members of an event, or any line is a `checkpoint` event | other transcript |
 //! | a name that ends in `.jsonl`, other content | log |
 //! | a JSON object in a `.json` file; a signature in a file of any name | document |
 //! | a name of a text that can carry a signature | document |
-//! | a name that ends in `.seal` | the seals of the file beside it |
+//! | a name that ends in `.seal`, with the header of a seal file | the seals of the file beside it |
 //!
 //! Content first, so that renaming a record does not take it out of sight; and a checkpoint
 //! anywhere counts, so that spoiling the first line does not either.
@@ -29,6 +29,8 @@ const PROBE_BYTES: u64 = 64 << 10;
 const NATIVE_NOTE: &[u8] = b"\"note\":\"threadseal/1/transcript/";
 /// What every signature in a document begins with.
 const SIGNATURES: [&[u8]; 2] = [b"rye:signed:", b"threadseal:signed:"];
+/// What every seal file begins with.
+const SEAL_HEADER: &[u8] = b"{\"format\":\"threadseal-observed/";
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// The kinds.
@@ -52,30 +54,49 @@ pub(crate) enum Kind {
 /// When it cannot be read, or a line of a log is too long.
 pub(crate) fn kind(file: &RegularFile) -> Result<Option<Kind>, Failure> {
     let path = file.path();
-    match ending(path).as_str() {
-        "seal" => return Ok(Some(Kind::Sidecar)),
-        "jsonl" => return log_or_transcript(file).map(Some),
-        _ => {}
-    }
     let head = probe(file, 0)?;
+    if path.extension().is_some_and(|ending| ending == "seal") && is_seal_file(&head) {
+        return Ok(Some(Kind::Sidecar));
+    }
+    if ending(path) == "jsonl" {
+        return log_or_transcript(file).map(Some);
+    }
+    let tail = probe(file, file.size().saturating_sub(PROBE_BYTES))?;
+    if talks_of_checkpoints(&head) || talks_of_checkpoints(&tail) || is_object(&head) {
+        match log_or_transcript(file) {
+            Ok(Kind::Log) | Err(_) => {}
+            found => return found.map(Some),
+        }
+    }
     let name = path.to_string_lossy();
     let object = is_object(&head);
     match DocumentKind::of_name(&name) {
-        Some(DocumentKind::Json) if !object && !has_signature(&head) => Ok(None),
+        Some(DocumentKind::Json) if !object && !has_signature(&head) && !has_signature(&tail) => {
+            Ok(None)
+        }
         Some(kind) => Ok(Some(Kind::Document(kind))),
-        None if object && first_line_is_event(file)? => transcript(file).map(Some),
-        None => by_signature(file, &head),
+        None if has_signature(&head) || has_signature(&tail) => by_signature(file),
+        None => Ok(None),
     }
 }
 
 /// What a file that has no telling name claims to be by the signature in it.
-fn by_signature(file: &RegularFile, head: &[u8]) -> Result<Option<Kind>, Failure> {
-    let tail = file.size().saturating_sub(PROBE_BYTES);
-    if !has_signature(head) && !has_signature(&probe(file, tail)?) {
-        return Ok(None);
-    }
+fn by_signature(file: &RegularFile) -> Result<Option<Kind>, Failure> {
     let bytes = file.read_whole(MAX_DOCUMENT_BYTES)?;
     Ok(DocumentKind::detect("", &bytes).map(Kind::Document))
+}
+
+/// Does the file begin with the header of a seal file, or with nothing at all?
+fn is_seal_file(head: &[u8]) -> bool {
+    let line = head.split(|byte| *byte == b'\n').next().unwrap_or_default();
+    line.is_empty() || line.starts_with(SEAL_HEADER)
+}
+
+/// Might this be a piece of a transcript, whatever the file is called?
+fn talks_of_checkpoints(bytes: &[u8]) -> bool {
+    memmem::find(bytes, NATIVE_NOTE).is_some()
+        || (memmem::find(bytes, b"\"event_type\"").is_some()
+            && memmem::find(bytes, b"\"checkpoint\"").is_some())
 }
 
 fn probe(file: &RegularFile, from: u64) -> Result<Vec<u8>, Failure> {
@@ -98,11 +119,6 @@ fn is_object(head: &[u8]) -> bool {
 fn has_signature(bytes: &[u8]) -> bool {
     let found = |signature: &&[u8]| memmem::find(bytes, signature).is_some();
     SIGNATURES.iter().any(found)
-}
-
-fn first_line_is_event(file: &RegularFile) -> Result<bool, Failure> {
-    let mut lines = Lines::of(file);
-    Ok(lines.next()?.is_some_and(|line| is_event(line.bytes, None)))
 }
 
 fn log_or_transcript(file: &RegularFile) -> Result<Kind, Failure> {
@@ -141,10 +157,12 @@ pub(crate) fn transcript(file: &RegularFile) -> Result<Kind, Failure> {
     })
 }
 
-/// Is the line an object with `event_type`, of this value if one is given?
+/// Is the line an object with `event_type`: of this value if one is given, else with the other
+/// members of an event? Many logs have an `event_type` of their own.
 fn is_event(line: &[u8], wanted: Option<&str>) -> bool {
-    let mut found = false;
+    let (mut found, mut members) = (false, 0);
     let read = json::scan_object(line, |key, span| {
+        members += u8::from(key.is("thread_id")) + u8::from(key.is("payload"));
         if key.is("event_type") {
             let value = line.get(span).unwrap_or_default();
             found |= match wanted {
@@ -153,7 +171,7 @@ fn is_event(line: &[u8], wanted: Option<&str>) -> bool {
             };
         }
     });
-    read.is_ok() && found
+    read.is_ok() && found && (wanted.is_some() || members == 2)
 }
 
 #[cfg(test)]
@@ -169,7 +187,7 @@ mod tests {
         kind(&open_regular(&RealFs, &path).unwrap()).unwrap()
     }
 
-    const EVENT: &[u8] = b"{\"event_type\":\"x\",\"payload\":{}}\n";
+    const EVENT: &[u8] = b"{\"thread_id\":\"t\",\"event_type\":\"x\",\"payload\":{}}\n";
     const CHECKPOINT: &[u8] = b"{\"event_type\": \"checkpoint\", \"payload\": {}}\n";
     const JSON: Option<Kind> = Some(Kind::Document(DocumentKind::Json));
 
@@ -187,6 +205,21 @@ mod tests {
         assert_eq!(kind_of("a.json", b"[1]"), None);
         assert_eq!(kind_of("a.bin", b"\0\x01"), None);
         assert_eq!(kind_of("a.jsonl.seal", b""), Some(Kind::Sidecar));
+    }
+
+    #[test]
+    fn no_name_takes_a_transcript_out_of_sight() {
+        for name in ["a.md", "a.yaml", "a.TS", "a.log", "a.seal", "a.json", "a"] {
+            assert_eq!(kind_of(name, CHECKPOINT), Some(Kind::Events), "{name}");
+            let spoiled = [b"garbage\n", CHECKPOINT].concat();
+            assert_eq!(kind_of(name, &spoiled), Some(Kind::Events), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_log_with_event_types_of_its_own_stays_a_log() {
+        let event = b"{\"event_type\":\"click\",\"id\":1}\n";
+        assert_eq!(kind_of("a.jsonl", event), Some(Kind::Log));
     }
 
     #[test]

@@ -234,14 +234,22 @@ pub struct Stripped {
 /// Kind `External` when reading fails or the store is damaged.
 pub fn stripped_of(file: &RegularFile, host: &Host) -> Result<Option<Stripped>, Error> {
     let place = host.place(file.path());
+    let leaves = naming_leaves(file)?;
     let mut likely = None;
-    for leaf in naming_leaves(file)? {
-        for record in host.heads.find_by_line(&leaf)? {
+    for leaf in &leaves {
+        for record in host.heads.find_by_line(leaf)? {
             let Some(known) = host.heads.fetch(&record)? else {
                 continue;
             };
             let here = known.path_hint.as_deref() == Some(place.as_str());
-            let certain = known.kind == RecordKind::Transcript || here;
+            // A log that was rotated begins with the same header, but not with the same lines.
+            let same_beginning = leaves.len() >= known.aliases.len().min(2)
+                && leaves.iter().all(|leaf| known.aliases.contains(leaf));
+            let certain = match known.kind {
+                RecordKind::Transcript => true,
+                RecordKind::Observed => here && same_beginning,
+                RecordKind::Document => here,
+            };
             if certain {
                 return Ok(Some(Stripped { record, certain }));
             }

@@ -47,7 +47,7 @@ impl Host {
     }
 
     /// Where `path` really lies, as far as that can be said.
-    pub(crate) fn place(&self, path: &Path) -> String {
+    pub fn place(&self, path: &Path) -> String {
         let real = self.fs.canonicalize(path);
         real.unwrap_or_else(|_| path.to_owned())
             .display()

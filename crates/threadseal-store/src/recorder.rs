@@ -134,9 +134,10 @@ impl Recorder {
         let first = examine::first_line(&file)?.ok_or_else(|| examine::not_native(&file))?;
         let record = examine::native_record(&first).ok_or_else(|| examine::not_native(&file))?;
         let known = examine::known(Some(&*host.heads), Some(&record), None, false)?;
-        let held_since = known.stored.as_ref().map(|stored| stored.first_seen);
+        // A writer goes on only with keys that count now: what was held before a revocation is
+        // evidence for readers, not a licence to seal on.
         let options = VerifyOptions {
-            held_since,
+            held_since: None,
             ..*options
         };
         let scan = ScanOptions {

@@ -5,7 +5,7 @@ use crate::exit::Failure;
 use threadseal::document::{self, DocumentKind, Options, Profile};
 use threadseal::limits::MAX_DOCUMENT_BYTES;
 use threadseal::record::ExpectedHead;
-use threadseal::report::Report;
+use threadseal::report::{Finding, Report, Verdict};
 use threadseal_store::read::RegularFile;
 
 /// Verifies a document.
@@ -31,14 +31,35 @@ pub(super) fn look(
         expect_head: examiner.asked.expect_head,
         ..Options::new(kind, &examiner.asked.trust, examiner.now)
     };
-    let report = document::verify(&bytes, &options)?.report;
-    let Some(record) = report.record.filter(|_| options.expect_head.is_none()) else {
+    let mut report = document::verify(&bytes, &options)?.report;
+    if let (Some(expected), true) = (options.expect_head, examiner.asked.exact_head) {
+        hold_to_last(&mut report, expected);
+    }
+    // The record is known only after a first look; a head that this host holds counts as well.
+    let Some(record) = report.record else {
         return Ok(report);
     };
-    // The record is known only after a first look; a head that this host holds decides then.
     let Some(stored) = examiner.host.heads.fetch(&record)? else {
         return Ok(report);
     };
     options.expect_head = Some(ExpectedHead::Head(stored.head));
-    Ok(document::verify(&bytes, &options)?.report)
+    let held = document::verify(&bytes, &options)?.report;
+    let asked = examiner.asked.expect_head.is_some();
+    Ok(if asked && report.verdict <= held.verdict {
+        report
+    } else {
+        held
+    })
+}
+
+/// With `--exact-head` the document must be that very version.
+fn hold_to_last(report: &mut Report, expected: ExpectedHead) {
+    let same = report.head.is_some_and(|head| match expected {
+        ExpectedHead::Head(expected) => head == expected,
+        ExpectedHead::Line(line) => head.line == line,
+    });
+    if !same {
+        let text = "the document is not the version of the expected head";
+        report.hold_because(Verdict::Open, Finding::error("head_not_last", text));
+    }
 }

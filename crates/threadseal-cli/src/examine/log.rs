@@ -95,10 +95,12 @@ pub(super) fn hold_if_stripped(
 /// As [`sealed`].
 pub(super) fn sidecar(examiner: &Examiner, seal_file: &Path, named: bool) -> Result<Seen, Failure> {
     let log: PathBuf = seal_file.with_extension("");
+    // A walk follows no links: a log behind one is looked at here, with its seals.
+    let walked = std::fs::symlink_metadata(&log).is_ok_and(|found| found.is_file());
+    if walked && !named {
+        return Ok(Seen::Elsewhere);
+    }
     if log.is_file() {
-        if !named {
-            return Ok(Seen::Elsewhere);
-        }
         let file = threadseal_store::read::open_regular(&*examiner.host.fs, &log)?;
         let mut report = sealed(examiner, &file)?;
         report.path = shown(&log);

@@ -34,6 +34,9 @@ use threadseal_store::host::Host;
 use threadseal_store::observer::seal_path;
 use threadseal_store::read::{RegularFile, open_regular};
 
+/// Looks after the first, where a record seems older than its head.
+const SECOND_LOOKS: usize = 2;
+
 /// `--profile`
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ProfileArg {
@@ -118,12 +121,15 @@ impl Examiner {
 
     /// Looks at one file.
     pub(crate) fn examine(&self, candidate: &Candidate) -> Seen {
-        let mut seen = self.look(candidate).unwrap_or_else(|failure| {
-            Seen::Failed(PathError {
-                path: Some(shown(&candidate.path)),
-                message: failure.to_string(),
-            })
-        });
+        let mut seen = self.look_or_fail(candidate);
+        // A record that was sealed while it was read seems older than its head: the file was
+        // opened before the head was fetched. Another look, after that head, tells.
+        for _ in 0..SECOND_LOOKS {
+            if !matches!(&seen, Seen::Reports(reports) if reports.iter().any(seems_older)) {
+                break;
+            }
+            seen = self.look_or_fail(candidate);
+        }
         if let Seen::Reports(reports) = &mut seen {
             for report in reports {
                 self.finish(report, &candidate.path);
@@ -147,6 +153,15 @@ impl Examiner {
         }
         self.finish(&mut looked.report, file.path());
         Ok(looked)
+    }
+
+    fn look_or_fail(&self, candidate: &Candidate) -> Seen {
+        self.look(candidate).unwrap_or_else(|failure| {
+            Seen::Failed(PathError {
+                path: Some(shown(&candidate.path)),
+                message: failure.to_string(),
+            })
+        })
     }
 
     fn look(&self, candidate: &Candidate) -> Result<Seen, Failure> {
@@ -253,6 +268,10 @@ impl Examiner {
         if report.path.is_empty() {
             report.path = shown(path);
         }
+        if self.asked.thread.is_some() && matches!(report.format, "log" | "text") {
+            let text = "a thread was asked for, and this kind of record names none";
+            report.hold_because(Verdict::Foreign, Finding::error("thread_unnamed", text));
+        }
         if self.asked.trust.local {
             report.find(Finding::warning(
                 "local_trust",
@@ -260,6 +279,10 @@ impl Examiner {
             ));
         }
     }
+}
+
+fn seems_older(report: &Report) -> bool {
+    matches!(report.verdict, Verdict::Truncated | Verdict::RolledBack)
 }
 
 /// Does nothing in the file claim to protect it, and nothing else speak of it?

@@ -116,7 +116,7 @@ fn check_lines(report: &mut Report, file: &SealFile, last: &ObservedSeal, log: &
 
 fn check_end(report: &mut Report, file: &SealFile, last: &ObservedSeal, log: &LogScan, end: u64) {
     // The last sealed line may have got its LF since; nothing else may differ in length.
-    if end != last.head.size && end != last.head.size + 1 {
+    if end != last.head.size && (last.is_final || end != last.head.size + 1) {
         let text = "the sealed lines are not as many bytes as were sealed";
         report.hold_because(
             Verdict::Tampered,

@@ -14,6 +14,7 @@ use threadseal::limits::MAX_DOCUMENT_BYTES;
 use threadseal::record::{Head, RecordId};
 use threadseal::report::{Report, SignerStatus};
 use threadseal_store::atomic::{self, Mode, SHARED_FILE};
+use threadseal_store::examine;
 use threadseal_store::heads::{Durability, RecordKind};
 use threadseal_store::host::Published;
 use threadseal_store::read::{RegularFile, Stability};
@@ -43,6 +44,7 @@ fn seal_natively(
 ) -> Result<Sealed, Failure> {
     let path = file.path();
     let bytes = file.read_whole(MAX_DOCUMENT_BYTES)?;
+    let naming = examine::naming_leaves(file)?;
     let signer = sealing.signer(KeyUsage::Native)?;
     let before = look(sealing, &bytes, kind)?;
     let sealed_before = before.head.filter(|_| before.profile == "native");
@@ -57,7 +59,7 @@ fn seal_natively(
             return Ok(Sealed::new(path, "native", Action::Unchanged).with_head(Some(&head)));
         }
     }
-    let (record, seq) = version(sealing, sealed_before.as_ref())?;
+    let (record, seq) = version(sealing, file, sealed_before.as_ref())?;
     let signed = sign_native(
         &bytes,
         kind,
@@ -77,21 +79,32 @@ fn seal_natively(
             is_final: false,
             thread: None,
             path: Some(path),
-            aliases: &[],
+            aliases: &naming,
             durability: Durability::Durable,
         })?;
     }
     Ok(Sealed::new(path, "native", Action::Sealed).with_head(after.head.as_ref()))
 }
 
-/// The record and seal number of the next version.
-fn version(sealing: &Sealing<'_>, sealed: Option<&Head>) -> Result<(RecordId, u64), Failure> {
-    let Some(head) = sealed else {
-        return Ok((sealing.host.new_record()?, 0));
+/// The record and seal number of the next version. An edited document's old seal proves nothing,
+/// not even its record: the next version follows only a head that this host made for this place,
+/// anything else begins a new record.
+fn version(
+    sealing: &Sealing<'_>,
+    file: &RegularFile,
+    sealed: Option<&Head>,
+) -> Result<(RecordId, u64), Failure> {
+    let known = match sealed {
+        Some(head) => sealing.host.heads.fetch(&head.record)?,
+        None => None,
     };
-    let known = sealing.host.heads.fetch(&head.record)?;
-    let last = known.map_or(head.seq, |known| known.head.seq.max(head.seq));
-    Ok((head.record, last + 1))
+    let place = sealing.host.place(file.path());
+    let here = known.filter(|known| known.path_hint.as_deref() == Some(place.as_str()));
+    let next = here.and_then(|known| Some((known.head.record, known.head.seq.checked_add(1)?)));
+    match next {
+        Some(next) => Ok(next),
+        None => Ok((sealing.host.new_record()?, 0)),
+    }
 }
 
 fn seal_as_rye(
