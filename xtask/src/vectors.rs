@@ -165,6 +165,16 @@ impl Maker {
 
 /// Writes all vectors into `folder`.
 pub(crate) fn write(folder: &Path) -> Done<()> {
+    let vectors = all()?;
+    std::fs::create_dir_all(folder)?;
+    for (name, bytes) in &vectors.files {
+        std::fs::write(folder.join(name), bytes)?;
+    }
+    std::fs::write(folder.join("expect.toml"), &vectors.expect)?;
+    Ok(())
+}
+
+fn all() -> Done<Vectors> {
     let mut maker = Maker::new();
     let mut vectors = Vectors::default();
     let key = maker.native.public_key().to_hex();
@@ -175,12 +185,7 @@ pub(crate) fn write(folder: &Path) -> Done<()> {
     edits(&mut maker, &mut vectors)?;
     tails_and_heads(&mut maker, &mut vectors)?;
     keys(&mut maker, &mut vectors)?;
-    std::fs::create_dir_all(folder)?;
-    for (name, bytes) in &vectors.files {
-        std::fs::write(folder.join(name), bytes)?;
-    }
-    std::fs::write(folder.join("expect.toml"), &vectors.expect)?;
-    Ok(())
+    Ok(vectors)
 }
 
 fn edits(maker: &mut Maker, vectors: &mut Vectors) -> Done<()> {
@@ -274,7 +279,7 @@ fn edits(maker: &mut Maker, vectors: &mut Vectors) -> Done<()> {
     vectors.add(
         "manifest_removed.jsonl",
         "tampered",
-        "\"--format\", \"native\"",
+        "",
         "line 1 is gone",
         lines[1..].concat().as_bytes(),
     );
@@ -518,4 +523,24 @@ fn keys(maker: &mut Maker, vectors: &mut Vectors) -> Done<()> {
         .files
         .push(("observed_edited.jsonl.seal".into(), seals));
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_testkit_holds_what_this_writes() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+        let folder = root.join("testkit/transcripts/native");
+        let vectors = all().unwrap();
+        for (name, bytes) in &vectors.files {
+            assert!(
+                std::fs::read(folder.join(name)).unwrap() == *bytes,
+                "{name}"
+            );
+        }
+        let expect = std::fs::read_to_string(folder.join("expect.toml")).unwrap();
+        assert_eq!(expect, vectors.expect);
+    }
 }
