@@ -3,7 +3,9 @@
 //! What a command itself takes stands in its own file under [`crate::cmd`].
 
 use crate::cmd::Command;
-use crate::exit::{self, Exit};
+use crate::exit::{self, Exit, Failure};
+use crate::output::Out;
+use crate::render::json::FailureOutput;
 use crate::render::style::ColorChoice;
 use clap::{Args, CommandFactory as _, FromArgMatches as _, Parser};
 use std::ffi::OsString;
@@ -64,20 +66,30 @@ pub(crate) struct Global {
     pub(crate) no_progress: bool,
 }
 
-/// Reads the command line. Help and version print and end with 0, wrong usage with 2.
+/// Reads the command line. Help and version print and end with 0, wrong usage with 2; where JSON
+/// was asked for, wrong usage is told in JSON, too.
 ///
 /// # Errors
 /// The exit with which to end at once.
 pub(crate) fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Cli, Exit> {
+    let arguments: Vec<OsString> = arguments.into_iter().collect();
+    let json = arguments.iter().any(|argument| argument == "--json");
     let parsed = Cli::command()
         .try_get_matches_from(arguments)
         .and_then(|matches| Cli::from_arg_matches(&matches));
     parsed.map_err(|error| {
-        let wanted = !error.use_stderr();
-        match error.print() {
-            Ok(()) if wanted => Exit::Done,
-            _ => Exit::NoVerdict,
+        let printed = error.print();
+        if !error.use_stderr() {
+            return printed.map_or(Exit::NoVerdict, |()| Exit::Done);
         }
+        let mut out = Out::stdout();
+        if json {
+            let text = error.to_string();
+            let line = text.lines().next().unwrap_or_default();
+            let failure = Failure::new(line.trim_start_matches("error: "));
+            out.json(&FailureOutput::new(&failure));
+        }
+        out.finish(Exit::NoVerdict)
     })
 }
 

@@ -6,7 +6,7 @@
 //! seal     fsync ─► checkpoint line ─► fsync ─► head           "durable": survives power loss
 //! open     lock ─► verify ─► refuse | set the tail aside | adopt it ─► go on
 //! ```
-//! Invariants (design §5, "Writing"): one writer; running digests are never loaded from disk but
+//! Invariants (`ARCHITECTURE.md`, "Sealing"): one writer; running digests are never loaded from disk but
 //! computed from the file while it is verified under the lock; a head is published only after
 //! the bytes it names are durable; after any failure the recorder gives no promise any more.
 

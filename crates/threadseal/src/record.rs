@@ -5,7 +5,7 @@
 //!             64 hex   dec   dec    64 hex of the last sealed line without its LF
 //! ```
 //! `seq` counts seals from 0; `size` is the number of bytes up to and including the LF of the
-//! sealed line (design §2, "Heads"). A bare 64-digit hex digest is accepted where a head is
+//! sealed line (`spec/transcript.md` §6). A bare 64-digit hex digest is accepted where a head is
 //! expected and then names only that line.
 
 use crate::digest::Digest;

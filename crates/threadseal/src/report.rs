@@ -1,6 +1,6 @@
 //! What verification says: verdicts, findings, and the value that only verification mints.
 //!
-//! One [`Report`] serves every format; text and JSON are two renderings of it (design §2).
+//! One [`Report`] serves every format; text and JSON are two renderings of it (`spec/report.md`).
 //! Findings are data. Unknown is never success: only [`Verdict::Verified`] exits 0, and only it
 //! yields a [`Verified`].
 //!
@@ -526,7 +526,7 @@ pub struct WithTail<T, U> {
 }
 
 /// The verdict's exit code over several records: 1 if any is 1, else 2 for errors, else 3 if any
-/// is 3, else 0; nothing at all is 2 (design §2).
+/// is 3, else 0; nothing at all is 2 (`spec/report.md` §2).
 pub fn combined_exit_code(verdicts: &[Verdict], errors: usize) -> u8 {
     let codes = verdicts.iter().map(|v| v.exit_code());
     match codes.reduce(|a, b| if a == 1 || b == 1 { 1 } else { a.max(b) }) {

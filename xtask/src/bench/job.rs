@@ -24,7 +24,7 @@ use threadseal_store::sys::RealFs;
 
 type Done<T> = Result<T, Box<dyn Error>>;
 
-/// Events between two seals in the durable job (design §7).
+/// Events between two seals in the durable job.
 const EVENTS_A_SEAL: u64 = 1000;
 
 /// Runs one job in this process and tells what it cost.

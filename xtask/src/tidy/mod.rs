@@ -39,6 +39,7 @@ const RULES: &[Rule] = &[
         "every specification is implemented",
         evidence::specifications,
     ),
+    ("every code of a finding is specified", evidence::codes),
     ("every test in THREATS.md exists", evidence::threats),
     ("every link leads somewhere", evidence::links),
 ];

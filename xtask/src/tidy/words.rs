@@ -36,7 +36,8 @@ const HOSTS: [&str; 4] = [
 ];
 
 /// How people speak of their work, not of what they made.
-const TALK: [&str; 6] = [
+const TALK: [&str; 7] = [
+    concat!("design", " §"),
     concat!("this ", "session"),
     concat!("previous ", "session"),
     concat!("founding ", "engineer"),
@@ -111,18 +112,18 @@ pub(crate) fn places(repository: &Repository) -> Vec<String> {
     faults
 }
 
-/// Each place of `word` in `text`; as a whole word, or anywhere.
+/// Each place of `word` in `text`: anywhere, or as a whole, not as a part of another word.
 fn found(path: &str, text: &str, word: &str, whole: bool) -> Vec<String> {
-    let bytes = text.as_bytes();
-    let outside = |at: Option<usize>| {
-        !whole
-            || !at
-                .and_then(|at| bytes.get(at))
-                .copied()
-                .is_some_and(rust::is_word)
+    let is_word = |byte: Option<&u8>| byte.copied().is_some_and(rust::is_word);
+    let (bytes, needle) = (text.as_bytes(), word.as_bytes());
+    let alone = |at: usize| {
+        let end = at + needle.len();
+        let goes_before = is_word(needle.first()) && is_word(bytes[..at].last());
+        let goes_on = is_word(needle.last()) && is_word(bytes.get(end));
+        !goes_before && !goes_on
     };
     text.match_indices(word)
-        .filter(|(at, _)| outside(at.checked_sub(1)) && outside(Some(at + word.len())))
+        .filter(|(at, _)| !whole || alone(*at))
         .map(|(at, _)| format!("{path}:{}: says {word}", rust::line_of(text, at)))
         .collect()
 }

@@ -55,7 +55,27 @@ pub(crate) fn report(report: &Report, palette: Palette) -> String {
     for item in &report.unauthenticated {
         row("nothing covers", Clean(item).to_string());
     }
+    if let Some(hint) = hint(report.verdict) {
+        row("hint", hint.to_owned());
+    }
     out
+}
+
+/// What to do next, where a verdict leaves something to do.
+fn hint(verdict: Verdict) -> Option<&'static str> {
+    match verdict {
+        Verdict::UnknownSigner => {
+            Some("if you know whose key it is, trust it: threadseal trust add KEY --name NAME")
+        }
+        Verdict::Unsigned => {
+            Some("no claim can be made about it; to seal it from now on: threadseal seal PATH")
+        }
+        Verdict::UnsignedTail => Some("normal while a thread runs, or after it crashed"),
+        Verdict::Open => {
+            Some("a head kept elsewhere shows whether this is the newest seal: --expect-head HEAD")
+        }
+        _ => None,
+    }
 }
 
 /// What `--policy lenient` would resume from: the sealed part, its tail kept apart.
@@ -274,6 +294,14 @@ mod tests {
             closing(&[], &[], 1),
             "0 records, 0 bytes; 1 file not recognised"
         );
+    }
+
+    #[test]
+    fn what_leaves_something_to_do_says_what() {
+        let mut unsigned = Report::begin("json", "none");
+        unsigned.hold(Verdict::Unsigned);
+        assert!(report(&unsigned, Palette::PLAIN).ends_with("threadseal seal PATH"));
+        assert!(!report(&tampered(), Palette::PLAIN).contains("hint"));
     }
 
     #[test]

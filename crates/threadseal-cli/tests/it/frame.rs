@@ -63,6 +63,16 @@ fn wrong_usage_exits_2_and_keeps_standard_output_empty() {
 }
 
 #[test]
+fn wrong_usage_is_told_in_json_where_json_was_asked_for() {
+    let ran = Sandbox::new()
+        .run(["verify", "--json", "--format", "pink", "x"])
+        .exits(2);
+    assert_eq!(ran.json()["schema"], "threadseal.error/1");
+    let message = ran.json()["message"].as_str().unwrap().to_owned();
+    assert!(message.starts_with("invalid value 'pink'"), "{message}");
+}
+
+#[test]
 fn version_is_one_line() {
     let ran = Sandbox::new().run(["--version"]).exits(0);
     assert_eq!(

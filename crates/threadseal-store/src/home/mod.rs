@@ -9,7 +9,7 @@
 //! ```
 //! Invariants: the directories belong to the user (or to root) and nobody else may write to
 //! them, else nothing is read from them; and a home inside the tree that is being verified is
-//! refused, because whoever brought the tree would bring the trust along (design: "Trust").
+//! refused, because whoever brought the tree would bring the trust along (`THREATS.md` §6).
 
 mod keys;
 #[cfg(test)]

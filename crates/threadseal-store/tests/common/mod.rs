@@ -3,7 +3,7 @@
 //! ```text
 //! event <n>            seal <seq> <size of all bytes before this line>
 //! ```
-//! It follows the order of the design: events, sync, seal, sync, head. Four rounds make the
+//! It follows the order of a recorder: events, sync, seal, sync, head. Four rounds make the
 //! record complete.
 
 use std::path::{Path, PathBuf};

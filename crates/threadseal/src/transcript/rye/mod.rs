@@ -1,4 +1,4 @@
-//! Transcripts in Rye's format (seed 000): strict verdicts, and writing.
+//! Transcripts in Rye's format (`spec/transcript.md` §8): strict verdicts, and writing.
 //!
 //! ```text
 //! {"timestamp": 1739820405.1, "thread_id": "t-1", "event_type": "cognition_in", "payload": {…}}⏎
