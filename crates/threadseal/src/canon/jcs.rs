@@ -5,8 +5,11 @@
 //! double · strings with the fewest escapes · UTF-8
 //! ```
 //!
-//! [`canonicalize`] goes from text to text in one pass. Members are written where they stand;
-//! only an object whose names are out of order is rearranged, by moving the spans just written.
+//! [`canonicalize`] goes from text to text in one pass. What is canonical already is copied as it
+//! stands, in runs as long as possible; blanks, escapes and numbers that are spelled otherwise
+//! interrupt a run. Only an object whose names are out of order is rearranged, by moving the
+//! spans just written.
+//!
 //! Strict reading (see [`super::json`]) is what RFC 8785 §3.1 asks for, I-JSON (RFC 7493).
 //!
 //! RFC 8785 puts every number through a double. An integer beyond 2^53 therefore loses digits
@@ -14,14 +17,18 @@
 
 use super::Unrepresentable;
 use super::json::{
-    JsonError, JsonErrorKind, Key, Lexer, Number, Rules, Start, StringToken, Text, Value,
-    decode_escape, push_code_point, write_escape, write_minimal_string,
+    JsonError, JsonErrorKind, Key, Number, Str, StringToken, Text, Value, Visitor, decode_escape,
+    parse, push_code_point, walk, write_escape, write_minimal_string,
 };
 use std::cmp::Ordering;
+use std::ops::Range;
 
-/// Integers of up to this many digits are printed by ECMAScript as they were written: all are
-/// below 2^53 and below the 21 digits at which it turns to exponents (RFC 8785 §3.2.2.3).
-const VERBATIM_DIGITS: usize = 15;
+/// A decimal of up to this many digits is the shortest that reads back as its double, so
+/// ECMAScript prints the same digits (IEEE 754 binary64 tells all such decimals apart).
+const EXACT_DIGITS: usize = 15;
+
+/// Room for the members of the objects that are open at once in a usual text.
+const USUAL_MEMBERS: usize = 16;
 
 /// The canonical form of one JSON text.
 ///
@@ -29,15 +36,21 @@ const VERBATIM_DIGITS: usize = 15;
 /// As [`super::json::parse`], and [`JsonErrorKind::NonFiniteNumber`] for an integer beyond the
 /// range of doubles.
 pub fn canonicalize(text: &[u8]) -> Result<Vec<u8>, JsonError> {
-    let mut lexer = Lexer::new(text, Rules::Strict)?;
     let mut writer = Writer {
+        text,
+        copied: 0,
         out: Vec::with_capacity(text.len()),
-        members: Vec::new(),
+        members: Vec::with_capacity(USUAL_MEMBERS),
         moved: Vec::new(),
+        not_finite: 0,
     };
-    writer.value(&mut lexer)?;
-    lexer.finish()?;
-    Ok(writer.out)
+    if walk(text, &mut writer).is_some() {
+        writer.copy(text.len());
+        return Ok(writer.out);
+    }
+    // Something is wrong, and if it is not with the text, then a number is too large.
+    let not_finite = JsonError::new(writer.not_finite, JsonErrorKind::NonFiniteNumber);
+    to_vec(&parse(text)?).map_err(|_| not_finite)
 }
 
 /// The canonical form of a value.
@@ -51,15 +64,21 @@ pub fn to_vec(value: &Value) -> Result<Vec<u8>, Unrepresentable> {
     Ok(out)
 }
 
+/// Writes while the text is walked.
 struct Writer<'a> {
+    text: &'a [u8],
+    /// Everything before this offset of the text was written or left out.
+    copied: usize,
     out: Vec<u8>,
     /// Members of the objects that are open, innermost last.
     members: Vec<Member<'a>>,
     /// Where the members of one object are rearranged.
     moved: Vec<u8>,
+    /// Offset of a number that is no finite double.
+    not_finite: usize,
 }
 
-/// One member that was written to `out[from..to]`.
+/// One member, written to `out[from..to]` once everything up to its end is copied.
 #[derive(Clone, Copy)]
 struct Member<'a> {
     name: StringToken<'a>,
@@ -67,100 +86,37 @@ struct Member<'a> {
     to: usize,
 }
 
+/// An object that is open.
+struct Open {
+    /// Where its members start among all.
+    members: usize,
+    /// Whether its names came in ascending order so far. Such names differ.
+    ascending: bool,
+}
+
 impl<'a> Writer<'a> {
-    fn value(&mut self, lexer: &mut Lexer<'a>) -> Result<(), JsonError> {
-        match lexer.start()? {
-            Start::String => self.string(lexer.string()?),
-            Start::Number => {
-                let token = lexer.number()?;
-                if !write_number(&mut self.out, token.literal, token.integer) {
-                    return Err(JsonError::new(token.offset, JsonErrorKind::NonFiniteNumber));
-                }
-            }
-            Start::Object => self.object(lexer)?,
-            Start::Array => {
-                self.out.push(b'[');
-                let first = self.out.len();
-                lexer.elements(|lexer| {
-                    if self.out.len() > first {
-                        self.out.push(b',');
-                    }
-                    self.value(lexer)
-                })?;
-                self.out.push(b']');
-            }
-            word => self.out.extend_from_slice(lexer.word(&word)?.as_bytes()),
+    /// Writes the text up to `at` as it stands.
+    fn copy(&mut self, at: usize) {
+        if let Some(run) = self.text.get(self.copied..at) {
+            self.out.extend_from_slice(run);
         }
-        Ok(())
+        self.copied = at;
     }
 
-    fn object(&mut self, lexer: &mut Lexer<'a>) -> Result<(), JsonError> {
-        let base = self.members.len();
-        let mut ascending = true;
-        self.out.push(b'{');
-        let first = self.out.len();
-        lexer.members(|lexer, name| {
-            if let Some(last) = self.members.get(base..).and_then(<[_]>::last) {
-                ascending = ascending && compare_names(&last.name, &name) == Ordering::Less;
-                self.out.push(b',');
-            }
-            let from = self.out.len();
-            self.string(name);
-            self.out.push(b':');
-            self.value(lexer)?;
-            let to = self.out.len();
-            self.members.push(Member { name, from, to });
-            Ok(())
-        })?;
-        if !ascending {
-            self.rearrange(base, first)?;
-        }
-        self.members.truncate(base);
-        self.out.push(b'}');
-        Ok(())
+    /// Where the byte at `at` of the text goes, if all from [`Self::copied`] on is copied.
+    fn place(&self, at: usize) -> usize {
+        self.out.len() + at - self.copied
     }
 
-    /// Sorts the members from `base` on, which stand in `out[first..]`. Names in ascending order
-    /// differ, so only here can one occur twice.
-    #[inline(never)]
-    fn rearrange(&mut self, base: usize, first: usize) -> Result<(), JsonError> {
-        let members = &mut self.members[base..];
-        members.sort_by(|a, b| compare_names(&a.name, &b.name));
-        let repeated = members.windows(2).filter_map(|pair| {
-            (compare_names(&pair[0].name, &pair[1].name) == Ordering::Equal)
-                .then_some(pair[1].name.offset)
-        });
-        if let Some(offset) = repeated.min() {
-            return Err(JsonError::new(offset, JsonErrorKind::DuplicateKey));
-        }
-        self.moved.clear();
-        for (index, member) in members.iter().enumerate() {
-            if index > 0 {
-                self.moved.push(b',');
-            }
-            self.moved
-                .extend_from_slice(&self.out[member.from..member.to]);
-        }
-        self.out[first..].copy_from_slice(&self.moved);
-        Ok(())
-    }
-
-    /// Writes a string with the fewest escapes. Its escapes were checked by the lexer.
-    #[inline]
-    fn string(&mut self, token: StringToken<'a>) {
-        self.out.push(b'"');
-        if token.escaped {
-            self.escaped(token.raw);
-        } else {
-            self.out.extend_from_slice(token.raw);
-        }
-        self.out.push(b'"');
-    }
-
-    fn escaped(&mut self, raw: &[u8]) {
-        let mut rest = raw;
+    /// Writes a string otherwise than it stands. Its escapes were checked.
+    fn respell(&mut self, token: StringToken<'a>) {
+        self.copy(token.offset + 1);
+        self.copied += token.raw.len();
+        let mut rest = token.raw;
         while let Some(plain) = memchr::memchr(b'\\', rest) {
-            self.out.extend_from_slice(&rest[..plain]);
+            if plain > 0 {
+                self.out.extend_from_slice(&rest[..plain]);
+            }
             let Ok(escape) = decode_escape(rest, plain) else {
                 break;
             };
@@ -172,15 +128,119 @@ impl<'a> Writer<'a> {
         }
         self.out.extend_from_slice(rest);
     }
+
+    /// Sorts the members from `base` on, the last of which ends before `at`.
+    fn rearrange(&mut self, base: usize, at: usize) -> Option<()> {
+        self.copy(at);
+        let members = self.members.get_mut(base..)?;
+        let first = members.first()?.from;
+        members.sort_by(|a, b| compare_names(&a.name, &b.name));
+        let same = |pair: &[Member<'_>]| compare_names(&pair[0].name, &pair[1].name).is_eq();
+        if members.windows(2).any(same) {
+            return None;
+        }
+        self.moved.clear();
+        self.moved.reserve(self.out.len() - first);
+        for (index, member) in members.iter().enumerate() {
+            if index > 0 {
+                self.moved.push(b',');
+            }
+            self.moved
+                .extend_from_slice(self.out.get(member.from..member.to)?);
+        }
+        self.out.get_mut(first..)?.copy_from_slice(&self.moved);
+        Some(())
+    }
+}
+
+impl<'a> Visitor<'a> for Writer<'a> {
+    type Object = Open;
+
+    fn open(&mut self) -> Open {
+        Open {
+            members: self.members.len(),
+            ascending: true,
+        }
+    }
+
+    #[inline]
+    fn name(&mut self, object: &mut Open, name: Str<'a>) -> Option<()> {
+        if let Some(last) = self.members.get(object.members..)?.last() {
+            object.ascending &= compare_names(&last.name, &name.token).is_lt();
+        }
+        let from = self.place(name.token.offset);
+        self.members.push(Member {
+            name: name.token,
+            from,
+            to: from,
+        });
+        self.string(name);
+        Some(())
+    }
+
+    #[inline]
+    fn member(&mut self, _: &mut Open, _: Str<'a>, value: Range<usize>) {
+        let to = self.place(value.end);
+        if let Some(member) = self.members.last_mut() {
+            member.to = to;
+        }
+    }
+
+    #[inline]
+    fn close(&mut self, object: Open, at: usize) -> Option<()> {
+        if !object.ascending {
+            self.rearrange(object.members, at)?;
+        }
+        self.members.truncate(object.members);
+        Some(())
+    }
+
+    #[inline]
+    fn blanks(&mut self, blanks: Range<usize>) {
+        self.copy(blanks.start);
+        self.copied = blanks.end;
+    }
+
+    #[inline]
+    fn string(&mut self, string: Str<'a>) {
+        if string.respell {
+            self.respell(string.token);
+        }
+    }
+
+    #[inline]
+    fn number(&mut self, number: Range<usize>, integer: bool) -> Option<()> {
+        let literal = &self.text[number.clone()];
+        if is_canonical(literal, integer) {
+            return Some(());
+        }
+        self.copy(number.start);
+        self.copied = number.end;
+        let literal = std::str::from_utf8(literal).ok()?;
+        if write_number(&mut self.out, literal) {
+            return Some(());
+        }
+        self.not_finite = number.start;
+        None
+    }
+}
+
+/// Whether a number is surely spelled as ECMAScript prints it (RFC 8785 §3.2.2.3).
+#[inline]
+fn is_canonical(literal: &[u8], integer: bool) -> bool {
+    let digits = literal.strip_prefix(b"-").unwrap_or(literal);
+    if integer {
+        return digits.len() <= EXACT_DIGITS && literal != b"-0";
+    }
+    // `0.0000001` is printed with an exponent; a last digit 0 or an exponent is not printed.
+    digits.len() <= EXACT_DIGITS
+        && !digits.starts_with(b"0.00000")
+        && matches!(digits.last(), Some(b'1'..=b'9'))
+        && !digits.iter().any(|byte| matches!(byte, b'e' | b'E'))
 }
 
 /// Appends a number as ECMAScript prints its double; false if that is not finite.
-fn write_number(out: &mut Vec<u8>, literal: &str, integer: bool) -> bool {
-    if integer && literal.len() <= VERBATIM_DIGITS {
-        let text = if literal == "-0" { "0" } else { literal };
-        out.extend_from_slice(text.as_bytes());
-        return true;
-    }
+fn write_number(out: &mut Vec<u8>, literal: &str) -> bool {
     match literal.parse::<f64>() {
         Ok(value) if value.is_finite() => {
             out.extend_from_slice(ryu_js::Buffer::new().format_finite(value).as_bytes());
@@ -264,9 +324,12 @@ fn write_text(out: &mut Vec<u8>, text: &Text) -> Result<(), Unrepresentable> {
 }
 
 fn write_value_number(out: &mut Vec<u8>, number: &Number) -> Result<(), Unrepresentable> {
-    write_number(out, number.literal(), number.is_integer())
-        .then_some(())
-        .ok_or(Unrepresentable::NonFinite)
+    if is_canonical(number.literal().as_bytes(), number.is_integer()) {
+        out.extend_from_slice(number.literal().as_bytes());
+    } else if !write_number(out, number.literal()) {
+        return Err(Unrepresentable::NonFinite);
+    }
+    Ok(())
 }
 
 #[cfg(test)]

@@ -113,6 +113,8 @@ fn what_rfc_8785_cannot_hold_is_named() {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2048))]
+
     #[test]
     fn agrees_with_serde_json_canonicalizer(value in arbitrary::value(), style in any::<u64>()) {
         let text = arbitrary::spell(&value, style);
@@ -121,6 +123,18 @@ proptest! {
         prop_assert_eq!(String::from_utf8(ours.clone()), String::from_utf8(theirs));
         prop_assert_eq!(to_vec(&parse(text.as_bytes()).unwrap()), Ok(ours.clone()));
         prop_assert_eq!(canonicalize(&ours), Ok(ours));
+    }
+
+    #[test]
+    fn a_number_taken_as_it_stands_is_what_its_double_prints(
+        literal in "-?(0|[1-9][0-9]{0,15})(\\.[0-9]{1,12}|\\.0{0,7}[1-9]{1,4})?([eE][+-]?[0-9]{1,2})?",
+    ) {
+        let integer = literal.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-');
+        if is_canonical(literal.as_bytes(), integer) {
+            let mut printed = Vec::new();
+            prop_assert!(write_number(&mut printed, &literal));
+            prop_assert_eq!(String::from_utf8(printed), Ok(literal));
+        }
     }
 
     #[test]

@@ -73,7 +73,7 @@ fn decode_unicode_escape(bytes: &[u8], at: usize) -> Result<Escape, JsonErrorKin
 
 /// Reads four hex digits. A digit is below 16 in the table, anything else has the high bit.
 #[inline]
-fn hex_unit(digits: &[u8]) -> Option<u32> {
+pub(super) fn hex_unit(digits: &[u8]) -> Option<u32> {
     let &[a, b, c, d] = digits else {
         return None;
     };

@@ -62,6 +62,10 @@ pub(in crate::canon) struct Lexer<'a> {
     rules: Rules,
 }
 
+/// A literal of at most this many bytes without an exponent is finite: the largest double has 309
+/// digits before its point. So few literals are converted.
+const ALWAYS_FINITE_BYTES: usize = 300;
+
 type Result<T> = std::result::Result<T, JsonError>;
 
 impl<'a> Lexer<'a> {
@@ -249,76 +253,13 @@ impl<'a> Lexer<'a> {
                 integer: false,
             });
         }
-        if self.byte(0) == Some(b'-') {
-            self.at += 1;
-        }
-        if self.byte(0) == Some(b'0') {
-            self.at += 1;
-        } else {
-            self.digits()?;
-        }
-        let whole_end = self.at;
-        if self.byte(0) == Some(b'.') {
-            self.at += 1;
-            self.digits()?;
-        }
-        let mut exponent = false;
-        if let Some(b'e' | b'E') = self.byte(0) {
-            exponent = true;
-            self.at += 1;
-            if let Some(b'+' | b'-') = self.byte(0) {
-                self.at += 1;
-            }
-            self.digits()?;
-        }
-        let token = NumberToken {
+        let (end, integer) = number_end(self.text.as_bytes(), offset, self.rules)?;
+        self.at = end;
+        Ok(NumberToken {
             literal: self.since(offset),
             offset,
-            integer: self.at == whole_end,
-        };
-        self.bound(token, exponent)?;
-        Ok(token)
-    }
-
-    /// Applies the bounds on a number. A literal without exponent and of at most 300 bytes is
-    /// always finite (the largest double has 309 digits), so that few are converted.
-    #[inline]
-    fn bound(&self, token: NumberToken<'a>, exponent: bool) -> Result<()> {
-        let fail = |kind| Err(JsonError::new(token.offset, kind));
-        let length = token.literal.len();
-        match self.rules {
-            Rules::Strict if length > MAX_NUMBER_BYTES => fail(JsonErrorKind::NumberTooLong),
-            Rules::Strict if !token.integer && (exponent || length > 300) => {
-                match token.literal.parse::<f64>() {
-                    Ok(value) if value.is_finite() => Ok(()),
-                    _ => fail(JsonErrorKind::NonFiniteNumber),
-                }
-            }
-            Rules::Python if token.integer && length > MAX_PYTHON_INTEGER_DIGITS => {
-                let digits = length - usize::from(token.literal.starts_with('-'));
-                if digits > MAX_PYTHON_INTEGER_DIGITS {
-                    fail(JsonErrorKind::NumberTooLong)
-                } else {
-                    Ok(())
-                }
-            }
-            _ => Ok(()),
-        }
-    }
-
-    #[inline]
-    fn digits(&mut self) -> Result<()> {
-        let start = self.at;
-        while let Some(b'0'..=b'9') = self.byte(0) {
-            self.at += 1;
-        }
-        if self.at > start {
-            return Ok(());
-        }
-        Err(self.error(match self.byte(0) {
-            Some(_) => JsonErrorKind::InvalidNumber,
-            None => JsonErrorKind::UnexpectedEnd,
-        }))
+            integer,
+        })
     }
 
     /// Skips blanks and shows the next byte.
@@ -376,4 +317,73 @@ impl<'a> Lexer<'a> {
             None => JsonErrorKind::UnexpectedEnd,
         })
     }
+}
+
+/// Offset behind the number at `start`, and whether it has neither fraction nor exponent.
+#[inline]
+pub(super) fn number_end(bytes: &[u8], start: usize, rules: Rules) -> Result<(usize, bool)> {
+    let whole = start + usize::from(bytes.get(start) == Some(&b'-'));
+    let whole_end = match bytes.get(whole) {
+        Some(b'0') => whole + 1,
+        _ => digits_end(bytes, whole)?,
+    };
+    let mut end = whole_end;
+    if bytes.get(end) == Some(&b'.') {
+        end = digits_end(bytes, end + 1)?;
+    }
+    let mut exponent = false;
+    if let Some(b'e' | b'E') = bytes.get(end) {
+        exponent = true;
+        let sign = matches!(bytes.get(end + 1), Some(b'+' | b'-'));
+        end = digits_end(bytes, end + 1 + usize::from(sign))?;
+    }
+    let integer = end == whole_end;
+    if exponent || end - start > ALWAYS_FINITE_BYTES {
+        bound_number(&bytes[start..end], integer, rules)
+            .map_err(|kind| JsonError::new(start, kind))?;
+    }
+    Ok((end, integer))
+}
+
+#[inline]
+fn digits_end(bytes: &[u8], start: usize) -> Result<usize> {
+    let mut at = start;
+    while let Some(b'0'..=b'9') = bytes.get(at) {
+        at += 1;
+    }
+    if at > start {
+        return Ok(at);
+    }
+    Err(JsonError::new(
+        at,
+        match bytes.get(at) {
+            Some(_) => JsonErrorKind::InvalidNumber,
+            None => JsonErrorKind::UnexpectedEnd,
+        },
+    ))
+}
+
+/// Applies the bounds on a number that has an exponent or is long.
+#[cold]
+fn bound_number(
+    literal: &[u8],
+    integer: bool,
+    rules: Rules,
+) -> std::result::Result<(), JsonErrorKind> {
+    let too_long = match rules {
+        Rules::Strict => literal.len() > MAX_NUMBER_BYTES,
+        Rules::Python => {
+            let sign = usize::from(literal.starts_with(b"-"));
+            integer && literal.len() - sign > MAX_PYTHON_INTEGER_DIGITS
+        }
+    };
+    if too_long {
+        return Err(JsonErrorKind::NumberTooLong);
+    }
+    let value = std::str::from_utf8(literal).map(str::parse::<f64>);
+    let finite = matches!(value, Ok(Ok(value)) if value.is_finite());
+    if rules == Rules::Strict && !integer && !finite {
+        return Err(JsonErrorKind::NonFiniteNumber);
+    }
+    Ok(())
 }

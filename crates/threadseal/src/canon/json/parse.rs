@@ -11,8 +11,7 @@ use std::collections::BTreeMap;
 /// Reads one JSON text by the strict rules.
 ///
 /// # Errors
-/// The first place that the strict rules refuse; a duplicate key in an object of more than 16
-/// members is noticed at the object's end.
+/// The first place that the strict rules refuse; a duplicate key is noticed at the object's end.
 pub fn parse(text: &[u8]) -> Result<Value, JsonError> {
     let mut lexer = Lexer::new(text, Rules::Strict)?;
     let value = strict_value(&mut lexer)?;
@@ -77,10 +76,10 @@ pub fn parse_python(text: &[u8]) -> Result<PythonDocument, JsonError> {
 fn strict_value(lexer: &mut Lexer<'_>) -> Result<Value, JsonError> {
     Ok(match lexer.start()? {
         Start::Object => {
-            let mut keys = UniqueKeys::new();
+            let mut keys = UniqueKeys::default();
             let mut members = Vec::new();
             lexer.members(|lexer, name| {
-                keys.insert(name)?;
+                keys.insert(name);
                 members.push((text(name), strict_value(lexer)?));
                 Ok(())
             })?;

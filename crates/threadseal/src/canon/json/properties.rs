@@ -95,6 +95,20 @@ proptest! {
     }
 
     #[test]
+    fn every_entry_gives_one_answer_wherever_blocks_begin(
+        text in arbitrary::mutated(),
+        shift in 0usize..200,
+    ) {
+        let filler = "x\\n\\\\\\\"".chars().cycle().take(shift).collect::<String>();
+        // Cutting the filler may leave half an escape: then nothing may accept it.
+        let wrapped = [b"{\"a\":\"", filler.as_bytes(), b"\",\"b\":", &text, b"}"].concat();
+        check_strict(&wrapped);
+        check_against_serde(&wrapped);
+        let blank = [" ".repeat(shift).as_bytes(), &text].concat();
+        check_strict(&blank);
+    }
+
+    #[test]
     fn any_bytes_are_answered(text in prop::collection::vec(any::<u8>(), 0..64)) {
         check_strict(&text);
         check_against_serde(&text);
@@ -118,6 +132,30 @@ proptest! {
         prop_assert!(written.iter().all(|byte| (0x20..0x7f).contains(byte)));
         let read = parse(&written).unwrap();
         prop_assert_eq!(read.as_str(), Some(&*text));
+    }
+}
+
+/// Whether the careful reader is not needed.
+fn fast(text: &[u8]) -> bool {
+    walk(text, &mut fast::Scan::new(|_, _| {})).is_some()
+}
+
+#[test]
+fn the_usual_line_takes_the_fast_way() {
+    for line in arbitrary::LINES {
+        let usual = !line.contains("k17");
+        assert_eq!(fast(line.as_bytes()), usual, "{line}");
+    }
+    for shift in 0..130 {
+        let filler = "\\\\".repeat(shift / 2) + &"y".repeat(shift % 2);
+        let line = format!("{{\"a\":\"{filler}\\\"\\ud83e\\udd80\",\"b\":[\"\\u0000\"]}}");
+        assert!(fast(line.as_bytes()), "{line}");
+        let broken = line.replace("\\u0000", "\u{1}");
+        assert!(!fast(broken.as_bytes()), "{broken:?}");
+        let lone = line.replace("\\udd80", "\\\\udd80");
+        assert!(!fast(lone.as_bytes()), "{lone}");
+        let lone = line.replace("\\ud83e", "\\\\ud83e");
+        assert!(!fast(lone.as_bytes()), "{lone}");
     }
 }
 

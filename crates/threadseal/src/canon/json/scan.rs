@@ -1,6 +1,7 @@
 //! Strict reading without a tree: the hot path of verifying event logs.
 
 use super::error::{JsonError, JsonErrorKind};
+use super::fast::{Scan, walk};
 use super::keys::{Key, UniqueKeys};
 use super::lex::{Lexer, Rules, Start};
 use std::ops::Range;
@@ -10,9 +11,10 @@ use std::ops::Range;
 /// # Errors
 /// As [`super::parse`].
 pub fn validate(text: &[u8]) -> Result<(), JsonError> {
-    let mut lexer = Lexer::new(text, Rules::Strict)?;
-    skip_value(&mut lexer)?;
-    lexer.finish()
+    match walk(text, &mut Scan::new(|_, _| {})) {
+        Some(()) => Ok(()),
+        None => careful_validate(text),
+    }
 }
 
 /// Checks one JSON object by the strict rules and hands each of its members, in order, to
@@ -27,13 +29,42 @@ pub fn scan_object<'a>(
     text: &'a [u8],
     mut member: impl FnMut(Key<'a>, Range<usize>),
 ) -> Result<(), JsonError> {
+    let mut handed_over = 0_usize;
+    let mut scan = Scan::new(|key, value| {
+        handed_over += 1;
+        member(key, value);
+    });
+    if first_byte(text) == Some(b'{') && walk(text, &mut scan).is_some() {
+        return Ok(());
+    }
+    // The careful way meets the same members first; they were handed over.
+    careful_scan(text, |key, value| match handed_over.checked_sub(1) {
+        Some(fewer) => handed_over = fewer,
+        None => member(key, value),
+    })
+}
+
+fn first_byte(text: &[u8]) -> Option<u8> {
+    text.trim_ascii_start().first().copied()
+}
+
+fn careful_validate(text: &[u8]) -> Result<(), JsonError> {
+    let mut lexer = Lexer::new(text, Rules::Strict)?;
+    skip_value(&mut lexer)?;
+    lexer.finish()
+}
+
+fn careful_scan<'a>(
+    text: &'a [u8],
+    mut member: impl FnMut(Key<'a>, Range<usize>),
+) -> Result<(), JsonError> {
     let mut lexer = Lexer::new(text, Rules::Strict)?;
     let Start::Object = lexer.start()? else {
         return Err(JsonError::new(lexer.offset(), JsonErrorKind::NotAnObject));
     };
-    let mut keys = UniqueKeys::new();
+    let mut keys = UniqueKeys::default();
     lexer.members(|lexer, name| {
-        keys.insert(name)?;
+        keys.insert(name);
         let start = lexer.start()?;
         let from = lexer.offset();
         skip(lexer, &start)?;
@@ -54,9 +85,9 @@ fn skip(lexer: &mut Lexer<'_>, start: &Start) -> Result<(), JsonError> {
         Start::String => lexer.string().map(drop),
         Start::Number => lexer.number().map(drop),
         Start::Object => {
-            let mut keys = UniqueKeys::new();
+            let mut keys = UniqueKeys::default();
             lexer.members(|lexer, name| {
-                keys.insert(name)?;
+                keys.insert(name);
                 skip_value(lexer)
             })?;
             keys.finish()
