@@ -279,6 +279,11 @@ pub(super) fn rye_header(text: &str, kind: DocumentKind) -> Option<rye::text::He
     rye::text::find_header(text, kind, item)
 }
 
+/// Whether any line claims to be a seal.
+pub(super) fn has_own_line(text: &str) -> bool {
+    own_lines(text).next().is_some()
+}
+
 /// Where a seal of its own line begins, so that sealing again replaces it.
 pub(super) fn own_line_start(text: &str) -> Option<usize> {
     let last = own_lines(text).last()?;

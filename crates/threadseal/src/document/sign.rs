@@ -141,20 +141,13 @@ fn text_place(bytes: &[u8], kind: DocumentKind, unsigned: &str) -> Result<Place,
                 "the line of the Rye signature goes on behind it: sign with Rye again",
             ));
         }
-        if seal::own_line_start(text).is_some() {
+        if seal::has_own_line(text) {
             return Err(sealed_under_rye());
         }
         return suffix_place(bytes, header.fields_start, &header.fields, unsigned);
     }
     let rest = &text[..seal::own_line_start(text).unwrap_or(text.len())];
-    match seal::find_in_text(rest, kind) {
-        Found::Nothing => {}
-        Found::Seal(_) | Found::Unreadable(_) | Found::Misplaced(_) | Found::Several(_) => {
-            return Err(Error::invalid(
-                "another line begins like a native seal: indent it, so that it cannot be taken for one",
-            ));
-        }
-    }
+    refuse_another_seal(rest, kind)?;
     let comment = kind
         .comment()
         .ok_or_else(|| Error::invalid("JSON has no lines of its own"))?;
@@ -165,6 +158,17 @@ fn text_place(bytes: &[u8], kind: DocumentKind, unsigned: &str) -> Result<Place,
     let before = [rest, newline, comment.open(), seal::PREFIX, unsigned].concat();
     let after = [comment.close(), "\n"].concat();
     Ok((before.into_bytes(), after.into_bytes()))
+}
+
+fn refuse_another_seal(text: &str, kind: DocumentKind) -> Result<(), Error> {
+    match seal::find_in_text(text, kind) {
+        Found::Nothing => Ok(()),
+        Found::Seal(_) | Found::Unreadable(_) | Found::Misplaced(_) | Found::Several(_) => {
+            Err(Error::invalid(
+                "another line begins like a native seal: indent it, so that it cannot be taken for one",
+            ))
+        }
+    }
 }
 
 /// Behind Rye's fingerprint, which begins at `start` of the file with its other fields.
@@ -249,9 +253,15 @@ fn sign_rye_text(
     let hash = Digest::of(draft[hashed.clone()].as_bytes());
     let signed = with_header(&sign_hash(&hash, signing)?);
     let found = layout::find_header(&signed, kind, item);
-    if layout::extract(&signed, kind, item) != Some(hashed) || found.is_none() {
+    let Some(header) =
+        found.filter(|_| layout::extract(&signed, kind, item) == Some(hashed.clone()))
+    else {
         return refuse("Rye would not find this signature again");
+    };
+    if layout::has_second_header(&signed, kind, &header, &hashed) {
+        return refuse("another line is a Rye signature, and Rye's hash would not cover it");
     }
+    refuse_another_seal(&signed, kind)?;
     Ok(signed.into_bytes())
 }
 

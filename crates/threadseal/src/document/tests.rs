@@ -415,6 +415,11 @@ fn signing_refuses_what_could_not_be_verified_again() {
     assert!(theirs("\u{feff}a".as_bytes(), DocumentKind::Yaml));
     assert!(theirs(b"#!/usr/bin/env node\n", DocumentKind::JavaScript));
     assert!(theirs(b"[]", DocumentKind::Json));
+    assert!(theirs(b"# threadseal:signed:x\na: 1\n", DocumentKind::Yaml));
+    let block = b"<directive></directive>\n";
+    let header = rye(block, DocumentKind::Markdown);
+    let twice = [block, &header[..header.len() - block.len()]].concat();
+    assert!(theirs(&twice, DocumentKind::Markdown));
     // A native key does not sign Rye's hashes, nor the other way round.
     let wrong = RyeSigning {
         item_type: None,

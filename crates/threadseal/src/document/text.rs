@@ -1,11 +1,10 @@
 //! Reading a text document: which signatures it carries and what they come to.
 
 use super::Options;
-use super::kind::{Comment, DocumentKind, ItemType};
+use super::kind::{DocumentKind, ItemType};
 use super::native;
 use super::part::Part;
 use super::reading::{Reading, RyeReading};
-use super::rye::fields::Fields;
 use super::rye::{self, Answer, text as layout};
 use super::seal;
 use super::signer::Judge;
@@ -75,7 +74,10 @@ fn read_rye(raw: &str, options: &Options<'_>, judge: &Judge<'_>, reading: &mut R
             &mut part,
             raw_range,
         );
-        second_header(&text, options.kind, &header, &hashed_part, &mut part);
+        if layout::has_second_header(&text, options.kind, &header, &hashed_part) {
+            let message = "another line is a Rye signature, and Rye's hash does not cover it";
+            part.fault(Verdict::Tampered, Finding::error("second_header", message));
+        }
         newlines(raw, options.kind, item, &header, &mut part);
     }
     reading.compat = Some(compat(&text, options, item, &header, hashed, answer));
@@ -153,30 +155,6 @@ fn name_gaps(
             "Rye's signature does not say whether a shebang line stood at the top of this script",
         );
         part.gap(Verdict::Partial, finding.at_bytes(0, 0));
-    }
-}
-
-/// Another header where the hash does not reach: whoever shows the first line that looks like a
-/// header may show the wrong one.
-fn second_header(
-    text: &str,
-    kind: DocumentKind,
-    header: &Header<'_>,
-    hashed: &Range<usize>,
-    part: &mut Part,
-) {
-    let before = header.line_end.min(hashed.start)..hashed.start;
-    let lines = [before, hashed.end..text.len()]
-        .into_iter()
-        .flat_map(|gap| text[gap].split('\n'));
-    let open = kind.comment().map_or("", Comment::open);
-    let is_header = |line: &str| {
-        line.strip_prefix(open)
-            .is_some_and(|rest| Fields::read(rest).is_some())
-    };
-    if lines.into_iter().any(is_header) {
-        let message = "another line is a Rye signature, and Rye's hash does not cover it";
-        part.fault(Verdict::Tampered, Finding::error("second_header", message));
     }
 }
 

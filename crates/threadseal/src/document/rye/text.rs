@@ -101,6 +101,25 @@ pub(in crate::document) fn removable_header(text: &str, kind: DocumentKind) -> R
     }
 }
 
+/// Whether another line is a header where the hash does not reach: whoever shows the first line
+/// that looks like one may show the wrong one.
+pub(in crate::document) fn has_second_header(
+    text: &str,
+    kind: DocumentKind,
+    header: &Header<'_>,
+    hashed: &Range<usize>,
+) -> bool {
+    let before = header.line_end.min(hashed.start)..hashed.start;
+    let mut lines = [before, hashed.end..text.len()]
+        .into_iter()
+        .flat_map(|gap| text[gap].split('\n'));
+    let open = kind.comment().map_or("", Comment::open);
+    lines.any(|line| {
+        let fields = line.strip_prefix(open).and_then(Fields::read);
+        fields.is_some()
+    })
+}
+
 /// The first line that looks like a header: the bytes it takes, and why it is none.
 pub(in crate::document) fn near_miss(text: &str) -> Option<(Range<usize>, &'static str)> {
     let mut start = 0;
