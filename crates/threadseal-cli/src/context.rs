@@ -88,7 +88,7 @@ impl Context {
     /// When there is one that must not be trusted, or nothing names one.
     pub(crate) fn home(&self) -> Result<Option<Home>, Failure> {
         let path = self.home_path()?;
-        if is_absent(&path)? {
+        if is_absent(&path)? || is_empty(&path) {
             return Ok(None);
         }
         Ok(Some(Home::open(Arc::clone(&self.fs), &path)?))
@@ -132,6 +132,11 @@ impl Context {
     pub(crate) fn made_home(&self) -> Result<Home, Failure> {
         Ok(Home::create(Arc::clone(&self.fs), &self.home_path()?)?)
     }
+}
+
+/// An empty folder is a home that nobody has made yet; one that lacks a part is a damaged one.
+fn is_empty(path: &Path) -> bool {
+    std::fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_none())
 }
 
 fn is_absent(path: &Path) -> Result<bool, Failure> {

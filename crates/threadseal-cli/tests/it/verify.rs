@@ -593,3 +593,22 @@ fn verify_writes_nothing() {
     assert_eq!(before, after);
     verify(&Sandbox::new(), &path).exits(3);
 }
+
+#[test]
+fn an_empty_folder_is_a_home_that_nobody_has_made_yet() {
+    let sandbox = Sandbox::new();
+    std::fs::create_dir(sandbox.home()).unwrap();
+    let demo = sandbox.run(["demo", "--json"]).exits(0).json();
+    let record = format!(
+        "{}/records/transcript.jsonl",
+        demo["folder"].as_str().unwrap()
+    );
+    sandbox.run(["verify", &record]).exits(3);
+    let key = demo["steps"][0]["report"]["signers"][0]["key"]
+        .as_str()
+        .unwrap()
+        .len();
+    assert_eq!(key, 64);
+    sandbox.run(["seal", &record]).exits(2);
+    sandbox.run(["init"]).exits(0);
+}
