@@ -11,7 +11,7 @@ use threadseal::report::Verdict;
 use threadseal::transcript::event::{EventType, Payload, Salt};
 use threadseal::transcript::ext::Ext;
 use threadseal::transcript::manifest::Manifest;
-use threadseal::transcript::{ScanOptions, Sealer, Signers, Stamp, VerifyOptions};
+use threadseal::transcript::{Ending, ScanOptions, Sealer, Signers, Stamp, VerifyOptions};
 use threadseal::trust::{Trust, TrustName, TrustStore, TrustedKey};
 use threadseal_store::clock::{Clock, SystemClock};
 use threadseal_store::examine;
@@ -103,6 +103,11 @@ fn signer(seed: u8, usage: KeyUsage) -> LocalSigner {
     LocalSigner::new(PrivateKey::from_seed([seed; 32]), usage)
 }
 
+/// The key that sealed the records of the bench, for the command.
+pub(super) fn public_pem() -> String {
+    signer(1, KeyUsage::Native).public_key().to_pem()
+}
+
 fn trust(native: &LocalSigner) -> Done<Trust> {
     let mut store = TrustStore::new();
     let key = TrustedKey::new(
@@ -125,7 +130,7 @@ fn verify(path: &Path) -> Done<(u64, u64)> {
     };
     let file = open_regular(&RealFs, path)?;
     let report = examine::native(&file, &ScanOptions::default(), &options, &|_| {})?.report;
-    if report.verdict != Verdict::Open {
+    if report.verdict != Verdict::Verified {
         return Err(format!("the record is {}", report.verdict).into());
     }
     Ok((report.stats.events, report.stats.checkpoints))
@@ -173,10 +178,12 @@ fn write(path: &Path, bytes: u64) -> Done<(u64, u64)> {
             out.clear();
         }
     }
+    let cost = Payload::parse(b"{\"cost\":{}}")?;
+    sealer.end(salts.stamp()?, Ending::Completed, &cost, &mut out)?;
     sealer.seal(
         salts.stamp()?,
         events,
-        false,
+        true,
         Ext::default(),
         signers,
         &mut out,
