@@ -258,7 +258,9 @@ fn headings(markdown: &str) -> Vec<&str> {
         let length = inner.len() - rest.len();
         let is_fence = line.len() - inner.len() <= 3 && matches!(mark, '`' | '~') && length >= 3;
         let (mark_of_open, least) = fence.unwrap_or((mark, 0));
-        let closes = is_fence && mark == mark_of_open && length >= least && rest.trim().is_empty();
+        // CommonMark lets blanks and tabs follow a closing fence, and no other white space.
+        let ends = rest.trim_matches([' ', '\t']).is_empty();
+        let closes = is_fence && mark == mark_of_open && length >= least && ends;
         let opens = is_fence && !(mark == '`' && rest.contains('`'));
         match fence {
             Some(_) if closes => fence = None,

@@ -333,7 +333,8 @@ proptest! {
     fn any_byte_of_the_sealed_prefix_that_changes_is_noticed(at in 0_usize..10_000, to: u8) {
         let mut bytes = record(3);
         let sealed = last_line(&bytes);
-        let at = at % sealed;
+        // Without the LF before it the last checkpoint is no line, and what it sealed is a tail.
+        let at = at % (sealed - 1);
         prop_assume!(bytes[at] != to);
         bytes[at] = to;
         let report = report(&bytes);
