@@ -597,7 +597,7 @@ fn verify_writes_nothing() {
 #[test]
 fn an_empty_folder_is_a_home_that_nobody_has_made_yet() {
     let sandbox = Sandbox::new();
-    std::fs::create_dir(sandbox.home()).unwrap();
+    fs::create_dir(sandbox.home()).unwrap();
     let demo = sandbox.run(["demo", "--json"]).exits(0).json();
     let record = format!(
         "{}/records/transcript.jsonl",
