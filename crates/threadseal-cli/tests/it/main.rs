@@ -12,6 +12,7 @@ mod fixtures;
 mod frame;
 mod keys;
 mod read;
+mod real_runs;
 mod sandbox;
 mod trust;
 mod vectors;

@@ -152,7 +152,7 @@ pub(crate) fn shared(part: &str) -> Option<PathBuf> {
     if path.is_dir() {
         return Some(path);
     }
-    println!("skipped: no {}", path.display());
+    println!("skipped: no {part}");
     None
 }
 
