@@ -12,12 +12,17 @@ Requests (paths are used as given, relative ones from the working directory):
         {"signature": Rye's fields or null, "hashed": the text that Rye hashes}
     {"op": "canonical", "text": JSON}              the text that Rye hashes of a JSON document
     {"op": "fingerprint"}                          of the user's own key
+    {"op": "verify_transcript", "path": P}
+        {"strict": A, "lenient": A}; an A is Rye's report or {"crash": TEXT}
+    {"op": "write_transcript", "folder": P, "thread": T, "entries": [[type, payload] or turn, …]}
+        the path of the transcript that Rye wrote; a number is a checkpoint of that turn
+    {"op": "messages", "path": P}                  the conversation that Rye takes up from it
 
 Keys come from $USER_SPACE/.ai/config/keys (signing/ and trusted/). Works with ryeos-engine 0.1.18
 (pure Python signatures) and 0.1.27 (signatures by the `lillux` program).
 """
 
-import importlib.util
+import importlib
 import inspect
 import json
 import logging
@@ -45,17 +50,18 @@ def context(project):
     return {"ctx": ExecutionContext.from_env(project_path=project)}
 
 
-def transcript_signer():
-    """Rye's module for signed JSON and transcripts, which is data of a bundle, not a package."""
-    site = Path(sysconfig.get_paths()["purelib"])
-    path = site / "ryeos_std/.ai/tools/rye/agent/threads/persistence/transcript_signer.py"
-    spec = importlib.util.spec_from_file_location("transcript_signer", path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+def bundled(name):
+    """A module of Rye's agent, which is data of a bundle, not a package."""
+    agent = Path(sysconfig.get_paths()["purelib"]) / "ryeos_std/.ai/tools/rye/agent"
+    sys.path.insert(0, str(agent))
+    try:
+        return importlib.import_module(name)
+    finally:
+        sys.path.remove(str(agent))
 
 
-SIGNER = transcript_signer()
+SIGNER = bundled("threads.persistence.transcript_signer")
+TRANSCRIPT = bundled("threads.persistence.transcript")
 NOWHERE = Path("/nonexistent-project")
 
 
@@ -120,19 +126,63 @@ def fingerprint(_request):
     return trust_store.compute_key_fingerprint(SIGNER._get_keypair()[1])
 
 
+def verify_transcript(request):
+    signer = SIGNER.TranscriptSigner("any", Path("."))
+    signer._jsonl_path = Path(request["path"])
+    return {
+        "strict": raised_or(signer.verify),
+        "lenient": raised_or(lambda: signer.verify(allow_unsigned_trailing=True)),
+    }
+
+
+def write_transcript(request):
+    transcript = TRANSCRIPT.Transcript(request["thread"], Path(request["folder"]))
+    signer = SIGNER.TranscriptSigner(request["thread"], transcript._dir)
+    for entry in request["entries"]:
+        if isinstance(entry, int):
+            signer.checkpoint(entry)
+        else:
+            transcript.write_event(request["thread"], *entry)
+    return str(transcript._path)
+
+
+def messages(request):
+    with tempfile.TemporaryDirectory() as project:
+        transcript = TRANSCRIPT.Transcript("any", Path(project))
+        transcript._path = Path(request["path"])
+        return transcript.reconstruct_messages()
+
+
+def raised_or(function):
+    """What `function` returns; what Rye raises is part of its answer."""
+    try:
+        return function()
+    except Exception as error:
+        return {"crash": f"{type(error).__name__}: {error}"}
+
+
 OPERATIONS = {
     f.__name__: f
-    for f in (verify_text, verify_json, trusted_key, sign_text, sign_json, extract, canonical, fingerprint)
+    for f in (
+        verify_text,
+        verify_json,
+        trusted_key,
+        sign_text,
+        sign_json,
+        extract,
+        canonical,
+        fingerprint,
+        verify_transcript,
+        write_transcript,
+        messages,
+    )
 }
 
 
 def main():
     for line in sys.stdin:
         request = json.loads(line)
-        try:
-            answer = OPERATIONS[request["op"]](request)
-        except Exception as error:  # what Rye raises is part of its answer
-            answer = {"crash": f"{type(error).__name__}: {error}"}
+        answer = raised_or(lambda: OPERATIONS[request["op"]](request))
         print(json.dumps(answer), flush=True)
 
 

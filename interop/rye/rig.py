@@ -58,10 +58,11 @@ class Rye:
 class Rig:
     """The command with a home of its own, the Ryes, and the tally."""
 
-    def __init__(self, command, pythons):
+    def __init__(self, command, recorder, pythons):
         self.scratch = tempfile.TemporaryDirectory(prefix="threadseal-interop-")
         self.folder = Path(self.scratch.name)
         self.command = Path(command).resolve()
+        self.recorder = Path(recorder).resolve()
         self.home = self.folder / "home"
         self.passed = self.failed = 0
         self.run("init")
@@ -75,9 +76,10 @@ class Rig:
     def from_arguments(cls):
         parser = argparse.ArgumentParser()
         parser.add_argument("--threadseal", required=True)
+        parser.add_argument("--record", required=True, help="the example of threadseal-store")
         parser.add_argument("--rye", action="append", required=True, help="a Python with Rye")
         arguments = parser.parse_args()
-        return cls(arguments.threadseal, arguments.rye)
+        return cls(arguments.threadseal, arguments.record, arguments.rye)
 
     def work(self, *names):
         """A fresh folder."""
@@ -86,7 +88,7 @@ class Rig:
         return folder
 
     def run(self, *arguments):
-        """Runs the command; what it printed as JSON, or None."""
+        """Runs the command; what it printed as JSON."""
         done = subprocess.run(
             [self.command, "--home", self.home, "--json", *map(str, arguments)],
             capture_output=True,
@@ -96,6 +98,15 @@ class Rig:
             return json.loads(done.stdout) | {"exit": done.returncode}
         except json.JSONDecodeError:
             sys.exit(f"{arguments}: exit {done.returncode}: {done.stderr}")
+
+    def record(self, path, entries):
+        """Has the home's keys record a thread: (type, payload), or the number of a turn to seal."""
+        lines = [
+            f"{entry}\n" if isinstance(entry, int) else f"{entry[0]} {json.dumps(entry[1], ensure_ascii=False)}\n"
+            for entry in entries
+        ]
+        text = "".join(lines).encode()
+        subprocess.run([self.recorder, self.home, path], input=text, check=True)
 
     def export(self, name):
         """The public half of a key of the home, as a PEM file."""

@@ -28,8 +28,10 @@ if [ -z "${THREADSEAL:-}" ]; then
     (cd "$root" && cargo build --quiet --package threadseal-cli)
     THREADSEAL=$target/debug/threadseal
 fi
+(cd "$root" && cargo build --quiet --package threadseal-store --example record)
 
 for check in "$here"/check_*.py; do
-    "$venvs/python/bin/python" "$check" --threadseal "$THREADSEAL" \
+    "$venvs/python/bin/python" "$check" \
+        --threadseal "$THREADSEAL" --record "$target/debug/examples/record" \
         --rye "$venvs/python/bin/python" --rye "$venvs/lillux/bin/python"
 done

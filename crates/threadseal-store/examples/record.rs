@@ -1,0 +1,77 @@
+//! Records a thread: what a program that runs an agent does with this library.
+//!
+//! ```text
+//! record HOME FILE < entries
+//!
+//! cognition_in {"text": "…", "role": "user"}    an event and its payload
+//! 1                                             turn 1 is over: seal it
+//! ```
+//! `HOME` is what `threadseal init` made. At the end of the input the thread is completed and its
+//! record final.
+
+use std::error::Error;
+use std::io::BufRead as _;
+use std::path::Path;
+use std::sync::Arc;
+use threadseal::key::{KeyUsage, LocalSigner, PrivateKey, Signer as _};
+use threadseal::record::ThreadId;
+use threadseal::transcript::Ending;
+use threadseal::transcript::event::{EventType, Payload};
+use threadseal::transcript::ext::Ext;
+use threadseal::transcript::manifest::Manifest;
+use threadseal_store::clock::SystemClock;
+use threadseal_store::home::{Home, KeyFileName};
+use threadseal_store::host::Host;
+use threadseal_store::random::SystemRandom;
+use threadseal_store::recorder::{Keys, Recorder};
+use threadseal_store::sys::RealFs;
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let [home, file] = arguments.as_slice() else {
+        return Err("usage: record HOME FILE < entries".into());
+    };
+    let mut recorder = begin(home.as_ref(), file.as_ref())?;
+    let mut turn = 0;
+    for line in std::io::stdin().lock().lines() {
+        let line = line?;
+        if let Ok(over) = line.parse() {
+            turn = over;
+            // Durable from here on, and no longer to be changed, cut or reordered unnoticed.
+            recorder.seal(turn, Ext::default())?;
+        } else {
+            let (event_type, payload) = line.split_once(' ').ok_or("no payload")?;
+            let payload = Payload::parse(payload.as_bytes())?;
+            recorder.append(&EventType::parse(event_type)?, &payload)?;
+        }
+    }
+    recorder.end(Ending::Completed, &Payload::parse(b"{}")?, turn)?;
+    Ok(())
+}
+
+fn begin(home: &Path, file: &Path) -> Result<Recorder, Box<dyn Error>> {
+    let fs = RealFs::shared();
+    let home = Home::open(Arc::clone(&fs), home)?;
+    let native = signer(&home, "self.native", KeyUsage::Native)?;
+    let rye = signer(&home, "self-rye.rye", KeyUsage::Rye)?;
+    let host = Host {
+        fs,
+        clock: Arc::new(SystemClock),
+        random: Arc::new(SystemRandom),
+        heads: Arc::new(home.heads()),
+    };
+    let (authority, rye_key) = (*native.public_key(), *rye.public_key());
+    let manifest = Manifest::new(host.new_record()?, authority, rye_key);
+    let keys = Keys {
+        native: Arc::new(native),
+        rye: Arc::new(rye),
+    };
+    let thread = ThreadId::parse("example/thread")?;
+    Ok(Recorder::create(host, file, thread, manifest, keys)?)
+}
+
+fn signer(home: &Home, name: &str, usage: KeyUsage) -> Result<LocalSigner, Box<dyn Error>> {
+    let pem = home.keys().read_private(&KeyFileName::parse(name)?)?;
+    let key = PrivateKey::from_pem(std::str::from_utf8(&pem)?)?;
+    Ok(LocalSigner::new(key, usage))
+}
