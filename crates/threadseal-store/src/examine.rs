@@ -5,14 +5,15 @@
 //!                   one core                         the other
 //! ```
 //! The same open file is read again, when a failure calls for a look at every signature. What
-//! this host knows of the record (its head) is asked of the head store by record id, never by
-//! path.
+//! this host knows of the record (its head) is asked of the head store by record id; which record
+//! it sealed in this place is asked only to notice that another lies there.
 
 use crate::heads::{HeadStore, RecordKind, StoredHead};
 use crate::host::Host;
 use crate::pipeline;
 use crate::read::{CHUNK_BYTES, RegularFile, Source};
 use std::ops::ControlFlow;
+use std::path::Path;
 use threadseal::digest::Digest;
 use threadseal::error::{Error, ErrorKind};
 use threadseal::limits::MAX_LINE_BYTES;
@@ -257,6 +258,56 @@ pub fn stripped_of(file: &RegularFile, host: &Host) -> Result<Option<Stripped>, 
         }
     }
     Ok(likely)
+}
+
+/// The record that this host sealed last in the place of `path`, where `record` lies now and was
+/// not sealed. Moving and copying a record displaces nothing, unless another was sealed there.
+///
+/// A record of one `kind` also displaces one of another kind, if this host knows it from elsewhere
+/// and what it displaces is not among the `others` that the file is as well.
+///
+/// # Errors
+/// Kind `External` when the store is damaged.
+pub fn displaced(
+    host: &Host,
+    path: &Path,
+    kind: RecordKind,
+    record: &RecordId,
+    others: &[RecordId],
+) -> Result<Option<StoredHead>, Error> {
+    let place = host.place(path);
+    if let Some(last) = host.heads.find_by_place(kind, &place)? {
+        return Ok(Some(last).filter(|last| last.head.record != *record));
+    }
+    for kind in RecordKind::ALL.into_iter().filter(|other| *other != kind) {
+        let Some(last) = host.heads.find_by_place(kind, &place)? else {
+            continue;
+        };
+        if !others.contains(&last.head.record) && host.heads.fetch(record)?.is_some() {
+            return Ok(Some(last));
+        }
+    }
+    Ok(None)
+}
+
+/// Refuses to go on with a record in the place of another one.
+///
+/// # Errors
+/// Kind `Refused` when it displaces one, or as [`displaced`].
+pub fn refuse_displacing(
+    host: &Host,
+    path: &Path,
+    kind: RecordKind,
+    record: &RecordId,
+) -> Result<(), Error> {
+    match displaced(host, path, kind, record, &[])? {
+        None => Ok(()),
+        Some(last) => {
+            let (path, sealed) = (path.display(), last.head.record);
+            let text = format!("{path} is the place of record {sealed}, and holds another one");
+            Err(Error::refused(format!("{text}; verify it")))
+        }
+    }
 }
 
 /// The error for a file whose first line is no manifest.

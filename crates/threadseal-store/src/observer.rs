@@ -91,6 +91,7 @@ pub fn seal(
     let bytes = lock.reader()?.read_whole(MAX_SEAL_FILE_BYTES)?;
     let mut seals = parse(&bytes, &path)?;
     let durable_floor = check_head(host, &seals, &path)?;
+    examine::refuse_displacing(host, log, RecordKind::Observed, &seals.record)?;
     let scan = examine::read_log(&file, Some(&seals), is_final, progress)?;
     check_lines(&seals, &scan, log)?;
     let ends = is_final && seals.last().is_some_and(|last| !last.is_final);

@@ -134,6 +134,7 @@ impl Recorder {
         let first = examine::first_line(&file)?.ok_or_else(|| examine::not_native(&file))?;
         let record = examine::native_record(&first).ok_or_else(|| examine::not_native(&file))?;
         let known = examine::known(Some(&*host.heads), Some(&record), None, false)?;
+        examine::refuse_displacing(&host, path, RecordKind::Transcript, &record)?;
         // A writer goes on only with keys that count now: what was held before a revocation is
         // evidence for readers, not a licence to seal on.
         let options = VerifyOptions {

@@ -140,6 +140,10 @@ fn examine_all(args: &VerifyArgs, context: &Context) -> Result<Run, Failure> {
         passed_over: found.passed_over,
         ..Run::default()
     };
+    // Of one file nobody can say what else is missing.
+    if !folders.is_empty() {
+        run.results = examiner.missing(&found.files, &seen)?;
+    }
     for seen in seen {
         match seen {
             Seen::Reports(reports) => run.results.extend(reports),

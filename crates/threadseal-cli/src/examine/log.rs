@@ -102,9 +102,10 @@ pub(super) fn sidecar(examiner: &Examiner, seal_file: &Path, named: bool) -> Res
     }
     if log.is_file() {
         let file = threadseal_store::read::open_regular(&*examiner.host.fs, &log)?;
-        let mut report = sealed(examiner, &file)?;
-        report.path = shown(&log);
-        return Ok(Seen::Reports(vec![report]));
+        let mut reports = vec![sealed(examiner, &file)?];
+        reports[0].path = shown(&log);
+        super::place::hold(examiner, &log, &mut reports)?;
+        return Ok(Seen::Reports(reports));
     }
     let bytes = observer::read_seals(&examiner.host, &log)?.unwrap_or_default();
     let mut report = Report::begin("log", "observed");

@@ -11,6 +11,7 @@
 
 mod document;
 mod log;
+mod place;
 mod transcript;
 
 pub(crate) use transcript::Looked;
@@ -23,9 +24,10 @@ use crate::render::json::PathError;
 use crate::walk::Candidate;
 use clap::ValueEnum;
 use indicatif::ProgressBar;
+use std::collections::BTreeSet;
 use std::path::Path;
 use threadseal::document::DocumentKind;
-use threadseal::record::{ExpectedHead, ThreadId};
+use threadseal::record::{ExpectedHead, RecordId, ThreadId};
 use threadseal::report::{Finding, Report, Severity, SignerStatus, Verdict};
 use threadseal::time::Timestamp;
 use threadseal::trust::Trust;
@@ -138,6 +140,29 @@ impl Examiner {
         seen
     }
 
+    /// The records that others displaced from the places of `candidates`, and that none of what was
+    /// `seen` of them is.
+    ///
+    /// # Errors
+    /// When the heads are damaged.
+    pub(crate) fn missing(
+        &self,
+        candidates: &[Candidate],
+        seen: &[Seen],
+    ) -> Result<Vec<Report>, Failure> {
+        let here: BTreeSet<RecordId> = seen
+            .iter()
+            .flat_map(reports_of)
+            .filter_map(|report| report.record)
+            .collect();
+        let mut missing = Vec::new();
+        for (candidate, seen) in candidates.iter().zip(seen) {
+            let gone = place::missing(self, &candidate.path, reports_of(seen))?;
+            missing.extend(gone.filter(|gone| gone.record.is_none_or(|id| !here.contains(&id))));
+        }
+        Ok(missing)
+    }
+
     /// Verifies a transcript so that its believed part can be taken up.
     ///
     /// # Errors
@@ -150,6 +175,10 @@ impl Examiner {
         };
         if looked.report.verdict == Verdict::Unsigned {
             log::hold_if_stripped(self, file, &mut looked.report)?;
+        }
+        place::hold(self, file.path(), std::slice::from_mut(&mut looked.report))?;
+        if looked.report.verdict == Verdict::Foreign {
+            looked.believed = None;
         }
         self.finish(&mut looked.report, file.path());
         Ok(looked)
@@ -170,7 +199,8 @@ impl Examiner {
         if kind == Some(Kind::Sidecar) {
             return log::sidecar(self, &candidate.path, candidate.named);
         }
-        let reports = self.claims(&file, kind, candidate.named)?;
+        let mut reports = self.claims(&file, kind, candidate.named)?;
+        place::hold(self, &candidate.path, &mut reports)?;
         match (reports.is_empty(), kind) {
             (false, _) => Ok(Seen::Reports(reports)),
             (true, None) if candidate.named => {
@@ -278,6 +308,13 @@ impl Examiner {
                 "the trust lies inside the tree that it judges: whoever made the one could make the other",
             ));
         }
+    }
+}
+
+fn reports_of(seen: &Seen) -> &[Report] {
+    match seen {
+        Seen::Reports(reports) => reports,
+        _ => &[],
     }
 }
 

@@ -5,20 +5,23 @@
 //! heads/ab/cdef….recent        newer heads that survive the process, not power loss (recent.rs)
 //! heads/ab/lock                held while a head of this shard is changed
 //! heads/lines/12/3456…/abcdef… empty file: line 123456… is an alias of record abcdef…
+//! heads/places/65/4321…        <64 hex: record> LF: the record that was sealed last in a place
+//!                              654321… = tagged("head place", [kind, path hint])
 //! ```
 //! * A durable head is replaced atomically (see [`crate::atomic`]); a damaged one is an error.
 //! * A recent head is written in place without fsync, so that a writer who seals a hundred times
 //!   a second waits for the disk only to make its record durable. After power loss it may be
 //!   gone or torn; then the durable head counts, which is older: allowed.
 //! * An alias is written before the first head that has it, so no head lacks its aliases; an
-//!   alias whose record has no head (a crash between the two) leads to nothing.
+//!   alias whose record has no head (a crash between the two) leads to nothing. So with a place:
+//!   in a crash the record that lay there before is forgotten rather than the new one accused.
 //!
 //! A lookup costs a few opens whatever the number of records; nothing scans the directory.
 
 use super::recent::{RecentHead, Slots};
 use super::{
-    Durability, HeadStore, MAX_RECORDS_PER_LINE, StoredHead, Swap, checked, codec, going_back,
-    succeed,
+    Durability, HeadStore, MAX_RECORDS_PER_LINE, RecordKind, StoredHead, Swap, checked, codec,
+    going_back, succeed,
 };
 use crate::atomic::{self, Mode, PRIVATE_FILE};
 use crate::home::PRIVATE_DIRECTORY;
@@ -32,6 +35,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use threadseal::digest::Digest;
 use threadseal::error::{Error, ErrorKind};
 use threadseal::record::{Head, RecordId};
+
+/// Bytes of a place file: a record id in hex and LF.
+const PLACE_FILE_BYTES: usize = 65;
 
 /// Heads under one directory.
 #[derive(Debug)]
@@ -85,6 +91,46 @@ impl FileHeadStore {
         self.root.join("lines").join(shard).join(rest)
     }
 
+    pub(super) fn place_file(&self, kind: RecordKind, place: &str) -> PathBuf {
+        let parts = [kind.as_str().as_bytes(), place.as_bytes()];
+        let hex = Digest::tagged("head place", &parts).to_hex();
+        let (shard, rest) = hex.split_at(2);
+        self.root.join("places").join(shard).join(rest)
+    }
+
+    fn record_in(&self, place_file: &Path) -> Result<Option<RecordId>, Error> {
+        let Some(bytes) = self.read_if_there(place_file, PLACE_FILE_BYTES)? else {
+            return Ok(None);
+        };
+        let text = std::str::from_utf8(&bytes).ok();
+        let hex = text.and_then(|text| text.strip_suffix('\n'));
+        let damaged = || {
+            let path = place_file.display();
+            Error::new(
+                ErrorKind::External,
+                format!("the place file {path} is damaged; remove it"),
+            )
+        };
+        hex.and_then(RecordId::parse_hex)
+            .map(Some)
+            .ok_or_else(damaged)
+    }
+
+    /// Notes that this record is the last one in its place.
+    fn put_place(&self, new: &StoredHead) -> Result<(), Error> {
+        let Some(place) = &new.path_hint else {
+            return Ok(());
+        };
+        let path = self.place_file(new.kind, place);
+        let record = new.head.record;
+        if self.record_in(&path).is_ok_and(|last| last == Some(record)) {
+            return Ok(());
+        }
+        self.ensure_shard(directory_of(&path))?;
+        let text = format!("{record}\n");
+        atomic::replace(&*self.fs, &path, text.as_bytes(), Mode::Set(PRIVATE_FILE))
+    }
+
     /// Locks the shard of `record`.
     fn enter(&self, record: &RecordId) -> Result<Exclusive, Error> {
         let path = self.path_of(record, "head");
@@ -95,7 +141,7 @@ impl FileHeadStore {
 
     fn fetch_durable(&self, record: &RecordId) -> Result<Option<StoredHead>, Error> {
         let path = self.path_of(record, "head");
-        let Some(bytes) = self.read_if_there(&path)? else {
+        let Some(bytes) = self.read_if_there(&path, codec::MAX_HEAD_FILE_BYTES)? else {
             return Ok(None);
         };
         codec::decode(&bytes)
@@ -127,11 +173,11 @@ impl FileHeadStore {
         })
     }
 
-    fn read_if_there(&self, path: &Path) -> Result<Option<Vec<u8>>, Error> {
+    fn read_if_there(&self, path: &Path, limit: usize) -> Result<Option<Vec<u8>>, Error> {
         match self.fs.symlink_metadata(path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(sys::failure("read the head file", path, &error)),
-            Ok(_) => read::read_small(&*self.fs, path, codec::MAX_HEAD_FILE_BYTES).map(Some),
+            Ok(_) => read::read_small(&*self.fs, path, limit).map(Some),
         }
     }
 
@@ -188,6 +234,7 @@ impl HeadStore for FileHeadStore {
             return Ok(Swap::Differs(Some(Box::new(old))));
         }
         self.index(None, &new)?;
+        self.put_place(&new)?;
         self.put_durable(&new)?;
         Ok(Swap::Stored)
     }
@@ -208,6 +255,7 @@ impl HeadStore for FileHeadStore {
         if durability == Durability::Written && RecentHead::of(&next).applied_to(&old) == next {
             self.put_recent(&next)?;
         } else {
+            self.put_place(&next)?;
             self.put_durable(&next)?;
         }
         Ok(Swap::Stored)
@@ -239,5 +287,13 @@ impl HeadStore for FileHeadStore {
             })?;
         records.sort_unstable();
         Ok(records)
+    }
+
+    fn find_by_place(&self, kind: RecordKind, place: &str) -> Result<Option<StoredHead>, Error> {
+        let Some(record) = self.record_in(&self.place_file(kind, place))? else {
+            return Ok(None);
+        };
+        let stored = self.fetch(&record)?;
+        Ok(stored.filter(|stored| stored.path_hint.as_deref() == Some(place)))
     }
 }

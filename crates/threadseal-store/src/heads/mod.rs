@@ -1,7 +1,7 @@
 //! The last known head of each record: what a cut, restored or stripped record is held against.
 //!
-//! A [`HeadStore`] is a map from record id to [`StoredHead`] with compare-and-swap, never keyed
-//! by path. Laws, for every implementation:
+//! A [`HeadStore`] is a map from record id to [`StoredHead`] with compare-and-swap: a record that is
+//! moved or copied stays the one it is. Laws, for every implementation:
 //! * a head never goes back: a lower `seq`, a smaller `size` (of a record that only grows), the
 //!   same `seq` with another digest, another kind, or "final" taken back are refused;
 //! * of two writers who expect the same head, one wins and the other is told what stands there;
@@ -10,7 +10,8 @@
 //!   never behind.
 //!
 //! *Aliases* are digests of lines of the record (its first, say): they find the record again by
-//! content when its seals were stripped or its sidecar was deleted.
+//! content when its seals were stripped or its sidecar was deleted. *Places* are the other way
+//! round: which record of a kind was sealed last where another may have been put since.
 
 mod codec;
 mod file;
@@ -36,7 +37,7 @@ pub const MAX_RECORDS_PER_LINE: usize = 65_536;
 pub const MAX_PATH_HINT_BYTES: usize = 4096;
 
 /// What a head is the head of.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum RecordKind {
     /// A transcript that seals itself; it only grows.
     Transcript,
@@ -81,7 +82,8 @@ pub struct StoredHead {
     pub first_seen: Timestamp,
     /// When this head was stored.
     pub updated: Timestamp,
-    /// Where the record lay then: information for people, never a key.
+    /// Where the record lay then. A place never says which record a file is, only which one it
+    /// has displaced.
     pub path_hint: Option<String>,
     /// Digests of lines by which the record can be found; a store only ever adds to them.
     pub aliases: Vec<Digest>,
@@ -138,6 +140,13 @@ pub trait HeadStore: fmt::Debug + Send + Sync {
     /// # Errors
     /// [`threadseal::error::ErrorKind::External`] when the store cannot be read or is damaged.
     fn find_by_line(&self, line: &Digest) -> Result<Vec<RecordId>, Error>;
+
+    /// The record of this kind whose head was stored last with the path hint `place`, unless it
+    /// was sealed in another place since.
+    ///
+    /// # Errors
+    /// [`threadseal::error::ErrorKind::External`] when the store cannot be read or is damaged.
+    fn find_by_place(&self, kind: RecordKind, place: &str) -> Result<Option<StoredHead>, Error>;
 }
 
 /// `new` as it is stored after `old`: with the first `first_seen` and the aliases of both.

@@ -141,6 +141,51 @@ fn records_are_found_by_each_of_their_lines() {
 }
 
 #[test]
+fn a_place_leads_to_the_record_that_was_sealed_last_in_it() {
+    let at = |record: u8, seq: u64, place: &str| StoredHead {
+        path_hint: Some(place.to_owned()),
+        ..stored(record, seq, 100 * seq)
+    };
+    on_all_stores(|heads| {
+        let last = |place: &str| {
+            let found = heads.find_by_place(RecordKind::Transcript, place).unwrap();
+            found.map(|stored| stored.head.record)
+        };
+        let (a, b) = (at(1, 0, "/a"), at(2, 0, "/b"));
+        for new in [&a, &b] {
+            assert_eq!(heads.create(new).unwrap(), Swap::Stored);
+        }
+        assert_eq!(last("/a"), Some(a.head.record));
+        assert_eq!(last("/b"), Some(b.head.record));
+        assert_eq!(last("/c"), None);
+        let other_kind = heads.find_by_place(RecordKind::Document, "/a").unwrap();
+        assert_eq!(other_kind, None);
+        // Sealed on in another place, a record leaves the one before; the next takes it.
+        let moved = at(1, 1, "/c");
+        let swapped = heads.replace_if(&a.head, &moved, Durability::Written);
+        assert_eq!(swapped.unwrap(), Swap::Stored);
+        assert_eq!((last("/a"), last("/c")), (None, Some(a.head.record)));
+        let swapped = heads.replace_if(&b.head, &at(2, 1, "/c"), Durability::Durable);
+        assert_eq!(swapped.unwrap(), Swap::Stored);
+        assert_eq!((last("/b"), last("/c")), (None, Some(b.head.record)));
+    });
+}
+
+#[test]
+fn a_damaged_place_is_an_error_and_mended_by_the_next_seal() {
+    let (disk, heads, first, _) = damageable();
+    let place = first.path_hint.clone().unwrap();
+    let file = heads.place_file(first.kind, &place);
+    disk.set_bytes(&file, b"nonsense").unwrap();
+    let error = heads.find_by_place(first.kind, &place).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::External);
+    let next = stored(0xab, 4, 400);
+    let swapped = heads.replace_if(&first.head, &next, Durability::Durable);
+    assert_eq!(swapped.unwrap(), Swap::Stored);
+    assert_eq!(heads.find_by_place(first.kind, &place).unwrap(), Some(next));
+}
+
+#[test]
 fn too_many_aliases_are_refused_and_a_long_hint_is_left_out() {
     on_all_stores(|heads| {
         let mut new = stored(1, 0, 100);

@@ -55,7 +55,11 @@ fn seal_natively(
             let message = "another key sealed it; remove that seal to seal it as yours";
             return Err(Failure::new(message));
         }
-        if by.clone().all(|by| by.status != SignerStatus::Rejected) {
+        // Put over another document on purpose, a copy becomes a record of its own here.
+        let displaces =
+            examine::displaced(&sealing.host, path, RecordKind::Document, &head.record, &[])?;
+        let holds = by.clone().all(|by| by.status != SignerStatus::Rejected);
+        if holds && displaces.is_none() {
             return Ok(Sealed::new(path, "native", Action::Unchanged).with_head(Some(&head)));
         }
     }

@@ -88,6 +88,7 @@ pub(super) fn seal_rye(sealing: &Sealing<'_>, path: &Path) -> Result<Sealed, Fai
             return Err(Failure::new(message).about(path));
         }
     }
+    refuse_displacing(sealing, path, &report)?;
     let (thread, turns) = thread_and_turns(&file)?;
     let mut sealer = RyeSealer::new(thread);
     push_all(&file, &mut sealer)?;
@@ -103,6 +104,17 @@ pub(super) fn seal_rye(sealing: &Sealing<'_>, path: &Path) -> Result<Sealed, Fai
     }
     drop(log);
     publish(sealing, path)
+}
+
+/// Rye's own runs replace transcripts: only one that this host sealed elsewhere is in a wrong place.
+fn refuse_displacing(sealing: &Sealing<'_>, path: &Path, report: &Report) -> Result<(), Failure> {
+    let Some(record) = report.record else {
+        return Ok(());
+    };
+    if sealing.host.heads.fetch(&record)?.is_some() {
+        examine::refuse_displacing(&sealing.host, path, RecordKind::Transcript, &record)?;
+    }
+    Ok(())
 }
 
 /// Remembers the new head. Rye gives records no id; the first line stands in for one.

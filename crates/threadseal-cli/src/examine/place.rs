@@ -1,0 +1,110 @@
+//! A record in the place of another that this host sealed there.
+//!
+//! Records move and are copied, so that a place never says which record a file is. But where this
+//! host sealed one record and finds another that it did not seal there, somebody put the one over
+//! the other: each may be whole by itself, and whoever reads the place is told a wrong story.
+
+use super::{Examiner, shown};
+use crate::exit::Failure;
+use std::path::Path;
+use threadseal::record::RecordId;
+use threadseal::report::{Finding, Report, Verdict};
+use threadseal_store::examine;
+use threadseal_store::heads::{RecordKind, StoredHead};
+
+/// What stands in reports of records that lie in the place of another.
+const PLACE_OF_ANOTHER: &str = "place_of_another";
+
+/// Holds it against each record of the file at `path` that it lies in the place of another.
+///
+/// # Errors
+/// When the heads are damaged.
+pub(super) fn hold(
+    examiner: &Examiner,
+    path: &Path,
+    reports: &mut [Report],
+) -> Result<(), Failure> {
+    let records: Vec<RecordId> = reports.iter().filter_map(|report| report.record).collect();
+    for report in reports {
+        if let Some(last) = displaced(examiner, path, report, &records)? {
+            let message = format!(
+                "this host sealed record {} here and did not seal this one here; if it was put here on purpose, give it a place of its own",
+                last.head.record
+            );
+            report.hold_because(Verdict::Foreign, Finding::error(PLACE_OF_ANOTHER, message));
+        }
+    }
+    Ok(())
+}
+
+/// A report of what `reports`, on the file at `path`, say lay there before.
+///
+/// # Errors
+/// When the heads are damaged.
+pub(super) fn missing(
+    examiner: &Examiner,
+    path: &Path,
+    reports: &[Report],
+) -> Result<Option<Report>, Failure> {
+    let records: Vec<RecordId> = reports.iter().filter_map(|report| report.record).collect();
+    let says_so = |report: &&Report| {
+        let mut findings = report.findings.iter();
+        findings.any(|found| found.code == PLACE_OF_ANOTHER)
+    };
+    for report in reports.iter().filter(says_so) {
+        if let Some(last) = displaced(examiner, path, report, &records)? {
+            return Ok(Some(report_missing(examiner, path, &last)));
+        }
+    }
+    Ok(None)
+}
+
+fn displaced(
+    examiner: &Examiner,
+    path: &Path,
+    report: &Report,
+    records: &[RecordId],
+) -> Result<Option<StoredHead>, Failure> {
+    let Some(record) = report.record else {
+        return Ok(None);
+    };
+    let kind = kind_of(report);
+    // Their files are replaced in good faith: a document by the version of a colleague, a
+    // transcript that Rye signs by that of its next run. The record of another host says nothing.
+    let is_replaced = kind == RecordKind::Document || report.profile == "rye";
+    if is_replaced && examiner.host.heads.fetch(&record)?.is_none() {
+        return Ok(None);
+    }
+    let last = examine::displaced(&examiner.host, path, kind, &record, records)?;
+    Ok(last)
+}
+
+fn kind_of(report: &Report) -> RecordKind {
+    match (report.profile, report.format) {
+        ("observed", _) => RecordKind::Observed,
+        (_, "transcript") => RecordKind::Transcript,
+        _ => RecordKind::Document,
+    }
+}
+
+fn report_missing(examiner: &Examiner, path: &Path, last: &StoredHead) -> Report {
+    let (format, profile) = match (last.kind, &last.thread) {
+        (RecordKind::Observed, _) => ("log", "observed"),
+        (RecordKind::Transcript, Some(_)) => ("transcript", "native"),
+        (RecordKind::Transcript, None) => ("transcript", "rye"),
+        (RecordKind::Document, _) if path.extension().is_some_and(|ending| ending == "json") => {
+            ("json", "native")
+        }
+        (RecordKind::Document, _) => ("text", "native"),
+    };
+    let mut report = Report::begin(format, profile);
+    report.path = shown(path);
+    report.trust = Some(examiner.asked.trust.digest());
+    report.record = Some(last.head.record);
+    let message = format!(
+        "this host sealed it here up to seal {}; another record lies in its place, and it is nowhere else in what was looked at",
+        last.head.seq
+    );
+    report.hold_because(Verdict::Missing, Finding::error("record_missing", message));
+    report
+}

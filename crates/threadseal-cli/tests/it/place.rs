@@ -1,0 +1,146 @@
+//! Records in the places of others, as `verify`, `messages` and `seal` see them.
+
+use crate::fixtures::{ended_record, open_record, ready, recorder};
+use crate::sandbox::{Ran, Sandbox};
+use std::fs;
+use std::path::Path;
+
+fn ask(sandbox: &Sandbox, command: &str, path: &str) -> Ran {
+    sandbox.run([command, path])
+}
+
+fn says(ran: &Ran, verdict: &str, path: &str) -> bool {
+    let begin = format!("{verdict}  {path}  ");
+    ran.stdout.lines().any(|line| line.starts_with(&begin))
+}
+
+#[test]
+fn a_known_record_over_another_known_one_is_foreign_and_the_other_is_missing() {
+    let sandbox = ready();
+    for end in [ended_record, open_record] {
+        let (a, b) = (
+            end(&sandbox, "d/a.jsonl", 1),
+            ended_record(&sandbox, "d/b.jsonl", 2),
+        );
+        ask(&sandbox, "verify", "d").exits(0);
+        let before = fs::read(&a).unwrap();
+        fs::copy(&b, &a).unwrap();
+        let file = ask(&sandbox, "verify", "d/a.jsonl").exits(1);
+        assert!(says(&file, "foreign", "d/a.jsonl"), "{}", file.stdout);
+        let folder = ask(&sandbox, "verify", "d").exits(1);
+        assert!(says(&folder, "foreign", "d/a.jsonl"), "{}", folder.stdout);
+        assert!(says(&folder, "missing", "d/a.jsonl"), "{}", folder.stdout);
+        assert!(
+            folder.stdout.contains(": 1 verified, "),
+            "{}",
+            folder.stdout
+        );
+        let taken = ask(&sandbox, "messages", "d/a.jsonl").exits(1);
+        assert!(!taken.stdout.contains("question"), "{}", taken.stdout);
+        ask(&sandbox, "seal", "d/a.jsonl").fails_with("is the place of record");
+        // The other one still lies in the tree: displaced, not missing.
+        sandbox.write("d/moved.jsonl", before);
+        let found = ask(&sandbox, "verify", "d").exits(1);
+        assert!(!found.stdout.contains("missing"), "{}", found.stdout);
+        fs::remove_dir_all(sandbox.work().join("d")).unwrap();
+    }
+}
+
+#[test]
+fn a_log_with_its_seals_over_another_log_is_foreign() {
+    let sandbox = ready();
+    for name in ["a", "b"] {
+        let log = format!("d/{name}.jsonl");
+        sandbox.write(&log, format!("{{\"type\":\"{name}\"}}\n{{\"n\":1}}\n"));
+        ask(&sandbox, "seal", &log).exits(0);
+    }
+    ask(&sandbox, "verify", "d").exits(0);
+    for ending in ["jsonl", "jsonl.seal"] {
+        let of = |name: &str| sandbox.work().join("d").join(name).with_extension(ending);
+        fs::copy(of("b"), of("a")).unwrap();
+    }
+    let ran = ask(&sandbox, "verify", "d").exits(1);
+    assert!(says(&ran, "foreign", "d/a.jsonl"), "{}", ran.stdout);
+    assert!(says(&ran, "missing", "d/a.jsonl"), "{}", ran.stdout);
+    ask(&sandbox, "seal", "d/a.jsonl").fails_with("is the place of record");
+}
+
+#[test]
+fn a_record_over_one_of_another_kind_is_foreign() {
+    let sandbox = ready();
+    ended_record(&sandbox, "d/t.jsonl", 1);
+    sandbox.write("d/s.jsonl", "{\"type\":\"user\"}\n{\"n\":1}\n");
+    ask(&sandbox, "seal", "d/s.jsonl").exits(0);
+    for ending in ["jsonl", "jsonl.seal"] {
+        let of = |name: &str| sandbox.work().join("d").join(name).with_extension(ending);
+        fs::copy(of("s"), of("t")).unwrap();
+    }
+    let ran = ask(&sandbox, "verify", "d").exits(1);
+    assert!(says(&ran, "foreign", "d/t.jsonl"), "{}", ran.stdout);
+    assert!(says(&ran, "missing", "d/t.jsonl"), "{}", ran.stdout);
+}
+
+#[test]
+fn a_document_over_another_is_foreign_until_it_is_sealed_there() {
+    let sandbox = ready();
+    for name in ["a.md", "b.md"] {
+        sandbox.write(name, format!("# {name}\n"));
+        ask(&sandbox, "seal", name).exits(0);
+    }
+    let path = |name: &str| sandbox.work().join(name);
+    fs::copy(path("b.md"), path("a.md")).unwrap();
+    let ran = ask(&sandbox, "verify", "a.md").exits(1);
+    assert!(says(&ran, "foreign", "a.md"), "{}", ran.stdout);
+    ask(&sandbox, "seal", "a.md").exits(0);
+    for name in ["a.md", "b.md"] {
+        ask(&sandbox, "verify", name).exits(0);
+    }
+}
+
+#[test]
+fn the_version_of_a_colleague_in_the_place_of_ones_own_is_no_alarm() {
+    let (sandbox, colleague) = (ready(), ready());
+    sandbox.write("a.md", "mine\n");
+    ask(&sandbox, "seal", "a.md").exits(0);
+    let theirs = colleague.write("a.md", "theirs\n");
+    ask(&colleague, "seal", "a.md").exits(0);
+    fs::copy(theirs, sandbox.work().join("a.md")).unwrap();
+    let ran = ask(&sandbox, "verify", "a.md").exits(3);
+    assert!(says(&ran, "unknown_signer", "a.md"), "{}", ran.stdout);
+}
+
+#[test]
+fn moving_copying_and_recording_anew_in_one_place_are_no_alarm() {
+    let sandbox = ready();
+    let path = |name: &str| sandbox.work().join(name);
+    open_record(&sandbox, "d/a.jsonl", 1);
+    fs::copy(path("d/a.jsonl"), path("d/copy.jsonl")).unwrap();
+    fs::rename(path("d/a.jsonl"), path("d/moved.jsonl")).unwrap();
+    ask(&sandbox, "verify", "d").exits(0);
+    // A new record takes the place; the one that was there before has lost it.
+    open_record(&sandbox, "d/a.jsonl", 2);
+    ask(&sandbox, "verify", "d").exits(0);
+    fs::rename(path("d"), path("e")).unwrap();
+    ask(&sandbox, "verify", "e").exits(0);
+    fs::copy(path("e/moved.jsonl"), path("e/a.jsonl")).unwrap();
+    ask(&sandbox, "verify", "e").exits(0);
+    fs::rename(path("e"), path("d")).unwrap();
+    let ran = ask(&sandbox, "verify", "d").exits(1);
+    assert!(says(&ran, "foreign", "d/a.jsonl"), "{}", ran.stdout);
+}
+
+#[test]
+fn where_nothing_was_sealed_any_record_may_lie() {
+    let (sandbox, other) = (ready(), ready());
+    let record = ended_record(&other, "a.jsonl", 1);
+    let copy = sandbox.write("a.jsonl", fs::read(record).unwrap());
+    let ran = ask(&sandbox, "verify", "a.jsonl").exits(3);
+    assert!(says(&ran, "unknown_signer", "a.jsonl"), "{}", ran.stdout);
+    // A record of another host over one that was sealed here is as foreign as a known one.
+    fs::remove_file(&copy).unwrap();
+    drop(recorder(&sandbox, "a.jsonl", 1));
+    let theirs = fs::read(other.work().join("a.jsonl")).unwrap();
+    fs::write(&copy, theirs).unwrap();
+    let ran = ask(&sandbox, "verify", Path::new("a.jsonl").to_str().unwrap()).exits(1);
+    assert!(says(&ran, "foreign", "a.jsonl"), "{}", ran.stdout);
+}
