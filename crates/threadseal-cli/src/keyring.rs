@@ -20,6 +20,7 @@ pub(crate) fn self_name(usage: KeyUsage) -> &'static str {
         KeyUsage::Native => "self",
         KeyUsage::Rye => "self-rye",
         KeyUsage::Observed => "self-observed",
+        KeyUsage::Scroll => "self-scroll",
     }
 }
 

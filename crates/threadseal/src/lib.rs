@@ -22,6 +22,7 @@
 //! | [`report`] | verdicts, findings, [`report::Verified`] |
 //! | [`document`] | signed JSON and signed text files |
 //! | [`transcript`] | signed event logs: native, Rye, observed |
+//! | [`scroll`] | chains of sealed turns: agent-scroll v0.1 |
 #![forbid(unsafe_code)]
 
 pub mod canon;
@@ -35,6 +36,7 @@ pub mod merkle;
 pub mod note;
 pub mod record;
 pub mod report;
+pub mod scroll;
 pub mod time;
 pub mod transcript;
 pub mod trust;

@@ -67,3 +67,7 @@ pub const MAX_OBSERVED_LINES: usize = 32 << 20;
 pub const MAX_SHOWN_RESULT_CHARS: usize = 2000;
 /// Most characters that rendering shows of a file that a tool writes (Rye's bound).
 pub const MAX_SHOWN_FILE_CHARS: usize = 500;
+/// Longest turn of a scroll in bytes, as it stands in the file.
+pub const MAX_TURN_BYTES: usize = 32 << 20;
+/// Most values (scalars, arrays and maps) of one turn in CBOR, which is read into a tree.
+pub const MAX_CBOR_VALUES: usize = 1 << 20;

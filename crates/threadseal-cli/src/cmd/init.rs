@@ -78,7 +78,7 @@ pub(crate) fn make(passphrase: &PassphraseArgs, context: &Context) -> Result<Mad
             keys.push(key);
             continue;
         }
-        // Asked once for all three, and not at all when none is made.
+        // Asked once for all, and not at all when none is made.
         if new.is_none() {
             new = Some(passphrase.for_new_key()?);
         }

@@ -44,6 +44,7 @@ fn init_makes_three_keys_and_trusts_them_and_a_second_run_changes_nothing() {
         ("self", "native"),
         ("self-observed", "observed"),
         ("self-rye", "rye"),
+        ("self-scroll", "scroll"),
     ];
     assert_eq!(listed, expected);
     let trusted = sandbox.run(["trust", "list", "--json"]).exits(0).json();
@@ -62,7 +63,7 @@ fn init_does_not_take_back_what_the_user_decided_since() {
     sandbox.run(["init"]).exits(0);
     let trusted = sandbox.run(["trust", "list", "--json"]).exits(0).json();
     let keys = trusted["keys"].as_array().unwrap();
-    assert_eq!(keys.len(), 3);
+    assert_eq!(keys.len(), 4);
     let rye = keys.iter().find(|key| key["name"] == "self-rye").unwrap();
     assert!(rye["revoked"].is_object());
 }

@@ -4,9 +4,10 @@
 //! note      the text of a signed note (C2SP signed-note), as it is: ends in LF, no byte below 0x20
 //! tagged    "threadseal/1 signed digest" 0x00  SHA-256-tagged(tag, parts)[32]     59 bytes
 //! Rye hash  the 64 lower-case hex digits of a SHA-256 digest, as ASCII
+//! turn      the canonical bytes of a scroll's turn: begins with `{` (JCS) or 0xa0..=0xbf (CBOR)
 //! ```
-//! The three never collide: a note ends in LF and holds no NUL, a tagged message has a NUL at
-//! byte 26, a Rye hash has neither. That is why a signature on one never serves as another, which
+//! The four never collide: a note ends in LF and holds no NUL, a tagged message has a NUL at
+//! byte 26, a Rye hash has neither, and no JCS text ends in LF. That is why a signature on one never serves as another, which
 //! is the flaw of Rye's own scheme: it signs a bare digest, so a signature on a knowledge item
 //! also fits a transcript.
 //!
@@ -15,6 +16,7 @@
 //! | native | notes and tagged messages outside the observed domain |
 //! | observed | notes whose first line, and tagged messages whose tag, begin with [`OBSERVED_DOMAIN`] |
 //! | rye | Rye hashes, nothing else |
+//! | scroll | turns of scrolls, nothing else |
 
 use super::{PrivateKey, PublicKey, Signature};
 use crate::digest::Digest;
@@ -36,18 +38,21 @@ pub enum KeyUsage {
     Rye,
     /// Detached seals of logs that others wrote.
     Observed,
+    /// Turns of scrolls.
+    Scroll,
 }
 
 impl KeyUsage {
     /// All usages.
-    pub const ALL: [Self; 3] = [Self::Native, Self::Rye, Self::Observed];
+    pub const ALL: [Self; 4] = [Self::Native, Self::Rye, Self::Observed, Self::Scroll];
 
-    /// `native`, `rye` or `observed`.
+    /// `native`, `rye`, `observed` or `scroll`.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Native => "native",
             Self::Rye => "rye",
             Self::Observed => "observed",
+            Self::Scroll => "scroll",
         }
     }
 
@@ -95,6 +100,14 @@ impl Message {
         Self {
             bytes: text.as_bytes().to_vec(),
             usage: usage_of_domain(text),
+        }
+    }
+
+    /// The message of a scroll's turn; only [`crate::scroll`] calls this, with canonical bytes.
+    pub(crate) fn of_turn(canonical: Vec<u8>) -> Self {
+        Self {
+            bytes: canonical,
+            usage: KeyUsage::Scroll,
         }
     }
 
@@ -190,13 +203,14 @@ mod tests {
     use super::*;
     use crate::note::NoteText;
 
-    fn messages() -> [Message; 5] {
+    fn messages() -> [Message; 6] {
         [
             Message::note(&NoteText::parse("example.com/log\n1\n").unwrap()),
             Message::note(&NoteText::parse("threadseal/observed/x\n1\n").unwrap()),
             Message::tagged("receipt", &[b"a"]),
             Message::tagged("threadseal/observed/1/receipt", &[b"a"]),
             Message::rye_hash(&Digest::of(b"a")),
+            Message::of_turn(b"{\"turn\":0}".to_vec()),
         ]
     }
 

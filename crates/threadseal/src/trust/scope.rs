@@ -3,7 +3,7 @@
 //! ```text
 //! threads   patterns; "*" stands for any run of characters, also "/", also none;
 //!           every other character for itself; one must match the whole thread id
-//! formats   transcript, log, json, text
+//! formats   transcript, log, json, text, scroll
 //! ```
 //! A record that belongs to no thread is in scope only of the pattern "*".
 
@@ -23,19 +23,28 @@ pub enum Format {
     Json,
     /// A text file with a signature line.
     Text,
+    /// A chain of sealed turns.
+    Scroll,
 }
 
 impl Format {
     /// All formats.
-    pub const ALL: [Self; 4] = [Self::Transcript, Self::Log, Self::Json, Self::Text];
+    pub const ALL: [Self; 5] = [
+        Self::Transcript,
+        Self::Log,
+        Self::Json,
+        Self::Text,
+        Self::Scroll,
+    ];
 
-    /// `transcript`, `log`, `json` or `text`.
+    /// `transcript`, `log`, `json`, `text` or `scroll`.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Transcript => "transcript",
             Self::Log => "log",
             Self::Json => "json",
             Self::Text => "text",
+            Self::Scroll => "scroll",
         }
     }
 

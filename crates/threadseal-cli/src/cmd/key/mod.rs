@@ -38,6 +38,8 @@ pub(crate) enum UsageArg {
     Rye,
     /// Detached seals of logs that others write
     Observed,
+    /// Turns of scrolls
+    Scroll,
 }
 
 impl From<UsageArg> for KeyUsage {
@@ -46,6 +48,7 @@ impl From<UsageArg> for KeyUsage {
             UsageArg::Native => Self::Native,
             UsageArg::Rye => Self::Rye,
             UsageArg::Observed => Self::Observed,
+            UsageArg::Scroll => Self::Scroll,
         }
     }
 }

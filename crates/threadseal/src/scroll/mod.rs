@@ -1,0 +1,34 @@
+//! Scrolls: chains of sealed turns, agent-scroll v0.1 (`spec/scroll.md`).
+//!
+//! ```text
+//! turn     {"version":"scroll/0.1","turn":N,"role",…,"timestamp_ns":N,"prev_hash"?}
+//! sealed   turn + {"hash":"sha256:HEX","sig"?:{"alg":"ed25519","pubkey":B64,"sig":B64}}
+//! covered  JCS(sealed without `hash` and `sig`): what is hashed, and what is signed
+//! chain    turn i+1 has prev_hash = hash of turn i; `hash` covers prev_hash, `sig` is outside
+//! ```
+//! | file | owns |
+//! |---|---|
+//! | `walk` | crossing text that is canonical already |
+//! | `schema` | what a turn must look like, checked on its canonical text |
+//! | `turn` | [`Turn`], [`SealedTurn`]: values that passed the schema |
+//! | `seal` | hash, signature, link |
+//! | `facts` | all that one sealed turn shows by itself |
+//! | `verify` | the specification's `verify`, and what v0.1 itself answers |
+//!
+//! Invariants: every rule of the schema is checked on canonical text and nowhere else; unknown
+//! members are hashed, never dropped; numbers are the doubles that RFC 8785 makes of them.
+
+mod facts;
+mod schema;
+mod seal;
+mod turn;
+mod verify;
+mod walk;
+
+pub use schema::{MAX_TURN_NUMBER, Role, SchemaViolation, VERSION};
+pub use seal::{seal, seal_chain};
+pub use turn::{SealedTurn, Turn, body_hash, deserialize, hash_text, serialize};
+pub use verify::{Failure, Reason, VerifyResult, verify, verify_as_v01};
+
+#[cfg(test)]
+mod tests;

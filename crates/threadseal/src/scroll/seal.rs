@@ -1,0 +1,84 @@
+//! Seals turns: link, hash, signature (`spec/scroll.md` §5).
+//!
+//! ```text
+//! turn + prev_hash ─► canonical bytes ─┬─ SHA-256 ─► "hash"
+//!                                      └─ Ed25519 ─► "sig"
+//! ```
+//! The signature is over the canonical bytes, not over the hash. A key of the usage `scroll`
+//! signs turns and nothing else.
+
+use super::turn::{SealedTurn, Turn, hash_text};
+use crate::canon::json::Value;
+use crate::digest::Digest;
+use crate::encoding;
+use crate::error::Error;
+use crate::key::{Message, Signer};
+
+/// Seals one turn after the turn with the hash `prev`.
+///
+/// # Errors
+/// Kind `Refused` when the turn names another predecessor, or the signer refuses; kind `External`
+/// when the signer fails.
+pub fn seal(
+    turn: Turn,
+    prev: Option<Digest>,
+    signer: Option<&dyn Signer>,
+) -> Result<SealedTurn, Error> {
+    let turn = linked(turn, prev)?;
+    let covered = turn.canonical().to_vec();
+    let hash = Digest::of(&covered);
+    let Value::Object(mut members) = turn.into_value() else {
+        return Err(Error::invalid("a turn is an object"));
+    };
+    members.push(("hash".into(), hash_text(&hash).into()));
+    if let Some(signer) = signer {
+        members.push(("sig".into(), sign(covered, signer)?));
+    }
+    SealedTurn::from_value(Value::Object(members))
+        .map_err(|violation| Error::invalid(violation.to_string()))
+}
+
+/// Seals turns one after the other, the first without a predecessor.
+///
+/// # Errors
+/// As [`seal`].
+pub fn seal_chain(
+    turns: impl IntoIterator<Item = Turn>,
+    signer: Option<&dyn Signer>,
+) -> Result<Vec<SealedTurn>, Error> {
+    let mut prev = None;
+    let mut chain = Vec::new();
+    for turn in turns {
+        let sealed = seal(turn, prev, signer)?;
+        prev = Some(sealed.hash());
+        chain.push(sealed);
+    }
+    Ok(chain)
+}
+
+fn linked(turn: Turn, prev: Option<Digest>) -> Result<Turn, Error> {
+    if turn.prev_hash() == prev {
+        return Ok(turn);
+    }
+    let (None, Some(prev)) = (turn.prev_hash(), prev) else {
+        return Err(Error::refused(
+            "the turn names another predecessor than the turn before it",
+        ));
+    };
+    let Value::Object(mut members) = turn.into_value() else {
+        return Err(Error::invalid("a turn is an object"));
+    };
+    members.push(("prev_hash".into(), hash_text(&prev).into()));
+    Turn::from_value(Value::Object(members))
+        .map_err(|violation| Error::invalid(violation.to_string()))
+}
+
+fn sign(covered: Vec<u8>, signer: &dyn Signer) -> Result<Value, Error> {
+    let signature = signer.sign(&Message::of_turn(covered))?;
+    let text = |bytes: &[u8]| Value::from(encoding::base64(bytes));
+    Ok(Value::Object(vec![
+        ("alg".into(), "ed25519".into()),
+        ("pubkey".into(), text(signer.public_key().as_bytes())),
+        ("sig".into(), text(signature.as_bytes())),
+    ]))
+}
