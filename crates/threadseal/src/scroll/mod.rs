@@ -14,11 +14,13 @@
 //! | `seal` | hash, signature, link |
 //! | `facts` | all that one sealed turn shows by itself |
 //! | `verify` | the specification's `verify`, and what v0.1 itself answers |
+//! | [`map`] | from what agents write to turns (`spec/scroll-mappings.md`) |
 //!
 //! Invariants: every rule of the schema is checked on canonical text and nowhere else; unknown
 //! members are hashed, never dropped; numbers are the doubles that RFC 8785 makes of them.
 
 mod facts;
+pub mod map;
 mod schema;
 mod seal;
 mod turn;
