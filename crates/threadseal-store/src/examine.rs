@@ -151,6 +151,11 @@ fn look(
 ) -> Result<Outcome, Error> {
     let mut scanner = Scanner::new(scan);
     let mut prefix = PrefixHasher::new();
+    if let Some(bytes) = file.held(size) {
+        progress(size);
+        prefix.push(bytes, &scanner.push(bytes));
+        return Ok(conclude(scanner, &prefix, options));
+    }
     let source = file.range(0, size);
     let stage_a = |chunk: pipeline::Chunk<'_>| {
         progress(chunk.bytes.len() as u64);

@@ -194,7 +194,8 @@ impl Examiner {
     }
 
     fn look(&self, candidate: &Candidate) -> Result<Seen, Failure> {
-        let file = open_regular(&*self.host.fs, &candidate.path)?;
+        // A small file is looked at several times, for what it is and for what it proves.
+        let file = open_regular(&*self.host.fs, &candidate.path)?.hold_if_small()?;
         let kind = self.kind(&file)?;
         if kind == Some(Kind::Sidecar) {
             return log::sidecar(self, &candidate.path, candidate.named);
