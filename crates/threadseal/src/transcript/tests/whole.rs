@@ -1,6 +1,7 @@
 //! Whole, open and foreign records, and what follows the last seal.
 
 use super::*;
+use crate::digest::work::hashed_by;
 
 #[test]
 fn an_ended_record_verifies_and_mints_a_value() {
@@ -192,4 +193,34 @@ fn lines_are_read_only_from_the_bytes_that_were_verified() {
     changed[300] ^= 1;
     assert!(lines::VerifiedLines::open(&verified, &changed).is_err());
     assert!(lines::VerifiedLines::open(&verified, &bytes[..300]).is_err());
+}
+
+#[test]
+fn rye_8_17_sealing_and_verifying_hash_each_byte_as_often_whatever_the_length() {
+    let bench = Bench::new();
+    let write = |turns: u64| {
+        let mut out = Vec::new();
+        let mut sealer = bench.begin(7, &mut out);
+        for turn in 1..=turns {
+            bench.event(&mut sealer, "cognition_out", r#"{"text":"h"}"#, &mut out);
+            bench.seal(&mut sealer, turn, &mut out);
+        }
+        out
+    };
+    let per_byte = |turns: u64| {
+        let record = write(turns);
+        let text = String::from_utf8(record.clone()).unwrap();
+        let changed = text.replacen(r#""text":"h""#, r#""text":"x""#, 1);
+        [
+            hashed_by(|| write(turns)),
+            hashed_by(|| bench.verify(&record)),
+            hashed_by(|| bench.verify(changed.as_bytes())),
+        ]
+        .map(|hashed| hashed / record.len() as u64)
+    };
+    let (short, long) = (per_byte(8), per_byte(256));
+    // Hashing each prefix anew would make the second 32 times the first.
+    for (short, long) in short.into_iter().zip(long) {
+        assert!(short > 0 && long <= short + 1, "{short} {long}");
+    }
 }
