@@ -18,7 +18,6 @@ use threadseal_store::atomic::{self, Mode, SHARED_FILE};
 use threadseal_store::examine;
 use threadseal_store::heads::{Durability, RecordKind};
 use threadseal_store::host::Published;
-use threadseal_store::lock::Exclusive;
 use threadseal_store::read::{RegularFile, Stability, open_regular};
 
 pub(super) fn seal(
@@ -34,9 +33,8 @@ pub(super) fn seal(
     let usage = if rye { KeyUsage::Rye } else { KeyUsage::Native };
     // Whoever is asked for a passphrase keeps nobody waiting.
     let signer = sealing.signer(usage)?;
-    let fs = &*sealing.host.fs;
-    let _alone = Exclusive::enter(fs, &sealing.home.join("documents.lock"))?;
-    let file = open_regular(fs, path)?;
+    let _alone = sealing.home.enter_documents()?;
+    let file = open_regular(&*sealing.host.fs, path)?;
     let sealed = if rye {
         seal_as_rye(sealing, &file, kind, &signer)
     } else {

@@ -27,6 +27,7 @@ use std::path::{Path, PathBuf};
 use threadseal::key::{KeyUsage, LocalSigner};
 use threadseal::record::Head;
 use threadseal::trust::Trust;
+use threadseal_store::home::Home;
 use threadseal_store::host::Host;
 use threadseal_store::read::open_regular;
 
@@ -126,7 +127,7 @@ impl Sealed {
 /// What every way of sealing needs.
 struct Sealing<'a> {
     args: &'a SealArgs,
-    home: PathBuf,
+    home: Home,
     host: Host,
     trust: Trust,
     keyring: Keyring,
@@ -166,10 +167,10 @@ pub(crate) fn run(args: &SealArgs, context: &Context, out: &mut Out) -> Outcome 
     let home = context.existing_home()?;
     let sealing = Sealing {
         args,
-        home: home.path().to_owned(),
         host: context.host()?,
         trust: Trust::new(trusting::of_home(&home)?),
         keyring: Keyring::of(&home),
+        home,
     };
     let (mut results, mut errors) = (Vec::new(), Vec::new());
     for path in &args.paths {

@@ -62,34 +62,6 @@ fn nothing_to_verify_is_no_verdict() {
 }
 
 #[test]
-fn trust_from_inside_the_tree_is_refused_unless_allowed_and_then_told() {
-    let sandbox = ready();
-    ended_record(&sandbox, "d/t.jsonl", 1);
-    sandbox
-        .run(["key", "export", "self", "--out", "d/self.pem"])
-        .exits(0);
-    sandbox
-        .run(["verify", "d", "--trust", "d/self.pem"])
-        .fails_with("lies inside");
-    sandbox
-        .run(["verify", "d", "--key", "d/self.pem"])
-        .fails_with("lies inside");
-    let home = sandbox.home();
-    let parent = home.parent().unwrap().to_str().unwrap().to_owned();
-    sandbox.run(["verify", &parent]).fails_with("lies inside");
-    let allowed = [
-        "verify",
-        "d",
-        "--trust",
-        "d/self.pem",
-        "--allow-local-trust",
-        "--json",
-    ];
-    let json = sandbox.run(allowed).exits(0).json();
-    assert_eq!(json["results"][0]["findings"][0]["code"], "local_trust");
-}
-
-#[test]
 fn trust_given_on_the_command_line_replaces_the_home() {
     let sandbox = ready();
     let path = ended_record(&sandbox, "d/t.jsonl", 1);
