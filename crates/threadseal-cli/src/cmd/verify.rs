@@ -125,7 +125,8 @@ fn examine_all(args: &VerifyArgs, context: &Context) -> Result<Run, Failure> {
         },
         bar.clone(),
         context,
-    )?;
+    )?
+    .among(found.files.len());
     let look = |candidate: &Candidate| examiner.examine(candidate);
     let seen: Vec<Seen> = match found.files.as_slice() {
         // Alone, a record may use both halves of the machine by itself.

@@ -105,6 +105,8 @@ pub(crate) struct Examiner {
     now: Timestamp,
     host: Host,
     bar: ProgressBar,
+    /// Are other files looked at at the same time?
+    among_many: bool,
 }
 
 impl Examiner {
@@ -118,7 +120,16 @@ impl Examiner {
             now: context.now()?,
             host: context.host()?,
             bar,
+            among_many: false,
         })
+    }
+
+    /// Says how many files this examiner looks at on all cores: of many, each gets one.
+    pub(crate) fn among(self, files: usize) -> Self {
+        Self {
+            among_many: files > 1,
+            ..self
+        }
     }
 
     /// Looks at one file.
