@@ -18,7 +18,6 @@ mod exit;
 mod gather;
 mod keyring;
 mod lines;
-mod local;
 mod output;
 mod passphrase;
 mod progress;

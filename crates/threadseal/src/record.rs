@@ -107,9 +107,11 @@ impl ExpectedHead {
     /// # Errors
     /// [`crate::error::ErrorKind::InvalidInput`] when the text is neither.
     pub fn parse(text: &str) -> Result<Self, Error> {
+        // A scroll spells its digests with their algorithm.
+        let digest = text.strip_prefix("sha256:").unwrap_or(text);
         Head::parse(text)
             .map(Self::Head)
-            .or_else(|| Digest::parse_hex(text).map(Self::Line))
+            .or_else(|| Digest::parse_hex(digest).map(Self::Line))
             .ok_or_else(|| {
                 Error::invalid("a head is <record>:<seq>:<size>:<sha256>, or the 64 hex digits of the digest alone")
             })

@@ -323,9 +323,9 @@ impl Serialize for Compat {
 pub struct Report {
     /// Where the record lies, as the caller named it.
     pub path: String,
-    /// `transcript`, `log`, `json` or `text`.
+    /// `transcript`, `log`, `json`, `text` or `scroll`.
     pub format: &'static str,
-    /// `native`, `rye`, `observed` or `none`.
+    /// `native`, `rye`, `observed`, `scroll-v0.1` or `none`.
     pub profile: &'static str,
     /// The worst verdict that applies.
     pub verdict: Verdict,

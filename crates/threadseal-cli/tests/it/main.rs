@@ -15,7 +15,6 @@ mod place;
 mod read;
 mod real_runs;
 mod sandbox;
-mod seal;
 mod trust;
 mod vectors;
 mod verify;

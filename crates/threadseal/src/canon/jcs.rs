@@ -15,10 +15,12 @@
 //! RFC 8785 puts every number through a double. An integer beyond 2^53 therefore loses digits
 //! here; a signature over the result does not cover them.
 
+mod spelling;
+
 use super::Unrepresentable;
 use super::json::{
     JsonError, JsonErrorKind, Key, Number, Str, StringToken, Text, Value, Visitor, decode_escape,
-    parse, push_code_point, walk, write_escape, write_minimal_string,
+    parse, push_code_point, validate, walk, write_escape, write_minimal_string,
 };
 use std::cmp::Ordering;
 use std::ops::Range;
@@ -36,14 +38,7 @@ const USUAL_MEMBERS: usize = 16;
 /// As [`super::json::parse`], and [`JsonErrorKind::NonFiniteNumber`] for an integer beyond the
 /// range of doubles.
 pub fn canonicalize(text: &[u8]) -> Result<Vec<u8>, JsonError> {
-    let mut writer = Writer {
-        text,
-        copied: 0,
-        out: Vec::with_capacity(text.len()),
-        members: Vec::with_capacity(USUAL_MEMBERS),
-        moved: Vec::new(),
-        not_finite: 0,
-    };
+    let mut writer = Writer::new(text);
     if walk(text, &mut writer).is_some() {
         writer.copy(text.len());
         return Ok(writer.out);
@@ -51,6 +46,35 @@ pub fn canonicalize(text: &[u8]) -> Result<Vec<u8>, JsonError> {
     // Something is wrong, and if it is not with the text, then a number is too large.
     let not_finite = JsonError::new(writer.not_finite, JsonErrorKind::NonFiniteNumber);
     to_vec(&parse(text)?).map_err(|_| not_finite)
+}
+
+/// What of a text its canonical form does not keep, though one would read it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Lost {
+    /// Offset of the first number that is another decimal than the one in the canonical form.
+    pub digits: Option<usize>,
+    /// Offset of the first number or string with one byte changed against the canonical form and
+    /// nothing else: `1E+21`, `"\u001F"`.
+    pub spelling: Option<usize>,
+}
+
+/// As [`canonicalize`], with what the canonical form does not keep. Makes no tree, also of a text
+/// that is wrong.
+///
+/// # Errors
+/// As [`canonicalize`].
+pub fn canonicalize_closely(text: &[u8]) -> Result<(Vec<u8>, Lost), JsonError> {
+    let mut writer = Writer::new(text);
+    writer.lost = Some(Lost::default());
+    if walk(text, &mut writer).is_some() {
+        writer.copy(text.len());
+        return Ok((writer.out, writer.lost.unwrap_or_default()));
+    }
+    validate(text)?;
+    Err(JsonError::new(
+        writer.not_finite,
+        JsonErrorKind::NonFiniteNumber,
+    ))
 }
 
 /// The canonical form of a value.
@@ -76,6 +100,8 @@ struct Writer<'a> {
     moved: Vec<u8>,
     /// Offset of a number that is no finite double.
     not_finite: usize,
+    /// What is lost, if that is wanted.
+    lost: Option<Lost>,
 }
 
 /// One member, written to `out[from..to]` once everything up to its end is copied.
@@ -95,6 +121,18 @@ struct Open {
 }
 
 impl<'a> Writer<'a> {
+    fn new(text: &'a [u8]) -> Self {
+        Self {
+            text,
+            copied: 0,
+            out: Vec::with_capacity(text.len()),
+            members: Vec::with_capacity(USUAL_MEMBERS),
+            moved: Vec::new(),
+            not_finite: 0,
+            lost: None,
+        }
+    }
+
     /// Writes the text up to `at` as it stands.
     fn copy(&mut self, at: usize) {
         if let Some(run) = self.text.get(self.copied..at) {
@@ -121,7 +159,17 @@ impl<'a> Writer<'a> {
                 break;
             };
             match escape.code_point {
-                0x22 | 0x5c | 0..0x20 => write_escape(&mut self.out, escape.code_point),
+                0x22 | 0x5c | 0..0x20 => {
+                    let from = self.out.len();
+                    write_escape(&mut self.out, escape.code_point);
+                    if let (Some(lost), Some(written)) = (&mut self.lost, self.out.get(from..)) {
+                        lost.note_escape(
+                            token.offset,
+                            &rest[plain..plain + escape.length],
+                            written,
+                        );
+                    }
+                }
                 other => push_code_point(&mut self.out, other),
             }
             rest = &rest[plain + escape.length..];
@@ -216,8 +264,12 @@ impl<'a> Visitor<'a> for Writer<'a> {
         }
         self.copy(number.start);
         self.copied = number.end;
-        let literal = std::str::from_utf8(literal).ok()?;
-        if write_number(&mut self.out, literal) {
+        let text = std::str::from_utf8(literal).ok()?;
+        let from = self.out.len();
+        if write_number(&mut self.out, text) {
+            if let (Some(lost), Some(written)) = (&mut self.lost, self.out.get(from..)) {
+                lost.note_number(number.start, literal, written);
+            }
             return Some(());
         }
         self.not_finite = number.start;

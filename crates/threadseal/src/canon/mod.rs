@@ -5,6 +5,7 @@
 //! | [`json`] | reading: strict (RFC 8259 and I-JSON) and as Python reads; native strings |
 //! | [`jcs`] | RFC 8785, the JSON Canonicalization Scheme |
 //! | [`python`] | what Python's `json.dumps` writes, in the three settings that records use |
+//! | [`cbor`] | RFC 8949 §4.2.1, deterministic CBOR of the same values |
 //!
 //! A dialect is a named function, never a set of options: two records that were hashed by the
 //! same name were hashed by the same rules. `spec/canon.md` states every rule.
@@ -13,6 +14,7 @@ use std::fmt;
 
 #[cfg(test)]
 mod arbitrary;
+pub mod cbor;
 pub mod jcs;
 pub mod json;
 pub mod python;

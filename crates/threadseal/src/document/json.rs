@@ -19,6 +19,7 @@ use super::kind::DocumentKind;
 use super::native::{self, Native, broken};
 use super::part::Part;
 use super::reading::{Reading, RyeReading};
+use super::rye::fields::Fields;
 use super::rye::{self, Answer};
 use super::seal::{self, Found, Located};
 use super::signer::Judge;
@@ -29,7 +30,6 @@ use crate::canon::python;
 use crate::digest::Digest;
 use crate::report::{Finding, Verdict};
 use crate::trust::Format;
-use crate::trust::rye::fields::Fields;
 use serde_json::json;
 
 /// The member that Rye signs in.

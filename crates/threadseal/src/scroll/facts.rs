@@ -1,17 +1,40 @@
 //! What one sealed turn shows by itself, whatever stands before and after it.
 //!
 //! ```text
-//! canonical text ─► schema ─► covered bytes ─┬─ SHA-256 = hash?
-//!                        │                   └─ Ed25519 under sig.pubkey?
-//!                        └──► bodies ─ SHA-256 = args_hash, response_hash?
+//! bytes ─► canonical text ─► schema ─► covered bytes ─┬─ SHA-256 = hash?
+//!                                │                    └─ Ed25519 under sig.pubkey?
+//!                                └──► bodies ─ SHA-256 = args_hash, response_hash?
 //! ```
 //! This is where the work is; joining the facts of many turns to a chain costs nothing beside it.
-//! So facts may be gathered in any order, on any core.
+//! So facts may be gathered in any order, on any core: [`read_turn`] is a function of its bytes.
 
-use super::schema::{self, CALLS, RESULTS, SchemaViolation, Tools, hash_of};
+use super::schema::{self, CALLS, Encoding, RESULTS, SchemaViolation, Shape, Tools, hash_of};
+use super::turn::{canonical, not_cbor, not_json};
 use super::walk::{elements, members};
+use crate::canon::json::{self, Value};
+use crate::canon::{cbor, jcs};
 use crate::digest::Digest;
 use crate::key::{PublicKey, Signature};
+use crate::limits::{MAX_CBOR_VALUES, MAX_LENIENT_TURN_BYTES};
+
+/// How a sealed turn stands in a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Form {
+    /// JSON text.
+    Json,
+    /// One deterministic CBOR map; then the turn's encoding is CBOR, too.
+    Cbor,
+}
+
+/// What one sealed turn shows by itself; a [`super::Verifier`] takes them in order.
+#[derive(Debug, Clone)]
+pub struct TurnRead {
+    pub(super) facts: Result<Facts, SchemaViolation>,
+    /// What v0.1 makes of the turn, where that is something else.
+    pub(super) as_v01: Option<Result<Facts, SchemaViolation>>,
+    /// What the hash does not cover of the bytes.
+    pub(super) lost: jcs::Lost,
+}
 
 /// The signature of a turn.
 #[derive(Debug, Clone)]
@@ -22,11 +45,16 @@ pub(super) struct SigFacts {
     pub(super) holds: bool,
     /// Does it verify under the key that the caller pinned?
     pub(super) holds_for_pinned: bool,
+    /// Whether `sig` has members that nothing covers.
+    pub(super) extra: bool,
 }
 
 /// One sealed turn that follows the schema.
 #[derive(Debug, Clone)]
 pub(super) struct Facts {
+    pub(super) turn: u64,
+    pub(super) timestamp_ns: u64,
+    pub(super) encoding: Encoding,
     pub(super) prev_hash: Option<Digest>,
     /// The member `hash`.
     pub(super) hash: Digest,
@@ -35,9 +63,64 @@ pub(super) struct Facts {
     pub(super) sig: Option<SigFacts>,
     /// A body that is not what its hash says.
     pub(super) body: Option<SchemaViolation>,
+    /// Bytes that the hash covers.
+    pub(super) covered: u64,
 }
 
-/// Gathers the facts of a sealed turn's canonical text.
+/// Reads one sealed turn as it stands in a file. `pinned` is the one acceptable key, if there is
+/// one.
+pub fn read_turn(bytes: &[u8], form: Form, pinned: Option<&PublicKey>) -> TurnRead {
+    match form {
+        Form::Json => read_json(bytes, pinned),
+        Form::Cbor => TurnRead {
+            facts: read_cbor(bytes, pinned),
+            as_v01: None,
+            lost: jcs::Lost::default(),
+        },
+    }
+}
+
+fn read_json(text: &[u8], pinned: Option<&PublicKey>) -> TurnRead {
+    match jcs::canonicalize_closely(text) {
+        Ok((canonical, lost)) => {
+            let facts = of_canonical(&canonical, pinned);
+            let other = matches!(&facts, Ok(facts) if facts.encoding == Encoding::Cbor);
+            TurnRead {
+                as_v01: other.then(|| of_canonical_v01(&canonical, pinned)),
+                facts,
+                lost,
+            }
+        }
+        Err(error) => TurnRead {
+            facts: Err(not_json(&error)),
+            as_v01: read_leniently(text, pinned),
+            lost: jcs::Lost::default(),
+        },
+    }
+}
+
+/// v0.1 is read with parsers that keep the last of two members with one name, and more.
+fn read_leniently(
+    text: &[u8],
+    pinned: Option<&PublicKey>,
+) -> Option<Result<Facts, SchemaViolation>> {
+    if text.len() > MAX_LENIENT_TURN_BYTES {
+        return None;
+    }
+    let document = json::parse_python(text).ok()?;
+    Some(canonical(&document.value).and_then(|text| of_canonical_v01(&text, pinned)))
+}
+
+fn read_cbor(bytes: &[u8], pinned: Option<&PublicKey>) -> Result<Facts, SchemaViolation> {
+    let value = cbor::parse(bytes).map_err(|error| not_cbor(&error))?;
+    let facts = of_canonical(&canonical(&value)?, pinned)?;
+    if facts.encoding != Encoding::Cbor {
+        return Err(SchemaViolation::new("/enc", "must be \"cbor\" in CBOR"));
+    }
+    Ok(facts)
+}
+
+/// Gathers the facts of a sealed turn's canonical JSON text.
 ///
 /// # Errors
 /// The first violation of the schema.
@@ -46,14 +129,35 @@ pub(super) fn of_canonical(
     pinned: Option<&PublicKey>,
 ) -> Result<Facts, SchemaViolation> {
     let shape = schema::check(canonical)?;
+    let covered = covered(canonical, &shape, shape.encoding)?;
+    let body =
+        body_fault(shape.tool_calls, &CALLS).or_else(|| body_fault(shape.tool_results, &RESULTS));
+    gather(&shape, &covered, body, pinned)
+}
+
+/// As [`of_canonical`], for a reader that knows no encoding but JCS and compares no bodies.
+pub(super) fn of_canonical_v01(
+    canonical: &[u8],
+    pinned: Option<&PublicKey>,
+) -> Result<Facts, SchemaViolation> {
+    let shape = schema::check_v01(canonical)?;
+    let covered = covered(canonical, &shape, Encoding::Jcs)?;
+    gather(&shape, &covered, None, pinned)
+}
+
+fn gather(
+    shape: &Shape<'_>,
+    covered: &[u8],
+    body: Option<SchemaViolation>,
+    pinned: Option<&PublicKey>,
+) -> Result<Facts, SchemaViolation> {
     let Some(hash) = shape.hash else {
         return Err(SchemaViolation::new("/hash", "is missing"));
     };
-    let covered = without(canonical, &shape.outside);
     let sig = shape.sig.as_ref().map(|sig| {
         let signature = Signature::from_bytes(sig.sig);
         let key = PublicKey::from_bytes(&sig.pubkey).ok();
-        let verifies = |key: &PublicKey| key.verify(&covered, &signature).is_ok();
+        let verifies = |key: &PublicKey| key.verify(covered, &signature).is_ok();
         let holds = key.as_ref().is_some_and(verifies);
         SigFacts {
             holds_for_pinned: match pinned {
@@ -63,16 +167,50 @@ pub(super) fn of_canonical(
             },
             key,
             holds,
+            extra: sig.extra,
         }
     });
     Ok(Facts {
+        turn: shape.turn,
+        timestamp_ns: shape.timestamp_ns,
+        encoding: shape.encoding,
         prev_hash: shape.prev_hash,
         hash,
-        hash_holds: Digest::of(&covered) == hash,
+        hash_holds: Digest::of(covered) == hash,
         sig,
-        body: body_fault(shape.tool_calls, &CALLS)
-            .or_else(|| body_fault(shape.tool_results, &RESULTS)),
+        body,
+        covered: covered.len() as u64,
     })
+}
+
+/// The bytes that hash and signature of a turn are over (`spec/scroll.md` §4).
+///
+/// # Errors
+/// When the turn has too many values for CBOR.
+pub(super) fn covered(
+    canonical: &[u8],
+    shape: &Shape<'_>,
+    encoding: Encoding,
+) -> Result<Vec<u8>, SchemaViolation> {
+    let text = without(canonical, &shape.outside);
+    match encoding {
+        Encoding::Jcs => Ok(text),
+        Encoding::Cbor => {
+            to_cbor(&text).ok_or(SchemaViolation::new("", "has too many values for CBOR"))
+        }
+    }
+}
+
+/// The CBOR of canonical JSON text; `None` when it has more values than CBOR may have here.
+fn to_cbor(text: &[u8]) -> Option<Vec<u8>> {
+    // Each value but the first of its array or object stands behind a comma, and each array and
+    // object has a bracket: so a tree is made only of few values.
+    let starts = |byte: &&u8| matches!(byte, b',' | b'{' | b'[');
+    if text.iter().filter(starts).count() > MAX_CBOR_VALUES {
+        return None;
+    }
+    let value: Value = json::parse(text).ok()?;
+    cbor::to_vec(&value).ok()
 }
 
 /// The text of an object without the members at `spans`, which are in order and not all it has.

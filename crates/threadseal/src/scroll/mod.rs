@@ -14,21 +14,28 @@
 //! | `seal` | hash, signature, link |
 //! | `facts` | all that one sealed turn shows by itself |
 //! | `verify` | the specification's `verify`, and what v0.1 itself answers |
-//! | [`map`] | from what agents write to turns (`spec/scroll-mappings.md`) |
+//! | `split` | cutting files into turns: one array, lines, a CBOR sequence |
+//! | `chain`, `conclude` | a verdict on a chain of any length, in constant memory |
 //!
 //! Invariants: every rule of the schema is checked on canonical text and nowhere else; unknown
 //! members are hashed, never dropped; numbers are the doubles that RFC 8785 makes of them.
 
+mod chain;
+mod conclude;
 mod facts;
-pub mod map;
 mod schema;
 mod seal;
+mod split;
 mod turn;
 mod verify;
 mod walk;
 
-pub use schema::{MAX_TURN_NUMBER, Role, SchemaViolation, VERSION};
+pub use chain::{ChainOptions, Tip, Verifier};
+pub use conclude::{ChainCoverage, Judging, Outcome, conclude, judge, signer_name};
+pub use facts::{Form, TurnRead, read_turn};
+pub use schema::{Encoding, MAX_TURN_NUMBER, Role, SchemaViolation, VERSION};
 pub use seal::{seal, seal_chain};
+pub use split::{Container, ContainerFault, End, Place, Splitter};
 pub use turn::{SealedTurn, Turn, body_hash, deserialize, hash_text, serialize};
 pub use verify::{Failure, Reason, VerifyResult, verify, verify_as_v01};
 

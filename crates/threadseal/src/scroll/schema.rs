@@ -7,6 +7,7 @@
 //! tool_calls?   [{id, name, args_hash, args?}]
 //! tool_results? [{id, status ok|error, response_hash, response?}]
 //! prev_hash?    "sha256:" 64 hex          sealed: + hash, sig? {alg, pubkey, sig}
+//! enc?          "cbor": hashed and signed as deterministic CBOR; absent: as JCS
 //! ```
 //! Members beside these are allowed everywhere and hashed. `null` is not absence, `true` is no
 //! number, and a number counts as the double that it stands for: `1.0` is the integer 1.
@@ -53,6 +54,15 @@ impl fmt::Display for SchemaViolation {
 
 impl std::error::Error for SchemaViolation {}
 
+/// As what a turn is hashed and signed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Encoding {
+    /// RFC 8785 text; the turn does not say so.
+    Jcs,
+    /// Deterministic CBOR; the turn has the member `"enc":"cbor"`, which is hashed with the rest.
+    Cbor,
+}
+
 /// Whose turn it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Role {
@@ -91,6 +101,8 @@ impl Role {
 pub(super) struct SigText {
     pub(super) pubkey: [u8; 32],
     pub(super) sig: [u8; 64],
+    /// Whether `sig` has members that nothing covers.
+    pub(super) extra: bool,
 }
 
 /// What a turn that follows the schema says.
@@ -99,6 +111,7 @@ pub(super) struct Shape<'a> {
     pub(super) turn: u64,
     pub(super) role: Role,
     pub(super) timestamp_ns: u64,
+    pub(super) encoding: Encoding,
     pub(super) prev_hash: Option<Digest>,
     pub(super) hash: Option<Digest>,
     pub(super) sig: Option<SigText>,
@@ -119,6 +132,15 @@ fn violation<T>(at: impl Into<String>, problem: &'static str) -> Checked<T> {
 /// # Errors
 /// The first violation, in the order of the members in the heading.
 pub(super) fn check(canonical: &[u8]) -> Checked<Shape<'_>> {
+    check_members(canonical, true)
+}
+
+/// As [`check`], for a reader to whom `enc` is a member like any unknown one.
+pub(super) fn check_v01(canonical: &[u8]) -> Checked<Shape<'_>> {
+    check_members(canonical, false)
+}
+
+fn check_members(canonical: &[u8], knows_enc: bool) -> Checked<Shape<'_>> {
     let Some(all) = members(canonical) else {
         return violation("", "is no object");
     };
@@ -136,6 +158,7 @@ pub(super) fn check(canonical: &[u8]) -> Checked<Shape<'_>> {
             b"tool_results" => &mut found.tool_results,
             b"timestamp_ns" => &mut found.timestamp_ns,
             b"prev_hash" => &mut found.prev_hash,
+            b"enc" if knows_enc => &mut found.enc,
             b"hash" => {
                 outside[0] = Some((member.from, member.to));
                 &mut found.hash
@@ -164,6 +187,7 @@ struct Found<'a> {
     tool_results: Option<&'a [u8]>,
     timestamp_ns: Option<&'a [u8]>,
     prev_hash: Option<&'a [u8]>,
+    enc: Option<&'a [u8]>,
     hash: Option<&'a [u8]>,
     sig: Option<&'a [u8]>,
 }
@@ -185,6 +209,11 @@ impl<'a> Found<'a> {
         check_messages(self.messages)?;
         check_tools(self.tool_calls, &CALLS)?;
         check_tools(self.tool_results, &RESULTS)?;
+        let encoding = match self.enc {
+            None => Encoding::Jcs,
+            Some(b"\"cbor\"") => Encoding::Cbor,
+            Some(_) => return violation("/enc", "must be \"cbor\", or absent"),
+        };
         let Some(timestamp_ns) = uint(self.timestamp_ns) else {
             return violation("/timestamp_ns", "must be an integer from 0 to 2^64 - 1");
         };
@@ -195,6 +224,7 @@ impl<'a> Found<'a> {
             prev_hash: optional_hash(self.prev_hash, "/prev_hash")?,
             hash: optional_hash(self.hash, "/hash")?,
             sig: self.sig.map(check_sig).transpose()?,
+            encoding,
             tool_calls: self.tool_calls,
             tool_results: self.tool_results,
             outside,
@@ -386,13 +416,13 @@ fn check_sig(sig: &[u8]) -> Checked<SigText> {
     let Some(all) = members(sig) else {
         return violation("/sig", "must be an object");
     };
-    let (mut alg, mut pubkey, mut text) = (None, None, None);
+    let (mut alg, mut pubkey, mut text, mut extra) = (None, None, None, false);
     for member in all {
         match member.name {
             b"alg" => alg = Some(member.value),
             b"pubkey" => pubkey = Some(member.value),
             b"sig" => text = Some(member.value),
-            _ => {}
+            _ => extra = true,
         }
     }
     if text_of(alg) != Some(b"ed25519") {
@@ -404,7 +434,7 @@ fn check_sig(sig: &[u8]) -> Checked<SigText> {
     let Some(sig) = base64_of(text) else {
         return violation("/sig/sig", "must be the base64 of 64 bytes");
     };
-    Ok(SigText { pubkey, sig })
+    Ok(SigText { pubkey, sig, extra })
 }
 
 fn base64_of<const N: usize>(value: Option<&[u8]>) -> Option<[u8; N]> {

@@ -25,7 +25,7 @@ pub fn seal(
     signer: Option<&dyn Signer>,
 ) -> Result<SealedTurn, Error> {
     let turn = linked(turn, prev)?;
-    let covered = turn.canonical().to_vec();
+    let covered = turn.covered().to_vec();
     let hash = Digest::of(&covered);
     let Value::Object(mut members) = turn.into_value() else {
         return Err(Error::invalid("a turn is an object"));

@@ -1,15 +1,17 @@
 //! Turns that passed the schema, and their canonical bytes.
 //!
 //! ```text
-//! serialize(turn)   = RFC 8785 text of the turn          deserialize(bytes) = the turn
-//! body_hash(value)  = SHA-256( RFC 8785 text of value )  hash_text(digest)  = "sha256:" hex
+//! serialize(turn)   = RFC 8785 text of the turn, or its CBOR where it says so
+//! deserialize(bytes) = the turn, from JSON text or from CBOR
+//! body_hash(value)  = SHA-256( RFC 8785 text of value )  hash_text(digest) = "sha256:" hex
 //! ```
 //! Members keep the order and numbers the spelling in which they came; the canonical text has
 //! neither. A [`Turn`] has no `hash` and no `sig`, a [`SealedTurn`] has a `hash`.
 
-use super::schema::{self, Role, SchemaViolation};
+use super::facts::covered;
+use super::schema::{self, Encoding, Role, SchemaViolation};
 use crate::canon::json::{self, Value};
-use crate::canon::{Unrepresentable, jcs};
+use crate::canon::{Unrepresentable, cbor, jcs};
 use crate::digest::Digest;
 
 /// A turn that is not sealed.
@@ -17,6 +19,8 @@ use crate::digest::Digest;
 pub struct Turn {
     value: Value,
     canonical: Vec<u8>,
+    covered: Option<Vec<u8>>,
+    encoding: Encoding,
     number: u64,
     role: Role,
     timestamp_ns: u64,
@@ -35,7 +39,13 @@ impl Turn {
         if shape.outside != [None, None] {
             return Err(SchemaViolation::new("", "is sealed already"));
         }
+        let covered = match shape.encoding {
+            Encoding::Jcs => None,
+            Encoding::Cbor => Some(covered(&canonical, &shape, Encoding::Cbor)?),
+        };
         Ok(Self {
+            covered,
+            encoding: shape.encoding,
             number: shape.turn,
             role: shape.role,
             timestamp_ns: shape.timestamp_ns,
@@ -55,9 +65,34 @@ impl Turn {
         self.value
     }
 
-    /// The RFC 8785 text.
+    /// The RFC 8785 text, whatever the encoding.
     pub fn canonical(&self) -> &[u8] {
         &self.canonical
+    }
+
+    /// The bytes that are hashed and signed, by the turn's own encoding.
+    pub fn covered(&self) -> &[u8] {
+        self.covered.as_ref().unwrap_or(&self.canonical)
+    }
+
+    /// As what the turn is hashed and signed.
+    pub fn encoding(&self) -> Encoding {
+        self.encoding
+    }
+
+    /// The same turn, to be hashed and signed as `encoding`.
+    ///
+    /// # Errors
+    /// When the turn has too many values for CBOR.
+    pub fn with_encoding(self, encoding: Encoding) -> Result<Self, SchemaViolation> {
+        let Value::Object(mut members) = self.value else {
+            return Err(SchemaViolation::new("", "is no object"));
+        };
+        members.retain(|(name, _)| name != "enc");
+        if encoding == Encoding::Cbor {
+            members.push(("enc".into(), "cbor".into()));
+        }
+        Self::from_value(Value::Object(members))
     }
 
     /// The member `turn`.
@@ -95,6 +130,7 @@ impl Eq for Turn {}
 pub struct SealedTurn {
     value: Value,
     canonical: Vec<u8>,
+    encoding: Encoding,
     hash: Digest,
     is_signed: bool,
 }
@@ -107,12 +143,13 @@ impl SealedTurn {
     pub fn from_value(value: Value) -> Result<Self, SchemaViolation> {
         let canonical = canonical(&value)?;
         let shape = schema::check(&canonical)?;
-        let (hash, is_signed) = (shape.hash, shape.sig.is_some());
+        let (hash, is_signed, encoding) = (shape.hash, shape.sig.is_some(), shape.encoding);
         match hash {
             None => Err(SchemaViolation::new("/hash", "is missing")),
             Some(hash) => Ok(Self {
                 value,
                 canonical,
+                encoding,
                 hash,
                 is_signed,
             }),
@@ -134,6 +171,24 @@ impl SealedTurn {
         &self.canonical
     }
 
+    /// The deterministic CBOR of the whole sealed turn: one item of a CBOR scroll.
+    ///
+    /// # Errors
+    /// When the turn is hashed as JCS: CBOR holds only turns that are hashed as CBOR.
+    pub fn to_cbor(&self) -> Result<Vec<u8>, SchemaViolation> {
+        match self.encoding {
+            Encoding::Jcs => Err(SchemaViolation::new("/enc", "must be \"cbor\" in CBOR")),
+            Encoding::Cbor => {
+                cbor::to_vec(&self.value).map_err(|_| SchemaViolation::new("", "has no CBOR"))
+            }
+        }
+    }
+
+    /// As what the turn is hashed and signed.
+    pub fn encoding(&self) -> Encoding {
+        self.encoding
+    }
+
     /// The member `hash`: what the next turn names.
     pub fn hash(&self) -> Digest {
         self.hash
@@ -145,18 +200,23 @@ impl SealedTurn {
     }
 }
 
-/// The canonical text of a turn.
+/// The canonical encoding of a turn: RFC 8785 text, or CBOR where the turn says so.
 pub fn serialize(turn: &Turn) -> Vec<u8> {
-    turn.canonical.clone()
+    turn.covered().to_vec()
 }
 
-/// Reads a turn by the strict rules of [`json`]; any spelling, not only the canonical one.
+/// Reads a turn: JSON text by the strict rules of [`json`], in any spelling, or deterministic
+/// CBOR, which begins with the head of a map where JSON has a brace or a blank.
 ///
 /// # Errors
-/// What is wrong with the text or the turn.
-pub fn deserialize(text: &[u8]) -> Result<Turn, SchemaViolation> {
-    let value = json::parse(text).map_err(|error| not_json(&error))?;
-    Turn::from_value(value)
+/// What is wrong with the bytes or the turn.
+pub fn deserialize(bytes: &[u8]) -> Result<Turn, SchemaViolation> {
+    let is_cbor = bytes.first().is_some_and(|byte| byte >> 5 == 5);
+    Turn::from_value(if is_cbor {
+        cbor::parse(bytes).map_err(|error| not_cbor(&error))?
+    } else {
+        json::parse(bytes).map_err(|error| not_json(&error))?
+    })
 }
 
 /// What `args_hash` and `response_hash` must be for a body.
@@ -183,6 +243,19 @@ pub(super) fn not_json(error: &json::JsonError) -> SchemaViolation {
         Kind::NumberTooLong => "has a number that is too long",
         Kind::TooManyValues => "has too many values",
         _ => "is not JSON",
+    };
+    SchemaViolation::new("", problem)
+}
+
+pub(super) fn not_cbor(error: &cbor::CborError) -> SchemaViolation {
+    use cbor::CborErrorKind as Kind;
+    let problem = match error.kind {
+        Kind::UnexpectedEnd => "is cut off",
+        Kind::InvalidUtf8 => "is not UTF-8",
+        Kind::TooDeep => "is nested too deep",
+        Kind::TooManyValues => "has too many values",
+        Kind::KeyOrder => "has a member out of order or twice",
+        _ => "is not deterministic CBOR of JSON",
     };
     SchemaViolation::new("", problem)
 }

@@ -12,12 +12,13 @@
 //! compared with their hashes. [`verify`] closes these four. Neither knows whose key counts, nor
 //! where the chain ends: that is what a report says.
 
-use super::facts::{Facts, of_canonical};
+use super::facts::{Facts, of_canonical, of_canonical_v01};
 use super::schema::SchemaViolation;
 use super::turn::canonical;
 use crate::canon::json::Value;
 use crate::digest::Digest;
 use crate::key::PublicKey;
+use crate::limits::MAX_COMPAT_FAILURES;
 use std::fmt;
 
 /// Why a turn fails: the four words of the specification.
@@ -67,6 +68,8 @@ pub struct Failure {
 pub struct VerifyResult {
     /// In order of the turns, and for one turn in the order of the heading.
     pub failures: Vec<Failure>,
+    /// Failures beyond [`MAX_COMPAT_FAILURES`].
+    pub more: u64,
 }
 
 impl VerifyResult {
@@ -90,7 +93,10 @@ pub fn verify_as_v01(chain: &[Value], pubkey: Option<&PublicKey>) -> VerifyResul
 fn run(chain: &[Value], pubkey: Option<&PublicKey>, rules: Rules) -> VerifyResult {
     let mut walk = Walk::new(rules, pubkey.is_some());
     for turn in chain {
-        let facts = canonical(turn).and_then(|canonical| of_canonical(&canonical, pubkey));
+        let facts = canonical(turn).and_then(|canonical| match rules {
+            Rules::V01 => of_canonical_v01(&canonical, pubkey),
+            Rules::Closed => of_canonical(&canonical, pubkey),
+        });
         walk.step(&facts);
     }
     walk.result
@@ -165,6 +171,10 @@ impl Walk {
     }
 
     fn fail(&mut self, reason: Reason, detail: Option<String>) {
+        if self.result.failures.len() == MAX_COMPAT_FAILURES {
+            self.result.more += 1;
+            return;
+        }
         self.result.failures.push(Failure {
             turn: self.index,
             reason,

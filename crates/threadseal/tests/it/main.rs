@@ -13,6 +13,7 @@ mod shared;
 mod spec_canon;
 mod spec_documents;
 mod spec_keys;
+mod spec_scroll;
 mod spec_transcript;
 mod testkit_documents;
 mod testkit_keys;

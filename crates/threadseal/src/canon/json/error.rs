@@ -59,8 +59,7 @@ impl JsonErrorKind {
         )
     }
 
-    /// What is wrong, in a few words.
-    pub fn words(self) -> &'static str {
+    fn words(self) -> &'static str {
         match self {
             Self::InvalidUtf8 => "not UTF-8",
             Self::ByteOrderMark => "starts with a byte order mark",

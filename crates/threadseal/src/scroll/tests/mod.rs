@@ -1,7 +1,12 @@
 //! Turns, seals and the specification's `verify`, on small chains.
 
+mod verdicts;
+
 use super::*;
 use crate::canon::json::{self, Value};
+use crate::canon::{cbor, jcs};
+use crate::digest::Digest;
+use crate::encoding;
 use crate::key::{KeyUsage, LocalSigner, PrivateKey, PublicKey, Signer as _};
 
 fn turn(number: u64, text: &str) -> Turn {

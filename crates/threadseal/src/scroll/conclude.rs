@@ -1,0 +1,397 @@
+//! The verdict on a chain (`spec/scroll.md` §8).
+//!
+//! ```text
+//! bytes ─► Splitter ─► read_turn (any order, any core) ─► Verifier ─► conclude
+//! Verifier + End + trust + now ─► Outcome { report, Verified<ChainCoverage>?, tip? }
+//! ```
+//! A chain that nobody signed is `consistent`, and `verified` only by a head that the verifier
+//! holds. A signed one is `verified` when each turn is signed by a key that the trust vouches for;
+//! v0.1 has no end mark, so its completeness stays `unproved` without a head or a length.
+
+use super::chain::{ChainOptions, Met, Seen, Tip, Verifier, put};
+use super::facts::read_turn;
+use super::split::{Container, ContainerFault, End, Splitter};
+use super::verify::VerifyResult;
+use crate::digest::Digest;
+use crate::key::{KeyUsage, PublicKey};
+use crate::record::{ExpectedHead, Head};
+use crate::report::{
+    CheckResult, Compat, Completeness, Finding, Grounds, Report, Stats, Verdict, Verified,
+};
+use crate::time::Timestamp;
+use crate::transcript::Expectation;
+use crate::trust::{Format, Purpose, Trust};
+use serde_json::json;
+
+/// What the verdict needs beside the chain.
+#[derive(Clone, Copy)]
+pub struct Judging<'a> {
+    /// Whose signature counts.
+    pub trust: &'a Trust,
+    /// The moment by which validity windows are judged.
+    pub now: Timestamp,
+    /// When this verifier held a head of the chain before: evidence against later revocations.
+    pub held_since: Option<Timestamp>,
+    /// The number of turns that the caller expects.
+    pub length: Option<u64>,
+    /// Names ([`signer_name`]) of keys that signed this chain when this host last held it.
+    pub signers: &'a [Digest],
+    /// Take the coverage of v0.1 as enough (`--profile scroll-v0.1`).
+    pub as_v01: bool,
+}
+
+impl<'a> Judging<'a> {
+    /// Judging by `trust` at `now`, with nothing else known.
+    pub fn new(trust: &'a Trust, now: Timestamp) -> Self {
+        Self {
+            trust,
+            now,
+            held_since: None,
+            length: None,
+            signers: &[],
+            as_v01: false,
+        }
+    }
+}
+
+/// What a verified chain vouches for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ChainCoverage {
+    /// Its last turn.
+    pub head: Head,
+    /// How many turns.
+    pub turns: u64,
+    /// Who signed them; nobody, where a head alone vouches for the chain.
+    pub signers: Vec<PublicKey>,
+}
+
+/// The end of a verification.
+pub struct Outcome {
+    /// What to tell.
+    pub report: Report,
+    /// Present exactly when the verdict is `verified`.
+    pub verified: Option<Verified<ChainCoverage>>,
+    /// What the next turn builds on, when nothing speaks against the chain and it has a turn.
+    pub tip: Option<Tip>,
+    /// The keys whose signatures hold.
+    pub signers: Vec<PublicKey>,
+}
+
+/// The name under which a head store remembers that a key signed a chain.
+pub fn signer_name(key: &PublicKey) -> Digest {
+    Digest::tagged("threadseal/1 scroll signer", &[key.as_bytes()])
+}
+
+/// Verifies a whole file in memory, on the caller's thread.
+pub fn judge(
+    bytes: &[u8],
+    container: Container,
+    options: ChainOptions,
+    judging: &Judging<'_>,
+) -> Outcome {
+    let mut verifier = Verifier::new(options);
+    let mut each = |piece: &[u8], place| {
+        let read = read_turn(piece, container.form(), verifier.pinned());
+        verifier.take(&read, place);
+    };
+    let mut splitter = Splitter::new(container);
+    splitter.push(bytes, &mut each);
+    let end = splitter.finish(&mut each);
+    conclude(verifier, &end, judging)
+}
+
+/// Says what a chain proves, once all its turns were taken.
+pub fn conclude(verifier: Verifier, end: &End, judging: &Judging<'_>) -> Outcome {
+    let (options, seen) = verifier.end();
+    let mut report = Report::begin("scroll", "scroll-v0.1");
+    report.stats = Stats {
+        bytes: end.bytes,
+        events: seen.turns,
+        checkpoints: seen.signed,
+    };
+    report.trust = Some(judging.trust.digest());
+    report.record = seen.record.filter(|_| !seen.head_cut);
+    report.compat.insert("agent_scroll", answer(&seen.v01, end));
+    check_chain(&mut report, &seen, end);
+    let sound = report.verdict > Verdict::Malformed;
+    let vouched = check_signers(&mut report, &seen, judging, options.pinned.is_some());
+    let held = check_heads(&mut report, &seen, &options.expect);
+    let counted = check_length(&mut report, &seen, judging.length);
+    if sound && (held || counted) {
+        report.completeness = Completeness::Head;
+    }
+    check_coverage(&mut report, &seen, judging.as_v01);
+    check_signed(&mut report, &seen, held, options.pinned.is_some());
+    report.head = seen.tip.map(|tip| tip.head).filter(|_| sound);
+    report.trusted_until = match (vouched, held) {
+        (true, _) => seen.signed_until,
+        (false, true) => seen.held_until,
+        (false, false) => None,
+    };
+    Outcome {
+        verified: mint(&report, &seen, judging),
+        tip: seen.tip.filter(|_| sound),
+        signers: seen.signers,
+        report,
+    }
+}
+
+/// What v0.1 answers, as its `verify` shows it.
+fn answer(result: &VerifyResult, end: &End) -> Compat {
+    if end.fault.is_some() {
+        return json!({"ok": false, "error": "not JSON"}).into();
+    }
+    let failures: Vec<_> = result
+        .failures
+        .iter()
+        .map(|failure| {
+            let mut shown = json!({"turn": failure.turn, "reason": failure.reason.as_str()});
+            if let Some(detail) = &failure.detail {
+                shown["detail"] = json!(detail);
+            }
+            shown
+        })
+        .collect();
+    let mut answer = json!({"ok": result.ok(), "failures": failures});
+    if result.more > 0 {
+        answer["more_failures"] = json!(result.more);
+    }
+    answer.into()
+}
+
+fn result_of(good: bool) -> CheckResult {
+    if good {
+        CheckResult::Pass
+    } else {
+        CheckResult::Fail
+    }
+}
+
+/// Turns, hashes, links, and the container around them.
+fn check_chain(report: &mut Report, seen: &Seen, end: &End) {
+    // Somebody sealed this: what cannot be read in it was changed.
+    let unreadable = if seen.good > 0 {
+        Verdict::Tampered
+    } else {
+        Verdict::Malformed
+    };
+    for finding in &seen.unreadable {
+        report.hold_because(unreadable, finding.clone());
+    }
+    for (verdict, finding) in &seen.faults {
+        report.hold_because(*verdict, finding.clone());
+    }
+    if let Some((fault, at)) = end.fault {
+        let (verdict, code, text) = match fault {
+            ContainerFault::NoArray => (Verdict::Malformed, "no_array", "no array begins here"),
+            ContainerFault::Unended if seen.turns > 0 => {
+                (Verdict::Truncated, "array_unended", "the array has no end")
+            }
+            ContainerFault::Unended => {
+                (Verdict::Malformed, "array_unended", "the array has no end")
+            }
+            ContainerFault::Stray => (unreadable, "stray_bytes", "a byte that no turn explains"),
+            ContainerFault::NoItem => (unreadable, "stray_bytes", "bytes that are no CBOR item"),
+        };
+        report.hold_because(verdict, Finding::error(code, text).at_bytes(at, end.bytes));
+    }
+    match seen.unended {
+        // What is wrong with the array is said already.
+        Some(_) if end.fault.is_some() => {}
+        Some((place, true)) => {
+            let text = "the last turn has no line feed behind it";
+            report.find(put(Finding::note("unended_turn", text), &place));
+        }
+        Some((place, false)) => {
+            let text = "the file ends inside a turn: a write was cut off";
+            let finding = put(Finding::warning("torn_tail", text), &place);
+            report.hold_because(Verdict::UnsignedTail, finding);
+        }
+        None => {}
+    }
+    let sound = report.verdict > Verdict::Malformed;
+    report.check("chain", result_of(sound), None);
+}
+
+/// Judges the keys whose signatures hold; true when somebody vouches for each of them.
+fn check_signers(report: &mut Report, seen: &Seen, judging: &Judging<'_>, pinned: bool) -> bool {
+    if seen.signed == 0 {
+        let why = "no turn is signed".to_owned();
+        report.check("signatures", CheckResult::Skipped, Some(why));
+    } else {
+        let bad = |finding: &Finding| matches!(finding.code, "signature_bad" | "key_unusable");
+        let good = !seen.faults.iter().any(|(_, finding)| bad(finding));
+        let how = format!("{} of {} turns are signed", seen.signed, seen.turns);
+        report.check("signatures", result_of(good), Some(how));
+    }
+    let purpose = Purpose {
+        usage: KeyUsage::Scroll,
+        format: Format::Scroll,
+        thread: None,
+        evidence: judging.held_since,
+    };
+    let mut all = !seen.signers.is_empty();
+    for key in &seen.signers {
+        let judgement = judging.trust.judge(key, &purpose, judging.now);
+        all &= report.signer(key, &judgement);
+    }
+    if pinned || seen.signed > 0 {
+        report.check("trust", result_of(all), None);
+    } else {
+        let why = "nobody signed".to_owned();
+        report.check("trust", CheckResult::Skipped, Some(why));
+    }
+    for known in judging.signers {
+        if !seen.signers.iter().any(|key| signer_name(key) == *known) {
+            let text = "a key that signed this chain when it was last known here signs none of its turns now";
+            report.hold_because(Verdict::Tampered, Finding::error("signatures_gone", text));
+        }
+    }
+    all
+}
+
+/// Heads that must be there; true when one was met.
+fn check_heads(report: &mut Report, seen: &Seen, expect: &[Expectation]) -> bool {
+    if expect.is_empty() {
+        let why = "no head of this scroll is known here".to_owned();
+        report.check("head", CheckResult::Skipped, Some(why));
+        return false;
+    }
+    let mut good = true;
+    for (expected, met) in expect.iter().zip(&seen.met) {
+        let Some((verdict, code, text)) = head_fault(expected, *met, seen) else {
+            continue;
+        };
+        good = false;
+        report.hold_because(verdict, Finding::error(code, text));
+    }
+    report.check("head", result_of(good), None);
+    good
+}
+
+fn head_fault(
+    expected: &Expectation,
+    met: Met,
+    seen: &Seen,
+) -> Option<(Verdict, &'static str, String)> {
+    let last = seen.turns.saturating_sub(1);
+    match (met, expected.head) {
+        (Met::At(seq), _) if expected.exact && seq != last => {
+            let text = format!("the expected head is at place {seq}, and the scroll goes on");
+            Some((Verdict::Open, "head_not_last", text))
+        }
+        (Met::At(_), _) => None,
+        (Met::Differs, _) => {
+            let text = "the turn at the place of the expected head is another one".to_owned();
+            Some((Verdict::Forked, "head_differs", text))
+        }
+        (Met::No, ExpectedHead::Head(head))
+            if seen.record.is_some_and(|record| record != head.record) =>
+        {
+            let text = format!("the expected head is of scroll {}", head.record);
+            Some((Verdict::Foreign, "record_differs", text))
+        }
+        (Met::No, ExpectedHead::Head(head)) => {
+            let text = format!(
+                "the scroll has {} turns, the known head is at place {}",
+                seen.turns, head.seq
+            );
+            let verdict = if expected.remembered {
+                Verdict::RolledBack
+            } else {
+                Verdict::Truncated
+            };
+            Some((verdict, "head_ahead", text))
+        }
+        (Met::No, ExpectedHead::Line(line)) => {
+            let text = format!("no turn of this scroll has the expected hash {line}");
+            Some((Verdict::Truncated, "head_missing", text))
+        }
+    }
+}
+
+/// The number of turns; true when it is the expected one.
+fn check_length(report: &mut Report, seen: &Seen, length: Option<u64>) -> bool {
+    let Some(length) = length else {
+        return false;
+    };
+    let good = seen.turns == length;
+    if !good {
+        let verdict = if seen.turns < length {
+            Verdict::Truncated
+        } else {
+            Verdict::Open
+        };
+        let text = format!("the scroll has {} turns, not {length}", seen.turns);
+        report.hold_because(verdict, Finding::error("length_differs", text));
+    }
+    report.check("length", result_of(good), None);
+    good
+}
+
+/// Content that one would read and no hash covers.
+fn check_coverage(report: &mut Report, seen: &Seen, as_v01: bool) {
+    for finding in &seen.uncovered {
+        if as_v01 {
+            report.find(finding.clone());
+        } else {
+            report.hold_because(Verdict::Partial, finding.clone());
+        }
+    }
+    if let (Some(mark), true) = (&seen.first_unsigned, seen.unsigned_inside > 0) {
+        let text = format!(
+            "{} turns have no signature of their own; that of a later turn covers what they say, not who wrote them",
+            seen.unsigned_inside
+        );
+        let finding = mark.put(Finding::warning("turn_unsigned", text));
+        if as_v01 {
+            report.find(finding);
+        } else {
+            report.hold_because(Verdict::Partial, finding);
+        }
+    }
+}
+
+/// How much of the chain is signed at all.
+fn check_signed(report: &mut Report, seen: &Seen, held: bool, pinned: bool) {
+    if seen.turns == 0 {
+        let finding = Finding::note("scroll_empty", "the scroll has no turn, and proves nothing");
+        return report.hold_because(Verdict::Unsigned, finding);
+    }
+    if let (true, Some(mark)) = (pinned, &seen.first_unsigned) {
+        let text = "the turn is not signed, and every turn must be by the key that was asked for";
+        let finding = mark.put(Finding::error("signature_missing", text));
+        return report.hold_because(Verdict::Tampered, finding);
+    }
+    if seen.signed == 0 {
+        let text = "nobody signed this chain: whoever can write it can write another one";
+        report.find(Finding::note("unsigned", text));
+        if !held {
+            report.hold(Verdict::Consistent);
+        }
+    } else if let Some(mark) = &seen.unsigned_tail {
+        let text = "this turn and those after it are not signed";
+        let finding = mark.put(Finding::warning("unsigned_tail", text));
+        report.hold_because(Verdict::UnsignedTail, finding);
+    }
+}
+
+fn mint(report: &Report, seen: &Seen, judging: &Judging<'_>) -> Option<Verified<ChainCoverage>> {
+    if report.verdict != Verdict::Verified {
+        return None;
+    }
+    let head = seen.tip?.head;
+    let coverage = ChainCoverage {
+        head,
+        turns: seen.turns,
+        signers: seen.signers.clone(),
+    };
+    let grounds = Grounds {
+        record: Some(head.record),
+        head: Some(head),
+        trusted_until: report.trusted_until?,
+        trust: judging.trust.digest(),
+        now: judging.now,
+    };
+    Some(Verified::mint(coverage, grounds))
+}
