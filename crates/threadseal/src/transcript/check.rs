@@ -5,8 +5,9 @@
 //! for. The first seal that is not good ends belief in the rest of the file.
 
 use super::event::Frame;
+use super::heads::Met;
 use super::scan::{
-    Failure, GoodSeal, Met, PendingSignature, Place, PointKind, PrefixPoint, Scanner, Signed,
+    Failure, GoodSeal, PendingSignature, Place, PointKind, PrefixPoint, Scanner, Signed,
 };
 use super::seal::{self, Seal, SealFault};
 use super::statement::LineNote;

@@ -13,6 +13,7 @@
 //! whatever follows the last good seal is kept apart as the tail.
 
 use super::event::{self, Frame, LineFault};
+use super::heads::Met;
 use super::manifest::{self, Manifest};
 use super::sealing_keys::SealingKeys;
 use super::statement::LineNote;
@@ -142,14 +143,6 @@ pub(crate) struct Scan {
     pub(crate) dropped: Vec<Finding>,
     /// For each expectation: was its seal met, and did a seal of its number differ?
     pub(crate) met: Vec<Met>,
-}
-
-/// How an expectation fared.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Met {
-    NotYet,
-    At(u64),
-    Differs,
 }
 
 /// Options of a scan.

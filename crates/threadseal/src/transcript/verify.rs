@@ -8,13 +8,14 @@
 //!
 //! Not here: reading files and running the halves on two cores (`threadseal-store`).
 
+use super::heads::{self, End, Met};
 use super::prefix::PrefixHasher;
-use super::scan::{Expectation, Met, PendingSignature, Scan, ScanOptions, Scanner};
+use super::scan::{Expectation, PendingSignature, Scan, ScanOptions, Scanner};
 use super::write::Sealer;
 use crate::canon::json;
 use crate::digest::Digest;
 use crate::key::{KeyUsage, PublicKey};
-use crate::record::{ExpectedHead, Head, RecordId, ThreadId};
+use crate::record::{Head, RecordId, ThreadId};
 use crate::report::{
     CheckResult, Completeness, Finding, Grounds, Report, Stats, Verdict, Verified, WithTail,
 };
@@ -146,7 +147,8 @@ pub fn conclude(scanner: Scanner, prefix: &PrefixHasher, options: &VerifyOptions
     let sound = report.verdict > Verdict::Malformed;
     let trusted = check_trust(&mut report, &scan, options);
     check_thread(&mut report, &scan, options.thread);
-    check_heads(&mut report, &scan, &expect);
+    let met = scan.met.iter().copied();
+    heads::check(&mut report, &expect, met, &end(&scan));
     check_end(&mut report, &scan, &expect);
     if let Some(last) = scan.last.as_ref().filter(|_| prefix.first_bad().is_none()) {
         report.head = Some(last.head);
@@ -310,76 +312,14 @@ fn check_thread(report: &mut Report, scan: &Scan, expected: Option<&ThreadId>) {
     }
 }
 
-fn check_heads(report: &mut Report, scan: &Scan, expect: &[Expectation]) {
-    if expect.is_empty() {
-        let why = "no head of this record is known here";
-        report.check("head", CheckResult::Skipped, Some(why.to_owned()));
-        return;
-    }
+fn end(scan: &Scan) -> End {
     let last = scan.last.as_ref();
-    let mut result = CheckResult::Pass;
-    for (expected, met) in expect.iter().zip(&scan.met) {
-        let Some((verdict, code, text)) = head_fault(expected, *met, scan, last.map(|s| s.head))
-        else {
-            continue;
-        };
-        result = CheckResult::Fail;
-        let finding = Finding::error(code, text);
-        report.hold_because(
-            verdict,
-            match last {
-                Some(last) => finding.at_line(last.line).in_turn(Some(last.turn)),
-                None => finding,
-            },
-        );
-    }
-    report.check("head", result, None);
-}
-
-fn head_fault(
-    expected: &Expectation,
-    met: Met,
-    scan: &Scan,
-    last: Option<Head>,
-) -> Option<(Verdict, &'static str, String)> {
-    let last_seq = last.map(|head| head.seq);
-    match (met, expected.head) {
-        (Met::At(seq), _) if expected.exact && last_seq != Some(seq) => {
-            let text = format!("the expected head is seal {seq}, and the record goes on after it");
-            Some((Verdict::Open, "head_not_last", text))
-        }
-        (Met::At(_), _) => None,
-        (Met::Differs, ExpectedHead::Head(head)) => {
-            let text = format!(
-                "seal {} differs from the expected head of that number",
-                head.seq
-            );
-            Some((Verdict::Forked, "head_differs", text))
-        }
-        // What a broken record would have contained cannot be said.
-        _ if scan.failure.is_some() => None,
-        (_, ExpectedHead::Head(head)) if last.is_some_and(|last| last.record != head.record) => {
-            let text = format!("the expected head is of record {}", head.record);
-            Some((Verdict::Foreign, "record_differs", text))
-        }
-        (_, ExpectedHead::Head(head)) => {
-            let seen = last_seq.map_or("no seal".to_owned(), |seq| format!("seal {seq}"));
-            let text = format!(
-                "the record ends at {seen}, the known head is seal {}",
-                head.seq
-            );
-            let older = expected.remembered && last.is_some_and(|last| last.size == scan.bytes);
-            let verdict = if older {
-                Verdict::RolledBack
-            } else {
-                Verdict::Truncated
-            };
-            Some((verdict, "head_ahead", text))
-        }
-        (_, ExpectedHead::Line(line)) => {
-            let text = format!("no seal of this record has the expected digest {line}");
-            Some((Verdict::Truncated, "head_missing", text))
-        }
+    End {
+        record: last.map(|last| last.head.record),
+        last: last.map(|last| (last.head.seq, last.head.size)),
+        place: last.map(|last| (last.line, last.turn)),
+        bytes: scan.bytes,
+        broken: scan.failure.is_some(),
     }
 }
 

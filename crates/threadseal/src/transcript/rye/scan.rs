@@ -20,6 +20,7 @@ use crate::digest::{Digest, Hasher};
 use crate::limits::MAX_FINDINGS;
 use crate::record::{ExpectedHead, RecordId};
 use crate::report::{Finding, Verdict};
+use crate::transcript::heads::Met;
 use std::borrow::Cow;
 
 /// Everything one pass learns.
@@ -55,16 +56,6 @@ pub(super) struct Scan<'t> {
     turns: u64,
     steps: u64,
     highest_step: u64,
-}
-
-/// How an expected head fared.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Met {
-    NotYet,
-    /// It is the seal of this number.
-    At(u64),
-    /// The seal of its number is another.
-    Differs,
 }
 
 impl<'t> Scan<'t> {

@@ -8,14 +8,15 @@
 
 use super::checkpoint::Checkpoint;
 use super::lines::LineSplitter;
-use super::scan::{Met, Scan};
+use super::scan::Scan;
 use super::signers::{Seal, Signer, Signers};
-use crate::record::{ExpectedHead, Head, ThreadId};
+use crate::record::{Head, ThreadId};
 use crate::report::{
     CheckResult, Completeness, Finding, Grounds, Report, SignerReport, SignerStatus, Stats,
     TrustedUntil, Verdict, Verified, WithTail,
 };
 use crate::time::Timestamp;
+use crate::transcript::heads::{self, End};
 use crate::transcript::{Coverage, Expectation, Tail};
 use crate::trust::Trust;
 
@@ -288,68 +289,16 @@ fn check_thread(report: &mut Report, scan: &Scan<'_>, expected: Option<&ThreadId
 }
 
 fn check_heads(report: &mut Report, scan: &Scan<'_>, expect: &[Expectation]) {
-    if expect.is_empty() {
-        let why = "no head of this record is known here".to_owned();
-        return report.check("head", CheckResult::Skipped, Some(why));
-    }
-    let mut pass = true;
-    for (expectation, (_, met)) in expect.iter().zip(&scan.expected) {
-        if let Some((verdict, code, text)) = head_fault(expectation, *met, scan) {
-            pass = false;
-            report.hold_because(verdict, Finding::error(code, text));
-        }
-    }
-    if pass && report.verdict > Verdict::Malformed {
+    let end = End {
+        record: scan.record,
+        last: scan.last.as_ref().map(|(seal, _)| (seal.seq, seal.end)),
+        place: None,
+        bytes: scan.bytes,
+        broken: scan.signers.broken,
+    };
+    let met = scan.expected.iter().map(|(_, met)| *met);
+    if heads::check(report, expect, met, &end) && report.verdict > Verdict::Malformed {
         report.completeness = Completeness::Head;
-    }
-    report.check("head", result(pass), None);
-}
-
-fn head_fault(
-    expected: &Expectation,
-    met: Met,
-    scan: &Scan<'_>,
-) -> Option<(Verdict, &'static str, String)> {
-    let last = scan.last.as_ref().map(|(seal, _)| *seal);
-    match (met, expected.head) {
-        (Met::At(seq), _) if expected.exact && last.is_none_or(|last| last.seq != seq) => {
-            let text = format!("the expected head is seal {seq}, and the record goes on after it");
-            Some((Verdict::Open, "head_not_last", text))
-        }
-        (Met::At(_), _) => None,
-        (Met::Differs, ExpectedHead::Head(head)) => {
-            let text = format!(
-                "seal {} differs from the expected head of that number",
-                head.seq
-            );
-            Some((Verdict::Forked, "head_differs", text))
-        }
-        // What a broken record would have contained cannot be said.
-        _ if scan.signers.broken => None,
-        (_, ExpectedHead::Head(head))
-            if scan.record.is_some_and(|record| record != head.record) =>
-        {
-            let text = format!("the expected head is of record {}", head.record);
-            Some((Verdict::Foreign, "record_differs", text))
-        }
-        (_, ExpectedHead::Head(head)) => {
-            let seen = last.map_or("no seal".to_owned(), |last| format!("seal {}", last.seq));
-            let text = format!(
-                "the record ends at {seen}, the known head is seal {}",
-                head.seq
-            );
-            let older = expected.remembered && last.is_some_and(|last| last.end == scan.bytes);
-            let verdict = if older {
-                Verdict::RolledBack
-            } else {
-                Verdict::Truncated
-            };
-            Some((verdict, "head_ahead", text))
-        }
-        (_, ExpectedHead::Line(line)) => {
-            let text = format!("no seal of this record has the expected digest {line}");
-            Some((Verdict::Truncated, "head_missing", text))
-        }
     }
 }
 
