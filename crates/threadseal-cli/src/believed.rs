@@ -5,6 +5,7 @@ use crate::context::Context;
 use crate::examine::{Asked, Examiner};
 use crate::exit::{Exit, Failure, complain};
 use crate::gather;
+use crate::local::Local;
 use indicatif::ProgressBar;
 use std::path::Path;
 use threadseal::canon::json::{self, IrregularityKind, Value};
@@ -40,7 +41,8 @@ impl Believed {
     /// # Errors
     /// When it cannot be read, is no transcript, or a covered line can be read in two ways.
     pub(crate) fn read(path: &Path, context: &Context) -> Result<Self, Failure> {
-        let trust = gather::gather(&[], None, &[], false, context)?;
+        let local = Local::to(&[path.to_owned()], false, context);
+        let trust = gather::gather(&[], None, &local, context)?;
         let examiner = Examiner::new(Asked::by(trust), ProgressBar::hidden(), context)?;
         let file = open_regular(&*context.fs, path)?;
         let looked = examiner.transcript(&file)?;

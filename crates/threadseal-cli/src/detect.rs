@@ -54,12 +54,12 @@ pub(crate) enum Kind {
 /// When it cannot be read, or a line of a log is too long.
 pub(crate) fn kind(file: &RegularFile) -> Result<Option<Kind>, Failure> {
     let path = file.path();
+    if ending(path) == "jsonl" {
+        return log_or_transcript(file).map(Some);
+    }
     let head = probe(file, 0)?;
     if path.extension().is_some_and(|ending| ending == "seal") && is_seal_file(&head) {
         return Ok(Some(Kind::Sidecar));
-    }
-    if ending(path) == "jsonl" {
-        return log_or_transcript(file).map(Some);
     }
     let tail = probe(file, file.size().saturating_sub(PROBE_BYTES))?;
     if talks_of_checkpoints(&head) || talks_of_checkpoints(&tail) || is_object(&head) {

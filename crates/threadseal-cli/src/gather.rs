@@ -12,93 +12,70 @@
 
 use crate::context::Context;
 use crate::exit::{Failure, complain};
+use crate::local::Local;
 use crate::trusting::{is_toml, of_home, parse_store, read_public};
 use std::path::{Path, PathBuf};
 use threadseal::key::{KeyUsage, PublicKey};
 use threadseal::limits::{MAX_KEY_FILE_BYTES, MAX_TRUST_FILE_BYTES};
 use threadseal::trust::rye::{self, TrustSet};
 use threadseal::trust::{Trust, TrustName, TrustStore, TrustedKey};
-use threadseal_store::home::is_inside;
 use threadseal_store::read::read_small;
 
 /// The trust for one run of a verifying command.
 ///
 /// # Errors
-/// When something named cannot be read, or lies inside a tree of `trees` and `local` is not
-/// allowed: whoever brought the tree would bring the trust along.
+/// When something named cannot be read, or `local` does not admit it.
 pub(crate) fn gather(
     sources: &[PathBuf],
     key: Option<&str>,
-    trees: &[&Path],
-    allow_local: bool,
+    local: &Local,
     context: &Context,
 ) -> Result<Trust, Failure> {
-    let judge_place = |path: &Path| -> Result<bool, Failure> {
-        for tree in trees {
-            if is_inside(&*context.fs, path, tree)? {
-                if allow_local {
-                    return Ok(true);
-                }
-                return Err(Failure::new(format!(
-                    "the trust at {} lies inside {}, which it would judge; keep it outside, or give --allow-local-trust",
-                    path.display(),
-                    tree.display()
-                )));
-            }
-        }
-        Ok(false)
-    };
     // A home inside the tree would also bring heads along, so its place counts in any case.
     let home = context.home()?;
-    let mut local = match &home {
-        Some(home) => judge_place(home.path())?,
-        None => false,
-    };
-    for source in sources {
-        local |= judge_place(source)?;
+    if let Some(home) = &home {
+        local.admit_home(home, context.home_is_default())?;
     }
     let store = match (&home, sources) {
-        (_, [_, ..]) => union(sources, context)?,
+        (_, [_, ..]) => union(sources, local, context)?,
         (Some(home), []) => of_home(home)?,
         (None, []) => TrustStore::new(),
     };
-    let mut pinned = None;
-    if let Some(text) = key {
-        let (key, path) = parse_key(text, &store, context)?;
-        if let Some(path) = path {
-            local |= judge_place(&path)?;
-        }
-        pinned = Some(key);
-    }
+    let pinned = match key {
+        Some(text) => Some(parse_key(text, &store, local, context)?),
+        None => None,
+    };
     Ok(Trust {
         store,
         pinned,
-        local,
+        local: local.found(),
     })
 }
 
 /// A public key as people give it: a name of the trust store, hex, did:key, or a PEM file.
 ///
 /// The name goes first, so that a file which a project brings along under that name is not
-/// taken for it. With a key from a file comes the file's path.
+/// taken for it.
 ///
 /// # Errors
-/// When it is none of these.
-pub(crate) fn parse_key(
+/// When it is none of these, or `local` does not admit it.
+fn parse_key(
     text: &str,
     store: &TrustStore,
+    local: &Local,
     context: &Context,
-) -> Result<(PublicKey, Option<PathBuf>), Failure> {
+) -> Result<PublicKey, Failure> {
     let named = TrustName::parse(text).ok();
     if let Some(entry) = named.and_then(|name| store.by_name(&name).cloned()) {
-        return Ok((entry.key, None));
+        return Ok(entry.key);
     }
     if let Ok(key) = PublicKey::parse_any(text) {
-        return Ok((key, None));
+        return Ok(key);
     }
     let path = Path::new(text);
     if path.exists() {
-        return Ok((read_public(path, context)?, Some(path.to_owned())));
+        local.admit(path)?;
+        return read_public(path, context);
     }
     Err(Failure::new(format!(
         "{text:?} is no key: give a PEM file, 64 hex digits, did:key, or a name of the trust store"
@@ -112,11 +89,12 @@ fn is_pem(path: &Path) -> bool {
 
 /// Everything that the sources name. A PEM key given on its own also serves as the owner's key of
 /// the Rye folders, when it is the only one.
-fn union(sources: &[PathBuf], context: &Context) -> Result<TrustStore, Failure> {
+fn union(sources: &[PathBuf], local: &Local, context: &Context) -> Result<TrustStore, Failure> {
     let mut store = TrustStore::new();
     let mut folders = Vec::new();
     let mut owners = Vec::new();
     for source in sources {
+        local.admit(source)?;
         if source.is_dir() {
             folders.push(source);
         } else if is_toml(source) {
@@ -132,7 +110,7 @@ fn union(sources: &[PathBuf], context: &Context) -> Result<TrustStore, Failure> 
         _ => None,
     };
     for folder in folders {
-        read_folder(folder, owner.as_deref(), &mut store, context)?;
+        read_folder(folder, owner.as_deref(), &mut store, local, context)?;
     }
     Ok(store)
 }
@@ -152,6 +130,7 @@ fn read_folder(
     folder: &Path,
     owner: Option<&str>,
     store: &mut TrustStore,
+    local: &Local,
     context: &Context,
 ) -> Result<(), Failure> {
     let failure = |error| Failure::io("read", folder, &error);
@@ -163,6 +142,9 @@ fn read_folder(
     let mut rye_files = Vec::new();
     let mut found = false;
     for path in &paths {
+        if is_pem(path) || is_toml(path) {
+            local.admit(path)?;
+        }
         if is_pem(path) {
             let bytes = read_small(&*context.fs, path, MAX_KEY_FILE_BYTES)?;
             // Private halves lie beside public ones in many key folders; they vouch for nobody.

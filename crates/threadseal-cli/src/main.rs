@@ -18,6 +18,7 @@ mod exit;
 mod gather;
 mod keyring;
 mod lines;
+mod local;
 mod output;
 mod passphrase;
 mod progress;

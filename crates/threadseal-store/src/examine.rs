@@ -30,6 +30,10 @@ use threadseal::transcript::{
 /// Files below this size are verified on the caller's thread.
 const PARALLEL_FROM_BYTES: u64 = 1 << 20;
 
+/// The same where other files are verified at the same time: two more threads a file then only
+/// pay for one that would be the last to end.
+const PARALLEL_AMONG_MANY_FROM_BYTES: u64 = 32 << 20;
+
 /// Leading lines by whose leaves a record is recognised when its seals are gone.
 const NAMING_LINES: usize = 3;
 
@@ -123,6 +127,24 @@ pub fn native(
     native_range(file, file.size(), scan, options, progress)
 }
 
+/// As [`native`], for one of many files that the caller verifies on all cores.
+///
+/// # Errors
+/// As [`native`].
+pub fn native_among_many(
+    file: &RegularFile,
+    scan: &ScanOptions,
+    options: &VerifyOptions<'_>,
+    progress: &(dyn Fn(u64) + Sync),
+) -> Result<Outcome, Error> {
+    let pass = Pass {
+        file,
+        size: file.size(),
+        parallel: file.size() >= PARALLEL_AMONG_MANY_FROM_BYTES,
+    };
+    pass.twice_if_needed(scan, options, progress)
+}
+
 /// As [`native`], as if the file ended after `size` bytes.
 pub(crate) fn native_range(
     file: &RegularFile,
@@ -131,26 +153,59 @@ pub(crate) fn native_range(
     options: &VerifyOptions<'_>,
     progress: &(dyn Fn(u64) + Sync),
 ) -> Result<Outcome, Error> {
-    let outcome = look(file, size, scan.clone(), options, progress)?;
-    if !outcome.look_closer {
-        return Ok(outcome);
-    }
-    let closer = ScanOptions {
-        every_signature: true,
-        ..scan.clone()
+    let pass = Pass {
+        file,
+        size,
+        parallel: size >= PARALLEL_FROM_BYTES,
     };
-    look(file, size, closer, options, progress)
+    pass.twice_if_needed(scan, options, progress)
+}
+
+/// What is read in one pass, and on how many threads.
+#[derive(Clone, Copy)]
+struct Pass<'f> {
+    file: &'f RegularFile,
+    size: u64,
+    parallel: bool,
+}
+
+impl Pass<'_> {
+    fn twice_if_needed(
+        self,
+        scan: &ScanOptions,
+        options: &VerifyOptions<'_>,
+        progress: &(dyn Fn(u64) + Sync),
+    ) -> Result<Outcome, Error> {
+        let outcome = look(self, scan.clone(), options, progress)?;
+        if !outcome.look_closer {
+            return Ok(outcome);
+        }
+        let closer = ScanOptions {
+            every_signature: true,
+            ..scan.clone()
+        };
+        look(self, closer, options, progress)
+    }
 }
 
 fn look(
-    file: &RegularFile,
-    size: u64,
+    pass: Pass<'_>,
     scan: ScanOptions,
     options: &VerifyOptions<'_>,
     progress: &(dyn Fn(u64) + Sync),
 ) -> Result<Outcome, Error> {
+    let Pass {
+        file,
+        size,
+        parallel,
+    } = pass;
     let mut scanner = Scanner::new(scan);
     let mut prefix = PrefixHasher::new();
+    if let Some(bytes) = file.held(size) {
+        progress(size);
+        prefix.push(bytes, &scanner.push(bytes));
+        return Ok(conclude(scanner, &prefix, options));
+    }
     let source = file.range(0, size);
     let stage_a = |chunk: pipeline::Chunk<'_>| {
         progress(chunk.bytes.len() as u64);
@@ -160,10 +215,10 @@ fn look(
         prefix.push(chunk.bytes, &points);
         ControlFlow::Continue(())
     };
-    if size < PARALLEL_FROM_BYTES {
-        pipeline::run_inline(source, stage_a, stage_b)?;
-    } else {
+    if parallel {
         pipeline::run(source, stage_a, stage_b)?;
+    } else {
+        pipeline::run_inline(source, stage_a, stage_b)?;
     }
     Ok(conclude(scanner, &prefix, options))
 }

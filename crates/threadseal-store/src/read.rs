@@ -92,6 +92,8 @@ pub struct RegularFile {
     file: Arc<dyn FileHandle>,
     path: PathBuf,
     opened: Stamp,
+    /// All its bytes, when they were read ahead.
+    held: Option<Arc<Vec<u8>>>,
 }
 
 impl RegularFile {
@@ -108,7 +110,28 @@ impl RegularFile {
             file,
             path: path.to_owned(),
             opened: found.into(),
+            held: None,
         })
+    }
+
+    /// Reads the file now, if one chunk holds it: whoever looks at it several times then reads it
+    /// once, and sees the same bytes each time. A larger file stays as it is.
+    ///
+    /// # Errors
+    /// [`ErrorKind::External`] when reading fails, or the file was cut meanwhile.
+    pub fn hold_if_small(mut self) -> Result<Self, Error> {
+        if self.held.is_none() && self.opened.size <= CHUNK_BYTES as u64 {
+            let mut bytes = Vec::new();
+            self.chunks().next_chunk(&mut bytes)?;
+            self.held = Some(Arc::new(bytes));
+        }
+        Ok(self)
+    }
+
+    /// The first `size` bytes, if they were read ahead.
+    pub(crate) fn held(&self, size: u64) -> Option<&[u8]> {
+        let size = usize::try_from(size).ok()?;
+        self.held.as_ref()?.get(..size)
     }
 
     /// Where it was opened.
@@ -156,9 +179,15 @@ impl RegularFile {
                 ),
             ));
         }
-        let mut bytes = vec![0; size];
-        let count = sys::read_full_at(&*self.file, &mut bytes, 0)
-            .map_err(|error| sys::failure("read", &self.path, &error))?;
+        let (bytes, count) = match self.held(self.opened.size) {
+            Some(held) => (held.to_vec(), size),
+            None => {
+                let mut bytes = vec![0; size];
+                let count = sys::read_full_at(&*self.file, &mut bytes, 0)
+                    .map_err(|error| sys::failure("read", &self.path, &error))?;
+                (bytes, count)
+            }
+        };
         if count < size || self.stability()? != Stability::Same {
             return Err(self.moved_under_us());
         }
@@ -220,6 +249,13 @@ pub struct Chunks<'f> {
 
 impl Source for Chunks<'_> {
     fn next_chunk(&mut self, buffer: &mut Vec<u8>) -> Result<(), Error> {
+        if let Some(held) = self.source.held(self.end) {
+            let start = usize::try_from(self.position).unwrap_or(usize::MAX);
+            buffer.clear();
+            buffer.extend_from_slice(held.get(start..).unwrap_or_default());
+            self.position = self.end;
+            return Ok(());
+        }
         let left = usize::try_from(self.end - self.position).unwrap_or(usize::MAX);
         buffer.resize(left.min(CHUNK_BYTES), 0);
         let count = sys::read_full_at(&*self.source.file, buffer, self.position)
@@ -310,6 +346,27 @@ mod tests {
             assert_eq!(file.stability().unwrap(), Stability::Same);
             let end = size as u64;
             assert_eq!(all(file.range(3, end + 9)).unwrap(), bytes[3.min(size)..]);
+        }
+    }
+
+    #[test]
+    fn a_small_file_is_held_and_a_larger_one_is_not() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("f");
+        for (size, is_held) in [(5, true), (CHUNK_BYTES, true), (CHUNK_BYTES + 1, false)] {
+            fs::write(&path, vec![7; size]).unwrap();
+            let file = open_regular(&RealFs, &path).unwrap();
+            let file = file.hold_if_small().unwrap();
+            assert_eq!(file.held(0).is_some(), is_held, "{size}");
+            assert_eq!(all(file.chunks()).unwrap(), vec![7; size]);
+            assert_eq!(
+                all(file.range(3, 9)).unwrap(),
+                vec![7; size.min(9).saturating_sub(3)]
+            );
+            fs::write(&path, "").unwrap();
+            assert_eq!(all(file.chunks()).is_ok(), is_held, "{size}");
+            assert_ne!(file.stability().unwrap(), Stability::Same);
+            assert!(file.read_whole(size).is_err());
         }
     }
 

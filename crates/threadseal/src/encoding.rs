@@ -23,24 +23,33 @@ pub fn hex(bytes: &[u8]) -> String {
 
 /// Reads lower-case hex of exactly `N` bytes.
 pub fn parse_hex_array<const N: usize>(text: &str) -> Option<[u8; N]> {
-    let text = text.as_bytes();
-    if text.len() != N * 2 {
+    let (pairs, []) = text.as_bytes().as_chunks::<2>() else {
         return None;
-    }
-    let mut out = [0; N];
-    for (byte, pair) in out.iter_mut().zip(text.chunks_exact(2)) {
-        *byte = nibble(pair[0])? << 4 | nibble(pair[1])?;
-    }
-    Some(out)
+    };
+    let pairs: &[[u8; 2]; N] = pairs.try_into().ok()?;
+    // Digits are looked up without a branch for each; whether all were digits is asked once.
+    let mut seen = 0;
+    let bytes = pairs.map(|[high, low]| {
+        let (high, low) = (NIBBLES[usize::from(high)], NIBBLES[usize::from(low)]);
+        seen |= high | low;
+        high << 4 | low
+    });
+    (seen != NO_DIGIT).then_some(bytes)
 }
 
-fn nibble(digit: u8) -> Option<u8> {
-    match digit {
-        b'0'..=b'9' => Some(digit - b'0'),
-        b'a'..=b'f' => Some(digit - b'a' + 10),
-        _ => None,
+/// What [`NIBBLES`] says of a byte that is no hex digit; no or of digits reaches it.
+const NO_DIGIT: u8 = 0xff;
+
+/// The value of each byte as a lower-case hex digit.
+const NIBBLES: [u8; 256] = {
+    let mut nibbles = [NO_DIGIT; 256];
+    let mut value = 0;
+    while value < 16 {
+        nibbles[HEX_DIGITS[value as usize] as usize] = value;
+        value += 1;
     }
-}
+    nibbles
+};
 
 /// Standard base64 with padding.
 pub fn base64(bytes: &[u8]) -> String {
@@ -88,5 +97,14 @@ mod tests {
         assert_eq!(parse_hex_array::<3>("00abff"), Some([0, 0xab, 0xff]));
         assert_eq!(parse_hex_array::<3>("00ABff"), None);
         assert_eq!(parse_hex_array::<2>("00abff"), None);
+        for byte in 0..128_u8 {
+            let digit = byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
+            for text in [[byte, b'0'], [b'f', byte]] {
+                let text = std::str::from_utf8(&text).unwrap();
+                let read = parse_hex_array::<1>(text);
+                assert_eq!(read.is_some(), digit, "{text:?}");
+                assert!(read.is_none_or(|bytes| hex(&bytes) == text));
+            }
+        }
     }
 }

@@ -75,3 +75,14 @@ pub const MAX_LENIENT_TURN_BYTES: usize = 1 << 20;
 pub const MAX_COMPAT_FAILURES: usize = 10_000;
 /// Most values (scalars, arrays and maps) of one turn in CBOR, which is read into a tree.
 pub const MAX_CBOR_VALUES: usize = 1 << 20;
+/// Deepest nesting of a value inside a turn that is mapped from elsewhere; around it a scroll adds
+/// up to eight levels, and [`MAX_JSON_DEPTH`] still holds.
+pub const MAX_CARRIED_DEPTH: usize = 112;
+/// Largest source that is mapped into a scroll in bytes.
+pub const MAX_SOURCE_BYTES: usize = 256 << 20;
+/// Most lines of a source that are mapped into a scroll.
+pub const MAX_SOURCE_LINES: u64 = 4 << 20;
+/// Most groups (pointer and reason) that the account of a mapping names; the rest are counted.
+pub const MAX_ACCOUNT_GROUPS: usize = 1 << 16;
+/// Most lines that detection of a source's format looks at.
+pub const MAX_DETECT_LINES: usize = 64;

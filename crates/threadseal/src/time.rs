@@ -6,10 +6,14 @@
 //! ```
 
 use crate::error::Error;
+use jiff::SignedDuration;
+use jiff::civil::{DateTime, datetime};
 
 /// A moment: microseconds since 1970-01-01T00:00:00Z, never negative, up to the year 9999.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Timestamp(u64);
+
+const EPOCH: DateTime = datetime(1970, 1, 1, 0, 0, 0, 0);
 
 /// 9999-12-31T23:59:59.999999Z.
 const MAX_MICROS: u64 = 253_402_300_799_999_999;
@@ -44,23 +48,36 @@ impl Timestamp {
 
     /// Reads [`Timestamp::to_epoch_text`]'s spelling and no other.
     pub fn parse_epoch_text(text: &str) -> Option<Self> {
-        let (seconds, micros) = text.split_once('.')?;
-        let canonical_seconds = seconds == "0" || !seconds.starts_with('0');
-        let digits = |s: &str| !s.is_empty() && s.bytes().all(|b| b.is_ascii_digit());
-        if !canonical_seconds || !digits(seconds) || !digits(micros) || micros.len() != 6 {
+        let (rest, micros) = text.as_bytes().split_last_chunk::<6>()?;
+        let seconds = rest.strip_suffix(b".")?;
+        let canonical = seconds == b"0" || !seconds.starts_with(b"0");
+        // 9999-12-31 is written with twelve digits.
+        if !canonical || !(1..=12).contains(&seconds.len()) {
             return None;
         }
-        let seconds: u64 = seconds.parse().ok()?;
-        let micros: u64 = micros.parse().ok()?;
-        Self::from_micros(seconds.checked_mul(1_000_000)?.checked_add(micros)?).ok()
+        let micros = seconds.iter().chain(micros).try_fold(0, |micros, byte| {
+            let digit = byte.wrapping_sub(b'0');
+            (digit < 10).then(|| micros * 10 + u64::from(digit))
+        })?;
+        Self::from_micros(micros).ok()
     }
 
     /// `2026-02-18T10:30:00Z`, the fraction dropped.
     pub fn to_iso_seconds(self) -> String {
         let seconds = i64::try_from(self.0 / 1_000_000).unwrap_or(i64::MAX);
-        jiff::Timestamp::from_second(seconds)
-            .map(|t| t.strftime("%Y-%m-%dT%H:%M:%SZ").to_string())
-            .unwrap_or_default()
+        // Reaches the end of 9999, as `jiff::Timestamp` does not.
+        let Ok(at) = EPOCH.checked_add(SignedDuration::from_secs(seconds)) else {
+            return String::new();
+        };
+        format!(
+            "{:04}-{:02}-{:02}T{:02}:{:02}:{:02}Z",
+            at.year(),
+            at.month(),
+            at.day(),
+            at.hour(),
+            at.minute(),
+            at.second()
+        )
     }
 
     /// Reads exactly `YYYY-MM-DDTHH:MM:SSZ` with a date that exists, from 1970 on.
@@ -76,8 +93,8 @@ impl Timestamp {
         if !shape {
             return None;
         }
-        let parsed: jiff::Timestamp = text.parse().ok()?;
-        let seconds = u64::try_from(parsed.as_second()).ok()?;
+        let parsed: DateTime = text.strip_suffix('Z')?.parse().ok()?;
+        let seconds = u64::try_from(parsed.duration_since(EPOCH).as_secs()).ok()?;
         let back = Self::from_micros(seconds.checked_mul(1_000_000)?).ok()?;
         // A leap second or "24:00:00" would not come back as it was written.
         (back.to_iso_seconds() == text).then_some(back)
@@ -93,12 +110,24 @@ mod tests {
         let t = Timestamp::from_micros(1_739_820_405_123_456).unwrap();
         assert_eq!(t.to_epoch_text(), "1739820405.123456");
         assert_eq!(Timestamp::parse_epoch_text("1739820405.123456"), Some(t));
+        for micros in [0, 1, 1_000_000, MAX_MICROS] {
+            let t = Timestamp::from_micros(micros).unwrap();
+            assert_eq!(Timestamp::parse_epoch_text(&t.to_epoch_text()), Some(t));
+        }
         for other in [
             "1739820405.12345",
             "01739820405.123456",
             "1.5e9",
             "-1.000000",
             "1.0000000",
+            ".000000",
+            "1000000",
+            "1:000000",
+            "1.00000:",
+            "1.0.000000",
+            "+1.000000",
+            "253402300800.000000",
+            "99999999999999999999.000000",
         ] {
             assert_eq!(Timestamp::parse_epoch_text(other), None, "{other}");
         }
@@ -108,6 +137,12 @@ mod tests {
     fn iso_text_refuses_impossible_dates() {
         let t = Timestamp::parse_iso_seconds("2026-02-18T10:30:00Z").unwrap();
         assert_eq!(t.to_iso_seconds(), "2026-02-18T10:30:00Z");
+        let last = Timestamp::from_micros(MAX_MICROS).unwrap();
+        assert_eq!(last.to_iso_seconds(), "9999-12-31T23:59:59Z");
+        for known in [Timestamp(0), last.floor_to_second()] {
+            let text = known.to_iso_seconds();
+            assert_eq!(Timestamp::parse_iso_seconds(&text), Some(known));
+        }
         for bad in [
             "2026-99-99T99:99:99Z",
             "2026-02-30T00:00:00Z",

@@ -80,23 +80,31 @@ fn hash_file(path: &Path) -> Done<(u64, u64)> {
     Ok((u64::from(hasher.finish().as_bytes()[0]), 0))
 }
 
+/// Hashes every record of a folder on all cores; the count is of files, the extra of bytes.
 fn hash_directory(path: &Path) -> Done<(u64, u64)> {
     let mut files: Vec<_> = std::fs::read_dir(path)?.collect::<Result<_, _>>()?;
     files.retain(|entry| entry.path().extension().is_some_and(|ext| ext == "jsonl"));
-    let (left, right) = files.split_at(files.len() / 2);
-    let hash_all = |files: &[std::fs::DirEntry]| -> Result<(), String> {
-        files.iter().try_for_each(|entry| {
-            hash_file(&entry.path())
-                .map(drop)
-                .map_err(|error| error.to_string())
-        })
+    let hash_all = |files: &[std::fs::DirEntry]| -> Result<u64, String> {
+        let mut bytes = 0;
+        for entry in files {
+            hash_file(&entry.path()).map_err(|error| error.to_string())?;
+            bytes += entry.metadata().map_err(|error| error.to_string())?.len();
+        }
+        Ok(bytes)
     };
-    std::thread::scope(|scope| {
-        let other = scope.spawn(|| hash_all(left));
-        hash_all(right)?;
-        other.join().map_err(|_| "a thread panicked".to_owned())?
+    let share = files.len().div_ceil(super::cores()).max(1);
+    let bytes = std::thread::scope(|scope| {
+        let threads = files.chunks(share);
+        let threads: Vec<_> = threads
+            .map(|files| scope.spawn(|| hash_all(files)))
+            .collect();
+        let joined = threads.into_iter().map(|thread| {
+            let hashed = thread.join().map_err(|_| "a thread panicked".to_owned());
+            hashed.flatten()
+        });
+        joined.sum::<Result<u64, String>>()
     })?;
-    Ok((files.len() as u64, 0))
+    Ok((files.len() as u64, bytes))
 }
 
 fn signer(seed: u8, usage: KeyUsage) -> LocalSigner {

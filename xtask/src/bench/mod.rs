@@ -25,6 +25,11 @@ pub(crate) struct Cost {
     pub(crate) extra: u64,
 }
 
+/// Cores that this process may use.
+fn cores() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
 /// Runs the bench, or one job of it when called as its own child; true when all targets are met.
 pub(crate) fn run(words: &[&str]) -> Result<bool, Box<dyn Error>> {
     if let ["job", name, path, rest @ ..] = words {

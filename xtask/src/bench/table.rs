@@ -34,6 +34,7 @@ fn measure_in(folder: &Path, quick: bool) -> Done<Table> {
     table.line("|---|---|---|---|");
     let record = folder.join("record.jsonl");
     let (write, hash, verify) = compare(&record, 100 * MB, 7)?;
+    table.baseline("read and SHA-256 100 MB, one core", &hash, 100 * MB);
     table.ratio(
         "verify 100 MB, wall",
         verify.wall_seconds / hash.wall_seconds,
@@ -85,8 +86,7 @@ fn scaling(table: &mut Table, record: &Path, megabytes: u64) -> Done<()> {
     let rounds = if megabytes > 100 { 1 } else { 3 };
     let (_, hash, verify) = compare(record, megabytes * MB, rounds)?;
     let seconds = verify.wall_seconds;
-    #[expect(clippy::cast_precision_loss, reason = "megabytes a second")]
-    let rate = megabytes as f64 / seconds;
+    let rate = megabytes_of(megabytes * MB) / seconds;
     table.line(&format!(
         "| verify {megabytes} MB | {seconds:.3} s, {rate:.0} MB/s, {:.2} × wall, {:.1} MB peak | for the scaling | |",
         seconds / hash.wall_seconds,
@@ -119,37 +119,56 @@ fn durable(table: &mut Table, folder: &Path) -> Done<()> {
     Ok(())
 }
 
-/// 10,000 native records of about 20 KB in one folder, through the command itself.
+/// Folders of native records, about 600 MB each, through the command itself.
 fn directory(table: &mut Table, folder: &Path) -> Done<()> {
-    const FILES: usize = 10_000;
-    let records = folder.join("records");
-    std::fs::create_dir(&records)?;
-    let model = records.join("0.jsonl");
-    job("write", &model, &["60000"])?;
-    for number in 1..FILES {
-        std::fs::copy(&model, records.join(format!("{number}.jsonl")))?;
-    }
     let command = std::env::current_exe()?.with_file_name("threadseal");
     if !command.exists() {
         table.line("| verify DIR, 10000 files | build the command first: cargo build --release | ≤ 1.30 | no |");
         table.all_met = false;
         return Ok(());
     }
-    let (mut hashes, mut verifies) = (Vec::new(), Vec::new());
-    for _ in 0..3 {
-        hashes.push(job("hash-dir", &records, &[])?);
-        verifies.push(command_on(&command, &records, folder)?);
+    for (files, bytes) in [(10_000, "60000"), (1000, "600000"), (100, "6000000")] {
+        let records = folder.join("records");
+        copies(&records, files, bytes)?;
+        let (mut hashes, mut verifies) = (Vec::new(), Vec::new());
+        for _ in 0..3 {
+            hashes.push(job("hash-dir", &records, &[])?);
+            verifies.push(command_on(&command, &records, folder)?);
+        }
+        std::fs::remove_dir_all(&records)?;
+        let (hash, verify) = (median(&hashes), median(&verifies));
+        let cores = super::cores();
+        let name = format!("read and SHA-256 these {files} files, {cores} cores");
+        table.baseline(&name, &hash, hash.extra);
+        let wall = verify.wall_seconds / hash.wall_seconds;
+        let name = format!(
+            "verify DIR, {files} files of {} kB",
+            hash.extra / hash.count / 1000
+        );
+        if files == 10_000 {
+            table.ratio(&format!("{name}, wall"), wall, 1.3);
+        } else {
+            table.line(&format!(
+                "| {name}, wall | {wall:.2} × | for the scaling | |"
+            ));
+        }
+        table.line(&format!(
+            "| the same, CPU | {:.2} ×, {:.2} of {cores} cores busy | all | |",
+            verify.cpu_seconds / hash.cpu_seconds,
+            verify.cpu_seconds / verify.wall_seconds
+        ));
     }
-    let (hash, verify) = (median(&hashes), median(&verifies));
-    table.ratio(
-        "verify DIR, 10000 files, wall",
-        verify.wall_seconds / hash.wall_seconds,
-        1.3,
-    );
-    table.line(&format!(
-        "| verify DIR, cores busy | {:.2} of 2 | all | |",
-        verify.cpu_seconds / verify.wall_seconds
-    ));
+    Ok(())
+}
+
+/// A folder of `files` records of about `bytes` bytes.
+fn copies(folder: &Path, files: usize, bytes: &str) -> Done<()> {
+    std::fs::create_dir(folder)?;
+    let model = folder.join("0.jsonl");
+    job("write", &model, &[bytes])?;
+    for number in 1..files {
+        std::fs::copy(&model, folder.join(format!("{number}.jsonl")))?;
+    }
     Ok(())
 }
 
@@ -164,6 +183,9 @@ fn command_on(command: &Path, records: &Path, folder: &Path) -> Done<Cost> {
         .args([command, records, &key])
         .env("THREADSEAL_HOME", folder.join("home"))
         .output()?;
+    if !output.status.success() {
+        return Err(format!("not all records of {} are verified", records.display()).into());
+    }
     let text = String::from_utf8(output.stderr)?;
     let value = |name: &str| -> Done<f64> {
         let line = text.lines().find_map(|line| line.strip_prefix(name));
@@ -227,6 +249,16 @@ fn yes(met: bool) -> &'static str {
 impl Table {
     fn line(&mut self, line: &str) {
         let _ = writeln!(self.text, "{line}");
+    }
+
+    /// What the ratios below it are against.
+    fn baseline(&mut self, work: &str, cost: &Cost, bytes: u64) {
+        let seconds = cost.wall_seconds;
+        let rate = megabytes_of(bytes) / seconds;
+        self.line(&format!(
+            "| *{work}* | {seconds:.3} s, {rate:.0} MB/s, {:.3} s CPU | 1 × | |",
+            cost.cpu_seconds
+        ));
     }
 
     fn ratio(&mut self, work: &str, ratio: f64, target: f64) {

@@ -76,6 +76,7 @@ const PACKAGES: &[&str] = &[
 const FEATURES: &[(&str, &str)] = &[
     ("jiff", "std"),
     ("jiff", "js"),
+    ("pkcs5", "getrandom"),
     ("pkcs8", "getrandom"),
     ("rand_core", "getrandom"),
     ("rand_core", "os_rng"),
@@ -246,5 +247,23 @@ mod tests {
         let expected = ["threadseal links jiff with std", "threadseal links libc"];
         assert_eq!(dependencies(tree), expected);
         assert!(dependencies("jiff v0.2.0 features alloc (*)\n").is_empty());
+    }
+
+    #[test]
+    fn a_source_of_randomness_that_a_feature_brings_in_is_found() {
+        // What cargo tells of pkcs8 with that feature.
+        let tree = "threadseal v0.1.0 (/clone/crates/threadseal) features \n\
+                    pkcs8 v0.11.0 features alloc,encryption,getrandom,pem,pkcs5\n\
+                    pkcs5 v0.8.1 features alloc,getrandom,pbes2,rand_core\n\
+                    getrandom v0.4.3 features sys_rng\n\
+                    cfg-if v1.0.5 features \n\
+                    getrandom v0.4.3 features sys_rng (*)\n\
+                    rand_core v0.10.1 features \n";
+        let expected = [
+            "threadseal links getrandom",
+            "threadseal links pkcs5 with getrandom",
+            "threadseal links pkcs8 with getrandom",
+        ];
+        assert_eq!(dependencies(tree), expected);
     }
 }

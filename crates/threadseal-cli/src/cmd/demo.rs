@@ -11,6 +11,7 @@ use crate::examine::{Asked, Examiner, Seen};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::gather;
 use crate::keyring::{Keyring, self_name};
+use crate::local::Local;
 use crate::output::Out;
 use crate::passphrase::PassphraseArgs;
 use crate::render::text;
@@ -259,7 +260,8 @@ fn record(path: &Path, context: &Context) -> Result<(), Failure> {
 }
 
 fn verify(path: &Path, context: &Context) -> Result<Report, Failure> {
-    let trust = gather::gather(&[], None, &[], false, context)?;
+    let local = Local::to(&[], false, context);
+    let trust = gather::gather(&[], None, &local, context)?;
     let examiner = Examiner::new(Asked::by(trust), ProgressBar::hidden(), context)?;
     let candidate = Candidate {
         path: path.to_owned(),

@@ -95,6 +95,8 @@ pub(crate) fn make(passphrase: &PassphraseArgs, context: &Context) -> Result<Mad
         }
         Ok(added)
     })?;
+    // A lock that is there already is taken on a full disk, too.
+    drop(home.enter_documents()?);
     Ok(Made {
         home,
         keys,

@@ -5,6 +5,7 @@ use crate::context::Context;
 use crate::examine::{Asked, Examiner, ProfileArg, Seen};
 use crate::exit::{self, Exit, Failure, Outcome, complain};
 use crate::gather;
+use crate::local::Local;
 use crate::output::Out;
 use crate::progress;
 use crate::render::json::{PathError, VerifyOutput};
@@ -12,7 +13,7 @@ use crate::render::text;
 use crate::walk::{self, Candidate};
 use clap::{Args, ValueEnum};
 use rayon::prelude::*;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use threadseal::record::{ExpectedHead, ThreadId};
 use threadseal::report::{Report, Verdict, combined_exit_code};
 
@@ -51,7 +52,8 @@ pub(crate) struct VerifyArgs {
     /// Check every signature, not only the last of each key
     #[arg(long)]
     every_signature: bool,
-    /// Accept a home or trust that lies inside the folders to verify; reports say so
+    /// Accept a home or trust that lies inside the folders to verify, or those of the files to
+    /// verify; reports say so
     #[arg(long)]
     allow_local_trust: bool,
 }
@@ -100,19 +102,15 @@ pub(crate) fn run(args: &VerifyArgs, context: &Context, out: &mut Out) -> Outcom
 }
 
 fn examine_all(args: &VerifyArgs, context: &Context) -> Result<Run, Failure> {
-    let folders: Vec<&Path> = args
-        .paths
-        .iter()
-        .map(PathBuf::as_path)
-        .filter(|path| path.is_dir())
-        .collect();
-    if args.expect_head.is_some() && (args.paths.len() > 1 || !folders.is_empty()) {
+    let has_folder = args.paths.iter().any(|path| path.is_dir());
+    if args.expect_head.is_some() && (args.paths.len() > 1 || has_folder) {
         return Err(Failure::new(
             "--expect-head is of one record: name one file",
         ));
     }
     let key = args.key.as_deref();
-    let trust = gather::gather(&args.trust, key, &folders, args.allow_local_trust, context)?;
+    let local = Local::to(&args.paths, args.allow_local_trust, context);
+    let trust = gather::gather(&args.trust, key, &local, context)?;
     let found = walk::find(&args.paths);
     let bar = progress::bar(found.files.iter().map(|file| file.bytes).sum(), context);
     let examiner = Examiner::new(
@@ -127,7 +125,8 @@ fn examine_all(args: &VerifyArgs, context: &Context) -> Result<Run, Failure> {
         },
         bar.clone(),
         context,
-    )?;
+    )?
+    .among(found.files.len());
     let look = |candidate: &Candidate| examiner.examine(candidate);
     let seen: Vec<Seen> = match found.files.as_slice() {
         // Alone, a record may use both halves of the machine by itself.
@@ -141,7 +140,7 @@ fn examine_all(args: &VerifyArgs, context: &Context) -> Result<Run, Failure> {
         ..Run::default()
     };
     // Of one file nobody can say what else is missing.
-    if !folders.is_empty() {
+    if has_folder {
         run.results = examiner.missing(&found.files, &seen)?;
     }
     for seen in seen {

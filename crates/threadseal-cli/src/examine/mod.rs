@@ -105,6 +105,8 @@ pub(crate) struct Examiner {
     now: Timestamp,
     host: Host,
     bar: ProgressBar,
+    /// Are other files looked at at the same time?
+    among_many: bool,
 }
 
 impl Examiner {
@@ -118,7 +120,16 @@ impl Examiner {
             now: context.now()?,
             host: context.host()?,
             bar,
+            among_many: false,
         })
+    }
+
+    /// Says how many files this examiner looks at on all cores: of many, each gets one.
+    pub(crate) fn among(self, files: usize) -> Self {
+        Self {
+            among_many: files > 1,
+            ..self
+        }
     }
 
     /// Looks at one file.
@@ -194,7 +205,8 @@ impl Examiner {
     }
 
     fn look(&self, candidate: &Candidate) -> Result<Seen, Failure> {
-        let file = open_regular(&*self.host.fs, &candidate.path)?;
+        // A small file is looked at several times, for what it is and for what it proves.
+        let file = open_regular(&*self.host.fs, &candidate.path)?.hold_if_small()?;
         let kind = self.kind(&file)?;
         if kind == Some(Kind::Sidecar) {
             return log::sidecar(self, &candidate.path, candidate.named);

@@ -39,10 +39,15 @@ pub(super) fn native(examiner: &Examiner, file: &RegularFile) -> Result<Looked, 
         held_since: None,
         thread: asked.thread.as_ref(),
     };
-    let mut outcome = examine::native(file, &scan, &options, &examiner.tick())?;
+    let look = if examiner.among_many {
+        examine::native_among_many
+    } else {
+        examine::native
+    };
+    let mut outcome = look(file, &scan, &options, &examiner.tick())?;
     options.held_since = Examiner::held_since(&known, &outcome.report);
     if options.held_since.is_some() && super::has_revoked_signer(&outcome.report) {
-        outcome = examine::native(file, &scan, &options, &|_| {})?;
+        outcome = look(file, &scan, &options, &|_| {})?;
     }
     Ok(Looked {
         report: outcome.report.clone(),

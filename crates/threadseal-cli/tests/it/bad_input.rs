@@ -28,7 +28,13 @@ const COMMANDS: [&[&str]; 12] = [
     &["watch", "{}"],
     &["key", "import", "{}"],
     &["trust", "add", "{}", "--name", "x"],
-    &["verify", "good.jsonl", "--trust", "{}"],
+    &[
+        "verify",
+        "good.jsonl",
+        "--allow-local-trust",
+        "--trust",
+        "{}",
+    ],
     &["key", "new", "--passphrase-file", "{}"],
 ];
 

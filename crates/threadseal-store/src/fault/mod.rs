@@ -296,6 +296,13 @@ impl Fs for FaultFs {
         })
     }
 
+    fn read_link(&self, path: &Path) -> io::Result<PathBuf> {
+        self.call("readlink", Effect::Reads, |disk| {
+            disk.find(path)?;
+            Err(Errno::INVAL.into())
+        })
+    }
+
     fn read_dir(&self, path: &Path) -> io::Result<Vec<OsString>> {
         self.call("readdir", Effect::Reads, |disk| {
             disk.directory(disk.find(path)?)

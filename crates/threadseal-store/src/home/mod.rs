@@ -5,22 +5,26 @@
 //! ├── keys/           0700   NAME.key 0600 private, NAME.pub public   (keys.rs)
 //! ├── trust.toml      0600   whose signatures count
 //! ├── config.toml     0600
+//! ├── documents.lock  0600   held while a document is sealed
 //! └── heads/          0700   last known heads                         (crate::heads)
 //! ```
 //! Invariants: the directories belong to the user (or to root) and nobody else may write to
 //! them, else nothing is read from them; and a home inside the tree that is being verified is
 //! refused, because whoever brought the tree would bring the trust along (`THREATS.md` §6).
 
+mod inside;
 mod keys;
 #[cfg(test)]
 mod tests;
 
+pub use inside::is_inside;
 pub use keys::{KeyEntry, KeyFileName, KeyFiles, MAX_KEY_FILE_NAME_BYTES, read_private_key_file};
 
 use crate::atomic::{self, Mode, PRIVATE_FILE};
 use crate::heads::FileHeadStore;
+use crate::lock::Exclusive;
 use crate::read;
-use crate::sys::{self, FileKind, Fs, Metadata, directory_of};
+use crate::sys::{self, FileKind, Fs, Metadata};
 use std::ffi::OsStr;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -124,6 +128,15 @@ impl Home {
         FileHeadStore::new(Arc::clone(&self.fs), self.path.join("heads"))
     }
 
+    /// Lets one process at a time seal documents: they are replaced by rename, so that a lock on a
+    /// document itself would be lost with it.
+    ///
+    /// # Errors
+    /// As [`Exclusive::enter`].
+    pub fn enter_documents(&self) -> Result<Exclusive, Error> {
+        Exclusive::enter(&*self.fs, &self.path.join("documents.lock"))
+    }
+
     /// Where the trust store is.
     pub fn trust_path(&self) -> PathBuf {
         self.path.join("trust.toml")
@@ -178,48 +191,6 @@ pub fn read_trusted_file(
     }
     check_owned(fs, path, FileKind::Regular)?;
     read::read_small(fs, path, limit_bytes).map(Some)
-}
-
-/// Does `path`, a home or a trust store that may not exist yet, lie inside `tree` once symbolic
-/// links are followed? Directories are compared by what they are, not by how they are spelled.
-///
-/// # Errors
-/// [`threadseal::error::ErrorKind::InvalidInput`] when `tree` does not exist or the way to
-/// `path` cannot be followed.
-pub fn is_inside(fs: &dyn Fs, path: &Path, tree: &Path) -> Result<bool, Error> {
-    let fail = |at: &Path, error: &io::Error| sys::failure("follow", at, error);
-    let tree_identity = fs
-        .metadata(tree)
-        .map_err(|error| fail(tree, &error))?
-        .identity;
-    let existing = deepest_existing(fs, path)?;
-    let real = fs
-        .canonicalize(existing)
-        .map_err(|error| fail(existing, &error))?;
-    for above in real.ancestors() {
-        let found = fs.metadata(above).map_err(|error| fail(above, &error))?;
-        if found.identity == tree_identity {
-            return Ok(true);
-        }
-    }
-    Ok(false)
-}
-
-fn deepest_existing<'p>(fs: &dyn Fs, path: &'p Path) -> Result<&'p Path, Error> {
-    let mut at = path;
-    loop {
-        match fs.symlink_metadata(at) {
-            Ok(_) => return Ok(at),
-            Err(error) if error.kind() == io::ErrorKind::NotFound && directory_of(at) != at => {
-                if at.file_name().is_none() {
-                    // ".." after a part that does not exist leads nowhere yet.
-                    return Err(sys::failure("follow", path, &error));
-                }
-                at = directory_of(at);
-            }
-            Err(error) => return Err(sys::failure("follow", at, &error)),
-        }
-    }
 }
 
 /// Refuses what somebody else owns or may write to.

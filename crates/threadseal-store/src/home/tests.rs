@@ -107,6 +107,9 @@ fn a_home_of_somebody_else_is_refused() {
         fn canonicalize(&self, path: &Path) -> io::Result<PathBuf> {
             self.0.canonicalize(path)
         }
+        fn read_link(&self, path: &Path) -> io::Result<PathBuf> {
+            self.0.read_link(path)
+        }
         fn read_dir(&self, path: &Path) -> io::Result<Vec<std::ffi::OsString>> {
             self.0.read_dir(path)
         }
@@ -157,6 +160,7 @@ fn a_home_inside_the_verified_tree_is_seen_through_links_and_spellings() {
     symlink(at("tree/project"), at("link-in")).unwrap();
     symlink(at("outside"), at("tree/link-out")).unwrap();
     symlink(at("tree"), at("link-to-tree")).unwrap();
+    symlink(at("tree/link-out"), at("link-to-link-out")).unwrap();
     let tree = at("tree");
     for (path, inside) in [
         ("tree", true),
@@ -164,7 +168,8 @@ fn a_home_inside_the_verified_tree_is_seen_through_links_and_spellings() {
         ("tree/project/absent/home", true),
         ("outside/../tree/project", true),
         ("link-in/home/absent", true),
-        ("tree/link-out/home", false),
+        ("tree/link-out/home", true),
+        ("link-to-link-out/home", true),
         ("outside/home", false),
         ("outside/absent", false),
         ("tree-like", false),
@@ -179,6 +184,14 @@ fn a_home_inside_the_verified_tree_is_seen_through_links_and_spellings() {
     }
     assert!(is_inside(&RealFs, &tree, &at("absent")).is_err());
     assert!(is_inside(&RealFs, &at("outside/absent/../../tree/x"), &tree).is_err());
+}
+
+#[test]
+fn links_in_circles_are_an_error() {
+    let folder = tempfile::tempdir().unwrap();
+    symlink("b", folder.path().join("a")).unwrap();
+    symlink("a", folder.path().join("b")).unwrap();
+    assert!(is_inside(&RealFs, &folder.path().join("a"), folder.path()).is_err());
 }
 
 #[test]

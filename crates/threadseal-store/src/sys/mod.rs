@@ -123,6 +123,12 @@ pub trait Fs: fmt::Debug + Send + Sync {
     /// What the system says.
     fn canonicalize(&self, path: &Path) -> io::Result<PathBuf>;
 
+    /// Where the symbolic link `path` leads.
+    ///
+    /// # Errors
+    /// What the system says.
+    fn read_link(&self, path: &Path) -> io::Result<PathBuf>;
+
     /// The names in a directory, in no order.
     ///
     /// # Errors

@@ -52,6 +52,10 @@ impl Fs for RealFs {
         fs::canonicalize(path)
     }
 
+    fn read_link(&self, path: &Path) -> io::Result<PathBuf> {
+        fs::read_link(path)
+    }
+
     fn read_dir(&self, path: &Path) -> io::Result<Vec<OsString>> {
         fs::read_dir(path)?
             .map(|entry| entry.map(|found| found.file_name()))

@@ -19,7 +19,6 @@ use super::kind::DocumentKind;
 use super::native::{self, Native, broken};
 use super::part::Part;
 use super::reading::{Reading, RyeReading};
-use super::rye::fields::Fields;
 use super::rye::{self, Answer};
 use super::seal::{self, Found, Located};
 use super::signer::Judge;
@@ -30,6 +29,7 @@ use crate::canon::python;
 use crate::digest::Digest;
 use crate::report::{Finding, Verdict};
 use crate::trust::Format;
+use crate::trust::rye::fields::Fields;
 use serde_json::json;
 
 /// The member that Rye signs in.

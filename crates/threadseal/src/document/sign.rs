@@ -6,7 +6,6 @@
 use super::edit::Members;
 use super::json::SIGNATURE;
 use super::kind::{Comment, DocumentKind, ItemType};
-use super::rye::fields::{self, Fields};
 use super::rye::text as layout;
 use super::seal::{self, Found, NativeSeal};
 use crate::canon::json::{Value, parse};
@@ -17,6 +16,7 @@ use crate::key::{Message, Signature, Signer};
 use crate::limits::MAX_DOCUMENT_BYTES;
 use crate::record::RecordId;
 use crate::time::Timestamp;
+use crate::trust::rye::fields::{self, Fields};
 
 /// A native seal to be made.
 #[derive(Clone, Copy)]

@@ -10,13 +10,13 @@
 use super::Options;
 use super::kind::{DocumentKind, ItemType};
 use super::reading::Reading;
-use super::rye::fields::Fields;
 use super::rye::text as layout;
 use super::signer::Judge;
 use crate::digest::Digest;
 use crate::key::{Message, PublicKey, RyeFingerprint};
 use crate::limits::MAX_KEY_FILE_BYTES;
 use crate::report::{Finding, Verdict};
+use crate::trust::rye::fields::Fields;
 use serde_json::json;
 
 /// What a key file says.

@@ -58,8 +58,9 @@ impl PublicKey {
     pub fn from_bytes(bytes: &[u8; 32]) -> Result<Self, Error> {
         let key = ed25519_dalek::VerifyingKey::from_bytes(bytes)
             .map_err(|_| Error::key("these 32 bytes are not an Ed25519 public key"))?;
-        // Decompression reduces y modulo p and ignores the sign of x = 0: two more spellings.
-        if key.to_edwards().compress().as_bytes() != bytes {
+        // Decompression reduces y modulo p, and ignores the sign of x = 0. The first is a second
+        // spelling of some keys; the second only of points of small order, refused below.
+        if !is_reduced(bytes) {
             return Err(Error::key(
                 "the Ed25519 public key is not canonically encoded",
             ));
@@ -195,6 +196,13 @@ impl PublicKey {
             .verify_strict(message.as_ref(), &signature)
             .map_err(|_| SignatureError)
     }
+}
+
+/// Is the y in these bytes, little-endian below the sign of x, less than p = 2^255 - 19?
+fn is_reduced(bytes: &[u8; 32]) -> bool {
+    let [lowest, middle @ .., highest] = bytes;
+    let at_the_top = highest & 0x7f == 0x7f && middle.iter().all(|byte| *byte == 0xff);
+    !at_the_top || *lowest < 0xed
 }
 
 impl PartialEq for PublicKey {

@@ -14,6 +14,7 @@
 //! | `seal` | hash, signature, link |
 //! | `facts` | all that one sealed turn shows by itself |
 //! | `verify` | the specification's `verify`, and what v0.1 itself answers |
+//! | [`map`] | from what agents write to turns (`spec/scroll-mappings.md`) |
 //! | `split` | cutting files into turns: one array, lines, a CBOR sequence |
 //! | `chain`, `conclude` | a verdict on a chain of any length, in constant memory |
 //!
@@ -23,6 +24,7 @@
 mod chain;
 mod conclude;
 mod facts;
+pub mod map;
 mod schema;
 mod seal;
 mod split;

@@ -214,7 +214,7 @@ pub(crate) fn check_line(line: &[u8]) -> Result<Frame<'_>, LineFault> {
         return Err(LineFault::NotAscii);
     }
     let frame = parse_frame(line).ok_or(LineFault::Frame)?;
-    if !frame.payload.starts_with(b"{") || json::validate(frame.payload).is_err() {
+    if !frame.payload.starts_with(b"{") || !json::is_valid_ascii(frame.payload) {
         return Err(LineFault::Payload);
     }
     Ok(frame)

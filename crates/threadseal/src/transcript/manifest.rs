@@ -192,12 +192,18 @@ impl Manifest {
         };
         let object = |name: &str| value.get(name).filter(|v| v.as_object().is_some()).cloned();
         let key = |name: &str| text(name).and_then(|t| PublicKey::from_hex(t).ok());
+        let authority = key("authority")?;
         let manifest = Self {
             record: RecordId::parse_hex(
                 text("record").filter(|_| text("format") == Some(FORMAT))?,
             )?,
-            authority: key("authority")?,
-            key: key("key")?,
+            authority,
+            // Most records are sealed by their authority itself: that point is not found twice.
+            key: if text("key") == text("authority") {
+                authority
+            } else {
+                key("key")?
+            },
             delegation: match optional("delegation")? {
                 None => None,
                 Some(text) => Some(parse_signature(&text)?),

@@ -20,16 +20,19 @@
 //! fingerprint and it is signed by the owner's key (or, when the caller knows no owner's key, by the
 //! one self-signed key of the folder). Time and registry are not covered by the signature.
 
+pub(crate) mod fields;
+
 use super::{TrustName, TrustStore, TrustedKey};
 use crate::digest::Digest;
-use crate::encoding;
 use crate::error::Error;
 use crate::key::{KeyUsage, Message, PublicKey, RyeFingerprint, Signature};
 use crate::limits::{MAX_KEY_FILE_BYTES, MAX_RYE_KEY_FILES, MAX_TRUST_TEXT_BYTES};
 use crate::time::Timestamp;
+use fields::Fields;
 use serde::Deserialize;
 
-const HEADER_PREFIX: &str = "# rye:signed:";
+/// What stands before the signature in the first line.
+const COMMENT: &str = "# ";
 
 /// The fields of a `rye:signed:` line.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -47,26 +50,24 @@ pub struct SignatureLine {
 }
 
 impl SignatureLine {
-    /// Reads `<time>:<sha256>:<signature>:<fingerprint>[|<registry>@<user>]`: what stands after
-    /// `rye:signed:`, to its end. Impossible dates, other spellings of the signature and anything
-    /// after the last field are refused, though Rye takes them.
+    /// Reads `rye:signed:<time>:<sha256>:<signature>:<fingerprint>[|<registry>@<user>]`, to its
+    /// end. Impossible dates, other spellings of the signature and anything after the last field
+    /// are refused, though Rye takes them.
     pub fn parse(text: &str) -> Option<Self> {
-        // The time has 20 characters, of which two are colons.
-        let (time, rest) = text.split_at_checked(20)?;
-        let mut fields = rest.strip_prefix(':')?.split(':');
-        let (hash, signature, tail) = (fields.next()?, fields.next()?, fields.next()?);
-        if fields.next().is_some() {
-            return None;
-        }
-        let (fingerprint, provenance) = match tail.split_once('|') {
-            None => (tail, None),
-            Some((fingerprint, provenance)) => (fingerprint, Some(parse_provenance(provenance)?)),
+        let fields = Fields::read(text).filter(|fields| fields.len == text.len())?;
+        let fits = |word: &str| word.len() <= MAX_TRUST_TEXT_BYTES;
+        let provenance = match fields.provenance {
+            Some((registry, user)) if fits(registry) && fits(user) => {
+                Some(format!("{registry}@{user}"))
+            }
+            Some(_) => return None,
+            None => None,
         };
         Some(Self {
-            time: Timestamp::parse_iso_seconds(time)?,
-            hash: Digest::parse_hex(hash)?,
-            signature: Signature::from_slice(&encoding::parse_base64url_either(signature)?)?,
-            fingerprint: RyeFingerprint::parse_hex(fingerprint)?,
+            time: fields.moment()?,
+            hash: fields.digest()?,
+            signature: fields.signature_bytes()?,
+            fingerprint: RyeFingerprint::parse_hex(fields.fingerprint)?,
             provenance,
         })
     }
@@ -76,16 +77,6 @@ impl SignatureLine {
         key.verify(&Message::rye_hash(&self.hash), &self.signature)
             .is_ok()
     }
-}
-
-/// Rye's `[\w-]+@[\w-]+`.
-fn parse_provenance(text: &str) -> Option<String> {
-    let word = |word: &str| {
-        let ok = |c: char| c.is_alphanumeric() || c == '_' || c == '-';
-        !word.is_empty() && word.len() <= MAX_TRUST_TEXT_BYTES && word.chars().all(ok)
-    };
-    let (registry, user) = text.split_once('@')?;
-    (word(registry) && word(user)).then(|| text.to_owned())
 }
 
 /// One key file, whose fingerprint is right. To hold one says nothing about who signed it.
@@ -169,7 +160,8 @@ fn universal_newlines(text: &str) -> String {
 }
 
 fn split_header(text: &str) -> Result<(Option<SignatureLine>, &str), Error> {
-    let Some(rest) = text.strip_prefix(HEADER_PREFIX) else {
+    let signature = text.strip_prefix(COMMENT);
+    let Some(rest) = signature.filter(|rest| rest.starts_with(fields::PREFIX)) else {
         return Ok((None, text));
     };
     let header = rest

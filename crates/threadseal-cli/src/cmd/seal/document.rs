@@ -6,10 +6,11 @@
 
 use super::{Action, Sealed, Sealing};
 use crate::exit::Failure;
+use std::path::Path;
 use threadseal::document::{
     self, DocumentKind, NativeSealing, Options, RyeSigning, sign_native, sign_rye,
 };
-use threadseal::key::{KeyUsage, Signer as _};
+use threadseal::key::{KeyUsage, LocalSigner, Signer as _};
 use threadseal::limits::MAX_DOCUMENT_BYTES;
 use threadseal::record::{Head, RecordId};
 use threadseal::report::{Report, SignerStatus};
@@ -17,35 +18,40 @@ use threadseal_store::atomic::{self, Mode, SHARED_FILE};
 use threadseal_store::examine;
 use threadseal_store::heads::{Durability, RecordKind};
 use threadseal_store::host::Published;
-use threadseal_store::read::{RegularFile, Stability};
+use threadseal_store::read::{RegularFile, Stability, open_regular};
 
 pub(super) fn seal(
     sealing: &Sealing<'_>,
-    file: &RegularFile,
+    path: &Path,
     kind: DocumentKind,
     rye: bool,
 ) -> Result<Sealed, Failure> {
     if sealing.args.is_final || sealing.args.turn.is_some() {
         let message = "--final and --turn are for transcripts and logs";
-        return Err(Failure::new(message).about(file.path()));
+        return Err(Failure::new(message).about(path));
     }
+    let usage = if rye { KeyUsage::Rye } else { KeyUsage::Native };
+    // Whoever is asked for a passphrase keeps nobody waiting.
+    let signer = sealing.signer(usage)?;
+    let _alone = sealing.home.enter_documents()?;
+    let file = open_regular(&*sealing.host.fs, path)?;
     let sealed = if rye {
-        seal_as_rye(sealing, file, kind)
+        seal_as_rye(sealing, &file, kind, &signer)
     } else {
-        seal_natively(sealing, file, kind)
+        seal_natively(sealing, &file, kind, &signer)
     };
-    sealed.map_err(|failure| failure.about(file.path()))
+    sealed.map_err(|failure| failure.about(path))
 }
 
 fn seal_natively(
     sealing: &Sealing<'_>,
     file: &RegularFile,
     kind: DocumentKind,
+    signer: &LocalSigner,
 ) -> Result<Sealed, Failure> {
     let path = file.path();
     let bytes = file.read_whole(MAX_DOCUMENT_BYTES)?;
     let naming = examine::naming_leaves(file)?;
-    let signer = sealing.signer(KeyUsage::Native)?;
     let before = look(sealing, &bytes, kind)?;
     let sealed_before = before.head.filter(|_| before.profile == "native");
     if let Some(head) = sealed_before {
@@ -71,7 +77,7 @@ fn seal_natively(
             record,
             seq,
             time: sealing.host.clock.now()?,
-            signer: &signer,
+            signer,
         },
     )?;
     replace(sealing, file, &signed)?;
@@ -115,9 +121,9 @@ fn seal_as_rye(
     sealing: &Sealing<'_>,
     file: &RegularFile,
     kind: DocumentKind,
+    signer: &LocalSigner,
 ) -> Result<Sealed, Failure> {
     let bytes = file.read_whole(MAX_DOCUMENT_BYTES)?;
-    let signer = sealing.signer(KeyUsage::Rye)?;
     if look(sealing, &bytes, kind)?.profile == "native" {
         let message = "it has a native seal, which Rye's signature would break; remove the seal to sign it as Rye does";
         return Err(Failure::new(message));
@@ -128,7 +134,7 @@ fn seal_as_rye(
         &RyeSigning {
             item_type: None,
             time: sealing.host.clock.now()?,
-            signer: &signer,
+            signer,
         },
     )?;
     replace(sealing, file, &signed)?;

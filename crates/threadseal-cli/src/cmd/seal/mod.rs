@@ -2,7 +2,7 @@
 //!
 //! | file | how |
 //! |---|---|
-//! | native transcript | a checkpoint; a tail is taken over, marked as unverified |
+//! | native transcript | a checkpoint; a tail is moved into a file beside it, or adopted on request |
 //! | other `.jsonl` | a seal in `FILE.seal`; with `--profile rye` a Rye checkpoint |
 //! | document | a native seal in the file; with `--profile rye` Rye's signature |
 //!
@@ -27,6 +27,7 @@ use std::path::{Path, PathBuf};
 use threadseal::key::{KeyUsage, LocalSigner};
 use threadseal::record::Head;
 use threadseal::trust::Trust;
+use threadseal_store::home::Home;
 use threadseal_store::host::Host;
 use threadseal_store::read::open_regular;
 
@@ -45,6 +46,10 @@ pub(crate) struct SealArgs {
     /// Nothing may be added afterwards
     #[arg(long = "final")]
     is_final: bool,
+    /// Keep what follows the last seal of a native record, marked as unverified for ever
+    /// [default: move it into a file beside the record, which says so]
+    #[arg(long)]
+    adopt_tail: bool,
     /// Seal into FILE.seal whatever the file is
     #[arg(long, conflicts_with = "profile")]
     detached: bool,
@@ -74,6 +79,15 @@ struct Sealed {
     head: Option<String>,
     /// Bytes that stay marked as unverified.
     adopted: Option<[u64; 2]>,
+    /// Bytes that were moved out of the record.
+    set_aside: Option<SetAside>,
+}
+
+/// What no seal covered, and where it is now.
+#[derive(Debug, Serialize)]
+struct SetAside {
+    bytes: [u64; 2],
+    path: String,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -100,6 +114,7 @@ impl Sealed {
             action,
             head: None,
             adopted: None,
+            set_aside: None,
         }
     }
 
@@ -112,6 +127,7 @@ impl Sealed {
 /// What every way of sealing needs.
 struct Sealing<'a> {
     args: &'a SealArgs,
+    home: Home,
     host: Host,
     trust: Trust,
     keyring: Keyring,
@@ -126,7 +142,12 @@ impl Sealing<'_> {
     fn one(&self, path: &Path) -> Result<Sealed, Failure> {
         let file = open_regular(&*self.host.fs, path)?;
         let rye = self.args.profile == ProfileArg::Rye;
-        match detect::kind(&file)? {
+        let kind = detect::kind(&file)?;
+        if self.args.adopt_tail && (self.args.detached || kind != Some(Kind::Native)) {
+            let message = "--adopt-tail is for native records, which hold their own seals";
+            return Err(Failure::new(message).about(path));
+        }
+        match kind {
             Some(Kind::Sidecar) => Err(Failure::new("these are seals; name the log").about(path)),
             _ if self.args.detached => log::seal(self, path),
             Some(Kind::Native) if rye => {
@@ -135,7 +156,7 @@ impl Sealing<'_> {
             Some(Kind::Native) => transcript::seal_native(self, path),
             Some(Kind::Events | Kind::Log) if rye => transcript::seal_rye(self, path),
             Some(Kind::Events | Kind::Log) => log::seal(self, path),
-            Some(Kind::Document(kind)) => document::seal(self, &file, kind, rye),
+            Some(Kind::Document(kind)) => document::seal(self, path, kind, rye),
             None => Err(Failure::new("unknown format; --detached seals any log").about(path)),
         }
     }
@@ -149,6 +170,7 @@ pub(crate) fn run(args: &SealArgs, context: &Context, out: &mut Out) -> Outcome 
         host: context.host()?,
         trust: Trust::new(trusting::of_home(&home)?),
         keyring: Keyring::of(&home),
+        home,
     };
     let (mut results, mut errors) = (Vec::new(), Vec::new());
     for path in &args.paths {
@@ -195,6 +217,12 @@ fn line(sealed: &Sealed) -> String {
     if let Some([from, to]) = sealed.adopted {
         line.push_str(&format!(
             "\n  bytes {from}-{to}, which no seal covered when they were written, stay marked as unverified"
+        ));
+    }
+    if let Some(SetAside { bytes, path }) = &sealed.set_aside {
+        let ([from, to], path) = (bytes, Clean(path));
+        line.push_str(&format!(
+            "\n  bytes {from}-{to}, which no seal covered, are in {path} now, and the record says so"
         ));
     }
     line

@@ -1,6 +1,6 @@
 //! Checkpoints in transcripts.
 
-use super::{Action, Sealed, Sealing};
+use super::{Action, Sealed, Sealing, SetAside};
 use crate::events::Events;
 use crate::exit::Failure;
 use std::path::Path;
@@ -12,7 +12,7 @@ use threadseal::report::{Report, Verdict};
 use threadseal::transcript::event::Payload;
 use threadseal::transcript::ext::Ext;
 use threadseal::transcript::rye::{self, RyeSealer};
-use threadseal::transcript::{Ending, VerifyOptions};
+use threadseal::transcript::{Ending, Expectation, VerifyOptions};
 use threadseal_store::append::Log;
 use threadseal_store::examine;
 use threadseal_store::heads::{Durability, RecordKind};
@@ -22,8 +22,8 @@ use threadseal_store::read::{RegularFile, Source as _, open_regular};
 use threadseal_store::recorder::{Keys, Recorder, TailPolicy};
 use threadseal_store::sys::Access;
 
-/// Seals a native record. Events after the last seal are taken over, as the user asked, and the
-/// record itself says so.
+/// Seals a native record. Only its recorder can vouch for what follows the last seal, and it is
+/// gone: the tail is moved out, or kept where the user asks for it; the record says which.
 pub(super) fn seal_native(sealing: &Sealing<'_>, path: &Path) -> Result<Sealed, Failure> {
     let args = sealing.args;
     let rye = sealing
@@ -39,18 +39,17 @@ pub(super) fn seal_native(sealing: &Sealing<'_>, path: &Path) -> Result<Sealed, 
         held_since: None,
         thread: None,
     };
-    let opened = Recorder::open(
-        sealing.host.clone(),
-        path,
-        keys,
-        &options,
-        TailPolicy::Adopt,
-    )
-    .map_err(|error| Failure::from(error).about(path))?;
+    let tail = if args.adopt_tail {
+        TailPolicy::Adopt
+    } else {
+        TailPolicy::SetAside
+    };
+    let opened = Recorder::open(sealing.host.clone(), path, keys, &options, tail)
+        .map_err(|error| Failure::from(error).about(path))?;
     let mut recorder = opened.recorder;
     let sealed_before = opened.report.head.map_or(0, |head| head.size);
-    let adopted = [sealed_before, opened.report.stats.bytes];
-    let has_tail = adopted[1] > adopted[0];
+    let tail = [sealed_before, opened.report.stats.bytes];
+    let has_tail = tail[1] > tail[0];
     let turn = args.turn.unwrap_or(recorder.state().turn());
     let head = if args.is_final && !recorder.state().is_ended() {
         recorder.end(Ending::Completed, &Payload::parse(b"{}")?, turn)
@@ -63,7 +62,11 @@ pub(super) fn seal_native(sealing: &Sealing<'_>, path: &Path) -> Result<Sealed, 
     };
     let head = head.map_err(|error| Failure::from(error).about(path))?;
     let mut sealed = Sealed::new(path, "native", Action::Sealed).with_head(Some(&head));
-    sealed.adopted = has_tail.then_some(adopted);
+    sealed.adopted = (has_tail && args.adopt_tail).then_some(tail);
+    sealed.set_aside = opened.moved.map(|moved| SetAside {
+        bytes: tail,
+        path: moved.path.to_string_lossy().into_owned(),
+    });
     Ok(sealed)
 }
 
@@ -72,7 +75,7 @@ pub(super) fn seal_rye(sealing: &Sealing<'_>, path: &Path) -> Result<Sealed, Fai
     let signer = sealing.signer(KeyUsage::Rye)?;
     let lock = WriterLock::acquire(Arc::clone(&sealing.host.fs), path)?;
     let file = lock.reader()?;
-    let report = verify_rye(sealing, &file)?;
+    let (report, floor) = verify_known_rye(sealing, &file)?;
     match report.verdict {
         Verdict::Verified | Verdict::Open if report.stats.checkpoints > 0 => {
             return Ok(Sealed::new(path, "rye", Action::Unchanged));
@@ -96,7 +99,7 @@ pub(super) fn seal_rye(sealing: &Sealing<'_>, path: &Path) -> Result<Sealed, Fai
     let line = sealer
         .checkpoint(&signer, sealing.host.clock.now()?, turn)
         .map_err(|error| Failure::from(error).about(path))?;
-    let mut log = Log::open(lock, 0)?;
+    let mut log = Log::open(lock, floor)?;
     if let Err(error) = log.append(&line).and_then(|_| log.sync()) {
         // Half a checkpoint helps nobody. The log still holds the lock, and gives no promise.
         cut_back(sealing, path, file.size());
@@ -120,7 +123,7 @@ fn refuse_displacing(sealing: &Sealing<'_>, path: &Path, report: &Report) -> Res
 /// Remembers the new head. Rye gives records no id; the first line stands in for one.
 fn publish(sealing: &Sealing<'_>, path: &Path) -> Result<Sealed, Failure> {
     let file = open_regular(&*sealing.host.fs, path)?;
-    let head = verify_rye(sealing, &file)?.head;
+    let head = verify_rye(sealing, &file, Vec::new())?.head;
     if let Some(head) = head {
         sealing.host.publish(&Published {
             head,
@@ -151,8 +154,28 @@ fn ends_sealed(report: &Report) -> bool {
         .is_some_and(|until| until.byte == report.stats.bytes)
 }
 
-fn verify_rye(sealing: &Sealing<'_>, file: &RegularFile) -> Result<Report, Failure> {
-    let options = rye::Options::new(&sealing.trust, sealing.host.clock.now()?);
+/// Verifies it against the head that this host knows, once its first line tells which that is.
+/// With the report: how many of its bytes are known to have reached the disk under that head.
+fn verify_known_rye(sealing: &Sealing<'_>, file: &RegularFile) -> Result<(Report, u64), Failure> {
+    let report = verify_rye(sealing, file, Vec::new())?;
+    let heads = Some(&*sealing.host.heads);
+    let known = examine::known(heads, report.record.as_ref(), None, false)?;
+    let Some(stored) = known.stored else {
+        return Ok((report, 0));
+    };
+    let floor = stored.head.size.min(file.size());
+    Ok((verify_rye(sealing, file, known.expect)?, floor))
+}
+
+fn verify_rye(
+    sealing: &Sealing<'_>,
+    file: &RegularFile,
+    expect: Vec<Expectation>,
+) -> Result<Report, Failure> {
+    let options = rye::Options {
+        expect,
+        ..rye::Options::new(&sealing.trust, sealing.host.clock.now()?)
+    };
     let mut verifier = rye::Verifier::new(options);
     let (mut chunks, mut buffer) = (file.chunks(), Vec::new());
     loop {

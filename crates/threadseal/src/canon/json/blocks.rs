@@ -111,7 +111,8 @@ impl<'a> Blocks<'a> {
         if backslashes != 0 || self.escape_goes_on {
             let escaped = escaped(backslashes, &mut self.escape_goes_on);
             self.quotes &= !escaped;
-            self.check_escapes(escaped)?;
+            // Escaped quotes and backslashes are right as they are, and the most.
+            self.check_escapes(escaped & !(quotes | backslashes))?;
         }
         if control && control_characters(block) & inside_strings(self.quotes, inside) != 0 {
             return None;
@@ -119,7 +120,7 @@ impl<'a> Blocks<'a> {
         Some(())
     }
 
-    /// Checks the escapes whose second byte is marked in `escaped`.
+    /// Checks the escapes whose second byte, no quote or backslash, is marked in `escaped`.
     #[inline]
     fn check_escapes(&mut self, mut escaped: u64) -> Option<()> {
         while escaped != 0 {
@@ -192,6 +193,9 @@ fn classify(block: &[u8; BLOCK]) -> (u64, u64, bool) {
 /// for byte 8 *b* + *j*: the transpose of what is wanted.
 #[inline]
 fn gather(accumulator: [u8; 16]) -> u64 {
+    if u128::from_le_bytes(accumulator) == 0 {
+        return 0;
+    }
     let (halves, _) = accumulator.as_chunks::<8>();
     let [low, high] = [halves[0], halves[1]].map(u64::from_le_bytes);
     transpose(low | high << 1)

@@ -59,7 +59,8 @@ impl JsonErrorKind {
         )
     }
 
-    fn words(self) -> &'static str {
+    /// What is wrong, in a few words.
+    pub fn words(self) -> &'static str {
         match self {
             Self::InvalidUtf8 => "not UTF-8",
             Self::ByteOrderMark => "starts with a byte order mark",

@@ -48,6 +48,11 @@ pub(in crate::canon) struct Str<'a> {
 pub(in crate::canon) fn walk<'a>(text: &'a [u8], visitor: &mut impl Visitor<'a>) -> Option<()> {
     // A byte order mark is left to the walk: no value starts with it.
     std::str::from_utf8(text).ok()?;
+    walk_utf8(text, visitor)
+}
+
+/// As [`walk`], for bytes that are known to be UTF-8.
+pub(super) fn walk_utf8<'a>(text: &'a [u8], visitor: &mut impl Visitor<'a>) -> Option<()> {
     let mut walker = Walker {
         text,
         blocks: Blocks::new(text),

@@ -34,6 +34,7 @@ mod value;
 pub use error::{JsonError, JsonErrorKind};
 pub use keys::Key;
 pub use parse::{Irregularity, IrregularityKind, PythonDocument, parse, parse_python};
+pub(crate) use scan::is_valid_ascii;
 pub use scan::{scan_object, validate};
 pub use text::{Text, write_ascii_string};
 pub use value::{Number, Value};

@@ -23,6 +23,9 @@ fn as_serde(value: &Value) -> serde_json::Value {
 fn check_strict(text: &[u8]) {
     let parsed = parse(text);
     assert_eq!(validate(text), parsed.as_ref().map(drop).map_err(|e| *e));
+    if text.is_ascii() {
+        assert_eq!(is_valid_ascii(text), parsed.is_ok());
+    }
 
     let scanned = scan_object(text, |_, _| {});
     match &parsed {

@@ -1,7 +1,7 @@
 //! Strict reading without a tree: the hot path of verifying event logs.
 
 use super::error::{JsonError, JsonErrorKind};
-use super::fast::{Scan, walk};
+use super::fast::{Scan, walk, walk_utf8};
 use super::keys::{Key, UniqueKeys};
 use super::lex::{Lexer, Rules, Start};
 use std::ops::Range;
@@ -15,6 +15,13 @@ pub fn validate(text: &[u8]) -> Result<(), JsonError> {
         Some(()) => Ok(()),
         None => careful_validate(text),
     }
+}
+
+/// As [`validate`], for bytes that the caller found to be ASCII, so that they are not looked at
+/// again for being UTF-8. Of other bytes it may say either.
+pub(crate) fn is_valid_ascii(text: &[u8]) -> bool {
+    debug_assert!(text.is_ascii());
+    walk_utf8(text, &mut Scan::new(|_, _| {})).is_some() || careful_validate(text).is_ok()
 }
 
 /// Checks one JSON object by the strict rules and hands each of its members, in order, to

@@ -1,15 +1,15 @@
 //! Rye's signatures on documents: the Rye profile, byte for byte.
 //!
-//! [`fields`] is the grammar that all of Rye's signatures share, [`text`] says where a header
-//! stands and what it covers; this module checks one signature against what it claims to cover.
+//! [`text`] says where a header stands and what it covers; this module checks one signature against
+//! what it claims to cover.
 //!
 //! What a Rye signature proves is little: somebody signed the 64 hex digits of this hash. It binds
 //! no kind, place, time or thread, so that a signature on a knowledge entry also fits a
 //! `thread.json` with the same bytes (`spec/documents.md` lists what follows from it).
 //!
-//! Elsewhere: the two carriers ([`super::text`], [`super::json`]).
+//! Elsewhere: the grammar of a signature ([`crate::trust::rye::fields`]), the two carriers
+//! ([`super::text`], [`super::json`]).
 
-pub(super) mod fields;
 pub(super) mod text;
 
 use super::part::Part;
@@ -17,7 +17,7 @@ use super::signer::Judge;
 use crate::digest::Digest;
 use crate::key::{KeyUsage, Message, PublicKey, RyeFingerprint, Signature};
 use crate::report::{Finding, SignerReport, SignerStatus, Verdict};
-use fields::Fields;
+use crate::trust::rye::fields::Fields;
 
 /// What Rye itself would say of a signature.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -16,8 +16,8 @@
 //! laxer expression than the one that reads it, and one without a final newline is not removed
 //! but hashed along.
 
-use super::fields::{Fields, PREFIX};
 use crate::document::kind::{Comment, DocumentKind, ItemType};
+use crate::trust::rye::fields::{Fields, PREFIX};
 use std::borrow::Cow;
 use std::ops::Range;
 

@@ -2,6 +2,7 @@
 //! `rye_8_<number>_…`; the numbers are those of `THREATS.md`.
 
 use super::*;
+use crate::digest::work::hashed_by;
 use crate::encoding;
 use crate::key::Message;
 use crate::record::ExpectedHead;
@@ -357,6 +358,39 @@ fn rye_8_16_a_torn_line_is_a_tail_and_a_sealed_torn_line_is_named() {
         .find(|f| f.code == "not_json")
         .unwrap();
     assert_eq!(named.line, Some(4));
+}
+
+#[test]
+fn rye_8_17_checkpointing_and_verifying_hash_each_byte_as_often_whatever_the_length() {
+    let write = |turns: u64| {
+        let mut recorder = Recorder::new();
+        for _ in 0..turns {
+            recorder.turn().seal(1);
+        }
+        recorder.bytes
+    };
+    let trust = trust(&[1]);
+    let keys = rye_compat::keys_of(&trust);
+    let per_byte = |turns: u64| {
+        let record = write(turns);
+        let text = String::from_utf8(record.clone()).unwrap();
+        let changed = text.replacen("unsafe", "harmless", 1);
+        // Each of these must be looked up in a second pass.
+        let elsewhere = text.replace("\"byte_offset\": ", "\"byte_offset\": -");
+        [
+            hashed_by(|| write(turns)),
+            hashed_by(|| verify(&record, &Options::new(&trust, now()))),
+            hashed_by(|| verify(changed.as_bytes(), &Options::new(&trust, now()))),
+            hashed_by(|| rye_compat::verify(&record, &keys)),
+            hashed_by(|| rye_compat::verify(elsewhere.as_bytes(), &keys)),
+        ]
+        .map(|hashed| hashed / record.len() as u64)
+    };
+    let (short, long) = (per_byte(8), per_byte(256));
+    // Hashing each prefix anew, as the original does, would make the second 32 times the first.
+    for (short, long) in short.into_iter().zip(long) {
+        assert!(short > 0 && long <= short + 1, "{short} {long}");
+    }
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! The fields of a Rye signature, as they stand in a header line or in `_signature`.
+//! The fields of a Rye signature, as they stand in a header line, in `_signature` and in key files.
 //!
 //! ```text
 //! rye:signed:TIME:HASH:SIGNATURE:FINGERPRINT[|PROVIDER@USER]
@@ -20,26 +20,26 @@ use crate::key::Signature;
 use crate::time::Timestamp;
 
 /// Begins every Rye signature.
-pub(in crate::document) const PREFIX: &str = "rye:signed:";
+pub(crate) const PREFIX: &str = "rye:signed:";
 
 /// What the grammar takes; nothing of it is checked yet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::document) struct Fields<'a> {
-    pub(in crate::document) time: &'a str,
-    pub(in crate::document) hash: &'a str,
-    pub(in crate::document) signature: &'a str,
-    pub(in crate::document) fingerprint: &'a str,
+pub(crate) struct Fields<'a> {
+    pub(crate) time: &'a str,
+    pub(crate) hash: &'a str,
+    pub(crate) signature: &'a str,
+    pub(crate) fingerprint: &'a str,
     /// Provider and user.
-    pub(in crate::document) provenance: Option<(&'a str, &'a str)>,
+    pub(crate) provenance: Option<(&'a str, &'a str)>,
     /// Length of all of it, the prefix included.
-    pub(in crate::document) len: usize,
+    pub(crate) len: usize,
     /// Length without the provenance.
-    pub(in crate::document) core_len: usize,
+    pub(crate) core_len: usize,
 }
 
 impl<'a> Fields<'a> {
     /// Reads fields at the start of `text`; what follows them is the caller's matter.
-    pub(in crate::document) fn read(text: &'a str) -> Option<Self> {
+    pub(crate) fn read(text: &'a str) -> Option<Self> {
         let mut rest = text.strip_prefix(PREFIX)?;
         let len = time_len(rest)?;
         let time = take(&mut rest, len)?;
@@ -61,25 +61,25 @@ impl<'a> Fields<'a> {
     }
 
     /// The moment, if there is such a moment. Rye takes any digits.
-    pub(in crate::document) fn moment(&self) -> Option<Timestamp> {
+    pub(crate) fn moment(&self) -> Option<Timestamp> {
         Timestamp::parse_iso_seconds(self.time)
     }
 
     /// The digest; the grammar leaves no other possibility.
-    pub(in crate::document) fn digest(&self) -> Option<Digest> {
+    pub(crate) fn digest(&self) -> Option<Digest> {
         Digest::parse_hex(self.hash)
     }
 
     /// The 64 bytes, if the signature is base64url of 64 bytes in canonical spelling. Rye's
     /// Python takes any trailing bits.
-    pub(in crate::document) fn signature_bytes(&self) -> Option<Signature> {
+    pub(crate) fn signature_bytes(&self) -> Option<Signature> {
         let bytes = encoding::parse_base64url_either(self.signature)?;
         Some(Signature::from_bytes(bytes.try_into().ok()?))
     }
 }
 
 /// What Rye writes before the provenance, which is its registry's to add.
-pub(in crate::document) fn write(
+pub(crate) fn write(
     time: Timestamp,
     hash: &Digest,
     signature: &Signature,

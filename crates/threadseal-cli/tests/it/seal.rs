@@ -1,0 +1,141 @@
+//! `seal`: what is sealed, what is refused, and two sealers at once.
+
+use crate::fixtures::{ready, recorder, rye_events, say};
+use crate::sandbox::Ran;
+use crate::verify::{replace, verify};
+use std::fs;
+use std::process::{Child, Stdio};
+
+#[test]
+fn a_tail_is_told_and_sealing_moves_it_aside_or_marks_it_on_request() {
+    let sandbox = ready();
+    let mut recorder = recorder(&sandbox, "t.jsonl", 1);
+    say(&mut recorder, "cognition_in", "not sealed");
+    let path = recorder.path().to_owned();
+    drop(recorder);
+    let ran = verify(&sandbox, &path).exits(3);
+    assert!(ran.stdout.starts_with("unsigned_tail  "), "{}", ran.stdout);
+    let lenient = sandbox.run([
+        "verify".as_ref(),
+        path.as_os_str(),
+        "--policy=lenient".as_ref(),
+    ]);
+    assert!(lenient.exits(3).stdout.contains("resume may take bytes 0-"));
+    let before = fs::read(&path).unwrap();
+    let moved = sandbox.run(["seal", "t.jsonl", "--json"]).exits(0).json();
+    let moved = &moved["results"][0];
+    let aside = fs::read(
+        sandbox
+            .work()
+            .join(moved["set_aside"]["path"].as_str().unwrap()),
+    );
+    assert!(before.ends_with(&aside.unwrap()), "{moved}");
+    assert_eq!(moved["set_aside"]["bytes"][1], before.len());
+    assert_eq!(moved["adopted"], serde_json::Value::Null);
+    let text = fs::read_to_string(&path).unwrap();
+    assert!(text.contains("\"tail_dropped\"") && !text.contains("not sealed"));
+    verify(&sandbox, &path).exits(0);
+
+    fs::write(&path, [text.as_bytes(), b"{\"torn"].concat()).unwrap();
+    let sealed = sandbox.run(["seal", "t.jsonl", "--adopt-tail"]).exits(0);
+    assert!(
+        sealed.stdout.contains("stay marked as unverified"),
+        "{}",
+        sealed.stdout
+    );
+    let ran = verify(&sandbox, &path).exits(3);
+    assert!(ran.stdout.starts_with("partial  "), "{}", ran.stdout);
+    let again = sandbox.run(["seal", "t.jsonl"]).exits(0);
+    assert!(again.stdout.starts_with("unchanged  "), "{}", again.stdout);
+    sandbox.write("s.jsonl", "{\"type\":\"user\"}\n");
+    for arguments in [&["s.jsonl"][..], &["t.jsonl", "--detached"]] {
+        let seal = [&["seal", "--adopt-tail"], arguments].concat();
+        sandbox.run(seal).fails_with("is for native records");
+    }
+}
+
+#[test]
+fn a_transcript_that_is_older_than_its_head_is_not_sealed_on_as_ryes() {
+    let sandbox = ready();
+    let path = rye_events(&sandbox, "t.jsonl", 2);
+    let seal = ["seal", "t.jsonl", "--profile", "rye"];
+    let events = fs::read_to_string(&path).unwrap();
+    sandbox.run(seal).exits(0);
+    let once = fs::read_to_string(&path).unwrap();
+    let event = events.lines().next().unwrap();
+    fs::write(&path, format!("{once}{event}\n")).unwrap();
+    sandbox.run(seal).exits(0);
+    for older in [&events, &once, &format!("{once}{event}\n")] {
+        fs::write(&path, older).unwrap();
+        sandbox.run(seal).fails_with("verify it");
+        assert_eq!(&fs::read_to_string(&path).unwrap(), older);
+    }
+}
+
+#[test]
+fn documents_are_sealed_in_place_and_again_after_an_edit() {
+    let sandbox = ready();
+    for (name, text, edit) in [
+        ("a.json", "{\"limits\": {\"turns\": 3}}\n", ("3", "4")),
+        ("a.md", "# Title\n\ntext\n", ("text", "test")),
+        ("a.py", "#!/usr/bin/env python3\nprint(1)\n", ("1", "2")),
+        ("a.ts", "export {}\n", ("{}", "{ }")),
+    ] {
+        let path = sandbox.write(name, text);
+        verify(&sandbox, &path).exits(3);
+        sandbox.run(["seal", name]).exits(0);
+        verify(&sandbox, &path).exits(0);
+        let unchanged = sandbox.run(["seal", name]).exits(0);
+        assert!(
+            unchanged.stdout.starts_with("unchanged"),
+            "{}",
+            unchanged.stdout
+        );
+        let first = fs::read(&path).unwrap();
+        replace(&path, edit.0, edit.1);
+        let ran = verify(&sandbox, &path).exits(1);
+        assert!(!ran.stdout.starts_with("verified"), "{}", ran.stdout);
+        sandbox.run(["seal", name]).exits(0);
+        verify(&sandbox, &path).exits(0);
+        fs::write(&path, first).unwrap();
+        let ran = verify(&sandbox, &path).exits(1);
+        assert!(
+            ran.stdout.starts_with("rolled_back") || ran.stdout.starts_with("truncated"),
+            "{}",
+            ran.stdout
+        );
+    }
+}
+
+#[test]
+fn another_keys_document_seal_is_not_taken_away() {
+    let sandbox = ready();
+    sandbox.run(["key", "new", "--name", "ann"]).exits(0);
+    sandbox.write("a.md", "text\n");
+    sandbox.run(["seal", "a.md", "--key", "ann"]).exits(0);
+    sandbox.run(["seal", "a.md"]).fails_with("another key");
+    sandbox
+        .run(["seal", "a.md", "--key", "self-rye"])
+        .fails_with("is for rye records");
+}
+
+#[test]
+fn of_several_sealers_of_one_document_one_seals_and_the_others_find_it_sealed() {
+    let sandbox = ready();
+    for round in 0..8 {
+        let name = format!("{round}.md");
+        let path = sandbox.write(&name, "text\n");
+        let seal = || {
+            let mut command = sandbox.command();
+            command.args(["seal", &name]).stdout(Stdio::piped());
+            command.spawn().unwrap()
+        };
+        let sealers: Vec<Child> = (0..4).map(|_| seal()).collect();
+        let said = sealers
+            .into_iter()
+            .map(|sealer| Ran::of(sealer.wait_with_output().unwrap()).exits(0).stdout);
+        let sealed = said.filter(|line| line.starts_with("sealed  ")).count();
+        assert_eq!(sealed, 1, "in round {round}");
+        verify(&sandbox, &path).exits(0);
+    }
+}

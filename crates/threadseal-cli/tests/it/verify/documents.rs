@@ -1,0 +1,97 @@
+//! Documents, and what each profile answers for.
+
+use super::{replace, stranger_who_trusts, verify};
+use crate::fixtures::{ready, rye_events};
+use std::fs;
+
+#[test]
+fn ryes_formats_are_written_and_read() {
+    let sandbox = ready();
+    let path = rye_events(&sandbox, "t.jsonl", 2);
+    verify(&sandbox, &path).exits(3);
+    sandbox
+        .run(["seal", "t.jsonl", "--profile", "rye"])
+        .exits(0);
+    let unchanged = sandbox
+        .run(["seal", "t.jsonl", "--profile", "rye"])
+        .exits(0);
+    assert!(
+        unchanged.stdout.starts_with("unchanged"),
+        "{}",
+        unchanged.stdout
+    );
+    verify(&sandbox, &path).exits(0);
+    // A format without an end mark: verified, and its completeness unproved.
+    let elsewhere = verify(&stranger_who_trusts(&sandbox), &path).exits(0);
+    assert!(
+        elsewhere.stdout.contains("unproved"),
+        "{}",
+        elsewhere.stdout
+    );
+    let text = fs::read_to_string(&path).unwrap();
+    let unsealed: String = text.split_inclusive('\n').take(4).collect();
+    fs::write(&path, unsealed).unwrap();
+    verify(&sandbox, &path).exits(1);
+    fs::write(&path, text).unwrap();
+    replace(&path, "answer 1", "answer X");
+    let ran = verify(&sandbox, &path).exits(1);
+    assert!(ran.stdout.starts_with("tampered  "), "{}", ran.stdout);
+    for (name, text) in [("a.json", "{\"a\": 1}\n"), ("a.py", "print(1)\n")] {
+        let path = sandbox.write(name, text);
+        sandbox.run(["seal", name, "--profile", "rye"]).exits(0);
+        let path = path.to_str().unwrap();
+        sandbox.run(["verify", path, "--profile", "rye"]).exits(0);
+    }
+}
+
+#[test]
+fn each_profile_answers_for_its_own_claim_only() {
+    let sandbox = ready();
+    rye_events(&sandbox, "t.jsonl", 2);
+    let ask = |profile: &str| sandbox.run(["verify", "t.jsonl", "--profile", profile]);
+    for profile in ["auto", "native", "rye", "observed"] {
+        assert!(
+            ask(profile).exits(3).stdout.starts_with("unsigned  "),
+            "{profile}"
+        );
+    }
+    sandbox.run(["seal", "t.jsonl"]).exits(0);
+    ask("auto").exits(0);
+    ask("observed").exits(0);
+    ask("rye").exits(3);
+    sandbox
+        .run(["seal", "t.jsonl", "--profile", "rye"])
+        .exits(0);
+    ask("native").exits(3);
+    ask("rye").exits(0);
+    // The checkpoint came after the detached seal: the one claim holds, the other has a tail.
+    let both = sandbox.run(["verify", "t.jsonl", "--json"]).exits(3).json();
+    let verdict = |n: usize| both["results"][n]["verdict"].as_str().unwrap().to_owned();
+    assert_eq!(
+        (verdict(0), verdict(1)),
+        ("unsigned_tail".to_owned(), "verified".to_owned())
+    );
+    sandbox.run(["seal", "t.jsonl"]).exits(0);
+    ask("auto").exits(0);
+    let text = fs::read_to_string(sandbox.work().join("t.jsonl")).unwrap();
+    sandbox.write("t.jsonl", text.replace("answer 1", "answer X"));
+    for profile in ["auto", "rye", "observed"] {
+        ask(profile).exits(1);
+    }
+}
+
+#[test]
+fn json_carries_what_the_original_would_have_answered() {
+    let sandbox = ready();
+    let path = rye_events(&sandbox, "t.jsonl", 1);
+    sandbox
+        .run(["seal", "t.jsonl", "--profile", "rye"])
+        .exits(0);
+    let text = fs::read_to_string(&path).unwrap();
+    sandbox.write("t.jsonl", format!("{text}{{\"event_type\": \"x\"}}\n"));
+    let json = sandbox.run(["verify", "t.jsonl", "--json"]).json();
+    let rye = &json["results"][0]["compat"]["rye"];
+    assert_eq!(rye["strict"]["valid"], false, "{rye}");
+    assert_eq!(rye["lenient"]["valid"], true, "{rye}");
+    assert_eq!(rye["strict"]["unsigned_bytes"], 20, "{rye}");
+}

@@ -1,0 +1,84 @@
+//! Logs of other programs, and the seals beside them.
+
+use super::{replace, stranger_who_trusts, verify};
+use crate::fixtures::ready;
+use crate::sandbox::tree_digest;
+use std::fs;
+use std::path::Path;
+
+#[test]
+fn a_foreign_log_is_sealed_beside_and_every_change_is_named() {
+    let sandbox = ready();
+    let log = sandbox.write("s.jsonl", "{\"type\":\"user\"}\n{\"type\":\"assistant\"}\n");
+    verify(&sandbox, &log).exits(3);
+    let sealed = sandbox.run(["seal", "s.jsonl"]).exits(0);
+    assert!(sealed.stdout.contains("head "), "{}", sealed.stdout);
+    verify(&sandbox, &log).exits(0);
+    let again = sandbox.run(["seal", "s.jsonl"]).exits(0);
+    assert!(again.stdout.starts_with("unchanged"), "{}", again.stdout);
+
+    let text = fs::read_to_string(&log).unwrap();
+    fs::write(&log, format!("{text}{{\"type\":\"user\"}}\n")).unwrap();
+    let tail = verify(&sandbox, &log).exits(3);
+    assert!(
+        tail.stdout.starts_with("unsigned_tail  "),
+        "{}",
+        tail.stdout
+    );
+    sandbox.run(["seal", "s.jsonl", "--final"]).exits(0);
+    verify(&stranger_who_trusts(&sandbox), &log).exits(0);
+
+    replace(&log, "assistant", "assassins");
+    let changed = verify(&sandbox, &log).exits(1);
+    assert!(changed.stdout.contains("line 2"), "{}", changed.stdout);
+    let before = tree_digest(&sandbox.work());
+    sandbox.run(["seal", "s.jsonl"]).fails_with("verify it");
+    assert_eq!(
+        tree_digest(&sandbox.work()),
+        before,
+        "nothing is sealed over a change"
+    );
+}
+
+#[test]
+fn a_log_whose_seals_were_deleted_is_noticed_and_not_sealed_anew() {
+    let sandbox = ready();
+    let log = sandbox.write("s.jsonl", "{\"type\":\"user\"}\n{\"type\":\"assistant\"}\n");
+    sandbox.run(["seal", "s.jsonl"]).exits(0);
+    fs::remove_file(sandbox.work().join("s.jsonl.seal")).unwrap();
+    let ran = verify(&sandbox, &log).exits(1);
+    assert!(ran.stdout.contains("seals are gone"), "{}", ran.stdout);
+    sandbox
+        .run(["seal", "s.jsonl"])
+        .fails_with("seals are gone");
+}
+
+#[test]
+fn seals_put_in_the_place_of_those_that_this_host_made_are_noticed() {
+    let sandbox = ready();
+    let log = sandbox.write("s.jsonl", "{\"type\":\"user\"}\n{\"type\":\"assistant\"}\n");
+    sandbox.run(["seal", "s.jsonl"]).exits(0);
+    let attacker = ready();
+    let copy = attacker.write("s.jsonl", fs::read(&log).unwrap());
+    attacker.run(["seal", "s.jsonl"]).exits(0);
+    let seals = |of: &Path| of.with_extension("jsonl.seal");
+    fs::copy(seals(&copy), seals(&log)).unwrap();
+    let ran = verify(&sandbox, &log).exits(1);
+    assert!(ran.stdout.contains("seals are gone"), "{}", ran.stdout);
+}
+
+#[test]
+fn seals_without_their_log_are_a_missing_record() {
+    let sandbox = ready();
+    let log = sandbox.write("d/s.jsonl", "{\"type\":\"user\"}\n");
+    sandbox.run(["seal", "d/s.jsonl"]).exits(0);
+    fs::remove_file(&log).unwrap();
+    for path in ["d", "d/s.jsonl.seal"] {
+        let ran = sandbox.run(["verify", path]).exits(1);
+        assert!(
+            ran.stdout.starts_with("missing  d/s.jsonl  "),
+            "{}",
+            ran.stdout
+        );
+    }
+}

@@ -1,0 +1,145 @@
+//! From what agents write to scrolls: one table of formats, each a pure function.
+//!
+//! ```text
+//! bytes of a source ─► Format::map ─► Mapped { turns: [Draft], account: Account }
+//! ```
+//!
+//! | module | owns |
+//! |---|---|
+//! | `draft` | a turn in the making, the items of its messages, what is made up |
+//! | `account` | what became of every part of the source |
+//! | `source` | lines, and the reader that forgets nothing |
+//! | `fit` | numbers, depth and strings that a scroll cannot hold as they stand |
+//! | `build` | drafts in order, with the fields that the schema demands |
+//! | `said` | which texts the source says twice |
+//! | one per format | its table and its function |
+//!
+//! A new format is a module and a line of [`FORMATS`]. What holds for all: content (what a human,
+//! a model or a program said, reasoning, the arguments of a call and its result) is in the scroll
+//! once; repeated copies, bookkeeping and whatever the mapping does not know are in the
+//! [`Account`] with line, JSON Pointer and reason. A line that cannot be read is in it too.
+//! `spec/scroll-mappings.md` has all tables.
+
+mod account;
+mod build;
+mod draft;
+mod fit;
+mod gemini;
+#[allow(dead_code, reason = "for formats that say things twice")]
+mod said;
+mod source;
+
+pub use account::{Account, Alteration, Group, Lines, Reason, Tokens};
+pub use draft::{Body, Draft, Message, Model, Params, Source, ToolCall, ToolResult};
+
+use crate::canon::json::{Value, parse};
+use crate::error::{Error, ErrorKind};
+use crate::limits::{MAX_DETECT_LINES, MAX_LINE_BYTES, MAX_SOURCE_BYTES, MAX_TURN_BYTES};
+use crate::scroll::Turn;
+
+/// What a mapping makes of a source.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Mapped {
+    /// Turns, in order.
+    pub turns: Vec<Draft>,
+    /// What became of every part of the source.
+    pub account: Account,
+}
+
+/// A format that can be mapped.
+#[derive(Debug, Clone, Copy)]
+pub struct Format {
+    /// The name on the command line.
+    pub name: &'static str,
+    /// What writes it.
+    pub about: &'static str,
+    detect: fn(&Head<'_>) -> bool,
+    map: fn(&[u8]) -> Result<Mapped, Error>,
+}
+
+/// Every format, in the order in which detection asks them.
+pub const FORMATS: &[Format] = &[gemini::FORMAT];
+
+/// The beginning of a source, for detection.
+struct Head<'a> {
+    /// All of it, as it lies on disk.
+    #[expect(dead_code, reason = "for formats that are no JSON")]
+    bytes: &'a [u8],
+    /// The first lines that are JSON objects.
+    lines: Vec<Value>,
+    /// The source, if all of it is one JSON text.
+    document: Option<Value>,
+}
+
+/// The format called `name`.
+pub fn find(name: &str) -> Option<&'static Format> {
+    FORMATS.iter().find(|format| format.name == name)
+}
+
+/// The format that `source` has, by what it holds; its name on disk says nothing.
+pub fn detect(source: &[u8]) -> Option<&'static Format> {
+    let head = Head::of(source);
+    FORMATS.iter().find(|format| (format.detect)(&head))
+}
+
+impl Format {
+    /// The turns of `source`, and the account.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Limit`] beyond [`MAX_SOURCE_BYTES`]; [`ErrorKind::InvalidInput`] if the source
+    /// as a whole is nothing that this format knows. What is wrong with a single line is in the
+    /// account.
+    pub fn map(&self, source: &[u8]) -> Result<Mapped, Error> {
+        if source.len() > MAX_SOURCE_BYTES {
+            let message = format!("source is larger than {MAX_SOURCE_BYTES} bytes; split it");
+            return Err(Error::new(ErrorKind::Limit, message));
+        }
+        (self.map)(source)
+    }
+}
+
+impl Mapped {
+    /// The turns, numbered from 0.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Limit`] for a turn beyond [`MAX_TURN_BYTES`], which no scroll may hold.
+    pub fn into_turns(self) -> Result<Vec<Turn>, Error> {
+        let numbered = (0..).zip(self.turns);
+        numbered.map(|(index, draft)| turn(index, draft)).collect()
+    }
+}
+
+fn turn(index: u64, draft: Draft) -> Result<Turn, Error> {
+    let turn = draft
+        .into_turn(index)
+        .map_err(|violation| Error::invalid(format!("turn {index}: {violation}")))?;
+    // The seal adds hash and signature, well below 1 KiB.
+    if turn.canonical().len() + (1 << 10) > MAX_TURN_BYTES {
+        let message = format!("turn {index} is larger than {MAX_TURN_BYTES} bytes");
+        return Err(Error::new(ErrorKind::Limit, message));
+    }
+    Ok(turn)
+}
+
+impl<'a> Head<'a> {
+    fn of(bytes: &'a [u8]) -> Self {
+        let mut lines = Vec::new();
+        let candidates = bytes.split(|byte| *byte == b'\n').take(MAX_DETECT_LINES);
+        for line in candidates.filter(|line| line.len() <= MAX_LINE_BYTES) {
+            lines.extend(parse(line).ok().filter(|value| value.as_object().is_some()));
+        }
+        let single = lines.is_empty() && bytes.len() <= MAX_SOURCE_BYTES;
+        let document = match lines.as_slice() {
+            [only] if bytes.iter().filter(|byte| **byte == b'\n').count() <= 1 => {
+                Some(only.clone())
+            }
+            _ if single => parse(bytes).ok(),
+            _ => None,
+        };
+        Self {
+            bytes,
+            lines,
+            document,
+        }
+    }
+}
