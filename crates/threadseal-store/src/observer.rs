@@ -100,15 +100,7 @@ pub fn seal(
     }
     let sealed_bytes = seals.sealed_bytes;
     let mut out = Vec::new();
-    let now = host.clock.now()?;
-    let seal = seals.seal(
-        &scan.new_leaves,
-        scan.whole_bytes,
-        is_final,
-        now,
-        signer,
-        &mut out,
-    )?;
+    let seal = add(host, &mut seals, &scan, is_final, signer, &mut out)?;
     let mut file = Log::open(lock, durable_floor)?;
     // Leaves without a seal, left by a crash: nothing was promised about them.
     file.move_tail_aside(sealed_bytes)?;
@@ -138,18 +130,23 @@ fn first_seal(
     let mut out = Vec::new();
     let key: PublicKey = *signer.public_key();
     let mut seals = observed::begin(host.new_record()?, key, &mut out);
-    let now = host.clock.now()?;
-    let seal = seals.seal(
-        &scan.new_leaves,
-        scan.whole_bytes,
-        is_final,
-        now,
-        signer,
-        &mut out,
-    )?;
+    let seal = add(host, &mut seals, &scan, is_final, signer, &mut out)?;
     drop(Log::create(Arc::clone(&host.fs), path, SEAL_MODE, &out)?);
     publish(host, file.path(), &seal, &scan)?;
     Ok(Sealed::Added(seal))
+}
+
+/// Seals the lines that are new, now.
+fn add(
+    host: &Host,
+    seals: &mut SealFile,
+    scan: &LogScan,
+    is_final: bool,
+    signer: &dyn Signer,
+    out: &mut Vec<u8>,
+) -> Result<ObservedSeal, Error> {
+    let (leaves, whole) = (&scan.new_leaves, scan.whole_bytes);
+    seals.seal(leaves, whole, is_final, host.clock.now()?, signer, out)
 }
 
 fn parse(bytes: &[u8], path: &Path) -> Result<SealFile, Error> {
