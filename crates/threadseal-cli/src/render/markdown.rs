@@ -1,30 +1,42 @@
-//! Transcripts as Markdown.
-//!
-//! The headings are those of Rye's knowledge entries (`## Input — Turn N`, `### Response`,
-//! `### Tool: …`, `### Result`, `### Error`). Other than Rye's, no text of a record can become a
-//! heading, close a fence, load a picture or pass for HTML: what was said stands in quotes with
-//! `<` and `![` escaped, data stands behind a fence longer than any in it.
+//! Transcripts as Markdown: what the reader may rely on, then the events as the library renders
+//! them ([`threadseal::transcript::render`]: no text of a record can pass for layout there), with
+//! nothing in it that a terminal would obey.
 
 use super::clean::{Clean, is_unsafe};
-use crate::believed::{Believed, BelievedEvent};
-use std::fmt::Write as _;
-use threadseal::canon::json::Value;
-use threadseal::canon::python::rye_line;
+use crate::believed::Believed;
 use threadseal::report::Report;
+use threadseal::transcript::event::is_terminal;
+use threadseal::transcript::render::Renderer;
 
 /// The whole document.
 pub(crate) fn transcript(believed: &Believed) -> String {
-    let thread = believed.events.first().map(|event| event.thread.as_str());
-    let mut out = format!("# {}\n\n", inline(thread.unwrap_or_default()));
-    let _ = writeln!(out, "{}", standing(&believed.report));
-    let mut turn = 0;
+    // Every believed event comes from a verified line.
+    let mut renderer = Renderer::danger_new();
     for event in &believed.events {
-        if event.event_type == "cognition_in" {
-            turn += 1;
-        }
-        section(&mut out, event, turn);
+        renderer.push_event(&event.event_type, &event.payload);
     }
-    out
+    let thread = believed.events.first().map(|event| event.thread.as_str());
+    let mut out = format!(
+        "# {}\n\n{}\n\n{}",
+        inline(thread.unwrap_or_default()),
+        standing(&believed.report),
+        renderer.into_body()
+    );
+    let ended = believed.events.iter().rev();
+    let ended = ended
+        .map(|event| &event.event_type)
+        .find(|of| is_terminal(of));
+    if let Some(ended) = ended {
+        out.push_str(&format!("---\n\n*{}*\n", inline(ended)));
+    }
+    let shown = |c: char| {
+        if is_unsafe(c) && c != '\n' && c != '\t' {
+            '\u{fffd}'
+        } else {
+            c
+        }
+    };
+    out.chars().map(shown).collect()
 }
 
 /// What the reader may rely on, in the document itself.
@@ -44,80 +56,6 @@ fn standing(report: &Report) -> String {
     )
 }
 
-fn section(out: &mut String, event: &BelievedEvent, turn: u64) {
-    let payload = &event.payload;
-    let text = |name: &str| {
-        payload
-            .get(name)
-            .and_then(Value::as_str)
-            .unwrap_or_default()
-    };
-    match event.event_type.as_str() {
-        "system_prompt" => part(out, "## System prompt", &quote(text("text"))),
-        "cognition_in" if text("role") == "tool" => {}
-        "cognition_in" => part(
-            out,
-            &format!("## Input — Turn {turn}"),
-            &quote(text("text")),
-        ),
-        "cognition_out" => {
-            part(
-                out,
-                &format!("### Response — Turn {turn}"),
-                &quote(text("text")),
-            );
-        }
-        "cognition_reasoning" => part(out, "### Reasoning", &quote(text("text"))),
-        "tool_call_start" => {
-            let heading = format!("### Tool: {}", inline(text("tool")));
-            let input = payload.get("input").map(data).unwrap_or_default();
-            part(out, &heading, &fence("json", &input));
-        }
-        "tool_call_result" => match payload.get("error").and_then(Value::as_str) {
-            Some(error) if !error.is_empty() => part(out, "### Error", &quote(error)),
-            _ => {
-                let output = payload.get("output").map(data).unwrap_or_default();
-                part(out, "### Result", &fence("", &output));
-            }
-        },
-        "thread_error" => part(out, "### Thread error", &quote(text("error"))),
-        ended if ended.starts_with("thread_") && ended != "thread_started" => {
-            part(out, &format!("*{}*", inline(ended)), "");
-        }
-        _ => {}
-    }
-}
-
-fn part(out: &mut String, heading: &str, body: &str) {
-    let _ = write!(out, "\n{heading}\n");
-    if !body.is_empty() {
-        let _ = write!(out, "\n{body}\n");
-    }
-}
-
-/// A text as it is, other data as one line of JSON.
-fn data(value: &Value) -> String {
-    match value.as_str() {
-        Some(text) => text.to_owned(),
-        None => String::from_utf8_lossy(&rye_line(value)).into_owned(),
-    }
-}
-
-fn quote(text: &str) -> String {
-    let mut out = String::new();
-    for line in text.split('\n') {
-        if !out.is_empty() {
-            out.push('\n');
-        }
-        let line = line
-            .replace('&', "&amp;")
-            .replace('<', "&lt;")
-            .replace("![", "!\\[");
-        let _ = write!(out, "> {}", Clean(&line));
-    }
-    out
-}
-
 /// One line in which no character means anything to Markdown.
 fn inline(text: &str) -> String {
     let mut out = String::new();
@@ -130,25 +68,10 @@ fn inline(text: &str) -> String {
     out
 }
 
-fn fence(language: &str, text: &str) -> String {
-    let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or(0);
-    let fence = "`".repeat(3.max(longest + 1));
-    let safe: String = text
-        .chars()
-        .map(|c| {
-            if is_unsafe(c) && c != '\n' && c != '\t' {
-                '\u{fffd}'
-            } else {
-                c
-            }
-        })
-        .collect();
-    format!("{fence}{language}\n{safe}\n{fence}")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::believed::BelievedEvent;
     use threadseal::canon::json::parse;
 
     fn event(event_type: &str, payload: &str) -> BelievedEvent {
@@ -174,9 +97,9 @@ mod tests {
             event("tool_call_result", r#"{"output":"","error":"denied"}"#),
             event("thread_completed", "{}"),
         ]);
-        let expected = "\n## Input — Turn 1\n\n> ask\n\n### Response — Turn 1\n\n> one\n> two\n\n\
-            ### Tool: sh\n\n```json\n{\"c\": 1}\n```\n\n### Result\n\n```\ndone\n```\n\n\
-            ### Error\n\n> denied\n\n*thread_completed*\n";
+        let expected = "---\n\n## Input — Turn 1\n\nask\n\n### Response — Turn 1\n\none\ntwo\n\n\
+            ### Tool: sh\n\n```json\n{\n  \"c\": 1\n}\n```\n\n### Result\n\n```\ndone\n```\n\n\
+            ### Error\n\ndenied\n\n---\n\n*thread_completed*\n";
         assert!(text.ends_with(expected), "{text}");
     }
 
@@ -198,9 +121,12 @@ mod tests {
             "# demo/1",
             "## Input — Turn 1",
             "### Result",
-            "### Tool: x\\\\n\\# y\\`",
+            "### Tool: x # y`",
         ];
         assert_eq!(headings, expected);
-        assert!(!text.contains("<script>") && !text.contains("!["), "{text}");
+        assert!(
+            text.contains("\\<script>") && text.contains("\\!["),
+            "{text}"
+        );
     }
 }

@@ -92,7 +92,7 @@ fn rendering_says_who_vouches_for_it() {
         "# demo/thread-1\n",
         "*verified: the bytes 0-",
         "signed by self",
-        "## Input — Turn 1\n\n> question 1\n",
+        "## Input — Turn 1\n\nquestion 1\n",
     ] {
         assert!(
             ran.stdout.contains(part),

@@ -129,15 +129,15 @@ impl Renderer {
             self.created_at = event.get("timestamp").and_then(python_moment);
         }
         let nothing = Value::Object(Vec::new());
-        let payload = Payload(event.get("payload").unwrap_or(&nothing));
-        self.event(
-            event
-                .get("event_type")
-                .and_then(Value::as_str)
-                .unwrap_or(""),
-            payload,
-        );
+        let payload = event.get("payload").unwrap_or(&nothing);
+        let event_type = event.get("event_type").and_then(Value::as_str);
+        self.push_event(event_type.unwrap_or(""), payload);
         Ok(())
+    }
+
+    /// The events alone, without front matter and footer.
+    pub fn into_body(self) -> String {
+        self.body
     }
 
     /// The whole entry: front matter, events, footer. Unsigned; Rye puts a signature line before
@@ -163,7 +163,9 @@ impl Renderer {
         out
     }
 
-    fn event(&mut self, event_type: &str, payload: Payload<'_>) {
+    /// Takes the next event by its type and payload.
+    pub fn push_event(&mut self, event_type: &str, payload: &Value) {
+        let payload = Payload(payload);
         if event_type == "cognition_in" {
             self.turn += 1;
         }
