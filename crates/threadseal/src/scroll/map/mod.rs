@@ -28,6 +28,7 @@ mod gemini;
 #[allow(dead_code, reason = "for formats that say things twice")]
 mod said;
 mod source;
+mod wire;
 
 pub use account::{Account, Alteration, Group, Lines, Reason, Tokens};
 pub use draft::{Body, Draft, Message, Model, Params, Source, ToolCall, ToolResult};
@@ -58,12 +59,17 @@ pub struct Format {
 }
 
 /// Every format, in the order in which detection asks them.
-pub const FORMATS: &[Format] = &[gemini::FORMAT];
+pub const FORMATS: &[Format] = &[
+    gemini::FORMAT,
+    wire::anthropic::FORMAT,
+    wire::responses::FORMAT,
+    wire::google::FORMAT,
+    wire::chat::FORMAT,
+];
 
 /// The beginning of a source, for detection.
 struct Head<'a> {
     /// All of it, as it lies on disk.
-    #[expect(dead_code, reason = "for formats that are no JSON")]
     bytes: &'a [u8],
     /// The first lines that are JSON objects.
     lines: Vec<Value>,
