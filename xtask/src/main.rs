@@ -1,7 +1,8 @@
-//! Repository chores: `cargo xtask tidy`, `sweep`, `bench`, `vectors`.
+//! Repository chores: `cargo xtask tidy`, `sweep`, `bench`, `canon`, `vectors`.
 #![forbid(unsafe_code)]
 
 mod bench;
+mod canon;
 mod sweep;
 mod tidy;
 mod vectors;
@@ -9,7 +10,7 @@ mod vectors;
 use std::process::ExitCode;
 
 const USAGE: &str =
-    "usage: cargo xtask tidy | sweep | bench [--quick] [--write FILE] | vectors FOLDER";
+    "usage: cargo xtask tidy | sweep | bench [--quick] [--write FILE] | canon | vectors FOLDER";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -18,6 +19,7 @@ fn main() -> ExitCode {
         ["tidy"] => tidy::run(),
         ["sweep"] => sweep::run(),
         ["bench", rest @ ..] => bench::run(rest),
+        ["canon"] => canon::run(),
         ["vectors", folder] => vectors::write(folder.as_ref()).map(|()| true),
         _ => Err(USAGE.into()),
     };

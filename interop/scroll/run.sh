@@ -1,0 +1,50 @@
+#!/usr/bin/env bash
+# Lets published implementations of RFC 8785 answer what ThreadSeal answers.
+#
+#   interop/scroll/run.sh          builds, installs the packages, compares
+#   DOCUMENTS=1000000 run.sh       so many random documents are canonicalised [default: 50000]
+#   SCROLL_TOOLS=folder run.sh     keeps the packages there [default: beside what cargo builds]
+set -euo pipefail
+here=$(cd "$(dirname "$0")" && pwd)
+root=$(cd "$here/../.." && pwd)
+target=${CARGO_TARGET_DIR:-$root/target}
+tools=${SCROLL_TOOLS:-$target/interop-scroll}
+
+# What is installed follows the files that pin it.
+install_pinned() { # a name, the files that pin, the command
+    local name=$1 pins=$2 now
+    shift 2
+    now=$(cd "$here" && cat $pins | cksum)
+    [ "$(cat "$tools/$name.pins" 2>/dev/null)" = "$now" ] && return
+    "$@"
+    printf '%s\n' "$now" >"$tools/$name.pins"
+}
+
+install_python() {
+    rm -rf "$tools/python"
+    python3 -m venv "$tools/python"
+    "$tools/python/bin/pip" install --quiet --disable-pip-version-check -r "$here/requirements.txt"
+}
+
+install_node() {
+    command -v npm >/dev/null || install_debian
+    rm -rf "$tools/node"
+    mkdir "$tools/node"
+    cp "$here/package.json" "$here/package-lock.json" "$tools/node"
+    (cd "$tools/node" && npm ci --silent --no-audit --no-fund --ignore-scripts)
+}
+
+install_debian() {
+    local log=$tools/apt.log
+    { apt-get -q update && apt-get -q install -y nodejs npm; } >"$log" 2>&1 || { cat "$log"; return 1; }
+}
+
+mkdir -p "$tools"
+install_pinned python requirements.txt install_python
+install_pinned node package-lock.json install_node
+(cd "$root" && cargo build --quiet --package xtask)
+
+python=$tools/python/bin/python
+"$python" "$here/check_canonical.py" \
+    --xtask "$target/debug/xtask" --node-modules "$tools/node/node_modules" \
+    --documents "${DOCUMENTS:-50000}"
