@@ -20,15 +20,25 @@ use threadseal::canon::json;
 use threadseal::document::DocumentKind;
 use threadseal::limits::MAX_DOCUMENT_BYTES;
 use threadseal::transcript::rye;
+use threadseal_store::observer::seal_path;
 use threadseal_store::read::{RegularFile, Source as _};
 
 /// How much of both ends of a file is looked at, unless it is made of lines. Signatures stand at
-/// one end or the other.
+/// one end or the other, unless somebody put more there.
 const PROBE_BYTES: u64 = 64 << 10;
 /// What the note of every native checkpoint begins with.
 const NATIVE_NOTE: &[u8] = b"\"note\":\"threadseal/1/transcript/";
 /// What every signature in a document begins with.
 const SIGNATURES: [&[u8]; 2] = [b"rye:signed:", b"threadseal:signed:"];
+/// What claims to be a native seal begins with, behind the first line (`spec/documents.md` §3).
+const CLAIMS: [&[u8]; 5] = [
+    b"\n# threadseal:signed:",
+    b"\n// threadseal:signed:",
+    b"\n<!-- threadseal:signed:",
+    b"\"threadseal:signed:",
+    b"|threadseal@",
+];
+const LONGEST_CLAIM: usize = 24;
 /// What every seal file begins with.
 const SEAL_HEADER: &[u8] = b"{\"format\":\"threadseal-observed/";
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
@@ -51,7 +61,7 @@ pub(crate) enum Kind {
 /// Looks at the file; `None` when it is no record.
 ///
 /// # Errors
-/// When it cannot be read, or a line of a log is too long.
+/// When it cannot be read, or a line of a log without seals is too long.
 pub(crate) fn kind(file: &RegularFile) -> Result<Option<Kind>, Failure> {
     let path = file.path();
     if ending(path) == "jsonl" {
@@ -75,7 +85,9 @@ pub(crate) fn kind(file: &RegularFile) -> Result<Option<Kind>, Failure> {
             Ok(None)
         }
         Some(kind) => Ok(Some(Kind::Document(kind))),
-        None if has_signature(&head) || has_signature(&tail) => by_signature(file),
+        None if has_signature(&head) || has_signature(&tail) || claims_between(file)? => {
+            by_signature(file)
+        }
         None => Ok(None),
     }
 }
@@ -84,6 +96,29 @@ pub(crate) fn kind(file: &RegularFile) -> Result<Option<Kind>, Failure> {
 fn by_signature(file: &RegularFile) -> Result<Option<Kind>, Failure> {
     let bytes = file.read_whole(MAX_DOCUMENT_BYTES)?;
     Ok(DocumentKind::detect("", &bytes).map(Kind::Document))
+}
+
+/// Does anything between the two ends claim to be a native seal? Whoever puts enough behind a seal
+/// moves it out of both; the whole file is read, and never held.
+fn claims_between(file: &RegularFile) -> Result<bool, Failure> {
+    if file.size() <= 2 * PROBE_BYTES {
+        return Ok(false);
+    }
+    let claims = CLAIMS.map(memmem::Finder::new);
+    let (mut chunks, mut chunk, mut window) = (file.chunks(), Vec::new(), Vec::new());
+    loop {
+        chunks.next_chunk(&mut chunk)?;
+        if chunk.is_empty() {
+            return Ok(false);
+        }
+        window.extend_from_slice(&chunk);
+        if claims.iter().any(|claim| claim.find(&window).is_some()) {
+            return Ok(true);
+        }
+        // A claim may lie across two chunks.
+        let kept = window.len().saturating_sub(LONGEST_CLAIM - 1);
+        window.drain(..kept);
+    }
 }
 
 /// Does the file begin with the header of a seal file, or with nothing at all?
@@ -127,7 +162,18 @@ fn log_or_transcript(file: &RegularFile) -> Result<Kind, Failure> {
     let note = memmem::Finder::new(NATIVE_NOTE);
     let mut lines = Lines::of(file);
     let mut kind = Kind::Log;
-    while let Some(line) = lines.next()? {
+    // A line that no reader holds ends the search before the file is read to its end, unless
+    // somebody will read it in pieces: because of the seals beside it, or because it is an event log.
+    let is_sealed = seal_path(file.path()).exists();
+    loop {
+        let next = if is_sealed || kind == Kind::Events {
+            lines.next_or_empty()
+        } else {
+            lines.next()
+        };
+        let Some(line) = next? else {
+            return Ok(kind);
+        };
         if line.number == 1 {
             if rye::looks_native(line.bytes) {
                 return Ok(Kind::Native);
@@ -143,7 +189,6 @@ fn log_or_transcript(file: &RegularFile) -> Result<Kind, Failure> {
             kind = Kind::Events;
         }
     }
-    Ok(kind)
 }
 
 /// Which transcript it is, for a file that is said to be one.
@@ -257,6 +302,42 @@ mod tests {
         assert_eq!(kind_of("a", b"{\"_signature\":\"rye:signed:x\"}"), JSON);
         assert_eq!(kind_of("run", b"#!/bin/sh\n"), None);
         assert_eq!(kind_of("a.rs", b"fn main() {}\n"), None);
+    }
+
+    #[test]
+    fn whatever_is_put_before_or_behind_a_seal_does_not_hide_it() {
+        const SEAL: &[u8] = b"#!/bin/sh\n# threadseal:signed:1-shell-x\n";
+        const MEMBER: &[u8] = b"\n{\"_threadseal\": \"threadseal:signed:x\"}\n";
+        const SUFFIX: &[u8] = b"\n// rye:signed:x|threadseal@1-x\n";
+        let shell = Some(Kind::Document(DocumentKind::Shell));
+        let script = Some(Kind::Document(DocumentKind::JavaScript));
+        let few: &[u8] = b"x\n";
+        let much = &b"x \xff\n".repeat(100_000)[..];
+        for (seal, kind) in [(SEAL, shell), (MEMBER, JSON), (SUFFIX, script)] {
+            for (before, behind) in [(few, few), (few, much), (much, few), (much, much)] {
+                let content = [before, seal, behind].concat();
+                assert_eq!(kind_of("run", &content), kind, "{}", content.len());
+            }
+        }
+        assert_eq!(kind_of("run", much), None);
+        let talk = [much, b"it holds a threadseal:signed: line\n", much].concat();
+        assert_eq!(kind_of("run", &talk), None);
+    }
+
+    #[test]
+    fn a_claim_across_two_chunks_is_seen() {
+        let at = threadseal_store::read::CHUNK_BYTES;
+        for claim in CLAIMS {
+            assert!(claim.len() <= LONGEST_CLAIM);
+            for split in 1..claim.len() {
+                let mut content = vec![b'x'; 2 * at];
+                content[at - split..at - split + claim.len()].copy_from_slice(claim);
+                let folder = tempfile::tempdir().unwrap();
+                let path = folder.path().join("run");
+                std::fs::write(&path, &content).unwrap();
+                assert!(claims_between(&open_regular(&RealFs, &path).unwrap()).unwrap());
+            }
+        }
     }
 
     #[test]

@@ -48,27 +48,46 @@ impl<'f> Lines<'f> {
     /// # Errors
     /// When reading fails, or no LF comes within [`MAX_LINE_BYTES`].
     pub(crate) fn next(&mut self) -> Result<Option<Line<'_>>, Failure> {
+        self.step(false)
+    }
+
+    /// As [`Lines::next`], with a line beyond the bound in its place, and empty.
+    ///
+    /// # Errors
+    /// When reading fails.
+    pub(crate) fn next_or_empty(&mut self) -> Result<Option<Line<'_>>, Failure> {
+        self.step(true)
+    }
+
+    fn step(&mut self, skips: bool) -> Result<Option<Line<'_>>, Failure> {
         self.line.clear();
+        let mut is_skipped = false;
         self.start = self.next;
         loop {
             if self.used == self.chunk.len() {
                 self.chunks.next_chunk(&mut self.chunk)?;
                 self.used = 0;
                 if self.chunk.is_empty() {
-                    return Ok((!self.line.is_empty()).then(|| self.finished()));
+                    let is_line = is_skipped || !self.line.is_empty();
+                    return Ok(is_line.then(|| self.finished()));
                 }
             }
             let rest = self.chunk.get(self.used..).unwrap_or_default();
             let end = memchr(b'\n', rest);
             let taken = &rest[..end.unwrap_or(rest.len())];
-            if self.line.len() + taken.len() > MAX_LINE_BYTES {
+            is_skipped |= self.line.len() + taken.len() > MAX_LINE_BYTES;
+            if is_skipped && !skips {
                 return Err(Failure::new(format!(
                     "line {} is longer than {MAX_LINE_BYTES} bytes",
                     self.number + 1
                 ))
                 .about(self.file.path()));
             }
-            self.line.extend_from_slice(taken);
+            if is_skipped {
+                self.line.clear();
+            } else {
+                self.line.extend_from_slice(taken);
+            }
             let used = taken.len() + usize::from(end.is_some());
             self.used += used;
             self.next += used as u64;
@@ -114,6 +133,25 @@ mod tests {
         let first = "a\r\x0bb\u{2028}".as_bytes().to_vec();
         let expected = [(1, 0, first), (2, 8, vec![]), (3, 9, b"last".to_vec())];
         assert_eq!(seen, expected);
+    }
+
+    #[test]
+    fn a_line_beyond_the_bound_is_empty_where_that_is_asked_for() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("log");
+        let long = vec![b'x'; MAX_LINE_BYTES + 1];
+        for end in [&b""[..], b"\n", b"\nlast"] {
+            std::fs::write(&path, [b"first\n", &long[..], end].concat()).unwrap();
+            let file = opened(&path);
+            let mut lines = Lines::of(&file);
+            let mut seen = Vec::new();
+            while let Some(line) = lines.next_or_empty().unwrap() {
+                seen.push((line.number, line.bytes.to_vec()));
+            }
+            let mut expected = vec![(1, b"first".to_vec()), (2, Vec::new())];
+            expected.extend((end.len() > 1).then(|| (3, b"last".to_vec())));
+            assert_eq!(seen, expected);
+        }
     }
 
     #[test]

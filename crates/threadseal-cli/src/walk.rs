@@ -6,6 +6,7 @@
 use crate::exit::{Failure, io_reason};
 use crate::render::json::PathError;
 use std::path::{Path, PathBuf};
+use threadseal_store::sys::path_text;
 use walkdir::WalkDir;
 
 /// A file to look at.
@@ -70,7 +71,7 @@ impl Found {
 
     fn fail(&mut self, path: &Path, failure: &Failure) {
         self.errors.push(PathError {
-            path: Some(path.to_string_lossy().into_owned()),
+            path: Some(path_text(path)),
             message: failure.to_string(),
         });
     }

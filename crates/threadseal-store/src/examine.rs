@@ -15,8 +15,9 @@ use crate::read::{CHUNK_BYTES, RegularFile, Source};
 use std::ops::ControlFlow;
 use std::path::Path;
 use threadseal::digest::Digest;
+use threadseal::document::{self, DocumentKind};
 use threadseal::error::{Error, ErrorKind};
-use threadseal::limits::MAX_LINE_BYTES;
+use threadseal::limits::{MAX_DOCUMENT_BYTES, MAX_LINE_BYTES};
 use threadseal::merkle::leaf_hash;
 use threadseal::record::{ExpectedHead, RecordId};
 use threadseal::report::Report;
@@ -26,6 +27,7 @@ use threadseal::transcript::{
     Expectation, Outcome, PrefixHasher, ScanOptions, Scanner, VerifyOptions, conclude, manifest,
     observe,
 };
+use threadseal::trust::{Trust, TrustStore};
 
 /// Files below this size are verified on the caller's thread.
 const PARALLEL_FROM_BYTES: u64 = 1 << 20;
@@ -33,6 +35,9 @@ const PARALLEL_FROM_BYTES: u64 = 1 << 20;
 /// The same where other files are verified at the same time: two more threads a file then only
 /// pay for one that would be the last to end.
 const PARALLEL_AMONG_MANY_FROM_BYTES: u64 = 32 << 20;
+
+/// Most checkpoint lines are far shorter.
+const SHORT_LINE_BYTES: usize = 64 << 10;
 
 /// Leading lines by whose leaves a record is recognised when its seals are gone.
 const NAMING_LINES: usize = 3;
@@ -284,6 +289,55 @@ pub struct Stripped {
     pub certain: bool,
 }
 
+/// Does `file` carry the very seal that is the known head of its record?
+fn bears_seal(file: &RegularFile, known: &StoredHead, host: &Host) -> Result<bool, Error> {
+    let head = &known.head;
+    match known.kind {
+        RecordKind::Observed => Ok(false),
+        RecordKind::Transcript => ends_with_line(file, head.size, &head.line),
+        RecordKind::Document if file.size() != head.size => Ok(false),
+        RecordKind::Document => {
+            let bytes = file.read_whole(MAX_DOCUMENT_BYTES)?;
+            let name = file.path().to_string_lossy();
+            let Some(kind) = DocumentKind::detect(&name, &bytes) else {
+                return Ok(false);
+            };
+            // Which bytes were sealed does not depend on who is trusted.
+            let nobody = Trust::new(TrustStore::new());
+            let options = document::Options::new(kind, &nobody, host.clock.now()?);
+            Ok(document::verify(&bytes, &options)?.report.head == Some(*head))
+        }
+    }
+}
+
+/// Do the first `size` bytes end with a line of this digest, and its LF?
+fn ends_with_line(file: &RegularFile, size: u64, digest: &Digest) -> Result<bool, Error> {
+    if file.size() < size {
+        return Ok(false);
+    }
+    for reach in [SHORT_LINE_BYTES, MAX_LINE_BYTES + 2] {
+        let from = size.saturating_sub(reach as u64);
+        let (mut bytes, mut chunk) = (Vec::new(), Vec::new());
+        let mut chunks = file.range(from, size);
+        loop {
+            chunks.next_chunk(&mut chunk)?;
+            if chunk.is_empty() {
+                break;
+            }
+            bytes.extend_from_slice(&chunk);
+        }
+        let Some(line) = bytes.strip_suffix(b"\n") else {
+            return Ok(false);
+        };
+        match line.iter().rposition(|byte| *byte == b'\n') {
+            Some(before) => return Ok(Digest::of(&line[before + 1..]) == *digest),
+            None if from == 0 => return Ok(Digest::of(line) == *digest),
+            None => {}
+        }
+    }
+    Ok(false)
+}
+
 /// Does `file`, which bears no seal, hold the leading lines of a record that this host sealed?
 ///
 /// # Errors
@@ -297,6 +351,9 @@ pub fn stripped_of(file: &RegularFile, host: &Host) -> Result<Option<Stripped>, 
             let Some(known) = host.heads.fetch(&record)? else {
                 continue;
             };
+            if bears_seal(file, &known, host)? {
+                continue;
+            }
             let here = known.path_hint.as_deref() == Some(place.as_str());
             // A log that was rotated begins with the same header, but not with the same lines.
             let same_beginning = leaves.len() >= known.aliases.len().min(2)

@@ -3,7 +3,7 @@
 use crate::clock::Clock;
 use crate::heads::{HeadStore, RecordKind, StoredHead, Swap};
 use crate::random::{self, Random};
-use crate::sys::Fs;
+use crate::sys::{Fs, path_text};
 use std::path::Path;
 use std::sync::Arc;
 use threadseal::digest::Digest;
@@ -49,9 +49,7 @@ impl Host {
     /// Where `path` really lies, as far as that can be said.
     pub fn place(&self, path: &Path) -> String {
         let real = self.fs.canonicalize(path);
-        real.unwrap_or_else(|_| path.to_owned())
-            .display()
-            .to_string()
+        path_text(&real.unwrap_or_else(|_| path.to_owned()))
     }
 
     /// Makes `head` the known head of its record. The bytes it names must be durable.

@@ -82,12 +82,14 @@ pub fn seal(
     signer: &dyn Signer,
     progress: &(dyn Fn(u64) + Sync),
 ) -> Result<Sealed, Error> {
-    let file = open_regular(&*host.fs, log)?;
     let path = seal_path(log);
     if read_seals(host, log)?.is_none() {
+        let file = open_regular(&*host.fs, log)?;
         return first_seal(host, &file, &path, is_final, signer, progress);
     }
     let lock = WriterLock::acquire(Arc::clone(&host.fs), &path)?;
+    // Opened before the lock was there, the log could be older than the seals that another made.
+    let file = open_regular(&*host.fs, log)?;
     let bytes = lock.reader()?.read_whole(MAX_SEAL_FILE_BYTES)?;
     let mut seals = parse(&bytes, &path)?;
     let durable_floor = check_head(host, &seals, &path)?;

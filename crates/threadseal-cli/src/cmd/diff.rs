@@ -12,6 +12,7 @@ use clap::Args;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 use threadseal_store::read::{RegularFile, open_regular};
+use threadseal_store::sys::path_text;
 
 /// Bytes of an event that are shown around its first difference.
 const CONTEXT_BEFORE: usize = 40;
@@ -83,7 +84,7 @@ pub(crate) fn run(args: &DiffArgs, context: &Context, out: &mut Out) -> Outcome 
         (Some(_), Some(_)) => Exit::Evidence,
         (Some(_), None) => Exit::Unconfirmed,
     };
-    let shown = |path: &Path| path.to_string_lossy().into_owned();
+    let shown = |path: &Path| path_text(path);
     let output = DiffOutput {
         schema: "threadseal.diff/1",
         a: shown(&args.a),

@@ -16,6 +16,7 @@ use std::path::PathBuf;
 use threadseal::canon::json::{Value, parse};
 use threadseal::canon::python::rye_line;
 use threadseal_store::read::{RegularFile, open_regular};
+use threadseal_store::sys::path_text;
 
 /// Characters of an event that are shown unless its turn was asked for.
 const SUMMARY_CHARS: usize = 240;
@@ -73,7 +74,7 @@ fn is_asked(args: &ShowArgs, event: &Event) -> bool {
 }
 
 fn show_json(args: &ShowArgs, file: &RegularFile, out: &mut Out) -> Result<u64, Failure> {
-    let path = args.path.to_string_lossy();
+    let path = path_text(&args.path);
     out.bytes(b"{\"schema\":\"threadseal.show/1\",\"path\":");
     out.bytes(&json::to_vec(&path));
     out.bytes(b",\"events\":[");

@@ -28,6 +28,7 @@ use threadseal_store::clock::{Clock as _, SystemClock};
 use threadseal_store::host::Host;
 use threadseal_store::observer::{self, Sealed};
 use threadseal_store::read::{Stamp, open_regular};
+use threadseal_store::sys::path_text;
 use walkdir::WalkDir;
 
 /// A log that was quiet for this long is sealed.
@@ -135,7 +136,8 @@ fn gather(changes: &Changes) -> Option<BTreeSet<PathBuf>> {
 }
 
 fn is_log(path: &Path) -> bool {
-    path.extension().is_some_and(|ending| ending == "jsonl")
+    path.extension()
+        .is_some_and(|ending| ending.eq_ignore_ascii_case("jsonl"))
 }
 
 impl Watch<'_> {
@@ -155,7 +157,7 @@ impl Watch<'_> {
         match self.seal(log) {
             Ok(Some(Sealed::Added(seal))) => {
                 self.refused.remove(log);
-                let path = log.to_string_lossy();
+                let path = path_text(log);
                 if self.context.json {
                     out.json(&SealedOutput {
                         schema: "threadseal.sealed/1",

@@ -35,6 +35,7 @@ use threadseal_store::examine::Known;
 use threadseal_store::host::Host;
 use threadseal_store::observer::seal_path;
 use threadseal_store::read::{RegularFile, open_regular};
+use threadseal_store::sys::path_text;
 
 /// Looks after the first, where a record seems older than its head.
 const SECOND_LOOKS: usize = 2;
@@ -53,7 +54,7 @@ pub(crate) enum ProfileArg {
 }
 
 /// What a run asks of each record.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Asked {
     /// Whose signatures count.
     pub(crate) trust: Trust,
@@ -212,6 +213,7 @@ impl Examiner {
             return log::sidecar(self, &candidate.path, candidate.named);
         }
         let mut reports = self.claims(&file, kind, candidate.named)?;
+        self.excuse_from_head(&file, kind, candidate.named, &mut reports)?;
         place::hold(self, &candidate.path, &mut reports)?;
         match (reports.is_empty(), kind) {
             (false, _) => Ok(Seen::Reports(reports)),
@@ -252,6 +254,39 @@ impl Examiner {
         Ok(reports)
     }
 
+    /// An expected head is of one record. Of a file that is several, those that it was not meant
+    /// for are looked at without it.
+    fn excuse_from_head(
+        &self,
+        file: &RegularFile,
+        kind: Option<Kind>,
+        named: bool,
+        reports: &mut [Report],
+    ) -> Result<(), Failure> {
+        let is_meant = reports.iter().any(|report| !misses_head(report));
+        if self.asked.expect_head.is_none() || !is_meant || !reports.iter().any(misses_head) {
+            return Ok(());
+        }
+        let without = Self {
+            asked: Asked {
+                expect_head: None,
+                exact_head: false,
+                ..self.asked.clone()
+            },
+            host: self.host.clone(),
+            bar: ProgressBar::hidden(),
+            now: self.now,
+            among_many: self.among_many,
+        };
+        let again = without.claims(file, kind, named)?;
+        for (report, again) in reports.iter_mut().zip(again) {
+            if misses_head(report) {
+                *report = again;
+            }
+        }
+        Ok(())
+    }
+
     /// What the file itself carries. That it carries nothing is evidence where this host sealed it
     /// and no seals lie beside it either.
     fn own_claim(&self, file: &RegularFile, kind: Option<Kind>) -> Result<Option<Report>, Failure> {
@@ -263,7 +298,13 @@ impl Examiner {
             }
             Some(Kind::Events | Kind::Log) => log::unsealed(self, file),
             Some(Kind::Document(kind)) => document::look(self, file, kind)?,
-            Some(Kind::Sidecar) | None => return Ok(None),
+            Some(Kind::Sidecar) => return Ok(None),
+            // Of a file that is nothing by itself this host may know that it was more.
+            None if seal_path(file.path()).exists() => return Ok(None),
+            None => {
+                let report = self.unsealed(file)?;
+                return Ok((report.verdict == Verdict::Tampered).then_some(report));
+            }
         };
         if report.verdict == Verdict::Unsigned && !seal_path(file.path()).exists() {
             log::hold_if_stripped(self, file, &mut report)?;
@@ -323,6 +364,18 @@ impl Examiner {
     }
 }
 
+/// Is the expected head none of this record's?
+fn misses_head(report: &Report) -> bool {
+    const OTHERS: [&str; 4] = [
+        "record_differs",
+        "head_missing",
+        "other_record",
+        "other_head",
+    ];
+    let mut findings = report.findings.iter();
+    findings.any(|found| OTHERS.contains(&found.code))
+}
+
 fn reports_of(seen: &Seen) -> &[Report] {
     match seen {
         Seen::Reports(reports) => reports,
@@ -347,5 +400,5 @@ fn has_revoked_signer(report: &Report) -> bool {
 }
 
 fn shown(path: &Path) -> String {
-    path.to_string_lossy().into_owned()
+    path_text(path)
 }

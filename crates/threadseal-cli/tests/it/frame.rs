@@ -1,5 +1,6 @@
 //! Help, version, exit codes, output: what holds for every command.
 
+use crate::fixtures::{ended_record, ready};
 use crate::sandbox::{Ran, Sandbox, snapshot};
 use std::fs::File;
 use std::process::Stdio;
@@ -105,6 +106,28 @@ fn a_full_disk_and_a_broken_pipe_behind_standard_output_are_never_0() {
             .unwrap();
         Ran::of(broken.wait_with_output().unwrap()).exits(2);
     }
+}
+
+#[test]
+fn what_had_to_be_said_and_could_not_be_is_never_0_and_silence_is_the_verdict() {
+    let sandbox = ready();
+    ended_record(&sandbox, "good.jsonl", 1);
+    sandbox.write("unsigned.json", "{}");
+    let to_full = |arguments: &[&str]| {
+        let full = File::options().write(true).open("/dev/full").unwrap();
+        let mut command = sandbox.command();
+        let command = command.args(arguments).stdout(full);
+        let ran = command.stderr(Stdio::piped()).spawn().unwrap();
+        Ran::of(ran.wait_with_output().unwrap())
+    };
+    to_full(&["verify", "good.jsonl"]).exits(2);
+    to_full(&["verify", "good.jsonl", "-q", "--json"]).exits(2);
+    // Nothing is due, and nothing is lost.
+    to_full(&["verify", "good.jsonl", "-q"]).exits(0);
+    to_full(&["verify", "unsigned.json", "-q"]).exits(2);
+    let text = std::fs::read_to_string(sandbox.work().join("good.jsonl")).unwrap();
+    sandbox.write("good.jsonl", text.replace("answer 1", "answer X"));
+    to_full(&["verify", "good.jsonl", "-q"]).exits(1);
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! `seal`: what is sealed, what is refused, and two sealers at once.
 
-use crate::fixtures::{ready, recorder, rye_events, say};
+use crate::fixtures::{ended_record, ready, recorder, rye_events, say};
 use crate::sandbox::Ran;
 use crate::verify::{replace, verify};
 use std::fs;
@@ -137,5 +137,45 @@ fn of_several_sealers_of_one_document_one_seals_and_the_others_find_it_sealed() 
         let sealed = said.filter(|line| line.starts_with("sealed  ")).count();
         assert_eq!(sealed, 1, "in round {round}");
         verify(&sandbox, &path).exits(0);
+    }
+}
+
+#[test]
+fn a_native_record_is_not_sealed_beside_because_it_carries_its_own_seals() {
+    let sandbox = ready();
+    ended_record(&sandbox, "t.jsonl", 1);
+    sandbox
+        .run(["seal", "--detached", "t.jsonl"])
+        .fails_with("carries its own seals");
+}
+
+#[test]
+fn what_carries_its_own_seals_may_be_sealed_beside_while_they_are_there() {
+    let sandbox = ready();
+    let transcript = rye_events(&sandbox, "r.jsonl", 1);
+    sandbox
+        .run(["seal", "r.jsonl", "--profile", "rye"])
+        .exits(0);
+    let document = sandbox.write("d.md", "# Title\n\ntext\n");
+    sandbox.run(["seal", "d.md"]).exits(0);
+    let sealed = [&transcript, &document].map(|path| fs::read(path).unwrap());
+    sandbox
+        .run(["seal", "--detached", "r.jsonl", "d.md"])
+        .exits(0);
+    for path in [&transcript, &document] {
+        verify(&sandbox, path).exits(0);
+    }
+    for name in ["r.jsonl.seal", "d.md.seal"] {
+        fs::remove_file(sandbox.work().join(name)).unwrap();
+    }
+    // Stripped of what they carried, they are not sealed over.
+    for (path, bytes) in [(&transcript, &sealed[0]), (&document, &sealed[1])] {
+        let text = String::from_utf8(bytes.clone()).unwrap();
+        let kept = text
+            .split_inclusive('\n')
+            .filter(|line| !line.contains("checkpoint") && !line.contains("threadseal:signed:"));
+        fs::write(path, kept.collect::<String>()).unwrap();
+        let arguments = ["seal".as_ref(), "--detached".as_ref(), path.as_os_str()];
+        sandbox.run(arguments).fails_with("seals are gone");
     }
 }

@@ -204,3 +204,24 @@ fn a_native_record_that_lost_all_its_seals_is_noticed() {
     let ran = verify(&sandbox, &path).exits(1);
     assert!(ran.stdout.contains("seals are gone"), "{}", ran.stdout);
 }
+
+#[test]
+fn in_a_native_record_a_checkpoint_without_a_seal_counts_under_no_profile() {
+    let sandbox = ready();
+    let path = ended_record(&sandbox, "t.jsonl", 1);
+    let native = fs::read_to_string(&path).unwrap();
+    // What is left of the last checkpoint is one that Rye's own verifier accepts.
+    let (kept, seal) = native.rsplit_once(",\"seal\":").unwrap();
+    assert!(seal.ends_with("\"}}}\n"));
+    fs::write(&path, format!("{kept}}}}}\n")).unwrap();
+    for profile in ["auto", "native", "rye"] {
+        let ran = sandbox.run(["verify", "t.jsonl", "--profile", profile, "--json"]);
+        let report = ran.exits(1).json()["results"][0].clone();
+        assert_eq!(report["profile"], "native", "{profile}: {report}");
+        assert_eq!(report["verdict"], "tampered", "{profile}: {report}");
+    }
+    fs::write(&path, &native).unwrap();
+    sandbox
+        .run(["verify", "t.jsonl", "--profile", "rye"])
+        .exits(0);
+}

@@ -63,13 +63,13 @@ fn logs_are_sealed_as_they_grow_and_what_is_refused_is_said() {
     );
     append(&sandbox, "logs/a.jsonl", "{\"n\":2}\n{\"n\":3}\n");
     assert_eq!(watching.sealed()["lines"], 3);
-    append(&sandbox, "logs/deep/b.jsonl", "{\"n\":1}\n");
+    append(&sandbox, "logs/deep/b.JSONL", "{\"n\":1}\n");
     let third = watching.sealed();
     assert!(
         third["path"]
             .as_str()
             .unwrap()
-            .ends_with("logs/deep/b.jsonl"),
+            .ends_with("logs/deep/b.JSONL"),
         "{third}"
     );
     sandbox.run(["verify", "logs"]).exits(0);

@@ -248,6 +248,19 @@ pub fn failure(action: &str, path: &Path, reason: &io::Error) -> Error {
     )
 }
 
+/// The path as text that names it and no other: a byte that is not UTF-8 is `\xNN`, a backslash is
+/// doubled.
+pub fn path_text(path: &Path) -> String {
+    let mut text = String::new();
+    for chunk in path.as_os_str().as_encoded_bytes().utf8_chunks() {
+        text.push_str(&chunk.valid().replace('\\', "\\\\"));
+        for byte in chunk.invalid() {
+            text.push_str(&format!("\\x{byte:02x}"));
+        }
+    }
+    text
+}
+
 /// The directory in which `path`'s name stands.
 pub(crate) fn directory_of(path: &Path) -> &Path {
     match path.parent() {

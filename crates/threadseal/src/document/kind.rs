@@ -56,6 +56,15 @@ impl Comment {
         }
     }
 
+    /// The kind of a file of which nothing but its comments is known.
+    pub(super) fn usual_kind(self) -> DocumentKind {
+        match self {
+            Self::Html => DocumentKind::Markdown,
+            Self::Hash => DocumentKind::Shell,
+            Self::Slashes => DocumentKind::JavaScript,
+        }
+    }
+
     /// What stands between the comment's text and the LF.
     pub(super) fn close(self) -> &'static str {
         match self {
@@ -95,8 +104,9 @@ impl DocumentKind {
         Self::ALL.into_iter().find(|kind| kind.as_str() == word)
     }
 
-    /// The kind of a file, by its name, else by what it claims to be: the kind that its native
-    /// seal names, an opening `{`, a Rye header's comment style. None when neither tells.
+    /// The kind of a file, by its name, else by what it claims to be: an opening `{`, the kind that
+    /// a native seal names wherever it stands, a Rye header's comment style. None when neither
+    /// tells.
     ///
     /// `name` may be a path; only its last part counts.
     pub fn detect(name: &str, bytes: &[u8]) -> Option<Self> {
@@ -123,15 +133,16 @@ impl DocumentKind {
     }
 
     fn of_content(bytes: &[u8]) -> Option<Self> {
-        let text = std::str::from_utf8(bytes).ok()?;
+        // Bytes that are no text may have been put there to hide what is.
+        let text = &*String::from_utf8_lossy(bytes);
         if text
             .trim_start_matches([' ', '\t', '\r', '\n'])
             .starts_with('{')
         {
             return Some(Self::Json);
         }
-        if let Some(seal) = seal::of_last_line(text) {
-            return Some(seal.seal.kind);
+        if let Some(kind) = seal::claimed_kind(text) {
+            return Some(kind);
         }
         let first = text.strip_prefix("#!/").map_or(text, |rest| {
             rest.split_once(['\n', '\r']).map_or("", |(_, rest)| rest)
@@ -144,11 +155,7 @@ impl DocumentKind {
         Comment::ALL
             .into_iter()
             .find(|comment| header(*comment))
-            .map(|comment| match comment {
-                Comment::Html => Self::Markdown,
-                Comment::Hash => Self::Shell,
-                Comment::Slashes => Self::JavaScript,
-            })
+            .map(Comment::usual_kind)
     }
 
     /// How the language writes comments; JSON has none.

@@ -227,10 +227,42 @@ impl OwnLine {
     }
 }
 
-/// The seal in the last line of a text, whatever else is wrong with it.
-pub(super) fn of_last_line(text: &str) -> Option<Located> {
-    let last = own_lines(text).last()?;
-    (last.line.end == text.len()).then(|| last.read(text))?
+/// The kind that a text without a telling name is sealed as, by what claims to be its seal, wherever
+/// that stands: the kind that the seal names, else that of its comment. Bytes that were put behind a
+/// seal, or before it, must not take the file out of sight.
+pub(super) fn claimed_kind(text: &str) -> Option<DocumentKind> {
+    let own = own_lines(text).last().map(|last| {
+        let seal = last.read(text).map(|located| located.seal.kind);
+        seal.unwrap_or_else(|| last.comment.usual_kind())
+    });
+    own.or_else(|| claimed_in_header(text))
+        .or_else(|| claims_as_member(text).then_some(DocumentKind::Json))
+}
+
+/// By a line of Rye's that carries a seal.
+fn claimed_in_header(text: &str) -> Option<DocumentKind> {
+    let suffix = format!("|{PROVIDER}@");
+    let at = text.match_indices(&suffix).find_map(|(at, _)| {
+        let start = text[..at].rfind('\n').map_or(0, |end| end + 1);
+        let line = &text[start..at];
+        let is_header = |comment: &Comment| {
+            line.strip_prefix(comment.open())
+                .is_some_and(|rest| rest.starts_with("rye:signed:"))
+        };
+        Comment::ALL.into_iter().find(is_header)
+    });
+    at.map(Comment::usual_kind)
+}
+
+/// By a member of an object that does not begin the file.
+fn claims_as_member(text: &str) -> bool {
+    let name = format!("\"{MEMBER}\"");
+    let value = format!("\"{PREFIX}");
+    text.match_indices(&name).any(|(at, _)| {
+        let rest = text[at + name.len()..].trim_start();
+        let rest = rest.strip_prefix(':').map(str::trim_start);
+        rest.is_some_and(|rest| rest.starts_with(&value))
+    })
 }
 
 /// The native seals of a text file.

@@ -30,6 +30,7 @@ use threadseal::trust::Trust;
 use threadseal_store::home::Home;
 use threadseal_store::host::Host;
 use threadseal_store::read::open_regular;
+use threadseal_store::sys::path_text;
 
 /// What `seal` takes.
 #[derive(Debug, Args)]
@@ -109,7 +110,7 @@ struct SealOutput {
 impl Sealed {
     fn new(path: &Path, profile: &'static str, action: Action) -> Self {
         Self {
-            path: path.to_string_lossy().into_owned(),
+            path: path_text(path),
             profile,
             action,
             head: None,
@@ -149,6 +150,10 @@ impl Sealing<'_> {
         }
         match kind {
             Some(Kind::Sidecar) => Err(Failure::new("these are seals; name the log").about(path)),
+            Some(Kind::Native) if self.args.detached => {
+                let message = "a native record carries its own seals, which say more than detached ones; seal it without --detached";
+                Err(Failure::new(message).about(path))
+            }
             _ if self.args.detached => log::seal(self, path),
             Some(Kind::Native) if rye => {
                 Err(Failure::new("a native record is not sealed as Rye's").about(path))
@@ -184,7 +189,7 @@ pub(crate) fn run(args: &SealArgs, context: &Context, out: &mut Out) -> Outcome 
             Err(failure) => {
                 complain(&failure.to_string());
                 errors.push(PathError {
-                    path: Some(path.to_string_lossy().into_owned()),
+                    path: Some(path_text(path)),
                     message: failure.to_string(),
                 });
             }

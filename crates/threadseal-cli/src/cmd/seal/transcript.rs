@@ -21,6 +21,7 @@ use threadseal_store::lock::WriterLock;
 use threadseal_store::read::{RegularFile, Source as _, open_regular};
 use threadseal_store::recorder::{Keys, Recorder, TailPolicy};
 use threadseal_store::sys::Access;
+use threadseal_store::sys::path_text;
 
 /// Seals a native record. Only its recorder can vouch for what follows the last seal, and it is
 /// gone: the tail is moved out, or kept where the user asks for it; the record says which.
@@ -65,7 +66,7 @@ pub(super) fn seal_native(sealing: &Sealing<'_>, path: &Path) -> Result<Sealed, 
     sealed.adopted = (has_tail && args.adopt_tail).then_some(tail);
     sealed.set_aside = opened.moved.map(|moved| SetAside {
         bytes: tail,
-        path: moved.path.to_string_lossy().into_owned(),
+        path: path_text(&moved.path),
     });
     Ok(sealed)
 }

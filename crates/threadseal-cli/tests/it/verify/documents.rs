@@ -95,3 +95,70 @@ fn json_carries_what_the_original_would_have_answered() {
     assert_eq!(rye["lenient"]["valid"], true, "{rye}");
     assert_eq!(rye["strict"]["unsigned_bytes"], 20, "{rye}");
 }
+
+#[test]
+fn a_sealed_text_without_a_telling_name_stays_in_sight_whatever_is_added() {
+    let sandbox = ready();
+    let path = sandbox.write("d/run.sh", "#!/bin/sh\necho ok\n");
+    sandbox.run(["seal", "d/run.sh"]).exits(0);
+    let sealed = fs::read(&path).unwrap();
+    fs::remove_file(&path).unwrap();
+    let much = "# more\n".repeat(100_000).into_bytes();
+    for (before, behind) in [(&b""[..], &much[..]), (&much, b""), (&much, &much)] {
+        sandbox.write("d/run", [before, &sealed, behind].concat());
+        let ran = sandbox.run(["verify", "d"]).exits(1);
+        assert!(ran.stdout.starts_with("tampered  d/run"), "{}", ran.stdout);
+    }
+    // Nothing is left of the seal, but this host knows that there was one.
+    sandbox.write("d/run.sh", "#!/bin/sh\necho ok\necho more\n");
+    fs::remove_file(sandbox.work().join("d/run")).unwrap();
+    let ran = sandbox.run(["verify", "d"]).exits(1);
+    assert!(ran.stdout.contains("seals_gone"), "{}", ran.stdout);
+}
+
+#[test]
+fn a_log_of_any_name_whose_seals_were_deleted_is_noticed_in_a_folder() {
+    let sandbox = ready();
+    sandbox.write("d/agent.log", "started\nran\n");
+    sandbox.run(["seal", "--detached", "d/agent.log"]).exits(0);
+    sandbox.run(["verify", "d"]).exits(0);
+    fs::remove_file(sandbox.work().join("d/agent.log.seal")).unwrap();
+    let ran = sandbox.run(["verify", "d"]).exits(1);
+    assert!(ran.stdout.contains("seals_gone"), "{}", ran.stdout);
+}
+
+#[test]
+fn an_expected_head_is_held_against_the_record_that_it_is_of() {
+    let sandbox = ready();
+    sandbox.write("d.md", "text\n");
+    let mut heads = Vec::new();
+    for arguments in [&["seal", "d.md"][..], &["seal", "--detached", "d.md"]] {
+        let sealed = sandbox.run([arguments, &["--json"]].concat()).exits(0);
+        let head = sealed.json()["results"][0]["head"]
+            .as_str()
+            .unwrap()
+            .to_owned();
+        heads.push(head);
+    }
+    for head in &heads {
+        let digest = head.rsplit(':').next().unwrap();
+        for expected in [head, digest] {
+            sandbox
+                .run(["verify", "d.md", "--expect-head", expected])
+                .exits(0);
+        }
+    }
+    // A head of neither is missed by both.
+    let other = heads[0].replacen(|c: char| c.is_ascii_hexdigit(), "", 1);
+    let other = format!(
+        "{}{other}",
+        if heads[0].starts_with('0') { 'f' } else { '0' }
+    );
+    let ran = sandbox
+        .run(["verify", "d.md", "--expect-head", &other, "--json"])
+        .exits(1);
+    let results = ran.json()["results"].clone();
+    for result in results.as_array().unwrap() {
+        assert_eq!(result["verdict"], "foreign", "{results}");
+    }
+}

@@ -3,7 +3,10 @@
 use super::{replace, stranger_who_trusts, verify};
 use crate::fixtures::ready;
 use crate::sandbox::tree_digest;
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
 use std::fs;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
 #[test]
@@ -81,4 +84,36 @@ fn seals_without_their_log_are_a_missing_record() {
             ran.stdout
         );
     }
+}
+
+#[test]
+fn a_sealed_log_that_grows_by_a_line_beyond_every_bound_has_a_tail() {
+    let sandbox = ready();
+    let log = sandbox.write("s.jsonl", "{\"type\":\"user\"}\n");
+    sandbox.run(["seal", "s.jsonl"]).exits(0);
+    let sealed = fs::read(&log).unwrap();
+    for end in [&b""[..], b"\n", b"\n{}\n"] {
+        let long = vec![b'x'; (16 << 20) + 1];
+        fs::write(&log, [&sealed[..], &long, end].concat()).unwrap();
+        let ran = verify(&sandbox, &log).exits(3);
+        assert!(ran.stdout.starts_with("unsigned_tail  "), "{}", ran.stdout);
+    }
+}
+
+#[test]
+fn a_name_that_is_not_utf_8_is_told_apart_from_every_other() {
+    let sandbox = ready();
+    let names: [&[u8]; 3] = [b"x\xff.json", b"x\xfe.json", b"x\\xff.json"];
+    for name in names {
+        fs::write(sandbox.work().join(OsStr::from_bytes(name)), "{}").unwrap();
+    }
+    let json = sandbox.run(["verify", ".", "--json"]).exits(3).json();
+    let shown: BTreeSet<&str> = json["results"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|report| report["path"].as_str().unwrap())
+        .collect();
+    let expected = ["./x\\xff.json", "./x\\xfe.json", "./x\\\\xff.json"];
+    assert_eq!(shown, BTreeSet::from(expected));
 }
