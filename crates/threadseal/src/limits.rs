@@ -14,8 +14,9 @@ pub const MAX_PYTHON_JSON_DEPTH: usize = 512;
 pub const MAX_NUMBER_BYTES: usize = 4096;
 /// Most digits of an integer that Python reads (`sys.int_info.default_max_str_digits`).
 pub const MAX_PYTHON_INTEGER_DIGITS: usize = 4300;
-/// Most values (scalars, arrays and objects) of one JSON text.
-pub const MAX_JSON_VALUES: usize = 1 << 24;
+/// Most values (scalars, arrays and objects) of one JSON text. In memory each takes some 64 bytes,
+/// so that the values of a document cost no more than the largest document itself.
+pub const MAX_JSON_VALUES: usize = 1 << 22;
 /// Largest document (signed JSON or signed text) in bytes.
 pub const MAX_DOCUMENT_BYTES: usize = 256 << 20;
 /// Longest thread id in bytes.
