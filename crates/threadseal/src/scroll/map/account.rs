@@ -61,12 +61,14 @@ pub struct Tokens {
 pub enum Reason {
     /// The same content is in the scroll already, from another place of the source.
     Duplicate,
-    /// A later record of the source replaced it.
+    /// Another record of the source, most often a later one, replaced it.
     Superseded,
     /// The vendor's own rendering of content that is in the scroll in the form that the model saw.
     View,
     /// Bookkeeping of the program or the host, known to the mapping's table.
     Metadata,
+    /// A word by which the mapping chose what to do; the form of the turn says it.
+    Form,
     /// `null`, `""`, `[]` or `{}`: it says nothing.
     Empty,
     /// A member that the mapping does not know.
@@ -219,6 +221,7 @@ impl Reason {
             Self::Superseded => "superseded",
             Self::View => "view",
             Self::Metadata => "metadata",
+            Self::Form => "form",
             Self::Empty => "empty",
             Self::Unknown => "unknown member",
         }

@@ -213,6 +213,12 @@ impl Source {
         }
     }
 
+    /// The member called `name`.
+    pub fn get(&self, name: &str) -> Option<&Value> {
+        let (_, value) = self.members.iter().find(|(known, _)| known == name)?;
+        Some(value)
+    }
+
     /// [`Self::set`], if there is a value.
     pub fn set_some(&mut self, name: &str, value: Option<impl Into<Value>>) {
         if let Some(value) = value {

@@ -22,10 +22,10 @@
 
 mod account;
 mod build;
+mod claude;
 mod draft;
 mod fit;
 mod gemini;
-#[allow(dead_code, reason = "for formats that say things twice")]
 mod said;
 mod source;
 mod wire;
@@ -60,6 +60,7 @@ pub struct Format {
 
 /// Every format, in the order in which detection asks them.
 pub const FORMATS: &[Format] = &[
+    claude::FORMAT,
     gemini::FORMAT,
     wire::anthropic::FORMAT,
     wire::responses::FORMAT,

@@ -127,9 +127,10 @@ impl<'a> Reading<'a> {
 impl<'r, 'a> Node<'r, 'a> {
     /// The member called `name`, if this is an object that has one.
     pub(super) fn get(self, name: &str) -> Option<Self> {
-        let value = self.value.get(name)?;
-        self.reading.mark(self.value, Mark::Entered);
-        Some(self.part(value))
+        if self.value.as_object().is_some() {
+            self.reading.mark(self.value, Mark::Entered);
+        }
+        self.value.get(name).map(|value| self.part(value))
     }
 
     /// The elements, if this is an array.
@@ -140,7 +141,6 @@ impl<'r, 'a> Node<'r, 'a> {
     }
 
     /// The members, if this is an object.
-    #[allow(dead_code, reason = "for other formats")]
     pub(super) fn members(self) -> Option<impl Iterator<Item = (&'a Text, Self)>> {
         let members = self.value.as_object()?;
         self.reading.mark(self.value, Mark::Entered);
@@ -182,13 +182,19 @@ impl<'r, 'a> Node<'r, 'a> {
         Some(fitted)
     }
 
-    /// Says that the value is not in the scroll, and why.
+    /// Says that the value is not in the scroll, and why. What was taken stays taken.
     pub(super) fn discard(self, reason: Reason) {
-        self.reading.mark(self.value, Mark::Discarded(reason));
+        if self.mark() != Some(Mark::Taken) {
+            self.reading.mark(self.value, Mark::Discarded(reason));
+        }
+    }
+
+    /// Whether it was taken, entered or discarded before.
+    pub(super) fn is_marked(self) -> bool {
+        self.mark().is_some()
     }
 
     /// [`Self::peek`] at the string member `name`.
-    #[allow(dead_code, reason = "for other formats")]
     pub(super) fn peek_str(self, name: &str) -> Option<&'a str> {
         self.value.get(name)?.as_str()
     }
@@ -230,12 +236,20 @@ impl<'r, 'a> Node<'r, 'a> {
         }
     }
 
-    /// Counts the string member `name` as taken: the mapping chose what to do by it.
+    /// The string member `name`, by which the mapping chooses what to do.
     pub(super) fn told_by(self, name: &str) -> Option<&'a str> {
         let node = self.get(name)?;
         let text = node.value.as_str()?;
-        self.reading.mark(node.value, Mark::Taken);
+        node.discard(Reason::Form);
         Some(text)
+    }
+
+    fn mark(self) -> Option<Mark> {
+        self.reading
+            .marks
+            .borrow()
+            .get(&address(self.value))
+            .copied()
     }
 
     fn part(self, value: &'a Value) -> Self {
@@ -261,8 +275,8 @@ impl Walk {
         match self.marks.get(&address(value)) {
             Some(Mark::Taken) => self.tell_altered(value, pointer, account),
             Some(Mark::Discarded(reason)) => dropped(*reason),
+            Some(Mark::Entered) | None if says_nothing(value) => dropped(Reason::Empty),
             Some(Mark::Entered) => self.tell_parts(value, pointer, account),
-            None if says_nothing(value) => dropped(Reason::Empty),
             None => dropped(Reason::Unknown),
         }
     }
@@ -341,10 +355,11 @@ mod tests {
             dropped(&account),
             [
                 pair("/cwd", "metadata"),
-                pair("/list/1", "unknown member"),
+                pair("/list/1/b~1c", "unknown member"),
                 pair("/m/new", "unknown member"),
                 pair("/m/none", "empty"),
                 pair("/never", "unknown member"),
+                pair("/type", "form"),
             ]
         );
         assert_eq!(account.dropped().next().unwrap().lines.ranges(), [(7, 7)]);

@@ -1,0 +1,285 @@
+//! A turn of a Claude Code session while lines are added to it.
+
+use super::super::account::{Reason, Tokens};
+use super::super::build::rfc3339_ns;
+use super::super::draft::{Draft, Message, Source, ToolResult, result_item, text_item};
+use super::super::source::Node;
+use super::{NAME, VENDOR};
+use crate::canon::json::Value;
+use crate::digest::Digest;
+use crate::limits::MAX_LINE_BYTES;
+use crate::scroll::Role;
+use std::collections::HashMap;
+
+/// Most strings of a `toolUseResult` that are looked for in the result beside it.
+const MAX_COMPARED: usize = 32;
+
+/// Members of a line that say nothing about the conversation.
+const METADATA: [&str; 12] = [
+    "cwd",
+    "version",
+    "gitBranch",
+    "slug",
+    "userType",
+    "entrypoint",
+    "promptSource",
+    "thinkingMetadata",
+    "isVisibleInTranscriptOnly",
+    "isSnapshotUpdate",
+    "teamName",
+    "origin",
+];
+
+/// Members of a line that go to the source item as they are: name there, name here.
+const KEPT: [(&str, &str); 13] = [
+    ("sessionId", "session"),
+    ("agentId", "agent"),
+    ("requestId", "request"),
+    ("promptId", "turn"),
+    ("logicalParentUuid", "logical_parent"),
+    ("sourceToolAssistantUUID", "answers"),
+    ("leafUuid", "leaf"),
+    ("isMeta", "meta"),
+    ("isCompactSummary", "compact_summary"),
+    ("isApiErrorMessage", "api_error"),
+    ("error", "error"),
+    ("permissionMode", "permission_mode"),
+    ("costUSD", "cost_usd"),
+];
+
+/// A turn that may still grow.
+pub(super) struct Pending {
+    pub(super) draft: Draft,
+    pub(super) items: Vec<Value>,
+    pub(super) source: Source,
+    pub(super) tokens: Tokens,
+    /// Blocks by fingerprint, and the line that holds each.
+    pub(super) blocks: HashMap<Digest, u64>,
+    /// Length of all blocks, about.
+    pub(super) size: usize,
+    lines: Vec<Value>,
+    times: Vec<Value>,
+    ids: Vec<Value>,
+    parents: Vec<Value>,
+}
+
+impl Pending {
+    /// An empty turn that begins at `line`.
+    pub(super) fn new(role: Role, line: u64) -> Self {
+        let mut source = Source::new(NAME);
+        source.set("lines", Value::Array(Vec::new()));
+        Self {
+            draft: Draft::new(role, VENDOR),
+            items: Vec::new(),
+            source,
+            tokens: Tokens::default(),
+            blocks: HashMap::new(),
+            size: 0,
+            lines: vec![line.into()],
+            times: Vec::new(),
+            ids: Vec::new(),
+            parents: Vec::new(),
+        }
+    }
+
+    /// Whether another line may be added: a turn is no larger than lines can be.
+    pub(super) fn has_room(&self) -> bool {
+        self.size < MAX_LINE_BYTES / 2
+    }
+
+    /// What a line says beside its message.
+    pub(super) fn envelope(&mut self, record: Node<'_, '_>, line: u64, parent: Option<String>) {
+        let line = Value::from(line);
+        if self.lines.last() != Some(&line) {
+            self.lines.push(line);
+        }
+        if let Some(time) = record.text_of("timestamp") {
+            if self.times.is_empty() {
+                self.draft.timestamp_ns = rfc3339_ns(&time);
+                self.source.set("time", time.as_str().into());
+            }
+            self.times.push(time.into());
+        }
+        self.place_in_tree(record, parent);
+        for (theirs, ours) in KEPT {
+            if record.peek().get(theirs) == Some(&Value::Bool(false)) {
+                record.discard_all(&[theirs], Reason::Empty);
+            } else {
+                self.keep(ours, record.get(theirs));
+            }
+        }
+        if record.bool_of("isSidechain") == Some(true) {
+            self.source.set("sidechain", true.into());
+        }
+        record.discard_all(&METADATA, Reason::Metadata);
+        record.discard_all(&["todos"], Reason::View);
+    }
+
+    /// Names of the record and its parent. Within one message each line follows the one before.
+    fn place_in_tree(&mut self, record: Node<'_, '_>, parent: Option<String>) {
+        let parent = parent.map(Value::from);
+        if self.ids.is_empty() {
+            self.source.set_some("parent", parent);
+        } else if parent.as_ref() != self.ids.last() {
+            self.parents.extend(parent);
+        }
+        if let Some(id) = record.text_of("uuid") {
+            self.ids.push(id.into());
+            self.source.set("id", self.ids[0].clone());
+        }
+    }
+
+    /// One line of a message; `last` if it is the one whose usage counts.
+    pub(super) fn message(&mut self, message: Node<'_, '_>, line: u64, last: bool) {
+        if let Some(model) = message.get("model") {
+            self.model(model);
+        }
+        for name in ["stop_reason", "stop_sequence", "stop_details"] {
+            self.keep(name, message.get(name));
+        }
+        if let Some(usage) = message
+            .get("usage")
+            .filter(|usage| usage.peek().as_object().is_some())
+        {
+            if last {
+                self.tokens = tokens(usage.peek());
+                self.source.set_tokens(self.tokens);
+                self.source.set("usage", usage.take());
+            } else {
+                usage.discard(Reason::Superseded);
+            }
+        }
+        self.content(message, line);
+    }
+
+    fn model(&mut self, model: Node<'_, '_>) {
+        let named = model.peek().as_str().filter(|name| !name.is_empty());
+        match (&self.draft.model.id, named) {
+            (_, None) => {}
+            (None, Some(_)) => self.draft.model.id = model.text(),
+            (Some(known), Some(name)) if known == name => model.discard(Reason::Duplicate),
+            _ => model.discard(Reason::Superseded),
+        }
+    }
+
+    /// A member of the source item. The first line that has it counts; a message's lines agree.
+    pub(super) fn keep(&mut self, name: &str, value: Option<Node<'_, '_>>) {
+        let Some(value) = value.filter(|value| !value.peek().is_null()) else {
+            return;
+        };
+        match self.source.get(name) {
+            None => self.source.set(name, value.take()),
+            Some(known) if known == value.peek() => value.discard(Reason::Duplicate),
+            Some(_) => value.discard(Reason::Superseded),
+        }
+    }
+
+    /// Content that a line has beside its message.
+    pub(super) fn beside(&mut self, record: Node<'_, '_>, line: u64) {
+        if let Some(plan) = record.get("planContent") {
+            self.plan(plan);
+        }
+        let Some(view) = record
+            .get("toolUseResult")
+            .filter(|view| !view.peek().is_null())
+        else {
+            return;
+        };
+        if self.draft.tool_results.is_empty() {
+            let id = format!("result-{line}");
+            self.items.push(result_item(&id));
+            self.draft
+                .tool_results
+                .push(ToolResult::new(id, true, view.take()));
+        } else {
+            let reason = if self.says_all_of(view.peek()) {
+                Reason::Duplicate
+            } else {
+                Reason::View
+            };
+            view.discard(reason);
+        }
+    }
+
+    fn plan(&mut self, plan: Node<'_, '_>) {
+        let Some(text) = plan.peek().as_str().filter(|text| !text.is_empty()) else {
+            return;
+        };
+        let said = |item: &Value| {
+            let said = item.get("text").and_then(Value::as_str);
+            said.is_some_and(|said| contains(said, text))
+        };
+        if self.items.iter().any(said) {
+            plan.discard(Reason::Duplicate);
+        } else {
+            self.items.extend(plan.text().map(text_item));
+        }
+    }
+
+    /// Whether every string of `view` stands in a response of this turn.
+    fn says_all_of(&self, view: &Value) -> bool {
+        let mut wanted = Vec::new();
+        strings(view, &mut wanted);
+        let mut said = Vec::new();
+        for result in &self.draft.tool_results {
+            result
+                .response
+                .iter()
+                .for_each(|response| strings(response, &mut said));
+        }
+        let contained = |text: &&str| said.iter().any(|said| contains(said, text));
+        wanted.len() <= MAX_COMPARED && said.len() <= MAX_COMPARED && wanted.iter().all(contained)
+    }
+
+    pub(super) fn into_draft(mut self) -> Draft {
+        let only_results = self.items.len() == self.draft.tool_results.len();
+        if self.draft.role == Role::User && only_results && !self.items.is_empty() {
+            self.draft.role = Role::Tool;
+        }
+        self.source.set("lines", Value::Array(self.lines));
+        for (name, values) in [("ids", self.ids), ("times", self.times)] {
+            if values.len() > 1 {
+                self.source.set(name, Value::Array(values));
+            }
+        }
+        if !self.parents.is_empty() {
+            self.source.set("parents", Value::Array(self.parents));
+        }
+        let message = Message::items(self.draft.role, self.items);
+        self.draft.messages.push(message);
+        self.draft.close(self.source);
+        self.draft
+    }
+}
+
+/// Whether `part` stands in `text`; a part that is longer costs nothing.
+fn contains(text: &str, part: &str) -> bool {
+    part.len() <= text.len() && text.contains(part)
+}
+
+/// The strings in `value`, names of members not counted; one more than are compared at most.
+fn strings<'a>(value: &'a Value, found: &mut Vec<&'a str>) {
+    if found.len() > MAX_COMPARED {
+        return;
+    }
+    match value {
+        Value::String(text) => found.extend(text.as_str().filter(|text| !text.is_empty())),
+        Value::Array(elements) => elements.iter().for_each(|element| strings(element, found)),
+        Value::Object(members) => members.iter().for_each(|(_, value)| strings(value, found)),
+        _ => {}
+    }
+}
+
+fn tokens(usage: &Value) -> Tokens {
+    let of = |name: &str| usage.get(name).and_then(Value::as_u64).unwrap_or_default();
+    let cached = of("cache_read_input_tokens");
+    let written = of("cache_creation_input_tokens");
+    Tokens {
+        input: of("input_tokens")
+            .saturating_add(cached)
+            .saturating_add(written),
+        output: of("output_tokens"),
+        cached,
+        reasoning: 0,
+    }
+}
