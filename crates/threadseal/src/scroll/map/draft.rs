@@ -362,7 +362,6 @@ pub(super) fn thinking_item(text: impl Into<Value>) -> Value {
 }
 
 /// The item of reasoning that only its vendor can read.
-#[allow(dead_code, reason = "for other formats")]
 pub(super) fn redacted_thinking_item(data: impl Into<Value>) -> Value {
     object([("type", "redacted_thinking".into()), ("data", data.into())])
 }

@@ -11,6 +11,7 @@
 //! | `source` | lines, and the reader that forgets nothing |
 //! | `fit` | numbers, depth and strings that a scroll cannot hold as they stand |
 //! | `build` | drafts in order, with the fields that the schema demands |
+//! | `growing` | a turn that several records add to |
 //! | `said` | which texts the source says twice |
 //! | one per format | its table and its function |
 //!
@@ -23,9 +24,11 @@
 mod account;
 mod build;
 mod claude;
+mod codex;
 mod draft;
 mod fit;
 mod gemini;
+mod growing;
 mod said;
 mod source;
 mod wire;
@@ -61,6 +64,7 @@ pub struct Format {
 /// Every format, in the order in which detection asks them.
 pub const FORMATS: &[Format] = &[
     claude::FORMAT,
+    codex::FORMAT,
     gemini::FORMAT,
     wire::anthropic::FORMAT,
     wire::responses::FORMAT,

@@ -163,6 +163,17 @@ impl<'r, 'a> Node<'r, 'a> {
         fit(self.value, &mut String::new(), &mut note)
     }
 
+    /// The object that this string spells in JSON, made fit; it counts as taken. Of the string
+    /// only blanks and escapes are lost.
+    pub(super) fn take_spelled(self) -> Option<Value> {
+        let text = self.value.as_str()?;
+        let value = parse(text.as_bytes()).ok()?;
+        value.as_object()?;
+        self.reading.mark(self.value, Mark::Taken);
+        let mut note = |pointer: &str, how| self.reading.note(self.value, pointer, how);
+        Some(fit(&value, &mut String::new(), &mut note))
+    }
+
     /// The value, which the mapping turned into something in the scroll; it counts as taken.
     pub(super) fn read(self) -> &'a Value {
         self.reading.mark(self.value, Mark::Taken);

@@ -21,8 +21,7 @@ impl Pending {
             return;
         }
         if let Some(text) = content.text() {
-            self.size += text.len();
-            self.items.push(text_item(text));
+            self.turn.items.push(text_item(text));
         }
         for block in content.items().into_iter().flatten() {
             self.block(block, line);
@@ -34,7 +33,6 @@ impl Pending {
 
     fn block(&mut self, block: Node<'_, '_>, line: u64) {
         let spelled = python::rye(block.peek());
-        self.size += spelled.len();
         let first = *self.blocks.entry(Digest::of(&spelled)).or_insert(line);
         if first != line {
             return block.discard(Reason::Duplicate);
@@ -45,38 +43,44 @@ impl Pending {
         } else if kind == "tool_result" || kind.ends_with("_tool_result") {
             self.result(block, kind, line);
         } else if let Some(text) = block.text() {
-            self.items.push(text_item(text));
+            self.turn.items.push(text_item(text));
         } else if kind.is_empty() || RESERVED.contains(&kind) {
             let part = [
                 ("type".into(), "part".into()),
                 ("part".into(), block.take()),
             ];
-            self.items.push(Value::Object(part.into()));
+            self.turn.items.push(Value::Object(part.into()));
         } else {
-            self.items.push(block.take());
+            self.turn.items.push(block.take());
         }
     }
 
     fn call(&mut self, block: Node<'_, '_>, kind: &str, line: u64) {
-        let made_up = || format!("call-{line}-{}", self.draft.tool_calls.len());
+        let made_up = || format!("call-{line}-{}", self.turn.draft.tool_calls.len());
         let id = block.text_of("id").unwrap_or_else(made_up);
         let name = block.text_of("name").unwrap_or_default();
         let args = block.get("input").map_or(Value::Null, Node::take);
         let usual = kind == "tool_use";
-        self.items
+        self.turn
+            .items
             .push(with_rest(call_item(&id), block, usual.then_some("type")));
-        self.draft.tool_calls.push(ToolCall::new(id, name, args));
+        self.turn
+            .draft
+            .tool_calls
+            .push(ToolCall::new(id, name, args));
     }
 
     fn result(&mut self, block: Node<'_, '_>, kind: &str, line: u64) {
-        let made_up = || format!("result-{line}-{}", self.draft.tool_results.len());
+        let made_up = || format!("result-{line}-{}", self.turn.draft.tool_results.len());
         let id = block.text_of("tool_use_id").unwrap_or_else(made_up);
         let response = block.get("content").map_or(Value::Null, Node::take);
         let ok = block.bool_of("is_error") != Some(true);
         let usual = kind == "tool_result";
-        self.items
+        self.turn
+            .items
             .push(with_rest(result_item(&id), block, usual.then_some("type")));
-        self.draft
+        self.turn
+            .draft
             .tool_results
             .push(ToolResult::new(id, ok, response));
     }

@@ -206,32 +206,33 @@ impl Session {
         };
         let _ = record.told_by("type");
         let _ = (message.told_by("role"), message.told_by("type"));
-        let id = message.text_of("id").filter(|_| role == Role::Assistant);
+        let is_answer = role == Role::Assistant;
+        let id = is_answer.then(|| message.text_of("id")).flatten();
         let known = id.as_ref().and_then(|id| self.messages.get(id)).copied();
-        let open = known.filter(|place| self.pending[*place].has_room());
+        let open = known.filter(|place| self.pending[*place].turn.has_room());
         let place = open.unwrap_or_else(|| {
             self.pending.push(Pending::new(role, line));
             self.pending.len() - 1
         });
         if let Some(full) = known.filter(|full| *full != place) {
-            self.pending[full].tokens = Tokens::default();
+            self.pending[full].turn.tokens = Tokens::default();
         }
         let parent = self.parent_of(outer);
-        let turn = &mut self.pending[place];
-        turn.envelope(record, line, parent);
-        let last = id
-            .as_ref()
-            .is_none_or(|id| self.survey.tells_usage(id, line));
-        turn.message(message, line, last);
+        let pending = &mut self.pending[place];
+        pending.envelope(record, line, parent);
+        let told_here = |id| self.survey.tells_usage(id, line);
+        let counts = id.as_deref().is_none_or(told_here);
+        pending.message(message, line, counts);
+        pending.beside(record, line);
+        let source = &mut pending.turn.source;
+        if let Some(call) = call {
+            source.set("sidechain", true.into());
+            source.set("call", call.into());
+        }
         if let Some(id) = id {
-            turn.source.set("message", id.clone().into());
+            source.set("message", id.as_str().into());
             self.messages.insert(id, place);
         }
-        if let Some(call) = call {
-            turn.source.set("sidechain", true.into());
-            turn.source.set("call", call.into());
-        }
-        turn.beside(record, line);
     }
 
     /// The nearest ancestor of a record that made a turn.
@@ -277,7 +278,7 @@ impl Session {
     fn finish(self, mut account: Account) -> Mapped {
         let mut build = Build::default();
         for turn in self.pending {
-            account.tokens.add(turn.tokens);
+            account.tokens.add(turn.turn.tokens);
             build.push(turn.into_draft());
         }
         build.finish(account)

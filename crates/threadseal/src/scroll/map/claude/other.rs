@@ -157,7 +157,7 @@ impl Session {
                 ("compactMetadata", "compact"),
                 ("toolUseID", "call"),
             ] {
-                turn.source.set_some(ours, root.take_of(theirs));
+                turn.turn.source.set_some(ours, root.take_of(theirs));
             }
             return;
         }
@@ -172,7 +172,7 @@ impl Session {
             ("type".into(), "part".into()),
             ("part".into(), Value::Object(rest)),
         ];
-        turn.items.push(Value::Object(part.into()));
+        turn.turn.items.push(Value::Object(part.into()));
     }
 
     /// A record that says again what was typed, or what was never sent.
@@ -195,7 +195,10 @@ impl Session {
         if !items.is_empty() {
             let place = self.turn(Role::User, kind, root, line, items);
             let operation = root.text_of("operation");
-            self.pending[place].source.set_some("operation", operation);
+            self.pending[place]
+                .turn
+                .source
+                .set_some("operation", operation);
         } else if content.is_none() {
             self.drop_whole(root, Reason::Metadata);
         } else {
@@ -215,9 +218,9 @@ impl Session {
     ) -> usize {
         let mut turn = Pending::new(role, line);
         let _ = root.told_by("type");
-        turn.source.set("kind", kind.into());
+        turn.turn.source.set("kind", kind.into());
         turn.envelope(root, line, self.parent_of(root));
-        turn.items = items;
+        turn.turn.items = items;
         self.pending.push(turn);
         self.pending.len() - 1
     }
@@ -249,16 +252,18 @@ impl Session {
             let place = self.pending.len();
             self.message(root, inner, line, call);
             if let Some(turn) = self.pending.get_mut(place) {
-                turn.source.set_some("session", root.text_of("sessionId"));
-                turn.source.set_some("agent", data.text_of("agentId"));
+                turn.turn
+                    .source
+                    .set_some("session", root.text_of("sessionId"));
+                turn.turn.source.set_some("agent", data.text_of("agentId"));
             }
         }
         let prompt = data.get("prompt");
         if let Some(item) = prompt.and_then(|prompt| self.survey.prompt(prompt, false)) {
             let mut turn = Pending::new(Role::User, line);
-            turn.source.set("kind", "prompt".into());
-            turn.source.set("sidechain", true.into());
-            turn.items.push(item);
+            turn.turn.source.set("kind", "prompt".into());
+            turn.turn.source.set("sidechain", true.into());
+            turn.turn.items.push(item);
             self.pending.push(turn);
         }
         root.discard_all(&PROGRESS_ENVELOPE, Reason::Metadata);
@@ -287,7 +292,7 @@ impl Session {
             line,
             items.into_iter().collect(),
         );
-        let source = &mut self.pending[place].source;
+        let source = &mut self.pending[place].turn.source;
         source.set_some("call", root.text_of("parentToolUseID"));
         root.discard_all(&PROGRESS_ENVELOPE, Reason::Metadata);
         if let Some(data) = data {

@@ -1,13 +1,12 @@
 //! A turn of a Claude Code session while lines are added to it.
 
 use super::super::account::{Reason, Tokens};
-use super::super::build::rfc3339_ns;
-use super::super::draft::{Draft, Message, Source, ToolResult, result_item, text_item};
+use super::super::draft::{Draft, ToolResult, result_item, text_item};
+use super::super::growing::Growing;
 use super::super::source::Node;
 use super::{NAME, VENDOR};
 use crate::canon::json::Value;
 use crate::digest::Digest;
-use crate::limits::MAX_LINE_BYTES;
 use crate::scroll::Role;
 use std::collections::HashMap;
 
@@ -49,67 +48,36 @@ const KEPT: [(&str, &str); 13] = [
 
 /// A turn that may still grow.
 pub(super) struct Pending {
-    pub(super) draft: Draft,
-    pub(super) items: Vec<Value>,
-    pub(super) source: Source,
-    pub(super) tokens: Tokens,
+    pub(super) turn: Growing,
     /// Blocks by fingerprint, and the line that holds each.
     pub(super) blocks: HashMap<Digest, u64>,
-    /// Length of all blocks, about.
-    pub(super) size: usize,
-    lines: Vec<Value>,
-    times: Vec<Value>,
-    ids: Vec<Value>,
     parents: Vec<Value>,
 }
 
 impl Pending {
     /// An empty turn that begins at `line`.
     pub(super) fn new(role: Role, line: u64) -> Self {
-        let mut source = Source::new(NAME);
-        source.set("lines", Value::Array(Vec::new()));
         Self {
-            draft: Draft::new(role, VENDOR),
-            items: Vec::new(),
-            source,
-            tokens: Tokens::default(),
+            turn: Growing::new(role, VENDOR, NAME, line),
             blocks: HashMap::new(),
-            size: 0,
-            lines: vec![line.into()],
-            times: Vec::new(),
-            ids: Vec::new(),
             parents: Vec::new(),
         }
     }
 
-    /// Whether another line may be added: a turn is no larger than lines can be.
-    pub(super) fn has_room(&self) -> bool {
-        self.size < MAX_LINE_BYTES / 2
-    }
-
     /// What a line says beside its message.
     pub(super) fn envelope(&mut self, record: Node<'_, '_>, line: u64, parent: Option<String>) {
-        let line = Value::from(line);
-        if self.lines.last() != Some(&line) {
-            self.lines.push(line);
-        }
-        if let Some(time) = record.text_of("timestamp") {
-            if self.times.is_empty() {
-                self.draft.timestamp_ns = rfc3339_ns(&time);
-                self.source.set("time", time.as_str().into());
-            }
-            self.times.push(time.into());
-        }
+        self.turn.on(line, record.peek());
+        self.turn.time(record.text_of("timestamp"));
         self.place_in_tree(record, parent);
         for (theirs, ours) in KEPT {
             if record.peek().get(theirs) == Some(&Value::Bool(false)) {
                 record.discard_all(&[theirs], Reason::Empty);
             } else {
-                self.keep(ours, record.get(theirs));
+                self.turn.keep(ours, record.get(theirs));
             }
         }
         if record.bool_of("isSidechain") == Some(true) {
-            self.source.set("sidechain", true.into());
+            self.turn.source.set("sidechain", true.into());
         }
         record.discard_all(&METADATA, Reason::Metadata);
         record.discard_all(&["todos"], Reason::View);
@@ -118,33 +86,30 @@ impl Pending {
     /// Names of the record and its parent. Within one message each line follows the one before.
     fn place_in_tree(&mut self, record: Node<'_, '_>, parent: Option<String>) {
         let parent = parent.map(Value::from);
-        if self.ids.is_empty() {
-            self.source.set_some("parent", parent);
-        } else if parent.as_ref() != self.ids.last() {
-            self.parents.extend(parent);
+        match self.turn.last_id() {
+            None => self.turn.source.set_some("parent", parent),
+            Some(last) if parent.as_ref() == Some(last) => {}
+            Some(_) => self.parents.extend(parent),
         }
-        if let Some(id) = record.text_of("uuid") {
-            self.ids.push(id.into());
-            self.source.set("id", self.ids[0].clone());
-        }
+        self.turn.id(record.text_of("uuid"));
     }
 
-    /// One line of a message; `last` if it is the one whose usage counts.
-    pub(super) fn message(&mut self, message: Node<'_, '_>, line: u64, last: bool) {
+    /// One line of a message; `counts` if its usage does.
+    pub(super) fn message(&mut self, message: Node<'_, '_>, line: u64, counts: bool) {
         if let Some(model) = message.get("model") {
             self.model(model);
         }
         for name in ["stop_reason", "stop_sequence", "stop_details"] {
-            self.keep(name, message.get(name));
+            self.turn.keep(name, message.get(name));
         }
         if let Some(usage) = message
             .get("usage")
             .filter(|usage| usage.peek().as_object().is_some())
         {
-            if last {
-                self.tokens = tokens(usage.peek());
-                self.source.set_tokens(self.tokens);
-                self.source.set("usage", usage.take());
+            if counts {
+                self.turn.tokens = tokens(usage.peek());
+                self.turn.source.set_tokens(self.turn.tokens);
+                self.turn.source.set("usage", usage.take());
             } else {
                 usage.discard(Reason::Superseded);
             }
@@ -154,23 +119,11 @@ impl Pending {
 
     fn model(&mut self, model: Node<'_, '_>) {
         let named = model.peek().as_str().filter(|name| !name.is_empty());
-        match (&self.draft.model.id, named) {
+        match (&self.turn.draft.model.id, named) {
             (_, None) => {}
-            (None, Some(_)) => self.draft.model.id = model.text(),
+            (None, Some(_)) => self.turn.draft.model.id = model.text(),
             (Some(known), Some(name)) if known == name => model.discard(Reason::Duplicate),
             _ => model.discard(Reason::Superseded),
-        }
-    }
-
-    /// A member of the source item. The first line that has it counts; a message's lines agree.
-    pub(super) fn keep(&mut self, name: &str, value: Option<Node<'_, '_>>) {
-        let Some(value) = value.filter(|value| !value.peek().is_null()) else {
-            return;
-        };
-        match self.source.get(name) {
-            None => self.source.set(name, value.take()),
-            Some(known) if known == value.peek() => value.discard(Reason::Duplicate),
-            Some(_) => value.discard(Reason::Superseded),
         }
     }
 
@@ -185,10 +138,11 @@ impl Pending {
         else {
             return;
         };
-        if self.draft.tool_results.is_empty() {
+        if self.turn.draft.tool_results.is_empty() {
             let id = format!("result-{line}");
-            self.items.push(result_item(&id));
-            self.draft
+            self.turn.items.push(result_item(&id));
+            self.turn
+                .draft
                 .tool_results
                 .push(ToolResult::new(id, true, view.take()));
         } else {
@@ -209,10 +163,10 @@ impl Pending {
             let said = item.get("text").and_then(Value::as_str);
             said.is_some_and(|said| contains(said, text))
         };
-        if self.items.iter().any(said) {
+        if self.turn.items.iter().any(said) {
             plan.discard(Reason::Duplicate);
         } else {
-            self.items.extend(plan.text().map(text_item));
+            self.turn.items.extend(plan.text().map(text_item));
         }
     }
 
@@ -221,7 +175,7 @@ impl Pending {
         let mut wanted = Vec::new();
         strings(view, &mut wanted);
         let mut said = Vec::new();
-        for result in &self.draft.tool_results {
+        for result in &self.turn.draft.tool_results {
             result
                 .response
                 .iter()
@@ -232,23 +186,11 @@ impl Pending {
     }
 
     pub(super) fn into_draft(mut self) -> Draft {
-        let only_results = self.items.len() == self.draft.tool_results.len();
-        if self.draft.role == Role::User && only_results && !self.items.is_empty() {
-            self.draft.role = Role::Tool;
-        }
-        self.source.set("lines", Value::Array(self.lines));
-        for (name, values) in [("ids", self.ids), ("times", self.times)] {
-            if values.len() > 1 {
-                self.source.set(name, Value::Array(values));
-            }
-        }
         if !self.parents.is_empty() {
-            self.source.set("parents", Value::Array(self.parents));
+            let parents = Value::Array(self.parents);
+            self.turn.source.set("parents", parents);
         }
-        let message = Message::items(self.draft.role, self.items);
-        self.draft.messages.push(message);
-        self.draft.close(self.source);
-        self.draft
+        self.turn.into_draft()
     }
 }
 
