@@ -56,7 +56,8 @@ impl Outcome {
     /// `pointer: reason` of all that was dropped.
     pub(super) fn dropped(&self) -> Vec<String> {
         let all = self.mapped.account.dropped();
-        all.map(|group| format!("{}: {}", group.pointer, group.reason))
+        let told = all.filter(|group| group.reason != "form");
+        told.map(|group| format!("{}: {}", group.pointer, group.reason))
             .collect()
     }
 
