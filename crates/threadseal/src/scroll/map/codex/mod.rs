@@ -97,7 +97,7 @@ fn detect(head: &Head<'_>) -> bool {
 fn map(source: &[u8]) -> Result<Mapped, Error> {
     let mut survey = Survey::default();
     json_lines(source, &mut Account::default(), |_, _, value| {
-        survey.record(value)
+        survey.record(value);
     });
     let mut account = Account::default();
     let mut rollout = Rollout::new(survey);

@@ -53,7 +53,7 @@ impl Outcome {
         (0..self.len()).map(role).collect()
     }
 
-    /// `pointer: reason` of all that was dropped.
+    /// `pointer: reason` of all that was dropped, but for words that the form of a turn says.
     pub(super) fn dropped(&self) -> Vec<String> {
         let all = self.mapped.account.dropped();
         let told = all.filter(|group| group.reason != "form");
