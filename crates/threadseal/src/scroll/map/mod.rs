@@ -26,6 +26,7 @@ mod build;
 mod claude;
 mod codex;
 mod draft;
+pub mod export;
 mod fit;
 mod gemini;
 mod growing;

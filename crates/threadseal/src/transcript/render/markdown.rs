@@ -15,7 +15,7 @@
 use std::borrow::Cow;
 
 /// Text outside fences.
-pub(super) fn escape(text: &str) -> String {
+pub(crate) fn escape(text: &str) -> String {
     let text = plain(text);
     let mut out = String::with_capacity(text.len() + 16);
     let mut fence: Option<Fence> = None;
@@ -49,7 +49,7 @@ pub(super) fn escape(text: &str) -> String {
 
 /// Text in a quote, the first line behind other text: a fence there would end with the quote, so
 /// none is left.
-pub(super) fn escape_quote(text: &str) -> String {
+pub(crate) fn escape_quote(text: &str) -> String {
     let text = plain(text);
     let mut out = String::with_capacity(text.len() + 16);
     for (at, line) in text.split('\n').enumerate() {
@@ -62,7 +62,7 @@ pub(super) fn escape_quote(text: &str) -> String {
 }
 
 /// A fenced block whose fence is longer than any run of backticks inside.
-pub(super) fn fenced(info: &str, text: &str) -> String {
+pub(crate) fn fenced(info: &str, text: &str) -> String {
     let text = plain(text);
     let runs = text.split(|c| c != '`').map(str::len);
     let fence = "`".repeat(runs.max().unwrap_or_default().max(2) + 1);
@@ -70,7 +70,7 @@ pub(super) fn fenced(info: &str, text: &str) -> String {
 }
 
 /// A name in a line of layout: no line ends, no HTML, no pictures.
-pub(super) fn one_line(text: &str) -> String {
+pub(crate) fn one_line(text: &str) -> String {
     let text = plain(text).replace('\n', " ");
     let mut out = String::with_capacity(text.len());
     push_inert(&mut out, &text);

@@ -27,7 +27,7 @@
 //! turn.
 
 mod literal;
-mod markdown;
+pub(crate) mod markdown;
 mod output;
 mod pretty;
 #[cfg(test)]
