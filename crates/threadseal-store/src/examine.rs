@@ -362,6 +362,8 @@ pub fn stripped_of(file: &RegularFile, host: &Host) -> Result<Option<Stripped>, 
                 RecordKind::Transcript => true,
                 RecordKind::Observed => here && same_beginning,
                 RecordKind::Document => here,
+                // Its aliases name signers, not lines.
+                RecordKind::Scroll => false,
             };
             if certain {
                 return Ok(Some(Stripped { record, certain }));

@@ -16,6 +16,7 @@
 //! | [`heads`] | last known heads, by compare-and-swap |
 //! | [`examine`] | verifying files: native records on two cores, observed logs |
 //! | [`recorder`] | writing native records |
+//! | [`scroll`] | verifying scrolls on all cores, writing live ones |
 //! | [`observer`] | sealing logs that other programs write |
 //! | [`host`] | the effects of one host, bundled |
 //! | [`home`] | `$THREADSEAL_HOME`: keys, trust, heads |
@@ -39,4 +40,5 @@ pub mod pipeline;
 pub mod random;
 pub mod read;
 pub mod recorder;
+pub mod scroll;
 pub mod sys;

@@ -82,6 +82,7 @@ fn displaced(
 fn kind_of(report: &Report) -> RecordKind {
     match (report.profile, report.format) {
         ("observed", _) => RecordKind::Observed,
+        (_, "scroll") => RecordKind::Scroll,
         (_, "transcript") => RecordKind::Transcript,
         _ => RecordKind::Document,
     }
@@ -90,6 +91,7 @@ fn kind_of(report: &Report) -> RecordKind {
 fn report_missing(examiner: &Examiner, path: &Path, last: &StoredHead) -> Report {
     let (format, profile) = match (last.kind, &last.thread) {
         (RecordKind::Observed, _) => ("log", "observed"),
+        (RecordKind::Scroll, _) => ("scroll", "scroll-v0.1"),
         (RecordKind::Transcript, Some(_)) => ("transcript", "native"),
         (RecordKind::Transcript, None) => ("transcript", "rye"),
         (RecordKind::Document, _) if path.extension().is_some_and(|ending| ending == "json") => {

@@ -45,11 +45,18 @@ pub enum RecordKind {
     Observed,
     /// A signed document; a new version may be smaller.
     Document,
+    /// A chain of sealed turns; it only grows.
+    Scroll,
 }
 
 impl RecordKind {
     /// All kinds.
-    pub const ALL: [Self; 3] = [Self::Transcript, Self::Observed, Self::Document];
+    pub const ALL: [Self; 4] = [
+        Self::Transcript,
+        Self::Observed,
+        Self::Document,
+        Self::Scroll,
+    ];
 
     /// The word in files and messages.
     pub fn as_str(self) -> &'static str {
@@ -57,6 +64,7 @@ impl RecordKind {
             Self::Transcript => "transcript",
             Self::Observed => "observed",
             Self::Document => "document",
+            Self::Scroll => "scroll",
         }
     }
 }

@@ -75,6 +75,10 @@ pub struct Outcome {
     pub tip: Option<Tip>,
     /// The keys whose signatures hold.
     pub signers: Vec<PublicKey>,
+    /// Where a torn turn begins, with which the file ends.
+    pub torn_from: Option<u64>,
+    /// Does the last turn lack its line feed?
+    pub unended: bool,
 }
 
 /// The name under which a head store remembers that a key signed a chain.
@@ -131,6 +135,11 @@ pub fn conclude(verifier: Verifier, end: &End, judging: &Judging<'_>) -> Outcome
     Outcome {
         verified: mint(&report, &seen, judging),
         tip: seen.tip.filter(|_| sound),
+        torn_from: match seen.unended {
+            Some((place, false)) => Some(place.from),
+            _ => None,
+        },
+        unended: matches!(seen.unended, Some((_, true))),
         signers: seen.signers,
         report,
     }

@@ -36,6 +36,14 @@ pub struct TurnRead {
     pub(super) lost: jcs::Lost,
 }
 
+impl TurnRead {
+    /// The turn's hash, if the turn is what was hashed.
+    pub fn hash(&self) -> Option<Digest> {
+        let facts = self.facts.as_ref().ok()?;
+        facts.hash_holds.then_some(facts.hash)
+    }
+}
+
 /// The signature of a turn.
 #[derive(Debug, Clone)]
 pub(super) struct SigFacts {

@@ -132,6 +132,7 @@ pub struct SealedTurn {
     canonical: Vec<u8>,
     encoding: Encoding,
     hash: Digest,
+    covered: u64,
     is_signed: bool,
 }
 
@@ -144,6 +145,7 @@ impl SealedTurn {
         let canonical = canonical(&value)?;
         let shape = schema::check(&canonical)?;
         let (hash, is_signed, encoding) = (shape.hash, shape.sig.is_some(), shape.encoding);
+        let covered = covered(&canonical, &shape, encoding)?.len() as u64;
         match hash {
             None => Err(SchemaViolation::new("/hash", "is missing")),
             Some(hash) => Ok(Self {
@@ -151,6 +153,7 @@ impl SealedTurn {
                 canonical,
                 encoding,
                 hash,
+                covered,
                 is_signed,
             }),
         }
@@ -192,6 +195,11 @@ impl SealedTurn {
     /// The member `hash`: what the next turn names.
     pub fn hash(&self) -> Digest {
         self.hash
+    }
+
+    /// How many bytes the hash covers.
+    pub fn covered_bytes(&self) -> u64 {
+        self.covered
     }
 
     /// Does it carry a signature?

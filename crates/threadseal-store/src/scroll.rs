@@ -1,0 +1,426 @@
+//! Scrolls as files: verified on all cores in constant memory, written turn by turn
+//! (`spec/scroll.md` §7).
+//!
+//! ```text
+//! verify   source ─► Splitter ─► batch of turns ─┬─ read_turn ─┬─► Verifier ─► conclude
+//!                                                └─ read_turn ─┘
+//! live     turn ─► seal after the tip ─► line ─► Log     written; sync: durable, then the head
+//! ```
+//! Invariants of a live scroll: it is opened only if it holds up to its end and this host knows
+//! no later head; a torn last line is moved aside and told, never taken over; the tip is what was
+//! computed from the file, never loaded from elsewhere; a head is stored only for durable turns.
+
+use crate::append::{Log, MovedTail};
+use crate::heads::{Durability, RecordKind};
+use crate::host::{Host, Published};
+use crate::lock::WriterLock;
+use crate::read::Source;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::thread;
+use threadseal::digest::Digest;
+use threadseal::error::{Error, ErrorKind};
+use threadseal::key::{PublicKey, Signer};
+use threadseal::record::{ExpectedHead, Head, RecordId};
+use threadseal::scroll::{
+    ChainOptions, Container, End, Form, Judging, Outcome, Place, SealedTurn, Splitter, Tip, Turn,
+    TurnRead, Verifier, conclude, read_turn, seal, signer_name,
+};
+use threadseal::transcript::Expectation;
+use threadseal::trust::Trust;
+
+/// Bytes of turns that are read at once, unless one turn alone has more.
+const BATCH_BYTES: usize = 2 << 20;
+/// Below so many bytes a second thread costs more than it brings.
+const BYTES_A_THREAD: usize = 64 << 10;
+/// Mode of a new scroll: what an agent said is for its user.
+const SCROLL_MODE: u32 = 0o600;
+
+/// Verifies a scroll, whatever its length, holding [`BATCH_BYTES`] or one turn of it.
+/// `progress` is told of every chunk's length.
+///
+/// # Errors
+/// Kind `External` when reading fails.
+pub fn verify(
+    source: impl Source,
+    container: Container,
+    options: ChainOptions,
+    judging: &Judging<'_>,
+    progress: &(dyn Fn(u64) + Sync),
+) -> Result<Outcome, Error> {
+    let mut verifier = Verifier::new(options);
+    let end = each_batch(source, container, progress, |batch| {
+        let reads = batch.read(container.form(), verifier.pinned());
+        for (read, (_, place)) in reads.iter().zip(&batch.pieces) {
+            verifier.take(read, *place);
+        }
+    })?;
+    Ok(conclude(verifier, &end, judging))
+}
+
+/// Hands over the turns of a scroll as they stand in the file, in order.
+///
+/// # Errors
+/// Kind `External` when reading fails; what `each` returns.
+pub fn each_turn(
+    source: impl Source,
+    container: Container,
+    mut each: impl FnMut(&[u8], Place) -> Result<(), Error>,
+) -> Result<End, Error> {
+    let mut result = Ok(());
+    let end = each_batch(source, container, &|_| {}, |batch| {
+        for (range, place) in &batch.pieces {
+            if result.is_ok() {
+                result = each(batch.piece(range), *place);
+            }
+        }
+    })?;
+    result.map(|()| end)
+}
+
+fn each_batch(
+    mut source: impl Source,
+    container: Container,
+    progress: &(dyn Fn(u64) + Sync),
+    mut each: impl FnMut(&Batch),
+) -> Result<End, Error> {
+    let mut splitter = Splitter::new(container);
+    let (mut batch, mut chunk) = (Batch::default(), Vec::new());
+    loop {
+        source.next_chunk(&mut chunk)?;
+        if chunk.is_empty() {
+            let end = splitter.finish(&mut |piece, place| batch.add(piece, place));
+            each(&batch);
+            return Ok(end);
+        }
+        progress(chunk.len() as u64);
+        splitter.push(&chunk, &mut |piece, place| batch.add(piece, place));
+        if batch.bytes.len() >= BATCH_BYTES {
+            each(&batch);
+            batch.clear();
+        }
+    }
+}
+
+/// Turns as they stand in the file, one after the other.
+#[derive(Default)]
+struct Batch {
+    bytes: Vec<u8>,
+    pieces: Vec<(Range<usize>, Place)>,
+}
+
+impl Batch {
+    fn add(&mut self, piece: &[u8], place: Place) {
+        let from = self.bytes.len();
+        self.bytes.extend_from_slice(piece);
+        self.pieces.push((from..self.bytes.len(), place));
+    }
+
+    fn clear(&mut self) {
+        self.bytes.clear();
+        self.bytes.shrink_to(2 * BATCH_BYTES);
+        self.pieces.clear();
+    }
+
+    fn piece(&self, range: &Range<usize>) -> &[u8] {
+        self.bytes.get(range.clone()).unwrap_or_default()
+    }
+
+    /// Reads all turns, on as many cores as they are worth.
+    fn read(&self, form: Form, pinned: Option<&PublicKey>) -> Vec<TurnRead> {
+        let some = |pieces: &[(Range<usize>, Place)]| -> Vec<TurnRead> {
+            let read =
+                |(range, _): &(Range<usize>, Place)| read_turn(self.piece(range), form, pinned);
+            pieces.iter().map(read).collect()
+        };
+        let cores = thread::available_parallelism().map_or(1, usize::from);
+        let threads = cores.min(self.bytes.len() / BYTES_A_THREAD);
+        if threads < 2 {
+            return some(&self.pieces);
+        }
+        let share = self.pieces.len().div_ceil(threads).max(1);
+        thread::scope(|scope| {
+            let mut shares = self.pieces.chunks(share);
+            let own = shares.next().unwrap_or_default();
+            let others: Vec<_> = shares
+                .map(|pieces| (pieces, scope.spawn(|| some(pieces))))
+                .collect();
+            let mut reads = some(own);
+            for (pieces, other) in others {
+                // A panic there would be one here as well; it is this thread's to have.
+                reads.extend(other.join().unwrap_or_else(|_| some(pieces)));
+            }
+            reads
+        })
+    }
+}
+
+/// What verification should look for, by what this host knows of the scroll.
+#[derive(Debug, Clone, Default)]
+pub struct Known {
+    /// The head in this host's store.
+    pub head: Option<Head>,
+    /// When it was stored.
+    pub updated: Option<threadseal::time::Timestamp>,
+    /// The names of the keys that signed the scroll then.
+    pub signers: Vec<Digest>,
+}
+
+/// What this host knows of the scroll that begins with the turn of this hash.
+///
+/// # Errors
+/// Kind `External` when the store is damaged.
+pub fn known(host: &Host, record: &RecordId) -> Result<Known, Error> {
+    let stored = host.heads.fetch(record)?;
+    let stored = stored.filter(|stored| stored.kind == RecordKind::Scroll);
+    Ok(stored.map_or_else(Known::default, |stored| Known {
+        head: Some(stored.head),
+        updated: Some(stored.updated),
+        signers: stored.aliases,
+    }))
+}
+
+impl Known {
+    /// The remembered head as something to expect.
+    pub fn expectation(&self) -> Option<Expectation> {
+        self.head.map(|head| Expectation {
+            head: ExpectedHead::Head(head),
+            exact: false,
+            remembered: true,
+        })
+    }
+}
+
+/// Stores the head of a scroll whose turns up to it are durable.
+///
+/// # Errors
+/// Kind `Refused` when this host knows another continuation, or a later head.
+pub fn publish(host: &Host, head: Head, signers: &[Digest]) -> Result<(), Error> {
+    host.publish(&Published {
+        head,
+        kind: RecordKind::Scroll,
+        is_final: false,
+        thread: None,
+        // Scrolls are replaced and copied in good faith: no place is one's own.
+        path: None,
+        aliases: signers,
+        durability: Durability::Durable,
+    })
+}
+
+/// A scroll in lines, open for its one writer.
+#[derive(Debug)]
+pub struct LiveScroll {
+    host: Host,
+    log: Log,
+    tip: Tip,
+    signers: Vec<Digest>,
+    published: Option<Head>,
+}
+
+/// A live scroll that was opened, and what was done to its end.
+#[derive(Debug)]
+pub struct Opened {
+    /// The scroll.
+    pub scroll: LiveScroll,
+    /// A torn last line, which is no part of the scroll any more.
+    pub moved: Option<MovedTail>,
+    /// Did the last turn lack its line feed? It has one now.
+    pub ended: bool,
+}
+
+impl LiveScroll {
+    /// Makes a scroll that appears under its name with its first turn, durable and locked.
+    ///
+    /// # Errors
+    /// Kind `InvalidInput` when `path` exists or the turn is not sealed, `External` when the system
+    /// fails.
+    pub fn create(
+        host: Host,
+        path: &Path,
+        first: Turn,
+        signer: Option<&dyn Signer>,
+    ) -> Result<Self, Error> {
+        let (number, encoding) = (first.number(), first.encoding());
+        let sealed = seal(first, None, signer)?;
+        let log = Log::create(Arc::clone(&host.fs), path, SCROLL_MODE, &line_of(&sealed))?;
+        let head = Head {
+            record: RecordId::from_bytes(*sealed.hash().as_bytes()),
+            seq: 0,
+            size: sealed.covered_bytes(),
+            line: sealed.hash(),
+        };
+        let mut scroll = Self {
+            host,
+            log,
+            tip: Tip {
+                head,
+                turn: number,
+                encoding,
+            },
+            signers: Vec::new(),
+            published: None,
+        };
+        scroll.note_signer(signer);
+        scroll.sync()?;
+        Ok(scroll)
+    }
+
+    /// Opens a scroll to go on with it: it is read once, under its lock.
+    ///
+    /// # Errors
+    /// Kind `Refused` when it does not hold, or this host knows a later or another head;
+    /// `External` when another process writes it, or the system fails.
+    pub fn open(host: Host, path: &Path) -> Result<Opened, Error> {
+        let lock = WriterLock::acquire(Arc::clone(&host.fs), path)?;
+        let file = lock.reader()?;
+        let record = record_of(file.chunks(), Container::Lines)?;
+        let known = record.map_or_else(|| Ok(Known::default()), |record| known(&host, &record))?;
+        let options = ChainOptions {
+            expect: known.expectation().into_iter().collect(),
+            ..ChainOptions::default()
+        };
+        let trust = Trust::default();
+        let judging = Judging {
+            signers: &known.signers,
+            ..Judging::new(&trust, host.clock.now()?)
+        };
+        let outcome = verify(file.chunks(), Container::Lines, options, &judging, &|_| {})?;
+        let tip = outcome
+            .tip
+            .filter(|_| outcome.report.verdict.exit_code() != 1)
+            .ok_or_else(|| refusal(&outcome, path))?;
+        // What the known head names was durable when that was stored.
+        let whole = outcome.torn_from.unwrap_or(file.size());
+        let floor = if known.head == Some(tip.head) {
+            whole
+        } else {
+            0
+        };
+        let mut log = Log::open(lock, floor)?;
+        let moved = log.move_tail_aside(whole)?;
+        if outcome.unended {
+            log.append(b"\n")?;
+        }
+        log.sync()?;
+        let scroll = Self {
+            host,
+            log,
+            tip,
+            signers: outcome.signers.iter().map(signer_name).collect(),
+            published: known.head,
+        };
+        Ok(Opened {
+            scroll,
+            moved,
+            ended: outcome.unended,
+        })
+    }
+
+    /// The last turn that was appended.
+    pub fn tip(&self) -> &Tip {
+        &self.tip
+    }
+
+    /// Where it lies.
+    pub fn path(&self) -> PathBuf {
+        self.log.path().to_owned()
+    }
+
+    /// Seals a turn after the last one. On `Ok` it survives this process; [`Self::sync`] makes it
+    /// survive power loss.
+    ///
+    /// # Errors
+    /// Kind `InvalidInput` when its number does not follow or its encoding differs; otherwise as
+    /// [`seal`] and [`Log::append`].
+    pub fn append(&mut self, turn: Turn, signer: Option<&dyn Signer>) -> Result<Head, Error> {
+        let (number, encoding) = (turn.number(), turn.encoding());
+        if number != self.tip.turn + 1 || encoding != self.tip.encoding {
+            return Err(Error::invalid(format!(
+                "after turn {} comes turn {}, in the same encoding",
+                self.tip.turn,
+                self.tip.turn + 1
+            )));
+        }
+        let sealed = seal(turn, Some(self.tip.head.line), signer)?;
+        self.log.append(&line_of(&sealed))?;
+        self.tip = Tip {
+            head: Head {
+                record: self.tip.head.record,
+                seq: self.tip.head.seq + 1,
+                size: self.tip.head.size + sealed.covered_bytes(),
+                line: sealed.hash(),
+            },
+            turn: number,
+            encoding,
+        };
+        self.note_signer(signer);
+        Ok(self.tip.head)
+    }
+
+    /// Makes all turns durable, and their head known to this host.
+    ///
+    /// # Errors
+    /// Kind `External` when the system fails; `Refused` when this host knows another
+    /// continuation of the same first turn.
+    pub fn sync(&mut self) -> Result<Head, Error> {
+        self.log.sync()?;
+        if self.published != Some(self.tip.head) {
+            publish(&self.host, self.tip.head, &self.signers)?;
+            self.published = Some(self.tip.head);
+        }
+        Ok(self.tip.head)
+    }
+
+    fn note_signer(&mut self, signer: Option<&dyn Signer>) {
+        let Some(name) = signer.map(|signer| signer_name(signer.public_key())) else {
+            return;
+        };
+        if !self.signers.contains(&name) {
+            self.signers.push(name);
+        }
+    }
+}
+
+/// The record id of a scroll, as its first turn says; `None` when it has no good first turn.
+///
+/// # Errors
+/// Kind `External` when reading fails.
+pub fn record_of(mut source: impl Source, container: Container) -> Result<Option<RecordId>, Error> {
+    let mut splitter = Splitter::new(container);
+    let (mut first, mut chunk) = (None, Vec::new());
+    let note = |first: &mut Option<Option<Digest>>, piece: &[u8]| {
+        first.get_or_insert_with(|| read_turn(piece, container.form(), None).hash());
+    };
+    while first.is_none() {
+        source.next_chunk(&mut chunk)?;
+        if chunk.is_empty() {
+            splitter.finish(&mut |piece, _| note(&mut first, piece));
+            break;
+        }
+        splitter.push(&chunk, &mut |piece, _| note(&mut first, piece));
+    }
+    let hash = first.flatten();
+    Ok(hash.map(|hash| RecordId::from_bytes(*hash.as_bytes())))
+}
+
+fn refusal(outcome: &Outcome, path: &Path) -> Error {
+    let first = outcome.report.findings.first();
+    let why = first.map_or("it has no turn", |finding| &finding.message);
+    Error::new(
+        ErrorKind::Refused,
+        format!(
+            "{} is {}: {why}; verify it",
+            path.display(),
+            outcome.report.verdict
+        ),
+    )
+}
+
+fn line_of(sealed: &SealedTurn) -> Vec<u8> {
+    [sealed.canonical(), b"\n"].concat()
+}
+
+#[cfg(test)]
+mod tests;
