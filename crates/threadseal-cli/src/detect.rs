@@ -4,6 +4,7 @@
 //! |---|---|
 //! | line 1 is a native manifest, or any checkpoint carries a native note | native transcript |
 //! | line 1 has the members of an event, or any line is a `checkpoint` event | other transcript |
+//! | an array, lines or a CBOR sequence whose first turn says `scroll/0.1` | scroll |
 //! | a name that ends in `.jsonl`, other content | log |
 //! | a JSON object in a `.json` file; a signature in a file of any name | document |
 //! | a name of a text that can carry a signature | document |
@@ -16,9 +17,11 @@ use crate::exit::Failure;
 use crate::lines::Lines;
 use memchr::memmem;
 use std::path::Path;
-use threadseal::canon::json;
+use threadseal::canon::cbor;
+use threadseal::canon::json::{self, Value};
 use threadseal::document::DocumentKind;
-use threadseal::limits::MAX_DOCUMENT_BYTES;
+use threadseal::limits::{MAX_DOCUMENT_BYTES, MAX_TURN_BYTES};
+use threadseal::scroll::{Container, Place, Splitter, VERSION};
 use threadseal::transcript::rye;
 use threadseal_store::observer::seal_path;
 use threadseal_store::read::{RegularFile, Source as _};
@@ -56,6 +59,8 @@ pub(crate) enum Kind {
     Sidecar,
     /// A JSON object or a text, signed or not.
     Document(DocumentKind),
+    /// A chain of sealed turns.
+    Scroll(Container),
 }
 
 /// Looks at the file; `None` when it is no record.
@@ -64,6 +69,9 @@ pub(crate) enum Kind {
 /// When it cannot be read, or a line of a log without seals is too long.
 pub(crate) fn kind(file: &RegularFile) -> Result<Option<Kind>, Failure> {
     let path = file.path();
+    if let Some(container) = scroll(file)? {
+        return Ok(Some(Kind::Scroll(container)));
+    }
     if ending(path) == "jsonl" {
         return log_or_transcript(file).map(Some);
     }
@@ -90,6 +98,77 @@ pub(crate) fn kind(file: &RegularFile) -> Result<Option<Kind>, Failure> {
         }
         None => Ok(None),
     }
+}
+
+/// Turns that are looked at where the first cannot be read.
+const PROBED_TURNS: usize = 64;
+
+/// How the turns of a scroll stand in the file, if it is one: what can be read of its first turns
+/// says so.
+fn scroll(file: &RegularFile) -> Result<Option<Container>, Failure> {
+    let (mut chunks, mut buffer) = (file.chunks(), Vec::new());
+    chunks.next_chunk(&mut buffer)?;
+    let container = match first_byte(&buffer) {
+        Some(b'[' | b'{' | 0xa0..=0xbb) => container_of(&buffer),
+        _ => return Ok(None),
+    };
+    let mut splitter = Splitter::new(container);
+    let (mut seen, mut found, mut read) = (0, None, 0);
+    loop {
+        let mut each = |piece: &[u8], _: Place| {
+            if found.is_none() {
+                found = says_scroll(piece, container);
+            }
+            seen += 1;
+        };
+        read += buffer.len();
+        splitter.push(&buffer, &mut each);
+        if buffer.is_empty() {
+            splitter.finish(&mut each);
+            break;
+        }
+        if found.is_some() || seen >= PROBED_TURNS || read > MAX_TURN_BYTES {
+            break;
+        }
+        chunks.next_chunk(&mut buffer)?;
+    }
+    Ok(found.filter(|is| *is).map(|_| container))
+}
+
+/// How turns would stand in this file.
+///
+/// # Errors
+/// When it cannot be read.
+pub(crate) fn container(file: &RegularFile) -> Result<Container, Failure> {
+    Ok(container_of(&probe(file, 0)?))
+}
+
+/// How turns would stand in a file that begins so.
+pub(crate) fn container_of(head: &[u8]) -> Container {
+    match first_byte(head) {
+        Some(b'{') => Container::Lines,
+        Some(0xa0..=0xbf) => Container::Sequence,
+        _ => Container::Array,
+    }
+}
+
+fn first_byte(head: &[u8]) -> Option<u8> {
+    head.trim_ascii_start().first().copied()
+}
+
+/// Whether a piece says that it is a turn; `None` when it cannot be read.
+fn says_scroll(piece: &[u8], container: Container) -> Option<bool> {
+    if container == Container::Sequence {
+        let value = cbor::parse(piece).ok()?;
+        return Some(value.get("version").and_then(Value::as_str) == Some(VERSION));
+    }
+    let mut says = false;
+    json::scan_object(piece, |key, span| {
+        let value = piece.get(span).unwrap_or_default();
+        says |= key.is("version") && value == b"\"scroll/0.1\"";
+    })
+    .ok()?;
+    Some(says)
 }
 
 /// What a file that has no telling name claims to be by the signature in it.

@@ -293,7 +293,8 @@ pub struct Stripped {
 fn bears_seal(file: &RegularFile, known: &StoredHead, host: &Host) -> Result<bool, Error> {
     let head = &known.head;
     match known.kind {
-        RecordKind::Observed => Ok(false),
+        // Scrolls are known by their first turn, never by a place.
+        RecordKind::Observed | RecordKind::Scroll => Ok(false),
         RecordKind::Transcript => ends_with_line(file, head.size, &head.line),
         RecordKind::Document if file.size() != head.size => Ok(false),
         RecordKind::Document => {

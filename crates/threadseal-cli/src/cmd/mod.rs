@@ -8,6 +8,7 @@ mod key;
 mod man;
 mod messages;
 mod render;
+mod scroll;
 mod seal;
 mod show;
 pub(crate) mod trust;
@@ -42,6 +43,9 @@ pub(crate) enum Command {
     Watch(watch::WatchArgs),
     /// Record a thread, attack it, and show what is noticed
     Demo(demo::DemoArgs),
+    /// Chains of sealed turns: agent-scroll
+    #[command(subcommand)]
+    Scroll(scroll::ScrollCommand),
     /// Your own keys
     #[command(subcommand)]
     Key(key::KeyCommand),
@@ -69,6 +73,7 @@ pub(crate) fn run(cli: Cli) -> Exit {
         Command::Diff(args) => diff::run(&args, &context, &mut out),
         Command::Watch(args) => watch::run(&args, &context, &mut out),
         Command::Demo(args) => demo::run(&args, &context, &mut out),
+        Command::Scroll(command) => scroll::run(&command, &context, &mut out),
         Command::Key(command) => key::run(&command, &context, &mut out),
         Command::Trust(command) => trust::run(&command, &context, &mut out),
         Command::Completions(args) => completions::run(&args, &mut out),

@@ -47,7 +47,7 @@ struct EventOutput<'e> {
 pub(crate) fn run(args: &ShowArgs, context: &Context, out: &mut Out) -> Outcome {
     let file = open_regular(&*context.fs, &args.path)?;
     match detect::kind(&file)? {
-        Some(Kind::Native | Kind::Events | Kind::Log | Kind::Document(_)) => {}
+        Some(Kind::Native | Kind::Events | Kind::Log | Kind::Document(_) | Kind::Scroll(_)) => {}
         Some(Kind::Sidecar) | None => {
             return Err(Failure::new("unknown format").about(&args.path));
         }

@@ -84,6 +84,8 @@ pub(crate) enum FormatArg {
     Json,
     /// Text documents
     Text,
+    /// Scrolls: chains of sealed turns
+    Scroll,
 }
 
 impl From<FormatArg> for Format {
@@ -93,6 +95,7 @@ impl From<FormatArg> for Format {
             FormatArg::Log => Self::Log,
             FormatArg::Json => Self::Json,
             FormatArg::Text => Self::Text,
+            FormatArg::Scroll => Self::Scroll,
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::cmd::trust::FormatArg;
 use crate::context::Context;
-use crate::examine::{Asked, Examiner, ProfileArg, Seen};
+use crate::examine::{Asked, Examiner, ProfileArg, ScrollAsked, Seen};
 use crate::exit::{self, Exit, Failure, Outcome, complain};
 use crate::gather;
 use crate::local::Local;
@@ -122,6 +122,7 @@ fn examine_all(args: &VerifyArgs, context: &Context) -> Result<Run, Failure> {
             expect_head: args.expect_head,
             exact_head: args.exact_head,
             every_signature: args.every_signature,
+            scroll: ScrollAsked::default(),
         },
         bar.clone(),
         context,

@@ -23,7 +23,7 @@ pub(super) fn look(
     let mut options = Options {
         path: &path,
         profile: match examiner.asked.profile {
-            ProfileArg::Auto | ProfileArg::Observed => Profile::Auto,
+            ProfileArg::Auto | ProfileArg::Observed | ProfileArg::ScrollV01 => Profile::Auto,
             ProfileArg::Native => Profile::Native,
             ProfileArg::Rye => Profile::Rye,
         },

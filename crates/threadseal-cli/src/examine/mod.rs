@@ -5,6 +5,7 @@
 //! | transcript | its own checkpoints; a seal file beside it | `transcript`, `log` |
 //! | log | a seal file beside it | `log` |
 //! | document | its own signature; a seal file beside it | `document`, `log` |
+//! | scroll | its own hashes and signatures; a seal file beside it | `scroll`, `log` |
 //!
 //! A file inside a folder is passed over when nothing claims to protect it and it is no record by
 //! itself (a plain source file); a file that was named is always answered for.
@@ -12,8 +13,10 @@
 mod document;
 mod log;
 mod place;
+mod scroll;
 mod transcript;
 
+pub(crate) use scroll::ScrollAsked;
 pub(crate) use transcript::Looked;
 
 use crate::cmd::trust::FormatArg;
@@ -51,6 +54,9 @@ pub(crate) enum ProfileArg {
     Rye,
     /// The seal file beside a log
     Observed,
+    /// agent-scroll's own seals, as far as v0.1 covers
+    #[value(name = "scroll-v0.1")]
+    ScrollV01,
 }
 
 /// What a run asks of each record.
@@ -70,6 +76,8 @@ pub(crate) struct Asked {
     pub(crate) exact_head: bool,
     /// `--every-signature`
     pub(crate) every_signature: bool,
+    /// What is asked of scrolls only.
+    pub(crate) scroll: ScrollAsked,
 }
 
 impl Asked {
@@ -83,6 +91,7 @@ impl Asked {
             expect_head: None,
             exact_head: false,
             every_signature: false,
+            scroll: ScrollAsked::default(),
         }
     }
 }
@@ -298,6 +307,7 @@ impl Examiner {
             }
             Some(Kind::Events | Kind::Log) => log::unsealed(self, file),
             Some(Kind::Document(kind)) => document::look(self, file, kind)?,
+            Some(Kind::Scroll(container)) => scroll::look(self, file, container)?,
             Some(Kind::Sidecar) => return Ok(None),
             // Of a file that is nothing by itself this host may know that it was more.
             None if seal_path(file.path()).exists() => return Ok(None),
@@ -325,6 +335,7 @@ impl Examiner {
             None => detect::kind(file)?,
             Some(FormatArg::Transcript) => Some(detect::transcript(file)?),
             Some(FormatArg::Log) => Some(Kind::Log),
+            Some(FormatArg::Scroll) => Some(Kind::Scroll(detect::container(file)?)),
             Some(FormatArg::Json) => Some(Kind::Document(DocumentKind::Json)),
             Some(FormatArg::Text) => {
                 let by_name = DocumentKind::of_name(&name);
@@ -351,7 +362,7 @@ impl Examiner {
         if report.path.is_empty() {
             report.path = shown(path);
         }
-        if self.asked.thread.is_some() && matches!(report.format, "log" | "text") {
+        if self.asked.thread.is_some() && matches!(report.format, "log" | "text" | "scroll") {
             let text = "a thread was asked for, and this kind of record names none";
             report.hold_because(Verdict::Foreign, Finding::error("thread_unnamed", text));
         }

@@ -6,7 +6,7 @@ use std::fs::File;
 use std::process::Stdio;
 
 /// Every command, in the order of `--help`.
-const COMMANDS: [&str; 13] = [
+const COMMANDS: [&str; 14] = [
     "init",
     "seal",
     "verify",
@@ -16,6 +16,7 @@ const COMMANDS: [&str; 13] = [
     "diff",
     "watch",
     "demo",
+    "scroll",
     "key",
     "trust",
     "completions",

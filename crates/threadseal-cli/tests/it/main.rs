@@ -15,6 +15,7 @@ mod place;
 mod read;
 mod real_runs;
 mod sandbox;
+mod scroll;
 mod seal;
 mod trust;
 mod vectors;

@@ -144,8 +144,9 @@ impl Verifier {
     /// Takes the next turn.
     pub fn take(&mut self, read: &TurnRead, place: Place) {
         if !place.ended {
-            self.seen.unended = Some((place, read.facts.is_ok()));
-            if read.facts.is_err() {
+            let torn = read.facts.is_err() && read.cut_off;
+            self.seen.unended = Some((place, !torn));
+            if torn {
                 return;
             }
         }

@@ -11,7 +11,6 @@
 use super::chain::{ChainOptions, Met, Seen, Tip, Verifier, put};
 use super::facts::read_turn;
 use super::split::{Container, ContainerFault, End, Splitter};
-use super::verify::VerifyResult;
 use crate::digest::Digest;
 use crate::key::{KeyUsage, PublicKey};
 use crate::record::{ExpectedHead, Head};
@@ -115,7 +114,7 @@ pub fn conclude(verifier: Verifier, end: &End, judging: &Judging<'_>) -> Outcome
     };
     report.trust = Some(judging.trust.digest());
     report.record = seen.record.filter(|_| !seen.head_cut);
-    report.compat.insert("agent_scroll", answer(&seen.v01, end));
+    report.compat.insert("agent_scroll", answer(&seen, end));
     check_chain(&mut report, &seen, end);
     let sound = report.verdict > Verdict::Malformed;
     let vouched = check_signers(&mut report, &seen, judging, options.pinned.is_some());
@@ -146,8 +145,9 @@ pub fn conclude(verifier: Verifier, end: &End, judging: &Judging<'_>) -> Outcome
 }
 
 /// What v0.1 answers, as its `verify` shows it.
-fn answer(result: &VerifyResult, end: &End) -> Compat {
-    if end.fault.is_some() {
+fn answer(seen: &Seen, end: &End) -> Compat {
+    let result = &seen.v01;
+    if end.fault.is_some() || matches!(seen.unended, Some((_, false))) {
         return json!({"ok": false, "error": "not JSON"}).into();
     }
     let failures: Vec<_> = result

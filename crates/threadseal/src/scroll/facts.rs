@@ -11,7 +11,7 @@
 use super::schema::{self, CALLS, Encoding, RESULTS, SchemaViolation, Shape, Tools, hash_of};
 use super::turn::{canonical, not_cbor, not_json};
 use super::walk::{elements, members};
-use crate::canon::json::{self, Value};
+use crate::canon::json::{self, JsonErrorKind, Value};
 use crate::canon::{cbor, jcs};
 use crate::digest::Digest;
 use crate::key::{PublicKey, Signature};
@@ -34,6 +34,8 @@ pub struct TurnRead {
     pub(super) as_v01: Option<Result<Facts, SchemaViolation>>,
     /// What the hash does not cover of the bytes.
     pub(super) lost: jcs::Lost,
+    /// Do the bytes look like the beginning of a turn?
+    pub(super) cut_off: bool,
 }
 
 impl TurnRead {
@@ -84,6 +86,8 @@ pub fn read_turn(bytes: &[u8], form: Form, pinned: Option<&PublicKey>) -> TurnRe
             facts: read_cbor(bytes, pinned),
             as_v01: None,
             lost: jcs::Lost::default(),
+            // Whether an item is whole, its head says; whoever cuts a sequence knows it.
+            cut_off: true,
         },
     }
 }
@@ -97,12 +101,18 @@ fn read_json(text: &[u8], pinned: Option<&PublicKey>) -> TurnRead {
                 as_v01: other.then(|| of_canonical_v01(&canonical, pinned)),
                 facts,
                 lost,
+                cut_off: false,
             }
         }
         Err(error) => TurnRead {
             facts: Err(not_json(&error)),
             as_v01: read_leniently(text, pinned),
             lost: jcs::Lost::default(),
+            // A cut may go through a character.
+            cut_off: matches!(
+                error.kind,
+                JsonErrorKind::UnexpectedEnd | JsonErrorKind::InvalidUtf8
+            ),
         },
     }
 }

@@ -155,6 +155,10 @@ impl Sealing<'_> {
                 Err(Failure::new(message).about(path))
             }
             _ if self.args.detached => log::seal(self, path),
+            Some(Kind::Scroll(_)) => {
+                let text = "a scroll is sealed turn by turn: threadseal scroll seal; --detached seals the file as a log";
+                Err(Failure::new(text).about(path))
+            }
             Some(Kind::Native) if rye => {
                 Err(Failure::new("a native record is not sealed as Rye's").about(path))
             }

@@ -1,0 +1,184 @@
+//! Where turns come from and where they go: a file, or the standard streams.
+
+use crate::context::Context;
+use crate::detect::container_of;
+use crate::exit::Failure;
+use crate::output::Out;
+use std::io::{Read as _, stdin};
+use std::path::Path;
+use threadseal::error::Error;
+use threadseal::limits::MAX_DOCUMENT_BYTES;
+use threadseal::scroll::{Container, End, Place, SealedTurn};
+use threadseal_store::atomic::NewFile;
+use threadseal_store::read::{RegularFile, Source, Stream, open_regular};
+use threadseal_store::scroll::each_turn;
+
+/// Mode of a scroll that is written: what an agent said is for its user.
+const SCROLL_MODE: u32 = 0o600;
+
+/// All of standard input, up to [`MAX_DOCUMENT_BYTES`].
+///
+/// # Errors
+/// When it cannot be read or has more.
+pub(super) fn whole_stdin() -> Result<Vec<u8>, Failure> {
+    let mut bytes = Vec::new();
+    let limit = MAX_DOCUMENT_BYTES as u64 + 1;
+    stdin()
+        .take(limit)
+        .read_to_end(&mut bytes)
+        .map_err(|error| Failure::io("read", Path::new("standard input"), &error))?;
+    if bytes.len() > MAX_DOCUMENT_BYTES {
+        return Err(Failure::new(
+            "more on standard input than fits into memory; name a file",
+        ));
+    }
+    Ok(bytes)
+}
+
+/// The file at `path`.
+///
+/// # Errors
+/// When it cannot be read.
+pub(super) fn file(path: &Path, context: &Context) -> Result<RegularFile, Failure> {
+    Ok(open_regular(&*context.fs, path)?)
+}
+
+/// Hands over the turns of `path`, or of standard input, in order and one at a time.
+///
+/// # Errors
+/// When the input cannot be read; what `each` returns.
+pub(super) fn turns(
+    path: Option<&Path>,
+    context: &Context,
+    each: impl FnMut(&[u8], Place) -> Result<(), Error>,
+) -> Result<End, Failure> {
+    if let Some(path) = path {
+        let file = file(path, context)?;
+        let mut head = Vec::new();
+        file.chunks().next_chunk(&mut head)?;
+        return Ok(each_turn(file.chunks(), container_of(&head), each)?);
+    }
+    let mut source = Stream::new(stdin(), "standard input");
+    let mut first = Vec::new();
+    source.next_chunk(&mut first)?;
+    let container = container_of(&first);
+    Ok(each_turn(Resumed { first, source }, container, each)?)
+}
+
+/// A stream whose first chunk was looked at already.
+struct Resumed<S> {
+    first: Vec<u8>,
+    source: S,
+}
+
+impl<S: Source> Source for Resumed<S> {
+    fn next_chunk(&mut self, buffer: &mut Vec<u8>) -> Result<(), Error> {
+        if self.first.is_empty() {
+            return self.source.next_chunk(buffer);
+        }
+        std::mem::swap(buffer, &mut self.first);
+        self.first.clear();
+        Ok(())
+    }
+}
+
+/// Refuses an input that is no whole container.
+///
+/// # Errors
+/// When it is none.
+pub(super) fn refuse_fault(end: &End) -> Result<(), Failure> {
+    match end.fault {
+        None => Ok(()),
+        Some((_, at)) => Err(Failure::new(format!(
+            "the input is no array, lines or CBOR sequence of turns (byte {at})"
+        ))),
+    }
+}
+
+/// Writes a container, turn by turn.
+pub(super) struct Writer<'a> {
+    container: Container,
+    sink: Sink<'a>,
+    turns: u64,
+}
+
+enum Sink<'a> {
+    Out(&'a mut Out),
+    File(Box<NewFile<'a>>),
+}
+
+impl<'a> Writer<'a> {
+    /// Writes to a new file at `path`, or to standard output.
+    ///
+    /// # Errors
+    /// When the file exists or cannot be made.
+    pub(super) fn new(
+        container: Container,
+        path: Option<&Path>,
+        context: &'a Context,
+        out: &'a mut Out,
+    ) -> Result<Self, Failure> {
+        let sink = match path {
+            Some(path) => Sink::File(Box::new(NewFile::begin(&*context.fs, path, SCROLL_MODE)?)),
+            None => Sink::Out(out),
+        };
+        Ok(Self {
+            container,
+            sink,
+            turns: 0,
+        })
+    }
+
+    /// Writes one turn.
+    ///
+    /// # Errors
+    /// When it has no form in this container, or the file cannot be written.
+    pub(super) fn turn(&mut self, turn: &SealedTurn) -> Result<(), Error> {
+        let before: &[u8] = match (self.container, self.turns) {
+            (Container::Array, 0) => b"[",
+            (Container::Array, _) => b",",
+            _ => b"",
+        };
+        self.put(before)?;
+        self.turns += 1;
+        match self.container {
+            Container::Array => self.put(turn.canonical()),
+            Container::Lines => {
+                self.put(turn.canonical())?;
+                self.put(b"\n")
+            }
+            Container::Sequence => {
+                let item = turn
+                    .to_cbor()
+                    .map_err(|violation| Error::invalid(violation.to_string()))?;
+                self.put(&item)
+            }
+        }
+    }
+
+    /// Ends the container. On `Ok` a file is whole and has its name.
+    ///
+    /// # Errors
+    /// When the file cannot be written.
+    pub(super) fn finish(mut self) -> Result<(), Failure> {
+        match (self.container, self.turns) {
+            (Container::Array, 0) => self.put(b"[]\n")?,
+            (Container::Array, _) => self.put(b"]\n")?,
+            _ => {}
+        }
+        if let Sink::File(file) = self.sink {
+            file.commit_new()?;
+        }
+        Ok(())
+    }
+
+    fn put(&mut self, bytes: &[u8]) -> Result<(), Error> {
+        match &mut self.sink {
+            Sink::Out(out) => {
+                out.bytes(bytes);
+                Ok(())
+            }
+            Sink::File(file) => file.write(bytes),
+        }
+    }
+}

@@ -1,0 +1,63 @@
+//! `scroll …`: chains of sealed turns, agent-scroll v0.1 (`spec/scroll.md`).
+//!
+//! Where no file is named, standard input is read, as the reference command does.
+
+mod canon;
+mod convert;
+mod head;
+mod input;
+mod seal;
+mod verify;
+
+use crate::context::Context;
+use crate::exit::Outcome;
+use crate::output::Out;
+use clap::{Subcommand, ValueEnum};
+use threadseal::scroll::Container;
+
+/// What to do with scrolls.
+#[derive(Debug, Subcommand)]
+pub(crate) enum ScrollCommand {
+    /// Print the canonical text of one JSON value, or its deterministic CBOR
+    Canon(canon::CanonArgs),
+    /// Seal turns: hash, link and sign them
+    Seal(seal::SealArgs),
+    /// Say what can be said of a scroll
+    Verify(verify::VerifyArgs),
+    /// Print the head of a scroll, to keep it elsewhere
+    Head(head::HeadArgs),
+    /// Write the same turns in another container
+    Convert(convert::ConvertArgs),
+}
+
+/// Runs one of them.
+pub(crate) fn run(command: &ScrollCommand, context: &Context, out: &mut Out) -> Outcome {
+    match command {
+        ScrollCommand::Canon(args) => canon::run(args, context, out),
+        ScrollCommand::Seal(args) => seal::run(args, context, out),
+        ScrollCommand::Verify(args) => verify::run(args, context, out),
+        ScrollCommand::Head(args) => head::run(args, context, out),
+        ScrollCommand::Convert(args) => convert::run(args, context, out),
+    }
+}
+
+/// `--to`
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ContainerArg {
+    /// One JSON array
+    Array,
+    /// A turn a line
+    Lines,
+    /// A CBOR sequence; its turns must be hashed as CBOR
+    Cbor,
+}
+
+impl From<ContainerArg> for Container {
+    fn from(container: ContainerArg) -> Self {
+        match container {
+            ContainerArg::Array => Self::Array,
+            ContainerArg::Lines => Self::Lines,
+            ContainerArg::Cbor => Self::Sequence,
+        }
+    }
+}

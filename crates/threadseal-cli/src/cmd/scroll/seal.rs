@@ -1,0 +1,194 @@
+//! `scroll seal`: turns in, sealed turns out, one at a time.
+//!
+//! ```text
+//! turns ─► seal after the last one ─► standard output, a new file, or the end of a live scroll
+//! ```
+//! A file that was written is durable before its head is remembered by this host.
+
+use super::ContainerArg;
+use super::input::{self, Writer};
+use crate::context::Context;
+use crate::exit::{Exit, Failure, Outcome, complain};
+use crate::keyring::Keyring;
+use crate::output::Out;
+use crate::passphrase::PassphraseArgs;
+use clap::Args;
+use std::path::{Path, PathBuf};
+use threadseal::digest::Digest;
+use threadseal::encoding;
+use threadseal::error::{Error, ErrorKind};
+use threadseal::key::{KeyUsage, LocalSigner, PrivateKey, Signer};
+use threadseal::record::{Head, RecordId};
+use threadseal::scroll::{Encoding, SealedTurn, Turn, deserialize, seal, signer_name};
+use threadseal_store::scroll::{LiveScroll, publish};
+
+/// What `scroll seal` takes.
+#[derive(Debug, Args)]
+pub(crate) struct SealArgs {
+    /// Turns: a JSON array, a turn a line, or CBOR [default: standard input]
+    file: Option<PathBuf>,
+    /// Sign: a key of this home by name, or the 64 hex digits of a seed, which other users of
+    /// this machine may see [default: turns stay unsigned]
+    #[arg(long, value_name = "NAME|HEX")]
+    key: Option<String>,
+    /// Hash and sign deterministic CBOR instead of canonical JSON
+    #[arg(long)]
+    cbor: bool,
+    /// How to write the sealed turns [default: array; with --cbor: cbor]
+    #[arg(long, value_enum, conflicts_with = "append")]
+    to: Option<ContainerArg>,
+    /// Write a new file and remember its head, instead of printing
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
+    /// Append to this live scroll, or begin it, instead of printing
+    #[arg(long, value_name = "FILE", conflicts_with = "out")]
+    append: Option<PathBuf>,
+    #[command(flatten)]
+    passphrase: PassphraseArgs,
+}
+
+/// Seals and writes.
+pub(super) fn run(args: &SealArgs, context: &Context, out: &mut Out) -> Outcome {
+    let signer = signer(args, context)?;
+    let signer = signer.as_ref().map(|signer| signer as &dyn Signer);
+    match &args.append {
+        Some(path) => append(args, path, signer, context, out),
+        None => write(args, signer, context, out),
+    }
+}
+
+fn signer(args: &SealArgs, context: &Context) -> Result<Option<LocalSigner>, Failure> {
+    let Some(key) = &args.key else {
+        return Ok(None);
+    };
+    if let Some(seed) = encoding::parse_hex_array(key) {
+        let key = PrivateKey::from_seed(seed);
+        return Ok(Some(LocalSigner::new(key, KeyUsage::Scroll)));
+    }
+    let keyring = Keyring::of(&context.existing_home()?);
+    let signer = keyring.signer(Some(key), KeyUsage::Scroll, &args.passphrase)?;
+    Ok(Some(signer))
+}
+
+/// A turn of the input, in the encoding that was asked for.
+fn turn(bytes: &[u8], args: &SealArgs) -> Result<Turn, Error> {
+    let invalid =
+        |violation: threadseal::scroll::SchemaViolation| Error::invalid(violation.to_string());
+    let turn = deserialize(bytes).map_err(invalid)?;
+    if args.cbor {
+        return turn.with_encoding(Encoding::Cbor).map_err(invalid);
+    }
+    Ok(turn)
+}
+
+fn about(place: u64) -> impl Fn(Error) -> Error {
+    move |error| Error::new(error.kind(), format!("turn at place {place}: {error}"))
+}
+
+fn write(
+    args: &SealArgs,
+    signer: Option<&dyn Signer>,
+    context: &Context,
+    out: &mut Out,
+) -> Outcome {
+    let to = args.to.unwrap_or(match args.cbor {
+        true => ContainerArg::Cbor,
+        false => ContainerArg::Array,
+    });
+    let mut writer = Writer::new(to.into(), args.out.as_deref(), context, out)?;
+    let mut head: Option<Head> = None;
+    let end = input::turns(args.file.as_deref(), context, |bytes, _| {
+        let place = head.map_or(0, |head| head.seq + 1);
+        let sealed = turn(bytes, args)
+            .and_then(|turn| seal(turn, head.map(|head| head.line), signer))
+            .map_err(about(place))?;
+        head = Some(after(head, &sealed));
+        writer.turn(&sealed)
+    })?;
+    input::refuse_fault(&end)?;
+    writer.finish()?;
+    if let (Some(head), Some(path)) = (head, &args.out) {
+        let signers: Vec<Digest> = signer
+            .map(|signer| signer_name(signer.public_key()))
+            .into_iter()
+            .collect();
+        remember(head, &signers, path, context)?;
+        if !context.quiet {
+            complain(&format!("sealed {}  head {head}", path.display()));
+        }
+    }
+    Ok(Exit::Done)
+}
+
+/// The head after one more turn.
+pub(super) fn after(head: Option<Head>, sealed: &SealedTurn) -> Head {
+    let first = RecordId::from_bytes(*sealed.hash().as_bytes());
+    Head {
+        record: head.map_or(first, |head| head.record),
+        seq: head.map_or(0, |head| head.seq + 1),
+        size: head.map_or(0, |head| head.size) + sealed.covered_bytes(),
+        line: sealed.hash(),
+    }
+}
+
+/// Two scrolls may begin with the same turn: then the first that was remembered stays so.
+fn remember(head: Head, signers: &[Digest], path: &Path, context: &Context) -> Result<(), Failure> {
+    match publish(&context.host()?, head, signers) {
+        Err(error) if error.kind() == ErrorKind::Refused => {
+            complain(&format!(
+                "note: {}: this host knows another scroll that begins with the same turn; the head is not remembered",
+                path.display()
+            ));
+            Ok(())
+        }
+        done => Ok(done?),
+    }
+}
+
+fn append(
+    args: &SealArgs,
+    path: &Path,
+    signer: Option<&dyn Signer>,
+    context: &Context,
+    out: &mut Out,
+) -> Outcome {
+    let host = context.host()?;
+    let mut live = None;
+    if path.exists() {
+        let opened = LiveScroll::open(host.clone(), path)?;
+        if let Some(moved) = &opened.moved {
+            complain(&format!(
+                "note: {}: {} bytes of a torn turn were moved to {}",
+                path.display(),
+                moved.length,
+                moved.path.display()
+            ));
+        }
+        if opened.ended {
+            complain(&format!(
+                "note: {}: the last turn lacked its line feed and has it now",
+                path.display()
+            ));
+        }
+        live = Some(opened.scroll);
+    }
+    let mut place = 0;
+    let end = input::turns(args.file.as_deref(), context, |bytes, _| {
+        let turn = turn(bytes, args).map_err(about(place))?;
+        match &mut live {
+            Some(scroll) => drop(scroll.append(turn, signer).map_err(about(place))?),
+            None => live = Some(LiveScroll::create(host.clone(), path, turn, signer)?),
+        }
+        place += 1;
+        Ok(())
+    })?;
+    input::refuse_fault(&end)?;
+    let Some(mut live) = live else {
+        return Err(Failure::new("there is no turn to begin the scroll with"));
+    };
+    let head = live.sync()?;
+    if !context.quiet {
+        out.line(format!("{head}"));
+    }
+    Ok(Exit::Done)
+}

@@ -1,0 +1,204 @@
+//! `scroll verify`: a report, or with `--compat` what the reference command answers.
+
+use super::input;
+use crate::context::Context;
+use crate::detect::container_of;
+use crate::examine::{Asked, Examiner, ProfileArg, ScrollAsked};
+use crate::exit::{self, Exit, Failure, Outcome, complain};
+use crate::gather;
+use crate::local::Local;
+use crate::output::Out;
+use crate::render::clean::Clean;
+use crate::render::json::VerifyOutput;
+use crate::render::text;
+use clap::{Args, ValueEnum};
+use indicatif::ProgressBar;
+use serde::Deserialize;
+use std::io::Write as _;
+use std::path::PathBuf;
+use threadseal::record::ExpectedHead;
+use threadseal::report::{Report, combined_exit_code};
+use threadseal::time::Timestamp;
+use threadseal_store::read::Source as _;
+
+/// What `scroll verify` takes.
+#[derive(Debug, Args)]
+#[command(after_help = exit::HELP)]
+pub(crate) struct VerifyArgs {
+    /// A scroll: a JSON array, a turn a line, or a CBOR sequence [default: standard input]
+    file: Option<PathBuf>,
+    /// Every turn must be signed by this key: 64 hex digits, did:key, PEM file, or a name of the
+    /// trust store
+    #[arg(long, visible_alias = "pubkey", value_name = "KEY")]
+    key: Option<String>,
+    /// Trust these instead of the home's trust store; may be given several times
+    #[arg(long, value_name = "PATH")]
+    trust: Vec<PathBuf>,
+    /// Take the coverage of v0.1 as enough
+    #[arg(long, value_enum, default_value = "auto")]
+    profile: CoverageArg,
+    /// A head that the scroll must contain: <record>:<seq>:<size>:<sha256>, or sha256:HEX
+    #[arg(long, value_name = "HEAD", value_parser = ExpectedHead::parse)]
+    expect_head: Option<ExpectedHead>,
+    /// The expected head must be the last
+    #[arg(long, requires = "expect_head")]
+    exact_head: bool,
+    /// The number of turns that the scroll must have
+    #[arg(long, value_name = "N")]
+    expect_length: Option<u64>,
+    /// Refuse signed turns that say to be older: 90s, 15m, 12h, 30d
+    #[arg(long, value_name = "DUR", value_parser = duration_ns)]
+    max_age: Option<u64>,
+    /// The moment by which --max-age is counted: 2026-01-31T12:00:00Z [default: now]
+    #[arg(long, value_name = "TIME", value_parser = moment, requires = "max_age")]
+    now: Option<Timestamp>,
+    /// Answer as the reference command does; it accepts stripped signatures
+    #[arg(long)]
+    compat: bool,
+    /// Accept a home or trust that lies inside the folder of the scroll; the report says so
+    #[arg(long)]
+    allow_local_trust: bool,
+}
+
+/// `--profile`
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum CoverageArg {
+    /// What v0.1 leaves open is held against the scroll
+    Auto,
+    /// It is not
+    #[value(name = "scroll-v0.1")]
+    ScrollV01,
+}
+
+const NANOS: u64 = 1_000_000_000;
+
+fn duration_ns(text: &str) -> Result<u64, String> {
+    let wrong = || format!("{text:?} is no duration: write 90s, 15m, 12h or 30d");
+    let split = text.len() - usize::from(text.ends_with(|c: char| c.is_ascii_alphabetic()));
+    let (number, unit) = text.split_at(split);
+    let seconds = match unit {
+        "" | "s" => 1,
+        "m" => 60,
+        "h" => 3600,
+        "d" => 86400,
+        _ => return Err(wrong()),
+    };
+    let number: u64 = number.parse().map_err(|_| wrong())?;
+    number.checked_mul(seconds * NANOS).ok_or_else(wrong)
+}
+
+fn moment(text: &str) -> Result<Timestamp, String> {
+    Timestamp::parse_iso_seconds(text)
+        .ok_or_else(|| format!("{text:?} is no time: write 2026-01-31T12:00:00Z"))
+}
+
+/// Verifies and reports.
+pub(super) fn run(args: &VerifyArgs, context: &Context, out: &mut Out) -> Outcome {
+    let report = report(args, context)?;
+    if args.compat {
+        return as_reference(&report, out);
+    }
+    let exit = Exit::from_code(combined_exit_code(&[report.verdict], 0));
+    if context.json {
+        out.json(&VerifyOutput::new(&[report], &[], 0, exit));
+    } else if exit != Exit::Done || !context.quiet {
+        out.line(text::report(&report, context.palette));
+    }
+    Ok(exit)
+}
+
+fn report(args: &VerifyArgs, context: &Context) -> Result<Report, Failure> {
+    let folder = args.file.as_deref().filter(|path| path.is_dir());
+    if let Some(folder) = folder {
+        return Err(
+            Failure::new("a folder; name one scroll, or: threadseal verify DIR").about(folder),
+        );
+    }
+    let key = args.key.as_deref();
+    let paths: Vec<PathBuf> = args.file.iter().cloned().collect();
+    let local = Local::to(&paths, args.allow_local_trust, context);
+    let trust = gather::gather(&args.trust, key, &local, context)?;
+    let examiner = Examiner::new(asked(args, trust, context)?, ProgressBar::hidden(), context)?;
+    let Some(path) = &args.file else {
+        let bytes = input::whole_stdin()?;
+        let mut report = examiner.scroll_bytes(&bytes, container_of(&bytes))?.report;
+        report.path = "-".to_owned();
+        return Ok(report);
+    };
+    let file = input::file(path, context)?;
+    let mut head = Vec::new();
+    file.chunks().next_chunk(&mut head)?;
+    Ok(examiner.scroll_file(&file, container_of(&head))?.report)
+}
+
+fn asked(
+    args: &VerifyArgs,
+    trust: threadseal::trust::Trust,
+    context: &Context,
+) -> Result<Asked, Failure> {
+    let now = match args.now {
+        Some(now) => now,
+        None => context.now()?,
+    };
+    let now_ns = now.as_micros().saturating_mul(1000);
+    Ok(Asked {
+        profile: match args.profile {
+            CoverageArg::Auto => ProfileArg::Auto,
+            CoverageArg::ScrollV01 => ProfileArg::ScrollV01,
+        },
+        expect_head: args.expect_head,
+        exact_head: args.exact_head,
+        scroll: ScrollAsked {
+            length: args.expect_length,
+            not_before_ns: args.max_age.map(|age| now_ns.saturating_sub(age)),
+        },
+        ..Asked::by(trust)
+    })
+}
+
+/// The answer of v0.1, as it stands in the report.
+#[derive(Deserialize)]
+struct Answer {
+    ok: bool,
+    #[serde(default)]
+    failures: Vec<Failed>,
+    error: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Failed {
+    turn: u64,
+    reason: String,
+    detail: Option<String>,
+}
+
+/// Output and exit code of the reference command.
+fn as_reference(report: &Report, out: &mut Out) -> Outcome {
+    complain(
+        "warning: --compat accepts stripped signatures, swapped keys and cut scrolls; use it to compare, not to trust",
+    );
+    let answer = report.compat.get("agent_scroll");
+    let answer: Answer = answer
+        .and_then(|answer| serde_json::from_str(answer.as_json()).ok())
+        .ok_or_else(|| Failure::new("there is no answer of v0.1"))?;
+    if answer.ok {
+        out.line("ok");
+        return Ok(Exit::Done);
+    }
+    let mut stderr = std::io::stderr();
+    for failed in &answer.failures {
+        let detail = failed.detail.as_ref().map(|detail| format!(" ({detail})"));
+        let line = format!(
+            "turn {}: {}{}",
+            failed.turn,
+            failed.reason,
+            detail.unwrap_or_default()
+        );
+        // Where standard error is gone, the exit code remains.
+        let _ = writeln!(stderr, "{}", Clean(&line));
+    }
+    if let Some(error) = &answer.error {
+        complain(error);
+    }
+    Ok(Exit::Evidence)
+}

@@ -1,0 +1,296 @@
+//! Scrolls on the command line: sealed, verified, cut, converted, written live, and the official
+//! vectors of agent-scroll.
+
+use crate::sandbox::{Ran, Sandbox, shared};
+use std::fs;
+use std::io::Write as _;
+use std::path::Path;
+use std::process::Stdio;
+
+fn turn(number: u64, text: &str) -> String {
+    format!(
+        r#"{{"version":"scroll/0.1","turn":{number},"role":"user","model":{{"vendor":"v","id":"m"}},"params":{{"temperature":1.0,"top_p":1}},"messages":[{{"role":"user","content":"{text}"}}],"timestamp_ns":1700000000000000000}}"#
+    )
+}
+
+fn turns(count: u64) -> String {
+    let all: Vec<String> = (0..count).map(|number| turn(number, "hi")).collect();
+    format!("[{}]", all.join(",\n"))
+}
+
+/// Runs with `input` on standard input.
+fn piped(sandbox: &Sandbox, arguments: &[&str], input: &str) -> Ran {
+    let mut child = sandbox
+        .command()
+        .args(arguments)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    child
+        .stdin
+        .take()
+        .unwrap()
+        .write_all(input.as_bytes())
+        .unwrap();
+    Ran::of(child.wait_with_output().unwrap())
+}
+
+fn ready() -> Sandbox {
+    let sandbox = Sandbox::new();
+    sandbox.run(["init"]).exits(0);
+    sandbox
+}
+
+/// A scroll of `count` turns signed by the home's own key.
+fn signed(sandbox: &Sandbox, name: &str, count: u64) -> String {
+    let input = turns(count);
+    let path = sandbox.work().join(name);
+    let path = path.to_str().unwrap();
+    let arguments = ["scroll", "seal", "--key", "self-scroll", "--out", path];
+    piped(sandbox, &arguments, &input).exits(0);
+    path.to_owned()
+}
+
+fn verdict(ran: &Ran) -> String {
+    let report = &ran.json()["results"][0];
+    assert_eq!(report["format"], "scroll");
+    report["verdict"].as_str().unwrap().to_owned()
+}
+
+#[test]
+fn the_reference_commands_work_on_the_standard_streams() {
+    let sandbox = Sandbox::new();
+    let canon = piped(
+        &sandbox,
+        &["scroll", "canon"],
+        "{\"b\": 1.0, \"a\": \"\\u00e9\"}",
+    )
+    .exits(0);
+    assert_eq!(canon.stdout, "{\"a\":\"é\",\"b\":1}");
+    let seed = "01".repeat(32);
+    let sealed = piped(&sandbox, &["scroll", "seal", "--key", &seed], &turns(2)).exits(0);
+    let key = "8a88e3dd7409f195fd52db2d3cba5d72ca6709bf1d94121bf3748801b40f6f5c";
+    let compat = ["scroll", "verify", "--compat", "--pubkey", key];
+    let ran = piped(&sandbox, &compat, &sealed.stdout).exits(0);
+    assert_eq!(ran.stdout, "ok\n");
+    assert!(ran.stderr.contains("warning"), "{}", ran.stderr);
+    let changed = sealed.stdout.replacen("\"hi\"", "\"ho\"", 1);
+    let ran = piped(&sandbox, &compat, &changed).exits(1);
+    assert_eq!(ran.stdout, "");
+    assert!(
+        ran.stderr.ends_with("\nturn 0: BadHash\n"),
+        "{}",
+        ran.stderr
+    );
+    let strict = ["scroll", "verify", "--key", key, "--json"];
+    let ran = piped(&sandbox, &strict, &sealed.stdout).exits(0);
+    assert_eq!(verdict(&ran), "verified");
+    let unsigned = piped(&sandbox, &["scroll", "seal"], &turns(2)).exits(0);
+    piped(&sandbox, &compat, &unsigned.stdout).exits(0);
+    let ran = piped(&sandbox, &strict, &unsigned.stdout).exits(1);
+    assert_eq!(verdict(&ran), "tampered");
+    let ran = piped(&sandbox, &["scroll", "verify", "--json"], &unsigned.stdout).exits(3);
+    assert_eq!(verdict(&ran), "consistent");
+    piped(&sandbox, &compat, "{}").exits(1);
+}
+
+#[test]
+fn a_scroll_is_recognised_whatever_its_container_and_name() {
+    let sandbox = ready();
+    let array = signed(&sandbox, "a.json", 3);
+    for (to, name) in [("lines", "b.jsonl"), ("array", "c.txt"), ("lines", "d")] {
+        let out = sandbox.work().join(name);
+        let out = out.to_str().unwrap();
+        sandbox
+            .run(["scroll", "convert", &array, "--to", to, "--out", out])
+            .exits(0);
+        let ran = sandbox.run(["verify", "--json", out]).exits(0);
+        assert_eq!(verdict(&ran), "verified");
+        assert_eq!(ran.json()["results"][0]["completeness"], "head");
+    }
+    let cbor = sandbox.work().join("e.cbor");
+    let cbor = cbor.to_str().unwrap();
+    let arguments = [
+        "scroll",
+        "seal",
+        "--cbor",
+        "--key",
+        "self-scroll",
+        "--out",
+        cbor,
+    ];
+    piped(&sandbox, &arguments, &turns(2)).exits(0);
+    let ran = sandbox.run(["verify", "--json", cbor]).exits(0);
+    assert_eq!(verdict(&ran), "verified");
+    sandbox
+        .run(["scroll", "convert", &array, "--to", "cbor"])
+        .exits(2);
+    let lines = sandbox
+        .run(["scroll", "convert", cbor, "--to", "lines"])
+        .exits(0);
+    let lines = sandbox.write("f.jsonl", lines.stdout);
+    sandbox.run(["verify", lines.to_str().unwrap()]).exits(0);
+}
+
+#[test]
+fn a_cut_or_stripped_scroll_is_noticed_on_the_host_that_sealed_it() {
+    let sandbox = ready();
+    let path = signed(&sandbox, "a.json", 4);
+    let head = sandbox.run(["scroll", "head", &path]).exits(0).stdout;
+    let head = head.trim();
+    let lines = sandbox
+        .run(["scroll", "convert", &path, "--to", "lines"])
+        .exits(0);
+    let kept: Vec<&str> = lines.stdout.lines().collect();
+    let cut = sandbox.write("cut.jsonl", format!("{}\n", kept[..3].join("\n")));
+    let cut = cut.to_str().unwrap();
+    let ran = sandbox.run(["verify", "--json", cut]).exits(1);
+    assert_eq!(verdict(&ran), "rolled_back");
+    let tail = sandbox.write("tail.jsonl", format!("{}\n", kept[1..].join("\n")));
+    let ran = sandbox
+        .run(["verify", "--json", tail.to_str().unwrap()])
+        .exits(1);
+    assert_eq!(verdict(&ran), "truncated");
+    let stripped: String = kept
+        .iter()
+        .map(|line| {
+            let mut turn: serde_json::Value = serde_json::from_str(line).unwrap();
+            turn.as_object_mut().unwrap().remove("sig");
+            format!("{turn}\n")
+        })
+        .collect();
+    let stripped = sandbox.write("stripped.jsonl", stripped);
+    let ran = sandbox
+        .run(["verify", "--json", stripped.to_str().unwrap()])
+        .exits(1);
+    assert_eq!(verdict(&ran), "tampered");
+    let elsewhere = Sandbox::new();
+    let copy = elsewhere.write("cut.jsonl", format!("{}\n", kept[..3].join("\n")));
+    let copy = copy.to_str().unwrap();
+    for (arguments, expected) in [
+        (vec!["--expect-head", head], "truncated"),
+        (vec!["--expect-length", "4"], "truncated"),
+        (vec!["--expect-length", "3"], "unknown_signer"),
+        (vec!["--max-age", "1d"], "rolled_back"),
+        (
+            vec!["--max-age", "1d", "--now", "2023-11-15T00:00:00Z"],
+            "unknown_signer",
+        ),
+    ] {
+        let all = [vec!["scroll", "verify", copy, "--json"], arguments].concat();
+        assert_eq!(verdict(&elsewhere.run(all)), expected);
+    }
+}
+
+#[test]
+fn a_live_scroll_grows_and_survives_a_torn_write() {
+    let sandbox = ready();
+    let live = sandbox.work().join("live.jsonl");
+    let live = live.to_str().unwrap();
+    let append = ["scroll", "seal", "--key", "self-scroll", "--append", live];
+    piped(&sandbox, &append, &turn(0, "a")).exits(0);
+    piped(
+        &sandbox,
+        &append,
+        &format!("{}\n{}\n", turn(1, "b"), turn(2, "c")),
+    )
+    .exits(0);
+    sandbox.run(["verify", live]).exits(0);
+    let mut bytes = fs::read(live).unwrap();
+    bytes.extend_from_slice(b"{\"hash\":\"sha2");
+    fs::write(live, &bytes).unwrap();
+    let ran = sandbox.run(["verify", "--json", live]).exits(3);
+    assert_eq!(verdict(&ran), "unsigned_tail");
+    let ran = piped(&sandbox, &append, &turn(3, "d")).exits(0);
+    assert!(ran.stderr.contains("torn"), "{}", ran.stderr);
+    let ran = sandbox.run(["verify", "--json", live]).exits(0);
+    assert_eq!(ran.json()["results"][0]["stats"]["events"], 4);
+    piped(&sandbox, &append, &turn(9, "e")).exits(2);
+}
+
+#[test]
+fn a_scroll_that_lost_a_digit_or_a_byte_is_told_by_its_place() {
+    let sandbox = ready();
+    let path = signed(&sandbox, "a.json", 2);
+    let text = fs::read_to_string(&path).unwrap();
+    let inexact = text.replacen("1700000000000000000", "1700000000000000001", 1);
+    let inexact = sandbox.write("inexact.json", inexact);
+    let inexact = inexact.to_str().unwrap();
+    let ran = sandbox.run(["verify", "--json", inexact]).exits(3);
+    assert_eq!(verdict(&ran), "partial");
+    sandbox
+        .run(["verify", "--profile", "scroll-v0.1", inexact])
+        .exits(0);
+    sandbox
+        .run(["scroll", "verify", "--profile", "scroll-v0.1", inexact])
+        .exits(0);
+    let empty = sandbox.write("empty.json", "[]");
+    sandbox
+        .run(["scroll", "verify", empty.to_str().unwrap()])
+        .exits(3);
+    sandbox.run(["seal", &path]).fails_with("scroll seal");
+    assert_eq!(text, fs::read_to_string(&path).unwrap());
+}
+
+/// The lines of the manifest that describe files of `kind`.
+fn manifest(folder: &Path, kind: &str) -> Vec<serde_json::Value> {
+    let text = fs::read_to_string(folder.join("manifest.jsonl")).unwrap();
+    let entries = text.lines().map(|line| serde_json::from_str(line).unwrap());
+    entries
+        .filter(|entry: &serde_json::Value| entry["kind"] == kind)
+        .collect()
+}
+
+#[test]
+fn the_official_vectors_are_answered_as_they_say() {
+    let Some(folder) = shared("corpus/agent-scroll-conformance") else {
+        return;
+    };
+    let sandbox = Sandbox::new();
+    let canon = manifest(&folder, "canon");
+    assert_eq!(canon.len(), 20);
+    for entry in canon {
+        let file = folder.join(entry["file"].as_str().unwrap());
+        let ran = sandbox
+            .run(["scroll", "canon", file.to_str().unwrap()])
+            .exits(0);
+        let hex: String = ran
+            .stdout
+            .bytes()
+            .map(|byte| format!("{byte:02x}"))
+            .collect();
+        assert_eq!(hex, entry["expect_hex"], "{}", entry["id"]);
+    }
+    let key = "cecc1507dc1ddd7295951c290888f095adb9044d1b73d696e6df065d683bd4fc";
+    let mut seen = (0, 0);
+    for path in fs::read_dir(folder.join("vectors")).unwrap() {
+        let path = path.unwrap().path();
+        if path.is_dir() {
+            continue;
+        }
+        let text = fs::read_to_string(&path).unwrap();
+        let path = path.to_str().unwrap();
+        let is_signed = text.contains("\"sig\"");
+        let key = ["--key", key];
+        let pinned = if is_signed { &key[..] } else { &[] };
+        let ran = sandbox.run([&["verify", "--json", path], pinned].concat());
+        let expected = if is_signed { "verified" } else { "consistent" };
+        assert_eq!(verdict(&ran), expected, "{path}");
+        let compat = [&["scroll", "verify", "--compat", path], pinned].concat();
+        assert_eq!(sandbox.run(compat).exits(0).stdout, "ok\n");
+        seen.0 += 1;
+    }
+    for path in fs::read_dir(folder.join("vectors/mutations")).unwrap() {
+        let path = path.unwrap().path();
+        let path = path.to_str().unwrap();
+        let ran = sandbox.run(["verify", "--json", path]).exits(1);
+        assert_eq!(verdict(&ran), "tampered", "{path}");
+        let failures = &ran.json()["results"][0]["compat"]["agent_scroll"]["failures"];
+        let expected = serde_json::json!([{"turn": 0, "reason": "BadHash"}]);
+        assert_eq!(*failures, expected, "{path}");
+        seen.1 += 1;
+    }
+    assert_eq!(seen, (20, 20));
+}
