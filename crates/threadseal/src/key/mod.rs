@@ -49,6 +49,15 @@ const DID_MULTICODEC: [u8; 2] = [0xed, 0x01];
 /// "did:key:z" and the 47 base58 digits of 34 bytes that begin with 0xed 0x01.
 const DID_LENGTH: usize = 56;
 
+/// The y of the eight points whose order divides 8: of order 8 (two), 4, 1 and 2.
+const SMALL_ORDER_YS: [&[u8; 32]; 5] = [
+    b"\x26\xe8\x95\x8f\xc2\xb2\x27\xb0\x45\xc3\xf4\x89\xf2\xef\x98\xf0\xd5\xdf\xac\x05\xd3\xc6\x33\x39\xb1\x38\x02\x88\x6d\x53\xfc\x05",
+    b"\xc7\x17\x6a\x70\x3d\x4d\xd8\x4f\xba\x3c\x0b\x76\x0d\x10\x67\x0f\x2a\x20\x53\xfa\x2c\x39\xcc\xc6\x4e\xc7\xfd\x77\x92\xac\x03\x7a",
+    &[0; 32],
+    b"\x01\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0",
+    b"\xec\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\x7f",
+];
+
 impl PublicKey {
     /// The key with these bytes.
     ///
@@ -191,9 +200,14 @@ impl PublicKey {
         message: &(impl AsRef<[u8]> + ?Sized),
         signature: &Signature,
     ) -> Result<(), SignatureError> {
+        // The R that verification computes is compared with the signature's byte by byte. So what
+        // dalek's `verify_strict` decompresses R for, its order, can be read off its bytes, and the
+        // order of the key was looked at when it was made.
+        if signature.has_small_order() {
+            return Err(SignatureError);
+        }
         let signature = ed25519_dalek::Signature::from_bytes(signature.as_bytes());
-        self.0
-            .verify_strict(message.as_ref(), &signature)
+        ed25519_dalek::Verifier::verify(&self.0, message.as_ref(), &signature)
             .map_err(|_| SignatureError)
     }
 }
@@ -255,6 +269,14 @@ impl Signature {
     /// The 64 bytes.
     pub fn as_bytes(&self) -> &[u8; 64] {
         &self.0
+    }
+
+    /// Is R, whatever the sign of its x, the canonical encoding of a point of small order?
+    fn has_small_order(&self) -> bool {
+        let mut y = [0; 32];
+        y.copy_from_slice(&self.0[..32]);
+        y[31] &= 0x7f;
+        SMALL_ORDER_YS.contains(&&y)
     }
 }
 

@@ -49,6 +49,33 @@ fn points_of_small_order_never_become_keys() {
 }
 
 #[test]
+fn the_points_of_small_order_are_the_eight_that_there_are() {
+    let weak = |bytes: [u8; 32]| {
+        ed25519_dalek::VerifyingKey::from_bytes(&bytes).is_ok_and(|key| key.is_weak())
+    };
+    let mut points = Vec::new();
+    for y in SMALL_ORDER_YS {
+        for sign in [0, 0x80] {
+            let mut bytes = *y;
+            bytes[31] |= sign;
+            assert!(weak(bytes), "{bytes:02x?}");
+            let signature = Signature::from_slice(&[bytes, [9; 32]].concat()).unwrap();
+            assert!(signature.has_small_order());
+            points.push(bytes);
+        }
+    }
+    // With x = 0 (order 1 and 2) the sign means nothing: ten spellings of eight points.
+    points.sort_unstable();
+    points.dedup();
+    assert_eq!(points.len(), 10);
+    assert!(
+        !PrivateKey::from_seed([1; 32])
+            .sign_bytes(b"m")
+            .has_small_order()
+    );
+}
+
+#[test]
 fn a_second_spelling_of_a_good_point_is_refused() {
     // y = p + c encodes the point of y = c: the first c below 19 with a point of large order.
     let mut seen = 0;
@@ -166,6 +193,26 @@ proptest! {
         }
         let again = PrivateKey::from_pem(&private.to_pem()).unwrap();
         prop_assert_eq!(again.public_key(), key);
+    }
+
+    #[test]
+    fn strict_verification_answers_as_dalek_does(
+        seed in any::<[u8; 32]>(), message in any::<Vec<u8>>(), at in 0_usize..64, flip in any::<u8>(),
+        r in 0..SMALL_ORDER_YS.len(), high in any::<bool>(),
+    ) {
+        let private = PrivateKey::from_seed(seed);
+        let key = private.public_key();
+        let good = *private.sign_bytes(&message).as_bytes();
+        let mut changed = good;
+        changed[at] ^= flip;
+        let mut small = good;
+        small[..32].copy_from_slice(SMALL_ORDER_YS[r]);
+        small[31] |= u8::from(high) << 7;
+        for bytes in [good, changed, small] {
+            let theirs = ed25519_dalek::Signature::from_bytes(&bytes);
+            let ours = key.verify(&message, &Signature::from_bytes(bytes));
+            prop_assert_eq!(ours.is_ok(), key.0.verify_strict(&message, &theirs).is_ok());
+        }
     }
 
     #[test]
