@@ -41,7 +41,7 @@ impl Believed {
     /// # Errors
     /// When it cannot be read, is no transcript, or a covered line can be read in two ways.
     pub(crate) fn read(path: &Path, context: &Context) -> Result<Self, Failure> {
-        let local = Local::to(&[path.to_owned()], false, context);
+        let local = Local::to(&[], false, context);
         let trust = gather::gather(&[], None, &local, context)?;
         let examiner = Examiner::new(Asked::by(trust), ProgressBar::hidden(), context)?;
         let file = open_regular(&*context.fs, path)?;

@@ -82,12 +82,6 @@ impl Context {
         )?)
     }
 
-    /// Is the home where it is by default, rather than where somebody said?
-    pub(crate) fn home_is_default(&self) -> bool {
-        let named = variable("THREADSEAL_HOME").filter(|value| !value.is_empty());
-        self.home.is_none() && named.is_none()
-    }
-
     /// The home, if there is one.
     ///
     /// # Errors

@@ -34,7 +34,7 @@ pub(crate) fn gather(
     // A home inside the tree would also bring heads along, so its place counts in any case.
     let home = context.home()?;
     if let Some(home) = &home {
-        local.admit_home(home, context.home_is_default())?;
+        local.admit_home(home)?;
     }
     let store = match (&home, sources) {
         (_, [_, ..]) => union(sources, local, context)?,

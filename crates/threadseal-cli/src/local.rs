@@ -1,11 +1,9 @@
 //! Does trust come from the tree that it judges? Then whoever brought the tree brought the trust.
 //!
-//! The tree of a folder is the folder; that of a file is the folder that it lies in, and the one
-//! that it leads to. What is looked at is each file that is really read: where every link on the
-//! way to it lies, where it ends, and whether the tree has another name for it (a hard link).
-//!
-//! The default home is left out where only files are named: people keep records in their home
-//! folder, and the home lies below it, where no project chose to put it.
+//! The tree is each folder that was named. What is looked at is each file that is really read:
+//! where every link on the way to it lies, where it ends, and whether the tree has another name for
+//! it (a hard link). A file that is named has no tree: whoever names it and a key beside it has
+//! chosen both.
 
 use crate::context::Context;
 use crate::exit::Failure;
@@ -20,37 +18,15 @@ use walkdir::WalkDir;
 /// The trees that are judged, and whether trust from inside them was admitted.
 pub(crate) struct Local {
     fs: Arc<dyn Fs>,
-    trees: Vec<Tree>,
+    trees: Vec<PathBuf>,
     allowed: bool,
     found: Cell<bool>,
-}
-
-struct Tree {
-    path: PathBuf,
-    /// Was only a file in it named?
-    of_file: bool,
 }
 
 impl Local {
     /// The trees of `paths`; trust from inside them is refused unless it is `allowed`.
     pub(crate) fn to(paths: &[PathBuf], allowed: bool, context: &Context) -> Self {
-        let mut trees = Vec::new();
-        for path in paths {
-            if path.is_dir() {
-                trees.push(Tree {
-                    path: path.clone(),
-                    of_file: false,
-                });
-                continue;
-            }
-            let leads_to = context.fs.canonicalize(path).ok();
-            for file in [Some(path.clone()), leads_to].into_iter().flatten() {
-                trees.push(Tree {
-                    path: folder_of(&file),
-                    of_file: true,
-                });
-            }
-        }
+        let trees = paths.iter().filter(|path| path.is_dir()).cloned().collect();
         Self {
             fs: Arc::clone(&context.fs),
             trees,
@@ -78,24 +54,15 @@ impl Local {
     ///
     /// # Errors
     /// As [`Local::admit`].
-    pub(crate) fn admit_home(&self, home: &Home, is_default: bool) -> Result<(), Failure> {
-        for tree in self.trees.iter().filter(|tree| tree.path.exists()) {
-            if is_default && tree.of_file && is_inside(&*self.fs, home.path(), &tree.path)? {
-                continue;
-            }
-            let heads = home.path().join("heads");
-            for part in [home.path(), &home.trust_path(), &heads] {
-                self.judge(part, tree)?;
-            }
-        }
-        Ok(())
+    pub(crate) fn admit_home(&self, home: &Home) -> Result<(), Failure> {
+        let heads = home.path().join("heads");
+        [home.path(), &home.trust_path(), &heads]
+            .into_iter()
+            .try_for_each(|part| self.admit(part))
     }
 
-    fn judge(&self, path: &Path, tree: &Tree) -> Result<(), Failure> {
-        // A folder that is not there holds nothing; the file in it is reported as it is.
-        let inside = tree.path.exists()
-            && (is_inside(&*self.fs, path, &tree.path)? || self.has_name_in(path, &tree.path));
-        if !inside {
+    fn judge(&self, path: &Path, tree: &Path) -> Result<(), Failure> {
+        if !is_inside(&*self.fs, path, tree)? && !self.has_name_in(path, tree) {
             return Ok(());
         }
         if self.allowed {
@@ -105,7 +72,7 @@ impl Local {
         Err(Failure::new(format!(
             "the trust at {} lies inside {}, which it would judge; keep it outside, or let verify take it with --allow-local-trust",
             path.display(),
-            tree.path.display()
+            tree.display()
         )))
     }
 
@@ -124,12 +91,5 @@ impl Local {
                 .flatten()
                 .filter_map(|entry| entry.metadata().ok())
                 .any(|found| is_it(&found))
-    }
-}
-
-fn folder_of(file: &Path) -> PathBuf {
-    match file.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent.to_owned(),
-        _ => PathBuf::from("."),
     }
 }

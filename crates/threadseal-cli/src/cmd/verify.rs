@@ -52,8 +52,7 @@ pub(crate) struct VerifyArgs {
     /// Check every signature, not only the last of each key
     #[arg(long)]
     every_signature: bool,
-    /// Accept a home or trust that lies inside the folders to verify, or those of the files to
-    /// verify; reports say so
+    /// Accept a home or trust that lies inside the folders to verify; reports say so
     #[arg(long)]
     allow_local_trust: bool,
 }

@@ -28,13 +28,7 @@ const COMMANDS: [&[&str]; 12] = [
     &["watch", "{}"],
     &["key", "import", "{}"],
     &["trust", "add", "{}", "--name", "x"],
-    &[
-        "verify",
-        "good.jsonl",
-        "--allow-local-trust",
-        "--trust",
-        "{}",
-    ],
+    &["verify", "good.jsonl", "--trust", "{}"],
     &["key", "new", "--passphrase-file", "{}"],
 ];
 

@@ -155,7 +155,7 @@ fn with_a_pinned_key_any_other_signer_is_forged() {
     let sandbox = ready();
     sandbox.run(["key", "new", "--name", "ann"]).exits(0);
     sandbox
-        .run(["key", "export", "ann", "--out", "../ann.pem"])
+        .run(["key", "export", "ann", "--out", "ann.pem"])
         .exits(0);
     let path = ended_record(&sandbox, "t.jsonl", 1);
     let ask = |key: &str| sandbox.run(["verify", path.to_str().unwrap(), "--key", key]);
@@ -168,7 +168,7 @@ fn with_a_pinned_key_any_other_signer_is_forged() {
         .stdout;
     ask(hex.trim()).exits(0);
     ask(did.trim()).exits(0);
-    let forged = ask("../ann.pem").exits(1);
+    let forged = ask("ann.pem").exits(1);
     assert!(forged.stdout.starts_with("forged  "), "{}", forged.stdout);
     ask("nobody").fails_with("is no key");
 }
