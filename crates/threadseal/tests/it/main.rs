@@ -9,6 +9,7 @@
 mod canon_vectors;
 mod rye_documents;
 mod rye_transcripts;
+mod scroll_conformance;
 mod scroll_official;
 mod shared;
 mod spec_canon;

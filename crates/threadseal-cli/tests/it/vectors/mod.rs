@@ -5,6 +5,7 @@
 
 mod expect;
 mod native;
+mod scroll;
 
 use crate::sandbox::{Sandbox, shared};
 use expect::{Entry, Expectations, Rule};

@@ -1,0 +1,68 @@
+//! `testkit/scroll`: scrolls and attacks on them, through the command.
+
+use crate::sandbox::Sandbox;
+use serde::Deserialize;
+use std::collections::BTreeSet;
+use std::path::Path;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct List {
+    trusted_key: String,
+    vector: Vec<Vector>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Vector {
+    file: String,
+    verdict: String,
+    #[serde(default)]
+    flags: Vec<String>,
+    why: String,
+}
+
+#[test]
+fn every_scroll_vector_gets_its_verdict_and_none_is_forgotten() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testkit/scroll");
+    let text = std::fs::read_to_string(folder.join("expect.toml")).unwrap();
+    let list: List = toml::from_str(&text).unwrap();
+    let exits = super::Expectations::read().exit;
+    let sandbox = Sandbox::new();
+    let key = &list.trusted_key;
+    let store = format!(
+        "version = 1\n\n[[key]]\nname = \"testkit\"\nkey = \"{key}\"\nusage = [\"scroll\"]\n"
+    );
+    let trust = sandbox.write("trust.toml", store);
+    let mut named = BTreeSet::new();
+    let mut wrong = Vec::new();
+    for vector in list.vector {
+        let path = folder.join(&vector.file);
+        let mut command = sandbox.command();
+        command
+            .args(["verify", "--json", "--trust"])
+            .arg(&trust)
+            .args(&vector.flags)
+            .arg(&path);
+        let output = command.output().unwrap();
+        let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        let verdict = &report["results"][0]["verdict"];
+        let exit = output.status.code();
+        if *verdict != *vector.verdict || exit != Some(exits[&vector.verdict]) {
+            let (file, why) = (&vector.file, &vector.why);
+            let findings = &report["results"][0]["findings"];
+            wrong.push(format!("{file} ({why}): {verdict}, {exit:?}: {findings}"));
+        }
+        named.insert(vector.file);
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    for part in ["attacks", "chains"] {
+        for entry in std::fs::read_dir(folder.join(part)).unwrap() {
+            let name = entry.unwrap().file_name().into_string().unwrap();
+            assert!(
+                named.contains(&format!("{part}/{name}")),
+                "{name} is in no list"
+            );
+        }
+    }
+}
