@@ -6,7 +6,7 @@
 //!
 //! ```text
 //! {"path","format","profile","verdict","completeness","trusted_until":{"line","byte","turn"},
-//!  "record","head","signers":[{"key","name","status"}],
+//!  "record","head","signers":[{"key","did","name","status"}],
 //!  "findings":[{"code","severity","line","bytes":[a,b],"turn","message"}],
 //!  "checks":[{"name","result","why"}],"unauthenticated":[…],"trust",
 //!  "stats":{"bytes","events","checkpoints"},"compat":{…}}
@@ -254,6 +254,8 @@ pub enum SignerStatus {
 pub struct SignerReport {
     /// Key id (64 hex), or Rye's 16-hex fingerprint where the key itself is not known.
     pub key: String,
+    /// The key itself as did:key, where it is known.
+    pub did: Option<String>,
     /// The name under which the trust knows the key.
     pub name: Option<String>,
     /// What the trust says.
@@ -460,6 +462,7 @@ impl Report {
         let name = judgement.name.map(|name| name.as_str().to_owned());
         self.signers.push(SignerReport {
             key: id.to_hex(),
+            did: Some(key.to_did_key()),
             name,
             status,
         });

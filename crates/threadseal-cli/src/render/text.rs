@@ -252,6 +252,7 @@ mod tests {
         });
         report.signers.push(SignerReport {
             key: "3ef4".to_owned(),
+            did: None,
             name: Some("ann\nverified".to_owned()),
             status: SignerStatus::Trusted,
         });

@@ -76,6 +76,10 @@ fn the_reference_commands_work_on_the_standard_streams() {
     let ran = piped(&sandbox, &compat, &sealed.stdout).exits(0);
     assert_eq!(ran.stdout, "ok\n");
     assert!(ran.stderr.contains("warning"), "{}", ran.stderr);
+    let did = "did:key:z6Mkon3Necd6NkkyfoGoHxid2znGc59LU3K7mubaRcFbLfLX";
+    let by_did = ["scroll", "verify", "--key", did, "--json"];
+    let ran = piped(&sandbox, &by_did, &sealed.stdout).exits(0);
+    assert_eq!(ran.json()["results"][0]["signers"][0]["did"], did);
     let changed = sealed.stdout.replacen("\"hi\"", "\"ho\"", 1);
     let ran = piped(&sandbox, &compat, &changed).exits(1);
     assert_eq!(ran.stdout, "");

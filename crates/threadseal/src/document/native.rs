@@ -95,6 +95,7 @@ fn check_located(located: &Located, file: &[u8], kind: DocumentKind, judge: &Jud
         );
         part.signer = Some(SignerReport {
             key: located.seal.key.key_id().to_hex(),
+            did: Some(located.seal.key.to_did_key()),
             name: None,
             status: SignerStatus::Rejected,
         });

@@ -34,6 +34,7 @@ impl Judge<'_> {
         let (status, doubt) = weigh(judgement.standing);
         part.signer = Some(SignerReport {
             key: key.key_id().to_hex(),
+            did: Some(key.to_did_key()),
             name: judgement.name.map(|name| name.as_str().to_owned()),
             status,
         });
@@ -51,6 +52,7 @@ impl Judge<'_> {
         let (status, doubt) = weigh(standing);
         part.signer = Some(SignerReport {
             key: name.to_owned(),
+            did: None,
             name: None,
             status,
         });

@@ -88,6 +88,7 @@ fn check_signature(fields: &Fields<'_>, judge: &Judge<'_>, part: &mut Part) -> S
         part.fault(Verdict::Forged, Finding::error(code, message));
         part.signer = Some(SignerReport {
             key: fields.fingerprint.to_owned(),
+            did: None,
             name: None,
             status: SignerStatus::Rejected,
         });

@@ -265,6 +265,7 @@ fn unknown_signer(report: &mut Report, signer: &Signer<'_>, first: bool, pinned:
     }
     report.signers.push(SignerReport {
         key: fingerprint,
+        did: None,
         name: None,
         status,
     });
