@@ -7,6 +7,7 @@ mod convert;
 mod head;
 mod input;
 mod seal;
+mod to;
 mod verify;
 
 use crate::context::Context;
@@ -28,6 +29,8 @@ pub(crate) enum ScrollCommand {
     Head(head::HeadArgs),
     /// Write the same turns in another container
     Convert(convert::ConvertArgs),
+    /// Write a scroll as something else
+    To(to::ToArgs),
 }
 
 /// Runs one of them.
@@ -38,6 +41,7 @@ pub(crate) fn run(command: &ScrollCommand, context: &Context, out: &mut Out) -> 
         ScrollCommand::Verify(args) => verify::run(args, context, out),
         ScrollCommand::Head(args) => head::run(args, context, out),
         ScrollCommand::Convert(args) => convert::run(args, context, out),
+        ScrollCommand::To(args) => to::run(args, context, out),
     }
 }
 

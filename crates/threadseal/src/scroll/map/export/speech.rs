@@ -114,7 +114,7 @@ impl Speech {
     /// sampling of `kept`.
     pub(super) fn of(turn: Node<'_, '_>, holds: &Holds, kept: Option<&Value>) -> Self {
         turn.discard_all(&["version", "prev_hash", "hash", "sig"], Reason::Metadata);
-        let role = turn.told_by("role").and_then(Role::parse);
+        let role = told(turn, "role").and_then(Role::parse);
         let model = turn.get("model");
         let id = model.and_then(|model| model.peek_str("id"));
         let mut speech = Self {
@@ -156,7 +156,7 @@ impl Speech {
             match message.peek_str("role") {
                 Some("source") => speech.source(message, holds),
                 Some("tools") => {
-                    let _ = message.told_by("role");
+                    let _ = told(message, "role");
                     for tool in message
                         .get("content")
                         .and_then(Node::items)
@@ -190,23 +190,23 @@ impl Speech {
     }
 
     fn source(&mut self, message: Node<'_, '_>, holds: &Holds) {
-        let _ = message.told_by("role");
+        let _ = told(message, "role");
         for item in message
             .get("content")
             .and_then(Node::items)
             .into_iter()
             .flatten()
         {
-            let _ = item.told_by("type");
-            self.format = item.told_by("format").map(str::to_owned);
+            let _ = told(item, "type");
             if holds.names {
-                self.name = item.told_by("name").map(str::to_owned);
+                self.name = told(item, "name").map(str::to_owned);
             }
             // Where a turn stood in its source says nothing outside of the scroll.
             item.discard_all(&["lines", "settings"], Reason::Metadata);
             if holds.figures {
-                self.stop_reason = item.told_by("stop_reason").map(str::to_owned);
-                self.session = item.told_by("session").map(str::to_owned);
+                self.format = told(item, "format").map(str::to_owned);
+                self.stop_reason = told(item, "stop_reason").map(str::to_owned);
+                self.session = told(item, "session").map(str::to_owned);
                 let tokens = item.get("tokens");
                 let figure = |name: &str| {
                     let value = tokens.map(Node::peek).and_then(|tokens| tokens.get(name));
@@ -267,7 +267,7 @@ impl Bodies {
         let result = |result: Node<'_, '_>| {
             let ok = result.peek_str("status") != Some("error");
             if ok || holds.status {
-                let _ = result.told_by("status");
+                let _ = told(result, "status");
             }
             Some(Answer {
                 id: result.text_of("id").unwrap_or_default(),
@@ -346,12 +346,12 @@ fn said(item: Node<'_, '_>, bodies: &mut Bodies, holds: &Holds) -> Option<Said> 
     match kind {
         "text" => {
             let text = item.text_of("text")?;
-            let _ = item.told_by("type");
+            let _ = told(item, "type");
             Some(Said::Text(text, whole()))
         }
         "thinking" if holds.thinking => {
             let text = item.text_of("thinking")?;
-            let _ = item.told_by("type");
+            let _ = told(item, "type");
             Some(Said::Thinking(text, whole()))
         }
         "tool_call" => {
@@ -385,8 +385,16 @@ fn said(item: Node<'_, '_>, bodies: &mut Bodies, holds: &Holds) -> Option<Said> 
     }
 }
 
+/// The string member `name`, which the target's form says.
+fn told<'a>(node: Node<'_, 'a>, name: &str) -> Option<&'a str> {
+    let member = node.get(name)?;
+    let text = member.peek().as_str()?;
+    let _ = member.read();
+    Some(text)
+}
+
 /// What only marks a place is read; other members of it stay to be told.
 fn place(item: Node<'_, '_>) {
-    let _ = item.told_by("type");
-    let _ = item.told_by("id");
+    let _ = told(item, "type");
+    let _ = told(item, "id");
 }

@@ -88,8 +88,9 @@ struct Exchange<'r, 'a> {
     /// The record's number, and whether the source has others.
     record: u64,
     alone: bool,
-    /// When the envelope says that it was.
+    /// When the envelope says that it was, and how it spells that.
     moment: Option<u64>,
+    time: Option<Value>,
     /// Where the envelope says that it went.
     path: Option<String>,
 }
@@ -259,12 +260,14 @@ fn exchange(
     if bodies.iter().all(|path| !path.is_empty()) {
         envelope(root, &bodies);
     }
+    let (moment, time) = moment(root).unzip();
     let exchange = Exchange {
         request: request.and_then(|path| node_at(root, path)),
         response: response.and_then(|path| node_at(root, path)),
         record: number,
         alone,
-        moment: moment(root),
+        moment,
+        time,
         path: PATHS
             .iter()
             .find_map(|name| Some(root.peek_str(name)?.to_owned())),
@@ -300,7 +303,7 @@ fn embedded(text: &str) -> Option<Value> {
         .flatten()
 }
 
-fn moment(root: Node<'_, '_>) -> Option<u64> {
+fn moment(root: Node<'_, '_>) -> Option<(u64, Value)> {
     MOMENTS.iter().find_map(|name| {
         let node = root.get(name)?;
         let moment = match node.peek() {
@@ -308,8 +311,7 @@ fn moment(root: Node<'_, '_>) -> Option<u64> {
             value if *name == "timestamp_ns" => value.as_u64(),
             _ => None,
         }?;
-        let _ = node.read();
-        Some(moment)
+        Some((moment, node.take()))
     })
 }
 

@@ -5,12 +5,13 @@
 //! data: {"type":…}                  is JSON, or the word [DONE]
 //! ```
 //! Lines end with LF, CR LF or CR (WHATWG HTML §9.2.6); a last event without its blank line, as a
-//! cut recording has it, counts. The fields `event`, `id`, `retry` and comments say nothing that
+//! cut recording has it, counts. A stream is as long as a line of JSON Lines may be. The fields `event`, `id`, `retry` and comments say nothing that
 //! the data does not.
 
 use super::super::account::{Account, Reason};
 use super::super::fit::push_segment;
 use crate::canon::json::{Text, Value, parse};
+use crate::limits::MAX_LINE_BYTES;
 use std::collections::HashMap;
 
 /// Who hears of what a stream holds and the response that is made of it does not.
@@ -47,6 +48,10 @@ impl<'x> Told<'x> {
     /// The events of a stream; what is none is told.
     pub(super) fn events(&mut self, text: &str) -> Vec<Value> {
         let mut all = Vec::new();
+        if text.len() > MAX_LINE_BYTES {
+            self.account.unmapped(self.record, "stream too long");
+            return all;
+        }
         for event in events(text) {
             match event {
                 Ok(value) => all.push(value),

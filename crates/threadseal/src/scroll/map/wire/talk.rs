@@ -5,6 +5,8 @@
 //! | instructions and tools of a request, its other members | a turn of role `system` before the first turn that they hold for: messages `system`, `tools`, and `params` of the source item; instructions and tools only if no turn holds them, a parameter only if it differs from what was last said of it |
 //! | which instructions and tools hold for a turn | source item: `settings`, the turns that hold them |
 //! | a turn that does not follow the one before | source item: `follows`, the turn that it follows |
+//! | a response whose id another response had | dropped: duplicate |
+//! | the moment that a response or an envelope tells | `timestamp_ns`; as it stands, source item: `time` |
 //! | `temperature`, `top_p`, `seed`, most tokens | `params` of every turn of the request and its response |
 //! | arguments as a string of JSON | the JSON, if it is an object and a scroll can hold every digit of it; else the string |
 //! | a call without id | `unnamed-N`, N counted over the source from 1 |
@@ -22,7 +24,7 @@ use crate::canon::json::{Number, Text, Value, parse};
 use crate::digest::Digest;
 use crate::error::Error;
 use crate::scroll::Role;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 /// Types of items that are the scroll's own words.
 const RESERVED: [&str; 4] = ["tool_call", "tool_result", "source", "part"];
@@ -41,6 +43,8 @@ pub(super) struct Talk {
     params: HashMap<Text, Digest>,
     pub(super) tokens: Tokens,
     unnamed: u64,
+    /// Ids of the responses that were read.
+    responses: HashSet<String>,
     /// The turn that a next one follows without saying so.
     last: Option<usize>,
 }
@@ -55,6 +59,8 @@ pub(super) struct Setting {
     pub(super) record: u64,
     pub(super) alone: bool,
     pub(super) moment: Option<u64>,
+    /// The moment as the source spells it.
+    pub(super) time: Option<Value>,
     /// Turns that hold the instructions and tools in force.
     pub(super) in_force: Vec<usize>,
 }
@@ -73,7 +79,17 @@ impl Setting {
             record: exchange.record,
             alone: exchange.alone,
             moment: exchange.moment,
+            time: exchange.time.clone(),
             ..Self::default()
+        }
+    }
+
+    /// Takes the moment that a response tells, if `read` understands it.
+    pub(super) fn happened(&mut self, time: Option<Node<'_, '_>>, read: fn(&Value) -> Option<u64>) {
+        let Some(time) = time else { return };
+        if let Some(moment) = read(time.peek()) {
+            self.moment = Some(moment);
+            self.time = Some(time.take());
         }
     }
 }
@@ -90,6 +106,7 @@ impl Talk {
             params: HashMap::new(),
             tokens: Tokens::default(),
             unnamed: 0,
+            responses: HashSet::new(),
             last: None,
         }
     }
@@ -122,6 +139,7 @@ impl Talk {
     pub(super) fn source(&self, setting: &Setting, follows: Place) -> Source {
         let mut source = Source::new(self.format);
         source.set("lines", Value::Array(vec![setting.record.into()]));
+        source.set_some("time", setting.time.clone());
         if !setting.in_force.is_empty() {
             let turns = setting.in_force.iter().map(|turn| turn_number(*turn));
             source.set("settings", Value::Array(turns.collect()));
@@ -131,6 +149,15 @@ impl Talk {
             source.set("follows", turn_number(turn));
         }
         source
+    }
+
+    /// Whether a response was there before: one with its id was, or it has none and says what was
+    /// said at this place of a conversation, `known`. Two that say the same under two ids are two.
+    pub(super) fn repeats(&mut self, id: Option<&str>, known: bool) -> bool {
+        match id {
+            Some(id) => !self.responses.insert(id.to_owned()),
+            None => known,
+        }
     }
 
     /// Whether the turn after `place` is the one after the last.
@@ -299,6 +326,11 @@ pub(super) fn arguments(node: Node<'_, '_>) -> Value {
         Some(value) if !altered => value,
         _ => text.into(),
     }
+}
+
+/// Nanoseconds since 1970 of a count of seconds.
+pub(super) fn seconds(time: &Value) -> Option<u64> {
+    time.as_u64()?.checked_mul(1_000_000_000)
 }
 
 /// A figure of a usage report.

@@ -37,7 +37,7 @@ mod stream;
 #[cfg(test)]
 mod tests;
 
-use super::super::account::{Account, Tokens};
+use super::super::account::{Account, Reason, Tokens};
 use super::super::draft::{Message, ToolCall, ToolResult};
 use super::super::source::Node;
 use super::super::{Format, Head, Mapped};
@@ -107,7 +107,7 @@ fn map(source: &[u8]) -> Result<Mapped, Error> {
         };
         let place = exchange.request.map(|request| mapping.request(request));
         if let Some(response) = exchange.response {
-            mapping.response(response, place.unwrap_or_default());
+            mapping.response(response, place);
         }
     });
     talk.finish(account)
@@ -245,7 +245,7 @@ impl Mapping<'_, '_> {
     fn message(&mut self, message: Node<'_, '_>, before: Place, index: u32) -> Place {
         let (place, known) = self.talk.history.step(before, &bare(message.peek()));
         if known {
-            message.discard(super::super::account::Reason::Duplicate);
+            message.discard(Reason::Duplicate);
             return place;
         }
         let word = message.text_of("role").unwrap_or_default();
@@ -265,18 +265,16 @@ impl Mapping<'_, '_> {
         place
     }
 
-    fn response(&mut self, body: Node<'_, '_>, before: Place) {
+    fn response(&mut self, body: Node<'_, '_>, request: Option<Place>) {
+        let before = request.unwrap_or_default();
         let (place, known) = self.talk.history.step(before, &bare(body.peek()));
+        let known = known && request.is_some();
+        if self.talk.repeats(body.peek_str("id"), known) {
+            body.discard(Reason::Duplicate);
+            return;
+        }
         if let Some(model) = some_text(body.text_of("model")) {
             self.setting.model = Some(model);
-        }
-        if known {
-            // The same conversation was recorded twice; what was used was used once.
-            body.discard_all(
-                &["role", "content"],
-                super::super::account::Reason::Duplicate,
-            );
-            return;
         }
         let _ = body.told_by("type");
         let word = body

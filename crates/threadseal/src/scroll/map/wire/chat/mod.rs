@@ -50,7 +50,7 @@ use super::super::{Format, Head, Mapped};
 use super::history::Place;
 use super::talk::{
     Names, Setting, Talk, arguments, figure, integer_of, number_of, part_item, says_nothing,
-    take_some,
+    seconds, take_some,
 };
 use super::{Api, exchanges};
 use crate::canon::json::{Text, Value};
@@ -60,7 +60,6 @@ use std::collections::HashMap;
 
 const NAME: &str = "openai-chat";
 const VENDOR: &str = "openai";
-const NS_PER_S: u64 = 1_000_000_000;
 
 pub(in crate::scroll::map) const FORMAT: Format = Format {
     name: NAME,
@@ -125,7 +124,7 @@ fn map(source: &[u8]) -> Result<Mapped, Error> {
         };
         let place = exchange.request.map(|request| mapping.request(request));
         if let Some(response) = exchange.response {
-            mapping.response(response, place.unwrap_or_default());
+            mapping.response(response, place);
         }
     });
     talk.finish(account)
@@ -231,15 +230,18 @@ impl Mapping<'_, '_> {
         place
     }
 
-    fn response(&mut self, body: Node<'_, '_>, before: Place) {
+    fn response(&mut self, body: Node<'_, '_>, request: Option<Place>) {
+        let before = request.unwrap_or_default();
+        let id = body.peek_str("id");
+        if id.is_some() && self.talk.repeats(id, true) {
+            body.discard(Reason::Duplicate);
+            return;
+        }
         if let Some(model) = body.text_of("model").filter(|model| !model.is_empty()) {
             self.setting.model = Some(model);
         }
         self.setting.fingerprint = body.text_of("system_fingerprint");
-        let created = body
-            .u64_of("created")
-            .and_then(|seconds| seconds.checked_mul(NS_PER_S));
-        self.setting.moment = created.or(self.setting.moment);
+        self.setting.happened(body.get("created"), seconds);
         let _ = body.told_by("object");
         let mut head = Some(body);
         for choice in body
@@ -252,8 +254,8 @@ impl Mapping<'_, '_> {
                 continue;
             };
             let (place, known) = self.talk.history.step(before, &bare(message.peek()));
-            if known {
-                message.discard(Reason::Duplicate);
+            if known && id.is_none() && request.is_some() {
+                choice.discard(Reason::Duplicate);
                 continue;
             }
             let mut source = self.talk.source(&self.setting, before);

@@ -176,6 +176,21 @@ fn a_stream_is_the_response_that_it_makes_and_the_next_request_repeats_it() {
 }
 
 #[test]
+fn responses_that_say_the_same_are_two_unless_they_have_one_id() {
+    let response = |id: &str| {
+        format!(
+            r#"{{"id":"{id}","created":1700000000,"choices":[{{"message":{{"role":"assistant","content":"a"}}}}],"usage":{{"completion_tokens":1}}}}"#
+        )
+    };
+    let lines = [response("a"), response("b"), response("a")].join("\n");
+    let made = map(FORMAT, lines);
+    assert_eq!(made.len(), 2);
+    assert_eq!(made.mapped.account.tokens.output, 2);
+    assert_eq!(made.text(1, &format!("{SOURCE}/time")), "1700000000");
+    assert_eq!(made.dropped(), [": duplicate"]);
+}
+
+#[test]
 fn reasoning_that_is_said_twice_is_carried_once() {
     let made = map(
         FORMAT,

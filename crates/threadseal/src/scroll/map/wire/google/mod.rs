@@ -109,7 +109,7 @@ fn map(source: &[u8]) -> Result<Mapped, Error> {
         };
         let place = exchange.request.map(|request| mapping.request(request));
         if let Some(response) = exchange.response {
-            mapping.response(response, place.unwrap_or_default());
+            mapping.response(response, place);
         }
     });
     talk.finish(account)
@@ -220,7 +220,13 @@ impl Mapping<'_, '_> {
             .extend(self.calls.get(&place).into_iter().flatten().cloned());
     }
 
-    fn response(&mut self, body: Node<'_, '_>, before: Place) {
+    fn response(&mut self, body: Node<'_, '_>, request: Option<Place>) {
+        let before = request.unwrap_or_default();
+        let id = body.peek_str("responseId");
+        if id.is_some() && self.talk.repeats(id, true) {
+            body.discard(Reason::Duplicate);
+            return;
+        }
         let version = body
             .text_of("modelVersion")
             .or_else(|| body.text_of("model_version"));
@@ -228,10 +234,8 @@ impl Mapping<'_, '_> {
             .filter(|model| !model.is_empty())
             .or(self.setting.model.take());
         let created = either(body, "createTime", "create_time");
-        if let Some(moment) = created.and_then(|node| rfc3339_ns(node.peek().as_str()?)) {
-            let _ = created.map(Node::read);
-            self.setting.moment = Some(moment);
-        }
+        let read = |time: &Value| rfc3339_ns(time.as_str()?);
+        self.setting.happened(created, read);
         let mut head = Some(body);
         let waiting = std::mem::take(&mut self.waiting);
         for candidate in body
@@ -246,7 +250,7 @@ impl Mapping<'_, '_> {
                 .talk
                 .history
                 .step(before, &bare(content.map_or(&none, Node::peek)));
-            if known {
+            if known && id.is_none() && request.is_some() {
                 candidate.discard(Reason::Duplicate);
                 continue;
             }
@@ -398,7 +402,7 @@ impl Mapping<'_, '_> {
             .peek_str("id")
             .filter(|id| !id.is_empty())
             .map(str::to_owned);
-        let _ = call.told_by("id");
+        let _ = call.text_of("id");
         let id = id.unwrap_or_else(|| self.talk.unnamed("tool_calls.id", self.account));
         let waits = Call {
             name: name.clone(),
@@ -423,7 +427,7 @@ impl Mapping<'_, '_> {
             .peek_str("id")
             .filter(|id| !id.is_empty())
             .map(str::to_owned);
-        let _ = result.told_by("id");
+        let _ = result.text_of("id");
         let id = self.answer(name, own.as_deref());
         let id = own
             .or(id)

@@ -33,7 +33,9 @@ use super::super::draft::{Draft, Message, Source};
 use super::super::source::Node;
 use super::super::{Format, Head, Mapped};
 use super::history::Place;
-use super::talk::{Names, Setting, Talk, figure, integer_of, number_of, says_nothing, take_some};
+use super::talk::{
+    Names, Setting, Talk, figure, integer_of, number_of, says_nothing, seconds, take_some,
+};
 use super::{Api, exchanges};
 use crate::canon::json::{Text, Value};
 use crate::error::Error;
@@ -43,7 +45,6 @@ use std::collections::HashMap;
 
 const NAME: &str = "openai-responses";
 const VENDOR: &str = "openai";
-const NS_PER_S: u64 = 1_000_000_000;
 
 pub(in crate::scroll::map) const FORMAT: Format = Format {
     name: NAME,
@@ -119,7 +120,7 @@ fn map(source: &[u8]) -> Result<Mapped, Error> {
             mapping.request(request);
         }
         if let Some(response) = exchange.response {
-            mapping.response(response);
+            mapping.response(response, exchange.request.is_some());
         }
     });
     talk.finish(account)
@@ -196,7 +197,7 @@ impl Mapping<'_, '_> {
                     input.discard(Reason::Duplicate);
                 }
             }
-            _ => self.items(input),
+            _ => self.items(input, false),
         }
         self.close();
     }
@@ -211,14 +212,17 @@ impl Mapping<'_, '_> {
         params.max_tokens = max_tokens.or(params.max_tokens);
     }
 
-    fn response(&mut self, body: Node<'_, '_>) {
+    fn response(&mut self, body: Node<'_, '_>, has_request: bool) {
+        let id = body.peek_str("id");
+        if id.is_some() && self.talk.repeats(id, true) {
+            body.discard(Reason::Duplicate);
+            return;
+        }
+        let own = id.is_some() || !has_request;
         if let Some(model) = body.text_of("model").filter(|model| !model.is_empty()) {
             self.setting.model = Some(model);
         }
-        let created = body
-            .u64_of("created_at")
-            .and_then(|seconds| seconds.checked_mul(NS_PER_S));
-        self.setting.moment = created.or(self.setting.moment);
+        self.setting.happened(body.get("created_at"), seconds);
         self.params(body);
         self.talk.instruct(body, &RESPONSE, &mut self.setting);
         let _ = body.told_by("object");
@@ -232,7 +236,7 @@ impl Mapping<'_, '_> {
             }
         }
         if let Some(output) = body.get("output") {
-            self.items(output);
+            self.items(output, own);
         }
         let id = body.text_of("id");
         if let Some(id) = &id {
@@ -266,10 +270,12 @@ impl Mapping<'_, '_> {
         self.close();
     }
 
-    /// Reads items in order, those of one kind into one turn.
-    fn items(&mut self, list: Node<'_, '_>) {
+    /// Reads items in order, those of one kind into one turn. Those of a response are its `own`
+    /// even if the same was said before.
+    fn items(&mut self, list: Node<'_, '_>, own: bool) {
         for item in list.items().into_iter().flatten() {
-            let Some(before) = self.step(item.peek()) else {
+            let place = self.place;
+            let Some(before) = self.step(item.peek()).or(own.then_some(place)) else {
                 item.discard(Reason::Duplicate);
                 continue;
             };

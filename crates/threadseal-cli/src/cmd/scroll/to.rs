@@ -1,0 +1,131 @@
+//! `scroll to`: a scroll as something else (`spec/scroll-mappings.md` W6).
+//!
+//! Written is what verification vouches for, from the bytes that it read; everything else is
+//! refused with the report, unless `--unverified` asks for it.
+
+use super::input;
+use crate::context::Context;
+use crate::detect::container_of;
+use crate::examine::{Asked, Examiner};
+use crate::exit::{self, Exit, Failure, Outcome, complain};
+use crate::gather;
+use crate::local::Local;
+use crate::output::Out;
+use crate::render::json::VerifyOutput;
+use clap::Args;
+use clap::builder::PossibleValuesParser;
+use indicatif::ProgressBar;
+use std::path::PathBuf;
+use threadseal::canon::python::rye_line;
+use threadseal::limits::MAX_DOCUMENT_BYTES;
+use threadseal::report::combined_exit_code;
+use threadseal::scroll::Container;
+use threadseal::scroll::export::{Chain, Exported, TARGETS, Target, find_target};
+use threadseal_store::atomic::create_new;
+
+/// Mode of a file that is written: what an agent said is for its user.
+const EXPORT_MODE: u32 = 0o600;
+
+/// What `scroll to` takes.
+#[derive(Debug, Args)]
+#[command(after_help = exit::HELP)]
+pub(crate) struct ToArgs {
+    /// What to write
+    #[arg(value_parser = PossibleValuesParser::new(TARGETS.iter().map(|target| target.name)))]
+    format: String,
+    /// A scroll [default: standard input]
+    file: Option<PathBuf>,
+    /// Every turn must be signed by this key
+    #[arg(long, value_name = "KEY", conflicts_with = "unverified")]
+    key: Option<String>,
+    /// Trust these instead of the home's trust store; may be given several times
+    #[arg(long, value_name = "PATH", conflicts_with = "unverified")]
+    trust: Vec<PathBuf>,
+    /// Accept a home or trust that lies inside the folder of the scroll
+    #[arg(long)]
+    allow_local_trust: bool,
+    /// Write also what nobody vouches for; it is worth as much as whoever gave you the scroll
+    #[arg(long)]
+    unverified: bool,
+    /// Write a new file instead of printing
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
+    /// Write what the format has no place for to a new file
+    #[arg(long, value_name = "FILE")]
+    account: Option<PathBuf>,
+}
+
+/// Verifies and writes.
+pub(super) fn run(args: &ToArgs, context: &Context, out: &mut Out) -> Outcome {
+    let Some(target) = find_target(&args.format) else {
+        return Err(Failure::new("no such format"));
+    };
+    let bytes = match &args.file {
+        Some(path) => input::file(path, context)?.read_whole(MAX_DOCUMENT_BYTES)?,
+        None => input::whole_stdin()?,
+    };
+    let container = container_of(&bytes);
+    let chain = if args.unverified {
+        complain("warning: nobody vouches for this scroll");
+        Chain::danger_unverified(&bytes, container)?
+    } else {
+        match verified(args, &bytes, container, context, out)? {
+            Ok(chain) => chain,
+            Err(exit) => return Ok(exit),
+        }
+    };
+    write(args, target, &target.export(&chain), context, out)?;
+    Ok(Exit::Done)
+}
+
+/// The chain, or the exit of a verdict that is not good enough, which was reported.
+fn verified(
+    args: &ToArgs,
+    bytes: &[u8],
+    container: Container,
+    context: &Context,
+    out: &mut Out,
+) -> Result<Result<Chain, Exit>, Failure> {
+    let paths: Vec<PathBuf> = args.file.iter().cloned().collect();
+    let local = Local::to(&paths, args.allow_local_trust, context);
+    let trust = gather::gather(&args.trust, args.key.as_deref(), &local, context)?;
+    let examiner = Examiner::new(Asked::by(trust), ProgressBar::hidden(), context)?;
+    let outcome = examiner.scroll_bytes(bytes, container)?;
+    if let Some(verified) = &outcome.verified {
+        return Ok(Ok(Chain::open(verified, bytes, container)?));
+    }
+    let mut report = outcome.report;
+    report.path = match &args.file {
+        Some(path) => path.display().to_string(),
+        None => "-".to_owned(),
+    };
+    let exit = Exit::from_code(combined_exit_code(&[report.verdict], 0));
+    let verdict = report.verdict.as_str();
+    if context.json {
+        out.json(&VerifyOutput::new(&[report], &[], 0, exit));
+    }
+    complain(&format!(
+        "the scroll is {verdict}, so nothing was written (threadseal scroll verify says why; --unverified writes it all the same)"
+    ));
+    Ok(Err(exit))
+}
+
+fn write(
+    args: &ToArgs,
+    target: &Target,
+    exported: &Exported,
+    context: &Context,
+    out: &mut Out,
+) -> Result<(), Failure> {
+    if let Some(path) = &args.account {
+        let account = exported.account(target.name);
+        let mut text = rye_line(&account);
+        text.push(b'\n');
+        create_new(&*context.fs, path, &text, EXPORT_MODE)?;
+    }
+    match &args.out {
+        Some(path) => create_new(&*context.fs, path, &exported.bytes, EXPORT_MODE)?,
+        None => out.bytes(&exported.bytes),
+    }
+    Ok(())
+}

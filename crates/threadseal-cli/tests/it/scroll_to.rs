@@ -1,0 +1,115 @@
+//! `scroll to`: what is verified is written, anything else only by its name.
+
+use crate::sandbox::Sandbox;
+use std::fs;
+
+const TURNS: &str = concat!(
+    r#"[{"version":"scroll/0.1","turn":0,"role":"user","model":{"vendor":"v","id":"m"},"#,
+    r#""params":{"temperature":1,"top_p":1},"messages":[{"role":"user","content":"hi"}],"#,
+    r#""timestamp_ns":1700000000000000000}]"#
+);
+
+fn ready() -> Sandbox {
+    let sandbox = Sandbox::new();
+    sandbox.run(["init"]).exits(0);
+    sandbox
+}
+
+/// A scroll of one turn, in a file called `name`; signed, or not.
+fn scroll(sandbox: &Sandbox, name: &str, signed: bool) -> String {
+    let turns = sandbox.write("turns.json", TURNS);
+    let out = sandbox.work().join(name);
+    let (turns, out) = (turns.to_str().unwrap(), out.to_str().unwrap());
+    let key: &[&str] = if signed {
+        &["--key", "self-scroll"]
+    } else {
+        &[]
+    };
+    let arguments = [&["scroll", "seal", turns, "--out", out], key].concat();
+    sandbox.run(arguments).exits(0);
+    out.to_owned()
+}
+
+#[test]
+fn a_verified_scroll_is_written_in_every_format_with_an_account() {
+    let sandbox = ready();
+    let signed = scroll(&sandbox, "a.json", true);
+    for (format, part) in [
+        (
+            "anthropic",
+            r#""messages":[{"content":"hi","role":"user"}]"#,
+        ),
+        ("openai", r#""messages":[{"content":"hi","role":"user"}]"#),
+        ("atif", r#""timestamp":"2023-11-14T22:13:20Z""#),
+        ("markdown", "## Turn 0: user"),
+    ] {
+        let ran = sandbox.run(["scroll", "to", format, &signed]).exits(0);
+        assert!(ran.stdout.contains(part), "{}", ran.stdout);
+        assert_eq!(ran.stderr, "");
+        let work = sandbox.work();
+        let (out, account) = (work.join(format), work.join(format!("{format}.account")));
+        let (out, account) = (out.to_str().unwrap(), account.to_str().unwrap());
+        let write = [
+            "scroll",
+            "to",
+            format,
+            &signed,
+            "--out",
+            out,
+            "--account",
+            account,
+        ];
+        sandbox.run(write).exits(0);
+        assert_eq!(fs::read_to_string(out).unwrap(), ran.stdout);
+        let told = fs::read_to_string(account).unwrap();
+        assert!(told.contains("threadseal.scroll-to/1"), "{told}");
+        sandbox.run(write).exits(2);
+    }
+    sandbox.run(["scroll", "to", "poem", &signed]).exits(2);
+}
+
+#[test]
+fn what_nobody_vouches_for_is_written_only_by_its_name() {
+    let sandbox = ready();
+    let unsigned = scroll(&sandbox, "unsigned.json", false);
+    let text = fs::read_to_string(&unsigned).unwrap();
+    let other = sandbox.write("other.json", text.replace("17000", "16000"));
+    let changed = other.to_str().unwrap();
+    let ran = sandbox.run(["scroll", "to", "openai", changed]).exits(1);
+    assert_eq!(ran.stdout, "");
+    assert!(ran.stderr.contains("tampered"), "{}", ran.stderr);
+    let out = sandbox.work().join("never");
+    let refused = [
+        "scroll",
+        "to",
+        "atif",
+        changed,
+        "--out",
+        out.to_str().unwrap(),
+        "--json",
+    ];
+    let report = sandbox.run(refused).exits(1).json();
+    assert_eq!(report["results"][0]["verdict"], "tampered");
+    assert!(!out.exists());
+    let ran = sandbox
+        .run(["scroll", "to", "openai", changed, "--unverified"])
+        .exits(0);
+    assert!(ran.stdout.contains("hi"));
+    assert!(ran.stderr.contains("warning"), "{}", ran.stderr);
+    let sandbox = ready();
+    let foreign = sandbox.write("foreign.json", text);
+    let ran = sandbox
+        .run(["scroll", "to", "openai", foreign.to_str().unwrap()])
+        .exits(3);
+    assert!(ran.stderr.contains("consistent"), "{}", ran.stderr);
+    let none = sandbox.write("none.json", "[{}]");
+    sandbox
+        .run([
+            "scroll",
+            "to",
+            "openai",
+            none.to_str().unwrap(),
+            "--unverified",
+        ])
+        .exits(2);
+}
