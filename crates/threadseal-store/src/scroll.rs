@@ -25,7 +25,7 @@ use threadseal::key::{PublicKey, Signer};
 use threadseal::record::{ExpectedHead, Head, RecordId};
 use threadseal::scroll::{
     ChainOptions, Container, End, Form, Judging, Outcome, Place, SealedTurn, Splitter, Tip, Turn,
-    TurnRead, Verifier, conclude, read_turn, seal, signer_name,
+    TurnRead, TurnReader, Verifier, conclude, read_turn, seal, signer_name,
 };
 use threadseal::transcript::Expectation;
 use threadseal::trust::Trust;
@@ -130,8 +130,8 @@ impl Batch {
     /// Reads all turns, on as many cores as they are worth.
     fn read(&self, form: Form, pinned: Option<&PublicKey>) -> Vec<TurnRead> {
         let some = |pieces: &[(Range<usize>, Place)]| -> Vec<TurnRead> {
-            let read =
-                |(range, _): &(Range<usize>, Place)| read_turn(self.piece(range), form, pinned);
+            let mut reader = TurnReader::new(form, pinned);
+            let read = |(range, _): &(Range<usize>, Place)| reader.read(self.piece(range));
             pieces.iter().map(read).collect()
         };
         let cores = thread::available_parallelism().map_or(1, usize::from);

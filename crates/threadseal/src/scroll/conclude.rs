@@ -9,7 +9,7 @@
 //! v0.1 has no end mark, so its completeness stays `unproved` without a head or a length.
 
 use super::chain::{ChainOptions, Met, Seen, Tip, Verifier, put};
-use super::facts::read_turn;
+use super::facts::TurnReader;
 use super::split::{Container, ContainerFault, End, Splitter};
 use crate::digest::Digest;
 use crate::key::{KeyUsage, PublicKey};
@@ -93,10 +93,8 @@ pub fn judge(
     judging: &Judging<'_>,
 ) -> Outcome {
     let mut verifier = Verifier::new(options);
-    let mut each = |piece: &[u8], place| {
-        let read = read_turn(piece, container.form(), verifier.pinned());
-        verifier.take(&read, place);
-    };
+    let mut reader = TurnReader::new(container.form(), verifier.pinned());
+    let mut each = |piece: &[u8], place| verifier.take(&reader.read(piece), place);
     let mut splitter = Splitter::new(container);
     splitter.push(bytes, &mut each);
     let end = splitter.finish(&mut each);

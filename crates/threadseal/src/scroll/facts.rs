@@ -80,25 +80,76 @@ pub(super) struct Facts {
 /// Reads one sealed turn as it stands in a file. `pinned` is the one acceptable key, if there is
 /// one.
 pub fn read_turn(bytes: &[u8], form: Form, pinned: Option<&PublicKey>) -> TurnRead {
-    match form {
-        Form::Json => read_json(bytes, pinned),
-        Form::Cbor => TurnRead {
-            facts: read_cbor(bytes, pinned),
-            as_v01: None,
-            lost: jcs::Lost::default(),
-            // Whether an item is whole, its head says; whoever cuts a sequence knows it.
-            cut_off: true,
-        },
+    TurnReader::new(form, pinned).read(bytes)
+}
+
+/// Reads sealed turns one after the other: [`read_turn`], sparing what is the same for turns of
+/// one signer.
+#[derive(Debug)]
+pub struct TurnReader {
+    form: Form,
+    keys: Keys,
+}
+
+impl TurnReader {
+    /// A reader of turns in `form`.
+    pub fn new(form: Form, pinned: Option<&PublicKey>) -> Self {
+        Self {
+            form,
+            keys: Keys::new(pinned),
+        }
+    }
+
+    /// Reads the next turn.
+    pub fn read(&mut self, bytes: &[u8]) -> TurnRead {
+        match self.form {
+            Form::Json => read_json(bytes, &mut self.keys),
+            Form::Cbor => TurnRead {
+                facts: read_cbor(bytes, &mut self.keys),
+                as_v01: None,
+                lost: jcs::Lost::default(),
+                // Whether an item is whole, its head says; whoever cuts a sequence knows it.
+                cut_off: true,
+            },
+        }
     }
 }
 
-fn read_json(text: &[u8], pinned: Option<&PublicKey>) -> TurnRead {
+/// The key that was asked for, and the last one that was met: to find that 32 bytes are a usable
+/// key takes a square root and an inversion.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Keys {
+    pinned: Option<PublicKey>,
+    last: Option<PublicKey>,
+}
+
+impl Keys {
+    pub(super) fn new(pinned: Option<&PublicKey>) -> Self {
+        Self {
+            pinned: pinned.copied(),
+            last: pinned.copied(),
+        }
+    }
+
+    fn of(&mut self, bytes: &[u8; 32]) -> Option<PublicKey> {
+        match self.last {
+            Some(last) if last.as_bytes() == bytes => Some(last),
+            _ => {
+                let key = PublicKey::from_bytes(bytes).ok()?;
+                self.last = Some(key);
+                Some(key)
+            }
+        }
+    }
+}
+
+fn read_json(text: &[u8], keys: &mut Keys) -> TurnRead {
     match jcs::canonicalize_closely(text) {
         Ok((canonical, lost)) => {
-            let facts = of_canonical(&canonical, pinned);
+            let facts = of_canonical(&canonical, keys);
             let other = matches!(&facts, Ok(facts) if facts.encoding == Encoding::Cbor);
             TurnRead {
-                as_v01: other.then(|| of_canonical_v01(&canonical, pinned)),
+                as_v01: other.then(|| of_canonical_v01(&canonical, keys)),
                 facts,
                 lost,
                 cut_off: false,
@@ -106,7 +157,7 @@ fn read_json(text: &[u8], pinned: Option<&PublicKey>) -> TurnRead {
         }
         Err(error) => TurnRead {
             facts: Err(not_json(&error)),
-            as_v01: read_leniently(text, pinned),
+            as_v01: read_leniently(text, keys),
             lost: jcs::Lost::default(),
             // A cut may go through a character.
             cut_off: matches!(
@@ -118,20 +169,17 @@ fn read_json(text: &[u8], pinned: Option<&PublicKey>) -> TurnRead {
 }
 
 /// v0.1 is read with parsers that keep the last of two members with one name, and more.
-fn read_leniently(
-    text: &[u8],
-    pinned: Option<&PublicKey>,
-) -> Option<Result<Facts, SchemaViolation>> {
+fn read_leniently(text: &[u8], keys: &mut Keys) -> Option<Result<Facts, SchemaViolation>> {
     if text.len() > MAX_LENIENT_TURN_BYTES {
         return None;
     }
     let document = json::parse_python(text).ok()?;
-    Some(canonical(&document.value).and_then(|text| of_canonical_v01(&text, pinned)))
+    Some(canonical(&document.value).and_then(|text| of_canonical_v01(&text, keys)))
 }
 
-fn read_cbor(bytes: &[u8], pinned: Option<&PublicKey>) -> Result<Facts, SchemaViolation> {
+fn read_cbor(bytes: &[u8], keys: &mut Keys) -> Result<Facts, SchemaViolation> {
     let value = cbor::parse(bytes).map_err(|error| not_cbor(&error))?;
-    let facts = of_canonical(&canonical(&value)?, pinned)?;
+    let facts = of_canonical(&canonical(&value)?, keys)?;
     if facts.encoding != Encoding::Cbor {
         return Err(SchemaViolation::new("/enc", "must be \"cbor\" in CBOR"));
     }
@@ -142,43 +190,40 @@ fn read_cbor(bytes: &[u8], pinned: Option<&PublicKey>) -> Result<Facts, SchemaVi
 ///
 /// # Errors
 /// The first violation of the schema.
-pub(super) fn of_canonical(
-    canonical: &[u8],
-    pinned: Option<&PublicKey>,
-) -> Result<Facts, SchemaViolation> {
+pub(super) fn of_canonical(canonical: &[u8], keys: &mut Keys) -> Result<Facts, SchemaViolation> {
     let shape = schema::check(canonical)?;
     let covered = covered(canonical, &shape, shape.encoding)?;
     let body =
         body_fault(shape.tool_calls, &CALLS).or_else(|| body_fault(shape.tool_results, &RESULTS));
-    gather(&shape, &covered, body, pinned)
+    gather(&shape, &covered, body, keys)
 }
 
 /// As [`of_canonical`], for a reader that knows no encoding but JCS and compares no bodies.
 pub(super) fn of_canonical_v01(
     canonical: &[u8],
-    pinned: Option<&PublicKey>,
+    keys: &mut Keys,
 ) -> Result<Facts, SchemaViolation> {
     let shape = schema::check_v01(canonical)?;
     let covered = covered(canonical, &shape, Encoding::Jcs)?;
-    gather(&shape, &covered, None, pinned)
+    gather(&shape, &covered, None, keys)
 }
 
 fn gather(
     shape: &Shape<'_>,
     covered: &[u8],
     body: Option<SchemaViolation>,
-    pinned: Option<&PublicKey>,
+    keys: &mut Keys,
 ) -> Result<Facts, SchemaViolation> {
     let Some(hash) = shape.hash else {
         return Err(SchemaViolation::new("/hash", "is missing"));
     };
     let sig = shape.sig.as_ref().map(|sig| {
         let signature = Signature::from_bytes(sig.sig);
-        let key = PublicKey::from_bytes(&sig.pubkey).ok();
+        let key = keys.of(&sig.pubkey);
         let verifies = |key: &PublicKey| key.verify(covered, &signature).is_ok();
         let holds = key.as_ref().is_some_and(verifies);
         SigFacts {
-            holds_for_pinned: match pinned {
+            holds_for_pinned: match &keys.pinned {
                 Some(pinned) if key.as_ref() == Some(pinned) => holds,
                 Some(pinned) => verifies(pinned),
                 None => false,

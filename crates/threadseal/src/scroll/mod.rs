@@ -34,7 +34,7 @@ mod walk;
 
 pub use chain::{ChainOptions, Tip, Verifier};
 pub use conclude::{ChainCoverage, Judging, Outcome, conclude, judge, signer_name};
-pub use facts::{Form, TurnRead, read_turn};
+pub use facts::{Form, TurnRead, TurnReader, read_turn};
 pub use map::export;
 pub use schema::{Encoding, MAX_TURN_NUMBER, Role, SchemaViolation, VERSION};
 pub use seal::{seal, seal_chain};

@@ -12,7 +12,7 @@
 //! compared with their hashes. [`verify`] closes these four. Neither knows whose key counts, nor
 //! where the chain ends: that is what a report says.
 
-use super::facts::{Facts, of_canonical, of_canonical_v01};
+use super::facts::{Facts, Keys, of_canonical, of_canonical_v01};
 use super::schema::SchemaViolation;
 use super::turn::canonical;
 use crate::canon::json::Value;
@@ -92,10 +92,11 @@ pub fn verify_as_v01(chain: &[Value], pubkey: Option<&PublicKey>) -> VerifyResul
 
 fn run(chain: &[Value], pubkey: Option<&PublicKey>, rules: Rules) -> VerifyResult {
     let mut walk = Walk::new(rules, pubkey.is_some());
+    let mut keys = Keys::new(pubkey);
     for turn in chain {
         let facts = canonical(turn).and_then(|canonical| match rules {
-            Rules::V01 => of_canonical_v01(&canonical, pubkey),
-            Rules::Closed => of_canonical(&canonical, pubkey),
+            Rules::V01 => of_canonical_v01(&canonical, &mut keys),
+            Rules::Closed => of_canonical(&canonical, &mut keys),
         });
         walk.step(&facts);
     }

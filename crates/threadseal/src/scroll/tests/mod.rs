@@ -1,6 +1,7 @@
 //! Turns, seals and the specification's `verify`, on small chains.
 
 mod verdicts;
+mod weaknesses;
 
 use super::*;
 use crate::canon::json::{self, Value};
