@@ -138,8 +138,10 @@ def check(source, extractor, turns, account):
 def run(program, extractor, path, folder):
     """Maps, seals and verifies one file; gives turns and account."""
     scroll, account = folder / "scroll.json", folder / "account.json"
-    make = [program, "scroll", "from", extractor.FORMAT, path, "--array"]
-    make += ["--out", scroll, "--force", "--account", account]
+    scroll.unlink(missing_ok=True)
+    account.unlink(missing_ok=True)
+    make = [program, "scroll", "from", extractor.FORMAT, path, "--home", folder / "home"]
+    make += ["--to", "array", "--out", scroll, "--account", account]
     done = subprocess.run(make, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         raise RuntimeError(done.stderr.strip())

@@ -82,8 +82,13 @@ pub const MAX_CARRIED_DEPTH: usize = 112;
 /// Largest source that is mapped into a scroll in bytes.
 pub const MAX_SOURCE_BYTES: usize = 256 << 20;
 /// Most lines of a source that are mapped into a scroll.
-pub const MAX_SOURCE_LINES: u64 = 4 << 20;
+pub const MAX_SOURCE_LINES: u64 = 1 << 20;
+/// Most values (scalars, arrays and objects) of all lines of a source that is mapped into a scroll.
+pub const MAX_SOURCE_VALUES: usize = 1 << 24;
 /// Most groups (pointer and reason) that the account of a mapping names; the rest are counted.
 pub const MAX_ACCOUNT_GROUPS: usize = 1 << 16;
-/// Most lines that detection of a source's format looks at.
+/// Most lines that detection of a source's format looks at, and most bytes of lines after the
+/// first.
 pub const MAX_DETECT_LINES: usize = 64;
+/// See [`MAX_DETECT_LINES`].
+pub const MAX_DETECT_BYTES: usize = 1 << 20;

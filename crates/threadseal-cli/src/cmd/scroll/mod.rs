@@ -4,9 +4,11 @@
 
 mod canon;
 mod convert;
+mod from;
 mod head;
 mod input;
 mod seal;
+mod table;
 mod to;
 mod verify;
 
@@ -27,6 +29,8 @@ pub(crate) enum ScrollCommand {
     Verify(verify::VerifyArgs),
     /// Print the head of a scroll, to keep it elsewhere
     Head(head::HeadArgs),
+    /// Seal what another program wrote, and account for every part of it
+    From(from::FromArgs),
     /// Write the same turns in another container
     Convert(convert::ConvertArgs),
     /// Write a scroll as something else
@@ -40,6 +44,7 @@ pub(crate) fn run(command: &ScrollCommand, context: &Context, out: &mut Out) -> 
         ScrollCommand::Seal(args) => seal::run(args, context, out),
         ScrollCommand::Verify(args) => verify::run(args, context, out),
         ScrollCommand::Head(args) => head::run(args, context, out),
+        ScrollCommand::From(args) => from::run(args, context, out),
         ScrollCommand::Convert(args) => convert::run(args, context, out),
         ScrollCommand::To(args) => to::run(args, context, out),
     }

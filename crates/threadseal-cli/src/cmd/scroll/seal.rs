@@ -49,7 +49,7 @@ pub(crate) struct SealArgs {
 
 /// Seals and writes.
 pub(super) fn run(args: &SealArgs, context: &Context, out: &mut Out) -> Outcome {
-    let signer = signer(args, context)?;
+    let signer = signer(args.key.as_deref(), &args.passphrase, context)?;
     let signer = signer.as_ref().map(|signer| signer as &dyn Signer);
     match &args.append {
         Some(path) => append(args, path, signer, context, out),
@@ -57,8 +57,16 @@ pub(super) fn run(args: &SealArgs, context: &Context, out: &mut Out) -> Outcome 
     }
 }
 
-fn signer(args: &SealArgs, context: &Context) -> Result<Option<LocalSigner>, Failure> {
-    let Some(key) = &args.key else {
+/// Who signs turns: `--key`.
+///
+/// # Errors
+/// When there is no such key, or it cannot be used.
+pub(super) fn signer(
+    key: Option<&str>,
+    passphrase: &PassphraseArgs,
+    context: &Context,
+) -> Result<Option<LocalSigner>, Failure> {
+    let Some(key) = key else {
         return Ok(None);
     };
     if let Some(seed) = encoding::parse_hex_array(key) {
@@ -66,7 +74,7 @@ fn signer(args: &SealArgs, context: &Context) -> Result<Option<LocalSigner>, Fai
         return Ok(Some(LocalSigner::new(key, KeyUsage::Scroll)));
     }
     let keyring = Keyring::of(&context.existing_home()?);
-    let signer = keyring.signer(Some(key), KeyUsage::Scroll, &args.passphrase)?;
+    let signer = keyring.signer(Some(key), KeyUsage::Scroll, passphrase)?;
     Ok(Some(signer))
 }
 
@@ -107,17 +115,32 @@ fn write(
     })?;
     input::refuse_fault(&end)?;
     writer.finish()?;
-    if let (Some(head), Some(path)) = (head, &args.out) {
-        let signers: Vec<Digest> = signer
-            .map(|signer| signer_name(signer.public_key()))
-            .into_iter()
-            .collect();
-        remember(head, &signers, path, context)?;
-        if !context.quiet {
-            complain(&format!("sealed {}  head {head}", path.display()));
-        }
-    }
+    remember_written(head, signer, args.out.as_deref(), context)?;
     Ok(Exit::Done)
+}
+
+/// Remembers the head of a scroll that was written to a file, and tells it.
+///
+/// # Errors
+/// When the home cannot be written.
+pub(super) fn remember_written(
+    head: Option<Head>,
+    signer: Option<&dyn Signer>,
+    path: Option<&Path>,
+    context: &Context,
+) -> Result<(), Failure> {
+    let (Some(head), Some(path)) = (head, path) else {
+        return Ok(());
+    };
+    let signers: Vec<Digest> = signer
+        .map(|signer| signer_name(signer.public_key()))
+        .into_iter()
+        .collect();
+    remember(head, &signers, path, context)?;
+    if !context.quiet {
+        complain(&format!("sealed {}  head {head}", path.display()));
+    }
+    Ok(())
 }
 
 /// The head after one more turn.

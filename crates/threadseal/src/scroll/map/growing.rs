@@ -8,7 +8,7 @@ use super::account::{Reason, Tokens};
 use super::build::rfc3339_ns;
 use super::draft::{Draft, Message, Source};
 use super::source::Node;
-use crate::canon::json::Value;
+use crate::canon::json::{Text, Value};
 use crate::limits::MAX_LINE_BYTES;
 use crate::scroll::Role;
 
@@ -119,10 +119,7 @@ fn weight(value: &Value) -> usize {
         Value::Number(number) => number.literal().len() + 1,
         Value::Array(elements) => elements.iter().map(weight).sum::<usize>() + 2,
         Value::Object(members) => {
-            let member = |(name, value): &(_, Value)| -> usize {
-                let name: &crate::canon::json::Text = name;
-                name.as_bytes().len() + 4 + weight(value)
-            };
+            let member = |(name, value): &(Text, Value)| name.as_bytes().len() + 4 + weight(value);
             members.iter().map(member).sum::<usize>() + 2
         }
         _ => 5,

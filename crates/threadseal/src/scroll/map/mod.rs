@@ -39,7 +39,9 @@ pub use draft::{Body, Draft, Message, Model, Params, Source, ToolCall, ToolResul
 
 use crate::canon::json::{Value, parse};
 use crate::error::{Error, ErrorKind};
-use crate::limits::{MAX_DETECT_LINES, MAX_LINE_BYTES, MAX_SOURCE_BYTES, MAX_TURN_BYTES};
+use crate::limits::{
+    MAX_DETECT_BYTES, MAX_DETECT_LINES, MAX_LINE_BYTES, MAX_SOURCE_BYTES, MAX_TURN_BYTES,
+};
 use crate::scroll::Turn;
 
 /// What a mapping makes of a source.
@@ -136,8 +138,13 @@ fn turn(index: u64, draft: Draft) -> Result<Turn, Error> {
 impl<'a> Head<'a> {
     fn of(bytes: &'a [u8]) -> Self {
         let mut lines = Vec::new();
+        let mut looked_at = 0;
         let candidates = bytes.split(|byte| *byte == b'\n').take(MAX_DETECT_LINES);
         for line in candidates.filter(|line| line.len() <= MAX_LINE_BYTES) {
+            if looked_at > MAX_DETECT_BYTES {
+                break;
+            }
+            looked_at += line.len();
             lines.extend(parse(line).ok().filter(|value| value.as_object().is_some()));
         }
         let single = lines.is_empty() && bytes.len() <= MAX_SOURCE_BYTES;

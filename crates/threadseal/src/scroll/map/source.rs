@@ -16,7 +16,7 @@
 use super::account::{Account, Alteration, Reason};
 use super::fit::{fit, fit_text, push_segment};
 use crate::canon::json::{Text, Value, parse};
-use crate::limits::{MAX_LINE_BYTES, MAX_SOURCE_LINES};
+use crate::limits::{MAX_LINE_BYTES, MAX_SOURCE_LINES, MAX_SOURCE_VALUES};
 use std::cell::RefCell;
 use std::collections::HashMap;
 
@@ -24,13 +24,15 @@ use std::collections::HashMap;
 ///
 /// A line is what stands between two bytes 0x0A; a carriage return before one is a blank. Blank
 /// lines are skipped. A line that is no JSON object, or is beyond [`MAX_LINE_BYTES`], is told to
-/// the account as unmapped, and so are all lines beyond [`MAX_SOURCE_LINES`].
+/// the account as unmapped, and so are all lines beyond [`MAX_SOURCE_LINES`] and
+/// [`MAX_SOURCE_VALUES`].
 pub(super) fn json_lines(
     source: &[u8],
     account: &mut Account,
     mut each: impl FnMut(&mut Account, u64, &Value),
 ) {
     let mut number = 0;
+    let mut values = 0_usize;
     for line in source.split(|byte| *byte == b'\n') {
         number += 1;
         if line.iter().all(u8::is_ascii_whitespace) {
@@ -43,7 +45,14 @@ pub(super) fn json_lines(
             account.unmapped(number, "line too long");
         } else {
             match parse(line) {
-                Ok(value @ Value::Object(_)) => each(account, number, &value),
+                Ok(value @ Value::Object(_)) => {
+                    values = values.saturating_add(count_values(&value));
+                    if values > MAX_SOURCE_VALUES {
+                        account.unmapped(number, "beyond the most values of a source");
+                    } else {
+                        each(account, number, &value);
+                    }
+                }
                 Ok(_) => account.unmapped(number, "not a JSON object"),
                 Err(error) => {
                     account.unmapped(number, &format!("not JSON: {}", error.kind.words()));
@@ -222,7 +231,6 @@ impl<'r, 'a> Node<'r, 'a> {
     }
 
     /// The integer member `name`; it counts as taken.
-    #[allow(dead_code, reason = "for other formats")]
     pub(super) fn u64_of(self, name: &str) -> Option<u64> {
         let node = self.get(name)?;
         let value = node.value.as_u64()?;
@@ -266,6 +274,20 @@ impl<'r, 'a> Node<'r, 'a> {
     fn part(self, value: &'a Value) -> Self {
         Self { value, ..self }
     }
+}
+
+/// How many values there are, those included that a string may spell: [`Node::take_spelled`]
+/// makes about one of each of its commas.
+fn count_values(value: &Value) -> usize {
+    let inside: usize = match value {
+        Value::String(text) if text.as_bytes().starts_with(b"{") => {
+            memchr::memchr_iter(b',', text.as_bytes()).count()
+        }
+        Value::Array(elements) => elements.iter().map(count_values).sum(),
+        Value::Object(members) => members.iter().map(|(_, value)| count_values(value)).sum(),
+        _ => 0,
+    };
+    inside + 1
 }
 
 fn address(value: &Value) -> usize {

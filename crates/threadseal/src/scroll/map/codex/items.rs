@@ -146,13 +146,14 @@ fn rest_onto(turn: &mut Growing, node: Node<'_, '_>) {
     let Some(Value::Object(item)) = turn.items.last_mut() else {
         return;
     };
+    let own = item.len();
     for (name, member) in node.members().into_iter().flatten() {
         let says_something = match member.peek() {
             Value::Null => false,
             Value::Array(elements) => !elements.is_empty(),
             _ => true,
         };
-        let taken = item.iter().any(|(known, _)| known == name);
+        let taken = item[..own].iter().any(|(known, _)| known == name);
         if says_something && !member.is_marked() && !taken {
             item.push((name.clone(), member.take()));
         }

@@ -1,0 +1,194 @@
+//! `scroll from`: what another program wrote becomes a sealed scroll, with an account of every
+//! part.
+//!
+//! ```text
+//! source ─► mapping ─┬─► turns ─► seal ─► standard output or a new file
+//!                    └─► account ─► short on standard error; whole with --json or --account
+//! folder ─► mapping of each file ─► one table (--table); nothing is written
+//! ```
+
+use super::ContainerArg;
+use super::input::Writer;
+use super::seal::{self, after};
+use super::table;
+use crate::context::Context;
+use crate::exit::{Exit, Failure, Outcome, complain};
+use crate::output::Out;
+use crate::passphrase::PassphraseArgs;
+use clap::Args;
+use clap::builder::PossibleValuesParser;
+use std::path::{Path, PathBuf};
+use threadseal::canon::json::Value;
+use threadseal::canon::python::rye_line;
+use threadseal::error::Error;
+use threadseal::key::Signer;
+use threadseal::limits::MAX_SOURCE_BYTES;
+use threadseal::record::Head;
+use threadseal::scroll::map::{self, Account, Format, Mapped};
+use threadseal::scroll::{Encoding, seal as seal_turn};
+use threadseal_store::atomic::{self, PRIVATE_FILE};
+use threadseal_store::read::open_regular;
+
+/// What `scroll from` takes.
+#[derive(Debug, Args)]
+pub(crate) struct FromArgs {
+    /// What wrote the source; auto looks into it
+    #[arg(value_parser = PossibleValuesParser::new(vendors()))]
+    vendor: String,
+    /// The source; with --table also folders
+    #[arg(required = true)]
+    files: Vec<PathBuf>,
+    /// Print one line for each source and write no scroll
+    #[arg(long)]
+    table: bool,
+    /// Sign: a key of this home by name, or the 64 hex digits of a seed, which other users of
+    /// this machine may see [default: turns stay unsigned]
+    #[arg(long, value_name = "NAME|HEX", conflicts_with = "table")]
+    key: Option<String>,
+    /// Hash and sign deterministic CBOR instead of canonical JSON
+    #[arg(long, conflicts_with = "table")]
+    cbor: bool,
+    /// How to write the sealed turns [default: array; with --cbor: cbor]
+    #[arg(long, value_enum, conflicts_with = "table")]
+    to: Option<ContainerArg>,
+    /// Write a new file and remember its head, instead of printing
+    #[arg(long, value_name = "FILE", conflicts_with = "table")]
+    out: Option<PathBuf>,
+    /// Write the account, as JSON, into this file
+    #[arg(long, value_name = "FILE", conflicts_with = "table")]
+    account: Option<PathBuf>,
+    #[command(flatten)]
+    passphrase: PassphraseArgs,
+}
+
+fn vendors() -> Vec<&'static str> {
+    let known = map::FORMATS.iter().map(|format| format.name);
+    std::iter::once("auto").chain(known).collect()
+}
+
+/// Maps, seals, writes; or prints the table.
+pub(super) fn run(args: &FromArgs, context: &Context, out: &mut Out) -> Outcome {
+    if args.table {
+        return table::run(&args.vendor, &args.files, context, out);
+    }
+    let [path] = args.files.as_slice() else {
+        return Err(Failure::new("name one source, or add --table"));
+    };
+    if context.json && args.out.is_none() {
+        return Err(Failure::new(
+            "--json prints the account; name a file for the scroll with --out",
+        ));
+    }
+    let (format, mapped) = read(&args.vendor, path, context)?;
+    let account = mapped.account.clone();
+    write(args, mapped, context, out).map_err(|failure| failure.about(path))?;
+    let value = account.to_value(format.name);
+    if let Some(path) = &args.account {
+        let mut text = rye_line(&value);
+        text.push(b'\n');
+        atomic::create_new(&*context.fs, path, &text, PRIVATE_FILE)?;
+    }
+    if context.json {
+        print(&value, out);
+    } else if !context.quiet {
+        tell(format, &account);
+    }
+    Ok(Exit::Done)
+}
+
+/// What the file at `path` maps to.
+///
+/// # Errors
+/// When it cannot be read, is of no known format, or is nothing that the format knows.
+pub(super) fn read(
+    vendor: &str,
+    path: &Path,
+    context: &Context,
+) -> Result<(&'static Format, Mapped), Failure> {
+    let file = open_regular(&*context.fs, path)?;
+    let bytes = file.read_whole(MAX_SOURCE_BYTES)?;
+    let known = match vendor {
+        "auto" => map::detect(&bytes),
+        name => map::find(name),
+    };
+    let format = known.ok_or_else(|| {
+        Failure::new("nothing here is known; name what wrote it instead of auto").about(path)
+    })?;
+    let mapped = format.map(&bytes).map_err(Failure::from);
+    Ok((format, mapped.map_err(|failure| failure.about(path))?))
+}
+
+fn write(args: &FromArgs, mapped: Mapped, context: &Context, out: &mut Out) -> Result<(), Failure> {
+    let signer = seal::signer(args.key.as_deref(), &args.passphrase, context)?;
+    let signer = signer.as_ref().map(|signer| signer as &dyn Signer);
+    let to = args.to.unwrap_or(match args.cbor {
+        true => ContainerArg::Cbor,
+        false => ContainerArg::Array,
+    });
+    let mut writer = Writer::new(to.into(), args.out.as_deref(), context, out)?;
+    let mut head: Option<Head> = None;
+    for turn in mapped.into_turns()? {
+        let turn = match args.cbor {
+            true => turn
+                .with_encoding(Encoding::Cbor)
+                .map_err(|violation| Error::invalid(violation.to_string()))?,
+            false => turn,
+        };
+        let sealed = seal_turn(turn, head.map(|head| head.line), signer)?;
+        head = Some(after(head, &sealed));
+        writer.turn(&sealed)?;
+    }
+    writer.finish()?;
+    seal::remember_written(head, signer, args.out.as_deref(), context)
+}
+
+/// One JSON value on one line, in ASCII.
+pub(super) fn print(value: &Value, out: &mut Out) {
+    out.bytes(&rye_line(value));
+    out.bytes(b"\n");
+}
+
+/// The account in a few lines.
+fn tell(format: &Format, account: &Account) {
+    let tokens = account.tokens;
+    complain(&format!(
+        "{}: {} records, {} turns, {} tool calls, {} results, {} tokens in, {} out",
+        format.name,
+        account.records,
+        account.turns,
+        account.tool_calls,
+        account.tool_results,
+        tokens.input,
+        tokens.output
+    ));
+    for group in account.not_mapped() {
+        complain(&format!(
+            "not mapped: line {}: {}",
+            group.lines, group.reason
+        ));
+    }
+    for group in account.altered() {
+        let (pointer, reason, lines) = (group.pointer, group.reason, group.lines);
+        complain(&format!(
+            "carried as text: line {lines} {pointer}: {reason}"
+        ));
+    }
+    for group in account
+        .dropped()
+        .filter(|group| group.reason == "unknown member")
+    {
+        let (pointer, lines) = (group.pointer, group.lines);
+        complain(&format!(
+            "not carried: line {lines} {pointer}: unknown member"
+        ));
+    }
+    for (field, why, turns) in account.defaulted() {
+        complain(&format!("made up: {field} in {turns} turns: {why}"));
+    }
+    if account.ungrouped() > 0 {
+        complain(&format!(
+            "and {} more that the account does not name",
+            account.ungrouped()
+        ));
+    }
+}

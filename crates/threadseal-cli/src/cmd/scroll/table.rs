@@ -1,0 +1,165 @@
+//! `scroll from --table`: one line for each source below the paths.
+//!
+//! ```text
+//! {"schema":"threadseal.scroll-table/1","files":[{"path":P,"account":ACCOUNT},…],
+//!  "errors":[{"path":P,"message":M},…],"passed_over":N}
+//! ```
+//! Files inside folders that no format knows are passed over and counted; a file that is named
+//! must be known.
+
+use super::from::{print, read};
+use crate::context::Context;
+use crate::exit::{Exit, Outcome, complain};
+use crate::output::Out;
+use crate::render::clean::Clean;
+use crate::walk;
+use std::path::PathBuf;
+use threadseal::canon::json::Value;
+use threadseal::scroll::map::{Account, Tokens};
+use threadseal_store::sys::path_text;
+
+/// A line of the table.
+struct Row {
+    path: String,
+    format: &'static str,
+    account: Account,
+}
+
+/// Prints the table, or one JSON object.
+pub(super) fn run(vendor: &str, paths: &[PathBuf], context: &Context, out: &mut Out) -> Outcome {
+    let found = walk::find(paths);
+    let mut errors: Vec<(String, String)> = found
+        .errors
+        .iter()
+        .map(|error| {
+            (
+                error.path.clone().unwrap_or_default(),
+                error.message.clone(),
+            )
+        })
+        .collect();
+    let mut rows = Vec::new();
+    let mut passed_over = found.passed_over;
+    for candidate in &found.files {
+        match read(vendor, &candidate.path, context) {
+            Ok((format, mapped)) => rows.push(Row {
+                path: path_text(&candidate.path),
+                format: format.name,
+                account: mapped.account,
+            }),
+            Err(failure) if candidate.named => {
+                errors.push((path_text(&candidate.path), failure.to_string()));
+            }
+            Err(_) => passed_over += 1,
+        }
+    }
+    if context.json {
+        print(&to_value(&rows, &errors, passed_over), out);
+    } else {
+        text(&rows, passed_over, out);
+    }
+    for (_, message) in &errors {
+        complain(message);
+    }
+    let nothing = rows.is_empty() || !errors.is_empty();
+    Ok(if nothing { Exit::NoVerdict } else { Exit::Done })
+}
+
+fn text(rows: &[Row], passed_over: u64, out: &mut Out) {
+    const HEADING: [&str; 9] = [
+        "format", "records", "turns", "calls", "results", "in", "out", "warnings", "file",
+    ];
+    out.line(line(&HEADING.map(str::to_owned)));
+    let mut total = Account::default();
+    for row in rows {
+        out.line(line(&cells(row.format, &row.account, &row.path)));
+        total.records += row.account.records;
+        total.turns += row.account.turns;
+        total.tool_calls += row.account.tool_calls;
+        total.tool_results += row.account.tool_results;
+        total.tokens.add(row.account.tokens);
+    }
+    let warnings: u64 = rows.iter().map(|row| warnings(&row.account)).sum();
+    let mut last = cells("total", &total, &format!("{} files", rows.len()));
+    last[7] = warnings.to_string();
+    out.line(line(&last));
+    if passed_over > 0 {
+        out.line(format!(
+            "{passed_over} files of no known format were passed over"
+        ));
+    }
+}
+
+fn cells(format: &str, account: &Account, path: &str) -> [String; 9] {
+    let Tokens { input, output, .. } = account.tokens;
+    let figures = [
+        account.records,
+        account.turns,
+        account.tool_calls,
+        account.tool_results,
+        input,
+        output,
+        warnings(account),
+    ];
+    let mut cells = std::array::from_fn(|_| String::new());
+    cells[0] = format.to_owned();
+    for (cell, figure) in cells[1..8].iter_mut().zip(figures) {
+        *cell = figure.to_string();
+    }
+    cells[8] = Clean(path).to_string();
+    cells
+}
+
+/// Lines that were not understood, members that nobody knows, values carried in another form.
+fn warnings(account: &Account) -> u64 {
+    let unknown = account
+        .dropped()
+        .filter(|group| group.reason == "unknown member");
+    let told = unknown
+        .chain(account.altered())
+        .map(|group| group.lines.count());
+    account.unmapped_lines() + account.ungrouped() + told.sum::<u64>()
+}
+
+fn line(cells: &[String; 9]) -> String {
+    let [
+        format,
+        records,
+        turns,
+        calls,
+        results,
+        input,
+        output,
+        warnings,
+        file,
+    ] = cells;
+    format!(
+        "{format:<16}{records:>8}{turns:>7}{calls:>7}{results:>8}{input:>11}{output:>9}{warnings:>9}  {file}"
+    )
+}
+
+fn to_value(rows: &[Row], errors: &[(String, String)], passed_over: u64) -> Value {
+    let object = |members: Vec<(&str, Value)>| {
+        let named = |(name, value): (&str, Value)| (name.into(), value);
+        Value::Object(members.into_iter().map(named).collect())
+    };
+    let file = |row: &Row| {
+        let account = row.account.to_value(row.format);
+        object(vec![
+            ("path", row.path.as_str().into()),
+            ("account", account),
+        ])
+    };
+    let error = |(path, message): &(String, String)| {
+        object(vec![
+            ("path", path.as_str().into()),
+            ("message", message.as_str().into()),
+        ])
+    };
+    object(vec![
+        ("schema", "threadseal.scroll-table/1".into()),
+        ("files", Value::Array(rows.iter().map(file).collect())),
+        ("errors", Value::Array(errors.iter().map(error).collect())),
+        ("passed_over", passed_over.into()),
+    ])
+}
