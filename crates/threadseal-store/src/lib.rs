@@ -14,6 +14,7 @@
 //! | [`lock`] | one writer per record |
 //! | [`append`] | the append-only log: *written* and *durable* |
 //! | [`heads`] | last known heads, by compare-and-swap |
+//! | [`archive`] | ZIP archives that hold logs, within bounds |
 //! | [`examine`] | verifying files: native records on two cores, observed logs |
 //! | [`recorder`] | writing native records |
 //! | [`scroll`] | verifying scrolls on all cores, writing live ones |
@@ -26,6 +27,7 @@
 #![forbid(unsafe_code)]
 
 pub mod append;
+pub mod archive;
 pub mod atomic;
 pub mod clock;
 pub mod examine;

@@ -81,6 +81,12 @@ pub const MAX_CBOR_VALUES: usize = 1 << 20;
 pub const MAX_CARRIED_DEPTH: usize = 112;
 /// Largest source that is mapped into a scroll in bytes.
 pub const MAX_SOURCE_BYTES: usize = 256 << 20;
+/// Most members of an archive of logs.
+pub const MAX_ARCHIVE_MEMBERS: usize = 1 << 16;
+/// Most bytes to which one byte of a packed member may unpack. Deflate reaches 1,032.
+pub const MAX_ARCHIVE_RATIO: usize = 1 << 12;
+/// Most bytes that a Zstandard frame may refer back (RFC 8878 §3.1.1.1.2 asks for 8 MiB).
+pub const MAX_ARCHIVE_WINDOW: u64 = 8 << 20;
 /// Most lines of a source that are mapped into a scroll.
 pub const MAX_SOURCE_LINES: u64 = 1 << 20;
 /// Most values (scalars, arrays and objects) of all lines of a source that is mapped into a scroll.

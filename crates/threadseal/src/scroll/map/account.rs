@@ -7,6 +7,7 @@
 //!  "dropped":  [{"pointer":"/cwd","reason":"metadata","count":N,"lines":[[1,40],[42,42]]}, …],
 //!  "altered":  [{"pointer":P,"reason":R,"count":N,"lines":[…]}, …],
 //!  "unmapped": [{"reason":R,"count":N,"lines":[…]}, …],
+//!  "redacted": [{"pointer":P,"reason":RULE,"count":N,"turns":[…]}, …],
 //!  "defaulted":[{"field":"params.temperature","turns":N,"why":W}, …],
 //!  "ungrouped":N}
 //! ```
@@ -20,6 +21,7 @@
 
 use crate::canon::json::{Text, Value};
 use crate::limits::MAX_ACCOUNT_GROUPS;
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -39,6 +41,7 @@ pub struct Account {
     dropped: Groups,
     altered: Groups,
     unmapped: Groups,
+    redacted: Groups,
     defaulted: BTreeMap<(&'static str, &'static str), u64>,
 }
 
@@ -129,6 +132,23 @@ impl Account {
         self.unmapped.add("", reason, line);
     }
 
+    /// Says that what stood at `pointer` of the turn numbered `turn` was left out, by `rule`.
+    pub fn redact(&mut self, turn: u64, pointer: &str, rule: &str) {
+        self.redacted.add(pointer, rule, turn);
+    }
+
+    /// What was left out, by pointer in the turn and rule; the lines are the numbers of turns.
+    pub fn redacted(&self) -> impl Iterator<Item = Group<'_>> {
+        self.redacted.iter()
+    }
+
+    /// Spells each pointer as `clean` does: names of members may be secrets.
+    pub fn clean_pointers(&mut self, clean: impl Fn(&str) -> Cow<'_, str>) {
+        for groups in [&mut self.dropped, &mut self.altered, &mut self.redacted] {
+            groups.clean_pointers(&clean);
+        }
+    }
+
     /// Says that one more turn has a made-up `field`.
     pub fn default_field(&mut self, field: &'static str, why: &'static str) {
         *self.defaulted.entry((field, why)).or_default() += 1;
@@ -158,7 +178,7 @@ impl Account {
 
     /// Entries that no group names, because there were too many groups.
     pub fn ungrouped(&self) -> u64 {
-        self.dropped.beyond + self.altered.beyond + self.unmapped.beyond
+        self.dropped.beyond + self.altered.beyond + self.unmapped.beyond + self.redacted.beyond
     }
 
     /// How many lines were not understood.
@@ -183,9 +203,10 @@ impl Account {
             ("tool_calls", self.tool_calls.into()),
             ("tool_results", self.tool_results.into()),
             ("tokens", self.tokens.to_value()),
-            ("dropped", self.dropped.to_value(true)),
-            ("altered", self.altered.to_value(true)),
-            ("unmapped", self.unmapped.to_value(false)),
+            ("dropped", self.dropped.to_value(true, "lines")),
+            ("altered", self.altered.to_value(true, "lines")),
+            ("unmapped", self.unmapped.to_value(false, "lines")),
+            ("redacted", self.redacted.to_value(true, "turns")),
             ("defaulted", Value::Array(defaulted.collect())),
             ("ungrouped", self.ungrouped().into()),
         ])
@@ -251,6 +272,22 @@ impl Lines {
         }
     }
 
+    /// Adds the lines of `other`, without naming a line twice.
+    fn absorb(&mut self, other: &Self) {
+        let count = self.count.saturating_add(other.count);
+        let both = [self.ranges.as_slice(), other.ranges.as_slice()].concat();
+        let mut ranges: Vec<(u64, u64)> = Vec::with_capacity(both.len());
+        for (first, last) in sorted(both) {
+            match ranges.last_mut() {
+                Some((_, end)) if *end >= first || end.checked_add(1) == Some(first) => {
+                    *end = last.max(*end);
+                }
+                _ => ranges.push((first, last)),
+            }
+        }
+        *self = Self { ranges, count };
+    }
+
     /// First and last line of each run, ascending.
     pub fn ranges(&self) -> &[(u64, u64)] {
         &self.ranges
@@ -275,6 +312,11 @@ impl Lines {
     }
 }
 
+fn sorted(mut ranges: Vec<(u64, u64)>) -> Vec<(u64, u64)> {
+    ranges.sort_unstable();
+    ranges
+}
+
 impl fmt::Display for Lines {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         const SHOWN: usize = 8;
@@ -294,6 +336,18 @@ impl fmt::Display for Lines {
 }
 
 impl Groups {
+    fn clean_pointers(&mut self, clean: &impl Fn(&str) -> Cow<'_, str>) {
+        let dirty = |(pointer, _): &&(Box<str>, Box<str>)| matches!(clean(pointer), Cow::Owned(_));
+        let dirty: Vec<_> = self.by_key.keys().filter(dirty).cloned().collect();
+        for key in dirty {
+            if let Some(lines) = self.by_key.remove(&key) {
+                let pointer = clean(&key.0).into_owned().into_boxed_str();
+                let place = self.by_key.entry((pointer, key.1)).or_default();
+                place.absorb(&lines);
+            }
+        }
+    }
+
     fn add(&mut self, pointer: &str, reason: &str, line: u64) {
         let key = (Box::from(pointer), Box::from(reason));
         let room = self.by_key.len() < MAX_ACCOUNT_GROUPS;
@@ -312,7 +366,7 @@ impl Groups {
         })
     }
 
-    fn to_value(&self, with_pointer: bool) -> Value {
+    fn to_value(&self, with_pointer: bool, places: &str) -> Value {
         let group = |group: Group<'_>| {
             let pair = |(first, last): &(u64, u64)| Value::Array(vec![count(*first), count(*last)]);
             let lines = group.lines.ranges.iter().map(pair).collect();
@@ -320,7 +374,7 @@ impl Groups {
             let rest = [
                 ("reason", group.reason.into()),
                 ("count", group.lines.count.into()),
-                ("lines", Value::Array(lines)),
+                (places, Value::Array(lines)),
             ];
             object(pointer.into_iter().chain(rest))
         };

@@ -26,6 +26,11 @@ impl Build {
         self.drafts.get_mut(place)
     }
 
+    /// The turns so far.
+    pub(super) fn turns(&self) -> &[Draft] {
+        &self.drafts
+    }
+
     /// Makes up what the source does not tell, counts, and tells the account.
     pub(super) fn finish(mut self, mut account: Account) -> Mapped {
         self.fill_models(&mut account);

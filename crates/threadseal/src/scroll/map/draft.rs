@@ -226,6 +226,30 @@ impl Source {
         }
     }
 
+    /// Sets the members of `other`.
+    pub fn absorb(&mut self, other: Self) {
+        for (name, value) in other.members {
+            match name.as_str() {
+                Some(name) => self.set(name, value),
+                None => self.members.push((name, value)),
+            }
+        }
+    }
+
+    /// Its values, in order.
+    pub fn values(&self) -> impl Iterator<Item = &Value> {
+        self.members.iter().map(|(_, value)| value)
+    }
+
+    /// The same members with what `make` makes of their values.
+    #[must_use]
+    pub fn map(self, mut make: impl FnMut(Value) -> Value) -> Self {
+        let members = self.members.into_iter();
+        Self {
+            members: members.map(|(name, value)| (name, make(value))).collect(),
+        }
+    }
+
     /// Sets `tokens`.
     pub fn set_tokens(&mut self, tokens: Tokens) {
         self.set("tokens", tokens.to_value());

@@ -22,7 +22,9 @@
 //! `spec/scroll-mappings.md` has all tables.
 
 mod account;
+mod atif;
 mod build;
+mod chat;
 mod claude;
 mod codex;
 mod draft;
@@ -30,12 +32,23 @@ pub mod export;
 mod fit;
 mod gemini;
 mod growing;
+mod inspect;
+mod langfuse;
+mod mini_swe_agent;
+mod opencode;
+mod otlp;
+mod redact;
 mod said;
 mod source;
+mod swe_agent;
+mod thread;
+mod trace;
 mod wire;
 
 pub use account::{Account, Alteration, Group, Lines, Reason, Tokens};
 pub use draft::{Body, Draft, Message, Model, Params, Source, ToolCall, ToolResult};
+pub use inspect::{Member, map_members};
+pub use redact::{Bodies, Detector, MIN_REPEATED_LINE, Secret, redact};
 
 use crate::canon::json::{Value, parse};
 use crate::error::{Error, ErrorKind};
@@ -69,6 +82,13 @@ pub const FORMATS: &[Format] = &[
     claude::FORMAT,
     codex::FORMAT,
     gemini::FORMAT,
+    opencode::FORMAT,
+    atif::FORMAT,
+    swe_agent::FORMAT,
+    mini_swe_agent::FORMAT,
+    inspect::FORMAT,
+    otlp::FORMAT,
+    langfuse::FORMAT,
     wire::anthropic::FORMAT,
     wire::responses::FORMAT,
     wire::google::FORMAT,
@@ -147,12 +167,16 @@ impl<'a> Head<'a> {
             looked_at += line.len();
             lines.extend(parse(line).ok().filter(|value| value.as_object().is_some()));
         }
-        let single = lines.is_empty() && bytes.len() <= MAX_SOURCE_BYTES;
+        // Lines inside of a pretty-printed document may be objects too; its first line is none.
+        let mut all = bytes.split(|byte| *byte == b'\n');
+        let first = all.find(|line| !line.iter().all(u8::is_ascii_whitespace));
+        let opens = first.is_some_and(|line| parse(line).is_err());
+        let whole = (lines.is_empty() || opens) && bytes.len() <= MAX_SOURCE_BYTES;
         let document = match lines.as_slice() {
             [only] if bytes.iter().filter(|byte| **byte == b'\n').count() <= 1 => {
                 Some(only.clone())
             }
-            _ if single => parse(bytes).ok(),
+            _ if whole => thread::document(bytes).ok(),
             _ => None,
         };
         Self {

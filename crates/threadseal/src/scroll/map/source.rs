@@ -202,6 +202,18 @@ impl<'r, 'a> Node<'r, 'a> {
         Some(fitted)
     }
 
+    /// What the value, a string of JSON, holds (`held`), made fit; the string counts as taken.
+    pub(super) fn take_held(self, held: &Value) -> Value {
+        self.reading.mark(self.value, Mark::Taken);
+        let mut note = |pointer: &str, how| self.reading.note(self.value, pointer, how);
+        fit(held, &mut String::new(), &mut note)
+    }
+
+    /// Says that the value, which was taken to compare it, is not in the scroll after all.
+    pub(super) fn retract(self, reason: Reason) {
+        self.reading.mark(self.value, Mark::Discarded(reason));
+    }
+
     /// Says that the value is not in the scroll, and why. What was taken stays taken.
     pub(super) fn discard(self, reason: Reason) {
         if self.mark() != Some(Mark::Taken) {
