@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# Lets published implementations of RFC 8785 answer what ThreadSeal answers.
+# Lets the published implementations of agent-scroll and of RFC 8785 answer what ThreadSeal answers.
 #
-#   interop/scroll/run.sh          builds, installs the packages, compares
+#   interop/scroll/run.sh          builds the command, installs the packages, runs check_*.py
+#   THREADSEAL=path run.sh         uses that command instead
 #   DOCUMENTS=1000000 run.sh       so many random documents are canonicalised [default: 50000]
 #   SCROLL_TOOLS=folder run.sh     keeps the packages there [default: beside what cargo builds]
 set -euo pipefail
@@ -42,9 +43,16 @@ install_debian() {
 mkdir -p "$tools"
 install_pinned python requirements.txt install_python
 install_pinned node package-lock.json install_node
+cargo build --quiet --locked --manifest-path "$here/peer/Cargo.toml" --target-dir "$tools/cargo"
+
+if [ -z "${THREADSEAL:-}" ]; then
+    (cd "$root" && cargo build --quiet --package threadseal-cli)
+    THREADSEAL=$target/debug/threadseal
+fi
 (cd "$root" && cargo build --quiet --package xtask)
 
 python=$tools/python/bin/python
+"$python" "$here/check_suite.py" --threadseal "$THREADSEAL" --peer "$tools/cargo/debug/scroll-peer"
 "$python" "$here/check_canonical.py" \
     --xtask "$target/debug/xtask" --node-modules "$tools/node/node_modules" \
     --documents "${DOCUMENTS:-50000}"
