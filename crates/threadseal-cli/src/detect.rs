@@ -4,7 +4,7 @@
 //! |---|---|
 //! | line 1 is a native manifest, or any checkpoint carries a native note | native transcript |
 //! | line 1 has the members of an event, or any line is a `checkpoint` event | other transcript |
-//! | an array, lines or a CBOR sequence whose first turn says `scroll/0.1` | scroll |
+//! | an array, lines or a CBOR sequence whose first turn says `scroll/0.1`, or where no turn can be read and it is said anyway | scroll |
 //! | a name that ends in `.jsonl`, other content | log |
 //! | a JSON object in a `.json` file; a signature in a file of any name | document |
 //! | a name of a text that can carry a signature | document |
@@ -42,6 +42,12 @@ const CLAIMS: [&[u8]; 5] = [
     b"|threadseal@",
 ];
 const LONGEST_CLAIM: usize = 24;
+/// How a turn says what it is: as it is written here, with the blank of other writers, in CBOR.
+const SCROLL_MARKS: [&[u8]; 3] = [
+    b"\"version\":\"scroll/0.1\"",
+    b"\"version\": \"scroll/0.1\"",
+    b"gversionjscroll/0.1",
+];
 /// What every seal file begins with.
 const SEAL_HEADER: &[u8] = b"{\"format\":\"threadseal-observed/";
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
@@ -110,8 +116,9 @@ fn scroll(file: &RegularFile) -> Result<Option<Container>, Failure> {
     chunks.next_chunk(&mut buffer)?;
     let container = match first_byte(&buffer) {
         Some(b'[' | b'{' | 0xa0..=0xbb) => container_of(&buffer),
-        _ => return Ok(None),
+        _ => return Ok(spoilt_scroll(file.path(), &buffer)),
     };
+    let head = buffer.clone();
     let mut splitter = Splitter::new(container);
     let (mut seen, mut found, mut read) = (0, None, 0);
     loop {
@@ -132,7 +139,21 @@ fn scroll(file: &RegularFile) -> Result<Option<Container>, Failure> {
         }
         chunks.next_chunk(&mut buffer)?;
     }
-    Ok(found.filter(|is| *is).map(|_| container))
+    Ok(match found {
+        Some(says) => says.then_some(container),
+        None => spoilt_scroll(file.path(), &head),
+    })
+}
+
+/// The container that a scroll was before its beginning was spoilt: no member of another file is
+/// spelled so, and in a text that quotes one nothing but its name tells it apart.
+fn spoilt_scroll(path: &Path, head: &[u8]) -> Option<Container> {
+    let bytes = head;
+    let says = |mark: &&[u8]| memmem::find(bytes, mark).is_some();
+    let begins = matches!(first_byte(bytes), Some(b'[' | b'{' | 0xa0..=0xbb));
+    let named = matches!(ending(path).as_str(), "json" | "jsonl" | "cbor" | "scroll");
+    let bare = bytes.starts_with(BYTE_ORDER_MARK);
+    ((begins || named || bare) && SCROLL_MARKS.iter().any(says)).then(|| container_of(bytes))
 }
 
 /// How turns would stand in this file.

@@ -23,6 +23,7 @@ use threadseal::digest::Digest;
 use threadseal::error::{Error, ErrorKind};
 use threadseal::key::{PublicKey, Signer};
 use threadseal::record::{ExpectedHead, Head, RecordId};
+use threadseal::report::{Finding, Severity};
 use threadseal::scroll::{
     ChainOptions, Container, End, Form, Judging, Outcome, Place, SealedTurn, Splitter, Tip, Turn,
     TurnRead, TurnReader, Verifier, conclude, read_turn, seal, signer_name,
@@ -32,6 +33,10 @@ use threadseal::trust::Trust;
 
 /// Bytes of turns that are read at once, unless one turn alone has more.
 const BATCH_BYTES: usize = 2 << 20;
+/// Turns that are read at once: what is known of a turn is larger than the smallest turn.
+const BATCH_TURNS: usize = 16 << 10;
+/// So many bytes are cut before it is asked again how many turns there are.
+const CUT_BYTES: usize = 64 << 10;
 /// Below so many bytes a second thread costs more than it brings.
 const BYTES_A_THREAD: usize = 64 << 10;
 /// Mode of a new scroll: what an agent said is for its user.
@@ -59,24 +64,32 @@ pub fn verify(
     Ok(conclude(verifier, &end, judging))
 }
 
-/// Hands over the turns of a scroll as they stand in the file, in order.
+/// Hands over the turns of a scroll as they stand in the file, in order, each as soon as its end
+/// is there.
 ///
 /// # Errors
 /// Kind `External` when reading fails; what `each` returns.
 pub fn each_turn(
-    source: impl Source,
+    mut source: impl Source,
     container: Container,
     mut each: impl FnMut(&[u8], Place) -> Result<(), Error>,
 ) -> Result<End, Error> {
-    let mut result = Ok(());
-    let end = each_batch(source, container, &|_| {}, |batch| {
-        for (range, place) in &batch.pieces {
+    let (mut splitter, mut chunk) = (Splitter::new(container), Vec::new());
+    loop {
+        source.next_chunk(&mut chunk)?;
+        let mut result = Ok(());
+        let mut hand = |piece: &[u8], place| {
             if result.is_ok() {
-                result = each(batch.piece(range), *place);
+                result = each(piece, place);
             }
+        };
+        if chunk.is_empty() {
+            let end = splitter.finish(&mut hand);
+            return result.map(|()| end);
         }
-    })?;
-    result.map(|()| end)
+        splitter.push(&chunk, &mut hand);
+        result?;
+    }
 }
 
 fn each_batch(
@@ -95,10 +108,12 @@ fn each_batch(
             return Ok(end);
         }
         progress(chunk.len() as u64);
-        splitter.push(&chunk, &mut |piece, place| batch.add(piece, place));
-        if batch.bytes.len() >= BATCH_BYTES {
-            each(&batch);
-            batch.clear();
+        for cut in chunk.chunks(CUT_BYTES) {
+            splitter.push(cut, &mut |piece, place| batch.add(piece, place));
+            if batch.bytes.len() >= BATCH_BYTES || batch.pieces.len() >= BATCH_TURNS {
+                each(&batch);
+                batch.clear();
+            }
         }
     }
 }
@@ -228,6 +243,10 @@ pub struct Opened {
     pub moved: Option<MovedTail>,
     /// Did the last turn lack its line feed? It has one now.
     pub ended: bool,
+    /// Does this host know a head of it? Otherwise it may be another scroll than yesterday.
+    pub known: bool,
+    /// What the turns that are gone on from leave open, beside who their signers are.
+    pub doubts: Vec<String>,
 }
 
 impl LiveScroll {
@@ -315,6 +334,8 @@ impl LiveScroll {
             scroll,
             moved,
             ended: outcome.unended,
+            known: known.head.is_some(),
+            doubts: doubts(&outcome),
         })
     }
 
@@ -405,8 +426,20 @@ pub fn record_of(mut source: impl Source, container: Container) -> Result<Option
     Ok(hash.map(|hash| RecordId::from_bytes(*hash.as_bytes())))
 }
 
+/// The warnings that nothing else tells: a moved tail is told, and trust is not asked for.
+fn doubts(outcome: &Outcome) -> Vec<String> {
+    let findings = outcome.report.findings.iter();
+    findings
+        .filter(|finding| finding.severity == Severity::Warning)
+        .filter(|finding| !matches!(finding.code, "torn_tail" | "key_unknown"))
+        .map(|finding| finding.message.clone())
+        .collect()
+}
+
 fn refusal(outcome: &Outcome, path: &Path) -> Error {
-    let first = outcome.report.findings.first();
+    let findings = &outcome.report.findings;
+    let weighs = |finding: &&Finding| finding.severity == Severity::Error;
+    let first = findings.iter().find(weighs).or(findings.first());
     let why = first.map_or("it has no turn", |finding| &finding.message);
     Error::new(
         ErrorKind::Refused,

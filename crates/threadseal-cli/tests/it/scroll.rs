@@ -215,6 +215,83 @@ fn a_live_scroll_grows_and_survives_a_torn_write() {
 }
 
 #[test]
+fn a_turn_that_comes_through_a_pipe_is_sealed_before_the_pipe_ends() {
+    let sandbox = ready();
+    let live = sandbox.work().join("live.jsonl");
+    let arguments = ["scroll", "seal", "--key", "self-scroll", "--append"];
+    let mut child = sandbox
+        .command()
+        .args(arguments)
+        .arg(&live)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut pipe = child.stdin.take().unwrap();
+    for number in 0..2 {
+        writeln!(pipe, "{}", turn(number, "a")).unwrap();
+        pipe.flush().unwrap();
+        let written = || fs::read(&live).unwrap_or_default();
+        let lines = || written().iter().filter(|byte| **byte == b'\n').count() as u64;
+        let waited = (0..600).any(|_| {
+            std::thread::sleep(std::time::Duration::from_millis(50));
+            lines() == number + 1
+        });
+        assert!(waited, "turn {number} was not written");
+    }
+    drop(pipe);
+    assert!(child.wait().unwrap().success());
+}
+
+#[test]
+fn converting_makes_no_good_scroll_of_one_in_two_forms() {
+    let sandbox = ready();
+    let arguments = ["scroll", "seal", "--cbor", "--to", "lines"];
+    let lines = piped(&sandbox, &arguments, &turns(2)).exits(0).stdout;
+    let mut lines = lines.split_inclusive('\n');
+    let first = lines.next().unwrap().to_owned();
+    let second = sandbox.write("second.jsonl", lines.next().unwrap());
+    let item = sandbox.work().join("item.cbor");
+    let (from, to) = (second.to_str().unwrap(), item.to_str().unwrap());
+    sandbox
+        .run(["scroll", "convert", from, "--to", "cbor", "--out", to])
+        .exits(0);
+    let mixed = [first.into_bytes(), fs::read(&item).unwrap(), b"\n".to_vec()].concat();
+    let mixed = sandbox.write("mixed.jsonl", mixed);
+    let mixed = mixed.to_str().unwrap();
+    let ran = sandbox.run(["verify", "--json", mixed]).exits(1);
+    assert_eq!(verdict(&ran), "tampered");
+    sandbox
+        .run(["scroll", "convert", mixed, "--to", "array"])
+        .exits(2);
+    sandbox.run(["scroll", "head", mixed]).exits(2);
+}
+
+#[test]
+fn a_scroll_whose_beginning_was_spoilt_stays_in_sight() {
+    let sandbox = ready();
+    let path = signed(&sandbox, "a.json", 2);
+    let whole = fs::read_to_string(path).unwrap();
+    let pretty: serde_json::Value = serde_json::from_str(&whole).unwrap();
+    let pretty = serde_json::to_string_pretty(&pretty).unwrap();
+    for text in [
+        format!("\u{feff}{whole}"),
+        whole.replacen('[', "", 1).replacen('{', "", 1),
+        whole.replacen(':', "\":", 1),
+        pretty.replacen('{', "", 1),
+    ] {
+        for name in ["b.json", "b.jsonl"] {
+            let spoilt = sandbox.write(name, &text);
+            let ran = sandbox.run(["verify", "--json", spoilt.to_str().unwrap()]);
+            assert_ne!(verdict(&ran.exits(1)), "verified");
+        }
+    }
+    let quoting = sandbox.write("quoting.md", format!("# Turns\n\n```\n{whole}```\n"));
+    let ran = sandbox.run(["verify", "--json", quoting.to_str().unwrap()]);
+    assert_ne!(ran.json()["results"][0]["format"], "scroll");
+}
+
+#[test]
 fn a_scroll_that_lost_a_digit_or_a_byte_is_told_by_its_place() {
     let sandbox = ready();
     let path = signed(&sandbox, "a.json", 2);

@@ -186,3 +186,59 @@ fn a_long_scroll_is_verified_the_same_on_many_threads() {
     std::fs::write(bench.path(), changed).unwrap();
     assert_eq!(bench.verdict(), Verdict::Tampered);
 }
+
+#[test]
+fn a_file_of_the_smallest_turns_is_read_in_small_batches() {
+    let cases: [(Container, &[u8]); 3] = [
+        (Container::Array, b"1,"),
+        (Container::Lines, b"1\n"),
+        (Container::Sequence, b"\x01"),
+    ];
+    for (container, turn) in cases {
+        let mut bytes = if container == Container::Array {
+            vec![b'[']
+        } else {
+            Vec::new()
+        };
+        bytes.extend(turn.repeat(200_000));
+        let source = crate::read::Stream::new(&bytes[..], "bytes");
+        let (mut most, mut all) = (0, 0);
+        let add = |batch: &Batch| {
+            most = most.max(batch.pieces.len());
+            all += batch.pieces.len();
+        };
+        each_batch(source, container, &|_| {}, add).unwrap();
+        assert!(most <= BATCH_TURNS + CUT_BYTES, "{container:?}: {most}");
+        assert_eq!(all, 200_000, "{container:?}");
+    }
+}
+
+#[test]
+fn going_on_from_what_this_host_does_not_know_or_nobody_signed_is_told() {
+    let bench = Bench::new();
+    let bytes = bench.written(3);
+    let opened = bench.open().unwrap();
+    assert!(opened.known && opened.doubts.is_empty());
+    drop(opened);
+    let first = bytes.split_inclusive(|byte| *byte == b'\n').next().unwrap();
+    let unsigned = seal(turn(1, "x"), record_hash(first), None).unwrap();
+    let other = Bench::new();
+    std::fs::write(other.path(), [first, &line_of(&unsigned)].concat()).unwrap();
+    let opened = other.open().unwrap();
+    assert!(!opened.known);
+    assert_eq!(opened.doubts.len(), 1, "{:?}", opened.doubts);
+}
+
+fn record_hash(line: &[u8]) -> Option<Digest> {
+    read_turn(line.trim_ascii_end(), Form::Json, None).hash()
+}
+
+#[test]
+fn a_refusal_names_what_decided() {
+    let bench = Bench::new();
+    let bytes = bench.written(3);
+    let end = bytes.iter().position(|byte| *byte == b'\n').unwrap();
+    std::fs::write(bench.path(), &bytes[..=end]).unwrap();
+    let error = bench.open().unwrap_err();
+    assert!(error.to_string().contains("the known head is at place 2"));
+}

@@ -330,7 +330,7 @@ impl Verifier {
             match expected.head {
                 ExpectedHead::Line(line) if line == facts.hash => *met = Met::At(seq),
                 ExpectedHead::Head(wanted) if wanted.seq == seq && wanted.record == record => {
-                    let same = wanted.line == facts.hash;
+                    let same = (wanted.line, wanted.size) == (facts.hash, size);
                     *met = if same { Met::At(seq) } else { Met::Differs };
                 }
                 _ => {}

@@ -139,7 +139,7 @@ impl Splitter {
     pub fn finish(mut self, each: &mut dyn FnMut(&[u8], Place)) -> End {
         let open = self.offset > self.from;
         match (&self.state, self.container) {
-            (State::Line, _) if open && !self.carry.trim_ascii().is_empty() => {
+            (State::Line, _) if open && (self.too_long || !self.carry.iter().all(is_blank)) => {
                 self.hand_over(&[], self.offset, false, each);
             }
             (State::Item(_), _) if open => {
@@ -202,7 +202,7 @@ impl Splitter {
         let mut at = 0;
         while let Some(length) = memchr::memchr(b'\n', &chunk[at..]) {
             let line = &chunk[at..at + length];
-            let blank = self.carry.trim_ascii().is_empty() && line.trim_ascii().is_empty();
+            let blank = self.carry.iter().all(is_blank) && line.iter().all(is_blank);
             if blank && !self.too_long {
                 self.carry.clear();
             } else {
@@ -242,7 +242,7 @@ impl Splitter {
     fn push_array(&mut self, chunk: &[u8], each: &mut dyn FnMut(&[u8], Place)) {
         let (mut at, mut counted) = (0, 0);
         while let Some(byte) = chunk.get(at) {
-            let blank = matches!(byte, b' ' | b'\t' | b'\r' | b'\n');
+            let blank = is_blank(byte);
             match &mut self.state {
                 State::Start | State::Before(_) | State::After if blank => at += 1,
                 State::Start if *byte == b'[' => {
@@ -276,11 +276,15 @@ impl Splitter {
                         self.keep(&chunk[start..]);
                         break;
                     };
-                    let text = chunk[start..end].trim_ascii_end();
+                    let text = trim_end(&chunk[start..end]);
                     self.hand_over(text, self.place(start + text.len()), true, each);
                     self.state = match chunk[end] {
                         b',' => State::Before(false),
-                        _ => State::After,
+                        b']' => State::After,
+                        _ => {
+                            self.fail(ContainerFault::Stray, self.place(end));
+                            State::After
+                        }
                     };
                     at = end + 1;
                 }
@@ -298,7 +302,8 @@ impl Splitter {
 }
 
 impl Nesting {
-    /// Where the element ends, looked for from `at` on: at a comma or bracket of the array.
+    /// Where the element ends, looked for from `at` on: at a comma or bracket of the array, or at
+    /// a brace that nothing opened.
     fn end(&mut self, chunk: &[u8], mut at: usize) -> Option<usize> {
         loop {
             if self.string {
@@ -328,6 +333,18 @@ impl Nesting {
             at += 1;
         }
     }
+}
+
+/// The four blanks of JSON (RFC 8259 §2); ASCII has more.
+fn is_blank(byte: &u8) -> bool {
+    matches!(byte, b' ' | b'\t' | b'\r' | b'\n')
+}
+
+fn trim_end(bytes: &[u8]) -> &[u8] {
+    let end = bytes.iter().rposition(|byte| !is_blank(byte));
+    bytes
+        .get(..end.map_or(0, |last| last + 1))
+        .unwrap_or_default()
 }
 
 fn count_lines(bytes: &[u8]) -> u64 {
@@ -372,7 +389,7 @@ mod tests {
     #[test]
     fn what_is_wrong_with_an_array_is_named() {
         use ContainerFault::{NoArray, Stray, Unended};
-        let cases: [(&[u8], ContainerFault, u64); 9] = [
+        let cases: [(&[u8], ContainerFault, u64); 11] = [
             (b"", NoArray, 0),
             (b"  {}", NoArray, 2),
             (b"[", Unended, 1),
@@ -382,6 +399,8 @@ mod tests {
             (b"[,1]", Stray, 1),
             (b"[] x", Stray, 3),
             (b"[1]]", Stray, 3),
+            (b"[1}", Stray, 2),
+            (b"[1}]", Stray, 2),
         ];
         for (text, fault, at) in cases {
             for size in [1, 100] {
@@ -390,6 +409,15 @@ mod tests {
             }
         }
         assert_eq!(cut(Container::Array, b"[ ]", 1).1.fault, None);
+    }
+
+    #[test]
+    fn only_the_blanks_of_json_are_passed_over() {
+        let (pieces, end) = cut(Container::Array, b"[1\x0c,2\x0c]\n", 100);
+        assert_eq!(texts(&pieces), [b"1\x0c", b"2\x0c"]);
+        assert_eq!(end.fault, None);
+        let (pieces, _) = cut(Container::Lines, b"{}\n\x0c\n \n\x0c", 100);
+        assert_eq!(texts(&pieces), [&b"{}"[..], b"\x0c", b"\x0c"]);
     }
 
     #[test]

@@ -7,9 +7,9 @@ use crate::exit::{Exit, Outcome, complain};
 use crate::output::Out;
 use clap::Args;
 use std::path::PathBuf;
-use threadseal::canon::{cbor, jcs, json};
+use threadseal::canon::jcs;
 use threadseal::error::Error;
-use threadseal::scroll::SealedTurn;
+use threadseal::scroll::{Form, SealedTurn};
 
 /// What `scroll convert` takes.
 #[derive(Debug, Args)]
@@ -28,16 +28,14 @@ pub(crate) struct ConvertArgs {
 pub(super) fn run(args: &ConvertArgs, context: &Context, out: &mut Out) -> Outcome {
     let mut writer = Writer::new(args.to.into(), args.out.as_deref(), context, out)?;
     let (mut place, mut lost) = (0_u64, 0_u64);
-    let end = input::turns(args.file.as_deref(), context, |bytes, _| {
+    let end = input::turns(args.file.as_deref(), context, |bytes, form| {
         let about = |why: String| Error::invalid(format!("turn at place {place}: {why}"));
-        let value = if bytes.first().is_some_and(|byte| byte >> 5 == 5) {
-            cbor::parse(bytes).map_err(|error| about(error.to_string()))?
-        } else {
+        if form == Form::Json {
             let (_, spelling) =
                 jcs::canonicalize_closely(bytes).map_err(|error| about(error.to_string()))?;
             lost += u64::from(spelling.digits.is_some());
-            json::parse(bytes).map_err(|error| about(error.to_string()))?
-        };
+        }
+        let value = input::value(bytes, form).map_err(about)?;
         let turn = SealedTurn::from_value(value).map_err(|error| about(error.to_string()))?;
         place += 1;
         writer.turn(&turn)

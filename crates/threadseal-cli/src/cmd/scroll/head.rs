@@ -7,7 +7,6 @@ use crate::output::Out;
 use clap::Args;
 use serde::Serialize;
 use std::path::PathBuf;
-use threadseal::canon::{cbor, json};
 use threadseal::digest::Hasher;
 use threadseal::error::Error;
 use threadseal::record::Head;
@@ -33,13 +32,9 @@ struct HeadOutput {
 pub(super) fn run(args: &HeadArgs, context: &Context, out: &mut Out) -> Outcome {
     let (mut head, mut place): (Option<Head>, u64) = (None, 0);
     let mut transcript = Hasher::new();
-    let end = input::turns(args.file.as_deref(), context, |bytes, _| {
+    let end = input::turns(args.file.as_deref(), context, |bytes, form| {
         let refuse = |why: &str| Error::refused(format!("turn at place {place}: {why}; verify it"));
-        let value = if bytes.first().is_some_and(|byte| byte >> 5 == 5) {
-            cbor::parse(bytes).map_err(|error| refuse(&error.to_string()))?
-        } else {
-            json::parse(bytes).map_err(|error| refuse(&error.to_string()))?
-        };
+        let value = input::value(bytes, form).map_err(|why| refuse(&why))?;
         let linked = value
             .get("prev_hash")
             .and_then(|hash| hash.as_str().map(str::to_owned));

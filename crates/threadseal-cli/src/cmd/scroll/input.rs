@@ -4,17 +4,20 @@ use crate::context::Context;
 use crate::detect::container_of;
 use crate::exit::Failure;
 use crate::output::Out;
-use std::io::{Read as _, stdin};
+use std::io::{ErrorKind, Read as _, stdin};
 use std::path::Path;
-use threadseal::error::Error;
-use threadseal::limits::MAX_DOCUMENT_BYTES;
-use threadseal::scroll::{Container, End, Place, SealedTurn};
+use threadseal::canon::{cbor, json};
+use threadseal::error::{self, Error};
+use threadseal::limits::{MAX_DOCUMENT_BYTES, MAX_TURN_BYTES};
+use threadseal::scroll::{Container, End, Form, SealedTurn};
 use threadseal_store::atomic::NewFile;
-use threadseal_store::read::{RegularFile, Source, Stream, open_regular};
+use threadseal_store::read::{RegularFile, Source, open_regular};
 use threadseal_store::scroll::each_turn;
 
 /// Mode of a scroll that is written: what an agent said is for its user.
 const SCROLL_MODE: u32 = 0o600;
+/// So much of standard input is taken at once, if it is there.
+const ARRIVING_BYTES: usize = 64 << 10;
 
 /// All of standard input, up to [`MAX_DOCUMENT_BYTES`].
 ///
@@ -50,19 +53,72 @@ pub(super) fn file(path: &Path, context: &Context) -> Result<RegularFile, Failur
 pub(super) fn turns(
     path: Option<&Path>,
     context: &Context,
-    each: impl FnMut(&[u8], Place) -> Result<(), Error>,
+    mut each: impl FnMut(&[u8], Form) -> Result<(), Error>,
 ) -> Result<End, Failure> {
     if let Some(path) = path {
         let file = file(path, context)?;
         let mut head = Vec::new();
         file.chunks().next_chunk(&mut head)?;
-        return Ok(each_turn(file.chunks(), container_of(&head), each)?);
+        let container = container_of(&head);
+        let each = |piece: &[u8], _| each(piece, container.form());
+        return Ok(each_turn(file.chunks(), container, each)?);
     }
-    let mut source = Stream::new(stdin(), "standard input");
     let mut first = Vec::new();
-    source.next_chunk(&mut first)?;
+    let mut chunk = Vec::new();
+    while first.trim_ascii_start().is_empty() && first.len() < MAX_TURN_BYTES {
+        Arriving.next_chunk(&mut chunk)?;
+        if chunk.is_empty() {
+            break;
+        }
+        first.extend_from_slice(&chunk);
+    }
     let container = container_of(&first);
-    Ok(each_turn(Resumed { first, source }, container, each)?)
+    let each = |piece: &[u8], _| each(piece, container.form());
+    let source = Resumed {
+        first,
+        source: Arriving,
+    };
+    Ok(each_turn(source, container, each)?)
+}
+
+/// Standard input as it comes: who writes turns into a pipe sees each sealed when it is whole, and
+/// not when the pipe ends.
+struct Arriving;
+
+impl Source for Arriving {
+    fn next_chunk(&mut self, buffer: &mut Vec<u8>) -> Result<(), Error> {
+        buffer.resize(ARRIVING_BYTES, 0);
+        let count = loop {
+            match stdin().read(buffer) {
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                read => break read,
+            }
+        };
+        let count = count.map_err(|error| {
+            Error::new(
+                error::ErrorKind::External,
+                format!("cannot read standard input: {error}"),
+            )
+        })?;
+        buffer.truncate(count);
+        Ok(())
+    }
+}
+
+/// The value of a turn as its container holds it. A container has one form: what stands in it in
+/// the other is no turn, here as when it is verified.
+///
+/// # Errors
+/// What is wrong with it.
+pub(super) fn value(bytes: &[u8], form: Form) -> Result<json::Value, String> {
+    if form == Form::Json {
+        return json::parse(bytes).map_err(|error| error.to_string());
+    }
+    let value = cbor::parse(bytes).map_err(|error| error.to_string())?;
+    match value.get("enc").and_then(json::Value::as_str) {
+        Some("cbor") => Ok(value),
+        _ => Err("in CBOR `enc` must be \"cbor\"".to_owned()),
+    }
 }
 
 /// A stream whose first chunk was looked at already.

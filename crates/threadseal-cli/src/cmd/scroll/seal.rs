@@ -193,6 +193,15 @@ fn append(
                 path.display()
             ));
         }
+        if !opened.known {
+            complain(&format!(
+                "note: {}: no head of this scroll is known here; its turns are gone on from as they stand",
+                path.display()
+            ));
+        }
+        for doubt in &opened.doubts {
+            complain(&format!("note: {}: {doubt}", path.display()));
+        }
         live = Some(opened.scroll);
     }
     let mut place = 0;

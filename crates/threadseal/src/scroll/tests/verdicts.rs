@@ -192,6 +192,27 @@ fn a_container_that_is_cut_or_followed_by_something_is_noticed() {
 }
 
 #[test]
+fn no_other_value_of_a_byte_of_the_container_is_verified() {
+    let bytes = array(&chain(2, Some(1)));
+    let turn = lines(&chain(2, Some(1)));
+    let first = turn.iter().position(|byte| *byte == b'\n').unwrap();
+    for at in [0, first + 1, bytes.len() - 1] {
+        for value in 0..=u8::MAX {
+            let mut other = bytes.clone();
+            other[at] = value;
+            let changed = other != bytes;
+            let verdict = judged(&other, &[1]).report.verdict;
+            assert_eq!(verdict != Verdict::Verified, changed, "{at} {value}");
+            let mut longer = bytes.clone();
+            longer.insert(at, value);
+            let verdict = judged(&longer, &[1]).report.verdict;
+            let blank = b" \t\r\n".contains(&value);
+            assert_eq!(verdict == Verdict::Verified, blank, "{at} {value}");
+        }
+    }
+}
+
+#[test]
 fn a_signed_turn_that_is_too_old_is_a_replay() {
     let bytes = array(&chain(1, Some(1)));
     for (limit, verdict) in [
