@@ -10,7 +10,7 @@ verifies; then two things must hold:
   exactly as often as the source has it, less those that the account lists as dropped at their
   line and pointer; and the scroll has no content that the extractor does not find (an extractor
   with `EXACT = False` counts in its own way, and demands that nothing is missing). What is
-  dropped as a duplicate must be said somewhere in the scroll.
+  dropped as a duplicate must be said somewhere in the scroll, or in a rendering that is listed.
 * leaves: every string and number of the source, content or not, is somewhere in the scroll, or the
   account lists it.
 
@@ -119,10 +119,17 @@ def check(source, extractor, turns, account):
             body = part.get("args", part.get("response"))
             if isinstance(body, (dict, list)):
                 strings.add(canonical(body))
-    everything = "\0".join(strings)
+    # What repeats a rendering that is itself listed repeats nothing that the scroll should say.
+    views = {
+        leaf
+        for line, record in records
+        for pointer, leaf in leaves(record)
+        if isinstance(leaf, str) and account.reason(line, pointer) == "view"
+    }
+    everything = "\0".join(strings | views)
     for line, pointer, value in duplicates:
         said = [leaf for _, leaf in leaves(value) if isinstance(leaf, str)]
-        if not all(leaf in everything for leaf in said):
+        if not all(leaf in everything or extractor.is_parsed(leaf, strings) for leaf in said):
             wrong.append(f"line {line} {pointer}: dropped as a duplicate of nothing")
     for line, record in records:
         for pointer, leaf in leaves(record):

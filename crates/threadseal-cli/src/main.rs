@@ -23,6 +23,7 @@ mod output;
 mod passphrase;
 mod progress;
 mod render;
+mod secrets;
 mod trusting;
 mod walk;
 

@@ -38,7 +38,9 @@ def without_names(record):
     if isinstance(record, dict):
         kept = {name: without_names(value) for name, value in record.items()}
         if set(kept) == {"key", "value"}:
-            del kept["key"]
+            name = kept.pop("key")
+            if traces.SHAPE.search(name) and isinstance(kept["value"].get("stringValue"), str):
+                kept["value"] = {"stringValue": traces.Shape(kept["value"]["stringValue"])}
         if isinstance(kept.get("intValue"), str):
             kept["intValue"] = Number(kept["intValue"])
         return kept

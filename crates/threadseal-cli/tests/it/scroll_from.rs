@@ -2,6 +2,9 @@
 
 use crate::sandbox::{Sandbox, shared};
 use std::fs;
+use std::io::{Cursor, Write as _};
+use zip::ZipWriter;
+use zip::write::SimpleFileOptions;
 
 const SESSION: &str = concat!(
     r#"{"type":"user","uuid":"u1","parentUuid":null,"sessionId":"s","timestamp":"2026-01-01T00:00:00Z","cwd":"/w","message":{"role":"user","content":"List it"}}"#,
@@ -82,6 +85,137 @@ fn what_nobody_knows_is_no_scroll() {
         .run(["scroll", "from", "auto", source, source])
         .exits(2)
         .fails_with("--table");
+}
+
+/// A session whose tool call and whose text hold one token each, made from parts, so that no
+/// scanner of this repository takes them for secrets.
+fn session_with_tokens() -> (String, [String; 2]) {
+    let token = |end: &str| format!("ghp_aB3dE6gH9jK2mN5pQ8sT1vW4yZ7bC0e{end}");
+    let (called, said) = (token("F3hJ6"), token("F3hJ7"));
+    let line = |rest: String| {
+        format!("{{\"sessionId\":\"s\",\"timestamp\":\"2026-01-01T00:00:00Z\",{rest}}}\n")
+    };
+    let call = |id: &str, input: &str| {
+        format!(
+            r#"{{"type":"tool_use","id":"{id}","name":"Bash","input":{{"command":"{input}"}}}}"#
+        )
+    };
+    let blocks = [
+        call("t1", &format!("export TOKEN={called}")),
+        call("t2", "ls -la"),
+    ]
+    .join(",");
+    let session = [
+        line(format!(
+            r#""type":"user","uuid":"u1","parentUuid":null,"message":{{"role":"user","content":"use {said} please"}}"#
+        )),
+        line(format!(
+            r#""type":"assistant","uuid":"a1","parentUuid":"u1","message":{{"id":"m1","role":"assistant","model":"x","content":[{blocks}]}}"#
+        )),
+    ];
+    (session.concat(), [called, said])
+}
+
+#[test]
+fn tool_bodies_and_secrets_are_left_out_where_that_is_asked_for() {
+    let sandbox = Sandbox::new();
+    let (session, tokens) = session_with_tokens();
+    let source = sandbox.write("session.jsonl", session);
+    let source = source.to_str().unwrap();
+    let from = |options: &[&str]| {
+        let ran = sandbox.run(["scroll", "from", "auto", source].iter().chain(options));
+        let ran = ran.exits(0);
+        let verified = sandbox.write("s.scroll", &ran.stdout);
+        let report = sandbox
+            .run(["verify", "--json", verified.to_str().unwrap()])
+            .exits(3);
+        assert_eq!(report.json()["results"][0]["verdict"], "consistent");
+        ran
+    };
+    let whole = from(&[]).stdout;
+    assert!(tokens.iter().all(|token| whole.contains(token)) && whole.contains("ls -la"));
+
+    let secrets = from(&["--redact=secrets"]);
+    assert!(tokens.iter().all(|token| !secrets.stdout.contains(token)));
+    assert!(tokens.iter().all(|token| !secrets.stderr.contains(token)));
+    assert!(secrets.stdout.contains("ls -la"), "{}", secrets.stdout);
+    assert!(
+        secrets.stderr.contains("left out: turn"),
+        "{}",
+        secrets.stderr
+    );
+
+    let all = from(&["--redact"]).stdout;
+    assert!(
+        !all.contains("ls -la") && all.contains("args_hash"),
+        "{all}"
+    );
+    let hashes = |text: &str| {
+        let turns: serde_json::Value = serde_json::from_str(text).unwrap();
+        let calls = turns[1]["tool_calls"].as_array().unwrap().clone();
+        calls
+            .iter()
+            .map(|call| call["args_hash"].to_string())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(hashes(&all), hashes(&whole));
+
+    let rules = "[[rules]]\nid = \"listing\"\nregex = \"ls -la\"\n";
+    let rules = sandbox.write("rules.toml", rules);
+    let own = from(&[
+        "--redact=secrets",
+        "--secret-rules",
+        rules.to_str().unwrap(),
+    ])
+    .stdout;
+    assert!(!own.contains("ls -la") && own.contains(&tokens[0]), "{own}");
+    let bad = sandbox.write("bad.toml", "[[rules]]\nid = \"x\"\nregex = \"(\"\n");
+    let ask = [
+        "scroll",
+        "from",
+        "auto",
+        source,
+        "--redact",
+        "--secret-rules",
+        bad.to_str().unwrap(),
+    ];
+    sandbox.run(ask).fails_with("rule x");
+}
+
+#[test]
+fn an_archive_of_inspect_is_opened_and_another_one_refused() {
+    let sandbox = Sandbox::new();
+    let archive = |name: &str, members: &[(&str, &str)]| {
+        let mut zip = ZipWriter::new(Cursor::new(Vec::new()));
+        for (member, text) in members {
+            zip.start_file(*member, SimpleFileOptions::default())
+                .unwrap();
+            zip.write_all(text.as_bytes()).unwrap();
+        }
+        sandbox.write(name, zip.finish().unwrap().into_inner())
+    };
+    let log = archive(
+        "log.eval",
+        &[
+            (
+                "header.json",
+                r#"{"eval":{"task":"t","model":"acme/m"},"status":"success"}"#,
+            ),
+            (
+                "samples/1_epoch_1.json",
+                r#"{"id":1,"epoch":1,"messages":[{"role":"user","content":"two and two?"}]}"#,
+            ),
+        ],
+    );
+    let ran = sandbox
+        .run(["scroll", "from", "auto", log.to_str().unwrap()])
+        .exits(0);
+    assert!(ran.stdout.contains("two and two?"), "{}", ran.stdout);
+    assert!(ran.stderr.contains("inspect: 1 records"), "{}", ran.stderr);
+    let other = archive("other.zip", &[("notes.txt", "hello")]);
+    sandbox
+        .run(["scroll", "from", "auto", other.to_str().unwrap()])
+        .fails_with("not an Inspect log");
 }
 
 #[test]

@@ -12,6 +12,7 @@ mod rye_documents;
 mod rye_transcripts;
 mod scroll_conformance;
 mod scroll_official;
+mod scroll_sources;
 mod shared;
 mod spec_canon;
 mod spec_documents;

@@ -2,8 +2,8 @@
 //! part.
 //!
 //! ```text
-//! source ─► mapping ─┬─► turns ─► seal ─► standard output or a new file
-//!                    └─► account ─► short on standard error; whole with --json or --account
+//! source ─► mapping ─► redaction ─┬─► turns ─► seal ─► standard output or a new file
+//!   (of the members of an archive) └─► account ─► short on standard error; whole with --json
 //! folder ─► mapping of each file ─► one table (--table); nothing is written
 //! ```
 
@@ -15,8 +15,9 @@ use crate::context::Context;
 use crate::exit::{Exit, Failure, Outcome, complain};
 use crate::output::Out;
 use crate::passphrase::PassphraseArgs;
-use clap::Args;
+use crate::secrets::{MAX_RULES_BYTES, Rules};
 use clap::builder::PossibleValuesParser;
+use clap::{Args, ValueEnum};
 use std::path::{Path, PathBuf};
 use threadseal::canon::json::Value;
 use threadseal::canon::python::rye_line;
@@ -24,10 +25,14 @@ use threadseal::error::Error;
 use threadseal::key::Signer;
 use threadseal::limits::MAX_SOURCE_BYTES;
 use threadseal::record::Head;
-use threadseal::scroll::map::{self, Account, Format, Mapped};
+use threadseal::scroll::map::{self, Account, Bodies, Format, Mapped};
 use threadseal::scroll::{Encoding, seal as seal_turn};
+use threadseal_store::archive;
 use threadseal_store::atomic::{self, PRIVATE_FILE};
-use threadseal_store::read::open_regular;
+use threadseal_store::read::{open_regular, read_small};
+
+/// The one format that is written as an archive.
+const ARCHIVED: &str = "inspect";
 
 /// What `scroll from` takes.
 #[derive(Debug, Args)]
@@ -57,8 +62,32 @@ pub(crate) struct FromArgs {
     /// Write the account, as JSON, into this file
     #[arg(long, value_name = "FILE", conflicts_with = "table")]
     account: Option<PathBuf>,
+    /// Leave tool bodies out, keep their hashes, and leave secrets out of all texts. A short body
+    /// can be guessed from its hash
+    #[arg(
+        long,
+        value_enum,
+        value_name = "BODIES",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "all",
+        conflicts_with = "table"
+    )]
+    redact: Option<RedactArg>,
+    /// What finds secrets, in the format of Gitleaks [default: rules that come with the command]
+    #[arg(long, value_name = "FILE", requires = "redact")]
+    secret_rules: Option<PathBuf>,
     #[command(flatten)]
     passphrase: PassphraseArgs,
+}
+
+/// `--redact`
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum RedactArg {
+    /// The arguments and responses of all tools
+    All,
+    /// Those in which a secret is found
+    Secrets,
 }
 
 fn vendors() -> Vec<&'static str> {
@@ -80,6 +109,7 @@ pub(super) fn run(args: &FromArgs, context: &Context, out: &mut Out) -> Outcome 
         ));
     }
     let (format, mapped) = read(&args.vendor, path, context)?;
+    let mapped = redact(args, mapped, context)?;
     let account = mapped.account.clone();
     write(args, mapped, context, out).map_err(|failure| failure.about(path))?;
     let value = account.to_value(format.name);
@@ -107,15 +137,39 @@ pub(super) fn read(
 ) -> Result<(&'static Format, Mapped), Failure> {
     let file = open_regular(&*context.fs, path)?;
     let bytes = file.read_whole(MAX_SOURCE_BYTES)?;
+    let is_archive = archive::is_archive(&bytes);
     let known = match vendor {
+        "auto" if is_archive => map::find(ARCHIVED),
         "auto" => map::detect(&bytes),
         name => map::find(name),
     };
     let format = known.ok_or_else(|| {
         Failure::new("nothing here is known; name what wrote it instead of auto").about(path)
     })?;
-    let mapped = format.map(&bytes).map_err(Failure::from);
-    Ok((format, mapped.map_err(|failure| failure.about(path))?))
+    let mapped = match is_archive && format.name == ARCHIVED {
+        true => archive::members(&bytes).and_then(|members| map::map_members(&members)),
+        false => format.map(&bytes),
+    };
+    let mapped = mapped.map_err(|error| Failure::from(error).about(path))?;
+    Ok((format, mapped))
+}
+
+fn redact(args: &FromArgs, mapped: Mapped, context: &Context) -> Result<Mapped, Failure> {
+    let bodies = match args.redact {
+        None => return Ok(mapped),
+        Some(RedactArg::All) => Bodies::All,
+        Some(RedactArg::Secrets) => Bodies::WithSecrets,
+    };
+    let rules = match &args.secret_rules {
+        None => Rules::builtin().map_err(Failure::new)?,
+        Some(path) => {
+            let bytes = read_small(&*context.fs, path, MAX_RULES_BYTES)?;
+            let text = String::from_utf8(bytes);
+            let text = text.map_err(|_| Failure::new("is not UTF-8").about(path))?;
+            Rules::gitleaks(&text).map_err(|why| Failure::new(why).about(path))?
+        }
+    };
+    Ok(map::redact(mapped, bodies, &rules))
 }
 
 fn write(args: &FromArgs, mapped: Mapped, context: &Context, out: &mut Out) -> Result<(), Failure> {
@@ -184,6 +238,10 @@ fn tell(format: &Format, account: &Account) {
     }
     for (field, why, turns) in account.defaulted() {
         complain(&format!("made up: {field} in {turns} turns: {why}"));
+    }
+    for group in account.redacted() {
+        let (pointer, reason, turns) = (group.pointer, group.reason, group.lines);
+        complain(&format!("left out: turn {turns} {pointer}: {reason}"));
     }
     if account.ungrouped() > 0 {
         complain(&format!(
