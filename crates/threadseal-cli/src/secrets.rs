@@ -148,13 +148,13 @@ impl Rules {
                 entropy: rule.entropy,
                 shape: Shape::default(),
                 allowed: allowed
-                    .map(|list| Allowed::of(&rule.id, list))
+                    .map(|list| Allowed::of(&rule.id, &list))
                     .collect::<Result<_, _>>()?,
                 id: rule.id,
             });
         }
         let allowed = file.allowlists.into_iter().chain(file.allowlist);
-        let allowed = allowed.map(|list| Allowed::of("allowlist", list));
+        let allowed = allowed.map(|list| Allowed::of("allowlist", &list));
         Self::new(rules, allowed.collect::<Result<_, _>>()?)
     }
 
@@ -271,7 +271,7 @@ impl Shape {
 }
 
 impl Allowed {
-    fn of(id: &str, file: FileAllowed) -> Result<Self, String> {
+    fn of(id: &str, file: &FileAllowed) -> Result<Self, String> {
         let patterns = file.regexes.iter().map(|pattern| compiled(id, pattern));
         Ok(Self {
             patterns: patterns.collect::<Result<_, _>>()?,
