@@ -7,6 +7,10 @@ use threadseal::canon::json::{JsonErrorKind, parse};
 
 fuzz_target!(|text: &[u8]| {
     let parsed = parse(text);
+    assert_eq!(
+        jcs::canonicalize_closely(text).map(|(canonical, _)| canonical),
+        jcs::canonicalize(text)
+    );
     let canonical = match (jcs::canonicalize(text), &parsed) {
         (Ok(canonical), Ok(value)) => {
             assert_eq!(jcs::to_vec(value).as_ref(), Ok(&canonical));

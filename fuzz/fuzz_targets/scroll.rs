@@ -1,0 +1,110 @@
+//! Scrolls in all three containers.
+//!
+//! * The pieces of a file, and the verdict on it, do not depend on the chunks in which it comes.
+//! * The specification's `verify` and the report agree on which chains hold; v0.1's answer in the
+//!   report is the one that its rules give over values.
+//! * What is sealed verifies; with one byte changed it is not verified any more.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use std::sync::LazyLock;
+use threadseal::canon::json::{self, Value};
+use threadseal::key::{KeyUsage, LocalSigner, PrivateKey, Signer};
+use threadseal::report::{Report, Verdict};
+use threadseal::scroll::{
+    ChainOptions, Container, Judging, Place, SealedTurn, Splitter, Turn, TurnReader, Verifier, conclude,
+    deserialize, judge, seal_chain, verify, verify_as_v01,
+};
+use threadseal::time::Timestamp;
+use threadseal::trust::{Trust, TrustName, TrustStore, TrustedKey};
+
+static SIGNER: LazyLock<LocalSigner> =
+    LazyLock::new(|| LocalSigner::new(PrivateKey::from_seed([1; 32]), KeyUsage::Scroll));
+static TRUST: LazyLock<Trust> = LazyLock::new(|| {
+    let mut store = TrustStore::new();
+    let name = TrustName::parse("fuzz").expect("a name");
+    let key = TrustedKey::new(name, *SIGNER.public_key(), [KeyUsage::Scroll]);
+    store.add(key).expect("one key");
+    Trust::new(store)
+});
+
+fn judging() -> Judging<'static> {
+    let now = Timestamp::from_micros(1_800_000_000_000_000).expect("in range");
+    Judging::new(&TRUST, now)
+}
+
+fuzz_target!(|data: &[u8]| {
+    for container in [Container::Array, Container::Lines, Container::Sequence] {
+        any_chunks(data, container);
+    }
+    if let Ok(Value::Array(chain)) = json::parse(data) {
+        over_values(&chain, data);
+    }
+    if let [high, low, flip, rest @ ..] = data {
+        changed(usize::from(*high) << 8 | usize::from(*low), *flip, rest);
+    }
+});
+
+fn report_in_chunks(bytes: &[u8], container: Container, size: usize) -> Report {
+    let mut verifier = Verifier::new(ChainOptions::default());
+    let mut reader = TurnReader::new(container.form(), None);
+    let mut each = |piece: &[u8], place: Place| {
+        let read = reader.read(piece);
+        verifier.take(&read, place);
+    };
+    let mut splitter = Splitter::new(container);
+    bytes.chunks(size).for_each(|chunk| splitter.push(chunk, &mut each));
+    let end = splitter.finish(&mut each);
+    conclude(verifier, &end, &judging()).report
+}
+
+fn any_chunks(bytes: &[u8], container: Container) {
+    let whole = judge(bytes, container, ChainOptions::default(), &judging());
+    assert_eq!(whole.verified.is_some(), whole.report.verdict == Verdict::Verified);
+    let size = 1 + bytes.len() % 61;
+    assert_eq!(report_in_chunks(bytes, container, size), whole.report);
+}
+
+/// The two answers over values, beside the report over the text that they were read from.
+fn over_values(chain: &[Value], text: &[u8]) {
+    let report = judge(text, Container::Array, ChainOptions::default(), &judging()).report;
+    let strict = verify(chain, None);
+    if matches!(report.verdict, Verdict::Verified | Verdict::Consistent | Verdict::Partial) {
+        assert!(strict.ok(), "{:?}", strict.failures);
+    }
+    let v01 = verify_as_v01(chain, None);
+    if strict.ok() {
+        assert!(v01.ok() || has_member(chain, "enc"), "{:?}", v01.failures);
+    }
+}
+
+fn has_member(chain: &[Value], name: &str) -> bool {
+    chain.iter().any(|turn| turn.get(name).is_some())
+}
+
+/// Seals the turns that stand in `rest`, one a line, and changes a byte of the lines.
+fn changed(at: usize, flip: u8, rest: &[u8]) {
+    let turns: Vec<Turn> = rest
+        .split(|byte| *byte == b'\n')
+        .filter_map(|line| deserialize(line).ok())
+        .collect();
+    let Ok(chain) = seal_chain(turns, Some(&*SIGNER as &dyn Signer)) else {
+        return;
+    };
+    if chain.is_empty() {
+        return;
+    }
+    let mut file: Vec<u8> = chain
+        .iter()
+        .flat_map(|turn: &SealedTurn| [turn.canonical(), b"\n"].concat())
+        .collect();
+    let verdict = |file: &[u8]| judge(file, Container::Lines, ChainOptions::default(), &judging()).report;
+    let before = verdict(&file);
+    let at = at % file.len();
+    // The end of a line is no part of a turn.
+    let in_turn = file[at] != b'\n';
+    file[at] ^= flip;
+    if flip != 0 && in_turn && before.verdict == Verdict::Verified {
+        assert_ne!(verdict(&file).verdict, Verdict::Verified);
+    }
+}
