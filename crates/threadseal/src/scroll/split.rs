@@ -80,6 +80,8 @@ pub struct Splitter {
     /// The piece at hand as far as earlier chunks held it.
     carry: Vec<u8>,
     from: u64,
+    /// Behind the last byte that was kept and is no blank, in an array.
+    solid: u64,
     line: u64,
     lines: u64,
     too_long: bool,
@@ -118,6 +120,7 @@ impl Splitter {
             offset: 0,
             carry: Vec::new(),
             from: 0,
+            solid: 0,
             line: 1,
             lines: 1,
             too_long: false,
@@ -166,6 +169,13 @@ impl Splitter {
     /// Where a byte of the chunk stands in the file.
     fn place(&self, at: usize) -> u64 {
         self.offset + at as u64
+    }
+
+    /// Notes where `text`, which begins at `start` of the chunk and ends in no blank, ends.
+    fn solidify(&mut self, text: &[u8], start: usize) {
+        if !text.is_empty() {
+            self.solid = self.place(start + text.len());
+        }
     }
 
     /// Keeps the beginning of a piece whose end is in a later chunk.
@@ -265,6 +275,7 @@ impl Splitter {
                 }
                 State::Before(_) => {
                     self.from = self.place(at);
+                    self.solid = self.from;
                     self.lines += count_lines(&chunk[counted..at]);
                     counted = at;
                     self.line = self.lines;
@@ -273,11 +284,17 @@ impl Splitter {
                 State::Inside(nesting) => {
                     let start = at;
                     let Some(end) = nesting.end(chunk, at) else {
+                        self.solidify(trim_end(&chunk[start..]), start);
                         self.keep(&chunk[start..]);
                         break;
                     };
                     let text = trim_end(&chunk[start..end]);
-                    self.hand_over(text, self.place(start + text.len()), true, each);
+                    self.solidify(text, start);
+                    if text.is_empty() {
+                        // The blanks before the end came with earlier chunks.
+                        self.carry.truncate(trim_end(&self.carry).len());
+                    }
+                    self.hand_over(text, self.solid, true, each);
                     self.state = match chunk[end] {
                         b',' => State::Before(false),
                         b']' => State::After,
@@ -378,8 +395,8 @@ mod tests {
         for size in 1..text.len() {
             let (pieces, end) = cut(Container::Array, text, size);
             let expected = [&b"{\"a\":\"],[\\\\\"}"[..], b"[1,{\"b\":[]}]", b"2"];
-            let trimmed: Vec<_> = texts(&pieces).iter().map(|t| t.trim_ascii_end()).collect();
-            assert_eq!(trimmed, expected, "{size}");
+            assert_eq!(texts(&pieces), expected, "{size}");
+            assert_eq!(cut(Container::Array, text, text.len()).0, pieces, "{size}");
             assert_eq!(end.fault, None, "{size}");
             let lines: Vec<_> = pieces.iter().map(|(_, place)| place.line).collect();
             assert_eq!(lines, [Some(1), Some(2), Some(3)], "{size}");
