@@ -2,9 +2,9 @@
 
     python3 interop/scroll/check_export.py [--threadseal PROGRAM] [CORPUS]
 
-Every file of CORPUS (by default `corpus/real-runs` of $THREADSEAL_SHARED) that `scroll from` knows
-by itself becomes a scroll and the scroll a trajectory. The package `atif` of PyPI, written by others,
-must accept it; and each call and each result of the scroll must be in it once.
+Every chain of `testkit/scroll`, and every scroll that `scroll from` makes of a file of CORPUS (by
+default `corpus/real-runs` of $THREADSEAL_SHARED), becomes a trajectory. The package `atif` of PyPI,
+written by others, must accept it; and each call and each result of the scroll must be in it once.
 """
 
 import argparse
@@ -18,11 +18,20 @@ import tempfile
 
 from atif import Trajectory
 
+SUITE = pathlib.Path(__file__).parent.parent.parent / "testkit/scroll"
+# What `scroll from auto` says of a file that no mapping is for.
+UNKNOWN = "nothing here is known"
+
+
+class Unknown(Exception):
+    """The file is in no format that is known."""
+
 
 def run(command):
     done = subprocess.run(command, capture_output=True, check=False)
     if done.returncode != 0:
-        raise RuntimeError(done.stderr.decode(errors="replace").strip())
+        said = done.stderr.decode(errors="replace").strip()
+        raise Unknown if UNKNOWN in said else RuntimeError(said)
     return done.stdout
 
 
@@ -55,26 +64,33 @@ def results_of_trajectory(steps):
             yield result["source_call_id"], result.get("extra", {}).get("status") == "error"
 
 
-def check(program, path, folder):
-    """What is wrong with one file; None if it is in no format that is known."""
-    scroll = pathlib.Path(folder) / "scroll.json"
-    try:
-        scroll.write_bytes(run([program, "scroll", "from", "auto", path]))
-    except RuntimeError:
-        return None
-    text = run([program, "scroll", "to", "atif", scroll, "--unverified"])
-    trajectory = json.loads(text)
+def check(program, scroll):
+    """What is wrong with the trajectory of one scroll."""
+    trajectory = json.loads(run([program, "scroll", "to", "atif", scroll, "--unverified"]))
     try:
         Trajectory.model_validate(trajectory)
     except ValueError as error:
-        return [f"not ATIF: {str(error)[:300]}"]
+        yield f"not ATIF: {str(error)[:300]}"
+        return
     turns, steps = json.loads(scroll.read_bytes()), trajectory["steps"]
-    wrong = []
     if counted(calls_of_scroll(turns)) != counted(calls_of_trajectory(steps)):
-        wrong.append("calls differ")
+        yield "calls differ"
     if counted(results_of_scroll(turns)) != counted(results_of_trajectory(steps)):
-        wrong.append("results differ")
-    return wrong
+        yield "results differ"
+
+
+def check_source(program, path, folder):
+    """What is wrong with the trajectory of the scroll of one file."""
+    scroll = pathlib.Path(folder) / "scroll.json"
+    scroll.write_bytes(run([program, "scroll", "from", "auto", path]))
+    yield from check(program, scroll)
+
+
+def sources(corpus):
+    if not corpus.is_dir():
+        print(f"skipped: no folder {corpus}")
+        return []
+    return sorted(path for path in corpus.glob("*/*") if path.suffix in (".json", ".jsonl", ".traj", ".eval"))
 
 
 def main():
@@ -84,18 +100,24 @@ def main():
     options = options.parse_args()
     shared = os.environ.get("THREADSEAL_SHARED", "../shared")
     corpus = pathlib.Path(options.corpus or f"{shared}/corpus/real-runs")
-    if not corpus.is_dir():
-        print(f"skipped: no folder {corpus}")
-        return 0
-    written = failures = 0
+    written = unknown = failures = 0
     with tempfile.TemporaryDirectory() as folder:
-        for path in sorted(p for p in corpus.glob("*/*") if p.suffix in (".json", ".jsonl", ".traj", ".eval")):
-            wrong = check(options.threadseal, path, folder)
-            written += wrong is not None
-            for line in wrong or ():
+        chains = sorted((SUITE / "chains").glob("*.json"))
+        checks = [(path, check(options.threadseal, path)) for path in chains]
+        checks += [(path, check_source(options.threadseal, path, folder)) for path in sources(corpus)]
+        for path, wrongs in checks:
+            try:
+                wrongs = list(wrongs)
+            except Unknown:
+                unknown += 1
+                continue
+            except RuntimeError as error:
+                wrongs = [str(error)]
+            written += 1
+            for wrong in wrongs:
                 failures += 1
-                print(f"  WRONG {path.parent.name}/{path.name}: {line}")
-    print(f"atif: {written} trajectories, {failures} wrong")
+                print(f"  WRONG {path.parent.name}/{path.name}: {wrong}")
+    print(f"atif: {written} trajectories, {failures} wrong; {unknown} files in no format that is known")
     return 1 if failures or not written else 0
 
 

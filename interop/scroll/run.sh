@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Lets the published implementations of agent-scroll and of RFC 8785 answer what ThreadSeal answers.
+# Lets the published implementations of agent-scroll, of RFC 8785 and of ATIF answer what ThreadSeal
+# answers, and read what it writes.
 #
 #   interop/scroll/run.sh          builds the command, installs the packages, runs check_*.py
 #   THREADSEAL=path run.sh         uses that command instead
@@ -53,6 +54,8 @@ fi
 
 python=$tools/python/bin/python
 "$python" "$here/check_suite.py" --threadseal "$THREADSEAL" --peer "$tools/cargo/debug/scroll-peer"
+"$python" "$here/check_anthropic.py" --threadseal "$THREADSEAL"
+"$python" "$here/check_export.py" --threadseal "$THREADSEAL"
 "$python" "$here/check_canonical.py" \
     --xtask "$target/debug/xtask" --node-modules "$tools/node/node_modules" \
     --documents "${DOCUMENTS:-50000}"
