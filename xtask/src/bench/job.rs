@@ -37,7 +37,7 @@ pub(super) fn run(name: &str, path: &Path, rest: &[&str]) -> Done<Cost> {
         ("verify", []) => verify(path)?,
         ("write", [bytes]) => write(path, bytes.parse()?)?,
         ("durable", [events]) => durable(path, events.parse()?)?,
-        _ => return Err(format!("no job {name}").into()),
+        _ => super::scroll_job::run(name, path, rest).ok_or(format!("no job {name}"))??,
     };
     Ok(Cost {
         wall_seconds: (clock.elapsed() - started).as_secs_f64(),

@@ -1,12 +1,15 @@
 //! The performance table: ratios against one read-and-SHA-256 pass, in the same run.
 //!
 //! ```text
-//! cargo xtask bench [--quick] [--write FILE]
+//! cargo xtask bench [--quick] [--scroll] [--write FILE]      --scroll: only the rows on scrolls
 //! ```
 //! Each job runs in a process of its own, several times, and tells its wall time, its CPU time and
 //! its peak memory; the table shows the median. A target that is missed makes the command fail.
+//! What is measured beside another implementation is measured on the same files in the same run.
 
 mod job;
+mod scroll;
+mod scroll_job;
 mod table;
 
 use crate::say;
@@ -45,7 +48,7 @@ pub(crate) fn run(words: &[&str]) -> Result<bool, Box<dyn Error>> {
         .iter()
         .position(|word| *word == "--write")
         .and_then(|at| words.get(at + 1));
-    let table = table::measure(quick)?;
+    let table = table::measure(quick, words.contains(&"--scroll"))?;
     say(&table.text);
     if let Some(path) = write {
         std::fs::write(path, &table.text)?;

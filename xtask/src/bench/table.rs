@@ -16,22 +16,26 @@ pub(super) struct Table {
 
 const MB: u64 = 1_000_000;
 
-/// Measures everything; `quick` leaves out the gigabytes.
-pub(super) fn measure(quick: bool) -> Done<Table> {
+/// Measures everything, or only the rows on scrolls; `quick` leaves out the gigabytes.
+pub(super) fn measure(quick: bool, only_scrolls: bool) -> Done<Table> {
     let folder = std::env::temp_dir().join(format!("threadseal-bench-{}", std::process::id()));
     std::fs::create_dir(&folder)?;
-    let table = measure_in(&folder, quick);
-    std::fs::remove_dir_all(&folder)?;
-    table
-}
-
-fn measure_in(folder: &Path, quick: bool) -> Done<Table> {
     let mut table = Table {
         text: String::new(),
         all_met: true,
     };
     table.line("| work | measured | target | met |");
     table.line("|---|---|---|---|");
+    let mut done = Ok(());
+    if !only_scrolls {
+        done = measure_in(&mut table, &folder, quick);
+    }
+    let done = done.and_then(|()| super::scroll::rows(&mut table, &folder, quick));
+    std::fs::remove_dir_all(&folder)?;
+    done.map(|()| table)
+}
+
+fn measure_in(table: &mut Table, folder: &Path, quick: bool) -> Done<()> {
     let record = folder.join("record.jsonl");
     let (write, hash, verify) = compare(&record, 100 * MB, 7)?;
     table.baseline("read and SHA-256 100 MB, one core", &hash, 100 * MB);
@@ -62,12 +66,11 @@ fn measure_in(folder: &Path, quick: bool) -> Done<Table> {
         &[1, 10, 100, 1000, 4000]
     };
     for size in sizes {
-        scaling(&mut table, &record, *size)?;
+        scaling(table, &record, *size)?;
     }
     std::fs::remove_file(&record)?;
-    durable(&mut table, folder)?;
-    directory(&mut table, folder)?;
-    Ok(table)
+    durable(table, folder)?;
+    directory(table, folder)
 }
 
 /// Writes, hashes and verifies a record in turn, `rounds` times; medians.
@@ -202,7 +205,7 @@ fn command_on(command: &Path, records: &Path, folder: &Path) -> Done<Cost> {
     })
 }
 
-fn job(name: &str, path: &Path, rest: &[&str]) -> Done<Cost> {
+pub(super) fn job(name: &str, path: &Path, rest: &[&str]) -> Done<Cost> {
     let output = Command::new(std::env::current_exe()?)
         .args(["bench", "job", name])
         .arg(path)
@@ -211,9 +214,13 @@ fn job(name: &str, path: &Path, rest: &[&str]) -> Done<Cost> {
     if !output.status.success() {
         return Err(format!("{name}: {}", String::from_utf8_lossy(&output.stderr)).into());
     }
-    let text = String::from_utf8(output.stdout)?;
+    parse_cost(&String::from_utf8(output.stdout)?)
+}
+
+/// Reads what a job prints.
+pub(super) fn parse_cost(text: &str) -> Done<Cost> {
     let [wall, cpu, peak, count, extra] = text.split_whitespace().collect::<Vec<_>>()[..] else {
-        return Err(format!("{name} said {text:?}").into());
+        return Err(format!("a job said {text:?}").into());
     };
     Ok(Cost {
         wall_seconds: wall.parse()?,
@@ -224,7 +231,7 @@ fn job(name: &str, path: &Path, rest: &[&str]) -> Done<Cost> {
     })
 }
 
-fn median(costs: &[Cost]) -> Cost {
+pub(super) fn median(costs: &[Cost]) -> Cost {
     let middle = |of: fn(&Cost) -> f64| {
         let mut values: Vec<f64> = costs.iter().map(of).collect();
         values.sort_by(f64::total_cmp);
@@ -238,7 +245,7 @@ fn median(costs: &[Cost]) -> Cost {
 }
 
 #[expect(clippy::cast_precision_loss, reason = "megabytes for people")]
-fn megabytes_of(bytes: u64) -> f64 {
+pub(super) fn megabytes_of(bytes: u64) -> f64 {
     bytes as f64 / 1e6
 }
 
@@ -247,7 +254,7 @@ fn yes(met: bool) -> &'static str {
 }
 
 impl Table {
-    fn line(&mut self, line: &str) {
+    pub(super) fn line(&mut self, line: &str) {
         let _ = writeln!(self.text, "{line}");
     }
 
@@ -270,7 +277,17 @@ impl Table {
         ));
     }
 
-    fn megabytes(&mut self, work: &str, bytes: u64, target: u64) {
+    /// How many times the time is what another implementation needs.
+    pub(super) fn times_faster(&mut self, work: &str, times: f64, target: f64) {
+        let met = times >= target;
+        self.all_met &= met;
+        self.line(&format!(
+            "| {work} | {times:.1} × faster | ≥ {target:.0} × | {} |",
+            yes(met)
+        ));
+    }
+
+    pub(super) fn megabytes(&mut self, work: &str, bytes: u64, target: u64) {
         let met = bytes < target << 20;
         self.all_met &= met;
         self.line(&format!(

@@ -1,0 +1,151 @@
+//! The jobs of the rows on agent-scroll, each in a process of its own.
+
+use std::error::Error;
+use std::fs::{self, File};
+use std::hint::black_box;
+use std::io::{BufWriter, Write as _};
+use std::path::Path;
+use threadseal::canon::jcs;
+use threadseal::digest::Digest;
+use threadseal::key::{KeyUsage, LocalSigner, PrivateKey, PublicKey, Signer};
+use threadseal::report::Verdict;
+use threadseal::scroll::{ChainOptions, Container, Judging, deserialize, hash_text, seal};
+use threadseal::trust::{Trust, TrustName, TrustStore, TrustedKey};
+use threadseal_store::clock::{Clock as _, SystemClock};
+use threadseal_store::read::open_regular;
+use threadseal_store::scroll;
+use threadseal_store::sys::RealFs;
+
+type Done<T> = Result<T, Box<dyn Error>>;
+
+/// The seed of the key that signs, in hex.
+pub(super) const SEED: &str = "0101010101010101010101010101010101010101010101010101010101010101";
+
+fn signer() -> LocalSigner {
+    LocalSigner::new(PrivateKey::from_seed([1; 32]), KeyUsage::Scroll)
+}
+
+/// The key that signs, in hex.
+pub(super) fn public_hex() -> String {
+    signer().public_key().to_hex()
+}
+
+/// Runs a job of this file; `None` when it has no such job.
+pub(super) fn run(name: &str, path: &Path, rest: &[&str]) -> Option<Done<(u64, u64)>> {
+    Some(match (name, rest) {
+        ("scroll-turns", [count]) => count
+            .parse()
+            .map_err(Into::into)
+            .and_then(|n| turns(path, n)),
+        ("scroll-lines", [bytes]) => bytes
+            .parse()
+            .map_err(Into::into)
+            .and_then(|n| lines(path, n)),
+        ("scroll-verify", [container, key]) => verify(path, container, key),
+        ("canon", []) => canonical(path, |line| jcs::canonicalize(line).ok()),
+        ("canon-serde", []) => canonical(path, |line| {
+            let text = std::str::from_utf8(line).ok()?;
+            serde_json_canonicalizer::pipe(text)
+                .ok()
+                .map(String::into_bytes)
+        }),
+        _ => return None,
+    })
+}
+
+/// A turn of 2 KB: some text and one call of a tool, its members in the order of the specification.
+fn turn(number: u64) -> Done<String> {
+    let text =
+        "The agent reads \\\"the file\\\", thinks, and answers in a few sentences.\\n".repeat(11);
+    let code = "    let value = compute(input, 42); // one line of code\\n".repeat(9);
+    let args =
+        format!(r#"{{"path":"/src/main.rs","content":"{code}","line":{number},"replace":true}}"#);
+    let hash = hash_text(&Digest::of(&jcs::canonicalize(args.as_bytes())?));
+    // To the millisecond: v0.1 puts the number through a double, which keeps these digits.
+    let nanoseconds = (1_700_000_000_000 + number * 1_234) * 1_000_000;
+    Ok(format!(
+        r#"{{"version":"scroll/0.1","turn":{number},"role":"assistant","model":{{"vendor":"anthropic","id":"claude-sonnet-4-5"}},"params":{{"temperature":0.7,"top_p":1,"max_tokens":4096}},"messages":[{{"role":"assistant","content":"{text}"}}],"tool_calls":[{{"id":"toolu_{number:016}","name":"edit_file","args_hash":"{hash}","args":{args}}}],"timestamp_ns":{nanoseconds}}}"#
+    ))
+}
+
+/// Turns that are not sealed, as one array and, beside it, one a line.
+fn turns(path: &Path, count: u64) -> Done<(u64, u64)> {
+    let turns: Vec<String> = (0..count).map(turn).collect::<Done<_>>()?;
+    fs::write(path, format!("[{}]", turns.join(",")))?;
+    fs::write(path.with_extension("jsonl"), turns.join("\n"))?;
+    Ok((count, 0))
+}
+
+/// A signed scroll in lines.
+fn lines(path: &Path, bytes: u64) -> Done<(u64, u64)> {
+    let signer = signer();
+    let mut file = BufWriter::new(File::create(path)?);
+    let (mut size, mut number, mut prev) = (0, 0, None);
+    while size < bytes {
+        let sealed = seal(deserialize(turn(number)?.as_bytes())?, prev, Some(&signer))?;
+        file.write_all(sealed.canonical())?;
+        file.write_all(b"\n")?;
+        size += sealed.canonical().len() as u64 + 1;
+        prev = Some(sealed.hash());
+        number += 1;
+    }
+    file.flush()?;
+    Ok((number, 0))
+}
+
+fn verify(path: &Path, container: &str, key: &str) -> Done<(u64, u64)> {
+    let container = match container {
+        "array" => Container::Array,
+        _ => Container::Lines,
+    };
+    let pinned = match key {
+        "none" => None,
+        hex => Some(PublicKey::from_hex(hex)?),
+    };
+    let mut store = TrustStore::new();
+    let name = TrustName::parse("bench")?;
+    store.add(TrustedKey::new(
+        name,
+        *signer().public_key(),
+        [KeyUsage::Scroll],
+    ))?;
+    let trust = Trust::new(store);
+    let judging = Judging::new(&trust, SystemClock.now()?);
+    let wanted = match pinned {
+        None => Verdict::Consistent,
+        Some(_) => Verdict::Verified,
+    };
+    let options = ChainOptions {
+        pinned,
+        ..ChainOptions::default()
+    };
+    let file = open_regular(&RealFs, path)?;
+    let report = scroll::verify(file.chunks(), container, options, &judging, &|_| {})?.report;
+    if report.verdict != wanted {
+        return Err(format!("the scroll is {}", report.verdict).into());
+    }
+    Ok((report.stats.events, 0))
+}
+
+/// Bytes of the canonical forms of all lines.
+fn canonical(path: &Path, form: fn(&[u8]) -> Option<Vec<u8>>) -> Done<(u64, u64)> {
+    let file = fs::read(path)?;
+    let mut hasher = threadseal::digest::Hasher::new();
+    let mut bytes = 0;
+    // The file is small beside the caches of the two, so it is gone through more than once.
+    for _ in 0..CANON_PASSES {
+        for line in file.split(|byte| *byte == b'\n') {
+            let text = form(black_box(line)).ok_or("a line has no canonical form")?;
+            bytes += text.len() as u64;
+            black_box(text);
+        }
+    }
+    for line in file.split(|byte| *byte == b'\n').take(100) {
+        hasher.update(&form(line).ok_or("a line has no canonical form")?);
+    }
+    let mut first = [0; 8];
+    first.copy_from_slice(&hasher.finish().as_bytes()[..8]);
+    Ok((bytes, u64::from_le_bytes(first)))
+}
+
+const CANON_PASSES: u64 = 20;
