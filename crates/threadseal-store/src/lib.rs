@@ -18,6 +18,7 @@
 //! | [`examine`] | verifying files: native records on two cores, observed logs |
 //! | [`recorder`] | writing native records |
 //! | [`scroll`] | verifying scrolls on all cores, writing live ones |
+//! | [`ledger`] | stores of step ledgers, appended by compare-and-swap |
 //! | [`observer`] | sealing logs that other programs write |
 //! | [`host`] | the effects of one host, bundled |
 //! | [`home`] | `$THREADSEAL_HOME`: keys, trust, heads |
@@ -36,6 +37,7 @@ pub mod fault;
 pub mod heads;
 pub mod home;
 pub mod host;
+pub mod ledger;
 pub mod lock;
 pub mod observer;
 pub mod pipeline;

@@ -23,6 +23,7 @@
 //! | [`document`] | signed JSON and signed text files |
 //! | [`transcript`] | signed event logs: native, Rye, observed |
 //! | [`scroll`] | chains of sealed turns: agent-scroll v0.1 |
+//! | [`ledger`] | step ledgers of runs: AbstractRuntime's, chained and signed |
 #![forbid(unsafe_code)]
 
 pub mod canon;
@@ -31,6 +32,7 @@ pub mod document;
 pub mod encoding;
 pub mod error;
 pub mod key;
+pub mod ledger;
 pub mod limits;
 pub mod merkle;
 pub mod note;

@@ -1,0 +1,96 @@
+//! Reading a ledger as a stream: what is there, and what comes.
+//!
+//! Both iterators fetch [`PAGE`] records at a time and keep the number of the next one, so that a
+//! reader who stops can go on later from that number, in another process too.
+
+use super::{LedgerStore, StoredRecord};
+use std::time::Duration;
+use threadseal::error::Error;
+use threadseal::ledger::RunId;
+
+/// Records that are fetched at once.
+const PAGE: usize = 256;
+
+/// The records of a run up to its end; ends with the first error.
+#[derive(Debug)]
+pub struct List<'s, S: LedgerStore + ?Sized> {
+    store: &'s S,
+    run: &'s RunId,
+    next: u64,
+    page: std::vec::IntoIter<StoredRecord>,
+    failed: bool,
+}
+
+impl<'s, S: LedgerStore + ?Sized> List<'s, S> {
+    pub(super) fn new(store: &'s S, run: &'s RunId, from: u64) -> Self {
+        Self {
+            store,
+            run,
+            next: from,
+            page: Vec::new().into_iter(),
+            failed: false,
+        }
+    }
+
+    /// The number of the record that comes next.
+    pub fn position(&self) -> u64 {
+        self.next
+    }
+}
+
+impl<S: LedgerStore + ?Sized> Iterator for List<'_, S> {
+    type Item = Result<StoredRecord, Error>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.page.len() == 0 && !self.failed {
+            match self.store.list_after(self.run, self.next, PAGE) {
+                Ok(page) => self.page = page.into_iter(),
+                Err(error) => {
+                    self.failed = true;
+                    return Some(Err(error));
+                }
+            }
+        }
+        let record = self.page.next()?;
+        self.next = record.seq + 1;
+        Some(Ok(record))
+    }
+}
+
+/// The records of a run as they come; never ends by itself.
+#[derive(Debug)]
+pub struct Subscription<'s, S: LedgerStore + ?Sized> {
+    list: List<'s, S>,
+    patience: Duration,
+}
+
+impl<'s, S: LedgerStore + ?Sized> Subscription<'s, S> {
+    pub(super) fn new(store: &'s S, run: &'s RunId, after: u64, patience: Duration) -> Self {
+        Self {
+            list: List::new(store, run, after),
+            patience,
+        }
+    }
+
+    /// The number of the record that comes next.
+    pub fn position(&self) -> u64 {
+        self.list.position()
+    }
+}
+
+impl<S: LedgerStore + ?Sized> Iterator for Subscription<'_, S> {
+    type Item = Result<StoredRecord, Error>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.list.failed = false;
+        if let Some(record) = self.list.next() {
+            return Some(record);
+        }
+        let (run, position) = (self.list.run, self.list.next);
+        match self.list.store.wait(run, position, self.patience) {
+            Ok(tip) if tip.count > position => self.list.next(),
+            Ok(_) => None,
+            Err(error) => Some(Err(error)),
+        }
+    }
+}

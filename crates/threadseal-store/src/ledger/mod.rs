@@ -1,0 +1,335 @@
+//! Ledgers in stores: the records of each run in order, appended by compare-and-swap.
+//!
+//! ```text
+//! StepRecord ─► ChainedLedger (hashes, signs, retries) ─► LedgerStore (bytes, order, durability)
+//! ```
+//! A [`LedgerStore`] keeps lines, knows where each run ends (its [`Tip`]) and appends only to the end
+//! that the caller names: of two writers who saw the same end one wins, the other is told what stands
+//! there now. A chain cannot fork through this interface, whatever the number of writers. Laws, for
+//! every implementation, tested by one suite (`conformance`):
+//! * records are numbered from 0 without gaps; bytes come back as they were given;
+//! * what was acknowledged is there after a crash, unless the store was opened with a weaker policy;
+//!   of a batch that was not acknowledged a beginning may be there;
+//! * a deleted run leaves a [`Tombstone`] and takes no record ever again;
+//! * what cannot be read is an error, never "no records".
+
+#[cfg(any(test, feature = "fault"))]
+pub mod conformance;
+mod cursor;
+mod memory;
+
+pub use cursor::{List, Subscription};
+pub use memory::MemoryLedgerStore;
+
+use std::fmt;
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+use threadseal::digest::Digest;
+use threadseal::error::{Error, ErrorKind};
+use threadseal::ledger::RunId;
+use threadseal::limits::MAX_LINE_BYTES;
+use threadseal::time::Timestamp;
+
+/// Most records that one call appends.
+pub const MAX_BATCH_RECORDS: usize = 16 << 10;
+/// Most bytes of lines that one call appends or returns, unless one line alone has more.
+pub const MAX_BATCH_BYTES: usize = 32 << 20;
+/// Pause of [`LedgerStore::wait`] between two looks, where a store has nothing better.
+const POLL: Duration = Duration::from_millis(10);
+/// The status of a record whose effect is done, by which [`LedgerStore::find_completed`] finds it.
+pub const COMPLETED: &str = "completed";
+
+/// Where a run's ledger ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Tip {
+    /// Number of records.
+    pub count: u64,
+    /// Record hash of the last one; `None` when there is none or it is not chained.
+    pub hash: Option<Digest>,
+}
+
+impl Tip {
+    /// Before the first record.
+    pub const EMPTY: Self = Self {
+        count: 0,
+        hash: None,
+    };
+}
+
+impl fmt::Display for Tip {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} records", self.count)?;
+        self.hash.map_or(Ok(()), |hash| write!(f, ", last {hash}"))
+    }
+}
+
+/// A record on its way into a store.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    /// One compact JSON object, without line feed.
+    pub line: Vec<u8>,
+    /// Its record hash, if it is chained.
+    pub record_hash: Option<Digest>,
+    /// Its idempotency key, by which [`LedgerStore::find_completed`] finds it.
+    pub idempotency_key: Option<String>,
+    /// Its status.
+    pub status: String,
+}
+
+/// A record as it lies in a store.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoredRecord {
+    /// Its number, from 0.
+    pub seq: u64,
+    /// Its bytes, without line feed.
+    pub line: Vec<u8>,
+}
+
+/// What is left of a run that was deleted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Tombstone {
+    /// Where its ledger ended.
+    pub tip: Tip,
+    /// When it was deleted.
+    pub at: Timestamp,
+}
+
+/// What a compare-and-swap did.
+#[must_use = "the records may not have been stored"]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Append {
+    /// All records are stored; the ledger ends here.
+    Stored(Tip),
+    /// The ledger ends elsewhere; nothing changed.
+    Differs(Tip),
+}
+
+/// The ledgers of many runs.
+pub trait LedgerStore: fmt::Debug + Send + Sync {
+    /// Where the ledger of `run` ends; `None` for a run without a record.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Refused`] when the run was deleted or its ledger is damaged,
+    /// [`ErrorKind::InvalidInput`] when this store cannot hold a run of that name,
+    /// [`ErrorKind::External`] when the store cannot be read.
+    fn tip(&self, run: &RunId) -> Result<Option<Tip>, Error>;
+
+    /// Appends all `entries` if the ledger ends at `expected` ([`Tip::EMPTY`] for a new run). They are
+    /// durable when this returns, unless the store was opened with a weaker policy.
+    ///
+    /// # Errors
+    /// As [`LedgerStore::tip`]; [`ErrorKind::Limit`] for what is too large; [`ErrorKind::External`]
+    /// when writing fails: the records, or a beginning of them, may be there all the same.
+    fn append_if(&self, run: &RunId, expected: &Tip, entries: &[Entry]) -> Result<Append, Error>;
+
+    /// The records from number `after` on, at most `limit` of them and about [`MAX_BATCH_BYTES`];
+    /// empty only at the end.
+    ///
+    /// # Errors
+    /// As [`LedgerStore::tip`].
+    fn list_after(&self, run: &RunId, after: u64, limit: usize)
+    -> Result<Vec<StoredRecord>, Error>;
+
+    /// The newest record with this idempotency key whose status is [`COMPLETED`].
+    ///
+    /// # Errors
+    /// As [`LedgerStore::tip`].
+    fn find_completed(
+        &self,
+        run: &RunId,
+        idempotency_key: &str,
+    ) -> Result<Option<StoredRecord>, Error>;
+
+    /// The runs that have records and were not deleted, in order of their bytes, after `after`, at most
+    /// `limit`.
+    ///
+    /// # Errors
+    /// [`ErrorKind::External`] when the store cannot be read.
+    fn runs(&self, after: Option<&RunId>, limit: usize) -> Result<Vec<RunId>, Error>;
+
+    /// Deletes all records of `run` and leaves a tombstone. A run that has none, or is deleted
+    /// already, stays as it is.
+    ///
+    /// # Errors
+    /// [`ErrorKind::External`] when the store fails; the run may be half deleted then and takes no
+    /// record any more; delete it again.
+    fn delete(&self, run: &RunId, at: Timestamp) -> Result<(), Error>;
+
+    /// What is left of `run`, if it was deleted.
+    ///
+    /// # Errors
+    /// [`ErrorKind::External`] when the store cannot be read.
+    fn tombstone(&self, run: &RunId) -> Result<Option<Tombstone>, Error>;
+
+    /// Waits until the ledger has more than `after` records, or `timeout` is over; says where it ends
+    /// then. A hint: it may return early.
+    ///
+    /// # Errors
+    /// As [`LedgerStore::tip`].
+    fn wait(&self, run: &RunId, after: u64, timeout: Duration) -> Result<Tip, Error> {
+        let mut left = timeout;
+        loop {
+            let tip = self.tip(run)?.unwrap_or_default();
+            if tip.count > after || left.is_zero() {
+                return Ok(tip);
+            }
+            let pause = left.min(POLL);
+            thread::sleep(pause);
+            left -= pause;
+        }
+    }
+
+    /// Looks at everything that is stored of `run`, with code that shares nothing with the writer, and
+    /// with `repair` mends what is provably torn; nothing else is ever changed.
+    ///
+    /// # Errors
+    /// [`ErrorKind::External`] when the store fails, or is in use while it is to be repaired.
+    fn fsck(&self, run: &RunId, repair: bool) -> Result<FsckReport, Error>;
+}
+
+/// What [`LedgerStore::fsck`] saw of one run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FsckReport {
+    /// Whose ledger.
+    pub run: RunId,
+    /// Records that can be read.
+    pub records: u64,
+    /// What is wrong, in order of place.
+    pub faults: Vec<Fault>,
+    /// How many more there are than are kept.
+    pub more: u64,
+}
+
+/// One thing that is wrong in a store. It says nothing of who did it: that is verification's.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fault {
+    /// A word for programs; `spec/ledger.md` explains each.
+    pub code: &'static str,
+    /// Number of the record or line from 0, where there is one.
+    pub at: Option<u64>,
+    /// For people.
+    pub message: String,
+    /// Was it mended?
+    pub repaired: bool,
+}
+
+impl FsckReport {
+    /// Is nothing wrong, or nothing any more?
+    pub fn is_clean(&self) -> bool {
+        self.more == 0 && self.faults.iter().all(|fault| fault.repaired)
+    }
+}
+
+/// Iterators over any store.
+pub trait LedgerStoreExt: LedgerStore {
+    /// All records from number `from` on, to the end, in constant memory.
+    fn list<'s>(&'s self, run: &'s RunId, from: u64) -> List<'s, Self> {
+        List::new(self, run, from)
+    }
+
+    /// All records from number `after` on, and those to come. Each [`Iterator::next`] waits up to
+    /// `patience` for one and is `None` when none came; ask again for more.
+    fn subscribe<'s>(
+        &'s self,
+        run: &'s RunId,
+        after: u64,
+        patience: Duration,
+    ) -> Subscription<'s, Self> {
+        Subscription::new(self, run, after, patience)
+    }
+}
+
+impl<S: LedgerStore + ?Sized> LedgerStoreExt for S {}
+
+macro_rules! forward {
+    ($($pointer:ty),*) => {$(
+        impl<S: LedgerStore + ?Sized> LedgerStore for $pointer {
+            fn tip(&self, run: &RunId) -> Result<Option<Tip>, Error> {
+                (**self).tip(run)
+            }
+
+            fn append_if(
+                &self,
+                run: &RunId,
+                expected: &Tip,
+                entries: &[Entry],
+            ) -> Result<Append, Error> {
+                (**self).append_if(run, expected, entries)
+            }
+
+            fn list_after(
+                &self,
+                run: &RunId,
+                after: u64,
+                limit: usize,
+            ) -> Result<Vec<StoredRecord>, Error> {
+                (**self).list_after(run, after, limit)
+            }
+
+            fn find_completed(
+                &self,
+                run: &RunId,
+                idempotency_key: &str,
+            ) -> Result<Option<StoredRecord>, Error> {
+                (**self).find_completed(run, idempotency_key)
+            }
+
+            fn runs(&self, after: Option<&RunId>, limit: usize) -> Result<Vec<RunId>, Error> {
+                (**self).runs(after, limit)
+            }
+
+            fn delete(&self, run: &RunId, at: Timestamp) -> Result<(), Error> {
+                (**self).delete(run, at)
+            }
+
+            fn tombstone(&self, run: &RunId) -> Result<Option<Tombstone>, Error> {
+                (**self).tombstone(run)
+            }
+
+            fn wait(&self, run: &RunId, after: u64, timeout: Duration) -> Result<Tip, Error> {
+                (**self).wait(run, after, timeout)
+            }
+
+            fn fsck(&self, run: &RunId, repair: bool) -> Result<FsckReport, Error> {
+                (**self).fsck(run, repair)
+            }
+        }
+    )*};
+}
+
+forward!(Box<S>, Arc<S>);
+
+/// Refuses what no store takes.
+///
+/// # Errors
+/// [`ErrorKind::InvalidInput`] for a line that is not one object in one line, [`ErrorKind::Limit`] for
+/// what is too large.
+pub(crate) fn check_entries(entries: &[Entry]) -> Result<(), Error> {
+    let bytes: usize = entries.iter().map(|entry| entry.line.len()).sum();
+    let too_long = entries.iter().any(|e| e.line.len() > MAX_LINE_BYTES);
+    if entries.len() > MAX_BATCH_RECORDS || bytes > MAX_BATCH_BYTES || too_long {
+        let text = format!(
+            "one call appends at most {MAX_BATCH_RECORDS} records and {MAX_BATCH_BYTES} bytes, each \
+             record at most {MAX_LINE_BYTES}"
+        );
+        return Err(Error::new(ErrorKind::Limit, text));
+    }
+    let is_object_line = |line: &[u8]| {
+        let in_one_line = !line.iter().any(|byte| matches!(byte, b'\n' | b'\r' | 0));
+        line.first() == Some(&b'{') && line.last() == Some(&b'}') && in_one_line
+    };
+    match entries.iter().find(|entry| !is_object_line(&entry.line)) {
+        Some(_) => Err(Error::invalid("a record is one JSON object in one line")),
+        None => Ok(()),
+    }
+}
+
+/// The refusal of a run that was deleted.
+pub(crate) fn deleted(run: &RunId, tombstone: &Tombstone) -> Error {
+    Error::refused(format!(
+        "the ledger of run {run} was deleted at {} with {}; it takes no record any more",
+        tombstone.at.to_iso_seconds(),
+        tombstone.tip
+    ))
+}
