@@ -5,11 +5,13 @@
 PY is the package of PyPI, RS the crate. Both ways: they make the canonical text, hash and signature
 that stand in `turns.json`, and accept what the command seals; the command accepts what they seal.
 Where one of them answers a chain, an attack or the mutations otherwise than the suite says, a row of
-the table says so. The rows are those of `deviations.txt`, or the check fails.
+the table says so. The rows are those of `deviations.txt`, or the check fails. Where both give one
+answer on an array, failure by failure, `--compat` gives it too, with the key and without.
 """
 
 import argparse
 import json
+import re
 import subprocess
 import sys
 import tempfile
@@ -22,10 +24,13 @@ SUITE = HERE.parent.parent / "testkit/scroll"
 ACCEPTED = {"verified", "consistent"}
 
 
-def told(failures):
-    """At most two of them, for a table."""
-    failures = list(failures)
-    return " ".join(failures[:2] + ["…"] * (len(failures) > 2))
+NO_ANSWER = "no answer"
+
+
+def told(answer):
+    """At most two of its failures, for a table."""
+    failures = re.findall(r"[0-9]+:[A-Za-z]+", answer)
+    return " ".join(failures[:2] + ["…"] * (len(failures) > 2)) or answer
 
 
 class Peer:
@@ -44,8 +49,8 @@ class Peer:
         """`ok`, or the reasons turn by turn, or that it gave no answer."""
         answer = self.ask(op="verify", file=str(file), key=key)
         if "failures" in answer:
-            return told(f"{turn}:{reason}" for turn, reason in answer["failures"])
-        return "ok" if answer.get("ok") else "no answer"
+            return " ".join(f"{turn}:{reason}" for turn, reason in answer["failures"])
+        return "ok" if answer.get("ok") else NO_ANSWER
 
 
 class Command:
@@ -66,11 +71,14 @@ class Command:
             return f"exit {done.returncode}"
 
     def compat(self, file, key):
-        done = self.run("scroll", "verify", "--compat", "--key", key, file)
-        lines = (done.stderr + done.stdout).decode().splitlines()
+        flags = ["--key", key] if key else []
+        done = self.run("scroll", "verify", "--compat", *flags, file)
+        lines = done.stderr.decode().splitlines()
         reasons = [line.split(" (")[0] for line in lines if line.startswith("turn ")]
-        failures = told(line.removeprefix("turn ").replace(": ", ":") for line in reasons)
-        return "ok" if done.returncode == 0 else failures or f"exit {done.returncode}"
+        failures = " ".join(line.removeprefix("turn ").replace(": ", ":") for line in reasons)
+        if done.returncode == 0:
+            return "ok"
+        return failures or (NO_ANSWER if done.returncode == 1 else f"exit {done.returncode}")
 
 
 class Check:
@@ -100,7 +108,7 @@ class Check:
         """Notes a case on which a peer differs from the suite."""
         wanted = ours in ACCEPTED
         if any((answer == "ok") != wanted for answer in answers):
-            self.rows.append([case, ours, *answers])
+            self.rows.append([case, ours, *map(told, answers)])
         else:
             self.passed += 1
 
@@ -156,8 +164,16 @@ class Check:
             ours = self.command.verdict(path, self.trust, *vector.get("flags", []))
             self.expect(vector["file"], ours, vector["verdict"])
             if path.suffix == ".json":
-                answers = [peer.verdict(path, self.key) for peer in self.peers]
-                self.row(vector["file"], ours, [self.command.compat(path, self.key), *answers])
+                self.row(vector["file"], ours, self.answers(path, self.key))
+                self.answers(path, None)
+
+    def answers(self, path, key):
+        """Of `--compat` and of both peers, which must agree where the peers do."""
+        compat = self.command.compat(path, key)
+        answers = [peer.verdict(path, key) for peer in self.peers]
+        if len(set(answers)) == 1:
+            self.expect(f"--compat on {path.name} with key {key}", compat, answers[0])
+        return [compat, *answers]
 
     def mutations(self):
         """C2 on the samples: how many changed bytes each lets through."""
@@ -168,9 +184,9 @@ class Check:
             changed = bytearray(turn)
             changed[mutation["at"]] = mutation["byte"]
             path = self.write("mutant.json", b"[" + suite["first"].encode() + b"," + bytes(changed) + b"]")
-            counts = members.setdefault(mutation["member"], [0] * len(self.peers))
-            for index, peer in enumerate(self.peers):
-                counts[index] += peer.verdict(path, self.key) == "ok"
+            counts = members.setdefault(mutation["member"], [0] * (1 + len(self.peers)))
+            for index, answer in enumerate(self.answers(path, self.key)):
+                counts[index] += answer == "ok"
         for member, counts in members.items():
             if any(counts):
                 accepted = [f"{count} accepted" for count in counts]

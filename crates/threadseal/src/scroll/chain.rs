@@ -7,7 +7,7 @@
 //! Memory does not grow with the chain: findings, signers and failures are bounded. What the
 //! verdict is, `conclude` says.
 
-use super::facts::{Facts, SigFacts, TurnRead};
+use super::facts::{AsV01, Facts, SigFacts, TurnRead};
 use super::schema::{Encoding, SchemaViolation};
 use super::split::Place;
 use super::verify::{Rules, VerifyResult, Walk};
@@ -95,6 +95,8 @@ pub(super) struct Seen {
     pub(super) met: Vec<Met>,
     pub(super) head_cut: bool,
     pub(super) v01: VerifyResult,
+    /// Why v0.1 has no answer.
+    pub(super) v01_nothing: Option<&'static str>,
     /// Whether anything speaks against a turn so far.
     broken: bool,
 }
@@ -150,7 +152,14 @@ impl Verifier {
                 return;
             }
         }
-        self.v01.step(read.as_v01.as_ref().unwrap_or(&read.facts));
+        match &read.as_v01 {
+            AsV01::Same => self.v01.step(&read.facts),
+            AsV01::Facts(facts) => self.v01.step(facts),
+            AsV01::Nothing(why) => {
+                let why = if place.too_long { "too long" } else { why };
+                self.seen.v01_nothing.get_or_insert(why);
+            }
+        }
         match &read.facts {
             Ok(facts) => self.turn(facts, read, place),
             Err(violation) => self.unreadable(violation, place),

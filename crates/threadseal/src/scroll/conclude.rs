@@ -145,8 +145,9 @@ pub fn conclude(verifier: Verifier, end: &End, judging: &Judging<'_>) -> Outcome
 /// What v0.1 answers, as its `verify` shows it.
 fn answer(seen: &Seen, end: &End) -> Compat {
     let result = &seen.v01;
-    if end.fault.is_some() || matches!(seen.unended, Some((_, false))) {
-        return json!({"ok": false, "error": "not JSON"}).into();
+    let is_cut = end.fault.is_some() || matches!(seen.unended, Some((_, false)));
+    if let Some(why) = is_cut.then_some("not JSON").or(seen.v01_nothing) {
+        return json!({"ok": false, "error": why}).into();
     }
     let failures: Vec<_> = result
         .failures

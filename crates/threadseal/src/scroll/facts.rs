@@ -30,8 +30,8 @@ pub enum Form {
 #[derive(Debug, Clone)]
 pub struct TurnRead {
     pub(super) facts: Result<Facts, SchemaViolation>,
-    /// What v0.1 makes of the turn, where that is something else.
-    pub(super) as_v01: Option<Result<Facts, SchemaViolation>>,
+    /// What v0.1 makes of the turn.
+    pub(super) as_v01: AsV01,
     /// What the hash does not cover of the bytes.
     pub(super) lost: jcs::Lost,
     /// Do the bytes look like the beginning of a turn?
@@ -44,6 +44,17 @@ impl TurnRead {
         let facts = self.facts.as_ref().ok()?;
         facts.hash_holds.then_some(facts.hash)
     }
+}
+
+/// What v0.1 makes of a turn.
+#[derive(Debug, Clone)]
+pub(super) enum AsV01 {
+    /// What is made of it here.
+    Same,
+    /// Something else.
+    Facts(Box<Result<Facts, SchemaViolation>>),
+    /// Nothing, and so nothing of the whole scroll: why.
+    Nothing(&'static str),
 }
 
 /// The signature of a turn.
@@ -106,7 +117,7 @@ impl TurnReader {
             Form::Json => read_json(bytes, &mut self.keys),
             Form::Cbor => TurnRead {
                 facts: read_cbor(bytes, &mut self.keys),
-                as_v01: None,
+                as_v01: AsV01::Same,
                 lost: jcs::Lost::default(),
                 // Whether an item is whole, its head says; whoever cuts a sequence knows it.
                 cut_off: true,
@@ -147,9 +158,12 @@ fn read_json(text: &[u8], keys: &mut Keys) -> TurnRead {
     match jcs::canonicalize_closely(text) {
         Ok((canonical, lost)) => {
             let facts = of_canonical(&canonical, keys);
-            let other = matches!(&facts, Ok(facts) if facts.encoding == Encoding::Cbor);
+            let same = matches!(&facts, Ok(facts) if facts.encoding == Encoding::Jcs);
             TurnRead {
-                as_v01: other.then(|| of_canonical_v01(&canonical, keys)),
+                as_v01: match same {
+                    true => AsV01::Same,
+                    false => AsV01::Facts(Box::new(of_canonical_v01(&canonical, keys))),
+                },
                 facts,
                 lost,
                 cut_off: false,
@@ -169,12 +183,15 @@ fn read_json(text: &[u8], keys: &mut Keys) -> TurnRead {
 }
 
 /// v0.1 is read with parsers that keep the last of two members with one name, and more.
-fn read_leniently(text: &[u8], keys: &mut Keys) -> Option<Result<Facts, SchemaViolation>> {
+fn read_leniently(text: &[u8], keys: &mut Keys) -> AsV01 {
     if text.len() > MAX_LENIENT_TURN_BYTES {
-        return None;
+        return AsV01::Nothing("too long");
     }
-    let document = json::parse_python(text).ok()?;
-    Some(canonical(&document.value).and_then(|text| of_canonical_v01(&text, keys)))
+    let read = json::parse_python(text).ok();
+    match read.and_then(|document| canonical(&document.value).ok()) {
+        Some(canonical) => AsV01::Facts(Box::new(of_canonical_v01(&canonical, keys))),
+        None => AsV01::Nothing("not JSON"),
+    }
 }
 
 fn read_cbor(bytes: &[u8], keys: &mut Keys) -> Result<Facts, SchemaViolation> {
@@ -218,9 +235,11 @@ fn gather(
         return Err(SchemaViolation::new("/hash", "is missing"));
     };
     let sig = shape.sig.as_ref().map(|sig| {
-        let signature = Signature::from_bytes(sig.sig);
-        let key = keys.of(&sig.pubkey);
-        let verifies = |key: &PublicKey| key.verify(covered, &signature).is_ok();
+        let signature = sig.sig.map(Signature::from_bytes);
+        let key = sig.pubkey.and_then(|pubkey| keys.of(&pubkey));
+        let verifies = |key: &PublicKey| {
+            signature.is_some_and(|signature| key.verify(covered, &signature).is_ok())
+        };
         let holds = key.as_ref().is_some_and(verifies);
         SigFacts {
             holds_for_pinned: match &keys.pinned {

@@ -96,11 +96,22 @@ impl Role {
     }
 }
 
-/// The signature of a sealed turn, as it stands there.
+/// By whose rules a turn is checked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Reader {
+    /// This module's.
+    Ours,
+    /// Those of v0.1: `enc` is a member like any unknown one, a turn has any number, and keys and
+    /// signatures are any text.
+    V01,
+}
+
+/// The signature of a sealed turn, as it stands there; `None` where no such bytes are spelled,
+/// which only v0.1 lets through.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct SigText {
-    pub(super) pubkey: [u8; 32],
-    pub(super) sig: [u8; 64],
+    pub(super) pubkey: Option<[u8; 32]>,
+    pub(super) sig: Option<[u8; 64]>,
     /// Whether `sig` has members that nothing covers.
     pub(super) extra: bool,
 }
@@ -132,15 +143,15 @@ fn violation<T>(at: impl Into<String>, problem: &'static str) -> Checked<T> {
 /// # Errors
 /// The first violation, in the order of the members in the heading.
 pub(super) fn check(canonical: &[u8]) -> Checked<Shape<'_>> {
-    check_members(canonical, true)
+    check_members(canonical, Reader::Ours)
 }
 
-/// As [`check`], for a reader to whom `enc` is a member like any unknown one.
+/// As [`check`], by the rules of v0.1.
 pub(super) fn check_v01(canonical: &[u8]) -> Checked<Shape<'_>> {
-    check_members(canonical, false)
+    check_members(canonical, Reader::V01)
 }
 
-fn check_members(canonical: &[u8], knows_enc: bool) -> Checked<Shape<'_>> {
+fn check_members(canonical: &[u8], reader: Reader) -> Checked<Shape<'_>> {
     let Some(all) = members(canonical) else {
         return violation("", "is no object");
     };
@@ -158,7 +169,7 @@ fn check_members(canonical: &[u8], knows_enc: bool) -> Checked<Shape<'_>> {
             b"tool_results" => &mut found.tool_results,
             b"timestamp_ns" => &mut found.timestamp_ns,
             b"prev_hash" => &mut found.prev_hash,
-            b"enc" if knows_enc => &mut found.enc,
+            b"enc" if reader == Reader::Ours => &mut found.enc,
             b"hash" => {
                 outside[0] = Some((member.from, member.to));
                 &mut found.hash
@@ -171,7 +182,7 @@ fn check_members(canonical: &[u8], knows_enc: bool) -> Checked<Shape<'_>> {
         };
         *slot = Some(member.value);
     }
-    found.check(outside)
+    found.check(outside, reader)
 }
 
 /// The members that the schema names.
@@ -193,11 +204,12 @@ struct Found<'a> {
 }
 
 impl<'a> Found<'a> {
-    fn check(self, outside: [Option<(usize, usize)>; 2]) -> Checked<Shape<'a>> {
+    fn check(self, outside: [Option<(usize, usize)>; 2], reader: Reader) -> Checked<Shape<'a>> {
         if text_of(self.version) != Some(VERSION.as_bytes()) {
             return violation("/version", "must be \"scroll/0.1\"");
         }
-        let turn = uint(self.turn).filter(|turn| *turn <= MAX_TURN_NUMBER);
+        let may_be = |turn: &u64| *turn <= MAX_TURN_NUMBER || reader == Reader::V01;
+        let turn = uint(self.turn).filter(may_be);
         let Some(turn) = turn else {
             return violation("/turn", "must be an integer from 0 to 2^53 - 1");
         };
@@ -223,7 +235,7 @@ impl<'a> Found<'a> {
             timestamp_ns,
             prev_hash: optional_hash(self.prev_hash, "/prev_hash")?,
             hash: optional_hash(self.hash, "/hash")?,
-            sig: self.sig.map(check_sig).transpose()?,
+            sig: self.sig.map(|sig| check_sig(sig, reader)).transpose()?,
             encoding,
             tool_calls: self.tool_calls,
             tool_results: self.tool_results,
@@ -412,7 +424,7 @@ fn check_tools(tools: Option<&[u8]>, names: &Tools) -> Checked<()> {
     Ok(())
 }
 
-fn check_sig(sig: &[u8]) -> Checked<SigText> {
+fn check_sig(sig: &[u8], reader: Reader) -> Checked<SigText> {
     let Some(all) = members(sig) else {
         return violation("/sig", "must be an object");
     };
@@ -428,13 +440,19 @@ fn check_sig(sig: &[u8]) -> Checked<SigText> {
     if text_of(alg) != Some(b"ed25519") {
         return violation("/sig/alg", "must be \"ed25519\"");
     }
-    let Some(pubkey) = base64_of(pubkey) else {
+    let may_be = |bytes: bool, value| bytes || (reader == Reader::V01 && is_text(value));
+    let read = SigText {
+        pubkey: base64_of(pubkey),
+        sig: base64_of(text),
+        extra,
+    };
+    if !may_be(read.pubkey.is_some(), pubkey) {
         return violation("/sig/pubkey", "must be the base64 of 32 bytes");
-    };
-    let Some(sig) = base64_of(text) else {
+    }
+    if !may_be(read.sig.is_some(), text) {
         return violation("/sig/sig", "must be the base64 of 64 bytes");
-    };
-    Ok(SigText { pubkey, sig, extra })
+    }
+    Ok(read)
 }
 
 fn base64_of<const N: usize>(value: Option<&[u8]>) -> Option<[u8; N]> {

@@ -17,9 +17,30 @@ struct List {
 struct Vector {
     file: String,
     verdict: String,
+    /// What v0.1 answers without a key.
+    v01: Option<String>,
     #[serde(default)]
     flags: Vec<String>,
     why: String,
+}
+
+/// The answer of v0.1 as the index spells it.
+fn v01(answer: &serde_json::Value) -> String {
+    if answer["ok"] == true {
+        return "ok".to_owned();
+    }
+    let Some(failures) = answer["failures"].as_array() else {
+        return "no answer".to_owned();
+    };
+    let word = |failure: &serde_json::Value| {
+        format!(
+            "{}:{}",
+            failure["turn"],
+            failure["reason"].as_str().unwrap()
+        )
+    };
+    let words: Vec<String> = failures.iter().map(word).collect();
+    words.join(" ")
 }
 
 #[test]
@@ -52,6 +73,12 @@ fn every_scroll_vector_gets_its_verdict_and_none_is_forgotten() {
             let (file, why) = (&vector.file, &vector.why);
             let findings = &report["results"][0]["findings"];
             wrong.push(format!("{file} ({why}): {verdict}, {exit:?}: {findings}"));
+        }
+        if let Some(expected) = &vector.v01 {
+            let answer = v01(&report["results"][0]["compat"]["agent_scroll"]);
+            if answer != *expected && !vector.flags.iter().any(|flag| flag == "--key") {
+                wrong.push(format!("{}: v0.1 answers {answer}", vector.file));
+            }
         }
         named.insert(vector.file);
     }
