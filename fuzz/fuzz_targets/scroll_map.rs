@@ -17,7 +17,7 @@ fuzz_target!(|data: &[u8]| {
         return;
     };
     assert_eq!(format.map(source).as_ref(), Ok(&mapped));
-    let turns = mapped.turns.len();
+    let turns = mapped.drafts.len();
     let turns_made = mapped.into_turns().expect("what is mapped is of the schema");
     assert_eq!(turns_made.len(), turns);
 });

@@ -89,7 +89,8 @@ pub const MAX_ARCHIVE_RATIO: usize = 1 << 12;
 pub const MAX_ARCHIVE_WINDOW: u64 = 8 << 20;
 /// Most lines of a source that are mapped into a scroll.
 pub const MAX_SOURCE_LINES: u64 = 1 << 20;
-/// Most values (scalars, arrays and objects) of all lines of a source that is mapped into a scroll.
+/// Most values (scalars, arrays and objects) of all lines of a source that is mapped into a scroll;
+/// [`MAX_JSON_VALUES`] where a mapping holds all lines at once.
 pub const MAX_SOURCE_VALUES: usize = 1 << 24;
 /// Most groups (pointer and reason) that the account of a mapping names; the rest are counted.
 pub const MAX_ACCOUNT_GROUPS: usize = 1 << 16;

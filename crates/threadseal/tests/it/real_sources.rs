@@ -30,7 +30,7 @@ fn every_real_source_of_a_known_format_maps_seals_and_verifies() {
             continue;
         };
         let mapped = format.map(&source).unwrap();
-        let (turns, account) = (mapped.turns.len() as u64, mapped.account.clone());
+        let (turns, account) = (mapped.drafts.len() as u64, mapped.account.clone());
         assert_eq!((account.turns, account.ungrouped()), (turns, 0), "{path:?}");
         let chain = seal_chain(mapped.into_turns().unwrap(), None).unwrap();
         let chain: Vec<_> = chain.iter().map(|turn| turn.as_value().clone()).collect();

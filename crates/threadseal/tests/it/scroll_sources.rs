@@ -66,8 +66,11 @@ fn records_of_real_programs_map_seal_and_verify() {
             let mapped = map::find(name).unwrap().map(&source).unwrap();
             assert_eq!(mapped.account.ungrouped(), 0);
             let redacted = map::redact(mapped.clone(), Bodies::All, &Blind);
-            let calls = redacted.turns.iter().flat_map(|turn| &turn.tool_calls);
-            assert!(calls.into_iter().all(|call| call.args.is_none()));
+            let mut calls = redacted
+                .turns()
+                .into_iter()
+                .flat_map(|turn| turn.tool_calls);
+            assert!(calls.all(|call| call.args.is_none()));
             verifies(mapped, &path);
             verifies(redacted, &path);
         }

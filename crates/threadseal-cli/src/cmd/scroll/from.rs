@@ -25,7 +25,7 @@ use threadseal::error::Error;
 use threadseal::key::Signer;
 use threadseal::limits::MAX_SOURCE_BYTES;
 use threadseal::record::Head;
-use threadseal::scroll::map::{self, Account, Bodies, Format, Mapped};
+use threadseal::scroll::map::{self, Account, Bodies, Drafts, Format, Mapped};
 use threadseal::scroll::{Encoding, seal as seal_turn};
 use threadseal_store::archive;
 use threadseal_store::atomic::{self, PRIVATE_FILE};
@@ -110,8 +110,8 @@ pub(super) fn run(args: &FromArgs, context: &Context, out: &mut Out) -> Outcome 
     }
     let (format, mapped) = read(&args.vendor, path, context)?;
     let mapped = redact(args, mapped, context)?;
-    let account = mapped.account.clone();
-    write(args, mapped, context, out).map_err(|failure| failure.about(path))?;
+    let Mapped { drafts, account } = mapped;
+    write(args, drafts, context, out).map_err(|failure| failure.about(path))?;
     let value = account.to_value(format.name);
     if let Some(path) = &args.account {
         let mut text = rye_line(&value);
@@ -172,7 +172,7 @@ fn redact(args: &FromArgs, mapped: Mapped, context: &Context) -> Result<Mapped, 
     Ok(map::redact(mapped, bodies, &rules))
 }
 
-fn write(args: &FromArgs, mapped: Mapped, context: &Context, out: &mut Out) -> Result<(), Failure> {
+fn write(args: &FromArgs, drafts: Drafts, context: &Context, out: &mut Out) -> Result<(), Failure> {
     let signer = seal::signer(args.key.as_deref(), &args.passphrase, context)?;
     let signer = signer.as_ref().map(|signer| signer as &dyn Signer);
     let to = args.to.unwrap_or(match args.cbor {
@@ -181,7 +181,8 @@ fn write(args: &FromArgs, mapped: Mapped, context: &Context, out: &mut Out) -> R
     });
     let mut writer = Writer::new(to.into(), args.out.as_deref(), context, out)?;
     let mut head: Option<Head> = None;
-    for turn in mapped.into_turns()? {
+    for turn in drafts.into_turns() {
+        let turn = turn?;
         let turn = match args.cbor {
             true => turn
                 .with_encoding(Encoding::Cbor)

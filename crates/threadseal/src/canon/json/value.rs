@@ -105,7 +105,7 @@ impl Number {
         (token.literal == literal).then(|| Self::from_literal(literal))
     }
 
-    pub(super) fn from_literal(literal: &str) -> Self {
+    pub(crate) fn from_literal(literal: &str) -> Self {
         Self(literal.into())
     }
 

@@ -5,76 +5,104 @@
 use super::Mapped;
 use super::account::Account;
 use super::draft::Draft;
+use super::packed::Drafts;
 
 const SILENT: &str = "the source does not tell";
+const UNKNOWN: &str = "unknown";
 
 /// The turns of one source while it is read.
 #[derive(Debug, Default)]
 pub(super) struct Build {
-    drafts: Vec<Draft>,
+    drafts: Drafts,
+    /// The first model and vendor that a turn tells.
+    model: First,
+    vendor: First,
 }
+
+/// The first that tells something, by its place.
+type First = Option<(usize, String)>;
 
 impl Build {
     /// Adds a turn; gives its place.
-    pub(super) fn push(&mut self, draft: Draft) -> usize {
-        self.drafts.push(draft);
-        self.drafts.len() - 1
+    pub(super) fn push(&mut self, draft: &Draft) -> usize {
+        let place = self.drafts.push(draft);
+        self.note(place, draft);
+        place
     }
 
-    /// The turn at `place`, to add to it.
-    pub(super) fn at(&mut self, place: usize) -> Option<&mut Draft> {
-        self.drafts.get_mut(place)
+    /// Keeps a place for a turn that still grows.
+    pub(super) fn reserve(&mut self) -> usize {
+        self.drafts.reserve()
     }
 
-    /// The turns so far.
-    pub(super) fn turns(&self) -> &[Draft] {
-        &self.drafts
+    /// Puts a turn in the place that was kept for it.
+    pub(super) fn set(&mut self, place: usize, draft: &Draft) {
+        self.drafts.set(place, draft);
+        self.note(place, draft);
+    }
+
+    fn note(&mut self, place: usize, draft: &Draft) {
+        let note = |first: &mut First, word: Option<&String>| {
+            if let Some(word) = word.filter(|_| first.as_ref().is_none_or(|(at, _)| place < *at)) {
+                *first = Some((place, word.clone()));
+            }
+        };
+        note(&mut self.model, draft.model.id.as_ref());
+        let vendor = Some(&draft.model.vendor).filter(|vendor| !vendor.is_empty());
+        note(&mut self.vendor, vendor);
     }
 
     /// Makes up what the source does not tell, counts, and tells the account.
     pub(super) fn finish(mut self, mut account: Account) -> Mapped {
-        self.fill_models(&mut account);
-        self.fill_moments(&mut account);
-        for draft in &self.drafts {
+        let mut model = self.model.map(|(_, model)| model);
+        let mut vendor = self.vendor.map_or(UNKNOWN.to_owned(), |(_, vendor)| vendor);
+        let mut moment = 0;
+        self.drafts.rewrite(|_, draft| {
             account.turns += 1;
             account.tool_calls += draft.tool_calls.len() as u64;
             account.tool_results += draft.tool_results.len() as u64;
+            fill_vendor(draft, &mut vendor, &mut account);
+            fill_model(draft, &mut model, &mut account);
+            fill_moment(draft, &mut moment, &mut account);
             if draft.params.temperature.is_none() {
                 account.default_field("params.temperature", SILENT);
             }
             if draft.params.top_p.is_none() {
                 account.default_field("params.top_p", SILENT);
             }
-        }
+        });
         Mapped {
-            turns: self.drafts,
+            drafts: self.drafts,
             account,
         }
     }
+}
 
-    fn fill_models(&mut self, account: &mut Account) {
-        let known = |draft: &Draft| draft.model.id.clone();
-        let mut last = self.drafts.iter().find_map(known);
-        for draft in &mut self.drafts {
-            if draft.model.id.is_some() {
-                last.clone_from(&draft.model.id);
-            } else {
-                account.default_field("model.id", SILENT);
-                draft.model.id.clone_from(&last);
-            }
-        }
+/// Who offers the model: as in the turn before, or as in the first that tells.
+fn fill_vendor(draft: &mut Draft, last: &mut String, account: &mut Account) {
+    if draft.model.vendor.is_empty() {
+        account.default_field("model.vendor", SILENT);
+        draft.model.vendor.clone_from(last);
+    } else {
+        last.clone_from(&draft.model.vendor);
     }
+}
 
-    fn fill_moments(&mut self, account: &mut Account) {
-        let mut last = 0;
-        for draft in &mut self.drafts {
-            match draft.timestamp_ns {
-                Some(moment) => last = moment,
-                None => {
-                    account.default_field("timestamp_ns", SILENT);
-                    draft.timestamp_ns = Some(last);
-                }
-            }
+fn fill_model(draft: &mut Draft, last: &mut Option<String>, account: &mut Account) {
+    if draft.model.id.is_none() {
+        account.default_field("model.id", SILENT);
+        draft.model.id.clone_from(last);
+    } else {
+        last.clone_from(&draft.model.id);
+    }
+}
+
+fn fill_moment(draft: &mut Draft, last: &mut u64, account: &mut Account) {
+    match draft.timestamp_ns {
+        Some(moment) => *last = moment,
+        None => {
+            account.default_field("timestamp_ns", SILENT);
+            draft.timestamp_ns = Some(*last);
         }
     }
 }
@@ -102,16 +130,13 @@ mod tests {
             let mut draft = Draft::new(Role::User, "v");
             draft.model.id = model.map(str::to_owned);
             draft.timestamp_ns = moment;
-            build.push(draft);
+            build.push(&draft);
         }
         let mapped = build.finish(Account::default());
-        let models: Vec<_> = mapped
-            .turns
-            .iter()
-            .map(|turn| turn.model.id.as_deref())
-            .collect();
+        let turns = mapped.turns();
+        let models: Vec<_> = turns.iter().map(|turn| turn.model.id.as_deref()).collect();
         assert_eq!(models, [Some("a"), Some("a"), Some("a"), Some("b")]);
-        let moments: Vec<_> = mapped.turns.iter().map(|turn| turn.timestamp_ns).collect();
+        let moments: Vec<_> = turns.iter().map(|turn| turn.timestamp_ns).collect();
         assert_eq!(moments, [Some(0), Some(5), Some(5), Some(3)]);
         let told: Vec<_> = mapped
             .account

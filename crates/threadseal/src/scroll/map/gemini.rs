@@ -203,7 +203,7 @@ impl Session {
             source.set("kind", "summary".into());
             source.set_some("session", self.id.as_deref());
             draft.close(source);
-            self.build.push(draft);
+            self.build.push(&draft);
         }
         node.discard_all(&HEADER, Reason::Metadata);
     }
@@ -211,7 +211,7 @@ impl Session {
     fn message(&mut self, node: Node<'_, '_>, line: u64, index: usize) {
         let Some(Value::String(id)) = node.peek().get("id") else {
             let draft = self.draft(node, line);
-            self.build.push(draft);
+            self.build.push(&draft);
             return;
         };
         if self
@@ -220,16 +220,16 @@ impl Session {
             .is_some_and(|copy| copy.place == (line, index))
         {
             let draft = self.draft(node, line);
-            match self.places.get(id).and_then(|place| self.build.at(*place)) {
-                Some(place) => *place = draft,
+            match self.places.get(id) {
+                Some(place) => self.build.set(*place, &draft),
                 None => {
-                    self.build.push(draft);
+                    self.build.push(&draft);
                 }
             }
         } else {
             node.discard(Reason::Superseded);
             let build = &mut self.build;
-            let place = || build.push(Draft::new(Role::Assistant, VENDOR));
+            let place = || build.reserve();
             self.places.entry(id.clone()).or_insert_with(place);
         }
     }

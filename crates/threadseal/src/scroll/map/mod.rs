@@ -1,7 +1,7 @@
 //! From what agents write to scrolls: one table of formats, each a pure function.
 //!
 //! ```text
-//! bytes of a source ─► Format::map ─► Mapped { turns: [Draft], account: Account }
+//! bytes of a source ─► Format::map ─► Mapped { drafts: Drafts, account: Account }
 //! ```
 //!
 //! | module | owns |
@@ -11,6 +11,7 @@
 //! | `source` | lines, and the reader that forgets nothing |
 //! | `fit` | numbers, depth and strings that a scroll cannot hold as they stand |
 //! | `build` | drafts in order, with the fields that the schema demands |
+//! | `packed` | drafts in few bytes, until they are sealed |
 //! | `growing` | a turn that several records add to |
 //! | `said` | which texts the source says twice |
 //! | one per format | its table and its function |
@@ -37,6 +38,7 @@ mod langfuse;
 mod mini_swe_agent;
 mod opencode;
 mod otlp;
+mod packed;
 mod redact;
 mod said;
 mod source;
@@ -48,6 +50,7 @@ mod wire;
 pub use account::{Account, Alteration, Group, Lines, Reason, Tokens};
 pub use draft::{Body, Draft, Message, Model, Params, Source, ToolCall, ToolResult};
 pub use inspect::{Member, map_members};
+pub use packed::Drafts;
 pub use redact::{Bodies, Detector, MIN_REPEATED_LINE, Secret, redact};
 
 use crate::canon::json::{Value, parse};
@@ -61,7 +64,7 @@ use crate::scroll::Turn;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mapped {
     /// Turns, in order.
-    pub turns: Vec<Draft>,
+    pub drafts: Drafts,
     /// What became of every part of the source.
     pub account: Account,
 }
@@ -133,13 +136,27 @@ impl Format {
 }
 
 impl Mapped {
-    /// The turns, numbered from 0.
+    /// All turns at once, as trees of values.
+    pub fn turns(&self) -> Vec<Draft> {
+        self.drafts.iter().collect()
+    }
+
+    /// [`Drafts::into_turns`], all at once.
     ///
     /// # Errors
-    /// [`ErrorKind::Limit`] for a turn beyond [`MAX_TURN_BYTES`], which no scroll may hold.
+    /// The first turn that no scroll may hold.
     pub fn into_turns(self) -> Result<Vec<Turn>, Error> {
-        let numbered = (0..).zip(self.turns);
-        numbered.map(|(index, draft)| turn(index, draft)).collect()
+        self.drafts.into_turns().collect()
+    }
+}
+
+impl Drafts {
+    /// The turns, numbered from 0, each made when it is asked for.
+    ///
+    /// One is [`ErrorKind::Limit`] if it is beyond [`MAX_TURN_BYTES`]: no scroll may hold it.
+    pub fn into_turns(self) -> impl Iterator<Item = Result<Turn, Error>> {
+        let numbered = (0..).zip(self);
+        numbered.map(|(index, draft)| turn(index, draft))
     }
 }
 

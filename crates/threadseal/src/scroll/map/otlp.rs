@@ -28,12 +28,13 @@
 
 use super::account::Reason;
 use super::draft::Source;
-use super::source::{Node, Reading, json_lines};
+use super::source::{Node, Reading, json_objects};
 use super::thread::{document, says_nothing, take_rest};
 use super::trace::{Span, Trace};
 use super::{Account, Format, Head, Mapped};
 use crate::canon::json::Value;
 use crate::error::{Error, ErrorKind};
+use crate::limits::MAX_JSON_VALUES;
 use std::collections::HashMap;
 
 mod attributes;
@@ -122,7 +123,9 @@ fn map(source: &[u8]) -> Result<Mapped, Error> {
 /// The objects on the lines of a file.
 fn lines(source: &[u8], account: &mut Account) -> Vec<Value> {
     let mut documents = Vec::new();
-    json_lines(source, account, |_, _, value| documents.push(value.clone()));
+    json_objects(source, MAX_JSON_VALUES, account, |_, _, value| {
+        documents.push(value);
+    });
     documents
 }
 

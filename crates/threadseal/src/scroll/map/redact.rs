@@ -73,10 +73,9 @@ pub fn redact(mut mapped: Mapped, bodies: Bodies, detector: &dyn Detector) -> Ma
         values: HashMap::new(),
         lines: HashMap::new(),
     };
-    for (turn, draft) in (0..).zip(&mut mapped.turns) {
-        work.bodies(turn, draft, bodies);
-    }
-    for (turn, draft) in (0..).zip(&mut mapped.turns) {
+    let drafts = &mut mapped.drafts;
+    drafts.rewrite(|turn, draft| work.bodies(turn, draft, bodies));
+    drafts.rewrite(|turn, draft| {
         work.words(turn, draft);
         for (index, message) in draft.messages.iter_mut().enumerate() {
             let pointer = format!("/messages/{index}/content");
@@ -84,7 +83,7 @@ pub fn redact(mut mapped: Mapped, bodies: Bodies, detector: &dyn Detector) -> Ma
             let mut place = Place { turn, pointer };
             message.content = work.value(content, None, 0, &mut place).0;
         }
-    }
+    });
     mapped
         .account
         .clean_pointers(|pointer| clean(detector, pointer));

@@ -20,16 +20,52 @@ use crate::limits::{MAX_LINE_BYTES, MAX_SOURCE_LINES, MAX_SOURCE_VALUES};
 use std::cell::RefCell;
 use std::collections::HashMap;
 
-/// Reads the lines of `source`, each a JSON object, and gives those to `each`.
-///
-/// A line is what stands between two bytes 0x0A; a carriage return before one is a blank. Blank
-/// lines are skipped. A line that is no JSON object, or is beyond [`MAX_LINE_BYTES`], is told to
-/// the account as unmapped, and so are all lines beyond [`MAX_SOURCE_LINES`] and
-/// [`MAX_SOURCE_VALUES`].
+/// Reads the lines of `source`, each a JSON object, and gives those to `each`, one at a time.
 pub(super) fn json_lines(
     source: &[u8],
     account: &mut Account,
     mut each: impl FnMut(&mut Account, u64, &Value),
+) {
+    json_objects(
+        source,
+        MAX_SOURCE_VALUES,
+        account,
+        |account, line, value| {
+            each(account, line, &value);
+        },
+    );
+}
+
+/// As [`json_texts`]; a line that is no JSON object is told to the account as unmapped.
+pub(super) fn json_objects(
+    source: &[u8],
+    most_values: usize,
+    account: &mut Account,
+    mut each: impl FnMut(&mut Account, u64, Value),
+) {
+    json_texts(
+        source,
+        most_values,
+        account,
+        |account, line, value| match value.as_object() {
+            Some(_) => each(account, line, value),
+            None => account.unmapped(line, "not a JSON object"),
+        },
+    );
+}
+
+/// Reads the lines of `source`, each one JSON text, and gives those to `each`.
+///
+/// A line is what stands between two bytes 0x0A; a carriage return before one is a blank. Blank
+/// lines are skipped. A line that is no JSON, or is beyond [`MAX_LINE_BYTES`], is told to the
+/// account as unmapped, and so are all lines beyond [`MAX_SOURCE_LINES`], and those from which on
+/// all lines have more than `most_values` values: a mapping that holds all of them at once can
+/// bear fewer.
+pub(super) fn json_texts(
+    source: &[u8],
+    most_values: usize,
+    account: &mut Account,
+    mut each: impl FnMut(&mut Account, u64, Value),
 ) {
     let mut number = 0;
     let mut values = 0_usize;
@@ -45,15 +81,14 @@ pub(super) fn json_lines(
             account.unmapped(number, "line too long");
         } else {
             match parse(line) {
-                Ok(value @ Value::Object(_)) => {
+                Ok(value) => {
                     values = values.saturating_add(count_values(&value));
-                    if values > MAX_SOURCE_VALUES {
+                    if values > most_values {
                         account.unmapped(number, "beyond the most values of a source");
                     } else {
-                        each(account, number, &value);
+                        each(account, number, value);
                     }
                 }
-                Ok(_) => account.unmapped(number, "not a JSON object"),
                 Err(error) => {
                     account.unmapped(number, &format!("not JSON: {}", error.kind.words()));
                 }

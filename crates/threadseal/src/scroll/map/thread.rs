@@ -18,8 +18,6 @@ use crate::error::Error;
 use crate::scroll::Role;
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-const SILENT: &str = "the source does not tell";
-const UNKNOWN: &str = "unknown";
 /// Words of items that mean something in a scroll, and of which a source has no say.
 const RESERVED: [&str; 6] = [
     "source",
@@ -94,7 +92,7 @@ impl Thread {
             source.set(&name, Value::Array(list));
         }
         draft.close(source);
-        self.build.push(draft)
+        self.build.push(&draft)
     }
 
     /// All turns, with what the source left out.
@@ -103,26 +101,8 @@ impl Thread {
             let head = self.source(&[]);
             self.push(Draft::new(Role::System, ""), head);
         }
-        self.fill_vendors(&mut account);
         account.tokens = self.tokens;
         self.build.finish(account)
-    }
-
-    /// Who offers the model, where a turn does not tell: as in the turn before, or as in the first
-    /// that tells.
-    fn fill_vendors(&mut self, account: &mut Account) {
-        let turns = self.build.turns().iter();
-        let told: Vec<String> = turns.map(|turn| turn.model.vendor.clone()).collect();
-        let first = told.iter().find(|vendor| !vendor.is_empty());
-        let mut last = first.map_or(UNKNOWN, |vendor| vendor.as_str());
-        for (place, vendor) in told.iter().enumerate() {
-            if !vendor.is_empty() {
-                last = vendor;
-            } else if let Some(turn) = self.build.at(place) {
-                last.clone_into(&mut turn.model.vendor);
-                account.default_field("model.vendor", SILENT);
-            }
-        }
     }
 }
 

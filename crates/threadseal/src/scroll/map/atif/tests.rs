@@ -57,7 +57,7 @@ fn a_step_becomes_a_turn_with_its_calls_and_what_they_answered() {
         dropped(&mapped),
         [("/novelty".into(), "unknown member".into(), "2".into())]
     );
-    let turn = mapped.turns[1].clone();
+    let turn = mapped.turns()[1].clone();
     assert_eq!(
         (turn.model.vendor.as_str(), turn.model.id.as_deref()),
         ("acme", Some("acme/m-1"))
@@ -136,6 +136,6 @@ fn members_of_other_types_than_expected_are_told_and_nothing_panics() {
 fn a_trajectory_without_steps_is_one_turn_that_says_what_it_was() {
     let mapped = mapped(r#"{"schema_version":"ATIF-v1.7","agent":{"name":"a"},"steps":[]}"#);
     assert_eq!(mapped.account.turns, 1);
-    assert_eq!(mapped.turns[0].model.vendor, "unknown");
+    assert_eq!(mapped.turns()[0].model.vendor, "unknown");
     assert!(mapped.into_turns().is_ok());
 }

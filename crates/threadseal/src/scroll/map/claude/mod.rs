@@ -147,13 +147,24 @@ fn whole(document: &Value, session: &mut Session, account: &mut Account) {
 #[derive(Default)]
 struct Session {
     survey: Survey,
-    pending: Vec<Pending>,
-    /// The turn of each message of the model, by its id.
-    messages: HashMap<String, usize>,
+    build: Build,
+    tokens: Tokens,
+    /// Messages of the model to which a later line adds, by their id: place and turn.
+    open: HashMap<String, (usize, Pending)>,
     /// Records by `uuid`: their fingerprint.
     seen: HashMap<String, Digest>,
     /// The parent of each record that made no turn.
     passed_over: HashMap<String, Option<String>>,
+}
+
+/// A turn to which a line was added.
+struct Written {
+    place: usize,
+    pending: Pending,
+    /// The id of its message.
+    id: Option<String>,
+    /// Whether the line is its first.
+    is_new: bool,
 }
 
 impl Session {
@@ -180,7 +191,9 @@ impl Session {
                 if message.is_none_or(|message| message.as_object().is_none()) {
                     return Err("no message".to_owned());
                 }
-                self.message(root, root, line, None);
+                if let Some(written) = self.message(root, root, line, None) {
+                    self.leave(written, line);
+                }
             }
             "file-history-snapshot" => self.drop_whole(root, Reason::Metadata),
             "progress" => self.progress(root, line)?,
@@ -189,17 +202,16 @@ impl Session {
         Ok(())
     }
 
-    /// A line of a message. `record` has the message, `outer` is the line that holds it.
+    /// A line of a message. `record` has the message, `outer` is the line that holds it. Whoever
+    /// calls this calls [`Self::leave`].
     fn message(
         &mut self,
         outer: Node<'_, '_>,
         record: Node<'_, '_>,
         line: u64,
         call: Option<String>,
-    ) {
-        let Some(message) = record.get("message") else {
-            return;
-        };
+    ) -> Option<Written> {
+        let message = record.get("message")?;
         let role = match kind_of(record.peek()) {
             Some("assistant") => Role::Assistant,
             _ => Role::User,
@@ -208,18 +220,19 @@ impl Session {
         let _ = (message.told_by("role"), message.told_by("type"));
         let is_answer = role == Role::Assistant;
         let id = is_answer.then(|| message.text_of("id")).flatten();
-        let known = id.as_ref().and_then(|id| self.messages.get(id)).copied();
-        let open = known.filter(|place| self.pending[*place].turn.has_room());
-        let place = open.unwrap_or_else(|| {
-            self.pending.push(Pending::new(role, line));
-            self.pending.len() - 1
-        });
-        if let Some(full) = known.filter(|full| *full != place) {
-            self.pending[full].turn.tokens = Tokens::default();
-        }
-        let parent = self.parent_of(outer);
-        let pending = &mut self.pending[place];
-        pending.envelope(record, line, parent);
+        let known = id.as_ref().and_then(|id| self.open.remove(id));
+        let is_new = known.as_ref().is_none_or(|(_, turn)| !turn.turn.has_room());
+        let (place, mut pending) = match known {
+            Some(known) if !is_new => known,
+            full => {
+                if let Some((place, mut full)) = full {
+                    full.turn.tokens = Tokens::default();
+                    self.close(place, full);
+                }
+                (self.build.reserve(), Pending::new(role, line))
+            }
+        };
+        pending.envelope(record, line, self.parent_of(outer));
         let told_here = |id| self.survey.tells_usage(id, line);
         let counts = id.as_deref().is_none_or(told_here);
         pending.message(message, line, counts);
@@ -229,10 +242,37 @@ impl Session {
             source.set("sidechain", true.into());
             source.set("call", call.into());
         }
-        if let Some(id) = id {
-            source.set("message", id.as_str().into());
-            self.messages.insert(id, place);
+        source.set_some("message", id.as_deref());
+        Some(Written {
+            place,
+            pending,
+            id,
+            is_new,
+        })
+    }
+
+    /// Keeps a turn as long as later lines may add to it.
+    fn leave(&mut self, written: Written, line: u64) {
+        let Written {
+            place, pending, id, ..
+        } = written;
+        match id.filter(|id| !self.survey.ends(id, line)) {
+            Some(id) => {
+                self.open.insert(id, (place, pending));
+            }
+            None => self.close(place, pending),
         }
+    }
+
+    /// Adds a turn to which no other line adds.
+    fn add(&mut self, turn: Pending) {
+        let place = self.build.reserve();
+        self.close(place, turn);
+    }
+
+    fn close(&mut self, place: usize, turn: Pending) {
+        self.tokens.add(turn.turn.tokens);
+        self.build.set(place, &turn.into_draft());
     }
 
     /// The nearest ancestor of a record that made a turn.
@@ -275,13 +315,12 @@ impl Session {
         }
     }
 
-    fn finish(self, mut account: Account) -> Mapped {
-        let mut build = Build::default();
-        for turn in self.pending {
-            account.tokens.add(turn.turn.tokens);
-            build.push(turn.into_draft());
+    fn finish(mut self, mut account: Account) -> Mapped {
+        for (place, turn) in std::mem::take(&mut self.open).into_values() {
+            self.close(place, turn);
         }
-        build.finish(account)
+        account.tokens.add(self.tokens);
+        self.build.finish(account)
     }
 }
 

@@ -37,14 +37,16 @@ pub(super) struct Survey {
     answered: HashSet<String>,
     /// The last line that tells a call's progress.
     progress: HashMap<String, u64>,
-    /// The last line that tells the usage of a message.
+    /// The last line that tells the usage of a message, and the last that adds to it.
     usage: HashMap<String, u64>,
+    last: HashMap<String, u64>,
     uuids: HashSet<String>,
 }
 
 impl Survey {
     /// First pass over one record. One whose name was there before may be a copy.
     pub(super) fn record(&mut self, line: u64, record: &Value) {
+        self.adds(line, record);
         let id = record.get("uuid").and_then(Value::as_str);
         if id.is_some_and(|id| !self.uuids.insert(id.to_owned())) {
             return;
@@ -61,6 +63,22 @@ impl Survey {
             }
             _ => {}
         }
+    }
+
+    /// Notes that a line, be it a copy or not, may add to a message of the model.
+    fn adds(&mut self, line: u64, record: &Value) {
+        let inner = record.get("data").and_then(|data| data.get("message"));
+        let messages = [Some(record), inner].into_iter().flatten();
+        for message in messages.filter_map(|holder| holder.get("message")) {
+            if let Some(id) = message.get("id").and_then(Value::as_str) {
+                self.last.insert(id.to_owned(), line);
+            }
+        }
+    }
+
+    /// Whether no line after `line` adds to message `id`.
+    pub(super) fn ends(&self, id: &str, line: u64) -> bool {
+        self.last.get(id).is_none_or(|last| *last <= line)
     }
 
     fn message(&mut self, line: u64, record: &Value) {
@@ -123,17 +141,16 @@ impl Session {
                     ("type".into(), "attachment".into()),
                     ("attachment".into(), attachment.unwrap_or(Value::Null)),
                 ];
-                self.turn(
-                    Role::System,
-                    kind,
-                    root,
-                    line,
-                    vec![Value::Object(item.into())],
-                );
+                let mut turn = self.turn(Role::System, kind, root, line);
+                turn.turn.items.push(Value::Object(item.into()));
+                self.add(turn);
             }
             "summary" => {
-                let items = root.text_of("summary").map(text_item);
-                self.turn(Role::System, kind, root, line, items.into_iter().collect());
+                let mut turn = self.turn(Role::System, kind, root, line);
+                turn.turn
+                    .items
+                    .extend(root.text_of("summary").map(text_item));
+                self.add(turn);
             }
             "queue-operation" => self.prompt_copy(kind, "content", root, line),
             _ => self.prompt_copy(kind, "lastPrompt", root, line),
@@ -144,8 +161,7 @@ impl Session {
         let kind = root
             .text_of("subtype")
             .unwrap_or_else(|| "system".to_owned());
-        let place = self.turn(Role::System, &kind, root, line, Vec::new());
-        let turn = &mut self.pending[place];
+        let mut turn = self.turn(Role::System, &kind, root, line);
         if root
             .peek()
             .get("content")
@@ -159,7 +175,7 @@ impl Session {
             ] {
                 turn.turn.source.set_some(ours, root.take_of(theirs));
             }
-            return;
+            return self.add(turn);
         }
         let mut rest = Vec::new();
         for (name, value) in root.members().into_iter().flatten() {
@@ -173,6 +189,7 @@ impl Session {
             ("part".into(), Value::Object(rest)),
         ];
         turn.turn.items.push(Value::Object(part.into()));
+        self.add(turn);
     }
 
     /// A record that says again what was typed, or what was never sent.
@@ -193,12 +210,11 @@ impl Session {
             }
         }
         if !items.is_empty() {
-            let place = self.turn(Role::User, kind, root, line, items);
+            let mut turn = self.turn(Role::User, kind, root, line);
+            turn.turn.items = items;
             let operation = root.text_of("operation");
-            self.pending[place]
-                .turn
-                .source
-                .set_some("operation", operation);
+            turn.turn.source.set_some("operation", operation);
+            self.add(turn);
         } else if content.is_none() {
             self.drop_whole(root, Reason::Metadata);
         } else {
@@ -208,21 +224,12 @@ impl Session {
         }
     }
 
-    fn turn(
-        &mut self,
-        role: Role,
-        kind: &str,
-        root: Node<'_, '_>,
-        line: u64,
-        items: Vec<Value>,
-    ) -> usize {
+    fn turn(&self, role: Role, kind: &str, root: Node<'_, '_>, line: u64) -> Pending {
         let mut turn = Pending::new(role, line);
         let _ = root.told_by("type");
         turn.turn.source.set("kind", kind.into());
         turn.envelope(root, line, self.parent_of(root));
-        turn.turn.items = items;
-        self.pending.push(turn);
-        self.pending.len() - 1
+        turn
     }
 
     /// A line of progress; an error is why it cannot be mapped.
@@ -248,15 +255,15 @@ impl Session {
         };
         let _ = data.told_by("type");
         let _ = root.told_by("type");
-        if let Some(inner) = data.get("message") {
-            let place = self.pending.len();
-            self.message(root, inner, line, call);
-            if let Some(turn) = self.pending.get_mut(place) {
-                turn.turn
-                    .source
-                    .set_some("session", root.text_of("sessionId"));
-                turn.turn.source.set_some("agent", data.text_of("agentId"));
+        if let Some(inner) = data.get("message")
+            && let Some(mut written) = self.message(root, inner, line, call)
+        {
+            if written.is_new {
+                let source = &mut written.pending.turn.source;
+                source.set_some("session", root.text_of("sessionId"));
+                source.set_some("agent", data.text_of("agentId"));
             }
+            self.leave(written, line);
         }
         let prompt = data.get("prompt");
         if let Some(item) = prompt.and_then(|prompt| self.survey.prompt(prompt, false)) {
@@ -264,7 +271,7 @@ impl Session {
             turn.turn.source.set("kind", "prompt".into());
             turn.turn.source.set("sidechain", true.into());
             turn.turn.items.push(item);
-            self.pending.push(turn);
+            self.add(turn);
         }
         root.discard_all(&PROGRESS_ENVELOPE, Reason::Metadata);
         data.discard_all(&["agentId"], Reason::Metadata);
@@ -284,16 +291,13 @@ impl Session {
             self.pass_over(root);
             return root.discard(Reason::Superseded);
         }
-        let items = output.and_then(Node::text).map(text_item);
-        let place = self.turn(
-            Role::Tool,
-            "progress",
-            root,
-            line,
-            items.into_iter().collect(),
-        );
-        let source = &mut self.pending[place].turn.source;
-        source.set_some("call", root.text_of("parentToolUseID"));
+        let mut turn = self.turn(Role::Tool, "progress", root, line);
+        turn.turn
+            .items
+            .extend(output.and_then(Node::text).map(text_item));
+        let call = root.text_of("parentToolUseID");
+        turn.turn.source.set_some("call", call);
+        self.add(turn);
         root.discard_all(&PROGRESS_ENVELOPE, Reason::Metadata);
         if let Some(data) = data {
             let tail = data.peek_str("output").unwrap_or_default();

@@ -58,9 +58,9 @@ const RESULT: &str = r#"{"type":"user","uuid":"u2","parentUuid":"a2","sessionId"
 fn lines_of_one_message_are_one_turn_whose_usage_counts_once() {
     let mapped = mapped(&[ASK, THINK, CALL, RESULT]);
     assert_eq!(detect(ASK.as_bytes()).unwrap().name, NAME);
-    let roles: Vec<_> = mapped.turns.iter().map(|turn| turn.role).collect();
+    let roles: Vec<_> = mapped.turns().iter().map(|turn| turn.role).collect();
     assert_eq!(roles, [Role::User, Role::Assistant, Role::Tool]);
-    let answer = &mapped.turns[1];
+    let answer = &mapped.turns()[1];
     assert_eq!(kinds(answer), ["thinking", "tool_call"]);
     assert_eq!(
         items(answer)[0].get("signature").unwrap().as_str(),
@@ -97,7 +97,7 @@ fn lines_of_one_message_are_one_turn_whose_usage_counts_once() {
     );
     assert_eq!(dropped(&mapped, "/toolUseResult"), [pair("duplicate", "4")]);
     assert_eq!(dropped(&mapped, "/cwd"), [pair("metadata", "1")]);
-    let result = &mapped.turns[2];
+    let result = &mapped.turns()[2];
     assert!(result.tool_results[0].ok);
     assert_eq!(result.tool_results[0].response, Some("a.txt\nb.txt".into()));
     assert_eq!(result.model.id.as_deref(), Some("claude-x"));
@@ -112,18 +112,15 @@ fn forks_share_a_parent_and_records_without_turn_are_passed_over() {
         r#"{"type":"user","uuid":"x1","parentUuid":"p2","isSidechain":true,"agentId":"ag","message":{"content":"one way"}}"#,
         r#"{"type":"user","uuid":"x2","parentUuid":"u1","message":{"content":[{"type":"text","text":"other way"}]}}"#,
     ]);
-    let parents: Vec<_> = mapped
-        .turns
-        .iter()
-        .map(|turn| word(turn, "parent"))
-        .collect();
+    let turns = mapped.turns();
+    let parents: Vec<_> = turns.iter().map(|turn| word(turn, "parent")).collect();
     assert_eq!(parents, [None, Some("u1"), Some("u1")]);
-    assert_eq!(word(&mapped.turns[1], "agent"), Some("ag"));
+    assert_eq!(word(&mapped.turns()[1], "agent"), Some("ag"));
     assert_eq!(
-        source(&mapped.turns[1], "sidechain"),
+        source(&mapped.turns()[1], "sidechain"),
         Some(&Value::Bool(true))
     );
-    assert_eq!(source(&mapped.turns[2], "sidechain"), None);
+    assert_eq!(source(&mapped.turns()[2], "sidechain"), None);
     assert_eq!(dropped(&mapped, ""), [pair("metadata", "2-3")]);
     assert_eq!(
         dropped(&mapped, "/parentUuid"),
@@ -134,7 +131,7 @@ fn forks_share_a_parent_and_records_without_turn_are_passed_over() {
 #[test]
 fn a_line_written_twice_counts_once() {
     let mapped = mapped(&[ASK, CALL, CALL, ASK]);
-    assert_eq!(mapped.turns.len(), 2);
+    assert_eq!(mapped.turns().len(), 2);
     assert_eq!(mapped.account.tokens.output, 16);
     assert_eq!(dropped(&mapped, ""), [pair("duplicate", "3-4")]);
 }
@@ -158,8 +155,11 @@ fn a_view_that_says_more_than_the_result_is_told_as_such() {
     let alone = mapped(&[
         r#"{"type":"user","uuid":"u","timestamp":"t","message":{"contenst":[]},"toolUseResult":"done"}"#,
     ]);
-    assert_eq!(alone.turns[0].tool_results[0].response, Some("done".into()));
-    assert_eq!(alone.turns[0].tool_results[0].id, "result-1");
+    assert_eq!(
+        alone.turns()[0].tool_results[0].response,
+        Some("done".into())
+    );
+    assert_eq!(alone.turns()[0].tool_results[0].id, "result-1");
     assert_eq!(dropped(&alone, "/message/contenst"), [pair("empty", "1")]);
 }
 
@@ -174,8 +174,8 @@ fn copies_of_prompts_are_dropped_only_if_the_conversation_says_them() {
         r#"{"type":"last-prompt","lastPrompt":"gone","sessionId":"s"}"#,
         r#"{"type":"last-prompt","lastPrompt":"gone","sessionId":"s"}"#,
     ]);
-    let said: Vec<_> = mapped
-        .turns
+    let turns = mapped.turns();
+    let said: Vec<_> = turns
         .iter()
         .map(|turn| items(turn)[0].get("text").unwrap().as_str().unwrap())
         .collect();
@@ -192,15 +192,15 @@ fn what_the_program_says_is_a_turn_of_the_system() {
         r#"{"type":"attachment","uuid":"at","parentUuid":"c","attachment":{"type":"skill_listing","content":"- x"}}"#,
         r#"{"type":"system","subtype":"api_error","uuid":"e","parentUuid":"at","error":{"status":529},"retryInMs":10}"#,
     ]);
-    assert!(mapped.turns.iter().all(|turn| turn.role == Role::System));
-    assert_eq!(word(&mapped.turns[0], "leaf"), Some("u1"));
-    assert_eq!(word(&mapped.turns[1], "kind"), Some("compact_boundary"));
-    assert_eq!(word(&mapped.turns[1], "logical_parent"), Some("u1"));
-    assert!(source(&mapped.turns[1], "compact").is_some());
-    assert_eq!(kinds(&mapped.turns[2]), ["attachment"]);
-    assert_eq!(kinds(&mapped.turns[3]), ["part"]);
+    assert!(mapped.turns().iter().all(|turn| turn.role == Role::System));
+    assert_eq!(word(&mapped.turns()[0], "leaf"), Some("u1"));
+    assert_eq!(word(&mapped.turns()[1], "kind"), Some("compact_boundary"));
+    assert_eq!(word(&mapped.turns()[1], "logical_parent"), Some("u1"));
+    assert!(source(&mapped.turns()[1], "compact").is_some());
+    assert_eq!(kinds(&mapped.turns()[2]), ["attachment"]);
+    assert_eq!(kinds(&mapped.turns()[3]), ["part"]);
     assert!(
-        items(&mapped.turns[3])[0]
+        items(&mapped.turns()[3])[0]
             .get("part")
             .unwrap()
             .get("retryInMs")
@@ -224,8 +224,8 @@ fn the_messages_of_a_subagent_inside_progress_are_turns() {
         r#"{"type":"assistant","uuid":"i2","message":{"id":"m9","role":"assistant","model":"small","content":[{"type":"tool_use","id":"t9","name":"Grep","input":{}}],"usage":{"input_tokens":3,"output_tokens":1}}}"#,
     );
     let mapped = mapped(&[CALL, &ask, &call]);
-    assert_eq!(mapped.turns.len(), 3);
-    let inner = &mapped.turns[2];
+    assert_eq!(mapped.turns().len(), 3);
+    let inner = &mapped.turns()[2];
     assert_eq!(inner.tool_calls[0].name, "Grep");
     assert_eq!(inner.model.id.as_deref(), Some("small"));
     assert_eq!(
@@ -251,9 +251,9 @@ fn what_a_command_wrote_so_far_counts_only_without_its_result() {
     let answered = mapped(&[CALL, &first, &last, RESULT]);
     assert_eq!(dropped(&answered, ""), [pair("superseded", "2-3")]);
     let killed = mapped(&[CALL, &first, &last]);
-    assert_eq!(killed.turns[1].role, Role::Tool);
+    assert_eq!(killed.turns()[1].role, Role::Tool);
     assert_eq!(
-        items(&killed.turns[1])[0].get("text").unwrap().as_str(),
+        items(&killed.turns()[1])[0].get("text").unwrap().as_str(),
         Some("abc")
     );
     assert_eq!(dropped(&killed, ""), [pair("superseded", "2")]);
@@ -286,7 +286,7 @@ fn unknown_records_are_told_by_line_and_kind() {
     );
     assert!(told.iter().all(|(length, _)| *length < 100));
     assert_eq!(
-        word(&mapped.turns[1], "parent"),
+        word(&mapped.turns()[1], "parent"),
         Some("u1"),
         "the unknown record is passed over"
     );
@@ -297,7 +297,7 @@ fn the_exported_form_counts_its_lines() {
     let source = format!(r#"{{"loglines":[{ASK},7,{RESULT}],"title":"x"}}"#);
     assert_eq!(detect(source.as_bytes()).unwrap().name, NAME);
     let mapped = find(NAME).unwrap().map(source.as_bytes()).unwrap();
-    assert_eq!((mapped.turns.len(), mapped.account.records), (2, 3));
+    assert_eq!((mapped.turns().len(), mapped.account.records), (2, 3));
     assert_eq!(mapped.account.unmapped_lines(), 1);
     assert_eq!(dropped(&mapped, "/title"), [pair("unknown member", "0")]);
 }
@@ -309,7 +309,7 @@ fn hostile_sessions_are_accounted_for() {
         r#"{"type":"system","subtype":"turn_duration","uuid":"b","parentUuid":"a"}"#,
         r#"{"type":"user","uuid":"a","parentUuid":"a","message":{"content":"hi"}}"#,
     ];
-    assert_eq!(mapped(&cycle).turns.len(), 1);
+    assert_eq!(mapped(&cycle).turns().len(), 1);
     for line in [
         "{}",
         r#"{"type":7}"#,

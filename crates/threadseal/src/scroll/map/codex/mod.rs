@@ -108,18 +108,18 @@ fn map(source: &[u8]) -> Result<Mapped, Error> {
             Err(reason) => account.unmapped(line, &reason),
         }
     });
-    let mut build = Build::default();
-    for turn in rollout.turns {
-        account.tokens.add(turn.tokens);
-        build.push(turn.into_draft());
-    }
-    Ok(build.finish(account))
+    rollout.close(|_| true);
+    account.tokens.add(rollout.tokens);
+    Ok(rollout.build.finish(account))
 }
 
 /// What is known while a rollout is read.
 struct Rollout {
     survey: Survey,
-    turns: Vec<Growing>,
+    build: Build,
+    tokens: Tokens,
+    /// The turns that may still grow, with their places: the last, and the model's last before it.
+    growing: Vec<(usize, Growing)>,
     /// Whether the last turn is the model's and takes more items.
     open: bool,
     /// The model's last turn.
@@ -147,7 +147,9 @@ impl Rollout {
     fn new(survey: Survey) -> Self {
         Self {
             survey,
-            turns: Vec::new(),
+            build: Build::default(),
+            tokens: Tokens::default(),
+            growing: Vec::new(),
             open: false,
             answer: None,
             vendor: VENDOR.to_owned(),
@@ -191,18 +193,29 @@ impl Rollout {
         turn.draft.model.id.clone_from(&self.model);
         turn.source.set_some("session", self.session.as_deref());
         turn.source.set_some("turn", self.turn.as_deref());
+        let place = self.build.reserve();
         self.open = role == Role::Assistant;
         if self.open {
-            self.answer = Some(self.turns.len());
+            self.answer = Some(place);
         }
-        self.turns.push(turn);
+        let answer = self.answer;
+        self.close(|of| Some(of) != answer);
+        self.growing.push((place, turn));
         self.add(record)
+    }
+
+    /// Puts the turns of these places where they belong; nothing is added to them any more.
+    fn close(&mut self, is_done: impl Fn(usize) -> bool) {
+        for (place, turn) in self.growing.extract_if(.., |(place, _)| is_done(*place)) {
+            self.tokens.add(turn.tokens);
+            self.build.set(place, &turn.into_draft());
+        }
     }
 
     /// The last turn, to which `record` adds.
     fn add(&mut self, record: Record<'_, '_>) -> &mut Growing {
-        let last = self.turns.len().saturating_sub(1);
-        let turn = &mut self.turns[last];
+        let last = self.growing.len().saturating_sub(1);
+        let (_, turn) = &mut self.growing[last];
         turn.on(record.line, record.payload.peek());
         turn.time(record.outer.text_of("timestamp"));
         let _ = record.outer.told_by("type");
@@ -211,7 +224,8 @@ impl Rollout {
 
     /// The turn that the model is writing.
     fn answer(&mut self, record: Record<'_, '_>) -> &mut Growing {
-        let fits = self.open && self.turns.last().is_some_and(Growing::has_room);
+        let last = self.growing.last();
+        let fits = self.open && last.is_some_and(|(_, turn)| turn.has_room());
         if fits {
             self.add(record)
         } else {
@@ -328,9 +342,11 @@ impl Rollout {
         let Some(usage) = usage.filter(|usage| usage.peek().as_object().is_some()) else {
             return;
         };
-        let lacks = |place: &usize| self.turns[*place].source.get("usage").is_none();
-        let turn = match self.answer.filter(lacks) {
-            Some(place) => &mut self.turns[place],
+        let answer = self.growing.iter().position(|(place, turn)| {
+            Some(*place) == self.answer && turn.source.get("usage").is_none()
+        });
+        let turn = match answer {
+            Some(index) => &mut self.growing[index].1,
             None => {
                 let turn = self.begin(Role::System, record);
                 turn.source.set("kind", "usage".into());

@@ -71,11 +71,11 @@ fn items_that_the_model_wrote_in_a_row_are_one_turn() {
     lines.insert(0, META);
     assert_eq!(detect(META.as_bytes()).unwrap().name, NAME);
     let mapped = mapped(&lines);
-    let roles: Vec<_> = mapped.turns.iter().map(|turn| turn.role).collect();
+    let roles: Vec<_> = mapped.turns().iter().map(|turn| turn.role).collect();
     use Role::{Assistant, System, Tool, User};
     assert_eq!(roles, [System, User, Assistant, Tool, Assistant]);
-    assert_eq!(kinds(&mapped.turns[1]), ["text", "input_image"]);
-    let answer = &mapped.turns[2];
+    assert_eq!(kinds(&mapped.turns()[1]), ["text", "input_image"]);
+    let answer = &mapped.turns()[2];
     assert_eq!(
         kinds(answer),
         ["thinking", "redacted_thinking", "tool_call"]
@@ -93,9 +93,9 @@ fn items_that_the_model_wrote_in_a_row_are_one_turn() {
         .map(|group| group.pointer)
         .collect();
     assert_eq!(altered, ["/payload/arguments/id"]);
-    let result = &mapped.turns[3].tool_results[0];
+    let result = &mapped.turns()[3].tool_results[0];
     assert_eq!((result.id.as_str(), result.ok), ("c1", false));
-    assert_eq!(word(&mapped.turns[4], "phase"), Some("final"));
+    assert_eq!(word(&mapped.turns()[4], "phase"), Some("final"));
     assert_eq!(dropped(&mapped, "/payload/cwd"), [pair("metadata", "1")]);
     assert_eq!(
         dropped(&mapped, "/payload/content/0/annotations"),
@@ -119,7 +119,8 @@ fn events_are_carried_only_where_no_item_says_the_same() {
     ];
     let lines: Vec<_> = lines.iter().map(String::as_str).collect();
     let mapped = mapped(&lines);
-    let told: Vec<_> = mapped.turns.iter().map(|turn| word(turn, "kind")).collect();
+    let turns = mapped.turns();
+    let told: Vec<_> = turns.iter().map(|turn| word(turn, "kind")).collect();
     assert_eq!(
         told,
         [
@@ -130,7 +131,7 @@ fn events_are_carried_only_where_no_item_says_the_same() {
             Some("error")
         ]
     );
-    assert_eq!(word(&mapped.turns[3], "stop_reason"), Some("interrupted"));
+    assert_eq!(word(&mapped.turns()[3], "stop_reason"), Some("interrupted"));
     assert_eq!(
         dropped(&mapped, "/payload/message"),
         [pair("duplicate", "2, 6")]
@@ -155,9 +156,13 @@ fn usage_counts_once_and_belongs_to_the_answer() {
     let (say, think) = (item(SAY), item(THINK));
     let mapped = mapped(&[&say, &first, &again, &think, record, &third, &late]);
     assert_eq!(mapped.account.tokens.input, 10 + 7 + 8);
-    assert_eq!(mapped.turns.len(), 3, "two answers, and a use of nobody's");
-    assert_eq!(word(&mapped.turns[1], "message"), Some("r1"));
-    assert_eq!(word(&mapped.turns[2], "kind"), Some("usage"));
+    assert_eq!(
+        mapped.turns().len(),
+        3,
+        "two answers, and a use of nobody's"
+    );
+    assert_eq!(word(&mapped.turns()[1], "message"), Some("r1"));
+    assert_eq!(word(&mapped.turns()[2], "kind"), Some("usage"));
     let pointer = "/payload/info/last_token_usage";
     assert_eq!(dropped(&mapped, pointer), [pair("duplicate", "3, 6")]);
 }
@@ -176,10 +181,10 @@ fn a_context_is_carried_when_it_changes() {
     );
     let say = item(SAY);
     let mapped = mapped(&[&first, &same, &say, &other]);
-    assert_eq!(mapped.turns.len(), 3);
-    assert_eq!(kinds(&mapped.turns[0]), ["part"]);
-    assert_eq!(word(&mapped.turns[1], "turn"), Some("2"));
-    assert_eq!(mapped.turns[1].model.id.as_deref(), Some("gpt-x"));
+    assert_eq!(mapped.turns().len(), 3);
+    assert_eq!(kinds(&mapped.turns()[0]), ["part"]);
+    assert_eq!(word(&mapped.turns()[1], "turn"), Some("2"));
+    assert_eq!(mapped.turns()[1].model.id.as_deref(), Some("gpt-x"));
     assert_eq!(
         dropped(&mapped, "/payload/approval_policy"),
         [pair("duplicate", "2")]
@@ -195,12 +200,12 @@ fn the_first_generation_has_no_envelopes() {
         CALL,
         RESULT,
     ]);
-    let roles: Vec<_> = mapped.turns.iter().map(|turn| turn.role).collect();
+    let roles: Vec<_> = mapped.turns().iter().map(|turn| turn.role).collect();
     assert_eq!(
         roles,
         [Role::System, Role::User, Role::Assistant, Role::Tool]
     );
-    assert_eq!(word(&mapped.turns[3], "session"), Some("s"));
+    assert_eq!(word(&mapped.turns()[3], "session"), Some("s"));
     assert_eq!(dropped(&mapped, ""), [pair("metadata", "2")]);
 }
 
@@ -225,7 +230,8 @@ fn the_latest_generation_shows_items_a_second_time() {
     ];
     let lines: Vec<_> = lines.iter().map(String::as_str).collect();
     let mapped = mapped(&lines);
-    let told: Vec<_> = mapped.turns.iter().map(kinds).collect();
+    let turns = mapped.turns();
+    let told: Vec<_> = turns.iter().map(kinds).collect();
     let answer = vec!["thinking", "redacted_thinking", "tool_call"];
     assert_eq!(
         told,
@@ -248,7 +254,7 @@ fn a_compaction_keeps_what_is_new_in_it() {
     let compacted = r#"{"timestamp":"t","type":"compacted","payload":{"message":"So far: a list.","replacement_history":[{"type":"message","role":"user","content":[{"type":"input_text","text":"List it"}]},{"type":"compaction","encrypted_content":"zz"}]}}"#;
     let ask = item(ASK);
     let mapped = mapped(&[&ask, compacted]);
-    assert_eq!(kinds(&mapped.turns[1]), ["text", "part"]);
+    assert_eq!(kinds(&mapped.turns()[1]), ["text", "part"]);
     let pointer = "/payload/replacement_history/0";
     assert_eq!(dropped(&mapped, pointer), [pair("duplicate", "2")]);
 }
@@ -267,7 +273,11 @@ fn what_an_output_says_about_itself_is_its_status() {
         let line = item(&format!(
             r#"{{"type":"custom_tool_call_output","call_id":"c","output":{output}}}"#
         ));
-        assert_eq!(mapped(&[&line]).turns[0].tool_results[0].ok, ok, "{output}");
+        assert_eq!(
+            mapped(&[&line]).turns()[0].tool_results[0].ok,
+            ok,
+            "{output}"
+        );
     }
 }
 

@@ -17,7 +17,7 @@ fn dropped(mapped: &Mapped) -> Vec<(String, String, String)> {
 }
 
 fn turn(mapped: &Mapped, index: usize) -> Value {
-    let turn = mapped.turns[index].clone().into_turn(index as u64);
+    let turn = mapped.turns()[index].clone().into_turn(index as u64);
     turn.unwrap().into_value()
 }
 
@@ -38,7 +38,7 @@ fn the_last_copy_of_a_message_counts_in_the_place_of_the_first() {
     );
     assert_eq!(detect(source.as_bytes()).unwrap().name, NAME);
     let mapped = mapped(&source);
-    assert_eq!(mapped.turns.len(), 3);
+    assert_eq!(mapped.turns().len(), 3);
     assert_eq!(
         (mapped.account.tool_calls, mapped.account.tool_results),
         (1, 1)
@@ -100,7 +100,7 @@ fn the_object_form_counts_messages_from_one() {
             "resultDisplay":"not found"},{"id":"c9","name":"wait","args":{},"status":"cancelled"}]}]}"#;
     assert_eq!(detect(source.as_bytes()).unwrap().name, NAME);
     let mapped = mapped(source);
-    let roles: Vec<_> = mapped.turns.iter().map(|turn| turn.role).collect();
+    let roles: Vec<_> = mapped.turns().iter().map(|turn| turn.role).collect();
     assert_eq!(
         roles,
         [Role::System, Role::User, Role::System, Role::Assistant]
@@ -113,7 +113,7 @@ fn the_object_form_counts_messages_from_one() {
         "1".to_owned(),
     );
     assert!(dropped(&mapped).contains(&novel));
-    let last = &mapped.turns[3];
+    let last = &mapped.turns()[3];
     assert_eq!(last.tool_calls[0].id, "call-4-0");
     assert!(!last.tool_results[0].ok);
     assert_eq!(last.tool_results[0].response, Some("not found".into()));
@@ -133,14 +133,15 @@ fn parts_of_every_kind_are_carried_once() {
         r#"{"id":"g","type":"gemini","content":[{"functionCall":{"id":"y","name":"f","args":{"n":12345678901234567890}}}]}"#,
     );
     let mapped = mapped(&source);
-    let items = mapped.turns[0].messages[0].content.as_array().unwrap();
+    let turns = mapped.turns();
+    let items = turns[0].messages[0].content.as_array().unwrap();
     let kinds: Vec<_> = items
         .iter()
         .filter_map(|item| item.get("type")?.as_str())
         .collect();
     assert_eq!(kinds, ["text", "thinking", "part", "text", "tool_result"]);
-    assert!(!mapped.turns[0].tool_results[0].ok);
-    let args = mapped.turns[1].tool_calls[0].args.clone().unwrap();
+    assert!(!mapped.turns()[0].tool_results[0].ok);
+    let args = mapped.turns()[1].tool_calls[0].args.clone().unwrap();
     assert_eq!(
         args.get("n").and_then(Value::as_str),
         Some("12345678901234567890")
@@ -151,7 +152,8 @@ fn parts_of_every_kind_are_carried_once() {
         .map(|group| group.pointer)
         .collect();
     assert_eq!(altered, ["/content/0/functionCall/args/n"]);
-    let source = &mapped.turns[1].messages[1].content.as_array().unwrap()[0];
+    let turns = mapped.turns();
+    let source = &turns[1].messages[1].content.as_array().unwrap()[0];
     assert_eq!(source.get("parent").and_then(Value::as_str), Some("u"));
 }
 

@@ -49,7 +49,7 @@ fn messages_are_turns_and_events_say_what_they_cost() {
     ));
     assert_eq!(detect(source.as_bytes()).unwrap().name, NAME);
     let mapped = mapped(&source);
-    let roles: Vec<_> = mapped.turns.iter().map(|turn| turn.role).collect();
+    let roles: Vec<_> = mapped.turns().iter().map(|turn| turn.role).collect();
     assert_eq!(
         roles,
         [
@@ -63,12 +63,12 @@ fn messages_are_turns_and_events_say_what_they_cost() {
     );
     let tokens = mapped.account.tokens;
     assert_eq!((tokens.input, tokens.output, tokens.cached), (7, 2, 4));
-    let turn = &mapped.turns[1];
+    let turn = &mapped.turns()[1];
     assert_eq!(turn.timestamp_ns, Some(1_767_225_602_000_000_000));
     assert_eq!(turn.params.top_p.as_ref().unwrap().literal(), "0.5");
     assert_eq!(turn.params.temperature.as_ref().unwrap().literal(), "0.25");
-    assert!(!mapped.turns[3].tool_results[0].ok, "the command failed");
-    assert_eq!(mapped.turns[3].tool_calls[0].name, "sandbox.exec");
+    assert!(!mapped.turns()[3].tool_results[0].ok, "the command failed");
+    assert_eq!(mapped.turns()[3].tool_calls[0].name, "sandbox.exec");
     let told = dropped(&mapped);
     for expected in [
         "1 /events/1/input/0 duplicate",
@@ -96,9 +96,9 @@ fn what_only_a_grader_was_asked_is_carried() {
          "output":{"choices":[{"message":{"role":"assistant","content":"good"}}]}},
         {"event":"tool","id":"x","function":"f","arguments":{},"result":7,"error":{"message":"no"}}]}"#);
     let mapped = mapped(&source);
-    let roles: Vec<_> = mapped.turns.iter().map(|turn| turn.role).collect();
+    let roles: Vec<_> = mapped.turns().iter().map(|turn| turn.role).collect();
     assert_eq!(roles, [Role::User, Role::User, Role::Assistant, Role::Tool]);
-    assert!(!mapped.turns[3].tool_results[0].ok);
+    assert!(!mapped.turns()[3].tool_results[0].ok);
 }
 
 #[test]
@@ -108,9 +108,10 @@ fn an_attachment_is_put_where_something_carried_names_it() {
         "attachments":{"aa":"long text"}}"#);
     let mapped = mapped(&source);
     assert_eq!(dropped(&mapped), Vec::<String>::new());
-    let answer = mapped.turns[1].tool_results[0].response.as_ref().unwrap();
+    let turns = mapped.turns();
+    let answer = turns[1].tool_results[0].response.as_ref().unwrap();
     assert_eq!(answer.as_str(), Some("long text"));
-    assert_eq!(mapped.turns.len(), 2);
+    assert_eq!(mapped.turns().len(), 2);
 }
 
 #[test]

@@ -38,7 +38,7 @@ fn what_observations_repeat_is_carried_once() {
         "output":"4","usageDetails":{"input":20,"output":1,"total":21}}]}"#;
     assert_eq!(detect(source.as_bytes()).unwrap().name, NAME);
     let mapped = mapped(source);
-    let roles: Vec<_> = mapped.turns.iter().map(|turn| turn.role).collect();
+    let roles: Vec<_> = mapped.turns().iter().map(|turn| turn.role).collect();
     assert_eq!(
         roles,
         [
@@ -94,7 +94,7 @@ fn a_user_who_says_a_thing_twice_has_said_it_twice() {
     );
     let mapped = mapped(&source);
     let said = mapped
-        .turns
+        .turns()
         .iter()
         .filter(|turn| turn.role == Role::User)
         .count();

@@ -13,7 +13,7 @@ fn a_bare_list_of_messages_is_a_conversation() {
         {"role":"assistant","content":"```bash\nls\n```"}]"#;
     assert_eq!(detect(source.as_bytes()).unwrap().name, NAME);
     let mapped = mapped(source);
-    let roles: Vec<_> = mapped.turns.iter().map(|turn| turn.role).collect();
+    let roles: Vec<_> = mapped.turns().iter().map(|turn| turn.role).collect();
     assert_eq!(roles, [Role::System, Role::User, Role::Assistant]);
     assert!(
         mapped
@@ -36,7 +36,7 @@ fn what_the_provider_answered_gives_model_usage_and_moment() {
         {"role":"exit","content":"bye"}]}"#;
     assert_eq!(detect(source.as_bytes()).unwrap().name, NAME);
     let mapped = mapped(source);
-    let turn = &mapped.turns[1];
+    let turn = &mapped.turns()[1];
     assert_eq!(turn.model.id.as_deref(), Some("m-2"));
     assert_eq!(turn.timestamp_ns, Some(1_700_000_000_250_000_000));
     assert_eq!(

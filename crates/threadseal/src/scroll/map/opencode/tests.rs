@@ -53,7 +53,7 @@ fn a_tool_part_is_a_call_and_its_answer() {
     );
     let tokens = account.tokens;
     assert_eq!((tokens.input, tokens.output, tokens.cached), (35, 25, 25));
-    let turn = &mapped.turns[1];
+    let turn = &mapped.turns()[1];
     assert_eq!(
         turn.messages[0].content,
         parse(
@@ -67,7 +67,7 @@ fn a_tool_part_is_a_call_and_its_answer() {
     );
     assert!(turn.tool_results[0].ok && !turn.tool_results[1].ok);
     assert_eq!(
-        mapped.turns[0].timestamp_ns,
+        mapped.turns()[0].timestamp_ns,
         Some(1_700_000_000_123_000_000)
     );
     let told: Vec<_> = dropped(&mapped)

@@ -52,7 +52,7 @@ impl Quoted for Value {
 }
 
 fn roles(mapped: &Mapped) -> Vec<Role> {
-    mapped.turns.iter().map(|turn| turn.role).collect()
+    mapped.turns().iter().map(|turn| turn.role).collect()
 }
 
 #[test]
@@ -128,14 +128,14 @@ fn every_generation_of_the_conventions_says_the_same_conversation() {
             [Role::System, Role::User, Role::Assistant],
             "{source}"
         );
-        let call = &mapped.turns[2].tool_calls[0];
+        let call = &mapped.turns()[2].tool_calls[0];
         assert_eq!((call.id.as_str(), call.name.as_str()), ("c", "add"));
         assert_eq!(
             call.args.as_ref().unwrap().get("x").unwrap().as_u64(),
             Some(2)
         );
-        assert_eq!(mapped.turns[0].timestamp_ns, Some(10));
-        assert_eq!(mapped.turns[2].timestamp_ns, Some(15));
+        assert_eq!(mapped.turns()[0].timestamp_ns, Some(10));
+        assert_eq!(mapped.turns()[2].timestamp_ns, Some(15));
     }
 }
 
@@ -159,7 +159,7 @@ fn events_and_log_records_are_messages_too() {
         roles(&mapped),
         [Role::User, Role::Assistant, Role::User, Role::Tool]
     );
-    assert_eq!(mapped.turns[3].tool_results[0].id, "c1");
+    assert_eq!(mapped.turns()[3].tool_results[0].id, "c1");
     assert_eq!(mapped.account.unmapped_lines(), 1);
 }
 
@@ -189,7 +189,7 @@ fn spans_come_in_any_order_and_twice() {
     let mapped = mapped(&source);
     assert_eq!(mapped.account.records, 4);
     let moments: Vec<_> = mapped
-        .turns
+        .turns()
         .iter()
         .filter_map(|turn| turn.timestamp_ns)
         .collect();

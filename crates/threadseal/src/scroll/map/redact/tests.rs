@@ -60,12 +60,12 @@ const CALL: &str = r#"[{"role":"user","content":"please"},
 #[test]
 fn bodies_are_left_out_everywhere_and_their_hashes_stay() {
     let whole = mapped(CALL);
-    let hash = whole.turns[1].tool_calls[0].args_hash;
-    let answer = whole.turns[2].tool_results[0].response_hash;
+    let hash = whole.turns()[1].tool_calls[0].args_hash;
+    let answer = whole.turns()[2].tool_results[0].response_hash;
     let redacted = redact(whole, Bodies::All, &Marked);
-    assert_eq!(redacted.turns[1].tool_calls[0].args, None);
-    assert_eq!(redacted.turns[1].tool_calls[0].args_hash, hash);
-    assert_eq!(redacted.turns[2].tool_results[0].response, None);
+    assert_eq!(redacted.turns()[1].tool_calls[0].args, None);
+    assert_eq!(redacted.turns()[1].tool_calls[0].args_hash, hash);
+    assert_eq!(redacted.turns()[2].tool_results[0].response, None);
     assert_eq!(
         told(&redacted),
         [
@@ -100,7 +100,7 @@ fn only_bodies_with_secrets_are_left_out_if_that_is_asked() {
         {"id":"c","function":{"name":"f","arguments":"{\"SECRET3\":1}"}}],
         "note":{"password":"hunter2","SECRET2":"x","deep":[{"password":"other"}]}}]"#;
     let redacted = redact(mapped(source), Bodies::WithSecrets, &Marked);
-    let calls = &redacted.turns[0].tool_calls;
+    let calls = &redacted.turns()[0].tool_calls;
     let kept: Vec<_> = calls.iter().map(|call| call.args.is_some()).collect();
     assert_eq!(kept, [true, false, false]);
     let report = told(&redacted).join("\n");
@@ -162,7 +162,7 @@ fn pointers_of_the_account_do_not_tell_secrets() {
     }
     let mapped = redact(
         Mapped {
-            turns: Vec::new(),
+            drafts: super::super::Drafts::default(),
             account,
         },
         Bodies::All,

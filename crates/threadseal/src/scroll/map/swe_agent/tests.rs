@@ -18,7 +18,7 @@ fn dropped(mapped: &Mapped) -> Vec<String> {
 }
 
 fn roles(mapped: &Mapped) -> Vec<Role> {
-    mapped.turns.iter().map(|turn| turn.role).collect()
+    mapped.turns().iter().map(|turn| turn.role).collect()
 }
 
 #[test]
@@ -56,19 +56,19 @@ fn an_action_is_a_call_and_the_next_entry_answers_it() {
         (mapped.account.tokens.input, mapped.account.tokens.output),
         (10, 3)
     );
-    let call = &mapped.turns[2].tool_calls[0];
-    let result = &mapped.turns[3].tool_results[0];
+    let call = &mapped.turns()[2].tool_calls[0];
+    let result = &mapped.turns()[3].tool_results[0];
     assert_eq!((call.id.as_str(), result.id.as_str()), ("step-3", "step-3"));
     assert_eq!(
         call.args.as_ref().unwrap().get("action").unwrap().as_str(),
         Some("ls -F")
     );
-    let last = &mapped.turns[5].tool_results[0];
+    let last = &mapped.turns()[5].tool_results[0];
     assert_eq!(last.response.as_ref().unwrap().as_str(), Some("the patch"));
     assert_eq!(last.id, "step-5");
-    assert_eq!(mapped.turns[0].model.id.as_deref(), Some("acme/m"));
+    assert_eq!(mapped.turns()[0].model.id.as_deref(), Some("acme/m"));
     assert_eq!(
-        mapped.turns[0]
+        mapped.turns()[0]
             .params
             .temperature
             .as_ref()
@@ -98,11 +98,12 @@ fn what_the_model_was_given_in_other_words_is_carried_once() {
         {"response":"lost","action":"g","thought":"lost","observation":"o",
          "messages":[{"role":"user","content":"elided"}]}]}"#;
     let mapped = mapped(source);
-    assert_eq!(mapped.turns.len(), 5);
-    assert_eq!(mapped.turns[2].tool_results[0].id, "c");
-    let args = mapped.turns[1].tool_calls[0].args.as_ref().unwrap();
+    assert_eq!(mapped.turns().len(), 5);
+    assert_eq!(mapped.turns()[2].tool_results[0].id, "c");
+    let turns = mapped.turns();
+    let args = turns[1].tool_calls[0].args.as_ref().unwrap();
     assert_eq!(args.get("x").unwrap().as_u64(), Some(1));
-    assert_eq!(mapped.turns[3].tool_calls[0].name, "action");
+    assert_eq!(mapped.turns()[3].tool_calls[0].name, "action");
     assert_eq!(
         dropped(&mapped),
         [

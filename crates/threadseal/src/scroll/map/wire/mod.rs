@@ -44,9 +44,9 @@ mod tests;
 use super::Head;
 use super::account::{Account, Reason};
 use super::build::rfc3339_ns;
-use super::source::{Node, Reading};
+use super::source::{Node, Reading, json_texts};
 use crate::canon::json::{Value, parse};
-use crate::limits::{MAX_LINE_BYTES, MAX_SOURCE_LINES};
+use crate::limits::MAX_SOURCE_VALUES;
 
 const REQUESTS: [&[&str]; 6] = [
     &[],
@@ -164,7 +164,14 @@ fn exchanges(
         account.records += 1;
         one(account, 1, true, text.into());
     } else {
-        lines(source, account, &mut one);
+        json_texts(
+            source,
+            MAX_SOURCE_VALUES,
+            account,
+            |account, line, record| {
+                one(account, line, false, record);
+            },
+        );
     }
 }
 
@@ -201,33 +208,6 @@ fn take_records(document: &mut Value) -> Option<Vec<Value>> {
         other => {
             *place = other;
             None
-        }
-    }
-}
-
-fn lines(
-    source: &[u8],
-    account: &mut Account,
-    one: &mut impl FnMut(&mut Account, u64, bool, Value),
-) {
-    let mut number = 0;
-    for line in source.split(|byte| *byte == b'\n') {
-        number += 1;
-        if line.iter().all(u8::is_ascii_whitespace) {
-            continue;
-        }
-        account.records += 1;
-        if number > MAX_SOURCE_LINES {
-            account.unmapped(number, "beyond the most lines of a source");
-        } else if line.len() > MAX_LINE_BYTES {
-            account.unmapped(number, "line too long");
-        } else {
-            match parse(line) {
-                Ok(record) => one(account, number, false, record),
-                Err(error) => {
-                    account.unmapped(number, &format!("not JSON: {}", error.kind.words()));
-                }
-            }
         }
     }
 }

@@ -167,19 +167,19 @@ impl Talk {
     }
 
     /// Adds a turn for the message at `place`.
-    pub(super) fn push(&mut self, draft: Draft, place: Place) {
+    pub(super) fn push(&mut self, draft: &Draft, place: Place) {
         self.push_all(draft, &[place]);
     }
 
     /// Adds a turn for the messages at `places`.
-    pub(super) fn push_all(&mut self, draft: Draft, places: &[Place]) {
+    pub(super) fn push_all(&mut self, draft: &Draft, places: &[Place]) {
         for place in places {
             self.history.set_turn(*place, self.turns);
         }
         self.add(draft);
     }
 
-    fn add(&mut self, draft: Draft) {
+    fn add(&mut self, draft: &Draft) {
         self.last = Some(self.build.push(draft));
         self.turns += 1;
     }
@@ -214,7 +214,7 @@ impl Talk {
             source.set("params", Value::Object(params));
         }
         draft.close(source);
-        self.add(draft);
+        self.add(&draft);
     }
 
     /// The parameters that differ from what was last said of them.

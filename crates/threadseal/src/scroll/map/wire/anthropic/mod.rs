@@ -316,7 +316,7 @@ impl Mapping<'_, '_> {
         if is_response || has_settings || !self.setting.alone || !self.talk.goes_on(before) {
             draft.close(source);
         }
-        self.talk.push(draft, place);
+        self.talk.push(&draft, place);
     }
 
     fn tell_response(&mut self, body: Node<'_, '_>, source: &mut super::super::draft::Source) {

@@ -327,7 +327,7 @@ impl Mapping<'_, '_> {
         });
         source.set_some("name", message.text_of("name"));
         draft.close(source);
-        self.talk.push(draft, place);
+        self.talk.push(&draft, place);
     }
 
     fn assistant(&mut self, message: Node<'_, '_>, place: Place, draft: &mut Draft) -> Vec<Value> {

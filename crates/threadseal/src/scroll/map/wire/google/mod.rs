@@ -279,7 +279,7 @@ impl Mapping<'_, '_> {
                         .messages
                         .push(Message::items(Role::Assistant, Vec::new()));
                     draft.close(source);
-                    self.talk.push(draft, place);
+                    self.talk.push(&draft, place);
                 }
             }
         }
@@ -322,7 +322,7 @@ impl Mapping<'_, '_> {
             content: Value::Array(items),
         });
         draft.close(source);
-        self.talk.push(draft, place);
+        self.talk.push(&draft, place);
     }
 
     fn role(&mut self, content: &Value, word: Option<&str>) -> Role {

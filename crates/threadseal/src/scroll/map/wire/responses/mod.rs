@@ -353,7 +353,7 @@ impl Mapping<'_, '_> {
             content: Value::Array(open.items),
         });
         open.draft.close(open.source);
-        self.talk.push_all(open.draft, &open.places);
+        self.talk.push_all(&open.draft, &open.places);
     }
 }
 
