@@ -13,7 +13,7 @@
 //! | [`time`] | [`time::Timestamp`], microseconds since 1970 |
 //! | [`encoding`] | strict hex and base64: one spelling each |
 //! | [`digest`] | SHA-256 digests, tagged digests |
-//! | [`canon`] | strict JSON reader, RFC 8785, two named Python dialects |
+//! | [`canon`] | strict JSON reader, RFC 8785, named Python dialects |
 //! | [`key`] | Ed25519 keys, their files and names, signers |
 //! | [`merkle`] | RFC 6962 root and frontier |
 //! | [`note`] | C2SP signed notes |
@@ -23,7 +23,7 @@
 //! | [`document`] | signed JSON and signed text files |
 //! | [`transcript`] | signed event logs: native, Rye, observed |
 //! | [`scroll`] | chains of sealed turns: agent-scroll v0.1 |
-//! | [`ledger`] | step ledgers of runs: AbstractRuntime's, chained and signed |
+//! | [`ledger`] | hash-chained step ledgers: `AbstractRuntime` |
 #![forbid(unsafe_code)]
 
 pub mod canon;

@@ -99,5 +99,5 @@ pub const MAX_ACCOUNT_GROUPS: usize = 1 << 16;
 pub const MAX_DETECT_LINES: usize = 64;
 /// See [`MAX_DETECT_LINES`].
 pub const MAX_DETECT_BYTES: usize = 1 << 20;
-/// Longest run id of a ledger in bytes.
+/// Longest id of a run in bytes.
 pub const MAX_RUN_ID_BYTES: usize = 512;

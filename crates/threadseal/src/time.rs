@@ -3,6 +3,8 @@
 //! ```text
 //! checkpoint line "timestamp"   1739820405.123456          seconds, six decimals
 //! payload.ts, header lines      2026-02-18T10:30:00Z       seconds, UTC (Rye's text)
+//! ledger records                2026-02-18T10:30:00.123456+00:00   Python's isoformat: a
+//!                               fraction of 0 is left out; read: any offset from UTC (RFC 3339)
 //! ```
 
 use crate::error::Error;
@@ -80,6 +82,42 @@ impl Timestamp {
         )
     }
 
+    /// What Python's `datetime.now(timezone.utc).isoformat()` writes of this moment.
+    pub fn to_python_text(self) -> String {
+        let mut text = self.to_iso_seconds();
+        text.pop();
+        let micros = self.0 % 1_000_000;
+        if micros > 0 {
+            text.push_str(&format!(".{micros:06}"));
+        }
+        text.push_str("+00:00");
+        text
+    }
+
+    /// Reads RFC 3339, what Python writes included, from 1970 on: any offset, up to nine digits of
+    /// fraction, of which those below a microsecond are dropped.
+    pub fn parse_rfc3339(text: &str) -> Option<Self> {
+        let (civil, rest) = text.split_at_checked(19)?;
+        let shape = civil.bytes().enumerate().all(|(i, b)| match i {
+            4 | 7 => b == b'-',
+            10 => matches!(b, b'T' | b't' | b' '),
+            13 | 16 => b == b':',
+            _ => b.is_ascii_digit(),
+        });
+        if !shape {
+            return None;
+        }
+        let number = |from: usize, to: usize| civil.get(from..to)?.parse::<i8>().ok();
+        let year = civil.get(..4)?.parse().ok()?;
+        let (hour, minute, second) = (number(11, 13)?, number(14, 16)?, number(17, 19)?);
+        let at =
+            DateTime::new(year, number(5, 7)?, number(8, 10)?, hour, minute, second, 0).ok()?;
+        let (micros, offset) = fraction(rest)?;
+        let seconds = at.duration_since(EPOCH).as_secs() - offset_seconds(offset)?;
+        let seconds = u64::try_from(seconds).ok()?;
+        Self::from_micros(seconds.checked_mul(1_000_000)? + micros).ok()
+    }
+
     /// Reads exactly `YYYY-MM-DDTHH:MM:SSZ` with a date that exists, from 1970 on.
     pub fn parse_iso_seconds(text: &str) -> Option<Self> {
         let shape = text.len() == 20
@@ -101,9 +139,83 @@ impl Timestamp {
     }
 }
 
+/// Microseconds of a fraction, if there is one, and what stands behind it.
+fn fraction(text: &str) -> Option<(u64, &str)> {
+    let Some(digits) = text.strip_prefix('.') else {
+        return Some((0, text));
+    };
+    let length = digits.bytes().take_while(u8::is_ascii_digit).count();
+    if !(1..=9).contains(&length) {
+        return None;
+    }
+    let (digits, rest) = digits.split_at(length);
+    let nanos = digits
+        .bytes()
+        .chain(std::iter::repeat(b'0'))
+        .take(9)
+        .fold(0, |nanos, digit| nanos * 10 + u64::from(digit - b'0'));
+    Some((nanos / 1000, rest))
+}
+
+/// Seconds east of UTC: `Z`, `+HH:MM` or `-HH:MM`.
+fn offset_seconds(text: &str) -> Option<i64> {
+    let (sign, rest) = match text.split_at_checked(1)? {
+        ("Z" | "z", "") => return Some(0),
+        ("+", rest) => (1, rest),
+        ("-", rest) => (-1, rest),
+        _ => return None,
+    };
+    let &[h1, h2, b':', m1, m2] = rest.as_bytes() else {
+        return None;
+    };
+    let two = |tens: u8, ones: u8| {
+        let digits = tens.is_ascii_digit() && ones.is_ascii_digit();
+        digits.then(|| i64::from(tens - b'0') * 10 + i64::from(ones - b'0'))
+    };
+    let (hours, minutes) = (two(h1, h2)?, two(m1, m2)?);
+    (hours < 24 && minutes < 60).then_some(sign * (hours * 3600 + minutes * 60))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn moments_of_ledgers_are_spelled_as_python_spells_them() {
+        for (micros, text) in [
+            (1_795_379_401_307_360, "2026-11-22T20:30:01.307360+00:00"),
+            (1_795_379_401_000_000, "2026-11-22T20:30:01+00:00"),
+            (0, "1970-01-01T00:00:00+00:00"),
+            (MAX_MICROS, "9999-12-31T23:59:59.999999+00:00"),
+        ] {
+            let at = Timestamp::from_micros(micros).unwrap();
+            assert_eq!(at.to_python_text(), text);
+            assert_eq!(Timestamp::parse_rfc3339(text), Some(at));
+        }
+        let same = Timestamp::parse_rfc3339("2026-11-22T20:30:01.3Z");
+        for text in [
+            "2026-11-22T22:30:01.30+02:00",
+            "2026-11-22 15:00:01.300000999-05:30",
+            "2026-11-22t20:30:01.3z",
+        ] {
+            assert_eq!(Timestamp::parse_rfc3339(text), same, "{text}");
+        }
+        for bad in [
+            "2026-11-22T20:30:01",
+            "2026-11-22T20:30:01.Z",
+            "2026-11-22T20:30:01.1234567890Z",
+            "2026-11-22T20:30:60Z",
+            "2026-02-30T20:30:01Z",
+            "2026-11-22T20:30:01+0000",
+            "2026-11-22T20:30:01+24:00",
+            "1969-12-31T23:59:59Z",
+            "1970-01-01T00:00:00+00:01",
+            "2026-11-22T20:30:0\u{661}Z",
+            "",
+        ] {
+            assert_eq!(Timestamp::parse_rfc3339(bad), None, "{bad}");
+        }
+    }
 
     #[test]
     fn epoch_text_has_one_spelling() {

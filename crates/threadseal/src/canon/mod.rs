@@ -4,7 +4,7 @@
 //! |---|---|
 //! | [`json`] | reading: strict (RFC 8259 and I-JSON) and as Python reads; native strings |
 //! | [`jcs`] | RFC 8785, the JSON Canonicalization Scheme |
-//! | [`python`] | what Python's `json.dumps` writes, in the three settings that records use |
+//! | [`python`] | what Python's `json.dumps` writes, in the four settings that records use |
 //! | [`cbor`] | RFC 8949 §4.2.1, deterministic CBOR of the same values |
 //!
 //! A dialect is a named function, never a set of options: two records that were hashed by the

@@ -1,9 +1,10 @@
-//! What Python's `json.dumps` writes, in the three settings that records use.
+//! What Python's `json.dumps` writes, in the four settings that records use.
 //!
 //! | dialect | `sort_keys` | separators | `ensure_ascii` | used for |
 //! |---|---|---|---|---|
 //! | [`rye`] | yes | `","` `":"` | yes | the bytes that Rye hashes of a JSON document |
 //! | [`ledger`] | yes | `","` `":"` | no | the bytes that `AbstractRuntime` hashes of a record |
+//! | [`ledger_line`] | no | `","` `":"` | no | one line of an `AbstractRuntime` ledger |
 //! | [`rye_line`] | no | `", "` `": "` | yes | one line of a Rye transcript |
 //!
 //! Names sort by code point (RFC 8785 sorts by UTF-16 code unit). An integer is written as it
@@ -17,7 +18,14 @@ use super::json::{Number, Text, Value, write_ascii_text, write_minimal_string};
 enum Dialect {
     Rye,
     Ledger,
+    LedgerLine,
     RyeLine,
+}
+
+impl Dialect {
+    fn sorts(self) -> bool {
+        matches!(self, Self::Rye | Self::Ledger)
+    }
 }
 
 /// `json.dumps(value, sort_keys=True, separators=(",", ":"))`.
@@ -36,6 +44,29 @@ pub fn rye(value: &Value) -> Vec<u8> {
 pub fn ledger(value: &Value) -> Result<Vec<u8>, Unrepresentable> {
     let mut out = Vec::new();
     if write(&mut out, value, Dialect::Ledger) {
+        Ok(out)
+    } else {
+        Err(Unrepresentable::LoneSurrogate)
+    }
+}
+
+/// [`ledger`] of the object that has these members.
+pub(crate) fn ledger_of(members: Vec<(&Text, &Value)>) -> Result<Vec<u8>, Unrepresentable> {
+    let mut out = Vec::new();
+    if write_members(&mut out, members, Dialect::Ledger) {
+        Ok(out)
+    } else {
+        Err(Unrepresentable::LoneSurrogate)
+    }
+}
+
+/// `json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode()`: members in order.
+///
+/// # Errors
+/// As [`ledger`].
+pub fn ledger_line(value: &Value) -> Result<Vec<u8>, Unrepresentable> {
+    let mut out = Vec::new();
+    if write(&mut out, value, Dialect::LedgerLine) {
         Ok(out)
     } else {
         Err(Unrepresentable::LoneSurrogate)
@@ -126,18 +157,20 @@ fn write(out: &mut Vec<u8>, value: &Value, dialect: Dialect) -> bool {
             }
             out.push(b']');
         }
-        Value::Object(members) => return write_object(out, members, dialect),
+        Value::Object(members) => {
+            let members = members.iter().map(|(name, value)| (name, value));
+            return write_members(out, members.collect(), dialect);
+        }
     }
     true
 }
 
-fn write_object(out: &mut Vec<u8>, members: &[(Text, Value)], dialect: Dialect) -> bool {
-    let mut ordered: Vec<&(Text, Value)> = members.iter().collect();
-    if dialect != Dialect::RyeLine {
-        ordered.sort_by(|a, b| a.0.cmp(&b.0));
+fn write_members(out: &mut Vec<u8>, mut members: Vec<(&Text, &Value)>, dialect: Dialect) -> bool {
+    if dialect.sorts() {
+        members.sort_by(|a, b| a.0.cmp(b.0));
     }
     out.push(b'{');
-    for (index, (name, value)) in ordered.into_iter().enumerate() {
+    for (index, (name, value)) in members.into_iter().enumerate() {
         separate(out, index, dialect);
         if !write_text(out, name, dialect) {
             return false;
@@ -166,8 +199,8 @@ fn separate(out: &mut Vec<u8>, index: usize, dialect: Dialect) {
 
 fn write_text(out: &mut Vec<u8>, text: &Text, dialect: Dialect) -> bool {
     match (dialect, text.as_str()) {
-        (Dialect::Ledger, Some(text)) => write_minimal_string(out, text),
-        (Dialect::Ledger, None) => return false,
+        (Dialect::Ledger | Dialect::LedgerLine, Some(text)) => write_minimal_string(out, text),
+        (Dialect::Ledger | Dialect::LedgerLine, None) => return false,
         _ => write_ascii_text(out, text),
     }
     true
@@ -237,6 +270,10 @@ mod tests {
         assert_eq!(
             String::from_utf8(rye_line(&value)).unwrap(),
             r#"{"b": [1, 0, 100000.0, {}], "a": {"c": null, "d": []}}"#
+        );
+        assert_eq!(
+            ledger_line(&value).unwrap(),
+            br#"{"b":[1,0,100000.0,{}],"a":{"c":null,"d":[]}}"#
         );
     }
 

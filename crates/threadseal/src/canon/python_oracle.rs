@@ -8,7 +8,7 @@ use proptest::test_runner::TestRunner;
 use std::io::Write;
 use std::process::{Command, Stdio};
 
-/// Reads one text in hex from each line; answers `refused`, or the three dialects with tabs
+/// Reads one text in hex from each line; answers `refused`, or the four dialects with tabs
 /// between (none of them holds a raw tab or line feed).
 const SCRIPT: &str = r#"
 import json, sys
@@ -21,9 +21,11 @@ for line in sys.stdin:
     rye = json.dumps(value, sort_keys=True, separators=(",", ":")).encode()
     try:
         ledger = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
+        line = json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode()
     except UnicodeEncodeError:
-        ledger = b"lone surrogate"
-    sys.stdout.buffer.write(b"\t".join([rye, ledger, json.dumps(value).encode()]) + b"\n")
+        ledger = line = b"lone surrogate"
+    answer = [rye, ledger, line, json.dumps(value).encode()]
+    sys.stdout.buffer.write(b"\t".join(answer) + b"\n")
 "#;
 
 /// Python's answer for each text, or `None` where there is no Python.
@@ -55,12 +57,14 @@ fn our_answer(text: &[u8]) -> Vec<u8> {
         return b"refused".to_vec();
     };
     let value = document.value;
-    let ledger = match python::ledger(&value) {
-        Ok(ledger) => ledger,
+    let in_utf8 = |written| match written {
+        Ok(written) => written,
         Err(Unrepresentable::LoneSurrogate) => b"lone surrogate".to_vec(),
         Err(other) => panic!("{other}"),
     };
-    [python::rye(&value), ledger, python::rye_line(&value)].join(&b'\t')
+    let (ledger, line) = (python::ledger(&value), python::ledger_line(&value));
+    let (rye, rye_line) = (python::rye(&value), python::rye_line(&value));
+    [rye, in_utf8(ledger), in_utf8(line), rye_line].join(&b'\t')
 }
 
 fn compare(texts: &[Vec<u8>]) {

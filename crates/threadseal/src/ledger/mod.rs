@@ -1,5 +1,29 @@
-//! Step ledgers: what each step of a run did, one record after the other, chained by hash.
+//! Ledgers: what the steps of a run did, one hash-chained record each: `AbstractRuntime`.
+//!
+//! ```text
+//! record   {"run_id",…,"prev_hash","record_hash","signature"}     16 members, all of them always
+//! covered  the record without `record_hash` and `signature`, as `canon::python::ledger`
+//! hash     SHA-256 of the covered bytes, in hex
+//! chain    record i+1 has prev_hash = record_hash of record i; the first has null
+//! ```
+//! | file | owns |
+//! |---|---|
+//! | `record` | [`StepRecord`] and what it is made of |
+//! | `run` | [`RunState`], [`WaitState`] |
+//! | `actor` | [`ActorFingerprint`] |
+//! | `hash` | [`compute_record_hash`] |
+//! | `members` | reading and writing the members of a record by name |
 
+mod actor;
+mod hash;
+mod members;
 mod record;
+mod run;
 
-pub use record::RunId;
+pub use actor::ActorFingerprint;
+pub use hash::{compute_record_hash, covered_bytes};
+pub use record::{Effect, RunId, StepRecord, StepStatus, step_id_from_random};
+pub use run::{RunState, RunStatus, WaitReason, WaitState};
+
+#[cfg(test)]
+mod tests;

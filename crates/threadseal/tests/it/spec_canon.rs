@@ -81,6 +81,10 @@ fn compute(what: &str, text: &[u8]) -> String {
         "rye" => visible(&python::rye(&value())),
         "rye-line" => visible(&python::rye_line(&value())),
         "ledger" => python::ledger(&value()).map_or("refused".to_owned(), |out| visible(&out)),
+        "ledger-line" => {
+            let line = python::ledger_line(&value());
+            line.map_or("refused".to_owned(), |out| visible(&out))
+        }
         other => panic!("the specification's examples have no {other}"),
     }
 }
