@@ -12,18 +12,27 @@
 //! | `run` | [`RunState`], [`WaitState`] |
 //! | `actor` | [`ActorFingerprint`] |
 //! | `hash` | [`compute_record_hash`] |
+//! | `sign` | [`RecordSignature`], [`KnownKeys`] |
+//! | `genesis` | [`Genesis`]: what a ledger says of itself, and who may sign it |
+//! | `head` | [`SignedHead`]: where a ledger ended, signed |
 //! | `members` | reading and writing the members of a record by name |
 
 mod actor;
+mod genesis;
 mod hash;
+mod head;
 mod members;
 mod record;
 mod run;
+mod sign;
 
 pub use actor::ActorFingerprint;
+pub use genesis::{ACTORS_EFFECT, Actors, Declaration, FORMAT, GENESIS_EFFECT, Genesis, Parent};
 pub use hash::{compute_record_hash, covered_bytes};
+pub use head::{FileDigest, HEAD_ORIGIN, HeadStatement, SignedHead, head_of};
 pub use record::{Effect, RunId, StepRecord, StepStatus, step_id_from_random};
 pub use run::{RunState, RunStatus, WaitReason, WaitState};
+pub use sign::{KnownKeys, RecordSignature, SignatureRead};
 
 #[cfg(test)]
 mod tests;
