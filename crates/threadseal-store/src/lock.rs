@@ -30,6 +30,8 @@ const MAX_OPEN_ATTEMPTS: usize = 16;
 const MAX_WAIT: Duration = Duration::from_secs(10);
 /// Longest pause between two attempts at an [`Exclusive`] section.
 const MAX_PAUSE: Duration = Duration::from_millis(20);
+/// Longest pause between two attempts at a [`Turn`]; its holders work for one fsync.
+const MAX_TURN_PAUSE: Duration = Duration::from_millis(2);
 
 /// The right to append to one record. Held from before its verification, so that what was
 /// verified is what is continued; given back when dropped.
@@ -122,20 +124,54 @@ impl Exclusive {
         let fail = |error: &std::io::Error| sys::failure("lock", path, error);
         let access = Access::OpenOrCreate(crate::atomic::PRIVATE_FILE);
         let file = fs.open(path, access).map_err(|error| fail(&error))?;
-        let (mut waited, mut pause) = (Duration::ZERO, Duration::from_micros(100));
-        loop {
-            if file.try_lock().map_err(|error| fail(&error))? {
-                return Ok(Self { _file: file });
-            }
-            if waited >= MAX_WAIT {
-                let identity = file.metadata().map_err(|error| fail(&error))?.identity;
-                return Err(held(path, fs.lock_holder(identity)));
-            }
-            thread::sleep(pause);
-            waited += pause;
-            pause = (pause * 2).min(MAX_PAUSE);
-        }
+        wait_for_lock(fs, &*file, path, MAX_PAUSE)?;
+        Ok(Self { _file: file })
     }
+}
+
+/// The lock of a file for one short turn, among writers of one file who take turns: given back when
+/// dropped, while the file stays open.
+#[derive(Debug)]
+pub(crate) struct Turn<'f>(&'f dyn FileHandle);
+
+impl<'f> Turn<'f> {
+    /// Waits for the lock of an open file, up to ten seconds.
+    pub(crate) fn wait(fs: &dyn Fs, file: &'f dyn FileHandle, path: &Path) -> Result<Self, Error> {
+        wait_for_lock(fs, file, path, MAX_TURN_PAUSE)?;
+        Ok(Self(file))
+    }
+
+    /// Takes a file that is locked already.
+    pub(crate) fn of_locked(file: &'f dyn FileHandle) -> Self {
+        Self(file)
+    }
+}
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        // The kernel takes it back at the latest when the file is closed.
+        let _ = self.0.unlock();
+    }
+}
+
+fn wait_for_lock(
+    fs: &dyn Fs,
+    file: &dyn FileHandle,
+    path: &Path,
+    max_pause: Duration,
+) -> Result<(), Error> {
+    let fail = |error: &std::io::Error| sys::failure("lock", path, error);
+    let (mut waited, mut pause) = (Duration::ZERO, Duration::from_micros(100));
+    while !file.try_lock().map_err(|error| fail(&error))? {
+        if waited >= MAX_WAIT {
+            let identity = file.metadata().map_err(|error| fail(&error))?.identity;
+            return Err(held(path, fs.lock_holder(identity)));
+        }
+        thread::sleep(pause);
+        waited += pause;
+        pause = (pause * 2).min(max_pause);
+    }
+    Ok(())
 }
 
 fn held(path: &Path, holder: Option<u32>) -> Error {

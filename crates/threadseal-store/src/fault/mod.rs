@@ -483,14 +483,21 @@ impl FileHandle for FaultFile {
         let holder = *state.locks.entry(self.inode).or_insert(self.number);
         Ok(holder == self.number)
     }
-}
 
-impl Drop for FaultFile {
-    fn drop(&mut self) {
+    /// Never fails: a process that cannot give its lock back dies, and the kernel takes it.
+    fn unlock(&self) -> io::Result<()> {
         let mut state = self.fs.state();
         if state.locks.get(&self.inode) == Some(&self.number) {
             state.locks.remove(&self.inode);
         }
+        Ok(())
+    }
+}
+
+impl Drop for FaultFile {
+    fn drop(&mut self) {
+        // It cannot fail.
+        let _ = self.unlock();
     }
 }
 

@@ -12,13 +12,17 @@
 //!   of a batch that was not acknowledged a beginning may be there;
 //! * a deleted run leaves a [`Tombstone`] and takes no record ever again;
 //! * what cannot be read is an error, never "no records".
+//!
+//! `spec/ledger-store.md` is normative.
 
 #[cfg(any(test, feature = "fault"))]
 pub mod conformance;
 mod cursor;
+pub mod jsonl;
 mod memory;
 
 pub use cursor::{List, Subscription};
+pub use jsonl::JsonlLedgerStore;
 pub use memory::MemoryLedgerStore;
 
 use std::fmt;
@@ -204,7 +208,7 @@ pub struct FsckReport {
 /// One thing that is wrong in a store. It says nothing of who did it: that is verification's.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fault {
-    /// A word for programs; `spec/ledger.md` explains each.
+    /// A word for programs; `spec/ledger-store.md` explains each.
     pub code: &'static str,
     /// Number of the record or line from 0, where there is one.
     pub at: Option<u64>,

@@ -229,6 +229,12 @@ pub trait FileHandle: fmt::Debug + Send + Sync {
     /// # Errors
     /// What the system says.
     fn try_lock(&self) -> io::Result<bool>;
+
+    /// Gives the lock back, if this handle has it.
+    ///
+    /// # Errors
+    /// What the system says.
+    fn unlock(&self) -> io::Result<()>;
 }
 
 /// The system's reason in an [`Error`]: `cannot <action> <path>: <reason>`.

@@ -195,6 +195,10 @@ impl FileHandle for RealFile {
             Err(TryLockError::Error(error)) => Err(error),
         }
     }
+
+    fn unlock(&self) -> io::Result<()> {
+        self.0.unlock()
+    }
 }
 
 fn convert(found: &fs::Metadata) -> Metadata {

@@ -1,0 +1,335 @@
+//! [`JsonlLedgerStore`]: one file of lines for each run, as `AbstractRuntime` writes it.
+//!
+//! ```text
+//! DIRECTORY/ledger_<run id>.jsonl                      the records, compact JSON and LF each
+//! DIRECTORY/ledger_<run id>.index                      where they lie (index.rs); made again if lost
+//! DIRECTORY/ledger_<run id>.deleted                    the tombstone (delete.rs)
+//! DIRECTORY/ledger_<run id>.jsonl.tail-<offset>-<sha>  a torn end that was moved aside
+//! ```
+//! The ledger is plain: the original's package reads ours, and its files are taken over as they are.
+//! Nothing but whole records is ever written into it. A run id becomes a part of these names only if
+//! no file system could take it for another or for a path.
+//!
+//! | file | owns |
+//! |---|---|
+//! | `line` | what is a record, what is torn |
+//! | `index` | the side index, byte for byte |
+//! | `writer` | appending in turns, settling the end after a crash |
+//! | `reader` | reading without a lock |
+//! | `delete` | tombstones |
+//! | `fsck` | looking at all of it with code of its own |
+
+mod delete;
+mod fsck;
+mod index;
+mod line;
+mod reader;
+#[cfg(test)]
+mod tests;
+mod writer;
+
+use super::{
+    Append, Entry, FsckReport, LedgerStore, StoredRecord, Tip, Tombstone, check_entries, deleted,
+};
+use crate::atomic;
+use crate::heads::Durability;
+use crate::home::PRIVATE_DIRECTORY;
+use crate::sys::{self, Fs};
+use reader::Reader;
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use threadseal::error::{Error, ErrorKind};
+use threadseal::ledger::RunId;
+use threadseal::time::Timestamp;
+use writer::{Outcome, Writer};
+
+/// Longest run id that becomes a file name, in bytes: names have 255, and an end that is moved aside
+/// needs 91 of them.
+pub const MAX_FILE_RUN_ID_BYTES: usize = 144;
+/// Most ledgers that stay open between appends.
+const MAX_OPEN_LEDGERS: usize = 128;
+/// Times that a file may be made or replaced under us before we give up.
+const MAX_ATTEMPTS: usize = 64;
+const PREFIX: &str = "ledger_";
+const LEDGER: &str = ".jsonl";
+
+/// Ledgers as files in one directory.
+#[derive(Debug)]
+pub struct JsonlLedgerStore {
+    fs: Arc<dyn Fs>,
+    directory: PathBuf,
+    durability: Durability,
+    open: Mutex<BTreeMap<RunId, Slot>>,
+}
+
+/// The writer of one run, shared by the threads of this process.
+type Slot = Arc<Mutex<Option<Writer>>>;
+
+/// Where the files of one run lie.
+#[derive(Debug)]
+struct Paths {
+    directory: PathBuf,
+    ledger: PathBuf,
+    index: PathBuf,
+    tombstone: PathBuf,
+}
+
+/// What all work on one run needs.
+struct Context<'c> {
+    fs: &'c dyn Fs,
+    shared: &'c Arc<dyn Fs>,
+    run: &'c RunId,
+    paths: Paths,
+    durability: Durability,
+}
+
+impl Context<'_> {
+    fn exists(&self, path: &Path) -> Result<bool, Error> {
+        match self.fs.symlink_metadata(path) {
+            Ok(_) => Ok(true),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+            Err(error) => Err(sys::failure("look for", path, &error)),
+        }
+    }
+
+    fn tombstone(&self) -> Result<Option<Tombstone>, Error> {
+        delete::read_tombstone(self)
+    }
+
+    fn refuse_if_deleted(&self) -> Result<(), Error> {
+        match self.tombstone()? {
+            Some(tombstone) => Err(deleted(self.run, &tombstone)),
+            None => Ok(()),
+        }
+    }
+}
+
+impl JsonlLedgerStore {
+    /// The store in `directory`, which is made if need be. Each append is durable when it returns.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidInput`] when `directory` is none or cannot be made.
+    pub fn open(fs: Arc<dyn Fs>, directory: &Path) -> Result<Self, Error> {
+        Self::with_durability(fs, directory, Durability::Durable)
+    }
+
+    /// As [`JsonlLedgerStore::open`], but an append survives only this process when it returns; a
+    /// power cut may take the last ones, never one before them.
+    ///
+    /// # Errors
+    /// As [`JsonlLedgerStore::open`].
+    pub fn open_without_fsync(fs: Arc<dyn Fs>, directory: &Path) -> Result<Self, Error> {
+        Self::with_durability(fs, directory, Durability::Written)
+    }
+
+    fn with_durability(
+        fs: Arc<dyn Fs>,
+        directory: &Path,
+        durability: Durability,
+    ) -> Result<Self, Error> {
+        atomic::create_directories(&*fs, directory, PRIVATE_DIRECTORY)?;
+        Ok(Self {
+            fs,
+            directory: directory.to_owned(),
+            durability,
+            open: Mutex::default(),
+        })
+    }
+
+    /// Where the ledger of `run` lies.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidInput`] when the id cannot be a part of a file name.
+    pub fn path_of(&self, run: &RunId) -> Result<PathBuf, Error> {
+        Ok(self.context(run)?.paths.ledger)
+    }
+
+    fn context<'c>(&'c self, run: &'c RunId) -> Result<Context<'c>, Error> {
+        if !is_file_name_part(run.as_str()) {
+            return Err(Error::invalid(format!(
+                "run id {run:?} cannot be a part of a file name: at most {MAX_FILE_RUN_ID_BYTES} bytes, \
+                 no '/', no '\\', no control character"
+            )));
+        }
+        let path = |ending: &str| self.directory.join(format!("{PREFIX}{run}{ending}"));
+        Ok(Context {
+            fs: &*self.fs,
+            shared: &self.fs,
+            run,
+            paths: Paths {
+                directory: self.directory.clone(),
+                ledger: path(LEDGER),
+                index: path(".index"),
+                tombstone: path(".deleted"),
+            },
+            durability: self.durability,
+        })
+    }
+
+    fn slot(&self, run: &RunId) -> Slot {
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(slot) = open.get(run) {
+            return Arc::clone(slot);
+        }
+        if open.len() >= MAX_OPEN_LEDGERS {
+            // Whoever works on one holds a clone of it.
+            let idle = open.iter().find(|(_, slot)| Arc::strong_count(slot) == 1);
+            if let Some(run) = idle.map(|(run, _)| run.clone()) {
+                open.remove(&run);
+            }
+        }
+        Arc::clone(open.entry(run.clone()).or_default())
+    }
+
+    /// One look at the files; `None` when they changed under us.
+    fn try_append(
+        context: &Context<'_>,
+        slot: &mut Option<Writer>,
+        expected: &Tip,
+        entries: &[Entry],
+    ) -> Result<Option<Append>, Error> {
+        if slot.is_none() {
+            *slot = Writer::open(context)?;
+        }
+        if let Some(writer) = slot {
+            return match writer.append_if(context, expected, entries)? {
+                Outcome::Done(append) => Ok(Some(append)),
+                Outcome::LookAgain => Ok(None),
+            };
+        }
+        context.refuse_if_deleted()?;
+        if context.exists(&context.paths.index)? {
+            if context.exists(&context.paths.ledger)? {
+                return Ok(None);
+            }
+            return Err(Error::refused(format!(
+                "{} is gone, though {} knows of its records; restore it, or remove that too",
+                context.paths.ledger.display(),
+                context.paths.index.display()
+            )));
+        }
+        if *expected != Tip::EMPTY || entries.is_empty() {
+            let is_there = *expected == Tip::EMPTY;
+            let append = if is_there {
+                Append::Stored
+            } else {
+                Append::Differs
+            };
+            return Ok(Some(append(Tip::EMPTY)));
+        }
+        *slot = Writer::create(context, entries)?;
+        Ok(slot.as_ref().map(|writer| Append::Stored(writer.tip())))
+    }
+
+    fn read<T>(
+        &self,
+        run: &RunId,
+        read: impl FnOnce(&Reader) -> Result<T, Error>,
+    ) -> Result<Option<T>, Error> {
+        let context = self.context(run)?;
+        let reader = Reader::open(&context)?;
+        // A deletion writes its tombstone first: asked in this order none is overlooked.
+        context.refuse_if_deleted()?;
+        reader.as_ref().map(read).transpose()
+    }
+}
+
+impl LedgerStore for JsonlLedgerStore {
+    fn tip(&self, run: &RunId) -> Result<Option<Tip>, Error> {
+        self.read(run, Reader::tip)
+    }
+
+    fn append_if(&self, run: &RunId, expected: &Tip, entries: &[Entry]) -> Result<Append, Error> {
+        check_entries(entries)?;
+        let context = self.context(run)?;
+        let slot = self.slot(run);
+        let mut slot = slot.lock().unwrap_or_else(PoisonError::into_inner);
+        for _ in 0..MAX_ATTEMPTS {
+            match Self::try_append(&context, &mut slot, expected, entries) {
+                Ok(Some(append)) => return Ok(append),
+                Ok(None) => *slot = None,
+                Err(error) => {
+                    // After a failure nothing is believed but what the files say.
+                    *slot = None;
+                    return Err(error);
+                }
+            }
+        }
+        Err(Error::new(
+            ErrorKind::External,
+            format!(
+                "{} is being replaced again and again",
+                context.paths.ledger.display()
+            ),
+        ))
+    }
+
+    fn list_after(
+        &self,
+        run: &RunId,
+        after: u64,
+        limit: usize,
+    ) -> Result<Vec<StoredRecord>, Error> {
+        let found = self.read(run, |reader| reader.list_after(after, limit))?;
+        Ok(found.unwrap_or_default())
+    }
+
+    fn find_completed(
+        &self,
+        run: &RunId,
+        idempotency_key: &str,
+    ) -> Result<Option<StoredRecord>, Error> {
+        let found = self.read(run, |reader| reader.find_completed(idempotency_key))?;
+        Ok(found.flatten())
+    }
+
+    fn runs(&self, after: Option<&RunId>, limit: usize) -> Result<Vec<RunId>, Error> {
+        let names = self.fs.read_dir(&self.directory);
+        let names = names.map_err(|error| sys::failure("read", &self.directory, &error))?;
+        let names: Vec<&str> = names.iter().filter_map(|name| name.to_str()).collect();
+        let ids = |ending: &str| -> BTreeSet<&str> {
+            let stripped = names.iter().filter_map(|name| strip(name, ending));
+            stripped.collect()
+        };
+        let deleted = ids(".deleted");
+        let living = ids(LEDGER);
+        let living = living
+            .difference(&deleted)
+            .filter_map(|id| RunId::parse(id).ok());
+        let following = living.filter(|id| after.is_none_or(|after| id > after));
+        Ok(following.take(limit).collect())
+    }
+
+    fn delete(&self, run: &RunId, at: Timestamp) -> Result<(), Error> {
+        let context = self.context(run)?;
+        let slot = self.slot(run);
+        let mut slot = slot.lock().unwrap_or_else(PoisonError::into_inner);
+        *slot = None;
+        delete::delete(&context, at)
+    }
+
+    fn tombstone(&self, run: &RunId) -> Result<Option<Tombstone>, Error> {
+        self.context(run)?.tombstone()
+    }
+
+    fn fsck(&self, run: &RunId, repair: bool) -> Result<FsckReport, Error> {
+        let context = self.context(run)?;
+        let slot = self.slot(run);
+        let mut slot = slot.lock().unwrap_or_else(PoisonError::into_inner);
+        *slot = None;
+        fsck::fsck(&context, repair)
+    }
+}
+
+/// The run id in a file name with this ending.
+fn strip<'n>(name: &'n str, ending: &str) -> Option<&'n str> {
+    let id = name.strip_prefix(PREFIX)?.strip_suffix(ending)?;
+    is_file_name_part(id).then_some(id)
+}
+
+fn is_file_name_part(id: &str) -> bool {
+    let harmless = |c: char| !c.is_control() && c != '/' && c != '\\';
+    !id.is_empty() && id.len() <= MAX_FILE_RUN_ID_BYTES && id.chars().all(harmless)
+}
