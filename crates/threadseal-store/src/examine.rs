@@ -293,8 +293,8 @@ pub struct Stripped {
 fn bears_seal(file: &RegularFile, known: &StoredHead, host: &Host) -> Result<bool, Error> {
     let head = &known.head;
     match known.kind {
-        // Scrolls are known by their first turn, never by a place.
-        RecordKind::Observed | RecordKind::Scroll => Ok(false),
+        // Scrolls are known by their first turn and ledgers by their run, never by a place.
+        RecordKind::Observed | RecordKind::Scroll | RecordKind::Ledger => Ok(false),
         RecordKind::Transcript => ends_with_line(file, head.size, &head.line),
         RecordKind::Document if file.size() != head.size => Ok(false),
         RecordKind::Document => {
@@ -364,7 +364,7 @@ pub fn stripped_of(file: &RegularFile, host: &Host) -> Result<Option<Stripped>, 
                 RecordKind::Observed => here && same_beginning,
                 RecordKind::Document => here,
                 // Its aliases name signers, not lines.
-                RecordKind::Scroll => false,
+                RecordKind::Scroll | RecordKind::Ledger => false,
             };
             if certain {
                 return Ok(Some(Stripped { record, certain }));

@@ -83,6 +83,7 @@ fn kind_of(report: &Report) -> RecordKind {
     match (report.profile, report.format) {
         ("observed", _) => RecordKind::Observed,
         (_, "scroll") => RecordKind::Scroll,
+        (_, "ledger") => RecordKind::Ledger,
         (_, "transcript") => RecordKind::Transcript,
         _ => RecordKind::Document,
     }
@@ -92,6 +93,7 @@ fn report_missing(examiner: &Examiner, path: &Path, last: &StoredHead) -> Report
     let (format, profile) = match (last.kind, &last.thread) {
         (RecordKind::Observed, _) => ("log", "observed"),
         (RecordKind::Scroll, _) => ("scroll", "scroll-v0.1"),
+        (RecordKind::Ledger, _) => ("ledger", "abstractruntime"),
         (RecordKind::Transcript, Some(_)) => ("transcript", "native"),
         (RecordKind::Transcript, None) => ("transcript", "rye"),
         (RecordKind::Document, _) if path.extension().is_some_and(|ending| ending == "json") => {

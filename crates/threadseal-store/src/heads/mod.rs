@@ -47,15 +47,18 @@ pub enum RecordKind {
     Document,
     /// A chain of sealed turns; it only grows.
     Scroll,
+    /// The ledger of a run; it only grows.
+    Ledger,
 }
 
 impl RecordKind {
     /// All kinds.
-    pub const ALL: [Self; 4] = [
+    pub const ALL: [Self; 5] = [
         Self::Transcript,
         Self::Observed,
         Self::Document,
         Self::Scroll,
+        Self::Ledger,
     ];
 
     /// The word in files and messages.
@@ -65,6 +68,7 @@ impl RecordKind {
             Self::Observed => "observed",
             Self::Document => "document",
             Self::Scroll => "scroll",
+            Self::Ledger => "ledger",
         }
     }
 }

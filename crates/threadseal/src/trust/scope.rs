@@ -3,7 +3,7 @@
 //! ```text
 //! threads   patterns; "*" stands for any run of characters, also "/", also none;
 //!           every other character for itself; one must match the whole thread id
-//! formats   transcript, log, json, text, scroll
+//! formats   transcript, log, json, text, scroll, ledger
 //! ```
 //! A record that belongs to no thread is in scope only of the pattern "*".
 
@@ -25,19 +25,22 @@ pub enum Format {
     Text,
     /// A chain of sealed turns.
     Scroll,
+    /// The steps of a run.
+    Ledger,
 }
 
 impl Format {
     /// All formats.
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 6] = [
         Self::Transcript,
         Self::Log,
         Self::Json,
         Self::Text,
         Self::Scroll,
+        Self::Ledger,
     ];
 
-    /// `transcript`, `log`, `json`, `text` or `scroll`.
+    /// `transcript`, `log`, `json`, `text`, `scroll` or `ledger`.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Transcript => "transcript",
@@ -45,6 +48,7 @@ impl Format {
             Self::Json => "json",
             Self::Text => "text",
             Self::Scroll => "scroll",
+            Self::Ledger => "ledger",
         }
     }
 
