@@ -1,5 +1,5 @@
-//! Rules that find secrets: those of the crate `nosecrets-rules`, or a file in the format of
-//! Gitleaks.
+//! Rules that find secrets: those of the crate `nosecrets-rules` with those of [`shapes`], or a
+//! file in the format of Gitleaks.
 //!
 //! ```text
 //! [[rules]]
@@ -16,6 +16,8 @@
 //! `[extend] useDefault = true` keeps the default rules as well. What Gitleaks knows of files and
 //! commits (`path`, `paths`, `commits`) has no meaning here: a rule that has only a `path` is
 //! skipped. Patterns run in linear time (crate `regex`): a text cannot make the search hang.
+
+mod shapes;
 
 use aho_corasick::AhoCorasick;
 use regex::{Captures, Regex};
@@ -301,8 +303,9 @@ impl Allowed {
 
 /// The rules that come with the command.
 fn builtin() -> Result<Vec<Rule>, String> {
-    let rules = nosecrets_rules::load_builtin_rules().map_err(|error| error.to_string())?;
-    rules.into_iter().map(rule).collect()
+    let known = nosecrets_rules::load_builtin_rules().map_err(|error| error.to_string())?;
+    let known = known.into_iter().map(rule);
+    known.chain(shapes::rules()?.into_iter().map(Ok)).collect()
 }
 
 fn rule(rule: nosecrets_rules::Rule) -> Result<Rule, String> {
