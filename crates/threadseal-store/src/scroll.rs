@@ -26,7 +26,7 @@ use threadseal::record::{ExpectedHead, Head, RecordId};
 use threadseal::report::{Finding, Severity};
 use threadseal::scroll::{
     ChainOptions, Container, End, Form, Judging, Outcome, Place, SealedTurn, Splitter, Tip, Turn,
-    TurnRead, TurnReader, Verifier, conclude, read_turn, seal, signer_name,
+    TurnRead, TurnReader, Verifier, check_place, conclude, read_turn, seal, signer_name,
 };
 use threadseal::transcript::Expectation;
 use threadseal::trust::Trust;
@@ -54,6 +54,20 @@ pub fn verify(
     judging: &Judging<'_>,
     progress: &(dyn Fn(u64) + Sync),
 ) -> Result<Outcome, Error> {
+    let (verifier, end) = read(source, container, options, progress)?;
+    Ok(conclude(verifier, &end, judging))
+}
+
+/// The first half of [`verify`]: what is seen, before it is judged.
+///
+/// # Errors
+/// Kind `External` when reading fails.
+pub fn read(
+    source: impl Source,
+    container: Container,
+    options: ChainOptions,
+    progress: &(dyn Fn(u64) + Sync),
+) -> Result<(Verifier, End), Error> {
     let mut verifier = Verifier::new(options);
     let end = each_batch(source, container, progress, |batch| {
         let reads = batch.read(container.form(), verifier.pinned());
@@ -61,7 +75,7 @@ pub fn verify(
             verifier.take(read, *place);
         }
     })?;
-    Ok(conclude(verifier, &end, judging))
+    Ok((verifier, end))
 }
 
 /// Hands over the turns of a scroll as they stand in the file, in order, each as soon as its end
@@ -262,6 +276,7 @@ impl LiveScroll {
         signer: Option<&dyn Signer>,
     ) -> Result<Self, Error> {
         let (number, encoding) = (first.number(), first.encoding());
+        check_place(&first, 0, None)?;
         let sealed = seal(first, None, signer)?;
         let log = Log::create(Arc::clone(&host.fs), path, SCROLL_MODE, &line_of(&sealed))?;
         let head = Head {
@@ -357,13 +372,7 @@ impl LiveScroll {
     /// [`seal`] and [`Log::append`].
     pub fn append(&mut self, turn: Turn, signer: Option<&dyn Signer>) -> Result<Head, Error> {
         let (number, encoding) = (turn.number(), turn.encoding());
-        if number != self.tip.turn + 1 || encoding != self.tip.encoding {
-            return Err(Error::invalid(format!(
-                "after turn {} comes turn {}, in the same encoding",
-                self.tip.turn,
-                self.tip.turn + 1
-            )));
-        }
+        check_place(&turn, self.tip.turn + 1, Some(self.tip.encoding))?;
         let sealed = seal(turn, Some(self.tip.head.line), signer)?;
         self.log.append(&line_of(&sealed))?;
         self.tip = Tip {

@@ -2,7 +2,7 @@
 
 use crate::cmd::trust::FormatArg;
 use crate::context::Context;
-use crate::examine::{Asked, Examiner, ProfileArg, ScrollAsked, Seen};
+use crate::examine::{Asked, Examiner, ProfileArg, ScrollArgs, Seen};
 use crate::exit::{self, Exit, Failure, Outcome, complain};
 use crate::gather;
 use crate::local::Local;
@@ -46,6 +46,8 @@ pub(crate) struct VerifyArgs {
     /// The expected head must be the last
     #[arg(long, requires = "expect_head")]
     exact_head: bool,
+    #[command(flatten)]
+    scroll: ScrollArgs,
     /// Read the files as this format, whatever they look like
     #[arg(long, value_enum)]
     format: Option<FormatArg>,
@@ -102,9 +104,10 @@ pub(crate) fn run(args: &VerifyArgs, context: &Context, out: &mut Out) -> Outcom
 
 fn examine_all(args: &VerifyArgs, context: &Context) -> Result<Run, Failure> {
     let has_folder = args.paths.iter().any(|path| path.is_dir());
-    if args.expect_head.is_some() && (args.paths.len() > 1 || has_folder) {
+    let is_of_one = args.expect_head.is_some() || args.scroll.expect_length.is_some();
+    if is_of_one && (args.paths.len() > 1 || has_folder) {
         return Err(Failure::new(
-            "--expect-head is of one record: name one file",
+            "--expect-head and --expect-length are of one record: name one file",
         ));
     }
     let key = args.key.as_deref();
@@ -121,7 +124,7 @@ fn examine_all(args: &VerifyArgs, context: &Context) -> Result<Run, Failure> {
             expect_head: args.expect_head,
             exact_head: args.exact_head,
             every_signature: args.every_signature,
-            scroll: ScrollAsked::default(),
+            scroll: args.scroll.asked(context)?,
         },
         bar.clone(),
         context,

@@ -16,7 +16,7 @@ mod place;
 mod scroll;
 mod transcript;
 
-pub(crate) use scroll::ScrollAsked;
+pub(crate) use scroll::{ScrollArgs, ScrollAsked};
 pub(crate) use transcript::Looked;
 
 use crate::cmd::trust::FormatArg;
@@ -220,6 +220,11 @@ impl Examiner {
         let kind = self.kind(&file)?;
         if kind == Some(Kind::Sidecar) {
             return log::sidecar(self, &candidate.path, candidate.named);
+        }
+        let is_other = kind.is_some_and(|kind| !matches!(kind, Kind::Scroll(_)));
+        if self.asked.scroll.is_some() && (is_other || (kind.is_none() && candidate.named)) {
+            let text = "a length or an age was asked for, and only scrolls have them";
+            return Err(Failure::new(text).about(&candidate.path));
         }
         let mut reports = self.claims(&file, kind, candidate.named)?;
         self.excuse_from_head(&file, kind, candidate.named, &mut reports)?;

@@ -16,6 +16,7 @@ mod read;
 mod real_runs;
 mod sandbox;
 mod scroll;
+mod scroll_edges;
 mod scroll_from;
 mod scroll_to;
 mod seal;

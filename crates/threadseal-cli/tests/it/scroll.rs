@@ -7,19 +7,19 @@ use std::io::Write as _;
 use std::path::Path;
 use std::process::Stdio;
 
-fn turn(number: u64, text: &str) -> String {
+pub(crate) fn turn(number: u64, text: &str) -> String {
     format!(
         r#"{{"version":"scroll/0.1","turn":{number},"role":"user","model":{{"vendor":"v","id":"m"}},"params":{{"temperature":1.0,"top_p":1}},"messages":[{{"role":"user","content":"{text}"}}],"timestamp_ns":1700000000000000000}}"#
     )
 }
 
-fn turns(count: u64) -> String {
+pub(crate) fn turns(count: u64) -> String {
     let all: Vec<String> = (0..count).map(|number| turn(number, "hi")).collect();
     format!("[{}]", all.join(",\n"))
 }
 
 /// Runs with `input` on standard input.
-fn piped(sandbox: &Sandbox, arguments: &[&str], input: &str) -> Ran {
+pub(crate) fn piped(sandbox: &Sandbox, arguments: &[&str], input: &str) -> Ran {
     let mut child = sandbox
         .command()
         .args(arguments)
@@ -37,14 +37,14 @@ fn piped(sandbox: &Sandbox, arguments: &[&str], input: &str) -> Ran {
     Ran::of(child.wait_with_output().unwrap())
 }
 
-fn ready() -> Sandbox {
+pub(crate) fn ready() -> Sandbox {
     let sandbox = Sandbox::new();
     sandbox.run(["init"]).exits(0);
     sandbox
 }
 
 /// A scroll of `count` turns signed by the home's own key.
-fn signed(sandbox: &Sandbox, name: &str, count: u64) -> String {
+pub(crate) fn signed(sandbox: &Sandbox, name: &str, count: u64) -> String {
     let input = turns(count);
     let path = sandbox.work().join(name);
     let path = path.to_str().unwrap();
@@ -53,7 +53,7 @@ fn signed(sandbox: &Sandbox, name: &str, count: u64) -> String {
     path.to_owned()
 }
 
-fn verdict(ran: &Ran) -> String {
+pub(crate) fn verdict(ran: &Ran) -> String {
     let report = &ran.json()["results"][0];
     assert_eq!(report["format"], "scroll");
     report["verdict"].as_str().unwrap().to_owned()

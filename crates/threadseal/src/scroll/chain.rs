@@ -53,7 +53,7 @@ pub(super) enum Met {
 }
 
 /// Takes the turns of a chain in order.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Verifier {
     pub(super) options: ChainOptions,
     pub(super) seen: Seen,
@@ -64,7 +64,7 @@ pub struct Verifier {
 }
 
 /// What was seen.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 pub(super) struct Seen {
     /// Turns, good or not.
     pub(super) turns: u64,

@@ -173,11 +173,13 @@ fn read_json(text: &[u8], keys: &mut Keys) -> TurnRead {
             facts: Err(not_json(&error)),
             as_v01: read_leniently(text, keys),
             lost: jcs::Lost::default(),
-            // A cut may go through a character.
-            cut_off: matches!(
-                error.kind,
-                JsonErrorKind::UnexpectedEnd | JsonErrorKind::InvalidUtf8
-            ),
+            // A cut may go through a character; after a crash some file systems have filled the
+            // rest of what was being written with NUL bytes.
+            cut_off: text.ends_with(b"\0")
+                || matches!(
+                    error.kind,
+                    JsonErrorKind::UnexpectedEnd | JsonErrorKind::InvalidUtf8
+                ),
         },
     }
 }

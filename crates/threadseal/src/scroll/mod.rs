@@ -37,7 +37,7 @@ pub use conclude::{ChainCoverage, Judging, Outcome, conclude, judge, signer_name
 pub use facts::{Form, TurnRead, TurnReader, read_turn};
 pub use map::export;
 pub use schema::{Encoding, MAX_TURN_NUMBER, Role, SchemaViolation, VERSION};
-pub use seal::{seal, seal_chain};
+pub use seal::{check_place, seal, seal_chain};
 pub use split::{Container, ContainerFault, End, Place, Splitter};
 pub use turn::{SealedTurn, Turn, body_hash, deserialize, hash_text, serialize};
 pub use verify::{Failure, Reason, VerifyResult, verify, verify_as_v01};

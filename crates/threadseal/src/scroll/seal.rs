@@ -7,6 +7,7 @@
 //! The signature is over the canonical bytes, not over the hash. A key of the usage `scroll`
 //! signs turns and nothing else.
 
+use super::schema::Encoding;
 use super::turn::{SealedTurn, Turn, hash_text};
 use crate::canon::json::Value;
 use crate::digest::Digest;
@@ -36,6 +37,26 @@ pub fn seal(
     }
     SealedTurn::from_value(Value::Object(members))
         .map_err(|violation| Error::invalid(violation.to_string()))
+}
+
+/// May `turn` stand at `place` of a chain, after the turns that are hashed as `before`? A chain that
+/// leaves this out holds by v0.1, and is called cut or repeated by whoever verifies it here.
+///
+/// # Errors
+/// Kind `InvalidInput` when its number is not its place, or its encoding is another one.
+pub fn check_place(turn: &Turn, place: u64, before: Option<Encoding>) -> Result<(), Error> {
+    let number = turn.number();
+    if number != place {
+        return Err(Error::invalid(format!(
+            "`turn` is {number} where {place} must stand: turns are numbered from 0, without gaps"
+        )));
+    }
+    if before.is_some_and(|before| before != turn.encoding()) {
+        return Err(Error::invalid(
+            "`enc` is another one than in the turn before it: a chain has one encoding",
+        ));
+    }
+    Ok(())
 }
 
 /// Seals turns one after the other, the first without a predecessor.

@@ -85,6 +85,8 @@ pub struct Splitter {
     line: u64,
     lines: u64,
     too_long: bool,
+    /// Whether blanks at the end of what was kept were more than may be kept.
+    blanks_left_out: bool,
     fault: Option<(ContainerFault, u64)>,
 }
 
@@ -124,6 +126,7 @@ impl Splitter {
             line: 1,
             lines: 1,
             too_long: false,
+            blanks_left_out: false,
             fault: None,
         }
     }
@@ -178,11 +181,21 @@ impl Splitter {
         }
     }
 
-    /// Keeps the beginning of a piece whose end is in a later chunk.
+    /// Keeps the beginning of a piece whose end is in a later chunk. In JSON, blanks count only if
+    /// the piece goes on behind them.
     fn keep(&mut self, bytes: &[u8]) {
-        if self.too_long || self.carry.len() + bytes.len() > MAX_TURN_BYTES {
+        let solid = match self.container {
+            Container::Sequence => bytes,
+            Container::Array | Container::Lines => trim_end(bytes),
+        };
+        let goes_on = !solid.is_empty();
+        let overflows = self.blanks_left_out || self.carry.len() + solid.len() > MAX_TURN_BYTES;
+        if self.too_long || (goes_on && overflows) {
             self.too_long = true;
             self.carry = Vec::new();
+        } else if self.carry.len() + bytes.len() > MAX_TURN_BYTES {
+            self.carry.extend_from_slice(solid);
+            self.blanks_left_out = true;
         } else {
             self.carry.extend_from_slice(bytes);
         }
@@ -206,6 +219,7 @@ impl Splitter {
         each(bytes, place);
         self.carry.clear();
         self.too_long = false;
+        self.blanks_left_out = false;
     }
 
     fn push_lines(&mut self, chunk: &[u8], each: &mut dyn FnMut(&[u8], Place)) {
@@ -215,6 +229,7 @@ impl Splitter {
             let blank = self.carry.iter().all(is_blank) && line.iter().all(is_blank);
             if blank && !self.too_long {
                 self.carry.clear();
+                self.blanks_left_out = false;
             } else {
                 self.hand_over(line, self.place(at + length), true, each);
             }
@@ -481,6 +496,26 @@ mod tests {
             assert!(pieces[1].1.too_long && !pieces[2].1.too_long);
             assert_eq!(end.fault, None);
         }
+    }
+
+    #[test]
+    fn blanks_behind_a_turn_make_it_no_longer() {
+        let blanks = vec![b' '; MAX_TURN_BYTES + 1];
+        let array = [b"[0", blanks.as_slice(), b",1", &blanks, b"]"].concat();
+        let (pieces, end) = cut(Container::Array, &array, 1 << 20);
+        assert_eq!(texts(&pieces), [b"0", b"1"]);
+        assert!(pieces.iter().all(|(_, place)| !place.too_long) && end.fault.is_none());
+        let lines = [b"0", blanks.as_slice(), b"\n", &blanks, b"\n1\n"].concat();
+        let (pieces, _) = cut(Container::Lines, &lines, 1 << 20);
+        let found: Vec<_> = pieces
+            .iter()
+            .map(|(text, _)| text.trim_ascii_end())
+            .collect();
+        assert_eq!(found, [b"0", b"1"]);
+        assert!(pieces.iter().all(|(_, place)| !place.too_long));
+        let inside = [b"[\"", blanks.as_slice(), b"\",1]"].concat();
+        let (pieces, _) = cut(Container::Array, &inside, 1 << 20);
+        assert!(pieces[0].1.too_long && !pieces[1].1.too_long);
     }
 
     proptest! {

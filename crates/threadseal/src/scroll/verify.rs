@@ -111,7 +111,7 @@ pub(super) enum Rules {
 }
 
 /// The loop of the heading, one turn at a time.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Walk {
     rules: Rules,
     pinned: bool,

@@ -11,6 +11,11 @@ use threadseal::canon::jcs;
 use threadseal::error::Error;
 use threadseal::scroll::{Form, SealedTurn};
 
+/// Turns with uncovered digits that are told one by one.
+const MAX_TOLD: u64 = 20;
+/// Digits of a number that are shown.
+const MAX_SHOWN_DIGITS: usize = 40;
+
 /// What `scroll convert` takes.
 #[derive(Debug, Args)]
 pub(crate) struct ConvertArgs {
@@ -19,33 +24,65 @@ pub(crate) struct ConvertArgs {
     /// The container to write
     #[arg(long, value_enum)]
     to: ContainerArg,
+    /// Write numbers without the digits that no hash covers, and say where; without it such a
+    /// scroll is refused
+    #[arg(long)]
+    drop_uncovered_digits: bool,
     /// Write a new file instead of printing
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
 }
 
-/// Converts; what no hash covers is told, because its canonical value is what is written.
+/// Converts. Digits that no hash covers would be gone from what is written, and a scroll that was
+/// `partial` would be `verified`: so that is refused, unless it is asked for, and told.
 pub(super) fn run(args: &ConvertArgs, context: &Context, out: &mut Out) -> Outcome {
     let mut writer = Writer::new(args.to.into(), args.out.as_deref(), context, out)?;
-    let (mut place, mut lost) = (0_u64, 0_u64);
-    let end = input::turns(args.file.as_deref(), context, |bytes, form| {
-        let about = |why: String| Error::invalid(format!("turn at place {place}: {why}"));
+    let (mut turns, mut lost) = (0_u64, 0_u64);
+    let end = input::turns(args.file.as_deref(), context, |bytes, form, place| {
+        let about = |why: String| Error::invalid(format!("turn at place {turns}: {why}"));
         if form == Form::Json {
             let (_, spelling) =
                 jcs::canonicalize_closely(bytes).map_err(|error| about(error.to_string()))?;
-            lost += u64::from(spelling.digits.is_some());
+            if let Some(at) = spelling.digits {
+                let told = digits_lost(bytes, at, place.from);
+                if !args.drop_uncovered_digits {
+                    let advice = "--drop-uncovered-digits writes only what is covered";
+                    return Err(about(format!("{told}; {advice}")));
+                }
+                lost += 1;
+                if lost <= MAX_TOLD {
+                    complain(&format!("warning: turn at place {turns}: {told}; left out"));
+                }
+            }
         }
         let value = input::value(bytes, form).map_err(about)?;
         let turn = SealedTurn::from_value(value).map_err(|error| about(error.to_string()))?;
-        place += 1;
+        turns += 1;
         writer.turn(&turn)
     })?;
     input::refuse_fault(&end)?;
     writer.finish()?;
     if lost > 0 {
         complain(&format!(
-            "note: numbers in {lost} turns had digits that no hash covers; their canonical value was written"
+            "warning: numbers in {lost} turns had digits that no hash covers; their canonical value was written"
         ));
     }
     Ok(Exit::Done)
+}
+
+/// What is said of the first number at `at` of a turn whose digits no hash covers.
+fn digits_lost(turn: &[u8], at: usize, from: u64) -> String {
+    let rest = turn.get(at..).unwrap_or_default();
+    let is_number = |byte: &&u8| matches!(byte, b'0'..=b'9' | b'-' | b'+' | b'.' | b'e' | b'E');
+    let number: Vec<u8> = rest
+        .iter()
+        .take_while(is_number)
+        .take(MAX_SHOWN_DIGITS)
+        .copied()
+        .collect();
+    format!(
+        "the number {} at byte {} has digits that no hash covers",
+        String::from_utf8_lossy(&number),
+        from + at as u64
+    )
 }

@@ -9,8 +9,9 @@ use serde::Serialize;
 use std::path::PathBuf;
 use threadseal::digest::Hasher;
 use threadseal::error::Error;
-use threadseal::record::Head;
-use threadseal::scroll::{SealedTurn, verify};
+use threadseal::report::{Report, Severity};
+use threadseal::scroll::{ChainOptions, Judging, SealedTurn, TurnReader, Verifier, conclude};
+use threadseal::trust::Trust;
 
 /// What `scroll head` takes.
 #[derive(Debug, Args)]
@@ -28,35 +29,32 @@ struct HeadOutput {
     transcript_sha256: String,
 }
 
-/// Prints the head of a chain that holds; whose it is, it does not say.
+/// Prints the head of a chain that `verify` has nothing against; whose it is, it does not say.
 pub(super) fn run(args: &HeadArgs, context: &Context, out: &mut Out) -> Outcome {
-    let (mut head, mut place): (Option<Head>, u64) = (None, 0);
+    let mut verifier = Verifier::new(ChainOptions::default());
+    let (mut reader, mut turns) = (None, 0_u64);
     let mut transcript = Hasher::new();
-    let end = input::turns(args.file.as_deref(), context, |bytes, form| {
-        let refuse = |why: &str| Error::refused(format!("turn at place {place}: {why}; verify it"));
-        let value = input::value(bytes, form).map_err(|why| refuse(&why))?;
-        let linked = value
-            .get("prev_hash")
-            .and_then(|hash| hash.as_str().map(str::to_owned));
-        // Alone the turn is a chain of one: its hash, bodies and signature are looked at.
-        let mut alone = verify(std::slice::from_ref(&value), None);
-        if let Some(failure) = alone.failures.pop() {
-            return Err(refuse(failure.reason.as_str()));
-        }
-        if linked != head.map(|head| format!("sha256:{}", head.line)) {
-            return Err(refuse("it does not follow the turn before it"));
-        }
+    let end = input::turns(args.file.as_deref(), context, |bytes, form, place| {
+        let reader = reader.get_or_insert_with(|| TurnReader::new(form, None));
+        verifier.take(&reader.read(bytes), place);
+        let refuse =
+            |why: String| Error::refused(format!("turn at place {turns}: {why}; verify it"));
+        let value = input::value(bytes, form).map_err(refuse)?;
         let sealed =
-            SealedTurn::from_value(value).map_err(|violation| refuse(&violation.to_string()))?;
-        transcript.update(if place == 0 { b"[" } else { b"," });
+            SealedTurn::from_value(value).map_err(|violation| refuse(violation.to_string()))?;
+        transcript.update(if turns == 0 { b"[" } else { b"," });
         transcript.update(sealed.canonical());
-        head = Some(super::seal::after(head, &sealed));
-        place += 1;
+        turns += 1;
         Ok(())
     })?;
-    input::refuse_fault(&end)?;
     transcript.update(b"]");
-    let Some(head) = head else {
+    let trust = Trust::default();
+    let outcome = conclude(verifier, &end, &Judging::new(&trust, context.now()?));
+    let (report, tip) = (outcome.report, outcome.tip);
+    if report.verdict.exit_code() == 1 {
+        return Err(Failure::new(refusal(&report)));
+    }
+    let Some(head) = tip.map(|tip| tip.head) else {
         return Err(Failure::new("a scroll without turns has no head"));
     };
     if context.json {
@@ -64,11 +62,24 @@ pub(super) fn run(args: &HeadArgs, context: &Context, out: &mut Out) -> Outcome 
             schema: "threadseal.scroll.head/1",
             head: head.to_string(),
             hash: format!("sha256:{}", head.line),
-            turns: place,
+            turns,
             transcript_sha256: transcript.finish().to_hex(),
         });
     } else {
         out.line(head);
     }
     Ok(Exit::Done)
+}
+
+fn refusal(report: &Report) -> String {
+    let mut findings = report.findings.iter();
+    let Some(first) = findings.find(|finding| finding.severity == Severity::Error) else {
+        return format!("the scroll is {}; verify it", report.verdict);
+    };
+    let turn = first.turn.map(|turn| format!("turn {turn}: "));
+    let (turn, why) = (turn.unwrap_or_default(), &first.message);
+    format!(
+        "{turn}{why}: the scroll is {}, and has no head to keep; verify it",
+        report.verdict
+    )
 }

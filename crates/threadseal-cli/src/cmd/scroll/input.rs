@@ -9,7 +9,7 @@ use std::path::Path;
 use threadseal::canon::{cbor, json};
 use threadseal::error::{self, Error};
 use threadseal::limits::{MAX_DOCUMENT_BYTES, MAX_TURN_BYTES};
-use threadseal::scroll::{Container, End, Form, SealedTurn};
+use threadseal::scroll::{Container, End, Form, Place, SealedTurn, Splitter};
 use threadseal_store::atomic::NewFile;
 use threadseal_store::read::{RegularFile, Source, open_regular};
 use threadseal_store::scroll::each_turn;
@@ -53,37 +53,68 @@ pub(super) fn file(path: &Path, context: &Context) -> Result<RegularFile, Failur
 pub(super) fn turns(
     path: Option<&Path>,
     context: &Context,
-    mut each: impl FnMut(&[u8], Form) -> Result<(), Error>,
+    mut each: impl FnMut(&[u8], Form, Place) -> Result<(), Error>,
 ) -> Result<End, Failure> {
     if let Some(path) = path {
         let file = file(path, context)?;
         let mut head = Vec::new();
         file.chunks().next_chunk(&mut head)?;
         let container = container_of(&head);
-        let each = |piece: &[u8], _| each(piece, container.form());
+        let each = |piece: &[u8], place| each(piece, container.form(), place);
         return Ok(each_turn(file.chunks(), container, each)?);
     }
-    let mut first = Vec::new();
-    let mut chunk = Vec::new();
-    while first.trim_ascii_start().is_empty() && first.len() < MAX_TURN_BYTES {
+    let source = arriving(|_| false)?;
+    let container = container_of(&source.first);
+    let each = |piece: &[u8], place| each(piece, container.form(), place);
+    Ok(each_turn(source, container, each)?)
+}
+
+/// Standard input, of which so much was read that its container shows, and then as long as
+/// `wants_more` says of what is there.
+///
+/// # Errors
+/// When it cannot be read, or that does not end.
+fn arriving(mut wants_more: impl FnMut(&[u8]) -> bool) -> Result<Resumed<Arriving>, Failure> {
+    let (mut first, mut chunk) = (Vec::new(), Vec::new());
+    let mut shows = false;
+    while !shows || wants_more(&first) {
         Arriving.next_chunk(&mut chunk)?;
         if chunk.is_empty() {
             break;
         }
+        if first.len() > 2 * MAX_TURN_BYTES {
+            return Err(Failure::new(
+                "too much stands on standard input before its first turn ends; name a file",
+            ));
+        }
+        shows |= !chunk.trim_ascii_start().is_empty();
         first.extend_from_slice(&chunk);
     }
-    let container = container_of(&first);
-    let each = |piece: &[u8], _| each(piece, container.form());
-    let source = Resumed {
+    Ok(Resumed {
         first,
         source: Arriving,
-    };
-    Ok(each_turn(source, container, each)?)
+    })
+}
+
+/// Standard input, whose first turn is there.
+///
+/// # Errors
+/// When it cannot be read, or too much stands before that turn's end.
+pub(super) fn from_first_turn() -> Result<Resumed<Arriving>, Failure> {
+    let (mut splitter, mut cut, mut seen) = (None, 0, false);
+    arriving(|first| {
+        let splitter = splitter.get_or_insert_with(|| Splitter::new(container_of(first)));
+        splitter.push(first.get(cut..).unwrap_or_default(), &mut |_, _| {
+            seen = true;
+        });
+        cut = first.len();
+        !seen
+    })
 }
 
 /// Standard input as it comes: who writes turns into a pipe sees each sealed when it is whole, and
 /// not when the pipe ends.
-struct Arriving;
+pub(super) struct Arriving;
 
 impl Source for Arriving {
     fn next_chunk(&mut self, buffer: &mut Vec<u8>) -> Result<(), Error> {
@@ -121,9 +152,9 @@ pub(super) fn value(bytes: &[u8], form: Form) -> Result<json::Value, String> {
     }
 }
 
-/// A stream whose first chunk was looked at already.
-struct Resumed<S> {
-    first: Vec<u8>,
+/// A stream whose beginning was looked at already.
+pub(super) struct Resumed<S> {
+    pub(super) first: Vec<u8>,
     source: S,
 }
 

@@ -19,7 +19,7 @@ use threadseal::encoding;
 use threadseal::error::{Error, ErrorKind};
 use threadseal::key::{KeyUsage, LocalSigner, PrivateKey, Signer};
 use threadseal::record::{Head, RecordId};
-use threadseal::scroll::{Encoding, SealedTurn, Turn, deserialize, seal, signer_name};
+use threadseal::scroll::{Encoding, SealedTurn, Turn, check_place, deserialize, seal, signer_name};
 use threadseal_store::scroll::{LiveScroll, publish};
 
 /// What `scroll seal` takes.
@@ -104,13 +104,17 @@ fn write(
         false => ContainerArg::Array,
     });
     let mut writer = Writer::new(to.into(), args.out.as_deref(), context, out)?;
-    let mut head: Option<Head> = None;
-    let end = input::turns(args.file.as_deref(), context, |bytes, _| {
+    let (mut head, mut encoding): (Option<Head>, _) = (None, None);
+    let end = input::turns(args.file.as_deref(), context, |bytes, _, _| {
         let place = head.map_or(0, |head| head.seq + 1);
         let sealed = turn(bytes, args)
-            .and_then(|turn| seal(turn, head.map(|head| head.line), signer))
+            .and_then(|turn| {
+                check_place(&turn, place, encoding)?;
+                seal(turn, head.map(|head| head.line), signer)
+            })
             .map_err(about(place))?;
         head = Some(after(head, &sealed));
+        encoding = Some(sealed.encoding());
         writer.turn(&sealed)
     })?;
     input::refuse_fault(&end)?;
@@ -205,7 +209,7 @@ fn append(
         live = Some(opened.scroll);
     }
     let mut place = 0;
-    let end = input::turns(args.file.as_deref(), context, |bytes, _| {
+    let end = input::turns(args.file.as_deref(), context, |bytes, _, _| {
         let turn = turn(bytes, args).map_err(about(place))?;
         match &mut live {
             Some(scroll) => drop(scroll.append(turn, signer).map_err(about(place))?),
@@ -213,14 +217,25 @@ fn append(
         }
         place += 1;
         Ok(())
-    })?;
-    input::refuse_fault(&end)?;
+    })
+    .and_then(|end| input::refuse_fault(&end));
     let Some(mut live) = live else {
-        return Err(Failure::new("there is no turn to begin the scroll with"));
+        return Err(end
+            .err()
+            .unwrap_or_else(|| Failure::new("there is no turn to begin the scroll with")));
     };
+    // Turns that were appended are part of the scroll, whatever came behind them.
     let head = live.sync()?;
-    if !context.quiet {
-        out.line(format!("{head}"));
+    if place > 0 || end.is_ok() {
+        if end.is_err() {
+            complain(&format!(
+                "note: {}: the {place} turns before it are appended",
+                path.display()
+            ));
+        }
+        if !context.quiet {
+            out.line(format!("{head}"));
+        }
     }
-    Ok(Exit::Done)
+    end.map(|()| Exit::Done)
 }

@@ -3,7 +3,7 @@
 use super::input;
 use crate::context::Context;
 use crate::detect::container_of;
-use crate::examine::{Asked, Examiner, ProfileArg, ScrollAsked};
+use crate::examine::{Asked, Examiner, ProfileArg, ScrollArgs};
 use crate::exit::{self, Exit, Failure, Outcome, complain};
 use crate::gather;
 use crate::local::Local;
@@ -18,7 +18,6 @@ use std::io::Write as _;
 use std::path::PathBuf;
 use threadseal::record::ExpectedHead;
 use threadseal::report::{Report, combined_exit_code};
-use threadseal::time::Timestamp;
 use threadseal_store::read::Source as _;
 
 /// What `scroll verify` takes.
@@ -43,15 +42,8 @@ pub(crate) struct VerifyArgs {
     /// The expected head must be the last
     #[arg(long, requires = "expect_head")]
     exact_head: bool,
-    /// The number of turns that the scroll must have
-    #[arg(long, value_name = "N")]
-    expect_length: Option<u64>,
-    /// Refuse signed turns that say to be older: 90s, 15m, 12h, 30d
-    #[arg(long, value_name = "DUR", value_parser = duration_ns)]
-    max_age: Option<u64>,
-    /// The moment by which --max-age is counted: 2026-01-31T12:00:00Z [default: now]
-    #[arg(long, value_name = "TIME", value_parser = moment, requires = "max_age")]
-    now: Option<Timestamp>,
+    #[command(flatten)]
+    scroll: ScrollArgs,
     /// Answer as the reference command does; it accepts stripped signatures
     #[arg(long)]
     compat: bool,
@@ -68,28 +60,6 @@ enum CoverageArg {
     /// It is not
     #[value(name = "scroll-v0.1")]
     ScrollV01,
-}
-
-const NANOS: u64 = 1_000_000_000;
-
-fn duration_ns(text: &str) -> Result<u64, String> {
-    let wrong = || format!("{text:?} is no duration: write 90s, 15m, 12h or 30d");
-    let split = text.len() - usize::from(text.ends_with(|c: char| c.is_ascii_alphabetic()));
-    let (number, unit) = text.split_at(split);
-    let seconds = match unit {
-        "" | "s" => 1,
-        "m" => 60,
-        "h" => 3600,
-        "d" => 86400,
-        _ => return Err(wrong()),
-    };
-    let number: u64 = number.parse().map_err(|_| wrong())?;
-    number.checked_mul(seconds * NANOS).ok_or_else(wrong)
-}
-
-fn moment(text: &str) -> Result<Timestamp, String> {
-    Timestamp::parse_iso_seconds(text)
-        .ok_or_else(|| format!("{text:?} is no time: write 2026-01-31T12:00:00Z"))
 }
 
 /// Verifies and reports.
@@ -120,8 +90,10 @@ fn report(args: &VerifyArgs, context: &Context) -> Result<Report, Failure> {
     let trust = gather::gather(&args.trust, key, &local, context)?;
     let examiner = Examiner::new(asked(args, trust, context)?, ProgressBar::hidden(), context)?;
     let Some(path) = &args.file else {
-        let bytes = input::whole_stdin()?;
-        let mut report = examiner.scroll_bytes(&bytes, container_of(&bytes))?.report;
+        let source = input::from_first_turn()?;
+        let first = source.first.clone();
+        let outcome = examiner.scroll_stream(&first, source, container_of(&first))?;
+        let mut report = outcome.report;
         report.path = "-".to_owned();
         return Ok(report);
     };
@@ -136,11 +108,6 @@ fn asked(
     trust: threadseal::trust::Trust,
     context: &Context,
 ) -> Result<Asked, Failure> {
-    let now = match args.now {
-        Some(now) => now,
-        None => context.now()?,
-    };
-    let now_ns = now.as_micros().saturating_mul(1000);
     Ok(Asked {
         profile: match args.profile {
             CoverageArg::Auto => ProfileArg::Auto,
@@ -148,10 +115,7 @@ fn asked(
         },
         expect_head: args.expect_head,
         exact_head: args.exact_head,
-        scroll: ScrollAsked {
-            length: args.expect_length,
-            not_before_ns: args.max_age.map(|age| now_ns.saturating_sub(age)),
-        },
+        scroll: args.scroll.asked(context)?,
         ..Asked::by(trust)
     })
 }

@@ -1,0 +1,331 @@
+//! Scrolls that a command must not make, must not cut a head from, or must not call whole.
+
+use crate::sandbox::Sandbox;
+use crate::scroll::{piped, ready, signed, turn, turns, verdict};
+use std::fs;
+
+const SEED: &str = "0101010101010101010101010101010101010101010101010101010101010101";
+
+fn array(turns: &[String]) -> String {
+    format!("[{}]", turns.join(","))
+}
+
+#[test]
+fn nothing_is_sealed_that_verify_would_call_cut_or_repeated() {
+    let sandbox = ready();
+    let cbor = turn(1, "b").replacen('{', r#"{"enc":"cbor","#, 1);
+    for (input, said) in [
+        (array(&[turn(1, "a")]), "`turn` is 1 where 0 must stand"),
+        (
+            array(&[turn(0, "a"), turn(2, "b")]),
+            "`turn` is 2 where 1 must stand",
+        ),
+        (
+            array(&[turn(0, "a"), turn(0, "b")]),
+            "`turn` is 0 where 1 must stand",
+        ),
+        (array(&[turn(0, "a"), cbor]), "a chain has one encoding"),
+    ] {
+        let out = sandbox.work().join("out.json");
+        let to_file = ["scroll", "seal", "--out", out.to_str().unwrap()];
+        piped(&sandbox, &to_file, &input).fails_with(said);
+        assert!(!out.exists(), "{said}");
+        piped(&sandbox, &["scroll", "seal"], &input).fails_with(said);
+    }
+    let live = sandbox.work().join("live.jsonl");
+    let append = ["scroll", "seal", "--append", live.to_str().unwrap()];
+    piped(&sandbox, &append, &turn(1, "a")).fails_with("`turn` is 1 where 0 must stand");
+    assert!(!live.exists());
+}
+
+#[test]
+fn turns_before_a_bad_one_stay_appended_and_their_head_is_told() {
+    let sandbox = ready();
+    let live = sandbox.work().join("live.jsonl");
+    let path = live.to_str().unwrap();
+    let append = ["scroll", "seal", "--append", path];
+    let input = format!("{}\n{}\n{}\n", turn(0, "a"), turn(1, "b"), turn(7, "c"));
+    let ran = piped(&sandbox, &append, &input).exits(2);
+    assert!(
+        ran.stderr.contains("the 2 turns before it are appended"),
+        "{}",
+        ran.stderr
+    );
+    let head = sandbox.run(["scroll", "head", path]).exits(0).stdout;
+    assert_eq!(ran.stdout, head);
+    piped(&sandbox, &append, &turn(2, "c")).exits(0);
+    assert_eq!(piped(&sandbox, &append, "{}").exits(2).stdout, "");
+}
+
+#[test]
+fn a_head_is_given_only_of_a_chain_that_verify_has_nothing_against() {
+    let sandbox = ready();
+    let whole = signed(&sandbox, "a.json", 3);
+    let chain: Vec<serde_json::Value> =
+        serde_json::from_str(&fs::read_to_string(&whole).unwrap()).unwrap();
+    let suite = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testkit/scroll/attacks");
+    let cut = serde_json::to_string(&chain[1..]).unwrap();
+    let cut = sandbox.write("cut.json", cut);
+    for path in [
+        cut.to_str().unwrap().to_owned(),
+        format!("{suite}/gap.json"),
+        format!("{suite}/repeated-number.json"),
+        format!("{suite}/enc-mixed.json"),
+        format!("{suite}/swap-pubkey.json"),
+        format!("{suite}/args-hash.json"),
+        format!("{suite}/torn.jsonl"),
+        format!("{suite}/unended.json"),
+        format!("{suite}/empty.json"),
+    ] {
+        let ran = sandbox.run(["scroll", "head", &path]).exits(2);
+        assert_eq!(ran.stdout, "", "{path}");
+    }
+    sandbox.run(["scroll", "head", &whole]).exits(0);
+}
+
+#[test]
+fn converting_leaves_digits_out_only_when_it_is_asked_to() {
+    let sandbox = ready();
+    let path = signed(&sandbox, "a.json", 2);
+    let text = fs::read_to_string(&path).unwrap();
+    let inexact = text.replacen("1700000000000000000", "1700000000000000001", 1);
+    let inexact = sandbox.write("inexact.json", inexact);
+    let out = sandbox.work().join("out.jsonl");
+    let convert = [
+        "scroll",
+        "convert",
+        inexact.to_str().unwrap(),
+        "--to",
+        "lines",
+    ];
+    let to_file = [&convert[..], &["--out", out.to_str().unwrap()]].concat();
+    let ran = sandbox.run(to_file.clone());
+    ran.fails_with("1700000000000000001");
+    assert!(!out.exists());
+    let ran = sandbox
+        .run([&to_file[..], &["--drop-uncovered-digits"]].concat())
+        .exits(0);
+    assert!(
+        ran.stderr
+            .contains("warning: turn at place 0: the number 1700000000000000001")
+    );
+    sandbox.run(["verify", out.to_str().unwrap()]).exits(0);
+}
+
+#[test]
+fn nul_bytes_that_a_crash_left_are_a_torn_tail() {
+    let sandbox = ready();
+    let live = sandbox.work().join("live.jsonl");
+    let path = live.to_str().unwrap();
+    let append = ["scroll", "seal", "--key", "self-scroll", "--append", path];
+    piped(&sandbox, &append, &turn(0, "a")).exits(0);
+    let whole = fs::read(&live).unwrap();
+    for (number, tail) in [(1, &b"\0\0\0"[..]), (2, b"{\"ha\0\0"), (3, &[0; 9000])] {
+        fs::write(&live, [&fs::read(&live).unwrap(), tail].concat()).unwrap();
+        let ran = sandbox.run(["verify", "--json", path]).exits(3);
+        assert_eq!(verdict(&ran), "unsigned_tail");
+        let ran = piped(&sandbox, &append, &turn(number, "b")).exits(0);
+        assert!(
+            ran.stderr.contains("torn turn were moved"),
+            "{}",
+            ran.stderr
+        );
+        sandbox.run(["verify", path]).exits(0);
+    }
+    assert!(fs::read(&live).unwrap().starts_with(&whole));
+    let inside = [&whole[..], b"\0\0\n"].concat();
+    let inside = sandbox.write("inside.jsonl", inside);
+    let ran = sandbox.run(["verify", "--json", inside.to_str().unwrap()]);
+    assert_eq!(verdict(&ran.exits(1)), "tampered");
+}
+
+#[test]
+fn an_unended_line_that_no_turn_can_be_is_torn() {
+    let sandbox = ready();
+    let live = sandbox.work().join("live.jsonl");
+    let path = live.to_str().unwrap();
+    let append = ["scroll", "seal", "--key", "self-scroll", "--append", path];
+    piped(&sandbox, &append, &turn(0, "a")).exits(0);
+    let mut bytes = fs::read(&live).unwrap();
+    bytes.resize(bytes.len() + (32 << 20) + 2, b'{');
+    fs::write(&live, &bytes).unwrap();
+    let ran = sandbox.run(["verify", "--json", path]).exits(3);
+    assert_eq!(verdict(&ran), "unsigned_tail");
+    bytes.push(b'\n');
+    let ended = sandbox.write("ended.jsonl", &bytes);
+    let ran = sandbox
+        .run(["verify", "--json", ended.to_str().unwrap()])
+        .exits(1);
+    assert_eq!(verdict(&ran), "tampered");
+    assert_eq!(
+        ran.json()["results"][0]["findings"][0]["code"],
+        "turn_too_long"
+    );
+}
+
+#[test]
+fn an_expected_head_with_another_size_is_another_head() {
+    let sandbox = ready();
+    let path = signed(&sandbox, "a.json", 2);
+    let head = sandbox.run(["scroll", "head", &path]).exits(0).stdout;
+    let parts: Vec<&str> = head.trim().split(':').collect();
+    let size: u64 = parts[2].parse().unwrap();
+    for (size, exit) in [(size, 0), (size + 1, 1), (0, 1)] {
+        let head = [parts[0], parts[1], &size.to_string(), parts[3]].join(":");
+        let ran = sandbox.run(["scroll", "verify", "--json", &path, "--expect-head", &head]);
+        let verdict = verdict(&ran.exits(exit));
+        assert_eq!(verdict, if exit == 0 { "verified" } else { "forked" });
+    }
+}
+
+#[test]
+fn a_forged_first_line_makes_no_verified_scroll_of_a_transcript() {
+    let sandbox = ready();
+    let transcript = sandbox.write(
+        "t.jsonl",
+        "{\"thread_id\":\"t\",\"event_type\":\"x\",\"payload\":{}}\n",
+    );
+    sandbox.run(["seal", transcript.to_str().unwrap()]);
+    let sealed = fs::read_to_string(&transcript).unwrap();
+    let scroll = piped(
+        &sandbox,
+        &["scroll", "seal", "--key", SEED, "--to", "lines"],
+        &turns(1),
+    );
+    for first in [
+        turn(0, "x"),
+        "{\"version\":\"scroll/0.1\"}".to_owned(),
+        scroll.stdout.trim().to_owned(),
+    ] {
+        let forged = sandbox.write("forged.jsonl", format!("{first}\n{sealed}"));
+        let ran = sandbox
+            .run(["verify", "--json", forged.to_str().unwrap()])
+            .exits(1);
+        assert_ne!(ran.json()["results"][0]["verdict"], "verified");
+    }
+}
+
+#[test]
+fn a_scroll_on_standard_input_is_judged_like_a_file() {
+    let sandbox = ready();
+    let path = signed(&sandbox, "a.json", 4);
+    let text = fs::read_to_string(&path).unwrap();
+    let verify = ["scroll", "verify", "--json"];
+    let ran = piped(
+        &sandbox,
+        &verify,
+        &format!("{}{text}", " \n".repeat(100_000)),
+    )
+    .exits(0);
+    assert_eq!(verdict(&ran), "verified");
+    assert_eq!(ran.json()["results"][0]["completeness"], "head");
+    let lines = sandbox
+        .run(["scroll", "convert", &path, "--to", "lines"])
+        .exits(0)
+        .stdout;
+    let cut: String = lines.split_inclusive('\n').take(3).collect();
+    assert_eq!(
+        verdict(&piped(&sandbox, &verify, &cut).exits(1)),
+        "rolled_back"
+    );
+    assert_eq!(verdict(&piped(&sandbox, &verify, "").exits(1)), "malformed");
+}
+
+#[test]
+fn length_and_age_are_asked_of_scrolls_by_verify_too() {
+    let sandbox = ready();
+    let path = signed(&sandbox, "a.json", 2);
+    let path = path.as_str();
+    for (flags, expected) in [
+        (&["--expect-length", "2"][..], "verified"),
+        (&["--expect-length", "3"], "truncated"),
+        (&["--max-age", "1d"], "rolled_back"),
+        (
+            &["--max-age", "1d", "--now", "2023-11-15T00:00:00Z"],
+            "verified",
+        ),
+    ] {
+        let ran = sandbox.run([&["verify", "--json", path][..], flags].concat());
+        assert_eq!(verdict(&ran), expected);
+    }
+    let other = sandbox.write("log.jsonl", "{\"type\":\"user\"}\n");
+    sandbox
+        .run(["verify", "--max-age", "1d", other.to_str().unwrap()])
+        .fails_with("only scrolls have them");
+    let folder = sandbox.work();
+    sandbox
+        .run(["verify", "--expect-length", "2", folder.to_str().unwrap()])
+        .fails_with("name one file");
+}
+
+#[test]
+fn no_name_container_or_link_takes_a_changed_scroll_of_a_folder_out_of_sight() {
+    let sandbox = ready();
+    let path = signed(&sandbox, "source.json", 3);
+    let changed = fs::read_to_string(&path)
+        .unwrap()
+        .replacen("\"hi\"", "\"ho\"", 1);
+    let lines: Vec<serde_json::Value> = serde_json::from_str(&changed).unwrap();
+    let lines: String = lines.iter().map(|turn| format!("{turn}\n")).collect();
+    let suite = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testkit/scroll/attacks");
+    let sequence = fs::read(format!("{suite}/cbor-content.cbor")).unwrap();
+    let folder = sandbox.work().join("mixed");
+    fs::create_dir(&folder).unwrap();
+    for name in ["array.json", "array", "array.txt", "array.md"] {
+        fs::write(folder.join(name), &changed).unwrap();
+    }
+    for name in ["lines.jsonl", "lines", "lines.log", "lines.json"] {
+        fs::write(folder.join(name), &lines).unwrap();
+    }
+    for name in ["sequence.cbor", "sequence", "sequence.bin"] {
+        fs::write(folder.join(name), &sequence).unwrap();
+    }
+    let ran = sandbox
+        .run(["verify", "--json", folder.to_str().unwrap()])
+        .exits(1);
+    let json = ran.json();
+    let results = json["results"].as_array().unwrap();
+    assert_eq!(results.len(), 11);
+    for result in results {
+        let verdict = result["verdict"].as_str().unwrap();
+        assert!(
+            ["tampered", "forged"].contains(&verdict),
+            "{}: {verdict}",
+            result["path"]
+        );
+    }
+}
+
+#[test]
+fn a_key_in_a_form_of_its_own_pins_nobody() {
+    let sandbox = Sandbox::new();
+    let sealed = piped(&sandbox, &["scroll", "seal", "--key", SEED], &turns(1))
+        .exits(0)
+        .stdout;
+    let sealed = sandbox.write("a.json", sealed);
+    let good = "did:key:z6Mkon3Necd6NkkyfoGoHxid2znGc59LU3K7mubaRcFbLfLX";
+    let method = &good["did:key:".len()..];
+    let url = format!("{good}#{method}");
+    for (key, exit) in [
+        (good.to_owned(), 0),
+        // A base58 digit that stands for nothing in front; another multicodec (P-256, X25519).
+        (good.replacen("z6Mk", "z16Mk", 1), 2),
+        (
+            "did:key:zDnaerDaTF5BXEavCrfRZEk316dpbLsfPDZ3WJ5hRTPFU2169".to_owned(),
+            2,
+        ),
+        (
+            "did:key:z6LSbysY2xFMRpGMhb7tFTLMpeuPRaqaWM1yECx2AtzE3KCc".to_owned(),
+            2,
+        ),
+        (good.replacen(":z", ":m", 1), 2),
+        (format!("{good} "), 2),
+        (url, 2),
+        ("00".repeat(32), 2),
+        (format!("01{}", "00".repeat(31)), 2),
+    ] {
+        let path = sealed.to_str().unwrap();
+        let ran = sandbox.run(["scroll", "verify", path, "--key", &key]);
+        ran.exits(exit);
+    }
+}
