@@ -20,10 +20,14 @@ pub mod conformance;
 mod cursor;
 pub mod jsonl;
 mod memory;
+#[cfg(feature = "sqlite")]
+mod sqlite;
 
 pub use cursor::{List, Subscription};
 pub use jsonl::JsonlLedgerStore;
 pub use memory::MemoryLedgerStore;
+#[cfg(feature = "sqlite")]
+pub use sqlite::SqliteLedgerStore;
 
 use std::fmt;
 use std::sync::Arc;
@@ -41,6 +45,9 @@ pub const MAX_BATCH_RECORDS: usize = 16 << 10;
 pub const MAX_BATCH_BYTES: usize = 32 << 20;
 /// Pause of [`LedgerStore::wait`] between two looks, where a store has nothing better.
 const POLL: Duration = Duration::from_millis(10);
+/// How often [`LedgerStore::append_with`] starts again before it gives up, where a store cannot hold
+/// others off. Each time another writer won, so this is no standstill.
+const MAX_TRIES: usize = 10_000;
 /// The status of a record whose effect is done, by which [`LedgerStore::find_completed`] finds it.
 pub const COMPLETED: &str = "completed";
 
@@ -109,6 +116,9 @@ pub enum Append {
     Differs(Tip),
 }
 
+/// Makes the records that follow a tip.
+pub type Make<'m> = dyn FnMut(&Tip) -> Result<Vec<Entry>, Error> + 'm;
+
 /// The ledgers of many runs.
 pub trait LedgerStore: fmt::Debug + Send + Sync {
     /// Where the ledger of `run` ends; `None` for a run without a record.
@@ -126,6 +136,26 @@ pub trait LedgerStore: fmt::Debug + Send + Sync {
     /// As [`LedgerStore::tip`]; [`ErrorKind::Limit`] for what is too large; [`ErrorKind::External`]
     /// when writing fails: the records, or a beginning of them, may be there all the same.
     fn append_if(&self, run: &RunId, expected: &Tip, entries: &[Entry]) -> Result<Append, Error>;
+
+    /// Appends what `make` makes of the run's tip, and says where the ledger ends then. A store that can
+    /// holds other writers off from before it reads the tip until the records are durable, so that none
+    /// of them works in vain; one that cannot calls `make` again with each tip that it was too late for.
+    ///
+    /// # Errors
+    /// As [`LedgerStore::append_if`], and what `make` returns; then nothing was appended.
+    fn append_with(&self, run: &RunId, make: &mut Make<'_>) -> Result<Tip, Error> {
+        let mut tip = self.tip(run)?.unwrap_or_default();
+        for _ in 0..MAX_TRIES {
+            match self.append_if(run, &tip, &make(&tip)?)? {
+                Append::Stored(now) => return Ok(now),
+                Append::Differs(now) => tip = now,
+            }
+        }
+        Err(Error::new(
+            ErrorKind::External,
+            format!("others appended to run {run} {MAX_TRIES} times meanwhile; try again"),
+        ))
+    }
 
     /// The records from number `after` on, at most `limit` of them and about [`MAX_BATCH_BYTES`];
     /// empty only at the end.
@@ -190,6 +220,12 @@ pub trait LedgerStore: fmt::Debug + Send + Sync {
     /// # Errors
     /// [`ErrorKind::External`] when the store fails, or is in use while it is to be repaired.
     fn fsck(&self, run: &RunId, repair: bool) -> Result<FsckReport, Error>;
+
+    /// Why this store keeps less than it promises, one sentence each: how it was set up, or what lies
+    /// behind it.
+    fn warnings(&self) -> Vec<String> {
+        Vec::new()
+    }
 }
 
 /// What [`LedgerStore::fsck`] saw of one run.
@@ -262,6 +298,10 @@ macro_rules! forward {
                 (**self).append_if(run, expected, entries)
             }
 
+            fn append_with(&self, run: &RunId, make: &mut Make<'_>) -> Result<Tip, Error> {
+                (**self).append_with(run, make)
+            }
+
             fn list_after(
                 &self,
                 run: &RunId,
@@ -297,6 +337,10 @@ macro_rules! forward {
 
             fn fsck(&self, run: &RunId, repair: bool) -> Result<FsckReport, Error> {
                 (**self).fsck(run, repair)
+            }
+
+            fn warnings(&self) -> Vec<String> {
+                (**self).warnings()
             }
         }
     )*};

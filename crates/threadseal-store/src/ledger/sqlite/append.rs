@@ -1,0 +1,182 @@
+//! Appending and deleting: each in one transaction that no other writer shares.
+
+use super::{SqliteLedgerStore, check_name, end};
+use crate::ledger::{Append, Entry, Tip};
+use rusqlite::{Connection, Transaction, TransactionBehavior};
+use std::borrow::Cow;
+use std::sync::PoisonError;
+use threadseal::error::{Error, ErrorKind};
+use threadseal::ledger::RunId;
+use threadseal::time::Timestamp;
+
+/// What is to be appended after a tip; `None`: nothing after this one.
+pub(super) type Make<'m, 'e> = dyn FnMut(&Tip) -> Result<Option<Cow<'e, [Entry]>>, Error> + 'm;
+
+/// Appends what `make` makes of the end of `run`, while nobody else can append.
+pub(super) fn append(
+    store: &SqliteLedgerStore,
+    run: &RunId,
+    make: &mut Make<'_, '_>,
+) -> Result<Append, Error> {
+    check_name(run)?;
+    in_transaction(store, |transaction| {
+        let end = end::read(transaction, &store.path, run)?;
+        let Some(entries) = make(&end.tip)? else {
+            return Ok(Step::LeaveIt(Append::Differs(end.tip)));
+        };
+        if entries.is_empty() {
+            return Ok(Step::LeaveIt(Append::Stored(end.tip)));
+        }
+        crate::ledger::check_entries(&entries)?;
+        let texts = entries.iter().map(text).collect::<Result<Vec<_>, _>>()?;
+        let tip = insert(transaction, store, run, &end, &entries, &texts)
+            .map_err(store.fail("the records cannot be written"))?;
+        Ok(Step::Commit(Append::Stored(tip)))
+    })
+}
+
+/// Deletes the rows of `run` and leaves a tombstone.
+pub(super) fn delete(store: &SqliteLedgerStore, run: &RunId, at: Timestamp) -> Result<(), Error> {
+    check_name(run)?;
+    let path = &store.path;
+    in_transaction(store, |transaction| {
+        if end::tombstone(transaction, path, run)?.is_some() {
+            return Ok(Step::LeaveIt(()));
+        }
+        // A damaged ledger can be deleted too; then its tombstone tells how many rows it had.
+        let tip = match end::read(transaction, path, run) {
+            Ok(end) => end.tip,
+            Err(error) if error.kind() == ErrorKind::Refused => Tip {
+                count: count_rows(transaction, run).map_err(store.fail("it cannot be read"))?,
+                hash: None,
+            },
+            Err(error) => return Err(error),
+        };
+        if tip.count == 0 {
+            return Ok(Step::LeaveIt(()));
+        }
+        bury(transaction, run, &tip, at).map_err(store.fail("the run cannot be deleted"))?;
+        Ok(Step::Commit(()))
+    })
+}
+
+enum Step<T> {
+    Commit(T),
+    LeaveIt(T),
+}
+
+fn in_transaction<T>(
+    store: &SqliteLedgerStore,
+    work: impl FnOnce(&Connection) -> Result<Step<T>, Error>,
+) -> Result<T, Error> {
+    let _gate = store.gate.lock().unwrap_or_else(PoisonError::into_inner);
+    store.write(|connection| {
+        let transaction = connection
+            .transaction_with_behavior(TransactionBehavior::Immediate)
+            .map_err(store.fail("others hold it, or it cannot be written"))?;
+        match work(&transaction)? {
+            Step::LeaveIt(answer) => Ok(answer),
+            Step::Commit(answer) => commit(store, transaction).map(|()| answer),
+        }
+    })
+}
+
+/// A commit that fails may have left everything in the write-ahead log, but nothing is known to be
+/// on the disk: an fsync that failed once proves nothing when it succeeds later. So it is an error
+/// either way, and the next look says what is there.
+fn commit(store: &SqliteLedgerStore, transaction: Transaction<'_>) -> Result<(), Error> {
+    transaction.commit().map_err(store.fail(
+        "the transaction could not be committed; look again at what is there before you repeat it",
+    ))
+}
+
+fn insert(
+    connection: &Connection,
+    store: &SqliteLedgerStore,
+    run: &RunId,
+    end: &end::End,
+    entries: &[Entry],
+    texts: &[&str],
+) -> rusqlite::Result<Tip> {
+    let run = run.as_str();
+    let first = end.tip.count + 1;
+    if let Some(foreign) = end.first_foreign {
+        connection
+            .prepare_cached(
+                "INSERT OR REPLACE INTO threadseal_foreign (run_id, first_seq, last_seq)
+                 VALUES (?1, ?2, ?3)",
+            )?
+            .execute((run, sql(foreign), sql(end.tip.count)))?;
+    }
+    let mut statement = connection.prepare_cached(
+        "INSERT INTO ledger (run_id, seq, record_json, idempotency_key, step_status)
+         VALUES (?1, ?2, ?3, ?4, ?5)",
+    )?;
+    for (seq, (entry, text)) in (first..).zip(entries.iter().zip(texts)) {
+        let key = entry
+            .idempotency_key
+            .as_deref()
+            .filter(|key| !key.is_empty());
+        statement.execute((run, sql(seq), text, key, &entry.status))?;
+    }
+    let tip = Tip {
+        count: end.tip.count + entries.len() as u64,
+        hash: entries.last().and_then(|entry| entry.record_hash),
+    };
+    connection
+        .prepare_cached(
+            "INSERT INTO ledger_heads (run_id, last_seq) VALUES (?1, ?2)
+             ON CONFLICT (run_id) DO UPDATE SET last_seq = excluded.last_seq",
+        )?
+        .execute((run, sql(tip.count)))?;
+    connection
+        .prepare_cached(
+            "INSERT INTO threadseal_heads (run_id, count, hash, writer) VALUES (?1, ?2, ?3, ?4)
+             ON CONFLICT (run_id) DO UPDATE
+             SET count = excluded.count, hash = excluded.hash, writer = excluded.writer",
+        )?
+        .execute((
+            run,
+            sql(tip.count),
+            tip.hash.map(|hash| hash.to_hex()),
+            store.writer,
+        ))?;
+    Ok(tip)
+}
+
+fn bury(connection: &Connection, run: &RunId, tip: &Tip, at: Timestamp) -> rusqlite::Result<()> {
+    let run = run.as_str();
+    // What was said there is gone from the file too, not only from its index.
+    connection.pragma_update(None, "secure_delete", true)?;
+    let hash = tip.hash.map(|hash| hash.to_hex());
+    connection.execute(
+        "INSERT INTO threadseal_deleted (run_id, count, hash, at) VALUES (?1, ?2, ?3, ?4)",
+        (run, sql(tip.count), hash, sql(at.as_micros())),
+    )?;
+    for table in [
+        "ledger",
+        "ledger_heads",
+        "threadseal_heads",
+        "threadseal_foreign",
+    ] {
+        connection.execute(&format!("DELETE FROM {table} WHERE run_id = ?1"), [run])?;
+    }
+    connection.pragma_update(None, "secure_delete", false)
+}
+
+fn count_rows(connection: &Connection, run: &RunId) -> rusqlite::Result<u64> {
+    connection.query_row(
+        "SELECT COUNT(*) FROM ledger WHERE run_id = ?1",
+        [run.as_str()],
+        |row| super::number(row, 0),
+    )
+}
+
+fn text(entry: &Entry) -> Result<&str, Error> {
+    std::str::from_utf8(&entry.line).map_err(|_| Error::invalid("a record is JSON text in UTF-8"))
+}
+
+/// Numbers of records and microseconds never come near the end of SQLite's.
+fn sql(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}

@@ -1,0 +1,233 @@
+//! Connections to an SQLite file: to write, and to read without leaving a trace.
+//!
+//! ```text
+//! to write         WAL, synchronous = FULL: a commit that returned has reached the disk
+//! to read          no -wal beside the file             immutable: no lock, no second file
+//!                  a -wal and its -shm (in use)        read-only, also the shared memory
+//!                  a -wal alone (a copy, a crash)      read-only, its index in this process
+//! ```
+//! Without locks nothing tells a reader of a change, so [`Reading::is_unchanged`] compares the sizes
+//! and times of both files after each look. A rollback journal (`-journal`) that was not finished can
+//! only be played back by writing, so such a file is refused.
+//!
+//! Files may come from anybody: schemas are not trusted, values above [`MAX_VALUE_BYTES`] are not
+//! loaded, and pages are checked as they are read.
+
+use super::{failed, schema};
+use crate::clock::{Clock, SystemClock};
+use crate::sys::{Metadata, RealFs};
+use rusqlite::config::DbConfig;
+use rusqlite::limits::Limit;
+use rusqlite::{Connection, ErrorCode, OpenFlags};
+use std::ffi::OsString;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::Duration;
+use threadseal::error::{Error, ErrorKind};
+use threadseal::limits::MAX_LINE_BYTES;
+
+/// How long a writer waits for others before it gives up.
+pub(super) const PATIENCE: Duration = Duration::from_secs(30);
+/// Longest value that is loaded: a record, and a little that SQLite adds when it stores one.
+const MAX_VALUE_BYTES: i32 = 64 + (16 << 20);
+const _: () = assert!(MAX_LINE_BYTES + 64 == 64 + (16 << 20));
+/// Pages of the write-ahead log after which it is copied into the file.
+const CHECKPOINT_PAGES: u32 = 4000;
+/// Mode of a new file: what an agent said is for its user.
+const FILE_MODE: u32 = 0o600;
+
+/// A connection that may write, to a file that is made where there is none.
+pub(super) fn to_write(path: &Path) -> Result<Connection, Error> {
+    create_if_absent(path)?;
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let mut connection = Connection::open_with_flags(path, flags)
+        .map_err(|error| failed("it cannot be opened", path, &error))?;
+    let fail = |error| failed("it cannot be opened", path, &error);
+    wait_for_others(&mut connection).map_err(fail)?;
+    distrust(&connection).map_err(fail)?;
+    use_write_ahead_log(&connection, path)?;
+    connection
+        .pragma_update(None, "synchronous", "FULL")
+        .map_err(fail)?;
+    connection
+        .pragma_update(None, "wal_autocheckpoint", CHECKPOINT_PAGES)
+        .map_err(fail)?;
+    schema::migrate(&mut connection, path)?;
+    Ok(connection)
+}
+
+fn create_if_absent(path: &Path) -> Result<(), Error> {
+    let fs = RealFs::shared();
+    let io = |error: io::Error| {
+        Error::new(
+            ErrorKind::External,
+            format!("cannot create {}: {error}", path.display()),
+        )
+    };
+    if fs.metadata(path).is_ok() {
+        return Ok(());
+    }
+    match fs.open(path, crate::sys::Access::CreateNew(FILE_MODE)) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(io(error)),
+        _ => {}
+    }
+    let folder = path
+        .parent()
+        .filter(|folder| !folder.as_os_str().is_empty());
+    fs.sync_dir(folder.unwrap_or(Path::new("."))).map_err(io)
+}
+
+/// Others hold the file for the time of one commit: short pauses, so that little of it is lost.
+fn wait_for_others(connection: &mut Connection) -> rusqlite::Result<()> {
+    let mut since = Duration::ZERO;
+    connection.busy_handler(Some(move |attempt: i32| {
+        let now = SystemClock.elapsed();
+        if attempt == 0 {
+            since = now;
+        }
+        if now.saturating_sub(since) >= PATIENCE {
+            return false;
+        }
+        let micros = match attempt {
+            0..50 => 50,
+            50..200 => 200,
+            _ => 2000,
+        };
+        thread::sleep(Duration::from_micros(micros));
+        true
+    }))
+}
+
+fn distrust(connection: &Connection) -> rusqlite::Result<()> {
+    connection.set_limit(Limit::SQLITE_LIMIT_LENGTH, MAX_VALUE_BYTES)?;
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
+    connection.pragma_update(None, "cell_size_check", true)
+}
+
+fn use_write_ahead_log(connection: &Connection, path: &Path) -> Result<(), Error> {
+    let start = SystemClock.elapsed();
+    loop {
+        let mode = connection.query_row("PRAGMA journal_mode = WAL", [], |row| {
+            row.get::<_, String>(0)
+        });
+        match mode {
+            Ok(mode) if mode == "wal" => return Ok(()),
+            Ok(_) => {
+                return Err(Error::invalid(format!(
+                    "{} lies where SQLite cannot keep a write-ahead log; use a local disk",
+                    path.display()
+                )));
+            }
+            // Two who make the same file: the busy handler is not asked while the mode changes.
+            Err(error)
+                if error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy)
+                    && SystemClock.elapsed().saturating_sub(start) < PATIENCE =>
+            {
+                thread::sleep(Duration::from_millis(1));
+            }
+            Err(error) => return Err(failed("it cannot be opened", path, &error)),
+        }
+    }
+}
+
+/// A connection that only reads, and what the files looked like when it was made.
+#[derive(Debug)]
+pub(super) struct Reading {
+    pub(super) connection: Connection,
+    path: PathBuf,
+    /// `None` where SQLite's own locks keep readers and writers apart.
+    stamps: Option<[Option<Stamp>; 2]>,
+}
+
+/// What changes when a file is written to.
+type Stamp = (u64, i128, i128);
+
+impl Reading {
+    pub(super) fn open(path: &Path) -> Result<Self, Error> {
+        let fs = RealFs::shared();
+        let size = |suffix: &str| fs.metadata(&beside(path, suffix)).map_or(0, |m| m.size);
+        if !fs.metadata(path).is_ok_and(|found| found.size > 0) {
+            return Err(Error::new(
+                ErrorKind::External,
+                format!("cannot read {}: there is no SQLite file", path.display()),
+            ));
+        }
+        if size("-journal") > 0 {
+            return Err(Error::refused(format!(
+                "a transaction on {} was not finished; open it once with the program that wrote it, \
+                 which takes it back",
+                path.display()
+            )));
+        }
+        let stamps = stamps(path);
+        let (how, locked) = match (size("-wal") > 0, fs.metadata(&beside(path, "-shm")).is_ok()) {
+            (false, _) => ("immutable=1", false),
+            (true, true) => ("readonly_shm=1", true),
+            (true, false) => ("nolock=1", false),
+        };
+        let connection = open_uri(path, how)?;
+        if how == "nolock=1" {
+            // Without shared memory: the index of the log is made in this process.
+            connection
+                .pragma_update(None, "locking_mode", "EXCLUSIVE")
+                .map_err(|error| failed("it cannot be opened", path, &error))?;
+        }
+        schema::stand_in(&connection, path)?;
+        Ok(Self {
+            connection,
+            path: path.to_owned(),
+            stamps: (!locked).then_some(stamps),
+        })
+    }
+
+    /// Did nobody write since this was opened, or would SQLite have noticed?
+    pub(super) fn is_unchanged(&self) -> bool {
+        self.stamps
+            .is_none_or(|before| before == stamps(&self.path))
+    }
+}
+
+fn open_uri(path: &Path, how: &str) -> Result<Connection, Error> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY
+        | OpenFlags::SQLITE_OPEN_URI
+        | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let uri = format!("file:{}?mode=ro&{how}", escaped(path)?);
+    let mut connection = Connection::open_with_flags(uri, flags)
+        .map_err(|error| failed("it cannot be opened", path, &error))?;
+    let fail = |error| failed("it cannot be opened", path, &error);
+    wait_for_others(&mut connection).map_err(fail)?;
+    distrust(&connection).map_err(fail)?;
+    connection
+        .set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)
+        .map_err(fail)?;
+    connection
+        .pragma_update(None, "temp_store", "MEMORY")
+        .map_err(fail)?;
+    Ok(connection)
+}
+
+/// `path` as the path of a `file:` URI (sqlite.org/uri.html §3.1).
+fn escaped(path: &Path) -> Result<String, Error> {
+    let absolute = std::path::absolute(path).map_err(|error| Error::invalid(error.to_string()))?;
+    let text = absolute
+        .to_str()
+        .ok_or_else(|| Error::invalid(format!("the path {} is not UTF-8", path.display())))?;
+    Ok(text
+        .replace('%', "%25")
+        .replace('?', "%3f")
+        .replace('#', "%23"))
+}
+
+fn beside(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = OsString::from(path);
+    name.push(suffix);
+    PathBuf::from(name)
+}
+
+fn stamps(path: &Path) -> [Option<Stamp>; 2] {
+    let fs = RealFs::shared();
+    let of = |found: Metadata| (found.size, found.modified_ns, found.changed_ns);
+    [path.to_owned(), beside(path, "-wal")].map(|file| fs.metadata(&file).ok().map(of))
+}

@@ -1,0 +1,179 @@
+//! Where a run's ledger ends in SQLite, and whether what stands before it is still what we left.
+//!
+//! ```text
+//!            what is there                       what we wrote down           then
+//! last row   number = count                      count, hash                  the hash must be the row's
+//!            number > count: others appended     count, hash                  row `count` must have it
+//!            number < count                      count                        rows are gone: refused
+//! ```
+//! A file of AbstractRuntime alone has no word of ours; there the last row counts, and
+//! `ledger_heads.last_seq`, which its package only ever raises, must not be ahead of it.
+
+use super::{failed, number};
+use crate::ledger::{Tip, Tombstone, deleted};
+use rusqlite::types::ValueRef;
+use rusqlite::{Connection, OptionalExtension, Row};
+use std::path::Path;
+use threadseal::canon::json;
+use threadseal::digest::Digest;
+use threadseal::error::Error;
+use threadseal::ledger::RunId;
+use threadseal::time::Timestamp;
+
+/// The end of one run.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct End {
+    pub(super) tip: Tip,
+    /// Rows from this number on were put there by others since our last append.
+    pub(super) first_foreign: Option<u64>,
+}
+
+/// The end of `run`.
+///
+/// # Errors
+/// Kind `Refused` when the run was deleted, or rows that we left are gone or changed.
+pub(super) fn read(connection: &Connection, path: &Path, run: &RunId) -> Result<End, Error> {
+    if let Some(stone) = tombstone(connection, path, run)? {
+        return Err(deleted(run, &stone));
+    }
+    let fail = |error| failed("it cannot be read", path, &error);
+    let last = connection
+        .prepare_cached(
+            "SELECT seq, record_json FROM ledger WHERE run_id = ?1 ORDER BY seq DESC LIMIT 1",
+        )
+        .and_then(|mut statement| statement.query_row([run.as_str()], numbered_row).optional())
+        .map_err(fail)?;
+    let head = head(connection, run).map_err(fail)?;
+    let counted = counted(connection, run).map_err(fail)?;
+    let count = last.as_ref().map_or(0, |(seq, _)| *seq);
+    let least = head.map_or(0, |head| head.count).max(counted);
+    if count < least {
+        return Err(Error::refused(format!(
+            "the ledger of run {run} in {} had {least} records and has {count}: it was cut \
+             (rolled_back)",
+            path.display()
+        )));
+    }
+    let hash = match &last {
+        Some((_, bytes)) => record_hash(bytes).ok_or_else(|| unreadable(path, run, count))?,
+        None => None,
+    };
+    let tip = Tip { count, hash };
+    let Some(head) = head else {
+        let first_foreign = (count > 0).then_some(1);
+        return Ok(End { tip, first_foreign });
+    };
+    let at_head = if head.count == count {
+        hash
+    } else {
+        row(connection, run, head.count)
+            .map_err(fail)?
+            .and_then(|bytes| record_hash(&bytes))
+            .flatten()
+    };
+    if at_head != head.hash {
+        return Err(Error::refused(format!(
+            "record {} of run {run} in {} is not the one that was written: verify the ledger",
+            head.count.saturating_sub(1),
+            path.display()
+        )));
+    }
+    Ok(End {
+        tip,
+        first_foreign: (count > head.count).then_some(head.count + 1),
+    })
+}
+
+/// What is left of `run`, if it was deleted.
+pub(super) fn tombstone(
+    connection: &Connection,
+    path: &Path,
+    run: &RunId,
+) -> Result<Option<Tombstone>, Error> {
+    connection
+        .prepare_cached("SELECT count, hash, at FROM threadseal_deleted WHERE run_id = ?1")
+        .and_then(|mut statement| {
+            let stone = |row: &Row<'_>| Ok((tip(row)?, number(row, 2)?));
+            statement.query_row([run.as_str()], stone).optional()
+        })
+        .map_err(|error| failed("it cannot be read", path, &error))?
+        .map(|(tip, at)| {
+            Ok(Tombstone {
+                tip,
+                at: Timestamp::from_micros(at)?,
+            })
+        })
+        .transpose()
+}
+
+/// Where our own last append ended.
+fn head(connection: &Connection, run: &RunId) -> rusqlite::Result<Option<Tip>> {
+    connection
+        .prepare_cached("SELECT count, hash FROM threadseal_heads WHERE run_id = ?1")?
+        .query_row([run.as_str()], tip)
+        .optional()
+}
+
+/// The number that AbstractRuntime would count on from.
+fn counted(connection: &Connection, run: &RunId) -> rusqlite::Result<u64> {
+    let counted = connection
+        .prepare_cached("SELECT last_seq FROM ledger_heads WHERE run_id = ?1")?
+        .query_row([run.as_str()], |row| number(row, 0))
+        .optional()?;
+    Ok(counted.unwrap_or(0))
+}
+
+fn row(connection: &Connection, run: &RunId, seq: u64) -> rusqlite::Result<Option<Vec<u8>>> {
+    let seq = i64::try_from(seq).unwrap_or(i64::MAX);
+    connection
+        .prepare_cached("SELECT record_json FROM ledger WHERE run_id = ?1 AND seq = ?2")?
+        .query_row((run.as_str(), seq), |row| Ok(bytes_of(row.get_ref(0)?)))
+        .optional()
+}
+
+fn tip(row: &Row<'_>) -> rusqlite::Result<Tip> {
+    let hash: Option<String> = row.get(1)?;
+    let unreadable =
+        || rusqlite::Error::InvalidColumnType(1, "hash".into(), rusqlite::types::Type::Text);
+    Ok(Tip {
+        count: number(row, 0)?,
+        hash: hash
+            .map(|hex| Digest::parse_hex(&hex).ok_or_else(unreadable))
+            .transpose()?,
+    })
+}
+
+/// A row's number and the bytes of its record.
+pub(super) fn numbered_row(row: &Row<'_>) -> rusqlite::Result<(u64, Vec<u8>)> {
+    Ok((number(row, 0)?, bytes_of(row.get_ref(1)?)))
+}
+
+/// The bytes of a record, whatever was put into its column.
+fn bytes_of(value: ValueRef<'_>) -> Vec<u8> {
+    match value {
+        ValueRef::Text(bytes) | ValueRef::Blob(bytes) => bytes.to_vec(),
+        ValueRef::Integer(number) => number.to_string().into_bytes(),
+        ValueRef::Real(number) => number.to_string().into_bytes(),
+        ValueRef::Null => Vec::new(),
+    }
+}
+
+/// The `record_hash` of a stored record, inner `None` where it has none; outer `None` for what is no
+/// record, or names a hash that is none.
+fn record_hash(line: &[u8]) -> Option<Option<Digest>> {
+    let record = json::parse_python(line).ok()?.value;
+    record.as_object()?;
+    match record.get("record_hash") {
+        None => Some(None),
+        Some(value) if value.is_null() => Some(None),
+        Some(value) => Digest::parse_hex(value.as_str()?).map(Some),
+    }
+}
+
+fn unreadable(path: &Path, run: &RunId, count: u64) -> Error {
+    Error::refused(format!(
+        "the last record of run {run} in {}, number {}, cannot be read as one: examine it with fsck",
+        path.display(),
+        count.saturating_sub(1)
+    ))
+}

@@ -1,0 +1,274 @@
+//! Looking at everything that a file holds of one run, without the writer's queries.
+//!
+//! | code | what | mended |
+//! |---|---|---|
+//! | `damaged_file` | SQLite finds its pages or indexes inconsistent | no |
+//! | `torn_record` | a row that is no JSON object | no |
+//! | `gap` | a number without a row | no |
+//! | `foreign_record` | a row that names another run | no |
+//! | `columns_missing` | a row whose key and status were not written beside it | yes, from the record |
+//! | `columns_differ` | they are there and not the record's | no |
+//! | `count_behind` | `ledger_heads` counts fewer rows than there are | yes, from the rows |
+//! | `rows_gone` | a count says that there were more | no |
+//! | `record_changed` | our last record has another hash | no |
+//! | `foreign_rows` | others appended after our last append | no |
+//!
+//! Only what the rows themselves determine is mended; AbstractRuntime does the same when it opens a
+//! file. A transaction is there whole or not at all, so a torn row was not left by a crash.
+
+use super::connect::Reading;
+use super::{SqliteLedgerStore, check_name, failed};
+use crate::ledger::{Fault, FsckReport};
+use rusqlite::Connection;
+use threadseal::canon::json::{self, Value};
+use threadseal::error::Error;
+use threadseal::ledger::RunId;
+use threadseal::limits::MAX_FINDINGS;
+
+/// Complaints of SQLite that are kept.
+const MAX_COMPLAINTS: u32 = 16;
+
+pub(super) fn fsck(
+    store: &SqliteLedgerStore,
+    run: &RunId,
+    repair: bool,
+) -> Result<FsckReport, Error> {
+    check_name(run)?;
+    let mut report = examine(store, run)?;
+    let is_mendable = |fault: &Fault| MENDABLE.contains(&fault.code);
+    if repair && report.faults.iter().any(is_mendable) {
+        mend(store, run)?;
+        let left = examine(store, run)?;
+        for fault in &mut report.faults {
+            fault.repaired = !left.faults.contains(fault);
+        }
+    }
+    Ok(report)
+}
+
+fn examine(store: &SqliteLedgerStore, run: &RunId) -> Result<FsckReport, Error> {
+    let reading = Reading::open(&store.path)?;
+    let mut look = Look::new(run);
+    let transaction = reading.connection.unchecked_transaction();
+    transaction
+        .and_then(|transaction| look.over(&transaction))
+        .map_err(|error| failed("it cannot be examined", &store.path, &error))?;
+    Ok(look.report)
+}
+
+/// Codes of what is mended.
+const MENDABLE: [&str; 2] = ["columns_missing", "count_behind"];
+
+struct Look<'r> {
+    run: &'r RunId,
+    report: FsckReport,
+    /// The number that the next row should have.
+    next: u64,
+}
+
+impl<'r> Look<'r> {
+    fn new(run: &'r RunId) -> Self {
+        let report = FsckReport {
+            run: run.clone(),
+            records: 0,
+            faults: Vec::new(),
+            more: 0,
+        };
+        Self {
+            run,
+            report,
+            next: 1,
+        }
+    }
+
+    fn over(&mut self, connection: &Connection) -> rusqlite::Result<()> {
+        self.pages(connection)?;
+        if exists(connection, "threadseal_deleted", self.run)? {
+            return Ok(());
+        }
+        let head: Option<(u64, Option<String>)> = one(
+            connection,
+            "SELECT count, hash FROM threadseal_heads WHERE run_id = ?1",
+            self.run,
+            |row| Ok((super::number(row, 0)?, row.get(1)?)),
+        )?;
+        let hash_there = self.rows(connection, head.as_ref().map(|(count, _)| *count))?;
+        self.ends(connection, head, hash_there)
+    }
+
+    fn pages(&mut self, connection: &Connection) -> rusqlite::Result<()> {
+        let sql = format!("PRAGMA main.integrity_check({MAX_COMPLAINTS})");
+        let mut statement = connection.prepare(&sql)?;
+        let complaints = statement.query_map([], |row| row.get::<_, String>(0))?;
+        for complaint in complaints {
+            let complaint = complaint?;
+            if complaint != "ok" {
+                self.fault("damaged_file", None, complaint);
+            }
+        }
+        Ok(())
+    }
+
+    /// Every row in order; the hash that the row of this number carries.
+    fn rows(
+        &mut self,
+        connection: &Connection,
+        number: Option<u64>,
+    ) -> rusqlite::Result<Option<Value>> {
+        let mut statement = connection.prepare(
+            "SELECT CAST(record_json AS BLOB), seq, idempotency_key, step_status
+             FROM ledger WHERE run_id = ?1 ORDER BY seq",
+        )?;
+        let mut rows = statement.query([self.run.as_str()])?;
+        let mut hash_there = None;
+        while let Some(row) = rows.next()? {
+            let seq = super::number(row, 1)?;
+            if seq != self.next {
+                let text = format!(
+                    "rows {} to {} are not there",
+                    self.next,
+                    seq.saturating_sub(1)
+                );
+                self.fault("gap", Some(self.next), text);
+            }
+            self.next = seq + 1;
+            let line = row.get_ref(0)?.as_blob().unwrap_or_default();
+            match json::parse_python(line).map(|read| read.value) {
+                Ok(record) if record.as_object().is_some() => {
+                    self.report.records += 1;
+                    self.columns(seq, &record, row.get(2)?, row.get(3)?);
+                    if number == Some(seq) {
+                        hash_there = record.get("record_hash").cloned();
+                    }
+                }
+                Ok(_) => self.fault("torn_record", Some(seq), "the row is no JSON object".into()),
+                Err(error) => self.fault("torn_record", Some(seq), error.to_string()),
+            }
+        }
+        Ok(hash_there)
+    }
+
+    fn columns(&mut self, seq: u64, record: &Value, key: Option<String>, status: Option<String>) {
+        let text = |name: &str| {
+            let text = record.get(name).and_then(Value::as_str);
+            text.filter(|text| !text.is_empty()).map(str::to_owned)
+        };
+        if text("run_id").as_deref() != Some(self.run.as_str()) {
+            self.fault(
+                "foreign_record",
+                Some(seq),
+                "the record names another run".into(),
+            );
+        }
+        let there = (text("idempotency_key"), text("status"));
+        let message = "key and status beside the record are not the record's";
+        match (key, status) {
+            (None, None) if there.1.is_some() => {
+                self.fault("columns_missing", Some(seq), message.into());
+            }
+            beside if beside == there => {}
+            _ => self.fault("columns_differ", Some(seq), message.into()),
+        }
+    }
+
+    fn ends(
+        &mut self,
+        connection: &Connection,
+        head: Option<(u64, Option<String>)>,
+        hash_there: Option<Value>,
+    ) -> rusqlite::Result<()> {
+        let last = self.next - 1;
+        let counted: Option<u64> = one(
+            connection,
+            "SELECT last_seq FROM ledger_heads WHERE run_id = ?1",
+            self.run,
+            |row| super::number(row, 0),
+        )?;
+        let most = counted
+            .max(head.as_ref().map(|(count, _)| *count))
+            .unwrap_or(0);
+        if most > last {
+            let text = format!("there were {most} rows and there are {last}");
+            self.fault("rows_gone", Some(last + 1), text);
+        }
+        if counted.unwrap_or(0) < last {
+            let text = format!(
+                "ledger_heads counts {} of {last} rows",
+                counted.unwrap_or(0)
+            );
+            self.fault("count_behind", None, text);
+        }
+        let Some((count, hash)) = head else {
+            return Ok(());
+        };
+        let hash_there = hash_there.filter(|hash| !hash.is_null());
+        if count <= last && hash_there.as_ref().map(Value::as_str) != hash.as_deref().map(Some) {
+            let text = "the hash of the record is not the one that was written".to_owned();
+            self.fault("record_changed", Some(count), text);
+        }
+        if count < last {
+            let text = format!("rows {} to {last} were appended by others", count + 1);
+            self.fault("foreign_rows", Some(count + 1), text);
+        }
+        Ok(())
+    }
+
+    /// Notes a fault at the row of this number, counted from 1.
+    fn fault(&mut self, code: &'static str, row: Option<u64>, message: String) {
+        if self.report.faults.len() == MAX_FINDINGS {
+            self.report.more += 1;
+            return;
+        }
+        self.report.faults.push(Fault {
+            code,
+            at: row.map(|row| row.saturating_sub(1)),
+            message,
+            repaired: false,
+        });
+    }
+}
+
+/// Fills in what the rows determine, in one transaction.
+fn mend(store: &SqliteLedgerStore, run: &RunId) -> Result<(), Error> {
+    store.write(|connection| {
+        let transaction = connection
+            .transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)
+            .and_then(|transaction| {
+                transaction.execute(
+                    "UPDATE ledger SET
+                       idempotency_key = NULLIF(json_extract(record_json, '$.idempotency_key'), ''),
+                       step_status = json_extract(record_json, '$.status')
+                     WHERE run_id = ?1 AND step_status IS NULL AND idempotency_key IS NULL
+                       AND json_valid(record_json)",
+                    [run.as_str()],
+                )?;
+                transaction.execute(
+                    "INSERT INTO ledger_heads (run_id, last_seq)
+                     SELECT run_id, MAX(seq) FROM ledger WHERE run_id = ?1 GROUP BY run_id
+                     ON CONFLICT (run_id) DO UPDATE
+                     SET last_seq = MAX(last_seq, excluded.last_seq)",
+                    [run.as_str()],
+                )?;
+                Ok(transaction)
+            });
+        transaction
+            .and_then(rusqlite::Transaction::commit)
+            .map_err(store.fail("it cannot be mended"))
+    })
+}
+
+fn exists(connection: &Connection, table: &str, run: &RunId) -> rusqlite::Result<bool> {
+    connection
+        .prepare(&format!("SELECT 1 FROM {table} WHERE run_id = ?1"))?
+        .exists([run.as_str()])
+}
+
+fn one<T>(
+    connection: &Connection,
+    sql: &str,
+    run: &RunId,
+    read: impl FnOnce(&rusqlite::Row<'_>) -> rusqlite::Result<T>,
+) -> rusqlite::Result<Option<T>> {
+    use rusqlite::OptionalExtension as _;
+    connection.query_row(sql, [run.as_str()], read).optional()
+}

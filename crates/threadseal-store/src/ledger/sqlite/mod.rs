@@ -1,0 +1,361 @@
+//! [`SqliteLedgerStore`]: ledgers in an SQLite file, the embedded default.
+//!
+//! The tables are AbstractRuntime's own, so that its package reads and continues what we write and we
+//! what it writes; ours stand beside them (`schema`). Invariants:
+//! * an append reads the end, compares and writes within one `BEGIN IMMEDIATE` transaction, which no
+//!   other writer can be in, of this process or another;
+//! * a commit that returned has reached the disk (`synchronous = FULL`);
+//! * rows that others put behind ours are noticed and remembered as theirs; rows of ours that are gone
+//!   or changed stop every append (`end`);
+//! * [`SqliteLedgerStore::open_read_only`] changes nothing on the disk (`connect`).
+//!
+//! Numbers: rows count from 1, records from 0.
+
+mod append;
+mod connect;
+mod end;
+mod fsck;
+mod schema;
+#[cfg(test)]
+mod tests;
+
+use super::{
+    Append, COMPLETED, Entry, FsckReport, LedgerStore, MAX_BATCH_BYTES, Make, StoredRecord,
+};
+use super::{Tip, Tombstone};
+use crate::random::{self, SystemRandom};
+use connect::Reading;
+use rusqlite::{Connection, ErrorCode, OptionalExtension, Row};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use threadseal::canon::json;
+use threadseal::error::{Error, ErrorKind};
+use threadseal::ledger::RunId;
+use threadseal::time::Timestamp;
+
+/// Connections that are kept for later.
+const MAX_IDLE: usize = 8;
+/// How often a file that is only read is looked at anew when it changed meanwhile.
+const MAX_LOOKS: usize = 5;
+
+/// Ledgers in one SQLite file.
+#[derive(Debug)]
+pub struct SqliteLedgerStore {
+    path: PathBuf,
+    connections: Connections,
+    /// Writers of this process wait here, and only one of them for other processes.
+    gate: Mutex<()>,
+    /// Drawn at opening: tells our appends from those of others.
+    writer: [u8; 16],
+}
+
+#[derive(Debug)]
+enum Connections {
+    Writing(Mutex<Vec<Connection>>),
+    Reading(Mutex<Vec<Reading>>),
+}
+
+impl SqliteLedgerStore {
+    /// Opens the file at `path` to read and append; makes it, and what tables it lacks.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidInput`] for an SQLite file of something else or of a later version;
+    /// [`ErrorKind::Refused`] for a damaged one; [`ErrorKind::External`] when it cannot be opened.
+    pub fn open(path: impl Into<PathBuf>) -> Result<Self, Error> {
+        let path = path.into();
+        let first = connect::to_write(&path)?;
+        Self::new(path, Connections::Writing(Mutex::new(vec![first])))
+    }
+
+    /// Opens an existing file to read it and nothing else: no byte of it, and no file beside it, is
+    /// written. A write-ahead log that lies beside it is read with it.
+    ///
+    /// # Errors
+    /// As [`SqliteLedgerStore::open`]; [`ErrorKind::Refused`] also when an unfinished transaction must
+    /// be taken back first.
+    pub fn open_read_only(path: impl Into<PathBuf>) -> Result<Self, Error> {
+        let path = path.into();
+        let first = Reading::open(&path)?;
+        Self::new(path, Connections::Reading(Mutex::new(vec![first])))
+    }
+
+    fn new(path: PathBuf, connections: Connections) -> Result<Self, Error> {
+        Ok(Self {
+            path,
+            connections,
+            gate: Mutex::new(()),
+            writer: random::array(&SystemRandom)?,
+        })
+    }
+
+    /// Does `look` within one read transaction, so that all it sees is of one moment; again where a
+    /// file without locks changed under it.
+    fn look<T>(&self, mut look: impl FnMut(&Connection) -> Result<T, Error>) -> Result<T, Error> {
+        let mut once = |connection: &Connection| {
+            let transaction = connection
+                .unchecked_transaction()
+                .map_err(self.fail("it cannot be read"))?;
+            look(&transaction)
+        };
+        let idle = match &self.connections {
+            Connections::Writing(_) => return self.write(|connection| once(connection)),
+            Connections::Reading(idle) => idle,
+        };
+        for _ in 0..MAX_LOOKS {
+            let reading = match held(idle).pop() {
+                Some(reading) if reading.is_unchanged() => reading,
+                _ => Reading::open(&self.path)?,
+            };
+            let seen = once(&reading.connection);
+            if reading.is_unchanged() {
+                keep(idle, reading);
+                return seen;
+            }
+        }
+        Err(Error::new(
+            ErrorKind::External,
+            format!(
+                "{} is written all the time while it is read; try again",
+                self.path.display()
+            ),
+        ))
+    }
+
+    /// Does `work` with a connection that may write.
+    fn write<T>(&self, work: impl FnOnce(&mut Connection) -> Result<T, Error>) -> Result<T, Error> {
+        let Connections::Writing(idle) = &self.connections else {
+            return Err(Error::refused(format!(
+                "{} is opened to be read only",
+                self.path.display()
+            )));
+        };
+        let taken = held(idle).pop();
+        let mut connection = taken.map_or_else(|| connect::to_write(&self.path), Ok)?;
+        let done = work(&mut connection);
+        if connection.is_autocommit() {
+            keep(idle, connection);
+        }
+        done
+    }
+
+    fn fail(&self, what: &str) -> impl Fn(rusqlite::Error) -> Error {
+        move |error| failed(what, &self.path, &error)
+    }
+
+    fn refuse_deleted(&self, connection: &Connection, run: &RunId) -> Result<(), Error> {
+        match end::tombstone(connection, &self.path, run)? {
+            Some(stone) => Err(super::deleted(run, &stone)),
+            None => Ok(()),
+        }
+    }
+}
+
+impl LedgerStore for SqliteLedgerStore {
+    fn tip(&self, run: &RunId) -> Result<Option<Tip>, Error> {
+        check_name(run)?;
+        let tip = self.look(|connection| Ok(end::read(connection, &self.path, run)?.tip))?;
+        Ok((tip.count > 0).then_some(tip))
+    }
+
+    fn append_if(&self, run: &RunId, expected: &Tip, entries: &[Entry]) -> Result<Append, Error> {
+        super::check_entries(entries)?;
+        append::append(self, run, &mut |tip| {
+            Ok((tip == expected).then_some(entries.into()))
+        })
+    }
+
+    fn append_with(&self, run: &RunId, make: &mut Make<'_>) -> Result<Tip, Error> {
+        match append::append(self, run, &mut |tip| Ok(Some(make(tip)?.into())))? {
+            Append::Stored(tip) | Append::Differs(tip) => Ok(tip),
+        }
+    }
+
+    fn list_after(
+        &self,
+        run: &RunId,
+        after: u64,
+        limit: usize,
+    ) -> Result<Vec<StoredRecord>, Error> {
+        check_name(run)?;
+        let after = i64::try_from(after).unwrap_or(i64::MAX);
+        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+        self.look(|connection| {
+            self.refuse_deleted(connection, run)?;
+            rows(connection, run, after, limit).map_err(self.fail("it cannot be read"))
+        })
+    }
+
+    fn find_completed(
+        &self,
+        run: &RunId,
+        idempotency_key: &str,
+    ) -> Result<Option<StoredRecord>, Error> {
+        check_name(run)?;
+        self.look(|connection| {
+            self.refuse_deleted(connection, run)?;
+            completed(connection, run, idempotency_key).map_err(self.fail("it cannot be read"))
+        })
+    }
+
+    fn runs(&self, after: Option<&RunId>, limit: usize) -> Result<Vec<RunId>, Error> {
+        let names = self.look(|connection| {
+            names(connection, after, limit).map_err(self.fail("it cannot be read"))
+        })?;
+        names.iter().map(|name| RunId::parse(name)).collect()
+    }
+
+    fn delete(&self, run: &RunId, at: Timestamp) -> Result<(), Error> {
+        append::delete(self, run, at)
+    }
+
+    fn tombstone(&self, run: &RunId) -> Result<Option<Tombstone>, Error> {
+        check_name(run)?;
+        self.look(|connection| end::tombstone(connection, &self.path, run))
+    }
+
+    fn fsck(&self, run: &RunId, repair: bool) -> Result<FsckReport, Error> {
+        fsck::fsck(self, run, repair)
+    }
+}
+
+fn rows(
+    connection: &Connection,
+    run: &RunId,
+    after: i64,
+    limit: i64,
+) -> rusqlite::Result<Vec<StoredRecord>> {
+    let mut statement = connection.prepare_cached(
+        "SELECT seq, record_json FROM ledger WHERE run_id = ?1 AND seq > ?2
+         ORDER BY seq LIMIT ?3",
+    )?;
+    let mut rows = statement.query((run.as_str(), after, limit))?;
+    let (mut records, mut bytes) = (Vec::new(), 0);
+    while bytes < MAX_BATCH_BYTES
+        && let Some(row) = rows.next()?
+    {
+        let (number, line) = end::numbered_row(row)?;
+        bytes += line.len();
+        records.push(record(number, line));
+    }
+    Ok(records)
+}
+
+/// The newest completed record of a key. AbstractRuntime before its columns were added left them
+/// empty; where such a row is, all rows are read.
+fn completed(
+    connection: &Connection,
+    run: &RunId,
+    key: &str,
+) -> rusqlite::Result<Option<StoredRecord>> {
+    if key.is_empty() {
+        return Ok(None);
+    }
+    let unfilled = connection
+        .prepare_cached("SELECT 1 FROM ledger WHERE run_id = ?1 AND step_status IS NULL LIMIT 1")?
+        .exists([run.as_str()])?;
+    if !unfilled {
+        return connection
+            .prepare_cached(
+                "SELECT seq, record_json FROM ledger
+                 WHERE run_id = ?1 AND idempotency_key = ?2 AND step_status = ?3
+                 ORDER BY seq DESC LIMIT 1",
+            )?
+            .query_row((run.as_str(), key, COMPLETED), |row| {
+                end::numbered_row(row).map(|(number, line)| record(number, line))
+            })
+            .optional();
+    }
+    let mut statement = connection.prepare_cached(
+        "SELECT seq, record_json FROM ledger WHERE run_id = ?1 ORDER BY seq DESC",
+    )?;
+    let mut rows = statement.query([run.as_str()])?;
+    while let Some(row) = rows.next()? {
+        let (number, line) = end::numbered_row(row)?;
+        let found = json::parse_python(&line).is_ok_and(|read| {
+            let is = |name: &str, text: &str| {
+                read.value.get(name).and_then(|v| v.as_str()) == Some(text)
+            };
+            is("idempotency_key", key) && is("status", COMPLETED)
+        });
+        if found {
+            return Ok(Some(record(number, line)));
+        }
+    }
+    Ok(None)
+}
+
+/// Names of runs with rows, each found by one step down the primary key.
+fn names(
+    connection: &Connection,
+    after: Option<&RunId>,
+    limit: usize,
+) -> rusqlite::Result<Vec<String>> {
+    let mut statement = connection
+        .prepare_cached("SELECT run_id FROM ledger WHERE run_id > ?1 ORDER BY run_id LIMIT 1")?;
+    let mut gone =
+        connection.prepare_cached("SELECT 1 FROM threadseal_deleted WHERE run_id = ?1")?;
+    let mut last = after.map_or(String::new(), |run| run.as_str().to_owned());
+    let mut names = Vec::new();
+    while names.len() < limit
+        && let Some(name) = statement
+            .query_row([&last], |row| row.get::<_, String>(0))
+            .optional()?
+    {
+        last.clone_from(&name);
+        if !gone.exists([&name])? {
+            names.push(name);
+        }
+    }
+    Ok(names)
+}
+
+fn record(number: u64, line: Vec<u8>) -> StoredRecord {
+    StoredRecord {
+        seq: number.saturating_sub(1),
+        line,
+    }
+}
+
+/// A number that is never negative.
+fn number(row: &Row<'_>, column: usize) -> rusqlite::Result<u64> {
+    let number: i64 = row.get(column)?;
+    u64::try_from(number).map_err(|_| rusqlite::Error::IntegralValueOutOfRange(column, number))
+}
+
+/// AbstractRuntime's package strips blanks off the names of runs before it looks them up
+/// (`storage/sqlite.py`), so a name that it would change is not taken.
+fn check_name(run: &RunId) -> Result<(), Error> {
+    // `str.strip` also takes the four information separators for blanks.
+    let is_blank = |c: char| c.is_whitespace() || ('\u{1c}'..='\u{1f}').contains(&c);
+    match run.as_str().trim_matches(is_blank) == run.as_str() {
+        true => Ok(()),
+        false => Err(Error::invalid(format!(
+            "the run id {run:?} begins or ends with a blank, which AbstractRuntime's tables do not hold"
+        ))),
+    }
+}
+
+/// What an error of SQLite means for the caller.
+fn failed(what: &str, path: &Path, error: &rusqlite::Error) -> Error {
+    let kind = match error.sqlite_error_code() {
+        Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => ErrorKind::Refused,
+        Some(ErrorCode::TooBig) => ErrorKind::Limit,
+        _ => ErrorKind::External,
+    };
+    Error::new(
+        kind,
+        format!("SQLite file {}: {what}: {error}", path.display()),
+    )
+}
+
+fn held<T>(idle: &Mutex<Vec<T>>) -> MutexGuard<'_, Vec<T>> {
+    // A list of connections is whole whatever happened to one who held it.
+    idle.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn keep<T>(idle: &Mutex<Vec<T>>, connection: T) {
+    let mut idle = held(idle);
+    if idle.len() < MAX_IDLE {
+        idle.push(connection);
+    }
+}
