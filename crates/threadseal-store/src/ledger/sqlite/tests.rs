@@ -1,3 +1,5 @@
+//! The suite, the files of the real package, and what only SQLite can do to a ledger.
+
 use super::*;
 use crate::ledger::conformance;
 use std::sync::Arc;
