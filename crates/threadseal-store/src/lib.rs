@@ -30,6 +30,7 @@
 pub mod append;
 pub mod archive;
 pub mod atomic;
+mod batch;
 pub mod clock;
 pub mod examine;
 #[cfg(any(test, feature = "fault"))]

@@ -11,14 +11,13 @@
 //! computed from the file, never loaded from elsewhere; a head is stored only for durable turns.
 
 use crate::append::{Log, MovedTail};
+use crate::batch::{Batch, CUT_BYTES};
 use crate::heads::{Durability, RecordKind};
 use crate::host::{Host, Published};
 use crate::lock::WriterLock;
 use crate::read::Source;
-use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::thread;
 use threadseal::digest::Digest;
 use threadseal::error::{Error, ErrorKind};
 use threadseal::key::{PublicKey, Signer};
@@ -31,18 +30,10 @@ use threadseal::scroll::{
 use threadseal::transcript::Expectation;
 use threadseal::trust::Trust;
 
-/// Bytes of turns that are read at once, unless one turn alone has more.
-const BATCH_BYTES: usize = 2 << 20;
-/// Turns that are read at once: what is known of a turn is larger than the smallest turn.
-const BATCH_TURNS: usize = 16 << 10;
-/// So many bytes are cut before it is asked again how many turns there are.
-const CUT_BYTES: usize = 64 << 10;
-/// Below so many bytes a second thread costs more than it brings.
-const BYTES_A_THREAD: usize = 64 << 10;
 /// Mode of a new scroll: what an agent said is for its user.
 const SCROLL_MODE: u32 = 0o600;
 
-/// Verifies a scroll, whatever its length, holding [`BATCH_BYTES`] or one turn of it.
+/// Verifies a scroll, whatever its length, holding a batch of turns or one turn of it.
 /// `progress` is told of every chunk's length.
 ///
 /// # Errors
@@ -70,9 +61,13 @@ pub fn read(
 ) -> Result<(Verifier, End), Error> {
     let mut verifier = Verifier::new(options);
     let end = each_batch(source, container, progress, |batch| {
-        let reads = batch.read(container.form(), verifier.pinned());
-        for (read, (_, place)) in reads.iter().zip(&batch.pieces) {
-            verifier.take(read, *place);
+        let pinned = verifier.pinned().copied();
+        let reads = batch.read(|| {
+            let mut reader = TurnReader::new(container.form(), pinned.as_ref());
+            move |turn: &[u8]| reader.read(turn)
+        });
+        for (read, (_, place)) in reads.iter().zip(batch.pieces()) {
+            verifier.take(read, place);
         }
     })?;
     Ok((verifier, end))
@@ -110,7 +105,7 @@ fn each_batch(
     mut source: impl Source,
     container: Container,
     progress: &(dyn Fn(u64) + Sync),
-    mut each: impl FnMut(&Batch),
+    mut each: impl FnMut(&Batch<Place>),
 ) -> Result<End, Error> {
     let mut splitter = Splitter::new(container);
     let (mut batch, mut chunk) = (Batch::default(), Vec::new());
@@ -124,64 +119,11 @@ fn each_batch(
         progress(chunk.len() as u64);
         for cut in chunk.chunks(CUT_BYTES) {
             splitter.push(cut, &mut |piece, place| batch.add(piece, place));
-            if batch.bytes.len() >= BATCH_BYTES || batch.pieces.len() >= BATCH_TURNS {
+            if batch.is_full() {
                 each(&batch);
                 batch.clear();
             }
         }
-    }
-}
-
-/// Turns as they stand in the file, one after the other.
-#[derive(Default)]
-struct Batch {
-    bytes: Vec<u8>,
-    pieces: Vec<(Range<usize>, Place)>,
-}
-
-impl Batch {
-    fn add(&mut self, piece: &[u8], place: Place) {
-        let from = self.bytes.len();
-        self.bytes.extend_from_slice(piece);
-        self.pieces.push((from..self.bytes.len(), place));
-    }
-
-    fn clear(&mut self) {
-        self.bytes.clear();
-        self.bytes.shrink_to(2 * BATCH_BYTES);
-        self.pieces.clear();
-    }
-
-    fn piece(&self, range: &Range<usize>) -> &[u8] {
-        self.bytes.get(range.clone()).unwrap_or_default()
-    }
-
-    /// Reads all turns, on as many cores as they are worth.
-    fn read(&self, form: Form, pinned: Option<&PublicKey>) -> Vec<TurnRead> {
-        let some = |pieces: &[(Range<usize>, Place)]| -> Vec<TurnRead> {
-            let mut reader = TurnReader::new(form, pinned);
-            let read = |(range, _): &(Range<usize>, Place)| reader.read(self.piece(range));
-            pieces.iter().map(read).collect()
-        };
-        let cores = thread::available_parallelism().map_or(1, usize::from);
-        let threads = cores.min(self.bytes.len() / BYTES_A_THREAD);
-        if threads < 2 {
-            return some(&self.pieces);
-        }
-        let share = self.pieces.len().div_ceil(threads).max(1);
-        thread::scope(|scope| {
-            let mut shares = self.pieces.chunks(share);
-            let own = shares.next().unwrap_or_default();
-            let others: Vec<_> = shares
-                .map(|pieces| (pieces, scope.spawn(|| some(pieces))))
-                .collect();
-            let mut reads = some(own);
-            for (pieces, other) in others {
-                // A panic there would be one here as well; it is this thread's to have.
-                reads.extend(other.join().unwrap_or_else(|_| some(pieces)));
-            }
-            reads
-        })
     }
 }
 

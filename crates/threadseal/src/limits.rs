@@ -101,3 +101,17 @@ pub const MAX_DETECT_LINES: usize = 64;
 pub const MAX_DETECT_BYTES: usize = 1 << 20;
 /// Longest id of a run in bytes.
 pub const MAX_RUN_ID_BYTES: usize = 512;
+/// Longest record of a ledger that is read into a tree, when the quick way gives up on it.
+pub const MAX_LENIENT_RECORD_BYTES: usize = 4 << 20;
+/// Most markers for content elsewhere that are looked at in one record.
+pub const MAX_RECORD_MARKERS: usize = 1024;
+/// Most steps of a ledger that are followed at once between their beginning and their end.
+pub const MAX_OPEN_STEPS: usize = 4096;
+/// Most bytes of records that are kept of such steps.
+pub const MAX_OPEN_STEP_BYTES: usize = 8 << 20;
+/// Most steps that have ended and are remembered.
+pub const MAX_RECENT_STEPS: usize = 4096;
+/// Most records of a ledger among which a fork is looked for.
+pub const MAX_FORK_RECORDS: usize = 1024;
+/// Most actors of a ledger that a report shows.
+pub const MAX_SHOWN_ACTORS: usize = 8;

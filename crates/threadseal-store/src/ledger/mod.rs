@@ -22,12 +22,14 @@ pub mod jsonl;
 mod memory;
 #[cfg(feature = "sqlite")]
 mod sqlite;
+mod verify;
 
 pub use cursor::{List, Subscription};
 pub use jsonl::JsonlLedgerStore;
 pub use memory::MemoryLedgerStore;
 #[cfg(feature = "sqlite")]
 pub use sqlite::SqliteLedgerStore;
+pub use verify::{verify, verify_records};
 
 use std::fmt;
 use std::sync::Arc;

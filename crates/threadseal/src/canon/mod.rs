@@ -20,6 +20,7 @@ pub mod json;
 pub mod python;
 #[cfg(test)]
 mod python_oracle;
+mod rewrite;
 
 /// A value that a dialect has no text for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -11,20 +11,28 @@
 //! was read, `-0` as `0`. A number with fraction or exponent is a Python `float` and is written
 //! as `float.__repr__` does, or as `NaN`, `Infinity`, `-Infinity`.
 
+mod object;
+
+pub(crate) use object::LedgerObject;
+
 use super::Unrepresentable;
-use super::json::{Number, Text, Value, write_ascii_text, write_minimal_string};
+use super::json::{
+    Number, Text, Value, write_ascii_text, write_minimal_string, write_minimal_wtf8,
+};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Dialect {
     Rye,
     Ledger,
     LedgerLine,
+    /// `Ledger` with lone surrogates in WTF-8.
+    Wtf8,
     RyeLine,
 }
 
 impl Dialect {
     fn sorts(self) -> bool {
-        matches!(self, Self::Rye | Self::Ledger)
+        matches!(self, Self::Rye | Self::Ledger | Self::Wtf8)
     }
 }
 
@@ -201,6 +209,7 @@ fn write_text(out: &mut Vec<u8>, text: &Text, dialect: Dialect) -> bool {
     match (dialect, text.as_str()) {
         (Dialect::Ledger | Dialect::LedgerLine, Some(text)) => write_minimal_string(out, text),
         (Dialect::Ledger | Dialect::LedgerLine, None) => return false,
+        (Dialect::Wtf8, _) => write_minimal_wtf8(out, text.as_bytes()),
         _ => write_ascii_text(out, text),
     }
     true

@@ -15,21 +15,40 @@
 //! | `sign` | [`RecordSignature`], [`KnownKeys`] |
 //! | `genesis` | [`Genesis`]: what a ledger says of itself, and who may sign it |
 //! | `head` | [`SignedHead`]: where a ledger ended, signed |
+//! | `link` | what a record says of the one before it, compared as Python compares |
+//! | `load` | cutting files into lines as the original does, reading lines and rows |
+//! | `facts` | all that one record shows by itself |
+//! | `marker` | markers for content that lies elsewhere |
+//! | `steps` | steps that begin and end, and the order of time |
+//! | `compat` | the original's own answer |
+//! | `chain`, `conclude` | a verdict on a ledger of any length, in constant memory |
 //! | `members` | reading and writing the members of a record by name |
 
 mod actor;
+mod chain;
+mod compat;
+mod conclude;
+mod facts;
 mod genesis;
 mod hash;
 mod head;
+mod link;
+mod load;
+mod marker;
 mod members;
 mod record;
 mod run;
 mod sign;
+mod steps;
 
 pub use actor::ActorFingerprint;
+pub use chain::{ChainOptions, ChainTip, Verifier, View};
+pub use compat::ChainReport;
+pub use conclude::{Judging, LedgerCoverage, Outcome, conclude, judge};
 pub use genesis::{ACTORS_EFFECT, Actors, Declaration, FORMAT, GENESIS_EFFECT, Genesis, Parent};
 pub use hash::{compute_record_hash, covered_bytes};
 pub use head::{FileDigest, HEAD_ORIGIN, HeadStatement, SignedHead, head_of};
+pub use load::{LineRead, LineReader, LineSplitter, Place};
 pub use record::{Effect, RunId, StepRecord, StepStatus, step_id_from_random};
 pub use run::{RunState, RunStatus, WaitReason, WaitState};
 pub use sign::{KnownKeys, RecordSignature, SignatureRead};

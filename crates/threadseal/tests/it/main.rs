@@ -7,6 +7,7 @@
 )]
 
 mod canon_vectors;
+mod ledger_vectors;
 mod real_sources;
 mod rye_documents;
 mod rye_transcripts;

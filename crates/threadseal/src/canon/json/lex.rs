@@ -76,13 +76,24 @@ impl<'a> Lexer<'a> {
         if text.starts_with('\u{feff}') {
             return Err(JsonError::new(0, JsonErrorKind::ByteOrderMark));
         }
-        Ok(Self {
+        Ok(Self::behind_mark(text, rules))
+    }
+
+    /// Stands before the first byte of a text in which a byte order mark is a byte like any other.
+    pub(in crate::canon) fn behind_mark(text: &'a str, rules: Rules) -> Self {
+        Self {
             text,
             at: 0,
             depth: 0,
             values: 0,
             rules,
-        })
+        }
+    }
+
+    /// Passes over the characters that are `blank`.
+    pub(in crate::canon) fn skip(&mut self, blank: impl Fn(char) -> bool) {
+        let rest = self.text.get(self.at..).unwrap_or_default();
+        self.at += rest.len() - rest.trim_start_matches(blank).len();
     }
 
     pub(in crate::canon) fn offset(&self) -> usize {

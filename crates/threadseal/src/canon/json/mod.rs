@@ -33,7 +33,7 @@ mod value;
 
 pub use error::{JsonError, JsonErrorKind};
 pub use keys::Key;
-pub use parse::{Irregularity, IrregularityKind, PythonDocument, parse, parse_python};
+pub use parse::{Irregularity, IrregularityKind, PythonDocument, PythonTexts, parse, parse_python};
 pub(crate) use scan::is_valid_ascii;
 pub use scan::{scan_object, validate};
 pub use text::{Text, write_ascii_string};
@@ -43,5 +43,5 @@ pub(in crate::canon) use escape::decode_escape;
 pub(in crate::canon) use fast::{Str, Visitor, walk};
 pub(in crate::canon) use lex::StringToken;
 pub(in crate::canon) use text::{
-    push_code_point, write_ascii_text, write_escape, write_minimal_string,
+    push_code_point, write_ascii_text, write_escape, write_minimal_string, write_minimal_wtf8,
 };

@@ -62,9 +62,42 @@ pub enum IrregularityKind {
 /// [`is_limit`](super::JsonErrorKind::is_limit)).
 pub fn parse_python(text: &[u8]) -> Result<PythonDocument, JsonError> {
     let mut lexer = Lexer::new(text, Rules::Python)?;
-    let mut notes = Notes::default();
-    let value = python_value(&mut lexer, &mut notes)?;
+    let document = read_python(&mut lexer)?;
     lexer.finish()?;
+    Ok(document)
+}
+
+/// JSON texts that stand one behind the other, each read as Python's `raw_decode` reads it.
+pub struct PythonTexts<'a>(Lexer<'a>);
+
+impl<'a> PythonTexts<'a> {
+    /// A reader in front of the first.
+    pub fn new(text: &'a str) -> Self {
+        Self(Lexer::behind_mark(text, Rules::Python))
+    }
+
+    /// Where it stands.
+    pub fn offset(&self) -> usize {
+        self.0.offset()
+    }
+
+    /// Passes over the characters that are `blank`.
+    pub fn skip(&mut self, blank: impl Fn(char) -> bool) {
+        self.0.skip(blank);
+    }
+
+    /// Reads the next text; the rest may be anything. Offsets are those in the whole.
+    ///
+    /// # Errors
+    /// As [`parse_python`]; nothing more can be read then.
+    pub fn read(&mut self) -> Result<PythonDocument, JsonError> {
+        read_python(&mut self.0)
+    }
+}
+
+fn read_python(lexer: &mut Lexer<'_>) -> Result<PythonDocument, JsonError> {
+    let mut notes = Notes::default();
+    let value = python_value(lexer, &mut notes)?;
     let mut irregularities = notes.kept;
     irregularities.sort_by_key(|note| note.offset);
     Ok(PythonDocument {

@@ -117,7 +117,12 @@ fn write_ascii(out: &mut Vec<u8>, wtf8: &[u8]) {
 /// Appends `text` as a JSON string with the fewest escapes: `\" \\ \b \f \n \r \t`, and
 /// `\u00xx` for other characters below 0x20. RFC 8785 and Python without `ensure_ascii` agree.
 pub(in crate::canon) fn write_minimal_string(out: &mut Vec<u8>, text: &str) {
-    let mut rest = text.as_bytes();
+    write_minimal_wtf8(out, text.as_bytes());
+}
+
+/// [`write_minimal_string`] for a text that may hold lone surrogates, which stay what they are.
+pub(in crate::canon) fn write_minimal_wtf8(out: &mut Vec<u8>, wtf8: &[u8]) {
+    let mut rest = wtf8;
     out.reserve(rest.len() + 2);
     out.push(b'"');
     loop {

@@ -33,7 +33,7 @@ fn one_byte_apart(a: &[u8], b: &[u8]) -> bool {
 }
 
 /// Whether two numbers of JSON's grammar are one decimal.
-fn same_decimal(a: &[u8], b: &[u8]) -> bool {
+pub(in crate::canon) fn same_decimal(a: &[u8], b: &[u8]) -> bool {
     match (Decimal::of(a), Decimal::of(b)) {
         (Some(a), Some(b)) => a == b,
         _ => false,
@@ -87,8 +87,8 @@ impl Decimal {
 
 #[cfg(test)]
 mod tests {
-    use super::super::canonicalize_closely;
     use super::*;
+    use crate::canon::jcs::canonicalize_closely;
 
     fn lost(text: &str) -> (bool, bool) {
         let (_, lost) = canonicalize_closely(text.as_bytes()).unwrap();
