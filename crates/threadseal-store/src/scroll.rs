@@ -20,12 +20,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use threadseal::digest::Digest;
 use threadseal::error::{Error, ErrorKind};
-use threadseal::key::{PublicKey, Signer};
+use threadseal::key::Signer;
 use threadseal::record::{ExpectedHead, Head, RecordId};
 use threadseal::report::{Finding, Severity};
 use threadseal::scroll::{
-    ChainOptions, Container, End, Form, Judging, Outcome, Place, SealedTurn, Splitter, Tip, Turn,
-    TurnRead, TurnReader, Verifier, check_place, conclude, read_turn, seal, signer_name,
+    ChainOptions, Container, End, Judging, Outcome, Place, SealedTurn, Splitter, Tip, Turn,
+    TurnReader, Verifier, check_place, conclude, read_turn, seal, signer_name,
 };
 use threadseal::transcript::Expectation;
 use threadseal::trust::Trust;

@@ -312,7 +312,10 @@ fn check_protection(report: &mut Report, seen: &Seen, held: bool) {
             "the known head vouches for {reached} of {} records; the rest only follows in the chain",
             seen.records
         );
-        report.hold_because(Verdict::UnsignedTail, Finding::warning("head_behind", text));
+        report.hold_because(
+            Verdict::UnsignedTail,
+            Finding::warning("unsigned_tail", text),
+        );
     }
     if !held {
         let text = "nothing outside of this file vouches for the chain: whoever can write it can write another one";

@@ -18,6 +18,7 @@ mod shared;
 mod spec_canon;
 mod spec_documents;
 mod spec_keys;
+mod spec_ledger;
 mod spec_scroll;
 mod spec_transcript;
 mod testkit_documents;
