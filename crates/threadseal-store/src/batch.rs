@@ -13,7 +13,7 @@ use std::thread;
 /// Bytes of pieces that are read at once, unless one piece alone has more.
 const BATCH_BYTES: usize = 2 << 20;
 /// Pieces that are read at once: what is known of a piece is larger than the smallest piece.
-const BATCH_PIECES: usize = 16 << 10;
+pub(crate) const BATCH_PIECES: usize = 16 << 10;
 /// Below so many bytes a second thread costs more than it brings.
 const BYTES_A_THREAD: usize = 64 << 10;
 /// So many bytes should be cut before it is asked again whether a batch is full.

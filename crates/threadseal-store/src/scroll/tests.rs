@@ -1,6 +1,7 @@
 //! Live scrolls: written, cut, put back, taken up again.
 
 use super::*;
+use crate::batch::BATCH_PIECES;
 use crate::clock::SystemClock;
 use crate::heads::MemoryHeadStore;
 use crate::random::SystemRandom;
@@ -8,7 +9,7 @@ use crate::read::open_regular;
 use crate::sys::RealFs;
 use threadseal::key::{KeyUsage, LocalSigner, PrivateKey};
 use threadseal::report::Verdict;
-use threadseal::scroll::deserialize;
+use threadseal::scroll::{Form, deserialize};
 
 struct Bench {
     host: Host,
@@ -203,12 +204,12 @@ fn a_file_of_the_smallest_turns_is_read_in_small_batches() {
         bytes.extend(turn.repeat(200_000));
         let source = crate::read::Stream::new(&bytes[..], "bytes");
         let (mut most, mut all) = (0, 0);
-        let add = |batch: &Batch| {
-            most = most.max(batch.pieces.len());
-            all += batch.pieces.len();
+        let add = |batch: &Batch<Place>| {
+            most = most.max(batch.pieces().count());
+            all += batch.pieces().count();
         };
         each_batch(source, container, &|_| {}, add).unwrap();
-        assert!(most <= BATCH_TURNS + CUT_BYTES, "{container:?}: {most}");
+        assert!(most <= BATCH_PIECES + CUT_BYTES, "{container:?}: {most}");
         assert_eq!(all, 200_000, "{container:?}");
     }
 }

@@ -15,7 +15,7 @@ pub(super) const LINES: [&str; 6] = [
 
 /// A spelling of a random document or a real-looking line, with a few bytes changed: mostly by
 /// bytes that mean something.
-pub(super) fn mutated() -> impl Strategy<Value = Vec<u8>> {
+pub(crate) fn mutated() -> impl Strategy<Value = Vec<u8>> {
     let base = prop_oneof![
         prop::sample::select(&LINES[..]).prop_map(str::to_owned),
         (value(), any::<u64>()).prop_map(|(v, s)| spell(&v, s)),
@@ -74,7 +74,7 @@ pub(super) fn mutated() -> impl Strategy<Value = Vec<u8>> {
 }
 
 /// Nested documents with names and strings from every corner of Unicode.
-pub(super) fn value() -> impl Strategy<Value = Value> {
+pub(crate) fn value() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![
         Just(Value::Null),
         any::<bool>().prop_map(Value::from),
@@ -96,7 +96,7 @@ pub(super) fn value() -> impl Strategy<Value = Value> {
 }
 
 /// Short strings, rich in characters that are escaped or sort specially.
-pub(super) fn string() -> impl Strategy<Value = String> {
+pub(crate) fn string() -> impl Strategy<Value = String> {
     let character = prop_oneof![
         any::<char>(),
         prop::char::range('a', 'e'),
@@ -121,7 +121,7 @@ pub(super) fn string() -> impl Strategy<Value = String> {
 
 /// Writes `value` as JSON, with blanks, escapes, member order and number spelling drawn from
 /// `seed`.
-pub(super) fn spell(value: &Value, seed: u64) -> String {
+pub(crate) fn spell(value: &Value, seed: u64) -> String {
     let mut speller = Speller {
         state: seed | 1,
         out: String::new(),

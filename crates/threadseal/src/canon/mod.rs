@@ -13,7 +13,7 @@
 use std::fmt;
 
 #[cfg(test)]
-mod arbitrary;
+pub(crate) mod arbitrary;
 pub mod cbor;
 pub mod jcs;
 pub mod json;

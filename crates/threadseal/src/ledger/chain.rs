@@ -273,12 +273,11 @@ impl Verifier {
     fn run(&mut self, facts: &Facts, mark: &Mark) {
         let run = facts.run_id.as_deref().and_then(|id| RunId::parse(id).ok());
         let wanted = self.options.run.as_ref().or(self.seen.run.as_ref());
-        if let (Some(run), Some(wanted)) = (&run, wanted) {
-            if run != wanted {
-                let text = "the record is of another run";
-                let verdict = Verdict::Foreign;
-                self.seen.fault(mark, verdict, "record_foreign", text);
-            }
+        let other = |run: &RunId| wanted.is_some_and(|wanted| run != wanted);
+        if run.as_ref().is_some_and(other) {
+            let text = "the record is of another run";
+            self.seen
+                .fault(mark, Verdict::Foreign, "record_foreign", text);
         }
         if self.seen.run.is_none() {
             self.seen.run = run;
@@ -493,7 +492,7 @@ impl Verifier {
             byte: mark.place.to,
             turn: Some(mark.index),
         });
-        if seen.met.iter().any(|met| *met == Met::At(mark.index)) {
+        if seen.met.contains(&Met::At(mark.index)) {
             seen.held_until = seen.until;
         }
     }

@@ -289,11 +289,9 @@ fn text_of(value: &[u8]) -> Option<Cow<'_, str>> {
 }
 
 fn hash(covered: &[u8], may_hold_surrogates: bool) -> Result<Digest, Surrogates> {
-    if may_hold_surrogates {
-        if let Err(error) = std::str::from_utf8(covered) {
-            let (before, rest) = covered.split_at(error.valid_up_to());
-            return Err(surrogates(before, rest));
-        }
+    if may_hold_surrogates && let Err(error) = std::str::from_utf8(covered) {
+        let (before, rest) = covered.split_at(error.valid_up_to());
+        return Err(surrogates(before, rest));
     }
     Ok(Digest::of(covered))
 }
@@ -335,9 +333,10 @@ fn numeric_hash(record: &Value) -> Option<Digest> {
 /// Sorts names as Python sorts what they may have been; true if any were numbers.
 fn sort_names(value: &mut Value) -> bool {
     match value {
-        Value::Array(elements) => elements
-            .iter_mut()
-            .fold(false, |any, element| sort_names(element) || any),
+        Value::Array(elements) => {
+            let numeric: Vec<bool> = elements.iter_mut().map(sort_names).collect();
+            numeric.contains(&true)
+        }
         Value::Object(members) => {
             let mut any = false;
             for (_, value) in members.iter_mut() {

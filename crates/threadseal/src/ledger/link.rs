@@ -17,8 +17,8 @@ pub(super) enum Link {
 }
 
 impl Link {
-    /// Reads a member's value: its text as `ledger` writes it, or the value itself where there is
-    /// one.
+    /// Reads a member's value: its text as `ledger` writes it. The value itself counts where that
+    /// text is in WTF-8.
     pub(super) fn read(text: &[u8], value: Option<&Value>) -> Self {
         if text == b"null" {
             return Self::None;
@@ -30,8 +30,8 @@ impl Link {
         if let Some(digest) = hex.and_then(Digest::parse_hex) {
             return Self::Hash(digest);
         }
-        let parsed = || json::parse_python(text).ok().map(|document| document.value);
-        let value = value.cloned().or_else(parsed);
+        let parsed = || Some(json::parse_python(text).ok()?.value);
+        let value = parsed().or_else(|| value.cloned());
         Self::Other(Box::new(value.unwrap_or(Value::Null)))
     }
 

@@ -1,6 +1,6 @@
 //! Records, run states and actors as the original writes them, and what a hash covers.
 
-use super::*;
+use super::super::*;
 use crate::canon::json::{self, Text, Value};
 use crate::digest::Digest;
 use crate::key::PublicKey;
