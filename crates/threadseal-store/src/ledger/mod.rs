@@ -15,18 +15,28 @@
 //!
 //! `spec/ledger-store.md` is normative.
 
+mod chained;
 #[cfg(any(test, feature = "fault"))]
 pub mod conformance;
 mod cursor;
 pub mod jsonl;
 mod memory;
+mod observable;
+mod offloading;
+mod recorder;
 #[cfg(feature = "sqlite")]
 mod sqlite;
 mod verify;
 
+pub use chained::{ActorSigners, Appended, ChainedLedger, HashChainedLedgerStore, RecordSigner};
 pub use cursor::{List, Subscription};
 pub use jsonl::JsonlLedgerStore;
 pub use memory::MemoryLedgerStore;
+pub use observable::{Observable, Observer, ObserverId};
+pub use offloading::{
+    ArtifactStore, FileArtifacts, MAX_INLINE_BYTES, MemoryArtifacts, Offloading, artifact_id,
+};
+pub use recorder::{Answer, OpenStep, RunRecorder, Step};
 #[cfg(feature = "sqlite")]
 pub use sqlite::SqliteLedgerStore;
 pub use verify::{verify, verify_records};

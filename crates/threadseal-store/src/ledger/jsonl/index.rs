@@ -7,8 +7,8 @@
 //! flags    1 chained   2 completed, with an idempotency key   4 all bytes up to its end are durable
 //! ```
 //! Numbers are little-endian; header and entries have 64 bytes each, so entry `n` lies at
-//! `64 (n + 1)`. An entry is written after its record is as durable as it was promised to be, and
-//! never synced: after power loss the index may be behind its file. It is made again from the file
+//! `64 (n + 1)`. An entry is written after its record is as durable as it was promised to be, and synced
+//! with every 1024th: after power loss the index may be behind its file, or have holes among the last. It is made again from the file
 //! when it is lost, and no byte of a record ever comes from it. What an entry with flag 4 names was
 //! acknowledged; a file that lacks it has lost records.
 
@@ -28,7 +28,7 @@ const MAGIC: &[u8; 28] = b"threadseal.ledger.index/1\n\0\0";
 const CHAINED: u8 = 1;
 const COMPLETED: u8 = 2;
 const DURABLE: u8 = 4;
-/// Entries that are read at once.
+/// Entries that are read at once, and after so many they are synced.
 pub(super) const PAGE: u64 = 1024;
 
 /// What the index says of one record.
@@ -225,13 +225,36 @@ impl Index {
             .map_err(self.fail("cut"))
     }
 
+    /// The first damaged entry among those of the first `count` that may never have been synced;
+    /// `count` when they are good.
+    pub(super) fn first_damaged(&self, count: u64) -> Result<u64, Error> {
+        let mut from = (count / PAGE).saturating_sub(1) * PAGE;
+        while from < count {
+            let page = self.entries(from, count)?;
+            if let Some(damaged) = page.iter().position(Option::is_none) {
+                return Ok(from + damaged as u64);
+            }
+            from += page.len() as u64;
+        }
+        Ok(count)
+    }
+
+    /// Makes all entries durable.
+    pub(super) fn sync(&self) -> Result<(), Error> {
+        self.file.sync_data().map_err(self.fail("sync"))
+    }
+
     /// Appends entries that begin with number `first`.
     pub(super) fn append(&self, first: u64, entries: &[IndexEntry]) -> Result<(), Error> {
         let numbered = entries.iter().zip(first..);
         let bytes: Vec<u8> = numbered
             .flat_map(|(entry, number)| entry.encode(number))
             .collect();
-        sys::append_all(&*self.file, &bytes).map_err(self.fail("write"))
+        sys::append_all(&*self.file, &bytes).map_err(self.fail("write"))?;
+        if first / PAGE != (first + entries.len() as u64) / PAGE {
+            self.sync()?;
+        }
+        Ok(())
     }
 }
 

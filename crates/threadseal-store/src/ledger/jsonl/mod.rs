@@ -14,12 +14,16 @@
 //! |---|---|
 //! | `line` | what is a record, what is torn |
 //! | `index` | the side index, byte for byte |
+//! | `end` | where the records end, by both |
 //! | `writer` | appending in turns, settling the end after a crash |
 //! | `reader` | reading without a lock |
 //! | `delete` | tombstones |
 //! | `fsck` | looking at all of it with code of its own |
 
+#[cfg(test)]
+mod crashes;
 mod delete;
+mod end;
 mod fsck;
 mod index;
 mod line;

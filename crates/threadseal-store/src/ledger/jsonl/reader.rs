@@ -6,6 +6,7 @@
 //! that no entry names count as records as far as they are whole; a torn end is not seen.
 
 use super::Context;
+use super::end::{self, End, Trusted};
 use super::index::{Index, IndexEntry, PAGE, key_tag};
 use super::line::{Facts, Kind, Lines, line_at};
 use crate::ledger::{MAX_BATCH_BYTES, StoredRecord, Tip};
@@ -22,8 +23,8 @@ pub(super) struct Reader {
     path: PathBuf,
     size: u64,
     index: Option<Index>,
-    /// The record before the first one that must be looked for.
-    known: Option<(u64, IndexEntry)>,
+    /// Where the records end that need not be looked for.
+    known: End,
 }
 
 /// What a pass over records is told of each: its number, its bytes, what is known of it. It says
@@ -51,22 +52,15 @@ impl Reader {
             path: path.clone(),
             size: found.size,
             index,
-            known: None,
+            known: End::default(),
         };
-        reader.known = reader.last_known(count)?;
+        if let Some(index) = &reader.index
+            && let Trusted::End(end) =
+                end::trusted(index, &*reader.file, &reader.path, count, reader.size)?
+        {
+            reader.known = end;
+        }
         Ok(Some(reader))
-    }
-
-    /// The last entry, if the file bears it out.
-    fn last_known(&self, count: u64) -> Result<Option<(u64, IndexEntry)>, Error> {
-        let (Some(index), Some(last)) = (&self.index, count.checked_sub(1)) else {
-            return Ok(None);
-        };
-        let entry = index.entries(last, count)?.pop().flatten();
-        Ok(match entry {
-            Some(entry) if self.line(&entry)?.is_some() => Some((last, entry)),
-            _ => None,
-        })
     }
 
     fn line(&self, entry: &IndexEntry) -> Result<Option<Vec<u8>>, Error> {
@@ -76,17 +70,9 @@ impl Reader {
         line_at(&*self.file, &self.path, entry)
     }
 
-    /// How many records the index is good for.
-    fn indexed(&self) -> u64 {
-        self.known.map_or(0, |(last, _)| last + 1)
-    }
-
     /// Where the ledger ends.
     pub(super) fn tip(&self) -> Result<Tip, Error> {
-        let mut tip = Tip {
-            count: self.indexed(),
-            hash: self.known.and_then(|(_, entry)| entry.hash),
-        };
+        let mut tip = self.known.tip;
         self.scan(true, &mut |number, _, facts| {
             tip = Tip {
                 count: number + 1,
@@ -99,10 +85,13 @@ impl Reader {
 
     /// Goes through the records that the index does not know, or through all.
     fn scan(&self, after_index: bool, visit: &mut Visit<'_>) -> Result<(), Error> {
-        let known = self.known.filter(|_| after_index);
-        let start = known.map_or(0, |(_, entry)| entry.end());
-        let mut number = known.map_or(0, |(last, _)| last + 1);
-        let mut lines = Lines::new(&*self.file, &self.path, start, self.size);
+        let known = if after_index {
+            self.known
+        } else {
+            End::default()
+        };
+        let mut number = known.tip.count;
+        let mut lines = Lines::new(&*self.file, &self.path, known.size, self.size);
         while let Some(line) = lines.next()? {
             match line.kind() {
                 Kind::Record(facts) => {
@@ -134,7 +123,7 @@ impl Reader {
         if limit == 0 {
             return Ok(page.records);
         }
-        let (mut next, indexed) = (after, self.indexed());
+        let (mut next, indexed) = (after, self.known.tip.count);
         let wanted = indexed.min(after.saturating_add(limit as u64));
         while let Some(index) = &self.index
             && next < wanted
@@ -181,7 +170,7 @@ impl Reader {
         let (Some(index), tag) = (&self.index, key_tag(key)) else {
             return Ok(None);
         };
-        let mut upper = self.indexed();
+        let mut upper = self.known.tip.count;
         while upper > 0 {
             let lower = upper.saturating_sub(PAGE);
             for (entry, seq) in index

@@ -13,8 +13,9 @@
 //!   no index. None of them is built upon before [`Log::open`] made them durable.
 //! * A torn end is never written after: the next record would be glued to it and lost with it.
 
+use super::end::{self, End, Trusted};
 use super::index::{Index, IndexEntry, PAGE};
-use super::line::{Facts, Kind, Lines, line_at};
+use super::line::{Facts, Kind, Lines};
 use super::{Context, Paths};
 use crate::append::{Log, MovedTail};
 use crate::atomic::NewFile;
@@ -30,10 +31,7 @@ use threadseal::error::{Error, ErrorKind};
 const LEDGER_MODE: u32 = 0o600;
 /// Without an fsync for each append, one is made after so many bytes, so that whoever opens the file
 /// need not check more than these.
-const UNSYNCED_BYTES: u64 = 8 << 20;
-
-/// Entries that are looked at first: those that others add between two turns are mostly fewer.
-const FEW_ENTRIES: u64 = 16;
+const UNSYNCED_BYTES: u64 = 1 << 20;
 
 /// A ledger file, open to append.
 #[derive(Debug)]
@@ -43,16 +41,6 @@ pub(super) struct Writer {
     index: Option<Index>,
     /// The end that was set right last.
     end: End,
-}
-
-/// Where the records end, as the index and the file agree.
-#[derive(Debug, Clone, Copy, Default)]
-struct End {
-    tip: Tip,
-    /// Bytes up to and including the last record's LF.
-    size: u64,
-    /// How many of them are durable.
-    durable: u64,
 }
 
 /// What came of a turn.
@@ -242,11 +230,22 @@ impl Writer {
         {
             return Ok(());
         }
-        let index = match self.index.take() {
-            Some(index) if index.has_its_name()? => index,
-            _ => Index::open_to_write(context.fs, &context.paths.index, context.run)?,
+        let (index, is_new) = match self.index.take() {
+            Some(index) if index.has_its_name()? => (index, false),
+            _ => (
+                Index::open_to_write(context.fs, &context.paths.index, context.run)?,
+                true,
+            ),
         };
-        let mut end = self.trusted_end(context, &index, size)?;
+        let count = index.count()?.unwrap_or(0);
+        let mut end = self.trusted_end(context, &index, count, size)?;
+        if is_new {
+            // Holes that a power cut left; what comes after them is looked for in the file.
+            let good = index.first_damaged(end.tip.count)?;
+            if good < end.tip.count {
+                end = self.trusted_end(context, &index, good, size)?;
+            }
+        }
         index.cut(end.tip.count)?;
         let unsynced = end.durable < end.size && context.durability == Durability::Durable;
         if end.size < size || unsynced {
@@ -257,49 +256,17 @@ impl Writer {
         Ok(())
     }
 
-    /// The last record that an entry names rightly, whole entries before it taken as they are.
-    fn trusted_end(&self, context: &Context<'_>, index: &Index, size: u64) -> Result<End, Error> {
-        let known = index.count()?;
-        let Some(count) = known else {
-            return Ok(End::default());
-        };
-        let mut end = None;
-        let (mut upper, mut step) = (count, FEW_ENTRIES);
-        // Back to the last durable entry: everything before it is as it was acknowledged.
-        while upper > 0 {
-            let lower = upper.saturating_sub(step);
-            let page = index.entries(lower, upper)?;
-            for (entry, number) in page.iter().rev().zip((lower..upper).rev()) {
-                let good = match entry {
-                    Some(entry) if entry.end() <= size => {
-                        line_at(&*self.file, &context.paths.ledger, entry)?.is_some()
-                    }
-                    _ => false,
-                };
-                match entry {
-                    Some(entry) if good => {
-                        let at = end.get_or_insert(End {
-                            tip: Tip {
-                                count: number + 1,
-                                hash: entry.hash,
-                            },
-                            size: entry.end(),
-                            durable: 0,
-                        });
-                        if entry.durable {
-                            at.durable = entry.end();
-                            return Ok(*at);
-                        }
-                    }
-                    Some(entry) if entry.durable => return Err(lost(context, number, size)),
-                    // Lost with the power before it was durable, or an entry that was: what
-                    // follows it counts no more.
-                    _ => end = None,
-                }
-            }
-            (upper, step) = (lower, PAGE);
+    fn trusted_end(
+        &self,
+        context: &Context<'_>,
+        index: &Index,
+        count: u64,
+        size: u64,
+    ) -> Result<End, Error> {
+        match end::trusted(index, &*self.file, &context.paths.ledger, count, size)? {
+            Trusted::End(end) => Ok(end),
+            Trusted::Lost(number) => Err(lost(context, number, size)),
         }
-        Ok(end.unwrap_or_default())
     }
 
     /// Takes over what lies after `end`, durable first; moves a torn rest aside.
@@ -345,6 +312,7 @@ impl Writer {
         debug_assert!(moved.is_none() || !unended);
         end.durable = end.size;
         index.append(end.tip.count - waiting.len() as u64, &waiting)?;
+        index.sync()?;
         Ok(end)
     }
 }

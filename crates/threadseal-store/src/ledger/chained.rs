@@ -1,0 +1,393 @@
+//! [`HashChainedLedgerStore`]: any store, each record bound to the one before it.
+//!
+//! ```text
+//! record ─► prev_hash, record_hash (signature) ─► append_if the tip is what we think ─► head
+//!                 ▲                                     │ Differs: somebody was faster
+//!                 └───────────── the tip now ◄──────────┘
+//! ```
+//! * The caller's records are never changed; what comes back are the records as they are stored.
+//! * A tip that was acknowledged once must stay in the ledger: one that is gone is `rolled_back`, another
+//!   in its place `forked`; nothing is appended then. With a host the last known head holds over
+//!   restarts too, and is published only after the records are durable.
+//! * A lost answer is not a lost record: after a failure the store is asked whether the records stand
+//!   at the end.
+//!
+//! Order of decorators is a matter of types. What changes a record, or tells of it, wraps a
+//! [`ChainedLedger`]; only a [`LedgerStore`], which keeps bytes as they are, can be chained. In the
+//! other order every record would be a false alarm (the original allows it):
+//!
+//! ```
+//! # use threadseal_store::ledger::*;
+//! let chained = HashChainedLedgerStore::new(MemoryLedgerStore::new());
+//! let ledger = Observable::new(Offloading::new(chained, MemoryArtifacts::default()));
+//! ```
+//! ```compile_fail,E0277
+//! # use threadseal_store::ledger::*;
+//! let offloading = Offloading::new(MemoryLedgerStore::new(), MemoryArtifacts::default());
+//! let ledger = HashChainedLedgerStore::new(offloading);
+//! ```
+//! ```compile_fail,E0277
+//! # use threadseal_store::ledger::*;
+//! let once = HashChainedLedgerStore::new(MemoryLedgerStore::new());
+//! let twice = HashChainedLedgerStore::new(once);
+//! ```
+
+use super::{Append, Entry, LedgerStore, Tip};
+use crate::heads::{Durability, RecordKind, StoredHead, Swap};
+use crate::host::Host;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+use threadseal::canon::json::{Text, Value, parse_python};
+use threadseal::canon::python;
+use threadseal::digest::Digest;
+use threadseal::error::{Error, ErrorKind};
+use threadseal::key::Signer;
+use threadseal::ledger::{RecordSignature, RunId, StepRecord, compute_record_hash, head_of};
+
+/// Times that somebody else may be faster before an append gives up.
+const MAX_RACES: usize = 10_000;
+/// Runs whose tips are remembered between appends.
+const MAX_REMEMBERED_RUNS: usize = 1024;
+
+/// Signs the hashes of records.
+pub trait RecordSigner: fmt::Debug + Send + Sync {
+    /// The `signature` of `record`, whose hash is `hash`; none where another actor must sign.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Key`] or [`ErrorKind::External`] when the key does not serve.
+    fn sign(&self, record: &StepRecord, hash: &Digest) -> Result<Option<String>, Error>;
+}
+
+/// The keys of the actors whose records are written here. A record of anybody else stays unsigned.
+#[derive(Default)]
+pub struct ActorSigners(BTreeMap<String, Arc<dyn Signer + Send + Sync>>);
+
+impl ActorSigners {
+    /// Nobody's keys.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// With the key that signs for `actor_id`.
+    #[must_use]
+    pub fn with(
+        mut self,
+        actor_id: impl Into<String>,
+        signer: Arc<dyn Signer + Send + Sync>,
+    ) -> Self {
+        self.0.insert(actor_id.into(), signer);
+        self
+    }
+}
+
+impl fmt::Debug for ActorSigners {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("ActorSigners").field(&self.0.keys()).finish()
+    }
+}
+
+impl RecordSigner for ActorSigners {
+    fn sign(&self, record: &StepRecord, hash: &Digest) -> Result<Option<String>, Error> {
+        let signer = record.actor_id.as_ref().and_then(|actor| self.0.get(actor));
+        let signature = signer.map(|signer| RecordSignature::sign(hash, &**signer));
+        Ok(signature
+            .transpose()?
+            .map(|signature| signature.to_string()))
+    }
+}
+
+/// A ledger whose records are chained when they are stored.
+pub trait ChainedLedger: fmt::Debug + Send + Sync {
+    /// Appends records of one run, all or none, behind whatever stands at its end.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidInput`] when a record is of another run or cannot be written,
+    /// [`ErrorKind::Refused`] when the ledger was deleted, cut, put back or is not chained,
+    /// [`ErrorKind::External`] when the store fails.
+    fn append_batch(&self, run: &RunId, records: &[StepRecord]) -> Result<Appended, Error>;
+
+    /// The records as they lie.
+    fn records(&self) -> &dyn LedgerStore;
+
+    /// Appends one record.
+    ///
+    /// # Errors
+    /// As [`ChainedLedger::append_batch`].
+    fn append(&self, record: &StepRecord) -> Result<Appended, Error> {
+        self.append_batch(&record.run_id, std::slice::from_ref(record))
+    }
+}
+
+impl<C: ChainedLedger + ?Sized> ChainedLedger for Arc<C> {
+    fn append_batch(&self, run: &RunId, records: &[StepRecord]) -> Result<Appended, Error> {
+        (**self).append_batch(run, records)
+    }
+
+    fn records(&self) -> &dyn LedgerStore {
+        (**self).records()
+    }
+}
+
+/// Records that are stored.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Appended {
+    /// The records as they are stored, with their hashes.
+    pub records: Vec<StepRecord>,
+    /// Where the ledger ended then.
+    pub tip: Tip,
+    /// Why the head could not be published, if it could not. The records are stored all the same,
+    /// and the next append publishes a later head.
+    pub unpublished: Option<Error>,
+}
+
+/// Chains the records of any store.
+#[derive(Debug)]
+pub struct HashChainedLedgerStore<S> {
+    store: S,
+    signer: Option<Arc<dyn RecordSigner>>,
+    host: Option<Host>,
+    runs: Mutex<BTreeMap<RunId, Arc<Mutex<Remembered>>>>,
+}
+
+/// What is known of one run between appends.
+#[derive(Debug, Default)]
+struct Remembered {
+    /// The last tip that was acknowledged to us, or that this host knows; later ones contain it.
+    floor: Tip,
+    /// Where the ledger ended when we looked last.
+    tip: Option<Tip>,
+}
+
+impl<S: LedgerStore> HashChainedLedgerStore<S> {
+    /// Chains the records of `store`.
+    pub fn new(store: S) -> Self {
+        Self {
+            store,
+            signer: None,
+            host: None,
+            runs: Mutex::default(),
+        }
+    }
+
+    /// With a signature in each record that `signer` signs.
+    #[must_use]
+    pub fn with_signer(mut self, signer: Arc<dyn RecordSigner>) -> Self {
+        self.signer = Some(signer);
+        self
+    }
+
+    /// With the heads of a host: the last known head is looked up before the first append to a run,
+    /// and published after each.
+    #[must_use]
+    pub fn with_host(mut self, host: Host) -> Self {
+        self.host = Some(host);
+        self
+    }
+
+    fn remembered(&self, run: &RunId) -> Arc<Mutex<Remembered>> {
+        let mut runs = self.runs.lock().unwrap_or_else(PoisonError::into_inner);
+        if runs.len() >= MAX_REMEMBERED_RUNS && !runs.contains_key(run) {
+            let idle = runs.iter().find(|(_, known)| Arc::strong_count(known) == 1);
+            if let Some(run) = idle.map(|(run, _)| run.clone()) {
+                runs.remove(&run);
+            }
+        }
+        Arc::clone(runs.entry(run.clone()).or_default())
+    }
+
+    /// Where the ledger ends, at the first look held against the head that this host knows.
+    fn first_look(&self, run: &RunId, known: &mut Remembered) -> Result<Tip, Error> {
+        let tip = self.store.tip(run)?.unwrap_or_default();
+        if known.floor == Tip::EMPTY
+            && let Some(host) = &self.host
+            && let Some(stored) = host.heads.fetch(&run.record_id())?
+        {
+            known.floor = Tip {
+                count: stored.head.size,
+                hash: Some(stored.head.line),
+            };
+        }
+        self.check_contains(run, &tip, &known.floor)?;
+        Ok(tip)
+    }
+
+    /// Refuses a ledger that ends at `tip` and has lost what ended at `floor`.
+    fn check_contains(&self, run: &RunId, tip: &Tip, floor: &Tip) -> Result<(), Error> {
+        if floor.count == 0 || tip == floor {
+            return Ok(());
+        }
+        if tip.count < floor.count {
+            return Err(Error::refused(format!(
+                "the ledger of run {run} is rolled back: it has {tip}, and had {floor}; verify it"
+            )));
+        }
+        let last = self.store.list_after(run, floor.count - 1, 1)?;
+        let hash = last.first().and_then(|record| hash_in(&record.line));
+        if hash != floor.hash {
+            return Err(Error::refused(format!(
+                "the ledger of run {run} is forked: it had {floor}, and has another record there; \
+                 verify it"
+            )));
+        }
+        Ok(())
+    }
+
+    /// The records behind `tip`, and as a store takes them.
+    fn chain(
+        &self,
+        run: &RunId,
+        tip: &Tip,
+        records: &[StepRecord],
+    ) -> Result<(Vec<StepRecord>, Vec<Entry>), Error> {
+        let (mut chained, mut entries) = (Vec::new(), Vec::new());
+        let mut prev = tip.hash;
+        for record in records {
+            if record.run_id != *run {
+                return Err(Error::invalid(format!(
+                    "a record of run {} does not belong to run {run}",
+                    record.run_id
+                )));
+            }
+            let mut record = record.clone();
+            record.prev_hash = prev;
+            record.record_hash = None;
+            record.signature = None;
+            let mut value = record.to_value();
+            let hash = compute_record_hash(&value, prev.as_ref())
+                .map_err(|why| Error::invalid(format!("the record cannot be hashed: {why}")))?;
+            record.record_hash = Some(hash);
+            set(&mut value, "record_hash", hash.to_hex());
+            if let Some(signer) = &self.signer {
+                record.signature = signer.sign(&record, &hash)?;
+            }
+            if let Some(signature) = &record.signature {
+                set(&mut value, "signature", signature.clone());
+            }
+            let line = python::ledger_line(&value)
+                .map_err(|why| Error::invalid(format!("the record cannot be written: {why}")))?;
+            entries.push(Entry {
+                line,
+                record_hash: Some(hash),
+                idempotency_key: record.idempotency_key.clone(),
+                status: record.status.as_str().to_owned(),
+            });
+            prev = Some(hash);
+            chained.push(record);
+        }
+        Ok((chained, entries))
+    }
+
+    /// Asks after a failure whether the records are there all the same, durably.
+    fn settled(&self, run: &RunId, tip: &Tip, entries: &[Entry]) -> Option<Tip> {
+        let expected = Tip {
+            count: tip.count + entries.len() as u64,
+            hash: entries.last()?.record_hash,
+        };
+        match self.store.append_if(run, &expected, &[]) {
+            Ok(Append::Stored(now)) => Some(now),
+            _ => None,
+        }
+    }
+
+    fn publish(&self, run: &RunId, tip: &Tip) -> Result<(), Error> {
+        let Some(host) = &self.host else {
+            return Ok(());
+        };
+        let Some(head) = tip.hash.and_then(|hash| head_of(run, tip.count, hash)) else {
+            return Ok(());
+        };
+        let now = host.clock.now()?;
+        let new = StoredHead {
+            head,
+            kind: RecordKind::Ledger,
+            is_final: false,
+            thread: None,
+            first_seen: now,
+            updated: now,
+            path_hint: None,
+            aliases: Vec::new(),
+        };
+        let mut known = host.heads.fetch(&new.head.record)?.map(Box::new);
+        for _ in 0..MAX_RACES {
+            let swap = match &known {
+                None => host.heads.create(&new)?,
+                // Another writer went on from ours, which its append made sure of.
+                Some(known) if known.head.seq > new.head.seq => return Ok(()),
+                Some(known) if known.head == new.head => return Ok(()),
+                Some(known) => host
+                    .heads
+                    .replace_if(&known.head, &new, Durability::Written)?,
+            };
+            match swap {
+                Swap::Stored => return Ok(()),
+                Swap::Differs(other) => known = other,
+            }
+        }
+        Err(out_of_breath(run))
+    }
+}
+
+impl<S: LedgerStore> ChainedLedger for HashChainedLedgerStore<S> {
+    fn append_batch(&self, run: &RunId, records: &[StepRecord]) -> Result<Appended, Error> {
+        let known = self.remembered(run);
+        let mut known = known.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut tip = match known.tip.take() {
+            Some(tip) => tip,
+            None => self.first_look(run, &mut known)?,
+        };
+        for _ in 0..MAX_RACES {
+            if tip.count > 0 && tip.hash.is_none() {
+                return Err(Error::refused(format!(
+                    "the last record of run {run} is not chained: nothing can be chained to it"
+                )));
+            }
+            let (records, entries) = self.chain(run, &tip, records)?;
+            let stored = match self.store.append_if(run, &tip, &entries) {
+                Ok(Append::Stored(now)) => now,
+                Ok(Append::Differs(now)) => {
+                    self.check_contains(run, &now, &known.floor)?;
+                    tip = now;
+                    continue;
+                }
+                Err(error) if error.kind() == ErrorKind::External => {
+                    self.settled(run, &tip, &entries).ok_or(error)?
+                }
+                Err(error) => return Err(error),
+            };
+            known.floor = stored;
+            known.tip = Some(stored);
+            return Ok(Appended {
+                records,
+                tip: stored,
+                unpublished: self.publish(run, &stored).err(),
+            });
+        }
+        Err(out_of_breath(run))
+    }
+
+    fn records(&self) -> &dyn LedgerStore {
+        &self.store
+    }
+}
+
+fn out_of_breath(run: &RunId) -> Error {
+    let text = format!("others were faster {MAX_RACES} times on run {run}; try again");
+    Error::new(ErrorKind::External, text)
+}
+
+fn hash_in(line: &[u8]) -> Option<Digest> {
+    let value = parse_python(line).ok()?.value;
+    Digest::parse_hex(value.get("record_hash")?.as_str()?)
+}
+
+fn set(record: &mut Value, name: &str, text: String) {
+    if let Value::Object(members) = record
+        && let Some((_, value)) = members.iter_mut().find(|(key, _)| *key == *name)
+    {
+        *value = Value::String(Text::from(text));
+    }
+}
+
+#[cfg(test)]
+mod tests;

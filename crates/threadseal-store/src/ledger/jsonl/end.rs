@@ -1,0 +1,74 @@
+//! Where the records end, as far as the index and the file agree.
+
+use super::index::{Index, PAGE};
+use super::line::line_at;
+use crate::ledger::Tip;
+use crate::sys::FileHandle;
+use std::path::Path;
+use threadseal::error::Error;
+
+/// Entries that are looked at first: those that others add between two turns are mostly fewer.
+const FEW_ENTRIES: u64 = 16;
+
+/// Where the records end.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct End {
+    pub(super) tip: Tip,
+    /// Bytes up to and including the last record's LF.
+    pub(super) size: u64,
+    /// How many of them are durable.
+    pub(super) durable: u64,
+}
+
+/// What index and file say together.
+pub(super) enum Trusted {
+    /// Up to here they agree.
+    End(End),
+    /// The record of this number was acknowledged as durable, and is not in the file.
+    Lost(u64),
+}
+
+/// Holds the first `count` entries against the `size` bytes of the ledger, from the last one back to the
+/// last durable one; everything before that is as it was acknowledged.
+pub(super) fn trusted(
+    index: &Index,
+    ledger: &dyn FileHandle,
+    path: &Path,
+    count: u64,
+    size: u64,
+) -> Result<Trusted, Error> {
+    let mut end = None;
+    let (mut upper, mut step) = (count, FEW_ENTRIES);
+    while upper > 0 {
+        let lower = upper.saturating_sub(step);
+        let page = index.entries(lower, upper)?;
+        for (entry, number) in page.iter().rev().zip((lower..upper).rev()) {
+            let good = match entry {
+                Some(entry) if entry.end() <= size => line_at(ledger, path, entry)?.is_some(),
+                _ => false,
+            };
+            match entry {
+                Some(entry) if good => {
+                    let at = end.get_or_insert(End {
+                        tip: Tip {
+                            count: number + 1,
+                            hash: entry.hash,
+                        },
+                        size: entry.end(),
+                        durable: 0,
+                    });
+                    if entry.durable {
+                        at.durable = entry.end();
+                        return Ok(Trusted::End(*at));
+                    }
+                }
+                Some(entry) if entry.durable => return Ok(Trusted::Lost(number)),
+                // Lost with the power before it was durable, or an entry that was: what follows it
+                // counts no more.
+                _ => end = None,
+            }
+        }
+        (upper, step) = (lower, PAGE);
+    }
+    Ok(Trusted::End(end.unwrap_or_default()))
+}

@@ -1,0 +1,245 @@
+//! [`RunRecorder`]: what one run did, each record stamped with run, actor, session and time.
+//!
+//! ```text
+//! start ─► "started" record ─► the effect runs ─► finish ─► "completed" | "waiting" | "failed" | "cancelled"
+//! ```
+//! Both records of a step have its `step_id`, `started_at`, `attempt` and `idempotency_key`, as
+//! `AbstractRuntime` writes them (`core/runtime.py`). A step that nobody finished, because the process
+//! died, stays a lone `started`: that is the truth of it. The original stamps everything with the run's
+//! actor, also what a person answered; here whoever acts is named ([`RunRecorder::resumed_by`]).
+
+use super::{Appended, ChainedLedger, StoredRecord, Tip};
+use crate::host::Host;
+use crate::random;
+use threadseal::canon::json::{Text, Value};
+use threadseal::error::Error;
+use threadseal::ledger::{Effect, Genesis, RunId, StepRecord, WaitState, step_id_from_random};
+
+/// Records the steps of one run.
+#[derive(Debug)]
+pub struct RunRecorder<C> {
+    ledger: C,
+    host: Host,
+    run: RunId,
+    actor_id: Option<String>,
+    session_id: Option<String>,
+}
+
+/// A step that was started and not finished yet.
+#[must_use = "a step that is not finished stays started for ever"]
+#[derive(Debug)]
+pub struct OpenStep {
+    record: StepRecord,
+}
+
+impl OpenStep {
+    /// The step as it was started.
+    pub fn record(&self) -> &StepRecord {
+        &self.record
+    }
+}
+
+/// What a step is to do.
+#[derive(Debug, Clone)]
+pub struct Step {
+    /// The node of the workflow.
+    pub node_id: String,
+    /// What it asks of the world.
+    pub effect: Option<Effect>,
+    /// Which attempt, from 1.
+    pub attempt: u64,
+    /// The same for all attempts at one effect.
+    pub idempotency_key: Option<String>,
+}
+
+impl Step {
+    /// The first attempt of a node's effect.
+    pub fn new(node_id: impl Into<String>, effect: Option<Effect>) -> Self {
+        Self {
+            node_id: node_id.into(),
+            effect,
+            attempt: 1,
+            idempotency_key: None,
+        }
+    }
+}
+
+/// An answer to a wait.
+#[derive(Debug, Clone)]
+pub struct Answer {
+    /// The node that waited.
+    pub node_id: String,
+    /// Who answered.
+    pub actor_id: String,
+    /// `effect.payload` of the record: what was waited for, and what was said.
+    pub payload: Value,
+}
+
+impl<C: ChainedLedger> RunRecorder<C> {
+    /// The recorder of a new run, whose first record is `genesis`, stamped with the run's actor and
+    /// session. `actor_id` is whoever runs it.
+    ///
+    /// # Errors
+    /// Kind `Refused` when the run has records already; otherwise as [`ChainedLedger::append_batch`].
+    pub fn create(
+        ledger: C,
+        host: Host,
+        run: RunId,
+        actor_id: Option<String>,
+        session_id: Option<String>,
+        genesis: &Genesis,
+    ) -> Result<Self, Error> {
+        let recorder = Self {
+            ledger,
+            host,
+            run,
+            actor_id,
+            session_id,
+        };
+        if recorder.tip()?.count > 0 {
+            return Err(Error::refused(format!(
+                "run {} has begun already",
+                recorder.run
+            )));
+        }
+        let id = step_id_from_random(random::array(&*recorder.host.random)?);
+        let first = genesis.to_record(recorder.run.clone(), id, recorder.actor_id.clone());
+        let appended = recorder.append(&recorder.stamped(first))?;
+        if appended.tip.count > 1 {
+            return Err(Error::refused(format!(
+                "another process began run {} at the same time",
+                recorder.run
+            )));
+        }
+        Ok(recorder)
+    }
+
+    /// The recorder of a run that goes on, in this process or after another.
+    pub fn resume(
+        ledger: C,
+        host: Host,
+        run: RunId,
+        actor_id: Option<String>,
+        session_id: Option<String>,
+    ) -> Self {
+        Self {
+            ledger,
+            host,
+            run,
+            actor_id,
+            session_id,
+        }
+    }
+
+    /// The run.
+    pub fn run(&self) -> &RunId {
+        &self.run
+    }
+
+    /// The ledger that is written.
+    pub fn ledger(&self) -> &C {
+        &self.ledger
+    }
+
+    /// Where the ledger ends.
+    ///
+    /// # Errors
+    /// As [`super::LedgerStore::tip`].
+    pub fn tip(&self) -> Result<Tip, Error> {
+        let tip = self.ledger.records().tip(&self.run)?;
+        Ok(tip.unwrap_or_default())
+    }
+
+    /// The record of an earlier attempt that completed, so that the effect need not run again.
+    ///
+    /// # Errors
+    /// As [`super::LedgerStore::find_completed`].
+    pub fn find_completed(&self, idempotency_key: &str) -> Result<Option<StoredRecord>, Error> {
+        let store = self.ledger.records();
+        store.find_completed(&self.run, idempotency_key)
+    }
+
+    /// Records that a step is about to run.
+    ///
+    /// # Errors
+    /// As [`ChainedLedger::append_batch`].
+    pub fn start(&self, step: Step) -> Result<OpenStep, Error> {
+        let record = self.new_record(step)?;
+        self.append(&record)?;
+        Ok(OpenStep { record })
+    }
+
+    /// Records what came of a step.
+    ///
+    /// # Errors
+    /// As [`ChainedLedger::append_batch`]; here and below.
+    pub fn succeed(&self, step: OpenStep, result: Option<Value>) -> Result<Appended, Error> {
+        let mut record = step.record;
+        record.finish_success(result, self.host.clock.now()?);
+        self.append(&record)
+    }
+
+    /// Records why a step failed.
+    ///
+    /// # Errors
+    /// As [`RunRecorder::succeed`].
+    pub fn fail(&self, step: OpenStep, error: &str) -> Result<Appended, Error> {
+        let mut record = step.record;
+        record.finish_failure(error, self.host.clock.now()?);
+        self.append(&record)
+    }
+
+    /// Records that a step was stopped, and what is known of it.
+    ///
+    /// # Errors
+    /// As [`RunRecorder::succeed`].
+    pub fn cancel(&self, step: OpenStep, details: Vec<(Text, Value)>) -> Result<Appended, Error> {
+        let mut record = step.record;
+        record.finish_cancelled(details, self.host.clock.now()?);
+        self.append(&record)
+    }
+
+    /// Records that a step waits, and for what.
+    ///
+    /// # Errors
+    /// As [`RunRecorder::succeed`].
+    pub fn wait(&self, step: OpenStep, wait: &WaitState) -> Result<Appended, Error> {
+        let mut record = step.record;
+        record.finish_waiting(wait, self.host.clock.now()?);
+        self.append(&record)
+    }
+
+    /// Records who answered a wait, and what: a `resume` record in the answerer's own name.
+    ///
+    /// # Errors
+    /// As [`RunRecorder::succeed`].
+    pub fn resumed_by(&self, answer: Answer) -> Result<Appended, Error> {
+        let effect = Effect::new("resume", answer.payload);
+        let mut record = self.new_record(Step::new(answer.node_id, Some(effect)))?;
+        record.actor_id = Some(answer.actor_id);
+        let resumed = Value::Object(vec![("resumed".into(), true.into())]);
+        record.finish_success(Some(resumed), self.host.clock.now()?);
+        self.append(&record)
+    }
+
+    fn new_record(&self, step: Step) -> Result<StepRecord, Error> {
+        let id = step_id_from_random(random::array(&*self.host.random)?);
+        let now = self.host.clock.now()?;
+        let run = self.run.clone();
+        let mut record = StepRecord::start(run, id, step.node_id, step.effect, now);
+        record.attempt = step.attempt;
+        record.idempotency_key = step.idempotency_key;
+        Ok(self.stamped(record))
+    }
+
+    fn stamped(&self, mut record: StepRecord) -> StepRecord {
+        record.run_id = self.run.clone();
+        record.actor_id.clone_from(&self.actor_id);
+        record.session_id.clone_from(&self.session_id);
+        record
+    }
+
+    fn append(&self, record: &StepRecord) -> Result<Appended, Error> {
+        self.ledger.append(record)
+    }
+}
