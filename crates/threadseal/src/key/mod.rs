@@ -22,9 +22,11 @@
 mod encrypted;
 mod message;
 mod private;
+mod repeated;
 
 pub use message::{KeyUsage, LocalSigner, Message, OBSERVED_DOMAIN, SEALED_DIGEST_DOMAIN, Signer};
 pub use private::PrivateKey;
+pub(crate) use repeated::RepeatedKey;
 
 use crate::digest::Digest;
 use crate::encoding;

@@ -8,6 +8,7 @@
 //! This is where the work is; joining the facts of many turns to a chain costs nothing beside it.
 //! So facts may be gathered in any order, on any core: [`read_turn`] is a function of its bytes.
 
+use super::keys::Keys;
 use super::schema::{self, CALLS, Encoding, RESULTS, SchemaViolation, Shape, Tools, hash_of};
 use super::turn::{canonical, not_cbor, not_json};
 use super::walk::{elements, members};
@@ -126,34 +127,6 @@ impl TurnReader {
     }
 }
 
-/// The key that was asked for, and the last one that was met: to find that 32 bytes are a usable
-/// key takes a square root and an inversion.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Keys {
-    pinned: Option<PublicKey>,
-    last: Option<PublicKey>,
-}
-
-impl Keys {
-    pub(super) fn new(pinned: Option<&PublicKey>) -> Self {
-        Self {
-            pinned: pinned.copied(),
-            last: pinned.copied(),
-        }
-    }
-
-    fn of(&mut self, bytes: &[u8; 32]) -> Option<PublicKey> {
-        match self.last {
-            Some(last) if last.as_bytes() == bytes => Some(last),
-            _ => {
-                let key = PublicKey::from_bytes(bytes).ok()?;
-                self.last = Some(key);
-                Some(key)
-            }
-        }
-    }
-}
-
 fn read_json(text: &[u8], keys: &mut Keys) -> TurnRead {
     match jcs::canonicalize_closely(text) {
         Ok((canonical, lost)) => {
@@ -236,20 +209,19 @@ fn gather(
     let Some(hash) = shape.hash else {
         return Err(SchemaViolation::new("/hash", "is missing"));
     };
+    let pinned = keys.pinned();
     let sig = shape.sig.as_ref().map(|sig| {
         let signature = sig.sig.map(Signature::from_bytes);
-        let key = sig.pubkey.and_then(|pubkey| keys.of(&pubkey));
-        let verifies = |key: &PublicKey| {
-            signature.is_some_and(|signature| key.verify(covered, &signature).is_ok())
-        };
-        let holds = key.as_ref().is_some_and(verifies);
+        let mut check = |bytes: &[u8; 32]| keys.check(bytes, covered, signature.as_ref());
+        let checked = sig.pubkey.as_ref().and_then(&mut check);
+        let holds = checked.is_some_and(|(_, holds)| holds);
         SigFacts {
-            holds_for_pinned: match &keys.pinned {
-                Some(pinned) if key.as_ref() == Some(pinned) => holds,
-                Some(pinned) => verifies(pinned),
+            holds_for_pinned: match pinned {
+                Some(pinned) if Some(*pinned.as_bytes()) == sig.pubkey => holds,
+                Some(pinned) => check(pinned.as_bytes()).is_some_and(|(_, holds)| holds),
                 None => false,
             },
-            key,
+            key: checked.map(|(key, _)| key),
             holds,
             extra: sig.extra,
         }

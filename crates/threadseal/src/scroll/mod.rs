@@ -12,6 +12,7 @@
 //! | `schema` | what a turn must look like, checked on its canonical text |
 //! | `turn` | [`Turn`], [`SealedTurn`]: values that passed the schema |
 //! | `seal` | hash, signature, link |
+//! | `keys` | who signs, and what makes the second hundred signatures cheaper |
 //! | `facts` | all that one sealed turn shows by itself |
 //! | `verify` | the specification's `verify`, and what v0.1 itself answers |
 //! | [`map`] | from what agents write to turns (`spec/scroll-mappings.md`) |
@@ -24,6 +25,7 @@
 mod chain;
 mod conclude;
 mod facts;
+mod keys;
 pub mod map;
 mod schema;
 mod seal;

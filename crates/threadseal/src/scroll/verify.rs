@@ -12,7 +12,8 @@
 //! compared with their hashes. [`verify`] closes these four. Neither knows whose key counts, nor
 //! where the chain ends: that is what a report says.
 
-use super::facts::{Facts, Keys, of_canonical, of_canonical_v01};
+use super::facts::{Facts, of_canonical, of_canonical_v01};
+use super::keys::Keys;
 use super::schema::SchemaViolation;
 use super::turn::canonical;
 use crate::canon::json::Value;
