@@ -45,5 +45,7 @@ pub mod pipeline;
 pub mod random;
 pub mod read;
 pub mod recorder;
+#[cfg(feature = "postgres")]
+mod runtime;
 pub mod scroll;
 pub mod sys;

@@ -23,6 +23,8 @@ pub mod jsonl;
 mod memory;
 mod observable;
 mod offloading;
+#[cfg(feature = "postgres")]
+pub mod postgres;
 mod recorder;
 #[cfg(feature = "sqlite")]
 mod sqlite;
@@ -36,6 +38,8 @@ pub use observable::{Observable, Observer, ObserverId};
 pub use offloading::{
     ArtifactStore, FileArtifacts, MAX_INLINE_BYTES, MemoryArtifacts, Offloading, artifact_id,
 };
+#[cfg(feature = "postgres")]
+pub use postgres::PostgresLedgerStore;
 pub use recorder::{Answer, OpenStep, RunRecorder, Step};
 #[cfg(feature = "sqlite")]
 pub use sqlite::SqliteLedgerStore;

@@ -3,14 +3,15 @@
 //! | code | what | mended |
 //! |---|---|---|
 //! | `damaged_file` | SQLite finds its pages or indexes inconsistent | no |
-//! | `torn_record` | a row that is no JSON object | no |
+//! | `not_a_record` | a row that is no JSON object | no |
 //! | `gap` | a number without a row | no |
-//! | `foreign_record` | a row that names another run | no |
+//! | `other_run` | a row that names another run | no |
+//! | `broken_link` | a `prev_hash` that is not the `record_hash` before it | no |
 //! | `columns_missing` | a row whose key and status were not written beside it | yes, from the record |
 //! | `columns_differ` | they are there and not the record's | no |
 //! | `count_behind` | `ledger_heads` counts fewer rows than there are | yes, from the rows |
-//! | `rows_gone` | a count says that there were more | no |
-//! | `record_changed` | our last record has another hash | no |
+//! | `rolled_back` | a count says that there were more | no |
+//! | `changed` | our last record has another hash | no |
 //! | `foreign_rows` | others appended after our last append | no |
 //!
 //! Only what the rows themselves determine is mended; AbstractRuntime does the same when it opens a
@@ -93,7 +94,7 @@ impl<'r> Look<'r> {
             |row| Ok((super::number(row, 0)?, row.get(1)?)),
         )?;
         let hash_there = self.rows(connection, head.as_ref().map(|(count, _)| *count))?;
-        self.ends(connection, head, hash_there)
+        self.ends(connection, head, hash_there.as_ref())
     }
 
     fn pages(&mut self, connection: &Connection) -> rusqlite::Result<()> {
@@ -120,7 +121,7 @@ impl<'r> Look<'r> {
              FROM ledger WHERE run_id = ?1 ORDER BY seq",
         )?;
         let mut rows = statement.query([self.run.as_str()])?;
-        let mut hash_there = None;
+        let (mut hash_there, mut last_hash) = (None, None);
         while let Some(row) = rows.next()? {
             let seq = super::number(row, 1)?;
             if seq != self.next {
@@ -137,12 +138,22 @@ impl<'r> Look<'r> {
                 Ok(record) if record.as_object().is_some() => {
                     self.report.records += 1;
                     self.columns(seq, &record, row.get(2)?, row.get(3)?);
+                    let of = |name: &str| record.get(name).filter(|hash| !hash.is_null()).cloned();
+                    if of("prev_hash") != last_hash {
+                        let text = "prev_hash is not the record_hash before it".to_owned();
+                        self.fault("broken_link", Some(seq), text);
+                    }
+                    last_hash = of("record_hash");
                     if number == Some(seq) {
-                        hash_there = record.get("record_hash").cloned();
+                        hash_there.clone_from(&last_hash);
                     }
                 }
-                Ok(_) => self.fault("torn_record", Some(seq), "the row is no JSON object".into()),
-                Err(error) => self.fault("torn_record", Some(seq), error.to_string()),
+                Ok(_) => self.fault(
+                    "not_a_record",
+                    Some(seq),
+                    "the row is no JSON object".into(),
+                ),
+                Err(error) => self.fault("not_a_record", Some(seq), error.to_string()),
             }
         }
         Ok(hash_there)
@@ -155,7 +166,7 @@ impl<'r> Look<'r> {
         };
         if text("run_id").as_deref() != Some(self.run.as_str()) {
             self.fault(
-                "foreign_record",
+                "other_run",
                 Some(seq),
                 "the record names another run".into(),
             );
@@ -175,7 +186,7 @@ impl<'r> Look<'r> {
         &mut self,
         connection: &Connection,
         head: Option<(u64, Option<String>)>,
-        hash_there: Option<Value>,
+        hash_there: Option<&Value>,
     ) -> rusqlite::Result<()> {
         let last = self.next - 1;
         let counted: Option<u64> = one(
@@ -189,7 +200,7 @@ impl<'r> Look<'r> {
             .unwrap_or(0);
         if most > last {
             let text = format!("there were {most} rows and there are {last}");
-            self.fault("rows_gone", Some(last + 1), text);
+            self.fault("rolled_back", Some(last + 1), text);
         }
         if counted.unwrap_or(0) < last {
             let text = format!(
@@ -201,10 +212,9 @@ impl<'r> Look<'r> {
         let Some((count, hash)) = head else {
             return Ok(());
         };
-        let hash_there = hash_there.filter(|hash| !hash.is_null());
-        if count <= last && hash_there.as_ref().map(Value::as_str) != hash.as_deref().map(Some) {
+        if count <= last && hash_there.map(Value::as_str) != hash.as_deref().map(Some) {
             let text = "the hash of the record is not the one that was written".to_owned();
-            self.fault("record_changed", Some(count), text);
+            self.fault("changed", Some(count), text);
         }
         if count < last {
             let text = format!("rows {} to {last} were appended by others", count + 1);

@@ -1,0 +1,335 @@
+//! Appending: one statement that compares the head and writes the records, or nothing.
+//!
+//! ```text
+//! append_if     head: UPDATE … WHERE count and hash are as expected ─┐ one statement, one commit
+//!               records: INSERT … FROM that UPDATE's row ────────────┘
+//! append_with   BEGIN, SELECT head FOR UPDATE ─► make ─► the same statement, COMMIT
+//! ```
+//! A statement whose answer was lost may have been committed. The same statement with the same nonce
+//! is sent again on another connection: if the first is still running, the second waits for its row
+//! lock; then either it stores the records itself, or it finds the head moved, and the record at the
+//! expected place tells by its nonce whose it is. So nothing is stored twice and nothing is guessed.
+
+use super::{Failure, PostgresLedgerStore, read};
+use crate::ledger::{Append, Entry, Make, Tip};
+use crate::random::{self, SystemRandom};
+use deadpool_postgres::{GenericClient, Object};
+use std::time::Duration;
+use threadseal::digest::Digest;
+use threadseal::error::{Error, ErrorKind};
+use threadseal::ledger::RunId;
+
+/// How often a transaction is begun again after a conflict, a deadlock or a lost connection.
+const MAX_TRIES: u32 = 12;
+/// First pause before that; it doubles up to [`MAX_PAUSE`].
+const PAUSE: Duration = Duration::from_millis(5);
+const MAX_PAUSE: Duration = Duration::from_secs(1);
+
+const NEXT: &str = "
+WITH head AS (
+  UPDATE threadseal_ledger_heads SET count = $2 + cardinality($6::bytea[]), hash = $4, writer = $5
+  WHERE run_id = $1 AND count = $2 AND hash IS NOT DISTINCT FROM $3 AND deleted_at IS NULL
+  RETURNING count
+), records AS (
+  INSERT INTO threadseal_ledger_records
+    (run_id, seq, line, record_hash, key_digest, status, writer)
+  SELECT $1, $2 + r.n - 1, r.line, r.hash, r.key, r.status, $5
+  FROM head, unnest($6::bytea[], $7::bytea[], $8::bytea[], $9::text[])
+    WITH ORDINALITY AS r (line, hash, key, status, n)
+)
+SELECT count FROM head";
+
+/// As [`NEXT`] where there may be no head yet; `$2` is 0 and `$3` null.
+const FIRST: &str = "
+WITH head AS (
+  INSERT INTO threadseal_ledger_heads AS h (run_id, count, hash, writer)
+  SELECT $1, $2::bigint + cardinality($6::bytea[]), $4::bytea, $5::bytea
+  WHERE $2 = 0 AND $3::bytea IS NULL
+  ON CONFLICT (run_id) DO UPDATE
+    SET count = excluded.count, hash = excluded.hash, writer = excluded.writer
+    WHERE h.count = 0 AND h.deleted_at IS NULL
+  RETURNING count
+), records AS (
+  INSERT INTO threadseal_ledger_records
+    (run_id, seq, line, record_hash, key_digest, status, writer)
+  SELECT $1, r.n - 1, r.line, r.hash, r.key, r.status, $5
+  FROM head, unnest($6::bytea[], $7::bytea[], $8::bytea[], $9::text[])
+    WITH ORDINALITY AS r (line, hash, key, status, n)
+)
+SELECT count FROM head";
+
+/// One append: the same, nonce included, however often it is sent.
+pub(super) struct Batch<'e> {
+    run: &'e RunId,
+    expected: Tip,
+    entries: &'e [Entry],
+    nonce: [u8; 16],
+    /// Where the ledger ends when it is stored.
+    after: Tip,
+}
+
+impl<'e> Batch<'e> {
+    pub(super) fn new(run: &'e RunId, expected: Tip, entries: &'e [Entry]) -> Result<Self, Error> {
+        if entries.iter().any(|entry| entry.status.contains('\0')) {
+            return Err(Error::invalid("a status holds no NUL"));
+        }
+        Ok(Self {
+            run,
+            expected,
+            entries,
+            nonce: random::array(&SystemRandom)?,
+            after: Tip {
+                count: expected.count + entries.len() as u64,
+                hash: entries.last().and_then(|entry| entry.record_hash),
+            },
+        })
+    }
+
+    /// Sends the statement; was the head as expected?
+    async fn send(&self, client: &impl GenericClient) -> Result<bool, Failure> {
+        let sql = if self.expected == Tip::EMPTY {
+            FIRST
+        } else {
+            NEXT
+        };
+        let statement = client.prepare_cached(sql).await?;
+        let lines: Vec<&[u8]> = self.entries.iter().map(|entry| &*entry.line).collect();
+        let hashes: Vec<Option<&[u8]>> = self
+            .entries
+            .iter()
+            .map(|entry| bytes(entry.record_hash.as_ref()))
+            .collect();
+        let keys: Vec<Option<Vec<u8>>> = self.entries.iter().map(key_digest).collect();
+        let statuses: Vec<&str> = self.entries.iter().map(|entry| &*entry.status).collect();
+        let row = client
+            .query_opt(
+                &statement,
+                &[
+                    &self.run.as_str(),
+                    &read::number(self.expected.count),
+                    &bytes(self.expected.hash.as_ref()),
+                    &bytes(self.after.hash.as_ref()),
+                    &&self.nonce[..],
+                    &lines,
+                    &hashes,
+                    &keys,
+                    &statuses,
+                ],
+            )
+            .await?;
+        Ok(row.is_some())
+    }
+
+    /// Is the record after the expected tip this append's?
+    async fn is_there(&self, client: &impl GenericClient) -> Result<bool, Failure> {
+        let row = client
+            .query_opt(
+                "SELECT writer FROM threadseal_ledger_records WHERE run_id = $1 AND seq = $2",
+                &[&self.run.as_str(), &read::number(self.expected.count)],
+            )
+            .await?;
+        Ok(row.is_some_and(|row| row.get::<_, &[u8]>(0) == self.nonce))
+    }
+}
+
+/// Appends if the ledger ends at the expected tip.
+pub(super) async fn append_if(
+    store: &PostgresLedgerStore,
+    batch: &Batch<'_>,
+) -> Result<Append, Error> {
+    let mut tries = Tries::default();
+    let mut in_doubt = false;
+    loop {
+        let failure = match once(store, batch, in_doubt).await {
+            Ok(answer) => return Ok(answer),
+            Err(failure) => failure,
+        };
+        in_doubt |= failure.is_in_doubt();
+        tries.again(store, failure).await?;
+    }
+}
+
+async fn once(
+    store: &PostgresLedgerStore,
+    batch: &Batch<'_>,
+    in_doubt: bool,
+) -> Result<Append, Failure> {
+    let client = store.connection().await?;
+    // A server that lost what it acknowledged must not get more on top.
+    if in_doubt {
+        read::tip(store, &client, batch.run, false).await?;
+    }
+    if batch.send(&client).await? || (in_doubt && batch.is_there(&client).await?) {
+        return Ok(Append::Stored(batch.after));
+    }
+    let tip = read::tip(store, &client, batch.run, false).await?;
+    Ok(Append::Differs(tip.unwrap_or_default()))
+}
+
+/// Appends what `make` makes of the tip while the head's row is locked.
+pub(super) async fn append_with(
+    store: &PostgresLedgerStore,
+    run: &RunId,
+    make: &mut Make<'_>,
+) -> Result<Tip, Error> {
+    let mut tries = Tries::default();
+    loop {
+        let failure = match locked(store, run, make).await {
+            Ok(Append::Stored(tip)) => return Ok(tip),
+            Ok(Append::Differs(_)) => continue,
+            Err(failure) => failure,
+        };
+        tries.again(store, failure).await?;
+    }
+}
+
+async fn locked(
+    store: &PostgresLedgerStore,
+    run: &RunId,
+    make: &mut Make<'_>,
+) -> Result<Append, Failure> {
+    let mut client = store.connection().await?;
+    let transaction = client.transaction().await?;
+    let tip = match read::tip(store, &transaction, run, true).await? {
+        Some(tip) => tip,
+        None => {
+            make_head(&transaction, run).await?;
+            read::tip(store, &transaction, run, true)
+                .await?
+                .unwrap_or_default()
+        }
+    };
+    let entries = make(&tip)?;
+    if entries.is_empty() {
+        return Ok(Append::Stored(tip));
+    }
+    crate::ledger::check_entries(&entries)?;
+    let batch = Batch::new(run, tip, &entries)?;
+    if !batch.send(&transaction).await? {
+        return Ok(Append::Differs(tip));
+    }
+    match transaction.commit().await.map_err(Failure::from) {
+        Ok(()) => Ok(Append::Stored(batch.after)),
+        // From here on it is an append whose answer was lost.
+        Err(failure) if failure.is_in_doubt() => {
+            drop(client);
+            Ok(settle(store, &batch).await?)
+        }
+        Err(failure) => Err(failure),
+    }
+}
+
+async fn settle(store: &PostgresLedgerStore, batch: &Batch<'_>) -> Result<Append, Error> {
+    let mut tries = Tries::default();
+    loop {
+        match once(store, batch, true).await {
+            Ok(answer) => return Ok(answer),
+            Err(failure) => tries.again(store, failure).await?,
+        }
+    }
+}
+
+/// An empty head, so that there is a row to lock.
+async fn make_head(client: &impl GenericClient, run: &RunId) -> Result<(), Failure> {
+    client
+        .execute(
+            "INSERT INTO threadseal_ledger_heads (run_id, count, writer) VALUES ($1, 0, '')
+             ON CONFLICT (run_id) DO NOTHING",
+            &[&run.as_str()],
+        )
+        .await?;
+    Ok(())
+}
+
+/// Deletes the records of `run` and leaves its head as the tombstone.
+pub(super) async fn delete(store: &PostgresLedgerStore, run: &RunId, at: u64) -> Result<(), Error> {
+    let mut tries = Tries::default();
+    loop {
+        let mut client = match store.connection().await {
+            Ok(client) => client,
+            Err(failure) => {
+                tries.again(store, failure).await?;
+                continue;
+            }
+        };
+        match delete_once(&mut client, run, at).await {
+            Ok(()) => return Ok(()),
+            Err(failure) => tries.again(store, failure).await?,
+        }
+    }
+}
+
+async fn delete_once(client: &mut Object, run: &RunId, at: u64) -> Result<(), Failure> {
+    let transaction = client.transaction().await?;
+    let row = transaction
+        .query_opt(
+            "UPDATE threadseal_ledger_heads SET deleted_at = $2
+             WHERE run_id = $1 AND deleted_at IS NULL AND count > 0 RETURNING 1",
+            &[&run.as_str(), &read::number(at)],
+        )
+        .await?;
+    if row.is_some() {
+        transaction
+            .execute(
+                "SELECT set_config('threadseal.deleting', $1, true)",
+                &[&run.as_str()],
+            )
+            .await?;
+        transaction
+            .execute(
+                "DELETE FROM threadseal_ledger_records WHERE run_id = $1",
+                &[&run.as_str()],
+            )
+            .await?;
+    }
+    Ok(transaction.commit().await?)
+}
+
+/// Beginning again, with pauses, a bounded number of times.
+#[derive(Default)]
+pub(super) struct Tries(u32);
+
+impl Tries {
+    /// Waits before the next try.
+    ///
+    /// # Errors
+    /// The failure itself, when trying again is of no use or was tried often enough.
+    pub(super) async fn again(
+        &mut self,
+        store: &PostgresLedgerStore,
+        failure: Failure,
+    ) -> Result<(), Error> {
+        if let Failure::Told(error) = failure {
+            return Err(error);
+        }
+        self.0 += 1;
+        if self.0 > MAX_TRIES {
+            return Err(store.error(&failure));
+        }
+        let pause = PAUSE.saturating_mul(1 << (self.0 - 1).min(16));
+        tokio::time::sleep(pause.min(MAX_PAUSE)).await;
+        Ok(())
+    }
+}
+
+/// What an index of keys holds of one.
+pub(super) fn digest_of_key(key: &str) -> Digest {
+    Digest::of(key.as_bytes())
+}
+
+fn key_digest(entry: &Entry) -> Option<Vec<u8>> {
+    let key = entry
+        .idempotency_key
+        .as_deref()
+        .filter(|key| !key.is_empty())?;
+    Some(digest_of_key(key).as_bytes().to_vec())
+}
+
+fn bytes(digest: Option<&Digest>) -> Option<&[u8]> {
+    digest.map(|digest| &digest.as_bytes()[..])
+}
+
+/// The error of something that a caller cannot retry.
+pub(super) fn refused(text: String) -> Failure {
+    Failure::Told(Error::new(ErrorKind::Refused, text))
+}

@@ -1,0 +1,170 @@
+//! Looking at everything that the database holds of one run, without the writer's statements.
+//!
+//! | code | what |
+//! |---|---|
+//! | `not_a_record` | a line that is no JSON object |
+//! | `gap` | a number without a record |
+//! | `other_run` | a record that names another run |
+//! | `broken_link` | a `prev_hash` that is not the `record_hash` before it |
+//! | `columns_differ` | hash, key or status beside the record are not the record's |
+//! | `count_behind` | the head counts fewer records than there are |
+//! | `rolled_back` | the head counts more records than there are |
+//! | `changed` | the last record has another hash than the head |
+//!
+//! A transaction is there whole or not at all, so nothing here was torn by a crash and nothing is
+//! mended: each of these was done by somebody.
+
+use super::Failure;
+use super::connect::Server;
+use crate::ledger::{Fault, FsckReport};
+use threadseal::canon::json::{self, Value};
+use threadseal::digest::Digest;
+use threadseal::error::Error;
+use threadseal::ledger::RunId;
+use threadseal::limits::MAX_FINDINGS;
+use tokio_postgres::Row;
+
+/// Records that a cursor gives at once.
+const PAGE: &str = "FETCH 256 FROM threadseal_fsck";
+
+pub(super) async fn fsck(server: &Server, run: &RunId) -> Result<FsckReport, Error> {
+    let connected = server.config.connect(server.tls.clone()).await;
+    let (mut client, connection) = connected.map_err(|error| Failure::from(error).told(server))?;
+    let driver = crate::runtime::runtime()?.spawn(connection);
+    let looked = look(&mut client, run).await;
+    driver.abort();
+    looked.map_err(|failure| failure.told(server))
+}
+
+/// In one snapshot, through a cursor: memory does not grow with the run.
+async fn look(client: &mut tokio_postgres::Client, run: &RunId) -> Result<FsckReport, Failure> {
+    let transaction = client
+        .build_transaction()
+        .isolation_level(tokio_postgres::IsolationLevel::RepeatableRead)
+        .read_only(true)
+        .start()
+        .await?;
+    let head = transaction
+        .query_opt(
+            "SELECT count, hash, deleted_at IS NOT NULL FROM threadseal_ledger_heads
+             WHERE run_id = $1",
+            &[&run.as_str()],
+        )
+        .await?;
+    let mut look = Look::new(run);
+    transaction
+        .execute(
+            "SELECT set_config('threadseal.run', $1, true)",
+            &[&run.as_str()],
+        )
+        .await?;
+    transaction
+        .batch_execute(
+            "DECLARE threadseal_fsck NO SCROLL CURSOR FOR
+             SELECT seq, line, record_hash, key_digest, status FROM threadseal_ledger_records
+             WHERE run_id = current_setting('threadseal.run') ORDER BY seq",
+        )
+        .await?;
+    loop {
+        let rows = transaction.query(PAGE, &[]).await?;
+        if rows.is_empty() {
+            break;
+        }
+        rows.iter().for_each(|row| look.record(row));
+    }
+    look.end(head.as_ref());
+    Ok(look.report)
+}
+
+struct Look<'r> {
+    run: &'r RunId,
+    report: FsckReport,
+    /// The number that the next record should have.
+    next: i64,
+    /// Hash of the last record, as its line says.
+    last: Option<Digest>,
+}
+
+impl<'r> Look<'r> {
+    fn new(run: &'r RunId) -> Self {
+        let report = FsckReport {
+            run: run.clone(),
+            records: 0,
+            faults: Vec::new(),
+            more: 0,
+        };
+        Self {
+            run,
+            report,
+            next: 0,
+            last: None,
+        }
+    }
+
+    fn record(&mut self, row: &Row) {
+        let seq: i64 = row.get(0);
+        if seq != self.next {
+            let text = format!("records {} to {} are not there", self.next, seq - 1);
+            self.fault("gap", self.next, text);
+        }
+        self.next = seq.saturating_add(1);
+        let record = match json::parse_python(row.get(1)) {
+            Ok(read) if read.value.as_object().is_some() => read.value,
+            Ok(_) => return self.fault("not_a_record", seq, "the line is no JSON object".into()),
+            Err(error) => return self.fault("not_a_record", seq, error.to_string()),
+        };
+        self.report.records += 1;
+        let text = |name: &str| record.get(name).and_then(Value::as_str);
+        if text("run_id").is_some_and(|name| name != self.run.as_str()) {
+            self.fault("other_run", seq, "the record names another run".into());
+        }
+        let before = self.last.map(|digest| digest.to_hex());
+        if text("prev_hash") != before.as_deref() {
+            let text = "prev_hash is not the record_hash before it".to_owned();
+            self.fault("broken_link", seq, text);
+        }
+        self.last = text("record_hash").and_then(Digest::parse_hex);
+        let key = text("idempotency_key").filter(|key| !key.is_empty());
+        let key = key.map(|key| Digest::of(key.as_bytes()));
+        let differs = row.get::<_, Option<&[u8]>>(2)
+            != self.last.as_ref().map(|d| &d.as_bytes()[..])
+            || row.get::<_, Option<&[u8]>>(3) != key.as_ref().map(|d| &d.as_bytes()[..])
+            || text("status").is_some_and(|status| status != row.get::<_, &str>(4));
+        if differs {
+            let text = "hash, key or status beside the record are not the record's";
+            self.fault("columns_differ", seq, text.into());
+        }
+    }
+
+    fn end(&mut self, head: Option<&Row>) {
+        let (count, hash): (i64, Option<&[u8]>) =
+            head.map_or((0, None), |head| (head.get(0), head.get(1)));
+        let is_deleted = head.is_some_and(|head| head.get(2));
+        if is_deleted && self.next == 0 {
+            return;
+        }
+        if count < self.next {
+            let text = format!("the head counts {count} of {} records", self.next);
+            self.fault("count_behind", count, text);
+        } else if count > self.next {
+            let text = format!("there were {count} records and there are {}", self.next);
+            self.fault("rolled_back", self.next, text);
+        } else if hash != self.last.as_ref().map(|digest| &digest.as_bytes()[..]) {
+            let text = "the hash of the last record is not the head's".to_owned();
+            self.fault("changed", count.saturating_sub(1), text);
+        }
+    }
+
+    fn fault(&mut self, code: &'static str, seq: i64, message: String) {
+        if self.report.faults.len() == MAX_FINDINGS {
+            self.report.more += 1;
+            return;
+        }
+        self.report.faults.push(Fault {
+            code,
+            at: u64::try_from(seq).ok(),
+            message,
+            repaired: false,
+        });
+    }
+}

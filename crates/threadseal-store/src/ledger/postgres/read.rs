@@ -1,0 +1,258 @@
+//! Reading ledgers, and noticing a server that has forgotten.
+//!
+//! This process remembers the newest tip of each run that the server acknowledged or showed
+//! ([`Seen`]). A server that shows less, or another record in that place, was restored or replaced by
+//! a replica that was behind (asynchronous replication loses the last commits in a failover): then the
+//! ledger is `rolled_back`, and nothing is appended on top of what is left.
+
+use super::append::{digest_of_key, refused};
+use super::{Failure, PostgresLedgerStore};
+use crate::ledger::{COMPLETED, MAX_BATCH_BYTES, StoredRecord, Tip, Tombstone, deleted};
+use deadpool_postgres::GenericClient;
+use std::collections::{HashMap, VecDeque};
+use threadseal::digest::Digest;
+use threadseal::error::{Error, ErrorKind};
+use threadseal::ledger::RunId;
+use threadseal::time::Timestamp;
+use tokio_postgres::Row;
+
+/// Runs whose tips are remembered; the one that was seen first is forgotten first.
+const MAX_SEEN: usize = 65_536;
+/// Most records or runs of one page.
+const MAX_PAGE: usize = 4096;
+
+/// `$2` is the number of the record that was last when this process looked last.
+const TIP: &str = "
+SELECT h.count, h.hash, h.deleted_at,
+       (SELECT r.record_hash FROM threadseal_ledger_records r WHERE r.run_id = $1 AND r.seq = $2)
+FROM threadseal_ledger_heads h WHERE h.run_id = $1";
+
+/// The same, and no other writer gets there until this transaction ends.
+const TIP_LOCKED: &str = "
+SELECT h.count, h.hash, h.deleted_at,
+       (SELECT r.record_hash FROM threadseal_ledger_records r WHERE r.run_id = $1 AND r.seq = $2)
+FROM threadseal_ledger_heads h WHERE h.run_id = $1 FOR UPDATE OF h";
+
+/// The sum of lengths before a record does not read what the records say.
+const PAGE: &str = "
+SELECT seq, line FROM (
+  SELECT seq, line, sum(octet_length(line)) OVER (ORDER BY seq) - octet_length(line) AS before
+  FROM (SELECT seq, line FROM threadseal_ledger_records
+        WHERE run_id = $1 AND seq >= $2 ORDER BY seq LIMIT $3) page
+) measured WHERE before < $4 ORDER BY seq";
+
+/// Where the ledger of `run` ends; `None` where there is no head.
+pub(super) async fn tip(
+    store: &PostgresLedgerStore,
+    client: &impl GenericClient,
+    run: &RunId,
+    lock: bool,
+) -> Result<Option<Tip>, Failure> {
+    let seen = store.seen().get(run);
+    let last_seen = seen.map_or(-1, |tip| number(tip.count) - 1);
+    let statement = client
+        .prepare_cached(if lock { TIP_LOCKED } else { TIP })
+        .await?;
+    let row = client
+        .query_opt(&statement, &[&run.as_str(), &last_seen])
+        .await?;
+    let Some(row) = row else {
+        return match seen {
+            None => Ok(None),
+            Some(seen) => Err(rolled_back(store, run, &seen, "knows nothing of the run")),
+        };
+    };
+    if let Some(stone) = stone(&row)? {
+        return Err(Failure::Told(deleted(run, &stone)));
+    }
+    let tip = tip_of(&row)?;
+    if let Some(seen) = seen {
+        let there = if tip.count == seen.count {
+            tip.hash
+        } else {
+            digest(row.get(3))?
+        };
+        if tip.count < seen.count {
+            return Err(rolled_back(store, run, &seen, &format!("has {tip}")));
+        }
+        if there != seen.hash {
+            return Err(rolled_back(store, run, &seen, "has another record there"));
+        }
+    }
+    store.seen().put(run, tip);
+    Ok(Some(tip))
+}
+
+pub(super) async fn page(
+    client: &impl GenericClient,
+    run: &RunId,
+    after: u64,
+    limit: usize,
+) -> Result<Vec<StoredRecord>, Failure> {
+    let bytes = i64::try_from(MAX_BATCH_BYTES).unwrap_or(i64::MAX);
+    let statement = client.prepare_cached(PAGE).await?;
+    let rows = client
+        .query(
+            &statement,
+            &[&run.as_str(), &number(after), &page_size(limit), &bytes],
+        )
+        .await?;
+    rows.iter().map(record).collect()
+}
+
+pub(super) async fn completed(
+    client: &impl GenericClient,
+    run: &RunId,
+    key: &str,
+) -> Result<Option<StoredRecord>, Failure> {
+    let statement = client
+        .prepare_cached(
+            "SELECT seq, line FROM threadseal_ledger_records
+             WHERE run_id = $1 AND key_digest = $2 AND status = $3 ORDER BY seq DESC LIMIT 1",
+        )
+        .await?;
+    let digest = digest_of_key(key);
+    let row = client
+        .query_opt(
+            &statement,
+            &[&run.as_str(), &&digest.as_bytes()[..], &COMPLETED],
+        )
+        .await?;
+    row.as_ref().map(record).transpose()
+}
+
+pub(super) async fn runs(
+    client: &impl GenericClient,
+    after: Option<&RunId>,
+    limit: usize,
+) -> Result<Vec<RunId>, Failure> {
+    let rows = client
+        .query(
+            "SELECT run_id FROM threadseal_ledger_heads
+             WHERE run_id > $1 AND count > 0 AND deleted_at IS NULL ORDER BY run_id LIMIT $2",
+            &[&after.map_or("", RunId::as_str), &page_size(limit)],
+        )
+        .await?;
+    let run = |row: &Row| RunId::parse(row.get(0)).map_err(Failure::Told);
+    rows.iter().map(run).collect()
+}
+
+pub(super) async fn tombstone(
+    client: &impl GenericClient,
+    run: &RunId,
+) -> Result<Option<Tombstone>, Failure> {
+    let row = client
+        .query_opt(
+            "SELECT count, hash, deleted_at FROM threadseal_ledger_heads WHERE run_id = $1",
+            &[&run.as_str()],
+        )
+        .await?;
+    row.as_ref().map_or(Ok(None), stone)
+}
+
+/// The refusal of a deleted run, if it is one.
+pub(super) async fn refuse_deleted(
+    client: &impl GenericClient,
+    run: &RunId,
+) -> Result<(), Failure> {
+    match tombstone(client, run).await? {
+        Some(stone) => Err(Failure::Told(deleted(run, &stone))),
+        None => Ok(()),
+    }
+}
+
+/// The newest tips that the server showed to this process.
+#[derive(Debug, Default)]
+pub(super) struct Seen {
+    tips: HashMap<RunId, Tip>,
+    order: VecDeque<RunId>,
+}
+
+impl Seen {
+    pub(super) fn get(&self, run: &RunId) -> Option<Tip> {
+        self.tips.get(run).copied()
+    }
+
+    /// Remembers `tip` unless a later one is known.
+    pub(super) fn put(&mut self, run: &RunId, tip: Tip) {
+        if tip.count == 0 {
+            return;
+        }
+        if let Some(known) = self.tips.get_mut(run) {
+            if known.count < tip.count {
+                *known = tip;
+            }
+            return;
+        }
+        if self.order.len() == MAX_SEEN
+            && let Some(first) = self.order.pop_front()
+        {
+            self.tips.remove(&first);
+        }
+        self.order.push_back(run.clone());
+        self.tips.insert(run.clone(), tip);
+    }
+}
+
+/// Counts and microseconds never come near the end of a `bigint`.
+pub(super) fn number(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+fn page_size(limit: usize) -> i64 {
+    i64::try_from(limit.min(MAX_PAGE)).unwrap_or(0)
+}
+
+fn count(number: i64) -> Result<u64, Failure> {
+    u64::try_from(number).map_err(|_| damaged("a number is negative"))
+}
+
+fn digest(bytes: Option<&[u8]>) -> Result<Option<Digest>, Failure> {
+    let array = |bytes: &[u8]| {
+        bytes
+            .try_into()
+            .map_err(|_| damaged("a hash has not 32 bytes"))
+    };
+    Ok(bytes.map(array).transpose()?.map(Digest::from_bytes))
+}
+
+fn tip_of(row: &Row) -> Result<Tip, Failure> {
+    Ok(Tip {
+        count: count(row.get(0))?,
+        hash: digest(row.get(1))?,
+    })
+}
+
+fn stone(row: &Row) -> Result<Option<Tombstone>, Failure> {
+    let Some(at) = row.get::<_, Option<i64>>(2) else {
+        return Ok(None);
+    };
+    let at = Timestamp::from_micros(count(at)?).map_err(Failure::Told)?;
+    Ok(Some(Tombstone {
+        tip: tip_of(row)?,
+        at,
+    }))
+}
+
+fn record(row: &Row) -> Result<StoredRecord, Failure> {
+    Ok(StoredRecord {
+        seq: count(row.get(0))?,
+        line: row.get(1),
+    })
+}
+
+fn damaged(what: &str) -> Failure {
+    Failure::Told(Error::new(
+        ErrorKind::Refused,
+        format!("the tables are damaged: {what}"),
+    ))
+}
+
+fn rolled_back(store: &PostgresLedgerStore, run: &RunId, seen: &Tip, but: &str) -> Failure {
+    refused(format!(
+        "rolled_back: the ledger of run {run} had {seen} when PostgreSQL at {} was asked before, and \
+         now it {but}; a replica that was behind may have taken over, or a backup was restored: \
+         nothing is appended to it",
+        store.place()
+    ))
+}

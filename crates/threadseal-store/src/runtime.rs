@@ -1,0 +1,78 @@
+//! The one runtime that drives libraries which only speak async; nothing of it shows outside.
+
+use std::future::Future;
+use std::pin::pin;
+use std::sync::{Arc, OnceLock};
+use std::task::{Context, Poll, Wake, Waker};
+use std::thread::{self, Thread};
+use threadseal::error::{Error, ErrorKind};
+use tokio::runtime::{Builder, Runtime};
+
+/// Threads that read and write sockets; the caller's own thread drives what it asked for.
+const WORKERS: usize = 2;
+
+/// The runtime, started by the first who needs it.
+///
+/// # Errors
+/// [`ErrorKind::External`] when no thread can be started.
+pub(crate) fn runtime() -> Result<&'static Runtime, Error> {
+    static RUNTIME: OnceLock<Runtime> = OnceLock::new();
+    if let Some(runtime) = RUNTIME.get() {
+        return Ok(runtime);
+    }
+    let made = Builder::new_multi_thread()
+        .worker_threads(WORKERS)
+        .thread_name("threadseal-io")
+        .enable_all()
+        .build()
+        .map_err(|error| {
+            Error::new(
+                ErrorKind::External,
+                format!("cannot start a thread: {error}"),
+            )
+        })?;
+    Ok(RUNTIME.get_or_init(|| made))
+}
+
+/// Waits for `work` on this thread. The runtime's own threads move the bytes, so this also works on a
+/// thread of another runtime, which it holds up like any call that waits for a disk.
+///
+/// # Errors
+/// As [`runtime`], and what `work` returns.
+pub(crate) fn wait_for<T>(work: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
+    let _entered = runtime()?.enter();
+    let mut work = pin!(work);
+    let waker = Waker::from(Arc::new(Unpark(thread::current())));
+    let mut context = Context::from_waker(&waker);
+    loop {
+        if let Poll::Ready(done) = work.as_mut().poll(&mut context) {
+            return done;
+        }
+        thread::park();
+    }
+}
+
+struct Unpark(Thread);
+
+impl Wake for Unpark {
+    fn wake(self: Arc<Self>) {
+        self.0.unpark();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    #[test]
+    fn work_is_waited_for_also_on_a_thread_of_another_runtime() {
+        let work = || async {
+            tokio::time::sleep(Duration::from_millis(2)).await;
+            Ok(7)
+        };
+        assert_eq!(wait_for(work()).unwrap(), 7);
+        let other = Builder::new_current_thread().build().unwrap();
+        assert_eq!(other.block_on(async { wait_for(work()) }).unwrap(), 7);
+    }
+}
