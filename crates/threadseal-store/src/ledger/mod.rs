@@ -25,9 +25,12 @@ mod observable;
 mod offloading;
 #[cfg(feature = "postgres")]
 pub mod postgres;
+#[cfg(all(test, feature = "postgres", feature = "sqlite"))]
+mod processes;
 mod recorder;
 #[cfg(feature = "sqlite")]
 mod sqlite;
+pub mod url;
 mod verify;
 
 pub use chained::{ActorSigners, Appended, ChainedLedger, HashChainedLedgerStore, RecordSigner};

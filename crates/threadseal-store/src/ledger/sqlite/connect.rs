@@ -34,6 +34,8 @@ const MAX_VALUE_BYTES: i32 = 64 + (16 << 20);
 const _: () = assert!(MAX_LINE_BYTES + 64 == 64 + (16 << 20));
 /// Pages of the write-ahead log after which it is copied into the file.
 const CHECKPOINT_PAGES: u32 = 4000;
+/// SQLite's way to files without locks; its `nolock=1` would do without the log as well.
+const NO_LOCKS: &str = "vfs=unix-none";
 /// Mode of a new file: what an agent said is for its user.
 const FILE_MODE: u32 = 0o600;
 
@@ -165,10 +167,10 @@ impl Reading {
         let (how, locked) = match (size("-wal") > 0, fs.metadata(&beside(path, "-shm")).is_ok()) {
             (false, _) => ("immutable=1", false),
             (true, true) => ("readonly_shm=1", true),
-            (true, false) => ("nolock=1", false),
+            (true, false) => (NO_LOCKS, false),
         };
         let connection = open_uri(path, how)?;
-        if how == "nolock=1" {
+        if how == NO_LOCKS {
             // Without shared memory: the index of the log is made in this process.
             connection
                 .pragma_update(None, "locking_mode", "EXCLUSIVE")

@@ -1,0 +1,175 @@
+//! Opening a store by its address.
+//!
+//! ```text
+//! file:FOLDER          files of lines in that folder; file:///FOLDER means the same
+//! sqlite:FILE          an SQLite file
+//! postgres://…         a PostgreSQL database (also postgresql://)
+//! ```
+//! Of the first two the rest is a path as the system takes it, not percent-encoded. An address is not
+//! repeated in a message, since it may hold a password; its scheme is.
+
+use super::{JsonlLedgerStore, LedgerStore};
+use crate::sys::RealFs;
+use std::path::{Path, PathBuf};
+use threadseal::error::Error;
+
+/// What is going to be done with a store.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Intent {
+    /// Append to it; what is not there is made.
+    Write,
+    /// Look at it: nothing is made and nothing is changed.
+    Read,
+}
+
+/// Does this look like an address, not a path? A scheme has two letters at least, so that a drive is
+/// none.
+pub fn is_address(text: &str) -> bool {
+    scheme_of(text).is_some()
+}
+
+/// Opens the store at this address.
+///
+/// # Errors
+/// [`threadseal::error::ErrorKind::InvalidInput`] for an address that no store has, or whose store is
+/// not built in; what opening the store says.
+pub fn open(address: &str, intent: Intent) -> Result<Box<dyn LedgerStore>, Error> {
+    let Some((scheme, rest)) = scheme_of(address) else {
+        return Err(Error::invalid(
+            "the address of a store begins with its kind: file:, sqlite: or postgres:",
+        ));
+    };
+    match scheme.as_str() {
+        "file" => open_files(&path_of(rest)?, intent),
+        "sqlite" => open_sqlite(&path_of(rest)?, intent),
+        "postgres" | "postgresql" => open_postgres(address),
+        _ => Err(Error::invalid(format!(
+            "no store has addresses that begin with {scheme}: (there are file:, sqlite: and postgres:)"
+        ))),
+    }
+}
+
+fn open_files(folder: &Path, intent: Intent) -> Result<Box<dyn LedgerStore>, Error> {
+    if intent == Intent::Read && !folder.is_dir() {
+        return Err(Error::invalid(format!(
+            "there is no folder {}",
+            folder.display()
+        )));
+    }
+    Ok(Box::new(JsonlLedgerStore::open(RealFs::shared(), folder)?))
+}
+
+#[cfg(feature = "sqlite")]
+fn open_sqlite(file: &Path, intent: Intent) -> Result<Box<dyn LedgerStore>, Error> {
+    Ok(Box::new(match intent {
+        Intent::Write => super::SqliteLedgerStore::open(file)?,
+        Intent::Read => super::SqliteLedgerStore::open_read_only(file)?,
+    }))
+}
+
+#[cfg(not(feature = "sqlite"))]
+fn open_sqlite(_: &Path, _: Intent) -> Result<Box<dyn LedgerStore>, Error> {
+    Err(Error::invalid("this program was built without SQLite"))
+}
+
+#[cfg(feature = "postgres")]
+fn open_postgres(address: &str) -> Result<Box<dyn LedgerStore>, Error> {
+    Ok(Box::new(super::PostgresLedgerStore::open(address)?))
+}
+
+#[cfg(not(feature = "postgres"))]
+fn open_postgres(_: &str) -> Result<Box<dyn LedgerStore>, Error> {
+    Err(Error::invalid("this program was built without PostgreSQL"))
+}
+
+/// The scheme in lower case (RFC 3986 §3.1), and what follows its colon.
+fn scheme_of(text: &str) -> Option<(String, &str)> {
+    let (scheme, rest) = text.split_once(':')?;
+    let is_scheme = scheme.len() > 1
+        && scheme.starts_with(|c: char| c.is_ascii_alphabetic())
+        && scheme
+            .chars()
+            .all(|c| c.is_ascii_alphanumeric() || "+-.".contains(c));
+    is_scheme.then(|| (scheme.to_ascii_lowercase(), rest))
+}
+
+/// `//` begins an authority, which must be empty: the folder or file is on this machine.
+fn path_of(rest: &str) -> Result<PathBuf, Error> {
+    let path = match rest.strip_prefix("//") {
+        Some(path) if !path.starts_with('/') => {
+            return Err(Error::invalid(
+                "the address names a host, and files are of this machine: write three slashes",
+            ));
+        }
+        Some(path) => path,
+        None => rest,
+    };
+    match path.is_empty() {
+        true => Err(Error::invalid("the address names no path")),
+        false => Ok(PathBuf::from(path)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ledger::conformance::{append_next, run_id};
+    use threadseal::error::ErrorKind;
+
+    #[test]
+    fn a_store_is_opened_by_its_address_and_found_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let place = folder.path().display();
+        for address in [
+            format!("file:{place}"),
+            format!("FILE://{place}"),
+            format!("sqlite:{place}/a.db"),
+            format!("sqlite://{place}/b.db"),
+        ] {
+            assert!(is_address(&address));
+            let run = run_id("r");
+            let before = open(&address, Intent::Write).unwrap().tip(&run).unwrap();
+            append_next(&*open(&address, Intent::Write).unwrap(), &run, "x").unwrap();
+            let after = open(&address, Intent::Read)
+                .unwrap()
+                .tip(&run)
+                .unwrap()
+                .unwrap();
+            assert_eq!(after.count, before.unwrap_or_default().count + 1);
+        }
+    }
+
+    #[test]
+    fn what_is_no_address_is_refused_and_not_repeated() {
+        for address in [
+            "",
+            "ledger",
+            "C:\\x",
+            "file:",
+            "sqlite:",
+            "file://host/x",
+            "ftp://u:secret@h/",
+            "x://secret",
+            "postgres://u:secret@[/",
+            "postgres://u:se@cret@h/d",
+            "postgres://u:secret@h/d?sslmode=secret",
+            "postgres://u:secret@h:secret/d",
+            "postgres://u:secret@h/d?port=secret",
+            "postgres:secret",
+            "postgres://u:secret@h/d?sslrootcert=/nowhere",
+        ] {
+            let error = open(address, Intent::Write).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::InvalidInput, "{address}: {error}");
+            assert!(!error.to_string().contains("secret"), "{error}");
+        }
+    }
+
+    #[test]
+    fn looking_makes_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let place = folder.path().display();
+        assert!(open(&format!("file:{place}/none"), Intent::Read).is_err());
+        assert!(open(&format!("sqlite:{place}/none.db"), Intent::Read).is_err());
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+    }
+}
