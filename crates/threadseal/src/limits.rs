@@ -117,3 +117,5 @@ pub const MAX_RECENT_STEPS: usize = 4096;
 pub const MAX_FORK_RECORDS: usize = 1024;
 /// Most actors of a ledger that a report shows.
 pub const MAX_SHOWN_ACTORS: usize = 8;
+/// Most runs of one history bundle.
+pub const MAX_BUNDLE_RUNS: usize = 1 << 16;

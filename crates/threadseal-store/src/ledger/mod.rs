@@ -20,6 +20,7 @@ mod chained;
 pub mod conformance;
 mod cursor;
 pub mod jsonl;
+pub mod known;
 mod memory;
 mod observable;
 mod offloading;

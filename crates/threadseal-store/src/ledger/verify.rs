@@ -10,7 +10,7 @@ use crate::batch::{Batch, CUT_BYTES};
 use crate::read::Source;
 use threadseal::error::Error;
 use threadseal::ledger::{
-    ChainOptions, Judging, LineReader, LineSplitter, Outcome, Place, Verifier, conclude,
+    ChainOptions, Judging, KnownKeys, LineReader, LineSplitter, Outcome, Place, Verifier, conclude,
 };
 
 /// Verifies a ledger of lines, whatever its length. `progress` is told of every chunk's length.
@@ -24,20 +24,21 @@ pub fn verify(
     progress: &(dyn Fn(u64) + Sync),
 ) -> Result<Outcome, Error> {
     let mut verifier = Verifier::new(options);
+    let keys = KnownKeys::of_trust(judging.trust);
     let mut splitter = LineSplitter::new();
     let (mut batch, mut chunk) = (Batch::default(), Vec::new());
     loop {
         source.next_chunk(&mut chunk)?;
         if chunk.is_empty() {
             let bytes = splitter.finish(&mut |line, place| batch.add(line, place));
-            take_lines(&mut verifier, &batch);
+            take_lines(&mut verifier, &batch, &keys);
             return Ok(conclude(verifier, bytes, judging));
         }
         progress(chunk.len() as u64);
         for cut in chunk.chunks(CUT_BYTES) {
             splitter.push(cut, &mut |line, place| batch.add(line, place));
             if batch.is_full() {
-                take_lines(&mut verifier, &batch);
+                take_lines(&mut verifier, &batch, &keys);
                 batch.clear();
             }
         }
@@ -55,6 +56,7 @@ pub fn verify_records(
     judging: &Judging<'_>,
 ) -> Result<Outcome, Error> {
     let mut verifier = Verifier::new(options);
+    let keys = KnownKeys::of_trust(judging.trust);
     let mut batch = Batch::default();
     let (mut rows, mut bytes) = (0, 0);
     while let Some(text) = next()? {
@@ -62,17 +64,17 @@ pub fn verify_records(
         bytes += text.len() as u64;
         batch.add(&text, Place::row(rows, text.len() as u64));
         if batch.is_full() {
-            take_rows(&mut verifier, &batch);
+            take_rows(&mut verifier, &batch, &keys);
             batch.clear();
         }
     }
-    take_rows(&mut verifier, &batch);
+    take_rows(&mut verifier, &batch, &keys);
     Ok(conclude(verifier, bytes, judging))
 }
 
-fn take_lines(verifier: &mut Verifier, batch: &Batch<Place>) {
+fn take_lines(verifier: &mut Verifier, batch: &Batch<Place>, keys: &KnownKeys) {
     let reads = batch.read(|| {
-        let mut reader = LineReader::new();
+        let mut reader = LineReader::knowing(keys);
         move |line: &[u8]| reader.read_line(line)
     });
     for (read, (line, place)) in reads.iter().zip(batch.pieces()) {
@@ -80,9 +82,9 @@ fn take_lines(verifier: &mut Verifier, batch: &Batch<Place>) {
     }
 }
 
-fn take_rows(verifier: &mut Verifier, batch: &Batch<Place>) {
+fn take_rows(verifier: &mut Verifier, batch: &Batch<Place>, keys: &KnownKeys) {
     let reads = batch.read(|| {
-        let mut reader = LineReader::new();
+        let mut reader = LineReader::knowing(keys);
         move |text: &[u8]| reader.read_row(text)
     });
     for (read, (text, place)) in reads.iter().zip(batch.pieces()) {

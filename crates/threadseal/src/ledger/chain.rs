@@ -13,6 +13,8 @@ use super::link::Link;
 use super::load::{Found, LineRead, Place, SkipReason, Skipped};
 use super::marker::Marker;
 use super::record::RunId;
+use super::sign::SignatureRead;
+use super::signers::Signers;
 use super::steps::{StepFault, Steps, StepsEnd};
 use crate::digest::Digest;
 use crate::limits::{MAX_FINDINGS, MAX_FORK_RECORDS, MAX_RUN_ID_BYTES, MAX_SHOWN_ACTORS};
@@ -43,6 +45,10 @@ pub struct ChainOptions {
     pub run: Option<RunId>,
     /// How much of it is here.
     pub view: View,
+    /// Must every record be signed, whatever the ledger says? So it is where one key was asked for.
+    pub all_signed: bool,
+    /// The head that somebody signed of it.
+    pub signed_head: Option<Head>,
 }
 
 /// The end of a chain that holds so far: what the next record builds on.
@@ -85,6 +91,7 @@ pub struct Verifier {
     pub(super) options: ChainOptions,
     pub(super) seen: Seen,
     steps: Steps,
+    signers: Signers,
     /// The stored hash of the record before, if it had one.
     prev: Option<Digest>,
     /// What the last records build on, and their hashes.
@@ -115,9 +122,12 @@ pub(super) struct Seen {
     pub(super) tip: Option<ChainTip>,
     pub(super) run: Option<RunId>,
     pub(super) met: Vec<Met>,
+    pub(super) met_signed: Met,
+    /// The records up to the last one that is signed, while nothing speaks against them.
+    pub(super) signed_until: Option<TrustedUntil>,
+    pub(super) signers: Signers,
     pub(super) actors: Vec<Box<str>>,
     pub(super) more_actors: bool,
-    pub(super) signed: u64,
     pub(super) first_time: Option<Timestamp>,
     pub(super) last_time: Option<Timestamp>,
     pub(super) omitted: u64,
@@ -163,9 +173,11 @@ impl Verifier {
                 tip: None,
                 run: None,
                 met: vec![Met::No; options.expect.len()],
+                met_signed: Met::No,
+                signed_until: None,
+                signers: Signers::default(),
                 actors: Vec::new(),
                 more_actors: false,
-                signed: 0,
                 first_time: None,
                 last_time: None,
                 omitted: 0,
@@ -175,6 +187,7 @@ impl Verifier {
                 forked: false,
                 broken: false,
             },
+            signers: Signers::new(options.all_signed),
             options,
             steps: Steps::default(),
             prev: None,
@@ -215,6 +228,7 @@ impl Verifier {
     pub(super) fn end(self) -> (ChainOptions, Seen) {
         let mut seen = self.seen;
         seen.steps = self.steps.end();
+        seen.signers = self.signers;
         (self.options, seen)
     }
 
@@ -266,7 +280,11 @@ impl Verifier {
             Link::Hash(stored) => self.chained(facts, *stored, &mark),
             _ => self.unchained(facts, &mark),
         }
-        self.until(&mark);
+        self.signers
+            .take(facts, text, &mark, &mut |(verdict, code, text)| {
+                self.seen.fault(&mark, verdict, code, text);
+            });
+        self.until(facts, &mark);
         self.seen.records += 1;
     }
 
@@ -331,7 +349,6 @@ impl Verifier {
     /// What records say of themselves, and nobody vouches for.
     fn claims(&mut self, facts: &Facts) {
         let seen = &mut self.seen;
-        seen.signed += u64::from(facts.signature.is_some());
         if let Some(at) = facts.at {
             seen.first_time.get_or_insert(at);
             seen.last_time = Some(at);
@@ -384,7 +401,7 @@ impl Verifier {
         }
         if first && mark.index == 0 && named.is_some() {
             seen.predecessor_missing = true;
-            if self.options.view != View::Window {
+            if self.options.view == View::Whole {
                 let text = "the first record names a record before it, which is not here";
                 seen.fault(mark, Verdict::Truncated, "predecessor_missing", text);
             }
@@ -466,14 +483,16 @@ impl Verifier {
                 });
             }
         }
-        if self.options.expect.is_empty() {
-            return;
-        }
-        let record = run.record_id();
-        for (expected, met) in self.options.expect.iter().zip(&mut seen.met) {
-            match expected.head {
-                ExpectedHead::Line(line) if line == hash => *met = Met::At(index),
-                ExpectedHead::Head(wanted) if wanted.seq == index && wanted.record == record => {
+        let wanted = self.options.expect.iter().map(|expected| expected.head);
+        let signed = self.options.signed_head.map(ExpectedHead::Head);
+        let places = seen.met.iter_mut().chain([&mut seen.met_signed]);
+        for (wanted, met) in wanted.map(Some).chain([signed]).zip(places) {
+            match wanted {
+                Some(ExpectedHead::Line(line)) if line == hash => *met = Met::At(index),
+                Some(ExpectedHead::Head(wanted)) if wanted.seq == index => {
+                    if wanted.record != run.record_id() {
+                        continue;
+                    }
                     let same = (wanted.line, wanted.size) == (hash, index + 1);
                     *met = if same { Met::At(index) } else { Met::Differs };
                 }
@@ -482,7 +501,7 @@ impl Verifier {
         }
     }
 
-    fn until(&mut self, mark: &Mark) {
+    fn until(&mut self, facts: &Facts, mark: &Mark) {
         let seen = &mut self.seen;
         if seen.broken {
             return;
@@ -492,8 +511,12 @@ impl Verifier {
             byte: mark.place.to,
             turn: Some(mark.index),
         });
-        if seen.met.contains(&Met::At(mark.index)) {
+        let at = Met::At(mark.index);
+        if seen.met.contains(&at) || seen.met_signed == at {
             seen.held_until = seen.until;
+        }
+        if facts.signature != SignatureRead::Absent {
+            seen.signed_until = seen.until;
         }
     }
 }

@@ -8,15 +8,19 @@
 //! head that the verifier holds makes it `verified`, up to that head and beyond it.
 
 use super::chain::{ChainOptions, ChainTip, Met, Seen, Verifier, View};
+use super::head::{FileDigest, SignedHead};
 use super::load::{LineReader, LineSplitter};
 use super::record::RunId;
+use super::sign::KnownKeys;
+use crate::digest::Digest;
+use crate::key::{KeyUsage, PublicKey};
 use crate::record::ExpectedHead;
 use crate::report::{
     CheckResult, Completeness, Finding, Grounds, Report, Stats, Verdict, Verified,
 };
 use crate::time::Timestamp;
 use crate::transcript::Expectation;
-use crate::trust::Trust;
+use crate::trust::{Format, Purpose, Trust};
 
 /// What the verdict needs beside the ledger.
 #[derive(Clone, Copy)]
@@ -27,6 +31,23 @@ pub struct Judging<'a> {
     pub now: Timestamp,
     /// The number of records that the caller expects.
     pub length: Option<u64>,
+    /// When this verifier held a head of the ledger before: evidence against later revocations.
+    pub held_since: Option<Timestamp>,
+    /// Names ([`super::signer_name`]) of keys that signed this ledger when this host last held it.
+    pub signers: &'a [Digest],
+    /// The head that somebody signed.
+    pub signed_head: Option<HeadAtHand<'a>>,
+}
+
+/// A signed head that lies beside a ledger. Its place in the chain is
+/// [`ChainOptions::signed_head`].
+#[derive(Debug, Clone, Copy)]
+pub struct HeadAtHand<'a> {
+    /// The head.
+    pub head: &'a SignedHead,
+    /// The beginning of the file, as long as the head says it was; `None` where the ledger is no
+    /// file. A shorter file has all it has.
+    pub file: Option<FileDigest>,
 }
 
 impl<'a> Judging<'a> {
@@ -36,6 +57,18 @@ impl<'a> Judging<'a> {
             trust,
             now,
             length: None,
+            held_since: None,
+            signers: &[],
+            signed_head: None,
+        }
+    }
+
+    pub(super) fn purpose<'r>(&self, run: Option<&'r RunId>) -> Purpose<'r> {
+        Purpose {
+            usage: KeyUsage::Native,
+            format: Format::Ledger,
+            thread: run.map(RunId::as_str),
+            evidence: self.held_since,
         }
     }
 }
@@ -45,6 +78,8 @@ impl<'a> Judging<'a> {
 pub struct LedgerCoverage {
     /// Run, number of records, last hash.
     pub tip: ChainTip,
+    /// Who signed records of it; nobody, where a head alone vouches for the chain.
+    pub signers: Vec<PublicKey>,
 }
 
 /// The end of a verification.
@@ -58,12 +93,16 @@ pub struct Outcome {
     pub tip: Option<ChainTip>,
     /// Does the original say that the chain holds?
     pub compat_ok: bool,
+    /// The keys whose signatures hold.
+    pub signers: Vec<PublicKey>,
+    /// When the first and the last record with a time were written, by themselves.
+    pub times: (Option<Timestamp>, Option<Timestamp>),
 }
 
 /// Verifies a whole file in memory, on the caller's thread.
 pub fn judge(bytes: &[u8], options: ChainOptions, judging: &Judging<'_>) -> Outcome {
     let mut verifier = Verifier::new(options);
-    let mut reader = LineReader::new();
+    let mut reader = LineReader::knowing(&KnownKeys::of_trust(judging.trust));
     let mut splitter = LineSplitter::new();
     let mut each = |line: &[u8], place| verifier.take(&reader.read_line(line), line, place);
     splitter.push(bytes, &mut each);
@@ -74,7 +113,11 @@ pub fn judge(bytes: &[u8], options: ChainOptions, judging: &Judging<'_>) -> Outc
 /// Says what a ledger proves, once all its lines were taken; `bytes` is how many it has.
 pub fn conclude(verifier: Verifier, bytes: u64, judging: &Judging<'_>) -> Outcome {
     let (options, seen) = verifier.end();
-    let mut report = Report::begin("ledger", "abstractruntime");
+    let profile = match seen.signers.genesis {
+        true => "threadseal",
+        false => "abstractruntime",
+    };
+    let mut report = Report::begin("ledger", profile);
     report.stats = Stats {
         bytes,
         events: seen.records,
@@ -87,26 +130,38 @@ pub fn conclude(verifier: Verifier, bytes: u64, judging: &Judging<'_>) -> Outcom
         .insert("abstractruntime", seen.compat.to_compat());
     check_chain(&mut report, &seen, options.view);
     let sound = report.verdict > Verdict::Malformed;
-    let held = check_heads(&mut report, &seen, &options.expect);
+    let vouched = seen.signers.judge(&mut report, seen.run.as_ref(), judging);
+    let known = check_heads(&mut report, &seen, &options.expect);
+    let sealed = check_signed_head(&mut report, &seen, judging);
+    let held = known || sealed;
     let counted = check_length(&mut report, seen.records, judging.length);
     if sound && (held || counted) {
         report.completeness = Completeness::Head;
     }
     check_steps(&mut report, &seen);
-    check_protection(&mut report, &seen, held);
-    claims(&mut report, &seen, held);
+    let reached = reached(&seen, known, sealed);
+    check_protection(&mut report, &seen, reached, vouched);
+    claims(&mut report, &seen, held || vouched);
     let tip = seen.tip.filter(|tip| sound && tip.count == seen.records);
     report.head = tip.as_ref().map(ChainTip::head);
-    report.trusted_until = if held { seen.held_until } else { None };
+    let by_head = seen.held_until.filter(|_| held);
+    let by_signature = seen.signed_until.filter(|_| vouched);
+    report.trusted_until = [by_head, by_signature]
+        .into_iter()
+        .flatten()
+        .max_by_key(|until| until.byte.max(until.line));
+    let signers = seen.signers.into_keys();
     Outcome {
-        verified: mint(&report, tip.as_ref(), judging),
+        times: (seen.first_time, seen.last_time),
+        verified: mint(&report, tip.as_ref(), &signers, judging),
+        signers,
         compat_ok: seen.compat.ok(),
         tip,
         report,
     }
 }
 
-fn result_of(good: bool) -> CheckResult {
+pub(super) fn result_of(good: bool) -> CheckResult {
     if good {
         CheckResult::Pass
     } else {
@@ -226,6 +281,67 @@ fn head_fault(
     }
 }
 
+/// The head that somebody signed; true when it is in the ledger and its signer is vouched for.
+fn check_signed_head(report: &mut Report, seen: &Seen, judging: &Judging<'_>) -> bool {
+    let Some(HeadAtHand { head, file }) = judging.signed_head else {
+        return false;
+    };
+    let statement = &head.statement;
+    let fault = match seen.met_signed {
+        _ if !head.holds => Some((
+            Verdict::Forged,
+            "head_forged",
+            "the signature of the head does not verify under the key that it names",
+        )),
+        _ if seen.run.as_ref().is_some_and(|run| *run != statement.run) => Some((
+            Verdict::Foreign,
+            "head_foreign",
+            "the signed head is of another run",
+        )),
+        Met::No if seen.records < statement.count => Some((
+            Verdict::Truncated,
+            "head_ahead",
+            "the ledger has fewer records than its signed head says",
+        )),
+        Met::At(_) if statement.file.is_some() && file.is_some() && statement.file != file => {
+            Some((
+                Verdict::Tampered,
+                "file_differs",
+                "the records are those of the signed head, and the bytes around them are others",
+            ))
+        }
+        Met::At(_) => None,
+        Met::No | Met::Differs => Some((
+            Verdict::Tampered,
+            "head_broken",
+            "the record of the signed head is another one",
+        )),
+    };
+    if let Some((verdict, code, text)) = fault {
+        report.hold_because(verdict, Finding::error(code, text));
+    }
+    report.check("signed_head", result_of(fault.is_none()), None);
+    let purpose = judging.purpose(seen.run.as_ref());
+    let judgement = judging.trust.judge(&head.key, &purpose, judging.now);
+    let id = head.key.key_id().to_hex();
+    let vouched = match report.signers.iter().any(|signer| signer.key == id) {
+        true => judgement.standing.counts(),
+        false => head.holds && report.signer(&head.key, &judgement),
+    };
+    vouched && fault.is_none()
+}
+
+/// How many records, from the first, a head vouches for.
+fn reached(seen: &Seen, known: bool, sealed: bool) -> u64 {
+    let known = seen.met.iter().filter(|_| known);
+    let sealed = Some(&seen.met_signed).filter(|_| sealed);
+    let places = known.chain(sealed).filter_map(|met| match met {
+        Met::At(index) => Some(index + 1),
+        _ => None,
+    });
+    places.max().unwrap_or(0)
+}
+
 /// The number of records; true when it is the expected one.
 fn check_length(report: &mut Report, records: u64, length: Option<u64>) -> bool {
     let Some(length) = length else {
@@ -289,7 +405,7 @@ fn check_steps(report: &mut Report, seen: &Seen) {
 }
 
 /// Does anything protect this ledger?
-fn check_protection(report: &mut Report, seen: &Seen, held: bool) {
+fn check_protection(report: &mut Report, seen: &Seen, reached: u64, vouched: bool) {
     if seen.records == 0 {
         let text = "the ledger has no record, and proves nothing";
         return report.hold_because(Verdict::Unsigned, Finding::note("ledger_empty", text));
@@ -302,12 +418,11 @@ fn check_protection(report: &mut Report, seen: &Seen, held: bool) {
         let finding = mark.put(Finding::warning("unsigned_tail", text));
         report.hold_because(Verdict::UnsignedTail, finding);
     }
-    let reached = seen.met.iter().filter_map(|met| match met {
-        Met::At(index) => Some(index + 1),
-        _ => None,
-    });
-    let reached = reached.max().unwrap_or(0);
-    if held && reached < seen.records {
+    if reached < seen.records {
+        seen.signers.coverage(report);
+    }
+    let is_signed = vouched && seen.signers.reaches_end();
+    if reached > 0 && reached < seen.records && !is_signed {
         let text = format!(
             "the known head vouches for {reached} of {} records; the rest only follows in the chain",
             seen.records
@@ -317,15 +432,18 @@ fn check_protection(report: &mut Report, seen: &Seen, held: bool) {
             Finding::warning("unsigned_tail", text),
         );
     }
-    if !held {
+    if reached == 0 && seen.signers.signed > 0 {
+        let text = "no head says that the last record is the newest: later ones may be gone";
+        report.hold_because(Verdict::Open, Finding::note("head_unknown", text));
+    } else if reached == 0 {
         let text = "nothing outside of this file vouches for the chain: whoever can write it can write another one";
         report.hold_because(Verdict::Consistent, Finding::note("unsigned", text));
     }
 }
 
 /// What one would read as fact, and what is only said.
-fn claims(report: &mut Report, seen: &Seen, held: bool) {
-    if held {
+fn claims(report: &mut Report, seen: &Seen, vouched: bool) {
+    if vouched {
         return;
     }
     for actor in &seen.actors {
@@ -343,15 +461,12 @@ fn claims(report: &mut Report, seen: &Seen, held: bool) {
             report.unauthenticated.push(format!("{name}={text}"));
         }
     }
-    if seen.signed > 0 {
-        let text = format!("signatures={}", seen.signed);
-        report.unauthenticated.push(text);
-    }
 }
 
 fn mint(
     report: &Report,
     tip: Option<&ChainTip>,
+    signers: &[PublicKey],
     judging: &Judging<'_>,
 ) -> Option<Verified<LedgerCoverage>> {
     if report.verdict != Verdict::Verified {
@@ -365,5 +480,9 @@ fn mint(
         trust: judging.trust.digest(),
         now: judging.now,
     };
-    Some(Verified::mint(LedgerCoverage { tip }, grounds))
+    let coverage = LedgerCoverage {
+        tip,
+        signers: signers.to_vec(),
+    };
+    Some(Verified::mint(coverage, grounds))
 }

@@ -11,6 +11,7 @@
 use super::link::Link;
 use super::marker::{Marker, markers};
 use super::record::StepStatus;
+use super::sign::{KnownKeys, SignatureRead};
 use crate::canon::json::{self, Irregularity, IrregularityKind, Text, Value};
 use crate::canon::python::{LedgerObject, ledger_line};
 use crate::digest::Digest;
@@ -98,7 +99,7 @@ pub(super) struct Facts {
     pub(super) numeric_names: bool,
     pub(super) run_id: Option<Box<str>>,
     pub(super) actor_id: Option<Box<str>>,
-    pub(super) signature: Option<Box<str>>,
+    pub(super) signature: SignatureRead,
     pub(super) step: Option<StepKey>,
     pub(super) status: Option<StepStatus>,
     /// When it was written: `ended_at`, or `started_at`.
@@ -111,9 +112,18 @@ pub(super) struct Facts {
 #[derive(Debug, Default)]
 pub(super) struct FactReader {
     covered: Vec<u8>,
+    known: KnownKeys,
 }
 
 impl FactReader {
+    /// A reader that looks at signatures by `known` keys at once.
+    pub(super) fn knowing(known: &KnownKeys) -> Self {
+        Self {
+            covered: Vec::new(),
+            known: known.clone(),
+        }
+    }
+
     /// Reads a text that the strict rules take; `None` for any other.
     pub(super) fn read(&mut self, text: &[u8]) -> Option<Facts> {
         let object = LedgerObject::read(text)?;
@@ -150,7 +160,7 @@ impl FactReader {
             numeric_names: false,
             run_id: None,
             actor_id: None,
-            signature: None,
+            signature: SignatureRead::Absent,
             step: None,
             status: None,
             at: None,
@@ -171,6 +181,7 @@ impl FactReader {
     fn members(&mut self, object: &LedgerObject<'_>, tree: Option<&Value>, facts: &mut Facts) {
         let mut times = (None, None);
         let mut prev_missing = true;
+        let mut signature = None;
         self.covered.clear();
         self.covered.push(b'{');
         for member in object.members() {
@@ -188,7 +199,9 @@ impl FactReader {
                     continue;
                 }
                 b"signature" => {
-                    facts.signature = text_of(member.value).map(Into::into);
+                    let value = Some(member.value).filter(|value| *value != b"null");
+                    // What is no text is no signature either.
+                    signature = value.map(|value| text_of(value).unwrap_or_default());
                     continue;
                 }
                 b"run_id" => facts.run_id = text_of(member.value).map(Into::into),
@@ -207,6 +220,8 @@ impl FactReader {
             self.cover(NO_PREV);
         }
         self.covered.push(b'}');
+        let stored = facts.stored.digest();
+        facts.signature = SignatureRead::of(signature.as_deref(), stored.as_ref(), &self.known);
         facts.check_members(times);
     }
 

@@ -15,6 +15,8 @@
 //! Lines are cut in order, and read on any core.
 
 use super::facts::{FactReader, Facts};
+use super::record::RunId;
+use super::sign::KnownKeys;
 use crate::canon::json::{self, JsonErrorKind, PythonTexts};
 use crate::limits::{MAX_LENIENT_RECORD_BYTES, MAX_LINE_BYTES};
 
@@ -188,9 +190,17 @@ pub struct LineReader {
 }
 
 impl LineReader {
-    /// A reader.
+    /// A reader that knows no keys.
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// A reader that looks at signatures by `known` keys at once; those by others wait until the
+    /// [`super::Verifier`] knows whether the ledger names them.
+    pub fn knowing(known: &KnownKeys) -> Self {
+        Self {
+            facts: FactReader::knowing(known),
+        }
     }
 
     /// Reads one line of a file, its line end left off.
@@ -323,6 +333,16 @@ impl LineReader {
 }
 
 impl LineRead {
+    /// The run of its first record.
+    pub fn run_id(&self) -> Option<RunId> {
+        let facts = match &self.found {
+            Found::Nothing => return None,
+            Found::One(facts) => facts,
+            Found::Several(records) => records.first().map(|(_, _, facts)| facts)?,
+        };
+        RunId::parse(facts.run_id.as_deref()?).ok()
+    }
+
     fn nothing() -> Self {
         Self {
             found: Found::Nothing,

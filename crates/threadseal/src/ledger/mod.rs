@@ -22,9 +22,12 @@
 //! | `steps` | steps that begin and end, and the order of time |
 //! | `compat` | the original's own answer |
 //! | `chain`, `conclude` | a verdict on a ledger of any length, in constant memory |
+//! | `signers` | who signed, and whether they may |
+//! | `bundle` | [`Bundle`]: several ledgers in one document |
 //! | `members` | reading and writing the members of a record by name |
 
 mod actor;
+mod bundle;
 mod chain;
 mod compat;
 mod conclude;
@@ -39,12 +42,14 @@ mod members;
 mod record;
 mod run;
 mod sign;
+mod signers;
 mod steps;
 
 pub use actor::ActorFingerprint;
+pub use bundle::{Bundle, BundledLedger, Records, write_bundle};
 pub use chain::{ChainOptions, ChainTip, Verifier, View};
 pub use compat::ChainReport;
-pub use conclude::{Judging, LedgerCoverage, Outcome, conclude, judge};
+pub use conclude::{HeadAtHand, Judging, LedgerCoverage, Outcome, conclude, judge};
 pub use genesis::{ACTORS_EFFECT, Actors, Declaration, FORMAT, GENESIS_EFFECT, Genesis, Parent};
 pub use hash::{compute_record_hash, covered_bytes};
 pub use head::{FileDigest, HEAD_ORIGIN, HeadStatement, SignedHead, head_of};
@@ -52,6 +57,7 @@ pub use load::{LineRead, LineReader, LineSplitter, Place};
 pub use record::{Effect, RunId, StepRecord, StepStatus, step_id_from_random};
 pub use run::{RunState, RunStatus, WaitReason, WaitState};
 pub use sign::{KnownKeys, RecordSignature, SignatureRead};
+pub use signers::signer_name;
 
 #[cfg(test)]
 mod tests;

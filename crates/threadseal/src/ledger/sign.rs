@@ -18,6 +18,7 @@ use crate::key::{KeyId, Message, PublicKey, Signature, Signer};
 use crate::trust::Trust;
 use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::Arc;
 
 /// What the signature field begins with.
 const ALGORITHM: &str = "ed25519:";
@@ -74,16 +75,17 @@ fn message(record_hash: &Digest) -> Message {
     Message::tagged(RECORD_TAG, &[record_hash.as_bytes()])
 }
 
-/// Keys under which signatures of a ledger may be tried, by their ids.
+/// Keys under which signatures of a ledger may be tried, by their ids. Cheap to clone.
 #[derive(Debug, Clone, Default)]
-pub struct KnownKeys(BTreeMap<KeyId, PublicKey>);
+pub struct KnownKeys(Arc<BTreeMap<KeyId, PublicKey>>);
 
 impl KnownKeys {
     /// Every key that `trust` holds, and the pinned one.
     pub fn of_trust(trust: &Trust) -> Self {
         let stored = trust.store.iter().map(|entry| entry.key);
         let keys = stored.chain(trust.pinned);
-        Self(keys.map(|key| (key.key_id(), key)).collect())
+        let keys: BTreeMap<_, _> = keys.map(|key| (key.key_id(), key)).collect();
+        Self(Arc::new(keys))
     }
 
     /// The key of this id.
@@ -108,12 +110,14 @@ pub enum SignatureRead {
 }
 
 impl SignatureRead {
-    /// Looks at the field `text` of the record of this hash.
-    pub fn of(text: Option<&str>, record_hash: &Digest, known: &KnownKeys) -> Self {
+    /// Looks at the field `text` of the record of this hash; without a hash there is nothing that
+    /// it could sign.
+    pub fn of(text: Option<&str>, record_hash: Option<&Digest>, known: &KnownKeys) -> Self {
         let Some(text) = text else {
             return Self::Absent;
         };
-        let Some(signature) = RecordSignature::parse(text) else {
+        let read = RecordSignature::parse(text).zip(record_hash);
+        let Some((signature, record_hash)) = read else {
             return Self::Unreadable;
         };
         match known.get(&signature.key()) {
@@ -169,7 +173,7 @@ mod tests {
         let signature = RecordSignature::sign(&hash, &by).unwrap();
         let (text, key) = (signature.to_string(), *by.public_key());
         let known = KnownKeys::of_trust(&Trust::pinned(key));
-        let read = |text, hash: &Digest, known| SignatureRead::of(text, hash, known);
+        let read = |text, hash: &Digest, known| SignatureRead::of(text, Some(hash), known);
         assert_eq!(read(None, &hash, &known), SignatureRead::Absent);
         assert_eq!(read(Some("x"), &hash, &known), SignatureRead::Unreadable);
         let nobody = KnownKeys::default();

@@ -100,7 +100,7 @@ fn no_chain_is_verified_by_itself_and_no_alarm_is_lost() {
 
 #[test]
 fn each_case_has_the_verdict_and_the_finding_that_it_deserves() {
-    use Verdict::{Consistent, Foreign, Forked, Partial, Tampered, Truncated, Unsigned};
+    use Verdict::{Consistent, Foreign, Forged, Forked, Partial, Tampered, Truncated, Unsigned};
     let Some(folder) = beside_repository("vectors/ledger") else {
         return;
     };
@@ -111,7 +111,7 @@ fn each_case_has_the_verdict_and_the_finding_that_it_deserves() {
         ("content_int_keys_lucky", Consistent, "unsigned"),
         ("content_float_1e400", Tampered, "hash_wrong"),
         ("tamper_edit_result", Tampered, "hash_wrong"),
-        ("tamper_edit_signature", Consistent, "unsigned"),
+        ("tamper_edit_signature", Forged, "signature_unreadable"),
         ("tamper_delete_first", Truncated, "predecessor_missing"),
         ("tamper_delete_middle", Tampered, "chain_broken"),
         ("tamper_truncate_tail", Consistent, "unsigned"),

@@ -7,6 +7,8 @@
 )]
 
 mod canon_vectors;
+mod ledger_bundles;
+mod ledger_signed;
 mod ledger_vectors;
 mod real_sources;
 mod rye_documents;

@@ -1,0 +1,116 @@
+//! What this host knows of a ledger, and what verification must know before it begins.
+//!
+//! ```text
+//! file ─► run of the first record ─► record id ─► HeadStore ─► head to expect, signers to miss
+//! ```
+
+use crate::heads::{Durability, RecordKind};
+use crate::host::{Host, Published};
+use crate::read::{RegularFile, Source};
+use threadseal::digest::{Digest, Hasher};
+use threadseal::error::Error;
+use threadseal::ledger::{FileDigest, LineReader, LineSplitter, Place, RunId};
+use threadseal::record::{ExpectedHead, Head, RecordId};
+use threadseal::time::Timestamp;
+use threadseal::transcript::Expectation;
+
+/// Lines that are looked at for the first record.
+const MAX_LINES_BEFORE_RUN: u64 = 1024;
+
+/// The run whose ledger a file of lines is: that of its first record.
+///
+/// # Errors
+/// Kind `External` when reading fails.
+pub fn run_of(mut source: impl Source) -> Result<Option<RunId>, Error> {
+    let (mut splitter, mut chunk) = (LineSplitter::new(), Vec::new());
+    let (mut found, mut lines, mut reader) = (None, 0, LineReader::new());
+    loop {
+        source.next_chunk(&mut chunk)?;
+        let mut look = |line: &[u8], _: Place| {
+            lines += 1;
+            if found.is_none() && lines <= MAX_LINES_BEFORE_RUN {
+                found = reader.read_line(line).run_id();
+            }
+        };
+        if chunk.is_empty() {
+            splitter.finish(&mut look);
+            return Ok(found);
+        }
+        splitter.push(&chunk, &mut look);
+        if found.is_some() || lines > MAX_LINES_BEFORE_RUN {
+            return Ok(found);
+        }
+    }
+}
+
+/// The digest of the first bytes of a file, `bytes` of them or all that it has.
+///
+/// # Errors
+/// Kind `External` when reading fails.
+pub fn digest_of_beginning(file: &RegularFile, bytes: u64) -> Result<FileDigest, Error> {
+    let bytes = bytes.min(file.size());
+    let (mut chunks, mut chunk) = (file.range(0, bytes), Vec::new());
+    let mut hasher = Hasher::new();
+    loop {
+        chunks.next_chunk(&mut chunk)?;
+        if chunk.is_empty() {
+            let sha256 = hasher.finish();
+            return Ok(FileDigest { sha256, bytes });
+        }
+        hasher.update(&chunk);
+    }
+}
+
+/// What verification should look for.
+#[derive(Debug, Clone, Default)]
+pub struct Known {
+    /// The head in this host's store.
+    pub head: Option<Head>,
+    /// When it was stored.
+    pub updated: Option<Timestamp>,
+    /// The names of the keys that signed the ledger then.
+    pub signers: Vec<Digest>,
+}
+
+impl Known {
+    /// The remembered head as something to expect.
+    pub fn expectation(&self) -> Option<Expectation> {
+        self.head.map(|head| Expectation {
+            head: ExpectedHead::Head(head),
+            exact: false,
+            remembered: true,
+        })
+    }
+}
+
+/// What this host knows of the ledger with this record id.
+///
+/// # Errors
+/// Kind `External` when the store of heads is damaged.
+pub fn known(host: &Host, record: &RecordId) -> Result<Known, Error> {
+    let stored = host.heads.fetch(record)?;
+    let stored = stored.filter(|stored| stored.kind == RecordKind::Ledger);
+    Ok(stored.map_or_else(Known::default, |stored| Known {
+        head: Some(stored.head),
+        updated: Some(stored.updated),
+        signers: stored.aliases,
+    }))
+}
+
+/// Stores the head of a ledger whose records up to it are durable; `signers` are names of the keys
+/// that signed them ([`threadseal::ledger::signer_name`]).
+///
+/// # Errors
+/// Kind `Refused` when this host knows another continuation, or a later head.
+pub fn publish(host: &Host, head: Head, signers: &[Digest]) -> Result<(), Error> {
+    host.publish(&Published {
+        head,
+        kind: RecordKind::Ledger,
+        is_final: false,
+        thread: None,
+        // Ledgers are copied and exported in good faith: no place is one's own.
+        path: None,
+        aliases: signers,
+        durability: Durability::Durable,
+    })
+}
