@@ -5,6 +5,8 @@
 //! | line 1 is a native manifest, or any checkpoint carries a native note | native transcript |
 //! | line 1 has the members of an event, or any line is a `checkpoint` event | other transcript |
 //! | an array, lines or a CBOR sequence whose first turn says `scroll/0.1`, or where no turn can be read and it is said anyway | scroll |
+//! | lines of which one has the members of a step record; an SQLite file with a table of them; a history bundle | ledger |
+//! | a name that ends in `.head`, with the text of a signed head | the head of the ledger beside it |
 //! | a name that ends in `.jsonl`, other content | log |
 //! | a JSON object in a `.json` file; a signature in a file of any name | document |
 //! | a name of a text that can carry a signature | document |
@@ -20,9 +22,11 @@ use std::path::Path;
 use threadseal::canon::cbor;
 use threadseal::canon::json::{self, Value};
 use threadseal::document::DocumentKind;
+use threadseal::ledger::{Bundle, HEAD_ORIGIN};
 use threadseal::limits::{MAX_DOCUMENT_BYTES, MAX_TURN_BYTES};
 use threadseal::scroll::{Container, Place, Splitter, VERSION};
 use threadseal::transcript::rye;
+use threadseal_store::ledger::SqliteLedgerStore;
 use threadseal_store::observer::seal_path;
 use threadseal_store::read::{RegularFile, Source as _};
 
@@ -67,6 +71,21 @@ pub(crate) enum Kind {
     Document(DocumentKind),
     /// A chain of sealed turns.
     Scroll(Container),
+    /// Ledgers of runs.
+    Ledger(LedgerShape),
+    /// The signed head of the ledger beside it.
+    LedgerHead,
+}
+
+/// How ledgers stand in a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum LedgerShape {
+    /// A record a line.
+    Lines,
+    /// A history bundle.
+    Bundle,
+    /// A table of an SQLite file.
+    Sqlite,
 }
 
 /// Looks at the file; `None` when it is no record.
@@ -78,16 +97,33 @@ pub(crate) fn kind(file: &RegularFile) -> Result<Option<Kind>, Failure> {
     if let Some(container) = scroll(file)? {
         return Ok(Some(Kind::Scroll(container)));
     }
-    if ending(path) == "jsonl" {
-        return log_or_transcript(file).map(Some);
-    }
     let head = probe(file, 0)?;
+    if ending(path) == "jsonl" {
+        let found = log_or_transcript(file)?;
+        if found == Kind::Log && (is_ledger(file)? || is_empty_ledger(path, &head)) {
+            return Ok(Some(Kind::Ledger(LedgerShape::Lines)));
+        }
+        return Ok(Some(found));
+    }
+    if Bundle::looks_like(&head) {
+        return Ok(Some(Kind::Ledger(LedgerShape::Bundle)));
+    }
+    if head.starts_with(SQLITE_HEADER) {
+        let ledgers = SqliteLedgerStore::open_read_only(path).is_ok();
+        return Ok(ledgers.then_some(Kind::Ledger(LedgerShape::Sqlite)));
+    }
+    if path.extension().is_some_and(|ending| ending == "head") && is_ledger_head(&head) {
+        return Ok(Some(Kind::LedgerHead));
+    }
     if path.extension().is_some_and(|ending| ending == "seal") && is_seal_file(&head) {
         return Ok(Some(Kind::Sidecar));
     }
     let tail = probe(file, file.size().saturating_sub(PROBE_BYTES))?;
     if talks_of_checkpoints(&head) || talks_of_checkpoints(&tail) || is_object(&head) {
         match log_or_transcript(file) {
+            Ok(Kind::Log) if is_ledger(file)? => {
+                return Ok(Some(Kind::Ledger(LedgerShape::Lines)));
+            }
             Ok(Kind::Log) | Err(_) => {}
             found => return found.map(Some),
         }
@@ -104,6 +140,54 @@ pub(crate) fn kind(file: &RegularFile) -> Result<Option<Kind>, Failure> {
         }
         None => Ok(None),
     }
+}
+
+/// Lines that are looked at for a record of a ledger.
+const PROBED_LINES: u64 = 64;
+/// Names of members that every step record has.
+const STEP_MEMBERS: [&[u8]; 4] = [b"\"run_id\"", b"\"step_id\"", b"\"node_id\"", b"\"status\""];
+/// What every SQLite file begins with (<https://www.sqlite.org/fileformat.html>, §1.3).
+const SQLITE_HEADER: &[u8] = b"SQLite format 3\0";
+
+/// Is one of the first lines a step record? In a string of another log these names have a
+/// backslash before their closing quote.
+fn is_ledger(file: &RegularFile) -> Result<bool, Failure> {
+    let mut lines = Lines::of(file);
+    while let Some(line) = lines.next_or_empty()? {
+        let has = |name: &&[u8]| memmem::find(line.bytes, name).is_some();
+        if STEP_MEMBERS.iter().all(has) {
+            return Ok(true);
+        }
+        if line.number >= PROBED_LINES {
+            break;
+        }
+    }
+    Ok(false)
+}
+
+/// A ledger that was emptied is known by its name only.
+fn is_empty_ledger(path: &Path, head: &[u8]) -> bool {
+    let name = path.file_name().unwrap_or_default();
+    head.trim_ascii().is_empty() && name.to_string_lossy().starts_with("ledger_")
+}
+
+fn is_ledger_head(head: &[u8]) -> bool {
+    head.is_empty() || head.starts_with(HEAD_ORIGIN.as_bytes())
+}
+
+/// How ledgers stand in a file that is said to hold some.
+///
+/// # Errors
+/// When it cannot be read.
+pub(crate) fn ledger_shape(file: &RegularFile) -> Result<LedgerShape, Failure> {
+    let head = probe(file, 0)?;
+    Ok(if head.starts_with(SQLITE_HEADER) {
+        LedgerShape::Sqlite
+    } else if Bundle::looks_like(&head) {
+        LedgerShape::Bundle
+    } else {
+        LedgerShape::Lines
+    })
 }
 
 /// Turns that are looked at where the first cannot be read.

@@ -3,8 +3,10 @@
 mod completions;
 mod demo;
 mod diff;
+mod fsck;
 mod init;
 mod key;
+mod ledger;
 mod man;
 mod messages;
 mod render;
@@ -46,6 +48,11 @@ pub(crate) enum Command {
     /// Chains of sealed turns: agent-scroll
     #[command(subcommand)]
     Scroll(scroll::ScrollCommand),
+    /// Ledgers of runs, AbstractRuntime's and our own: append, verify, sign, import, export
+    #[command(subcommand)]
+    Ledger(ledger::LedgerCommand),
+    /// Say whether what a store of ledgers holds is whole, and mend what is torn
+    Fsck(fsck::FsckArgs),
     /// Your own keys
     #[command(subcommand)]
     Key(key::KeyCommand),
@@ -74,6 +81,8 @@ pub(crate) fn run(cli: Cli) -> Exit {
         Command::Watch(args) => watch::run(&args, &context, &mut out),
         Command::Demo(args) => demo::run(&args, &context, &mut out),
         Command::Scroll(command) => scroll::run(&command, &context, &mut out),
+        Command::Ledger(command) => ledger::run(&command, &context, &mut out),
+        Command::Fsck(args) => fsck::run(&args, &context, &mut out),
         Command::Key(command) => key::run(&command, &context, &mut out),
         Command::Trust(command) => trust::run(&command, &context, &mut out),
         Command::Completions(args) => completions::run(&args, &mut out),

@@ -4,7 +4,7 @@
 //! record stands behind a margin, so that it cannot pass for what this command says.
 
 use crate::context::Context;
-use crate::detect::{self, Kind};
+use crate::detect::{self, Kind, LedgerShape};
 use crate::events::{Event, Events};
 use crate::exit::{Exit, Failure, Outcome, complain};
 use crate::output::Out;
@@ -48,7 +48,12 @@ pub(crate) fn run(args: &ShowArgs, context: &Context, out: &mut Out) -> Outcome 
     let file = open_regular(&*context.fs, &args.path)?;
     match detect::kind(&file)? {
         Some(Kind::Native | Kind::Events | Kind::Log | Kind::Document(_) | Kind::Scroll(_)) => {}
-        Some(Kind::Sidecar) | None => {
+        Some(Kind::Ledger(LedgerShape::Lines)) => {}
+        Some(Kind::Ledger(_)) => {
+            let text = "several ledgers; list one: threadseal ledger list --run ID";
+            return Err(Failure::new(text).about(&args.path));
+        }
+        Some(Kind::Sidecar | Kind::LedgerHead) | None => {
             return Err(Failure::new("unknown format").about(&args.path));
         }
     }

@@ -86,6 +86,8 @@ pub(crate) enum FormatArg {
     Text,
     /// Scrolls: chains of sealed turns
     Scroll,
+    /// Ledgers: the steps of runs
+    Ledger,
 }
 
 impl From<FormatArg> for Format {
@@ -96,6 +98,7 @@ impl From<FormatArg> for Format {
             FormatArg::Json => Self::Json,
             FormatArg::Text => Self::Text,
             FormatArg::Scroll => Self::Scroll,
+            FormatArg::Ledger => Self::Ledger,
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::cmd::trust::FormatArg;
 use crate::context::Context;
-use crate::examine::{Asked, Examiner, ProfileArg, ScrollArgs, Seen};
+use crate::examine::{Asked, Examiner, LedgerAsked, ProfileArg, ScrollArgs, Seen};
 use crate::exit::{self, Exit, Failure, Outcome, complain};
 use crate::gather;
 use crate::local::Local;
@@ -125,6 +125,7 @@ fn examine_all(args: &VerifyArgs, context: &Context) -> Result<Run, Failure> {
             exact_head: args.exact_head,
             every_signature: args.every_signature,
             scroll: args.scroll.asked(context)?,
+            ledger: LedgerAsked::default(),
         },
         bar.clone(),
         context,

@@ -6,16 +6,19 @@
 //! | log | a seal file beside it | `log` |
 //! | document | its own signature; a seal file beside it | `document`, `log` |
 //! | scroll | its own hashes and signatures; a seal file beside it | `scroll`, `log` |
+//! | ledger | its chains, one for each run, and signatures; a signed head, a seal file beside it | `ledger`, `log` |
 //!
 //! A file inside a folder is passed over when nothing claims to protect it and it is no record by
 //! itself (a plain source file); a file that was named is always answered for.
 
 mod document;
+pub(crate) mod ledger;
 mod log;
 mod place;
 mod scroll;
 mod transcript;
 
+pub(crate) use ledger::LedgerAsked;
 pub(crate) use scroll::{ScrollArgs, ScrollAsked};
 pub(crate) use transcript::Looked;
 
@@ -78,6 +81,8 @@ pub(crate) struct Asked {
     pub(crate) every_signature: bool,
     /// What is asked of scrolls only.
     pub(crate) scroll: ScrollAsked,
+    /// What is asked of ledgers only.
+    pub(crate) ledger: LedgerAsked,
 }
 
 impl Asked {
@@ -92,6 +97,7 @@ impl Asked {
             exact_head: false,
             every_signature: false,
             scroll: ScrollAsked::default(),
+            ledger: LedgerAsked::default(),
         }
     }
 }
@@ -221,6 +227,9 @@ impl Examiner {
         if kind == Some(Kind::Sidecar) {
             return log::sidecar(self, &candidate.path, candidate.named);
         }
+        if kind == Some(Kind::LedgerHead) {
+            return ledger::sidecar(self, &candidate.path, candidate.named);
+        }
         let is_other = kind.is_some_and(|kind| !matches!(kind, Kind::Scroll(_)));
         if self.asked.scroll.is_some() && (is_other || (kind.is_none() && candidate.named)) {
             let text = "a length or an age was asked for, and only scrolls have them";
@@ -255,6 +264,10 @@ impl Examiner {
             if reports.is_empty() && (named || kind == Some(Kind::Log)) {
                 reports.push(self.unsealed(file)?);
             }
+            return Ok(reports);
+        }
+        if let Some(Kind::Ledger(shape)) = kind {
+            reports.extend(ledger::look(self, file, shape)?);
             return Ok(reports);
         }
         if let Some(report) = self.own_claim(file, kind)? {
@@ -313,7 +326,7 @@ impl Examiner {
             Some(Kind::Events | Kind::Log) => log::unsealed(self, file),
             Some(Kind::Document(kind)) => document::look(self, file, kind)?,
             Some(Kind::Scroll(container)) => scroll::look(self, file, container)?,
-            Some(Kind::Sidecar) => return Ok(None),
+            Some(Kind::Sidecar | Kind::LedgerHead | Kind::Ledger(_)) => return Ok(None),
             // Of a file that is nothing by itself this host may know that it was more.
             None if seal_path(file.path()).exists() => return Ok(None),
             None => {
@@ -341,6 +354,7 @@ impl Examiner {
             Some(FormatArg::Transcript) => Some(detect::transcript(file)?),
             Some(FormatArg::Log) => Some(Kind::Log),
             Some(FormatArg::Scroll) => Some(Kind::Scroll(detect::container(file)?)),
+            Some(FormatArg::Ledger) => Some(Kind::Ledger(detect::ledger_shape(file)?)),
             Some(FormatArg::Json) => Some(Kind::Document(DocumentKind::Json)),
             Some(FormatArg::Text) => {
                 let by_name = DocumentKind::of_name(&name);
@@ -367,7 +381,9 @@ impl Examiner {
         if report.path.is_empty() {
             report.path = shown(path);
         }
-        if self.asked.thread.is_some() && matches!(report.format, "log" | "text" | "scroll") {
+        if self.asked.thread.is_some()
+            && matches!(report.format, "log" | "text" | "scroll" | "ledger")
+        {
             let text = "a thread was asked for, and this kind of record names none";
             report.hold_because(Verdict::Foreign, Finding::error("thread_unnamed", text));
         }

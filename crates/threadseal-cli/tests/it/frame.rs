@@ -6,7 +6,7 @@ use std::fs::File;
 use std::process::Stdio;
 
 /// Every command, in the order of `--help`.
-const COMMANDS: [&str; 14] = [
+const COMMANDS: [&str; 16] = [
     "init",
     "seal",
     "verify",
@@ -17,6 +17,8 @@ const COMMANDS: [&str; 14] = [
     "watch",
     "demo",
     "scroll",
+    "ledger",
+    "fsck",
     "key",
     "trust",
     "completions",

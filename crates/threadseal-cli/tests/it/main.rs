@@ -11,6 +11,7 @@ mod bad_input;
 mod fixtures;
 mod frame;
 mod keys;
+mod ledger;
 mod place;
 mod read;
 mod real_runs;

@@ -23,6 +23,8 @@ use crate::time::Timestamp;
 
 /// The one version.
 const VERSION: u64 = 1;
+/// A bundle names its version, its time and its run within so many bytes.
+const TELLING_BYTES: usize = 512;
 
 /// The ledger of one run, as a bundle holds it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -51,11 +53,13 @@ pub struct Bundle {
 }
 
 impl Bundle {
-    /// Does this look like the beginning of a bundle?
+    /// Does this look like the beginning of a bundle, and not like that of a record?
     pub fn looks_like(head: &[u8]) -> bool {
         let head = head.trim_ascii_start();
-        let says = |mark: &[u8]| memchr::memmem::find(head, mark).is_some();
-        head.starts_with(b"{") && says(b"\"root_run_id\"") && says(b"\"ledgers\"")
+        let head = head.get(..TELLING_BYTES).unwrap_or(head);
+        let says = |name: &str| memchr::memmem::find(head, name.as_bytes()).is_some();
+        let names = ["\"version\"", "\"generated_at\"", "\"root_run_id\""];
+        head.starts_with(b"{") && names.into_iter().all(says) && !says("\"step_id\"")
     }
 
     /// Reads a bundle.
@@ -174,7 +178,7 @@ pub fn write_bundle(
     let root = runs
         .first()
         .ok_or_else(|| Error::invalid("a bundle is of a run"))?;
-    let head = python::rye(&begin(root, state, at));
+    let head = python::rye_line(&begin(root, state, at));
     out(head.strip_suffix(b"}").unwrap_or(&head))?;
     out(b",\"ledgers\":{")?;
     let mut counts = Vec::with_capacity(runs.len());

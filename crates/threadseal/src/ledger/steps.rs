@@ -11,6 +11,7 @@
 //! records, and as many steps that have ended as `Recent` has room for.
 
 use super::facts::{Facts, StepKey};
+use super::genesis::{ACTORS_EFFECT, GENESIS_EFFECT};
 use super::load::Place;
 use super::marker::{Marker, payload, resolves, step_of};
 use super::record::StepStatus;
@@ -187,7 +188,7 @@ impl Steps {
 }
 
 /// Whether a record is of a kind that has no `started` record: a run's own end, a status that it
-/// tells, the answer to a wait.
+/// tells, the answer to a wait, what the ledger says of itself.
 fn stands_alone(text: &[u8]) -> bool {
     let Ok(document) = json::parse_python(text) else {
         return true;
@@ -196,7 +197,8 @@ fn stands_alone(text: &[u8]) -> bool {
     let effect = record.get("effect").filter(|effect| !effect.is_null());
     let kind = effect.and_then(|effect| effect.get("type")?.as_str());
     let key = record.get("idempotency_key").and_then(Value::as_str);
-    effect.is_none() || kind == Some("resume") || key.is_some_and(|key| key.starts_with("system:"))
+    let alone = [Some("resume"), Some(GENESIS_EFFECT), Some(ACTORS_EFFECT)].contains(&kind);
+    effect.is_none() || alone || key.is_some_and(|key| key.starts_with("system:"))
 }
 
 /// Steps that have ended of late. A later one may take the place of an earlier one.

@@ -359,7 +359,12 @@ fn a_signed_head_seals_a_chain_that_nobody_signed() {
     };
     let mut longer = ledger.clone();
     longer.step(None, None);
-    says(&longer.bytes(), &head, Verdict::UnsignedTail, "head_behind");
+    says(
+        &longer.bytes(),
+        &head,
+        Verdict::UnsignedTail,
+        "unsigned_tail",
+    );
     let cut = Ledger {
         records: ledger.records[..2].to_vec(),
     };

@@ -159,6 +159,10 @@ impl Sealing<'_> {
                 let text = "a scroll is sealed turn by turn: threadseal scroll seal; --detached seals the file as a log";
                 Err(Failure::new(text).about(path))
             }
+            Some(Kind::Ledger(_) | Kind::LedgerHead) => {
+                let text = "the head of a ledger is signed: threadseal ledger sign; --detached seals the file as a log";
+                Err(Failure::new(text).about(path))
+            }
             Some(Kind::Native) if rye => {
                 Err(Failure::new("a native record is not sealed as Rye's").about(path))
             }

@@ -1,0 +1,399 @@
+//! `ledger append`: records or parts of them in, chained and signed records out.
+//!
+//! ```text
+//! a line   a step record, or {"node":…,"effect":{"type",…},"status":…,…}: what is missing is made
+//! ```
+//! Lines that wait are stored together; each is durable before the next are read. The head of what
+//! was stored is remembered by this host.
+
+use super::place;
+use crate::context::Context;
+use crate::exit::{Exit, Failure, Outcome};
+use crate::keyring::Keyring;
+use crate::output::Out;
+use crate::passphrase::PassphraseArgs;
+use clap::Args;
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader, Read as _, stdin};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use threadseal::canon::json::{self, Text, Value};
+use threadseal::digest::Digest;
+use threadseal::key::{KeyUsage, LocalSigner, Signer as _};
+use threadseal::ledger::{
+    ActorFingerprint, Declaration, Genesis, Parent, RunId, StepRecord, head_of, step_id_from_random,
+};
+use threadseal::limits::MAX_LINE_BYTES;
+use threadseal::record::RecordId;
+use threadseal_store::ledger::{
+    ActorSigners, ChainedLedger, HashChainedLedgerStore, LedgerStore, Tip,
+};
+use threadseal_store::random;
+use threadseal_store::read::open_regular;
+
+/// Records that are stored at once.
+const BATCH_RECORDS: usize = 1024;
+/// Bytes of lines that are stored at once.
+const BATCH_BYTES: usize = 4 << 20;
+
+/// What `ledger append` takes.
+#[derive(Debug, Args)]
+pub(crate) struct AppendArgs {
+    /// The store: a folder, file:DIR, sqlite:FILE, or postgres://…
+    #[arg(value_name = "STORE")]
+    store: String,
+    /// The run of records that name none
+    #[arg(long, value_name = "ID", value_parser = RunId::parse)]
+    run: Option<RunId>,
+    /// Sign each record; a new ledger then begins by naming its actor
+    #[arg(long)]
+    sign: bool,
+    /// The key to sign with [default: the one that init made for it]
+    #[arg(long, value_name = "NAME", requires = "sign")]
+    key: Option<String>,
+    /// The actor of records that name none [default, with --sign: the key's own]
+    #[arg(long, value_name = "ID", conflicts_with = "sign")]
+    actor: Option<String>,
+    /// What the signing actor is
+    #[arg(long, value_name = "KIND", default_value = "agent", requires = "sign")]
+    actor_kind: String,
+    /// How the signing actor is called
+    #[arg(long, value_name = "NAME", requires = "sign")]
+    actor_name: Option<String>,
+    /// The session of records that name none
+    #[arg(long, value_name = "ID")]
+    session: Option<String>,
+    #[command(flatten)]
+    beginning: BeginningArgs,
+    #[command(flatten)]
+    passphrase: PassphraseArgs,
+}
+
+/// What a new ledger says of itself.
+#[derive(Debug, Args)]
+struct BeginningArgs {
+    /// Begin a new ledger with a record that says what it is of; --sign does so, too
+    #[arg(long)]
+    genesis: bool,
+    /// The workflow, in the first record
+    #[arg(long, value_name = "ID")]
+    workflow: Option<String>,
+    /// The definition of the workflow, whose digest stands in the first record
+    #[arg(long, value_name = "FILE")]
+    workflow_file: Option<PathBuf>,
+    /// What the run is given, whose digest stands in the first record
+    #[arg(long, value_name = "FILE")]
+    inputs_file: Option<PathBuf>,
+    /// The run that starts this one, and the hash of its last record: RUN or RUN:HASH
+    #[arg(long, value_name = "RUN[:HASH]", value_parser = parent)]
+    parent: Option<Parent>,
+}
+
+impl BeginningArgs {
+    fn is_wanted(&self) -> bool {
+        let files = self.workflow_file.is_some() || self.inputs_file.is_some();
+        self.genesis || files || self.workflow.is_some() || self.parent.is_some()
+    }
+}
+
+fn parent(text: &str) -> Result<Parent, String> {
+    let (run, head) = match text.rsplit_once(':') {
+        Some((run, hash)) if hash.len() == 64 => (run, Digest::parse_hex(hash)),
+        _ => (text, None),
+    };
+    let run_id = RunId::parse(run).map_err(|error| error.to_string())?;
+    Ok(Parent { run_id, head })
+}
+
+#[derive(Serialize)]
+struct AppendOutput {
+    schema: &'static str,
+    runs: Vec<RunOutput>,
+}
+
+#[derive(Serialize)]
+struct RunOutput {
+    run: String,
+    appended: u64,
+    records: u64,
+    head: Option<String>,
+}
+
+type Ledger = HashChainedLedgerStore<Box<dyn LedgerStore>>;
+
+/// One run of the command.
+struct Appending<'a> {
+    args: &'a AppendArgs,
+    context: &'a Context,
+    ledger: Ledger,
+    /// Who signs.
+    signer: Option<ActorFingerprint>,
+    /// How many records each run got, and where it ends now.
+    runs: BTreeMap<RunId, (u64, Tip)>,
+}
+
+/// Appends until standard input ends.
+pub(super) fn run(args: &AppendArgs, context: &Context, out: &mut Out) -> Outcome {
+    let store = place::writable(&args.store, context)?;
+    let mut ledger = HashChainedLedgerStore::new(store).with_host(context.host()?);
+    let mut signer = None;
+    if args.sign {
+        let key = key(args, context)?;
+        let actor = ActorFingerprint::for_key(
+            args.actor_kind.as_str(),
+            args.actor_name.clone(),
+            Vec::new(),
+            key.public_key(),
+        );
+        let actor = actor.map_err(|why| Failure::new(format!("no actor: {why}")))?;
+        let signers = ActorSigners::new().with(actor.actor_id(), Arc::new(key));
+        ledger = ledger.with_signer(Arc::new(signers));
+        signer = Some(actor);
+    }
+    let mut appending = Appending {
+        args,
+        context,
+        ledger,
+        signer,
+        runs: BTreeMap::new(),
+    };
+    if let (Some(run), true) = (&args.run, args.beginning.is_wanted()) {
+        appending.begin(run)?;
+    }
+    let mut input = BufReader::with_capacity(1 << 20, stdin().lock());
+    let mut number = 0;
+    loop {
+        let batch = batch(&mut input, &mut number)?;
+        if batch.is_empty() {
+            break;
+        }
+        appending.append(&batch)?;
+    }
+    tell(&appending.runs, context, out);
+    Ok(Exit::Done)
+}
+
+fn key(args: &AppendArgs, context: &Context) -> Result<LocalSigner, Failure> {
+    let keyring = Keyring::of(&context.existing_home()?);
+    keyring.signer(args.key.as_deref(), KeyUsage::Native, &args.passphrase)
+}
+
+fn tell(runs: &BTreeMap<RunId, (u64, Tip)>, context: &Context, out: &mut Out) {
+    let head = |run: &RunId, tip: &Tip| head_of(run, tip.count, tip.hash?);
+    if context.json {
+        let runs = runs.iter().map(|(run, (appended, tip))| RunOutput {
+            run: run.to_string(),
+            appended: *appended,
+            records: tip.count,
+            head: head(run, tip).map(|head| head.to_string()),
+        });
+        out.json(&AppendOutput {
+            schema: "threadseal.ledger.append/1",
+            runs: runs.collect(),
+        });
+    } else if !context.quiet {
+        for (run, (_, tip)) in runs {
+            if let Some(head) = head(run, tip) {
+                out.line(head);
+            }
+        }
+    }
+}
+
+/// The lines that wait, at least one unless the input is at its end, each with its number.
+fn batch(input: &mut impl BufferedLines, number: &mut u64) -> Result<Vec<(u64, Vec<u8>)>, Failure> {
+    let (mut lines, mut bytes) = (Vec::new(), 0);
+    loop {
+        let mut line = Vec::new();
+        let limit = MAX_LINE_BYTES as u64 + 2;
+        input
+            .by_ref()
+            .take(limit)
+            .read_until(b'\n', &mut line)
+            .map_err(|error| Failure::io("read", Path::new("standard input"), &error))?;
+        if line.is_empty() {
+            return Ok(lines);
+        }
+        *number += 1;
+        if line.len() > MAX_LINE_BYTES + 1 {
+            return Err(Failure::new(format!(
+                "line {number} of the input has more than {MAX_LINE_BYTES} bytes"
+            )));
+        }
+        if !line.trim_ascii().is_empty() {
+            bytes += line.len();
+            lines.push((*number, line));
+        }
+        let full = lines.len() >= BATCH_RECORDS || bytes >= BATCH_BYTES;
+        if !lines.is_empty() && (full || !input.has_line()) {
+            return Ok(lines);
+        }
+    }
+}
+
+/// Lines of which one can ask whether the next has arrived.
+trait BufferedLines: BufRead {
+    fn has_line(&self) -> bool;
+}
+
+impl<R: std::io::Read> BufferedLines for BufReader<R> {
+    fn has_line(&self) -> bool {
+        self.buffer().contains(&b'\n')
+    }
+}
+
+impl Appending<'_> {
+    /// Stores lines, those of one run in a row together.
+    fn append(&mut self, lines: &[(u64, Vec<u8>)]) -> Result<(), Failure> {
+        let mut records: Vec<StepRecord> = Vec::new();
+        for (number, line) in lines {
+            let record = self.record(line).map_err(|failure| {
+                Failure::new(format!("line {number} of the input: {failure}"))
+            })?;
+            if records
+                .last()
+                .is_some_and(|last| last.run_id != record.run_id)
+            {
+                self.store(&std::mem::take(&mut records))?;
+            }
+            records.push(record);
+        }
+        self.store(&records)
+    }
+
+    fn store(&mut self, records: &[StepRecord]) -> Result<(), Failure> {
+        let Some(first) = records.first() else {
+            return Ok(());
+        };
+        let run = first.run_id.clone();
+        if !self.runs.contains_key(&run) {
+            self.begin(&run)?;
+        }
+        let appended = self.ledger.append_batch(&run, records)?;
+        self.count(&run, records.len() as u64, appended.tip);
+        match appended.unpublished {
+            Some(error) => Err(Failure::new(format!(
+                "the records are stored, and their head could not be remembered: {error}"
+            ))),
+            None => Ok(()),
+        }
+    }
+
+    fn count(&mut self, run: &RunId, appended: u64, tip: Tip) {
+        let known = self.runs.entry(run.clone()).or_insert((0, tip));
+        *known = (known.0 + appended, tip);
+    }
+
+    /// Writes the first record of a new ledger, or sees to it that we may go on with another's.
+    fn begin(&mut self, run: &RunId) -> Result<(), Failure> {
+        if self.runs.contains_key(run) {
+            return Ok(());
+        }
+        let first = self.ledger.records().list_after(run, 0, 1)?;
+        if let Some(first) = first.first() {
+            return self.may_go_on(run, &first.line);
+        }
+        if !self.args.sign && !self.args.beginning.is_wanted() {
+            return Ok(());
+        }
+        let by = self
+            .signer
+            .as_ref()
+            .map(|actor| actor.actor_id().to_owned());
+        let by = by.or_else(|| self.args.actor.clone());
+        let mut record = self.genesis()?.to_record(run.clone(), self.step_id()?, by);
+        record.session_id.clone_from(&self.args.session);
+        let appended = self.ledger.append(&record)?;
+        self.count(run, 1, appended.tip);
+        Ok(())
+    }
+
+    fn genesis(&self) -> Result<Genesis, Failure> {
+        let beginning = &self.args.beginning;
+        let id = RecordId::from_bytes(random::array(&self.context.random)?);
+        let mut genesis = Genesis::new(id, self.context.now()?);
+        genesis.workflow_id.clone_from(&beginning.workflow);
+        genesis.workflow_sha256 = self.digest_of(beginning.workflow_file.as_deref())?;
+        genesis.inputs_sha256 = self.digest_of(beginning.inputs_file.as_deref())?;
+        genesis.parent.clone_from(&beginning.parent);
+        if let Some(actor) = &self.signer {
+            genesis.actors.add(actor.clone())?;
+        }
+        Ok(genesis)
+    }
+
+    fn digest_of(&self, path: Option<&Path>) -> Result<Option<Digest>, Failure> {
+        let Some(path) = path else { return Ok(None) };
+        let file = open_regular(&*self.context.fs, path)?;
+        let digest = threadseal_store::ledger::known::digest_of_beginning(&file, file.size())?;
+        Ok(Some(digest.sha256))
+    }
+
+    /// A ledger that names its actors takes no record of anybody else.
+    fn may_go_on(&self, run: &RunId, first: &[u8]) -> Result<(), Failure> {
+        let first = json::parse_python(first).map_err(|error| Failure::new(error.to_string()))?;
+        let Ok(Some(Declaration::Genesis(genesis))) = Declaration::of(&first.value) else {
+            return Ok(());
+        };
+        if genesis.actors.is_empty() {
+            return Ok(());
+        }
+        let named = |actor: &ActorFingerprint| genesis.actors.key_of(actor.actor_id()).is_some();
+        match &self.signer {
+            None => Err(Failure::new(format!(
+                "the ledger of run {run} is signed: append with --sign"
+            ))),
+            Some(actor) if !named(actor) => Err(Failure::new(format!(
+                "the ledger of run {run} does not name actor {}; sign with a key that it names, and the same --actor-kind and --actor-name",
+                actor.actor_id()
+            ))),
+            Some(_) => Ok(()),
+        }
+    }
+
+    fn step_id(&self) -> Result<String, Failure> {
+        Ok(step_id_from_random(random::array(&self.context.random)?))
+    }
+
+    /// The record of a line, with what it leaves out.
+    fn record(&self, line: &[u8]) -> Result<StepRecord, Failure> {
+        let value = json::parse(line.trim_ascii())
+            .map_err(|error| Failure::new(format!("not strict JSON: {error}")))?;
+        let Value::Object(mut members) = value else {
+            return Err(Failure::new("not an object"));
+        };
+        let now: Value = self.context.now()?.to_python_text().into();
+        if let Some((name, _)) = members.iter_mut().find(|(name, _)| name == "node") {
+            *name = Text::from("node_id");
+        }
+        let run = self.args.run.as_ref().map(|run| Value::from(run.as_str()));
+        let own = self.signer.as_ref().map(ActorFingerprint::actor_id);
+        let actor = own.or(self.args.actor.as_deref()).map(Value::from);
+        let session = self.args.session.as_deref().map(Value::from);
+        fill(&mut members, "run_id", run);
+        fill(&mut members, "step_id", Some(self.step_id()?.into()));
+        fill(&mut members, "status", Some("completed".into()));
+        fill(&mut members, "started_at", Some(now.clone()));
+        let status = members.iter().find(|(name, _)| name == "status");
+        if status.is_some_and(|(_, status)| status.as_str() != Some("started")) {
+            fill(&mut members, "ended_at", Some(now));
+        }
+        fill(&mut members, "actor_id", actor);
+        fill(&mut members, "session_id", session);
+        for name in ["prev_hash", "record_hash", "signature"] {
+            members.retain(|(member, _)| member != name);
+        }
+        Ok(StepRecord::from_value(Value::Object(members))?)
+    }
+}
+
+/// Adds a member that is missing or `null`.
+fn fill(members: &mut Vec<(Text, Value)>, name: &str, value: Option<Value>) {
+    let Some(value) = value else { return };
+    match members.iter_mut().find(|(member, _)| member == name) {
+        Some((_, old)) if old.is_null() => *old = value,
+        Some(_) => {}
+        None => members.push((name.into(), value)),
+    }
+}

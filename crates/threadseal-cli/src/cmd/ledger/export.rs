@@ -1,0 +1,140 @@
+//! `ledger export`: a run as lines, or with the runs below it as a history bundle.
+
+use super::place::{self, Place};
+use crate::context::Context;
+use crate::exit::{Exit, Failure, Outcome};
+use crate::output::Out;
+use clap::{Args, ValueEnum};
+use std::cell::RefCell;
+use std::path::{Path, PathBuf};
+use threadseal::canon::json::{self, Value};
+use threadseal::error::{Error, ErrorKind};
+use threadseal::ledger::{Records, RunId, RunState, write_bundle};
+use threadseal::limits::{MAX_BUNDLE_RUNS, MAX_SOURCE_BYTES};
+use threadseal_store::atomic::NewFile;
+use threadseal_store::read::open_regular;
+
+/// Mode of a file that is written: what an agent did is for its user.
+const EXPORT_MODE: u32 = 0o600;
+
+/// What `ledger export` takes.
+#[derive(Debug, Args)]
+pub(crate) struct ExportArgs {
+    /// A file of records, a bundle, an SQLite file, a folder, or file:DIR, sqlite:FILE, postgres://…
+    #[arg(value_name = "LEDGER")]
+    ledger: String,
+    /// The run [default: the only one]
+    #[arg(long, value_name = "ID", value_parser = RunId::parse)]
+    run: Option<RunId>,
+    /// What to write
+    #[arg(long, value_enum, default_value = "jsonl")]
+    to: FormArg,
+    /// The state of the run as AbstractRuntime stores it, for the head of a bundle
+    #[arg(long, value_name = "FILE")]
+    state: Option<PathBuf>,
+    /// A new file [default: standard output]
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
+}
+
+/// `--to`
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum FormArg {
+    /// A record a line, as AbstractRuntime's file store reads it
+    Jsonl,
+    /// AbstractRuntime's run history bundle, version 1, of the run and those that it started
+    Bundle,
+}
+
+/// Writes the records as they are.
+pub(super) fn run(args: &ExportArgs, context: &Context, out: &mut Out) -> Outcome {
+    let place = place::readable(&args.ledger, context)?;
+    let run = place.one(args.run.as_ref())?;
+    let mut file = match &args.out {
+        Some(path) => Some(NewFile::begin(&*context.fs, path, EXPORT_MODE)?),
+        None => None,
+    };
+    let mut put = |bytes: &[u8]| match &mut file {
+        Some(file) => file.write(bytes),
+        None => {
+            out.bytes(bytes);
+            Ok(())
+        }
+    };
+    match args.to {
+        FormArg::Jsonl => place.each(&run, &mut |line| {
+            put(line)?;
+            put(b"\n")
+        })?,
+        FormArg::Bundle => {
+            let state = state(args.state.as_deref(), &run, context)?;
+            let runs = descendants(&place, run)?;
+            let records = Of(&place);
+            write_bundle(&runs, state.as_ref(), context.now()?, &records, &mut put)?;
+        }
+    }
+    if let Some(file) = file {
+        file.commit_new()?;
+    }
+    Ok(Exit::Done)
+}
+
+struct Of<'p>(&'p Place);
+
+impl Records for Of<'_> {
+    fn each(
+        &self,
+        run: &RunId,
+        take: &mut dyn FnMut(&[u8]) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        self.0.each(run, take)
+    }
+}
+
+fn state(path: Option<&Path>, run: &RunId, context: &Context) -> Result<Option<RunState>, Failure> {
+    let Some(path) = path else { return Ok(None) };
+    let bytes = open_regular(&*context.fs, path)?.read_whole(MAX_SOURCE_BYTES)?;
+    let about = |error: String| Failure::new(error).about(path);
+    let document = json::parse_python(&bytes).map_err(|error| about(error.to_string()))?;
+    let state = RunState::from_value(document.value).map_err(|error| about(error.to_string()))?;
+    if state.run_id != *run {
+        return Err(about(format!("this is the state of run {}", state.run_id)));
+    }
+    Ok(Some(state))
+}
+
+/// The run, those that its records say to have started, and theirs, each once.
+fn descendants(place: &Place, root: RunId) -> Result<Vec<RunId>, Failure> {
+    let here = place.runs()?;
+    let runs = RefCell::new(vec![root]);
+    let mut next = 0;
+    loop {
+        let Some(run) = runs.borrow().get(next).cloned() else {
+            break;
+        };
+        next += 1;
+        place.each(&run, &mut |line| {
+            let Some(child) = started(line) else {
+                return Ok(());
+            };
+            let mut runs = runs.borrow_mut();
+            if here.contains(&child) && !runs.contains(&child) {
+                if runs.len() == MAX_BUNDLE_RUNS {
+                    let text = format!("more than {MAX_BUNDLE_RUNS} runs");
+                    return Err(Error::new(ErrorKind::Limit, text));
+                }
+                runs.push(child);
+            }
+            Ok(())
+        })?;
+    }
+    Ok(runs.into_inner())
+}
+
+/// The run that a record says to have started.
+fn started(line: &[u8]) -> Option<RunId> {
+    memchr::memmem::find(line, b"sub_run_id")?;
+    let record = json::parse_python(line).ok()?.value;
+    let child = record.get("result")?.get("sub_run_id")?;
+    RunId::parse(Value::as_str(child)?).ok()
+}

@@ -1,0 +1,95 @@
+//! `ledger head`: what to keep elsewhere, so that a cut or rewritten ledger is noticed.
+
+use super::place::{self, Place};
+use crate::context::Context;
+use crate::examine::{Asked, Examiner};
+use crate::exit::{Exit, Failure, Outcome};
+use crate::output::Out;
+use clap::Args;
+use indicatif::ProgressBar;
+use serde::Serialize;
+use threadseal::ledger::{self, ChainTip, RunId};
+use threadseal::report::Verdict;
+use threadseal::trust::Trust;
+use threadseal_store::read::open_regular;
+
+/// What `ledger head` takes.
+#[derive(Debug, Args)]
+pub(crate) struct HeadArgs {
+    /// A file of records, an SQLite file, a folder, or file:DIR, sqlite:FILE, postgres://…
+    #[arg(value_name = "LEDGER")]
+    ledger: String,
+    /// The run [default: the only one]
+    #[arg(long, value_name = "ID", value_parser = RunId::parse)]
+    run: Option<RunId>,
+}
+
+#[derive(Serialize)]
+struct HeadOutput<'a> {
+    schema: &'static str,
+    run: &'a str,
+    head: String,
+    hash: String,
+    records: u64,
+}
+
+/// Prints the head of a chain that holds; whose it is, it does not say.
+pub(super) fn run(args: &HeadArgs, context: &Context, out: &mut Out) -> Outcome {
+    let place = place::readable(&args.ledger, context)?;
+    let run = place.one(args.run.as_ref())?;
+    let asked = Asked::by(Trust::default());
+    let examiner = Examiner::new(asked, ProgressBar::hidden(), context)?;
+    let outcome = whole(&place, &run, &args.ledger, &examiner, context)?;
+    let tip = tip_of(&outcome)?;
+    let head = tip.head();
+    if context.json {
+        out.json(&HeadOutput {
+            schema: "threadseal.ledger.head/1",
+            run: run.as_str(),
+            head: head.to_string(),
+            hash: tip.hash.to_hex(),
+            records: tip.count,
+        });
+    } else {
+        out.line(head);
+    }
+    Ok(Exit::Done)
+}
+
+/// Verifies the whole ledger of `run`.
+///
+/// # Errors
+/// When it cannot be read, or lies in a bundle: a bundle may be a part.
+pub(super) fn whole(
+    place: &Place,
+    run: &RunId,
+    name: &str,
+    examiner: &Examiner,
+    context: &Context,
+) -> Result<ledger::Outcome, Failure> {
+    if let Some(path) = place.file_of(Some(run), context)? {
+        let file = open_regular(&*context.fs, &path)?;
+        return examiner.ledger_file(&file);
+    }
+    if let Place::Bundle(bundle) = place {
+        let found = bundle.ledgers.iter().find(|ledger| ledger.run == *run);
+        let ledger = found.ok_or_else(|| Failure::new(format!("there is no run {run} here")))?;
+        return examiner.bundled(ledger);
+    }
+    examiner.run(place.store()?, run, name)
+}
+
+/// The end of a chain that holds, with nothing behind it.
+///
+/// # Errors
+/// Naming the verdict, when something speaks against the ledger or its end is not chained.
+pub(super) fn tip_of(outcome: &ledger::Outcome) -> Result<&ChainTip, Failure> {
+    let verdict = outcome.report.verdict;
+    let partial = matches!(verdict, Verdict::Partial | Verdict::Unsigned);
+    outcome.tip.as_ref().filter(|_| !partial).ok_or_else(|| {
+        Failure::new(format!(
+            "the ledger is {verdict}; see: threadseal ledger verify"
+        ))
+        .about(std::path::Path::new(&outcome.report.path))
+    })
+}

@@ -1,0 +1,58 @@
+//! `ledger …`: the step ledgers of runs, AbstractRuntime's and our own (`spec/ledger.md`).
+//!
+//! Where a command takes `LEDGER`, that is a file of records, a history bundle, an SQLite file, a
+//! folder of files `ledger_<run>.jsonl`, or a URL: `file:DIR`, `sqlite:FILE`, `postgres://…`.
+
+mod append;
+mod export;
+mod head;
+mod import;
+mod list;
+pub(crate) mod place;
+mod sign;
+mod stats;
+mod tail;
+mod verify;
+
+use crate::context::Context;
+use crate::exit::Outcome;
+use crate::output::Out;
+use clap::Subcommand;
+
+/// What to do with ledgers.
+#[derive(Debug, Subcommand)]
+pub(crate) enum LedgerCommand {
+    /// Append records from standard input: chained, and signed where asked for
+    Append(append::AppendArgs),
+    /// Say what can be said of ledgers
+    Verify(verify::VerifyArgs),
+    /// Print the head of a ledger, to keep it elsewhere
+    Head(head::HeadArgs),
+    /// Sign the head of a ledger, also of one that others wrote
+    Sign(sign::SignArgs),
+    /// Take the runs of a file, a bundle or another store into a store, byte for byte
+    Import(import::ImportArgs),
+    /// Write a run as lines, or a history bundle
+    Export(export::ExportArgs),
+    /// List runs, or the records of one
+    List(list::ListArgs),
+    /// Print the last records of a run, and those to come
+    Tail(tail::TailArgs),
+    /// Count what happened in runs
+    Stats(stats::StatsArgs),
+}
+
+/// Runs one of them.
+pub(crate) fn run(command: &LedgerCommand, context: &Context, out: &mut Out) -> Outcome {
+    match command {
+        LedgerCommand::Append(args) => append::run(args, context, out),
+        LedgerCommand::Verify(args) => verify::run(args, context, out),
+        LedgerCommand::Head(args) => head::run(args, context, out),
+        LedgerCommand::Sign(args) => sign::run(args, context, out),
+        LedgerCommand::Import(args) => import::run(args, context, out),
+        LedgerCommand::Export(args) => export::run(args, context, out),
+        LedgerCommand::List(args) => list::run(args, context, out),
+        LedgerCommand::Tail(args) => tail::run(args, context, out),
+        LedgerCommand::Stats(args) => stats::run(args, context, out),
+    }
+}

@@ -1,0 +1,268 @@
+//! Where ledgers lie: what `LEDGER` on the command line names.
+//!
+//! | text | place |
+//! |---|---|
+//! | `file:DIR`, a folder | a store of files |
+//! | `sqlite:FILE`, an SQLite file | a store in it |
+//! | `postgres://…`, `postgresql://…` | a store in a database |
+//! | any other file | a history bundle, or the lines of one run |
+
+use crate::context::Context;
+use crate::detect::{self, LedgerShape};
+use crate::exit::Failure;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use threadseal::canon::json;
+use threadseal::canon::python;
+use threadseal::error::Error;
+use threadseal::ledger::{Bundle, LineSplitter, RunId};
+use threadseal::limits::{MAX_BUNDLE_RUNS, MAX_SOURCE_BYTES};
+use threadseal_store::ledger::{
+    JsonlLedgerStore, LedgerStore, LedgerStoreExt as _, PostgresLedgerStore, SqliteLedgerStore,
+    known,
+};
+use threadseal_store::read::{RegularFile, Source as _, open_regular};
+
+/// Runs that are asked for at once.
+const PAGE_RUNS: usize = 256;
+
+/// Where ledgers lie.
+#[derive(Debug)]
+pub(crate) enum Place {
+    /// A folder of files, each of one run.
+    Files(JsonlLedgerStore),
+    /// Another store.
+    Store(Box<dyn LedgerStore>),
+    /// The ledger of one run.
+    Lines(RegularFile),
+    /// Several, in one document.
+    Bundle(Bundle),
+}
+
+/// What a text names, before anything is opened.
+enum Named<'a> {
+    Folder(&'a Path),
+    Sqlite(&'a Path),
+    Postgres(&'a str),
+    File(&'a Path),
+}
+
+fn named(text: &str) -> Result<Named<'_>, Failure> {
+    let path = |rest: &'static str| text.strip_prefix(rest).map(Path::new);
+    if let Some(folder) = path("file://").or_else(|| path("file:")) {
+        return Ok(Named::Folder(folder));
+    }
+    if let Some(file) = path("sqlite://").or_else(|| path("sqlite:")) {
+        return Ok(Named::Sqlite(file));
+    }
+    if text.starts_with("postgres://") || text.starts_with("postgresql://") {
+        return Ok(Named::Postgres(text));
+    }
+    let path = Path::new(text);
+    match text.split_once("://") {
+        Some((scheme, _)) if !path.exists() => Err(Failure::new(format!(
+            "there is no store of the kind {scheme:?}; there are file:, sqlite: and postgres://"
+        ))),
+        _ if path.is_dir() => Ok(Named::Folder(path)),
+        _ => Ok(Named::File(path)),
+    }
+}
+
+/// The store that `text` names, to append to; made where it is missing.
+///
+/// # Errors
+/// When it names none, or the store cannot be opened.
+pub(crate) fn writable(text: &str, context: &Context) -> Result<Box<dyn LedgerStore>, Failure> {
+    Ok(match named(text)? {
+        Named::Folder(folder) => Box::new(JsonlLedgerStore::open(Arc::clone(&context.fs), folder)?),
+        Named::Sqlite(file) => Box::new(SqliteLedgerStore::open(file)?),
+        Named::Postgres(url) => Box::new(PostgresLedgerStore::open(url)?),
+        Named::File(path) => {
+            let text = "this is a file; name a store to write to: a folder, file:DIR, sqlite:FILE or postgres://…";
+            return Err(Failure::new(text).about(path));
+        }
+    })
+}
+
+/// What `text` names, to read it; nothing is made.
+///
+/// # Errors
+/// When it is not there, holds no ledgers or cannot be read.
+pub(crate) fn readable(text: &str, context: &Context) -> Result<Place, Failure> {
+    let there = |path: &Path| match path.exists() {
+        true => Ok(()),
+        false => Err(Failure::new("there is nothing").about(path)),
+    };
+    Ok(match named(text)? {
+        Named::Folder(folder) => {
+            there(folder)?;
+            Place::Files(JsonlLedgerStore::open(Arc::clone(&context.fs), folder)?)
+        }
+        Named::Sqlite(file) => {
+            there(file)?;
+            Place::Store(Box::new(SqliteLedgerStore::open_read_only(file)?))
+        }
+        Named::Postgres(url) => Place::Store(Box::new(PostgresLedgerStore::open(url)?)),
+        Named::File(path) => {
+            let file = open_regular(&*context.fs, path)?;
+            match detect::ledger_shape(&file)? {
+                LedgerShape::Lines => Place::Lines(file),
+                LedgerShape::Sqlite => {
+                    Place::Store(Box::new(SqliteLedgerStore::open_read_only(path)?))
+                }
+                LedgerShape::Bundle => {
+                    let bytes = file.read_whole(MAX_SOURCE_BYTES)?;
+                    Place::Bundle(Bundle::parse(&bytes)?)
+                }
+            }
+        }
+    })
+}
+
+impl Place {
+    /// The store, if it is one.
+    ///
+    /// # Errors
+    /// When it is a file of records or a bundle.
+    pub(crate) fn store(&self) -> Result<&dyn LedgerStore, Failure> {
+        match self {
+            Self::Files(store) => Ok(store),
+            Self::Store(store) => Ok(&**store),
+            Self::Lines(_) | Self::Bundle(_) => Err(Failure::new(
+                "this is a file; name a store: a folder, file:DIR, sqlite:FILE or postgres://…",
+            )),
+        }
+    }
+
+    /// The file that holds the ledger of `run` alone, where there is one.
+    ///
+    /// # Errors
+    /// When the file cannot be opened, or the run has no name for one.
+    pub(crate) fn file_of(
+        &self,
+        run: Option<&RunId>,
+        context: &Context,
+    ) -> Result<Option<PathBuf>, Failure> {
+        match (self, run) {
+            (Self::Lines(file), _) => Ok(Some(file.path().to_owned())),
+            (Self::Files(store), Some(run)) => {
+                let path = store.path_of(run)?;
+                // A run without a file is told as an empty ledger, by the store.
+                let there = context.fs.symlink_metadata(&path).is_ok();
+                Ok(there.then_some(path))
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// The runs that lie here, at most [`MAX_BUNDLE_RUNS`].
+    ///
+    /// # Errors
+    /// When it cannot be read, or has more.
+    pub(crate) fn runs(&self) -> Result<Vec<RunId>, Failure> {
+        let store: &dyn LedgerStore = match self {
+            Self::Files(store) => store,
+            Self::Store(store) => &**store,
+            Self::Lines(file) => return Ok(known::run_of(file.chunks())?.into_iter().collect()),
+            Self::Bundle(bundle) => {
+                return Ok(bundle
+                    .ledgers
+                    .iter()
+                    .map(|ledger| ledger.run.clone())
+                    .collect());
+            }
+        };
+        let mut all: Vec<RunId> = Vec::new();
+        loop {
+            let page = store.runs(all.last(), PAGE_RUNS)?;
+            if page.is_empty() {
+                return Ok(all);
+            }
+            all.extend(page);
+            if all.len() > MAX_BUNDLE_RUNS {
+                return Err(Failure::new(format!(
+                    "more than {MAX_BUNDLE_RUNS} runs; name one with --run"
+                )));
+            }
+        }
+    }
+
+    /// The one run that is meant.
+    ///
+    /// # Errors
+    /// When none is named and there is not exactly one.
+    pub(crate) fn one(&self, run: Option<&RunId>) -> Result<RunId, Failure> {
+        if let Some(run) = run {
+            return Ok(run.clone());
+        }
+        let mut runs = self.runs()?;
+        match (runs.pop(), runs.len()) {
+            (Some(run), 0) => Ok(run),
+            (None, _) => Err(Failure::new("there is no run here")),
+            (Some(_), others) => Err(Failure::new(format!(
+                "there are {} runs here; name one with --run",
+                others + 1
+            ))),
+        }
+    }
+
+    /// Hands over the records of `run` as lines, one JSON object each, in order.
+    ///
+    /// # Errors
+    /// When it cannot be read, a line of a file is no record; what `take` returns.
+    pub(crate) fn each(
+        &self,
+        run: &RunId,
+        take: &mut dyn FnMut(&[u8]) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        let store: &dyn LedgerStore = match self {
+            Self::Files(store) => store,
+            Self::Store(store) => &**store,
+            Self::Lines(file) => return lines(file, take),
+            Self::Bundle(bundle) => {
+                let ledger = bundle.ledgers.iter().find(|ledger| ledger.run == *run);
+                let lines = ledger.map(|ledger| &*ledger.lines).unwrap_or_default();
+                return lines.iter().try_for_each(|line| take(line));
+            }
+        };
+        store
+            .list(run, 0)
+            .try_for_each(|record| take(&record?.line))
+    }
+}
+
+fn lines(
+    file: &RegularFile,
+    take: &mut dyn FnMut(&[u8]) -> Result<(), Error>,
+) -> Result<(), Error> {
+    let (mut splitter, mut chunks, mut chunk) = (LineSplitter::new(), file.chunks(), Vec::new());
+    loop {
+        chunks.next_chunk(&mut chunk)?;
+        let mut result = Ok(());
+        let mut each = |line: &[u8], place: threadseal::ledger::Place| {
+            if result.is_ok() && !line.trim_ascii().is_empty() {
+                result = compact(line, place.line).and_then(|line| take(&line));
+            }
+        };
+        if chunk.is_empty() {
+            splitter.finish(&mut each);
+            return result;
+        }
+        splitter.push(&chunk, &mut each);
+        result?;
+    }
+}
+
+/// A record as stores hold it: the line as it stands, unless there are blanks around it or it is no
+/// strict JSON.
+fn compact(line: &[u8], number: u64) -> Result<Vec<u8>, Error> {
+    if line.starts_with(b"{") && json::validate(line).is_ok() && line.ends_with(b"}") {
+        return Ok(line.to_vec());
+    }
+    let refuse = |why: &str| Error::refused(format!("line {number} is no record: {why}"));
+    let document = json::parse_python(line.trim_ascii()).map_err(|e| refuse(&e.to_string()))?;
+    if document.value.as_object().is_none() {
+        return Err(refuse("it is no object"));
+    }
+    python::ledger_line(&document.value).map_err(|e| refuse(&e.to_string()))
+}

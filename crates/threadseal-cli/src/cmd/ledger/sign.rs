@@ -1,0 +1,131 @@
+//! `ledger sign`: a signed head, which seals a ledger as it stands, whoever wrote it.
+//!
+//! ```text
+//! verify ─► run, records, last hash, times, file digest ─► C2SP note ─► FILE.head, or printed
+//! ```
+//! What is there is verified first, an older head beside it included: nothing is sealed over what
+//! does not fit.
+
+use super::head::{tip_of, whole};
+use super::place;
+use crate::context::Context;
+use crate::examine::ledger::head_path;
+use crate::examine::{Asked, Examiner};
+use crate::exit::{Exit, Outcome, complain};
+use crate::keyring::Keyring;
+use crate::output::Out;
+use crate::passphrase::PassphraseArgs;
+use crate::trusting;
+use clap::Args;
+use indicatif::ProgressBar;
+use serde::Serialize;
+use std::path::PathBuf;
+use threadseal::key::KeyUsage;
+use threadseal::ledger::{HeadStatement, RunId, signer_name};
+use threadseal::report::{Completeness, Verdict};
+use threadseal::trust::Trust;
+use threadseal_store::atomic::{self, Mode};
+use threadseal_store::ledger::known::{self, digest_of_beginning};
+use threadseal_store::read::open_regular;
+use threadseal_store::sys::path_text;
+
+/// Mode of a head: whoever may read the ledger may read it.
+const HEAD_MODE: u32 = 0o644;
+
+/// What `ledger sign` takes.
+#[derive(Debug, Args)]
+pub(crate) struct SignArgs {
+    /// A file of records, an SQLite file, a folder, or file:DIR, sqlite:FILE, postgres://…
+    #[arg(value_name = "LEDGER")]
+    ledger: String,
+    /// The run [default: the only one]
+    #[arg(long, value_name = "ID", value_parser = RunId::parse)]
+    run: Option<RunId>,
+    /// Where to write the signed head [default: FILE.head; of a database: standard output]
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
+    /// The key to sign with [default: the one that init made for it]
+    #[arg(long, value_name = "NAME")]
+    key: Option<String>,
+    #[command(flatten)]
+    passphrase: PassphraseArgs,
+}
+
+#[derive(Serialize)]
+struct SignOutput<'a> {
+    schema: &'static str,
+    run: &'a str,
+    records: u64,
+    head: String,
+    path: Option<String>,
+    verdict_before: &'static str,
+}
+
+/// Verifies, signs, writes, and remembers the head.
+pub(super) fn run(args: &SignArgs, context: &Context, out: &mut Out) -> Outcome {
+    let home = context.existing_home()?;
+    let signer =
+        Keyring::of(&home).signer(args.key.as_deref(), KeyUsage::Native, &args.passphrase)?;
+    let place = place::readable(&args.ledger, context)?;
+    let run = place.one(args.run.as_ref())?;
+    let trust = Trust::new(trusting::of_home(&home)?);
+    let examiner = Examiner::new(Asked::by(trust), ProgressBar::hidden(), context)?;
+    let file = place.file_of(Some(&run), context)?;
+    let file = file
+        .map(|path| open_regular(&*context.fs, &path))
+        .transpose()?;
+    let outcome = match &file {
+        // The digest below must be of the very bytes that were verified.
+        Some(file) => examiner.ledger_file(file)?,
+        None => whole(&place, &run, &args.ledger, &examiner, context)?,
+    };
+    let tip = tip_of(&outcome)?;
+    let statement = HeadStatement {
+        run: tip.run.clone(),
+        count: tip.count,
+        hash: tip.hash,
+        at: context.now()?.floor_to_second(),
+        first: outcome.times.0,
+        last: outcome.times.1,
+        file: file
+            .as_ref()
+            .map(|file| digest_of_beginning(file, file.size()))
+            .transpose()?,
+    };
+    let note = statement.sign(&signer)?.to_string();
+    let path = args.out.clone().or_else(|| {
+        let file = file.as_ref()?;
+        Some(head_path(file.path()))
+    });
+    if let Some(path) = &path {
+        atomic::replace(&*context.fs, path, note.as_bytes(), Mode::KeepOr(HEAD_MODE))?;
+    }
+    let names: Vec<_> = outcome.signers.iter().map(signer_name).collect();
+    known::publish(&context.host()?, tip.head(), &names)?;
+    warn(outcome.report.verdict, outcome.report.completeness);
+    if context.json {
+        out.json(&SignOutput {
+            schema: "threadseal.ledger.sign/1",
+            run: run.as_str(),
+            records: tip.count,
+            head: tip.head().to_string(),
+            path: path.as_deref().map(path_text),
+            verdict_before: outcome.report.verdict.as_str(),
+        });
+    } else if path.is_none() {
+        out.bytes(note.as_bytes());
+    } else if !context.quiet {
+        out.line(tip.head());
+    }
+    Ok(Exit::Done)
+}
+
+/// Says what the signature rests on, where that is only the signer's word.
+fn warn(verdict: Verdict, completeness: Completeness) {
+    if verdict == Verdict::Verified && completeness == Completeness::Head {
+        return;
+    }
+    complain(&format!(
+        "note: the ledger was {verdict} before; what stands in it now is sealed, what stood in it earlier is not proved"
+    ));
+}

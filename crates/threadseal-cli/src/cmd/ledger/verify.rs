@@ -1,0 +1,167 @@
+//! `ledger verify`: a report for each run, or with `--compat` what the original's verifier answers.
+
+use super::place::{self, Place};
+use crate::context::Context;
+use crate::examine::{Asked, Examiner, LedgerAsked};
+use crate::exit::{self, Exit, Failure, Outcome, complain};
+use crate::gather;
+use crate::local::Local;
+use crate::output::Out;
+use crate::progress;
+use crate::render::json::VerifyOutput;
+use crate::render::text;
+use clap::Args;
+use indicatif::ProgressBar;
+use serde::Deserialize;
+use std::path::PathBuf;
+use threadseal::ledger::RunId;
+use threadseal::record::ExpectedHead;
+use threadseal::report::{Report, Verdict, combined_exit_code};
+use threadseal_store::read::open_regular;
+
+/// What `ledger verify` takes.
+#[derive(Debug, Args)]
+#[command(after_help = exit::HELP)]
+pub(crate) struct VerifyArgs {
+    /// A file of records, a bundle, an SQLite file, a folder, or file:DIR, sqlite:FILE, postgres://…
+    #[arg(value_name = "LEDGER")]
+    ledger: String,
+    /// The run; a file must be its ledger [default: all runs]
+    #[arg(long, value_name = "ID", value_parser = RunId::parse)]
+    run: Option<RunId>,
+    /// Every record must be signed by this key: 64 hex digits, did:key, PEM file, or a name of the
+    /// trust store
+    #[arg(long, value_name = "KEY")]
+    key: Option<String>,
+    /// Trust these instead of the home's trust store; may be given several times
+    #[arg(long, value_name = "PATH")]
+    trust: Vec<PathBuf>,
+    /// A head that the ledger must contain: <record>:<seq>:<size>:<sha256>, or a record hash
+    #[arg(long, value_name = "HEAD", value_parser = ExpectedHead::parse)]
+    expect_head: Option<ExpectedHead>,
+    /// The expected head must be the last
+    #[arg(long, requires = "expect_head")]
+    exact_head: bool,
+    /// The number of records that the ledger must have
+    #[arg(long, value_name = "N")]
+    expect_length: Option<u64>,
+    /// Answer as AbstractRuntime's verifier does, one line for each run; it accepts cut and rewritten
+    /// ledgers
+    #[arg(long)]
+    compat: bool,
+    /// Accept a home or trust that lies inside the folder of the ledger; the report says so
+    #[arg(long)]
+    allow_local_trust: bool,
+}
+
+/// Verifies and reports.
+pub(super) fn run(args: &VerifyArgs, context: &Context, out: &mut Out) -> Outcome {
+    let reports = reports(args, context)?;
+    if reports.is_empty() {
+        return Err(Failure::new("there is no run here to verify"));
+    }
+    if args.compat {
+        return as_original(&reports, out);
+    }
+    let verdicts: Vec<Verdict> = reports.iter().map(|report| report.verdict).collect();
+    let exit = Exit::from_code(combined_exit_code(&verdicts, 0));
+    if context.json {
+        out.json(&VerifyOutput::new(&reports, &[], 0, exit));
+        return Ok(exit);
+    }
+    for report in &reports {
+        if report.verdict != Verdict::Verified || !context.quiet {
+            out.line(text::report(report, context.palette));
+        }
+    }
+    Ok(exit)
+}
+
+fn reports(args: &VerifyArgs, context: &Context) -> Result<Vec<Report>, Failure> {
+    let place = place::readable(&args.ledger, context)?;
+    let paths: Vec<PathBuf> = path_of(&args.ledger).into_iter().collect();
+    let local = Local::to(&paths, args.allow_local_trust, context);
+    let trust = gather::gather(&args.trust, args.key.as_deref(), &local, context)?;
+    let asked = Asked {
+        expect_head: args.expect_head,
+        exact_head: args.exact_head,
+        ledger: LedgerAsked {
+            run: args.run.clone(),
+            length: args.expect_length,
+        },
+        ..Asked::by(trust)
+    };
+    let bytes = match &place {
+        Place::Lines(file) => file.size(),
+        _ => 0,
+    };
+    let bar = match bytes {
+        0 => ProgressBar::hidden(),
+        bytes => progress::bar(bytes, context),
+    };
+    let examiner = Examiner::new(asked, bar.clone(), context)?;
+    let reports = of_place(&place, args, &examiner, context);
+    bar.finish_and_clear();
+    reports
+}
+
+fn of_place(
+    place: &Place,
+    args: &VerifyArgs,
+    examiner: &Examiner,
+    context: &Context,
+) -> Result<Vec<Report>, Failure> {
+    let of_file = |path: PathBuf| {
+        let file = open_regular(&*context.fs, &path)?;
+        Ok::<_, Failure>(examiner.ledger_file(&file)?.report)
+    };
+    match place {
+        Place::Lines(file) => Ok(vec![examiner.ledger_file(file)?.report]),
+        Place::Bundle(_) => examiner.bundle_file(&args.ledger),
+        Place::Store(store) => examiner.store(&**store, &args.ledger),
+        Place::Files(store) => {
+            let runs = match &args.run {
+                Some(run) => vec![run.clone()],
+                None => place.runs()?,
+            };
+            let report = |run: &RunId| match place.file_of(Some(run), context)? {
+                Some(path) => of_file(path),
+                None => Ok(examiner.run(store, run, &args.ledger)?.report),
+            };
+            runs.iter().map(report).collect()
+        }
+    }
+}
+
+/// The part of the disk that a place lies on.
+fn path_of(ledger: &str) -> Option<PathBuf> {
+    let path = ["file://", "file:", "sqlite://", "sqlite:"]
+        .into_iter()
+        .find_map(|scheme| ledger.strip_prefix(scheme))
+        .unwrap_or(ledger);
+    let path = PathBuf::from(path);
+    path.exists().then_some(path)
+}
+
+#[derive(Deserialize)]
+struct Answer {
+    #[serde(default)]
+    ok: bool,
+}
+
+fn as_original(reports: &[Report], out: &mut Out) -> Outcome {
+    complain(
+        "warning: --compat accepts cut, rewritten and re-chained ledgers; use it to compare, not to trust",
+    );
+    let mut exit = Exit::Done;
+    for report in reports {
+        let answer = report.compat.get("abstractruntime");
+        let text = answer.map(threadseal::report::Compat::as_json);
+        let text = text.ok_or_else(|| Failure::new("there is no answer of the original"))?;
+        if !serde_json::from_str::<Answer>(text).is_ok_and(|answer| answer.ok) {
+            exit = Exit::Evidence;
+        }
+        out.line(text);
+    }
+    Ok(exit)
+}

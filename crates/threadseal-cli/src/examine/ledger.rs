@@ -1,0 +1,320 @@
+//! Ledgers: files of lines, history bundles, SQLite files, and runs in any store.
+//!
+//! ```text
+//! FILE.jsonl    one ledger; FILE.jsonl.head, if there, must be in it
+//! bundle, store each run by itself, named FILE#RUN
+//! ```
+//! A file that is named as a store names it (`ledger_<run>.jsonl`) must be the ledger of that run.
+
+use super::{Examiner, Seen, shown};
+use crate::detect::LedgerShape;
+use crate::exit::Failure;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use threadseal::error::Error;
+use threadseal::ledger::{
+    Bundle, BundledLedger, ChainOptions, HeadAtHand, Judging, Outcome, RunId, SignedHead, View,
+};
+use threadseal::limits::{MAX_NOTE_BYTES, MAX_SOURCE_BYTES};
+use threadseal::report::{Finding, Report, Verdict};
+use threadseal::transcript::Expectation;
+use threadseal_store::ledger::known::{self, Known};
+use threadseal_store::ledger::{self, LedgerStore, LedgerStoreExt as _, SqliteLedgerStore};
+use threadseal_store::read::{RegularFile, open_regular};
+
+/// Runs of a store that are asked for at once.
+const PAGE_RUNS: usize = 256;
+
+/// What is asked of ledgers only.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct LedgerAsked {
+    /// `--run`
+    pub(crate) run: Option<RunId>,
+    /// `--expect-length`
+    pub(crate) length: Option<u64>,
+}
+
+/// Where the signed head of the ledger at `path` lies.
+pub(crate) fn head_path(path: &Path) -> PathBuf {
+    let mut name = OsString::from(path);
+    name.push(".head");
+    PathBuf::from(name)
+}
+
+/// Verifies all ledgers in a file.
+///
+/// # Errors
+/// When it cannot be read, or the heads are damaged.
+pub(super) fn look(
+    examiner: &Examiner,
+    file: &RegularFile,
+    shape: LedgerShape,
+) -> Result<Vec<Report>, Failure> {
+    Ok(match shape {
+        LedgerShape::Lines => vec![examiner.ledger_file(file)?.report],
+        LedgerShape::Bundle => examiner.bundle(file)?,
+        LedgerShape::Sqlite => {
+            let store = SqliteLedgerStore::open_read_only(file.path())?;
+            examiner.store(&store, &shown(file.path()))?
+        }
+    })
+}
+
+/// A signed head by itself: its ledger is looked at instead, or is missing.
+///
+/// # Errors
+/// As [`look`].
+pub(super) fn sidecar(examiner: &Examiner, head: &Path, named: bool) -> Result<Seen, Failure> {
+    let ledger: PathBuf = head.with_extension("");
+    let walked = std::fs::symlink_metadata(&ledger).is_ok_and(|found| found.is_file());
+    if walked && !named {
+        return Ok(Seen::Elsewhere);
+    }
+    if ledger.is_file() {
+        let file = open_regular(&*examiner.host.fs, &ledger)?;
+        let mut report = examiner.ledger_file(&file)?.report;
+        report.path = shown(&ledger);
+        return Ok(Seen::Reports(vec![report]));
+    }
+    let text = read_head(examiner, &ledger)?.unwrap_or_default();
+    let signed = match SignedHead::parse(&text) {
+        Ok(signed) => signed,
+        Err(_) if !named => return Ok(Seen::PassedOver),
+        Err(error) => return Err(Failure::new(error.to_string()).about(head)),
+    };
+    let mut report = Report::begin("ledger", "abstractruntime");
+    report.path = shown(&ledger);
+    report.trust = Some(examiner.asked.trust.digest());
+    report.record = Some(signed.statement.run.record_id());
+    let message = "its signed head is here and the ledger is not";
+    report.hold_because(Verdict::Missing, Finding::error("ledger_missing", message));
+    Ok(Seen::Reports(vec![report]))
+}
+
+impl Examiner {
+    /// Verifies a ledger in a file of lines.
+    ///
+    /// # Errors
+    /// When it cannot be read, or the heads are damaged.
+    pub(crate) fn ledger_file(&self, file: &RegularFile) -> Result<Outcome, Failure> {
+        let by_name = run_of_name(file.path());
+        let run = match self.asked.ledger.run.clone().or_else(|| by_name.clone()) {
+            Some(run) => Some(run),
+            None => known::run_of(file.chunks())?,
+        };
+        let text = read_head(self, file.path())?;
+        let signed = text.as_deref().map(SignedHead::parse);
+        let head = signed.as_ref().and_then(|signed| signed.as_ref().ok());
+        let stated = head.and_then(|head| head.statement.file);
+        let beginning = stated.map(|stated| known::digest_of_beginning(file, stated.bytes));
+        let at_hand = match (head, beginning.transpose()?) {
+            (Some(head), file) => Some(HeadAtHand { head, file }),
+            (None, _) => None,
+        };
+        let options = ChainOptions {
+            run: self.asked.ledger.run.clone().or(by_name),
+            ..ChainOptions::default()
+        };
+        let mut outcome =
+            self.judge_ledger(run.as_ref(), options, at_hand, |options, judging| {
+                ledger::verify(file.chunks(), options, judging, &self.tick())
+            })?;
+        if let Some(Err(_)) = signed {
+            let text = "the file beside the ledger is no signed head of one";
+            let finding = Finding::error("head_malformed", text);
+            outcome.report.hold_because(Verdict::Malformed, finding);
+            outcome.verified = None;
+            outcome.tip = None;
+        }
+        self.finish(&mut outcome.report, file.path());
+        Ok(outcome)
+    }
+
+    /// Verifies the runs of a store, or the one that was asked for.
+    ///
+    /// # Errors
+    /// When it cannot be read, or the heads are damaged.
+    pub(crate) fn store(
+        &self,
+        store: &dyn LedgerStore,
+        name: &str,
+    ) -> Result<Vec<Report>, Failure> {
+        let mut reports = Vec::new();
+        if let Some(run) = &self.asked.ledger.run {
+            reports.push(self.run(store, run, name)?.report);
+            return Ok(reports);
+        }
+        let mut last = None;
+        loop {
+            let runs = store.runs(last.as_ref(), PAGE_RUNS)?;
+            for run in &runs {
+                reports.push(self.run(store, run, name)?.report);
+            }
+            match runs.into_iter().next_back() {
+                Some(run) => last = Some(run),
+                None => return Ok(reports),
+            }
+        }
+    }
+
+    /// Verifies one run of a store.
+    ///
+    /// # Errors
+    /// As [`Examiner::store`].
+    pub(crate) fn run(
+        &self,
+        store: &dyn LedgerStore,
+        run: &RunId,
+        name: &str,
+    ) -> Result<Outcome, Failure> {
+        let options = ChainOptions {
+            run: Some(run.clone()),
+            ..ChainOptions::default()
+        };
+        let mut outcome = self.judge_ledger(Some(run), options, None, |options, judging| {
+            let mut records = store.list(run, 0);
+            let next = || Ok(records.next().transpose()?.map(|record| record.line));
+            ledger::verify_records(next, options, judging)
+        })?;
+        let tip = store.tip(run)?;
+        if outcome.report.stats.events == 0 && tip.is_none() {
+            let head = known::known(&self.host, &run.record_id())?.head;
+            if head.is_some() {
+                let text = "this host knows records of the run, and the store has none";
+                let finding = Finding::error("ledger_missing", text);
+                outcome.report.hold_because(Verdict::Missing, finding);
+            }
+        }
+        outcome.report.path = format!("{name}#{run}");
+        self.finish(&mut outcome.report, Path::new(name));
+        Ok(outcome)
+    }
+
+    /// Verifies the ledgers of the bundle at `path`.
+    ///
+    /// # Errors
+    /// As [`Examiner::store`].
+    pub(crate) fn bundle_file(&self, path: &str) -> Result<Vec<Report>, Failure> {
+        self.bundle(&open_regular(&*self.host.fs, Path::new(path))?)
+    }
+
+    /// Verifies the ledgers of a bundle.
+    fn bundle(&self, file: &RegularFile) -> Result<Vec<Report>, Failure> {
+        let bytes = file.read_whole(MAX_SOURCE_BYTES)?;
+        self.bar.inc(file.size());
+        let bundle = match Bundle::parse(&bytes) {
+            Ok(bundle) => bundle,
+            Err(error) => return Ok(vec![self.malformed(file, &error)]),
+        };
+        let mut reports = Vec::new();
+        for ledger in &bundle.ledgers {
+            if self
+                .asked
+                .ledger
+                .run
+                .as_ref()
+                .is_some_and(|run| *run != ledger.run)
+            {
+                continue;
+            }
+            let mut report = self.bundled(ledger)?.report;
+            report.path = format!("{}#{}", shown(file.path()), ledger.run);
+            if let Some(offset) = bundle.repeated {
+                let text = "a member of the bundle stands twice: readers differ on which counts";
+                let finding = Finding::error("name_repeated", text);
+                let at = offset as u64;
+                report.hold_because(Verdict::Tampered, finding.at_bytes(at, at));
+            }
+            self.finish(&mut report, file.path());
+            reports.push(report);
+        }
+        Ok(reports)
+    }
+
+    /// Verifies one ledger of a bundle.
+    ///
+    /// # Errors
+    /// When the heads are damaged.
+    pub(crate) fn bundled(&self, ledger: &BundledLedger) -> Result<Outcome, Failure> {
+        let options = ChainOptions {
+            run: Some(ledger.run.clone()),
+            view: ledger.view,
+            ..ChainOptions::default()
+        };
+        self.judge_ledger(Some(&ledger.run), options, None, |options, judging| {
+            let mut lines = ledger.lines.iter().cloned();
+            ledger::verify_records(|| Ok(lines.next()), options, judging)
+        })
+    }
+
+    fn malformed(&self, file: &RegularFile, error: &Error) -> Report {
+        let mut report = Report::begin("ledger", "abstractruntime");
+        report.trust = Some(self.asked.trust.digest());
+        report.stats.bytes = file.size();
+        let finding = Finding::error("bundle_malformed", error.to_string());
+        report.hold_because(Verdict::Malformed, finding);
+        report
+    }
+
+    /// A second look, with what this host held, follows where a key was revoked: only the records
+    /// held before count then.
+    fn judge_ledger(
+        &self,
+        run: Option<&RunId>,
+        options: ChainOptions,
+        at_hand: Option<HeadAtHand<'_>>,
+        verify: impl Fn(ChainOptions, &Judging<'_>) -> Result<Outcome, Error>,
+    ) -> Result<Outcome, Failure> {
+        let known = match run {
+            Some(run) if options.view == View::Whole => known::known(&self.host, &run.record_id())?,
+            _ => Known::default(),
+        };
+        let options = ChainOptions {
+            expect: self.expectations(&known),
+            // A head by the key that was asked for covers what that key did not sign.
+            all_signed: self.asked.trust.pinned.is_some() && at_hand.is_none(),
+            signed_head: at_hand.and_then(|at_hand| at_hand.head.statement.head()),
+            ..options
+        };
+        let mut judging = Judging {
+            length: self.asked.ledger.length,
+            signers: &known.signers,
+            signed_head: at_hand,
+            ..Judging::new(&self.asked.trust, self.now)
+        };
+        let outcome = verify(options.clone(), &judging)?;
+        let held = known.head.is_some() && outcome.report.head == known.head;
+        if held && super::has_revoked_signer(&outcome.report) {
+            judging.held_since = known.updated;
+            return Ok(verify(options, &judging)?);
+        }
+        Ok(outcome)
+    }
+
+    fn expectations(&self, known: &Known) -> Vec<Expectation> {
+        let given = self.asked.expect_head.map(|head| Expectation {
+            head,
+            exact: self.asked.exact_head,
+            remembered: false,
+        });
+        given.into_iter().chain(known.expectation()).collect()
+    }
+}
+
+/// The run that the name of a file in a store of files says.
+fn run_of_name(path: &Path) -> Option<RunId> {
+    let name = path.file_name()?.to_str()?;
+    let run = name.strip_prefix("ledger_")?.strip_suffix(".jsonl")?;
+    RunId::parse(run).ok()
+}
+
+/// The text beside the ledger at `path` that should be its signed head.
+fn read_head(examiner: &Examiner, path: &Path) -> Result<Option<String>, Failure> {
+    let path = head_path(path);
+    if !path.exists() {
+        return Ok(None);
+    }
+    let file = open_regular(&*examiner.host.fs, &path)?;
+    let bytes = file.read_whole(MAX_NOTE_BYTES)?;
+    Ok(Some(String::from_utf8_lossy(&bytes).into_owned()))
+}

@@ -1,0 +1,336 @@
+//! What one does with ledgers: write, sign, cut, move, follow, mend.
+
+use super::{ledger, report, verdict};
+use crate::sandbox::{Sandbox, shared};
+use crate::scroll::{piped, ready};
+use std::fs;
+use std::io::{BufRead as _, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+
+const STEPS: &str = "{\"node\":\"plan\",\"effect\":{\"type\":\"llm_call\",\"payload\":{\"p\":\"hi\"}},\"result\":{\"text\":\"ho\"}}\n{\"node\":\"act\",\"status\":\"failed\",\"error\":\"no\"}\n";
+
+/// Two steps in the store `runs`, signed by the home's own key; the file.
+fn signed(sandbox: &Sandbox) -> PathBuf {
+    let arguments = [
+        "ledger",
+        "append",
+        "file:runs",
+        "--run",
+        "r1",
+        "--sign",
+        "--workflow",
+        "w",
+    ];
+    piped(sandbox, &arguments, STEPS).exits(0);
+    sandbox.work().join("runs/ledger_r1.jsonl")
+}
+
+fn lines(path: &Path) -> Vec<String> {
+    let text = fs::read_to_string(path).unwrap();
+    text.lines().map(|line| format!("{line}\n")).collect()
+}
+
+#[test]
+fn a_signed_ledger_is_verified_where_it_was_made_and_each_attack_is_told() {
+    let sandbox = ready();
+    let path = signed(&sandbox);
+    let file = path.to_str().unwrap();
+    let honest = lines(&path);
+    assert_eq!(honest.len(), 3, "a beginning and two steps");
+    for arguments in [
+        ["ledger", "verify", file].as_slice(),
+        &["verify", file],
+        &["ledger", "verify", "file:runs", "--run", "r1"],
+    ] {
+        let (code, report) = report(&sandbox, arguments);
+        assert_eq!(
+            (code, &report["verdict"]),
+            (0, &"verified".into()),
+            "{report:#}"
+        );
+        assert_eq!(report["profile"], "threadseal");
+        assert_eq!(report["completeness"], "head");
+    }
+    let attacked = |text: String, expected: &str| {
+        fs::write(&path, text).unwrap();
+        assert_eq!(verdict(&sandbox, &["ledger", "verify", file]), expected);
+    };
+    attacked(honest[..2].concat(), "rolled_back");
+    attacked(honest.concat().replace("\"ho\"", "\"he\""), "tampered");
+    let at = honest[2].find("\"signature\":\"").unwrap();
+    let stripped = format!("{}\"signature\":null}}\n", &honest[2][..at]);
+    attacked(honest[..2].concat() + &stripped, "tampered");
+    attacked(String::new(), "rolled_back");
+    attacked(honest.concat(), "verified");
+}
+
+#[test]
+fn elsewhere_a_signed_ledger_is_open_until_a_head_is_known() {
+    let sandbox = ready();
+    let path = signed(&sandbox);
+    let file = path.to_str().unwrap();
+    let head = sandbox.run(["ledger", "head", file]).exits(0).stdout;
+    let head = head.trim();
+    let elsewhere = Sandbox::new();
+    assert_eq!(
+        verdict(&elsewhere, &["ledger", "verify", file]),
+        "unknown_signer"
+    );
+    let key = sandbox.run(["key", "show", "self", "--json"]).json();
+    let key = key["did"]
+        .as_str()
+        .or(key["keys"][0]["did"].as_str())
+        .unwrap()
+        .to_owned();
+    let by_key = ["ledger", "verify", file, "--key", &key];
+    assert_eq!(verdict(&elsewhere, &by_key), "open");
+    let with_head = [
+        "ledger",
+        "verify",
+        file,
+        "--key",
+        &key,
+        "--expect-head",
+        head,
+    ];
+    assert_eq!(verdict(&elsewhere, &with_head), "verified");
+    let stranger = [
+        "ledger",
+        "verify",
+        file,
+        "--key",
+        "did:key:z6Mkon3Necd6NkkyfoGoHxid2znGc59LU3K7mubaRcFbLfLX",
+    ];
+    assert_eq!(verdict(&elsewhere, &stranger), "forged");
+}
+
+#[test]
+fn who_goes_on_with_a_signed_ledger_must_sign_as_one_that_it_names() {
+    let sandbox = ready();
+    let path = signed(&sandbox);
+    let append = ["ledger", "append", "file:runs", "--run", "r1"];
+    piped(&sandbox, &append, STEPS).fails_with("--sign");
+    let other = [
+        "ledger",
+        "append",
+        "file:runs",
+        "--run",
+        "r1",
+        "--sign",
+        "--actor-name",
+        "x",
+    ];
+    piped(&sandbox, &other, STEPS).fails_with("does not name actor");
+    let again = ["ledger", "append", "file:runs", "--run", "r1", "--sign"];
+    piped(&sandbox, &again, STEPS).exits(0);
+    assert_eq!(lines(&path).len(), 5);
+    assert_eq!(
+        verdict(&sandbox, &["verify", path.to_str().unwrap()]),
+        "verified"
+    );
+    piped(&sandbox, &again, "{\"node\":1}\n").fails_with("line 1");
+    piped(&sandbox, &again, "[]\n").fails_with("not an object");
+}
+
+#[test]
+fn a_ledger_that_the_original_wrote_is_sealed_as_it_stands() {
+    let Some(folder) = shared("vectors/ledger/run_jsonl_chat") else {
+        return;
+    };
+    let mut files = fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path());
+    let theirs = files
+        .find(|path| path.to_str().unwrap().contains("/ledger_"))
+        .unwrap();
+    let sandbox = ready();
+    let path = sandbox.write(
+        theirs.file_name().unwrap().to_str().unwrap(),
+        fs::read(&theirs).unwrap(),
+    );
+    let file = path.to_str().unwrap();
+    let check = ["ledger", "verify", file];
+    assert_eq!(verdict(&sandbox, &check), "consistent");
+    let head = format!("{file}.head");
+    sandbox.run(["ledger", "sign", file]).exits(0);
+    assert!(
+        fs::read_to_string(&head)
+            .unwrap()
+            .starts_with("threadseal/1/ledger/")
+    );
+    assert_eq!(verdict(&sandbox, &check), "verified");
+
+    // A host that knows nothing but the key.
+    let elsewhere = Sandbox::new();
+    let key = sandbox.run(["key", "show", "self", "--json"]).json();
+    let key = key["did"]
+        .as_str()
+        .or(key["keys"][0]["did"].as_str())
+        .unwrap()
+        .to_owned();
+    let by_key = ["ledger", "verify", file, "--key", &key];
+    assert_eq!(verdict(&elsewhere, &by_key), "verified");
+    assert_eq!(verdict(&elsewhere, &["verify", file]), "unknown_signer");
+    let honest = lines(&path);
+    let says = |text: String, expected: &str| {
+        fs::write(&path, text).unwrap();
+        assert_eq!(verdict(&elsewhere, &by_key), expected);
+    };
+    says(honest[..honest.len() - 1].concat(), "truncated");
+    says(format!("\n{}", honest.concat()), "tampered");
+    says(
+        honest.concat().replacen("\"completed\"", "\"failed\"", 1),
+        "tampered",
+    );
+    says(honest.concat(), "verified");
+    fs::write(&head, "no head").unwrap();
+    assert_eq!(verdict(&elsewhere, &["verify", file]), "malformed");
+    sandbox
+        .run(["ledger", "sign", file])
+        .fails_with("malformed");
+}
+
+#[test]
+fn a_head_without_its_ledger_tells_that_it_is_missing() {
+    let sandbox = ready();
+    let path = signed(&sandbox);
+    let file = path.to_str().unwrap();
+    sandbox.run(["ledger", "sign", file]).exits(0);
+    fs::remove_file(&path).unwrap();
+    let folder = sandbox.work();
+    let found = sandbox
+        .run(["verify", folder.to_str().unwrap(), "--json"])
+        .exits(1)
+        .json();
+    assert_eq!(found["results"][0]["verdict"], "missing", "{found:#}");
+}
+
+#[test]
+fn runs_move_between_stores_byte_for_byte() {
+    let Some(folder) = shared("vectors/ledger") else {
+        return;
+    };
+    let sandbox = ready();
+    let bundle = folder.join("bundles/run_jsonl_subworkflow_full.json");
+    let bundle = bundle.to_str().unwrap();
+    let import = ["ledger", "import", bundle, "sqlite:runs.db", "--json"];
+    let first = sandbox.run(import).exits(0).json();
+    assert_eq!(first["runs"][0]["appended"], 4);
+    let again = sandbox.run(import).exits(0).json();
+    assert_eq!(again["runs"][0]["appended"], 0);
+    let back = [
+        "ledger",
+        "export",
+        "sqlite:runs.db",
+        "--to",
+        "bundle",
+        "--out",
+        "b.json",
+    ];
+    sandbox.run(back).fails_with("--run");
+    let root = "54ebe100-f52a-465c-ba48-7c1f0c20afea";
+    sandbox.run(back.iter().chain(&["--run", root])).exits(0);
+    let ran = sandbox.run(["verify", "b.json", "--json"]);
+    let reports = ran.json()["results"].as_array().unwrap().clone();
+    assert_eq!(reports.len(), 2, "the run and the one that it started");
+    assert!(
+        reports
+            .iter()
+            .all(|report| report["verdict"] == "consistent")
+    );
+
+    let lines = ["ledger", "export", "sqlite:runs.db", "--run", root];
+    let lines = ledger(sandbox.run(lines)).exits(0).stdout;
+    let theirs = folder.join(format!("run_jsonl_subworkflow/ledger_{root}.jsonl"));
+    assert_eq!(lines, fs::read_to_string(theirs).unwrap());
+
+    let window = folder.join("bundles/run_jsonl_chat_big_slim_tail5.json");
+    let window = [
+        "ledger",
+        "import",
+        window.to_str().unwrap(),
+        "sqlite:runs.db",
+    ];
+    sandbox.run(window).fails_with("partial");
+    let changed = sandbox.write("x.jsonl", lines.replacen("second", "third", 1));
+    let changed = [
+        "ledger",
+        "import",
+        changed.to_str().unwrap(),
+        "sqlite:runs.db",
+    ];
+    sandbox.run(changed).fails_with("tampered");
+}
+
+#[test]
+fn what_is_in_runs_is_listed_counted_and_followed() {
+    let sandbox = ready();
+    signed(&sandbox);
+    let listed = ledger(sandbox.run(["ledger", "list", "runs"]))
+        .exits(0)
+        .stdout;
+    assert!(listed.starts_with("r1  3 records  "), "{listed}");
+    let records = sandbox
+        .run(["ledger", "list", "runs", "--run", "r1"])
+        .exits(0)
+        .stdout;
+    assert!(
+        records.contains("threadseal.genesis") && records.contains("llm_call"),
+        "{records}"
+    );
+    let stats = sandbox
+        .run(["ledger", "stats", "runs", "--json"])
+        .exits(0)
+        .json();
+    assert_eq!(stats["statuses"]["failed"], 1);
+    assert_eq!(
+        (&stats["records"], &stats["signed"]),
+        (&3.into(), &3.into())
+    );
+    let last = sandbox
+        .run(["ledger", "tail", "runs", "-n", "1", "--json"])
+        .exits(0)
+        .json();
+    assert_eq!((&last["node"], &last["seq"]), (&"act".into(), &2.into()));
+
+    let mut follower = sandbox
+        .command()
+        .args(["ledger", "tail", "runs", "-f", "-n", "0", "--json"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut output = BufReader::new(follower.stdout.take().unwrap());
+    let again = ["ledger", "append", "runs", "--run", "r1", "--sign"];
+    // The follower may look for the end before or behind the first of these.
+    for _ in 0..3 {
+        piped(&sandbox, &again, STEPS).exits(0);
+        std::thread::sleep(std::time::Duration::from_millis(300));
+    }
+    let mut line = String::new();
+    output.read_line(&mut line).unwrap();
+    follower.kill().unwrap();
+    follower.wait().unwrap();
+    let line: serde_json::Value = serde_json::from_str(&line).unwrap();
+    assert!(line["seq"].as_u64().unwrap() >= 3, "{line}");
+}
+
+#[test]
+fn a_torn_end_is_told_and_mended() {
+    let sandbox = ready();
+    let path = signed(&sandbox);
+    sandbox.run(["fsck", "runs"]).exits(0);
+    let honest = fs::read(&path).unwrap();
+    fs::write(&path, [&honest[..], b"{\"run_id\":\"r1\",\"st"].concat()).unwrap();
+    let found = sandbox.run(["fsck", "runs", "--json"]).exits(1).json();
+    assert_eq!(found["runs"][0]["clean"], false, "{found:#}");
+    sandbox.run(["fsck", "runs", "--repair"]).exits(0);
+    assert_eq!(fs::read(&path).unwrap(), honest);
+    sandbox
+        .run(["fsck", "nowhere"])
+        .fails_with("cannot open nowhere");
+    sandbox
+        .run(["fsck", "s4://x"])
+        .fails_with("no store of the kind");
+}
