@@ -143,8 +143,9 @@ pub(super) struct Reading {
     stamps: Option<[Option<Stamp>; 2]>,
 }
 
-/// What changes when a file is written to.
-type Stamp = (u64, i128, i128);
+/// What changes when a file is written to: size and time. Not the time of its metadata: SQLite gives a
+/// log it opens as root to the owner of the file, who mostly has it already.
+type Stamp = (u64, i128);
 
 impl Reading {
     pub(super) fn open(path: &Path) -> Result<Self, Error> {
@@ -230,6 +231,6 @@ fn beside(path: &Path, suffix: &str) -> PathBuf {
 
 fn stamps(path: &Path) -> [Option<Stamp>; 2] {
     let fs = RealFs::shared();
-    let of = |found: Metadata| (found.size, found.modified_ns, found.changed_ns);
+    let of = |found: Metadata| (found.size, found.modified_ns);
     [path.to_owned(), beside(path, "-wal")].map(|file| fs.metadata(&file).ok().map(of))
 }
