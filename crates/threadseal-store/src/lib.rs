@@ -14,6 +14,7 @@
 //! | [`lock`] | one writer per record |
 //! | [`append`] | the append-only log: *written* and *durable* |
 //! | [`heads`] | last known heads, by compare-and-swap |
+//! | `objects` (feature `object`) | object storage as five calls: S3, GCS, Azure, a folder |
 //! | [`archive`] | ZIP archives that hold logs, within bounds |
 //! | [`examine`] | verifying files: native records on two cores, observed logs |
 //! | [`recorder`] | writing native records |
@@ -40,12 +41,14 @@ pub mod home;
 pub mod host;
 pub mod ledger;
 pub mod lock;
+#[cfg(feature = "object")]
+pub mod objects;
 pub mod observer;
 pub mod pipeline;
 pub mod random;
 pub mod read;
 pub mod recorder;
-#[cfg(feature = "postgres")]
+#[cfg(any(feature = "postgres", feature = "object"))]
 mod runtime;
 pub mod scroll;
 pub mod sys;

@@ -17,7 +17,7 @@ use threadseal::time::Timestamp;
 
 /// Largest head file in bytes: the longest thread id and path hint with every character escaped,
 /// and all aliases.
-pub(super) const MAX_HEAD_FILE_BYTES: usize = 64 << 10;
+pub(crate) const MAX_HEAD_FILE_BYTES: usize = 64 << 10;
 
 const LABEL: &str = "threadseal.head/1";
 
@@ -42,7 +42,7 @@ struct Form {
 ///
 /// # Errors
 /// [`ErrorKind::Limit`] above [`MAX_HEAD_FILE_BYTES`].
-pub(super) fn encode(stored: &StoredHead) -> Result<Vec<u8>, Error> {
+pub(crate) fn encode(stored: &StoredHead) -> Result<Vec<u8>, Error> {
     let form = Form {
         record: stored.head.record.to_hex(),
         seq: stored.head.seq,
@@ -70,7 +70,7 @@ pub(super) fn encode(stored: &StoredHead) -> Result<Vec<u8>, Error> {
 }
 
 /// Reads what [`encode`] wrote; `None` for anything else.
-pub(super) fn decode(bytes: &[u8]) -> Option<StoredHead> {
+pub(crate) fn decode(bytes: &[u8]) -> Option<StoredHead> {
     let text = std::str::from_utf8(bytes).ok()?;
     let (first, rest) = text.split_once('\n')?;
     let json = rest.strip_suffix('\n')?;

@@ -13,15 +13,21 @@
 //! content when its seals were stripped or its sidecar was deleted. *Places* are the other way
 //! round: which record of a kind was sealed last where another may have been put since.
 
-mod codec;
+pub(crate) mod codec;
 mod file;
 mod memory;
+#[cfg(feature = "object")]
+mod object;
 mod recent;
 #[cfg(test)]
 mod tests;
 
+#[cfg(feature = "postgres")]
+pub use crate::ledger::postgres::PostgresHeadStore;
 pub use file::FileHeadStore;
 pub use memory::MemoryHeadStore;
+#[cfg(feature = "object")]
+pub use object::ObjectHeadStore;
 
 use std::fmt;
 use threadseal::digest::Digest;
@@ -166,7 +172,7 @@ pub trait HeadStore: fmt::Debug + Send + Sync {
 /// # Errors
 /// [`threadseal::error::ErrorKind::Refused`] when `new` goes back,
 /// [`threadseal::error::ErrorKind::Limit`] above [`MAX_ALIASES`].
-fn succeed(old: &StoredHead, new: &StoredHead) -> Result<StoredHead, Error> {
+pub(crate) fn succeed(old: &StoredHead, new: &StoredHead) -> Result<StoredHead, Error> {
     if let Some(complaint) = going_back(old, new) {
         return Err(Error::refused(format!(
             "the head of record {} must not go back: {complaint} (known head {})",
@@ -185,7 +191,7 @@ fn succeed(old: &StoredHead, new: &StoredHead) -> Result<StoredHead, Error> {
 }
 
 /// `new` within the bounds of a store.
-fn checked(mut new: StoredHead) -> Result<StoredHead, Error> {
+pub(crate) fn checked(mut new: StoredHead) -> Result<StoredHead, Error> {
     if new.aliases.len() > MAX_ALIASES {
         return Err(Error::new(
             threadseal::error::ErrorKind::Limit,

@@ -2,6 +2,11 @@
 
 use super::*;
 use crate::fault::FaultFs;
+use crate::ledger::PostgresLedgerStore;
+use crate::ledger::postgres::throwaway::Cluster;
+use crate::objects::fault::{FaultObjects, ObjectFault};
+use crate::objects::moto::Moto;
+use crate::objects::{self, Cloud, Folder, Objects};
 use crate::sys::{Fs as _, RealFs};
 use std::path::Path;
 use std::sync::Arc;
@@ -38,6 +43,48 @@ fn on_all_stores(test: impl Fn(&dyn HeadStore)) {
         RealFs::shared(),
         folder.path().join("heads"),
     ));
+    let memory = Cloud::new(Arc::new(object_store::memory::InMemory::new()), "");
+    test(&ObjectHeadStore::new(Arc::new(memory)));
+    let objects = Folder::new(RealFs::shared(), folder.path().join("objects"));
+    test(&ObjectHeadStore::new(Arc::new(objects)));
+    if let Some(cluster) = Cluster::shared() {
+        let store = PostgresLedgerStore::open(&cluster.fresh()).unwrap();
+        test(&PostgresHeadStore::new(Arc::new(store)));
+    }
+    if let Some(moto) = Moto::shared() {
+        let objects = objects::open(&moto.fresh(), &moto.settings()).unwrap();
+        test(&ObjectHeadStore::new(objects));
+    }
+}
+
+#[test]
+fn every_fault_at_every_call_leaves_a_head_in_object_storage_that_was_promised() {
+    let (first, next) = (stored(1, 0, 100), stored(1, 1, 200));
+    for (call, fault) in (0..20).flat_map(|call| ObjectFault::ALL.map(|fault| (call, fault))) {
+        let memory = Cloud::new(Arc::new(object_store::memory::InMemory::new()), "");
+        let behind: Arc<dyn Objects> = Arc::new(memory);
+        let faulty = Arc::new(FaultObjects::new(Arc::clone(&behind)));
+        faulty.plan(call, fault);
+        let heads = ObjectHeadStore::new(faulty);
+        let created = heads.create(&first);
+        let replaced = heads.replace_if(&first.head, &next, Durability::Written);
+        let after = ObjectHeadStore::new(Arc::clone(&behind));
+        let there = after.fetch(&first.head.record).unwrap();
+        let what = format!("call {call}, {fault:?}: {created:?}, {replaced:?}");
+        match (&created, &replaced) {
+            (_, Ok(Swap::Stored)) => assert_eq!(there, Some(next.clone()), "{what}"),
+            (Ok(Swap::Stored), Err(_)) => assert!(there.is_some(), "{what}"),
+            (Err(_), Ok(Swap::Differs(found))) => assert_eq!(found.as_deref(), there.as_ref()),
+            (Err(_), Err(_)) => {}
+            _ => panic!("{what}"),
+        }
+        if let Some(found) = there {
+            assert_eq!(
+                after.find_by_line(&digest("line 1")).unwrap(),
+                [found.head.record]
+            );
+        }
+    }
 }
 
 #[test]

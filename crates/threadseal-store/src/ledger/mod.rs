@@ -22,6 +22,8 @@ mod cursor;
 pub mod jsonl;
 pub mod known;
 mod memory;
+#[cfg(feature = "object")]
+mod object;
 mod observable;
 mod offloading;
 #[cfg(feature = "postgres")]
@@ -38,6 +40,8 @@ pub use chained::{ActorSigners, Appended, ChainedLedger, HashChainedLedgerStore,
 pub use cursor::{List, Subscription};
 pub use jsonl::JsonlLedgerStore;
 pub use memory::MemoryLedgerStore;
+#[cfg(feature = "object")]
+pub use object::ObjectLedgerStore;
 pub use observable::{Observable, Observer, ObserverId};
 pub use offloading::{
     ArtifactStore, FileArtifacts, MAX_INLINE_BYTES, MemoryArtifacts, Offloading, artifact_id,

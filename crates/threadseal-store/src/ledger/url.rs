@@ -4,6 +4,7 @@
 //! file:FOLDER          files of lines in that folder; file:///FOLDER means the same
 //! sqlite:FILE          an SQLite file
 //! postgres://…         a PostgreSQL database (also postgresql://)
+//! s3://… gs://… az://… object+file:FOLDER     object storage (`objects::open`)
 //! ```
 //! Of the first two the rest is a path as the system takes it, not percent-encoded. An address is not
 //! repeated in a message, since it may hold a password; its scheme is.
@@ -12,6 +13,9 @@ use super::{JsonlLedgerStore, LedgerStore};
 use crate::sys::RealFs;
 use std::path::{Path, PathBuf};
 use threadseal::error::Error;
+
+/// The schemes, for people.
+const KINDS: &str = "file:, sqlite:, postgres:, s3:, gs:, az: and object+file:";
 
 /// What is going to be done with a store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,17 +38,32 @@ pub fn is_address(text: &str) -> bool {
 /// [`threadseal::error::ErrorKind::InvalidInput`] for an address that no store has, or whose store is
 /// not built in; what opening the store says.
 pub fn open(address: &str, intent: Intent) -> Result<Box<dyn LedgerStore>, Error> {
+    open_with(address, intent, &[])
+}
+
+/// As [`open`], with the settings of object storage, as environments spell them: `AWS_REGION`, ….
+///
+/// # Errors
+/// As [`open`].
+pub fn open_with(
+    address: &str,
+    intent: Intent,
+    settings: &[(String, String)],
+) -> Result<Box<dyn LedgerStore>, Error> {
     let Some((scheme, rest)) = scheme_of(address) else {
-        return Err(Error::invalid(
-            "the address of a store begins with its kind: file:, sqlite: or postgres:",
-        ));
+        return Err(Error::invalid(format!(
+            "the address of a store begins with its kind: {KINDS}"
+        )));
     };
     match scheme.as_str() {
         "file" => open_files(&path_of(rest)?, intent),
         "sqlite" => open_sqlite(&path_of(rest)?, intent),
         "postgres" | "postgresql" => open_postgres(address),
+        "s3" | "gs" | "az" | "object+file" => {
+            open_objects(&format!("{scheme}:{rest}"), intent, settings)
+        }
         _ => Err(Error::invalid(format!(
-            "no store has addresses that begin with {scheme}: (there are file:, sqlite: and postgres:)"
+            "no store has addresses that begin with {scheme}: (there are {KINDS})"
         ))),
     }
 }
@@ -80,6 +99,32 @@ fn open_postgres(address: &str) -> Result<Box<dyn LedgerStore>, Error> {
 #[cfg(not(feature = "postgres"))]
 fn open_postgres(_: &str) -> Result<Box<dyn LedgerStore>, Error> {
     Err(Error::invalid("this program was built without PostgreSQL"))
+}
+
+#[cfg(feature = "object")]
+fn open_objects(
+    address: &str,
+    intent: Intent,
+    settings: &[(String, String)],
+) -> Result<Box<dyn LedgerStore>, Error> {
+    let folder = address.strip_prefix("object+file:");
+    if let Some(folder) = folder.map(path_of).transpose()? {
+        if intent == Intent::Read && !folder.is_dir() {
+            let text = format!("there is no folder {}", folder.display());
+            return Err(Error::invalid(text));
+        }
+        let objects = crate::objects::Folder::new(RealFs::shared(), folder);
+        let objects = std::sync::Arc::new(objects);
+        return Ok(Box::new(super::ObjectLedgerStore::new(objects)));
+    }
+    Ok(Box::new(super::ObjectLedgerStore::open(address, settings)?))
+}
+
+#[cfg(not(feature = "object"))]
+fn open_objects(_: &str, _: Intent, _: &[(String, String)]) -> Result<Box<dyn LedgerStore>, Error> {
+    Err(Error::invalid(
+        "this program was built without object storage",
+    ))
 }
 
 /// The scheme in lower case (RFC 3986 §3.1), and what follows its colon.
@@ -125,6 +170,7 @@ mod tests {
             format!("FILE://{place}"),
             format!("sqlite:{place}/a.db"),
             format!("sqlite://{place}/b.db"),
+            format!("object+file:{place}/objects"),
         ] {
             assert!(is_address(&address));
             let run = run_id("r");
@@ -157,6 +203,8 @@ mod tests {
             "postgres://u:secret@h/d?port=secret",
             "postgres:secret",
             "postgres://u:secret@h/d?sslrootcert=/nowhere",
+            "s3://key:secret@bucket",
+            "object+file:",
         ] {
             let error = open(address, Intent::Write).unwrap_err();
             assert_eq!(error.kind(), ErrorKind::InvalidInput, "{address}: {error}");
@@ -170,6 +218,7 @@ mod tests {
         let place = folder.path().display();
         assert!(open(&format!("file:{place}/none"), Intent::Read).is_err());
         assert!(open(&format!("sqlite:{place}/none.db"), Intent::Read).is_err());
+        assert!(open(&format!("object+file:{place}/none"), Intent::Read).is_err());
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
     }
 }

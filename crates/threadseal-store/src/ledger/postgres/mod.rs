@@ -14,6 +14,7 @@
 mod append;
 mod connect;
 mod fsck;
+mod heads;
 mod hint;
 mod read;
 mod schema;
@@ -21,6 +22,8 @@ mod schema;
 mod tests;
 #[cfg(any(test, feature = "fault"))]
 pub mod throwaway;
+
+pub use heads::PostgresHeadStore;
 
 use super::{Append, Entry, FsckReport, LedgerStore, Make, StoredRecord, Tip, Tombstone};
 use crate::runtime::wait_for;

@@ -4,6 +4,7 @@
 //! threadseal_schema            version, applied_at
 //! threadseal_ledger_heads      run_id, count, hash, writer, deleted_at
 //! threadseal_ledger_records    run_id, seq from 0, line, record_hash, key_digest, status, writer
+//! threadseal_known_heads, threadseal_head_lines, threadseal_head_places     (heads.rs)
 //! ```
 //! `line` is the record's bytes as they were given (`bytea`: text cannot hold every byte). `writer`
 //! is the nonce of the append that wrote the row: by it a writer whose connection broke tells its own
@@ -19,7 +20,8 @@ use deadpool_postgres::Object;
 use threadseal::error::Error;
 
 /// One step of the schema per element; a database holds the first so many.
-const VERSIONS: [&str; 1] = ["
+const VERSIONS: [&str; 2] = [
+    "
 CREATE TABLE threadseal_ledger_heads (
   run_id text COLLATE \"C\" PRIMARY KEY,
   count bigint NOT NULL CHECK (count >= 0),
@@ -53,7 +55,23 @@ CREATE TRIGGER threadseal_keep_records
 CREATE TRIGGER threadseal_keep_all_records
   BEFORE TRUNCATE ON threadseal_ledger_records
   FOR EACH STATEMENT EXECUTE FUNCTION threadseal_keep_records();
-"];
+",
+    "
+CREATE TABLE threadseal_known_heads (
+  record bytea PRIMARY KEY CHECK (octet_length(record) = 32),
+  head bytea NOT NULL
+) WITH (fillfactor = 50);
+CREATE TABLE threadseal_head_lines (
+  line bytea NOT NULL,
+  record bytea NOT NULL,
+  PRIMARY KEY (line, record)
+);
+CREATE TABLE threadseal_head_places (
+  place bytea PRIMARY KEY,
+  record bytea NOT NULL
+);
+",
+];
 
 /// Holds others off while the tables are made; any number that nobody else takes.
 const LOCK: i64 = 0x7468_7265_6164_7365;

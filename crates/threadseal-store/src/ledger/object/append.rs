@@ -1,0 +1,239 @@
+//! Appending and deleting: one write of the head, in place of the version that was read.
+//!
+//! ```text
+//! head as it was seen last ─► the next head ─┬─► sealed objects, if any ─► head, if unchanged ─► stored
+//!        ▲                                   │                                   │
+//!        └── read again ◄── an error, or another version ◄──────────────────────┘
+//! ```
+//! A write whose answer was lost may have been done, and others may have appended since. The record at
+//! the expected place tells by the number that was drawn for this append whose it is. While the head is
+//! as it was the same bytes are written again; of two copies of one request one can win.
+
+use super::head::Head;
+use super::rows::Nonce;
+use super::{GONE, ObjectLedgerStore, rows, walk};
+use crate::ledger::{Append, Entry, MAX_TRIES, Make, Tip, check_entries, deleted};
+use crate::objects::{self, Put, Version};
+use crate::random::{self, SystemRandom};
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+use threadseal::encoding;
+use threadseal::error::{Error, ErrorKind};
+use threadseal::ledger::RunId;
+use threadseal::time::Timestamp;
+
+/// How often the storage may fail before the caller is told; the library repeats requests itself.
+const MAX_FAILURES: u32 = 3;
+/// Pause after the first of them; it doubles.
+const PAUSE: Duration = Duration::from_millis(20);
+
+/// A head and its version; neither for a run without one.
+type Base = Option<(Arc<Head>, Version)>;
+
+pub(super) fn append_if(
+    store: &ObjectLedgerStore,
+    run: &RunId,
+    expected: &Tip,
+    entries: &[Entry],
+) -> Result<Append, Error> {
+    let _gate = store.known.enter(run);
+    let known = store.known.head(run);
+    let fits = |(head, _): &(Arc<Head>, Version)| head.tip == *expected && head.deleted.is_none();
+    // What others appended meanwhile is noticed when the head is written; appending nothing asks.
+    let base = match known.filter(fits) {
+        Some(known) if !entries.is_empty() => Some(known),
+        _ => store.fetch(run)?,
+    };
+    attempt(store, run, base, expected, entries)
+}
+
+pub(super) fn append_with(
+    store: &ObjectLedgerStore,
+    run: &RunId,
+    make: &mut Make<'_>,
+) -> Result<Tip, Error> {
+    let _gate = store.known.enter(run);
+    let mut base = match store.known.head(run) {
+        Some(known) if known.0.deleted.is_none() => Some(known),
+        _ => store.fetch(run)?,
+    };
+    for _ in 0..MAX_TRIES {
+        let tip = tip_of(run, &base)?;
+        let entries = make(&tip)?;
+        check_entries(&entries)?;
+        if entries.is_empty() {
+            base = store.fetch(run)?;
+        }
+        match attempt(store, run, base, &tip, &entries)? {
+            Append::Stored(tip) => return Ok(tip),
+            Append::Differs(_) => base = store.fetch(run)?,
+        }
+    }
+    let text = format!("others appended to run {run} {MAX_TRIES} times meanwhile; try again");
+    Err(Error::new(ErrorKind::External, text))
+}
+
+/// Appends to `base`, and to what it has become, as long as that ends at `expected`.
+fn attempt(
+    store: &ObjectLedgerStore,
+    run: &RunId,
+    mut base: Base,
+    expected: &Tip,
+    entries: &[Entry],
+) -> Result<Append, Error> {
+    let nonce = random::array(&SystemRandom)?;
+    let (mut failures, mut sent) = (Failures::default(), false);
+    loop {
+        let tip = tip_of(run, &base);
+        if sent && !matches!(&tip, Ok(tip) if tip == expected) {
+            // Of a run that was deleted since, nobody can say any more what was in it.
+            let head = tip.and(base.map(|(head, _)| head).ok_or_else(|| vanished(run)))?;
+            return match is_there(store, run, &head, expected.count, nonce)? {
+                true => Ok(Append::Stored(after(expected, entries))),
+                false => Ok(Append::Differs(head.tip)),
+            };
+        }
+        let tip = tip?;
+        if tip != *expected {
+            return Ok(Append::Differs(tip));
+        }
+        if entries.is_empty() {
+            return Ok(Append::Stored(tip));
+        }
+        match write(store, run, &base, entries, nonce, &mut sent) {
+            Ok(Some(tip)) => return Ok(Append::Stored(tip)),
+            Ok(None) => {}
+            Err(error) => failures.again(error)?,
+        }
+        base = loop {
+            match store.fetch(run) {
+                Ok(base) => break base,
+                Err(error) => failures.again(error)?,
+            }
+        };
+    }
+}
+
+/// Seals what must be sealed and writes the head; `None` when that has changed.
+fn write(
+    store: &ObjectLedgerStore,
+    run: &RunId,
+    base: &Base,
+    entries: &[Entry],
+    nonce: Nonce,
+    sent: &mut bool,
+) -> Result<Option<Tip>, Error> {
+    let empty = Head::default();
+    let head = base.as_ref().map_or(&empty, |(head, _)| &**head);
+    let (next, sealed) = head.after(run, entries, nonce);
+    for object in sealed {
+        objects::seal(&*store.objects, &object.name, &object.bytes)?;
+    }
+    *sent = true;
+    let (name, bytes, tip) = (Head::name(run), next.encode(run), next.tip);
+    let put = match base {
+        None => store.objects.create(&name, &bytes)?,
+        Some((_, version)) => store.objects.replace_if(&name, version, &bytes)?,
+    };
+    match put {
+        Put::Differs => Ok(None),
+        Put::Stored(version) => {
+            store.known.put(run, Arc::new(next), version);
+            Ok(Some(tip))
+        }
+    }
+}
+
+/// Is the record with this number one of this append?
+fn is_there(
+    store: &ObjectLedgerStore,
+    run: &RunId,
+    head: &Head,
+    number: u64,
+    nonce: Nonce,
+) -> Result<bool, Error> {
+    let mut found = false;
+    walk::forward(store, run, head, number, &mut |first, rows| {
+        let index = usize::try_from(number.saturating_sub(first)).unwrap_or(usize::MAX);
+        found = rows.get(index).is_some_and(|row| row.append == nonce);
+        Ok(ControlFlow::Break(()))
+    })?;
+    Ok(found)
+}
+
+fn after(expected: &Tip, entries: &[Entry]) -> Tip {
+    Tip {
+        count: expected.count + entries.len() as u64,
+        hash: entries.last().and_then(|entry| entry.record_hash),
+    }
+}
+
+fn tip_of(run: &RunId, base: &Base) -> Result<Tip, Error> {
+    match base {
+        None => Ok(Tip::EMPTY),
+        Some((head, _)) => match head.tombstone() {
+            Some(tombstone) => Err(deleted(run, &tombstone)),
+            None => Ok(head.tip),
+        },
+    }
+}
+
+fn vanished(run: &RunId) -> Error {
+    Error::refused(format!(
+        "the head of run {run} was there and is gone; somebody removes what is being written"
+    ))
+}
+
+/// Puts a tombstone in place of the head; then removes what it named.
+pub(super) fn delete(store: &ObjectLedgerStore, run: &RunId, at: Timestamp) -> Result<(), Error> {
+    let _gate = store.known.enter(run);
+    let mut failures = Failures::default();
+    for _ in 0..MAX_TRIES {
+        let Some((head, version)) = store.fetch(run)? else {
+            return Ok(());
+        };
+        if head.deleted.is_some() {
+            return remove_all(store, run);
+        }
+        let buried = head.buried(at, random::array(&SystemRandom)?);
+        let put = store
+            .objects
+            .replace_if(&Head::name(run), &version, &buried.encode(run));
+        match put {
+            Ok(Put::Stored(version)) => store.known.put(run, Arc::new(buried), version),
+            Ok(Put::Differs) => {}
+            Err(error) => failures.again(error)?,
+        }
+    }
+    let text = format!("others appended to run {run} {MAX_TRIES} times meanwhile; try again");
+    Err(Error::new(ErrorKind::External, text))
+}
+
+/// Removes what a deleted run left. Runs are listed without it from the first step on.
+fn remove_all(store: &ObjectLedgerStore, run: &RunId) -> Result<(), Error> {
+    let gone = format!("{GONE}/{}", encoding::hex(run.as_str().as_bytes()));
+    objects::seal(&*store.objects, &gone, b"")?;
+    for folder in [rows::segment_folder(run), rows::index_folder(run)] {
+        store.each_name(&folder, |name| {
+            store.objects.remove(&format!("{folder}/{name}"))
+        })?;
+    }
+    Ok(())
+}
+
+/// Trying again after the storage failed, a few times.
+#[derive(Debug, Default)]
+struct Failures(u32);
+
+impl Failures {
+    fn again(&mut self, error: Error) -> Result<(), Error> {
+        self.0 += 1;
+        if error.kind() != ErrorKind::External || self.0 > MAX_FAILURES {
+            return Err(error);
+        }
+        thread::sleep(PAUSE * (1 << self.0.min(8)));
+        Ok(())
+    }
+}

@@ -1,0 +1,278 @@
+//! [`ObjectLedgerStore`]: ledgers in object storage (S3, GCS, Azure, a folder).
+//!
+//! ```text
+//! heads/<hex of the run id>                            the head: where the ledger ends  (head.rs)
+//! segments/<hex>/<20 digits: first>-<64 hex>           sealed records                   (rows.rs)
+//! indexes/<hex>/<level>-<20 digits: first>-<64 hex>    names of sealed objects          (rows.rs)
+//! gone/<hex>                                           empty: the run was deleted
+//! ```
+//! Invariants:
+//! * only heads are written again, and only in place of the version that was read: of several writers
+//!   one wins; a sealed object is durable before a head names it;
+//! * an append is one write of a head, rarely with a sealed object before it, however long the ledger is;
+//! * an answer that was lost is found out by the number drawn for the append, never guessed (`append`);
+//! * nothing is taken for what it should be before its digest is computed;
+//! * a storage that has forgotten what this store has seen in it is refused (`known`).
+//!
+//! Hex keeps the order of names, so that runs are listed in it. A sealed object that no head came to
+//! name, after a lost race or a crash, is harmless; `fsck` says which can never be named any more.
+
+mod append;
+mod fsck;
+mod head;
+mod known;
+mod rows;
+#[cfg(test)]
+mod tests;
+mod walk;
+
+use super::{Append, Entry, FsckReport, LedgerStore, MAX_BATCH_BYTES, Make, StoredRecord};
+use super::{Tip, Tombstone};
+use crate::clock::{Clock, SystemClock};
+use crate::objects::{self, Objects, Version};
+use head::{Head, MAX_HEAD_BYTES};
+use known::Known;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+use threadseal::encoding;
+use threadseal::error::{Error, ErrorKind};
+use threadseal::ledger::RunId;
+use threadseal::time::Timestamp;
+
+/// Longest run id in bytes: its hex is one part of a name, of which file systems take 255 bytes.
+const MAX_NAME_BYTES: usize = 120;
+/// Where empty objects stand for deleted runs.
+const GONE: &str = "gone";
+/// Names that are listed at once.
+const PAGE: usize = 1000;
+/// Pauses of [`LedgerStore::wait`]: each is a request, and somebody pays for it.
+const FIRST_PAUSE: Duration = Duration::from_millis(20);
+const MAX_PAUSE: Duration = Duration::from_secs(1);
+
+/// Ledgers in object storage.
+#[derive(Debug)]
+pub struct ObjectLedgerStore {
+    objects: Arc<dyn Objects>,
+    known: Known,
+}
+
+impl ObjectLedgerStore {
+    /// The ledgers in `objects`.
+    pub fn new(objects: Arc<dyn Objects>) -> Self {
+        Self {
+            objects,
+            known: Known::default(),
+        }
+    }
+
+    /// The ledgers in the storage at `url`, with the settings of [`objects::open`].
+    ///
+    /// # Errors
+    /// As [`objects::open`].
+    pub fn open(url: &str, settings: &[(String, String)]) -> Result<Self, Error> {
+        objects::open(url, settings).map(Self::new)
+    }
+
+    /// The head as it is now, deleted runs included.
+    fn fetch(&self, run: &RunId) -> Result<Option<(Arc<Head>, Version)>, Error> {
+        check_name(run)?;
+        let floor = self.known.count(run);
+        let name = Head::name(run);
+        let found = match self.objects.read(&name, MAX_HEAD_BYTES)? {
+            None => None,
+            Some(found) => {
+                let head = Head::decode(run, &found.bytes);
+                let head = head.ok_or_else(|| {
+                    objects::damaged(&*self.objects, &name, "is damaged; look at it with fsck")
+                })?;
+                Some((Arc::new(head), found.version))
+            }
+        };
+        let count = found.as_ref().map_or(0, |(head, _)| head.tip.count);
+        if count < floor {
+            return Err(Error::refused(format!(
+                "the ledger of run {run} in {} was rolled back: it has {count} records where {floor} \
+                 were seen before",
+                self.objects.place()
+            )));
+        }
+        if let Some((head, version)) = &found {
+            self.known.put(run, Arc::clone(head), version.clone());
+        }
+        Ok(found)
+    }
+
+    /// The head of a run that has records.
+    fn living(&self, run: &RunId) -> Result<Option<Arc<Head>>, Error> {
+        let found = self.fetch(run)?.map(|(head, _)| head);
+        match found.as_ref().and_then(|head| head.tombstone()) {
+            Some(tombstone) => Err(super::deleted(run, &tombstone)),
+            None => Ok(found),
+        }
+    }
+
+    /// Calls `look` with every name in `folder`, in order.
+    fn each_name(
+        &self,
+        folder: &str,
+        mut look: impl FnMut(&str) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        let mut after = String::new();
+        loop {
+            let names = self.objects.list(folder, &after, PAGE)?;
+            names.iter().try_for_each(|name| look(name))?;
+            match names.into_iter().last() {
+                Some(last) => after = last,
+                None => return Ok(()),
+            }
+        }
+    }
+}
+
+impl LedgerStore for ObjectLedgerStore {
+    fn tip(&self, run: &RunId) -> Result<Option<Tip>, Error> {
+        Ok(self.living(run)?.map(|head| head.tip))
+    }
+
+    fn append_if(&self, run: &RunId, expected: &Tip, entries: &[Entry]) -> Result<Append, Error> {
+        super::check_entries(entries)?;
+        check_name(run)?;
+        append::append_if(self, run, expected, entries)
+    }
+
+    fn append_with(&self, run: &RunId, make: &mut Make<'_>) -> Result<Tip, Error> {
+        check_name(run)?;
+        append::append_with(self, run, make)
+    }
+
+    fn list_after(
+        &self,
+        run: &RunId,
+        after: u64,
+        limit: usize,
+    ) -> Result<Vec<StoredRecord>, Error> {
+        let (mut records, mut bytes) = (Vec::new(), 0);
+        let Some(head) = self.living(run)? else {
+            return Ok(records);
+        };
+        if after >= head.tip.count || limit == 0 {
+            return Ok(records);
+        }
+        walk::forward(self, run, &head, after, &mut |first, rows| {
+            let skipped = usize::try_from(after.saturating_sub(first)).unwrap_or(usize::MAX);
+            for (seq, row) in (first..).zip(rows).skip(skipped) {
+                bytes += row.line.len();
+                if records.len() == limit || (bytes > MAX_BATCH_BYTES && !records.is_empty()) {
+                    return Ok(ControlFlow::Break(()));
+                }
+                let line = row.line.clone();
+                records.push(StoredRecord { seq, line });
+            }
+            Ok(ControlFlow::Continue(()))
+        })?;
+        Ok(records)
+    }
+
+    fn find_completed(
+        &self,
+        run: &RunId,
+        idempotency_key: &str,
+    ) -> Result<Option<StoredRecord>, Error> {
+        match self.living(run)? {
+            Some(head) if !idempotency_key.is_empty() => {
+                walk::newest_with(self, run, &head, &rows::key_digest(idempotency_key))
+            }
+            _ => Ok(None),
+        }
+    }
+
+    fn runs(&self, after: Option<&RunId>, limit: usize) -> Result<Vec<RunId>, Error> {
+        let hex = |run: &RunId| encoding::hex(run.as_str().as_bytes());
+        let (mut last, mut runs) = (after.map(hex).unwrap_or_default(), Vec::new());
+        while runs.len() < limit {
+            let page = limit.saturating_sub(runs.len()).min(PAGE);
+            let heads = self.objects.list("heads", &last, page)?;
+            let Some(end) = heads.last().cloned() else {
+                break;
+            };
+            let gone = self.gone_between(&last, &end)?;
+            let living = heads.iter().filter(|name| !gone.contains(name));
+            runs.extend(
+                living
+                    .map(|name| run_of(name))
+                    .collect::<Result<Vec<_>, _>>()?,
+            );
+            last = end;
+        }
+        Ok(runs)
+    }
+
+    fn delete(&self, run: &RunId, at: Timestamp) -> Result<(), Error> {
+        check_name(run)?;
+        append::delete(self, run, at)
+    }
+
+    fn tombstone(&self, run: &RunId) -> Result<Option<Tombstone>, Error> {
+        let found = self.fetch(run)?;
+        Ok(found.and_then(|(head, _)| head.tombstone()))
+    }
+
+    fn wait(&self, run: &RunId, after: u64, timeout: Duration) -> Result<Tip, Error> {
+        let (start, mut pause) = (SystemClock.elapsed(), FIRST_PAUSE);
+        loop {
+            let tip = self.tip(run)?.unwrap_or_default();
+            let passed = SystemClock.elapsed().saturating_sub(start);
+            let left = timeout.saturating_sub(passed);
+            if tip.count > after || left.is_zero() {
+                return Ok(tip);
+            }
+            thread::sleep(pause.min(left));
+            pause = MAX_PAUSE.min(pause * 2);
+        }
+    }
+
+    fn fsck(&self, run: &RunId, repair: bool) -> Result<FsckReport, Error> {
+        check_name(run)?;
+        fsck::fsck(self, run, repair)
+    }
+}
+
+impl ObjectLedgerStore {
+    /// Names of deleted runs after `last` and up to `end`.
+    fn gone_between(&self, last: &str, end: &str) -> Result<Vec<String>, Error> {
+        let (mut after, mut gone) = (last.to_owned(), Vec::new());
+        loop {
+            let names = self.objects.list(GONE, &after, PAGE)?;
+            let is_last = names.last().is_none_or(|name| name.as_str() >= end);
+            after = names.last().cloned().unwrap_or_default();
+            gone.extend(names.into_iter().filter(|name| name.as_str() <= end));
+            if is_last {
+                return Ok(gone);
+            }
+        }
+    }
+}
+
+fn run_of(name: &str) -> Result<RunId, Error> {
+    let bytes: Option<Vec<u8>> = (0..name.len())
+        .step_by(2)
+        .map(|at| encoding::parse_hex_array::<1>(name.get(at..at + 2)?).map(|[byte]| byte))
+        .collect();
+    let text = bytes.and_then(|bytes| String::from_utf8(bytes).ok());
+    let stranger = || {
+        let text = format!("heads/{name} is no name of a run; somebody else writes here");
+        Error::new(ErrorKind::External, text)
+    };
+    RunId::parse(&text.ok_or_else(stranger)?)
+}
+
+fn check_name(run: &RunId) -> Result<(), Error> {
+    match run.as_str().len() <= MAX_NAME_BYTES {
+        true => Ok(()),
+        false => Err(Error::invalid(format!(
+            "object storage holds runs with names of at most {MAX_NAME_BYTES} bytes"
+        ))),
+    }
+}

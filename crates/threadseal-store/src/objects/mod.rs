@@ -1,0 +1,149 @@
+//! Object storage as five calls: read, create, replace if unchanged, list, remove.
+//!
+//! ```text
+//! ledgers, heads, transcripts ─► Objects ─┬─ Cloud: S3, GCS, Azure (crate object_store)
+//!                                         ├─ Folder: files of one folder, replaced under a lock
+//!                                         └─ FaultObjects: fails and loses replies (tests)
+//! ```
+//! The boundary is as small as [`crate::sys`] is for files, so that a test can fail each call in turn.
+//! Laws, for every implementation:
+//! * of several who create one name, or replace one version of it, one wins;
+//! * what was acknowledged is durable, and every later read sees it;
+//! * a call that failed may have done its work, and may do it later still. Whoever needs to know writes
+//!   something that nobody else would write, and reads.
+//!
+//! A name is one or more parts of letters, digits, `-`, `_` and `.`, joined by `/`; the last one is the
+//! object, those before it are its folder.
+
+mod cloud;
+#[cfg(any(test, feature = "fault"))]
+pub mod fault;
+mod folder;
+#[cfg(any(test, feature = "fault"))]
+pub mod moto;
+mod url;
+
+pub use cloud::Cloud;
+pub use folder::Folder;
+pub use url::open;
+
+use std::fmt;
+use threadseal::digest::Digest;
+use threadseal::error::{Error, ErrorKind};
+
+/// Which version of an object: what the storage says of it, and no more.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Version {
+    /// The entity tag (S3, Azure).
+    e_tag: Option<String>,
+    /// The generation or version (GCS).
+    number: Option<String>,
+}
+
+/// An object that was read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Object {
+    /// All of it.
+    pub bytes: Vec<u8>,
+    /// To replace it.
+    pub version: Version,
+}
+
+/// What a conditional write did.
+#[must_use = "the object may not have been written"]
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Put {
+    /// It is written.
+    Stored(Version),
+    /// There is another version, or one at all; nothing changed now. The same write may have been done
+    /// before, when it was repeated after a lost answer.
+    Differs,
+}
+
+/// Named objects.
+pub trait Objects: fmt::Debug + Send + Sync {
+    /// The newest version of an object of at most `limit` bytes; `None` when there is none.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Refused`] above `limit`, [`ErrorKind::External`] when the storage fails.
+    fn read(&self, name: &str, limit: usize) -> Result<Option<Object>, Error>;
+
+    /// Writes an object that must not exist.
+    ///
+    /// # Errors
+    /// [`ErrorKind::External`] when the storage fails; the object may be written all the same.
+    fn create(&self, name: &str, bytes: &[u8]) -> Result<Put, Error>;
+
+    /// Writes an object in place of this version of it.
+    ///
+    /// # Errors
+    /// As [`Objects::create`].
+    fn replace_if(&self, name: &str, version: &Version, bytes: &[u8]) -> Result<Put, Error>;
+
+    /// Names of the objects in `folder`, without it, in order of their bytes, after the name `after`
+    /// (empty: from the first), at most `limit`.
+    ///
+    /// # Errors
+    /// [`ErrorKind::External`] when the storage fails or lists in another order.
+    fn list(&self, folder: &str, after: &str, limit: usize) -> Result<Vec<String>, Error>;
+
+    /// Removes an object, if it is there.
+    ///
+    /// # Errors
+    /// [`ErrorKind::External`] when the storage fails; the object may be gone all the same.
+    fn remove(&self, name: &str) -> Result<(), Error>;
+
+    /// Where the objects are, without secrets, for people.
+    fn place(&self) -> String;
+}
+
+/// Writes an object whose name says what is in it. One that is there already must be the same: another
+/// writer, or the same one before its answer was lost, wrote it.
+///
+/// # Errors
+/// As [`Objects::create`]; [`ErrorKind::Refused`] when something else has the name.
+pub(crate) fn seal(objects: &dyn Objects, name: &str, bytes: &[u8]) -> Result<(), Error> {
+    match objects.create(name, bytes)? {
+        Put::Stored(_) => Ok(()),
+        Put::Differs => match objects.read(name, bytes.len())? {
+            Some(found) if found.bytes == bytes => Ok(()),
+            Some(_) => Err(damaged(objects, name, "is not what its name says")),
+            None => Err(external(
+                objects,
+                &format!("{name} was there and is gone; somebody removes what is being written"),
+            )),
+        },
+    }
+}
+
+/// Reads an object whose bytes have this digest.
+///
+/// # Errors
+/// As [`Objects::read`]; [`ErrorKind::Refused`] when it is missing or has other bytes.
+pub(crate) fn unseal(
+    objects: &dyn Objects,
+    name: &str,
+    sha256: &Digest,
+    limit: usize,
+) -> Result<Vec<u8>, Error> {
+    match objects.read(name, limit)? {
+        Some(found) if Digest::of(&found.bytes) == *sha256 => Ok(found.bytes),
+        Some(_) => Err(damaged(objects, name, "is not what its name says")),
+        None => Err(damaged(objects, name, "is missing")),
+    }
+}
+
+/// An object that cannot be what was stored.
+pub(crate) fn damaged(objects: &dyn Objects, name: &str, how: &str) -> Error {
+    Error::refused(format!("{name} in {} {how}", objects.place()))
+}
+
+fn external(objects: &dyn Objects, what: &str) -> Error {
+    let text = format!("{}: {what}", objects.place());
+    // Servers answer with whole pages; a message is one line.
+    let line: String = text
+        .chars()
+        .map(|c| if c.is_control() { ' ' } else { c })
+        .collect();
+    Error::new(ErrorKind::External, line)
+}
