@@ -1,9 +1,9 @@
 //! Object storage as five calls: read, create, replace if unchanged, list, remove.
 //!
 //! ```text
-//! ledgers, heads, transcripts ─► Objects ─┬─ Cloud: S3, GCS, Azure (crate object_store)
-//!                                         ├─ Folder: files of one folder, replaced under a lock
-//!                                         └─ FaultObjects: fails and loses replies (tests)
+//! ledgers, heads ─► Objects ─┬─ Cloud: S3, GCS, Azure (crate object_store)
+//!                            ├─ Folder: files of one folder, replaced under a lock
+//!                            └─ FaultObjects: fails and loses replies (tests)
 //! ```
 //! The boundary is as small as [`crate::sys`] is for files, so that a test can fail each call in turn.
 //! Laws, for every implementation:
