@@ -68,6 +68,17 @@ pub fn open_with(
     }
 }
 
+/// The folder that an address of files names; `None` for any other.
+///
+/// # Errors
+/// As [`open`].
+pub fn folder_of(address: &str) -> Result<Option<PathBuf>, Error> {
+    match scheme_of(address) {
+        Some((scheme, rest)) if scheme == "file" => path_of(rest).map(Some),
+        _ => Ok(None),
+    }
+}
+
 fn open_files(folder: &Path, intent: Intent) -> Result<Box<dyn LedgerStore>, Error> {
     if intent == Intent::Read && !folder.is_dir() {
         return Err(Error::invalid(format!(

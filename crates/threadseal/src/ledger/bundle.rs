@@ -57,9 +57,11 @@ impl Bundle {
     pub fn looks_like(head: &[u8]) -> bool {
         let head = head.trim_ascii_start();
         let head = head.get(..TELLING_BYTES).unwrap_or(head);
-        let says = |name: &str| memchr::memmem::find(head, name.as_bytes()).is_some();
-        let names = ["\"version\"", "\"generated_at\"", "\"root_run_id\""];
-        head.starts_with(b"{") && names.into_iter().all(says) && !says("\"step_id\"")
+        let place = |name: &str| memchr::memmem::find(head, name.as_bytes());
+        let says = |name: &str| place(name).is_some();
+        let (root, step) = (place("\"root_run_id\""), place("\"step_id\""));
+        let is_first = root.is_some_and(|root| step.is_none_or(|step| root < step));
+        head.starts_with(b"{") && says("\"version\"") && says("\"generated_at\"") && is_first
     }
 
     /// Reads a bundle.

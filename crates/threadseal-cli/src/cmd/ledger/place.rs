@@ -17,9 +17,9 @@ use threadseal::canon::python;
 use threadseal::error::Error;
 use threadseal::ledger::{Bundle, LineSplitter, RunId};
 use threadseal::limits::{MAX_BUNDLE_RUNS, MAX_SOURCE_BYTES};
+use threadseal_store::ledger::url::{self, Intent};
 use threadseal_store::ledger::{
-    JsonlLedgerStore, LedgerStore, LedgerStoreExt as _, PostgresLedgerStore, SqliteLedgerStore,
-    known,
+    JsonlLedgerStore, LedgerStore, LedgerStoreExt as _, SqliteLedgerStore, known,
 };
 use threadseal_store::read::{RegularFile, Source as _, open_regular};
 
@@ -41,31 +41,19 @@ pub(crate) enum Place {
 
 /// What a text names, before anything is opened.
 enum Named<'a> {
-    Folder(&'a Path),
-    Sqlite(&'a Path),
-    Postgres(&'a str),
+    Folder(PathBuf),
+    Address(&'a str),
     File(&'a Path),
 }
 
 fn named(text: &str) -> Result<Named<'_>, Failure> {
-    let path = |rest: &'static str| text.strip_prefix(rest).map(Path::new);
-    if let Some(folder) = path("file://").or_else(|| path("file:")) {
-        return Ok(Named::Folder(folder));
-    }
-    if let Some(file) = path("sqlite://").or_else(|| path("sqlite:")) {
-        return Ok(Named::Sqlite(file));
-    }
-    if text.starts_with("postgres://") || text.starts_with("postgresql://") {
-        return Ok(Named::Postgres(text));
-    }
     let path = Path::new(text);
-    match text.split_once("://") {
-        Some((scheme, _)) if !path.exists() => Err(Failure::new(format!(
-            "there is no store of the kind {scheme:?}; there are file:, sqlite: and postgres://"
-        ))),
-        _ if path.is_dir() => Ok(Named::Folder(path)),
-        _ => Ok(Named::File(path)),
-    }
+    Ok(match url::folder_of(text)? {
+        Some(folder) => Named::Folder(folder),
+        None if url::is_address(text) && !path.exists() => Named::Address(text),
+        None if path.is_dir() => Named::Folder(path.to_owned()),
+        None => Named::File(path),
+    })
 }
 
 /// The store that `text` names, to append to; made where it is missing.
@@ -74,9 +62,10 @@ fn named(text: &str) -> Result<Named<'_>, Failure> {
 /// When it names none, or the store cannot be opened.
 pub(crate) fn writable(text: &str, context: &Context) -> Result<Box<dyn LedgerStore>, Failure> {
     Ok(match named(text)? {
-        Named::Folder(folder) => Box::new(JsonlLedgerStore::open(Arc::clone(&context.fs), folder)?),
-        Named::Sqlite(file) => Box::new(SqliteLedgerStore::open(file)?),
-        Named::Postgres(url) => Box::new(PostgresLedgerStore::open(url)?),
+        Named::Folder(folder) => {
+            Box::new(JsonlLedgerStore::open(Arc::clone(&context.fs), &folder)?)
+        }
+        Named::Address(address) => url::open(address, Intent::Write)?,
         Named::File(path) => {
             let text = "this is a file; name a store to write to: a folder, file:DIR, sqlite:FILE or postgres://…";
             return Err(Failure::new(text).about(path));
@@ -89,20 +78,14 @@ pub(crate) fn writable(text: &str, context: &Context) -> Result<Box<dyn LedgerSt
 /// # Errors
 /// When it is not there, holds no ledgers or cannot be read.
 pub(crate) fn readable(text: &str, context: &Context) -> Result<Place, Failure> {
-    let there = |path: &Path| match path.exists() {
-        true => Ok(()),
-        false => Err(Failure::new("there is nothing").about(path)),
-    };
     Ok(match named(text)? {
+        Named::Folder(folder) if !folder.is_dir() => {
+            return Err(Failure::new("there is no such folder").about(&folder));
+        }
         Named::Folder(folder) => {
-            there(folder)?;
-            Place::Files(JsonlLedgerStore::open(Arc::clone(&context.fs), folder)?)
+            Place::Files(JsonlLedgerStore::open(Arc::clone(&context.fs), &folder)?)
         }
-        Named::Sqlite(file) => {
-            there(file)?;
-            Place::Store(Box::new(SqliteLedgerStore::open_read_only(file)?))
-        }
-        Named::Postgres(url) => Place::Store(Box::new(PostgresLedgerStore::open(url)?)),
+        Named::Address(address) => Place::Store(url::open(address, Intent::Read)?),
         Named::File(path) => {
             let file = open_regular(&*context.fs, path)?;
             match detect::ledger_shape(&file)? {

@@ -332,5 +332,5 @@ fn a_torn_end_is_told_and_mended() {
         .fails_with("cannot open nowhere");
     sandbox
         .run(["fsck", "s4://x"])
-        .fails_with("no store of the kind");
+        .fails_with("no store has addresses");
 }
