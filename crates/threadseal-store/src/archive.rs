@@ -5,6 +5,9 @@
 //! still come, and must then have the size and the CRC-32 that its entry tells. All members
 //! together have at most [`MAX_SOURCE_BYTES`]; one has at most [`MAX_ARCHIVE_RATIO`] bytes for each
 //! byte of the archive; an archive has at most [`MAX_ARCHIVE_MEMBERS`] members.
+//!
+//! Two members of one name, and members that share bytes, are refused: which of them counts would
+//! depend on who reads, and shared bytes are unpacked again for every member.
 
 use miniz_oxide::inflate::{TINFLStatus, decompress_to_vec_with_limit};
 use ruzstd::decoding::StreamingDecoder;
@@ -34,6 +37,13 @@ pub fn members(bytes: &[u8]) -> Result<Vec<Member>, Error> {
     if archive.len() > MAX_ARCHIVE_MEMBERS {
         let message = format!("archive has more than {MAX_ARCHIVE_MEMBERS} members");
         return Err(Error::new(ErrorKind::Limit, message));
+    }
+    if archive.has_duplicate_names() {
+        return Err(invalid("archive", &"has two members of one name"));
+    }
+    let overlap = archive.has_overlapping_entries();
+    if overlap.map_err(|error| invalid("archive", &error))? {
+        return Err(invalid("archive", &"has members that share bytes"));
     }
     let mut room = MAX_SOURCE_BYTES;
     let mut members = Vec::with_capacity(archive.len());
@@ -235,6 +245,37 @@ mod tests {
         assert!(members(&archive(&[wrong])).is_err());
         assert!(members(b"PK\x03\x04 and no more").is_err());
         assert!(members(b"").is_err());
+    }
+
+    #[test]
+    fn members_of_one_name_or_with_shared_bytes_are_refused() {
+        let twice = archive(&[entry("x", 0, b"one"), entry("x", 0, b"two")]);
+        let message = members(&twice).unwrap_err().to_string();
+        assert!(message.contains("two members of one name"), "{message}");
+        let mut shared = archive(&[entry("x", 8, b"text"), entry("y", 8, b"text")]);
+        // The second entry of the directory points to the first member.
+        let second = shared.windows(4).rposition(|four| four == b"PK\x01\x02");
+        let offset = second.unwrap() + 42;
+        shared[offset..offset + 4].fill(0);
+        let message = members(&shared).unwrap_err().to_string();
+        assert!(message.contains("share bytes"), "{message}");
+    }
+
+    #[test]
+    fn an_encrypted_member_is_refused() {
+        let mut bytes = archive(&[entry("x", 0, b"text")]);
+        for flags in [
+            6,
+            bytes
+                .windows(4)
+                .rposition(|four| four == b"PK\x01\x02")
+                .unwrap()
+                + 8,
+        ] {
+            bytes[flags] |= 1;
+        }
+        let message = members(&bytes).unwrap_err().to_string();
+        assert!(message.contains("is encrypted"), "{message}");
     }
 
     #[test]

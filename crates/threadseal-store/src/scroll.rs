@@ -220,13 +220,22 @@ impl LiveScroll {
         let (number, encoding) = (first.number(), first.encoding());
         check_place(&first, 0, None)?;
         let sealed = seal(first, None, signer)?;
-        let log = Log::create(Arc::clone(&host.fs), path, SCROLL_MODE, &line_of(&sealed))?;
         let head = Head {
             record: RecordId::from_bytes(*sealed.hash().as_bytes()),
             seq: 0,
             size: sealed.covered_bytes(),
             line: sealed.hash(),
         };
+        // Its head could not be kept, and a file without one would look rolled back.
+        if known(&host, &head.record)?
+            .head
+            .is_some_and(|known| known != head)
+        {
+            return Err(Error::refused(
+                "this host knows a longer scroll that begins with the same turn; go on with that one",
+            ));
+        }
+        let log = Log::create(Arc::clone(&host.fs), path, SCROLL_MODE, &line_of(&sealed))?;
         let mut scroll = Self {
             host,
             log,

@@ -24,10 +24,10 @@ pub(crate) struct ScrollAsked {
 /// What may be asked of scrolls only.
 #[derive(Debug, Args)]
 pub(crate) struct ScrollArgs {
-    /// The number of turns that the scroll must have
+    /// The number of turns that a scroll must have; for scrolls only
     #[arg(long, value_name = "N")]
     pub(crate) expect_length: Option<u64>,
-    /// Refuse signed turns that say to be older: 90s, 15m, 12h, 30d
+    /// Refuse signed turns that say to be older: 90s, 15m, 12h, 30d; for scrolls only
     #[arg(long, value_name = "DUR", value_parser = duration_ns)]
     max_age: Option<u64>,
     /// The moment by which --max-age is counted: 2026-01-31T12:00:00Z [default: now]

@@ -3,6 +3,7 @@
 use crate::sandbox::Sandbox;
 use crate::scroll::{piped, ready, signed, turn, turns, verdict};
 use std::fs;
+use std::os::unix::fs::symlink;
 
 const SEED: &str = "0101010101010101010101010101010101010101010101010101010101010101";
 
@@ -110,6 +111,18 @@ fn converting_leaves_digits_out_only_when_it_is_asked_to() {
             .contains("warning: turn at place 0: the number 1700000000000000001")
     );
     sandbox.run(["verify", out.to_str().unwrap()]).exits(0);
+}
+
+#[test]
+fn no_live_scroll_begins_where_this_host_knows_a_longer_one() {
+    let sandbox = ready();
+    signed(&sandbox, "whole.json", 3);
+    let live = sandbox.work().join("live.jsonl");
+    let append = ["scroll", "seal", "--append", live.to_str().unwrap()];
+    piped(&sandbox, &append, &turns(3)).fails_with("begins with the same turn");
+    assert!(!live.exists());
+    piped(&sandbox, &append, &turn(0, "other")).exits(0);
+    piped(&sandbox, &append, &turn(1, "more")).exits(0);
 }
 
 #[test]
@@ -297,6 +310,69 @@ fn no_name_container_or_link_takes_a_changed_scroll_of_a_folder_out_of_sight() {
 }
 
 #[test]
+fn a_signer_out_of_its_scope_window_or_favour_vouches_for_no_scroll() {
+    let author = Sandbox::new();
+    let whole = piped(&author, &["scroll", "seal", "--key", SEED], &turns(2)).exits(0);
+    let key = "8a88e3dd7409f195fd52db2d3cba5d72ca6709bf1d94121bf3748801b40f6f5c";
+    for (options, verdict) in [
+        (&["--usage", "scroll"][..], "verified"),
+        (&["--usage", "native"], "unknown_signer"),
+        (
+            &["--usage", "scroll", "--formats", "json"],
+            "unknown_signer",
+        ),
+        (&["--usage", "scroll", "--threads", "a/*"], "unknown_signer"),
+        (
+            &["--usage", "scroll", "--not-after", "2020-01-01"],
+            "unknown_signer",
+        ),
+        (
+            &["--usage", "scroll", "--not-before", "9000-01-01"],
+            "unknown_signer",
+        ),
+    ] {
+        let sandbox = ready();
+        let path = sandbox.write("mixed/a.json", &whole.stdout);
+        sandbox.write("mixed/notes.txt", "no record");
+        let add = ["trust", "add", key, "--name", "ann"];
+        sandbox.run(add.iter().chain(options)).exits(0);
+        let ran = sandbox.run(["verify", "--json", path.parent().unwrap().to_str().unwrap()]);
+        assert_eq!(self::verdict(&ran), verdict, "{options:?}");
+        sandbox.run(["trust", "revoke", "ann"]).exits(0);
+        let to = ["scroll", "to", "openai", path.to_str().unwrap()];
+        let ran = sandbox.run(to);
+        assert_ne!(ran.code, 0, "{options:?}");
+        assert_eq!(ran.stdout, "");
+    }
+}
+
+#[test]
+fn a_link_in_a_folder_is_passed_over_and_counted_and_judged_where_it_is_named() {
+    let sandbox = ready();
+    fs::create_dir(sandbox.work().join("mixed")).unwrap();
+    let path = signed(&sandbox, "mixed/good.json", 2);
+    let changed = fs::read_to_string(&path)
+        .unwrap()
+        .replacen("\"hi\"", "\"ho\"", 1);
+    let changed = sandbox.write("elsewhere.json", changed);
+    let folder = sandbox.work().join("mixed");
+    let link = folder.join("link.json");
+    symlink(&changed, &link).unwrap();
+    symlink(&folder, folder.join("circle")).unwrap();
+    let ran = sandbox
+        .run(["verify", "--json", folder.to_str().unwrap()])
+        .exits(0);
+    assert_eq!(ran.json()["results"].as_array().unwrap().len(), 1);
+    assert_eq!(ran.json()["passed_over"], 2);
+    let ran = sandbox
+        .run(["verify", "--json", link.to_str().unwrap()])
+        .exits(1);
+    assert_eq!(verdict(&ran), "tampered");
+    fs::remove_file(&path).unwrap();
+    sandbox.run(["verify", folder.to_str().unwrap()]).exits(2);
+}
+
+#[test]
 fn a_key_in_a_form_of_its_own_pins_nobody() {
     let sandbox = Sandbox::new();
     let sealed = piped(&sandbox, &["scroll", "seal", "--key", SEED], &turns(1))
@@ -308,6 +384,8 @@ fn a_key_in_a_form_of_its_own_pins_nobody() {
     let url = format!("{good}#{method}");
     for (key, exit) in [
         (good.to_owned(), 0),
+        // Blanks around a key are those of a line that it was copied from.
+        (format!(" {good} "), 0),
         // A base58 digit that stands for nothing in front; another multicodec (P-256, X25519).
         (good.replacen("z6Mk", "z16Mk", 1), 2),
         (
@@ -319,7 +397,6 @@ fn a_key_in_a_form_of_its_own_pins_nobody() {
             2,
         ),
         (good.replacen(":z", ":m", 1), 2),
-        (format!("{good} "), 2),
         (url, 2),
         ("00".repeat(32), 2),
         (format!("01{}", "00".repeat(31)), 2),

@@ -1,6 +1,6 @@
 //! `scroll from`: sources become sealed scrolls, with an account; folders become a table.
 
-use crate::sandbox::{Sandbox, shared};
+use crate::sandbox::{Sandbox, shared, tree_digest};
 use std::fs;
 use std::io::{Cursor, Write as _};
 use zip::ZipWriter;
@@ -180,6 +180,197 @@ fn tool_bodies_and_secrets_are_left_out_where_that_is_asked_for() {
         bad.to_str().unwrap(),
     ];
     sandbox.run(ask).fails_with("rule x");
+}
+
+/// Whether `--redact=secrets` leaves every one of `secrets` out of what `source` becomes, in the
+/// scroll, the account and on standard error.
+fn assert_hidden(sandbox: &Sandbox, format: &str, source: &str, secrets: &[String]) {
+    let path = sandbox.write("source.json", source);
+    let path = path.to_str().unwrap();
+    let from = ["scroll", "from", format, path];
+    let whole = sandbox.run(from).exits(0).stdout;
+    let account = sandbox.work().join("source.account");
+    let _ = fs::remove_file(&account);
+    let redact = ["--redact=secrets", "--account", account.to_str().unwrap()];
+    let ran = sandbox.run(from.iter().chain(&redact)).exits(0);
+    let account = fs::read_to_string(account).unwrap();
+    for secret in secrets {
+        assert!(whole.contains(secret.as_str()), "{secret} is in no turn");
+        for text in [&ran.stdout, &ran.stderr, &account] {
+            assert!(!text.contains(secret.as_str()), "{secret} in {text}");
+        }
+    }
+}
+
+#[test]
+fn secrets_are_left_out_wherever_a_request_holds_them() {
+    let sandbox = Sandbox::new();
+    let token = |number: usize| format!("ghp_aB3dE6gH9jK2mN5pQ8sT1vW4yZ7bC0eF3h{number:02}");
+    let [
+        system,
+        thought,
+        said,
+        described,
+        standard,
+        named,
+        called,
+        input,
+    ] = std::array::from_fn(token);
+    let request = serde_json::json!({
+        "model": "m", "max_tokens": 10,
+        "system": [{"type": "text", "text": format!("use {system}")}],
+        "tools": [{"name": "t", "description": format!("as {described}"), "input_schema": {
+            "type": "object", "properties": {"x": {"default": standard}, (named.as_str()): {}}}}],
+        "messages": [
+            {"role": "user", "content": format!("and {said}")},
+            {"role": "assistant", "content": [
+                {"type": "thinking", "thinking": format!("hm {thought}"), "signature": "s"},
+                {"type": "tool_use", "id": "c", "name": "t", "input": {"x": input, (called.as_str()): 1}}]}],
+    });
+    let all = [
+        system, thought, said, described, standard, named, called, input,
+    ];
+    assert_hidden(&sandbox, "anthropic", &request.to_string(), &all);
+}
+
+#[test]
+fn secrets_in_several_elements_of_a_list_are_left_out() {
+    let sandbox = Sandbox::new();
+    let lines: Vec<String> = (0..4)
+        .map(|number| {
+            format!("MIIE{number}aB3dE6gH9jK2mN5pQ8sT1vW4yZ7bC0eF3hJ6kL9nM2pR5tU8wX1zA4cE7gI0jK")
+        })
+        .collect();
+    let kind = "PRIVATE KEY-----";
+    let whole: Vec<String> = std::iter::once(format!("-----BEGIN {kind}"))
+        .chain(lines.iter().cloned())
+        .chain([format!("-----END {kind}")])
+        .collect();
+    let cut = &whole[..4];
+    let texts: Vec<_> = whole
+        .iter()
+        .map(|line| serde_json::json!({"type": "text", "text": line}))
+        .collect();
+    let block = |name: &str, value: serde_json::Value| serde_json::json!([{"role": "user", "content": [{"type": "text", "text": "look"}, {"type": "document", (name): value}]}]);
+    let value = "aB3dE6gH9jK2mN5pQ8sT";
+    for (content, secrets) in [
+        (
+            serde_json::json!([{"role": "user", "content": texts}]),
+            lines.clone(),
+        ),
+        (block("lines", serde_json::json!(whole)), lines.clone()),
+        (block("lines", serde_json::json!(cut)), lines[..3].to_vec()),
+        (
+            block(
+                "env",
+                serde_json::json!([{"name": "API_TOKEN", "value": value}]),
+            ),
+            vec![value.to_owned()],
+        ),
+        (
+            block("argv", serde_json::json!(["tool", "--password", value])),
+            vec![value.to_owned()],
+        ),
+        (
+            block(
+                "argv",
+                serde_json::json!(["curl", "-u", format!("bob:{value}"), "http://x"]),
+            ),
+            vec![value.to_owned()],
+        ),
+    ] {
+        let request = serde_json::json!({"model": "m", "max_tokens": 10, "messages": content});
+        assert_hidden(&sandbox, "anthropic", &request.to_string(), &secrets);
+    }
+}
+
+#[test]
+fn a_turn_that_no_scroll_may_hold_is_found_before_the_first_is_printed() {
+    let sandbox = Sandbox::new();
+    sandbox.run(["init"]).exits(0);
+    let long = "x".repeat(33 << 20);
+    let first = "y".repeat(1 << 20);
+    let request = format!(
+        r#"{{"model":"m","max_tokens":1,"messages":[{{"role":"user","content":"{first}"}},{{"role":"assistant","content":"{long}"}},{{"role":"user","content":"end"}}]}}"#
+    );
+    let source = sandbox.write("request.json", request);
+    let (out, account) = (sandbox.work().join("out"), sandbox.work().join("account"));
+    let (out, account) = (out.to_str().unwrap(), account.to_str().unwrap());
+    let from = [
+        "scroll",
+        "from",
+        "anthropic",
+        source.to_str().unwrap(),
+        "--key",
+        "self-scroll",
+    ];
+    let before = tree_digest(&sandbox.home());
+    for more in [
+        &["--to", "lines"][..],
+        &["--out", out],
+        &["--account", account],
+    ] {
+        let ran = sandbox.run(from.iter().chain(more));
+        assert_eq!(ran.stdout, "");
+        ran.fails_with("turn 1 is larger than 33554432 bytes");
+    }
+    assert!(fs::metadata(out).is_err() && fs::metadata(account).is_err());
+    assert_eq!(tree_digest(&sandbox.home()), before);
+}
+
+#[test]
+fn marks_line_ends_and_halves_of_characters_cost_no_line() {
+    let sandbox = Sandbox::new();
+    let line = |text: &str| {
+        format!(
+            r#"{{"type":"user","uuid":"u","sessionId":"s","message":{{"role":"user","content":"{text}"}}}}"#
+        )
+    };
+    let source = format!(
+        "\u{feff}{}\r\n\r\n{}\r\n{}",
+        line("first"),
+        line("cut \\ud83d off"),
+        line("nul \\u0000 last")
+    );
+    let source = sandbox.write("source.jsonl", source);
+    let ran = sandbox.run(["scroll", "from", "auto", source.to_str().unwrap()]);
+    let ran = ran.exits(0);
+    for part in [r#""first""#, r#""cut \\ud83d off""#, r#""nul \u0000 last""#] {
+        assert!(ran.stdout.contains(part), "{}", ran.stdout);
+    }
+    assert!(!ran.stderr.contains("not mapped"), "{}", ran.stderr);
+    let told = "carried as text: line 3 /message/content: lone surrogate";
+    assert!(ran.stderr.contains(told), "{}", ran.stderr);
+}
+
+#[test]
+fn records_that_follow_themselves_or_each_other_or_share_a_name_are_all_carried() {
+    let sandbox = Sandbox::new();
+    let line = |name: &str, parent: &str, text: &str| {
+        format!(
+            r#"{{"type":"user","uuid":"{name}","parentUuid":"{parent}","message":{{"role":"user","content":"{text}"}}}}"#
+        )
+    };
+    let source = [
+        line("a", "b", "one"),
+        line("b", "a", "two"),
+        line("c", "c", "three"),
+        line("a", "c", "four"),
+    ]
+    .join("\n");
+    let source = sandbox.write("source.jsonl", source);
+    let ran = sandbox.run(["scroll", "from", "auto", source.to_str().unwrap()]);
+    let turns: serde_json::Value = serde_json::from_str(&ran.exits(0).stdout).unwrap();
+    let said: Vec<String> = turns
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|turn| turn["messages"][0].to_string())
+        .collect();
+    for (said, text) in said.iter().zip(["one", "two", "three", "four"]) {
+        assert!(said.contains(text), "{said}");
+    }
+    assert_eq!(said.len(), 4);
 }
 
 #[test]

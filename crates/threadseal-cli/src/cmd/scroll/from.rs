@@ -179,6 +179,8 @@ fn write(args: &FromArgs, drafts: Drafts, context: &Context, out: &mut Out) -> R
         true => ContainerArg::Cbor,
         false => ContainerArg::Array,
     });
+    // Turns on standard output cannot be taken back, and lines of them look like a whole scroll.
+    drafts.check()?;
     let mut writer = Writer::new(to.into(), args.out.as_deref(), context, out)?;
     let mut head: Option<Head> = None;
     for turn in drafts.into_turns() {

@@ -1,7 +1,8 @@
 //! `scroll to`: a scroll as something else (`spec/scroll-mappings.md` W6).
 //!
 //! Written is what verification vouches for, from the bytes that it read; everything else is
-//! refused with the report, unless `--unverified` asks for it.
+//! refused with the report, unless `--unverified` asks for it. Then it says so of itself where its
+//! format lets it, and the exit is that of the verdict: no script takes it for verified.
 
 use super::input;
 use crate::context::Context;
@@ -36,15 +37,16 @@ pub(crate) struct ToArgs {
     /// A scroll [default: standard input]
     file: Option<PathBuf>,
     /// Every turn must be signed by this key
-    #[arg(long, value_name = "KEY", conflicts_with = "unverified")]
+    #[arg(long, value_name = "KEY")]
     key: Option<String>,
     /// Trust these instead of the home's trust store; may be given several times
-    #[arg(long, value_name = "PATH", conflicts_with = "unverified")]
+    #[arg(long, value_name = "PATH")]
     trust: Vec<PathBuf>,
     /// Accept a home or trust that lies inside the folder of the scroll
     #[arg(long)]
     allow_local_trust: bool,
-    /// Write also what nobody vouches for; it is worth as much as whoever gave you the scroll
+    /// Write also what nobody vouches for, and exit by the verdict; it is worth as much as whoever
+    /// gave you the scroll
     #[arg(long)]
     unverified: bool,
     /// Write a new file instead of printing
@@ -65,49 +67,52 @@ pub(super) fn run(args: &ToArgs, context: &Context, out: &mut Out) -> Outcome {
         None => input::whole_stdin()?,
     };
     let container = container_of(&bytes);
-    let chain = if args.unverified {
-        complain("warning: nobody vouches for this scroll");
-        Chain::danger_unverified(&bytes, container)?
-    } else {
-        match verified(args, &bytes, container, context, out)? {
-            Ok(chain) => chain,
-            Err(exit) => return Ok(exit),
-        }
+    let (chain, exit) = match chain(args, &bytes, container, context, out)? {
+        (Some(chain), exit) => (chain, exit),
+        (None, exit) => return Ok(exit),
     };
     write(args, target, &target.export(&chain), context, out)?;
-    Ok(Exit::Done)
+    Ok(exit)
 }
 
-/// The chain, or the exit of a verdict that is not good enough, which was reported.
-fn verified(
+/// The chain that may be written, and the exit of its verdict. Where that is not good enough, it
+/// was reported.
+fn chain(
     args: &ToArgs,
     bytes: &[u8],
     container: Container,
     context: &Context,
     out: &mut Out,
-) -> Result<Result<Chain, Exit>, Failure> {
+) -> Result<(Option<Chain>, Exit), Failure> {
     let paths: Vec<PathBuf> = args.file.iter().cloned().collect();
     let local = Local::to(&paths, args.allow_local_trust, context);
     let trust = gather::gather(&args.trust, args.key.as_deref(), &local, context)?;
     let examiner = Examiner::new(Asked::by(trust), ProgressBar::hidden(), context)?;
     let outcome = examiner.scroll_bytes(bytes, container)?;
     if let Some(verified) = &outcome.verified {
-        return Ok(Ok(Chain::open(verified, bytes, container)?));
+        return Ok((Some(Chain::open(verified, bytes, container)?), Exit::Done));
     }
     let mut report = outcome.report;
+    let exit = Exit::from_code(combined_exit_code(&[report.verdict], 0));
+    let verdict = report.verdict.as_str();
+    if args.unverified {
+        let chain = Chain::danger_unverified(bytes, container)?;
+        complain(&format!(
+            "warning: the scroll is {verdict}; nobody vouches for what is written"
+        ));
+        return Ok((Some(chain), exit));
+    }
     report.path = match &args.file {
         Some(path) => path.display().to_string(),
         None => "-".to_owned(),
     };
-    let exit = Exit::from_code(combined_exit_code(&[report.verdict], 0));
-    let verdict = report.verdict.as_str();
     if context.json {
         out.json(&VerifyOutput::new(&[report], &[], 0, exit));
     }
     complain(&format!(
         "the scroll is {verdict}, so nothing was written (threadseal scroll verify says why; --unverified writes it all the same)"
     ));
-    Ok(Err(exit))
+    Ok((None, exit))
 }
 
 fn write(

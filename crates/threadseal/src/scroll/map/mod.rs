@@ -53,7 +53,7 @@ pub use inspect::{Member, map_members};
 pub use packed::Drafts;
 pub use redact::{Bodies, Detector, MIN_REPEATED_LINE, Secret, redact};
 
-use crate::canon::json::{Value, parse};
+use crate::canon::json::Value;
 use crate::error::{Error, ErrorKind};
 use crate::limits::{
     MAX_DETECT_BYTES, MAX_DETECT_LINES, MAX_LINE_BYTES, MAX_SOURCE_BYTES, MAX_TURN_BYTES,
@@ -158,6 +158,15 @@ impl Drafts {
         let numbered = (0..).zip(self);
         numbered.map(|(index, draft)| turn(index, draft))
     }
+
+    /// Makes sure that a scroll may hold every turn, before the first is written.
+    ///
+    /// # Errors
+    /// The first of [`Self::into_turns`].
+    pub fn check(&self) -> Result<(), Error> {
+        self.large(MAX_TURN_BYTES / packed::MAX_GROWTH)
+            .try_for_each(|(index, draft)| turn(index, draft).map(drop))
+    }
 }
 
 fn turn(index: u64, draft: Draft) -> Result<Turn, Error> {
@@ -174,6 +183,7 @@ fn turn(index: u64, draft: Draft) -> Result<Turn, Error> {
 
 impl<'a> Head<'a> {
     fn of(bytes: &'a [u8]) -> Self {
+        let bytes = source::without_mark(bytes);
         let mut lines = Vec::new();
         let mut looked_at = 0;
         let candidates = bytes.split(|byte| *byte == b'\n').take(MAX_DETECT_LINES);
@@ -182,12 +192,16 @@ impl<'a> Head<'a> {
                 break;
             }
             looked_at += line.len();
-            lines.extend(parse(line).ok().filter(|value| value.as_object().is_some()));
+            lines.extend(
+                source::read_json(line)
+                    .ok()
+                    .filter(|value| value.as_object().is_some()),
+            );
         }
         // Lines inside of a pretty-printed document may be objects too; its first line is none.
         let mut all = bytes.split(|byte| *byte == b'\n');
         let first = all.find(|line| !line.iter().all(u8::is_ascii_whitespace));
-        let opens = first.is_some_and(|line| parse(line).is_err());
+        let opens = first.is_some_and(|line| source::read_json(line).is_err());
         let whole = (lines.is_empty() || opens) && bytes.len() <= MAX_SOURCE_BYTES;
         let document = match lines.as_slice() {
             [only] if bytes.iter().filter(|byte| **byte == b'\n').count() <= 1 => {

@@ -38,6 +38,8 @@ use crate::limits::MAX_JSON_VALUES;
 use std::collections::HashMap;
 
 mod attributes;
+mod events;
+mod indexed;
 
 const NAME: &str = "otlp";
 const NO_CONVERSATION: &str = "says nothing of a conversation";

@@ -74,6 +74,11 @@ const WORDS: [&str; 49] = [
     "user",
 ];
 
+/// More bytes than the canonical JSON of a turn has for each byte of its draft, seal included. Most
+/// are 20, for a word in quotes; a byte that JSON escapes becomes six; hashes and names of members
+/// come with the bytes that they stand for.
+pub(super) const MAX_GROWTH: usize = 32;
+
 /// The turns of a source, in order.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Drafts {
@@ -113,6 +118,13 @@ impl Drafts {
     /// All of them, one at a time.
     pub fn iter(&self) -> impl Iterator<Item = Draft> + '_ {
         self.packed.iter().map(|packed| unpack(packed))
+    }
+
+    /// Those that take more than `bytes`, with their numbers.
+    pub(super) fn large(&self, bytes: usize) -> impl Iterator<Item = (u64, Draft)> + '_ {
+        let numbered = (0..).zip(&self.packed);
+        let large = numbered.filter(move |(_, packed)| packed.len() > bytes);
+        large.map(|(number, packed)| (number, unpack(packed)))
     }
 
     /// Changes each, in order.
@@ -407,6 +419,23 @@ mod tests {
         drafts.set(place, &all[1]);
         let moments: Vec<_> = drafts.into_iter().map(|draft| draft.timestamp_ns).collect();
         assert_eq!(moments, [Some(0), Some(1), Some(2), None]);
+    }
+
+    #[test]
+    fn no_turn_is_larger_than_its_draft_may_grow() {
+        let words = Value::Array(vec!["openai-responses".into(); 5000]);
+        let controls = Value::from("\u{1}".repeat(5000));
+        let empty = Value::Array(vec![Value::Null; 5000]);
+        let mut many = draft(Value::Null);
+        many.messages = vec![Message::items(Role::Assistant, Vec::new()); 1000];
+        many.tool_calls = vec![ToolCall::new(String::new(), String::new(), Value::Null); 1000];
+        many.tool_results = vec![ToolResult::new(String::new(), true, Value::Null); 1000];
+        for draft in [draft(words), draft(controls), draft(empty), many] {
+            let packed = pack(&draft).len();
+            let turn = draft.into_turn(0).unwrap();
+            let grown = turn.canonical().len() / packed;
+            assert!(grown < MAX_GROWTH, "{grown}");
+        }
     }
 
     /// Bytes that the turns of a source take, each with its place in the list and what an

@@ -14,11 +14,14 @@
 //! by line from [`MIN_REPEATED_LINE`] characters on. A quotation of half a line stays.
 //!
 //! A member is searched together with its name (`name="value"`), because many rules know a secret
-//! only by what stands before it. Names of members are searched, too.
+//! only by what stands before it. Names of members are searched, too; `lists` finds what stands in
+//! several elements of one list, and names that stand beside their values.
 //!
 //! **What a hash tells.** `args_hash` and `response_hash` are not salted (agent-scroll v0.1 has no
 //! salt): whoever can guess a body can confirm the guess. A yes or no, a date of birth, a number of
 //! nine digits are found by trying all of them. Redaction protects what cannot be guessed.
+
+mod lists;
 
 use super::Mapped;
 use super::account::Account;
@@ -39,6 +42,9 @@ pub const MIN_REPEATED_LINE: usize = 4;
 const ITEM: usize = 1;
 /// Members of items that say what they are and which call they belong to.
 const STRUCTURE: [&str; 3] = ["type", "id", "format"];
+
+/// The members of an object.
+type Members = Vec<(Text, Value)>;
 
 /// Finds secrets in texts.
 pub trait Detector {
@@ -142,13 +148,26 @@ impl Redaction<'_> {
                 let text = text.as_str()?;
                 Some(self.secrets(text, name).into_iter().next()?.rule)
             }
-            Value::Array(elements) => elements.iter().find_map(|element| self.rule(element, name)),
-            Value::Object(members) => members.iter().find_map(|(name, value)| {
-                let name = name.as_str().unwrap_or_default();
-                let own = self.detector.find(name).into_iter().next();
-                own.map(|secret| secret.rule)
-                    .or_else(|| self.rule(value, Some(name)))
-            }),
+            Value::Array(elements) => {
+                let before = std::iter::once(None).chain(elements.iter().map(lists::option));
+                let mut named = elements.iter().zip(before);
+                let own = named.find_map(|(element, option)| self.rule(element, option.or(name)));
+                own.or_else(|| {
+                    let broken = lists::broken(self.detector, elements);
+                    let mut secrets = broken.into_iter().flat_map(|part| part.secrets);
+                    Some(secrets.next()?.rule)
+                })
+            }
+            Value::Object(members) => {
+                let label = lists::label(members).or(name);
+                members.iter().find_map(|(name, value)| {
+                    let label = label.filter(|_| lists::is_value(name));
+                    let name = name.as_str().unwrap_or_default();
+                    let own = self.detector.find(name).into_iter().next();
+                    own.map(|secret| secret.rule)
+                        .or_else(|| self.rule(value, label.or(Some(name))))
+                })
+            }
             _ => None,
         }
     }
@@ -213,7 +232,6 @@ impl Redaction<'_> {
         level: usize,
         place: &mut Place,
     ) -> (Value, Digest) {
-        let length = place.pointer.len();
         let (kept, held) = match value {
             Value::String(text) => {
                 let held = print_text(&text);
@@ -229,34 +247,11 @@ impl Redaction<'_> {
                 (redacted.map_or(Value::String(text), Value::from), held)
             }
             Value::Array(elements) => {
-                let mut held = Vec::with_capacity(elements.len());
-                let mut kept = Vec::with_capacity(elements.len());
-                for (index, element) in elements.into_iter().enumerate() {
-                    push_segment(&mut place.pointer, &index.to_string());
-                    let (element, print) = self.value(element, name, level + 1, place);
-                    place.pointer.truncate(length);
-                    kept.push(element);
-                    held.push(print);
-                }
+                let (kept, held) = self.elements(elements, name, level, place);
                 (Value::Array(kept), print_list(&held))
             }
             Value::Object(members) => {
-                let mut held = Vec::with_capacity(members.len());
-                let mut kept = Vec::with_capacity(members.len());
-                for (name, value) in members {
-                    let shown =
-                        clean(self.detector, name.as_str().unwrap_or_default()).into_owned();
-                    push_segment(&mut place.pointer, &shown);
-                    let (value, print) = self.value(value, name.as_str(), level + 1, place);
-                    held.push((print_text(&name), print));
-                    let hidden = name.as_str().is_some_and(|name| name != shown);
-                    if hidden {
-                        self.account
-                            .redact(place.turn, &place.pointer, "name of a member");
-                    }
-                    place.pointer.truncate(length);
-                    kept.push((if hidden { shown.into() } else { name }, value));
-                }
+                let (kept, held) = self.members(members, name, level, place);
                 (unique(kept), print_members(held))
             }
             other => {
@@ -264,13 +259,88 @@ impl Redaction<'_> {
                 (other, held)
             }
         };
-        match self.values.get(&held) {
-            Some(hash) if worth(&kept) => {
-                self.account
-                    .redact(place.turn, &place.pointer, "repeats a body");
-                (format!("[redacted sha256:{hash}]").into(), held)
+        (self.unless_body(kept, &held, place), held)
+    }
+
+    /// The elements of an array, and what each held before.
+    fn elements(
+        &mut self,
+        elements: Vec<Value>,
+        name: Option<&str>,
+        level: usize,
+        place: &mut Place,
+    ) -> (Vec<Value>, Vec<Digest>) {
+        let length = place.pointer.len();
+        let mut broken = lists::broken(self.detector, &elements)
+            .into_iter()
+            .peekable();
+        let mut held = Vec::with_capacity(elements.len());
+        let mut kept = Vec::with_capacity(elements.len());
+        let mut option: Option<String> = None;
+        for (index, mut element) in elements.into_iter().enumerate() {
+            push_segment(&mut place.pointer, &index.to_string());
+            let next = lists::option(&element).map(str::to_owned);
+            let mut before = None;
+            while let Some(part) = broken.next_if(|part| part.element == index) {
+                before.get_or_insert_with(|| print(&element));
+                for secret in &part.secrets {
+                    self.account
+                        .redact(place.turn, &place.pointer, &secret.rule);
+                }
+                part.hide(&mut element);
             }
-            _ => (kept, held),
+            let (element, print) =
+                self.value(element, option.as_deref().or(name), level + 1, place);
+            let print = before.unwrap_or(print);
+            kept.push(self.unless_body(element, &print, place));
+            held.push(print);
+            place.pointer.truncate(length);
+            option = next;
+        }
+        (kept, held)
+    }
+
+    /// The members of an object, and what each held before.
+    fn members(
+        &mut self,
+        members: Members,
+        name: Option<&str>,
+        level: usize,
+        place: &mut Place,
+    ) -> (Members, Vec<(Digest, Digest)>) {
+        let length = place.pointer.len();
+        let label = lists::label(&members).or(name).map(str::to_owned);
+        let mut held = Vec::with_capacity(members.len());
+        let mut kept = Vec::with_capacity(members.len());
+        for (name, value) in members {
+            let shown = clean(self.detector, name.as_str().unwrap_or_default()).into_owned();
+            push_segment(&mut place.pointer, &shown);
+            let label = label.as_deref().filter(|_| lists::is_value(&name));
+            let (value, print) = self.value(value, label.or(name.as_str()), level + 1, place);
+            held.push((print_text(&name), print));
+            let hidden = name.as_str().is_some_and(|name| name != shown);
+            if hidden {
+                self.account
+                    .redact(place.turn, &place.pointer, "name of a member");
+            }
+            place.pointer.truncate(length);
+            kept.push((if hidden { shown.into() } else { name }, value));
+        }
+        (kept, held)
+    }
+
+    /// `value`, unless what it held is a body.
+    fn unless_body(&mut self, value: Value, held: &Digest, place: &Place) -> Value {
+        match self.values.get(held) {
+            Some(hash) if worth(&value) => {
+                let marker = format!("[redacted sha256:{hash}]").into();
+                if value != marker {
+                    self.account
+                        .redact(place.turn, &place.pointer, "repeats a body");
+                }
+                marker
+            }
+            _ => value,
         }
     }
 

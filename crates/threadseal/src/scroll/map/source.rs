@@ -15,7 +15,7 @@
 
 use super::account::{Account, Alteration, Reason};
 use super::fit::{fit, fit_text, push_segment};
-use crate::canon::json::{Text, Value, parse};
+use crate::canon::json::{IrregularityKind, JsonError, Text, Value, parse, parse_python};
 use crate::limits::{MAX_LINE_BYTES, MAX_SOURCE_LINES, MAX_SOURCE_VALUES};
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -69,7 +69,7 @@ pub(super) fn json_texts(
 ) {
     let mut number = 0;
     let mut values = 0_usize;
-    for line in source.split(|byte| *byte == b'\n') {
+    for line in without_mark(source).split(|byte| *byte == b'\n') {
         number += 1;
         if line.iter().all(u8::is_ascii_whitespace) {
             continue;
@@ -80,7 +80,7 @@ pub(super) fn json_texts(
         } else if line.len() > MAX_LINE_BYTES {
             account.unmapped(number, "line too long");
         } else {
-            match parse(line) {
+            match read_json(line) {
                 Ok(value) => {
                     values = values.saturating_add(count_values(&value));
                     if values > most_values {
@@ -95,6 +95,31 @@ pub(super) fn json_texts(
             }
         }
     }
+}
+
+/// The value of one JSON text.
+///
+/// Programs write `NaN`, and surrogates without their other half where they cut a text; both are
+/// read, and carried as `fit` says. A name that occurs twice in one object is not: one of its
+/// values would be lost without a trace.
+///
+/// # Errors
+/// What the strict reader refuses.
+pub(super) fn read_json(text: &[u8]) -> Result<Value, JsonError> {
+    let strict = match parse(text) {
+        Ok(value) => return Ok(value),
+        Err(error) => error,
+    };
+    let lenient = parse_python(text).ok().filter(|document| {
+        let mut notes = document.irregularities.iter();
+        !notes.any(|note| note.kind == IrregularityKind::DuplicateKey)
+    });
+    Ok(lenient.ok_or(strict)?.value)
+}
+
+/// A source without the byte order mark that some editors put before it.
+pub(super) fn without_mark(source: &[u8]) -> &[u8] {
+    source.strip_prefix(b"\xef\xbb\xbf").unwrap_or(source)
 }
 
 /// One record of a source while a mapping reads it.

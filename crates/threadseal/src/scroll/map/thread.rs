@@ -10,8 +10,8 @@ use super::account::{Account, Tokens};
 use super::build::Build;
 use super::draft::{Draft, Source, text_item};
 use super::fit::fit_text;
-use super::source::Node;
-use crate::canon::json::{IrregularityKind, Text, Value, parse, parse_python};
+use super::source::{Node, read_json, without_mark};
+use crate::canon::json::{Text, Value};
 use crate::canon::python;
 use crate::digest::Digest;
 use crate::error::Error;
@@ -108,22 +108,10 @@ impl Thread {
 
 /// The value of a source that is one JSON text.
 ///
-/// Programs in Python write `NaN`, and surrogates without their other half; both are read, and
-/// carried as `fit` says. A name that occurs twice in one object is not: one of its values would
-/// be lost without a trace.
-///
 /// # Errors
-/// What the strict reader refuses.
+/// What [`read_json`] refuses.
 pub(super) fn document(source: &[u8]) -> Result<Value, Error> {
-    let strict = match parse(source) {
-        Ok(value) => return Ok(value),
-        Err(error) => error,
-    };
-    let lenient = parse_python(source).ok().filter(|document| {
-        let mut notes = document.irregularities.iter();
-        !notes.any(|note| note.kind == IrregularityKind::DuplicateKey)
-    });
-    Ok(lenient.ok_or(strict)?.value)
+    Ok(read_json(without_mark(source))?)
 }
 
 /// Who offers a model that is spelled `vendor/model`; otherwise nobody knows.

@@ -1,8 +1,8 @@
 //! Content that stays what it is: nothing in it can pass for layout.
 //!
 //! Rules of `CommonMark` 0.31 decide. Outside code a backslash is put before
-//! * `#` that begins a heading, on whatever depth;
-//! * a line of only `-`, `=`, `*` or `_`: a rule, or the underline of a heading;
+//! * `#` that begins a heading, on whatever depth, also in a list or a quote;
+//! * a line of only `-`, `=`, `*` or `_`: a rule, or the underline of a heading, there too;
 //! * `<` before a letter, `/`, `!` or `?`: HTML, comments included;
 //! * `![`: a picture, which a reader's program would fetch from wherever the content says;
 //! * a fence that is indented: in a list it would end with the list, and nobody can tell here.
@@ -10,6 +10,9 @@
 //! A fence in the first column is code until its closing fence, or to the end of the text, where
 //! it is closed. In the first column it can stand in no list and no quote, and with no HTML block
 //! open nothing else can swallow it; so what is taken for code here is code for every reader.
+//! A backslash that the content has itself counts: behind an odd number of them nothing needs another,
+//! which would take the effect from the last.
+//!
 //! CR and CR LF end lines as LF does. Other control characters, tab excepted, become U+FFFD.
 
 use std::borrow::Cow;
@@ -115,10 +118,41 @@ fn escape_line(out: &mut String, line: &str) {
     let content = line.trim_start_matches([' ', '\t']);
     let (indent, _) = line.split_at(line.len() - content.len());
     out.push_str(indent);
-    if is_heading(content) || is_rule(content) || is_fence(content) {
+    let inner = inside_of_lists(content);
+    let (marks, _) = content.split_at(content.len() - inner.len());
+    if is_rule(content) || is_fence(content) {
+        out.push('\\');
+        push_inert(out, content);
+        return;
+    }
+    out.push_str(marks);
+    if is_heading(inner) || is_rule(inner) {
         out.push('\\');
     }
-    push_inert(out, content);
+    push_inert(out, inner);
+}
+
+/// What stands behind the marks of lists and quotes that a line begins with.
+fn inside_of_lists(line: &str) -> &str {
+    let mut rest = line;
+    loop {
+        let number = rest.trim_start_matches(|c: char| c.is_ascii_digit());
+        let digits = rest.len() - number.len();
+        let inner = match digits {
+            0 => rest.strip_prefix('>').or_else(|| {
+                let item = rest.strip_prefix(['-', '+', '*'])?;
+                item.starts_with([' ', '\t']).then_some(item)
+            }),
+            1..=9 => number
+                .strip_prefix(['.', ')'])
+                .filter(|item| item.starts_with([' ', '\t'])),
+            _ => None,
+        };
+        match inner {
+            Some(inner) => rest = inner.trim_start_matches([' ', '\t']),
+            None => return rest,
+        }
+    }
 }
 
 fn is_heading(content: &str) -> bool {
@@ -140,15 +174,17 @@ fn is_fence(content: &str) -> bool {
 
 fn push_inert(out: &mut String, text: &str) {
     let mut letters = text.chars().peekable();
+    let mut escaped = false;
     while let Some(c) = letters.next() {
         let active = letters.peek().is_some_and(|next| match c {
             '<' => next.is_ascii_alphabetic() || matches!(next, '/' | '!' | '?'),
             '!' => *next == '[',
             _ => false,
         });
-        if active {
+        if active && !escaped {
             out.push('\\');
         }
+        escaped = c == '\\' && !escaped;
         out.push(c);
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! {"schema_version":"ATIF-v1.7","session_id":S,"agent":{"name","version","model_name",
-//!  "tool_definitions"},"steps":[STEP,…],"final_metrics":{…}}
+//!  "tool_definitions"},"steps":[STEP,…],"notes":N,"final_metrics":{…}}
 //! STEP  {"step_id":N,"timestamp":T,"source":"user"|"agent"|"system","model_name":M,
 //!        "message":TEXT|[PART,…],"reasoning_content":R,"tool_calls":[{"tool_call_id",
 //!        "function_name","arguments"}],"observation":{"results":[{"source_call_id","content"}]},
@@ -24,12 +24,13 @@
 //! | `timestamp_ns` that is not 0 | `timestamp` |
 //! | `tokens` | `metrics`, and their sums in `final_metrics` |
 //! | `stop_reason`, the number of the turn | `extra` |
+//! | a scroll that nobody vouches for | `notes`, which say so |
 //! | `format`, `session`, `model.id` of the last assistant turn, messages `tools` | `agent.name`, `session_id`, `agent.model_name`, `agent.tool_definitions` |
 
 use super::super::account::{Tokens, count, object};
-use super::Target;
 use super::convert::{Picture, args_object, json_file, json_text, tools_to_openai};
 use super::speech::{Answer, Call, Holds, Said, Speech};
+use super::{Standing, Target, UNVERIFIED};
 use crate::canon::json::{Text, Value};
 use crate::scroll::Role;
 use std::collections::HashMap;
@@ -80,7 +81,7 @@ fn block(block: &Value) -> Option<Value> {
     Some(object([("type", "image".into()), ("source", source)]))
 }
 
-fn write(speeches: &[Speech]) -> Vec<u8> {
+fn write(speeches: &[Speech], standing: Standing) -> Vec<u8> {
     let mut steps: Vec<Step<'_>> = Vec::new();
     // Which step holds the last call of each id.
     let mut calls: HashMap<&str, usize> = HashMap::new();
@@ -116,6 +117,9 @@ fn write(speeches: &[Speech]) -> Vec<u8> {
                 .collect(),
         ),
     ));
+    if standing == Standing::Unverified {
+        members.push(("notes", UNVERIFIED.into()));
+    }
     members.push(("final_metrics", final_metrics(total, steps.len())));
     json_file(&object(members))
 }

@@ -2,7 +2,8 @@
 //!
 //! ````text
 //! # Scroll
-//! N turns, model M, …
+//! N turns; models: M, …
+//! verified up to HEAD                      or who does not vouch for it
 //! ## Turn 3: assistant — 2026-11-21T20:38:42Z
 //! text                                     content, as text
 //! > *thinking*                             reasoning, as a quote
@@ -17,9 +18,9 @@
 //! shown as `(redacted)`.
 
 use super::super::account::Tokens;
-use super::Target;
 use super::convert::json_text;
 use super::speech::{Answer, Call, Holds, Said, Speech};
+use super::{Standing, Target, UNVERIFIED};
 use crate::canon::json::Value;
 use crate::transcript::render::markdown::{escape, escape_quote, fenced, one_line};
 use std::fmt::Write as _;
@@ -42,7 +43,7 @@ const HOLDS: Holds = Holds {
     block: |block| Some(block.clone()),
 };
 
-fn write(speeches: &[Speech]) -> Vec<u8> {
+fn write(speeches: &[Speech], standing: Standing) -> Vec<u8> {
     let mut out = String::from("# Scroll\n");
     let mut models: Vec<&str> = speeches
         .iter()
@@ -55,6 +56,10 @@ fn write(speeches: &[Speech]) -> Vec<u8> {
         "\n{turns} turns; models: {}",
         one_line(&models.join(", "))
     );
+    let _ = match standing {
+        Standing::Verified(head) => writeln!(out, "\nverified up to {head}"),
+        Standing::Unverified => writeln!(out, "\n**{UNVERIFIED}**"),
+    };
     for speech in speeches {
         write_turn(&mut out, speech);
     }

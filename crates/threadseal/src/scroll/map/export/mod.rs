@@ -10,9 +10,10 @@
 //! | `anthropic`, `openai`, `atif`, `markdown` | one target each |
 //!
 //! What is exported is what was verified: [`Chain::open`] takes the proof and the bytes, and
-//! refuses bytes that are not those of the proof. What a target has no place for is in the account,
-//! by turn and JSON Pointer; as in mappings into scrolls, nobody can forget a member, because
-//! turns are read through [`super::source`].
+//! refuses bytes that are not those of the proof. A chain that nobody vouches for says so wherever
+//! the target has a place for it, so that a copy does not pass for more than its source.
+//! What a target has no place for is in the account, by turn and JSON Pointer; as in mappings into
+//! scrolls, nobody can forget a member, because turns are read through [`super::source`].
 
 mod anthropic;
 mod atif;
@@ -28,6 +29,7 @@ use super::source::Reading;
 use crate::canon::cbor;
 use crate::canon::json::{Value, parse};
 use crate::error::Error;
+use crate::record::Head;
 use crate::report::Verified;
 use crate::scroll::{ChainCoverage, Container, Form, SealedTurn, Splitter, verify};
 use speech::{Holds, Said, Speech};
@@ -40,8 +42,20 @@ pub struct Target {
     /// What reads it.
     pub about: &'static str,
     holds: &'static Holds,
-    write: fn(&[Speech]) -> Vec<u8>,
+    write: fn(&[Speech], Standing) -> Vec<u8>,
 }
+
+/// Who vouches for what is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Standing {
+    /// It was verified up to this head.
+    Verified(Head),
+    /// Nobody.
+    Unverified,
+}
+
+/// What a target says of a scroll that nobody vouches for.
+const UNVERIFIED: &str = "Nobody vouches for the scroll that this was made of.";
 
 /// Every target.
 pub const TARGETS: &[Target] = &[
@@ -55,6 +69,7 @@ pub const TARGETS: &[Target] = &[
 #[derive(Debug, Clone)]
 pub struct Chain {
     turns: Vec<SealedTurn>,
+    standing: Standing,
 }
 
 /// A scroll in another format.
@@ -72,6 +87,8 @@ pub struct Exported {
     pub lost: Vec<Lost>,
     /// Entries that no group names, because there were too many groups.
     pub ungrouped: u64,
+    /// The head that was verified, if one was.
+    pub verified: Option<Head>,
 }
 
 /// Parts of turns that a target does not hold.
@@ -102,8 +119,9 @@ impl Chain {
         container: Container,
     ) -> Result<Self, Error> {
         let changed = || Error::refused("the scroll is not the one that was verified");
-        let chain = Self::danger_unverified(file, container).map_err(|_| changed())?;
+        let mut chain = Self::danger_unverified(file, container).map_err(|_| changed())?;
         let coverage = verified.get();
+        chain.standing = Standing::Verified(coverage.head);
         let values: Vec<Value> = chain
             .turns
             .iter()
@@ -139,7 +157,10 @@ impl Chain {
         match wrong {
             Some(message) => Err(Error::invalid(message)),
             None if end.fault.is_some() => Err(Error::invalid("the file is no whole scroll")),
-            None => Ok(Self { turns }),
+            None => Ok(Self {
+                turns,
+                standing: Standing::Unverified,
+            }),
         }
     }
 
@@ -174,12 +195,16 @@ impl Target {
         let count =
             |such: fn(&Said) -> bool| speeches.iter().map(|speech| speech.count(such)).sum();
         Exported {
-            bytes: (self.write)(&speeches),
+            bytes: (self.write)(&speeches, chain.standing),
             turns: speeches.len() as u64,
             tool_calls: count(|said| matches!(said, Said::Call(_))),
             tool_results: count(|said| matches!(said, Said::Result(_))),
             lost: account.dropped().map(lost).collect(),
             ungrouped: account.ungrouped(),
+            verified: match chain.standing {
+                Standing::Verified(head) => Some(head),
+                Standing::Unverified => None,
+            },
         }
     }
 }
@@ -199,8 +224,8 @@ fn lost(group: Group<'_>) -> Lost {
 }
 
 impl Exported {
-    /// `{"schema":"threadseal.scroll-to/1","format","turns","tool_calls","tool_results",
-    /// "lost":[{"pointer","reason","count","turns":[[first,last],…]}],"ungrouped"}`
+    /// `{"schema":"threadseal.scroll-to/1","format","verified":HEAD or null,"turns","tool_calls",
+    /// "tool_results","lost":[{"pointer","reason","count","turns":[[first,last],…]}],"ungrouped"}`
     pub fn account(&self, format: &str) -> Value {
         let lost = self.lost.iter().map(|lost| {
             let range =
@@ -218,6 +243,11 @@ impl Exported {
         object([
             ("schema", "threadseal.scroll-to/1".into()),
             ("format", format.into()),
+            (
+                "verified",
+                self.verified
+                    .map_or(Value::Null, |head| head.to_string().into()),
+            ),
             ("turns", self.turns.into()),
             ("tool_calls", self.tool_calls.into()),
             ("tool_results", self.tool_results.into()),

@@ -25,9 +25,9 @@
 //! `tools` are said once.
 
 use super::super::account::object;
-use super::Target;
 use super::convert::{Picture, json_file, json_text, tools_to_openai};
 use super::speech::{Answer, Call, Holds, Said, Speech};
+use super::{Standing, Target};
 use crate::canon::json::{Text, Value};
 use crate::scroll::Role;
 
@@ -63,7 +63,8 @@ fn block(block: &Value) -> Option<Value> {
     Some(Picture::of(block)?.to_openai())
 }
 
-fn write(speeches: &[Speech]) -> Vec<u8> {
+/// No API takes a member that says who vouches.
+fn write(speeches: &[Speech], _: Standing) -> Vec<u8> {
     let mut members: Vec<(Text, Value)> = Vec::new();
     let mut set = |name: &str, value: Value| members.push((name.into(), value));
     let spoken = speeches

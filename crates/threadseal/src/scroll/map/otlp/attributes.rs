@@ -17,14 +17,16 @@
 //! | `gen_ai.request.{temperature,top_p,seed,max_tokens}`, `ai.settings.*` | | `params`, also in `attributes` |
 //! | `gen_ai.usage.*`, `llm.token_count.*`, `ai.usage.*` | | `tokens`, also in `attributes` |
 
-use super::super::account::{Reason, Tokens};
+use super::super::account::Tokens;
 use super::super::chat::held_json;
 use super::super::draft::{Model, Params, Source};
 use super::super::source::Node;
 use super::super::thread::{says_nothing, unique};
 use super::super::trace::{Kind, Part, Span};
+use super::events::{body, events, is_message_event};
+use super::indexed::Tree;
 use crate::canon::json::{Number, Text, Value};
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap};
 
 /// What an attribute is read as.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -105,9 +107,6 @@ const VENDORS: [&str; 5] = [
     "llm.system",
     "ai.model.provider",
 ];
-/// Deepest nesting of the names of indexed attributes.
-const MAX_INDEXED_DEPTH: usize = 16;
-
 /// Whether a span or record has an attribute or event that says something of a conversation.
 pub(super) fn speaks(record: &Value) -> bool {
     let keys = keys(record);
@@ -315,269 +314,8 @@ impl<'r, 'a> Told<'r, 'a> {
     }
 }
 
-/// Events of a span: messages, and others.
-fn events<'r, 'a>(node: Node<'r, 'a>, span: &mut Span<'r, 'a>, facts: &mut Source) {
-    let mut others = Vec::new();
-    let list = node.get("events").and_then(Node::items);
-    for (index, event) in list.into_iter().flatten().enumerate() {
-        let name = event.peek_str("name").unwrap_or_default();
-        if !is_message_event(name) || event.peek().get("attributes").is_none() {
-            others.push(event.take());
-            continue;
-        }
-        let attributes = event
-            .peek()
-            .get("attributes")
-            .map(|list| plain_list(list.as_array().unwrap_or_default()));
-        let value = message_of(name, &attributes.unwrap_or(Value::Null));
-        let value = event.take_held(&value);
-        span.kind = Kind::Model;
-        place(
-            name,
-            span,
-            Part {
-                value,
-                nodes: vec![(0, event)],
-                pointer: Some(format!("/events/{index}")),
-                role: role_of(name),
-            },
-        );
-    }
-    if !others.is_empty() {
-        facts.set("events", Value::Array(others));
-    }
-}
-
-/// The body of a log record.
-fn body<'r, 'a>(node: Node<'r, 'a>, span: &mut Span<'r, 'a>, facts: &mut Source) {
-    let Some(body) = node.get("body").filter(|body| !says_nothing(body.peek())) else {
-        return;
-    };
-    let name = names(node.peek()).find(|name| is_message_event(name));
-    let plain = plain(body.peek());
-    match name {
-        Some(name) => {
-            let value = body.take_held(&message_of(name, &plain));
-            span.kind = Kind::Model;
-            place(
-                name,
-                span,
-                Part {
-                    value,
-                    nodes: vec![(0, body)],
-                    pointer: Some("/body".to_owned()),
-                    role: role_of(name),
-                },
-            );
-        }
-        None => facts.set("body", body.take_held(&plain)),
-    }
-}
-
-fn place<'r, 'a>(name: &str, span: &mut Span<'r, 'a>, part: Part<'r, 'a>) {
-    if role_of(name) == "assistant" && name != "gen_ai.assistant.message" {
-        span.outputs.push(part);
-    } else {
-        span.inputs.push(part);
-    }
-}
-
-fn is_message_event(name: &str) -> bool {
-    let word = name.strip_prefix("gen_ai.");
-    word.is_some_and(|word| {
-        word == "choice" || word.ends_with(".message") || word.starts_with("content.")
-    })
-}
-
-fn role_of(name: &str) -> &'static str {
-    match name {
-        "gen_ai.system.message" => "system",
-        "gen_ai.tool.message" => "tool",
-        "gen_ai.choice" | "gen_ai.assistant.message" | "gen_ai.content.completion" => "assistant",
-        _ => "user",
-    }
-}
-
-/// The message of an event: its attributes or its body, members that hold JSON opened.
-fn message_of(name: &str, value: &Value) -> Value {
-    let Some(members) = value.as_object() else {
-        return value.clone();
-    };
-    let content = ["gen_ai.prompt", "gen_ai.completion", "gen_ai.event.content"];
-    if let [(key, inner)] = members
-        && content.iter().any(|name| key == *name)
-    {
-        let held = inner.as_str().and_then(held_json);
-        return held.unwrap_or_else(|| inner.clone());
-    }
-    let opened = |(key, value): &(Text, Value)| {
-        let open = ["message", "tool_calls", "content"]
-            .iter()
-            .any(|name| key == *name);
-        let held = value.as_str().filter(|_| open).and_then(held_json);
-        let key = if key == "id" && name == "gen_ai.tool.message" {
-            "tool_call_id".into()
-        } else {
-            key.clone()
-        };
-        (key, held.unwrap_or_else(|| value.clone()))
-    };
-    let mut members: Vec<_> = members.iter().map(opened).collect();
-    if !members
-        .iter()
-        .any(|(key, _)| key == "role" || key == "message")
-    {
-        members.push(("role".into(), role_of(name).into()));
-    }
-    unique(members)
-}
-
-/// Indexed attributes of one prefix.
-#[derive(Default)]
-struct Tree<'r, 'a> {
-    entries: Vec<Entry<'r, 'a>>,
-}
-
-struct Entry<'r, 'a> {
-    /// The number of the message.
-    number: u32,
-    /// The name behind the prefix.
-    path: String,
-    value: Value,
-    node: Node<'r, 'a>,
-}
-
-#[derive(Default)]
-struct Branch {
-    leaf: Option<Value>,
-    inner: BTreeMap<Segment, Branch>,
-}
-
-/// Numbers sort as numbers.
-#[derive(PartialEq, Eq, PartialOrd, Ord)]
-enum Segment {
-    Index(u32),
-    Name(String),
-}
-
-impl<'r, 'a> Tree<'r, 'a> {
-    fn insert(&mut self, path: &str, value: Value, node: Node<'r, 'a>) {
-        let number = path.split('.').next().and_then(|first| first.parse().ok());
-        self.entries.push(Entry {
-            number: number.unwrap_or_default(),
-            path: path.to_owned(),
-            value,
-            node,
-        });
-    }
-
-    fn into_part(mut self, role: &'static str) -> Part<'r, 'a> {
-        self.say_once();
-        let mut root = Branch::default();
-        let mut nodes = Vec::with_capacity(self.entries.len());
-        for entry in self.entries {
-            root.insert(&entry.path, entry.value);
-            nodes.push((entry.number, entry.node));
-        }
-        let numbers: BTreeSet<u32> = nodes.iter().map(|(number, _)| *number).collect();
-        let places: HashMap<u32, usize> = numbers.into_iter().zip(0..).collect();
-        let placed = |(number, node)| (places.get(&number).copied().unwrap_or_default(), node);
-        Part {
-            value: root.into_value(),
-            nodes: nodes.into_iter().map(placed).collect(),
-            pointer: None,
-            role,
-        }
-    }
-
-    /// `OpenInference` says the text of several contents once more as `content`.
-    fn say_once(&mut self) {
-        let mut whole: HashMap<u32, String> = HashMap::new();
-        let mut parts: HashMap<u32, BTreeMap<u32, String>> = HashMap::new();
-        for entry in &self.entries {
-            let Some(text) = entry.value.as_str() else {
-                continue;
-            };
-            let segments: Vec<&str> = entry.path.splitn(MAX_INDEXED_DEPTH, '.').collect();
-            match segments.as_slice() {
-                [_, "message", "content"] => {
-                    whole.insert(entry.number, text.to_owned());
-                }
-                [_, "message", "contents", place, "message_content", "text"] => {
-                    let place = place.parse().unwrap_or_default();
-                    parts
-                        .entry(entry.number)
-                        .or_default()
-                        .insert(place, text.to_owned());
-                }
-                _ => {}
-            }
-        }
-        let said = |(number, texts): (u32, BTreeMap<u32, String>)| {
-            let joined: String = texts.into_values().collect();
-            (whole.get(&number) == Some(&joined)).then_some(number)
-        };
-        let twice: HashSet<u32> = parts.into_iter().filter_map(said).collect();
-        self.entries.retain(|entry| {
-            let repeats =
-                twice.contains(&entry.number) && entry.path.contains(".message.contents.");
-            if repeats {
-                entry.node.retract(Reason::Duplicate);
-            }
-            !repeats
-        });
-    }
-}
-
-impl Branch {
-    fn insert(&mut self, path: &str, value: Value) {
-        let mut branch = self;
-        for segment in path.splitn(MAX_INDEXED_DEPTH, '.') {
-            let segment = match segment.parse() {
-                Ok(index) => Segment::Index(index),
-                Err(_) => Segment::Name(segment.to_owned()),
-            };
-            branch = branch.inner.entry(segment).or_default();
-        }
-        branch.leaf = Some(value);
-    }
-
-    /// Lists where all names are numbers; members that only wrap (`message`, `tool_call`,
-    /// `message_content`) are what they wrap.
-    fn into_value(self) -> Value {
-        if self.inner.is_empty() {
-            return self.leaf.unwrap_or(Value::Null);
-        }
-        if self
-            .inner
-            .keys()
-            .all(|segment| matches!(segment, Segment::Index(_)))
-        {
-            return Value::Array(self.inner.into_values().map(Self::into_value).collect());
-        }
-        let mut members: Vec<(Text, Value)> = Vec::new();
-        for (segment, branch) in self.inner {
-            let name = match segment {
-                Segment::Index(index) => index.to_string(),
-                Segment::Name(name) => name,
-            };
-            let value = branch.into_value();
-            match (name.as_str(), value) {
-                ("message" | "tool_call" | "message_content", Value::Object(inner)) => {
-                    members.extend(inner);
-                }
-                (_, value) => members.push((name.into(), value)),
-            }
-        }
-        if let Some(contents) = members.iter_mut().find(|(name, _)| name == "contents") {
-            contents.0 = "content".into();
-        }
-        unique(members)
-    }
-}
-
 /// The JSON of an `AnyValue`: its one member without the word of its type.
-fn plain(value: &Value) -> Value {
+pub(super) fn plain(value: &Value) -> Value {
     let Some([(kind, inner)]) = value.as_object() else {
         return value.clone();
     };
@@ -609,7 +347,7 @@ fn plain(value: &Value) -> Value {
     }
 }
 
-fn plain_list(list: &[Value]) -> Value {
+pub(super) fn plain_list(list: &[Value]) -> Value {
     let member = |pair: &Value| {
         Some((
             Text::from(pair.get("key")?.as_str()?),
@@ -630,7 +368,7 @@ fn keys(record: &Value) -> Vec<&str> {
 }
 
 /// Names of the events of a span; of a log record its own.
-fn names(record: &Value) -> impl Iterator<Item = &str> {
+pub(super) fn names(record: &Value) -> impl Iterator<Item = &str> {
     let list = record
         .get("events")
         .and_then(Value::as_array)

@@ -6,7 +6,8 @@ use crate::canon::json::parse;
 use crate::scroll::map::account::Group;
 use crate::scroll::serialize;
 
-/// Finds `SECRETn` for digits n, and the value of a member called `password`.
+/// Finds `SECRETn` for digits n, the value of a member called `password`, and what stands between
+/// `OPEN` and `CLOSE`.
 struct Marked;
 
 impl Detector for Marked {
@@ -19,6 +20,13 @@ impl Detector for Marked {
             })
             .filter(|secret| secret.place.end <= text.len())
             .collect();
+        if let Some(start) = text.find("OPEN") {
+            let end = text.find("CLOSE").map(|end| end + "CLOSE".len());
+            found.push(Secret {
+                place: start..end.unwrap_or(start + "OPEN".len()),
+                rule: "block".into(),
+            });
+        }
         if let (Some(rest), []) = (text.strip_prefix("password=\""), found.as_slice()) {
             let end = rest.find('"').unwrap_or(rest.len());
             found.push(Secret {
@@ -43,6 +51,10 @@ fn turns(mapped: Mapped) -> Vec<String> {
         .iter()
         .map(|turn| String::from_utf8(serialize(turn)).unwrap())
         .collect()
+}
+
+fn jcs_text(text: &str) -> String {
+    String::from_utf8(crate::canon::jcs::to_vec(&text.into()).unwrap()).unwrap()
 }
 
 fn told(mapped: &Mapped) -> Vec<String> {
@@ -120,6 +132,87 @@ fn only_bodies_with_secrets_are_left_out_if_that_is_asked() {
         report.contains("/tool_calls/1/args named") && report.contains("name of a member"),
         "{report}"
     );
+}
+
+#[test]
+fn a_secret_that_a_list_breaks_into_parts_is_hidden_in_all_of_them() {
+    let source = r#"[{"role":"user","content":[
+        {"type":"text","text":"see OPEN"},{"type":"text","text":"first half"},
+        {"type":"text","text":"second halfCLOSE, and so on"},
+        {"type":"blob","lines":["before","x OPEN","third half","CLOSE y","after"],
+         "numbered":[{"n":1,"line":"OPEN"},{"n":2,"line":"fourth half"},{"n":3,"line":"CLOSE"}]}],
+        "note":[{"deep":["OPEN","","fifth half","CLOSE"]}]}]"#;
+    let redacted = redact(mapped(source), Bodies::WithSecrets, &Marked);
+    let report = told(&redacted).join("\n");
+    let turn = turns(redacted).remove(0);
+    for gone in ["half", "OPEN", "CLOSE"] {
+        assert!(!turn.contains(gone), "{gone} in {turn}");
+    }
+    for stays in [
+        "see [redacted block]",
+        "[redacted block], and so on",
+        r#"["before","x [redacted block]","[redacted block]","[redacted block] y","after"]"#,
+        r#"{"line":"[redacted block]","n":2}"#,
+    ] {
+        assert!(turn.contains(stays), "{stays} not in {turn}");
+    }
+    assert!(report.contains("/lines/2 block"), "{report}");
+}
+
+#[test]
+fn a_body_whose_list_breaks_a_secret_into_parts_is_left_out() {
+    let call = |args: &str| {
+        let args = jcs_text(args);
+        format!(
+            r#"[{{"role":"assistant","content":"x","tool_calls":[
+                {{"id":"a","function":{{"name":"f","arguments":{args}}}}}]}},
+               {{"role":"user","content":[{{"type":"blob","same":["a","OPEN","half","CLOSE"]}}]}}]"#
+        )
+    };
+    for (args, kept) in [
+        (r#"{"lines":["a","OPEN","half","CLOSE"]}"#, false),
+        (r#"{"env":[{"name":"password","value":"hunter2"}]}"#, false),
+        (
+            r#"[{"key":"password","value":{"stringValue":"hunter2"}}]"#,
+            false,
+        ),
+        (r#"{"argv":["login","--password","hunter2"]}"#, false),
+        (
+            r#"{"name":"x","value":"hunter2","argv":["-v","--","x"]}"#,
+            true,
+        ),
+    ] {
+        let redacted = redact(mapped(&call(args)), Bodies::WithSecrets, &Marked);
+        let turns = redacted.turns();
+        assert_eq!(turns[0].tool_calls[0].args.is_some(), kept, "{args}");
+        let all = self::turns(redacted).concat();
+        assert!(!all.contains("half"), "{all}");
+    }
+}
+
+#[test]
+fn a_value_is_known_by_the_name_that_stands_beside_it() {
+    let source = r#"[{"role":"user","content":"x","note":{
+        "env":[{"name":"password","value":"one1"},{"name":"PATH","value":"/bin"}],
+        "attributes":[{"key":"password","value":{"stringValue":"two2"}}],
+        "argv":["tool","--password","three3","--verbose","four4"]}}]"#;
+    let turn = turns(redact(mapped(source), Bodies::WithSecrets, &Marked)).remove(0);
+    for gone in ["one1", "two2", "three3"] {
+        assert!(!turn.contains(gone), "{gone} in {turn}");
+    }
+    assert!(turn.contains("/bin") && turn.contains("four4"), "{turn}");
+}
+
+#[test]
+fn a_list_that_repeats_a_body_and_holds_a_broken_secret_is_that_body() {
+    let source = r#"[{"role":"assistant","content":"x","tool_calls":[
+        {"id":"a","function":{"name":"f","arguments":"[\"OPEN\",\"half\",\"CLOSE\"]"}}]},
+        {"role":"user","content":[{"type":"blob","all":[["OPEN","half","CLOSE"],"z"]}]}]"#;
+    let whole = mapped(source);
+    let hash = whole.turns()[0].tool_calls[0].args_hash;
+    let turn = turns(redact(whole, Bodies::All, &Marked)).remove(1);
+    let marker = format!(r#""all":["[redacted sha256:{hash}]","z"]"#);
+    assert!(turn.contains(&marker), "{turn}");
 }
 
 #[test]
