@@ -25,4 +25,5 @@ mod spec_scroll;
 mod spec_transcript;
 mod testkit_documents;
 mod testkit_keys;
+mod testkit_ledgers;
 mod testkit_rye_transcripts;
