@@ -76,6 +76,8 @@ pub const MAX_TURN_BYTES: usize = 32 << 20;
 pub const MAX_LENIENT_TURN_BYTES: usize = 1 << 20;
 /// Most failures that the answer of agent-scroll v0.1 lists; the rest are counted.
 pub const MAX_COMPAT_FAILURES: usize = 10_000;
+/// Most bytes of the failures that AbstractRuntime's answer lists; the rest are counted.
+pub const MAX_COMPAT_FAILURE_BYTES: usize = 4 << 20;
 /// Most values (scalars, arrays and maps) of one turn in CBOR, which is read into a tree.
 pub const MAX_CBOR_VALUES: usize = 1 << 20;
 /// Deepest nesting of a value inside a turn that is mapped from elsewhere; around it a scroll adds
@@ -105,12 +107,18 @@ pub const MAX_DETECT_BYTES: usize = 1 << 20;
 pub const MAX_RUN_ID_BYTES: usize = 512;
 /// Longest record of a ledger that is read into a tree, when the quick way gives up on it.
 pub const MAX_LENIENT_RECORD_BYTES: usize = 4 << 20;
+/// Most records of a ledger that one line may hold; the original never writes two.
+pub const MAX_LINE_RECORDS: usize = 1024;
+/// Longest `prev_hash` or `record_hash` that is read as a value where it is no digest.
+pub const MAX_LINK_BYTES: usize = 64 << 10;
 /// Most markers for content elsewhere that are looked at in one record.
 pub const MAX_RECORD_MARKERS: usize = 1024;
 /// Most steps of a ledger that are followed at once between their beginning and their end.
 pub const MAX_OPEN_STEPS: usize = 4096;
 /// Most bytes of records that are kept of such steps.
 pub const MAX_OPEN_STEP_BYTES: usize = 8 << 20;
+/// How many times its own length is read of such a record for the markers that refer to it.
+pub const MAX_SLIM_READS: usize = 16;
 /// Most steps that have ended and are remembered.
 pub const MAX_RECENT_STEPS: usize = 4096;
 /// Most records of a ledger among which a fork is looked for.

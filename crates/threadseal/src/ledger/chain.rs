@@ -198,11 +198,16 @@ impl Verifier {
     /// Takes the next line or row: what was read of it, and its text.
     pub fn take(&mut self, read: &LineRead, text: &[u8], place: Place) {
         self.seen.compat.follow(text, &place, read.raises.as_ref());
+        let mut skipped = read.skipped;
+        let index = self.seen.records;
         match &read.found {
             Found::Nothing => {}
             Found::One(facts) => self.record(facts, text, place),
             Found::Several(records) => {
                 for (from, to, facts) in records {
+                    if skipped.is_some_and(|skipped| skipped.from < *from) {
+                        self.skip(skipped.take(), place);
+                    }
                     let part = text.get(*from..*to).unwrap_or_default();
                     let place = Place {
                         from: place.from + *from as u64,
@@ -213,7 +218,8 @@ impl Verifier {
                 }
                 if records.len() > 1 {
                     let text = "several records stand on one line";
-                    self.seen.remark("line_of_many", text, &put_only(place));
+                    self.seen
+                        .remark("line_of_many", text, &Mark { index, place });
                 }
             }
         }
@@ -221,7 +227,7 @@ impl Verifier {
             let all = LineRead::skipped(SkipReason::Limit, 0, 0);
             self.skip(all.skipped, place);
         } else {
-            self.skip(read.skipped, place);
+            self.skip(skipped, place);
         }
     }
 
@@ -519,11 +525,6 @@ impl Verifier {
             seen.signed_until = seen.until;
         }
     }
-}
-
-/// A line as a whole, which is no record of its own.
-fn put_only(place: Place) -> Mark {
-    Mark { index: 0, place }
 }
 
 impl Seen {

@@ -16,7 +16,7 @@ use super::load::{Place, Raise};
 use super::members::object;
 use crate::canon::json::Value;
 use crate::canon::python;
-use crate::limits::MAX_COMPAT_FAILURES;
+use crate::limits::{MAX_COMPAT_FAILURE_BYTES, MAX_COMPAT_FAILURES};
 use crate::report::Compat;
 
 /// How many bytes Python's text reader decodes at once.
@@ -26,7 +26,9 @@ const CHUNK_BYTES: u64 = 8192;
 #[derive(Debug, Clone)]
 pub struct ChainReport {
     count: u64,
-    errors: Vec<Value>,
+    /// The errors as JSON, commas between them.
+    errors: Vec<u8>,
+    listed: usize,
     /// Errors that are not kept.
     more: u64,
     first_bad: Option<u64>,
@@ -34,6 +36,8 @@ pub struct ChainReport {
     prev: Link,
     stopped: bool,
     surrogates: Option<Surrogates>,
+    /// A link was reached that nobody looks at.
+    unknown: bool,
     loading: Loading,
 }
 
@@ -42,12 +46,14 @@ impl ChainReport {
         Self {
             count: 0,
             errors: Vec::new(),
+            listed: 0,
             more: 0,
             first_bad: None,
             last: Link::None,
             prev: Link::None,
             stopped: false,
             surrogates: None,
+            unknown: false,
             loading: Loading::default(),
         }
     }
@@ -57,7 +63,11 @@ impl ChainReport {
         let index = self.count;
         self.count += 1;
         self.last = facts.stored.clone();
-        if self.stopped || self.surrogates.is_some() {
+        if self.stopped || self.surrogates.is_some() || self.unknown {
+            return;
+        }
+        if [&facts.prev, &facts.stored].contains(&&Link::TooLong) {
+            self.unknown = true;
             return;
         }
         if !facts.prev.equals(&self.prev) {
@@ -92,36 +102,52 @@ impl ChainReport {
 
     /// Whether the original says that the chain holds.
     pub fn ok(&self) -> bool {
-        self.errors.is_empty() && self.surrogates.is_none() && self.loading.raised.is_none()
+        let reported = self.surrogates.is_none() && self.loading.raised.is_none();
+        reported && !self.unknown && self.listed == 0
     }
 
     /// As JSON: the report; or `{"exception":{"type","message","stage"}}`, where the original
-    /// raises; or `{"unknown":…}` where nobody can say. Beyond [`MAX_COMPAT_FAILURES`] errors
-    /// `more_errors` counts the rest.
+    /// raises; or `{"unknown":…}` where nobody can say. Beyond [`MAX_COMPAT_FAILURES`] errors,
+    /// or [`MAX_COMPAT_FAILURE_BYTES`] of them, `more_errors` counts the rest.
     pub fn to_compat(&self) -> Compat {
-        let answer = python::rye_line(&self.to_value());
+        let answer = match self.no_report() {
+            Some(value) => python::rye_line(&value),
+            None => self.report(),
+        };
         Compat::from_json(String::from_utf8_lossy(&answer).into_owned())
     }
 
-    fn to_value(&self) -> Value {
+    /// What stands in place of a report.
+    fn no_report(&self) -> Option<Value> {
         if let Some(raised) = &self.loading.raised {
-            return raised.to_value();
+            return Some(raised.to_value());
         }
         if let Some(surrogates) = &self.surrogates {
-            return exception("UnicodeEncodeError", &cannot_encode(surrogates), "verify");
+            let message = cannot_encode(surrogates);
+            return Some(exception("UnicodeEncodeError", &message, "verify"));
         }
-        let index = |index: Option<u64>| index.map_or(Value::Null, Value::from);
-        let mut report = object([
-            ("ok", self.errors.is_empty().into()),
-            ("count", self.count.into()),
-            ("errors", Value::Array(self.errors.clone())),
-            ("first_bad_index", index(self.first_bad)),
+        (self.unknown || self.last == Link::TooLong).then(unknown)
+    }
+
+    fn report(&self) -> Vec<u8> {
+        let (ok, count) = (self.listed == 0, self.count);
+        let mut report = format!("{{\"ok\": {ok}, \"count\": {count}, \"errors\": [").into_bytes();
+        report.extend_from_slice(&self.errors);
+        let mut rest = vec![
+            (
+                "first_bad_index",
+                self.first_bad.map_or(Value::Null, Value::from),
+            ),
             ("head_hash", self.last.to_value()),
             ("computed_head_hash", self.prev.to_value()),
-        ]);
-        if let (Value::Object(members), 1..) = (&mut report, self.more) {
-            members.push(("more_errors".into(), self.more.into()));
+        ];
+        if self.more > 0 {
+            rest.push(("more_errors", self.more.into()));
         }
+        let rest = rest.into_iter().map(|(name, value)| (name.into(), value));
+        let rest = python::rye_line(&Value::Object(rest.collect()));
+        report.extend_from_slice(b"], ");
+        report.extend_from_slice(rest.strip_prefix(b"{").unwrap_or(&rest));
         report
     }
 
@@ -130,13 +156,20 @@ impl ChainReport {
         if self.first_bad.is_none_or(|first| first == 0) {
             self.first_bad = Some(index);
         }
-        if self.errors.len() == MAX_COMPAT_FAILURES {
+        let mut members = vec![("index".into(), index.into()), ("type".into(), kind.into())];
+        members.extend(rest.map(|(name, value)| (name.into(), value)));
+        let error = python::rye_line(&Value::Object(members));
+        let full = self.errors.len() + error.len() > MAX_COMPAT_FAILURE_BYTES;
+        // The first is kept whatever it is: a report of no error would say `ok`.
+        if self.listed > 0 && (self.more > 0 || full || self.listed == MAX_COMPAT_FAILURES) {
             self.more += 1;
             return;
         }
-        let mut members = vec![("index".into(), index.into()), ("type".into(), kind.into())];
-        members.extend(rest.map(|(name, value)| (name.into(), value)));
-        self.errors.push(Value::Object(members));
+        if self.listed > 0 {
+            self.errors.extend_from_slice(b", ");
+        }
+        self.listed += 1;
+        self.errors.extend_from_slice(&error);
     }
 }
 
@@ -152,6 +185,11 @@ fn cannot_encode(surrogates: &Surrogates) -> String {
             "'utf-8' codec can't encode characters in position {from}-{last}: surrogates not allowed"
         )
     }
+}
+
+fn unknown() -> Value {
+    let why = "a line goes beyond the bounds of this reader";
+    object([("unknown", why.into())])
 }
 
 fn exception(kind: &str, message: &str, stage: &str) -> Value {
@@ -196,10 +234,7 @@ impl Raised {
                 );
                 exception("ValueError", &message, "load")
             }
-            Exception::Unknown => {
-                let why = "a line goes beyond the bounds of this reader";
-                object([("unknown", why.into())])
-            }
+            Exception::Unknown => unknown(),
         }
     }
 }

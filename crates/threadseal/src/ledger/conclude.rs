@@ -373,7 +373,7 @@ fn check_steps(report: &mut Report, seen: &Seen) {
         report.find(finding.in_turn(Some(index)));
     }
     if steps.lost_track {
-        let why = "too many steps were open at once".to_owned();
+        let why = "too many steps were open at once, or a record was too large".to_owned();
         report.check("steps", CheckResult::Skipped, Some(why));
     } else {
         let odd = |finding: &Finding| finding.code.starts_with("step_");
@@ -385,7 +385,7 @@ fn check_steps(report: &mut Report, seen: &Seen) {
         report.check("slim", CheckResult::Fail, None);
     } else if steps.slim_unchecked > 0 {
         let why = format!(
-            "{} markers would take too much memory",
+            "{} markers would take too much memory or time",
             steps.slim_unchecked
         );
         report.check("slim", CheckResult::Skipped, Some(why));

@@ -4,6 +4,7 @@
 
 use crate::canon::json::{self, Number, Text, Value};
 use crate::digest::Digest;
+use crate::limits::MAX_LINK_BYTES;
 
 /// `prev_hash` or `record_hash` as it stands in a record.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -14,6 +15,8 @@ pub(super) enum Link {
     Hash(Digest),
     /// Anything else.
     Other(Box<Value>),
+    /// Anything else of more than [`MAX_LINK_BYTES`]: nobody looks at it, or at what it equals.
+    TooLong,
 }
 
 impl Link {
@@ -29,6 +32,9 @@ impl Link {
             .and_then(|hex| std::str::from_utf8(hex).ok());
         if let Some(digest) = hex.and_then(Digest::parse_hex) {
             return Self::Hash(digest);
+        }
+        if text.len() > MAX_LINK_BYTES {
+            return Self::TooLong;
         }
         let parsed = || Some(json::parse_python(text).ok()?.value);
         let value = parsed().or_else(|| value.cloned());
@@ -46,7 +52,7 @@ impl Link {
     /// As it is shown.
     pub(super) fn to_value(&self) -> Value {
         match self {
-            Self::None => Value::Null,
+            Self::None | Self::TooLong => Value::Null,
             Self::Hash(digest) => digest.to_hex().into(),
             Self::Other(value) => (**value).clone(),
         }
@@ -65,7 +71,7 @@ impl Link {
     pub(super) fn is_true(&self) -> bool {
         match self {
             Self::None => false,
-            Self::Hash(_) => true,
+            Self::Hash(_) | Self::TooLong => true,
             Self::Other(value) => match &**value {
                 Value::Null => false,
                 Value::Bool(value) => *value,
@@ -101,15 +107,16 @@ fn equal(a: &Value, b: &Value) -> bool {
 }
 
 fn equal_members(a: &[(Text, Value)], b: &[(Text, Value)]) -> bool {
-    let sorted = |members: &[(Text, Value)]| {
-        let mut sorted: Vec<(Text, Value)> = members.to_vec();
-        sorted.sort_by(|a, b| a.0.cmp(&b.0));
-        sorted
-    };
     let (a, b) = (sorted(a), sorted(b));
     a.iter()
         .zip(&b)
         .all(|(a, b)| a.0 == b.0 && equal(&a.1, &b.1))
+}
+
+fn sorted(members: &[(Text, Value)]) -> Vec<&(Text, Value)> {
+    let mut sorted: Vec<_> = members.iter().collect();
+    sorted.sort_by(|a, b| a.0.cmp(&b.0));
+    sorted
 }
 
 /// A truth value is a number for Python.

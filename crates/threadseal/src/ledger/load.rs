@@ -18,7 +18,7 @@ use super::facts::{FactReader, Facts};
 use super::record::RunId;
 use super::sign::KnownKeys;
 use crate::canon::json::{self, JsonErrorKind, PythonTexts};
-use crate::limits::{MAX_LENIENT_RECORD_BYTES, MAX_LINE_BYTES};
+use crate::limits::{MAX_LENIENT_RECORD_BYTES, MAX_LINE_BYTES, MAX_LINE_RECORDS};
 
 /// Where a line or a row lies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -288,6 +288,11 @@ impl LineReader {
             texts.skip(is_python_blank);
             let start = texts.offset();
             if start == text.len() {
+                break;
+            }
+            if records.len() == MAX_LINE_RECORDS {
+                skip(SkipReason::Limit, start, text.len());
+                raises = Some(Raise::Unknown);
                 break;
             }
             match texts.read() {

@@ -87,17 +87,21 @@ pub(super) fn step_of(slim: &Value) -> Option<&str> {
     slim.get("step_id")?.as_str()
 }
 
-/// Whether the content that `slim` stands for is what the payload of its `started` record has.
-pub(super) fn resolves(slim: &Value, payload: &Value) -> bool {
+/// The content that `slim` stands for, as its digest is over it, if the payload of its `started`
+/// record has anything of the kind.
+pub(super) fn content(slim: &Value, payload: &Value) -> Option<Vec<u8>> {
     let content = match slim.get("kind").and_then(Value::as_str) {
         Some("started_payload_field") => field(slim, payload),
         Some("started_messages_layout") => layout(slim, payload),
         _ => None,
     };
-    let whole = content.and_then(|content| with_appendix(content, slim.get("appendix")));
-    let line = whole.and_then(|whole| ledger_line(&whole).ok());
+    ledger_line(&with_appendix(content?, slim.get("appendix"))?).ok()
+}
+
+/// Whether `content` is what `slim` stands for.
+pub(super) fn resolves(slim: &Value, content: &[u8]) -> bool {
     let digest = slim.get("sha256").and_then(Value::as_str);
-    line.is_some_and(|line| digest == Some(&*Digest::of(&line).to_hex()))
+    digest == Some(&*Digest::of(content).to_hex())
 }
 
 fn field(slim: &Value, payload: &Value) -> Option<Value> {
@@ -115,7 +119,12 @@ fn layout(slim: &Value, payload: &Value) -> Option<Value> {
         Some(object([("role", role.into()), ("content", text.into())]))
     };
     let mut messages = Vec::new();
-    for part in slim.get("layout")?.as_array()? {
+    let parts = slim.get("layout")?.as_array()?;
+    // There are three, and the original puts none twice: a marker must not swell.
+    if parts.len() > 3 {
+        return None;
+    }
+    for part in parts {
         match part.as_str()? {
             "system" => messages.push(said("system", "system_prompt")?),
             "prompt" => messages.push(said("user", "prompt")?),
@@ -135,7 +144,7 @@ fn with_appendix(content: Value, appendix: Option<&Value>) -> Option<Value> {
     if extras.is_empty() {
         return Some(content);
     }
-    let Value::Array(mut elements) = content else {
+    let Value::Array(elements) = content else {
         return None;
     };
     let mut placed = Vec::with_capacity(extras.len());
@@ -144,13 +153,19 @@ fn with_appendix(content: Value, appendix: Option<&Value>) -> Option<Value> {
         placed.push((at, extra.get("item")?));
     }
     placed.sort_by_key(|(at, _)| *at);
+    let mut whole = Vec::with_capacity(elements.len() + placed.len());
+    let mut elements = elements.into_iter();
     for (at, item) in placed {
-        if at > elements.len() {
+        // No two have one place.
+        let between = at.checked_sub(whole.len())?;
+        whole.extend(elements.by_ref().take(between));
+        if whole.len() < at {
             return None;
         }
-        elements.insert(at, item.clone());
+        whole.push(item.clone());
     }
-    Some(Value::Array(elements))
+    whole.extend(elements);
+    Some(Value::Array(whole))
 }
 
 /// The payload of a record's effect.

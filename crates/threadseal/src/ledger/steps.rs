@@ -8,15 +8,18 @@
 //! back, a process may die between two records. So all are warnings.
 //!
 //! Memory is bounded: [`MAX_OPEN_STEPS`] steps that have begun, [`MAX_OPEN_STEP_BYTES`] of their
-//! records, and as many steps that have ended as `Recent` has room for.
+//! records, and as many steps that have ended as `Recent` has room for. So is time: a record is
+//! read for markers until [`MAX_SLIM_READS`] times its length were looked at.
 
 use super::facts::{Facts, StepKey};
 use super::genesis::{ACTORS_EFFECT, GENESIS_EFFECT};
 use super::load::Place;
-use super::marker::{Marker, payload, resolves, step_of};
+use super::marker::{Marker, content, payload, resolves, step_of};
 use super::record::StepStatus;
 use crate::canon::json::{self, Value};
-use crate::limits::{MAX_OPEN_STEP_BYTES, MAX_OPEN_STEPS, MAX_RECENT_STEPS};
+use crate::limits::{
+    MAX_LENIENT_RECORD_BYTES, MAX_OPEN_STEP_BYTES, MAX_OPEN_STEPS, MAX_RECENT_STEPS, MAX_SLIM_READS,
+};
 use crate::time::Timestamp;
 use std::collections::BTreeMap;
 
@@ -44,9 +47,9 @@ pub(super) struct StepsEnd {
     /// Steps that have begun and not ended, and the record and place of the first of them.
     pub(super) open: u64,
     pub(super) first_open: Option<(u64, Place)>,
-    /// Too many steps were open at once to tell.
+    /// Too many steps were open at once to tell, or a record was too large.
     pub(super) lost_track: bool,
-    /// Markers: checked and good, not checked for want of memory, contents of artifact stores.
+    /// Markers: checked and good, not checked for want of memory or time, contents of artifact stores.
     pub(super) slim: u64,
     pub(super) slim_unchecked: u64,
     pub(super) artifacts: u64,
@@ -68,6 +71,8 @@ struct Open {
     place: Place,
     /// The `started` record, for what markers may say of it.
     record: Option<Box<[u8]>>,
+    /// Bytes that were looked at for markers.
+    looked_at: usize,
 }
 
 impl Steps {
@@ -98,7 +103,9 @@ impl Steps {
             fault(StepFault::EndedTwice);
         } else {
             self.recent.add(step);
-            if !self.end.lost_track && !stands_alone(text) {
+            if text.len() > MAX_LENIENT_RECORD_BYTES {
+                self.end.lost_track = true;
+            } else if !self.end.lost_track && !stands_alone(text) {
                 fault(StepFault::Unstarted);
             }
         }
@@ -125,7 +132,7 @@ impl Steps {
             self.end.lost_track = true;
             return;
         }
-        let room = MAX_OPEN_STEP_BYTES - self.bytes;
+        let room = (MAX_OPEN_STEP_BYTES - self.bytes).min(MAX_LENIENT_RECORD_BYTES);
         let keep = (SMALLEST_SLIM..=room).contains(&text.len());
         let record = keep.then(|| text.into());
         if keep {
@@ -135,6 +142,7 @@ impl Steps {
             index,
             place,
             record,
+            looked_at: 0,
         };
         self.open.insert(step, open);
     }
@@ -158,27 +166,27 @@ impl Steps {
                 fault(StepFault::SlimDiffers);
                 continue;
             };
-            let record = match self.open.get(&step) {
-                Some(open) => open.record.as_deref(),
-                None => {
-                    fault(StepFault::SlimDiffers);
-                    continue;
-                }
-            };
-            let Some(text) = record else {
-                self.end.slim_unchecked += 1;
+            let Some(open) = self.open.get_mut(&step) else {
+                fault(StepFault::SlimDiffers);
                 continue;
             };
+            let text = open.record.as_deref().unwrap_or_default();
+            if open.looked_at >= MAX_SLIM_READS * text.len() {
+                self.end.slim_unchecked += 1;
+                continue;
+            }
             let known = read.as_ref().is_some_and(|(known, _)| *known == step);
             if !known {
+                open.looked_at += text.len();
                 let parsed = json::parse_python(text).ok();
                 read = Some((step, parsed.map(|document| document.value)));
             }
             let started = read.as_ref().and_then(|(_, record)| record.as_ref());
-            if started
+            let content = started
                 .and_then(payload)
-                .is_some_and(|payload| resolves(slim, payload))
-            {
+                .and_then(|payload| content(slim, payload));
+            open.looked_at += content.as_ref().map_or(text.len(), Vec::len);
+            if content.is_some_and(|content| resolves(slim, &content)) {
                 self.end.slim += 1;
             } else {
                 fault(StepFault::SlimDiffers);

@@ -4,6 +4,7 @@ use super::*;
 use crate::digest::Digest;
 use crate::time::Timestamp;
 
+mod bounds;
 mod reading;
 mod records;
 mod weaknesses;
