@@ -156,12 +156,16 @@ impl ChainReport {
         if self.first_bad.is_none_or(|first| first == 0) {
             self.first_bad = Some(index);
         }
+        if self.more > 0 || self.listed == MAX_COMPAT_FAILURES {
+            self.more += 1;
+            return;
+        }
         let mut members = vec![("index".into(), index.into()), ("type".into(), kind.into())];
         members.extend(rest.map(|(name, value)| (name.into(), value)));
         let error = python::rye_line(&Value::Object(members));
         let full = self.errors.len() + error.len() > MAX_COMPAT_FAILURE_BYTES;
         // The first is kept whatever it is: a report of no error would say `ok`.
-        if self.listed > 0 && (self.more > 0 || full || self.listed == MAX_COMPAT_FAILURES) {
+        if full && self.listed > 0 {
             self.more += 1;
             return;
         }
@@ -298,11 +302,9 @@ impl Loading {
         } else {
             offending / CHUNK_BYTES
         };
-        // A character that began in the chunk before is decoded with this one.
-        let input = match chunk {
-            u64::MAX => start / CHUNK_BYTES * CHUNK_BYTES,
-            chunk => chunk * CHUNK_BYTES,
-        };
+        // A character that began in the chunk before is decoded with this one; one that the file
+        // ends in, alone.
+        let input = chunk.saturating_mul(CHUNK_BYTES);
         let position = if start < input {
             0
         } else {

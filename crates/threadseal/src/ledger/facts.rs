@@ -270,7 +270,10 @@ impl Facts {
         let right = self.stored.digest().zip(self.hash.ok());
         self.hash_holds = right.is_some_and(|(stored, computed)| stored == computed);
         let doubtful = !self.hash_holds && right.is_some();
-        if !dollar && !doubtful {
+        let sorted = [&self.prev, &self.stored]
+            .into_iter()
+            .any(Link::has_members);
+        if !dollar && !doubtful && !sorted {
             return;
         }
         let parsed = match tree {
@@ -283,6 +286,10 @@ impl Facts {
         let Some(tree) = parsed else {
             return self.note(OddityKind::MarkersUnread, None);
         };
+        if sorted {
+            self.prev.put_in_order(tree.get("prev_hash"));
+            self.stored.put_in_order(tree.get("record_hash"));
+        }
         if dollar {
             self.markers = markers(&tree);
         }

@@ -49,6 +49,21 @@ impl Link {
         }
     }
 
+    /// Whether it may have members, whose order is that of the names so far.
+    pub(super) fn has_members(&self) -> bool {
+        let Self::Other(value) = self else {
+            return false;
+        };
+        matches!(**value, Value::Array(_) | Value::Object(_))
+    }
+
+    /// Puts members in the order that they have in `value`, the same as it stands in the record.
+    pub(super) fn put_in_order(&mut self, value: Option<&Value>) {
+        if let (Self::Other(own), Some(value)) = (self, value) {
+            (**own).clone_from(value);
+        }
+    }
+
     /// As it is shown.
     pub(super) fn to_value(&self) -> Value {
         match self {

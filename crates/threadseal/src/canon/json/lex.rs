@@ -339,14 +339,28 @@ pub(super) fn number_end(bytes: &[u8], start: usize, rules: Rules) -> Result<(us
         _ => digits_end(bytes, whole)?,
     };
     let mut end = whole_end;
+    // Python takes the digits before a point or `e` that leads nowhere for an integer, and minds
+    // its length before it minds what follows.
+    let nowhere = |error| match rules {
+        Rules::Python => bound_number(&bytes[start..whole_end], true, rules)
+            .map_or_else(|kind| JsonError::new(start, kind), |()| error),
+        Rules::Strict => error,
+    };
     if bytes.get(end) == Some(&b'.') {
-        end = digits_end(bytes, end + 1)?;
+        end = digits_end(bytes, end + 1).map_err(nowhere)?;
     }
     let mut exponent = false;
     if let Some(b'e' | b'E') = bytes.get(end) {
         exponent = true;
         let sign = matches!(bytes.get(end + 1), Some(b'+' | b'-'));
-        end = digits_end(bytes, end + 1 + usize::from(sign))?;
+        let digits = digits_end(bytes, end + 1 + usize::from(sign));
+        end = digits.map_err(|error| {
+            if end == whole_end {
+                nowhere(error)
+            } else {
+                error
+            }
+        })?;
     }
     let integer = end == whole_end;
     if exponent || end - start > ALWAYS_FINITE_BYTES {

@@ -23,7 +23,7 @@ fn check(report: &Report, name: &str) -> Option<CheckResult> {
 
 #[test]
 fn a_line_of_a_million_records_is_not_held_in_memory() {
-    let (report, compat) = judged("{}".repeat(1 << 20).as_bytes());
+    let (report, compat) = judged(("{}".repeat(1 << 20) + "\n").as_bytes());
     assert_eq!(report.stats.events, MAX_LINE_RECORDS as u64);
     assert!(compat.starts_with("{\"unknown"));
     assert!(report.findings.iter().any(|f| f.code == "line_skipped"));
@@ -81,7 +81,7 @@ fn marked(markers: usize, body: &str) -> Report {
     };
     let own = format!("[{},{}]", MESSAGES[0], MESSAGES[2]);
     let mut text = record("s", "started", &own);
-    let digest = Digest::of(format!("[{}]", MESSAGES.join(","))).to_hex();
+    let digest = Digest::of(format!("[{}]", MESSAGES.join(",")).as_bytes()).to_hex();
     let slim = format!(r#"{{"$slim":{{"v":1,"step_id":"s","sha256":"{digest}",{body}}}}}"#);
     for number in 0..markers {
         text += &record(&format!("t{number}"), "completed", &slim);
@@ -136,5 +136,44 @@ fn deep_links_are_compared_without_copies() {
         crate::canon::json::parse_python(compat.as_bytes()).is_ok_and(|document| {
             document.value.get("count").and_then(Value::as_u64) == Some(2)
         })
+    );
+}
+
+fn answer(bytes: &[u8]) -> String {
+    judged(bytes).1
+}
+
+#[test]
+fn a_character_that_the_file_ends_in_is_decoded_alone() {
+    let text = file(&chain(run("r", 9)));
+    for cut in [&b"\xe6"[..], b"\xf0\x9f\x99"] {
+        let compat = answer(&[&text, cut].concat());
+        assert!(compat.contains("unexpected end of data"));
+        assert!(compat.contains("in position 0"), "{compat}");
+    }
+}
+
+#[test]
+fn digits_before_a_point_that_leads_nowhere_are_an_integer_too_long() {
+    for behind in ["", ".", ".e", "e", "E+", ".}", "e\"x\""] {
+        let compat = answer(format!("{{\"a\":{}{behind}\n", "9".repeat(4301)).as_bytes());
+        assert!(
+            compat.contains("value has 4301 digits"),
+            "{behind}: {compat}"
+        );
+        let compat = answer(format!("{{\"a\":{}{behind}\n", "9".repeat(4300)).as_bytes());
+        assert!(compat.starts_with("{\"ok\": true"), "{behind}: {compat}");
+    }
+    // With a fraction it is a float, of which any digits will do.
+    let compat = answer(format!("{{\"a\":{}.5e\n", "9".repeat(4301)).as_bytes());
+    assert!(compat.starts_with("{\"ok\": true"), "{compat}");
+}
+
+#[test]
+fn members_of_a_link_are_shown_in_their_order() {
+    let compat = answer(b"{\"record_hash\":{\"b\":1,\"a\":[{\"d\":1.50,\"c\":2}]}}\n");
+    assert!(
+        compat.contains(r#""stored": {"b": 1, "a": [{"d": 1.5, "c": 2}]}"#),
+        "{compat}"
     );
 }
