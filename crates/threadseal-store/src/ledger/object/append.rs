@@ -44,7 +44,7 @@ pub(super) fn append_if(
     // What others appended meanwhile is noticed when the head is written; appending nothing asks.
     let base = match known.filter(fits) {
         Some(known) if !entries.is_empty() => Some(known),
-        _ => store.fetch(run)?,
+        _ => fetch(store, run, &mut Failures::default())?,
     };
     attempt(store, run, base, expected, entries)
 }
@@ -57,7 +57,7 @@ pub(super) fn append_with(
     let _gate = store.known.enter(run);
     let mut base = match store.known.head(run) {
         Some(known) if known.0.deleted.is_none() => Some(known),
-        _ => store.fetch(run)?,
+        _ => fetch(store, run, &mut Failures::default())?,
     };
     for _ in 0..MAX_TRIES {
         let tip = tip_of(run, &base)?;
@@ -107,12 +107,17 @@ fn attempt(
             Ok(None) => {}
             Err(error) => failures.again(error)?,
         }
-        base = loop {
-            match store.fetch(run) {
-                Ok(base) => break base,
-                Err(error) => failures.again(error)?,
-            }
-        };
+        base = fetch(store, run, &mut failures)?;
+    }
+}
+
+/// Reads the head, and again where the storage fails.
+fn fetch(store: &ObjectLedgerStore, run: &RunId, failures: &mut Failures) -> Result<Base, Error> {
+    loop {
+        match store.fetch(run) {
+            Ok(base) => return Ok(base),
+            Err(error) => failures.again(error)?,
+        }
     }
 }
 

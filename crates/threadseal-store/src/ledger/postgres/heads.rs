@@ -116,12 +116,12 @@ impl HeadStore for PostgresHeadStore {
     }
 
     fn find_by_line(&self, line: &Digest) -> Result<Vec<RecordId>, Error> {
-        let limit = i64::try_from(MAX_RECORDS_PER_LINE).unwrap_or(i64::MAX);
+        let limit = i64::try_from(MAX_RECORDS_PER_LINE + 1).unwrap_or(i64::MAX);
         let found: Vec<Vec<u8>> = self.store.ask(&async |client: &Object| {
             let rows = client
                 .query(
                     "SELECT record FROM threadseal_head_lines WHERE line = $1
-                     ORDER BY record LIMIT $2 + 1",
+                     ORDER BY record LIMIT $2",
                     &[&&line.as_bytes()[..], &limit],
                 )
                 .await?;
