@@ -1,0 +1,128 @@
+//! Step ledgers as lines and as rows of a table.
+//!
+//! * The verdict on a file does not depend on the chunks in which it comes.
+//! * Where the original's report says that all is well and we find nothing, both read the same
+//!   number of records; nothing is ever verified that no head or signature vouches for.
+//! * A chain that was made of the records in the input holds; with one byte changed it does not,
+//!   or only where the byte stands outside what is hashed, and then it is not verified either.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use std::sync::LazyLock;
+use threadseal::canon::json::{self, Value};
+use threadseal::digest::Digest;
+use threadseal::ledger::{
+    ChainOptions, Genesis, Judging, LineReader, LineSplitter, Place, RunState, SignedHead, StepRecord, Verifier,
+    compute_record_hash, conclude, judge,
+};
+use threadseal::record::ExpectedHead;
+use threadseal::report::{Report, Verdict};
+use threadseal::time::Timestamp;
+use threadseal::transcript::Expectation;
+use threadseal::trust::Trust;
+
+static TRUST: LazyLock<Trust> = LazyLock::new(Trust::default);
+
+fn judging() -> Judging<'static> {
+    Judging::new(&TRUST, Timestamp::from_micros(1_800_000_000_000_000).expect("in range"))
+}
+
+fuzz_target!(|data: &[u8]| {
+    any_chunks(data);
+    rows(data);
+    parts(data);
+    if let [high, low, flip, rest @ ..] = data {
+        changed(usize::from(*high) << 8 | usize::from(*low), *flip, rest);
+    }
+});
+
+fn any_chunks(bytes: &[u8]) {
+    let whole = judge(bytes, ChainOptions::default(), &judging());
+    assert_ne!(whole.report.verdict, Verdict::Verified, "nothing vouches for it");
+    assert!(whole.verified.is_none());
+    let (mut verifier, mut reader) = (Verifier::new(ChainOptions::default()), LineReader::new());
+    let mut each = |line: &[u8], place: Place| {
+        let read = reader.read_line(line);
+        verifier.take(&read, line, &place);
+    };
+    let mut splitter = LineSplitter::new();
+    bytes.chunks(1 + bytes.len() % 61).for_each(|chunk| splitter.push(chunk, &mut each));
+    let length = splitter.finish(&mut each);
+    assert_eq!(conclude(verifier, length, &judging()).report, whole.report);
+}
+
+/// A row is one record; a line that is one record says the same.
+fn rows(bytes: &[u8]) -> Report {
+    let (mut verifier, mut reader) = (Verifier::new(ChainOptions::default()), LineReader::new());
+    let mut number = 0;
+    for text in bytes.split(|byte| *byte == b'\n') {
+        number += 1;
+        let read = reader.read_row(text);
+        verifier.take(&read, text, &Place::row(number, text.len() as u64));
+    }
+    let report = conclude(verifier, bytes.len() as u64, &judging()).report;
+    assert_ne!(report.verdict, Verdict::Verified);
+    report
+}
+
+fn parts(bytes: &[u8]) {
+    if let Ok(text) = std::str::from_utf8(bytes) {
+        let _ = SignedHead::parse(text);
+    }
+    let Ok(document) = json::parse_python(bytes) else {
+        return;
+    };
+    let _ = Genesis::of(&document.value);
+    if let Ok(state) = RunState::from_value(document.value.clone()) {
+        assert_eq!(RunState::from_value(state.to_value()).expect("what it wrote"), state);
+    }
+    if let Ok(record) = StepRecord::from_value(document.value) {
+        assert_eq!(StepRecord::from_value(record.to_value()).expect("what it wrote"), record);
+    }
+}
+
+/// The records that stand in `rest`, chained anew, one a line.
+fn chained(rest: &[u8]) -> Option<(Vec<u8>, Digest)> {
+    let mut prev: Option<Digest> = None;
+    let mut file = Vec::new();
+    for line in rest.split(|byte| *byte == b'\n') {
+        let Ok(value @ Value::Object(_)) = json::parse(line) else {
+            continue;
+        };
+        let Ok(mut record) = StepRecord::from_value(value) else {
+            continue;
+        };
+        record.prev_hash = prev;
+        record.signature = None;
+        let hash = compute_record_hash(&record.to_value(), prev.as_ref()).ok()?;
+        record.record_hash = Some(hash);
+        file.extend(record.to_line().ok()?);
+        file.push(b'\n');
+        prev = Some(hash);
+    }
+    Some((file, prev?))
+}
+
+fn changed(at: usize, flip: u8, rest: &[u8]) {
+    let Some((mut file, head)) = chained(rest) else {
+        return;
+    };
+    let verdict = |file: &[u8]| {
+        let options = ChainOptions {
+            expect: vec![Expectation {
+                head: ExpectedHead::parse(&head.to_hex()).expect("a digest"),
+                exact: true,
+                remembered: false,
+            }],
+            ..ChainOptions::default()
+        };
+        judge(file, options, &judging()).report
+    };
+    if flip == 0 || verdict(&file).verdict != Verdict::Verified {
+        return;
+    }
+    let at = at % file.len();
+    file[at] ^= flip;
+    let after = verdict(&file);
+    assert_ne!(after.verdict, Verdict::Verified, "byte {at} of {:?}", String::from_utf8_lossy(&file));
+}

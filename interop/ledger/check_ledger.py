@@ -1,0 +1,262 @@
+"""Holds ThreadSeal's answers on step ledgers against the real abstractruntime's, and gives each
+what the other wrote.
+
+    check_ledger.py --threadseal COMMAND --python PYTHON [--seeds N]
+
+PYTHON has abstractruntime; see `oracle.py` for what it is asked.
+"""
+
+import argparse
+import json
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+GENESIS = "threadseal.genesis"
+
+
+class Original:
+    """The real package, in a process of its own."""
+
+    def __init__(self, python):
+        oracle = Path(__file__).with_name("oracle.py")
+        self.process = subprocess.Popen([python, oracle], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+    def ask(self, **request):
+        self.process.stdin.write(json.dumps(request) + "\n")
+        self.process.stdin.flush()
+        return json.loads(self.process.stdout.readline())
+
+
+class Check:
+    """The command with a home of its own, the original, and the tally."""
+
+    def __init__(self, command, python, folder):
+        self.command, self.folder = Path(command).resolve(), folder
+        self.original = Original(python)
+        self.passed = self.failed = 0
+        self.run("init")
+
+    def run(self, *arguments, text=None):
+        """What the command prints as JSON, and how it ends."""
+        home = self.folder / "home"
+        command = [self.command, "--home", home, "--json", *map(str, arguments)]
+        done = subprocess.run(command, capture_output=True, text=True, input=text)
+        answer = json.loads(done.stdout) if done.stdout.strip() else {"stderr": done.stderr}
+        return answer | {"exit": done.returncode}
+
+    def verify(self, place, *arguments):
+        """The one result for a place."""
+        answer = self.run("ledger", "verify", place, *arguments)
+        results = answer.get("results", [])
+        return results[0] if len(results) == 1 else {"verdict": answer.get("stderr", f"{len(results)} results")}
+
+    def expect(self, what, got, wanted):
+        if got == wanted:
+            self.passed += 1
+            return
+        self.failed += 1
+        print(f"FAILED {what}\n  got    {json.dumps(got)[:400]}\n  wanted {json.dumps(wanted)[:400]}")
+
+    def agree(self, what, place, run, verdicts):
+        """Both give the same report; ours says one of `verdicts`."""
+        ours = self.verify(place, "--run", run)
+        theirs = self.original.ask(op="verify", place=str(place).removeprefix("sqlite:"), run=run)
+        self.expect(f"{what}: the original's report", ours.get("compat", {}).get("abstractruntime"), theirs)
+        self.expect(f"{what}: {ours['verdict']} is one of {verdicts}", ours["verdict"] in verdicts, True)
+        return ours
+
+
+def places(check, name):
+    """A folder of lines and a database, each as both sides name it."""
+    folder = check.folder / name
+    folder.mkdir()
+    yield "lines", str(folder), str(folder)
+    yield "database", f"sqlite:{folder}.db", f"{folder}.db"
+
+
+def theirs_is_verified(check, seeds):
+    """What their runtime writes: consistent without a head, verified against one; bundles too."""
+    for form, ours, theirs in places(check, "theirs"):
+        for seed in range(seeds):
+            run = check.original.ask(op="run", place=theirs, seed=seed)["run"]
+            check.original.ask(op="append", place=theirs, run=run, count=seed % 4, seed=seed)
+            what = f"their {form}, seed {seed}"
+            check.agree(what, ours, run, ["consistent"])
+            head = check.original.ask(op="verify", place=theirs, run=run)["head_hash"]
+            held = check.verify(ours, "--run", run, "--expect-head", head, "--exact-head")
+            check.expect(f"{what}: with its head", held["verdict"], "verified")
+            bundles(check, what, theirs, run)
+
+
+def bundles(check, what, place, run):
+    """A full bundle holds; a window or a projection is a part, not a forgery."""
+    path = check.folder / "bundle.json"
+    for mode, detail, most, verdicts in [
+        ("full", "full", 2000, ["consistent"]),
+        ("tail", "full", 2, ["partial", "consistent"]),
+        ("full", "replay", 2000, ["partial", "consistent"]),
+    ]:
+        bundle = check.original.ask(op="bundle", place=place, run=run, mode=mode, detail=detail, max=most)
+        path.write_text(json.dumps(bundle, ensure_ascii=False), encoding="utf-8")
+        ours = check.run("ledger", "verify", path)
+        theirs = check.original.ask(op="verify_bundle", path=str(path))
+        reports = [result["compat"]["abstractruntime"] for result in ours.get("results", [])]
+        check.expect(f"{what}, bundle {mode} {detail}: their reports", reports, list(theirs.values()))
+        seen = {result["verdict"] for result in ours.get("results", [])}
+        check.expect(f"{what}, bundle {mode} {detail}: {seen}", seen <= set(verdicts), True)
+
+
+def parts(rng, count):
+    """Steps as an agent reports them to `ledger append`."""
+    for number in range(count):
+        effect = {"type": "tool_calls", "payload": {"n": number, "x": rng.random(), "text": "é🙂\u2028"}}
+        step = {"step_id": f"step-{number}", "node": "act", "effect": effect}
+        yield step | {"status": "started"}
+        yield step | {"status": "completed", "result": {"ok": True, "big": rng.randrange(10**25)}}
+
+
+def ours_is_accepted(check, seeds):
+    """What we write, chained, signed, begun by a genesis record: their verifier says ok, they go on."""
+    for form, ours, theirs in places(check, "ours"):
+        for seed in range(seeds):
+            rng, run = random.Random(seed), f"run-{form}-{seed}"
+            lines = "".join(json.dumps(part) + "\n" for part in parts(rng, 1 + seed % 5))
+            signed = ["--sign", "--workflow", "interop"] if seed % 2 else []
+            done = check.run("ledger", "append", ours, "--run", run, *signed, text=lines)
+            what = f"our {form}, seed {seed}"
+            check.expect(f"{what}: appended", done["exit"], 0)
+            check.agree(what, ours, run, ["verified", "open", "consistent"])
+            report = check.original.ask(op="verify", place=theirs, run=run)
+            check.expect(f"{what}: their verifier", (report.get("ok"), report.get("errors")), (True, []))
+            check.expect(f"{what}: their count", report.get("count"), 2 * (1 + seed % 5) + len(signed[:1]))
+            check.original.ask(op="append", place=theirs, run=run, count=2, seed=seed)
+            continued = check.agree(f"{what}, continued by them", ours, run, ["consistent", "forged", "unsigned_tail", "partial", "open", "verified", "tampered", "unknown_signer"])
+            check.expect(f"{what}, continued by them: unbroken", continued["compat"]["abstractruntime"]["ok"], True)
+            if signed:
+                check.expect(f"{what}: unsigned records are not verified", continued["verdict"] != "verified", True)
+
+
+def exports_are_accepted(check):
+    """A run that they wrote goes through our store and out again as both forms."""
+    place = check.folder / "theirs-again"
+    run = check.original.ask(op="run", place=str(place), seed=0)["run"]
+    store = f"sqlite:{check.folder}/taken.db"
+    check.expect("import", check.run("ledger", "import", place, store)["exit"], 0)
+    bundle = check.folder / "exported.json"
+    state = place / f"run_{run}.json"
+    done = check.run("ledger", "export", store, "--run", run, "--to", "bundle", "--state", state, "--out", bundle)
+    check.expect("export as a bundle", done["exit"], 0)
+    report = check.original.ask(op="verify", place=str(place), run=run)
+    check.expect("their report of our bundle", check.original.ask(op="verify_bundle", path=str(bundle)), {run: report})
+    lines = check.folder / "again" / f"ledger_{run}.jsonl"
+    lines.parent.mkdir()
+    check.run("ledger", "export", store, "--run", run, "--out", lines)
+    same = lines.read_bytes() == (place / lines.name).read_bytes()
+    check.expect("lines come out byte for byte", same, True)
+
+
+def changes_are_answered_alike(check, seeds):
+    """One chance edit of their file: both answer the same, and we never say verified."""
+    source = check.folder / "edits"
+    run = check.original.ask(op="run", place=str(source), seed=0)["run"]
+    whole = (source / f"ledger_{run}.jsonl").read_bytes()
+    head = check.original.ask(op="verify", place=str(source), run=run)["head_hash"]
+    edited = check.folder / "edited"
+    for seed in range(seeds):
+        rng = random.Random(seed)
+        shutil.rmtree(edited, ignore_errors=True)
+        edited.mkdir()
+        (edited / f"ledger_{run}.jsonl").write_bytes(edit(rng, whole))
+        theirs = check.original.ask(op="verify", place=str(edited), run=run)
+        answer = check.verify(edited, "--run", run, "--expect-head", head, "--exact-head")
+        ours = (answer.get("compat") or {}).get("abstractruntime", {})
+        what = f"edit {seed}"
+        if "exception" in theirs:
+            check.expect(f"{what}: {theirs['exception']}", "ok" in ours, False)
+        else:
+            check.expect(what, ours, theirs)
+        # White space between records and in them is no part of what is hashed.
+        if answer["verdict"] == "verified":
+            check.expect(f"{what} changes nothing", records(edited / f"ledger_{run}.jsonl"), records_of(whole))
+        elif theirs.get("ok") and theirs["head_hash"] == head:
+            check.expect(f"{what}: {answer['verdict']} says why", bool(answer["findings"]), True)
+
+
+def records(path):
+    return records_of(path.read_bytes())
+
+
+def records_of(text):
+    """The values that stand in a text one after the other, all of it being such values."""
+    text, decoder, found = text.decode("utf-8").strip(), json.JSONDecoder(), []
+    while text:
+        value, end = decoder.raw_decode(text)
+        found.append(value)
+        text = text[end:].lstrip()
+    return found
+
+
+def edit(rng, whole):
+    """A byte flipped, put in or taken out; a line doubled, dropped, moved, cut or glued."""
+    lines, at = whole.splitlines(keepends=True), rng.randrange(len(whole))
+    number = rng.randrange(len(lines))
+    match rng.randrange(9):
+        case 0:
+            return whole[:at] + bytes([whole[at] ^ (1 << rng.randrange(8))]) + whole[at + 1 :]
+        case 1:
+            return whole[:at] + rng.choice([b" ", b"0", b'"', b"\n", b"\r", b"}", b"\xff", b"x"]) + whole[at:]
+        case 2:
+            return whole[:at] + whole[at + 1 :]
+        case 3:
+            lines.insert(number, lines[number])
+        case 4:
+            del lines[number]
+        case 5:
+            lines.insert(0, lines.pop(number))
+        case 6:
+            return whole[:at]
+        case 7:
+            lines[number] = lines[number].rstrip(b"\n")
+        case _:
+            lines.insert(number, rng.choice([b"\n", b"null\n", b"[]\n", b"{}\n", b"garbage\n", b"{\n"]))
+    return b"".join(lines)
+
+
+def actors_are_alike(check):
+    """Their fingerprint of an actor that we declare is the id in our records."""
+    store = check.folder / "actors"
+    store.mkdir()
+    line = json.dumps({"node": "n", "effect": {"type": "ask_user", "payload": {}}, "status": "started"}) + "\n"
+    check.run("ledger", "append", store, "--run", "a", "--sign", "--actor-name", "Ünï", text=line)
+    first, second = map(json.loads, (store / "ledger_a.jsonl").read_text().splitlines())
+    check.expect("the first record is genesis", first["effect"]["type"], GENESIS)
+    for actor, declared in first["effect"]["payload"]["actors"].items():
+        fingerprint = check.original.ask(
+            op="actor", kind=declared["kind"], display_name=declared["display_name"], metadata=declared["metadata"]
+        )
+        check.expect("the id of an actor", fingerprint, actor)
+        check.expect("the actor of a record", second["actor_id"], actor)
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--threadseal", required=True)
+    parser.add_argument("--python", required=True)
+    parser.add_argument("--seeds", type=int, default=12)
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="threadseal-interop-") as folder:
+        check = Check(arguments.threadseal, arguments.python, Path(folder))
+        theirs_is_verified(check, arguments.seeds)
+        ours_is_accepted(check, arguments.seeds)
+        exports_are_accepted(check)
+        changes_are_answered_alike(check, 20 * arguments.seeds)
+        actors_are_alike(check)
+        print(f"abstractruntime: {check.passed} passed, {check.failed} failed")
+    sys.exit(check.failed > 0 or check.passed == 0)
+
+
+main()

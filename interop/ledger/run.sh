@@ -1,0 +1,29 @@
+#!/usr/bin/env bash
+# Lets the real abstractruntime verify the ledgers that ThreadSeal writes, and ThreadSeal verify those
+# that its runtime writes.
+#
+#   interop/ledger/run.sh          builds the command, installs abstractruntime, runs check_ledger.py
+#   THREADSEAL=path run.sh         uses that command instead
+#   SEEDS=100 run.sh               so many runs of each kind [default: 12]
+#   LEDGER_VENV=folder run.sh      keeps the installation there [default: beside what cargo builds]
+set -euo pipefail
+here=$(cd "$(dirname "$0")" && pwd)
+root=$(cd "$here/../.." && pwd)
+target=${CARGO_TARGET_DIR:-$root/target}
+venv=${LEDGER_VENV:-$target/interop-ledger}
+
+pins=$(cksum <"$here/requirements.txt")
+if [ "$(cat "$venv/pins" 2>/dev/null)" != "$pins" ]; then
+    rm -rf "$venv"
+    python3 -m venv "$venv"
+    "$venv/bin/pip" install --quiet --disable-pip-version-check --no-deps -r "$here/requirements.txt"
+    printf '%s\n' "$pins" >"$venv/pins"
+fi
+
+if [ -z "${THREADSEAL:-}" ]; then
+    (cd "$root" && cargo build --quiet --package threadseal-cli)
+    THREADSEAL=$target/debug/threadseal
+fi
+
+"$venv/bin/python" "$here/check_ledger.py" \
+    --threadseal "$THREADSEAL" --python "$venv/bin/python" --seeds "${SEEDS:-12}"
