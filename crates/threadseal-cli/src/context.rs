@@ -139,6 +139,22 @@ fn is_empty(path: &Path) -> bool {
     std::fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_none())
 }
 
+/// What object storage is told by the environment: where it is, and who asks.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "this is the place that reads the environment"
+)]
+pub(crate) fn object_storage_settings() -> Vec<(String, String)> {
+    let settings = std::env::vars_os().filter_map(|(name, value)| {
+        let (name, value) = (name.into_string().ok()?, value.into_string().ok()?);
+        let is_meant = ["AWS_", "GOOGLE_", "AZURE_"]
+            .iter()
+            .any(|prefix| name.starts_with(prefix));
+        is_meant.then_some((name, value))
+    });
+    settings.collect()
+}
+
 fn is_absent(path: &Path) -> Result<bool, Failure> {
     match std::fs::symlink_metadata(path) {
         Ok(_) => Ok(false),

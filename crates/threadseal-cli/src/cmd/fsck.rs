@@ -13,7 +13,7 @@ use threadseal_store::ledger::FsckReport;
 /// What `fsck` takes.
 #[derive(Debug, Args)]
 pub(crate) struct FsckArgs {
-    /// A folder of ledgers, file:DIR, sqlite:FILE, or postgres://…
+    /// A folder of ledgers, file:DIR, sqlite:FILE, postgres://… or s3://…
     #[arg(value_name = "STORE")]
     store: String,
     /// The run [default: all]

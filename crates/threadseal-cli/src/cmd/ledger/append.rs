@@ -40,7 +40,7 @@ const BATCH_BYTES: usize = 4 << 20;
 /// What `ledger append` takes.
 #[derive(Debug, Args)]
 pub(crate) struct AppendArgs {
-    /// The store: a folder, file:DIR, sqlite:FILE, or postgres://…
+    /// The store: a folder, file:DIR, sqlite:FILE, postgres://… or s3://…
     #[arg(value_name = "STORE")]
     store: String,
     /// The run of records that name none

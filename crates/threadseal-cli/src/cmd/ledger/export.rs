@@ -20,7 +20,7 @@ const EXPORT_MODE: u32 = 0o600;
 /// What `ledger export` takes.
 #[derive(Debug, Args)]
 pub(crate) struct ExportArgs {
-    /// A file of records, a bundle, an SQLite file, a folder, or file:DIR, sqlite:FILE, postgres://…
+    /// A file of records, a bundle, an SQLite file, a folder, or file:DIR, sqlite:FILE, postgres://… or s3://…
     #[arg(value_name = "LEDGER")]
     ledger: String,
     /// The run [default: the only one]

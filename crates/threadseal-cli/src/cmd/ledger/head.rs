@@ -16,7 +16,7 @@ use threadseal_store::read::open_regular;
 /// What `ledger head` takes.
 #[derive(Debug, Args)]
 pub(crate) struct HeadArgs {
-    /// A file of records, an SQLite file, a folder, or file:DIR, sqlite:FILE, postgres://…
+    /// A file of records, an SQLite file, a folder, or file:DIR, sqlite:FILE, postgres://… or s3://…
     #[arg(value_name = "LEDGER")]
     ledger: String,
     /// The run [default: the only one]

@@ -13,7 +13,7 @@ use threadseal::ledger::RunId;
 /// What `ledger list` takes.
 #[derive(Debug, Args)]
 pub(crate) struct ListArgs {
-    /// A file of records, a bundle, an SQLite file, a folder, or file:DIR, sqlite:FILE, postgres://…
+    /// A file of records, a bundle, an SQLite file, a folder, or file:DIR, sqlite:FILE, postgres://… or s3://…
     #[arg(value_name = "LEDGER")]
     ledger: String,
     /// List the records of this run

@@ -5,9 +5,10 @@
 //! | `file:DIR`, a folder | a store of files |
 //! | `sqlite:FILE`, an SQLite file | a store in it |
 //! | `postgres://…`, `postgresql://…` | a store in a database |
+//! | `s3://…`, `gs://…`, `az://…`, `object+file:DIR` | object storage, with what the environment says of it |
 //! | any other file | a history bundle, or the lines of one run |
 
-use crate::context::Context;
+use crate::context::{self, Context};
 use crate::detect::{self, LedgerShape};
 use crate::exit::Failure;
 use std::path::{Path, PathBuf};
@@ -56,6 +57,10 @@ fn named(text: &str) -> Result<Named<'_>, Failure> {
     })
 }
 
+fn opened(address: &str, intent: Intent) -> Result<Box<dyn LedgerStore>, Error> {
+    url::open_with(address, intent, &context::object_storage_settings())
+}
+
 /// The store that `text` names, to append to; made where it is missing.
 ///
 /// # Errors
@@ -65,9 +70,9 @@ pub(crate) fn writable(text: &str, context: &Context) -> Result<Box<dyn LedgerSt
         Named::Folder(folder) => {
             Box::new(JsonlLedgerStore::open(Arc::clone(&context.fs), &folder)?)
         }
-        Named::Address(address) => url::open(address, Intent::Write)?,
+        Named::Address(address) => opened(address, Intent::Write)?,
         Named::File(path) => {
-            let text = "this is a file; name a store to write to: a folder, file:DIR, sqlite:FILE or postgres://…";
+            let text = "this is a file; name a store to write to: a folder, file:DIR, sqlite:FILE, postgres://… or s3://…";
             return Err(Failure::new(text).about(path));
         }
     })
@@ -85,7 +90,7 @@ pub(crate) fn readable(text: &str, context: &Context) -> Result<Place, Failure> 
         Named::Folder(folder) => {
             Place::Files(JsonlLedgerStore::open(Arc::clone(&context.fs), &folder)?)
         }
-        Named::Address(address) => Place::Store(url::open(address, Intent::Read)?),
+        Named::Address(address) => Place::Store(opened(address, Intent::Read)?),
         Named::File(path) => {
             let file = open_regular(&*context.fs, path)?;
             match detect::ledger_shape(&file)? {
@@ -112,7 +117,7 @@ impl Place {
             Self::Files(store) => Ok(store),
             Self::Store(store) => Ok(&**store),
             Self::Lines(_) | Self::Bundle(_) => Err(Failure::new(
-                "this is a file; name a store: a folder, file:DIR, sqlite:FILE or postgres://…",
+                "this is a file; name a store: a folder, file:DIR, sqlite:FILE, postgres://… or s3://…",
             )),
         }
     }

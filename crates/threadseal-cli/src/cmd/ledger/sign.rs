@@ -35,7 +35,7 @@ const HEAD_MODE: u32 = 0o644;
 /// What `ledger sign` takes.
 #[derive(Debug, Args)]
 pub(crate) struct SignArgs {
-    /// A file of records, an SQLite file, a folder, or file:DIR, sqlite:FILE, postgres://…
+    /// A file of records, an SQLite file, a folder, or file:DIR, sqlite:FILE, postgres://… or s3://…
     #[arg(value_name = "LEDGER")]
     ledger: String,
     /// The run [default: the only one]

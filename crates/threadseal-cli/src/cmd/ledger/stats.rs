@@ -19,7 +19,7 @@ const MAX_WORD_BYTES: usize = 128;
 /// What `ledger stats` takes.
 #[derive(Debug, Args)]
 pub(crate) struct StatsArgs {
-    /// A file of records, a bundle, an SQLite file, a folder, or file:DIR, sqlite:FILE, postgres://…
+    /// A file of records, a bundle, an SQLite file, a folder, or file:DIR, sqlite:FILE, postgres://… or s3://…
     #[arg(value_name = "LEDGER")]
     ledger: String,
     /// The run [default: all, together]

@@ -17,7 +17,7 @@ const PATIENCE: Duration = Duration::from_millis(500);
 /// What `ledger tail` takes.
 #[derive(Debug, Args)]
 pub(crate) struct TailArgs {
-    /// A file of records, a bundle, an SQLite file, a folder, or file:DIR, sqlite:FILE, postgres://…
+    /// A file of records, a bundle, an SQLite file, a folder, or file:DIR, sqlite:FILE, postgres://… or s3://…
     #[arg(value_name = "LEDGER")]
     ledger: String,
     /// The run [default: the only one]

@@ -23,7 +23,7 @@ use threadseal_store::read::open_regular;
 #[derive(Debug, Args)]
 #[command(after_help = exit::HELP)]
 pub(crate) struct VerifyArgs {
-    /// A file of records, a bundle, an SQLite file, a folder, or file:DIR, sqlite:FILE, postgres://…
+    /// A file of records, a bundle, an SQLite file, a folder, or file:DIR, sqlite:FILE, postgres://… or s3://…
     #[arg(value_name = "LEDGER")]
     ledger: String,
     /// The run; a file must be its ledger [default: all runs]
