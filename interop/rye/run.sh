@@ -28,7 +28,8 @@ if [ -z "${THREADSEAL:-}" ]; then
     (cd "$root" && cargo build --quiet --package threadseal-cli)
     THREADSEAL=$target/debug/threadseal
 fi
-(cd "$root" && cargo build --quiet --package threadseal-store --example record)
+# As the tests build it, so that nothing is built twice.
+(cd "$root" && cargo build --quiet --workspace --examples)
 
 for check in "$here"/check_*.py; do
     "$venvs/python/bin/python" "$check" \

@@ -50,12 +50,13 @@ if [ -z "${THREADSEAL:-}" ]; then
     (cd "$root" && cargo build --quiet --package threadseal-cli)
     THREADSEAL=$target/debug/threadseal
 fi
-(cd "$root" && cargo build --quiet --package xtask)
+# As `cargo xtask` builds it.
+(cd "$root" && cargo build --quiet --release --package xtask)
 
 python=$tools/python/bin/python
 "$python" "$here/check_suite.py" --threadseal "$THREADSEAL" --peer "$tools/cargo/debug/scroll-peer"
 "$python" "$here/check_anthropic.py" --threadseal "$THREADSEAL"
 "$python" "$here/check_export.py" --threadseal "$THREADSEAL"
 "$python" "$here/check_canonical.py" \
-    --xtask "$target/debug/xtask" --node-modules "$tools/node/node_modules" \
+    --xtask "$target/release/xtask" --node-modules "$tools/node/node_modules" \
     --documents "${DOCUMENTS:-50000}"
