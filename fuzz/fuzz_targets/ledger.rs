@@ -12,7 +12,7 @@ use std::sync::LazyLock;
 use threadseal::canon::json::{self, Value};
 use threadseal::digest::Digest;
 use threadseal::ledger::{
-    ChainOptions, Genesis, Judging, LineReader, LineSplitter, Place, RunState, SignedHead, StepRecord, Verifier,
+    ChainOptions, Judging, LineReader, LineSplitter, Place, RunState, SignedHead, StepRecord, Verifier,
     compute_record_hash, conclude, judge,
 };
 use threadseal::record::ExpectedHead;
@@ -43,7 +43,7 @@ fn any_chunks(bytes: &[u8]) {
     let (mut verifier, mut reader) = (Verifier::new(ChainOptions::default()), LineReader::new());
     let mut each = |line: &[u8], place: Place| {
         let read = reader.read_line(line);
-        verifier.take(&read, line, &place);
+        verifier.take(&read, line, place);
     };
     let mut splitter = LineSplitter::new();
     bytes.chunks(1 + bytes.len() % 61).for_each(|chunk| splitter.push(chunk, &mut each));
@@ -58,7 +58,7 @@ fn rows(bytes: &[u8]) -> Report {
     for text in bytes.split(|byte| *byte == b'\n') {
         number += 1;
         let read = reader.read_row(text);
-        verifier.take(&read, text, &Place::row(number, text.len() as u64));
+        verifier.take(&read, text, Place::row(number, text.len() as u64));
     }
     let report = conclude(verifier, bytes.len() as u64, &judging()).report;
     assert_ne!(report.verdict, Verdict::Verified);
@@ -72,7 +72,6 @@ fn parts(bytes: &[u8]) {
     let Ok(document) = json::parse_python(bytes) else {
         return;
     };
-    let _ = Genesis::of(&document.value);
     if let Ok(state) = RunState::from_value(document.value.clone()) {
         assert_eq!(RunState::from_value(state.to_value()).expect("what it wrote"), state);
     }
