@@ -71,6 +71,10 @@ pub(crate) fn writable(text: &str, context: &Context) -> Result<Box<dyn LedgerSt
             Box::new(JsonlLedgerStore::open(Arc::clone(&context.fs), &folder)?)
         }
         Named::Address(address) => opened(address, Intent::Write)?,
+        Named::File(path) if !path.exists() => {
+            let text = "there is no such folder; to have it made, name it as file:DIR";
+            return Err(Failure::new(text).about(path));
+        }
         Named::File(path) => {
             let text = "this is a file; name a store to write to: a folder, file:DIR, sqlite:FILE, postgres://… or s3://…";
             return Err(Failure::new(text).about(path));
