@@ -2,16 +2,17 @@
 //! (`spec/scroll.md` §7).
 //!
 //! ```text
-//! verify   source ─► Splitter ─► batch of turns ─┬─ read_turn ─┬─► Verifier ─► conclude
-//!                                                └─ read_turn ─┘
+//! verify   source ─► batches of turns ─┬─ TurnReader ─┬─► Verifier ─► conclude     (`batches`)
+//!                                      └─ TurnReader ─┘
 //! live     turn ─► seal after the tip ─► line ─► Log     written; sync: durable, then the head
 //! ```
 //! Invariants of a live scroll: it is opened only if it holds up to its end and this host knows
 //! no later head; a torn last line is moved aside and told, never taken over; the tip is what was
 //! computed from the file, never loaded from elsewhere; a head is stored only for durable turns.
 
+mod batches;
+
 use crate::append::{Log, MovedTail};
-use crate::batch::{Batch, CUT_BYTES};
 use crate::heads::{Durability, RecordKind};
 use crate::host::{Host, Published};
 use crate::lock::WriterLock;
@@ -25,7 +26,7 @@ use threadseal::record::{ExpectedHead, Head, RecordId};
 use threadseal::report::{Finding, Severity};
 use threadseal::scroll::{
     ChainOptions, Container, End, Judging, Outcome, Place, SealedTurn, Splitter, Tip, Turn,
-    TurnReader, Verifier, check_place, conclude, read_turn, seal, signer_name,
+    TurnRead, Verifier, check_place, conclude, read_turn, seal, signer_name,
 };
 use threadseal::transcript::Expectation;
 use threadseal::trust::Trust;
@@ -33,13 +34,13 @@ use threadseal::trust::Trust;
 /// Mode of a new scroll: what an agent said is for its user.
 const SCROLL_MODE: u32 = 0o600;
 
-/// Verifies a scroll, whatever its length, holding a batch of turns or one turn of it.
+/// Verifies a scroll, whatever its length, on all cores, holding a few batches or one turn of it.
 /// `progress` is told of every chunk's length.
 ///
 /// # Errors
 /// Kind `External` when reading fails.
 pub fn verify(
-    source: impl Source,
+    source: impl Source + Send,
     container: Container,
     options: ChainOptions,
     judging: &Judging<'_>,
@@ -54,22 +55,15 @@ pub fn verify(
 /// # Errors
 /// Kind `External` when reading fails.
 pub fn read(
-    source: impl Source,
+    source: impl Source + Send,
     container: Container,
     options: ChainOptions,
     progress: &(dyn Fn(u64) + Sync),
 ) -> Result<(Verifier, End), Error> {
     let mut verifier = Verifier::new(options);
-    let end = each_batch(source, container, progress, |batch| {
-        let pinned = verifier.pinned().copied();
-        let reads = batch.read(|| {
-            let mut reader = TurnReader::new(container.form(), pinned.as_ref());
-            move |turn: &[u8]| reader.read(turn)
-        });
-        for (read, (_, place)) in reads.iter().zip(batch.pieces()) {
-            verifier.take(read, place);
-        }
-    })?;
+    let pinned = verifier.pinned().copied();
+    let take = |read: &TurnRead, place| verifier.take(read, place);
+    let end = batches::read_all(source, container, pinned, progress, take)?;
     Ok((verifier, end))
 }
 
@@ -98,32 +92,6 @@ pub fn each_turn(
         }
         splitter.push(&chunk, &mut hand);
         result?;
-    }
-}
-
-fn each_batch(
-    mut source: impl Source,
-    container: Container,
-    progress: &(dyn Fn(u64) + Sync),
-    mut each: impl FnMut(&Batch<Place>),
-) -> Result<End, Error> {
-    let mut splitter = Splitter::new(container);
-    let (mut batch, mut chunk) = (Batch::default(), Vec::new());
-    loop {
-        source.next_chunk(&mut chunk)?;
-        if chunk.is_empty() {
-            let end = splitter.finish(&mut |piece, place| batch.add(piece, place));
-            each(&batch);
-            return Ok(end);
-        }
-        progress(chunk.len() as u64);
-        for cut in chunk.chunks(CUT_BYTES) {
-            splitter.push(cut, &mut |piece, place| batch.add(piece, place));
-            if batch.is_full() {
-                each(&batch);
-                batch.clear();
-            }
-        }
     }
 }
 

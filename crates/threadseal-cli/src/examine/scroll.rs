@@ -115,7 +115,7 @@ impl Examiner {
     pub(crate) fn scroll_stream(
         &self,
         first: &[u8],
-        source: impl Source,
+        source: impl Source + Send,
         container: Container,
     ) -> Result<Outcome, Failure> {
         judge(
@@ -146,7 +146,7 @@ impl Examiner {
 fn judge(
     examiner: &Examiner,
     first: impl Source,
-    source: impl Source,
+    source: impl Source + Send,
     container: Container,
 ) -> Result<Outcome, Failure> {
     let record = scroll::record_of(first, container)?;

@@ -1,7 +1,6 @@
 //! Live scrolls: written, cut, put back, taken up again.
 
 use super::*;
-use crate::batch::BATCH_PIECES;
 use crate::clock::SystemClock;
 use crate::heads::MemoryHeadStore;
 use crate::random::SystemRandom;
@@ -186,32 +185,6 @@ fn a_long_scroll_is_verified_the_same_on_many_threads() {
     assert_ne!(changed, bytes);
     std::fs::write(bench.path(), changed).unwrap();
     assert_eq!(bench.verdict(), Verdict::Tampered);
-}
-
-#[test]
-fn a_file_of_the_smallest_turns_is_read_in_small_batches() {
-    let cases: [(Container, &[u8]); 3] = [
-        (Container::Array, b"1,"),
-        (Container::Lines, b"1\n"),
-        (Container::Sequence, b"\x01"),
-    ];
-    for (container, turn) in cases {
-        let mut bytes = if container == Container::Array {
-            vec![b'[']
-        } else {
-            Vec::new()
-        };
-        bytes.extend(turn.repeat(200_000));
-        let source = crate::read::Stream::new(&bytes[..], "bytes");
-        let (mut most, mut all) = (0, 0);
-        let add = |batch: &Batch<Place>| {
-            most = most.max(batch.pieces().count());
-            all += batch.pieces().count();
-        };
-        each_batch(source, container, &|_| {}, add).unwrap();
-        assert!(most <= BATCH_PIECES + CUT_BYTES, "{container:?}: {most}");
-        assert_eq!(all, 200_000, "{container:?}");
-    }
 }
 
 #[test]

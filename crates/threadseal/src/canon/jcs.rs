@@ -16,7 +16,8 @@ use super::Unrepresentable;
 use super::json::{
     JsonError, JsonErrorKind, Number, Text, Value, parse, validate, write_minimal_string,
 };
-use super::rewrite::{Dialect, rewrite};
+use super::rewrite::{self, Dialect, Form, rewrite};
+pub(crate) use super::rewrite::{Part, Watch};
 use std::cmp::Ordering;
 
 pub use super::rewrite::Lost;
@@ -24,6 +25,9 @@ pub use super::rewrite::Lost;
 /// A decimal of up to this many digits is the shortest that reads back as its double, so
 /// ECMAScript prints the same digits (IEEE 754 binary64 tells all such decimals apart).
 const EXACT_DIGITS: usize = 15;
+
+/// ECMAScript prints an integer of up to so many digits without an exponent.
+const MAX_PLAIN_DIGITS: usize = 21;
 
 /// The canonical form of one JSON text.
 ///
@@ -67,6 +71,12 @@ pub fn to_vec(value: &Value) -> Result<Vec<u8>, Unrepresentable> {
     Ok(out)
 }
 
+/// Brings the text of an object into canonical form and shows `watch` its parts; `None` for what
+/// is wrong, unusual or refused.
+pub(crate) fn watch<'a>(text: &'a [u8], watch: &mut impl Watch) -> Option<Form<'a>> {
+    rewrite::watch::<Jcs>(text, watch)
+}
+
 /// What RFC 8785 does its own way.
 struct Jcs;
 
@@ -91,13 +101,20 @@ impl Dialect for Jcs {
 fn is_canonical(literal: &[u8], integer: bool) -> bool {
     let digits = literal.strip_prefix(b"-").unwrap_or(literal);
     if integer {
-        return digits.len() <= EXACT_DIGITS && literal != b"-0";
+        return (digits.len() <= EXACT_DIGITS && literal != b"-0") || is_round(digits);
     }
     // `0.0000001` is printed with an exponent; a last digit 0 or an exponent is not printed.
     digits.len() <= EXACT_DIGITS
         && !digits.starts_with(b"0.00000")
         && matches!(digits.last(), Some(b'1'..=b'9'))
         && !digits.iter().any(|byte| matches!(byte, b'e' | b'E'))
+}
+
+/// Whether an integer below 10^21 has few digits before zeros: ECMAScript prints the zeros.
+fn is_round(digits: &[u8]) -> bool {
+    let zeros = digits.iter().rev().take_while(|digit| **digit == b'0');
+    let exact = digits.len() - zeros.count();
+    (1..=EXACT_DIGITS).contains(&exact) && digits.len() <= MAX_PLAIN_DIGITS
 }
 
 /// Appends a number as ECMAScript prints its double; false if that is not finite.

@@ -8,6 +8,10 @@
 //! Strings they spell alike.
 
 mod spelling;
+mod watch;
+
+pub(super) use watch::watch;
+pub(crate) use watch::{Form, Part, Watch};
 
 pub(super) use spelling::same_decimal;
 

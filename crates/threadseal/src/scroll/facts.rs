@@ -9,6 +9,7 @@
 //! So facts may be gathered in any order, on any core: [`read_turn`] is a function of its bytes.
 
 use super::keys::Keys;
+use super::quick;
 use super::schema::{self, CALLS, Encoding, RESULTS, SchemaViolation, Shape, Tools, hash_of};
 use super::turn::{canonical, not_cbor, not_json};
 use super::walk::{elements, members};
@@ -28,7 +29,7 @@ pub enum Form {
 }
 
 /// What one sealed turn shows by itself; a [`super::Verifier`] takes them in order.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TurnRead {
     pub(super) facts: Result<Facts, SchemaViolation>,
     /// What v0.1 makes of the turn.
@@ -59,7 +60,7 @@ pub(super) enum AsV01 {
 }
 
 /// The signature of a turn.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct SigFacts {
     /// `sig.pubkey`; `None` when it is no key under which one may verify.
     pub(super) key: Option<PublicKey>,
@@ -72,7 +73,7 @@ pub(super) struct SigFacts {
 }
 
 /// One sealed turn that follows the schema.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Facts {
     pub(super) turn: u64,
     pub(super) timestamp_ns: u64,
@@ -128,6 +129,23 @@ impl TurnReader {
 }
 
 fn read_json(text: &[u8], keys: &mut Keys) -> TurnRead {
+    match read_quickly(text, keys) {
+        Some(read) => read,
+        None => read_carefully(text, keys),
+    }
+}
+
+fn read_quickly(text: &[u8], keys: &mut Keys) -> Option<TurnRead> {
+    let found = quick::read(text)?;
+    Some(TurnRead {
+        facts: gather(&found.shape, &found.covered, None, keys),
+        as_v01: None,
+        lost: found.lost,
+        cut_off: false,
+    })
+}
+
+fn read_carefully(text: &[u8], keys: &mut Keys) -> TurnRead {
     match jcs::canonicalize_closely(text) {
         Ok((canonical, lost)) => {
             let facts = of_canonical(&canonical, keys);
@@ -155,6 +173,12 @@ fn read_json(text: &[u8], keys: &mut Keys) -> TurnRead {
                 ),
         },
     }
+}
+
+/// What each way says of a text.
+#[cfg(test)]
+pub(super) fn both_ways(text: &[u8], keys: &mut Keys) -> (Option<TurnRead>, TurnRead) {
+    (read_quickly(text, keys), read_carefully(text, keys))
 }
 
 /// v0.1 is read with parsers that keep the last of two members with one name, and more.

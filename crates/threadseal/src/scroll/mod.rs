@@ -12,6 +12,7 @@
 //! | `schema` | what a turn must look like, checked on its canonical text |
 //! | `turn` | [`Turn`], [`SealedTurn`]: values that passed the schema |
 //! | `seal` | hash, signature, link |
+//! | `quick` | the same for usual turns, in one walk |
 //! | `keys` | who signs, and what makes the second hundred signatures cheaper |
 //! | `facts` | all that one sealed turn shows by itself |
 //! | `verify` | the specification's `verify`, and what v0.1 itself answers |
@@ -27,6 +28,7 @@ mod conclude;
 mod facts;
 mod keys;
 pub mod map;
+mod quick;
 mod schema;
 mod seal;
 mod split;

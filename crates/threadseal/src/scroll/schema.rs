@@ -365,7 +365,7 @@ fn check_messages(messages: Option<&[u8]>) -> Checked<()> {
 pub(super) struct Tools {
     pub(super) list: &'static str,
     /// A member that must be a string: a name, or a status.
-    word: &'static str,
+    pub(super) word: &'static str,
     pub(super) hash: &'static str,
     pub(super) body: &'static str,
 }
@@ -455,7 +455,7 @@ fn check_sig(sig: &[u8], reader: Reader) -> Checked<SigText> {
     Ok(read)
 }
 
-fn base64_of<const N: usize>(value: Option<&[u8]>) -> Option<[u8; N]> {
+pub(super) fn base64_of<const N: usize>(value: Option<&[u8]>) -> Option<[u8; N]> {
     let text = std::str::from_utf8(text_of(value)?).ok()?;
     // Longer text is no key or signature, however long it is.
     if text.len() != N.div_ceil(3) * 4 {

@@ -26,6 +26,12 @@ pub(in crate::canon) trait Visitor<'a> {
     fn member(&mut self, object: &mut Self::Object, name: Str<'a>, value: Range<usize>);
     /// The object closes with the brace at `at`.
     fn close(&mut self, object: Self::Object, at: usize) -> Option<()>;
+    /// An array opens.
+    fn open_array(&mut self) {}
+    /// One of its elements.
+    fn element(&mut self, _: Range<usize>) {}
+    /// The array closes.
+    fn close_array(&mut self) {}
     /// Blanks, at least one.
     fn blanks(&mut self, _: Range<usize>) {}
     /// A string value.
@@ -47,7 +53,10 @@ pub(in crate::canon) struct Str<'a> {
 /// Walks one JSON text.
 pub(in crate::canon) fn walk<'a>(text: &'a [u8], visitor: &mut impl Visitor<'a>) -> Option<()> {
     // A byte order mark is left to the walk: no value starts with it.
-    std::str::from_utf8(text).ok()?;
+    // Most texts are ASCII, which is found sooner than that a text is UTF-8.
+    if !text.is_ascii() {
+        std::str::from_utf8(text).ok()?;
+    }
     walk_utf8(text, visitor)
 }
 
@@ -134,16 +143,22 @@ impl<'a, V: Visitor<'a>> Walker<'a, '_, V> {
 
     fn array(&mut self, at: usize, depth: usize) -> Option<usize> {
         let depth = depth.checked_sub(1)?;
+        self.visitor.open_array();
         let mut at = self.blanks(at + 1);
         if self.byte(at)? == b']' {
+            self.visitor.close_array();
             return Some(at + 1);
         }
         loop {
             let end = self.value(at, depth)?;
+            self.visitor.element(at..end);
             at = self.blanks(end);
             match self.byte(at)? {
                 b',' => at = self.blanks(at + 1),
-                b']' => return Some(at + 1),
+                b']' => {
+                    self.visitor.close_array();
+                    return Some(at + 1);
+                }
                 _ => return None,
             }
         }

@@ -1,5 +1,6 @@
 //! Turns, seals and the specification's `verify`, on small chains.
 
+mod quick;
 mod verdicts;
 mod weaknesses;
 
