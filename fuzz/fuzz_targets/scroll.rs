@@ -1,6 +1,7 @@
 //! Scrolls in all three containers.
 //!
 //! * The pieces of a file, and the verdict on it, do not depend on the chunks in which it comes.
+//! * What a turn shows does not depend on the way by which it is read.
 //! * The specification's `verify` and the report agree on which chains hold; v0.1's answer in the
 //!   report is the one that its rules give over values.
 //! * What is sealed verifies; with one byte changed it is not verified any more.
@@ -61,6 +62,12 @@ fn report_in_chunks(bytes: &[u8], container: Container, size: usize) -> Report {
 fn any_chunks(bytes: &[u8], container: Container) {
     let whole = judge(bytes, container, ChainOptions::default(), &judging());
     assert_eq!(whole.verified.is_some(), whole.report.verdict == Verdict::Verified);
+    let mut quick = TurnReader::new(container.form(), None);
+    let mut careful = TurnReader::new(container.form(), None).careful();
+    let mut both = |piece: &[u8], _: Place| assert_eq!(quick.read(piece), careful.read(piece));
+    let mut splitter = Splitter::new(container);
+    splitter.push(bytes, &mut both);
+    splitter.finish(&mut both);
     let size = 1 + bytes.len() % 61;
     assert_eq!(report_in_chunks(bytes, container, size), whole.report);
 }

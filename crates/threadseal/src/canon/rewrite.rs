@@ -243,8 +243,9 @@ impl<'a, D: Dialect> Visitor<'a> for Rewriter<'a, D> {
 
     #[inline]
     fn name(&mut self, object: &mut Open, name: Str<'a>) -> Option<()> {
-        if let Some(last) = self.members.get(object.members..)?.last() {
-            object.ascending &= compare::<D>(&last.name, &name.token).is_lt();
+        let last = self.members.get(object.members..)?.last();
+        if let (true, Some(last)) = (object.ascending, last) {
+            object.ascending = compare::<D>(&last.name, &name.token).is_lt();
         }
         self.dollar |= name.token.escaped || name.token.raw.first() == Some(&b'$');
         let at = self.members.len();

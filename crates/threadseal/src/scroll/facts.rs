@@ -49,7 +49,7 @@ impl TurnRead {
 }
 
 /// What v0.1 makes of a turn.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum AsV01 {
     /// What is made of it here.
     Same,
@@ -102,6 +102,7 @@ pub fn read_turn(bytes: &[u8], form: Form, pinned: Option<&PublicKey>) -> TurnRe
 pub struct TurnReader {
     form: Form,
     keys: Keys,
+    careful: bool,
 }
 
 impl TurnReader {
@@ -110,13 +111,27 @@ impl TurnReader {
         Self {
             form,
             keys: Keys::new(pinned),
+            careful: false,
+        }
+    }
+
+    /// A reader that never goes the quick way: the answers are the same, and only slower.
+    #[must_use]
+    pub fn careful(self) -> Self {
+        Self {
+            careful: true,
+            ..self
         }
     }
 
     /// Reads the next turn.
     pub fn read(&mut self, bytes: &[u8]) -> TurnRead {
         match self.form {
-            Form::Json => read_json(bytes, &mut self.keys),
+            Form::Json if self.careful => read_carefully(bytes, &mut self.keys),
+            Form::Json => match read_quickly(bytes, &mut self.keys) {
+                Some(read) => read,
+                None => read_carefully(bytes, &mut self.keys),
+            },
             Form::Cbor => TurnRead {
                 facts: read_cbor(bytes, &mut self.keys),
                 as_v01: AsV01::Same,
@@ -128,18 +143,11 @@ impl TurnReader {
     }
 }
 
-fn read_json(text: &[u8], keys: &mut Keys) -> TurnRead {
-    match read_quickly(text, keys) {
-        Some(read) => read,
-        None => read_carefully(text, keys),
-    }
-}
-
 fn read_quickly(text: &[u8], keys: &mut Keys) -> Option<TurnRead> {
     let found = quick::read(text)?;
     Some(TurnRead {
         facts: gather(&found.shape, &found.covered, None, keys),
-        as_v01: None,
+        as_v01: AsV01::Same,
         lost: found.lost,
         cut_off: false,
     })

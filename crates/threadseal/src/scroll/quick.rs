@@ -113,8 +113,8 @@ impl Turn {
         let sig = match self.sig {
             None => None,
             Some(sig) if sig.alg => Some(SigText {
-                pubkey: sig.pubkey?,
-                sig: sig.sig?,
+                pubkey: Some(sig.pubkey?),
+                sig: Some(sig.sig?),
                 extra: sig.extra,
             }),
             Some(_) => return None,
