@@ -21,6 +21,7 @@ pub(crate) fn self_name(usage: KeyUsage) -> &'static str {
         KeyUsage::Rye => "self-rye",
         KeyUsage::Observed => "self-observed",
         KeyUsage::Scroll => "self-scroll",
+        KeyUsage::Igor => "self-igor",
     }
 }
 

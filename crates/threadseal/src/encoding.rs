@@ -1,6 +1,7 @@
 //! Strict text encodings: every value has one spelling, any other is refused.
 //!
 //! * hex: lower case only;
+//! * base32 (RFC 4648 §6): lower case, no padding, zero trailing bits;
 //! * base64 (RFC 4648 §4) and base64url (§5): canonical padding, zero trailing bits, no blanks.
 //!
 //! Rye writes signatures as base64url with padding (Python) or without (Rust);
@@ -9,6 +10,7 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE, URL_SAFE_NO_PAD};
 
+const BASE32_DIGITS: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
 const HEX_DIGITS: &[u8; 16] = b"0123456789abcdef";
 
 /// Lower-case hex.
@@ -75,6 +77,41 @@ pub fn parse_base64url_either(text: &str) -> Option<Vec<u8>> {
     }
 }
 
+/// Base32 (RFC 4648 §6) in lower case without padding.
+pub fn base32(bytes: &[u8]) -> String {
+    let mut out = String::with_capacity(bytes.len().div_ceil(5) * 8);
+    for group in bytes.chunks(5) {
+        let mut bits = [0; 8];
+        bits[3..3 + group.len()].copy_from_slice(group);
+        let bits = u64::from_be_bytes(bits);
+        for digit in 0..(group.len() * 8).div_ceil(5) {
+            let value = bits >> (35 - 5 * digit) & 31;
+            out.push(char::from(
+                BASE32_DIGITS[usize::try_from(value).unwrap_or_default()],
+            ));
+        }
+    }
+    out
+}
+
+/// Reads what [`base32`] writes; trailing bits must be zero.
+pub fn parse_base32(text: &str) -> Option<Vec<u8>> {
+    let mut out = Vec::with_capacity(text.len() * 5 / 8);
+    let (mut bits, mut count) = (0_u16, 0);
+    for letter in text.bytes() {
+        let value = BASE32_DIGITS.iter().position(|digit| *digit == letter)?;
+        bits = bits << 5 | u16::try_from(value).ok()?;
+        count += 5;
+        if count >= 8 {
+            count -= 8;
+            let [_, byte] = (bits >> count).to_be_bytes();
+            out.push(byte);
+            bits &= (1 << count) - 1;
+        }
+    }
+    (count < 5 && bits == 0).then_some(out)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -89,6 +126,25 @@ mod tests {
         assert_eq!(parse_base64url_either("aGk="), Some(b"hi".to_vec()));
         assert_eq!(parse_base64url_either("aGl="), None);
         assert_eq!(parse_base64url_either("aGl"), None);
+    }
+
+    #[test]
+    fn base32_is_that_of_rfc_4648_in_lower_case() {
+        for (bytes, text) in [
+            ("", ""),
+            ("f", "my"),
+            ("fo", "mzxq"),
+            ("foo", "mzxw6"),
+            ("foob", "mzxw6yq"),
+            ("fooba", "mzxw6ytb"),
+            ("foobar", "mzxw6ytboi"),
+        ] {
+            assert_eq!(base32(bytes.as_bytes()), text);
+            assert_eq!(parse_base32(text), Some(bytes.into()));
+        }
+        for bad in ["m", "mz", "MY", "my======", "mzx", "mzxw6y", "m1", "my "] {
+            assert_eq!(parse_base32(bad), None, "{bad:?}");
+        }
     }
 
     #[test]

@@ -24,6 +24,7 @@
 //! | [`transcript`] | signed event logs: native, Rye, observed |
 //! | [`scroll`] | chains of sealed turns: agent-scroll v0.1 |
 //! | [`ledger`] | hash-chained step ledgers: `AbstractRuntime` |
+//! | [`lineage`] | signed checkpoints of an agent, and who may write the next: igor |
 #![forbid(unsafe_code)]
 
 pub mod canon;
@@ -34,6 +35,7 @@ pub mod error;
 pub mod key;
 pub mod ledger;
 pub mod limits;
+pub mod lineage;
 pub mod merkle;
 pub mod note;
 pub mod record;

@@ -127,3 +127,15 @@ pub const MAX_FORK_RECORDS: usize = 1024;
 pub const MAX_SHOWN_ACTORS: usize = 8;
 /// Most runs of one history bundle.
 pub const MAX_BUNDLE_RUNS: usize = 1 << 16;
+/// Longest name of an agent in bytes.
+pub const MAX_AGENT_NAME_BYTES: usize = 63;
+/// Longest media type of a checkpoint's state in bytes.
+pub const MAX_MEDIA_TYPE_BYTES: usize = 31;
+/// Longest reason of a refusal in bytes.
+pub const MAX_REFUSAL_BYTES: usize = 127;
+/// Longest file of a delegation in bytes.
+pub const MAX_DELEGATION_BYTES: usize = 4 << 10;
+/// Largest file of receipts in bytes.
+pub const MAX_RECEIPTS_BYTES: usize = 64 << 20;
+/// Largest package of an agent in bytes: igor's whole, ThreadSeal's without its state.
+pub const MAX_PACKAGE_BYTES: usize = 256 << 20;

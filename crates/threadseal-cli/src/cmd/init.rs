@@ -73,7 +73,9 @@ pub(crate) fn make(passphrase: &PassphraseArgs, context: &Context) -> Result<Mad
     let keyring = Keyring::of(&home);
     let (mut keys, mut new) = (Vec::new(), None);
     let mut changed = false;
-    for usage in KeyUsage::ALL {
+    // A key of igor's is an agent's, not this host's.
+    let usages = KeyUsage::ALL.into_iter();
+    for usage in usages.filter(|usage| *usage != KeyUsage::Igor) {
         if let Some(key) = keyring.get(self_name(usage))? {
             keys.push(key);
             continue;

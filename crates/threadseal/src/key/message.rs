@@ -5,9 +5,11 @@
 //! tagged    "threadseal/1 signed digest" 0x00  SHA-256-tagged(tag, parts)[32]     59 bytes
 //! Rye hash  the 64 lower-case hex digits of a SHA-256 digest, as ASCII
 //! turn      the canonical bytes of a scroll's turn: begins with `{` (JCS) or 0xa0..=0xbf (CBOR)
+//! igor      a checkpoint of v0x04 without its signature: begins with 0x04; `long` signs it
 //! ```
-//! The four never collide: a note ends in LF and holds no NUL, a tagged message has a NUL at
-//! byte 26, a Rye hash has neither, and no JCS text ends in LF. That is why a signature on one never serves as another, which
+//! They never collide: a note ends in LF and holds no NUL, a tagged message has a NUL at
+//! byte 26, a Rye hash has neither, no JCS text ends in LF, and none of these begins with 0x04.
+//! That is why a signature on one never serves as another, which
 //! is the flaw of Rye's own scheme: it signs a bare digest, so a signature on a knowledge item
 //! also fits a transcript.
 //!
@@ -17,6 +19,7 @@
 //! | observed | notes whose first line, and tagged messages whose tag, begin with [`OBSERVED_DOMAIN`] |
 //! | rye | Rye hashes, nothing else |
 //! | scroll | turns of scrolls, nothing else |
+//! | igor | checkpoints of v0x04, nothing else |
 
 use super::{PrivateKey, PublicKey, Signature};
 use crate::digest::Digest;
@@ -40,25 +43,44 @@ pub enum KeyUsage {
     Observed,
     /// Turns of scrolls.
     Scroll,
+    /// Checkpoints of v0x04, igor's.
+    Igor,
 }
 
 impl KeyUsage {
     /// All usages.
-    pub const ALL: [Self; 4] = [Self::Native, Self::Rye, Self::Observed, Self::Scroll];
+    pub const ALL: [Self; 5] = [
+        Self::Native,
+        Self::Rye,
+        Self::Observed,
+        Self::Scroll,
+        Self::Igor,
+    ];
 
-    /// `native`, `rye`, `observed` or `scroll`.
+    /// `native`, `rye`, `observed`, `scroll` or `igor`.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Native => "native",
             Self::Rye => "rye",
             Self::Observed => "observed",
             Self::Scroll => "scroll",
+            Self::Igor => "igor",
         }
     }
 
     /// Reads [`KeyUsage::as_str`]'s words.
     pub fn parse(text: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|usage| usage.as_str() == text)
+    }
+
+    /// May a key of usage `of` sign messages of this usage?
+    pub(super) fn check(self, of: Self) -> Result<(), Error> {
+        if of == self {
+            return Ok(());
+        }
+        Err(Error::refused(format!(
+            "a key with the usage `{of}` does not sign `{self}` messages"
+        )))
     }
 }
 
@@ -121,13 +143,7 @@ impl Message {
     /// # Errors
     /// [`crate::error::ErrorKind::Refused`] when it may not.
     pub fn check_usage(&self, usage: KeyUsage) -> Result<(), Error> {
-        if usage == self.usage {
-            return Ok(());
-        }
-        Err(Error::refused(format!(
-            "a key with the usage `{usage}` does not sign `{}` messages",
-            self.usage
-        )))
+        self.usage.check(usage)
     }
 
     /// The bytes that are signed.
@@ -180,6 +196,12 @@ impl LocalSigner {
     /// Signs with `key`, for `usage` only.
     pub fn new(key: PrivateKey, usage: KeyUsage) -> Self {
         Self { key, usage }
+    }
+
+    /// The key, for messages that no [`Message`] holds.
+    pub(super) fn key_for(&self, usage: KeyUsage) -> Result<&PrivateKey, Error> {
+        usage.check(self.usage)?;
+        Ok(&self.key)
     }
 }
 

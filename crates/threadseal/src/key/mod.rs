@@ -20,10 +20,13 @@
 //! [`Signer`]), whose key counts ([`crate::trust`]).
 
 mod encrypted;
+mod long;
 mod message;
 mod private;
 mod repeated;
 
+pub use long::Reread;
+pub(crate) use long::{StreamVerifier, sign_long, sign_parts};
 pub use message::{KeyUsage, LocalSigner, Message, OBSERVED_DOMAIN, SEALED_DIGEST_DOMAIN, Signer};
 pub use private::PrivateKey;
 pub(crate) use repeated::RepeatedKey;

@@ -19,6 +19,7 @@ use crate::encoding;
 use crate::error::Error;
 use crate::limits::MAX_KEY_FILE_BYTES;
 use ed25519_dalek::Signer as _;
+use ed25519_dalek::hazmat::ExpandedSecretKey;
 use pkcs8::der::asn1::OctetStringRef;
 use pkcs8::der::{Decode as _, SecretDocument};
 use pkcs8::{ObjectIdentifier, PrivateKeyInfoRef};
@@ -90,6 +91,16 @@ impl PrivateKey {
         Self::from_seed_and_public(seed, public)
     }
 
+    /// The 68-byte file that igor reads and writes.
+    pub fn to_igor_identity(&self) -> Zeroizing<Vec<u8>> {
+        let parts = [
+            &IGOR_PREFIX,
+            self.signing.as_bytes().as_slice(),
+            self.public.as_bytes(),
+        ];
+        Zeroizing::new(parts.concat())
+    }
+
     /// The key under which the signatures verify.
     pub fn public_key(&self) -> &PublicKey {
         &self.public
@@ -98,6 +109,11 @@ impl PrivateKey {
     /// Signs bytes; what they are is decided in [`super::Message`].
     pub(super) fn sign_bytes(&self, bytes: &[u8]) -> Signature {
         Signature::from_bytes(self.signing.sign(bytes).to_bytes())
+    }
+
+    /// What signing needs of the seed; wiped when dropped.
+    pub(super) fn expanded(&self) -> (ExpandedSecretKey, ed25519_dalek::VerifyingKey) {
+        (self.signing.as_bytes().into(), self.signing.verifying_key())
     }
 
     /// The v1 DER.

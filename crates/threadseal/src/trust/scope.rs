@@ -3,7 +3,7 @@
 //! ```text
 //! threads   patterns; "*" stands for any run of characters, also "/", also none;
 //!           every other character for itself; one must match the whole thread id
-//! formats   transcript, log, json, text, scroll, ledger
+//! formats   transcript, log, json, text, scroll, ledger, lineage
 //! ```
 //! A record that belongs to no thread is in scope only of the pattern "*".
 
@@ -27,20 +27,23 @@ pub enum Format {
     Scroll,
     /// The steps of a run.
     Ledger,
+    /// The checkpoints of an agent.
+    Lineage,
 }
 
 impl Format {
     /// All formats.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 7] = [
         Self::Transcript,
         Self::Log,
         Self::Json,
         Self::Text,
         Self::Scroll,
         Self::Ledger,
+        Self::Lineage,
     ];
 
-    /// `transcript`, `log`, `json`, `text`, `scroll` or `ledger`.
+    /// `transcript`, `log`, `json`, `text`, `scroll`, `ledger` or `lineage`.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Transcript => "transcript",
@@ -49,6 +52,7 @@ impl Format {
             Self::Text => "text",
             Self::Scroll => "scroll",
             Self::Ledger => "ledger",
+            Self::Lineage => "lineage",
         }
     }
 

@@ -1,0 +1,51 @@
+//! Lineages: the signed checkpoints of an agent, each behind the one before: igor.
+//!
+//! ```text
+//! checkpoint ◀─prev─ checkpoint ◀─prev─ release ◀─prev─ accept ◀─prev─ checkpoint ◀─ …
+//!   by A               by A               by A            by B           by B
+//! ```
+//! A file is one *link*: a header of fixed size and a state to the end of the file. A link is named by its
+//! content hash, and names its parent by that. The newest link says who may write the next one.
+//!
+//! | file | owns |
+//! |---|---|
+//! | `header` | [`CheckpointHeader`], v0x02 to v0x05 |
+//! | `v4` | signing and verifying the original's files |
+//! | `v5` | the layout of ThreadSeal's, [`NativeHeader`], its seal |
+//! | `hash` | [`ContentHash`] |
+//! | `identity` | [`AgentName`], [`AgentId`], identity files |
+//! | `delegation` | [`Delegation`]: session keys under a root key |
+//! | `links` | [`LinkBody`]: releases, accepts, refusals, recoveries |
+//! | `authority` | [`Authority`]: who may write the next link |
+//! | `whole` | [`WholeLink`]: one link and all that it proves by itself |
+
+mod authority;
+mod delegation;
+mod hash;
+mod header;
+mod identity;
+mod links;
+mod v4;
+mod v5;
+mod whole;
+
+pub use authority::{Authority, Holding, Link, Refusal};
+pub use delegation::{Certificate, DELEGATION_TAG, Delegation};
+pub use hash::ContentHash;
+pub use header::{CheckpointHeader, Epoch, HeaderError, Version};
+pub use identity::{AGENT_TAG, AgentId, AgentIdentity, AgentName, IdentityForm};
+pub use links::{
+    LINK_MEDIA_TYPE, LinkBody, Recover, RefusalReason, Release, Writer, altered, body_length, draft,
+};
+pub use v4::{
+    Verifier as OriginalVerifier, seal as seal_original, seal_reread as seal_original_reread,
+    verify as verify_original,
+};
+pub use v5::{
+    CHECKPOINT_TAG, HEADER_LENGTH, LinkKind, MediaType, NativeHeader, SealFault, SealedHeader,
+    StateSeal, seal as seal_native, verify as verify_native,
+};
+pub use whole::{LinkFault, WholeLink};
+
+#[cfg(test)]
+mod tests;
