@@ -51,8 +51,19 @@ pub struct Holding {
     pub checkpoint: Option<ContentHash>,
 }
 
-/// Who may write the next link.
+/// An offer that stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Offer {
+    /// Who had the authority.
+    pub source: Holding,
+    /// Who may take it.
+    pub target: PublicKey,
+    /// The release.
+    pub release: ContentHash,
+}
+
+/// Who may write the next link.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Authority {
     /// Nothing is signed yet: whoever signs first.
     Nobody,
@@ -66,16 +77,9 @@ pub enum Authority {
         epoch: u64,
     },
     /// The holder.
-    Held(Holding),
+    Held(Box<Holding>),
     /// The target of an offer, to take it or not.
-    Released {
-        /// Who had the authority.
-        source: Holding,
-        /// Who may take it.
-        target: PublicKey,
-        /// The offer.
-        release: ContentHash,
-    },
+    Released(Box<Offer>),
 }
 
 /// Why a link may not stand where it stands.
@@ -141,7 +145,7 @@ impl Authority {
         match self {
             Self::Held(holding) => Some(&holding.key),
             Self::Original { key, .. } => Some(key),
-            Self::Nobody | Self::Unknown | Self::Released { .. } => None,
+            Self::Nobody | Self::Unknown | Self::Released(_) => None,
         }
     }
 
@@ -149,7 +153,7 @@ impl Authority {
     pub fn epoch(&self) -> Option<u64> {
         match self {
             Self::Held(holding) => Some(holding.epoch),
-            Self::Released { source, .. } => Some(source.epoch),
+            Self::Released(offer) => Some(offer.source.epoch),
             Self::Original { epoch, .. } => Some(*epoch),
             Self::Nobody | Self::Unknown => None,
         }
@@ -161,7 +165,7 @@ impl Authority {
             Self::Nobody | Self::Unknown => {}
             Self::Original { key: known, .. } if *known == key => {}
             Self::Original { .. } => return Err(Refusal::Signer),
-            Self::Held(_) | Self::Released { .. } => return Err(Refusal::Downgrade),
+            Self::Held(_) | Self::Released(_) => return Err(Refusal::Downgrade),
         }
         let epoch = header.epoch.major;
         Ok(Self::Original { key, epoch })
@@ -180,11 +184,7 @@ impl Authority {
                 step.first()
             }
             Self::Held(holding) => step.behind(holding),
-            Self::Released {
-                source,
-                target,
-                release,
-            } => step.behind_release(source, target, *release),
+            Self::Released(offer) => step.behind_release(offer),
         }
     }
 }
@@ -218,7 +218,7 @@ impl<'a> Step<'a> {
     /// The first signed link, or the first of v0x05, of its history.
     fn first(&self) -> Result<Authority, Refusal> {
         match self.body {
-            None => Ok(Authority::Held(self.holding(self.key, Some(self.hash)))),
+            None => Ok(self.held(self.key, Some(self.hash))),
             Some(body) => Err(Refusal::Kind(body.kind())),
         }
     }
@@ -230,7 +230,7 @@ impl<'a> Step<'a> {
             Some(LinkBody::Release(release)) => self.release(release),
             Some(LinkBody::Accept { release }) => {
                 self.require_named(*release)?;
-                Ok(Authority::Held(self.holding(self.key, None)))
+                Ok(self.held(self.key, None))
             }
             Some(LinkBody::Refuse { release, .. }) => {
                 self.require_named(*release)?;
@@ -257,7 +257,7 @@ impl<'a> Step<'a> {
         }
         self.require_epoch(Some(holding.epoch))?;
         match self.body {
-            None => Ok(Authority::Held(self.holding(self.key, Some(self.hash)))),
+            None => Ok(self.held(self.key, Some(self.hash))),
             Some(LinkBody::Release(release)) if holding.checkpoint.is_some() => {
                 self.release(release)
             }
@@ -265,29 +265,29 @@ impl<'a> Step<'a> {
         }
     }
 
-    fn behind_release(
-        &self,
-        source: &Holding,
-        target: &PublicKey,
-        offer: ContentHash,
-    ) -> Result<Authority, Refusal> {
+    fn behind_release(&self, offer: &Offer) -> Result<Authority, Refusal> {
+        let Offer {
+            source,
+            target,
+            release: offered,
+        } = offer;
         self.require_agent(source)?;
         match self.body {
             Some(LinkBody::Recover(_)) => self.recover(&source.root, source.epoch.checked_add(2)),
             Some(LinkBody::Accept { release }) => {
                 self.require_signer(target)?;
                 self.require_epoch(source.epoch.checked_add(1))?;
-                self.require_offer(*release, offer)?;
-                Ok(Authority::Held(self.holding(*target, None)))
+                self.require_offer(*release, *offered)?;
+                Ok(self.held(*target, None))
             }
             Some(LinkBody::Refuse { release, .. }) => {
                 self.require_signer(target)?;
                 self.require_epoch(Some(source.epoch))?;
-                self.require_offer(*release, offer)?;
-                Ok(Authority::Held(Holding {
+                self.require_offer(*release, *offered)?;
+                Ok(Authority::Held(Box::new(Holding {
                     checkpoint: None,
                     ..*source
-                }))
+                })))
             }
             _ => Err(Refusal::Kind(self.native.kind)),
         }
@@ -298,11 +298,11 @@ impl<'a> Step<'a> {
         if self.epoch.checked_add(1) != Some(release.epoch) || release.target == self.key {
             return Err(Refusal::Body);
         }
-        Ok(Authority::Released {
+        Ok(Authority::Released(Box::new(Offer {
             source: self.holding(self.key, None),
             target: release.target,
             release: self.hash,
-        })
+        })))
     }
 
     fn recover(&self, root: &PublicKey, expected: Option<u64>) -> Result<Authority, Refusal> {
@@ -314,10 +314,14 @@ impl<'a> Step<'a> {
             return Err(Refusal::Body);
         }
         self.require_epoch(expected)?;
-        Ok(Authority::Held(Holding {
+        Ok(Authority::Held(Box::new(Holding {
             key_epoch: 0,
             ..self.holding(recover.key, None)
-        }))
+        })))
+    }
+
+    fn held(&self, key: PublicKey, checkpoint: Option<ContentHash>) -> Authority {
+        Authority::Held(Box::new(self.holding(key, checkpoint)))
     }
 
     fn holding(&self, key: PublicKey, checkpoint: Option<ContentHash>) -> Holding {

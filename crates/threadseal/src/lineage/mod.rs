@@ -29,7 +29,7 @@ mod v4;
 mod v5;
 mod whole;
 
-pub use authority::{Authority, Holding, Link, Refusal};
+pub use authority::{Authority, Holding, Link, Offer, Refusal};
 pub use delegation::{Certificate, DELEGATION_TAG, Delegation};
 pub use hash::ContentHash;
 pub use header::{CheckpointHeader, Epoch, HeaderError, Version};

@@ -2,6 +2,9 @@
 
 use super::*;
 
+/// A change to an unsigned header.
+type Edit = fn(&mut CheckpointHeader);
+
 /// A lineage that grows link by link; each is sealed, and refused or taken.
 struct Story {
     root: u8,
@@ -327,7 +330,7 @@ fn a_link_without_its_parent_is_taken_by_its_word() {
     let mut story = Story::begin(1, 2);
     let release = story.offer(Some(story.release(3)), 2);
     let after = Authority::Unknown.after(&release.link()).unwrap();
-    assert!(matches!(after, Authority::Released { target, .. } if target == key(3)));
+    assert!(matches!(after, Authority::Released(offer) if offer.target == key(3)));
     story.take(Some(story.release(3)), 2);
     let accept = story.offer(Some(story.accept()), 3);
     let after = Authority::Unknown.after(&accept.link()).unwrap();
@@ -349,10 +352,10 @@ fn a_link_without_its_parent_is_taken_by_its_word() {
 fn no_epoch_follows_the_last_one() {
     let mut story = Story::begin(1, 2);
     story.authority = match story.authority {
-        Authority::Held(holding) => Authority::Held(Holding {
+        Authority::Held(holding) => Authority::Held(Box::new(Holding {
             epoch: u64::MAX,
-            ..holding
-        }),
+            ..*holding
+        })),
         other => other,
     };
     let recover = story.edited(Some(story.recover(3, 1)), 1, |_| {});
@@ -367,7 +370,7 @@ fn a_link_that_moves_authority_changes_nothing_else() {
     let story = Story::begin(1, 2);
     let release = story.offer(Some(story.release(3)), 2);
     assert_eq!(altered(&story.last.header, &release.header), None);
-    let edits: [(&str, fn(&mut CheckpointHeader)); 5] = [
+    let edits: [(&str, Edit); 5] = [
         ("tick", |header| header.tick += 1),
         ("budget", |header| header.budget -= 1),
         ("code hash", |header| header.code = Digest::of(b"other")),

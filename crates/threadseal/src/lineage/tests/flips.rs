@@ -18,7 +18,7 @@ fn changes(file: &[u8], header: usize) -> impl Iterator<Item = (String, Vec<u8>)
     let bits = (0..header).flat_map(move |at| (0..8).map(move |bit| (at, 1 << bit)));
     let bytes = (header..file.len()).flat_map(|at| [(at, 1), (at, 0x80), (at, 0xff)]);
     let cuts = (0..file.len()).map(|length| (format!("cut to {length}"), file[..length].to_vec()));
-    let longer = (format!("one more"), [file, &[0]].concat());
+    let longer = ("one more".to_owned(), [file, &[0]].concat());
     bits.chain(bytes)
         .map(move |(at, bits)| flip(at, bits))
         .chain(cuts)
