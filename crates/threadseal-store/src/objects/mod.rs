@@ -1,9 +1,9 @@
 //! Object storage as five calls: read, create, replace if unchanged, list, remove.
 //!
 //! ```text
-//! ledgers, heads ─► Objects ─┬─ Cloud: S3, GCS, Azure (crate object_store)
-//!                            ├─ Folder: files of one folder, replaced under a lock
-//!                            └─ FaultObjects: fails and loses replies (tests)
+//! ledgers, transcripts, heads ─► Objects ─┬─ Cloud: S3, GCS, Azure (crate object_store)
+//!                                         ├─ Folder: files of one folder, replaced under a lock
+//!                                         └─ FaultObjects: fails and loses replies (tests)
 //! ```
 //! The boundary is as small as [`crate::sys`] is for files, so that a test can fail each call in turn.
 //! Laws, for every implementation:
@@ -19,8 +19,11 @@ mod cloud;
 #[cfg(any(test, feature = "fault"))]
 pub mod fault;
 mod folder;
+pub(crate) mod levels;
 #[cfg(any(test, feature = "fault"))]
 pub mod moto;
+pub(crate) mod retry;
+pub(crate) mod spell;
 mod url;
 
 pub use cloud::Cloud;
@@ -30,6 +33,9 @@ pub use url::open;
 use std::fmt;
 use threadseal::digest::Digest;
 use threadseal::error::{Error, ErrorKind};
+
+/// Names that are listed at once.
+pub(crate) const PAGE: usize = 1000;
 
 /// Which version of an object: what the storage says of it, and no more.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -130,6 +136,30 @@ pub(crate) fn unseal(
         Some(found) if Digest::of(&found.bytes) == *sha256 => Ok(found.bytes),
         Some(_) => Err(damaged(objects, name, "is not what its name says")),
         None => Err(damaged(objects, name, "is missing")),
+    }
+}
+
+/// An object that is to be written, under a name that says what is in it.
+#[derive(Debug)]
+pub(crate) struct Sealed {
+    pub(crate) name: String,
+    pub(crate) bytes: Vec<u8>,
+}
+
+/// Calls `look` with every name in `folder`, in order, some at a time.
+pub(crate) fn each_name(
+    objects: &dyn Objects,
+    folder: &str,
+    look: &mut dyn FnMut(&[String]) -> Result<(), Error>,
+) -> Result<(), Error> {
+    let mut after = String::new();
+    loop {
+        let names = objects.list(folder, &after, PAGE)?;
+        look(&names)?;
+        match names.into_iter().last() {
+            Some(last) => after = last,
+            None => return Ok(()),
+        }
     }
 }
 

@@ -13,21 +13,15 @@ use super::head::Head;
 use super::rows::Nonce;
 use super::{GONE, ObjectLedgerStore, rows, walk};
 use crate::ledger::{Append, Entry, MAX_TRIES, Make, Tip, check_entries, deleted};
+use crate::objects::retry::Failures;
 use crate::objects::{self, Put, Version};
 use crate::random::{self, SystemRandom};
 use std::ops::ControlFlow;
 use std::sync::Arc;
-use std::thread;
-use std::time::Duration;
 use threadseal::encoding;
 use threadseal::error::{Error, ErrorKind};
 use threadseal::ledger::RunId;
 use threadseal::time::Timestamp;
-
-/// How often the storage may fail before the caller is told; the library repeats requests itself.
-const MAX_FAILURES: u32 = 3;
-/// Pause after the first of them; it doubles.
-const PAUSE: Duration = Duration::from_millis(20);
 
 /// A head and its version; neither for a run without one.
 type Base = Option<(Arc<Head>, Version)>;
@@ -113,12 +107,7 @@ fn attempt(
 
 /// Reads the head, and again where the storage fails.
 fn fetch(store: &ObjectLedgerStore, run: &RunId, failures: &mut Failures) -> Result<Base, Error> {
-    loop {
-        match store.fetch(run) {
-            Ok(base) => return Ok(base),
-            Err(error) => failures.again(error)?,
-        }
-    }
+    failures.until(|| store.fetch(run))
 }
 
 /// Seals what must be sealed and writes the head; `None` when that has changed.
@@ -226,19 +215,4 @@ fn remove_all(store: &ObjectLedgerStore, run: &RunId) -> Result<(), Error> {
         })?;
     }
     Ok(())
-}
-
-/// Trying again after the storage failed, a few times.
-#[derive(Debug, Default)]
-struct Failures(u32);
-
-impl Failures {
-    fn again(&mut self, error: Error) -> Result<(), Error> {
-        self.0 += 1;
-        if error.kind() != ErrorKind::External || self.0 > MAX_FAILURES {
-            return Err(error);
-        }
-        thread::sleep(PAUSE * (1 << self.0.min(8)));
-        Ok(())
-    }
 }

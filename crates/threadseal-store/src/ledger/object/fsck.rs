@@ -17,10 +17,13 @@
 //! goes further, and another object holds those records, such a write can only fail. An object that
 //! begins at the end of the sealed part may be about to be named, and is left alone.
 
+use super::ObjectLedgerStore;
 use super::head::{Head, MAX_HEAD_BYTES};
 use super::rows::{self, MAX_SEALED_BYTES, Ref, Row};
-use super::{ObjectLedgerStore, PAGE};
 use crate::ledger::{Fault, FsckReport};
+use crate::objects::PAGE;
+use crate::objects::levels::Span as _;
+use crate::objects::spell::number;
 use std::cmp::Ordering;
 use std::collections::{BTreeSet, VecDeque};
 use threadseal::canon::json::{self, Value};
@@ -314,9 +317,4 @@ impl<'s> Look<'s> {
 fn numbered(first: &str, digits: usize, sha256: &str) -> Option<u64> {
     Digest::parse_hex(sha256)?;
     number(first, digits)
-}
-
-fn number(text: &str, digits: usize) -> Option<u64> {
-    let is_number = text.len() == digits && text.bytes().all(|byte| byte.is_ascii_digit());
-    is_number.then(|| text.parse().ok())?
 }

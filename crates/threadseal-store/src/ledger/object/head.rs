@@ -14,10 +14,11 @@
 //! `append` is drawn anew for each change, so that no two heads are ever the same bytes. A deleted run
 //! has `deleted` (microseconds since 1970), its last count and hash, and nothing else.
 
-use super::rows::{
-    self, FANOUT, Nonce, Ref, Row, SEGMENT_BYTES, SEGMENT_RECORDS, Sealed, joins, json,
-};
+use super::rows::{self, Nonce, Ref, Row, SEGMENT_BYTES, SEGMENT_RECORDS};
 use crate::ledger::{Entry, Tip, Tombstone};
+use crate::objects::Sealed;
+use crate::objects::levels::{self, FANOUT, MAX_LEVELS, Span as _};
+use crate::objects::spell::{self, json, line};
 use serde::{Deserialize, Serialize};
 use threadseal::digest::Digest;
 use threadseal::encoding;
@@ -26,8 +27,6 @@ use threadseal::time::Timestamp;
 
 /// Bytes of records in a head from which on they are sealed. Each append writes them again.
 const OPEN_BYTES: usize = 128 << 10;
-/// Most levels; with all of them full no counter could number the records.
-const MAX_LEVELS: usize = 14;
 /// Most bytes of a head.
 pub(super) const MAX_HEAD_BYTES: usize =
     OPEN_BYTES + SEGMENT_RECORDS * 512 + MAX_LEVELS * FANOUT * 1024;
@@ -83,19 +82,12 @@ impl Head {
         };
         let mut body = json(&form).into_bytes();
         self.open.iter().for_each(|row| row.write(&mut body));
-        let mut bytes = format!("{LABEL} {}\n", Digest::of(&body)).into_bytes();
-        bytes.append(&mut body);
-        bytes
+        spell::summed(LABEL, &body)
     }
 
     /// Reads what [`Head::encode`] wrote for this run; `None` for anything else.
     pub(super) fn decode(run: &RunId, bytes: &[u8]) -> Option<Self> {
-        let rest = bytes.strip_prefix(LABEL.as_bytes())?.strip_prefix(b" ")?;
-        let (sum, body) = line(rest)?;
-        if Digest::parse_hex(std::str::from_utf8(sum).ok()?)? != Digest::of(body) {
-            return None;
-        }
-        let (form, rows) = line(body)?;
+        let (form, rows) = line(spell::body(LABEL, bytes)?)?;
         let form: Form = serde_json::from_slice(form).ok()?;
         let hash = match form.hash {
             Some(hex) => Some(Digest::parse_hex(&hex)?),
@@ -123,15 +115,9 @@ impl Head {
         if self.deleted.is_some() {
             return self.levels.is_empty() && self.open.is_empty();
         }
-        let sealed = self
-            .levels
-            .iter()
-            .rev()
-            .try_fold(0, |next, refs| joins(refs, next));
+        let sealed = levels::end(&self.levels);
         let last = self.open.last().map(|row| row.hash);
-        self.levels.len() <= MAX_LEVELS
-            && sealed.and_then(|sealed| sealed.checked_add(self.open.len() as u64))
-                == Some(self.tip.count)
+        sealed.and_then(|sealed| sealed.checked_add(self.open.len() as u64)) == Some(self.tip.count)
             && last.is_none_or(|hash| hash == self.tip.hash)
     }
 
@@ -161,24 +147,14 @@ impl Head {
                 let (found, object) = rows::seal_segment(run, first, segment);
                 first = found.end();
                 sealed.push(object);
-                next.push(run, 0, found, &mut sealed);
+                levels::push(&mut next.levels, 0, found, &mut |level, full| {
+                    let (index, object) = rows::seal_index(run, level, full);
+                    sealed.push(object);
+                    index
+                });
             }
         }
         (next, sealed)
-    }
-
-    /// Names one more object in a level; a level that is full becomes one index of the next.
-    fn push(&mut self, run: &RunId, level: usize, found: Ref, sealed: &mut Vec<Sealed>) {
-        if self.levels.len() == level {
-            self.levels.push(Vec::new());
-        }
-        if self.levels[level].len() == FANOUT {
-            let full = std::mem::take(&mut self.levels[level]);
-            let (index, object) = rows::seal_index(run, level, full);
-            sealed.push(object);
-            self.push(run, level + 1, index, sealed);
-        }
-        self.levels[level].push(found);
     }
 
     /// What is left of the run when it is deleted.
@@ -205,9 +181,4 @@ fn segments(rows: &[Row]) -> Vec<&[Row]> {
     }
     segments.push(&rows[begin..]);
     segments
-}
-
-fn line(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
-    let end = bytes.iter().position(|byte| *byte == b'\n')?;
-    Some((&bytes[..end], &bytes[end + 1..]))
 }

@@ -29,7 +29,7 @@ mod walk;
 use super::{Append, Entry, FsckReport, LedgerStore, MAX_BATCH_BYTES, Make, StoredRecord};
 use super::{Tip, Tombstone};
 use crate::clock::{Clock, SystemClock};
-use crate::objects::{self, Objects, Version};
+use crate::objects::{self, Objects, PAGE, Version, spell};
 use head::{Head, MAX_HEAD_BYTES};
 use known::Known;
 use std::ops::ControlFlow;
@@ -45,8 +45,6 @@ use threadseal::time::Timestamp;
 const MAX_NAME_BYTES: usize = 120;
 /// Where empty objects stand for deleted runs.
 const GONE: &str = "gone";
-/// Names that are listed at once.
-const PAGE: usize = 1000;
 /// Pauses of [`LedgerStore::wait`]: each is a request, and somebody pays for it.
 const FIRST_PAUSE: Duration = Duration::from_millis(20);
 const MAX_PAUSE: Duration = Duration::from_secs(1);
@@ -119,15 +117,9 @@ impl ObjectLedgerStore {
         folder: &str,
         mut look: impl FnMut(&str) -> Result<(), Error>,
     ) -> Result<(), Error> {
-        let mut after = String::new();
-        loop {
-            let names = self.objects.list(folder, &after, PAGE)?;
-            names.iter().try_for_each(|name| look(name))?;
-            match names.into_iter().last() {
-                Some(last) => after = last,
-                None => return Ok(()),
-            }
-        }
+        objects::each_name(&*self.objects, folder, &mut |names| {
+            names.iter().try_for_each(|name| look(name))
+        })
     }
 }
 
@@ -256,16 +248,11 @@ impl ObjectLedgerStore {
 }
 
 fn run_of(name: &str) -> Result<RunId, Error> {
-    let bytes: Option<Vec<u8>> = (0..name.len())
-        .step_by(2)
-        .map(|at| encoding::parse_hex_array::<1>(name.get(at..at + 2)?).map(|[byte]| byte))
-        .collect();
-    let text = bytes.and_then(|bytes| String::from_utf8(bytes).ok());
     let stranger = || {
         let text = format!("heads/{name} is no name of a run; somebody else writes here");
         Error::new(ErrorKind::External, text)
     };
-    RunId::parse(&text.ok_or_else(stranger)?)
+    RunId::parse(&spell::text_of_hex(name).ok_or_else(stranger)?)
 }
 
 fn check_name(run: &RunId) -> Result<(), Error> {

@@ -14,6 +14,9 @@
 //! completed records only.
 
 use crate::ledger::{COMPLETED, Entry, MAX_BATCH_BYTES};
+use crate::objects::Sealed;
+use crate::objects::levels::{Span, joins};
+use crate::objects::spell::json;
 use serde::{Deserialize, Serialize};
 use threadseal::digest::Digest;
 use threadseal::encoding;
@@ -24,8 +27,6 @@ use threadseal::limits::MAX_LINE_BYTES;
 pub(super) const SEGMENT_RECORDS: usize = 256;
 /// Bytes of records from which on a segment takes no more.
 pub(super) const SEGMENT_BYTES: usize = 1 << 20;
-/// Segments, or indexes, that one index names.
-pub(super) const FANOUT: usize = 32;
 /// Most bytes of a sealed object: full segments with one record of the largest size after that, their
 /// rows' beginnings and the head line.
 pub(super) const MAX_SEALED_BYTES: usize = SEGMENT_BYTES + MAX_LINE_BYTES + (64 << 10);
@@ -118,12 +119,17 @@ pub(super) struct Ref {
     pub(super) keys: Option<String>,
 }
 
-impl Ref {
-    /// The number after its last record.
-    pub(super) fn end(&self) -> u64 {
-        self.first.saturating_add(self.count)
+impl Span for Ref {
+    fn first(&self) -> u64 {
+        self.first
     }
 
+    fn count(&self) -> u64 {
+        self.count
+    }
+}
+
+impl Ref {
     /// May a segment hold a record with this key?
     pub(super) fn may_hold(&self, key: &Digest) -> bool {
         let filter = self.keys.as_deref().map(encoding::parse_base64);
@@ -154,13 +160,6 @@ fn filter(rows: &[Row]) -> Option<String> {
     }
     let has_keys = filter.iter().any(|byte| *byte != 0);
     has_keys.then(|| encoding::base64(&filter))
-}
-
-/// An object that is to be written, under a name that says what is in it.
-#[derive(Debug)]
-pub(super) struct Sealed {
-    pub(super) name: String,
-    pub(super) bytes: Vec<u8>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -248,13 +247,6 @@ pub(super) fn parse_index(
     fits.then_some(body.refs)
 }
 
-/// Where `refs` end, if they begin at `first` and follow each other without gap.
-pub(super) fn joins(refs: &[Ref], first: u64) -> Option<u64> {
-    refs.iter().try_fold(first, |next, found| {
-        (found.first == next && found.count > 0).then(|| found.end())
-    })
-}
-
 /// Where the segments of a run are.
 pub(super) fn segment_folder(run: &RunId) -> String {
     format!("segments/{}", encoding::hex(run.as_str().as_bytes()))
@@ -273,11 +265,4 @@ pub(super) fn segment_name(run: &RunId, found: &Ref) -> String {
 pub(super) fn index_name(run: &RunId, level: usize, found: &Ref) -> String {
     let folder = index_folder(run);
     format!("{folder}/{level:02}-{:020}-{}", found.first, found.sha256)
-}
-
-/// One line of JSON.
-pub(super) fn json(value: &impl Serialize) -> String {
-    // Texts and numbers under names: there is nothing that JSON could not say.
-    let text = serde_json::to_string(value).unwrap_or_default();
-    format!("{text}\n")
 }

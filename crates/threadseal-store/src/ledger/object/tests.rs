@@ -5,6 +5,7 @@ use crate::fault::FaultFs;
 use crate::ledger::LedgerStoreExt as _;
 use crate::ledger::conformance::{self, append_next, entry, run_id, whole_chain};
 use crate::objects::fault::{FaultObjects, ObjectFault};
+use crate::objects::levels;
 use crate::objects::moto::Moto;
 use crate::objects::{Cloud, Folder, Object, Put};
 use crate::sys::RealFs;
@@ -69,7 +70,7 @@ fn fill(store: &ObjectLedgerStore, run: &RunId, count: u64, size: usize, text: &
 fn a_long_ledger_is_read_through_several_levels_and_its_head_stays_small() {
     let objects = in_memory();
     let (writer, run) = (store(&objects), run_id("long"));
-    let count = (rows::SEGMENT_RECORDS * rows::FANOUT * 3) as u64;
+    let count = (rows::SEGMENT_RECORDS * levels::FANOUT * 3) as u64;
     fill(&writer, &run, count, 1000, "x");
     let head = objects.read(&Head::name(&run), MAX_HEAD_BYTES).unwrap();
     let bytes = head.unwrap().bytes;

@@ -8,6 +8,7 @@ use super::head::Head;
 use super::rows::{self, MAX_SEALED_BYTES, Ref, Row};
 use super::{ObjectLedgerStore, objects};
 use crate::ledger::StoredRecord;
+use crate::objects::levels::Span as _;
 use std::ops::ControlFlow;
 use threadseal::digest::Digest;
 use threadseal::error::Error;

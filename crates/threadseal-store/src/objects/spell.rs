@@ -1,0 +1,53 @@
+//! How objects and their names are spelled.
+//!
+//! ```text
+//! head     <label> <64 hex: SHA-256 of everything after this line> LF  line of JSON LF  …
+//! name     hex of a text, numbers of a fixed width: listed in the order of what they name
+//! ```
+
+use serde::Serialize;
+use threadseal::digest::Digest;
+use threadseal::encoding;
+
+/// `body` under a line that says what it is and has its digest.
+pub(crate) fn summed(label: &str, body: &[u8]) -> Vec<u8> {
+    let mut bytes = format!("{label} {}\n", Digest::of(body)).into_bytes();
+    bytes.extend_from_slice(body);
+    bytes
+}
+
+/// The body of what [`summed`] wrote; `None` for anything else.
+pub(crate) fn body<'b>(label: &str, bytes: &'b [u8]) -> Option<&'b [u8]> {
+    let rest = bytes.strip_prefix(label.as_bytes())?.strip_prefix(b" ")?;
+    let (sum, body) = line(rest)?;
+    let sum = Digest::parse_hex(std::str::from_utf8(sum).ok()?)?;
+    (sum == Digest::of(body)).then_some(body)
+}
+
+/// The first line without its LF, and what follows it.
+pub(crate) fn line(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
+    let end = bytes.iter().position(|byte| *byte == b'\n')?;
+    Some((&bytes[..end], &bytes[end + 1..]))
+}
+
+/// One line of JSON.
+pub(crate) fn json(value: &impl Serialize) -> String {
+    // Texts and numbers under names: there is nothing that JSON could not say.
+    let text = serde_json::to_string(value).unwrap_or_default();
+    format!("{text}\n")
+}
+
+/// The text whose bytes `hex` spells.
+pub(crate) fn text_of_hex(hex: &str) -> Option<String> {
+    let bytes: Option<Vec<u8>> = (0..hex.len())
+        .step_by(2)
+        .map(|at| encoding::parse_hex_array::<1>(hex.get(at..at + 2)?).map(|[byte]| byte))
+        .collect();
+    String::from_utf8(bytes?).ok()
+}
+
+/// A number that fills exactly `digits` decimal digits.
+pub(crate) fn number(text: &str, digits: usize) -> Option<u64> {
+    let is_number = text.len() == digits && text.bytes().all(|byte| byte.is_ascii_digit());
+    is_number.then(|| text.parse().ok())?
+}
