@@ -17,6 +17,7 @@
 //! | `objects` (feature `object`) | object storage as five calls: S3, GCS, Azure, a folder |
 //! | [`archive`] | ZIP archives that hold logs, within bounds |
 //! | [`examine`] | verifying files: native records on two cores, observed logs |
+//! | [`transcripts`] | stores of native records: files, object storage |
 //! | [`recorder`] | writing native records |
 //! | [`scroll`] | verifying scrolls on all cores, writing live ones |
 //! | [`ledger`] | stores of step ledgers, appended by compare-and-swap |
@@ -52,3 +53,4 @@ pub mod recorder;
 mod runtime;
 pub mod scroll;
 pub mod sys;
+pub mod transcripts;

@@ -4,17 +4,19 @@
 //! create   line 1 + seal 0 ─► one file, whole or not at all ─► head
 //! append   event ─► file                                      "written": survives the process
 //! seal     fsync ─► checkpoint line ─► fsync ─► head           "durable": survives power loss
-//! open     lock ─► verify ─► refuse | set the tail aside | adopt it ─► go on
+//! open     lock, or claim ─► verify ─► refuse | set the tail aside | adopt it ─► go on
 //! ```
 //! Invariants (`ARCHITECTURE.md`, "Sealing"): one writer; running digests are never loaded from disk but
 //! computed from the file while it is verified under the lock; a head is published only after
 //! the bytes it names are durable; after any failure the recorder gives no promise any more.
 
 use crate::append::{Log, MovedTail};
+use crate::atomic::PRIVATE_FILE;
 use crate::examine;
 use crate::heads::{Durability, RecordKind};
 use crate::host::{Host, Published};
 use crate::lock::WriterLock;
+use crate::transcripts::{Appender, Claim, RecordName, TranscriptStore};
 use std::path::Path;
 use std::sync::Arc;
 use threadseal::digest::Digest;
@@ -27,9 +29,6 @@ use threadseal::transcript::event::{EventType, Payload};
 use threadseal::transcript::ext::Ext;
 use threadseal::transcript::manifest::Manifest;
 use threadseal::transcript::{Ending, Link, ScanOptions, Sealer, Signers, VerifyOptions};
-
-/// Mode of a new transcript: what an agent saw and did is its owner's business.
-const TRANSCRIPT_MODE: u32 = 0o600;
 
 /// The two keys that seal a record.
 #[derive(Clone)]
@@ -64,7 +63,7 @@ pub enum TailPolicy {
 pub struct Recorder {
     host: Host,
     keys: Keys,
-    log: Log,
+    log: Box<dyn Appender>,
     sealer: Sealer,
     lines: Vec<u8>,
     /// Leaves of line 1 and of the first event: what names the record without its seals.
@@ -94,10 +93,41 @@ impl Recorder {
         manifest: Manifest,
         keys: Keys,
     ) -> Result<Self, Error> {
+        let fs = Arc::clone(&host.fs);
+        // What an agent saw and did is its owner's business.
+        let begin = |first: &[u8]| -> Result<Box<dyn Appender>, Error> {
+            Ok(Box::new(Log::create(fs, path, PRIVATE_FILE, first)?))
+        };
+        Self::begin(host, begin, thread, manifest, keys)
+    }
+
+    /// As [`Recorder::create`], in a store.
+    ///
+    /// # Errors
+    /// As [`Recorder::create`].
+    pub fn create_in(
+        host: Host,
+        store: &dyn TranscriptStore,
+        name: &RecordName,
+        thread: ThreadId,
+        manifest: Manifest,
+        keys: Keys,
+    ) -> Result<Self, Error> {
+        let begin = |first: &[u8]| store.create(name, first);
+        Self::begin(host, begin, thread, manifest, keys)
+    }
+
+    fn begin(
+        host: Host,
+        begin: impl FnOnce(&[u8]) -> Result<Box<dyn Appender>, Error>,
+        thread: ThreadId,
+        manifest: Manifest,
+        keys: Keys,
+    ) -> Result<Self, Error> {
         let stamps = [host.stamp()?, host.stamp()?];
         let mut lines = Vec::new();
         let sealer = Sealer::begin(thread, manifest, stamps, keys.signers(), &mut lines)?;
-        let log = Log::create(Arc::clone(&host.fs), path, TRANSCRIPT_MODE, &lines)?;
+        let log = begin(&lines)?;
         let first = lines
             .split(|byte| *byte == b'\n')
             .next()
@@ -130,11 +160,37 @@ impl Recorder {
         tail: TailPolicy,
     ) -> Result<Opened, Error> {
         let lock = WriterLock::acquire(Arc::clone(&host.fs), path)?;
-        let file = lock.reader()?;
+        Self::go_on(host, Box::new(lock), keys, options, tail)
+    }
+
+    /// As [`Recorder::open`], in a store. Where that has no locks, whoever wrote the record before is
+    /// superseded, also when it is refused then.
+    ///
+    /// # Errors
+    /// As [`Recorder::open`].
+    pub fn open_in(
+        host: Host,
+        store: &dyn TranscriptStore,
+        name: &RecordName,
+        keys: Keys,
+        options: &VerifyOptions<'_>,
+        tail: TailPolicy,
+    ) -> Result<Opened, Error> {
+        Self::go_on(host, store.claim(name)?, keys, options, tail)
+    }
+
+    fn go_on(
+        host: Host,
+        claim: Box<dyn Claim>,
+        keys: Keys,
+        options: &VerifyOptions<'_>,
+        tail: TailPolicy,
+    ) -> Result<Opened, Error> {
+        let file = claim.reader()?;
         let first = examine::first_line(&file)?.ok_or_else(|| examine::not_native(&file))?;
         let record = examine::native_record(&first).ok_or_else(|| examine::not_native(&file))?;
         let known = examine::known(Some(&*host.heads), Some(&record), None, false)?;
-        examine::refuse_displacing(&host, path, RecordKind::Transcript, &record)?;
+        examine::refuse_displacing(&host, file.path(), RecordKind::Transcript, &record)?;
         // A writer goes on only with keys that count now: what was held before a revocation is
         // evidence for readers, not a licence to seal on.
         let options = VerifyOptions {
@@ -163,7 +219,7 @@ impl Recorder {
         let durable_floor = known
             .stored
             .map_or(0, |stored| stored.head.size.min(file.size()));
-        let log = Log::open(lock, durable_floor)?;
+        let log = claim.appender(durable_floor)?;
         let lines = Vec::new();
         let mut recorder = Self {
             host,
@@ -208,7 +264,8 @@ impl Recorder {
         Ok(moved)
     }
 
-    /// Appends an event. On `Ok` it is *written*: it survives this process.
+    /// Appends an event. On `Ok` it is *written*: it survives this process. In object storage that is one
+    /// request; events that may wait for the next seal are for [`Recorder::append_buffered`].
     ///
     /// # Errors
     /// Kind `Refused` for a reserved type or after the end; `External` when writing fails, now
@@ -244,7 +301,7 @@ impl Recorder {
     /// As [`Recorder::append`].
     pub fn flush(&mut self) -> Result<(), Error> {
         self.check()?;
-        let done = self.log.flush().map(drop);
+        let done = self.log.flush();
         self.or_fail(done)
     }
 
@@ -254,7 +311,7 @@ impl Recorder {
     /// As [`Recorder::append`].
     pub fn sync(&mut self) -> Result<(), Error> {
         self.check()?;
-        let done = self.log.sync().map(drop);
+        let done = self.log.sync();
         self.or_fail(done)
     }
 

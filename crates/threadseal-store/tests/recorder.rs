@@ -1,13 +1,13 @@
-//! The recorder under failing disks, power cuts and SIGKILL.
+//! The recorder under failing disks, failing object storage, power cuts and SIGKILL.
 //!
-//! Each call of the workload fails in turn, in each way; then the process dies or the power goes.
-//! Checked at every stop:
+//! One suite for every store: each call of the workload fails in turn, in each way; then the process
+//! dies or the power goes. Checked at every stop:
 //!
 //! 1. no false alarm: the record is `verified`, `open` or has an unsigned tail;
 //! 2. every event that was promised is in the record: the written ones after a kill, the durable
 //!    ones after a power cut;
 //! 3. the next writer goes on; nothing that no seal covered is taken over silently: it is in the
-//!    file that it was moved to, and the record says so.
+//!    place that it was moved to, and the record says so.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -31,35 +31,60 @@ use threadseal::transcript::ext::Ext;
 use threadseal::transcript::manifest::Manifest;
 use threadseal::transcript::{Ending, ScanOptions, VerifyOptions};
 use threadseal::trust::{Trust, TrustName, TrustStore, TrustedKey};
+use threadseal_store::append::MovedTail;
 use threadseal_store::clock::SystemClock;
 use threadseal_store::fault::{FaultFs, FaultKind, Keep};
 use threadseal_store::heads::FileHeadStore;
 use threadseal_store::host::Host;
+use threadseal_store::objects::fault::{FaultObjects, ObjectFault};
+use threadseal_store::objects::moto::Moto;
+use threadseal_store::objects::{self, Folder, Objects};
 use threadseal_store::random::SeededRandom;
-use threadseal_store::read::open_regular;
 use threadseal_store::recorder::{Keys, Recorder, TailPolicy};
 use threadseal_store::sys::{Fs, RealFs};
+use threadseal_store::transcripts::{
+    FileTranscriptStore, ObjectTranscriptStore, RecordName, TranscriptStore,
+};
 use threadseal_store::{atomic, examine};
 
 const EVENTS: u64 = 9;
 const KILLS: usize = 200;
+/// Bytes of an event where some of them must be sealed.
+const LONG: usize = 20_000;
 const ROLE: &str = "THREADSEAL_RECORDER_TEST_CHILD";
 
 struct Bench {
     host: Host,
     keys: Keys,
     trust: Trust,
-    path: std::path::PathBuf,
+    store: Arc<dyn TranscriptStore>,
+    name: RecordName,
+    /// Bytes of each event.
+    long: usize,
 }
 
 impl Bench {
-    fn new(fs: Arc<dyn Fs>, folder: &Path) -> Self {
+    fn on_files(fs: Arc<dyn Fs>, folder: &Path) -> Self {
+        let store = FileTranscriptStore::new(Arc::clone(&fs), folder);
+        Self::new(fs, folder, Arc::new(store), 0)
+    }
+
+    fn on_objects(fs: Arc<dyn Fs>, folder: &Path, objects: Arc<dyn Objects>) -> Self {
+        Self::new(
+            fs,
+            folder,
+            Arc::new(ObjectTranscriptStore::new(objects)),
+            LONG,
+        )
+    }
+
+    fn new(fs: Arc<dyn Fs>, folder: &Path, store: Arc<dyn TranscriptStore>, long: usize) -> Self {
         let signer =
             |seed, usage| Arc::new(LocalSigner::new(PrivateKey::from_seed([seed; 32]), usage));
         let native = signer(1, KeyUsage::Native);
-        let mut store = TrustStore::new();
+        let mut trusted = TrustStore::new();
         let name = TrustName::parse("self").unwrap();
-        store
+        trusted
             .add(TrustedKey::new(
                 name,
                 *native.public_key(),
@@ -79,8 +104,10 @@ impl Bench {
                 native,
                 rye: signer(2, KeyUsage::Rye),
             },
-            trust: Trust::new(store),
-            path: folder.join("record.jsonl"),
+            trust: Trust::new(trusted),
+            store,
+            name: RecordName::parse("record").unwrap(),
+            long,
         }
     }
 
@@ -95,31 +122,22 @@ impl Bench {
     }
 
     /// The writer of the record, new or opened again; and what was moved aside.
-    fn writer(&self) -> Result<(Recorder, Option<std::path::PathBuf>), Error> {
-        if self.host.fs.metadata(&self.path).is_err() {
+    fn writer(&self) -> Result<(Recorder, Option<MovedTail>), Error> {
+        let (host, keys, store) = (self.host.clone(), self.keys.clone(), &*self.store);
+        if store.read(&self.name)?.is_none() {
             let (native, rye) = (*self.keys.native.public_key(), *self.keys.rye.public_key());
             let manifest = Manifest::new(self.host.new_record()?, native, rye);
             let thread = ThreadId::parse("t/1")?;
-            let keys = self.keys.clone();
-            let host = self.host.clone();
-            return Ok((
-                Recorder::create(host, &self.path, thread, manifest, keys)?,
-                None,
-            ));
+            let made = Recorder::create_in(host, store, &self.name, thread, manifest, keys)?;
+            return Ok((made, None));
         }
-        let (host, keys) = (self.host.clone(), self.keys.clone());
-        let opened = Recorder::open(
-            host,
-            &self.path,
-            keys,
-            &self.options(),
-            TailPolicy::SetAside,
-        )?;
-        Ok((opened.recorder, opened.moved.map(|moved| moved.path)))
+        let (options, tail) = (self.options(), TailPolicy::SetAside);
+        let opened = Recorder::open_in(host, store, &self.name, keys, &options, tail)?;
+        Ok((opened.recorder, opened.moved))
     }
 
     fn report(&self) -> Option<Report> {
-        let file = open_regular(&*self.host.fs, &self.path).ok()?;
+        let file = self.store.read(&self.name).ok()??;
         let first = examine::first_line(&file).unwrap();
         let record = first.as_deref().and_then(examine::native_record);
         let known = examine::known(Some(&*self.host.heads), record.as_ref(), None, false).unwrap();
@@ -134,16 +152,42 @@ impl Bench {
         )
     }
 
-    fn bytes(&self, path: &Path) -> Vec<u8> {
-        match open_regular(&*self.host.fs, path) {
-            Ok(file) => file.read_whole(1 << 24).unwrap(),
-            Err(_) => Vec::new(),
+    fn bytes(&self) -> Vec<u8> {
+        match self.store.read(&self.name) {
+            Ok(Some(file)) => file.read_whole(1 << 24).unwrap(),
+            _ => Vec::new(),
         }
     }
-}
 
-fn event(number: u64) -> Payload {
-    Payload::parse(format!("{{\"n\":\"event {number}.\"}}").as_bytes()).unwrap()
+    fn event(&self, number: u64) -> Payload {
+        let rest = "x".repeat(self.long);
+        let text = format!("{{\"n\":\"event {number}.\",\"rest\":\"{rest}\"}}");
+        Payload::parse(text.as_bytes()).unwrap()
+    }
+
+    /// Appends events `from..=EVENTS`, syncs and seals, and ends the record.
+    fn work(
+        &self,
+        recorder: &mut Recorder,
+        from: u64,
+        promises: &mut Promises,
+    ) -> Result<(), Error> {
+        let event_type = EventType::parse("cognition_in")?;
+        for number in from..=EVENTS {
+            recorder.append(&event_type, &self.event(number))?;
+            promises.written = number;
+            if number % 2 == 0 {
+                recorder.sync()?;
+                promises.durable = number;
+            }
+            if number % 3 == 0 {
+                recorder.seal(number, Ext::default())?;
+                promises.durable = number;
+            }
+        }
+        recorder.end(Ending::Completed, &Payload::parse(b"{}")?, EVENTS)?;
+        Ok(())
+    }
 }
 
 fn holds(bytes: &[u8], number: u64) -> bool {
@@ -160,25 +204,6 @@ struct Promises {
     durable: u64,
 }
 
-/// Appends events `from..=EVENTS`, syncs and seals, and ends the record.
-fn work(recorder: &mut Recorder, from: u64, promises: &mut Promises) -> Result<(), Error> {
-    let event_type = EventType::parse("cognition_in")?;
-    for number in from..=EVENTS {
-        recorder.append(&event_type, &event(number))?;
-        promises.written = number;
-        if number % 2 == 0 {
-            recorder.sync()?;
-            promises.durable = number;
-        }
-        if number % 3 == 0 {
-            recorder.seal(number, Ext::default())?;
-            promises.durable = number;
-        }
-    }
-    recorder.end(Ending::Completed, &Payload::parse(b"{}")?, EVENTS)?;
-    Ok(())
-}
-
 fn assert_no_false_alarm(bench: &Bench) {
     if let Some(report) = bench.report() {
         let calm = [Verdict::Verified, Verdict::Open, Verdict::UnsignedTail];
@@ -187,7 +212,7 @@ fn assert_no_false_alarm(bench: &Bench) {
 }
 
 fn assert_promised(bench: &Bench, promised: u64) {
-    let bytes = bench.bytes(&bench.path);
+    let bytes = bench.bytes();
     for number in 1..=promised {
         assert!(
             holds(&bytes, number),
@@ -198,18 +223,20 @@ fn assert_promised(bench: &Bench, promised: u64) {
 
 /// The next process: opens, goes on, ends; all is verified and nothing was lost on the way.
 fn go_on(bench: &Bench, promised: u64) {
-    let ended = bench.report().is_some_and(|report| {
-        report.verdict == Verdict::Verified && holds(&bench.bytes(&bench.path), EVENTS) && {
-            let text = String::from_utf8(bench.bytes(&bench.path)).unwrap();
-            text.contains("thread_completed")
-        }
-    });
-    if ended {
+    let kept = bench.bytes();
+    let is_verified = bench
+        .report()
+        .is_some_and(|report| report.verdict == Verdict::Verified);
+    let has_ended = String::from_utf8_lossy(&kept).contains("thread_completed");
+    if is_verified && has_ended && holds(&kept, EVENTS) {
         return;
     }
     let (mut recorder, moved) = bench.writer().unwrap();
-    let aside = moved.map_or(Vec::new(), |path| bench.bytes(&path));
-    let kept = bench.bytes(&bench.path);
+    let aside = moved.map_or(Vec::new(), |moved| {
+        let read = bench.store.read_aside(&bench.name, &moved, 1 << 24);
+        read.unwrap()
+    });
+    let kept = bench.bytes();
     for number in 1..=promised {
         let found = holds(&kept, number) || holds(&aside, number);
         assert!(
@@ -224,10 +251,59 @@ fn go_on(bench: &Bench, promised: u64) {
     if recorder.state().is_ended() {
         return;
     }
-    work(&mut recorder, next, &mut Promises::default()).unwrap();
+    bench
+        .work(&mut recorder, next, &mut Promises::default())
+        .unwrap();
     drop(recorder);
     assert_eq!(bench.report().unwrap().verdict, Verdict::Verified);
 }
+
+/// Begins and works; then one fault, one end, and the next process.
+fn survive(
+    bench: &dyn Fn(&FaultFs) -> Bench,
+    call: usize,
+    kind: FaultKind,
+    end: Option<Keep>,
+) -> bool {
+    let fs = FaultFs::new();
+    atomic::create_directories(&fs, Path::new(WORK), 0o700).unwrap();
+    let begun = bench(&fs);
+    let mut promises = Promises::default();
+    fs.plan(call, kind);
+    let done = begun
+        .writer()
+        .and_then(|(mut recorder, _)| begun.work(&mut recorder, 1, &mut promises));
+    let Some(struck) = fs.struck() else {
+        done.unwrap();
+        return false;
+    };
+    println!("{kind:?} in {struck}, call {call}, {end:?}: {promises:?}");
+    let promised = match end {
+        None => {
+            fs.kill_process();
+            fs.heal();
+            promises.written
+        }
+        Some(keep) => {
+            fs.cut_power(keep);
+            promises.durable
+        }
+    };
+    let next = bench(&fs);
+    assert_no_false_alarm(&next);
+    // A failed fsync may lose bytes that were only written, kill or not.
+    let promised = if kind == FaultKind::SyncLost {
+        promises.durable
+    } else {
+        promised
+    };
+    assert_promised(&next, promised);
+    go_on(&next, promised);
+    assert!(next.store.fsck(&next.name, true).unwrap().is_clean());
+    true
+}
+
+const WORK: &str = "/disk";
 
 #[test]
 fn every_fault_at_every_call_of_the_recorder_is_survived() {
@@ -242,48 +318,104 @@ fn every_fault_at_every_call_of_the_recorder_is_survived() {
                 Some(Keep::ByLot(call as u64)),
             ];
             for end in ends {
-                let fs = FaultFs::new();
-                let folder = Path::new("/work");
-                atomic::create_directories(&fs, folder, 0o700).unwrap();
-                let bench = Bench::new(fs.shared(), folder);
-                let mut promises = Promises::default();
-                fs.plan(call, kind);
-                let done = bench
-                    .writer()
-                    .and_then(|(mut recorder, _)| work(&mut recorder, 1, &mut promises));
-                let Some(struck) = fs.struck() else {
-                    done.unwrap();
+                let bench = |fs: &FaultFs| Bench::on_files(fs.shared(), Path::new(WORK));
+                if !survive(&bench, call, kind, end) {
                     break 'calls;
-                };
+                }
                 runs += 1;
-                println!("{kind:?} in {struck}, call {call}, {end:?}: {promises:?}");
-                let promised = match end {
-                    None => {
-                        fs.kill_process();
-                        fs.heal();
-                        promises.written
-                    }
-                    Some(keep) => {
-                        fs.cut_power(keep);
-                        promises.durable
-                    }
-                };
-                let bench = Bench::new(fs.shared(), folder);
-                assert_no_false_alarm(&bench);
-                // A failed fsync may lose bytes that were only written, kill or not.
-                let promised = if kind == FaultKind::SyncLost {
-                    promises.durable
-                } else {
-                    promised
-                };
-                assert_promised(&bench, promised);
-                go_on(&bench, promised);
             }
             call += 1;
         }
         assert!(call > 60, "the workload makes {call} calls only");
     }
     println!("{runs} runs");
+}
+
+#[test]
+fn every_fault_of_the_disk_below_a_folder_of_objects_is_survived() {
+    let mut runs = 0;
+    for (number, kind) in FaultKind::ALL.into_iter().enumerate() {
+        // Of three calls one for each kind; another one for the next.
+        let mut call = number % 3;
+        loop {
+            let end = match (call / 3) % 4 {
+                0 => None,
+                1 => Some(Keep::Nothing),
+                2 => Some(Keep::Everything),
+                _ => Some(Keep::ByLot(call as u64)),
+            };
+            let bench = |fs: &FaultFs| {
+                let objects = Arc::new(Folder::new(fs.shared(), "/disk/objects"));
+                Bench::on_objects(fs.shared(), Path::new(WORK), objects)
+            };
+            if !survive(&bench, call, kind, end) {
+                break;
+            }
+            runs += 1;
+            call += 3;
+        }
+        assert!(call > 200, "the workload makes {call} calls only");
+    }
+    println!("{runs} runs");
+}
+
+/// Each `step`-th call of `behind` fails in each way; a fresh place for each.
+fn fail_objects(fresh: &dyn Fn() -> Arc<dyn Objects>, step: usize) {
+    let (folder, mut runs) = (Path::new(WORK), 0);
+    for fault in ObjectFault::ALL {
+        for call in (0..).step_by(step) {
+            let fs = FaultFs::new();
+            atomic::create_directories(&fs, folder, 0o700).unwrap();
+            let behind = fresh();
+            let faulty = Arc::new(FaultObjects::new(Arc::clone(&behind)));
+            let begun = Bench::on_objects(fs.shared(), folder, Arc::clone(&faulty) as _);
+            let mut promises = Promises::default();
+            faulty.plan(call, fault);
+            let done = begun
+                .writer()
+                .and_then(|(mut recorder, _)| begun.work(&mut recorder, 1, &mut promises));
+            let is_stopped = matches!(fault, ObjectFault::Stops | ObjectFault::StopsAfter);
+            if faulty.calls() <= call {
+                done.unwrap();
+                assert!(call > 15, "the workload makes {call} calls only");
+                break;
+            }
+            assert_eq!(
+                done.is_err(),
+                is_stopped,
+                "{fault:?}, call {call}: {done:?}"
+            );
+            runs += 1;
+            println!("{fault:?}, call {call}: {promises:?}");
+            fs.kill_process();
+            let next = Bench::on_objects(fs.shared(), folder, behind);
+            assert_no_false_alarm(&next);
+            // What was acknowledged is durable.
+            assert_promised(&next, promises.written);
+            go_on(&next, promises.written);
+            assert!(next.store.fsck(&next.name, true).unwrap().is_clean());
+            let again = next.store.fsck(&next.name, false).unwrap();
+            assert_eq!(again.faults, [], "{fault:?}, call {call}");
+        }
+    }
+    println!("{runs} runs");
+}
+
+#[test]
+fn every_fault_at_every_call_of_object_storage_is_survived() {
+    fail_objects(
+        &|| Arc::new(Folder::new(FaultFs::new().shared(), "/objects")),
+        1,
+    );
+}
+
+#[test]
+fn faults_at_calls_of_a_server_of_s3_are_survived() {
+    let Some(moto) = Moto::shared() else { return };
+    fail_objects(
+        &|| objects::open(&moto.fresh(), &moto.settings()).unwrap(),
+        4,
+    );
 }
 
 #[expect(
@@ -295,13 +427,13 @@ fn folder_if_child() -> Option<std::ffi::OsString> {
 }
 
 fn record_until_killed(folder: &Path) -> ! {
-    let bench = Bench::new(RealFs::shared(), folder);
+    let bench = Bench::on_files(RealFs::shared(), folder);
     let (mut recorder, _) = bench.writer().unwrap();
     let event_type = EventType::parse("cognition_in").unwrap();
     let mut out = std::io::stdout().lock();
-    let first = highest(&bench.bytes(&bench.path)) + 1;
+    let first = highest(&bench.bytes()) + 1;
     for number in first.. {
-        recorder.append(&event_type, &event(number)).unwrap();
+        recorder.append(&event_type, &bench.event(number)).unwrap();
         writeln!(out, "\nwritten {number}").unwrap();
         out.flush().unwrap();
         if number % 5 == 0 {
@@ -356,7 +488,7 @@ fn a_recorder_killed_at_any_point_left_all_it_promised_and_no_false_alarm() {
         child.kill().unwrap();
         child.wait().unwrap();
         let promised = reader.join().unwrap();
-        let bench = Bench::new(RealFs::shared(), folder.path());
+        let bench = Bench::on_files(RealFs::shared(), folder.path());
         assert_no_false_alarm(&bench);
         let Some(report) = bench.report() else {
             assert_eq!(promised, None);
@@ -365,16 +497,13 @@ fn a_recorder_killed_at_any_point_left_all_it_promised_and_no_false_alarm() {
         tails += usize::from(report.verdict == Verdict::UnsignedTail);
         if let Some(promised) = promised {
             busy += 1;
-            assert!(
-                holds(&bench.bytes(&bench.path), promised),
-                "event {promised} is lost"
-            );
+            assert!(holds(&bench.bytes(), promised), "event {promised} is lost");
         }
         drop(bench.writer().unwrap());
         assert_ne!(bench.report().unwrap().verdict.exit_code(), 1);
         if report.stats.bytes > 200_000 {
             std::fs::remove_dir_all(folder.path().join("heads")).unwrap();
-            std::fs::remove_file(&bench.path).unwrap();
+            std::fs::remove_file(bench.store.place(&bench.name)).unwrap();
         }
     }
     println!("{busy} of {KILLS} recorders were busy, {tails} left a tail");

@@ -16,6 +16,8 @@ pub enum ErrorKind {
     Key,
     /// The record does not allow this; do not retry. Verify it and read the report.
     Refused,
+    /// Another writer has taken the record over; stop writing, it is his now.
+    Superseded,
     /// Beyond a named bound of [`crate::limits`].
     Limit,
     /// A signer, store or other outside part failed; trying again may help.

@@ -216,10 +216,7 @@ impl Log {
     fn refuse_after_failure(&self) -> Result<(), Error> {
         match &self.failed {
             None => Ok(()),
-            Some(first) => Err(Error::new(
-                first.kind(),
-                format!("nothing more is written after an earlier failure: {first}"),
-            )),
+            Some(first) => Err(after_failure(first)),
         }
     }
 
@@ -238,6 +235,12 @@ impl Drop for Log {
         // order, so the file stays a prefix of what was appended.
         let _ = self.flush();
     }
+}
+
+/// The answer of an appender that has failed before.
+pub(crate) fn after_failure(first: &Error) -> Error {
+    let text = format!("nothing more is written after an earlier failure: {first}");
+    Error::new(first.kind(), text)
 }
 
 /// Makes the pages of `floor..size` dirty again, with the bytes they have, and syncs them.

@@ -10,8 +10,12 @@
 //! repeated in a message, since it may hold a password; its scheme is.
 
 use super::{JsonlLedgerStore, LedgerStore};
+#[cfg(feature = "object")]
+use crate::objects::{self, Objects};
 use crate::sys::RealFs;
 use std::path::{Path, PathBuf};
+#[cfg(feature = "object")]
+use std::sync::Arc;
 use threadseal::error::Error;
 
 /// The schemes, for people.
@@ -30,6 +34,12 @@ pub enum Intent {
 /// none.
 pub fn is_address(text: &str) -> bool {
     scheme_of(text).is_some()
+}
+
+/// Is this the address of object storage?
+pub fn is_object_storage(address: &str) -> bool {
+    let scheme = scheme_of(address).map(|(scheme, _)| scheme);
+    matches!(scheme.as_deref(), Some("s3" | "gs" | "az" | "object+file"))
 }
 
 /// Opens the store at this address.
@@ -59,9 +69,7 @@ pub fn open_with(
         "file" => open_files(&path_of(rest)?, intent),
         "sqlite" => open_sqlite(&path_of(rest)?, intent),
         "postgres" | "postgresql" => open_postgres(address),
-        "s3" | "gs" | "az" | "object+file" => {
-            open_objects(&format!("{scheme}:{rest}"), intent, settings)
-        }
+        _ if is_object_storage(address) => open_objects(address, intent, settings),
         _ => Err(Error::invalid(format!(
             "no store has addresses that begin with {scheme}: (there are {KINDS})"
         ))),
@@ -79,13 +87,19 @@ pub fn folder_of(address: &str) -> Result<Option<PathBuf>, Error> {
     }
 }
 
-fn open_files(folder: &Path, intent: Intent) -> Result<Box<dyn LedgerStore>, Error> {
-    if intent == Intent::Read && !folder.is_dir() {
-        return Err(Error::invalid(format!(
+/// Is there such a folder, where nothing may be made?
+pub(crate) fn check_folder(folder: &Path, intent: Intent) -> Result<(), Error> {
+    match intent == Intent::Write || folder.is_dir() {
+        true => Ok(()),
+        false => Err(Error::invalid(format!(
             "there is no folder {}",
             folder.display()
-        )));
+        ))),
     }
+}
+
+fn open_files(folder: &Path, intent: Intent) -> Result<Box<dyn LedgerStore>, Error> {
+    check_folder(folder, intent)?;
     Ok(Box::new(JsonlLedgerStore::open(RealFs::shared(), folder)?))
 }
 
@@ -118,17 +132,26 @@ fn open_objects(
     intent: Intent,
     settings: &[(String, String)],
 ) -> Result<Box<dyn LedgerStore>, Error> {
-    let folder = address.strip_prefix("object+file:");
-    if let Some(folder) = folder.map(path_of).transpose()? {
-        if intent == Intent::Read && !folder.is_dir() {
-            let text = format!("there is no folder {}", folder.display());
-            return Err(Error::invalid(text));
+    let objects = objects_at(address, intent, settings)?;
+    Ok(Box::new(super::ObjectLedgerStore::new(objects)))
+}
+
+/// The object storage at this address.
+#[cfg(feature = "object")]
+pub(crate) fn objects_at(
+    address: &str,
+    intent: Intent,
+    settings: &[(String, String)],
+) -> Result<Arc<dyn Objects>, Error> {
+    match scheme_of(address) {
+        Some((scheme, rest)) if scheme == "object+file" => {
+            let folder = path_of(rest)?;
+            check_folder(&folder, intent)?;
+            Ok(Arc::new(objects::Folder::new(RealFs::shared(), folder)))
         }
-        let objects = crate::objects::Folder::new(RealFs::shared(), folder);
-        let objects = std::sync::Arc::new(objects);
-        return Ok(Box::new(super::ObjectLedgerStore::new(objects)));
+        Some((scheme, rest)) => objects::open(&format!("{scheme}:{rest}"), settings),
+        None => objects::open(address, settings),
     }
-    Ok(Box::new(super::ObjectLedgerStore::open(address, settings)?))
 }
 
 #[cfg(not(feature = "object"))]

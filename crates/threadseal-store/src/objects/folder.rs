@@ -129,7 +129,9 @@ impl Objects for Folder {
     }
 
     fn place(&self) -> String {
-        self.root.display().to_string()
+        // Two folders that are called the same from different places are two places.
+        let real = self.fs.canonicalize(&self.root);
+        real.as_deref().unwrap_or(&self.root).display().to_string()
     }
 }
 

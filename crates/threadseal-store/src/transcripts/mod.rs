@@ -1,0 +1,218 @@
+//! Stores of transcripts: where native records lie, by name.
+//!
+//! ```text
+//! create ─► Appender           the record appears with its first lines, durable
+//! claim ─► Claim ─ reader ─► verify ─ appender ─► Appender
+//! read ─► RegularFile          the record as it is now, for any number of readers
+//! ```
+//! Laws, for every implementation (`spec/transcript-store.md` is normative):
+//! * the bytes of a record, joined, are exactly the native transcript; a store changes none;
+//! * of two writers at most one appends: the second is refused ([`FileTranscriptStore`]), or takes the
+//!   record over and the first is told so ([`ObjectTranscriptStore`]);
+//! * [`Appender::flush`] returned: *written*; [`Appender::sync`] returned: *durable*. A store may make
+//!   both of them true at once, never less;
+//! * after an error an [`Appender`] promises nothing more and does nothing more.
+//!
+//! What may be appended is [`crate::recorder`]'s business, what it proves that of verification.
+
+mod file;
+#[cfg(feature = "object")]
+mod object;
+mod url;
+
+pub use file::FileTranscriptStore;
+#[cfg(feature = "object")]
+pub use object::ObjectTranscriptStore;
+pub use url::{open_with, split_address};
+
+use crate::append::MovedTail;
+use crate::ledger::Fault;
+use crate::read::{RegularFile, Source};
+use std::fmt;
+use std::path::{Path, PathBuf};
+use threadseal::digest::Digest;
+use threadseal::error::Error;
+
+/// Longest name of a record in bytes: its hex is one part of a name, of which file systems take 255.
+pub const MAX_RECORD_NAME_BYTES: usize = 120;
+
+/// The name of a record in its store. It is not sealed: which record it is, the first line says.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RecordName(String);
+
+impl RecordName {
+    /// Takes 1 to [`MAX_RECORD_NAME_BYTES`] bytes that do not begin with `.` and hold neither `/`, `\`,
+    /// `#` nor a control character.
+    ///
+    /// # Errors
+    /// [`threadseal::error::ErrorKind::InvalidInput`] for anything else.
+    pub fn parse(text: &str) -> Result<Self, Error> {
+        let is_name = (1..=MAX_RECORD_NAME_BYTES).contains(&text.len())
+            && !text.starts_with('.')
+            && !text
+                .chars()
+                .any(|c| c.is_control() || matches!(c, '/' | '\\' | '#'));
+        match is_name {
+            true => Ok(Self(text.to_owned())),
+            false => Err(Error::invalid(format!(
+                "the name of a record has 1 to {MAX_RECORD_NAME_BYTES} bytes, does not begin with a dot \
+                 and holds neither slash, backslash, # nor control characters"
+            ))),
+        }
+    }
+
+    /// The name.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for RecordName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// Native records by name.
+pub trait TranscriptStore: fmt::Debug + Send + Sync {
+    /// Makes a record that appears with `first` in it, whole or not at all, and is durable then.
+    ///
+    /// # Errors
+    /// [`threadseal::error::ErrorKind::InvalidInput`] when there is one of this name,
+    /// [`threadseal::error::ErrorKind::External`] when the store fails.
+    fn create(&self, name: &RecordName, first: &[u8]) -> Result<Box<dyn Appender>, Error>;
+
+    /// Makes a record that appears with all of `source`, and is durable then.
+    ///
+    /// # Errors
+    /// As [`TranscriptStore::create`]; what the source says.
+    fn import(&self, name: &RecordName, source: &mut dyn Source) -> Result<(), Error>;
+
+    /// Takes an existing record, to look at it and to go on with it.
+    ///
+    /// # Errors
+    /// [`threadseal::error::ErrorKind::InvalidInput`] when there is none,
+    /// [`threadseal::error::ErrorKind::External`] when another writer holds it or the store fails.
+    fn claim(&self, name: &RecordName) -> Result<Box<dyn Claim>, Error>;
+
+    /// The record as it is now; what is appended later is not in it. `None` when there is none.
+    ///
+    /// # Errors
+    /// [`threadseal::error::ErrorKind::Refused`] when what leads to it is damaged,
+    /// [`threadseal::error::ErrorKind::External`] when the store fails.
+    fn read(&self, name: &RecordName) -> Result<Option<RegularFile>, Error>;
+
+    /// Names of records after `after`, in order of their bytes, at most `limit`.
+    ///
+    /// # Errors
+    /// [`threadseal::error::ErrorKind::External`] when the store fails.
+    fn names(&self, after: Option<&RecordName>, limit: usize) -> Result<Vec<RecordName>, Error>;
+
+    /// The bytes of a tail that was set aside from this record.
+    ///
+    /// # Errors
+    /// [`threadseal::error::ErrorKind::Refused`] when they are not there or not those,
+    /// [`threadseal::error::ErrorKind::Limit`] above `limit_bytes`.
+    fn read_aside(
+        &self,
+        name: &RecordName,
+        moved: &MovedTail,
+        limit_bytes: usize,
+    ) -> Result<Vec<u8>, Error>;
+
+    /// Looks at everything that is stored of a record, and mends what is provably of no use.
+    ///
+    /// # Errors
+    /// [`threadseal::error::ErrorKind::InvalidInput`] when there is no such record,
+    /// [`threadseal::error::ErrorKind::External`] when the store fails.
+    fn fsck(&self, name: &RecordName, repair: bool) -> Result<FsckReport, Error>;
+
+    /// Where the record lies, without secrets, for people.
+    fn place(&self, name: &RecordName) -> PathBuf;
+}
+
+/// The right to go on with a record, taken before it is verified.
+pub trait Claim: fmt::Debug {
+    /// The record as it is under the claim.
+    ///
+    /// # Errors
+    /// [`threadseal::error::ErrorKind::InvalidInput`] when the store does not say what it is.
+    fn reader(&self) -> Result<RegularFile, Error>;
+
+    /// Goes on with it. `durable_floor` is the size up to which its bytes are known to have reached the
+    /// disk; all of it has when this returns.
+    ///
+    /// # Errors
+    /// [`threadseal::error::ErrorKind::External`] when the store fails.
+    fn appender(self: Box<Self>, durable_floor: u64) -> Result<Box<dyn Appender>, Error>;
+}
+
+/// The one writer of a record.
+pub trait Appender: fmt::Debug + Send + Sync {
+    /// Takes `bytes` and promises nothing yet.
+    ///
+    /// # Errors
+    /// As [`Appender::flush`].
+    fn append_buffered(&mut self, bytes: &[u8]) -> Result<(), Error>;
+
+    /// Writes what waits. On `Ok` it survives this process.
+    ///
+    /// # Errors
+    /// [`threadseal::error::ErrorKind::External`] when the store fails, now or earlier;
+    /// [`threadseal::error::ErrorKind::Superseded`] when another writer has claimed the record;
+    /// [`threadseal::error::ErrorKind::Refused`] when somebody else changed it.
+    fn flush(&mut self) -> Result<(), Error>;
+
+    /// Writes what waits and makes all of it durable. On `Ok` it survives power loss.
+    ///
+    /// # Errors
+    /// As [`Appender::flush`].
+    fn sync(&mut self) -> Result<(), Error>;
+
+    /// Moves all bytes from `offset` on out of the record, durable where they are then before they are
+    /// cut here. `None` when there are none.
+    ///
+    /// # Errors
+    /// As [`Appender::flush`]; [`threadseal::error::ErrorKind::InvalidInput`] when the record ends
+    /// before `offset`.
+    fn move_tail_aside(&mut self, offset: u64) -> Result<Option<MovedTail>, Error>;
+
+    /// Where the record lies.
+    fn path(&self) -> &Path;
+}
+
+/// What a look at one record found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FsckReport {
+    /// Which record.
+    pub name: RecordName,
+    /// Bytes that can be read.
+    pub bytes: u64,
+    /// What is wrong; `at` is a byte of the record.
+    pub faults: Vec<Fault>,
+    /// How many more there are than are kept.
+    pub more: u64,
+}
+
+impl FsckReport {
+    /// Is nothing wrong, or nothing any more?
+    pub fn is_clean(&self) -> bool {
+        self.more == 0 && self.faults.iter().all(|fault| fault.repaired)
+    }
+}
+
+/// The bytes of a tail that was set aside, if they are those.
+fn checked_aside(bytes: Vec<u8>, moved: &MovedTail) -> Result<Vec<u8>, Error> {
+    match bytes.len() as u64 == moved.length && Digest::of(&bytes) == moved.sha256 {
+        true => Ok(bytes),
+        false => Err(Error::refused(format!(
+            "{} is not what was set aside",
+            moved.path.display()
+        ))),
+    }
+}
+
+/// The error for a name without a record.
+fn no_record(name: &RecordName) -> Error {
+    Error::invalid(format!("there is no record {name}"))
+}

@@ -1,0 +1,128 @@
+//! [`ObjectTranscriptStore`]: records in object storage (S3, GCS, Azure, a folder).
+//!
+//! ```text
+//! transcripts/<hex>                                                 where a record ends   (head.rs)
+//! transcript-segments/<hex>/<first>-<sha256>-<writer>               its bytes
+//! transcript-indexes/<hex>/<level>-<first>-<sha256>-<writer>        names of sealed objects
+//! transcript-tails/<hex>/<offset>-<sha256>-<first>                  what was set aside
+//! ```
+//! Invariants:
+//! * only heads are written again, and only in place of the version that was read; a sealed object is
+//!   there before a head names it;
+//! * who claims a record supersedes whoever wrote it: from the claim on, every write of an earlier writer
+//!   is refused by the storage itself, so that no record forks and no dead writer holds one;
+//! * *written* and *durable* are the same: the storage has acknowledged the head;
+//! * an answer that was lost is found out by reading (`write`), never guessed.
+//!
+//! What is read of a record that lies here is verified like a file, and must be: a store holds bytes, and
+//! whoever may write to the bucket may change them.
+
+mod fsck;
+mod head;
+#[cfg(test)]
+mod tests;
+mod tree;
+mod write;
+
+use super::{Appender, Claim, FsckReport, RecordName, TranscriptStore};
+use crate::append::MovedTail;
+use crate::objects::{Objects, spell};
+use crate::read::{RegularFile, Source, Stream};
+use std::path::PathBuf;
+use std::sync::Arc;
+use threadseal::encoding;
+use threadseal::error::{Error, ErrorKind};
+use tree::{Place, Snapshot};
+use write::{Held, ObjectClaim, ObjectLog};
+
+/// Records in object storage.
+#[derive(Debug)]
+pub struct ObjectTranscriptStore {
+    objects: Arc<dyn Objects>,
+}
+
+impl ObjectTranscriptStore {
+    /// The records in `objects`.
+    pub fn new(objects: Arc<dyn Objects>) -> Self {
+        Self { objects }
+    }
+
+    fn at(&self, name: &RecordName) -> Place {
+        Place {
+            objects: Arc::clone(&self.objects),
+            name: name.clone(),
+        }
+    }
+}
+
+impl TranscriptStore for ObjectTranscriptStore {
+    fn create(&self, name: &RecordName, first: &[u8]) -> Result<Box<dyn Appender>, Error> {
+        let mut source = Stream::new(first, "the first lines");
+        let held = Held::create(self.at(name), self.place(name), &mut source)?;
+        Ok(Box::new(ObjectLog::new(held)))
+    }
+
+    fn import(&self, name: &RecordName, source: &mut dyn Source) -> Result<(), Error> {
+        Held::create(self.at(name), self.place(name), source).map(drop)
+    }
+
+    fn claim(&self, name: &RecordName) -> Result<Box<dyn Claim>, Error> {
+        let held = Held::claim(self.at(name), self.place(name))?;
+        Ok(Box::new(ObjectClaim(held)))
+    }
+
+    fn read(&self, name: &RecordName) -> Result<Option<RegularFile>, Error> {
+        let Some((head, _)) = write::fetch(&self.at(name))? else {
+            return Ok(None);
+        };
+        let snapshot = Snapshot::new(self.at(name), head);
+        RegularFile::new(Arc::new(snapshot), &self.place(name)).map(Some)
+    }
+
+    fn names(&self, after: Option<&RecordName>, limit: usize) -> Result<Vec<RecordName>, Error> {
+        let after = after.map(|name| encoding::hex(name.as_str().as_bytes()));
+        let after = after.unwrap_or_default();
+        let listed = self.objects.list(head::HEADS, &after, limit)?;
+        let name = |hex: &String| {
+            let name = spell::text_of_hex(hex).and_then(|text| RecordName::parse(&text).ok());
+            name.ok_or_else(|| {
+                let text = format!("{}/{hex} is no name of a record", head::HEADS);
+                Error::new(ErrorKind::External, text)
+            })
+        };
+        listed.iter().map(name).collect()
+    }
+
+    fn read_aside(
+        &self,
+        name: &RecordName,
+        moved: &MovedTail,
+        limit_bytes: usize,
+    ) -> Result<Vec<u8>, Error> {
+        if moved.length > limit_bytes as u64 {
+            let text = format!("the tail has {} bytes", moved.length);
+            return Err(Error::new(ErrorKind::Limit, text));
+        }
+        let folder = head::tail_folder(name);
+        let (mut bytes, prefix) = (Vec::new(), head::tail_prefix(moved.offset, &moved.sha256));
+        let end = moved.offset.saturating_add(moved.length);
+        let mut next = moved.offset;
+        while next < end {
+            let part = format!("{folder}/{prefix}{next:020}");
+            match self.objects.read(&part, head::SEGMENT_BYTES)? {
+                Some(part) if !part.bytes.is_empty() => bytes.extend_from_slice(&part.bytes),
+                _ => break,
+            }
+            next = moved.offset + bytes.len() as u64;
+        }
+        super::checked_aside(bytes, moved)
+    }
+
+    fn fsck(&self, name: &RecordName, repair: bool) -> Result<FsckReport, Error> {
+        fsck::fsck(&self.at(name), repair)
+    }
+
+    fn place(&self, name: &RecordName) -> PathBuf {
+        PathBuf::from(format!("{}#{name}", self.objects.place()))
+    }
+}
