@@ -6,12 +6,12 @@ use crate::examine::{Asked, Examiner};
 use crate::exit::{Exit, Failure, complain};
 use crate::gather;
 use crate::local::Local;
+use crate::record;
 use indicatif::ProgressBar;
 use std::path::Path;
 use threadseal::canon::json::{self, IrregularityKind, Value};
 use threadseal::report::{Report, Verdict};
 use threadseal::transcript::lines::VerifiedLines;
-use threadseal_store::read::open_regular;
 
 /// Largest transcript that is taken up in memory.
 const MAX_TAKEN_UP_BYTES: usize = 2 << 30;
@@ -44,7 +44,7 @@ impl Believed {
         let local = Local::to(&[], false, context);
         let trust = gather::gather(&[], None, &local, context)?;
         let examiner = Examiner::new(Asked::by(trust), ProgressBar::hidden(), context)?;
-        let file = open_regular(&*context.fs, path)?;
+        let file = record::open(&*context.fs, path)?;
         let looked = examiner.transcript(&file)?;
         let mut events = Vec::new();
         if let Some(verified) = &looked.believed {

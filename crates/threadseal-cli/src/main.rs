@@ -22,6 +22,7 @@ mod local;
 mod output;
 mod passphrase;
 mod progress;
+mod record;
 mod render;
 mod secrets;
 mod trusting;

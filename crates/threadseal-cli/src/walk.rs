@@ -1,11 +1,14 @@
 //! From the paths of the command line to the files that are looked at.
 //!
 //! A file that is named is always looked at; a folder is walked to its leaves in the order of its
-//! names, without following symbolic links, so that a link cannot lead out of it or in circles.
+//! names, without following symbolic links, so that a link cannot lead out of it or in circles. Of a store
+//! each transcript is looked at.
 
 use crate::exit::{Failure, io_reason};
+use crate::record;
 use crate::render::json::PathError;
 use std::path::{Path, PathBuf};
+use threadseal_store::ledger::url::Intent;
 use threadseal_store::sys::path_text;
 use walkdir::WalkDir;
 
@@ -35,6 +38,13 @@ pub(crate) struct Found {
 pub(crate) fn find(paths: &[PathBuf]) -> Found {
     let mut found = Found::default();
     for path in paths {
+        if let Some(address) = record::address_of(path) {
+            match stored(address) {
+                Ok(files) => found.files.extend(files),
+                Err(failure) => found.fail(path, &failure),
+            }
+            continue;
+        }
         match std::fs::metadata(path) {
             Ok(metadata) if metadata.is_dir() => found.walk(path),
             Ok(metadata) => found.files.push(Candidate {
@@ -46,6 +56,26 @@ pub(crate) fn find(paths: &[PathBuf]) -> Found {
         }
     }
     found
+}
+
+/// The records of a store, or the one that is meant, each as if it had been named.
+fn stored(address: &str) -> Result<Vec<Candidate>, Failure> {
+    let (store, name) = record::store(address, Intent::Read)?;
+    let candidate = |name: &str| Candidate {
+        path: PathBuf::from(name),
+        named: true,
+        bytes: 0,
+    };
+    if name.is_some() {
+        return Ok(vec![candidate(address)]);
+    }
+    let names = record::names(&*store)?;
+    if names.is_empty() {
+        return Err(Failure::new("there is no transcript in this store"));
+    }
+    let store = address.trim_end_matches('#');
+    let names = names.iter().map(|name| format!("{store}#{name}"));
+    Ok(names.map(|name| candidate(&name)).collect())
 }
 
 impl Found {

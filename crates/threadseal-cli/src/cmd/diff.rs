@@ -7,11 +7,12 @@ use crate::context::Context;
 use crate::events::{Event, Events};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::output::Out;
+use crate::record;
 use crate::render::clean::Clean;
 use clap::Args;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
-use threadseal_store::read::{RegularFile, open_regular};
+use threadseal_store::read::RegularFile;
 use threadseal_store::sys::path_text;
 
 /// Bytes of an event that are shown around its first difference.
@@ -72,8 +73,8 @@ struct Side {
 
 /// Compares and says.
 pub(crate) fn run(args: &DiffArgs, context: &Context, out: &mut Out) -> Outcome {
-    let a = open_regular(&*context.fs, &args.a)?;
-    let b = open_regular(&*context.fs, &args.b)?;
+    let a = record::open(&*context.fs, &args.a)?;
+    let b = record::open(&*context.fs, &args.b)?;
     let same_until = first_byte(&a, &b)?;
     let first_difference = match same_until {
         Some(_) => first_event(&a, &b)?,

@@ -1,22 +1,25 @@
-//! `fsck`: is what is stored of runs whole, and can what is torn be mended?
+//! `fsck`: is what is stored of runs and transcripts whole, and can what is torn be mended?
 
 use super::ledger::place;
 use crate::context::Context;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::output::Out;
+use crate::record;
 use crate::render::clean::Clean;
 use clap::Args;
 use serde::Serialize;
 use threadseal::ledger::RunId;
-use threadseal_store::ledger::FsckReport;
+use threadseal_store::ledger::url::{self, Intent};
+use threadseal_store::ledger::{Fault, FsckReport};
+use threadseal_store::transcripts;
 
 /// What `fsck` takes.
 #[derive(Debug, Args)]
 pub(crate) struct FsckArgs {
-    /// A folder of ledgers, file:DIR, sqlite:FILE, postgres://… or s3://…
+    /// A folder of ledgers, file:DIR, sqlite:FILE, postgres://… or s3://…; STORE#NAME is a transcript
     #[arg(value_name = "STORE")]
     store: String,
-    /// The run [default: all]
+    /// The run [default: all, and in object storage all transcripts]
     #[arg(long, value_name = "ID", value_parser = RunId::parse)]
     run: Option<RunId>,
     /// Mend what is provably torn; nothing else is ever changed
@@ -28,6 +31,7 @@ pub(crate) struct FsckArgs {
 struct FsckOutput {
     schema: &'static str,
     runs: Vec<RunOutput>,
+    transcripts: Vec<TranscriptOutput>,
     exit: u8,
 }
 
@@ -41,6 +45,15 @@ struct RunOutput {
 }
 
 #[derive(Serialize)]
+struct TranscriptOutput {
+    name: String,
+    bytes: u64,
+    clean: bool,
+    faults: Vec<FaultOutput>,
+    more: u64,
+}
+
+#[derive(Serialize)]
 struct FaultOutput {
     code: &'static str,
     at: Option<u64>,
@@ -48,8 +61,59 @@ struct FaultOutput {
     repaired: bool,
 }
 
-/// Looks at each run; exits 1 where something is wrong and stays so.
+/// Looks at each run and transcript; exits 1 where something is wrong and stays so.
 pub(crate) fn run(args: &FsckArgs, context: &Context, out: &mut Out) -> Outcome {
+    let is_folder = url::folder_of(&args.store)?.is_some_and(|folder| folder.is_dir());
+    let names_one = url::is_address(&args.store) && args.store.contains('#') && !is_folder;
+    let (runs, records) = match names_one {
+        true => (Vec::new(), transcripts(args)?),
+        false => both(args, context)?,
+    };
+    if runs.is_empty() && records.is_empty() {
+        return Err(Failure::new("there is no run here"));
+    }
+    let clean = runs.iter().all(FsckReport::is_clean)
+        && records.iter().all(transcripts::FsckReport::is_clean);
+    let exit = if clean { Exit::Done } else { Exit::Evidence };
+    if context.json {
+        out.json(&FsckOutput {
+            schema: "threadseal.fsck/1",
+            runs: runs.iter().map(shown_run).collect(),
+            transcripts: records.iter().map(shown_transcript).collect(),
+            exit: exit.code(),
+        });
+        return Ok(exit);
+    }
+    for report in &runs {
+        let what = format!("{} records", report.records);
+        print(
+            report.run.as_str(),
+            &what,
+            &report.faults,
+            report.more,
+            context,
+            out,
+        );
+    }
+    for report in &records {
+        let what = format!("{} bytes", report.bytes);
+        print(
+            report.name.as_str(),
+            &what,
+            &report.faults,
+            report.more,
+            context,
+            out,
+        );
+    }
+    Ok(exit)
+}
+
+/// The runs of a store of ledgers; object storage may hold transcripts beside them.
+fn both(
+    args: &FsckArgs,
+    context: &Context,
+) -> Result<(Vec<FsckReport>, Vec<transcripts::FsckReport>), Failure> {
     // A look must not make a store that is not there.
     let there = place::readable(&args.store, context)?;
     there.store()?;
@@ -63,51 +127,66 @@ pub(crate) fn run(args: &FsckArgs, context: &Context, out: &mut Out) -> Outcome 
     for run in &runs {
         reports.push(store.fsck(run, args.repair)?);
     }
-    if reports.is_empty() {
-        return Err(Failure::new("there is no run here"));
-    }
-    let clean = reports.iter().all(FsckReport::is_clean);
-    let exit = if clean { Exit::Done } else { Exit::Evidence };
-    if context.json {
-        out.json(&FsckOutput {
-            schema: "threadseal.fsck/1",
-            runs: reports.iter().map(shown).collect(),
-            exit: exit.code(),
-        });
-        return Ok(exit);
-    }
-    for report in &reports {
-        print(report, context, out);
-    }
-    Ok(exit)
+    let records = match args.run.is_none() && url::is_object_storage(&args.store) {
+        true => transcripts(args)?,
+        false => Vec::new(),
+    };
+    Ok((reports, records))
 }
 
-fn shown(report: &FsckReport) -> RunOutput {
-    let faults = report.faults.iter().map(|fault| FaultOutput {
+fn transcripts(args: &FsckArgs) -> Result<Vec<transcripts::FsckReport>, Failure> {
+    let (store, name) = record::store(&args.store, Intent::Read)?;
+    let names = match name {
+        Some(name) => vec![name],
+        None => record::names(&*store)?,
+    };
+    let mut reports = Vec::new();
+    for name in &names {
+        reports.push(store.fsck(name, args.repair)?);
+    }
+    Ok(reports)
+}
+
+fn shown_run(report: &FsckReport) -> RunOutput {
+    RunOutput {
+        run: report.run.to_string(),
+        records: report.records,
+        clean: report.is_clean(),
+        faults: shown(&report.faults),
+        more: report.more,
+    }
+}
+
+fn shown_transcript(report: &transcripts::FsckReport) -> TranscriptOutput {
+    TranscriptOutput {
+        name: report.name.to_string(),
+        bytes: report.bytes,
+        clean: report.is_clean(),
+        faults: shown(&report.faults),
+        more: report.more,
+    }
+}
+
+fn shown(faults: &[Fault]) -> Vec<FaultOutput> {
+    let faults = faults.iter().map(|fault| FaultOutput {
         code: fault.code,
         at: fault.at,
         message: fault.message.clone(),
         repaired: fault.repaired,
     });
-    RunOutput {
-        run: report.run.to_string(),
-        records: report.records,
-        clean: report.is_clean(),
-        faults: faults.collect(),
-        more: report.more,
-    }
+    faults.collect()
 }
 
-fn print(report: &FsckReport, context: &Context, out: &mut Out) {
-    let run = Clean(report.run.as_str());
-    if report.faults.is_empty() && report.more == 0 {
+fn print(name: &str, what: &str, faults: &[Fault], more: u64, context: &Context, out: &mut Out) {
+    let name = Clean(name);
+    if faults.is_empty() && more == 0 {
         if !context.quiet {
-            out.line(format!("{run}  {} records, nothing wrong", report.records));
+            out.line(format!("{name}  {what}, nothing wrong"));
         }
         return;
     }
-    out.line(format!("{run}  {} records", report.records));
-    for fault in &report.faults {
+    out.line(format!("{name}  {what}"));
+    for fault in faults {
         let at = fault.at.map_or(String::new(), |at| format!(" at {at}"));
         let done = if fault.repaired { "  (mended)" } else { "" };
         out.line(format!(
@@ -116,7 +195,7 @@ fn print(report: &FsckReport, context: &Context, out: &mut Out) {
             Clean(&fault.message)
         ));
     }
-    if report.more > 0 {
-        out.line(format!("  and {} more", report.more));
+    if more > 0 {
+        out.line(format!("  and {more} more"));
     }
 }

@@ -17,7 +17,7 @@ use threadseal::transcript::messages::{Conversation, Message};
 /// What `messages` takes.
 #[derive(Debug, Args)]
 pub(crate) struct MessagesArgs {
-    /// A transcript
+    /// A transcript, or STORE#NAME
     path: PathBuf,
 }
 

@@ -13,6 +13,7 @@ mod render;
 mod scroll;
 mod seal;
 mod show;
+mod transcript;
 pub(crate) mod trust;
 mod verify;
 mod watch;
@@ -51,7 +52,10 @@ pub(crate) enum Command {
     /// Ledgers of runs, AbstractRuntime's and our own: append, verify, sign, import, export
     #[command(subcommand)]
     Ledger(ledger::LedgerCommand),
-    /// Say whether what a store of ledgers holds is whole, and mend what is torn
+    /// Transcripts in stores, also object storage: list, head, import, export
+    #[command(subcommand)]
+    Transcript(transcript::TranscriptCommand),
+    /// Say whether what a store holds is whole, and mend what is torn
     Fsck(fsck::FsckArgs),
     /// Your own keys
     #[command(subcommand)]
@@ -82,6 +86,7 @@ pub(crate) fn run(cli: Cli) -> Exit {
         Command::Demo(args) => demo::run(&args, &context, &mut out),
         Command::Scroll(command) => scroll::run(&command, &context, &mut out),
         Command::Ledger(command) => ledger::run(&command, &context, &mut out),
+        Command::Transcript(command) => transcript::run(&command, &context, &mut out),
         Command::Fsck(args) => fsck::run(&args, &context, &mut out),
         Command::Key(command) => key::run(&command, &context, &mut out),
         Command::Trust(command) => trust::run(&command, &context, &mut out),

@@ -11,7 +11,7 @@ use std::path::PathBuf;
 /// What `render` takes.
 #[derive(Debug, Args)]
 pub(crate) struct RenderArgs {
-    /// A transcript
+    /// A transcript, or STORE#NAME
     path: PathBuf,
 }
 

@@ -8,6 +8,7 @@ use crate::detect::{self, Kind, LedgerShape};
 use crate::events::{Event, Events};
 use crate::exit::{Exit, Failure, Outcome, complain};
 use crate::output::Out;
+use crate::record;
 use crate::render::clean::{Clean, quoted};
 use crate::render::json;
 use clap::Args;
@@ -15,7 +16,7 @@ use serde::Serialize;
 use std::path::PathBuf;
 use threadseal::canon::json::{Value, parse};
 use threadseal::canon::python::rye_line;
-use threadseal_store::read::{RegularFile, open_regular};
+use threadseal_store::read::RegularFile;
 use threadseal_store::sys::path_text;
 
 /// Characters of an event that are shown unless its turn was asked for.
@@ -26,7 +27,7 @@ const SUMMARY_LINES: usize = 4;
 /// What `show` takes.
 #[derive(Debug, Args)]
 pub(crate) struct ShowArgs {
-    /// A transcript, log or document
+    /// A transcript, log or document; STORE#NAME is a transcript in a store
     path: PathBuf,
     /// Only this turn, every text whole
     #[arg(long, value_name = "N")]
@@ -45,7 +46,7 @@ struct EventOutput<'e> {
 
 /// Shows the events.
 pub(crate) fn run(args: &ShowArgs, context: &Context, out: &mut Out) -> Outcome {
-    let file = open_regular(&*context.fs, &args.path)?;
+    let file = record::open(&*context.fs, &args.path)?;
     match detect::kind(&file)? {
         Some(Kind::Native | Kind::Events | Kind::Log | Kind::Document(_) | Kind::Scroll(_)) => {}
         Some(Kind::Ledger(LedgerShape::Lines)) => {}

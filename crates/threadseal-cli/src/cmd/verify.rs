@@ -21,7 +21,7 @@ use threadseal::report::{Report, Verdict, combined_exit_code};
 #[derive(Debug, Args)]
 #[command(after_help = exit::HELP)]
 pub(crate) struct VerifyArgs {
-    /// Records, or folders of records
+    /// Records, or folders of records; STORE or STORE#NAME for transcripts in a store (s3://…)
     #[arg(required = true, value_name = "PATH|DIR")]
     paths: Vec<PathBuf>,
     /// Which signatures count, and how much they must cover

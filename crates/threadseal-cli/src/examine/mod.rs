@@ -26,6 +26,7 @@ use crate::cmd::trust::FormatArg;
 use crate::context::Context;
 use crate::detect::{self, Kind};
 use crate::exit::Failure;
+use crate::record;
 use crate::render::json::PathError;
 use crate::walk::Candidate;
 use clap::ValueEnum;
@@ -40,7 +41,7 @@ use threadseal::trust::Trust;
 use threadseal_store::examine::Known;
 use threadseal_store::host::Host;
 use threadseal_store::observer::seal_path;
-use threadseal_store::read::{RegularFile, open_regular};
+use threadseal_store::read::RegularFile;
 use threadseal_store::sys::path_text;
 
 /// Looks after the first, where a record seems older than its head.
@@ -222,7 +223,7 @@ impl Examiner {
 
     fn look(&self, candidate: &Candidate) -> Result<Seen, Failure> {
         // A small file is looked at several times, for what it is and for what it proves.
-        let file = open_regular(&*self.host.fs, &candidate.path)?.hold_if_small()?;
+        let file = record::open(&*self.host.fs, &candidate.path)?.hold_if_small()?;
         let kind = self.kind(&file)?;
         if kind == Some(Kind::Sidecar) {
             return log::sidecar(self, &candidate.path, candidate.named);
@@ -237,7 +238,8 @@ impl Examiner {
         }
         let mut reports = self.claims(&file, kind, candidate.named)?;
         self.excuse_from_head(&file, kind, candidate.named, &mut reports)?;
-        place::hold(self, &candidate.path, &mut reports)?;
+        // Where it really lies, which is not how it was named where that is in a store.
+        place::hold(self, file.path(), &mut reports)?;
         match (reports.is_empty(), kind) {
             (false, _) => Ok(Seen::Reports(reports)),
             (true, None) if candidate.named => {

@@ -21,6 +21,7 @@ mod scroll_edges;
 mod scroll_from;
 mod scroll_to;
 mod seal;
+mod transcript;
 mod trust;
 mod vectors;
 mod verify;

@@ -18,6 +18,7 @@ use crate::exit::{Exit, Failure, Outcome, complain};
 use crate::keyring::Keyring;
 use crate::output::Out;
 use crate::passphrase::PassphraseArgs;
+use crate::record;
 use crate::render::clean::Clean;
 use crate::render::json::PathError;
 use crate::trusting;
@@ -29,13 +30,12 @@ use threadseal::record::Head;
 use threadseal::trust::Trust;
 use threadseal_store::home::Home;
 use threadseal_store::host::Host;
-use threadseal_store::read::open_regular;
 use threadseal_store::sys::path_text;
 
 /// What `seal` takes.
 #[derive(Debug, Args)]
 pub(crate) struct SealArgs {
-    /// Transcripts, logs, documents
+    /// Transcripts, logs, documents; STORE#NAME is a transcript in a store
     #[arg(required = true)]
     paths: Vec<PathBuf>,
     /// How to sign
@@ -141,14 +141,22 @@ impl Sealing<'_> {
     }
 
     fn one(&self, path: &Path) -> Result<Sealed, Failure> {
-        let file = open_regular(&*self.host.fs, path)?;
+        let file = record::open(&*self.host.fs, path)?;
         let rye = self.args.profile == ProfileArg::Rye;
         let kind = detect::kind(&file)?;
         if self.args.adopt_tail && (self.args.detached || kind != Some(Kind::Native)) {
             let message = "--adopt-tail is for native records, which hold their own seals";
             return Err(Failure::new(message).about(path));
         }
+        let in_store = record::address_of(path).is_some();
         match kind {
+            Some(Kind::Native) if in_store && !rye && !self.args.detached => {
+                transcript::seal_native(self, path)
+            }
+            _ if in_store => {
+                let text = "in a store only native records are sealed, and with their own seals";
+                Err(Failure::new(text).about(path))
+            }
             Some(Kind::Sidecar) => Err(Failure::new("these are seals; name the log").about(path)),
             Some(Kind::Native) if self.args.detached => {
                 let message = "a native record carries its own seals, which say more than detached ones; seal it without --detached";

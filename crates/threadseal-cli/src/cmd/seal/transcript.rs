@@ -3,6 +3,7 @@
 use super::{Action, Sealed, Sealing, SetAside};
 use crate::events::Events;
 use crate::exit::Failure;
+use crate::record;
 use std::path::Path;
 use std::sync::Arc;
 use threadseal::canon::json;
@@ -17,6 +18,7 @@ use threadseal_store::append::Log;
 use threadseal_store::examine;
 use threadseal_store::heads::{Durability, RecordKind};
 use threadseal_store::host::Published;
+use threadseal_store::ledger::url::Intent;
 use threadseal_store::lock::WriterLock;
 use threadseal_store::read::{RegularFile, Source as _, open_regular};
 use threadseal_store::recorder::{Keys, Recorder, TailPolicy};
@@ -45,8 +47,15 @@ pub(super) fn seal_native(sealing: &Sealing<'_>, path: &Path) -> Result<Sealed, 
     } else {
         TailPolicy::SetAside
     };
-    let opened = Recorder::open(sealing.host.clone(), path, keys, &options, tail)
-        .map_err(|error| Failure::from(error).about(path))?;
+    let host = sealing.host.clone();
+    let opened = match record::address_of(path) {
+        None => Recorder::open(host, path, keys, &options, tail),
+        Some(address) => {
+            let (store, name) = record::one(address, Intent::Write)?;
+            Recorder::open_in(host, &*store, &name, keys, &options, tail)
+        }
+    };
+    let opened = opened.map_err(|error| Failure::from(error).about(path))?;
     let mut recorder = opened.recorder;
     let sealed_before = opened.report.head.map_or(0, |head| head.size);
     let tail = [sealed_before, opened.report.stats.bytes];

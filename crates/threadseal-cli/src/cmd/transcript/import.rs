@@ -1,0 +1,104 @@
+//! `transcript import`: a native record into a store, byte for byte.
+//!
+//! ```text
+//! file ─► verify it whole ─► store, if the name is free
+//! ```
+//! A record that something speaks against is not taken.
+
+use crate::context::Context;
+use crate::detect::{self, Kind};
+use crate::examine::{Asked, Examiner};
+use crate::exit::{Exit, Failure, Outcome};
+use crate::gather;
+use crate::local::Local;
+use crate::output::Out;
+use crate::record;
+use clap::Args;
+use indicatif::ProgressBar;
+use serde::Serialize;
+use std::path::{Path, PathBuf};
+use threadseal::report::{Report, Verdict};
+use threadseal_store::ledger::url::Intent;
+use threadseal_store::read::{RegularFile, Stability};
+use threadseal_store::transcripts::RecordName;
+
+/// What `transcript import` takes.
+#[derive(Debug, Args)]
+pub(crate) struct ImportArgs {
+    /// A native transcript, or STORE#NAME
+    #[arg(value_name = "TRANSCRIPT")]
+    from: PathBuf,
+    /// The store, or STORE#NAME [default name: that of the file, without .jsonl]
+    #[arg(value_name = "STORE")]
+    to: String,
+}
+
+#[derive(Serialize)]
+struct ImportOutput {
+    schema: &'static str,
+    name: String,
+    bytes: u64,
+    verdict: Verdict,
+    head: Option<String>,
+}
+
+/// Verifies, then writes.
+pub(super) fn run(args: &ImportArgs, context: &Context, out: &mut Out) -> Outcome {
+    let (file, report) = whole(&args.from, context)?;
+    let (store, name) = record::store(&args.to, Intent::Write)?;
+    let name = match name {
+        Some(name) => name,
+        None => name_of(&args.from)?,
+    };
+    store.import(&name, &mut file.chunks())?;
+    if file.stability()? == Stability::Changed {
+        let text = "it changed while it was taken; verify what is in the store now";
+        return Err(Failure::new(text).about(&args.from));
+    }
+    let head = report.head.map(|head| head.to_string());
+    if context.json {
+        out.json(&ImportOutput {
+            schema: "threadseal.transcript.import/1",
+            name: name.to_string(),
+            bytes: file.size(),
+            verdict: report.verdict,
+            head,
+        });
+    } else if !context.quiet {
+        out.line(head.unwrap_or_default());
+    }
+    Ok(Exit::Done)
+}
+
+/// Verifies a native record against which nothing speaks.
+///
+/// # Errors
+/// When it cannot be read, is no native record, or something speaks against it.
+pub(super) fn whole(path: &Path, context: &Context) -> Result<(RegularFile, Report), Failure> {
+    let local = Local::to(&[], false, context);
+    let trust = gather::gather(&[], None, &local, context)?;
+    let examiner = Examiner::new(Asked::by(trust), ProgressBar::hidden(), context)?;
+    let file = record::open(&*context.fs, path)?;
+    if detect::kind(&file)? != Some(Kind::Native) {
+        return Err(Failure::new("not a native transcript").about(path));
+    }
+    let report = examiner.transcript(&file)?.report;
+    match report.verdict.exit_code() {
+        1 => {
+            let text = format!("it is {}; see: threadseal verify", report.verdict);
+            Err(Failure::new(text).about(path))
+        }
+        _ => Ok((file, report)),
+    }
+}
+
+fn name_of(path: &Path) -> Result<RecordName, Failure> {
+    if let Some(address) = record::address_of(path) {
+        return Ok(record::one(address, Intent::Read)?.1);
+    }
+    let name = path.file_name().and_then(|name| name.to_str());
+    let name = name.unwrap_or_default();
+    Ok(RecordName::parse(
+        name.strip_suffix(".jsonl").unwrap_or(name),
+    )?)
+}

@@ -1,0 +1,87 @@
+//! Records that a command names: a path, or `STORE#NAME` for a transcript in a store.
+//!
+//! ```text
+//! PATH                                           a file
+//! file:DIR#NAME s3://…#NAME object+file:DIR#NAME …   a transcript in a store
+//! ```
+//! A path that exists is never taken for an address.
+
+use crate::context;
+use crate::exit::Failure;
+use std::path::Path;
+use threadseal_store::ledger::url::{self, Intent};
+use threadseal_store::read::{RegularFile, open_regular};
+use threadseal_store::sys::Fs;
+use threadseal_store::transcripts::{self, RecordName, TranscriptStore};
+
+/// Records of one store that are looked at.
+const MAX_RECORDS: usize = 1 << 20;
+/// Names that are asked for at once.
+const PAGE: usize = 1000;
+
+/// The address that `path` is, if it is one.
+pub(crate) fn address_of(path: &Path) -> Option<&str> {
+    let text = path.to_str()?;
+    (url::is_address(text) && !path.exists()).then_some(text)
+}
+
+/// A store of transcripts, and the record in it that is meant, if one is.
+///
+/// # Errors
+/// When no store has this address, or it cannot be opened.
+pub(crate) fn store(
+    address: &str,
+    intent: Intent,
+) -> Result<(Box<dyn TranscriptStore>, Option<RecordName>), Failure> {
+    let (address, name) = transcripts::split_address(address)?;
+    let settings = context::object_storage_settings();
+    Ok((transcripts::open_with(address, intent, &settings)?, name))
+}
+
+/// The store and the record that an address must name.
+///
+/// # Errors
+/// As [`store`]; when it names no record.
+pub(crate) fn one(
+    address: &str,
+    intent: Intent,
+) -> Result<(Box<dyn TranscriptStore>, RecordName), Failure> {
+    let (store, name) = store(address, intent)?;
+    let name = name.ok_or_else(|| {
+        let text = "this is a store; name the record in it as STORE#NAME";
+        Failure::new(text)
+    })?;
+    Ok((store, name))
+}
+
+/// Opens a file, or a record in a store, to read it.
+///
+/// # Errors
+/// When it is not there or cannot be read.
+pub(crate) fn open(fs: &dyn Fs, path: &Path) -> Result<RegularFile, Failure> {
+    let Some(address) = address_of(path) else {
+        return Ok(open_regular(fs, path)?);
+    };
+    let (store, name) = one(address, Intent::Read)?;
+    let file = store.read(&name)?;
+    file.ok_or_else(|| Failure::new(format!("there is no record {name}")))
+}
+
+/// All records of a store.
+///
+/// # Errors
+/// When it cannot be read, or has too many.
+pub(crate) fn names(store: &dyn TranscriptStore) -> Result<Vec<RecordName>, Failure> {
+    let mut all: Vec<RecordName> = Vec::new();
+    loop {
+        let page = store.names(all.last(), PAGE)?;
+        if page.is_empty() {
+            return Ok(all);
+        }
+        all.extend(page);
+        if all.len() > MAX_RECORDS {
+            let text = format!("more than {MAX_RECORDS} records; name one as STORE#NAME");
+            return Err(Failure::new(text));
+        }
+    }
+}
