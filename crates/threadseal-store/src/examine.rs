@@ -20,12 +20,11 @@ use threadseal::error::{Error, ErrorKind};
 use threadseal::limits::{MAX_DOCUMENT_BYTES, MAX_LINE_BYTES};
 use threadseal::merkle::leaf_hash;
 use threadseal::record::{ExpectedHead, RecordId};
-use threadseal::report::Report;
+use threadseal::report::{Expectation, Report};
 use threadseal::transcript::log::{LogReader, LogScan};
 use threadseal::transcript::observed::SealFile;
 use threadseal::transcript::{
-    Expectation, Outcome, PrefixHasher, ScanOptions, Scanner, VerifyOptions, conclude, manifest,
-    observe,
+    Outcome, PrefixHasher, ScanOptions, Scanner, VerifyOptions, conclude, manifest, observe,
 };
 use threadseal::trust::{Trust, TrustStore};
 

@@ -23,12 +23,12 @@ use threadseal::digest::Digest;
 use threadseal::error::{Error, ErrorKind};
 use threadseal::key::Signer;
 use threadseal::record::{ExpectedHead, Head, RecordId};
+use threadseal::report::Expectation;
 use threadseal::report::{Finding, Severity};
 use threadseal::scroll::{
     ChainOptions, Container, End, Judging, Outcome, Place, SealedTurn, Splitter, Tip, Turn,
     TurnRead, Verifier, check_place, conclude, read_turn, seal, signer_name,
 };
-use threadseal::transcript::Expectation;
 use threadseal::trust::Trust;
 
 /// Mode of a new scroll: what an agent said is for its user.

@@ -14,11 +14,16 @@
 //! Not here: how each format decides (see [`crate::document`], [`crate::transcript`]); printing
 //! and exit codes of the process (the command).
 
+pub(crate) mod heads;
+mod verified;
+
+pub use heads::Expectation;
+pub use verified::{Grounds, Verified, WithTail};
+
 use crate::digest::Digest;
 use crate::key::PublicKey;
 use crate::limits::MAX_FINDINGS;
 use crate::record::{Head, RecordId};
-use crate::time::Timestamp;
 use crate::trust::{Judgement, Standing};
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -218,6 +223,16 @@ pub enum CheckResult {
     Fail,
     /// It could not or need not run; `why` says which.
     Skipped,
+}
+
+impl CheckResult {
+    /// Whether a check that was made passed.
+    pub(crate) fn of(good: bool) -> Self {
+        match good {
+            true => Self::Pass,
+            false => Self::Fail,
+        }
+    }
 }
 
 /// One check, run or not.
@@ -477,55 +492,6 @@ impl Report {
     pub fn check(&mut self, name: &'static str, result: CheckResult, why: Option<String>) {
         self.checks.push(Check { name, result, why });
     }
-}
-
-/// What a [`Verified`] value rests on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Grounds {
-    /// The record.
-    pub record: Option<RecordId>,
-    /// Its last seal.
-    pub head: Option<Head>,
-    /// How far it is covered.
-    pub trusted_until: TrustedUntil,
-    /// Digest of the trust used.
-    pub trust: Digest,
-    /// The "now" that the caller gave.
-    pub now: Timestamp,
-}
-
-/// A value that verification vouched for. There is no other way to make one: whatever needs
-/// trust (resume, handoff, inherited capabilities, graph restart) takes this type.
-#[derive(Debug, Clone)]
-pub struct Verified<T> {
-    value: T,
-    grounds: Grounds,
-}
-
-impl<T> Verified<T> {
-    /// Only verifiers of this crate call this, and only for [`Verdict::Verified`].
-    pub(crate) fn mint(value: T, grounds: Grounds) -> Self {
-        Self { value, grounds }
-    }
-
-    /// The value.
-    pub fn get(&self) -> &T {
-        &self.value
-    }
-
-    /// What it rests on.
-    pub fn grounds(&self) -> &Grounds {
-        &self.grounds
-    }
-}
-
-/// What a lenient policy hands out for a record with an unsigned tail: the two parts stay apart.
-#[derive(Debug, Clone)]
-pub struct WithTail<T, U> {
-    /// The part under the last seal.
-    pub verified: Verified<T>,
-    /// The part after it, which nobody vouches for.
-    pub unverified: U,
 }
 
 /// The verdict's exit code over several records: 1 if any is 1, else 2 for errors, else 3 if any

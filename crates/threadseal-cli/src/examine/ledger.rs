@@ -16,8 +16,8 @@ use threadseal::ledger::{
     Bundle, BundledLedger, ChainOptions, HeadAtHand, Judging, Outcome, RunId, SignedHead, View,
 };
 use threadseal::limits::{MAX_NOTE_BYTES, MAX_SOURCE_BYTES};
+use threadseal::report::Expectation;
 use threadseal::report::{Finding, Report, Verdict};
-use threadseal::transcript::Expectation;
 use threadseal_store::ledger::known::{self, Known};
 use threadseal_store::ledger::{self, LedgerStore, LedgerStoreExt as _, SqliteLedgerStore};
 use threadseal_store::read::{RegularFile, open_regular};

@@ -5,10 +5,10 @@ use crate::context::Context;
 use crate::exit::Failure;
 use clap::Args;
 use threadseal::record::RecordId;
+use threadseal::report::Expectation;
 use threadseal::report::Report;
 use threadseal::scroll::{ChainOptions, Container, Judging, Outcome, conclude};
 use threadseal::time::Timestamp;
-use threadseal::transcript::Expectation;
 use threadseal_store::read::{RegularFile, Source, Stream};
 use threadseal_store::scroll::{self, Known};
 

@@ -53,6 +53,34 @@ fn a_session_becomes_a_scroll_that_verifies_and_an_account_of_the_rest() {
     assert_eq!(account["unmapped"][0]["lines"][0][0], 2);
     let again = sandbox.run(from.iter().chain(&files)).exits(2);
     assert!(again.stderr.contains("exists"), "{}", again.stderr);
+    fs::remove_file(&scroll).unwrap();
+    let again = sandbox.run(from.iter().chain(&files)).exits(2);
+    assert!(again.stderr.contains("exists"), "{}", again.stderr);
+    assert!(!scroll.exists(), "a scroll without its account");
+}
+
+#[test]
+fn a_source_of_which_no_turn_comes_makes_no_scroll_and_its_account_says_why() {
+    let sandbox = Sandbox::new();
+    let source = sandbox.write(
+        "session.jsonl",
+        r#"{"type":"user","uuid":"u","parentUuid":null,"sessionId":"s","timestamp":"2026-01-01T00:00:00Z","cwd":"/w","message":7}"#,
+    );
+    let account = sandbox.work().join("account.json");
+    let ran = sandbox
+        .run([
+            "scroll",
+            "from",
+            "claude-code",
+            source.to_str().unwrap(),
+            "--account",
+            account.to_str().unwrap(),
+        ])
+        .exits(2);
+    assert_eq!(ran.stdout, "");
+    assert!(ran.stderr.contains("no turn came of it"), "{}", ran.stderr);
+    let account: serde_json::Value = serde_json::from_slice(&fs::read(&account).unwrap()).unwrap();
+    assert_eq!(account["turns"], 0, "{account}");
 }
 
 #[test]

@@ -11,8 +11,8 @@ use threadseal::digest::{Digest, Hasher};
 use threadseal::error::Error;
 use threadseal::ledger::{FileDigest, LineReader, LineSplitter, Place, RunId};
 use threadseal::record::{ExpectedHead, Head, RecordId};
+use threadseal::report::Expectation;
 use threadseal::time::Timestamp;
-use threadseal::transcript::Expectation;
 
 /// Lines that are looked at for the first record.
 const MAX_LINES_BEFORE_RUN: u64 = 1024;

@@ -214,5 +214,5 @@ fn a_refusal_names_what_decided() {
     let end = bytes.iter().position(|byte| *byte == b'\n').unwrap();
     std::fs::write(bench.path(), &bytes[..=end]).unwrap();
     let error = bench.open().unwrap_err();
-    assert!(error.to_string().contains("the known head is at place 2"));
+    assert!(error.to_string().contains("the known head is turn 2"));
 }

@@ -19,9 +19,9 @@ use super::steps::{StepFault, Steps, StepsEnd};
 use crate::digest::Digest;
 use crate::limits::{MAX_FINDINGS, MAX_FORK_RECORDS, MAX_RUN_ID_BYTES, MAX_SHOWN_ACTORS};
 use crate::record::{ExpectedHead, Head};
-use crate::report::{Finding, TrustedUntil, Verdict};
+use crate::report::heads::{Met, Seal};
+use crate::report::{Expectation, Finding, TrustedUntil, Verdict};
 use crate::time::Timestamp;
-use crate::transcript::Expectation;
 use std::collections::{BTreeMap, VecDeque};
 
 /// How much of a run's ledger is here.
@@ -72,17 +72,6 @@ impl ChainTip {
             line: self.hash,
         }
     }
-}
-
-/// What was met of an expected head.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Met {
-    /// Not yet.
-    No,
-    /// The record of this number has the hash.
-    At(u64),
-    /// The record that the head names has another hash.
-    Differs,
 }
 
 /// Takes the lines of a ledger in order.
@@ -172,8 +161,8 @@ impl Verifier {
                 until: None,
                 tip: None,
                 run: None,
-                met: vec![Met::No; options.expect.len()],
-                met_signed: Met::No,
+                met: vec![Met::NotYet; options.expect.len()],
+                met_signed: Met::NotYet,
                 signed_until: None,
                 signers: Signers::default(),
                 actors: Vec::new(),
@@ -489,21 +478,17 @@ impl Verifier {
                 });
             }
         }
-        let wanted = self.options.expect.iter().map(|expected| expected.head);
-        let signed = self.options.signed_head.map(ExpectedHead::Head);
-        let places = seen.met.iter_mut().chain([&mut seen.met_signed]);
-        for (wanted, met) in wanted.map(Some).chain([signed]).zip(places) {
-            match wanted {
-                Some(ExpectedHead::Line(line)) if line == hash => *met = Met::At(index),
-                Some(ExpectedHead::Head(wanted)) if wanted.seq == index => {
-                    if wanted.record != run.record_id() {
-                        continue;
-                    }
-                    let same = (wanted.line, wanted.size) == (hash, index + 1);
-                    *met = if same { Met::At(index) } else { Met::Differs };
-                }
-                _ => {}
-            }
+        let here = Seal {
+            seq: index,
+            size: index + 1,
+            line: hash,
+        };
+        let record = Some(run.record_id());
+        for (expected, met) in self.options.expect.iter().zip(&mut seen.met) {
+            met.meet(expected.head, record, here);
+        }
+        if let Some(head) = self.options.signed_head {
+            seen.met_signed.meet(ExpectedHead::Head(head), record, here);
         }
     }
 

@@ -7,19 +7,18 @@
 //! A chain that holds is `consistent`: whoever can write the file can write another chain. Only a
 //! head that the verifier holds makes it `verified`, up to that head and beyond it.
 
-use super::chain::{ChainOptions, ChainTip, Met, Seen, Verifier, View};
+use super::chain::{ChainOptions, ChainTip, Seen, Verifier, View};
 use super::head::{FileDigest, SignedHead};
 use super::load::{LineReader, LineSplitter};
 use super::record::RunId;
 use super::sign::KnownKeys;
 use crate::digest::Digest;
 use crate::key::{KeyUsage, PublicKey};
-use crate::record::ExpectedHead;
+use crate::report::heads::{self, Met};
 use crate::report::{
     CheckResult, Completeness, Finding, Grounds, Report, Stats, Verdict, Verified,
 };
 use crate::time::Timestamp;
-use crate::transcript::Expectation;
 use crate::trust::{Format, Purpose, Trust};
 
 /// What the verdict needs beside the ledger.
@@ -131,10 +130,11 @@ pub fn conclude(verifier: Verifier, bytes: u64, judging: &Judging<'_>) -> Outcom
     check_chain(&mut report, &seen, options.view);
     let sound = report.verdict > Verdict::Malformed;
     let vouched = seen.signers.judge(&mut report, seen.run.as_ref(), judging);
-    let known = check_heads(&mut report, &seen, &options.expect);
+    let met = seen.met.iter().copied();
+    let known = heads::check(&mut report, &options.expect, met, &end_of(&seen));
     let sealed = check_signed_head(&mut report, &seen, judging);
     let held = known || sealed;
-    let counted = check_length(&mut report, seen.records, judging.length);
+    let counted = heads::check_length(&mut report, &end_of(&seen), judging.length);
     if sound && (held || counted) {
         report.completeness = Completeness::Head;
     }
@@ -158,14 +158,6 @@ pub fn conclude(verifier: Verifier, bytes: u64, judging: &Judging<'_>) -> Outcom
         compat_ok: seen.compat.ok(),
         tip,
         report,
-    }
-}
-
-pub(super) fn result_of(good: bool) -> CheckResult {
-    if good {
-        CheckResult::Pass
-    } else {
-        CheckResult::Fail
     }
 }
 
@@ -213,71 +205,18 @@ fn check_chain(report: &mut Report, seen: &Seen, view: View) {
         let why = Some("no record has a hash".to_owned());
         report.check("chain", CheckResult::Skipped, why);
     } else {
-        report.check("chain", result_of(sound), why);
+        report.check("chain", CheckResult::of(sound), why);
     }
 }
 
-/// Heads that must be there; true when one was met.
-fn check_heads(report: &mut Report, seen: &Seen, expect: &[Expectation]) -> bool {
-    if expect.is_empty() {
-        let why = "no head of this ledger is known here".to_owned();
-        report.check("head", CheckResult::Skipped, Some(why));
-        return false;
-    }
-    let mut good = true;
-    for (expected, met) in expect.iter().zip(&seen.met) {
-        let Some((verdict, code, text)) = head_fault(expected, *met, seen) else {
-            continue;
-        };
-        good = false;
-        report.hold_because(verdict, Finding::error(code, text));
-    }
-    report.check("head", result_of(good), None);
-    good
-}
-
-fn head_fault(
-    expected: &Expectation,
-    met: Met,
-    seen: &Seen,
-) -> Option<(Verdict, &'static str, String)> {
-    let last = seen.records.saturating_sub(1);
-    match (met, expected.head) {
-        (Met::At(seq), _) if expected.exact && seq != last => {
-            let text = format!("the expected head is record {seq}, and the ledger goes on");
-            Some((Verdict::Open, "head_not_last", text))
-        }
-        (Met::At(_), _) => None,
-        (Met::Differs, _) => {
-            let text = "the record of the expected head is another one".to_owned();
-            Some((Verdict::Forked, "head_differs", text))
-        }
-        (Met::No, ExpectedHead::Head(head))
-            if seen
-                .run
-                .as_ref()
-                .is_some_and(|run| run.record_id() != head.record) =>
-        {
-            let text = "the expected head is of another run".to_owned();
-            Some((Verdict::Foreign, "record_differs", text))
-        }
-        (Met::No, ExpectedHead::Head(head)) => {
-            let text = format!(
-                "the ledger has {} records, the known head is record {}",
-                seen.records, head.seq
-            );
-            let verdict = match (expected.remembered, head.seq < seen.records) {
-                // The record is here and has no hash any more.
-                (_, true) => Verdict::Tampered,
-                (true, false) => Verdict::RolledBack,
-                (false, false) => Verdict::Truncated,
-            };
-            Some((verdict, "head_ahead", text))
-        }
-        (Met::No, ExpectedHead::Line(line)) => {
-            let text = format!("no record of this ledger has the expected hash {line}");
-            Some((Verdict::Truncated, "head_missing", text))
-        }
+fn end_of(seen: &Seen) -> heads::End {
+    heads::End {
+        words: ("ledger", "record"),
+        record: seen.run.as_ref().map(RunId::record_id),
+        last: seen.records.checked_sub(1),
+        whole: true,
+        place: None,
+        broken: false,
     }
 }
 
@@ -298,7 +237,7 @@ fn check_signed_head(report: &mut Report, seen: &Seen, judging: &Judging<'_>) ->
             "head_foreign",
             "the signed head is of another run",
         )),
-        Met::No if seen.records < statement.count => Some((
+        Met::NotYet if seen.records < statement.count => Some((
             Verdict::Truncated,
             "head_ahead",
             "the ledger has fewer records than its signed head says",
@@ -311,7 +250,7 @@ fn check_signed_head(report: &mut Report, seen: &Seen, judging: &Judging<'_>) ->
             ))
         }
         Met::At(_) => None,
-        Met::No | Met::Differs => Some((
+        Met::NotYet | Met::Differs => Some((
             Verdict::Tampered,
             "head_broken",
             "the record of the signed head is another one",
@@ -320,7 +259,7 @@ fn check_signed_head(report: &mut Report, seen: &Seen, judging: &Judging<'_>) ->
     if let Some((verdict, code, text)) = fault {
         report.hold_because(verdict, Finding::error(code, text));
     }
-    report.check("signed_head", result_of(fault.is_none()), None);
+    report.check("signed_head", CheckResult::of(fault.is_none()), None);
     let purpose = judging.purpose(seen.run.as_ref());
     let judgement = judging.trust.judge(&head.key, &purpose, judging.now);
     let id = head.key.key_id().to_hex();
@@ -342,25 +281,6 @@ fn reached(seen: &Seen, known: bool, sealed: bool) -> u64 {
     places.max().unwrap_or(0)
 }
 
-/// The number of records; true when it is the expected one.
-fn check_length(report: &mut Report, records: u64, length: Option<u64>) -> bool {
-    let Some(length) = length else {
-        return false;
-    };
-    let good = records == length;
-    if !good {
-        let verdict = if records < length {
-            Verdict::Truncated
-        } else {
-            Verdict::Open
-        };
-        let text = format!("the ledger has {records} records, not {length}");
-        report.hold_because(verdict, Finding::error("length_differs", text));
-    }
-    report.check("length", result_of(good), None);
-    good
-}
-
 /// Steps that are open, and content that lies elsewhere.
 fn check_steps(report: &mut Report, seen: &Seen) {
     let steps = &seen.steps;
@@ -378,7 +298,7 @@ fn check_steps(report: &mut Report, seen: &Seen) {
     } else {
         let odd = |finding: &Finding| finding.code.starts_with("step_");
         let good = !report.findings.iter().any(odd);
-        report.check("steps", result_of(good), None);
+        report.check("steps", CheckResult::of(good), None);
     }
     let unresolved = |finding: &Finding| finding.code == "slim_unresolved";
     if report.findings.iter().any(unresolved) {

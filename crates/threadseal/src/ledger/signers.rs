@@ -8,7 +8,7 @@
 //! only the ledger names wait until it has named them, here.
 
 use super::chain::Mark;
-use super::conclude::{Judging, result_of};
+use super::conclude::Judging;
 use super::facts::Facts;
 use super::genesis::{ACTORS_EFFECT, Actors, Declaration, GENESIS_EFFECT};
 use super::record::RunId;
@@ -220,7 +220,7 @@ impl Signers {
             report.check("signatures", CheckResult::Skipped, Some(why));
         } else {
             let how = format!("{} of {} records are signed", self.signed, self.records);
-            report.check("signatures", result_of(!self.bad), Some(how));
+            report.check("signatures", CheckResult::of(!self.bad), Some(how));
         }
         let purpose = judging.purpose(run);
         let mut all = !self.good.is_empty() && self.unknown.is_empty();
@@ -232,7 +232,7 @@ impl Signers {
             unknown_signer(report, id, self.pinned);
         }
         if self.pinned || self.signed > 0 {
-            report.check("trust", result_of(all), None);
+            report.check("trust", CheckResult::of(all), None);
         }
         for known in judging.signers {
             if !self.good.iter().any(|key| signer_name(key) == *known) {

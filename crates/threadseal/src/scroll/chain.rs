@@ -14,9 +14,9 @@ use super::verify::{Rules, VerifyResult, Walk};
 use crate::digest::Digest;
 use crate::key::PublicKey;
 use crate::limits::{MAX_FINDINGS, MAX_RECORD_KEYS};
-use crate::record::{ExpectedHead, Head, RecordId};
-use crate::report::{Finding, TrustedUntil, Verdict};
-use crate::transcript::Expectation;
+use crate::record::{Head, RecordId};
+use crate::report::heads::{Met, Seal};
+use crate::report::{Expectation, Finding, TrustedUntil, Verdict};
 use std::collections::BTreeMap;
 
 /// What verification of a chain looks for while it reads.
@@ -39,17 +39,6 @@ pub struct Tip {
     pub turn: u64,
     /// As what the chain is hashed.
     pub encoding: Encoding,
-}
-
-/// What was met of an expected head.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Met {
-    /// Not yet.
-    No,
-    /// The turn at this place has the digest.
-    At(u64),
-    /// The turn at the place that the head names has another digest.
-    Differs,
 }
 
 /// Takes the turns of a chain in order.
@@ -125,7 +114,7 @@ pub(super) fn put(finding: Finding, place: &Place) -> Finding {
 impl Verifier {
     /// A verifier before the first turn.
     pub fn new(options: ChainOptions) -> Self {
-        let met = vec![Met::No; options.expect.len()];
+        let met = vec![Met::NotYet; options.expect.len()];
         Self {
             v01: Walk::new(Rules::V01, options.pinned.is_some()),
             options,
@@ -335,15 +324,13 @@ impl Verifier {
         if !facts.hash_holds {
             return;
         }
+        let here = Seal {
+            seq,
+            size,
+            line: facts.hash,
+        };
         for (expected, met) in self.options.expect.iter().zip(&mut seen.met) {
-            match expected.head {
-                ExpectedHead::Line(line) if line == facts.hash => *met = Met::At(seq),
-                ExpectedHead::Head(wanted) if wanted.seq == seq && wanted.record == record => {
-                    let same = (wanted.line, wanted.size) == (facts.hash, size);
-                    *met = if same { Met::At(seq) } else { Met::Differs };
-                }
-                _ => {}
-            }
+            met.meet(expected.head, Some(record), here);
         }
     }
 

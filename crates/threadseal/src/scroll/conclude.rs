@@ -8,17 +8,17 @@
 //! holds. A signed one is `verified` when each turn is signed by a key that the trust vouches for;
 //! v0.1 has no end mark, so its completeness stays `unproved` without a head or a length.
 
-use super::chain::{ChainOptions, Met, Seen, Tip, Verifier, put};
+use super::chain::{ChainOptions, Seen, Tip, Verifier, put};
 use super::facts::TurnReader;
 use super::split::{Container, ContainerFault, End, Splitter};
 use crate::digest::Digest;
 use crate::key::{KeyUsage, PublicKey};
-use crate::record::{ExpectedHead, Head};
+use crate::record::Head;
+use crate::report::heads;
 use crate::report::{
     CheckResult, Compat, Completeness, Finding, Grounds, Report, Stats, Verdict, Verified,
 };
 use crate::time::Timestamp;
-use crate::transcript::Expectation;
 use crate::trust::{Format, Purpose, Trust};
 use serde_json::json;
 
@@ -116,8 +116,9 @@ pub fn conclude(verifier: Verifier, end: &End, judging: &Judging<'_>) -> Outcome
     check_chain(&mut report, &seen, end);
     let sound = report.verdict > Verdict::Malformed;
     let vouched = check_signers(&mut report, &seen, judging, options.pinned.is_some());
-    let held = check_heads(&mut report, &seen, &options.expect);
-    let counted = check_length(&mut report, &seen, judging.length);
+    let met = seen.met.iter().copied();
+    let held = heads::check(&mut report, &options.expect, met, &end_of(&seen));
+    let counted = heads::check_length(&mut report, &end_of(&seen), judging.length);
     if sound && (held || counted) {
         report.completeness = Completeness::Head;
     }
@@ -167,14 +168,6 @@ fn answer(seen: &Seen, end: &End) -> Compat {
     answer.into()
 }
 
-fn result_of(good: bool) -> CheckResult {
-    if good {
-        CheckResult::Pass
-    } else {
-        CheckResult::Fail
-    }
-}
-
 /// Turns, hashes, links, and the container around them.
 fn check_chain(report: &mut Report, seen: &Seen, end: &End) {
     // Somebody sealed this: what cannot be read in it was changed.
@@ -218,7 +211,7 @@ fn check_chain(report: &mut Report, seen: &Seen, end: &End) {
         None => {}
     }
     let sound = report.verdict > Verdict::Malformed;
-    report.check("chain", result_of(sound), None);
+    report.check("chain", CheckResult::of(sound), None);
 }
 
 /// Judges the keys whose signatures hold; true when somebody vouches for each of them.
@@ -230,7 +223,7 @@ fn check_signers(report: &mut Report, seen: &Seen, judging: &Judging<'_>, pinned
         let bad = |finding: &Finding| matches!(finding.code, "signature_bad" | "key_unusable");
         let good = !seen.faults.iter().any(|(_, finding)| bad(finding));
         let how = format!("{} of {} turns are signed", seen.signed, seen.turns);
-        report.check("signatures", result_of(good), Some(how));
+        report.check("signatures", CheckResult::of(good), Some(how));
     }
     let purpose = Purpose {
         usage: KeyUsage::Scroll,
@@ -244,7 +237,7 @@ fn check_signers(report: &mut Report, seen: &Seen, judging: &Judging<'_>, pinned
         all &= report.signer(key, &judgement);
     }
     if pinned || seen.signed > 0 {
-        report.check("trust", result_of(all), None);
+        report.check("trust", CheckResult::of(all), None);
     } else {
         let why = "nobody signed".to_owned();
         report.check("trust", CheckResult::Skipped, Some(why));
@@ -258,83 +251,15 @@ fn check_signers(report: &mut Report, seen: &Seen, judging: &Judging<'_>, pinned
     all
 }
 
-/// Heads that must be there; true when one was met.
-fn check_heads(report: &mut Report, seen: &Seen, expect: &[Expectation]) -> bool {
-    if expect.is_empty() {
-        let why = "no head of this scroll is known here".to_owned();
-        report.check("head", CheckResult::Skipped, Some(why));
-        return false;
+fn end_of(seen: &Seen) -> heads::End {
+    heads::End {
+        words: ("scroll", "turn"),
+        record: seen.record,
+        last: seen.turns.checked_sub(1),
+        whole: true,
+        place: None,
+        broken: false,
     }
-    let mut good = true;
-    for (expected, met) in expect.iter().zip(&seen.met) {
-        let Some((verdict, code, text)) = head_fault(expected, *met, seen) else {
-            continue;
-        };
-        good = false;
-        report.hold_because(verdict, Finding::error(code, text));
-    }
-    report.check("head", result_of(good), None);
-    good
-}
-
-fn head_fault(
-    expected: &Expectation,
-    met: Met,
-    seen: &Seen,
-) -> Option<(Verdict, &'static str, String)> {
-    let last = seen.turns.saturating_sub(1);
-    match (met, expected.head) {
-        (Met::At(seq), _) if expected.exact && seq != last => {
-            let text = format!("the expected head is at place {seq}, and the scroll goes on");
-            Some((Verdict::Open, "head_not_last", text))
-        }
-        (Met::At(_), _) => None,
-        (Met::Differs, _) => {
-            let text = "the turn at the place of the expected head is another one".to_owned();
-            Some((Verdict::Forked, "head_differs", text))
-        }
-        (Met::No, ExpectedHead::Head(head))
-            if seen.record.is_some_and(|record| record != head.record) =>
-        {
-            let text = format!("the expected head is of scroll {}", head.record);
-            Some((Verdict::Foreign, "record_differs", text))
-        }
-        (Met::No, ExpectedHead::Head(head)) => {
-            let text = format!(
-                "the scroll has {} turns, the known head is at place {}",
-                seen.turns, head.seq
-            );
-            let verdict = if expected.remembered {
-                Verdict::RolledBack
-            } else {
-                Verdict::Truncated
-            };
-            Some((verdict, "head_ahead", text))
-        }
-        (Met::No, ExpectedHead::Line(line)) => {
-            let text = format!("no turn of this scroll has the expected hash {line}");
-            Some((Verdict::Truncated, "head_missing", text))
-        }
-    }
-}
-
-/// The number of turns; true when it is the expected one.
-fn check_length(report: &mut Report, seen: &Seen, length: Option<u64>) -> bool {
-    let Some(length) = length else {
-        return false;
-    };
-    let good = seen.turns == length;
-    if !good {
-        let verdict = if seen.turns < length {
-            Verdict::Truncated
-        } else {
-            Verdict::Open
-        };
-        let text = format!("the scroll has {} turns, not {length}", seen.turns);
-        report.hold_because(verdict, Finding::error("length_differs", text));
-    }
-    report.check("length", result_of(good), None);
-    good
 }
 
 /// Content that one would read and no hash covers.

@@ -5,7 +5,6 @@
 //! for. The first seal that is not good ends belief in the rest of the file.
 
 use super::event::Frame;
-use super::heads::Met;
 use super::scan::{
     Failure, GoodSeal, PendingSignature, Place, PointKind, PrefixPoint, Scanner, Signed,
 };
@@ -14,7 +13,7 @@ use super::statement::LineNote;
 use crate::digest::Digest;
 use crate::key::{Message, PublicKey};
 use crate::limits::MAX_RECORD_KEYS;
-use crate::record::{ExpectedHead, Head};
+use crate::record::Head;
 use crate::report::{Finding, Verdict};
 
 impl Scanner {
@@ -232,7 +231,7 @@ impl Scanner {
             self.out.sealers.push(judged.key);
         }
         for (expected, met) in self.options.expect.iter().zip(&mut self.out.met) {
-            *met = meet(*met, expected.head, &head);
+            met.meet(expected.head, Some(head.record), (&head).into());
         }
         self.chain
             .keys
@@ -274,17 +273,4 @@ fn bad_signature(judged: &Judged, place: Place) -> Finding {
     place
         .error("signature_bad", text)
         .in_turn(Some(judged.seal.turn))
-}
-
-fn meet(before: Met, expected: ExpectedHead, head: &Head) -> Met {
-    match expected {
-        ExpectedHead::Line(line) if line == head.line => Met::At(head.seq),
-        ExpectedHead::Head(expected) if expected == *head => Met::At(head.seq),
-        ExpectedHead::Head(expected)
-            if expected.record == head.record && expected.seq == head.seq =>
-        {
-            Met::Differs
-        }
-        _ => before,
-    }
 }

@@ -4,7 +4,7 @@
 //! ```text
 //! event ─ manifest ─ ext ─ statement ─ seal ─ sealing_keys   native lines and their one spelling
 //! write                                                      Sealer: events and seals out
-//! scan ─ check ─ prefix ─ heads ─ verify                     two halves in, one report out
+//! scan ─ check ─ prefix ─ verify                             two halves in, one report out
 //! observed ─ log ─ observe                                   detached seals of foreign logs
 //! rye ─ rye_compat                                           the seed's format, Rye's own answer
 //! messages ─ render                                          what the lines say: to a model, to people
@@ -23,7 +23,6 @@ pub mod rye;
 pub mod rye_compat;
 
 mod check;
-mod heads;
 mod prefix;
 mod scan;
 mod seal;
@@ -33,7 +32,7 @@ mod verify;
 mod write;
 
 pub use prefix::PrefixHasher;
-pub use scan::{Expectation, PointKind, PrefixPoint, ScanOptions, Scanner};
+pub use scan::{PointKind, PrefixPoint, ScanOptions, Scanner};
 pub use verify::{Coverage, Outcome, Tail, Verifier, VerifyOptions, conclude, verify};
 pub use write::{Ending, Link, Sealer, Signers, Stamp};
 

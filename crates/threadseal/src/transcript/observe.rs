@@ -2,11 +2,12 @@
 
 use super::log::LogScan;
 use super::observed::{ObservedSeal, SealFile};
-use super::scan::Expectation;
 use super::verify::VerifyOptions;
 use crate::key::KeyUsage;
-use crate::record::{ExpectedHead, Head};
-use crate::report::{CheckResult, Completeness, Finding, Report, Stats, TrustedUntil, Verdict};
+use crate::report::heads::{self, End, Met};
+use crate::report::{
+    CheckResult, Completeness, Expectation, Finding, Report, Stats, TrustedUntil, Verdict,
+};
 use crate::trust::{Format, Purpose};
 
 /// Joins a checked seal file and a read log to one report.
@@ -139,29 +140,22 @@ fn check_end(report: &mut Report, file: &SealFile, last: &ObservedSeal, log: &Lo
 }
 
 fn check_heads(report: &mut Report, file: &SealFile, last: &ObservedSeal, expect: &[Expectation]) {
-    let mut held = false;
-    let mut result = if expect.is_empty() {
-        CheckResult::Skipped
-    } else {
-        CheckResult::Pass
-    };
-    for expected in expect {
-        match head_fault(file, last, expected) {
-            None => held = true,
-            Some((verdict, code, text)) => {
-                held |= verdict == Verdict::Open;
-                result = CheckResult::Fail;
-                report.hold_because(verdict, Finding::error(code, text));
-            }
+    let mut met = vec![Met::NotYet; expect.len()];
+    for seal in &file.seals {
+        for (expected, met) in expect.iter().zip(&mut met) {
+            met.meet(expected.head, Some(file.record), (&seal.head).into());
         }
     }
-    report.check(
-        "head",
-        result,
-        expect
-            .is_empty()
-            .then(|| "no head of this record is known here".into()),
-    );
+    let end = End {
+        words: ("record", "seal"),
+        record: Some(file.record),
+        last: Some(last.head.seq),
+        whole: true,
+        place: None,
+        broken: false,
+    };
+    heads::check(report, expect, met.iter().copied(), &end);
+    let held = met.iter().any(|met| matches!(met, Met::At(_)));
     report.completeness = match (last.is_final, held) {
         (true, _) => Completeness::Final,
         (false, true) => Completeness::Head,
@@ -171,61 +165,5 @@ fn check_heads(report: &mut Report, file: &SealFile, last: &ObservedSeal, expect
         let text =
             "the last seal is not final and no head is known: later seals may have been cut off";
         report.hold_because(Verdict::Open, Finding::note("end_unproved", text));
-    }
-}
-
-fn head_fault(
-    file: &SealFile,
-    last: &ObservedSeal,
-    expected: &Expectation,
-) -> Option<(Verdict, &'static str, String)> {
-    let here: Option<&Head> = match expected.head {
-        ExpectedHead::Line(line) => file
-            .seals
-            .iter()
-            .map(|s| &s.head)
-            .find(|head| head.line == line),
-        ExpectedHead::Head(head) if head.record != file.record => {
-            let text = format!("the expected head is of record {}", head.record);
-            return Some((Verdict::Foreign, "record_differs", text));
-        }
-        ExpectedHead::Head(head) => file
-            .seals
-            .iter()
-            .map(|s| &s.head)
-            .find(|h| h.seq == head.seq),
-    };
-    match (here, expected.head) {
-        (Some(here), ExpectedHead::Head(head)) if *here != head => {
-            let text = format!(
-                "seal {} differs from the expected head of that number",
-                head.seq
-            );
-            Some((Verdict::Forked, "head_differs", text))
-        }
-        (Some(here), _) if expected.exact && *here != last.head => {
-            let text = format!(
-                "the expected head is seal {}, and seals follow it",
-                here.seq
-            );
-            Some((Verdict::Open, "head_not_last", text))
-        }
-        (Some(_), _) => None,
-        (None, ExpectedHead::Line(line)) => {
-            let text = format!("no seal of this record has the expected digest {line}");
-            Some((Verdict::Truncated, "head_missing", text))
-        }
-        (None, ExpectedHead::Head(head)) => {
-            let text = format!(
-                "the last seal is {}, the known head is seal {}",
-                last.head.seq, head.seq
-            );
-            let verdict = if expected.remembered {
-                Verdict::RolledBack
-            } else {
-                Verdict::Truncated
-            };
-            Some((verdict, "head_ahead", text))
-        }
     }
 }

@@ -13,7 +13,6 @@
 //! whatever follows the last good seal is kept apart as the tail.
 
 use super::event::{self, Frame, LineFault};
-use super::heads::Met;
 use super::manifest::{self, Manifest};
 use super::sealing_keys::SealingKeys;
 use super::statement::LineNote;
@@ -23,8 +22,9 @@ use crate::key::{Message, PublicKey, RyeFingerprint, Signature};
 use crate::limits::{MAX_FINDINGS, MAX_LINE_BYTES};
 use crate::merkle::{Frontier, leaf_hash};
 use crate::note::KeyName;
-use crate::record::{ExpectedHead, Head};
-use crate::report::{Finding, TrustedUntil, Verdict};
+use crate::record::Head;
+use crate::report::heads::Met;
+use crate::report::{Expectation, Finding, TrustedUntil, Verdict};
 
 /// A place where the digest of all bytes before it matters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,17 +49,6 @@ pub enum PointKind {
     },
     /// A good seal ends here: what it covers, itself included.
     Sealed,
-}
-
-/// A head that the record must contain.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Expectation {
-    /// The head.
-    pub head: ExpectedHead,
-    /// Must it be the last seal?
-    pub exact: bool,
-    /// Did this host remember it (else the caller named it)?
-    pub remembered: bool,
 }
 
 /// A good seal, as the rest of verification needs it.

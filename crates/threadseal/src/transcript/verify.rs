@@ -8,16 +8,17 @@
 //!
 //! Not here: reading files and running the halves on two cores (`threadseal-store`).
 
-use super::heads::{self, End, Met};
 use super::prefix::PrefixHasher;
-use super::scan::{Expectation, PendingSignature, Scan, ScanOptions, Scanner};
+use super::scan::{PendingSignature, Scan, ScanOptions, Scanner};
 use super::write::Sealer;
 use crate::canon::json;
 use crate::digest::Digest;
 use crate::key::{KeyUsage, PublicKey};
 use crate::record::{Head, RecordId, ThreadId};
+use crate::report::heads::{self, End, Met};
 use crate::report::{
-    CheckResult, Completeness, Finding, Grounds, Report, Stats, Verdict, Verified, WithTail,
+    CheckResult, Completeness, Expectation, Finding, Grounds, Report, Stats, Verdict, Verified,
+    WithTail,
 };
 use crate::time::Timestamp;
 use crate::trust::{Format, Purpose, Standing, Trust};
@@ -315,10 +316,11 @@ fn check_thread(report: &mut Report, scan: &Scan, expected: Option<&ThreadId>) {
 fn end(scan: &Scan) -> End {
     let last = scan.last.as_ref();
     End {
+        words: ("record", "seal"),
         record: last.map(|last| last.head.record),
-        last: last.map(|last| (last.head.seq, last.head.size)),
+        last: last.map(|last| last.head.seq),
+        whole: last.is_some_and(|last| last.head.size == scan.bytes),
         place: last.map(|last| (last.line, last.turn)),
-        bytes: scan.bytes,
         broken: scan.failure.is_some(),
     }
 }

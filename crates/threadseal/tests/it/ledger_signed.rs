@@ -8,9 +8,9 @@ use threadseal::ledger::{
     judge, signer_name,
 };
 use threadseal::record::{ExpectedHead, RecordId};
+use threadseal::report::Expectation;
 use threadseal::report::{Completeness, Verdict};
 use threadseal::time::Timestamp;
-use threadseal::transcript::Expectation;
 use threadseal::trust::{Trust, TrustName, TrustStore, TrustedKey};
 
 fn signer(seed: u8) -> LocalSigner {

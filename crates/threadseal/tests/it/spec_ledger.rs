@@ -7,9 +7,9 @@ use threadseal::ledger::{
     ChainOptions, Judging, StepRecord, compute_record_hash, covered_bytes, judge,
 };
 use threadseal::record::ExpectedHead;
+use threadseal::report::Expectation;
 use threadseal::report::Verdict;
 use threadseal::time::Timestamp;
-use threadseal::transcript::Expectation;
 use threadseal::trust::Trust;
 
 fn example(name: &str) -> String {

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use std::fs;
 use threadseal::ledger::{ChainOptions, Judging, RunId, judge};
 use threadseal::record::ExpectedHead;
+use threadseal::report::Expectation;
 use threadseal::time::Timestamp;
-use threadseal::transcript::Expectation;
 use threadseal::trust::Trust;
 
 fn options(flags: &[&str]) -> ChainOptions {

@@ -5,9 +5,9 @@ use serde::Deserialize;
 use std::path::Path;
 use threadseal::key::{KeyUsage, PublicKey};
 use threadseal::record::{ExpectedHead, ThreadId};
+use threadseal::report::Expectation;
 use threadseal::report::{Report, Severity};
 use threadseal::time::Timestamp;
-use threadseal::transcript::Expectation;
 use threadseal::transcript::rye::{Options, verify};
 use threadseal::trust::{Trust, TrustName, TrustStore, TrustedKey};
 

@@ -108,10 +108,19 @@ pub(super) fn run(args: &FromArgs, context: &Context, out: &mut Out) -> Outcome 
             "--json prints the account; name a file for the scroll with --out",
         ));
     }
+    // Said before a scroll is written that the account would then be missing of.
+    if let Some(path) = &args.account
+        && context.fs.symlink_metadata(path).is_ok()
+    {
+        return Err(Failure::new("exists").about(path));
+    }
     let (format, mapped) = read(&args.vendor, path, context)?;
     let mapped = redact(args, mapped, context)?;
     let Mapped { drafts, account } = mapped;
-    write(args, drafts, context, out).map_err(|failure| failure.about(path))?;
+    let nothing = drafts.is_empty();
+    if !nothing {
+        write(args, drafts, context, out).map_err(|failure| failure.about(path))?;
+    }
     let value = account.to_value(format.name);
     if let Some(path) = &args.account {
         let mut text = rye_line(&value);
@@ -123,7 +132,10 @@ pub(super) fn run(args: &FromArgs, context: &Context, out: &mut Out) -> Outcome 
     } else if !context.quiet {
         tell(format, &account);
     }
-    Ok(Exit::Done)
+    match nothing {
+        true => Err(Failure::new("no turn came of it, so there is no scroll").about(path)),
+        false => Ok(Exit::Done),
+    }
 }
 
 /// What the file at `path` maps to.

@@ -4,8 +4,8 @@
 use super::*;
 use crate::limits::{MAX_FORK_RECORDS, MAX_OPEN_STEPS};
 use crate::record::ExpectedHead;
+use crate::report::Expectation;
 use crate::report::{CheckResult, Report, Verdict};
-use crate::transcript::Expectation;
 use crate::trust::Trust;
 
 fn judged(bytes: &[u8], options: ChainOptions) -> Outcome {

@@ -3,9 +3,9 @@
 use super::*;
 use crate::key::PublicKey;
 use crate::record::ExpectedHead;
+use crate::report::Expectation;
 use crate::report::{Completeness, Verdict};
 use crate::time::Timestamp;
-use crate::transcript::Expectation;
 use crate::trust::{Trust, TrustName, TrustStore, TrustedKey};
 
 pub(super) fn trust_in(seeds: &[u8]) -> Trust {

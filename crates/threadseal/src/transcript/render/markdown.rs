@@ -5,6 +5,7 @@
 //! * a line of only `-`, `=`, `*` or `_`: a rule, or the underline of a heading, there too;
 //! * `<` before a letter, `/`, `!` or `?`: HTML, comments included;
 //! * `![`: a picture, which a reader's program would fetch from wherever the content says;
+//! * `[` that may begin the definition of a link: nobody sees one, and it gives other text a target;
 //! * a fence that is indented: in a list it would end with the list, and nobody can tell here.
 //!
 //! A fence in the first column is code until its closing fence, or to the end of the text, where
@@ -13,7 +14,8 @@
 //! A backslash that the content has itself counts: behind an odd number of them nothing needs another,
 //! which would take the effect from the last.
 //!
-//! CR and CR LF end lines as LF does. Other control characters, tab excepted, become U+FFFD.
+//! CR and CR LF end lines as LF does. Other control characters, tab excepted, become U+FFFD, and so do
+//! those that show text in another order than it stands in (UAX #9 §2.1 to §2.4).
 
 use std::borrow::Cow;
 
@@ -81,7 +83,8 @@ pub(crate) fn one_line(text: &str) -> String {
 }
 
 fn plain(text: &str) -> Cow<'_, str> {
-    let strange = |c: char| c.is_control() && !matches!(c, '\n' | '\t');
+    let reorders = |c: char| matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    let strange = |c: char| reorders(c) || c.is_control() && !matches!(c, '\n' | '\t');
     if !text.contains(strange) {
         return Cow::Borrowed(text);
     }
@@ -126,7 +129,7 @@ fn escape_line(out: &mut String, line: &str) {
         return;
     }
     out.push_str(marks);
-    if is_heading(inner) || is_rule(inner) {
+    if is_heading(inner) || is_rule(inner) || may_define_a_link(inner) {
         out.push('\\');
     }
     push_inert(out, inner);
@@ -166,6 +169,21 @@ fn is_rule(content: &str) -> bool {
     let mut marks = content.chars().filter(|c| !matches!(c, ' ' | '\t'));
     let first = marks.next().filter(|c| matches!(c, '-' | '=' | '*' | '_'));
     first.is_some_and(|first| marks.all(|c| c == first))
+}
+
+/// The label ends in this line with a colon behind it, or goes on in the next.
+fn may_define_a_link(content: &str) -> bool {
+    let Some(label) = content.strip_prefix('[') else {
+        return false;
+    };
+    let mut escaped = false;
+    let end = label.find(|c| {
+        let ends = c == ']' && !escaped;
+        escaped = c == '\\' && !escaped;
+        ends
+    });
+    let behind = end.and_then(|end| label.get(end + 1..));
+    behind.is_none_or(|behind| behind.starts_with(':'))
 }
 
 fn is_fence(content: &str) -> bool {

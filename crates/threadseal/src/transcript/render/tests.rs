@@ -208,6 +208,13 @@ fn rye_8_18_content_cannot_pass_for_layout() {
         ("![x](http://y/?z) !x", "\\![x](http://y/?z) !x"),
         ("a\r# b\r\n# c", "a\n\\# b\n\\# c"),
         ("\u{1b}[2J\0", "\u{fffd}[2J\u{fffd}"),
+        ("a\u{202e}b\u{2069}", "a\u{fffd}b\u{fffd}"),
+        ("[ok]: http://y/ 'z'", "\\[ok]: http://y/ 'z'"),
+        (
+            "> [a\\]b]: c\n- [two\nlines]: d",
+            "> \\[a\\]b]: c\n- \\[two\nlines]: d",
+        ),
+        ("[x](y) [z]: w", "[x](y) [z]: w"),
         (
             "```rs\n# kept <b>\n```\n# not",
             "```rs\n# kept <b>\n```\n\\# not",

@@ -19,8 +19,8 @@ use super::signers::{Seal, Signed, Signers};
 use crate::digest::{Digest, Hasher};
 use crate::limits::MAX_FINDINGS;
 use crate::record::{ExpectedHead, RecordId};
+use crate::report::heads::{Met, Seal as SealAt};
 use crate::report::{Finding, Verdict};
-use crate::transcript::heads::Met;
 use std::borrow::Cow;
 
 /// Everything one pass learns.
@@ -301,21 +301,13 @@ impl<'t> Scan<'t> {
     }
 
     fn meet(&mut self, seal: &Seal) {
+        let here = SealAt {
+            seq: seal.seq,
+            size: seal.end,
+            line: seal.digest,
+        };
         for (head, met) in &mut self.expected {
-            match *head {
-                ExpectedHead::Line(line) if line == seal.digest => *met = Met::At(seal.seq),
-                ExpectedHead::Head(head)
-                    if head.seq == seal.seq && Some(head.record) == self.record =>
-                {
-                    let same = head.line == seal.digest && head.size == seal.end;
-                    *met = if same {
-                        Met::At(seal.seq)
-                    } else {
-                        Met::Differs
-                    };
-                }
-                _ => {}
-            }
+            met.meet(*head, self.record, here);
         }
     }
 

@@ -11,13 +11,13 @@ use super::lines::LineSplitter;
 use super::scan::Scan;
 use super::signers::{Seal, Signer, Signers};
 use crate::record::{Head, ThreadId};
+use crate::report::heads::{self, End};
 use crate::report::{
-    CheckResult, Completeness, Finding, Grounds, Report, SignerReport, SignerStatus, Stats,
-    TrustedUntil, Verdict, Verified, WithTail,
+    CheckResult, Completeness, Expectation, Finding, Grounds, Report, SignerReport, SignerStatus,
+    Stats, TrustedUntil, Verdict, Verified, WithTail,
 };
 use crate::time::Timestamp;
-use crate::transcript::heads::{self, End};
-use crate::transcript::{Coverage, Expectation, Tail};
+use crate::transcript::{Coverage, Tail};
 use crate::trust::Trust;
 
 /// What verification needs beside the bytes.
@@ -148,7 +148,7 @@ fn conclude(mut scan: Scan<'_>, options: &Options<'_>) -> Outcome {
     for (verdict, finding) in findings {
         report.hold_because(verdict, finding);
     }
-    report.check("seals", result(!tampered), None);
+    report.check("seals", CheckResult::of(!tampered), None);
     note_broken(&mut report, &scan);
     let held = check_signatures(&mut report, &mut scan, !forged);
     let exact = options.every_signature || held;
@@ -176,14 +176,6 @@ fn conclude(mut scan: Scan<'_>, options: &Options<'_>) -> Outcome {
         lenient: lenient(&report, &scan, options),
         look_closer: !exact,
         report,
-    }
-}
-
-fn result(pass: bool) -> CheckResult {
-    if pass {
-        CheckResult::Pass
-    } else {
-        CheckResult::Fail
     }
 }
 
@@ -217,7 +209,7 @@ fn check_signatures(report: &mut Report, scan: &mut Scan<'_>, so_far: bool) -> b
     };
     report.check(
         "signatures",
-        result(so_far && bad.is_empty()),
+        CheckResult::of(so_far && bad.is_empty()),
         Some(how.to_owned()),
     );
     bad.is_empty()
@@ -236,7 +228,7 @@ fn check_signers(report: &mut Report, scan: &Scan<'_>) {
     if !scan.signers.all.is_empty() {
         report.check(
             "trust",
-            result(scan.signers.all.iter().all(Signer::counts)),
+            CheckResult::of(scan.signers.all.iter().all(Signer::counts)),
             None,
         );
     }
@@ -286,15 +278,19 @@ fn check_thread(report: &mut Report, scan: &Scan<'_>, expected: Option<&ThreadId
         let finding = Finding::error("thread_differs", text).at_line(1);
         report.hold_because(Verdict::Foreign, finding);
     }
-    report.check("thread", result(same), None);
+    report.check("thread", CheckResult::of(same), None);
 }
 
 fn check_heads(report: &mut Report, scan: &Scan<'_>, expect: &[Expectation]) {
     let end = End {
+        words: ("record", "seal"),
         record: scan.record,
-        last: scan.last.as_ref().map(|(seal, _)| (seal.seq, seal.end)),
+        last: scan.last.as_ref().map(|(seal, _)| seal.seq),
+        whole: scan
+            .last
+            .as_ref()
+            .is_some_and(|(seal, _)| seal.end == scan.bytes),
         place: None,
-        bytes: scan.bytes,
         broken: scan.signers.broken,
     };
     let met = scan.expected.iter().map(|(_, met)| *met);

@@ -18,6 +18,7 @@ use super::manifest::Manifest;
 use super::*;
 use crate::key::{KeyUsage, LocalSigner, PrivateKey, Signer};
 use crate::record::{ExpectedHead, Head, RecordId, ThreadId};
+use crate::report::Expectation;
 use crate::report::{Completeness, Verdict};
 use crate::time::Timestamp;
 use crate::trust::{Trust, TrustName, TrustStore, TrustedKey};

@@ -5,10 +5,10 @@ use crate::canon::jcs;
 use crate::canon::json::{Value, parse};
 use crate::error::ErrorKind;
 use crate::record::ExpectedHead;
+use crate::report::Expectation;
 use crate::scroll::map::find;
 use crate::scroll::{ChainOptions, Container, Judging, SealedTurn, judge, seal_chain};
 use crate::time::Timestamp;
-use crate::transcript::Expectation;
 use crate::trust::{Trust, TrustStore};
 use proptest::prelude::*;
 

@@ -6,8 +6,8 @@ use crate::digest::work::hashed_by;
 use crate::encoding;
 use crate::key::Message;
 use crate::record::ExpectedHead;
+use crate::report::Expectation;
 use crate::report::Severity;
-use crate::transcript::Expectation;
 use crate::transcript::lines::VerifiedLines;
 
 #[test]

@@ -1,0 +1,186 @@
+//! Heads that a record must contain, held against what was met of them.
+//!
+//! | met | verdict |
+//! |---|---|
+//! | the head, but not as the last where it must be | `open` |
+//! | something else in its place | `forked` |
+//! | a record of another name | `foreign` |
+//! | its place, but nothing there that is sealed any more | `tampered` |
+//! | an earlier end; one that leaves nothing open, and this host knows better | `truncated`; `rolled_back` |
+//!
+//! Formats differ in what a seal is, not in this.
+
+use super::{CheckResult, Finding, Report, Verdict};
+use crate::record::{ExpectedHead, Head, RecordId};
+
+/// A head that a record must contain.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Expectation {
+    /// The head.
+    pub head: ExpectedHead,
+    /// Must it be the last seal?
+    pub exact: bool,
+    /// Did this host remember it (else the caller named it)?
+    pub remembered: bool,
+}
+
+/// How an expected head fared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Met {
+    NotYet,
+    /// It is the seal of this number.
+    At(u64),
+    /// The seal of its number is another.
+    Differs,
+}
+
+impl Met {
+    /// Takes a head of the record into account. `record` is `None` while nothing names the record:
+    /// then only a digest can be met.
+    pub(crate) fn meet(&mut self, expected: ExpectedHead, record: Option<RecordId>, seal: Seal) {
+        match expected {
+            ExpectedHead::Line(line) if line == seal.line => *self = Self::At(seal.seq),
+            ExpectedHead::Head(Head {
+                record: wanted,
+                seq,
+                size,
+                line,
+            }) if Some(wanted) == record && seq == seal.seq => {
+                *self = match (size, line) == (seal.size, seal.line) {
+                    true => Self::At(seq),
+                    false => Self::Differs,
+                };
+            }
+            _ => {}
+        }
+    }
+}
+
+/// A head without the name of its record.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Seal {
+    pub(crate) seq: u64,
+    pub(crate) size: u64,
+    pub(crate) line: crate::digest::Digest,
+}
+
+impl From<&Head> for Seal {
+    fn from(head: &Head) -> Self {
+        Self {
+            seq: head.seq,
+            size: head.size,
+            line: head.line,
+        }
+    }
+}
+
+/// How a record ends.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct End {
+    /// What the format calls a record, and what a seal.
+    pub(crate) words: (&'static str, &'static str),
+    /// The record's id, if that is known.
+    pub(crate) record: Option<RecordId>,
+    /// Number of the last good seal.
+    pub(crate) last: Option<u64>,
+    /// Does the record end with that seal, as an older copy of it would?
+    pub(crate) whole: bool,
+    /// Line and turn to name in findings.
+    pub(crate) place: Option<(u64, u64)>,
+    /// Is something wrong before the end? What would have followed cannot be said then.
+    pub(crate) broken: bool,
+}
+
+/// Reports each head of `expect` that the record does not contain; `met` has how each fared. Did
+/// all hold, and was there one?
+pub(crate) fn check(
+    report: &mut Report,
+    expect: &[Expectation],
+    met: impl IntoIterator<Item = Met>,
+    end: &End,
+) -> bool {
+    if expect.is_empty() {
+        let why = format!("no head of this {} is known here", end.words.0);
+        report.check("head", CheckResult::Skipped, Some(why));
+        return false;
+    }
+    let mut good = true;
+    for (expected, met) in expect.iter().zip(met) {
+        let Some((verdict, code, text)) = fault(expected, met, end) else {
+            continue;
+        };
+        good = false;
+        let finding = Finding::error(code, text);
+        report.hold_because(
+            verdict,
+            match end.place {
+                Some((line, turn)) => finding.at_line(line).in_turn(Some(turn)),
+                None => finding,
+            },
+        );
+    }
+    report.check("head", CheckResult::of(good), None);
+    good
+}
+
+/// The number of seals, of formats where each unit is one; true when it is the expected one.
+pub(crate) fn check_length(report: &mut Report, end: &End, length: Option<u64>) -> bool {
+    let Some(length) = length else {
+        return false;
+    };
+    let (record, seal) = end.words;
+    let here = end.last.map_or(0, |last| last.saturating_add(1));
+    let good = here == length;
+    if !good {
+        let verdict = match here < length {
+            true => Verdict::Truncated,
+            false => Verdict::Open,
+        };
+        let text = format!("the {record} has {here} {seal}s, not {length}");
+        report.hold_because(verdict, Finding::error("length_differs", text));
+    }
+    report.check("length", CheckResult::of(good), None);
+    good
+}
+
+fn fault(expected: &Expectation, met: Met, end: &End) -> Option<(Verdict, &'static str, String)> {
+    let (record, seal) = end.words;
+    match (met, expected.head) {
+        (Met::At(seq), _) if expected.exact && end.last != Some(seq) => {
+            let text =
+                format!("the expected head is {seal} {seq}, and the {record} goes on after it");
+            Some((Verdict::Open, "head_not_last", text))
+        }
+        (Met::At(_), _) => None,
+        (Met::Differs, _) => {
+            let text = format!("another {seal} stands in the place of the expected head");
+            Some((Verdict::Forked, "head_differs", text))
+        }
+        _ if end.broken => None,
+        (_, ExpectedHead::Head(head)) if end.record.is_some_and(|here| here != head.record) => {
+            let text = format!("the expected head is of another {record}, {}", head.record);
+            Some((Verdict::Foreign, "record_differs", text))
+        }
+        (_, ExpectedHead::Head(head)) => {
+            let last = end.last.map_or(format!("without a {seal}"), |seq| {
+                format!("at {seal} {seq}")
+            });
+            let text = format!(
+                "the {record} ends {last}, the known head is {seal} {}",
+                head.seq
+            );
+            let verdict = if end.last >= Some(head.seq) {
+                Verdict::Tampered
+            } else if expected.remembered && end.whole {
+                Verdict::RolledBack
+            } else {
+                Verdict::Truncated
+            };
+            Some((verdict, "head_ahead", text))
+        }
+        (_, ExpectedHead::Line(line)) => {
+            let text = format!("no {seal} of this {record} has the expected digest {line}");
+            Some((Verdict::Truncated, "head_missing", text))
+        }
+    }
+}
