@@ -385,3 +385,73 @@ fn a_signed_head_seals_a_chain_that_nobody_signed() {
     let forged = SignedHead::parse(&note.replace("time 2027", "time 2028")).unwrap();
     says(&ledger.bytes(), &forged, Verdict::Forged, "head_forged");
 }
+
+/// What a ledger says, whatever blanks and line ends stand between: the original's loader also reads
+/// several records in one line.
+fn values(bytes: &[u8]) -> Option<Vec<serde_json::Value>> {
+    let blank = |byte: &u8| match byte {
+        0x0b | 0x0c | 0x1c..=0x1f => b' ',
+        other => *other,
+    };
+    let bytes: Vec<u8> = bytes.iter().map(blank).collect();
+    let values = serde_json::Deserializer::from_slice(&bytes).into_iter();
+    values.collect::<Result<_, _>>().ok()
+}
+
+#[test]
+fn every_byte_of_a_signed_ledger_under_a_known_head_is_noticed_or_means_nothing() {
+    let ledger = three();
+    let (bytes, mine) = (ledger.bytes(), trust(&[1]));
+    let judged = |bytes: &[u8]| {
+        let options = ChainOptions {
+            expect: vec![ledger.head()],
+            ..ChainOptions::default()
+        };
+        let outcome = judge(bytes, options, &Judging::new(&mine, at(100)));
+        assert_eq!(
+            outcome.report.verdict == Verdict::Verified,
+            outcome.verified.is_some()
+        );
+        outcome.report.verdict
+    };
+    assert_eq!(judged(&bytes), Verdict::Verified);
+    for at in 0..bytes.len() {
+        for bit in [0x01, 0x04, 0x20, 0x80] {
+            let mut flipped = bytes.clone();
+            flipped[at] ^= bit;
+            if judged(&flipped) == Verdict::Verified {
+                assert_eq!(values(&flipped), values(&bytes), "byte {at}, bit {bit}");
+            }
+        }
+        // Cuts and doubled bytes, too: what is left must say the same.
+        let cut = [&bytes[..at], &bytes[at + 1..]].concat();
+        let doubled = [&bytes[..=at], &bytes[at..]].concat();
+        for changed in [cut, doubled, bytes[..at].to_vec()] {
+            if judged(&changed) == Verdict::Verified {
+                assert_eq!(values(&changed), values(&bytes), "byte {at}");
+            }
+        }
+    }
+}
+
+#[test]
+fn every_byte_of_a_signed_head_is_noticed() {
+    let (ledger, statement) = sealed();
+    let note = statement.sign(&signer(1)).unwrap().to_string();
+    let (bytes, mine) = (ledger.bytes(), trust(&[1]));
+    for at in 0..note.len() {
+        for bit in [0x01, 0x04, 0x20] {
+            let mut flipped = note.clone().into_bytes();
+            flipped[at] ^= bit;
+            let text = String::from_utf8(flipped).unwrap_or_default();
+            if let Ok(head) = SignedHead::parse(&text) {
+                let (verdict, codes) = under(&bytes, &head, &mine);
+                assert_ne!(
+                    verdict,
+                    Verdict::Verified,
+                    "byte {at}, bit {bit}: {codes:?}"
+                );
+            }
+        }
+    }
+}
