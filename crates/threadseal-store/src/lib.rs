@@ -32,7 +32,7 @@
 pub mod append;
 pub mod archive;
 pub mod atomic;
-mod batch;
+mod batches;
 pub mod clock;
 pub mod examine;
 #[cfg(any(test, feature = "fault"))]

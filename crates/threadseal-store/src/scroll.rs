@@ -10,9 +10,8 @@
 //! no later head; a torn last line is moved aside and told, never taken over; the tip is what was
 //! computed from the file, never loaded from elsewhere; a head is stored only for durable turns.
 
-mod batches;
-
 use crate::append::{Log, MovedTail};
+use crate::batches::{Cut, Cutter, read_all};
 use crate::heads::{Durability, RecordKind};
 use crate::host::{Host, Published};
 use crate::lock::WriterLock;
@@ -27,7 +26,7 @@ use threadseal::report::Expectation;
 use threadseal::report::{Finding, Severity};
 use threadseal::scroll::{
     ChainOptions, Container, End, Judging, Outcome, Place, SealedTurn, Splitter, Tip, Turn,
-    TurnRead, Verifier, check_place, conclude, read_turn, seal, signer_name,
+    TurnRead, TurnReader, Verifier, check_place, conclude, read_turn, seal, signer_name,
 };
 use threadseal::trust::Trust;
 
@@ -62,9 +61,27 @@ pub fn read(
 ) -> Result<(Verifier, End), Error> {
     let mut verifier = Verifier::new(options);
     let pinned = verifier.pinned().copied();
-    let take = |read: &TurnRead, place| verifier.take(read, place);
-    let end = batches::read_all(source, container, pinned, progress, take)?;
-    Ok((verifier, end))
+    let mut cutter = Cutter::new(source, Splitter::new(container), progress);
+    let reader = || {
+        let mut reader = TurnReader::new(container.form(), pinned.as_ref());
+        move |turn: &[u8]| reader.read(turn)
+    };
+    let take = |read: &TurnRead, _: &[u8], place| verifier.take(read, place);
+    read_all(&mut cutter, reader, take)?;
+    Ok((verifier, cutter.end()?))
+}
+
+impl Cut for Splitter {
+    type Place = Place;
+    type End = End;
+
+    fn push(&mut self, bytes: &[u8], each: &mut dyn FnMut(&[u8], Place)) {
+        Self::push(self, bytes, each);
+    }
+
+    fn finish(self, each: &mut dyn FnMut(&[u8], Place)) -> End {
+        Self::finish(self, each)
+    }
 }
 
 /// Hands over the turns of a scroll as they stand in the file, in order, each as soon as its end

@@ -32,7 +32,7 @@ pub const MAX_NOTE_SIGNATURE_BYTES: usize = 64 << 10;
 pub const MAX_KEY_NAME_BYTES: usize = 1024;
 /// Most keys that may seal one record over its life.
 pub const MAX_RECORD_KEYS: usize = 1024;
-/// Keys that the reader of a scroll keeps at hand, each with 640 KiB once it signed often.
+/// Keys that a reader of scrolls or ledgers keeps at hand, each with 640 KiB once it signed often.
 pub const MAX_REPEATED_KEYS: usize = 4;
 /// Most findings of one severity that one report keeps; the rest are counted.
 pub const MAX_FINDINGS: usize = 64;

@@ -1,16 +1,20 @@
 //! Verifying ledgers on all cores, in constant memory (`spec/ledger.md` §5).
 //!
 //! ```text
-//! file     bytes ─► LineSplitter ─► Batch of lines ─┬─ read_line ─┬─► Verifier ─► conclude
-//!                                                   └─ read_line ─┘
-//! records  texts in order ─► Batch of rows ─► read_row ─► the same
+//! file     source ─► batches of lines ─┬─ LineReader ─┬─► Verifier ─► conclude     (`batches`)
+//! records  texts  ─► batches of rows  ─┴─ LineReader ─┘
 //! ```
+//! The keys that a ledger names while it is read are handed to the readers: so its signatures are
+//! looked at on all cores, too.
 
-use crate::batch::{Batch, CUT_BYTES};
+use crate::batches::{Batch, Cut, Cutter, Pieces, read_all};
 use crate::read::Source;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 use threadseal::error::Error;
 use threadseal::ledger::{
-    ChainOptions, Judging, KnownKeys, LineReader, LineSplitter, Outcome, Place, Verifier, conclude,
+    ChainOptions, Judging, KnownKeys, LineRead, LineReader, LineSplitter, Outcome, Place, Verifier,
+    conclude,
 };
 
 /// Verifies a ledger of lines, whatever its length. `progress` is told of every chunk's length.
@@ -18,31 +22,14 @@ use threadseal::ledger::{
 /// # Errors
 /// Kind `External` when reading fails.
 pub fn verify(
-    mut source: impl Source,
+    source: impl Source + Send,
     options: ChainOptions,
     judging: &Judging<'_>,
     progress: &(dyn Fn(u64) + Sync),
 ) -> Result<Outcome, Error> {
-    let mut verifier = Verifier::new(options);
-    let keys = KnownKeys::of_trust(judging.trust);
-    let mut splitter = LineSplitter::new();
-    let (mut batch, mut chunk) = (Batch::default(), Vec::new());
-    loop {
-        source.next_chunk(&mut chunk)?;
-        if chunk.is_empty() {
-            let bytes = splitter.finish(&mut |line, place| batch.add(line, place));
-            take_lines(&mut verifier, &batch, &keys);
-            return Ok(conclude(verifier, bytes, judging));
-        }
-        progress(chunk.len() as u64);
-        for cut in chunk.chunks(CUT_BYTES) {
-            splitter.push(cut, &mut |line, place| batch.add(line, place));
-            if batch.is_full() {
-                take_lines(&mut verifier, &batch, &keys);
-                batch.clear();
-            }
-        }
-    }
+    let mut cutter = Cutter::new(source, LineSplitter::new(), progress);
+    let verifier = take_all(&mut cutter, options, judging, LineReader::read_line)?;
+    Ok(conclude(verifier, cutter.end()?, judging))
 }
 
 /// Verifies a ledger whose records come as texts, in order, as from the rows of a table.
@@ -51,44 +38,105 @@ pub fn verify(
 /// # Errors
 /// What `next` returns.
 pub fn verify_records(
-    mut next: impl FnMut() -> Result<Option<Vec<u8>>, Error>,
+    next: impl FnMut() -> Result<Option<Vec<u8>>, Error> + Send,
     options: ChainOptions,
     judging: &Judging<'_>,
 ) -> Result<Outcome, Error> {
+    let mut rows = Rows {
+        next,
+        rows: 0,
+        bytes: 0,
+    };
+    let verifier = take_all(&mut rows, options, judging, LineReader::read_row)?;
+    Ok(conclude(verifier, rows.bytes, judging))
+}
+
+fn take_all(
+    pieces: &mut (impl Pieces<Place> + Send),
+    options: ChainOptions,
+    judging: &Judging<'_>,
+    read: impl Fn(&mut LineReader, &[u8]) -> LineRead + Sync,
+) -> Result<Verifier, Error> {
     let mut verifier = Verifier::new(options);
     let keys = KnownKeys::of_trust(judging.trust);
-    let mut batch = Batch::default();
-    let (mut rows, mut bytes) = (0, 0);
-    while let Some(text) = next()? {
-        rows += 1;
-        bytes += text.len() as u64;
-        batch.add(&text, Place::row(rows, text.len() as u64));
-        if batch.is_full() {
-            take_rows(&mut verifier, &batch, &keys);
-            batch.clear();
+    let named = Named::new(&verifier);
+    let reader = || {
+        let mut reader = LineReader::knowing(&keys);
+        let (mut learnt, named, read) = (0, &named, &read);
+        move |text: &[u8]| {
+            named.tell(&mut learnt, &mut reader);
+            read(&mut reader, text)
+        }
+    };
+    read_all(pieces, reader, |line, text, place| {
+        verifier.take(line, text, place);
+        named.note(&verifier);
+    })?;
+    Ok(verifier)
+}
+
+/// The keys that the records so far name, for the readers of those behind them.
+struct Named {
+    keys: Mutex<KnownKeys>,
+    /// How often they changed.
+    version: AtomicU64,
+}
+
+impl Named {
+    fn new(verifier: &Verifier) -> Self {
+        Self {
+            keys: Mutex::new(verifier.named_keys().clone()),
+            version: AtomicU64::new(0),
         }
     }
-    take_rows(&mut verifier, &batch, &keys);
-    Ok(conclude(verifier, bytes, judging))
-}
 
-fn take_lines(verifier: &mut Verifier, batch: &Batch<Place>, keys: &KnownKeys) {
-    let reads = batch.read(|| {
-        let mut reader = LineReader::knowing(keys);
-        move |line: &[u8]| reader.read_line(line)
-    });
-    for (read, (line, place)) in reads.iter().zip(batch.pieces()) {
-        verifier.take(read, line, place);
+    fn note(&self, verifier: &Verifier) {
+        let mut keys = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
+        if !keys.is(verifier.named_keys()) {
+            *keys = verifier.named_keys().clone();
+            self.version.fetch_add(1, Ordering::Release);
+        }
+    }
+
+    fn tell(&self, learnt: &mut u64, reader: &mut LineReader) {
+        let version = self.version.load(Ordering::Acquire);
+        if version != *learnt {
+            *learnt = version;
+            reader.learn(&self.keys.lock().unwrap_or_else(PoisonError::into_inner));
+        }
     }
 }
 
-fn take_rows(verifier: &mut Verifier, batch: &Batch<Place>, keys: &KnownKeys) {
-    let reads = batch.read(|| {
-        let mut reader = LineReader::knowing(keys);
-        move |text: &[u8]| reader.read_row(text)
-    });
-    for (read, (text, place)) in reads.iter().zip(batch.pieces()) {
-        verifier.take(read, text, place);
+impl Cut for LineSplitter {
+    type Place = Place;
+    type End = u64;
+
+    fn push(&mut self, bytes: &[u8], each: &mut dyn FnMut(&[u8], Place)) {
+        Self::push(self, bytes, each);
+    }
+
+    fn finish(self, each: &mut dyn FnMut(&[u8], Place)) -> u64 {
+        Self::finish(self, each)
+    }
+}
+
+struct Rows<N> {
+    next: N,
+    rows: u64,
+    bytes: u64,
+}
+
+impl<N: FnMut() -> Result<Option<Vec<u8>>, Error>> Pieces<Place> for Rows<N> {
+    fn fill(&mut self, batch: &mut Batch<Place>) -> Result<bool, Error> {
+        while !batch.is_full() {
+            let Some(text) = (self.next)()? else {
+                return Ok(true);
+            };
+            self.rows += 1;
+            self.bytes += text.len() as u64;
+            batch.add(&text, Place::row(self.rows, text.len() as u64));
+        }
+        Ok(false)
     }
 }
 

@@ -216,3 +216,24 @@ fn a_refusal_names_what_decided() {
     let error = bench.open().unwrap_err();
     assert!(error.to_string().contains("the known head is turn 2"));
 }
+
+#[test]
+fn the_smallest_turns_are_taken_in_order_and_all_of_them() {
+    const TURNS: usize = 200_000;
+    for (container, open, turn, close) in [
+        (Container::Array, &b"[1"[..], &b",1"[..], &b"]"[..]),
+        (Container::Lines, b"1\n", b"1\n", b""),
+        (Container::Sequence, b"\x01", b"\x01", b""),
+    ] {
+        let bytes = [open, &turn.repeat(TURNS - 1), close].concat();
+        let source = crate::read::Stream::new(&bytes[..], "bytes");
+        let mut cutter = Cutter::new(source, Splitter::new(container), &|_| {});
+        let mut places = Vec::new();
+        let take = |_: &(), _: &[u8], place: Place| places.push(place.from);
+        read_all(&mut cutter, || |_: &[u8]| (), take).unwrap();
+        let end = cutter.end().unwrap();
+        assert_eq!(places.len(), TURNS, "{container:?}");
+        assert!(places.is_sorted_by(|a, b| a < b));
+        assert_eq!((end.bytes, end.fault), (bytes.len() as u64, None));
+    }
+}

@@ -29,7 +29,7 @@ pub use long::Reread;
 pub(crate) use long::{StreamVerifier, sign_long, sign_parts};
 pub use message::{KeyUsage, LocalSigner, Message, OBSERVED_DOMAIN, SEALED_DIGEST_DOMAIN, Signer};
 pub use private::PrivateKey;
-pub(crate) use repeated::RepeatedKey;
+pub(crate) use repeated::RepeatedKeys;
 
 use crate::digest::Digest;
 use crate::encoding;

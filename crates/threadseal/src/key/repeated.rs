@@ -1,6 +1,10 @@
-//! Signatures under one key, checked many times: the answer of [`PublicKey::verify`], sooner.
+//! Signatures under few keys, checked many times: the answers of [`PublicKey::verify`], sooner.
 //!
 //! ```text
+//! first time      is it a key under which one may verify? (a square root and an inversion)
+//! up to the 64th  strict verification
+//! from then on    the same answer from tables of its multiples:
+//!
 //! R' = [s]B - [k]A      k = SHA-512( R ‖ A ‖ message ) mod ℓ,   accepted if R' is spelled as R
 //! s, k                  32 digits to the base 256, each from -127 to 128
 //! multiples of P        j · 256^i · P for i in 0..32, j in 1..=128: 4096 points, 640 KiB
@@ -11,6 +15,7 @@
 //! as there; tests hold the two together.
 
 use super::{PublicKey, Signature, SignatureError};
+use crate::limits::MAX_REPEATED_KEYS;
 use curve25519_dalek::constants::ED25519_BASEPOINT_POINT;
 use curve25519_dalek::edwards::EdwardsPoint;
 use curve25519_dalek::scalar::Scalar;
@@ -24,15 +29,108 @@ const ROW: usize = 128;
 static MULTIPLES_OF_B: LazyLock<Multiples> =
     LazyLock::new(|| Multiples::of(&ED25519_BASEPOINT_POINT));
 
+/// From so many signatures on tables are worth their making, which then costs less than a third of what
+/// was spent before.
+const USES_BEFORE_TABLES: u32 = 64;
+
+/// The keys that were met last, each with what makes it quick once it is met often. When more keys come
+/// than [`MAX_REPEATED_KEYS`], the oldest is forgotten, so that memory stays bounded.
+#[derive(Debug, Default)]
+pub(crate) struct RepeatedKeys {
+    met: Vec<Met>,
+    /// Which of `met` the next new key replaces.
+    oldest: usize,
+}
+
+impl RepeatedKeys {
+    /// The key in `bytes` and whether there is a `signature` of `message` that is its own; `None`
+    /// when it is no key under which one may verify.
+    pub(crate) fn check(
+        &mut self,
+        bytes: &[u8; 32],
+        message: &[u8],
+        signature: Option<&Signature>,
+    ) -> Option<(PublicKey, bool)> {
+        let at = match self.position(bytes) {
+            Some(at) => at,
+            None => self.meet(&PublicKey::from_bytes(bytes).ok()?),
+        };
+        let met = self.met.get_mut(at)?;
+        let holds = signature.is_some_and(|signature| met.verifies(message, signature));
+        Some((met.key, holds))
+    }
+
+    /// As [`PublicKey::verify`].
+    pub(crate) fn verifies(
+        &mut self,
+        key: &PublicKey,
+        message: &[u8],
+        signature: &Signature,
+    ) -> bool {
+        let at = match self.position(key.as_bytes()) {
+            Some(at) => at,
+            None => self.meet(key),
+        };
+        let met = self.met.get_mut(at);
+        met.is_some_and(|met| met.verifies(message, signature))
+    }
+
+    /// Has a key at hand before it is met.
+    pub(crate) fn meet(&mut self, key: &PublicKey) -> usize {
+        if self.met.len() < MAX_REPEATED_KEYS {
+            self.met.push(Met::new(*key));
+            return self.met.len() - 1;
+        }
+        let at = self.oldest;
+        self.oldest = (at + 1) % MAX_REPEATED_KEYS;
+        if let Some(met) = self.met.get_mut(at) {
+            *met = Met::new(*key);
+        }
+        at
+    }
+
+    fn position(&self, bytes: &[u8; 32]) -> Option<usize> {
+        self.met.iter().position(|met| met.key.as_bytes() == bytes)
+    }
+}
+
+#[derive(Debug)]
+struct Met {
+    key: PublicKey,
+    uses: u32,
+    repeated: Option<RepeatedKey>,
+}
+
+impl Met {
+    fn new(key: PublicKey) -> Self {
+        Self {
+            key,
+            uses: 0,
+            repeated: None,
+        }
+    }
+
+    fn verifies(&mut self, message: &[u8], signature: &Signature) -> bool {
+        if let Some(repeated) = &self.repeated {
+            return repeated.verify(message, signature).is_ok();
+        }
+        self.uses += 1;
+        if self.uses >= USES_BEFORE_TABLES {
+            self.repeated = Some(RepeatedKey::new(&self.key));
+        }
+        self.key.verify(message, signature).is_ok()
+    }
+}
+
 /// A key with what makes its verification quick. To make it costs as much as verifying some
 /// fifteen signatures without.
-pub(crate) struct RepeatedKey {
+struct RepeatedKey {
     key: PublicKey,
     of_minus_a: Multiples,
 }
 
 impl RepeatedKey {
-    pub(crate) fn new(key: &PublicKey) -> Self {
+    fn new(key: &PublicKey) -> Self {
         Self {
             key: *key,
             of_minus_a: Multiples::of(&-key.0.to_edwards()),
@@ -43,11 +141,7 @@ impl RepeatedKey {
     ///
     /// # Errors
     /// [`SignatureError`] when the signature is not this key's signature of `message`.
-    pub(crate) fn verify(
-        &self,
-        message: &[u8],
-        signature: &Signature,
-    ) -> Result<(), SignatureError> {
+    fn verify(&self, message: &[u8], signature: &Signature) -> Result<(), SignatureError> {
         let (halves, _) = signature.as_bytes().as_chunks::<32>();
         let [r, s] = halves else {
             return Err(SignatureError);
@@ -177,6 +271,38 @@ mod tests {
             }
         }
         assert!((1..256).contains(&held), "{held}");
+    }
+
+    #[test]
+    fn many_keys_in_turn_have_the_answers_of_each_alone() {
+        let privates: Vec<_> = (0_u8..)
+            .take(MAX_REPEATED_KEYS + 1)
+            .map(|seed| PrivateKey::from_seed([seed; 32]))
+            .collect();
+        for count in [1, 2, privates.len()] {
+            let mut keys = RepeatedKeys::default();
+            for turn in 0..3 * USES_BEFORE_TABLES as usize {
+                let private = &privates[turn % count];
+                let (key, signed) = (private.public_key(), turn.to_be_bytes());
+                let signature = private.sign_bytes(&signed);
+                let other = (turn + 1).to_be_bytes();
+                for (message, wanted) in [(&signed, true), (&other, false)] {
+                    let answer = keys.check(key.as_bytes(), message, Some(&signature));
+                    assert_eq!(answer, Some((*key, wanted)));
+                    assert_eq!(keys.verifies(key, message, &signature), wanted);
+                }
+            }
+            let tables = keys.met.iter().filter(|met| met.repeated.is_some()).count();
+            assert_eq!(tables, if count <= MAX_REPEATED_KEYS { count } else { 0 });
+        }
+    }
+
+    #[test]
+    fn bytes_that_are_no_key_have_no_answer() {
+        let mut keys = RepeatedKeys::default();
+        let signature = Signature::from_bytes([0; 64]);
+        assert_eq!(keys.check(&[0xff; 32], b"", Some(&signature)), None);
+        assert!(keys.met.is_empty());
     }
 
     proptest! {

@@ -13,7 +13,7 @@ use super::link::Link;
 use super::load::{Found, LineRead, Place, SkipReason, Skipped};
 use super::marker::Marker;
 use super::record::RunId;
-use super::sign::SignatureRead;
+use super::sign::{KnownKeys, SignatureRead};
 use super::signers::Signers;
 use super::steps::{StepFault, Steps, StepsEnd};
 use crate::digest::Digest;
@@ -218,6 +218,11 @@ impl Verifier {
         } else {
             self.skip(skipped, place);
         }
+    }
+
+    /// The keys that the records so far name.
+    pub fn named_keys(&self) -> &KnownKeys {
+        self.signers.named()
     }
 
     pub(super) fn end(self) -> (ChainOptions, Seen) {

@@ -15,6 +15,7 @@ use super::sign::{KnownKeys, SignatureRead};
 use crate::canon::json::{self, Irregularity, IrregularityKind, Text, Value};
 use crate::canon::python::{LedgerObject, ledger_line};
 use crate::digest::Digest;
+use crate::key::{KeyId, RepeatedKeys};
 use crate::limits::MAX_LENIENT_RECORD_BYTES;
 use crate::time::Timestamp;
 use std::borrow::Cow;
@@ -113,15 +114,22 @@ pub(super) struct Facts {
 pub(super) struct FactReader {
     covered: Vec<u8>,
     known: KnownKeys,
+    named: KnownKeys,
+    at_hand: RepeatedKeys,
 }
 
 impl FactReader {
     /// A reader that looks at signatures by `known` keys at once.
     pub(super) fn knowing(known: &KnownKeys) -> Self {
         Self {
-            covered: Vec::new(),
             known: known.clone(),
+            ..Self::default()
         }
+    }
+
+    /// Looks at signatures by `named` keys at once, too.
+    pub(super) fn learn(&mut self, named: &KnownKeys) {
+        self.named = named.clone();
     }
 
     /// Reads a text that the strict rules take; `None` for any other.
@@ -221,7 +229,9 @@ impl FactReader {
         }
         self.covered.push(b'}');
         let stored = facts.stored.digest();
-        facts.signature = SignatureRead::of(signature.as_deref(), stored.as_ref(), &self.known);
+        let known = |id: &KeyId| self.known.get(id).or_else(|| self.named.get(id));
+        let text = signature.as_deref();
+        facts.signature = SignatureRead::of(text, stored.as_ref(), known, &mut self.at_hand);
         facts.check_members(times);
     }
 

@@ -14,7 +14,7 @@
 use crate::digest::Digest;
 use crate::encoding;
 use crate::error::Error;
-use crate::key::{KeyId, Message, PublicKey, Signature, Signer};
+use crate::key::{KeyId, Message, PublicKey, RepeatedKeys, Signature, Signer};
 use crate::trust::Trust;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -62,6 +62,19 @@ impl RecordSignature {
     pub fn holds(&self, record_hash: &Digest, key: &PublicKey) -> bool {
         key.key_id() == self.key && key.verify(&message(record_hash), &self.signature).is_ok()
     }
+
+    /// What it shows under the key that it names.
+    pub(super) fn read(
+        &self,
+        record_hash: &Digest,
+        key: &PublicKey,
+        at_hand: &mut RepeatedKeys,
+    ) -> SignatureRead {
+        match at_hand.verifies(key, message(record_hash).as_ref(), &self.signature) {
+            true => SignatureRead::Good(*key),
+            false => SignatureRead::Bad(*key),
+        }
+    }
 }
 
 impl fmt::Display for RecordSignature {
@@ -83,9 +96,17 @@ impl KnownKeys {
     /// Every key that `trust` holds, and the pinned one.
     pub fn of_trust(trust: &Trust) -> Self {
         let stored = trust.store.iter().map(|entry| entry.key);
-        let keys = stored.chain(trust.pinned);
+        Self::of(stored.chain(trust.pinned))
+    }
+
+    pub(super) fn of(keys: impl Iterator<Item = PublicKey>) -> Self {
         let keys: BTreeMap<_, _> = keys.map(|key| (key.key_id(), key)).collect();
         Self(Arc::new(keys))
+    }
+
+    /// Is it the other, or a clone of it?
+    pub fn is(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
     }
 
     /// The key of this id.
@@ -96,7 +117,7 @@ impl KnownKeys {
 
 /// What the signature field of one record shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum SignatureRead {
+pub(super) enum SignatureRead {
     /// `null`, or not there.
     Absent,
     /// Not spelled as a signature.
@@ -111,8 +132,13 @@ pub enum SignatureRead {
 
 impl SignatureRead {
     /// Looks at the field `text` of the record of this hash; without a hash there is nothing that
-    /// it could sign.
-    pub fn of(text: Option<&str>, record_hash: Option<&Digest>, known: &KnownKeys) -> Self {
+    /// it could sign. `known` gives the key of an id.
+    pub(super) fn of<'k>(
+        text: Option<&str>,
+        record_hash: Option<&Digest>,
+        known: impl Fn(&KeyId) -> Option<&'k PublicKey>,
+        at_hand: &mut RepeatedKeys,
+    ) -> Self {
         let Some(text) = text else {
             return Self::Absent;
         };
@@ -120,10 +146,9 @@ impl SignatureRead {
         let Some((signature, record_hash)) = read else {
             return Self::Unreadable;
         };
-        match known.get(&signature.key()) {
+        match known(&signature.key()) {
             None => Self::UnknownKey(signature),
-            Some(key) if signature.holds(record_hash, key) => Self::Good(*key),
-            Some(key) => Self::Bad(*key),
+            Some(key) => signature.read(record_hash, key, at_hand),
         }
     }
 }
@@ -173,7 +198,10 @@ mod tests {
         let signature = RecordSignature::sign(&hash, &by).unwrap();
         let (text, key) = (signature.to_string(), *by.public_key());
         let known = KnownKeys::of_trust(&Trust::pinned(key));
-        let read = |text, hash: &Digest, known| SignatureRead::of(text, Some(hash), known);
+        let read = |text, hash: &Digest, known: &KnownKeys| {
+            let at_hand = &mut RepeatedKeys::default();
+            SignatureRead::of(text, Some(hash), |id| known.get(id), at_hand)
+        };
         assert_eq!(read(None, &hash, &known), SignatureRead::Absent);
         assert_eq!(read(Some("x"), &hash, &known), SignatureRead::Unreadable);
         let nobody = KnownKeys::default();

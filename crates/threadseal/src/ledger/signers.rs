@@ -4,22 +4,21 @@
 //! signature of each record ─┬─ genesis names actors: each record by the key of its actor, all signed
 //!                           └─ else: whoever signs, signs for himself
 //! ```
-//! Signatures by trusted keys are looked at where records are read, on any core; those by keys that
-//! only the ledger names wait until it has named them, here.
+//! Signatures by keys that are known are looked at where records are read, on any core; those by keys
+//! that the ledger names while it is read, here.
 
 use super::chain::Mark;
 use super::conclude::Judging;
 use super::facts::Facts;
 use super::genesis::{ACTORS_EFFECT, Actors, Declaration, GENESIS_EFFECT};
 use super::record::RunId;
-use super::sign::SignatureRead;
+use super::sign::{KnownKeys, SignatureRead};
 use crate::canon::json;
 use crate::digest::Digest;
-use crate::key::{KeyId, PublicKey};
+use crate::key::{KeyId, PublicKey, RepeatedKeys};
 use crate::limits::{MAX_LENIENT_RECORD_BYTES, MAX_RECORD_KEYS};
 use crate::report::{CheckResult, Finding, Report, SignerReport, SignerStatus, Verdict};
 use memchr::memmem;
-use std::collections::BTreeMap;
 
 /// What speaks against a signature.
 pub(super) type Fault = (Verdict, &'static str, &'static str);
@@ -32,7 +31,9 @@ pub(super) struct Signers {
     /// Is there a genesis?
     pub(super) genesis: bool,
     actors: Actors,
-    keys: BTreeMap<KeyId, PublicKey>,
+    /// The keys of `actors`.
+    named: KnownKeys,
+    at_hand: RepeatedKeys,
     records: u64,
     pub(super) signed: u64,
     first_unsigned: Option<Mark>,
@@ -67,12 +68,10 @@ impl Signers {
         let joining = self.declaration(text, mark, fault);
         let read = match &facts.signature {
             SignatureRead::UnknownKey(signature) => {
-                let key = self.keys.get(&signature.key()).copied();
+                let key = self.named.get(&signature.key());
                 match (key, facts.stored.digest()) {
-                    (Some(key), Some(hash)) if signature.holds(&hash, &key) => {
-                        SignatureRead::Good(key)
-                    }
-                    (Some(key), _) => SignatureRead::Bad(key),
+                    (Some(key), Some(hash)) => signature.read(&hash, key, &mut self.at_hand),
+                    (Some(key), None) => SignatureRead::Bad(*key),
                     (None, _) => SignatureRead::UnknownKey(*signature),
                 }
             }
@@ -123,11 +122,18 @@ impl Signers {
     }
 
     fn name(&mut self, actors: Actors, fault: &mut dyn FnMut(Fault)) {
-        self.keys
-            .extend(actors.keys().map(|key| (key.key_id(), *key)));
+        let before = self.actors.keys().count();
         if self.actors.join(actors).is_err() {
             fault(TOO_MANY);
         }
+        if self.actors.keys().count() > before {
+            self.named = KnownKeys::of(self.actors.keys().copied());
+        }
+    }
+
+    /// The keys that the ledger names.
+    pub(super) fn named(&self) -> &KnownKeys {
+        &self.named
     }
 
     /// Judges one signature; true if it is good and by an actor that the ledger names.
