@@ -1,6 +1,6 @@
 //! The one runtime that drives libraries which only speak async; nothing of it shows outside.
 
-use std::future::Future;
+use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll, Wake, Waker};
@@ -52,6 +52,32 @@ pub(crate) fn wait_for<T>(work: impl Future<Output = Result<T, Error>>) -> Resul
     }
 }
 
+/// Does both at once; what each asks for is sent before either is answered, the first one's first.
+pub(crate) async fn both<A: Future, B: Future>(a: A, b: B) -> (A::Output, B::Output) {
+    let (mut a, mut b) = (pin!(a), pin!(b));
+    let (mut first, mut second) = (None, None);
+    poll_fn(|context| {
+        if first.is_none()
+            && let Poll::Ready(done) = a.as_mut().poll(context)
+        {
+            first = Some(done);
+        }
+        if second.is_none()
+            && let Poll::Ready(done) = b.as_mut().poll(context)
+        {
+            second = Some(done);
+        }
+        match (first.take(), second.take()) {
+            (Some(a), Some(b)) => Poll::Ready((a, b)),
+            (a, b) => {
+                (first, second) = (a, b);
+                Poll::Pending
+            }
+        }
+    })
+    .await
+}
+
 struct Unpark(Thread);
 
 impl Wake for Unpark {
@@ -63,7 +89,20 @@ impl Wake for Unpark {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::cell::Cell;
     use std::time::Duration;
+
+    #[test]
+    fn both_are_begun_before_either_is_done() {
+        let begun = Cell::new(0);
+        let work = || async {
+            begun.set(begun.get() + 1);
+            tokio::time::sleep(Duration::from_millis(2)).await;
+            begun.get()
+        };
+        let answers = wait_for(async { Ok(both(work(), work()).await) });
+        assert_eq!(answers.unwrap(), (2, 2));
+    }
 
     #[test]
     fn work_is_waited_for_also_on_a_thread_of_another_runtime() {

@@ -38,6 +38,7 @@ use crate::host::Host;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
 use threadseal::canon::json::{Text, Value, parse_python};
 use threadseal::canon::python;
 use threadseal::digest::Digest;
@@ -47,6 +48,8 @@ use threadseal::ledger::{RecordSignature, RunId, StepRecord, compute_record_hash
 
 /// Times that somebody else may be faster before an append gives up.
 const MAX_RACES: usize = 10_000;
+/// Below so many records a second thread costs more than it brings.
+const ITEMS_A_THREAD: usize = 16;
 /// Runs whose tips are remembered between appends.
 const MAX_REMEMBERED_RUNS: usize = 1024;
 
@@ -239,9 +242,9 @@ impl<S: LedgerStore> HashChainedLedgerStore<S> {
         run: &RunId,
         tip: &Tip,
         records: &[StepRecord],
-    ) -> Result<(Vec<StepRecord>, Vec<Entry>), Error> {
-        let (mut chained, mut entries) = (Vec::new(), Vec::new());
+    ) -> Result<Vec<(StepRecord, Entry)>, Error> {
         let mut prev = tip.hash;
+        let mut hashed = Vec::with_capacity(records.len());
         for record in records {
             if record.run_id != *run {
                 return Err(Error::invalid(format!(
@@ -249,33 +252,13 @@ impl<S: LedgerStore> HashChainedLedgerStore<S> {
                     record.run_id
                 )));
             }
-            let mut record = record.clone();
-            record.prev_hash = prev;
-            record.record_hash = None;
-            record.signature = None;
-            let mut value = record.to_value();
-            let hash = compute_record_hash(&value, prev.as_ref())
-                .map_err(|why| Error::invalid(format!("the record cannot be hashed: {why}")))?;
-            record.record_hash = Some(hash);
-            set(&mut value, "record_hash", hash.to_hex());
-            if let Some(signer) = &self.signer {
-                record.signature = signer.sign(&record, &hash)?;
-            }
-            if let Some(signature) = &record.signature {
-                set(&mut value, "signature", signature.clone());
-            }
-            let line = python::ledger_line(&value)
-                .map_err(|why| Error::invalid(format!("the record cannot be written: {why}")))?;
-            entries.push(Entry {
-                line,
-                record_hash: Some(hash),
-                idempotency_key: record.idempotency_key.clone(),
-                status: record.status.as_str().to_owned(),
-            });
-            prev = Some(hash);
-            chained.push(record);
+            let next = Hashed::new(record.clone(), prev)?;
+            prev = Some(next.hash);
+            hashed.push(next);
         }
-        Ok((chained, entries))
+        // Each hash needs the one before; signatures and lines need only the hash.
+        let signer = self.signer.as_deref();
+        on_all_cores(hashed, |hashed| hashed.finish(signer))
     }
 
     /// Asks after a failure whether the records are there all the same, durably.
@@ -342,7 +325,8 @@ impl<S: LedgerStore> ChainedLedger for HashChainedLedgerStore<S> {
                     "the last record of run {run} is not chained: nothing can be chained to it"
                 )));
             }
-            let (records, entries) = self.chain(run, &tip, records)?;
+            let (records, entries): (_, Vec<Entry>) =
+                self.chain(run, &tip, records)?.into_iter().unzip();
             let stored = match self.store.append_if(run, &tip, &entries) {
                 Ok(Append::Stored(now)) => now,
                 Ok(Append::Differs(now)) => {
@@ -369,6 +353,80 @@ impl<S: LedgerStore> ChainedLedger for HashChainedLedgerStore<S> {
     fn records(&self) -> &dyn LedgerStore {
         &self.store
     }
+}
+
+/// A record that has its place in the chain.
+struct Hashed {
+    record: StepRecord,
+    value: Value,
+    hash: Digest,
+}
+
+impl Hashed {
+    fn new(mut record: StepRecord, prev: Option<Digest>) -> Result<Self, Error> {
+        record.prev_hash = prev;
+        record.record_hash = None;
+        record.signature = None;
+        let mut value = record.to_value();
+        let hash = compute_record_hash(&value, prev.as_ref())
+            .map_err(|why| Error::invalid(format!("the record cannot be hashed: {why}")))?;
+        record.record_hash = Some(hash);
+        set(&mut value, "record_hash", hash.to_hex());
+        Ok(Self {
+            record,
+            value,
+            hash,
+        })
+    }
+
+    fn finish(self, signer: Option<&dyn RecordSigner>) -> Result<(StepRecord, Entry), Error> {
+        let Self {
+            mut record,
+            mut value,
+            hash,
+        } = self;
+        if let Some(signer) = signer {
+            record.signature = signer.sign(&record, &hash)?;
+        }
+        if let Some(signature) = &record.signature {
+            set(&mut value, "signature", signature.clone());
+        }
+        let line = python::ledger_line(&value)
+            .map_err(|why| Error::invalid(format!("the record cannot be written: {why}")))?;
+        let entry = Entry {
+            line,
+            record_hash: Some(hash),
+            idempotency_key: record.idempotency_key.clone(),
+            status: record.status.as_str().to_owned(),
+        };
+        Ok((record, entry))
+    }
+}
+
+/// What `work` makes of each item, in order; many items are shared out among the cores.
+fn on_all_cores<T: Send, R: Send>(
+    items: Vec<T>,
+    work: impl Fn(T) -> Result<R, Error> + Sync,
+) -> Result<Vec<R>, Error> {
+    let cores = thread::available_parallelism().map_or(1, usize::from);
+    let threads = cores.min(items.len() / ITEMS_A_THREAD).max(1);
+    let share = items.len().div_ceil(threads).max(1);
+    let all = &|items: Vec<T>| items.into_iter().map(&work).collect::<Result<Vec<_>, _>>();
+    let mut rest = items.into_iter();
+    let own: Vec<T> = rest.by_ref().take(share).collect();
+    thread::scope(|scope| {
+        let mut others = Vec::new();
+        while rest.len() > 0 {
+            let items = rest.by_ref().take(share).collect();
+            others.push(scope.spawn(move || all(items)));
+        }
+        let mut done = all(own)?;
+        for other in others {
+            let broken = || Error::new(ErrorKind::External, "a thread that signs broke off");
+            done.extend(other.join().unwrap_or_else(|_| Err(broken()))?);
+        }
+        Ok(done)
+    })
 }
 
 fn out_of_breath(run: &RunId) -> Error {

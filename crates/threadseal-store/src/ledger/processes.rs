@@ -112,8 +112,8 @@ pub(crate) fn append_many(store: &dyn LedgerStore) {
     }
 }
 
-/// The parent: several processes append to one run at once; prints how fast.
-pub(crate) fn race(test: &str, role: &str, store: &dyn LedgerStore) {
+/// The parent: several processes append to one run at once; prints how fast in which store.
+pub(crate) fn race(test: &str, role: &str, place: &str, store: &dyn LedgerStore) {
     let mut children: Vec<Child> = (0..WRITERS).map(|_| start(test, role)).collect();
     for child in &mut children {
         let lines = BufReader::new(child.stdout.as_mut().unwrap()).lines();
@@ -129,7 +129,7 @@ pub(crate) fn race(test: &str, role: &str, store: &dyn LedgerStore) {
     let took = SystemClock.elapsed().saturating_sub(begin);
     let all = WRITERS * APPENDS;
     println!(
-        "{WRITERS} processes, {all} durable appends to one run: {:.0} a second",
+        "{WRITERS} processes, {all} durable appends to one run in {place}: {:.0} a second",
         all as f64 / took.as_secs_f64()
     );
     let records = super::conformance::whole_chain(store, &run_id("race"));

@@ -11,7 +11,6 @@ use crate::ledger::{
 use crate::random::SeededRandom;
 use crate::sys::RealFs;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread;
 use threadseal::canon::json::Text;
 use threadseal::key::{KeyUsage, LocalSigner, PrivateKey};
 use threadseal::ledger::{Effect, GENESIS_EFFECT, Genesis, StepStatus, WaitReason, WaitState};
@@ -143,6 +142,36 @@ fn every_record_names_the_one_before_it_and_the_callers_stay_as_they_were() {
 }
 
 #[test]
+fn a_large_batch_is_signed_in_order_and_a_signer_that_fails_stops_all_of_it() {
+    #[derive(Debug)]
+    struct Picky(LocalSigner);
+    impl RecordSigner for Picky {
+        fn sign(&self, record: &StepRecord, hash: &Digest) -> Result<Option<String>, Error> {
+            match record.step_id.as_str() {
+                "spoiled" => Err(Error::key("not this one")),
+                _ => Ok(Some(RecordSignature::sign(hash, &self.0)?.to_string())),
+            }
+        }
+    }
+    let key = LocalSigner::new(PrivateKey::from_seed([7; 32]), KeyUsage::Native);
+    let public = *key.public_key();
+    let ledger =
+        HashChainedLedgerStore::new(MemoryLedgerStore::new()).with_signer(Arc::new(Picky(key)));
+    let mut records: Vec<_> = (0..1000).map(|n| record(&n.to_string())).collect();
+    let appended = ledger.append_batch(&run(), &records).unwrap();
+    for (number, record) in appended.records.iter().enumerate() {
+        assert_eq!(record.step_id, number.to_string());
+        let signature = RecordSignature::parse(record.signature.as_ref().unwrap()).unwrap();
+        assert!(signature.holds(&record.record_hash.unwrap(), &public));
+    }
+    assert_eq!(hold(ledger.records()), 1000);
+    records[777].step_id = "spoiled".into();
+    let error = ledger.append_batch(&run(), &records).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Key);
+    assert_eq!(hold(ledger.records()), 1000);
+}
+
+#[test]
 fn a_restart_goes_on_where_the_chain_ends() {
     let folder = tempfile::tempdir().unwrap();
     for number in 0..4 {
@@ -270,9 +299,12 @@ fn a_ledger_that_is_put_back_under_a_running_process_is_noticed() {
         &Tip::EMPTY,
         &[record("a"), record("x"), record("y")],
     );
-    let _ = other
-        .append_if(&run(), &Tip::EMPTY, &entries.unwrap().1)
-        .unwrap();
+    let entries: Vec<_> = entries
+        .unwrap()
+        .into_iter()
+        .map(|(_, entry)| entry)
+        .collect();
+    let _ = other.append_if(&run(), &Tip::EMPTY, &entries).unwrap();
     let known = ledger.remembered(&run());
     let floor = known.lock().unwrap().floor;
     assert_eq!(floor.count, 2);

@@ -3,7 +3,7 @@
 //! ```text
 //! append_if     head: UPDATE … WHERE count and hash are as expected ─┐ one statement, one commit
 //!               records: INSERT … FROM that UPDATE's row ────────────┘
-//! append_with   BEGIN, SELECT head FOR UPDATE ─► make ─► the same statement, COMMIT
+//! append_with   BEGIN, SELECT head FOR UPDATE ─► make ─► the same statement, COMMIT     two round trips
 //! ```
 //! A statement whose answer was lost may have been committed. The same statement with the same nonce
 //! is sent again on another connection: if the first is still running, the second waits for its row
@@ -13,6 +13,7 @@
 use super::{Failure, PostgresLedgerStore, read};
 use crate::ledger::{Append, Entry, Make, Tip};
 use crate::random::{self, SystemRandom};
+use crate::runtime::both;
 use deadpool_postgres::{GenericClient, Object};
 use std::time::Duration;
 use threadseal::digest::Digest;
@@ -188,34 +189,85 @@ async fn locked(
     run: &RunId,
     make: &mut Make<'_>,
 ) -> Result<Append, Failure> {
-    let mut client = store.connection().await?;
-    let transaction = client.transaction().await?;
-    let tip = match read::tip(store, &transaction, run, true).await? {
-        Some(tip) => tip,
-        None => {
-            make_head(&transaction, run).await?;
-            read::tip(store, &transaction, run, true)
-                .await?
-                .unwrap_or_default()
+    let open = Open(Some(store.connection().await?));
+    let client = open.client()?;
+    // Each pair is on its way at once, so that the lock is held for one answer of ours and one of
+    // the server's.
+    let read = read::tip(store, client, run, true);
+    let (begun, tip) = both(client.batch_execute("BEGIN"), read).await;
+    begun?;
+    let tip = match tip {
+        Ok(Some(tip)) => tip,
+        Ok(None) => {
+            make_head(client, run).await?;
+            let tip = read::tip(store, client, run, true).await?;
+            tip.unwrap_or_default()
         }
+        Err(failure) => return open.give_up(Err(failure)).await,
     };
-    let entries = make(&tip)?;
-    if entries.is_empty() {
-        return Ok(Append::Stored(tip));
-    }
-    crate::ledger::check_entries(&entries)?;
-    let batch = Batch::new(run, tip, &entries)?;
-    if !batch.send(&transaction).await? {
-        return Ok(Append::Differs(tip));
-    }
-    match transaction.commit().await.map_err(Failure::from) {
-        Ok(()) => Ok(Append::Stored(batch.after)),
+    let entries = match make(&tip).and_then(|entries| {
+        crate::ledger::check_entries(&entries)?;
+        Ok(entries)
+    }) {
+        Ok(entries) if entries.is_empty() => return open.give_up(Ok(Append::Stored(tip))).await,
+        Ok(entries) => entries,
+        Err(error) => return open.give_up(Err(error.into())).await,
+    };
+    let batch = match Batch::new(run, tip, &entries) {
+        Ok(batch) => batch,
+        Err(error) => return open.give_up(Err(error.into())).await,
+    };
+    // A commit behind a statement that failed takes the transaction back.
+    let (sent, committed) = both(batch.send(client), client.batch_execute("COMMIT")).await;
+    match (sent, committed.map_err(Failure::from)) {
+        (Ok(sent), Ok(())) => {
+            open.keep();
+            Ok(match sent {
+                true => Append::Stored(batch.after),
+                false => Append::Differs(tip),
+            })
+        }
         // From here on it is an append whose answer was lost.
-        Err(failure) if failure.is_in_doubt() => {
-            drop(client);
+        (_, Err(failure)) | (Err(failure), _) if failure.is_in_doubt() => {
+            drop(open);
             Ok(settle(store, &batch).await?)
         }
-        Err(failure) => Err(failure),
+        (Err(failure), Ok(())) => {
+            open.keep();
+            Err(failure)
+        }
+        (_, Err(failure)) => Err(failure),
+    }
+}
+
+/// A connection within a transaction. It goes back to the pool only when that has ended; dropped before,
+/// it is closed, and the server takes the transaction back.
+struct Open(Option<Object>);
+
+impl Open {
+    fn client(&self) -> Result<&Object, Error> {
+        let gone = || Error::new(ErrorKind::External, "the connection is given back already");
+        self.0.as_ref().ok_or_else(gone)
+    }
+
+    fn keep(mut self) {
+        drop(self.0.take());
+    }
+
+    /// Takes the transaction back, and answers.
+    async fn give_up<T>(self, answer: Result<T, Failure>) -> Result<T, Failure> {
+        if self.client()?.batch_execute("ROLLBACK").await.is_ok() {
+            self.keep();
+        }
+        answer
+    }
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        if let Some(client) = self.0.take() {
+            drop(Object::take(client));
+        }
     }
 }
 

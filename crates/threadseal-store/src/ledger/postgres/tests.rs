@@ -325,6 +325,7 @@ fn eight_processes_append_to_one_run_in_postgresql() {
     processes::race(
         "ledger::postgres::tests::eight_processes_append_to_one_run_in_postgresql",
         &url,
+        "PostgreSQL",
         &open(&url),
     );
 }

@@ -29,6 +29,9 @@ use threadseal::limits::MAX_LINE_BYTES;
 
 /// How long a writer waits for others before it gives up.
 pub(super) const PATIENCE: Duration = Duration::from_secs(30);
+/// First and longest pause between two looks whether it is a writer's turn.
+const FIRST_PAUSE: Duration = Duration::from_micros(50);
+const LONGEST_PAUSE: Duration = Duration::from_millis(1);
 /// Longest value that is loaded: a record, and a little that SQLite adds when it stores one.
 const MAX_VALUE_BYTES: i32 = 64 + (16 << 20);
 const _: () = assert!(MAX_LINE_BYTES + 64 == 64 + (16 << 20));
@@ -80,7 +83,8 @@ fn create_if_absent(path: &Path) -> Result<(), Error> {
     fs.sync_dir(folder.unwrap_or(Path::new("."))).map_err(io)
 }
 
-/// Others hold the file for the time of one commit: short pauses, so that little of it is lost.
+/// Others hold the file for the time of one commit, so the first pauses are short; where many write all
+/// the time, each look costs those who have the turn, and pauses get longer.
 fn wait_for_others(connection: &mut Connection) -> rusqlite::Result<()> {
     let mut since = Duration::ZERO;
     connection.busy_handler(Some(move |attempt: i32| {
@@ -91,12 +95,8 @@ fn wait_for_others(connection: &mut Connection) -> rusqlite::Result<()> {
         if now.saturating_sub(since) >= PATIENCE {
             return false;
         }
-        let micros = match attempt {
-            0..50 => 50,
-            50..200 => 200,
-            _ => 2000,
-        };
-        thread::sleep(Duration::from_micros(micros));
+        let pause = FIRST_PAUSE * (1 << attempt.clamp(0, 10));
+        thread::sleep(pause.min(LONGEST_PAUSE));
         true
     }))
 }

@@ -359,6 +359,7 @@ fn eight_processes_append_to_one_run_in_sqlite() {
     processes::race(
         "ledger::sqlite::tests::eight_processes_append_to_one_run_in_sqlite",
         bench.path().to_str().unwrap(),
+        "SQLite",
         &bench.store(),
     );
 }
