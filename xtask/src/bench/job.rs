@@ -37,7 +37,10 @@ pub(super) fn run(name: &str, path: &Path, rest: &[&str]) -> Done<Cost> {
         ("verify", []) => verify(path)?,
         ("write", [bytes]) => write(path, bytes.parse()?)?,
         ("durable", [events]) => durable(path, events.parse()?)?,
-        _ => super::scroll_job::run(name, path, rest).ok_or(format!("no job {name}"))??,
+        _ => match super::ledger_job::run(name, path, rest) {
+            Some(cost) => return cost,
+            None => super::scroll_job::run(name, path, rest).ok_or(format!("no job {name}"))??,
+        },
     };
     Ok(Cost {
         wall_seconds: (clock.elapsed() - started).as_secs_f64(),
@@ -48,14 +51,14 @@ pub(super) fn run(name: &str, path: &Path, rest: &[&str]) -> Done<Cost> {
     })
 }
 
-fn cpu_seconds() -> f64 {
+pub(super) fn cpu_seconds() -> f64 {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
     #[expect(clippy::cast_precision_loss, reason = "a benchmark's seconds")]
     let seconds = time.tv_sec as f64 + time.tv_nsec as f64 / 1e9;
     seconds
 }
 
-fn peak_bytes() -> Done<u64> {
+pub(super) fn peak_bytes() -> Done<u64> {
     let status = std::fs::read_to_string("/proc/self/status")?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
     let kib: u64 = line

@@ -1,13 +1,16 @@
 //! The performance table: ratios against one read-and-SHA-256 pass, in the same run.
 //!
 //! ```text
-//! cargo xtask bench [--quick] [--scroll] [--write FILE]      --scroll: only the rows on scrolls
+//! cargo xtask bench [--quick] [--scroll | --ledger] [--write FILE]
+//!                    --scroll, --ledger: only the rows on scrolls, on ledgers
 //! ```
 //! Each job runs in a process of its own, several times, and tells its wall time, its CPU time and
 //! its peak memory; the table shows the median. A target that is missed makes the command fail.
 //! What is measured beside another implementation is measured on the same files in the same run.
 
 mod job;
+mod ledger;
+mod ledger_job;
 mod scroll;
 mod scroll_job;
 mod table;
@@ -48,7 +51,12 @@ pub(crate) fn run(words: &[&str]) -> Result<bool, Box<dyn Error>> {
         .iter()
         .position(|word| *word == "--write")
         .and_then(|at| words.get(at + 1));
-    let table = table::measure(quick, words.contains(&"--scroll"))?;
+    let part = match words {
+        words if words.contains(&"--scroll") => table::Part::Scrolls,
+        words if words.contains(&"--ledger") => table::Part::Ledgers,
+        _ => table::Part::All,
+    };
+    let table = table::measure(quick, part)?;
     say(&table.text);
     if let Some(path) = write {
         std::fs::write(path, &table.text)?;

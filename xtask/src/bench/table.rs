@@ -16,8 +16,16 @@ pub(super) struct Table {
 
 const MB: u64 = 1_000_000;
 
-/// Measures everything, or only the rows on scrolls; `quick` leaves out the gigabytes.
-pub(super) fn measure(quick: bool, only_scrolls: bool) -> Done<Table> {
+/// Which rows are wanted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Part {
+    All,
+    Scrolls,
+    Ledgers,
+}
+
+/// Measures what is wanted; `quick` leaves out the gigabytes.
+pub(super) fn measure(quick: bool, part: Part) -> Done<Table> {
     let folder = std::env::temp_dir().join(format!("threadseal-bench-{}", std::process::id()));
     std::fs::create_dir(&folder)?;
     let mut table = Table {
@@ -26,16 +34,25 @@ pub(super) fn measure(quick: bool, only_scrolls: bool) -> Done<Table> {
     };
     table.line("| work | measured | target | met |");
     table.line("|---|---|---|---|");
-    let mut done = Ok(());
-    if !only_scrolls {
-        done = measure_in(&mut table, &folder, quick);
-    }
-    let done = done.and_then(|()| super::scroll::rows(&mut table, &folder, quick));
+    let done = measure_in(&mut table, &folder, quick, part);
     std::fs::remove_dir_all(&folder)?;
     done.map(|()| table)
 }
 
-fn measure_in(table: &mut Table, folder: &Path, quick: bool) -> Done<()> {
+fn measure_in(table: &mut Table, folder: &Path, quick: bool, part: Part) -> Done<()> {
+    if part == Part::All {
+        records(table, folder, quick)?;
+    }
+    if part != Part::Ledgers {
+        super::scroll::rows(table, folder, quick)?;
+    }
+    if part != Part::Scrolls {
+        super::ledger::rows(table, folder, quick)?;
+    }
+    Ok(())
+}
+
+fn records(table: &mut Table, folder: &Path, quick: bool) -> Done<()> {
     let record = folder.join("record.jsonl");
     let (write, hash, verify) = compare(&record, 100 * MB, 7)?;
     table.baseline("read and SHA-256 100 MB, one core", &hash, 100 * MB);
@@ -283,6 +300,24 @@ impl Table {
         self.all_met &= met;
         self.line(&format!(
             "| {work} | {times:.1} × faster | ≥ {target:.0} × | {} |",
+            yes(met)
+        ));
+    }
+
+    pub(super) fn a_second(&mut self, work: &str, rate: f64, target: f64) {
+        let met = rate >= target;
+        self.all_met &= met;
+        self.line(&format!(
+            "| {work} | {rate:.0}/s | ≥ {target:.0}/s | {} |",
+            yes(met)
+        ));
+    }
+
+    pub(super) fn megabytes_a_second(&mut self, work: &str, rate: f64, target: f64) {
+        let met = rate >= target;
+        self.all_met &= met;
+        self.line(&format!(
+            "| {work} | {rate:.0} MB/s | ≥ {target:.0} MB/s | {} |",
             yes(met)
         ));
     }
