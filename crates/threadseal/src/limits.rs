@@ -139,3 +139,5 @@ pub const MAX_DELEGATION_BYTES: usize = 4 << 10;
 pub const MAX_RECEIPTS_BYTES: usize = 64 << 20;
 /// Largest package of an agent in bytes: igor's whole, ThreadSeal's without its state.
 pub const MAX_PACKAGE_BYTES: usize = 256 << 20;
+/// Most links of one package.
+pub const MAX_PACKAGE_LINKS: usize = 1 << 18;

@@ -17,6 +17,9 @@
 //! | `delegation` | [`Delegation`]: session keys under a root key |
 //! | `links` | [`LinkBody`]: releases, accepts, refusals, recoveries |
 //! | `authority` | [`Authority`]: who may write the next link |
+//! | `receipts` | [`Receipt`]: the original's |
+//! | `transfer` | [`AgentTransfer`]: the original's migration messages |
+//! | `package` | [`CheckedPackage`]: what the source of a release sends |
 //! | `whole` | [`WholeLink`]: one link and all that it proves by itself |
 
 mod authority;
@@ -25,6 +28,9 @@ mod hash;
 mod header;
 mod identity;
 mod links;
+mod package;
+mod receipts;
+mod transfer;
 mod v4;
 mod v5;
 mod whole;
@@ -36,6 +42,15 @@ pub use header::{CheckpointHeader, Epoch, HeaderError, Version};
 pub use identity::{AGENT_TAG, AgentId, AgentIdentity, AgentName, IdentityForm};
 pub use links::{
     LINK_MEDIA_TYPE, LinkBody, Recover, RefusalReason, Release, Writer, altered, body_length, draft,
+};
+pub use package::{
+    CheckedPackage, PACKAGE_PROLOGUE_LENGTH, PackageExpectation, PackageFault, PackageParts,
+    PackagePrologue, StateCheck,
+};
+pub use receipts::{Receipt, parse_receipts, write_receipts};
+pub use transfer::{
+    AgentPackage, AgentStarted, AgentTransfer, CheckedTransfer, ReplayData, TransferFault,
+    UncheckedTransfer,
 };
 pub use v4::{
     Verifier as OriginalVerifier, seal as seal_original, seal_reread as seal_original_reread,

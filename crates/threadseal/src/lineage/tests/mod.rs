@@ -3,6 +3,8 @@
 mod authority;
 mod flips;
 mod formats;
+mod package;
+mod transfer;
 
 use super::*;
 use crate::digest::Digest;

@@ -1,0 +1,219 @@
+//! The original's messages: what is read, what is written, what is refused.
+
+use super::*;
+
+const CODE: &[u8] = b"\0asm code";
+const STATE: &[u8] = b"{\"tick\":55}";
+
+/// A transfer as a node of the original sends it, with the agent's key 3.
+fn transfer() -> AgentTransfer {
+    let mut header = original(None);
+    header.code = Digest::of(CODE);
+    let sealed = seal_original(header, STATE, &igor(3)).unwrap();
+    let identity = AgentIdentity::new(PrivateKey::from_seed([3; 32]), IdentityForm::Igor);
+    let receipt = Receipt {
+        agent: "counter".to_owned(),
+        node: "12D3KooW".to_owned(),
+        first_tick: 1,
+        last_tick: 55,
+        cost: 1370,
+        budget_after: 998_630,
+        time: NOW,
+        signature: vec![1; 64],
+    };
+    AgentTransfer {
+        package: AgentPackage {
+            agent: "counter".to_owned(),
+            code: Some(CODE.to_vec()),
+            code_hash: Some(Digest::of(CODE).as_bytes().to_vec()),
+            checkpoint: Some([sealed.bytes.as_slice(), STATE].concat()),
+            manifest: Some(b"{}".to_vec()),
+            budget: sealed.header.budget,
+            price: sealed.header.price,
+            replay: Some(ReplayData {
+                pre_tick_state: Some(b"before".to_vec()),
+                tick: 55,
+                entries: Some(vec![(1, Some(vec![1, 2])), (3, None)]),
+            }),
+            receipts: write_receipts(&[receipt]),
+            epoch: 1,
+            generation: 2,
+            identity: identity.to_file(),
+        },
+        source: "12D3KooWsource".to_owned(),
+    }
+}
+
+fn checked(transfer: &AgentTransfer) -> Result<CheckedTransfer, TransferFault> {
+    let read = AgentTransfer::parse(&transfer.to_json()).unwrap();
+    read.check(Some(&key(3)))
+}
+
+#[test]
+fn a_transfer_of_the_original_is_read_checked_and_written_as_it_was() {
+    let sent = transfer();
+    let checked = checked(&sent).unwrap();
+    assert_eq!(checked.transfer, sent);
+    assert_eq!(checked.name.as_str(), "counter");
+    assert_eq!(checked.checkpoint.header.tick, 55);
+    assert_eq!(checked.identity.unwrap().public_key(), &key(3));
+    assert_eq!(checked.receipts.len(), 1);
+}
+
+/// What `json.NewEncoder(w).Encode(AgentTransfer{…})` of Go 1.24 writes, by its documented rules.
+#[test]
+fn the_messages_have_the_shape_that_go_writes() {
+    let empty = AgentTransfer::default();
+    assert_eq!(
+        String::from_utf8(empty.to_json().to_vec()).unwrap(),
+        "{\"Package\":{\"AgentID\":\"\",\"WASMBinary\":null,\"WASMHash\":null,\"Checkpoint\":null,\
+         \"ManifestData\":null,\"Budget\":0,\"PricePerSecond\":0},\"SourceNodeID\":\"\"}\n"
+    );
+    let package = AgentPackage {
+        agent: "a<b>&\u{2028}\"\\\u{1}\u{8}é".to_owned(),
+        code: Some(b"\0asm".to_vec()),
+        code_hash: Some(Vec::new()),
+        budget: -1,
+        replay: Some(ReplayData {
+            tick: 7,
+            entries: Some(vec![(1, Some(b"x".to_vec())), (8, None)]),
+            ..ReplayData::default()
+        }),
+        receipts: vec![0; 4],
+        epoch: 1,
+        generation: 2,
+        ..AgentPackage::default()
+    };
+    let full = AgentTransfer {
+        package,
+        source: String::new(),
+    };
+    assert_eq!(
+        String::from_utf8(full.to_json().to_vec()).unwrap(),
+        "{\"Package\":{\"AgentID\":\"a\\u003cb\\u003e\\u0026\\u2028\\\"\\\\\\u0001\\bé\",\
+         \"WASMBinary\":\"AGFzbQ==\",\"WASMHash\":\"\",\"Checkpoint\":null,\"ManifestData\":null,\
+         \"Budget\":-1,\"PricePerSecond\":0,\
+         \"ReplayData\":{\"PreTickState\":null,\"TickNumber\":7,\
+         \"Entries\":[{\"HostcallID\":1,\"Payload\":\"eA==\"},{\"HostcallID\":8,\"Payload\":null}]},\
+         \"Receipts\":\"AAAAAA==\",\"MajorVersion\":1,\"LeaseGeneration\":2},\"SourceNodeID\":\"\"}\n"
+    );
+    assert!(AgentTransfer::parse(&full.to_json()).is_ok());
+    let started = AgentStarted {
+        agent: "a".to_owned(),
+        node: "n".to_owned(),
+        success: false,
+        error: "no <room>".to_owned(),
+    };
+    let text = started.to_json();
+    assert_eq!(
+        text,
+        b"{\"AgentID\":\"a\",\"NodeID\":\"n\",\"Success\":false,\"Error\":\"no \\u003croom\\u003e\"}\n"
+    );
+    assert_eq!(AgentStarted::parse(&text), Ok(started));
+}
+
+#[test]
+fn a_message_with_anything_else_in_it_is_refused() {
+    let text = String::from_utf8(transfer().to_json().to_vec()).unwrap();
+    for (from, to) in [
+        ("\"Budget\"", "\"budget\""),
+        ("\"Budget\":998630", "\"Budget\":998630.5"),
+        ("\"Budget\":998630", "\"Budget\":998630,\"Extra\":1"),
+        ("\"Budget\":998630", "\"Budget\":998630,\"Budget\":1"),
+        ("\"Budget\":998630,", ""),
+        ("\"MajorVersion\":1", "\"MajorVersion\":-1"),
+        ("\"HostcallID\":1", "\"HostcallID\":65536"),
+        ("\"Entries\":[", "\"Entries\":[1,"),
+        ("\"WASMHash\":\"", "\"WASMHash\":\" "),
+        ("}\n", "}}\n"),
+    ] {
+        let changed = text.replacen(from, to, 1);
+        assert_ne!(changed, text, "{from}");
+        assert!(AgentTransfer::parse(changed.as_bytes()).is_err(), "{to}");
+    }
+    assert!(AgentTransfer::parse(b"").is_err());
+    assert!(AgentTransfer::parse(b"[]").is_err());
+    assert!(AgentStarted::parse(text.as_bytes()).is_err());
+}
+
+/// A change to a transfer.
+type Edit = fn(&mut AgentTransfer);
+
+#[test]
+fn a_package_whose_parts_do_not_fit_together_is_not_taken() {
+    let edits: [(TransferFault, Edit); 12] = [
+        (TransferFault::Name, |t| {
+            t.package.agent = "../counter".to_owned();
+        }),
+        (TransferFault::Code, |t| {
+            t.package.code = Some(b"other".to_vec());
+        }),
+        (TransferFault::Code, |t| t.package.code_hash = None),
+        (TransferFault::Code, |t| {
+            t.package.code = Some(b"other".to_vec());
+            t.package.code_hash = Some(Digest::of(b"other").as_bytes().to_vec());
+        }),
+        (TransferFault::Differs("budget"), |t| {
+            t.package.budget *= 1000;
+        }),
+        (TransferFault::Differs("price"), |t| t.package.price = 0),
+        (TransferFault::Differs("epoch"), |t| t.package.epoch = 9),
+        (TransferFault::Differs("generation"), |t| {
+            t.package.generation = 0;
+        }),
+        (TransferFault::Identity, |t| {
+            let other = AgentIdentity::new(PrivateKey::from_seed([4; 32]), IdentityForm::Igor);
+            t.package.identity = other.to_file();
+        }),
+        (TransferFault::Identity, |t| t.package.identity[40] ^= 1),
+        (TransferFault::Receipts, |t| {
+            t.package.receipts = vec![0xff; 4];
+        }),
+        (TransferFault::Checkpoint(LinkFault::Signature), |t| {
+            *t.package.checkpoint.as_mut().unwrap().last_mut().unwrap() ^= 1;
+        }),
+    ];
+    for (fault, edit) in edits {
+        let mut changed = transfer();
+        edit(&mut changed);
+        assert_eq!(checked(&changed).err(), Some(fault.clone()), "{fault}");
+    }
+    let mut others = transfer();
+    others.package.agent = "other".to_owned();
+    assert_eq!(checked(&others).err(), Some(TransferFault::Receipts));
+}
+
+#[test]
+fn a_package_of_another_key_or_none_is_not_taken_where_the_key_is_known() {
+    let sent = transfer().to_json();
+    let read = || AgentTransfer::parse(&sent).unwrap();
+    assert_eq!(
+        read().check(Some(&key(4))).err(),
+        Some(TransferFault::Signer)
+    );
+    assert!(read().check(None).is_ok());
+    // The original's downgrade: strip the 128 bytes, write 3 in front.
+    let mut stripped = transfer();
+    let mut file = stripped.package.checkpoint.take().unwrap();
+    file.drain(81..209);
+    file[0] = 3;
+    stripped.package.checkpoint = Some(file);
+    assert_eq!(checked(&stripped).err(), Some(TransferFault::Unsigned));
+    let message = stripped.to_json();
+    assert!(AgentTransfer::parse(&message).unwrap().check(None).is_ok());
+}
+
+#[test]
+fn a_package_without_the_key_says_so_and_one_with_a_native_checkpoint_is_none() {
+    let mut keyless = transfer();
+    keyless.package.identity.clear();
+    assert!(checked(&keyless).unwrap().identity.is_none());
+    let mut native = transfer();
+    let sealed = seal_native(genesis(1, &writer(1, 1, 0), b""), &super::native(1)).unwrap();
+    native.package.checkpoint = Some(sealed.bytes);
+    let fault = TransferFault::Checkpoint(LinkFault::Header(HeaderError::Unsupported(5)));
+    assert_eq!(checked(&native).err(), Some(fault));
+    native.package.checkpoint = None;
+    let fault = TransferFault::Checkpoint(LinkFault::Header(HeaderError::Empty));
+    assert_eq!(checked(&native).err(), Some(fault));
+}

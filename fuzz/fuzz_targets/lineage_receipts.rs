@@ -1,0 +1,21 @@
+//! The original's receipts: what is read is written as it stood there, and costs no more memory than that.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use threadseal::key::PrivateKey;
+use threadseal::lineage::{parse_receipts, write_receipts};
+
+fuzz_target!(|file: &[u8]| {
+    let Ok(receipts) = parse_receipts(file) else {
+        return;
+    };
+    assert_eq!(write_receipts(&receipts), file);
+    let stranger = PrivateKey::from_seed([1; 32]);
+    for receipt in &receipts {
+        // Who the key of a stranger signed for is not in the input.
+        assert!(receipt.verify(stranger.public_key()).is_err());
+        if let Some(node) = receipt.node_key() {
+            let _ = receipt.verify(&node);
+        }
+    }
+});
