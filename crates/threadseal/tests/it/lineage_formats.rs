@@ -3,7 +3,7 @@
 use crate::shared::{beside_repository, in_repository};
 use serde_json::Value;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use threadseal::lineage::{
     AgentIdentity, CheckpointHeader, ContentHash, OriginalVerifier, Version, seal_original,
     seal_original_reread, verify_original,
@@ -55,7 +55,7 @@ fn each_header_is_what_is_written_beside_it() {
     let index: toml::Table = index.parse().unwrap();
     let files = index["file"].as_array().unwrap();
     let keys = ["A", "B"].map(|name| in_repository(&format!("testkit/lineage/{name}.identity")));
-    let keys: Vec<&Path> = keys.iter().map(|key| key.as_path()).collect();
+    let keys: Vec<&Path> = keys.iter().map(PathBuf::as_path).collect();
     for entry in files {
         let name = entry["name"].as_str().unwrap();
         let file = fs::read(folder.join(name)).unwrap();
@@ -122,7 +122,7 @@ fn every_checkpoint_of_the_originals_histories_is_written_as_it_was() {
         return;
     };
     let keys = ["A", "B"].map(|name| folder.join(format!("identities/{name}.identity")));
-    let keys: Vec<&Path> = keys.iter().map(|key| key.as_path()).collect();
+    let keys: Vec<&Path> = keys.iter().map(PathBuf::as_path).collect();
     let (mut files, mut signed) = (0, 0);
     for part in ["chains", "forks", "formats"] {
         for file in files_below(&folder.join(part)) {
