@@ -9,6 +9,7 @@
 use crate::context;
 use crate::exit::Failure;
 use std::path::Path;
+use threadseal_store::ledger::LedgerStore;
 use threadseal_store::ledger::url::{self, Intent};
 use threadseal_store::read::{RegularFile, open_regular};
 use threadseal_store::sys::Fs;
@@ -65,6 +66,15 @@ pub(crate) fn open(fs: &dyn Fs, path: &Path) -> Result<RegularFile, Failure> {
     let (store, name) = one(address, Intent::Read)?;
     let file = store.read(&name)?;
     file.ok_or_else(|| Failure::new(format!("there is no record {name}")))
+}
+
+/// The ledgers at this address.
+///
+/// # Errors
+/// When no store has it, or it cannot be opened.
+pub(crate) fn ledgers(address: &str) -> Result<Box<dyn LedgerStore>, Failure> {
+    let settings = context::object_storage_settings();
+    Ok(url::open_with(address, Intent::Read, &settings)?)
 }
 
 /// All records of a store.

@@ -8,7 +8,7 @@ use crate::exit::{Failure, io_reason};
 use crate::record;
 use crate::render::json::PathError;
 use std::path::{Path, PathBuf};
-use threadseal_store::ledger::url::Intent;
+use threadseal_store::ledger::url::{self, Intent};
 use threadseal_store::sys::path_text;
 use walkdir::WalkDir;
 
@@ -28,6 +28,8 @@ pub(crate) struct Candidate {
 pub(crate) struct Found {
     /// The files, in the order of the paths.
     pub(crate) files: Vec<Candidate>,
+    /// Stores that may hold ledgers.
+    pub(crate) stores: Vec<String>,
     /// What could not be walked.
     pub(crate) errors: Vec<PathError>,
     /// Links, pipes and devices inside folders.
@@ -39,9 +41,8 @@ pub(crate) fn find(paths: &[PathBuf]) -> Found {
     let mut found = Found::default();
     for path in paths {
         if let Some(address) = record::address_of(path) {
-            match stored(address) {
-                Ok(files) => found.files.extend(files),
-                Err(failure) => found.fail(path, &failure),
+            if let Err(failure) = found.address(address) {
+                found.fail(path, &failure);
             }
             continue;
         }
@@ -58,27 +59,37 @@ pub(crate) fn find(paths: &[PathBuf]) -> Found {
     found
 }
 
-/// The records of a store, or the one that is meant, each as if it had been named.
-fn stored(address: &str) -> Result<Vec<Candidate>, Failure> {
-    let (store, name) = record::store(address, Intent::Read)?;
-    let candidate = |name: &str| Candidate {
-        path: PathBuf::from(name),
-        named: true,
-        bytes: 0,
-    };
-    if name.is_some() {
-        return Ok(vec![candidate(address)]);
-    }
-    let names = record::names(&*store)?;
-    if names.is_empty() {
-        return Err(Failure::new("there is no transcript in this store"));
-    }
-    let store = address.trim_end_matches('#');
-    let names = names.iter().map(|name| format!("{store}#{name}"));
-    Ok(names.map(|name| candidate(&name)).collect())
-}
-
 impl Found {
+    /// A record in a store; or a store, in which each transcript is looked at as if it had been named.
+    fn address(&mut self, address: &str) -> Result<(), Failure> {
+        if let Some(folder) = url::folder_of(address)?
+            && folder.is_dir()
+        {
+            self.walk(&folder);
+            return Ok(());
+        }
+        let candidate = |name: String| Candidate {
+            path: PathBuf::from(name),
+            named: true,
+            bytes: 0,
+        };
+        if !url::is_object_storage(address) && !address.contains('#') {
+            self.stores.push(address.to_owned());
+            return Ok(());
+        }
+        let (store, name) = record::store(address, Intent::Read)?;
+        if name.is_some() {
+            self.files.push(candidate(address.to_owned()));
+            return Ok(());
+        }
+        let address = address.trim_end_matches('#');
+        let names = record::names(&*store)?;
+        let names = names.iter().map(|name| format!("{address}#{name}"));
+        self.files.extend(names.map(candidate));
+        self.stores.push(address.to_owned());
+        Ok(())
+    }
+
     fn walk(&mut self, folder: &Path) {
         for entry in WalkDir::new(folder).sort_by_file_name() {
             match entry {

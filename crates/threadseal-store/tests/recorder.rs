@@ -426,8 +426,7 @@ fn folder_if_child() -> Option<std::ffi::OsString> {
     std::env::var_os(ROLE)
 }
 
-fn record_until_killed(folder: &Path) -> ! {
-    let bench = Bench::on_files(RealFs::shared(), folder);
+fn record_until_killed(bench: &Bench) -> ! {
     let (mut recorder, _) = bench.writer().unwrap();
     let event_type = EventType::parse("cognition_in").unwrap();
     let mut out = std::io::stdout().lock();
@@ -453,18 +452,17 @@ fn highest(bytes: &[u8]) -> u64 {
     numbers.max().unwrap_or(0)
 }
 
-#[test]
-fn a_recorder_killed_at_any_point_left_all_it_promised_and_no_false_alarm() {
+/// Kills recorders in `test`, a process each; `forget` removes a record that has become long.
+fn kill_recorders(test: &str, kills: usize, bench: fn(&Path) -> Bench, forget: fn(&Path)) {
     if let Some(folder) = folder_if_child() {
-        record_until_killed(Path::new(&folder));
+        record_until_killed(&bench(Path::new(&folder)));
     }
     let lots = SeededRandom::new(11);
     let folder = tempfile::tempdir().unwrap();
     let (mut tails, mut busy) = (0, 0);
-    for kill in 0..KILLS {
+    for kill in 0..kills {
         let mut child = Command::new(std::env::current_exe().unwrap())
-            .args(["a_recorder_killed_at_any_point_left_all_it_promised_and_no_false_alarm"])
-            .args(["--exact", "--nocapture", "--test-threads=1"])
+            .args([test, "--exact", "--nocapture", "--test-threads=1"])
             .env(ROLE, folder.path())
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
@@ -488,7 +486,7 @@ fn a_recorder_killed_at_any_point_left_all_it_promised_and_no_false_alarm() {
         child.kill().unwrap();
         child.wait().unwrap();
         let promised = reader.join().unwrap();
-        let bench = Bench::on_files(RealFs::shared(), folder.path());
+        let bench = bench(folder.path());
         assert_no_false_alarm(&bench);
         let Some(report) = bench.report() else {
             assert_eq!(promised, None);
@@ -503,12 +501,35 @@ fn a_recorder_killed_at_any_point_left_all_it_promised_and_no_false_alarm() {
         assert_ne!(bench.report().unwrap().verdict.exit_code(), 1);
         if report.stats.bytes > 200_000 {
             std::fs::remove_dir_all(folder.path().join("heads")).unwrap();
-            std::fs::remove_file(bench.store.place(&bench.name)).unwrap();
+            forget(folder.path());
         }
     }
-    println!("{busy} of {KILLS} recorders were busy, {tails} left a tail");
+    println!("{busy} of {kills} recorders were busy, {tails} left a tail");
     assert!(
-        busy > KILLS / 2,
-        "only {busy} of {KILLS} recorders were busy"
+        busy > kills / 2,
+        "only {busy} of {kills} recorders were busy"
+    );
+}
+
+#[test]
+fn a_recorder_killed_at_any_point_left_all_it_promised_and_no_false_alarm() {
+    kill_recorders(
+        "a_recorder_killed_at_any_point_left_all_it_promised_and_no_false_alarm",
+        KILLS,
+        |folder| Bench::on_files(RealFs::shared(), folder),
+        |folder| std::fs::remove_file(folder.join("record.jsonl")).unwrap(),
+    );
+}
+
+#[test]
+fn a_recorder_in_a_folder_of_objects_killed_at_any_point_left_all_it_promised() {
+    kill_recorders(
+        "a_recorder_in_a_folder_of_objects_killed_at_any_point_left_all_it_promised",
+        KILLS / 2,
+        |folder| {
+            let objects = Folder::new(RealFs::shared(), folder.join("objects"));
+            Bench::on_objects(RealFs::shared(), folder, Arc::new(objects))
+        },
+        |folder| std::fs::remove_dir_all(folder.join("objects")).unwrap(),
     );
 }

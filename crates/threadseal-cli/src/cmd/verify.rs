@@ -8,6 +8,7 @@ use crate::gather;
 use crate::local::Local;
 use crate::output::Out;
 use crate::progress;
+use crate::record;
 use crate::render::json::{PathError, VerifyOutput};
 use crate::render::text;
 use crate::walk::{self, Candidate};
@@ -21,7 +22,8 @@ use threadseal::report::{Report, Verdict, combined_exit_code};
 #[derive(Debug, Args)]
 #[command(after_help = exit::HELP)]
 pub(crate) struct VerifyArgs {
-    /// Records, or folders of records; STORE or STORE#NAME for transcripts in a store (s3://…)
+    /// Records, or folders of records; a store by its address (s3://…, sqlite:FILE, …), or STORE#NAME for
+    /// one transcript in it
     #[arg(required = true, value_name = "PATH|DIR")]
     paths: Vec<PathBuf>,
     /// Which signatures count, and how much they must cover
@@ -104,8 +106,10 @@ pub(crate) fn run(args: &VerifyArgs, context: &Context, out: &mut Out) -> Outcom
 
 fn examine_all(args: &VerifyArgs, context: &Context) -> Result<Run, Failure> {
     let has_folder = args.paths.iter().any(|path| path.is_dir());
+    let is_store = |path: &PathBuf| record::address_of(path).is_some_and(|a| !a.contains('#'));
+    let has_store = args.paths.iter().any(is_store);
     let is_of_one = args.expect_head.is_some() || args.scroll.expect_length.is_some();
-    if is_of_one && (args.paths.len() > 1 || has_folder) {
+    if is_of_one && (args.paths.len() > 1 || has_folder || has_store) {
         return Err(Failure::new(
             "--expect-head and --expect-length are of one record: name one file",
         ));
@@ -143,6 +147,15 @@ fn examine_all(args: &VerifyArgs, context: &Context) -> Result<Run, Failure> {
         passed_over: found.passed_over,
         ..Run::default()
     };
+    for address in &found.stores {
+        match record::ledgers(address).and_then(|store| examiner.store(&*store, address)) {
+            Ok(reports) => run.results.extend(reports),
+            Err(failure) => run.errors.push(PathError {
+                path: Some(address.clone()),
+                message: failure.to_string(),
+            }),
+        }
+    }
     // Of one file nobody can say what else is missing.
     if has_folder {
         run.results = examiner.missing(&found.files, &seen)?;
@@ -160,7 +173,7 @@ fn examine_all(args: &VerifyArgs, context: &Context) -> Result<Run, Failure> {
 
 /// One record is told whole; of several, what is wrong and one line that counts all.
 fn print(args: &VerifyArgs, run: &Run, context: &Context, out: &mut Out) {
-    let alone = matches!(args.paths.as_slice(), [path] if !path.is_dir());
+    let alone = matches!(args.paths.as_slice(), [path] if !path.is_dir()) && run.results.len() < 2;
     for report in &run.results {
         if report.verdict != Verdict::Verified || (alone && !context.quiet) {
             out.line(text::report(report, context.palette));

@@ -2,6 +2,7 @@
 
 use crate::fixtures::{ended_record, ready, recorder, say};
 use crate::sandbox::Sandbox;
+use crate::scroll::piped;
 use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -66,6 +67,23 @@ fn a_record_goes_into_a_store_and_out_again_and_is_verified_there() {
 }
 
 #[test]
+fn of_a_store_the_ledgers_are_verified_with_the_transcripts() {
+    let sandbox = ready();
+    let path = ended_record(&sandbox, "transcript.jsonl", 1);
+    import(&sandbox, &path, RECORD);
+    for (store, run) in [(STORE, "r1"), ("sqlite:runs.db", "r2"), ("file:runs", "r3")] {
+        let append = ["ledger", "append", store, "--run", run, "--sign"];
+        piped(&sandbox, &append, "{\"node\":\"plan\"}\n").exits(0);
+    }
+    let verified = || "verified".to_owned();
+    assert_eq!(verify(&sandbox, STORE), (0, vec![verified(), verified()]));
+    assert_eq!(verify(&sandbox, "sqlite:runs.db").0, 0);
+    assert_eq!(verify(&sandbox, "file:runs").0, 0);
+    let told = sandbox.run(["fsck", STORE]).exits(0).stdout;
+    assert!(told.contains("r1  ") && told.contains("run 7  "), "{told}");
+}
+
+#[test]
 fn what_is_changed_or_put_back_in_a_store_is_told() {
     let sandbox = ready();
     let mut growing = recorder(&sandbox, "transcript.jsonl", 1);
@@ -123,7 +141,8 @@ fn addresses_that_name_no_record_are_refused() {
             ["verify", "object+file:none"].as_slice(),
             "there is no folder",
         ),
-        (&["verify", "sqlite:none.db"], "a store of transcripts"),
+        (&["verify", "sqlite:none.db"], "none.db"),
+        (&["verify", "postgres:x#y"], "a store of transcripts"),
         (&["messages", "file:.#none"], "there is no record none"),
         (&["messages", "file:."], "STORE#NAME"),
         (&["fsck", "file:.#none"], "there is no record none"),
@@ -139,5 +158,5 @@ fn addresses_that_name_no_record_are_refused() {
     sandbox.write("empty/x", "");
     sandbox
         .run(["verify", "object+file:empty"])
-        .fails_with("no transcript");
+        .fails_with("nothing to verify");
 }

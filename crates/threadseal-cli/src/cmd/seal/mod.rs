@@ -35,7 +35,8 @@ use threadseal_store::sys::path_text;
 /// What `seal` takes.
 #[derive(Debug, Args)]
 pub(crate) struct SealArgs {
-    /// Transcripts, logs, documents; STORE#NAME is a transcript in a store
+    /// Transcripts, logs, documents; STORE#NAME is a transcript in a store (s3://…), taken
+    /// over from whoever writes it
     #[arg(required = true)]
     paths: Vec<PathBuf>,
     /// How to sign

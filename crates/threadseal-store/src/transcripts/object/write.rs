@@ -52,12 +52,15 @@ pub(super) struct Held {
 }
 
 impl Held {
-    /// Makes a record of what `source` gives.
+    /// Makes a record of what `source` gives. A name that is taken is noticed before anything is written.
     pub(super) fn create(
         place: Place,
         path: PathBuf,
         source: &mut dyn Source,
     ) -> Result<Self, Error> {
+        if fetch(&place)?.is_some() {
+            return Err(taken(&place));
+        }
         let mut next = Head::new(random::array(&SystemRandom)?);
         let mut chunk = Vec::new();
         loop {
@@ -241,10 +244,7 @@ fn write(place: &Place, before: Option<&Found>, next: &Head) -> Result<Version, 
                 }
                 version = Some(found.version);
             }
-            (Some(_), None) => {
-                let text = format!("there is a record {} already", place.name);
-                return Err(Error::invalid(text));
-            }
+            (Some(_), None) => return Err(taken(place)),
             (None, Some(_)) => return Err(place.damaged(&name, "was there and is gone")),
             (None, None) => {}
         }
@@ -253,6 +253,10 @@ fn write(place: &Place, before: Option<&Found>, next: &Head) -> Result<Version, 
             failures.again(Error::new(ErrorKind::External, text))?;
         }
     }
+}
+
+fn taken(place: &Place) -> Error {
+    Error::invalid(format!("there is a record {} already", place.name))
 }
 
 /// Why another head stands where this writer's should.
