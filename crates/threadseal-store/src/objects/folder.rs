@@ -3,7 +3,8 @@
 //! A file system replaces a file whatever is in it. So whoever replaces one holds the lock of the whole
 //! folder (`.lock`) while the old bytes are compared and the new ones take their name; the version of
 //! an object is the digest of its bytes. Every file is whole and durable before its name is
-//! ([`crate::atomic`]).
+//! ([`crate::atomic`]). A write that failed may have given the name and not made it durable: what is read
+//! in its folder after that is made durable first, so that nobody takes it for stored and loses it.
 
 use super::{Object, Objects, Put, Version, damaged};
 use crate::atomic::{self, Mode, PRIVATE_FILE};
@@ -25,6 +26,8 @@ pub struct Folder {
     root: PathBuf,
     /// Folders that are known to be durable.
     durable: Mutex<BTreeSet<PathBuf>>,
+    /// Folders whose names may not be durable, because a write in them failed.
+    doubtful: Mutex<BTreeSet<PathBuf>>,
 }
 
 impl Folder {
@@ -34,6 +37,7 @@ impl Folder {
             fs,
             root: root.into(),
             durable: Mutex::default(),
+            doubtful: Mutex::default(),
         }
     }
 
@@ -43,6 +47,27 @@ impl Folder {
         if !known().contains(folder) {
             atomic::create_directories(&*self.fs, folder, PRIVATE_DIRECTORY)?;
             known().insert(folder.to_owned());
+        }
+        Ok(())
+    }
+
+    /// Remembers that a write may have been done by half.
+    fn noted<T>(&self, path: &Path, done: Result<T, Error>) -> Result<T, Error> {
+        if done.is_err() {
+            let mut doubtful = self.doubtful.lock().unwrap_or_else(PoisonError::into_inner);
+            doubtful.insert(directory_of(path).to_owned());
+        }
+        done
+    }
+
+    /// Makes the names durable that a failed write may have left.
+    fn settle(&self, path: &Path) -> Result<(), Error> {
+        let folder = directory_of(path);
+        let mut doubtful = self.doubtful.lock().unwrap_or_else(PoisonError::into_inner);
+        if doubtful.contains(folder) {
+            let synced = self.fs.sync_dir(folder);
+            synced.map_err(|error| sys::failure("sync", folder, &error))?;
+            doubtful.remove(folder);
         }
         Ok(())
     }
@@ -68,6 +93,7 @@ impl Objects for Folder {
             Ok(_) => {}
         }
         let bytes = read::read_small(&*self.fs, &path, limit)?;
+        self.settle(&path)?;
         let version = version(&bytes);
         Ok(Some(Object { bytes, version }))
     }
@@ -76,7 +102,8 @@ impl Objects for Folder {
         let path = self.root.join(name);
         self.make_folder(directory_of(&path))?;
         if !self.is_there(&path)? {
-            match atomic::create_new(&*self.fs, &path, bytes, PRIVATE_FILE) {
+            let created = atomic::create_new(&*self.fs, &path, bytes, PRIVATE_FILE);
+            match self.noted(&path, created) {
                 Ok(()) => return Ok(Put::Stored(version(bytes))),
                 Err(error) if !self.is_there(&path)? => return Err(error),
                 Err(_) => {}
@@ -96,7 +123,8 @@ impl Objects for Folder {
             Some(found) if found.version == *expected => {}
             _ => return Ok(Put::Differs),
         }
-        atomic::replace(&*self.fs, &path, bytes, Mode::Set(PRIVATE_FILE))?;
+        let replaced = atomic::replace(&*self.fs, &path, bytes, Mode::Set(PRIVATE_FILE));
+        self.noted(&path, replaced)?;
         Ok(Put::Stored(version(bytes)))
     }
 
