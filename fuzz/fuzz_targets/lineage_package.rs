@@ -33,7 +33,8 @@ fuzz_target!(|data: &[u8]| {
         assert_eq!(package.release.header.prev, Some(package.checkpoint.hash));
         assert!(package.links.len() >= 2);
     }
-    if let [high, low, flip @ 1.., package @ ..] = data
+    if let [high, low, flip, package @ ..] = data
+        && *flip > 0
         && read(package).is_ok()
     {
         let mut package = package.to_vec();
