@@ -264,6 +264,37 @@ fn check_signer(header: &CheckpointHeader, key: Option<&PublicKey>) -> Result<()
 }
 
 impl AgentPackage {
+    /// The package of an agent by its newest checkpoint, without replay data, receipts and private key.
+    ///
+    /// # Errors
+    /// The [`TransferFault`] for which it would not be taken.
+    pub fn of(
+        name: &AgentName,
+        checkpoint: &[u8],
+        code: &[u8],
+        manifest: &[u8],
+    ) -> Result<Self, TransferFault> {
+        let header = CheckpointHeader::parse(checkpoint);
+        let header = header.map_err(|error| TransferFault::Checkpoint(LinkFault::Header(error)))?;
+        let package = Self {
+            agent: name.as_str().to_owned(),
+            code: Some(code.to_vec()),
+            code_hash: Some(header.code.as_bytes().to_vec()),
+            checkpoint: Some(checkpoint.to_vec()),
+            manifest: Some(manifest.to_vec()),
+            budget: header.budget,
+            price: header.price,
+            epoch: header.epoch.major,
+            generation: header.epoch.generation,
+            ..Self::default()
+        };
+        let transfer = UncheckedTransfer(AgentTransfer {
+            package,
+            source: String::new(),
+        });
+        Ok(transfer.check(None)?.transfer.package)
+    }
+
     fn check_numbers(&self, header: &CheckpointHeader) -> Result<(), TransferFault> {
         let code = self.code.as_deref().map(Digest::of);
         let named = self.code_hash.as_deref();

@@ -151,6 +151,16 @@ fn the_files_of_the_specification_are_built_as_it_says() {
     ] {
         assert_eq!(text, example(name), "{name}");
     }
+    for (name, bytes) in [
+        ("1-v4.ckpt", &built.original),
+        ("2-checkpoint.ckpt", &built.checkpoint),
+        ("3-release.ckpt", &built.release),
+        ("delegation.txt", &built.delegation.to_text().into_bytes()),
+        ("package.bin", &built.package),
+    ] {
+        let file = in_repository("testkit/lineage/native").join(name);
+        assert_eq!(&std::fs::read(file).unwrap(), bytes, "{name}");
+    }
     // The package is in the specification by its digest: all of its parts stand there.
     let digest = Digest::of(&built.package);
     assert_eq!(

@@ -40,6 +40,8 @@ pub(crate) enum UsageArg {
     Observed,
     /// Turns of scrolls
     Scroll,
+    /// Checkpoints of igor's formats
+    Igor,
 }
 
 impl From<UsageArg> for KeyUsage {
@@ -49,6 +51,7 @@ impl From<UsageArg> for KeyUsage {
             UsageArg::Rye => Self::Rye,
             UsageArg::Observed => Self::Observed,
             UsageArg::Scroll => Self::Scroll,
+            UsageArg::Igor => Self::Igor,
         }
     }
 }

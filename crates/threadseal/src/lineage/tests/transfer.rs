@@ -217,3 +217,23 @@ fn a_package_without_the_key_says_so_and_one_with_a_native_checkpoint_is_none() 
     let fault = TransferFault::Checkpoint(LinkFault::Header(HeaderError::Empty));
     assert_eq!(checked(&native).err(), Some(fault));
 }
+
+#[test]
+fn a_package_is_made_of_a_checkpoint_and_its_code_or_not_at_all() {
+    let sent = transfer().package;
+    let file = sent.checkpoint.clone().unwrap();
+    let made = AgentPackage::of(&name(), &file, CODE, b"{}").unwrap();
+    let expected = AgentPackage {
+        replay: None,
+        receipts: Vec::new(),
+        identity: Default::default(),
+        ..sent
+    };
+    assert_eq!(made, expected);
+    let of = |file: &[u8], code: &[u8]| AgentPackage::of(&name(), file, code, b"{}").err();
+    assert_eq!(of(&file, b"other"), Some(TransferFault::Code));
+    assert!(matches!(
+        of(&file[..file.len() - 1], CODE),
+        Some(TransferFault::Checkpoint(_))
+    ));
+}
