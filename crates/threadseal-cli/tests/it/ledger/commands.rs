@@ -106,6 +106,17 @@ fn elsewhere_a_signed_ledger_is_open_until_a_head_is_known() {
 }
 
 #[test]
+fn a_new_folder_is_made_only_by_its_address_and_a_file_takes_no_records() {
+    let sandbox = ready();
+    let append = |place: &str| piped(&sandbox, &["ledger", "append", place, "--run", "r1"], STEPS);
+    append("new").fails_with("there is no such folder; to have it made, name it as file:DIR");
+    append("file:new").exits(0);
+    append("new").exits(0);
+    append("new/ledger_r1.jsonl").fails_with("this is a file; name a store to write to");
+    assert_eq!(lines(&sandbox.work().join("new/ledger_r1.jsonl")).len(), 4);
+}
+
+#[test]
 fn who_goes_on_with_a_signed_ledger_must_sign_as_one_that_it_names() {
     let sandbox = ready();
     let path = signed(&sandbox);
