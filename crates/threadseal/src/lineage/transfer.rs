@@ -179,7 +179,9 @@ impl AgentTransfer {
 
     /// The message, byte for byte as the original sends it. It holds a private key if the package does.
     pub fn to_json(&self) -> Zeroizing<Vec<u8>> {
-        let mut out = Zeroizing::new(Vec::with_capacity(self.package.length()));
+        let mut out = Zeroizing::new(Vec::with_capacity(
+            self.package.longest() + longest_text(&self.source),
+        ));
         out.extend(b"{\"Package\":");
         self.package.write(&mut out);
         out.extend(b",\"SourceNodeID\":");
@@ -362,11 +364,25 @@ impl AgentPackage {
         Ok(package)
     }
 
-    /// Bytes of the message, at least.
-    fn length(&self) -> usize {
-        let parts = [&self.code, &self.checkpoint, &self.manifest];
-        let bytes: usize = parts.into_iter().flatten().map(Vec::len).sum();
-        bytes / 3 * 4 + 4096
+    /// Bytes of the package as a message, at most: what is reserved at once leaves no copy of the private
+    /// key behind when it grows.
+    pub(super) fn longest(&self) -> usize {
+        let replay = self.replay.iter().flat_map(|replay| {
+            let entries = replay.entries.iter().flatten();
+            let payloads =
+                entries.map(|(_, payload)| payload.as_ref().map_or(64, |of| of.len() + 64));
+            payloads.chain(replay.pre_tick_state.as_ref().map(Vec::len))
+        });
+        let parts = [
+            &self.code,
+            &self.code_hash,
+            &self.checkpoint,
+            &self.manifest,
+        ];
+        let parts = parts.into_iter().flatten().map(Vec::len);
+        let more = [self.receipts.len(), self.identity.len()];
+        let bytes: usize = parts.chain(more).chain(replay).sum();
+        bytes.div_ceil(3) * 4 + longest_text(&self.agent) + 1024
     }
 
     fn write(&self, out: &mut Vec<u8>) {
@@ -553,6 +569,11 @@ fn write_bytes(out: &mut Vec<u8>, bytes: Option<&[u8]>) {
     out.push(b'"');
     out.extend(text.as_bytes());
     out.push(b'"');
+}
+
+/// Bytes of a text when each of its characters is escaped.
+pub(super) fn longest_text(text: &str) -> usize {
+    6 * text.len() + 2
 }
 
 /// A string as Go's encoder writes it, whose default it is that its text may stand in HTML.

@@ -1,5 +1,6 @@
 //! The original's messages: what is read, what is written, what is refused.
 
+use super::super::transfer::longest_text;
 use super::*;
 
 const CODE: &[u8] = b"\0asm code";
@@ -236,4 +237,18 @@ fn a_package_is_made_of_a_checkpoint_and_its_code_or_not_at_all() {
         of(&file[..file.len() - 1], CODE),
         Some(TransferFault::Checkpoint(_))
     ));
+}
+
+#[test]
+fn a_message_never_grows_beyond_what_was_reserved_for_it() {
+    let mut sent = transfer();
+    sent.source = "<".repeat(1000);
+    sent.package.agent = "\u{2028}".repeat(1000);
+    let replay = sent.package.replay.as_mut().unwrap();
+    replay.entries = Some((0..1000).map(|call| (call, Some(vec![1; 2]))).collect());
+    replay.tick = u64::MAX;
+    (sent.package.budget, sent.package.price) = (i64::MIN, i64::MIN);
+    let message = sent.to_json();
+    // A vector that has to grow leaves the private key where it was.
+    assert!(sent.package.longest() + longest_text(&sent.source) >= message.len());
 }
