@@ -5,6 +5,7 @@
 //! | line 1 is a native manifest, or any checkpoint carries a native note | native transcript |
 //! | line 1 has the members of an event, or any line is a `checkpoint` event | other transcript |
 //! | an array, lines or a CBOR sequence whose first turn says `scroll/0.1`, or where no turn can be read and it is said anyway | scroll |
+//! | a header of a checkpoint, with the magic of v0x05 or with numbers as they occur, or signed | checkpoint |
 //! | lines of which one has the members of a step record; an SQLite file with a table of them; a history bundle | ledger |
 //! | a name that ends in `.head`, with the text of a signed head | the head of the ledger beside it |
 //! | a name that ends in `.jsonl`, other content | log |
@@ -24,6 +25,7 @@ use threadseal::canon::json::{self, Value};
 use threadseal::document::DocumentKind;
 use threadseal::ledger::{Bundle, HEAD_ORIGIN};
 use threadseal::limits::{MAX_DOCUMENT_BYTES, MAX_TURN_BYTES};
+use threadseal::lineage::{CheckpointHeader, HeaderError, OriginalVerifier, Version};
 use threadseal::scroll::{Container, Place, Splitter, VERSION};
 use threadseal::transcript::rye;
 use threadseal_store::ledger::SqliteLedgerStore;
@@ -75,6 +77,8 @@ pub(crate) enum Kind {
     Ledger(LedgerShape),
     /// The signed head of the ledger beside it.
     LedgerHead,
+    /// A link of the lineage of an agent.
+    Checkpoint,
 }
 
 /// How ledgers stand in a file.
@@ -94,6 +98,9 @@ pub(crate) enum LedgerShape {
 /// When it cannot be read, or a line of a log without seals is too long.
 pub(crate) fn kind(file: &RegularFile) -> Result<Option<Kind>, Failure> {
     let path = file.path();
+    if is_checkpoint(file)? {
+        return Ok(Some(Kind::Checkpoint));
+    }
     if let Some(container) = scroll(file)? {
         return Ok(Some(Kind::Scroll(container)));
     }
@@ -139,6 +146,73 @@ pub(crate) fn kind(file: &RegularFile) -> Result<Option<Kind>, Failure> {
             by_signature(file)
         }
         None => Ok(None),
+    }
+}
+
+/// Is the file a checkpoint, whatever it is called? Before v0x05 the format has no magic: what begins with
+/// one of its bytes is one where its numbers are small and its code hash looks like a hash, or where the
+/// signature holds.
+///
+/// # Errors
+/// When it cannot be read.
+pub(crate) fn is_checkpoint(file: &RegularFile) -> Result<bool, Failure> {
+    let head = probe(file, 0)?;
+    let Some(2..=5) = head.first() else {
+        return Ok(false);
+    };
+    match CheckpointHeader::parse(&head) {
+        Ok(header) if header.version == Version::V5 || is_plausible(&header) => Ok(true),
+        Ok(header) if header.version == Version::V4 => has_signature_of_original(file, &header),
+        Ok(_) => Ok(false),
+        // Behind the magic of v0x05 nothing else stands.
+        Err(HeaderError::Unsupported(_)) => Ok(false),
+        Err(_) => Ok(head.starts_with(&[5]) || is_history_name(file.path())),
+    }
+}
+
+/// Is the file called as checkpoints are?
+pub(crate) fn is_named_checkpoint(path: &Path) -> bool {
+    matches!(ending(path).as_str(), "ckpt" | "checkpoint")
+}
+
+/// How the original names what it archives: ten digits of the tick.
+fn is_history_name(path: &Path) -> bool {
+    let stem = path.file_stem().unwrap_or_default().to_string_lossy();
+    let digits = stem.len() >= 10 && stem.bytes().all(|byte| byte.is_ascii_digit());
+    ending(path) == "ckpt" && digits
+}
+
+fn is_plausible(header: &CheckpointHeader) -> bool {
+    let counts = [header.tick, header.epoch.major, header.epoch.generation];
+    let amounts = [header.budget, header.price];
+    let mut bytes: Vec<u8> = header.code.as_bytes().to_vec();
+    bytes.sort_unstable();
+    bytes.dedup();
+    counts.iter().all(|count| count >> 56 == 0)
+        && amounts.iter().all(|amount| amount >> 56 == 0)
+        && header.lease_expiry >= 0
+        && bytes.len() >= LEAST_HASH_BYTES
+}
+
+/// Fewer different bytes no SHA-256 digest has that was ever seen.
+const LEAST_HASH_BYTES: usize = 16;
+
+fn has_signature_of_original(
+    file: &RegularFile,
+    header: &CheckpointHeader,
+) -> Result<bool, Failure> {
+    let (Some(Ok(_)), Ok(mut verifier)) = (header.signer_key(), OriginalVerifier::new(header))
+    else {
+        return Ok(false);
+    };
+    let mut chunks = file.range(header.version.header_length() as u64, file.size());
+    let mut chunk = Vec::new();
+    loop {
+        chunks.next_chunk(&mut chunk)?;
+        if chunk.is_empty() {
+            return Ok(verifier.finish().0.is_ok());
+        }
+        verifier.update(&chunk);
     }
 }
 

@@ -293,7 +293,9 @@ fn bears_seal(file: &RegularFile, known: &StoredHead, host: &Host) -> Result<boo
     let head = &known.head;
     match known.kind {
         // Scrolls are known by their first turn and ledgers by their run, never by a place.
-        RecordKind::Observed | RecordKind::Scroll | RecordKind::Ledger => Ok(false),
+        RecordKind::Observed | RecordKind::Scroll | RecordKind::Ledger | RecordKind::Lineage => {
+            Ok(false)
+        }
         RecordKind::Transcript => ends_with_line(file, head.size, &head.line),
         RecordKind::Document if file.size() != head.size => Ok(false),
         RecordKind::Document => {
@@ -363,7 +365,7 @@ pub fn stripped_of(file: &RegularFile, host: &Host) -> Result<Option<Stripped>, 
                 RecordKind::Observed => here && same_beginning,
                 RecordKind::Document => here,
                 // Its aliases name signers, not lines.
-                RecordKind::Scroll | RecordKind::Ledger => false,
+                RecordKind::Scroll | RecordKind::Ledger | RecordKind::Lineage => false,
             };
             if certain {
                 return Ok(Some(Stripped { record, certain }));

@@ -141,3 +141,5 @@ pub const MAX_RECEIPTS_BYTES: usize = 64 << 20;
 pub const MAX_PACKAGE_BYTES: usize = 256 << 20;
 /// Most links of one package.
 pub const MAX_PACKAGE_LINKS: usize = 1 << 18;
+/// Most files of checkpoints that are joined to lineages at once.
+pub const MAX_LINEAGE_LINKS: usize = 1 << 18;

@@ -340,9 +340,9 @@ impl Serialize for Compat {
 pub struct Report {
     /// Where the record lies, as the caller named it.
     pub path: String,
-    /// `transcript`, `log`, `json`, `text` or `scroll`.
+    /// `transcript`, `log`, `json`, `text`, `scroll`, `ledger` or `lineage`.
     pub format: &'static str,
-    /// `native`, `rye`, `observed`, `scroll-v0.1` or `none`.
+    /// `native`, `rye`, `observed`, `scroll-v0.1`, `abstractruntime`, `igor`, `threadseal` or `none`.
     pub profile: &'static str,
     /// The worst verdict that applies.
     pub verdict: Verdict,

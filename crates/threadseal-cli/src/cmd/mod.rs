@@ -7,6 +7,7 @@ mod fsck;
 mod init;
 mod key;
 mod ledger;
+mod lineage;
 mod man;
 mod messages;
 mod render;
@@ -52,6 +53,9 @@ pub(crate) enum Command {
     /// Ledgers of runs, AbstractRuntime's and our own: append, verify, sign, import, export
     #[command(subcommand)]
     Ledger(ledger::LedgerCommand),
+    /// Checkpoints of agents, igor's and our own: inspect, verify, draw, prove forks
+    #[command(subcommand)]
+    Lineage(lineage::LineageCommand),
     /// Transcripts in stores, also object storage: list, head, import, export
     #[command(subcommand)]
     Transcript(transcript::TranscriptCommand),
@@ -86,6 +90,7 @@ pub(crate) fn run(cli: Cli) -> Exit {
         Command::Demo(args) => demo::run(&args, &context, &mut out),
         Command::Scroll(command) => scroll::run(&command, &context, &mut out),
         Command::Ledger(command) => ledger::run(&command, &context, &mut out),
+        Command::Lineage(command) => lineage::run(&command, &context, &mut out),
         Command::Transcript(command) => transcript::run(&command, &context, &mut out),
         Command::Fsck(args) => fsck::run(&args, &context, &mut out),
         Command::Key(command) => key::run(&command, &context, &mut out),

@@ -54,6 +54,10 @@ pub(crate) fn run(args: &ShowArgs, context: &Context, out: &mut Out) -> Outcome 
             let text = "several ledgers; list one: threadseal ledger list --run ID";
             return Err(Failure::new(text).about(&args.path));
         }
+        Some(Kind::Checkpoint) => {
+            let text = "a checkpoint has no lines; look at it: threadseal lineage inspect";
+            return Err(Failure::new(text).about(&args.path));
+        }
         Some(Kind::Sidecar | Kind::LedgerHead) | None => {
             return Err(Failure::new("unknown format").about(&args.path));
         }

@@ -88,6 +88,8 @@ pub(crate) enum FormatArg {
     Scroll,
     /// Ledgers: the steps of runs
     Ledger,
+    /// Lineages: the checkpoints of agents
+    Lineage,
 }
 
 impl From<FormatArg> for Format {
@@ -99,6 +101,7 @@ impl From<FormatArg> for Format {
             FormatArg::Text => Self::Text,
             FormatArg::Scroll => Self::Scroll,
             FormatArg::Ledger => Self::Ledger,
+            FormatArg::Lineage => Self::Lineage,
         }
     }
 }

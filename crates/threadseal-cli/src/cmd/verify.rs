@@ -2,7 +2,7 @@
 
 use crate::cmd::trust::FormatArg;
 use crate::context::Context;
-use crate::examine::{Asked, Examiner, LedgerAsked, ProfileArg, ScrollArgs, Seen};
+use crate::examine::{Asked, Examiner, LedgerAsked, LineageAsked, ProfileArg, ScrollArgs, Seen};
 use crate::exit::{self, Exit, Failure, Outcome, complain};
 use crate::gather;
 use crate::local::Local;
@@ -108,7 +108,10 @@ fn examine_all(args: &VerifyArgs, context: &Context) -> Result<Run, Failure> {
     let has_folder = args.paths.iter().any(|path| path.is_dir());
     let is_store = |path: &PathBuf| record::address_of(path).is_some_and(|a| !a.contains('#'));
     let has_store = args.paths.iter().any(is_store);
-    let is_of_one = args.expect_head.is_some() || args.scroll.expect_length.is_some();
+    // The files of a lineage are one record.
+    let of_files = args.format == Some(FormatArg::Lineage);
+    let is_of_one =
+        (args.expect_head.is_some() && !of_files) || args.scroll.expect_length.is_some();
     if is_of_one && (args.paths.len() > 1 || has_folder || has_store) {
         return Err(Failure::new(
             "--expect-head and --expect-length are of one record: name one file",
@@ -130,13 +133,14 @@ fn examine_all(args: &VerifyArgs, context: &Context) -> Result<Run, Failure> {
             every_signature: args.every_signature,
             scroll: args.scroll.asked(context)?,
             ledger: LedgerAsked::default(),
+            lineage: LineageAsked::default(),
         },
         bar.clone(),
         context,
     )?
     .among(found.files.len());
     let look = |candidate: &Candidate| examiner.examine(candidate);
-    let seen: Vec<Seen> = match found.files.as_slice() {
+    let mut seen: Vec<Seen> = match found.files.as_slice() {
         // Alone, a record may use both halves of the machine by itself.
         [only] => vec![look(only)],
         files => files.par_iter().map(look).collect(),
@@ -160,11 +164,13 @@ fn examine_all(args: &VerifyArgs, context: &Context) -> Result<Run, Failure> {
     if has_folder {
         run.results = examiner.missing(&found.files, &seen)?;
     }
+    let lineages = examiner.lineage_reports(&found.files, &mut seen)?;
+    run.results.extend(lineages);
     for seen in seen {
         match seen {
             Seen::Reports(reports) => run.results.extend(reports),
             Seen::PassedOver => run.passed_over += 1,
-            Seen::Elsewhere => {}
+            Seen::Elsewhere | Seen::Link(..) => {}
             Seen::Failed(error) => run.errors.push(error),
         }
     }

@@ -6,6 +6,7 @@
 //! | log | a seal file beside it | `log` |
 //! | document | its own signature; a seal file beside it | `document`, `log` |
 //! | scroll | its own hashes and signatures; a seal file beside it | `scroll`, `log` |
+//! | checkpoint | its seal and place in the lineage that all checkpoints at hand make; a seal file beside it | `lineage`, `log` |
 //! | ledger | its chains, one for each run, and signatures; a signed head, a seal file beside it | `ledger`, `log` |
 //!
 //! A file inside a folder is passed over when nothing claims to protect it and it is no record by
@@ -13,12 +14,14 @@
 
 mod document;
 pub(crate) mod ledger;
+pub(crate) mod lineage;
 mod log;
 mod place;
 mod scroll;
 mod transcript;
 
 pub(crate) use ledger::LedgerAsked;
+pub(crate) use lineage::LineageAsked;
 pub(crate) use scroll::{ScrollArgs, ScrollAsked};
 pub(crate) use transcript::Looked;
 
@@ -34,6 +37,7 @@ use indicatif::ProgressBar;
 use std::collections::BTreeSet;
 use std::path::Path;
 use threadseal::document::DocumentKind;
+use threadseal::lineage::LinkFacts;
 use threadseal::record::{ExpectedHead, RecordId, ThreadId};
 use threadseal::report::{Finding, Report, Severity, SignerStatus, Verdict};
 use threadseal::time::Timestamp;
@@ -84,6 +88,8 @@ pub(crate) struct Asked {
     pub(crate) scroll: ScrollAsked,
     /// What is asked of ledgers only.
     pub(crate) ledger: LedgerAsked,
+    /// What is asked of lineages only.
+    pub(crate) lineage: LineageAsked,
 }
 
 impl Asked {
@@ -99,6 +105,7 @@ impl Asked {
             every_signature: false,
             scroll: ScrollAsked::default(),
             ledger: LedgerAsked::default(),
+            lineage: LineageAsked::default(),
         }
     }
 }
@@ -112,6 +119,8 @@ pub(crate) enum Seen {
     PassedOver,
     /// Its report stands with another file of the same folder.
     Elsewhere,
+    /// A checkpoint, to be joined with others, and reports of what lies beside it.
+    Link(Box<LinkFacts>, Vec<Report>),
     /// No verdict.
     Failed(PathError),
 }
@@ -231,6 +240,9 @@ impl Examiner {
         if kind == Some(Kind::LedgerHead) {
             return ledger::sidecar(self, &candidate.path, candidate.named);
         }
+        if kind == Some(Kind::Checkpoint) && self.asked.profile != ProfileArg::Observed {
+            return self.beside(&file, kind);
+        }
         let is_other = kind.is_some_and(|kind| !matches!(kind, Kind::Scroll(_)));
         if self.asked.scroll.is_some() && (is_other || (kind.is_none() && candidate.named)) {
             let text = "a length or an age was asked for, and only scrolls have them";
@@ -270,6 +282,9 @@ impl Examiner {
         }
         if let Some(Kind::Ledger(shape)) = kind {
             reports.extend(ledger::look(self, file, shape)?);
+            return Ok(reports);
+        }
+        if kind == Some(Kind::Checkpoint) {
             return Ok(reports);
         }
         if let Some(report) = self.own_claim(file, kind)? {
@@ -328,7 +343,9 @@ impl Examiner {
             Some(Kind::Events | Kind::Log) => log::unsealed(self, file),
             Some(Kind::Document(kind)) => document::look(self, file, kind)?,
             Some(Kind::Scroll(container)) => scroll::look(self, file, container)?,
-            Some(Kind::Sidecar | Kind::LedgerHead | Kind::Ledger(_)) => return Ok(None),
+            Some(Kind::Sidecar | Kind::LedgerHead | Kind::Ledger(_) | Kind::Checkpoint) => {
+                return Ok(None);
+            }
             // Of a file that is nothing by itself this host may know that it was more.
             None if seal_path(file.path()).exists() => return Ok(None),
             None => {
@@ -357,6 +374,7 @@ impl Examiner {
             Some(FormatArg::Log) => Some(Kind::Log),
             Some(FormatArg::Scroll) => Some(Kind::Scroll(detect::container(file)?)),
             Some(FormatArg::Ledger) => Some(Kind::Ledger(detect::ledger_shape(file)?)),
+            Some(FormatArg::Lineage) => Some(Kind::Checkpoint),
             Some(FormatArg::Json) => Some(Kind::Document(DocumentKind::Json)),
             Some(FormatArg::Text) => {
                 let by_name = DocumentKind::of_name(&name);
@@ -384,7 +402,10 @@ impl Examiner {
             report.path = shown(path);
         }
         if self.asked.thread.is_some()
-            && matches!(report.format, "log" | "text" | "scroll" | "ledger")
+            && matches!(
+                report.format,
+                "log" | "text" | "scroll" | "ledger" | "lineage"
+            )
         {
             let text = "a thread was asked for, and this kind of record names none";
             report.hold_because(Verdict::Foreign, Finding::error("thread_unnamed", text));

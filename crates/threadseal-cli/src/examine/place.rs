@@ -84,6 +84,7 @@ fn kind_of(report: &Report) -> RecordKind {
         ("observed", _) => RecordKind::Observed,
         (_, "scroll") => RecordKind::Scroll,
         (_, "ledger") => RecordKind::Ledger,
+        (_, "lineage") => RecordKind::Lineage,
         (_, "transcript") => RecordKind::Transcript,
         _ => RecordKind::Document,
     }
@@ -94,6 +95,7 @@ fn report_missing(examiner: &Examiner, path: &Path, last: &StoredHead) -> Report
         (RecordKind::Observed, _) => ("log", "observed"),
         (RecordKind::Scroll, _) => ("scroll", "scroll-v0.1"),
         (RecordKind::Ledger, _) => ("ledger", "abstractruntime"),
+        (RecordKind::Lineage, _) => ("lineage", "threadseal"),
         (RecordKind::Transcript, Some(_)) => ("transcript", "native"),
         (RecordKind::Transcript, None) => ("transcript", "rye"),
         (RecordKind::Document, _) if path.extension().is_some_and(|ending| ending == "json") => {

@@ -55,16 +55,19 @@ pub enum RecordKind {
     Scroll,
     /// The ledger of a run; it only grows.
     Ledger,
+    /// The checkpoints of an agent; `size` is the tick, which never falls.
+    Lineage,
 }
 
 impl RecordKind {
     /// All kinds.
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 6] = [
         Self::Transcript,
         Self::Observed,
         Self::Document,
         Self::Scroll,
         Self::Ledger,
+        Self::Lineage,
     ];
 
     /// The word in files and messages.
@@ -75,6 +78,7 @@ impl RecordKind {
             Self::Document => "document",
             Self::Scroll => "scroll",
             Self::Ledger => "ledger",
+            Self::Lineage => "lineage",
         }
     }
 }

@@ -21,22 +21,35 @@
 //! | `transfer` | [`AgentTransfer`]: the original's migration messages |
 //! | `package` | [`CheckedPackage`]: what the source of a release sends |
 //! | `whole` | [`WholeLink`]: one link and all that it proves by itself |
+//! | `facts` | all that one file shows by itself, in constant memory |
+//! | `chain`, `policy`, `seen`, `conclude` | a verdict on any set of files |
+//! | `fork` | [`ForkReader`]: proofs that an agent signed two links in one place |
 
 mod authority;
+mod chain;
+mod conclude;
 mod delegation;
+mod facts;
+mod fork;
 mod hash;
 mod header;
 mod identity;
 mod links;
 mod package;
+mod policy;
 mod receipts;
+mod seen;
 mod transfer;
 mod v4;
 mod v5;
 mod whole;
 
 pub use authority::{Authority, Holding, Link, Offer, Refusal};
+pub use chain::{Lineage, Lineages};
+pub use conclude::{DrawnLink, Fork, ForkChild, Judging, LineageHead, Outcome, conclude, judge};
 pub use delegation::{Certificate, DELEGATION_TAG, Delegation};
+pub use facts::{FileReader, Identity, LinkFacts, LinkRead, ReadFault, ReadLink, Seal};
+pub use fork::{Equivocation, ForkFault, ForkReader, ProofPart, proof_prefix};
 pub use hash::ContentHash;
 pub use header::{CheckpointHeader, Epoch, HeaderError, Version};
 pub use identity::{AGENT_TAG, AgentId, AgentIdentity, AgentName, IdentityForm};
@@ -48,6 +61,7 @@ pub use package::{
     PackagePrologue, StateCheck,
 };
 pub use receipts::{Receipt, parse_receipts, write_receipts};
+pub use seen::View;
 pub use transfer::{
     AgentPackage, AgentStarted, AgentTransfer, CheckedTransfer, ReplayData, TransferFault,
     UncheckedTransfer,

@@ -11,6 +11,7 @@ mod ledger_bundles;
 mod ledger_signed;
 mod ledger_vectors;
 mod lineage_formats;
+mod lineage_vectors;
 mod real_sources;
 mod rye_documents;
 mod rye_transcripts;

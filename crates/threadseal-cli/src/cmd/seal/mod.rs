@@ -172,6 +172,10 @@ impl Sealing<'_> {
                 let text = "the head of a ledger is signed: threadseal ledger sign; --detached seals the file as a log";
                 Err(Failure::new(text).about(path))
             }
+            Some(Kind::Checkpoint) => {
+                let text = "a checkpoint is signed when it is written: threadseal lineage append; --detached seals the file as a log";
+                Err(Failure::new(text).about(path))
+            }
             Some(Kind::Native) if rye => {
                 Err(Failure::new("a native record is not sealed as Rye's").about(path))
             }

@@ -3,7 +3,9 @@
 mod authority;
 mod flips;
 mod formats;
+mod judging;
 mod package;
+mod proofs;
 mod transfer;
 
 use super::*;

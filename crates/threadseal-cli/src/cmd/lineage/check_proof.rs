@@ -1,0 +1,129 @@
+//! `lineage check-proof FILE`: does a file prove a fork? It needs nothing but the file.
+
+use crate::context::Context;
+use crate::exit::{Exit, Failure, Outcome};
+use crate::gather;
+use crate::local::Local;
+use crate::output::Out;
+use clap::Args;
+use serde::Serialize;
+use std::path::PathBuf;
+use threadseal::key::PublicKey;
+use threadseal::lineage::{Equivocation, ForkReader};
+use threadseal_store::read::{Source as _, open_regular};
+
+/// What `lineage check-proof` takes.
+#[derive(Debug, Args)]
+pub(crate) struct CheckProofArgs {
+    /// The proof
+    #[arg(value_name = "FILE")]
+    proof: PathBuf,
+    /// The agent's key must be this one: PEM file, 64 hex digits, did:key, or a name of the trust store
+    #[arg(long)]
+    key: Option<String>,
+}
+
+#[derive(Serialize)]
+struct ProofOutput<'a> {
+    schema: &'static str,
+    proves: bool,
+    /// Why not.
+    why: Option<&'a str>,
+    agent: Option<String>,
+    key: Option<String>,
+    did: Option<String>,
+    parent: Option<String>,
+    links: Vec<String>,
+    exit: u8,
+}
+
+/// Says what the proof shows; exit 1 where it shows nothing.
+pub(super) fn run(args: &CheckProofArgs, context: &Context, out: &mut Out) -> Outcome {
+    let file = open_regular(&*context.fs, &args.proof)?;
+    let (mut chunks, mut chunk, mut reader) = (file.chunks(), Vec::new(), ForkReader::new());
+    loop {
+        chunks.next_chunk(&mut chunk)?;
+        if chunk.is_empty() {
+            break;
+        }
+        reader.push(&chunk);
+    }
+    let shown = reader.finish().map_err(|fault| fault.to_string());
+    let shown = shown.and_then(|shown| by_the_key(args, shown, context));
+    let exit = if shown.is_ok() {
+        Exit::Done
+    } else {
+        Exit::Evidence
+    };
+    if context.json {
+        out.json(&output(&shown, exit));
+    } else {
+        print(&shown, context, out);
+    }
+    Ok(exit)
+}
+
+fn by_the_key(
+    args: &CheckProofArgs,
+    shown: Equivocation,
+    context: &Context,
+) -> Result<Equivocation, String> {
+    let Some(key) = &args.key else {
+        return Ok(shown);
+    };
+    let local = Local::to(&[], false, context);
+    let trust = gather::gather(&[], Some(key), &local, context);
+    let pinned = trust
+        .map_err(|failure: Failure| failure.to_string())?
+        .pinned;
+    if pinned.is_some_and(|pinned| *pinned.as_bytes() == shown.root) {
+        Ok(shown)
+    } else {
+        Err("the links are of another key than the one that was asked for".to_owned())
+    }
+}
+
+fn output(shown: &Result<Equivocation, String>, exit: Exit) -> ProofOutput<'_> {
+    let found = shown.as_ref().ok();
+    let key = found.and_then(|found| PublicKey::from_bytes(&found.root).ok());
+    ProofOutput {
+        schema: "threadseal.lineage.proof/1",
+        proves: found.is_some(),
+        why: shown.as_ref().err().map(String::as_str),
+        agent: found.map(|found| found.agent.to_hex()),
+        key: key.map(|key| key.to_hex()),
+        did: key.map(|key| key.to_did_key()),
+        parent: found
+            .and_then(|found| found.parent)
+            .map(|hash| hash.to_hex()),
+        links: found
+            .map(|found| found.links.iter().map(|hash| hash.to_hex()).collect())
+            .unwrap_or_default(),
+        exit: exit.code(),
+    }
+}
+
+fn print(shown: &Result<Equivocation, String>, context: &Context, out: &mut Out) {
+    let found = match shown {
+        Ok(found) => found,
+        Err(why) => {
+            out.line(format_args!("no proof: {why}"));
+            return;
+        }
+    };
+    let row = |label: &str| context.palette.faint(&format!("  {label:<9}"));
+    out.line("a fork is proved: one agent signed two links in one place");
+    if let Ok(key) = PublicKey::from_bytes(&found.root) {
+        out.line(format_args!("{}{}", row("key"), key.to_hex()));
+        out.line(format_args!("{}{}", row("did"), key.to_did_key()));
+    }
+    out.line(format_args!("{}{}", row("agent"), found.agent));
+    let parent = match found.parent {
+        Some(parent) => parent.to_hex(),
+        None => "none: both are beginnings, or have one number".to_owned(),
+    };
+    out.line(format_args!("{}{parent}", row("parent")));
+    for link in &found.links {
+        out.line(format_args!("{}{link}", row("link")));
+    }
+}

@@ -1,0 +1,121 @@
+//! `lineage fork-proof A B -o FILE`: the evidence of a fork, for anybody to check.
+
+use super::input::Input;
+use crate::context::Context;
+use crate::examine::Asked;
+use crate::exit::{Exit, Failure, Outcome};
+use crate::output::Out;
+use clap::Args;
+use serde::Serialize;
+use std::path::{Path, PathBuf};
+use threadseal::lineage::{Fork, LinkFacts, ProofPart, View, proof_prefix};
+use threadseal::trust::Trust;
+use threadseal_store::atomic::NewFile;
+use threadseal_store::read::{Source as _, open_regular};
+
+/// Permission bits of a proof: it is for everybody.
+const MODE: u32 = 0o644;
+
+/// What `lineage fork-proof` takes.
+#[derive(Debug, Args)]
+pub(crate) struct ForkProofArgs {
+    /// Two links of a fork, or files and folders among which there is one
+    #[arg(required = true, value_name = "FILE|DIR")]
+    paths: Vec<PathBuf>,
+    /// Where to write the proof; must not exist
+    #[arg(short, long, value_name = "FILE")]
+    output: PathBuf,
+}
+
+#[derive(Serialize)]
+struct ForkOutput<'a> {
+    schema: &'static str,
+    proof: String,
+    parent: Option<String>,
+    links: Vec<&'a str>,
+    bytes: u64,
+}
+
+/// Finds the first fork and writes its proof.
+pub(super) fn run(args: &ForkProofArgs, context: &Context, out: &mut Out) -> Outcome {
+    let asked = Asked::by(Trust::default());
+    let input = Input::asking(&args.paths, asked, context)?;
+    let found = input.links()?;
+    let files: Vec<(PathBuf, LinkFacts)> = found
+        .iter()
+        .map(|found| (found.path.clone(), found.facts.clone()))
+        .collect();
+    let outcomes = input.examiner.lineages(found, View::History)?;
+    let mut forks = outcomes.iter().flat_map(|outcome| &outcome.forks);
+    let fork = forks
+        .next()
+        .ok_or_else(|| Failure::new("no agent signed two links in one place here"))?;
+    let (chosen, names) = parts(fork, &files)?;
+    let bytes = write(&chosen, &args.output, context)?;
+    if context.json {
+        out.json(&ForkOutput {
+            schema: "threadseal.lineage.fork/1",
+            proof: args.output.display().to_string(),
+            parent: fork.parent.map(|parent| parent.to_hex()),
+            links: names,
+            bytes,
+        });
+    } else if !context.quiet {
+        let path = args.output.display();
+        out.line(format_args!("{path}: {bytes} bytes prove the fork"));
+    }
+    Ok(Exit::Done)
+}
+
+/// The two links with the smallest hashes and, where two keys signed, the one that they follow.
+fn parts<'f>(
+    fork: &'f Fork,
+    files: &'f [(PathBuf, LinkFacts)],
+) -> Result<(Vec<(&'f Path, ProofPart)>, Vec<&'f str>), Failure> {
+    let mut children: Vec<_> = fork.children.iter().collect();
+    children.sort_by_key(|child| child.hash);
+    children.truncate(2);
+    let signer = |file: usize| {
+        let link = files.get(file).and_then(|(_, facts)| facts.link());
+        link.and_then(|link| link.header.signer)
+    };
+    let mut signers = children.iter().map(|child| signer(child.file));
+    let one_key = signers.next() == signers.next();
+    let parent = fork.parent_file.filter(|_| !one_key);
+    if !one_key && parent.is_none() {
+        let text = "two keys signed, and the link that says which of them could is not here";
+        return Err(Failure::new(text));
+    }
+    let names = children.iter().map(|child| &*child.name).collect();
+    let chosen = children.iter().map(|child| child.file).chain(parent);
+    let part = |file: usize| {
+        let (path, facts) = files
+            .get(file)
+            .ok_or_else(|| Failure::new("a file of the fork went away"))?;
+        Ok((path.as_path(), ProofPart::of(facts)?))
+    };
+    Ok((chosen.map(part).collect::<Result<_, Failure>>()?, names))
+}
+
+fn write(parts: &[(&Path, ProofPart)], output: &Path, context: &Context) -> Result<u64, Failure> {
+    let mut file = NewFile::begin(&*context.fs, output, MODE)?;
+    let prefix = proof_prefix(parts.len() > 2);
+    file.write(&prefix)?;
+    let mut written = prefix.len() as u64;
+    for (path, part) in parts {
+        let prefix = part.prefix();
+        file.write(&prefix)?;
+        written += prefix.len() as u64 + part.bytes;
+        let source = open_regular(&*context.fs, path)?;
+        let (mut chunks, mut chunk) = (source.range(0, part.bytes), Vec::new());
+        loop {
+            chunks.next_chunk(&mut chunk)?;
+            if chunk.is_empty() {
+                break;
+            }
+            file.write(&chunk)?;
+        }
+    }
+    file.commit_new()?;
+    Ok(written)
+}

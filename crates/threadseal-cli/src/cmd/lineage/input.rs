@@ -1,0 +1,124 @@
+//! What the commands on lineages take: whose signature counts, what is expected, which files.
+
+use crate::context::Context;
+use crate::examine::lineage::Found;
+use crate::examine::{Asked, Examiner, LineageAsked};
+use crate::exit::Failure;
+use crate::gather;
+use crate::local::Local;
+use crate::progress;
+use crate::render::json::PathError;
+use crate::walk::{self, Candidate};
+use clap::Args;
+use indicatif::ProgressBar;
+use std::path::PathBuf;
+use threadseal::digest::Digest;
+use threadseal::lineage::View;
+use threadseal::record::ExpectedHead;
+
+/// Whose signature counts, and what must be there.
+#[derive(Debug, Args)]
+pub(crate) struct TrustArgs {
+    /// Accept this agent's key only: PEM file, 64 hex digits, did:key, or a name of the trust store
+    #[arg(long)]
+    key: Option<String>,
+    /// Accept this agent only, by its did:key
+    #[arg(long, value_name = "DID", conflicts_with = "key")]
+    did: Option<String>,
+    /// Trust these instead of the home's trust store; may be given several times
+    #[arg(long, value_name = "PATH")]
+    trust: Vec<PathBuf>,
+    /// A link that the lineage must contain: its content hash, or <record>:<seq>:<size>:<sha256>
+    #[arg(long, value_name = "SHA256", value_parser = ExpectedHead::parse)]
+    expect_head: Option<ExpectedHead>,
+    /// The expected head must be the last
+    #[arg(long, requires = "expect_head")]
+    exact_head: bool,
+    /// The SHA-256 of code that may have run; may be given several times [default: any]
+    #[arg(long, value_name = "SHA256", value_parser = digest)]
+    code: Vec<Digest>,
+    /// Accept a home or trust that lies inside the folders to look at; reports say so
+    #[arg(long)]
+    allow_local_trust: bool,
+}
+
+/// Reads 64 hex digits.
+pub(super) fn digest(text: &str) -> Result<Digest, String> {
+    Digest::parse_hex(text)
+        .ok_or_else(|| format!("{text:?} is no SHA-256: 64 lower-case hex digits"))
+}
+
+/// The files of a run, and who looks at them.
+pub(super) struct Input {
+    pub(super) examiner: Examiner,
+    /// One file, named by itself, or a history?
+    pub(super) view: View,
+    /// What could not be walked.
+    pub(super) errors: Vec<PathError>,
+    files: Vec<Candidate>,
+    bar: ProgressBar,
+}
+
+impl Input {
+    /// Follows `paths` and gathers the trust; `draw` asks for all links as well.
+    ///
+    /// # Errors
+    /// When something that was named cannot be read.
+    pub(super) fn of(
+        paths: &[PathBuf],
+        args: &TrustArgs,
+        draw: bool,
+        context: &Context,
+    ) -> Result<Self, Failure> {
+        let local = Local::to(paths, args.allow_local_trust, context);
+        let key = args.key.as_deref().or(args.did.as_deref());
+        let asked = Asked {
+            expect_head: args.expect_head,
+            exact_head: args.exact_head,
+            lineage: LineageAsked {
+                code: args.code.clone(),
+                draw,
+            },
+            ..Asked::by(gather::gather(&args.trust, key, &local, context)?)
+        };
+        Self::asking(paths, asked, context)
+    }
+
+    /// As [`Input::of`], with a question of one's own.
+    ///
+    /// # Errors
+    /// As [`Input::of`].
+    pub(super) fn asking(
+        paths: &[PathBuf],
+        asked: Asked,
+        context: &Context,
+    ) -> Result<Self, Failure> {
+        let found = walk::find(paths);
+        let bar = progress::bar(found.files.iter().map(|file| file.bytes).sum(), context);
+        let view = match found.files.as_slice() {
+            [only] if only.named => View::Single,
+            _ => View::History,
+        };
+        Ok(Self {
+            examiner: Examiner::new(asked, bar.clone(), context)?.among(found.files.len()),
+            view,
+            errors: found.errors,
+            files: found.files,
+            bar,
+        })
+    }
+
+    /// Reads the checkpoints.
+    ///
+    /// # Errors
+    /// When one cannot be read, or there is none.
+    pub(super) fn links(&self) -> Result<Vec<Found>, Failure> {
+        let found = self.examiner.links(&self.files);
+        self.bar.finish_and_clear();
+        let found = found?;
+        if found.is_empty() && self.errors.is_empty() {
+            return Err(Failure::new("there is no checkpoint here"));
+        }
+        Ok(found)
+    }
+}

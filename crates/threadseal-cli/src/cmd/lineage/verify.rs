@@ -1,0 +1,45 @@
+//! `lineage verify PATH|DIR…`: what can be said of checkpoints.
+
+use super::input::{Input, TrustArgs};
+use crate::context::Context;
+use crate::exit::{self, Exit, Outcome, complain};
+use crate::output::Out;
+use crate::render::json::VerifyOutput;
+use crate::render::text;
+use clap::Args;
+use std::path::PathBuf;
+use threadseal::report::{Report, Verdict, combined_exit_code};
+
+/// What `lineage verify` takes.
+#[derive(Debug, Args)]
+#[command(after_help = exit::HELP)]
+pub(crate) struct VerifyArgs {
+    /// Checkpoints, or folders of them; one file alone is judged as one link
+    #[arg(required = true, value_name = "FILE|DIR")]
+    paths: Vec<PathBuf>,
+    #[command(flatten)]
+    trust: TrustArgs,
+}
+
+/// Verifies and reports: one report for each lineage.
+pub(super) fn run(args: &VerifyArgs, context: &Context, out: &mut Out) -> Outcome {
+    let input = Input::of(&args.paths, &args.trust, false, context)?;
+    let found = input.links()?;
+    let outcomes = input.examiner.lineages(found, input.view)?;
+    let reports: Vec<Report> = outcomes.into_iter().map(|outcome| outcome.report).collect();
+    let verdicts: Vec<Verdict> = reports.iter().map(|report| report.verdict).collect();
+    let exit = Exit::from_code(combined_exit_code(&verdicts, input.errors.len()));
+    for error in &input.errors {
+        complain(&error.message);
+    }
+    if context.json {
+        out.json(&VerifyOutput::new(&reports, &input.errors, 0, exit));
+        return Ok(exit);
+    }
+    for report in &reports {
+        if report.verdict != Verdict::Verified || !context.quiet {
+            out.line(text::report(report, context.palette));
+        }
+    }
+    Ok(exit)
+}

@@ -1,0 +1,244 @@
+//! Checkpoints of agents: files and folders of them, joined to lineages by content.
+//!
+//! ```text
+//! each file ─► LinkFacts (any core) ─► all of them ─► one report for each lineage
+//! ```
+//! A file that is named alone is one link; whatever else is looked at should be a history.
+
+use super::{Examiner, Seen, shown};
+use crate::detect::{self, Kind};
+use crate::exit::Failure;
+use crate::walk::Candidate;
+use rayon::prelude::*;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use threadseal::digest::Digest;
+use threadseal::lineage::{
+    FileReader, Judging, Lineage, Lineages, LinkFacts, Outcome, View, conclude,
+};
+use threadseal::record::ExpectedHead;
+use threadseal::report::Report;
+use threadseal::time::Timestamp;
+use threadseal::transcript::Expectation;
+use threadseal_store::heads::{RecordKind, StoredHead};
+use threadseal_store::read::{RegularFile, Source as _, open_regular};
+
+/// What is asked of lineages only.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct LineageAsked {
+    /// `--code`
+    pub(crate) code: Vec<Digest>,
+    /// Whether the links are to be drawn.
+    pub(crate) draw: bool,
+}
+
+/// Codes of findings that say that a lineage is not the one of an expected head.
+const OF_ANOTHER: [&str; 2] = ["record_differs", "head_missing"];
+
+/// Gathers what one file shows.
+///
+/// # Errors
+/// When it cannot be read.
+pub(super) fn look(examiner: &Examiner, file: &RegularFile) -> Result<LinkFacts, Failure> {
+    let (mut chunks, mut chunk) = (file.chunks(), Vec::new());
+    let mut reader = FileReader::new();
+    loop {
+        chunks.next_chunk(&mut chunk)?;
+        if chunk.is_empty() {
+            return Ok(reader.finish(&shown(file.path()), 0));
+        }
+        reader.push(&chunk);
+        examiner.bar.inc(chunk.len() as u64);
+    }
+}
+
+impl Examiner {
+    /// Reads checkpoints: each file that was named, and of folders each file that is one by its
+    /// content or is called one.
+    ///
+    /// # Errors
+    /// When a file cannot be read.
+    pub(crate) fn links(&self, candidates: &[Candidate]) -> Result<Vec<Found>, Failure> {
+        let read = |candidate: &Candidate| -> Result<Option<Found>, Failure> {
+            let file = open_regular(&*self.host.fs, &candidate.path)?;
+            let is_one = candidate.named
+                || detect::is_named_checkpoint(&candidate.path)
+                || detect::is_checkpoint(&file)?;
+            if !is_one {
+                return Ok(None);
+            }
+            let facts = look(self, &file)?;
+            Ok(Some(Found {
+                path: candidate.path.clone(),
+                facts,
+            }))
+        };
+        let found: Vec<Option<Found>> = candidates
+            .par_iter()
+            .map(read)
+            .collect::<Result<_, Failure>>()?;
+        Ok(found.into_iter().flatten().collect())
+    }
+
+    /// Judges what was read of checkpoints, together.
+    ///
+    /// # Errors
+    /// When there are too many, or the heads are damaged.
+    pub(crate) fn lineages(&self, found: Vec<Found>, view: View) -> Result<Vec<Outcome>, Failure> {
+        let lineages = Lineages::join(numbered(found))?;
+        let mut outcomes = Vec::new();
+        for lineage in lineages.iter() {
+            outcomes.push(self.judge_lineage(&lineage, view, self.asked.expect_head)?);
+        }
+        let misses = |outcome: &Outcome| {
+            let mut findings = outcome.report.findings.iter();
+            findings.any(|found| OF_ANOTHER.contains(&found.code))
+        };
+        // An expected head is of one lineage: where one has it, the others were not meant.
+        if self.asked.expect_head.is_some() && outcomes.iter().any(|outcome| !misses(outcome)) {
+            for (outcome, lineage) in outcomes.iter_mut().zip(lineages.iter()) {
+                if misses(outcome) {
+                    *outcome = self.judge_lineage(&lineage, view, None)?;
+                }
+            }
+        }
+        Ok(outcomes)
+    }
+
+    /// What became of the checkpoints among all files of a run, as reports.
+    ///
+    /// # Errors
+    /// As [`Examiner::lineages`].
+    pub(crate) fn lineage_reports(
+        &self,
+        candidates: &[Candidate],
+        seen: &mut [Seen],
+    ) -> Result<Vec<Report>, Failure> {
+        let alone = matches!(candidates, [only] if only.named);
+        let mut found = Vec::new();
+        for (candidate, seen) in candidates.iter().zip(seen) {
+            if !matches!(seen, Seen::Link(..)) {
+                continue;
+            }
+            let taken = std::mem::replace(seen, Seen::Elsewhere);
+            if let Seen::Link(facts, beside) = taken {
+                if !beside.is_empty() {
+                    *seen = Seen::Reports(beside);
+                }
+                found.push(Found {
+                    path: candidate.path.clone(),
+                    facts: *facts,
+                });
+            }
+        }
+        if found.is_empty() {
+            return Ok(Vec::new());
+        }
+        let view = if alone { View::Single } else { View::History };
+        let outcomes = self.lineages(found, view)?;
+        Ok(outcomes.into_iter().map(|outcome| outcome.report).collect())
+    }
+
+    /// A second look, with what this host held, follows where a key was revoked.
+    fn judge_lineage(
+        &self,
+        lineage: &Lineage<'_>,
+        view: View,
+        expected: Option<ExpectedHead>,
+    ) -> Result<Outcome, Failure> {
+        let known = self.known_heads(lineage)?;
+        let given = expected.map(|head| Expectation {
+            head,
+            exact: self.asked.exact_head,
+            remembered: false,
+        });
+        let remembered = known.iter().map(|stored| Expectation {
+            head: ExpectedHead::Head(stored.head),
+            exact: false,
+            remembered: true,
+        });
+        let mut judging = Judging {
+            expect: given.into_iter().chain(remembered).collect(),
+            code: &self.asked.lineage.code,
+            view,
+            draw: self.asked.lineage.draw,
+            ..Judging::new(&self.asked.trust, self.now)
+        };
+        let mut outcome = conclude(lineage, &judging);
+        let held = |report: &Report| -> Option<Timestamp> {
+            let same = known
+                .iter()
+                .find(|stored| report.head == Some(stored.head))?;
+            Some(same.updated)
+        };
+        if let Some(since) = held(&outcome.report)
+            && outcome.verified.is_none()
+        {
+            judging.held_since = Some(since);
+            outcome = conclude(lineage, &judging);
+        }
+        outcome.report.path = place_of(lineage);
+        self.finish(&mut outcome.report, Path::new(""));
+        Ok(outcome)
+    }
+
+    fn known_heads(&self, lineage: &Lineage<'_>) -> Result<Vec<StoredHead>, Failure> {
+        let mut known = Vec::new();
+        for record in lineage.records() {
+            let stored = self.host.heads.fetch(&record)?;
+            known.extend(stored.filter(|stored| stored.kind == RecordKind::Lineage));
+        }
+        Ok(known)
+    }
+
+    /// The claims that lie beside a checkpoint, as far as the profile asks for them.
+    pub(super) fn beside(&self, file: &RegularFile, kind: Option<Kind>) -> Result<Seen, Failure> {
+        let reports = self.claims(file, kind, false)?;
+        let facts = look(self, file)?;
+        Ok(Seen::Link(Box::new(facts), reports))
+    }
+}
+
+/// A checkpoint that was read, and where.
+#[derive(Debug, Clone)]
+pub(crate) struct Found {
+    pub(crate) path: PathBuf,
+    pub(crate) facts: LinkFacts,
+}
+
+/// What was read, with the folders told apart by number.
+fn numbered(found: Vec<Found>) -> Vec<LinkFacts> {
+    let mut folders: BTreeMap<PathBuf, u32> = BTreeMap::new();
+    let number = |found: Found| {
+        let folder = found.path.parent().unwrap_or(Path::new("")).to_owned();
+        let next = u32::try_from(folders.len()).unwrap_or(u32::MAX);
+        LinkFacts {
+            folder: *folders.entry(folder).or_insert(next),
+            ..found.facts
+        }
+    };
+    found.into_iter().map(number).collect()
+}
+
+/// The file of a lineage of one link, else the folder that all its files lie in.
+fn place_of(lineage: &Lineage<'_>) -> String {
+    let mut names = lineage.files().map(|facts| &*facts.name);
+    let first = names.next().unwrap_or_default();
+    let mut rest = names.peekable();
+    if rest.peek().is_none() {
+        return first.to_owned();
+    }
+    let folder = |name: &str| name.rfind('/').map_or(0, |end| end + 1);
+    let mut common = first.get(..folder(first)).unwrap_or_default();
+    for name in rest {
+        while !name.starts_with(common) {
+            let above = common.trim_end_matches('/');
+            common = common.get(..folder(above)).unwrap_or_default();
+        }
+    }
+    match common.trim_end_matches('/') {
+        "" if common.is_empty() => ".".to_owned(),
+        "" => "/".to_owned(),
+        folder => folder.to_owned(),
+    }
+}

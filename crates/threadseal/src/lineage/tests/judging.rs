@@ -1,0 +1,609 @@
+//! Verdicts on lineages of v0x04 and v0x05: what is of the line, what forks, what is older than it should be.
+
+use super::*;
+use crate::record::{ExpectedHead, Head};
+use crate::report::{Completeness, SignerStatus, Verdict};
+use crate::time::Timestamp;
+use crate::transcript::Expectation;
+use crate::trust::{Trust, TrustName, TrustedKey};
+
+/// A link that was made, with its file.
+#[derive(Clone)]
+pub(super) struct Made {
+    pub(super) header: CheckpointHeader,
+    pub(super) hash: ContentHash,
+    pub(super) file: Vec<u8>,
+}
+
+impl Made {
+    fn of(sealed: SealedHeader, state: &[u8]) -> Self {
+        Self {
+            file: [sealed.bytes.as_slice(), state].concat(),
+            header: sealed.header,
+            hash: sealed.hash,
+        }
+    }
+}
+
+/// The first checkpoint of the agent with the root `root`, by the key `seed`.
+pub(super) fn first(root: u8, seed: u8) -> Made {
+    let writer = writer(root, seed, 1);
+    let sealed = seal_native(genesis(root, &writer, b"first"), &native(seed)).unwrap();
+    Made::of(sealed, b"first")
+}
+
+/// The next checkpoint by the same signer, changed by `change`.
+pub(super) fn next(
+    before: &Made,
+    seed: u8,
+    state: &[u8],
+    change: impl FnOnce(&mut CheckpointHeader),
+) -> Made {
+    let root = before.header.native.as_ref().unwrap().root;
+    let root = (0..=u8::MAX).find(|seed| key(*seed) == root).unwrap();
+    let mut header = before
+        .header
+        .following(before.hash, &writer(root, seed, 1))
+        .unwrap();
+    header.native.as_mut().unwrap().state = StateSeal::of(state, MediaType::bytes());
+    header.tick += 5;
+    change(&mut header);
+    Made::of(seal_native(header, &native(seed)).unwrap(), state)
+}
+
+/// A link that moves authority, by `seed` under `root`.
+pub(super) fn hand(before: &Made, root: u8, seed: u8, body: &LinkBody) -> Made {
+    let header = draft(&before.header, before.hash, body, &writer(root, seed, 1)).unwrap();
+    Made::of(seal_native(header, &native(seed)).unwrap(), &body.encode())
+}
+
+pub(super) fn release(before: &Made, root: u8, seed: u8, target: u8, nonce: u8) -> Made {
+    let body = LinkBody::Release(Release {
+        epoch: before.header.epoch.major + 1,
+        checkpoint: before.hash,
+        target: key(target),
+        nonce: [nonce; 32],
+    });
+    hand(before, root, seed, &body)
+}
+
+fn now() -> Timestamp {
+    Timestamp::from_micros(u64::try_from(NOW / 1000).unwrap()).unwrap()
+}
+
+fn facts(files: &[&Made]) -> Vec<LinkFacts> {
+    let named = files.iter().enumerate();
+    let read = named.map(|(at, made)| LinkFacts::of(&format!("f{at}"), &made.file));
+    read.collect()
+}
+
+fn judged(files: Vec<LinkFacts>, judging: &Judging<'_>) -> Outcome {
+    let mut outcomes = judge(files, judging).unwrap();
+    assert_eq!(outcomes.len(), 1);
+    let outcome = outcomes.remove(0);
+    let verified = outcome.report.verdict == Verdict::Verified;
+    assert_eq!(outcome.verified.is_some(), verified);
+    outcome
+}
+
+fn pinned(root: u8, files: &[&Made]) -> Outcome {
+    judged(
+        facts(files),
+        &Judging::new(&Trust::pinned(key(root)), now()),
+    )
+}
+
+#[track_caller]
+fn says(outcome: &Outcome, verdict: Verdict, code: &str) {
+    let codes: Vec<&str> = outcome.report.findings.iter().map(|f| f.code).collect();
+    assert_eq!(outcome.report.verdict, verdict, "{codes:?}");
+    assert!(code.is_empty() || codes.contains(&code), "{codes:?}");
+}
+
+fn expecting(head: ExpectedHead, remembered: bool) -> Vec<Expectation> {
+    vec![Expectation {
+        head,
+        exact: false,
+        remembered,
+    }]
+}
+
+#[test]
+fn a_lineage_is_verified_in_whatever_order_its_files_come() {
+    let a = first(1, 1);
+    let b = next(&a, 1, b"second", |_| {});
+    let c = next(&b, 1, b"third", |_| {});
+    for files in [[&a, &b, &c], [&c, &a, &b], [&b, &c, &a]] {
+        let outcome = pinned(1, &files);
+        says(&outcome, Verdict::Verified, "");
+        assert_eq!(outcome.report.completeness, Completeness::Unproved);
+        let head = outcome.verified.unwrap();
+        assert_eq!(head.get().link.hash, c.hash);
+        assert_eq!(head.get().position, Some(2));
+        assert_eq!(head.get().authority.holder(), Some(&key(1)));
+        let until = head.grounds().trusted_until;
+        assert_eq!((until.line, until.turn), (3, Some(15)));
+    }
+}
+
+#[test]
+fn a_lineage_that_holds_under_its_own_key_is_consistent_and_not_authentic() {
+    let a = first(1, 1);
+    let unknown = judged(facts(&[&a]), &Judging::new(&Trust::default(), now()));
+    says(&unknown, Verdict::UnknownSigner, "key_unknown");
+    says(&pinned(9, &[&a]), Verdict::Forged, "key_not_pinned");
+}
+
+#[test]
+fn a_session_key_signs_for_the_root_while_its_delegation_holds() {
+    let a = first(1, 2);
+    let b = next(&a, 2, b"second", |_| {});
+    let outcome = pinned(1, &[&a, &b]);
+    says(&outcome, Verdict::Verified, "");
+    let statuses: Vec<SignerStatus> = outcome.report.signers.iter().map(|s| s.status).collect();
+    assert_eq!(statuses, [SignerStatus::Pinned, SignerStatus::Trusted]);
+    let trust = Trust::pinned(key(1));
+    let later = Timestamp::from_micros(now().as_micros() + 60_000_000).unwrap();
+    let ended = judged(facts(&[&a, &b]), &Judging::new(&trust, later));
+    says(&ended, Verdict::UnknownSigner, "delegation_ended");
+    let held = Judging {
+        held_since: Some(now()),
+        ..Judging::new(&trust, later)
+    };
+    says(&judged(facts(&[&a, &b]), &held), Verdict::Verified, "");
+}
+
+#[test]
+fn a_revoked_session_key_is_forgery() {
+    let a = first(1, 2);
+    let mut trust = Trust::pinned(key(1));
+    let name = TrustName::parse("node").unwrap();
+    trust
+        .store
+        .add(TrustedKey::new(name.clone(), key(2), [KeyUsage::Native]))
+        .unwrap();
+    let revocation = crate::trust::Revocation {
+        at: now(),
+        reason: "stolen".to_owned(),
+    };
+    trust.store.revoke(&name, revocation).unwrap();
+    let outcome = judged(facts(&[&a]), &Judging::new(&trust, now()));
+    says(&outcome, Verdict::Forged, "key_revoked");
+}
+
+#[test]
+fn two_signed_children_of_one_parent_are_a_fork_wherever_they_lie() {
+    let a = first(1, 1);
+    let b = next(&a, 1, b"one", |_| {});
+    let c = next(&a, 1, b"two", |header| header.tick += 7);
+    let mut files = facts(&[&a, &b, &c]);
+    files[2].folder = 4;
+    let outcome = judged(files, &Judging::new(&Trust::pinned(key(1)), now()));
+    says(&outcome, Verdict::Forked, "fork");
+    assert_eq!(outcome.forks[0].parent, Some(a.hash));
+    assert_eq!(outcome.report.trusted_until.unwrap().line, 1);
+    // Also where the parent is nowhere to be had.
+    says(&pinned(1, &[&b, &c]), Verdict::Forked, "fork");
+    // And the same link twice is none.
+    says(&pinned(1, &[&a, &b, &b]), Verdict::Verified, "duplicate");
+}
+
+#[test]
+fn two_beginnings_of_one_agent_are_a_fork() {
+    let a = first(1, 1);
+    let writer = writer(1, 1, 1);
+    let again = genesis(1, &writer, b"again");
+    let again = Made::of(seal_native(again, &native(1)).unwrap(), b"again");
+    says(&pinned(1, &[&a, &again]), Verdict::Forked, "second_genesis");
+}
+
+#[test]
+fn two_links_with_one_number_are_a_fork_although_their_parents_are_gone() {
+    let a = first(1, 1);
+    let b = next(&a, 1, b"b", |_| {});
+    let c = next(&b, 1, b"c", |_| {});
+    let d = next(&c, 1, b"d", |_| {});
+    let other = next(&a, 1, b"other", |_| {});
+    let other = next(&other, 1, b"c", |_| {});
+    let other = next(&other, 1, b"d", |_| {});
+    says(&pinned(1, &[&d, &other]), Verdict::Forked, "fork");
+}
+
+#[test]
+fn what_a_stranger_signs_behind_a_link_is_forged_and_no_fork() {
+    let a = first(1, 1);
+    let b = next(&a, 1, b"one", |_| {});
+    let mut header = b.header.clone();
+    let native_part = header.native.as_mut().unwrap();
+    native_part.root = key(9);
+    header.signer = Some(*key(9).as_bytes());
+    let stranger = Made::of(seal_native(header, &native(9)).unwrap(), b"one");
+    let outcome = pinned(1, &[&a, &b, &stranger]);
+    says(&outcome, Verdict::Forged, "key_changed");
+    assert!(outcome.forks.is_empty());
+    let nobody = judged(
+        facts(&[&a, &b, &stranger]),
+        &Judging::new(&Trust::default(), now()),
+    );
+    says(&nobody, Verdict::Forged, "key_changed");
+}
+
+#[test]
+fn a_key_without_the_authority_is_forged_however_well_it_was_delegated_to() {
+    let a = first(1, 2);
+    let usurper = next(&a, 3, b"mine", |_| {});
+    let outcome = pinned(1, &[&a, &usurper]);
+    says(&outcome, Verdict::Forged, "not_holder");
+    let b = next(&a, 2, b"mine", |_| {});
+    let outcome = pinned(1, &[&a, &b, &usurper]);
+    says(&outcome, Verdict::Forged, "not_holder");
+    assert!(outcome.forks.is_empty());
+}
+
+#[test]
+fn authority_moves_by_release_and_accept_and_comes_back_by_refuse() {
+    let a = first(1, 2);
+    let offered = release(&a, 1, 2, 3, 0);
+    let accept = LinkBody::Accept {
+        release: offered.hash,
+    };
+    let taken = hand(&offered, 1, 3, &accept);
+    let b = next(&taken, 3, b"there", |_| {});
+    let outcome = pinned(1, &[&a, &offered, &taken, &b]);
+    says(&outcome, Verdict::Verified, "");
+    assert_eq!(outcome.tip.unwrap().authority.holder(), Some(&key(3)));
+    // The source goes on although it released.
+    let after = next(&offered, 2, b"still here", |_| {});
+    let outcome = pinned(1, &[&a, &offered, &after]);
+    says(&outcome, Verdict::Forged, "out_of_turn");
+    // It goes on beside its release: that is two children of one parent.
+    let beside = next(&a, 2, b"still here", |_| {});
+    let outcome = pinned(1, &[&a, &offered, &beside]);
+    says(&outcome, Verdict::Forked, "fork");
+    // Accepted and refused.
+    let refuse = LinkBody::Refuse {
+        release: offered.hash,
+        reason: RefusalReason::parse("full").unwrap(),
+    };
+    let refused = hand(&offered, 1, 3, &refuse);
+    let c = next(&refused, 2, b"back", |_| {});
+    let outcome = pinned(1, &[&a, &offered, &refused, &c]);
+    says(&outcome, Verdict::Verified, "");
+    let outcome = pinned(1, &[&a, &offered, &taken, &refused]);
+    says(&outcome, Verdict::Forked, "fork");
+}
+
+#[test]
+fn a_recovery_replaces_the_branch_that_it_names_and_no_other() {
+    let a = first(1, 2);
+    let offered = release(&a, 1, 2, 3, 0);
+    let accept = LinkBody::Accept {
+        release: offered.hash,
+    };
+    let taken = hand(&offered, 1, 3, &accept);
+    let b = next(&taken, 3, b"lost", |_| {});
+    let recover = |void| {
+        LinkBody::Recover(Recover {
+            epoch: 2,
+            void,
+            key: key(4),
+            nonce: [0; 32],
+        })
+    };
+    let named = hand(&offered, 1, 1, &recover(Some(taken.hash)));
+    let goes_on = next(&named, 4, b"new", |_| {});
+    let outcome = pinned(1, &[&a, &offered, &taken, &b, &named, &goes_on]);
+    says(&outcome, Verdict::Verified, "link_void");
+    assert_eq!(outcome.tip.unwrap().link.hash, goes_on.hash);
+    let unnamed = hand(&offered, 1, 1, &recover(None));
+    let outcome = pinned(1, &[&a, &offered, &taken, &unnamed]);
+    says(&outcome, Verdict::Forked, "fork");
+    // Only the root recovers.
+    let usurped = hand(&offered, 1, 4, &recover(None));
+    let outcome = pinned(1, &[&a, &offered, &usurped]);
+    says(&outcome, Verdict::Forged, "not_holder");
+}
+
+#[test]
+fn each_rule_between_two_links_has_its_verdict() {
+    let a = first(1, 1);
+    let rules: [(&str, Verdict, fn(&mut CheckpointHeader)); 9] = [
+        ("tick_regressed", Verdict::RolledBack, |h| h.tick = 1),
+        ("same_tick", Verdict::Verified, |h| h.tick = 5),
+        ("budget_increased", Verdict::Tampered, |h| h.budget += 1),
+        ("epoch_wrong", Verdict::Forged, |h| h.epoch.major = 1),
+        ("code_changed", Verdict::Verified, |h| {
+            h.code = Digest::of(b"other")
+        }),
+        ("seq_wrong", Verdict::Tampered, |h| {
+            h.native.as_mut().unwrap().seq = 7
+        }),
+        ("time_regressed", Verdict::Verified, |h| {
+            h.native.as_mut().unwrap().time -= 1
+        }),
+        ("", Verdict::Verified, |h| h.epoch.generation = 1),
+        ("", Verdict::Verified, |h| h.lease_expiry = NOW),
+    ];
+    for (code, verdict, change) in rules {
+        let b = next(&a, 1, b"second", change);
+        says(&pinned(1, &[&a, &b]), verdict, code);
+    }
+    let b = next(&a, 1, b"b", |h| h.epoch.generation = 3);
+    let c = next(&b, 1, b"c", |h| h.epoch.generation = 2);
+    says(
+        &pinned(1, &[&a, &b, &c]),
+        Verdict::RolledBack,
+        "epoch_regressed",
+    );
+    let leased = next(&a, 1, b"b", |h| h.lease_expiry = NOW - 5);
+    let late = next(&leased, 1, b"c", |_| {});
+    let outcome = pinned(1, &[&a, &leased, &late]);
+    says(&outcome, Verdict::Verified, "lease_overrun");
+}
+
+#[test]
+fn a_changed_state_is_tampered_and_a_changed_header_forged() {
+    let a = first(1, 1);
+    let mut b = next(&a, 1, b"second", |_| {});
+    let last = b.file.len() - 1;
+    b.file[last] ^= 1;
+    says(&pinned(1, &[&a, &b]), Verdict::Tampered, "state_differs");
+    b.file[last] ^= 1;
+    b.file.push(0);
+    says(&pinned(1, &[&a, &b]), Verdict::Tampered, "state_differs");
+    b.file.pop();
+    b.file[24] ^= 1;
+    says(&pinned(1, &[&a, &b]), Verdict::Forged, "signature_bad");
+}
+
+#[test]
+fn a_broken_copy_beside_a_whole_one_is_told_and_does_not_hide_it() {
+    let a = first(1, 1);
+    let mut broken = a.clone();
+    let last = broken.file.len() - 1;
+    broken.file[last] ^= 1;
+    for files in [[&a, &broken], [&broken, &a]] {
+        says(&pinned(1, &files), Verdict::Tampered, "state_differs");
+    }
+}
+
+#[test]
+fn a_head_that_is_not_here_is_a_rollback_and_one_that_is_makes_it_whole() {
+    let a = first(1, 1);
+    let b = next(&a, 1, b"b", |_| {});
+    let c = next(&b, 1, b"c", |_| {});
+    let trust = Trust::pinned(key(1));
+    let head = pinned(1, &[&a, &b, &c]).report.head.unwrap();
+    assert_eq!((head.seq, head.size, head.line), (2, 15, c.hash.digest()));
+    let judged_with = |files: &[&Made], head, remembered| {
+        let judging = Judging {
+            expect: expecting(head, remembered),
+            ..Judging::new(&trust, now())
+        };
+        judged(facts(files), &judging)
+    };
+    let line = ExpectedHead::Line(c.hash.digest());
+    let whole = judged_with(&[&a, &b, &c], line, false);
+    says(&whole, Verdict::Verified, "");
+    assert_eq!(whole.report.completeness, Completeness::Head);
+    says(
+        &judged_with(&[&a, &b], line, false),
+        Verdict::RolledBack,
+        "head_missing",
+    );
+    let full = ExpectedHead::Head(head);
+    says(
+        &judged_with(&[&a, &b], full, false),
+        Verdict::Truncated,
+        "head_ahead",
+    );
+    says(
+        &judged_with(&[&a, &b], full, true),
+        Verdict::RolledBack,
+        "head_ahead",
+    );
+    let other = next(&b, 1, b"other", |_| {});
+    says(
+        &judged_with(&[&a, &b, &other], full, true),
+        Verdict::Forked,
+        "head_differs",
+    );
+    let foreign = ExpectedHead::Head(Head {
+        record: crate::record::RecordId::from_bytes([7; 32]),
+        ..head
+    });
+    says(
+        &judged_with(&[&a, &b], foreign, false),
+        Verdict::Foreign,
+        "record_differs",
+    );
+    // What begins right behind the head is ahead of it.
+    let d = next(&c, 1, b"d", |_| {});
+    let window = judged_with(&[&d], line, false);
+    says(&window, Verdict::Partial, "no_genesis");
+}
+
+#[test]
+fn a_link_in_the_middle_that_is_gone_is_a_gap_and_a_beginning_that_is_gone_no_forgery() {
+    let a = first(1, 1);
+    let b = next(&a, 1, b"b", |_| {});
+    let c = next(&b, 1, b"c", |_| {});
+    says(&pinned(1, &[&a, &c]), Verdict::Truncated, "gap");
+    says(&pinned(1, &[&b, &c]), Verdict::Partial, "no_genesis");
+    let trust = Trust::pinned(key(1));
+    let single = Judging {
+        view: View::Single,
+        ..Judging::new(&trust, now())
+    };
+    let alone = judge(facts(&[&c]), &single);
+    says(&alone.unwrap()[0], Verdict::Verified, "");
+}
+
+/// The original's links by `seed`: as many as ticks are named, each behind the one before.
+fn originals(seed: u8, ticks: &[u64]) -> Vec<Made> {
+    let mut made: Vec<Made> = Vec::new();
+    for tick in ticks {
+        let mut header = original(made.last().map(|made| made.hash));
+        header.tick = *tick;
+        let state = tick.to_le_bytes();
+        made.push(Made::of(
+            seal_original(header, &state, &igor(seed)).unwrap(),
+            &state,
+        ));
+    }
+    made
+}
+
+#[test]
+fn an_upgrade_goes_on_under_the_same_key_and_keeps_the_older_history() {
+    let old = originals(1, &[5, 10]);
+    let upgrade = |root: u8| {
+        let writer = writer(root, root, 1);
+        let mut header = genesis(root, &writer, b"new");
+        header.prev = Some(old[1].hash);
+        header.native.as_mut().unwrap().seq = 2;
+        header.tick = 15;
+        header.budget = old[1].header.budget;
+        header.epoch = old[1].header.epoch;
+        header.price = old[1].header.price;
+        Made::of(seal_native(header, &native(root)).unwrap(), b"new")
+    };
+    let new = upgrade(1);
+    let outcome = pinned(1, &[&old[0], &old[1], &new]);
+    says(&outcome, Verdict::Verified, "");
+    assert_eq!(outcome.report.profile, "threadseal");
+    let other = upgrade(9);
+    says(
+        &pinned(1, &[&old[0], &old[1], &other]),
+        Verdict::Forged,
+        "key_changed",
+    );
+    // Back again.
+    let mut back = original(Some(new.hash));
+    back.tick = 20;
+    back.budget = 0;
+    let back = Made::of(seal_original(back, b"s", &igor(1)).unwrap(), b"s");
+    let outcome = pinned(1, &[&old[0], &old[1], &new, &back]);
+    says(&outcome, Verdict::Forged, "version_regressed");
+}
+
+/// The link with nothing of v0x04: budget, epoch, code and state are kept.
+fn stripped(made: &Made, byte: u8) -> Made {
+    let length = if byte == 3 { 81 } else { 57 };
+    let state = &made.file[209..];
+    let mut file = [&made.file[..length], state].concat();
+    file[0] = byte;
+    Made {
+        hash: ContentHash::of(&file),
+        header: made.header.clone(),
+        file,
+    }
+}
+
+#[test]
+fn an_unsigned_link_counts_before_the_first_signature_and_nowhere_else() {
+    let old = originals(1, &[5, 10, 15]);
+    for byte in [2, 3] {
+        let before = stripped(&originals(1, &[2])[0], byte);
+        let outcome = pinned(1, &[&before, &old[0], &old[1]]);
+        says(&outcome, Verdict::Verified, "unsigned_prefix");
+        assert_eq!(outcome.report.unauthenticated, ["checkpoint=f0"]);
+        let middle = stripped(&old[1], byte);
+        let outcome = pinned(1, &[&old[0], &middle, &old[2]]);
+        says(&outcome, Verdict::Forged, "unsigned_member");
+        let head = stripped(&old[2], byte);
+        let outcome = pinned(1, &[&old[0], &old[1], &head]);
+        says(&outcome, Verdict::Forged, "unsigned_member");
+        // Alone it is unsigned, unless a key was asked for.
+        let alone = judged(facts(&[&head]), &Judging::new(&Trust::default(), now()));
+        says(&alone, Verdict::Unsigned, "unsigned");
+        says(&pinned(1, &[&head]), Verdict::Forged, "signature_missing");
+    }
+}
+
+#[test]
+fn a_first_byte_that_hides_a_signature_is_tampering_whoever_is_trusted() {
+    let old = originals(1, &[5]);
+    for byte in [2, 3] {
+        let mut hidden = old[0].clone();
+        hidden.file[0] = byte;
+        let outcome = judged(facts(&[&hidden]), &Judging::new(&Trust::default(), now()));
+        says(&outcome, Verdict::Tampered, "version_changed");
+    }
+}
+
+#[test]
+fn a_linked_unsigned_beginning_is_vouched_for_by_its_hash() {
+    let old = stripped(&originals(1, &[5])[0], 3);
+    let mut header = original(Some(old.hash));
+    header.tick = 10;
+    let new = Made::of(seal_original(header, b"s", &igor(1)).unwrap(), b"s");
+    let outcome = pinned(1, &[&old, &new]);
+    says(&outcome, Verdict::Verified, "unsigned_prefix");
+    assert!(outcome.report.unauthenticated.is_empty());
+    assert_eq!(outcome.tip.unwrap().position, Some(1));
+}
+
+#[test]
+fn an_older_checkpoint_in_the_place_of_the_live_one_is_a_rollback() {
+    let old = originals(1, &[5, 10, 15]);
+    let named = |live: &Made| {
+        let mut files = facts(&[&old[0], &old[1], &old[2]]);
+        files.push(LinkFacts::of("counter.checkpoint", &live.file));
+        judged(files, &Judging::new(&Trust::pinned(key(1)), now()))
+    };
+    says(&named(&old[0]), Verdict::RolledBack, "live_behind");
+    says(&named(&old[1]), Verdict::Verified, "live_behind");
+    let newest = named(&old[2]);
+    says(&newest, Verdict::Verified, "");
+    assert!(newest.report.findings.is_empty());
+}
+
+#[test]
+fn a_copy_under_the_name_of_another_tick_is_a_replay() {
+    let old = originals(1, &[5, 10]);
+    let named = |name: &str, made: &Made| LinkFacts::of(name, &made.file);
+    let files = |third| {
+        vec![
+            named("h/0000000005.ckpt", &old[0]),
+            named("h/0000000010.ckpt", &old[1]),
+            named(third, &old[0]),
+        ]
+    };
+    let trust = Trust::pinned(key(1));
+    let judging = Judging::new(&trust, now());
+    says(
+        &judged(files("h/0000000015.ckpt"), &judging),
+        Verdict::RolledBack,
+        "replay",
+    );
+    says(
+        &judged(files("h/copy.ckpt"), &judging),
+        Verdict::Verified,
+        "duplicate",
+    );
+}
+
+#[test]
+fn two_agents_in_one_folder_are_two_lineages() {
+    let (a, b) = (first(1, 1), first(2, 2));
+    let other = next(&b, 2, b"more", |_| {});
+    let outcomes = judge(
+        facts(&[&a, &other, &b]),
+        &Judging::new(&Trust::default(), now()),
+    );
+    let events: Vec<u64> = outcomes
+        .unwrap()
+        .iter()
+        .map(|o| o.report.stats.events)
+        .collect();
+    assert_eq!(events, [1, 2]);
+}
+
+#[test]
+fn more_files_than_are_joined_at_once_are_refused() {
+    let empty = LinkFacts::of("", b"");
+    let files = vec![empty; crate::limits::MAX_LINEAGE_LINKS + 1];
+    let error = judge(files, &Judging::new(&Trust::default(), now())).unwrap_err();
+    assert_eq!(error.kind(), crate::error::ErrorKind::Limit);
+}
