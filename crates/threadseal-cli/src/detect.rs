@@ -150,36 +150,32 @@ pub(crate) fn kind(file: &RegularFile) -> Result<Option<Kind>, Failure> {
 }
 
 /// Is the file a checkpoint, whatever it is called? Before v0x05 the format has no magic: what begins with
-/// one of its bytes is one where its numbers are small and its code hash looks like a hash, or where the
-/// signature holds.
+/// one of its bytes is one where its numbers are small and its code hash looks like a hash, where the
+/// signature holds, or where it is called one.
 ///
 /// # Errors
 /// When it cannot be read.
 pub(crate) fn is_checkpoint(file: &RegularFile) -> Result<bool, Failure> {
     let head = probe(file, 0)?;
-    let Some(2..=5) = head.first() else {
-        return Ok(false);
-    };
+    match head.first() {
+        None => return Ok(is_named_checkpoint(file.path())),
+        Some(2..=5) if is_named_checkpoint(file.path()) => return Ok(true),
+        Some(2..=5) => {}
+        Some(_) => return Ok(false),
+    }
     match CheckpointHeader::parse(&head) {
         Ok(header) if header.version == Version::V5 || is_plausible(&header) => Ok(true),
         Ok(header) if header.version == Version::V4 => has_signature_of_original(file, &header),
         Ok(_) => Ok(false),
-        // Behind the magic of v0x05 nothing else stands.
         Err(HeaderError::Unsupported(_)) => Ok(false),
-        Err(_) => Ok(head.starts_with(&[5]) || is_history_name(file.path())),
+        // Behind the magic of v0x05 nothing else stands.
+        Err(_) => Ok(head.starts_with(&[5])),
     }
 }
 
 /// Is the file called as checkpoints are?
 pub(crate) fn is_named_checkpoint(path: &Path) -> bool {
     matches!(ending(path).as_str(), "ckpt" | "checkpoint")
-}
-
-/// How the original names what it archives: ten digits of the tick.
-fn is_history_name(path: &Path) -> bool {
-    let stem = path.file_stem().unwrap_or_default().to_string_lossy();
-    let digits = stem.len() >= 10 && stem.bytes().all(|byte| byte.is_ascii_digit());
-    ending(path) == "ckpt" && digits
 }
 
 fn is_plausible(header: &CheckpointHeader) -> bool {
