@@ -17,9 +17,9 @@ use threadseal::lineage::{
     FileReader, Judging, Lineage, Lineages, LinkFacts, Outcome, View, conclude,
 };
 use threadseal::record::ExpectedHead;
+use threadseal::report::Expectation;
 use threadseal::report::Report;
 use threadseal::time::Timestamp;
-use threadseal::transcript::Expectation;
 use threadseal_store::heads::{RecordKind, StoredHead};
 use threadseal_store::read::{RegularFile, Source as _, open_regular};
 

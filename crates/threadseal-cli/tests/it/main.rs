@@ -12,6 +12,7 @@ mod fixtures;
 mod frame;
 mod keys;
 mod ledger;
+mod lineage;
 mod place;
 mod read;
 mod real_runs;

@@ -21,11 +21,10 @@ use crate::key::{KeyUsage, PublicKey};
 use crate::limits::MAX_RECORD_KEYS;
 use crate::record::{ExpectedHead, Head, RecordId};
 use crate::report::{
-    CheckResult, Completeness, Finding, Grounds, Report, SignerReport, SignerStatus, Stats,
-    Verdict, Verified,
+    CheckResult, Completeness, Expectation, Finding, Grounds, Report, SignerReport, SignerStatus,
+    Stats, Verdict, Verified,
 };
 use crate::time::Timestamp;
-use crate::transcript::Expectation;
 use crate::trust::{Format, Purpose, Standing, Trust};
 use std::collections::BTreeMap;
 
@@ -176,14 +175,6 @@ pub fn conclude(lineage: &Lineage<'_>, judging: &Judging<'_>) -> Outcome {
     }
 }
 
-fn result_of(good: bool) -> CheckResult {
-    if good {
-        CheckResult::Pass
-    } else {
-        CheckResult::Fail
-    }
-}
-
 fn profile(lineage: &Lineage<'_>) -> &'static str {
     let native = |(_, link): (Index, &ReadLink)| link.version() == Version::V5;
     if lineage.own().any(native) {
@@ -283,9 +274,9 @@ fn check_chain(report: &mut Report, seen: &Seen, view: View) {
         let why = "one link by itself: what stands before it was not looked at".to_owned();
         report.check("history", CheckResult::Skipped, Some(why));
     } else {
-        report.check("history", result_of(sound), None);
+        report.check("history", CheckResult::of(sound), None);
     }
-    report.check("forks", result_of(seen.forks.is_empty()), None);
+    report.check("forks", CheckResult::of(seen.forks.is_empty()), None);
 }
 
 /// The code that ran, where the caller names some.
@@ -302,7 +293,7 @@ fn check_code(report: &mut Report, lineage: &Lineage<'_>, allowed: &[Digest]) {
             report.hold_because(Verdict::Foreign, finding);
         }
     }
-    report.check("code", result_of(good), None);
+    report.check("code", CheckResult::of(good), None);
 }
 
 /// Judges the keys under which seals hold; true when somebody vouches for those of the line.
@@ -342,7 +333,7 @@ fn check_signers(
     let bad = lineage
         .own()
         .any(|(_, link)| matches!(link.seal, Seal::Bad(_)));
-    report.check("signatures", result_of(!bad), None);
+    report.check("signatures", CheckResult::of(!bad), None);
     let mut vouched = !seen.line.is_empty();
     for ((root, usage), (of_line, name)) in &roots {
         let counts = judge_root(report, root, *usage, *name, judging);
@@ -352,7 +343,7 @@ fn check_signers(
         vouched &= judge_session(report, session, vouched, judging) || !of_line;
     }
     vouched &= check_window(report, tip, judging);
-    report.check("trust", result_of(vouched), None);
+    report.check("trust", CheckResult::of(vouched), None);
     vouched
 }
 
@@ -433,7 +424,8 @@ fn check_window(report: &mut Report, tip: Option<&LineageHead>, judging: &Judgin
     false
 }
 
-/// Heads that must be there; true when one was met and none was missed.
+/// Heads that must be there; true when one was met and none was missed. Unlike records of one file, a
+/// lineage may be here in parts, and a content hash that no link has is a state gone back, not a cut.
 fn check_heads(
     report: &mut Report,
     lineage: &Lineage<'_>,
@@ -461,7 +453,7 @@ fn check_heads(
         let why = "the links between the known head and this one are not here".to_owned();
         report.check("head", CheckResult::Skipped, Some(why));
     } else {
-        report.check("head", result_of(good), None);
+        report.check("head", CheckResult::of(good), None);
     }
     good && met
 }

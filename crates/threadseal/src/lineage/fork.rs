@@ -1,4 +1,4 @@
-//! Fork proofs: two links that one agent signed in one place, for anybody to check (`spec/lineage.md` §9).
+//! Fork proofs: two links that one agent signed in one place, for anybody to check (`spec/lineage.md` §8.1).
 //!
 //! ```text
 //! "TSFORK1\n"  parts u16le = 2 or 3   then each part: length u64le, bytes          little-endian

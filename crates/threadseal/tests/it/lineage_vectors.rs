@@ -10,8 +10,8 @@ use threadseal::digest::Digest;
 use threadseal::key::PublicKey;
 use threadseal::lineage::{FileReader, Judging, LinkFacts, Outcome, View, judge};
 use threadseal::record::ExpectedHead;
+use threadseal::report::Expectation;
 use threadseal::time::Timestamp;
-use threadseal::transcript::Expectation;
 use threadseal::trust::Trust;
 
 fn read(path: &Path) -> LinkFacts {

@@ -2,9 +2,9 @@
 
 use super::*;
 use crate::record::{ExpectedHead, Head};
+use crate::report::Expectation;
 use crate::report::{Completeness, SignerStatus, Verdict};
 use crate::time::Timestamp;
-use crate::transcript::Expectation;
 use crate::trust::{Trust, TrustName, TrustedKey};
 
 /// A link that was made, with its file.
@@ -530,6 +530,22 @@ fn a_first_byte_that_hides_a_signature_is_tampering_whoever_is_trusted() {
         let outcome = judged(facts(&[&hidden]), &Judging::new(&Trust::default(), now()));
         says(&outcome, Verdict::Tampered, "version_changed");
     }
+}
+
+#[test]
+fn a_key_of_small_order_under_which_anything_verifies_is_forged() {
+    // The point of order 1 as key and as R, and S = 0: lax verification accepts it for any message.
+    let mut header = original(None);
+    let mut one = [0; 32];
+    one[0] = 1;
+    let mut signature = [0; 64];
+    signature[0] = 1;
+    header.signer = Some(one);
+    header.signature = Some(crate::key::Signature::from_bytes(signature));
+    let file = [header.encode().unwrap().as_slice(), b"state"].concat();
+    let facts = vec![LinkFacts::of("f", &file)];
+    let outcome = judged(facts, &Judging::new(&Trust::default(), now()));
+    says(&outcome, Verdict::Forged, "key_unusable");
 }
 
 #[test]

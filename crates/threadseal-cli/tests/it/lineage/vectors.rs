@@ -1,0 +1,170 @@
+//! What the original made, and every attack on it: each word of the index gets the verdict, the exit code
+//! and the finding that `testkit/lineage/expect.toml` says, through the command.
+
+use super::{codes, report};
+use crate::sandbox::{Sandbox, shared};
+use serde_json::Value;
+use std::fs;
+use std::path::Path;
+
+struct Rule {
+    flags: Vec<String>,
+    verdicts: Vec<String>,
+    finding: Option<String>,
+}
+
+fn texts(value: &toml::Value) -> Vec<String> {
+    let values = value.as_array().unwrap().iter();
+    values
+        .map(|text| text.as_str().unwrap().to_owned())
+        .collect()
+}
+
+/// The rules of an entry, flags filled in; of those with the same flags the first.
+fn rules_of(rules: &[toml::Value], entry: &Value) -> Vec<Rule> {
+    let id = entry["id"].as_str().unwrap();
+    let fits = |rule: &&toml::Value| {
+        let ids = rule.get("ids").map(texts);
+        rule["expect"].as_str() == entry["expected"].as_str()
+            && rule
+                .get("kind")
+                .is_none_or(|kind| kind.as_str() == entry["kind"].as_str())
+            && ids.is_none_or(|ids| ids.iter().any(|begin| id.starts_with(begin)))
+    };
+    let mut found: Vec<Rule> = Vec::new();
+    for rule in rules.iter().filter(fits) {
+        let words = texts(&rule["flags"]);
+        let filled = words.chunks(2).filter_map(|pair| {
+            let field = match pair[1].as_str() {
+                "{key}" => "pinned_pubkey",
+                "{code}" => "wasm_sha256",
+                _ => "pinned_head_sha256",
+            };
+            let value = entry["trust"][field].as_str()?;
+            Some([pair[0].clone(), value.to_owned()])
+        });
+        let flags: Vec<String> = filled.flatten().collect();
+        if found.iter().all(|rule| rule.flags != flags) {
+            found.push(Rule {
+                flags,
+                verdicts: texts(&rule["verdicts"]),
+                finding: rule.get("finding").map(|f| f.as_str().unwrap().to_owned()),
+            });
+        }
+    }
+    found
+}
+
+fn entries(folder: &Path) -> Vec<Value> {
+    let index = fs::read(folder.join("index.json")).unwrap();
+    let index: Value = serde_json::from_slice(&index).unwrap();
+    index["entries"].as_array().unwrap().clone()
+}
+
+fn rules() -> Vec<toml::Value> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testkit/lineage/expect.toml");
+    let table: toml::Table = fs::read_to_string(path).unwrap().parse().unwrap();
+    table["rule"].as_array().unwrap().clone()
+}
+
+#[test]
+fn each_word_of_the_index_gets_its_verdict_its_exit_code_and_its_finding() {
+    let Some(folder) = shared("vectors/igor") else {
+        return;
+    };
+    let (sandbox, rules, mut wrong) = (Sandbox::new(), rules(), Vec::new());
+    for entry in entries(&folder) {
+        let path = folder.join(entry["path"].as_str().unwrap());
+        let rules = rules_of(&rules, &entry);
+        assert!(!rules.is_empty(), "no rule for {}", entry["expected"]);
+        for rule in rules {
+            let mut arguments = vec!["lineage", "verify", path.to_str().unwrap()];
+            arguments.extend(rule.flags.iter().map(String::as_str));
+            let report = report(&sandbox, &arguments);
+            let verdict = report["verdict"].as_str().unwrap();
+            let said = rule.verdicts.iter().any(|expected| expected == verdict);
+            let codes = codes(&report);
+            let told = rule
+                .finding
+                .iter()
+                .all(|code| codes.contains(&code.as_str()));
+            let unproved = !rule.flags.contains(&"--expect-head".to_owned());
+            let whole = verdict != "verified"
+                || report["completeness"] == if unproved { "unproved" } else { "head" };
+            if !said || !told || !whole || report["format"] != "lineage" {
+                wrong.push(format!(
+                    "{} {:?}: {verdict} {codes:?}",
+                    entry["id"], rule.flags
+                ));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{} wrong: {wrong:#?}", wrong.len());
+}
+
+#[test]
+fn verify_detects_them_and_never_accepts_what_must_be_refused() {
+    let Some(folder) = shared("vectors/igor") else {
+        return;
+    };
+    let sandbox = Sandbox::new();
+    for entry in entries(&folder) {
+        let path = folder.join(entry["path"].as_str().unwrap());
+        let key = entry["trust"]["pinned_pubkey"].as_str().unwrap();
+        let ran = sandbox.run(["verify", "--json", "--key", key, path.to_str().unwrap()]);
+        let (id, expected) = (
+            entry["id"].as_str().unwrap(),
+            entry["expected"].as_str().unwrap(),
+        );
+        // What only a head or the code tells is not asked here.
+        let needs_more = expected == "rollback" || id == "t_wasm_mismatch";
+        let fine = expected == "accept" || expected.starts_with("valid") || needs_more;
+        assert_eq!(ran.code == 0, fine, "{id}: {}", ran.stdout);
+        // A first byte that is no version is no checkpoint, whatever the file is called.
+        let other = ["t_version_00", "t_version_01", "t_version_ff"].contains(&id)
+            || (id.starts_with("t_hdr") && ran.code == 2);
+        if other {
+            assert_eq!(ran.code, 2, "{id}");
+        } else {
+            assert_eq!(ran.json()["results"][0]["format"], "lineage", "{id}");
+        }
+    }
+}
+
+/// Another name, and no name that tells anything.
+#[test]
+fn a_folder_of_them_is_found_by_content() {
+    let Some(folder) = shared("vectors/igor") else {
+        return;
+    };
+    let sandbox = Sandbox::new();
+    for (chain, verdict) in [
+        ("chains/valid_linear", "verified"),
+        ("forks/fork_two_branches", "forked"),
+    ] {
+        let entry = entries(&folder)
+            .into_iter()
+            .find(|e| e["path"] == chain)
+            .unwrap();
+        for (at, file) in fs::read_dir(folder.join(chain)).unwrap().enumerate() {
+            let part = if at % 2 == 0 { "a" } else { "b" };
+            let bytes = fs::read(file.unwrap().path()).unwrap();
+            sandbox.write(&format!("{verdict}/{part}/x{at}.dat"), bytes);
+        }
+        let key = entry["trust"]["pinned_pubkey"].as_str().unwrap();
+        let report = report(&sandbox, &["verify", "--key", key, verdict]);
+        assert_eq!(report["verdict"], verdict);
+        assert_eq!(report["path"], verdict);
+    }
+    let every = [
+        "formats/v4_extremes.ckpt",
+        "formats/v2_min.ckpt",
+        "formats/v3.ckpt",
+    ];
+    for (at, file) in every.iter().enumerate() {
+        let bytes = fs::read(folder.join(file)).unwrap();
+        let path = sandbox.write(&format!("single/{at}"), bytes);
+        let ran = sandbox.run(["verify", "--json", path.to_str().unwrap()]);
+        assert_eq!(ran.json()["results"][0]["format"], "lineage", "{file}");
+    }
+}
