@@ -6,7 +6,7 @@ use std::fs::File;
 use std::process::Stdio;
 
 /// Every command, in the order of `--help`.
-const COMMANDS: [&str; 16] = [
+const COMMANDS: [&str; 17] = [
     "init",
     "seal",
     "verify",
@@ -18,6 +18,7 @@ const COMMANDS: [&str; 16] = [
     "demo",
     "scroll",
     "ledger",
+    "lineage",
     "fsck",
     "key",
     "trust",

@@ -97,6 +97,21 @@ pub enum ReadFault {
     VersionChanged,
 }
 
+impl Identity {
+    /// Who a header says it is of.
+    pub fn of(header: &CheckpointHeader) -> Option<Self> {
+        let agent = match &header.native {
+            Some(native) => native.agent_id().digest(),
+            // Before v0x05 the key is all that an agent is known by.
+            None => Digest::of(&header.signer?),
+        };
+        Some(Self {
+            agent,
+            record: record_of(&agent),
+        })
+    }
+}
+
 impl ReadLink {
     /// Its format.
     pub fn version(&self) -> Version {
@@ -377,7 +392,7 @@ impl Reading {
         }
         ReadLink {
             hash,
-            identity: identity_of(&self.header),
+            identity: Identity::of(&self.header),
             header: self.header,
             seal,
             body: body.unwrap_or_default(),
@@ -396,16 +411,4 @@ fn hidden(head: &[u8]) -> Option<OriginalVerifier> {
     let header = CheckpointHeader::parse(&bytes).ok()?;
     header.signer_key()?.ok()?;
     OriginalVerifier::new(&header).ok()
-}
-
-fn identity_of(header: &CheckpointHeader) -> Option<Identity> {
-    let agent = match &header.native {
-        Some(native) => native.agent_id().digest(),
-        // Before v0x05 the key is all that an agent is known by.
-        None => Digest::of(&header.signer?),
-    };
-    Some(Identity {
-        agent,
-        record: record_of(&agent),
-    })
 }

@@ -57,7 +57,7 @@ pub(super) struct Seen {
     /// Who may write behind a link that nothing follows.
     pub(super) ends: BTreeMap<Index, Authority>,
     /// Links of branches that a recovery replaced.
-    pub(super) voided: Vec<Index>,
+    pub(super) voided: BTreeSet<Index>,
     /// Links with a signature, good or not.
     pub(super) signed: u64,
     /// Files that are no checkpoint.
@@ -210,7 +210,7 @@ impl Seen {
             let mut waiting: Vec<Index> = all.naming(&prev).iter().filter(named).copied().collect();
             while let Some(index) = waiting.pop() {
                 if self.line.remove(&index).is_some() {
-                    self.voided.push(index);
+                    self.voided.insert(index);
                 }
                 waiting.extend(all.children(index));
             }
@@ -433,11 +433,17 @@ impl Seen {
     /// What an agent would be started from must be the end of its history, or the one before it:
     /// a writer archives a link before it publishes it.
     fn live(&mut self, lineage: &Lineage<'_>, index: Index, facts: &LinkFacts, link: &ReadLink) {
-        if !self.line.contains_key(&index) || self.tips.contains(&index) {
+        let followers = |index: Index| -> Vec<Index> {
+            let children = lineage.all.children(index).iter().copied();
+            children
+                .filter(|child| self.line.contains_key(child))
+                .collect()
+        };
+        let next = followers(index);
+        if !self.line.contains_key(&index) || next.is_empty() {
             return;
         }
-        let mut children = lineage.all.children(index).iter();
-        if children.any(|child| self.tips.contains(child)) {
+        if next.iter().any(|next| followers(*next).is_empty()) {
             let text = "its history goes on for one link: a writer was stopped, or somebody put the older one back";
             let finding = at(facts, link, Severity::Warning, "live_behind", text);
             self.findings.add(Some(index), None, finding);

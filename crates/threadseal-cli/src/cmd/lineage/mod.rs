@@ -2,6 +2,7 @@
 
 mod check_proof;
 mod fork_proof;
+mod identity;
 mod input;
 mod inspect;
 mod log;
@@ -25,6 +26,9 @@ pub(crate) enum LineageCommand {
     ForkProof(fork_proof::ForkProofArgs),
     /// Say whether a file proves a fork, by itself
     CheckProof(check_proof::CheckProofArgs),
+    /// Keys of agents, and session keys under them
+    #[command(subcommand)]
+    Identity(identity::IdentityCommand),
 }
 
 /// Runs one of them.
@@ -35,5 +39,6 @@ pub(crate) fn run(command: &LineageCommand, context: &Context, out: &mut Out) ->
         LineageCommand::Log(args) => log::run(args, context, out),
         LineageCommand::ForkProof(args) => fork_proof::run(args, context, out),
         LineageCommand::CheckProof(args) => check_proof::run(args, context, out),
+        LineageCommand::Identity(command) => identity::run(command, context, out),
     }
 }

@@ -279,3 +279,66 @@ fn what_was_not_asked_for_by_its_name_is_not_judged() {
     assert_eq!(report["verdict"], "unknown_signer");
     assert!(codes(&report).contains(&"key_unknown"));
 }
+
+#[test]
+fn an_identity_is_made_once_and_delegates_to_session_keys() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let sandbox = Sandbox::new();
+    let made = sandbox
+        .run(["lineage", "identity", "new", "counter", "--json"])
+        .exits(0)
+        .json();
+    let path = sandbox.work().join("counter.identity");
+    let bytes = fs::read(&path).unwrap();
+    assert_eq!(bytes.len(), 68);
+    assert_eq!(
+        fs::metadata(&path).unwrap().permissions().mode() & 0o777,
+        0o600
+    );
+    let shown = sandbox.run(["lineage", "identity", "show", "counter.identity", "--json"]);
+    assert_eq!(shown.exits(0).json()["did"], made["did"]);
+    // Never written over, and never taken for missing where it is damaged.
+    sandbox
+        .run(["lineage", "identity", "new", "counter"])
+        .exits(2);
+    assert_eq!(fs::read(&path).unwrap(), bytes);
+    let to = did();
+    let delegate = [
+        "lineage",
+        "identity",
+        "delegate",
+        "counter.identity",
+        "--to",
+        &to,
+        "--key-epoch",
+        "1",
+        "-o",
+        "d",
+    ];
+    let given = sandbox
+        .run(delegate.iter().chain(&["--json"]))
+        .exits(0)
+        .json();
+    assert_eq!(given["agent_id"], made["agent_id"]);
+    let text = fs::read_to_string(sandbox.work().join("d")).unwrap();
+    let delegation = threadseal::lineage::Delegation::parse(&text).unwrap();
+    delegation.verify().unwrap();
+    assert_eq!(delegation.signer.to_did_key(), to);
+    assert_eq!(delegation.root.to_did_key(), made["did"].as_str().unwrap());
+    fs::write(&path, &bytes[..67]).unwrap();
+    sandbox
+        .run(["lineage", "identity", "show", "counter.identity"])
+        .exits(2);
+    sandbox
+        .run(["lineage", "identity", "new", "counter"])
+        .exits(2);
+    assert_eq!(fs::read(&path).unwrap(), &bytes[..67]);
+    sandbox
+        .run(["lineage", "identity", "new", "../counter"])
+        .exits(2);
+    let pem = sandbox.run(["lineage", "identity", "new", "other", "--pem"]);
+    pem.exits(0);
+    sandbox
+        .run(["lineage", "identity", "show", "other.identity"])
+        .exits(0);
+}

@@ -1,0 +1,234 @@
+//! `lineage identity …`: the key of an agent, and session keys under it.
+//!
+//! ```text
+//! DIR/<agent>.identity   0600, made once and never written over (the original's form, or PEM)
+//! delegation             the text of `spec/lineage.md` §6, for the machine that has the session key
+//! ```
+//! A file that cannot be read is an error and never the reason for a new key.
+
+use crate::context::Context;
+use crate::exit::{Exit, Failure, Outcome, complain};
+use crate::gather;
+use crate::keyring;
+use crate::local::Local;
+use crate::output::Out;
+use clap::{Args, Subcommand};
+use serde::Serialize;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use threadseal::error::Error;
+use threadseal::key::PublicKey;
+use threadseal::limits::MAX_KEY_FILE_BYTES;
+use threadseal::lineage::{AgentId, AgentIdentity, AgentName, Delegation, IdentityForm};
+use threadseal::time::Timestamp;
+use threadseal_store::atomic;
+use threadseal_store::read::read_small;
+
+/// Permission bits of a private key, and of what anybody may read.
+const PRIVATE: u32 = 0o600;
+const PUBLIC: u32 = 0o644;
+/// How long a delegation lasts by default.
+const DEFAULT_DAYS: u64 = 90;
+const DAY_MICROS: u64 = 24 * 60 * 60 * 1_000_000;
+
+/// What to do with identities.
+#[derive(Debug, Subcommand)]
+pub(crate) enum IdentityCommand {
+    /// Make the key of an agent, where it has none
+    New(NewArgs),
+    /// Show whose key an identity file holds
+    Show(ShowArgs),
+    /// Let a session key sign for an agent, for a time
+    Delegate(DelegateArgs),
+}
+
+/// What `lineage identity new` takes.
+#[derive(Debug, Args)]
+pub(crate) struct NewArgs {
+    /// The agent's name; the file is NAME.identity
+    #[arg(value_name = "AGENT", value_parser = AgentName::parse)]
+    agent: AgentName,
+    /// The folder
+    #[arg(long, value_name = "DIR", default_value = ".")]
+    dir: PathBuf,
+    /// Write PKCS#8 PEM instead of the original's 68 bytes
+    #[arg(long)]
+    pem: bool,
+}
+
+/// What `lineage identity show` takes.
+#[derive(Debug, Args)]
+pub(crate) struct ShowArgs {
+    /// The identity file
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    /// The agent's name [default: that of the file]
+    #[arg(long, value_name = "NAME", value_parser = AgentName::parse)]
+    agent: Option<AgentName>,
+}
+
+/// What `lineage identity delegate` takes.
+#[derive(Debug, Args)]
+pub(crate) struct DelegateArgs {
+    /// The identity file with the agent's root key
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    /// The session key: PEM file, 64 hex digits, did:key, or a name of the trust store
+    #[arg(long, value_name = "KEY")]
+    to: String,
+    /// The number of the delegation, from 1; a later one has a larger number
+    #[arg(long, value_name = "N")]
+    key_epoch: u64,
+    /// From when on: 2026-01-31T12:00:00Z [default: now]
+    #[arg(long, value_name = "TIME", value_parser = moment)]
+    not_before: Option<Timestamp>,
+    /// Until when: 2026-01-31T12:00:00Z [default: 90 days later]
+    #[arg(long, value_name = "TIME", value_parser = moment)]
+    not_after: Option<Timestamp>,
+    /// The agent's name [default: that of the file]
+    #[arg(long, value_name = "NAME", value_parser = AgentName::parse)]
+    agent: Option<AgentName>,
+    /// Where to write it; must not exist
+    #[arg(short, long, value_name = "FILE")]
+    output: PathBuf,
+}
+
+#[derive(Serialize)]
+struct IdentityOutput<'a> {
+    schema: &'static str,
+    agent: &'a str,
+    agent_id: String,
+    key: String,
+    did: String,
+    path: String,
+}
+
+/// Runs one of them.
+pub(super) fn run(command: &IdentityCommand, context: &Context, out: &mut Out) -> Outcome {
+    match command {
+        IdentityCommand::New(args) => new(args, context, out),
+        IdentityCommand::Show(args) => {
+            let agent = name_of(&args.file, args.agent.as_ref())?;
+            let identity = read(&args.file, context)?;
+            let key = identity.public_key();
+            print(&agent, key, key, &args.file, context, out);
+            Ok(Exit::Done)
+        }
+        IdentityCommand::Delegate(args) => delegate(args, context, out),
+    }
+}
+
+fn new(args: &NewArgs, context: &Context, out: &mut Out) -> Outcome {
+    let form = if args.pem {
+        IdentityForm::Pem
+    } else {
+        IdentityForm::Igor
+    };
+    let path = args.dir.join(format!("{}.identity", args.agent));
+    let identity = AgentIdentity::new(keyring::generate(context)?, form);
+    atomic::create_new(&*context.fs, &path, &identity.to_file(), PRIVATE)?;
+    let key = identity.public_key();
+    print(&args.agent, key, key, &path, context, out);
+    Ok(Exit::Done)
+}
+
+fn delegate(args: &DelegateArgs, context: &Context, out: &mut Out) -> Outcome {
+    let agent = name_of(&args.file, args.agent.as_ref())?;
+    let local = Local::to(&[], false, context);
+    let session = gather::gather(&[], Some(&args.to), &local, context)?.pinned;
+    let session = session.ok_or_else(|| Failure::new("no session key was named"))?;
+    let from = match args.not_before {
+        Some(from) => from,
+        None => context.now()?,
+    };
+    let to = match args.not_after {
+        Some(to) => to,
+        None => Timestamp::from_micros(from.as_micros() + DEFAULT_DAYS * DAY_MICROS)?,
+    };
+    let root = read(&args.file, context)?.into_native_signer();
+    let window = [nanos(from)?, nanos(to)?];
+    let delegation = Delegation::sign(&root, agent, session, args.key_epoch, window)?;
+    let text = delegation.to_text();
+    atomic::create_new(&*context.fs, &args.output, text.as_bytes(), PUBLIC)?;
+    let (root, session) = (&delegation.root, &delegation.signer);
+    print(&delegation.name, root, session, &args.output, context, out);
+    Ok(Exit::Done)
+}
+
+/// Reads an identity file.
+///
+/// # Errors
+/// When it cannot be read, or is damaged: it is left as it is.
+pub(super) fn read(path: &Path, context: &Context) -> Result<AgentIdentity, Failure> {
+    let bytes = read_small(&*context.fs, path, MAX_KEY_FILE_BYTES)?;
+    let readable = |mode: u32| mode & 0o077 != 0;
+    let found = std::fs::metadata(path).map_err(|error| Failure::io("read", path, &error))?;
+    if readable(found.permissions().mode()) && !context.quiet {
+        complain(&format!(
+            "warning: others may read {}: it holds the agent's private key",
+            path.display()
+        ));
+    }
+    let read = AgentIdentity::read(&bytes).map_err(Failure::from);
+    read.map_err(|failure| failure.about(path))
+}
+
+/// The agent that a file is named after, unless another name is given.
+///
+/// # Errors
+/// When the file's name is none of an agent.
+pub(super) fn name_of(path: &Path, given: Option<&AgentName>) -> Result<AgentName, Failure> {
+    if let Some(given) = given {
+        return Ok(given.clone());
+    }
+    let stem = path.file_stem().unwrap_or_default().to_string_lossy();
+    AgentName::parse(&stem).map_err(|error: Error| Failure::from(error).about(path))
+}
+
+fn nanos(moment: Timestamp) -> Result<i64, Failure> {
+    let nanos = i64::try_from(moment.as_micros()).ok();
+    let nanos = nanos.and_then(|micros| micros.checked_mul(1000));
+    nanos.ok_or_else(|| Failure::new("the time is too far away"))
+}
+
+fn moment(text: &str) -> Result<Timestamp, String> {
+    Timestamp::parse_iso_seconds(text)
+        .ok_or_else(|| format!("{text:?} is no time: write 2026-01-31T12:00:00Z"))
+}
+
+/// The agent is its name under `root`; `key` is the one that signs.
+fn print(
+    agent: &AgentName,
+    root: &PublicKey,
+    key: &PublicKey,
+    path: &Path,
+    context: &Context,
+    out: &mut Out,
+) {
+    let output = IdentityOutput {
+        schema: "threadseal.lineage.identity/1",
+        agent: agent.as_str(),
+        agent_id: AgentId::new(root, agent).to_hex(),
+        key: key.to_hex(),
+        did: key.to_did_key(),
+        path: path.display().to_string(),
+    };
+    if context.json {
+        out.json(&output);
+        return;
+    }
+    let row = |label: &str| context.palette.faint(&format!("{label:<10}"));
+    for (label, text) in [
+        ("agent", output.agent),
+        ("agent id", &output.agent_id),
+        ("key", &output.key),
+        ("did", &output.did),
+        ("file", &output.path),
+    ] {
+        out.line(format_args!(
+            "{}{}",
+            row(label),
+            crate::render::clean::Clean(text)
+        ));
+    }
+}
