@@ -19,6 +19,7 @@
 use crate::exit::Failure;
 use crate::lines::Lines;
 use memchr::memmem;
+use std::collections::BTreeSet;
 use std::path::Path;
 use threadseal::canon::cbor;
 use threadseal::canon::json::{self, Value};
@@ -158,10 +159,9 @@ pub(crate) fn kind(file: &RegularFile) -> Result<Option<Kind>, Failure> {
 pub(crate) fn is_checkpoint(file: &RegularFile) -> Result<bool, Failure> {
     let head = probe(file, 0)?;
     match head.first() {
-        None => return Ok(is_named_checkpoint(file.path())),
-        Some(2..=5) if is_named_checkpoint(file.path()) => return Ok(true),
+        None | Some(2..=5) if is_named_checkpoint(file.path()) => return Ok(true),
         Some(2..=5) => {}
-        Some(_) => return Ok(false),
+        _ => return Ok(false),
     }
     match CheckpointHeader::parse(&head) {
         Ok(header) if header.version == Version::V5 || is_plausible(&header) => Ok(true),
@@ -181,9 +181,7 @@ pub(crate) fn is_named_checkpoint(path: &Path) -> bool {
 fn is_plausible(header: &CheckpointHeader) -> bool {
     let counts = [header.tick, header.epoch.major, header.epoch.generation];
     let amounts = [header.budget, header.price];
-    let mut bytes: Vec<u8> = header.code.as_bytes().to_vec();
-    bytes.sort_unstable();
-    bytes.dedup();
+    let bytes: BTreeSet<&u8> = header.code.as_bytes().iter().collect();
     counts.iter().all(|count| count >> 56 == 0)
         && amounts.iter().all(|amount| amount >> 56 == 0)
         && header.lease_expiry >= 0

@@ -296,6 +296,9 @@ fn check_code(report: &mut Report, lineage: &Lineage<'_>, allowed: &[Digest]) {
     report.check("code", CheckResult::of(good), None);
 }
 
+/// A key of an agent, and what it signed as.
+type RootUse = ([u8; 32], KeyUsage);
+
 /// Judges the keys under which seals hold; true when somebody vouches for those of the line.
 fn check_signers(
     report: &mut Report,
@@ -304,7 +307,7 @@ fn check_signers(
     tip: Option<&LineageHead>,
     judging: &Judging<'_>,
 ) -> bool {
-    let mut roots: BTreeMap<([u8; 32], KeyUsage), (bool, Option<&str>)> = BTreeMap::new();
+    let mut roots: BTreeMap<RootUse, (bool, Option<&str>)> = BTreeMap::new();
     let mut sessions: BTreeMap<[u8; 32], bool> = BTreeMap::new();
     for (index, link) in lineage.own() {
         let (Seal::Good, Some(root), Some(signer)) = (link.seal, link.root(), link.header.signer)

@@ -38,7 +38,7 @@ pub enum LinkRead {
     /// It is no checkpoint.
     Refused(HeaderError),
     /// It is one.
-    Link(ReadLink),
+    Link(Box<ReadLink>),
 }
 
 /// What a link says, and whether its seal holds.
@@ -221,7 +221,7 @@ struct Reading {
 #[derive(Debug)]
 enum Sealing {
     /// v0x02, v0x03: the content hash, and the signature that a changed first byte would hide.
-    Bare(Hasher, Option<OriginalVerifier>),
+    Bare(Hasher, Option<Box<OriginalVerifier>>),
     /// v0x04.
     Original(Box<OriginalVerifier>),
     /// v0x05: the hash of the header, what speaks against its seal, the state's digest.
@@ -270,7 +270,7 @@ impl FileReader {
         }
         let read = match self.state {
             State::Refused(why) => LinkRead::Refused(why),
-            State::Reading(reading) => LinkRead::Link(reading.finish()),
+            State::Reading(reading) => LinkRead::Link(Box::new(reading.finish())),
             // The match above leaves no header unread.
             State::Header(_) => LinkRead::Refused(HeaderError::Empty),
         };
@@ -403,12 +403,12 @@ impl Reading {
 
 /// A file of v0x02 or v0x03 as one of v0x04, if it can have been one: nobody looks at a signature
 /// in a version that has none.
-fn hidden(head: &[u8]) -> Option<OriginalVerifier> {
+fn hidden(head: &[u8]) -> Option<Box<OriginalVerifier>> {
     let mut bytes = head.get(..Version::V4.header_length())?.to_vec();
     if let Some(first) = bytes.first_mut() {
         *first = Version::V4.byte();
     }
     let header = CheckpointHeader::parse(&bytes).ok()?;
     header.signer_key()?.ok()?;
-    OriginalVerifier::new(&header).ok()
+    OriginalVerifier::new(&header).ok().map(Box::new)
 }

@@ -176,7 +176,7 @@ impl ForkReader {
         let (Some(first), Some(second), parent) = (next()?, next()?, next()?) else {
             return Err(ForkFault::Format);
         };
-        prove(first, second, parent)
+        prove(first, second, parent.map(|link| &**link))
     }
 
     /// Takes what is missing of the prefix or of a length; gives back the rest.

@@ -22,7 +22,7 @@
 //! | `package` | [`CheckedPackage`]: what the source of a release sends |
 //! | `whole` | [`WholeLink`]: one link and all that it proves by itself |
 //! | `facts` | all that one file shows by itself, in constant memory |
-//! | `chain`, `policy`, `seen`, `conclude` | a verdict on any set of files |
+//! | `chain`, `policy`, `seen`, `told`, `conclude` | a verdict on any set of files |
 //! | `fork` | [`ForkReader`]: proofs that an agent signed two links in one place |
 
 mod authority;
@@ -39,6 +39,7 @@ mod package;
 mod policy;
 mod receipts;
 mod seen;
+mod told;
 mod transfer;
 mod v4;
 mod v5;

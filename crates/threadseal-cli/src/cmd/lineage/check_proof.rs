@@ -9,7 +9,7 @@ use clap::Args;
 use serde::Serialize;
 use std::path::PathBuf;
 use threadseal::key::PublicKey;
-use threadseal::lineage::{Equivocation, ForkReader};
+use threadseal::lineage::{ContentHash, Equivocation, ForkReader};
 use threadseal_store::read::{Source as _, open_regular};
 
 /// What `lineage check-proof` takes.
@@ -97,7 +97,7 @@ fn output(shown: &Result<Equivocation, String>, exit: Exit) -> ProofOutput<'_> {
             .and_then(|found| found.parent)
             .map(|hash| hash.to_hex()),
         links: found
-            .map(|found| found.links.iter().map(|hash| hash.to_hex()).collect())
+            .map(|found| found.links.iter().map(ContentHash::to_hex).collect())
             .unwrap_or_default(),
         exit: exit.code(),
     }

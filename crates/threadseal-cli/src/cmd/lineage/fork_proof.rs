@@ -50,8 +50,8 @@ pub(super) fn run(args: &ForkProofArgs, context: &Context, out: &mut Out) -> Out
     let fork = forks
         .next()
         .ok_or_else(|| Failure::new("no agent signed two links in one place here"))?;
-    let (chosen, names) = parts(fork, &files)?;
-    let bytes = write(&chosen, &args.output, context)?;
+    let Parts { files, names } = parts(fork, &files)?;
+    let bytes = write(&files, &args.output, context)?;
     if context.json {
         out.json(&ForkOutput {
             schema: "threadseal.lineage.fork/1",
@@ -67,11 +67,15 @@ pub(super) fn run(args: &ForkProofArgs, context: &Context, out: &mut Out) -> Out
     Ok(Exit::Done)
 }
 
+/// What goes into a proof.
+struct Parts<'f> {
+    files: Vec<(&'f Path, ProofPart)>,
+    /// What the two links are called.
+    names: Vec<&'f str>,
+}
+
 /// The two links with the smallest hashes and, where two keys signed, the one that they follow.
-fn parts<'f>(
-    fork: &'f Fork,
-    files: &'f [(PathBuf, LinkFacts)],
-) -> Result<(Vec<(&'f Path, ProofPart)>, Vec<&'f str>), Failure> {
+fn parts<'f>(fork: &'f Fork, files: &'f [(PathBuf, LinkFacts)]) -> Result<Parts<'f>, Failure> {
     let mut children: Vec<_> = fork.children.iter().collect();
     children.sort_by_key(|child| child.hash);
     children.truncate(2);
@@ -94,7 +98,10 @@ fn parts<'f>(
             .ok_or_else(|| Failure::new("a file of the fork went away"))?;
         Ok((path.as_path(), ProofPart::of(facts)?))
     };
-    Ok((chosen.map(part).collect::<Result<_, Failure>>()?, names))
+    Ok(Parts {
+        files: chosen.map(part).collect::<Result<_, Failure>>()?,
+        names,
+    })
 }
 
 fn write(parts: &[(&Path, ProofPart)], output: &Path, context: &Context) -> Result<u64, Failure> {

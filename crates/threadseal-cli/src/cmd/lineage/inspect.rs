@@ -110,7 +110,7 @@ fn field(label: &'static str, name: &'static str, text: String, value: Value) ->
     }
 }
 
-fn plain(label: &'static str, name: &'static str, value: impl ToString) -> Field {
+fn plain(label: &'static str, name: &'static str, value: &impl ToString) -> Field {
     let text = value.to_string();
     field(label, name, text.clone(), Value::String(text))
 }
@@ -119,9 +119,9 @@ fn plain(label: &'static str, name: &'static str, value: impl ToString) -> Field
 fn fields(link: &ReadLink) -> Vec<Field> {
     let header = &link.header;
     let mut fields = vec![
-        plain("version", "version", header.version),
-        plain("content hash", "content_hash", link.hash),
-        plain("cid", "cid", link.hash.to_cid()),
+        plain("version", "version", &header.version),
+        plain("content hash", "content_hash", &link.hash),
+        plain("cid", "cid", &link.hash.to_cid()),
         field(
             "seal",
             "seal",
@@ -131,7 +131,7 @@ fn fields(link: &ReadLink) -> Vec<Field> {
         amount("budget", "budget", header.budget),
         amount("price / second", "price", header.price),
         field("tick", "tick", header.tick.to_string(), json!(header.tick)),
-        plain("code hash", "code", header.code),
+        plain("code hash", "code", &header.code),
     ];
     if link.version().byte() >= 3 {
         let epoch = header.epoch;
@@ -147,7 +147,7 @@ fn fields(link: &ReadLink) -> Vec<Field> {
         fields.extend(native_fields(link, native));
     }
     if let Some(signer) = &header.signer {
-        fields.push(plain("signer", "signer", encoding::hex(signer)));
+        fields.push(plain("signer", "signer", &encoding::hex(signer)));
         let did = PublicKey::from_bytes(signer)
             .ok()
             .map(|key| key.to_did_key());
@@ -157,7 +157,7 @@ fn fields(link: &ReadLink) -> Vec<Field> {
         fields.push(plain(
             "signature",
             "signature",
-            encoding::hex(signature.as_bytes()),
+            &encoding::hex(signature.as_bytes()),
         ));
     }
     let header_bytes = header.version.header_length();
@@ -179,15 +179,15 @@ fn fields(link: &ReadLink) -> Vec<Field> {
 
 fn native_fields(link: &ReadLink, native: &NativeHeader) -> Vec<Field> {
     let mut fields = vec![
-        plain("kind", "kind", native.kind),
+        plain("kind", "kind", &native.kind),
         field("seq", "seq", native.seq.to_string(), json!(native.seq)),
         moment("time", "time", native.time),
         plain("agent", "agent_name", &native.name),
-        plain("agent id", "agent_id", native.agent_id()),
-        plain("root key", "root", native.root.to_hex()),
-        plain("root did", "root_did", native.root.to_did_key()),
+        plain("agent id", "agent_id", &native.agent_id()),
+        plain("root key", "root", &native.root.to_hex()),
+        plain("root did", "root_did", &native.root.to_did_key()),
         plain("state type", "state_type", &native.state.media),
-        plain("state digest", "state_digest", native.state.digest),
+        plain("state digest", "state_digest", &native.state.digest),
         field(
             "sealed length",
             "sealed_length",
