@@ -306,20 +306,21 @@ fn a_recovery_replaces_the_branch_that_it_names_and_no_other() {
 
 #[test]
 fn each_rule_between_two_links_has_its_verdict() {
+    type Change = fn(&mut CheckpointHeader);
     let a = first(1, 1);
-    let rules: [(&str, Verdict, fn(&mut CheckpointHeader)); 9] = [
+    let rules: [(&str, Verdict, Change); 9] = [
         ("tick_regressed", Verdict::RolledBack, |h| h.tick = 1),
         ("same_tick", Verdict::Verified, |h| h.tick = 5),
         ("budget_increased", Verdict::Tampered, |h| h.budget += 1),
         ("epoch_wrong", Verdict::Forged, |h| h.epoch.major = 1),
         ("code_changed", Verdict::Verified, |h| {
-            h.code = Digest::of(b"other")
+            h.code = Digest::of(b"other");
         }),
         ("seq_wrong", Verdict::Tampered, |h| {
-            h.native.as_mut().unwrap().seq = 7
+            h.native.as_mut().unwrap().seq = 7;
         }),
         ("time_regressed", Verdict::Verified, |h| {
-            h.native.as_mut().unwrap().time -= 1
+            h.native.as_mut().unwrap().time -= 1;
         }),
         ("", Verdict::Verified, |h| h.epoch.generation = 1),
         ("", Verdict::Verified, |h| h.lease_expiry = NOW),
