@@ -266,3 +266,90 @@ fn a_package_that_promises_too_much_costs_nothing() {
         Err(PackageFault::Link { number: 0, .. })
     ));
 }
+
+/// A history that grows by sealed links.
+struct Growing {
+    links: Vec<Vec<u8>>,
+    last: SealedHeader,
+}
+
+impl Growing {
+    fn begin() -> Self {
+        let (last, bytes) = native_link(genesis(1, &writer(1, 2, 1), STATE), None, 2);
+        let links = vec![bytes];
+        Self { links, last }
+    }
+
+    fn add(&mut self, body: Option<&LinkBody>, seed: u8) {
+        let writer = writer(1, seed, 1);
+        let (parent, hash) = (&self.last.header, self.last.hash);
+        let mut header = match body {
+            Some(body) => draft(parent, hash, body, &writer).unwrap(),
+            None => parent.following(hash, &writer).unwrap(),
+        };
+        if body.is_none() {
+            header.native.as_mut().unwrap().state = StateSeal::of(STATE, MediaType::bytes());
+        }
+        let (last, bytes) = native_link(header, body, seed);
+        self.last = last;
+        self.links.push(bytes);
+    }
+
+    fn release(&mut self, seed: u8, target: u8) {
+        let release = Release {
+            epoch: self.last.header.epoch.major + 1,
+            checkpoint: self.last.hash,
+            target: key(target),
+            nonce: [7; 32],
+        };
+        self.add(Some(&LinkBody::Release(release)), seed);
+    }
+
+    fn pack(&self) -> Vec<u8> {
+        let links: Vec<&[u8]> = self.links.iter().map(Vec::as_slice).collect();
+        let parts = PackageParts {
+            links: &links,
+            ..PackageParts::default()
+        };
+        let head = parts.write(STATE.len() as u64).unwrap();
+        [head.as_slice(), STATE].concat()
+    }
+}
+
+#[test]
+fn a_history_of_refusals_recoveries_and_returns_is_proved_link_by_link() {
+    let mut history = Growing::begin();
+    history.release(2, 5);
+    let release = history.last.hash;
+    let reason = RefusalReason::parse("no room").unwrap();
+    history.add(Some(&LinkBody::Refuse { release, reason }), 5);
+    history.add(None, 2);
+    history.release(2, 3);
+    let release = history.last.hash;
+    history.add(Some(&LinkBody::Accept { release }), 3);
+    history.add(None, 3);
+    let recover = Recover {
+        epoch: 3,
+        void: None,
+        key: key(4),
+        nonce: [8; 32],
+    };
+    history.add(Some(&LinkBody::Recover(recover)), 1);
+    assert_eq!(read(&history.pack()).err(), Some(PackageFault::NoRelease));
+    history.add(None, 4);
+    history.release(4, 3);
+    let package = read(&history.pack()).unwrap();
+    assert_eq!(package.links.len(), 10);
+    assert_eq!(
+        (package.offer.source.key, package.offer.source.epoch),
+        (key(4), 3)
+    );
+    // Whoever lost the authority offers nothing any more.
+    let mut usurped = Growing::begin();
+    usurped.release(2, 5);
+    usurped.add(None, 2);
+    usurped.release(2, 3);
+    let fault = LinkFault::Place(Refusal::Kind(LinkKind::Checkpoint));
+    let expected = PackageFault::Link { number: 2, fault };
+    assert_eq!(read(&usurped.pack()).err(), Some(expected));
+}
