@@ -39,7 +39,9 @@ pub(super) fn run(name: &str, path: &Path, rest: &[&str]) -> Done<Cost> {
         ("durable", [events]) => durable(path, events.parse()?)?,
         _ => match super::ledger_job::run(name, path, rest) {
             Some(cost) => return cost,
-            None => super::scroll_job::run(name, path, rest).ok_or(format!("no job {name}"))??,
+            None => super::scroll_job::run(name, path, rest)
+                .or_else(|| super::lineage_job::run(name, path, rest))
+                .ok_or(format!("no job {name}"))??,
         },
     };
     Ok(Cost {

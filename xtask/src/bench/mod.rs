@@ -1,8 +1,8 @@
 //! The performance table: ratios against one read-and-SHA-256 pass, in the same run.
 //!
 //! ```text
-//! cargo xtask bench [--quick] [--scroll | --ledger] [--write FILE]
-//!                    --scroll, --ledger: only the rows on scrolls, on ledgers
+//! cargo xtask bench [--quick] [--scroll | --ledger | --lineage] [--write FILE]
+//!                    --scroll, --ledger, --lineage: only those rows
 //! ```
 //! Each job runs in a process of its own, several times, and tells its wall time, its CPU time and
 //! its peak memory; the table shows the median. A target that is missed makes the command fail.
@@ -11,6 +11,8 @@
 mod job;
 mod ledger;
 mod ledger_job;
+mod lineage;
+mod lineage_job;
 mod scroll;
 mod scroll_job;
 mod table;
@@ -54,6 +56,7 @@ pub(crate) fn run(words: &[&str]) -> Result<bool, Box<dyn Error>> {
     let part = match words {
         words if words.contains(&"--scroll") => table::Part::Scrolls,
         words if words.contains(&"--ledger") => table::Part::Ledgers,
+        words if words.contains(&"--lineage") => table::Part::Lineages,
         _ => table::Part::All,
     };
     let table = table::measure(quick, part)?;

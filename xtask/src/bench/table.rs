@@ -22,6 +22,7 @@ pub(super) enum Part {
     All,
     Scrolls,
     Ledgers,
+    Lineages,
 }
 
 /// Measures what is wanted; `quick` leaves out the gigabytes.
@@ -43,11 +44,14 @@ fn measure_in(table: &mut Table, folder: &Path, quick: bool, part: Part) -> Done
     if part == Part::All {
         records(table, folder, quick)?;
     }
-    if part != Part::Ledgers {
+    if matches!(part, Part::All | Part::Scrolls) {
         super::scroll::rows(table, folder, quick)?;
     }
-    if part != Part::Scrolls {
+    if matches!(part, Part::All | Part::Ledgers) {
         super::ledger::rows(table, folder, quick)?;
+    }
+    if matches!(part, Part::All | Part::Lineages) {
+        super::lineage::rows(table, folder, quick)?;
     }
     Ok(())
 }
@@ -285,7 +289,7 @@ impl Table {
         ));
     }
 
-    fn ratio(&mut self, work: &str, ratio: f64, target: f64) {
+    pub(super) fn ratio(&mut self, work: &str, ratio: f64, target: f64) {
         let met = ratio <= target;
         self.all_met &= met;
         self.line(&format!(
