@@ -26,7 +26,7 @@ use threadseal::canon::json::{self, Value};
 use threadseal::document::DocumentKind;
 use threadseal::ledger::{Bundle, HEAD_ORIGIN};
 use threadseal::limits::{MAX_DOCUMENT_BYTES, MAX_TURN_BYTES};
-use threadseal::lineage::{CheckpointHeader, HeaderError, OriginalVerifier, Version};
+use threadseal::lineage::{CheckpointHeader, HEAD_MAGIC, HeaderError, OriginalVerifier, Version};
 use threadseal::scroll::{Container, Place, Splitter, VERSION};
 use threadseal::transcript::rye;
 use threadseal_store::ledger::SqliteLedgerStore;
@@ -161,7 +161,7 @@ pub(crate) fn is_checkpoint(file: &RegularFile) -> Result<bool, Failure> {
     match head.first() {
         None | Some(2..=5) if is_named_checkpoint(file.path()) => return Ok(true),
         Some(2..=5) => {}
-        _ => return Ok(false),
+        _ => return Ok(head.starts_with(HEAD_MAGIC)),
     }
     match CheckpointHeader::parse(&head) {
         Ok(header) if header.version == Version::V5 || is_plausible(&header) => Ok(true),

@@ -4,8 +4,8 @@
 //! LinkFacts… ─► Lineages    the same content once; a link hangs where its `prev` says
 //!            ─► Lineage     what hangs together, or is signed by one identity
 //! ```
-//! Which files are given in which order changes nothing but the names in messages. Memory: some
-//! 400 bytes for each link, of which there are at most [`MAX_LINEAGE_LINKS`]; time grows with
+//! Which files are given in which order changes nothing but the names in messages. Memory: up to
+//! 1,600 bytes for each link, of which there are at most [`MAX_LINEAGE_LINKS`]; time grows with
 //! n log n. What may stand between two links is `policy`; what a whole lineage shows, `seen`.
 
 use super::facts::{Identity, LinkFacts, LinkRead, ReadLink, Seal};
@@ -288,16 +288,19 @@ impl<'a> Lineage<'a> {
     }
 }
 
-/// Of files with the same content one stands for all: a good one, where only some are whole.
+/// Of files with the same content one stands for all: a good and whole one, where only some are.
 fn representatives(facts: &[LinkFacts]) -> Vec<Index> {
     let mut same: Vec<Index> = (0..facts.len()).collect();
     let hash = |index: &Index| match facts.get(*index).map(|facts| &facts.read) {
-        Some(LinkRead::Link(link)) => Some((link.hash, link.seal != Seal::Good)),
+        Some(LinkRead::Link(link)) => {
+            let worse = (link.seal != Seal::Good, !link.has_state);
+            Some((link.hash, worse))
+        }
         _ => None,
     };
-    let mut by_hash: Vec<(ContentHash, bool, Index)> = same
+    let mut by_hash: Vec<(ContentHash, (bool, bool), Index)> = same
         .iter()
-        .filter_map(|index| hash(index).map(|(hash, bad)| (hash, bad, *index)))
+        .filter_map(|index| hash(index).map(|(hash, worse)| (hash, worse, *index)))
         .collect();
     by_hash.sort_unstable();
     let mut first: Option<(ContentHash, Index)> = None;

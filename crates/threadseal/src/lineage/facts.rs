@@ -6,7 +6,7 @@
 //! v4       content hash; signature over header and state (two passes of hashing, one of reading)
 //! v5       content hash of the header; its signatures; digest and length of the state
 //! ```
-//! A link is some 400 bytes, whatever its state. What a link means beside others, `chain` and
+//! A link is some 700 bytes, of v0x05 1,300, whatever its state. What a link means beside others, `chain` and
 //! `policy` say; whose key counts, `conclude`.
 
 use super::authority::Link;
@@ -18,6 +18,11 @@ use super::v4::Verifier as OriginalVerifier;
 use super::v5::{self, HEADER_LENGTH, LinkKind};
 use crate::digest::{Digest, Hasher};
 use crate::record::RecordId;
+
+/// What stands in front of a header of v0x05 that a store keeps without its state.
+pub const HEAD_MAGIC: &[u8; 8] = b"TSHEAD1\n";
+/// As much of a file as any header has, with that in front.
+const LONGEST_HEAD: usize = HEADER_LENGTH + HEAD_MAGIC.len();
 
 /// What a file shows.
 #[derive(Debug, Clone)]
@@ -56,6 +61,8 @@ pub struct ReadLink {
     pub body: Option<LinkBody>,
     /// Bytes of its state.
     pub state_bytes: u64,
+    /// Is the state here, or only the header that names it?
+    pub has_state: bool,
 }
 
 /// Who a link says it is of.
@@ -213,6 +220,7 @@ struct Reading {
     header: CheckpointHeader,
     seal: Sealing,
     state_bytes: u64,
+    has_state: bool,
     /// The state, where it says how authority moves.
     body: Vec<u8>,
 }
@@ -250,10 +258,10 @@ impl FileReader {
         self.bytes += chunk.len() as u64;
         let mut rest = chunk;
         if let State::Header(head) = &mut self.state {
-            let (taken, after) = rest.split_at(rest.len().min(HEADER_LENGTH - head.len()));
+            let (taken, after) = rest.split_at(rest.len().min(LONGEST_HEAD - head.len()));
             head.extend_from_slice(taken);
             rest = after;
-            if head.len() < HEADER_LENGTH {
+            if head.len() < LONGEST_HEAD {
                 return;
             }
             self.state = begin(head);
@@ -285,14 +293,18 @@ impl FileReader {
 
 /// Reads the header at the beginning of a file, of which `head` is as much as any header has, or all.
 fn begin(head: &[u8]) -> State {
+    let (head, has_state) = match head.strip_prefix(HEAD_MAGIC) {
+        Some(head) if head.len() == HEADER_LENGTH => (head, false),
+        _ => (head, true),
+    };
     match CheckpointHeader::parse(head) {
         Err(why) => State::Refused(why),
-        Ok(header) => State::Reading(Box::new(Reading::begin(header, head))),
+        Ok(header) => State::Reading(Box::new(Reading::begin(header, head, has_state))),
     }
 }
 
 impl Reading {
-    fn begin(header: CheckpointHeader, head: &[u8]) -> Self {
+    fn begin(header: CheckpointHeader, head: &[u8], has_state: bool) -> Self {
         let (bytes, state) = head
             .split_at_checked(header.version.header_length())
             .unwrap_or((head, &[]));
@@ -316,6 +328,7 @@ impl Reading {
             header,
             seal,
             state_bytes: 0,
+            has_state,
             body: Vec::new(),
         };
         reading.push(state);
@@ -381,9 +394,10 @@ impl Reading {
             Sealing::Native(hash, fault, hasher) => {
                 let sealed = self.header.native.as_ref().map(|native| &native.state);
                 let read = hasher.finish();
-                let same =
-                    sealed.is_some_and(|of| of.digest == read && of.length == self.state_bytes);
-                let fault = fault.or((!same).then_some(ReadFault::State));
+                let absent = !self.has_state && self.state_bytes == 0;
+                let same = self.has_state
+                    && sealed.is_some_and(|of| of.digest == read && of.length == self.state_bytes);
+                let fault = fault.or((!same && !absent).then_some(ReadFault::State));
                 (hash, fault.map_or(Seal::Good, Seal::Bad))
             }
         };
@@ -397,6 +411,7 @@ impl Reading {
             seal,
             body: body.unwrap_or_default(),
             state_bytes: self.state_bytes,
+            has_state: self.has_state,
         }
     }
 }

@@ -13,7 +13,7 @@
 //! Elsewhere: forks among files (`seen`).
 
 use super::authority::Authority;
-use super::facts::{FileReader, LinkFacts, LinkRead, ReadFault, ReadLink, Seal};
+use super::facts::{FileReader, HEAD_MAGIC, LinkFacts, LinkRead, ReadFault, ReadLink, Seal};
 use super::hash::ContentHash;
 use super::header::Version;
 use super::links::LinkBody;
@@ -90,7 +90,9 @@ impl std::error::Error for ForkFault {}
 /// How many bytes of a link's file a proof needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ProofPart {
-    /// From its first byte on.
+    /// Where they begin in it.
+    pub from: u64,
+    /// How many.
     pub bytes: u64,
 }
 
@@ -107,11 +109,21 @@ impl ProofPart {
     pub fn of(facts: &LinkFacts) -> Result<Self, Error> {
         let link = facts.link();
         match link.map(|link| (link.version(), &link.header.native)) {
-            Some((Version::V4, _)) => Ok(Self { bytes: facts.bytes }),
+            Some((Version::V4, _)) => Ok(Self {
+                from: 0,
+                bytes: facts.bytes,
+            }),
             Some((Version::V5, Some(native))) if native.kind == LinkKind::Checkpoint => Ok(Self {
+                from: match link.is_some_and(|link| link.has_state) {
+                    true => 0,
+                    false => HEAD_MAGIC.len() as u64,
+                },
                 bytes: HEADER_LENGTH as u64,
             }),
-            Some((Version::V5, Some(_))) => Ok(Self { bytes: facts.bytes }),
+            Some((Version::V5, Some(_))) => Ok(Self {
+                from: 0,
+                bytes: facts.bytes,
+            }),
             _ => Err(Error::invalid("only signed links make a fork proof")),
         }
     }

@@ -49,7 +49,7 @@ pub use authority::{Authority, Holding, Link, Offer, Refusal};
 pub use chain::{Lineage, Lineages};
 pub use conclude::{DrawnLink, Fork, ForkChild, Judging, LineageHead, Outcome, conclude, judge};
 pub use delegation::{Certificate, DELEGATION_TAG, Delegation};
-pub use facts::{FileReader, Identity, LinkFacts, LinkRead, ReadFault, ReadLink, Seal};
+pub use facts::{FileReader, HEAD_MAGIC, Identity, LinkFacts, LinkRead, ReadFault, ReadLink, Seal};
 pub use fork::{Equivocation, ForkFault, ForkReader, ProofPart, proof_prefix};
 pub use hash::ContentHash;
 pub use header::{CheckpointHeader, Epoch, HeaderError, Version};

@@ -290,9 +290,11 @@ impl Seen {
             .collect();
         for index in line {
             let children = all.children(index);
-            if !children.iter().any(|child| self.line.contains_key(child)) {
+            let is_tip = !children.iter().any(|child| self.line.contains_key(child));
+            if is_tip {
                 self.tips.push(index);
             }
+            self.stateless(lineage, index, is_tip);
             let (Some(link), None) = (all.link(index), all.parent(index)) else {
                 continue;
             };
@@ -319,6 +321,29 @@ impl Seen {
             let finding = at(facts, link, Severity::Error, code, text);
             self.findings.add(Some(index), Some(verdict), finding);
         }
+    }
+
+    /// A header proves its place in the lineage; to be started from, a link needs its state.
+    fn stateless(&mut self, lineage: &Lineage<'_>, index: Index, is_tip: bool) {
+        let (Some(facts), Some(link)) = (lineage.all.facts.get(index), lineage.all.link(index))
+        else {
+            return;
+        };
+        if link.has_state {
+            return;
+        }
+        let (severity, verdict) = match is_tip {
+            true => (Severity::Warning, Some(Verdict::Partial)),
+            false => (Severity::Note, None),
+        };
+        let finding = at(
+            facts,
+            link,
+            severity,
+            "state_absent",
+            "only its header is here",
+        );
+        self.findings.add(Some(index), verdict, finding);
     }
 
     /// Two links of the line with one parent, two beginnings, or two links with one number.

@@ -114,7 +114,7 @@ fn write(parts: &[(&Path, ProofPart)], output: &Path, context: &Context) -> Resu
         file.write(&prefix)?;
         written += prefix.len() as u64 + part.bytes;
         let source = open_regular(&*context.fs, path)?;
-        let (mut chunks, mut chunk) = (source.range(0, part.bytes), Vec::new());
+        let (mut chunks, mut chunk) = (source.range(part.from, part.from + part.bytes), Vec::new());
         loop {
             chunks.next_chunk(&mut chunk)?;
             if chunk.is_empty() {

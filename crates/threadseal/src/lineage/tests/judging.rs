@@ -369,6 +369,36 @@ fn a_broken_copy_beside_a_whole_one_is_told_and_does_not_hide_it() {
 }
 
 #[test]
+fn a_header_without_its_state_proves_its_place_and_nothing_to_start_from() {
+    let a = first(1, 1);
+    let b = next(&a, 1, b"b", |_| {});
+    let head_of = |made: &Made| {
+        let file = [HEAD_MAGIC, &made.file[..HEADER_LENGTH]].concat();
+        LinkFacts::of("head", &file)
+    };
+    let trust = Trust::pinned(key(1));
+    let judging = Judging::new(&trust, now());
+    let older = vec![head_of(&a), LinkFacts::of("f", &b.file)];
+    says(&judged(older, &judging), Verdict::Verified, "state_absent");
+    let newest = vec![head_of(&b), LinkFacts::of("f", &a.file)];
+    says(&judged(newest, &judging), Verdict::Partial, "state_absent");
+    // The whole file stands for both.
+    let both = vec![
+        head_of(&b),
+        LinkFacts::of("f", &a.file),
+        LinkFacts::of("g", &b.file),
+    ];
+    says(&judged(both, &judging), Verdict::Verified, "");
+    let changed = [HEAD_MAGIC, &b.file[..HEADER_LENGTH], b"b"].concat();
+    let refused = vec![LinkFacts::of("f", &changed)];
+    says(
+        &judged(refused, &judging),
+        Verdict::Tampered,
+        "state_differs",
+    );
+}
+
+#[test]
 fn a_head_that_is_not_here_is_a_rollback_and_one_that_is_makes_it_whole() {
     let a = first(1, 1);
     let b = next(&a, 1, b"b", |_| {});
