@@ -1,15 +1,16 @@
-//! Repository chores: `cargo xtask tidy`, `sweep`, `bench`, `canon`, `vectors`.
+//! Repository chores: `cargo xtask tidy`, `sweep`, `bench`, `canon`, `vectors`, `migrate-sim`.
 #![forbid(unsafe_code)]
 
 mod bench;
 mod canon;
+mod migrate;
 mod sweep;
 mod tidy;
 mod vectors;
 
 use std::process::ExitCode;
 
-const USAGE: &str = "usage: cargo xtask tidy | sweep | bench [--quick] [--scroll | --ledger | --lineage] [--write FILE] | canon | vectors FOLDER";
+const USAGE: &str = "usage: cargo xtask tidy | sweep | bench [--quick] [--scroll | --ledger | --lineage] [--write FILE] | canon | vectors FOLDER | migrate-sim [SCHEDULES]";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -19,6 +20,7 @@ fn main() -> ExitCode {
         ["sweep"] => sweep::run(),
         ["bench", rest @ ..] => bench::run(rest),
         ["canon"] => canon::run(),
+        ["migrate-sim", rest @ ..] => migrate::run(rest),
         ["vectors", folder] => vectors::write(folder.as_ref()).map(|()| true),
         _ => Err(USAGE.into()),
     };

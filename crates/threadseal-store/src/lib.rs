@@ -14,13 +14,14 @@
 //! | [`lock`] | one writer per record |
 //! | [`append`] | the append-only log: *written* and *durable* |
 //! | [`heads`] | last known heads, by compare-and-swap |
-//! | `objects` (feature `object`) | object storage as five calls: S3, GCS, Azure, a folder |
+//! | [`objects`] | object storage as five calls: S3, GCS, Azure (feature `object`), a folder, SQLite, PostgreSQL |
 //! | [`archive`] | ZIP archives that hold logs, within bounds |
 //! | [`examine`] | verifying files: native records on two cores, observed logs |
 //! | [`transcripts`] | stores of native records: files, object storage |
 //! | [`recorder`] | writing native records |
 //! | [`scroll`] | verifying scrolls on all cores, writing live ones |
 //! | [`ledger`] | stores of step ledgers, appended by compare-and-swap |
+//! | [`lineage`] | stores of agents' checkpoints and keys, and moving agents between machines |
 //! | [`observer`] | sealing logs that other programs write |
 //! | [`host`] | the effects of one host, bundled |
 //! | [`home`] | `$THREADSEAL_HOME`: keys, trust, heads |
@@ -41,8 +42,8 @@ pub mod heads;
 pub mod home;
 pub mod host;
 pub mod ledger;
+pub mod lineage;
 pub mod lock;
-#[cfg(feature = "object")]
 pub mod objects;
 pub mod observer;
 pub mod pipeline;

@@ -206,6 +206,19 @@ impl Disk {
         Ok(())
     }
 
+    pub(super) fn link(&mut self, from: &Path, to: &Path) -> io::Result<()> {
+        let inode = self.find(from)?;
+        self.file(inode)?;
+        let (parent, name) = self.place(to)?;
+        if self.directory(parent)?.names.contains_key(&name) {
+            return Err(io::ErrorKind::AlreadyExists.into());
+        }
+        self.touch(inode)?.links += 1;
+        self.directory_mut(parent)?
+            .change(NameChange::Put(name, inode));
+        Ok(())
+    }
+
     pub(super) fn unlink(&mut self, path: &Path) -> io::Result<()> {
         let inode = self.find(path)?;
         self.file(inode)?;

@@ -328,6 +328,10 @@ impl Fs for FaultFs {
         })
     }
 
+    fn hard_link(&self, from: &Path, to: &Path) -> io::Result<()> {
+        self.call("link", Effect::TakesSpace, |disk| disk.link(from, to))
+    }
+
     fn unlink(&self, path: &Path) -> io::Result<()> {
         self.call("unlink", Effect::Changes, |disk| disk.unlink(path))
     }

@@ -122,6 +122,9 @@ fn a_home_of_somebody_else_is_refused() {
         fn rename_no_replace(&self, from: &Path, to: &Path) -> io::Result<()> {
             self.0.rename_no_replace(from, to)
         }
+        fn hard_link(&self, from: &Path, to: &Path) -> io::Result<()> {
+            self.0.hard_link(from, to)
+        }
         fn unlink(&self, path: &Path) -> io::Result<()> {
             self.0.unlink(path)
         }

@@ -32,7 +32,7 @@ pub mod postgres;
 mod processes;
 mod recorder;
 #[cfg(feature = "sqlite")]
-mod sqlite;
+pub(crate) mod sqlite;
 pub mod url;
 mod verify;
 

@@ -1,9 +1,11 @@
 //! Object storage as five calls: read, create, replace if unchanged, list, remove.
 //!
 //! ```text
-//! ledgers, transcripts, heads ─► Objects ─┬─ Cloud: S3, GCS, Azure (crate object_store)
-//!                                         ├─ Folder: files of one folder, replaced under a lock
-//!                                         └─ FaultObjects: fails and loses replies (tests)
+//! ledgers, transcripts, ─► Objects ─┬─ Cloud: S3, GCS, Azure (crate object_store)
+//! lineages, heads                   ├─ Folder: files of one folder, replaced under a lock
+//!                                   ├─ SqliteObjects, PostgresObjects: rows of one table
+//!                                   ├─ MemoryObjects
+//!                                   └─ FaultObjects: fails and loses replies (tests)
 //! ```
 //! The boundary is as small as [`crate::sys`] is for files, so that a test can fail each call in turn.
 //! Laws, for every implementation:
@@ -15,19 +17,30 @@
 //! A name is one or more parts of letters, digits, `-`, `_` and `.`, joined by `/`; the last one is the
 //! object, those before it are its folder.
 
+#[cfg(feature = "object")]
 mod cloud;
 #[cfg(any(test, feature = "fault"))]
 pub mod fault;
 mod folder;
+#[cfg(feature = "object")]
 pub(crate) mod levels;
-#[cfg(any(test, feature = "fault"))]
+pub mod memory;
+#[cfg(all(feature = "object", any(test, feature = "fault")))]
 pub mod moto;
+#[cfg(feature = "object")]
 pub(crate) mod retry;
 pub(crate) mod spell;
+#[cfg(feature = "sqlite")]
+mod sqlite;
+#[cfg(feature = "object")]
 mod url;
 
+#[cfg(feature = "object")]
 pub use cloud::Cloud;
 pub use folder::Folder;
+#[cfg(feature = "sqlite")]
+pub use sqlite::SqliteObjects;
+#[cfg(feature = "object")]
 pub use url::open;
 
 use std::fmt;
@@ -44,6 +57,22 @@ pub struct Version {
     e_tag: Option<String>,
     /// The generation or version (GCS).
     number: Option<String>,
+}
+
+impl Version {
+    /// The version of this number.
+    pub(crate) fn of_number(number: i64) -> Self {
+        Self {
+            e_tag: None,
+            number: Some(number.to_string()),
+        }
+    }
+
+    /// Its number, if it was made of one.
+    #[cfg(any(feature = "sqlite", feature = "postgres"))]
+    pub(crate) fn as_number(&self) -> Option<i64> {
+        self.number.as_ref()?.parse().ok()
+    }
 }
 
 /// An object that was read.
@@ -126,6 +155,7 @@ pub(crate) fn seal(objects: &dyn Objects, name: &str, bytes: &[u8]) -> Result<()
 ///
 /// # Errors
 /// As [`Objects::read`]; [`ErrorKind::Refused`] when it is missing or has other bytes.
+#[cfg(feature = "object")]
 pub(crate) fn unseal(
     objects: &dyn Objects,
     name: &str,
@@ -140,6 +170,7 @@ pub(crate) fn unseal(
 }
 
 /// An object that is to be written, under a name that says what is in it.
+#[cfg(feature = "object")]
 #[derive(Debug)]
 pub(crate) struct Sealed {
     pub(crate) name: String,

@@ -5,6 +5,7 @@
 //! name     hex of a text, numbers of a fixed width: listed in the order of what they name
 //! ```
 
+#[cfg(feature = "object")]
 use serde::Serialize;
 use threadseal::digest::Digest;
 use threadseal::encoding;
@@ -31,6 +32,7 @@ pub(crate) fn line(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
 }
 
 /// One line of JSON.
+#[cfg(feature = "object")]
 pub(crate) fn json(value: &impl Serialize) -> String {
     // Texts and numbers under names: there is nothing that JSON could not say.
     let text = serde_json::to_string(value).unwrap_or_default();
@@ -46,6 +48,7 @@ pub(crate) fn text_of_hex(hex: &str) -> Option<String> {
     String::from_utf8(bytes?).ok()
 }
 
+#[cfg(feature = "object")]
 /// A number that fills exactly `digits` decimal digits.
 pub(crate) fn number(text: &str, digits: usize) -> Option<u64> {
     let is_number = text.len() == digits && text.bytes().all(|byte| byte.is_ascii_digit());

@@ -153,6 +153,12 @@ pub trait Fs: fmt::Debug + Send + Sync {
     /// `AlreadyExists`, or what the system says.
     fn rename_no_replace(&self, from: &Path, to: &Path) -> io::Result<()>;
 
+    /// Gives a file one more name, in any directory of the same file system.
+    ///
+    /// # Errors
+    /// `AlreadyExists`, or what the system says; not every file system can do it.
+    fn hard_link(&self, from: &Path, to: &Path) -> io::Result<()>;
+
     /// Removes a name.
     ///
     /// # Errors

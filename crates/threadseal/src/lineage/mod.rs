@@ -24,6 +24,7 @@
 //! | `facts` | all that one file shows by itself, in constant memory |
 //! | `chain`, `policy`, `seen`, `told`, `conclude` | a verdict on any set of files |
 //! | `fork` | [`ForkReader`]: proofs that an agent signed two links in one place |
+//! | `standing` | [`Standing`]: where a lineage stands, and what may follow |
 
 mod authority;
 mod chain;
@@ -39,6 +40,7 @@ mod package;
 mod policy;
 mod receipts;
 mod seen;
+mod standing;
 mod told;
 mod transfer;
 mod v4;
@@ -63,6 +65,7 @@ pub use package::{
 };
 pub use receipts::{Receipt, parse_receipts, write_receipts};
 pub use seen::View;
+pub use standing::{Standing, StandingFault};
 pub use transfer::{
     AgentPackage, AgentStarted, AgentTransfer, CheckedTransfer, ReplayData, TransferFault,
     UncheckedTransfer,

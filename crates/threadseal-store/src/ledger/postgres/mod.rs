@@ -16,6 +16,7 @@ mod connect;
 mod fsck;
 mod heads;
 mod hint;
+mod objects;
 mod read;
 mod schema;
 #[cfg(test)]
@@ -24,6 +25,7 @@ mod tests;
 pub mod throwaway;
 
 pub use heads::PostgresHeadStore;
+pub use objects::PostgresObjects;
 
 use super::{Append, Entry, FsckReport, LedgerStore, Make, StoredRecord, Tip, Tombstone};
 use crate::runtime::wait_for;

@@ -5,6 +5,7 @@
 //! threadseal_ledger_heads      run_id, count, hash, writer, deleted_at
 //! threadseal_ledger_records    run_id, seq from 0, line, record_hash, key_digest, status, writer
 //! threadseal_known_heads, threadseal_head_lines, threadseal_head_places     (heads.rs)
+//! threadseal_objects           name, version, bytes                            (objects.rs)
 //! ```
 //! `line` is the record's bytes as they were given (`bytea`: text cannot hold every byte). `writer`
 //! is the nonce of the append that wrote the row: by it a writer whose connection broke tells its own
@@ -20,7 +21,7 @@ use deadpool_postgres::Object;
 use threadseal::error::Error;
 
 /// One step of the schema per element; a database holds the first so many.
-const VERSIONS: [&str; 2] = [
+const VERSIONS: [&str; 3] = [
     "
 CREATE TABLE threadseal_ledger_heads (
   run_id text COLLATE \"C\" PRIMARY KEY,
@@ -69,6 +70,14 @@ CREATE TABLE threadseal_head_lines (
 CREATE TABLE threadseal_head_places (
   place bytea PRIMARY KEY,
   record bytea NOT NULL
+);
+",
+    "
+CREATE SEQUENCE threadseal_object_versions;
+CREATE TABLE threadseal_objects (
+  name text COLLATE \"C\" PRIMARY KEY,
+  version bigint NOT NULL,
+  bytes bytea NOT NULL
 );
 ",
 ];

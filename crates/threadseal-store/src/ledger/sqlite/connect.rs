@@ -44,6 +44,13 @@ const FILE_MODE: u32 = 0o600;
 
 /// A connection that may write, to a file that is made where there is none.
 pub(super) fn to_write(path: &Path) -> Result<Connection, Error> {
+    let mut connection = durable(path)?;
+    schema::migrate(&mut connection, path)?;
+    Ok(connection)
+}
+
+/// The same, whatever tables there are.
+pub(crate) fn durable(path: &Path) -> Result<Connection, Error> {
     create_if_absent(path)?;
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let mut connection = Connection::open_with_flags(path, flags)
@@ -58,7 +65,6 @@ pub(super) fn to_write(path: &Path) -> Result<Connection, Error> {
     connection
         .pragma_update(None, "wal_autocheckpoint", CHECKPOINT_PAGES)
         .map_err(fail)?;
-    schema::migrate(&mut connection, path)?;
     Ok(connection)
 }
 

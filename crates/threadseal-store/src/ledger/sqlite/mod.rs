@@ -12,7 +12,7 @@
 //! Numbers: rows count from 1, records from 0.
 
 mod append;
-mod connect;
+pub(crate) mod connect;
 mod end;
 mod fsck;
 mod schema;
@@ -336,7 +336,7 @@ fn check_name(run: &RunId) -> Result<(), Error> {
 }
 
 /// What an error of SQLite means for the caller.
-fn failed(what: &str, path: &Path, error: &rusqlite::Error) -> Error {
+pub(crate) fn failed(what: &str, path: &Path, error: &rusqlite::Error) -> Error {
     let kind = match error.sqlite_error_code() {
         Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => ErrorKind::Refused,
         Some(ErrorCode::TooBig) => ErrorKind::Limit,

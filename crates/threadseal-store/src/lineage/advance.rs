@@ -1,0 +1,356 @@
+//! [`Advance`]: links that were verified, may follow, and so may be saved. Nothing else makes one.
+//!
+//! ```text
+//! Standing + sealed link            ─► one link
+//! newest + a package that was read  ─► the links that are new here, the last of them the release
+//! ```
+//! At most one of the links brings its state as a stream, when it is saved; its length and digest are
+//! known before, so that what is saved is what was verified.
+
+use super::state::each_chunk;
+use super::{Newest, Saved};
+use crate::read::Source;
+use std::fmt;
+use threadseal::digest::{Digest, Hasher};
+use threadseal::error::Error;
+use threadseal::lineage::{
+    AgentName, CheckedPackage, CheckpointHeader, ContentHash, HEADER_LENGTH, LinkKind,
+    OriginalVerifier, Standing, Version, WholeLink,
+};
+
+/// Links that may be saved.
+#[derive(Debug, Clone)]
+pub struct Advance {
+    expected: Newest,
+    /// At least one; those that were known before are not among them.
+    links: Vec<Proven>,
+    /// Behind the last.
+    standing: Standing,
+    /// All that the sender proved to be before them.
+    history: Vec<ContentHash>,
+}
+
+/// A link that was verified.
+#[derive(Debug, Clone)]
+pub(super) struct Proven {
+    pub(super) header: CheckpointHeader,
+    pub(super) head: Vec<u8>,
+    pub(super) hash: ContentHash,
+    pub(super) state: ProvenState,
+}
+
+/// Where the state of a verified link is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum ProvenState {
+    /// Here.
+    Here(Vec<u8>),
+    /// Given when the link is saved: so many bytes of this digest.
+    Given(u64, Digest),
+    /// Nowhere: only the header is known, which proves its place.
+    Absent,
+}
+
+impl Advance {
+    /// The link whose whole file is `file`, behind `from`.
+    ///
+    /// # Errors
+    /// [`threadseal::error::ErrorKind::Refused`] when its seal does not hold or it may not follow.
+    pub fn of_bytes(from: &Standing, file: &[u8]) -> Result<Self, Error> {
+        let link = WholeLink::read(file).map_err(|fault| refused(&fault))?;
+        let (head, state) = file
+            .split_at_checked(link.header.version.header_length())
+            .unwrap_or((file, &[]));
+        let state = ProvenState::Here(state.to_vec());
+        Self::one(from, link, head.to_vec(), state)
+    }
+
+    /// The checkpoint of v0x05 whose header is `head`, behind `from`; its state is given when it is
+    /// saved.
+    ///
+    /// # Errors
+    /// As [`Advance::of_bytes`].
+    pub fn of_header(from: &Standing, head: &[u8]) -> Result<Self, Error> {
+        let link = WholeLink::read_header(head).map_err(|fault| refused(&fault))?;
+        let state = given(&link.header);
+        Self::one(from, link, head.to_vec(), state)
+    }
+
+    /// The link that `file` streams, of any version, behind `from`. Its state is given when it is
+    /// saved: the same bytes once more, without the header.
+    ///
+    /// # Errors
+    /// As [`Advance::of_bytes`]; what reading says.
+    pub fn of_file(from: &Standing, file: &mut dyn Source) -> Result<Self, Error> {
+        let mut reading = Reading::default();
+        each_chunk(file, &mut |piece| reading.push(piece))?;
+        reading.end(from)
+    }
+
+    fn one(
+        from: &Standing,
+        link: WholeLink,
+        head: Vec<u8>,
+        state: ProvenState,
+    ) -> Result<Self, Error> {
+        let standing = from.follow(&link).map_err(|fault| refused(&fault))?;
+        let expected = from.newest().map_or(Newest::Nothing, Newest::Link);
+        Ok(Self {
+            expected,
+            links: vec![Proven {
+                header: link.header,
+                head,
+                hash: link.hash,
+                state,
+            }],
+            standing,
+            history: Vec::new(),
+        })
+    }
+
+    /// What a package brings that is not here yet, its release last. `with_state`: the state of its
+    /// checkpoint is given when this is saved; without, only the place of the checkpoint is kept.
+    ///
+    /// # Errors
+    /// [`threadseal::error::ErrorKind::Refused`] when a link does not follow, or the newest link here is
+    /// not in the history of the package: it is stale, or a fork.
+    pub fn of_package(
+        newest: &Newest,
+        package: &CheckedPackage,
+        with_state: bool,
+    ) -> Result<Self, Error> {
+        let (mut standing, mut proven) = (Standing::begin(), Vec::new());
+        for (_, bytes) in &package.links {
+            let link = Proven::of_part(bytes)?;
+            standing = standing.follow(&link.0).map_err(|fault| refused(&fault))?;
+            proven.push(link.1);
+        }
+        let history: Vec<ContentHash> = proven.iter().map(|link| link.hash).collect();
+        let new = match newest.known() {
+            None => 0,
+            Some(known) => match history.iter().position(|hash| *hash == known) {
+                Some(at) => at + 1,
+                None => return Err(refused(&"it lacks the newest link that is known here")),
+            },
+        };
+        let mut links: Vec<Proven> = proven.into_iter().skip(new).collect();
+        if links.is_empty() {
+            return Err(refused(&"it brings nothing new"));
+        }
+        for link in &mut links {
+            let is_last = link.hash == package.checkpoint.hash;
+            if is_last && with_state && link.state == ProvenState::Absent {
+                link.state = given(&link.header);
+            }
+        }
+        Ok(Self {
+            expected: *newest,
+            links,
+            standing,
+            history,
+        })
+    }
+
+    /// Where the lineage stands when this is saved.
+    pub fn standing(&self) -> &Standing {
+        &self.standing
+    }
+
+    /// The link that will be the newest.
+    pub fn newest(&self) -> Option<ContentHash> {
+        self.standing.newest()
+    }
+
+    /// How long the state is that must be given with it, if one must.
+    pub fn state(&self) -> Option<u64> {
+        self.links.iter().find_map(|link| match link.state {
+            ProvenState::Given(length, _) => Some(length),
+            _ => None,
+        })
+    }
+
+    /// All links but the last, and the last.
+    pub(super) fn parts(&self) -> Option<(&Proven, &[Proven])> {
+        self.links.split_last()
+    }
+
+    /// What saving comes to while `now` is the newest: nothing where it is allowed.
+    pub(super) fn compared(&self, now: &Newest) -> Option<Saved> {
+        if now.known() == self.newest() && matches!(now, Newest::Link(_)) {
+            return Some(Saved::Stored);
+        }
+        let fits = match now {
+            // A deleted agent comes back only with a history that goes on from where it was.
+            Newest::Deleted(last) => *now == self.expected && self.history.contains(last),
+            _ => *now == self.expected,
+        };
+        (!fits).then_some(Saved::Differs(*now))
+    }
+
+    /// Refuses links that name another agent.
+    pub(super) fn check_agent(&self, agent: &AgentName) -> Result<(), Error> {
+        let named = |link: &Proven| {
+            link.header
+                .native
+                .as_ref()
+                .map(|native| native.name.clone())
+        };
+        let other = self
+            .links
+            .iter()
+            .filter_map(named)
+            .find(|name| name != agent);
+        match other {
+            None => Ok(()),
+            Some(name) => Err(Error::invalid(format!(
+                "the link is of {name}, and is to be saved as one of {agent}"
+            ))),
+        }
+    }
+}
+
+impl Proven {
+    /// A link as a package has it: a checkpoint of v0x05 as its header.
+    fn of_part(bytes: &[u8]) -> Result<(WholeLink, Self), Error> {
+        let header = CheckpointHeader::parse(bytes).map_err(|error| refused(&error))?;
+        let checkpoint = header
+            .native
+            .as_ref()
+            .is_some_and(|native| native.kind == LinkKind::Checkpoint && native.state.length > 0);
+        let (link, state) = if checkpoint && bytes.len() == HEADER_LENGTH {
+            (WholeLink::read_header(bytes), ProvenState::Absent)
+        } else {
+            let state = bytes.get(header.version.header_length()..);
+            let state = ProvenState::Here(state.unwrap_or_default().to_vec());
+            (WholeLink::read(bytes), state)
+        };
+        let link = link.map_err(|fault| refused(&fault))?;
+        let head = bytes.get(..header.version.header_length());
+        let proven = Self {
+            head: head.unwrap_or(bytes).to_vec(),
+            header,
+            hash: link.hash,
+            state,
+        };
+        Ok((link, proven))
+    }
+
+    /// Hands the state to `take` in pieces, the given one from `state`, and checks it at its end.
+    /// False where there is none.
+    pub(super) fn write_state(
+        &self,
+        state: &mut dyn Source,
+        take: &mut dyn FnMut(&[u8]) -> Result<(), Error>,
+    ) -> Result<bool, Error> {
+        match &self.state {
+            ProvenState::Absent => Ok(false),
+            ProvenState::Here(bytes) => take(bytes).map(|()| true),
+            ProvenState::Given(length, digest) => {
+                let (mut seen, mut hasher) = (0, Hasher::new());
+                each_chunk(state, &mut |piece| {
+                    seen += piece.len() as u64;
+                    if seen > *length {
+                        return Err(other_state(&self.hash));
+                    }
+                    hasher.update(piece);
+                    take(piece)
+                })?;
+                match seen == *length && hasher.finish() == *digest {
+                    true => Ok(true),
+                    false => Err(other_state(&self.hash)),
+                }
+            }
+        }
+    }
+}
+
+/// A file of which the first bytes decide what follows.
+#[derive(Default)]
+struct Reading {
+    head: Vec<u8>,
+    header: Option<CheckpointHeader>,
+    original: Option<OriginalVerifier>,
+    file: Hasher,
+    state: Hasher,
+    length: u64,
+}
+
+impl Reading {
+    fn push(&mut self, piece: &[u8]) -> Result<(), Error> {
+        if self.header.is_some() {
+            self.state(piece);
+            return Ok(());
+        }
+        self.head.extend_from_slice(piece);
+        if self.head.len() < HEADER_LENGTH {
+            return Ok(());
+        }
+        self.begin()
+    }
+
+    fn begin(&mut self) -> Result<(), Error> {
+        let header = CheckpointHeader::parse(&self.head).map_err(|error| refused(&error))?;
+        let rest = self.head.split_off(header.version.header_length());
+        if header.version == Version::V4 {
+            let verifier = OriginalVerifier::new(&header).map_err(|fault| refused(&fault))?;
+            self.original = Some(verifier);
+        }
+        self.file.update(&self.head);
+        self.header = Some(header);
+        self.state(&rest);
+        Ok(())
+    }
+
+    fn state(&mut self, piece: &[u8]) {
+        self.length += piece.len() as u64;
+        self.state.update(piece);
+        if let Some(verifier) = &mut self.original {
+            verifier.update(piece);
+        }
+        self.file.update(piece);
+    }
+
+    fn end(mut self, from: &Standing) -> Result<Advance, Error> {
+        if self.header.is_none() {
+            self.begin()?;
+        }
+        let header = self.header.take().ok_or_else(|| refused(&"it is empty"))?;
+        let state = ProvenState::Given(self.length, self.state.finish());
+        if let Some(native) = &header.native {
+            if native.kind != LinkKind::Checkpoint {
+                return Err(refused(&"it moves authority; give its bytes"));
+            }
+            if state != given(&header) {
+                return Err(refused(&"its state is not the one that was sealed"));
+            }
+            let link = WholeLink::read_header(&self.head).map_err(|fault| refused(&fault))?;
+            return Advance::one(from, link, self.head, state);
+        }
+        if let Some(verifier) = self.original {
+            verifier.finish().0.map_err(|fault| refused(&fault))?;
+        }
+        let hash = ContentHash::of_digest(self.file.finish());
+        let link = WholeLink {
+            header,
+            hash,
+            body: None,
+        };
+        Advance::one(from, link, self.head, state)
+    }
+}
+
+fn given(header: &CheckpointHeader) -> ProvenState {
+    match &header.native {
+        Some(native) => ProvenState::Given(native.state.length, native.state.digest),
+        None => ProvenState::Absent,
+    }
+}
+
+fn refused(why: &dyn fmt::Display) -> Error {
+    Error::refused(format!("this link is not taken: {why}"))
+}
+
+fn other_state(link: &ContentHash) -> Error {
+    Error::refused(format!(
+        "the state that was given is not the one that {link} seals; nothing was saved"
+    ))
+}

@@ -1,0 +1,642 @@
+//! [`Node`]: one machine with its key and its store. What the command does, and what the simulation
+//! drives, is this.
+
+use super::super::state::read_all;
+use super::super::{
+    Advance, CheckpointStore, NO_STATE, Newest, Saved, Standings, StateBytes, StoredLink, overtaken,
+};
+use crate::clock::Clock;
+use crate::random::{self, Random};
+use crate::read::Source;
+use std::fmt;
+use threadseal::error::{Error, ErrorKind};
+use threadseal::key::{PublicKey, Signer};
+use threadseal::lineage::{
+    AgentName, Authority, Certificate, CheckedPackage, CheckpointHeader, ContentHash, Delegation,
+    LinkBody, LinkKind, Offer, PACKAGE_PROLOGUE_LENGTH, PackageExpectation, PackageParts,
+    PackagePrologue, Recover, RefusalReason, Release, Standing, StateSeal, WholeLink, Writer,
+    body_length, draft, seal_native,
+};
+
+/// One machine that may hold agents.
+#[derive(Clone, Copy)]
+pub struct Node<'n> {
+    /// Where its links are.
+    pub store: &'n dyn CheckpointStore,
+    /// What was verified of them.
+    pub standings: &'n Standings,
+    /// Its key: a session key, or the root.
+    pub signer: &'n dyn Signer,
+    /// Under which the key signs; `None` for the root.
+    pub certificate: Option<Certificate>,
+    /// For the times that links state.
+    pub clock: &'n dyn Clock,
+    /// For nonces.
+    pub random: &'n dyn Random,
+}
+
+impl fmt::Debug for Node<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Node")
+            .field("key", self.signer.public_key())
+            .finish_non_exhaustive()
+    }
+}
+
+/// What a package has beside its links and its state.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct PackageExtras<'a> {
+    /// Of the target.
+    pub delegation: Option<&'a Delegation>,
+    /// The tools that the checkpoint names.
+    pub manifest: Option<&'a [u8]>,
+    /// The file of receipts that the checkpoint names.
+    pub receipts: Option<&'a [u8]>,
+}
+
+/// A package on its way out: read it as a [`Source`].
+pub struct OutgoingPackage {
+    head: StateBytes<Vec<u8>>,
+    state: Option<Box<dyn Source + Send>>,
+    /// For whom it is.
+    pub target: PublicKey,
+    /// How long it is.
+    pub bytes: u64,
+}
+
+impl fmt::Debug for OutgoingPackage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("OutgoingPackage")
+            .field("bytes", &self.bytes)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Source for OutgoingPackage {
+    fn next_chunk(&mut self, buffer: &mut Vec<u8>) -> Result<(), Error> {
+        self.head.next_chunk(buffer)?;
+        match &mut self.state {
+            Some(state) if buffer.is_empty() => state.next_chunk(buffer),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// What became of a package.
+#[derive(Debug)]
+pub enum Imported {
+    /// It is durable here and waits for an answer.
+    Offered(Box<CheckedPackage>),
+    /// It was here before, and waits for an answer.
+    Waiting(AgentName),
+    /// It was here before, and this is the answer.
+    Answered {
+        /// Whose.
+        agent: AgentName,
+        /// Who offered it.
+        source: Box<PublicKey>,
+        /// The whole link.
+        answer: Vec<u8>,
+    },
+}
+
+/// What became of an answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Confirmed {
+    /// It is durable here, and says who may act.
+    Taken(AgentName),
+    /// It was here before.
+    Known(AgentName),
+    /// Another child of the same link is here: whoever signed both lied to somebody.
+    Forked {
+        /// Whose.
+        agent: AgentName,
+        /// The child that is here.
+        here: ContentHash,
+        /// The one that came.
+        came: ContentHash,
+    },
+}
+
+impl Node<'_> {
+    /// Its public key.
+    pub fn key(&self) -> PublicKey {
+        *self.signer.public_key()
+    }
+
+    /// The newest link of an agent, and where it stands, all of it verified.
+    ///
+    /// # Errors
+    /// As [`Standings::of`].
+    pub fn standing(&self, agent: &AgentName) -> Result<(Newest, Standing), Error> {
+        self.standings.of(self.store, agent)
+    }
+
+    /// May this machine write the next checkpoint?
+    ///
+    /// # Errors
+    /// As [`Standings::of`].
+    pub fn holds(&self, agent: &AgentName) -> Result<bool, Error> {
+        Ok(self.standing(agent)?.1.authority().holder() == Some(&self.key()))
+    }
+
+    /// Begins an agent, or its history in v0x05, with `header`, of which signer, time and `prev` are
+    /// filled in here.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Refused`] when it may not stand there or somebody was faster; those of the store.
+    pub fn begin(
+        &self,
+        agent: &AgentName,
+        mut header: CheckpointHeader,
+        state: &mut dyn Source,
+    ) -> Result<ContentHash, Error> {
+        let (_, standing) = self.standing(agent)?;
+        header.signer = Some(*self.key().as_bytes());
+        header.prev = standing.newest();
+        if let Some(native) = &mut header.native {
+            native.certificate = self.certificate;
+            native.time = self.now()?;
+        }
+        self.save_header(agent, &standing, header, state)
+    }
+
+    /// Writes the next checkpoint: what the newest link says, with `change`, and this state.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Refused`] when this machine does not hold the agent, the change may not be, the
+    /// state is not the sealed one, or somebody was faster; those of the store.
+    pub fn checkpoint(
+        &self,
+        agent: &AgentName,
+        seal: StateSeal,
+        state: &mut dyn Source,
+        change: &mut dyn FnMut(&mut CheckpointHeader),
+    ) -> Result<ContentHash, Error> {
+        let (_, standing) = self.standing(agent)?;
+        let (hash, before) = newest_of(agent, &standing)?;
+        let mut header = before.following(hash, &self.writer()?)?;
+        change(&mut header);
+        if let Some(native) = &mut header.native {
+            native.state = seal;
+        }
+        self.save_header(agent, &standing, header, state)
+    }
+
+    /// Offers the agent to `target`. It is durable when this returns; from then on this machine does not
+    /// act. An offer that stands already is the same offer.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Refused`] when this machine does not hold the agent, its newest link is no checkpoint,
+    /// or another offer stands; those of the store.
+    pub fn release(&self, agent: &AgentName, target: &PublicKey) -> Result<Offer, Error> {
+        let (_, standing) = self.standing(agent)?;
+        let me = self.key();
+        let holding = match standing.authority() {
+            Authority::Released(offer) if offer.source.key == me && offer.target == *target => {
+                return Ok(**offer);
+            }
+            Authority::Released(offer) => {
+                let target = offer.target.to_did_key();
+                return Err(Error::refused(format!(
+                    "{agent} is offered to {target} already"
+                )));
+            }
+            Authority::Held(holding) if holding.key == me => holding,
+            _ => return Err(not_holder(agent)),
+        };
+        let Some(checkpoint) = holding.checkpoint else {
+            let text =
+                format!("write a checkpoint of {agent} first: only behind one it is released");
+            return Err(Error::refused(text));
+        };
+        let body = LinkBody::Release(Release {
+            epoch: next(holding.epoch, 1)?,
+            checkpoint,
+            target: *target,
+            nonce: random::array(self.random)?,
+        });
+        match self.write(agent, &standing, &body)?.0.authority() {
+            Authority::Released(offer) => Ok(**offer),
+            _ => Err(not_holder(agent)),
+        }
+    }
+
+    /// The package of the offer that stands, however often it is asked for.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Refused`] when no offer stands, or the state is not here; those of the store.
+    pub fn export(
+        &self,
+        agent: &AgentName,
+        extras: &PackageExtras<'_>,
+    ) -> Result<OutgoingPackage, Error> {
+        let (_, standing) = self.standing(agent)?;
+        let Authority::Released(offer) = standing.authority() else {
+            return Err(Error::refused(format!("{agent} is not offered to anybody")));
+        };
+        let (mut links, mut state, mut length) = (Vec::new(), None, 0);
+        for hash in self.store.history(agent)? {
+            let link = self.load(agent, &hash)?;
+            let (bytes, rest) = part_of(link)?;
+            if let Some((of, rest)) = rest {
+                (state, length) = (rest, of);
+            }
+            links.push(bytes);
+        }
+        if state.is_none() {
+            return Err(Error::refused(format!("the state of {agent} is not here")));
+        }
+        let links: Vec<&[u8]> = links.iter().map(Vec::as_slice).collect();
+        let head = PackageParts {
+            links: &links,
+            delegation: extras.delegation,
+            manifest: extras.manifest,
+            receipts: extras.receipts,
+        }
+        .write(length)?;
+        Ok(OutgoingPackage {
+            bytes: head.len() as u64 + length,
+            head: StateBytes::new(head),
+            state,
+            target: offer.target,
+        })
+    }
+
+    /// Takes a package into the store, if all of it holds and this machine knows nothing that it lacks.
+    /// Nothing is written before that, and nobody acts after it: see [`Node::accept`].
+    ///
+    /// # Errors
+    /// [`ErrorKind::Refused`] when it does not hold, is stale or a fork, or somebody was faster; those of
+    /// the store.
+    pub fn import(&self, package: &mut dyn Source, root: &PublicKey) -> Result<Imported, Error> {
+        let (package, mut state) = self.read_package(package, root)?;
+        let agent = package.name.clone();
+        let (newest, _) = self.standing(&agent)?;
+        if let Some(known) = self.known(&package)? {
+            return Ok(known);
+        }
+        let advance = Advance::of_package(&newest, &package, true)?;
+        self.save(&agent, &advance, &mut state)?;
+        Ok(Imported::Offered(Box::new(package)))
+    }
+
+    /// Refuses a package without its state: only what proves the place of the refusal is kept.
+    ///
+    /// # Errors
+    /// As [`Node::import`] and [`Node::refuse`].
+    pub fn refuse_package(
+        &self,
+        package: &mut dyn Source,
+        root: &PublicKey,
+        reason: &RefusalReason,
+    ) -> Result<Vec<u8>, Error> {
+        let (package, _) = self.read_package(package, root)?;
+        if self.known(&package)?.is_none() {
+            let (newest, _) = self.standing(&package.name)?;
+            let advance = Advance::of_package(&newest, &package, false)?;
+            self.save(&package.name, &advance, &mut NO_STATE.clone())?;
+        }
+        self.refuse(&package.name, reason)
+    }
+
+    /// Takes the agent that is offered to this machine, which may act when this returns; gives the link
+    /// that tells the source. Taking it again gives the same link.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Refused`] when nothing is offered to this machine; those of the store.
+    pub fn accept(&self, agent: &AgentName) -> Result<Vec<u8>, Error> {
+        self.answer(agent, LinkKind::Accept, &|release| LinkBody::Accept {
+            release,
+        })
+    }
+
+    /// Gives back the agent that is offered to this machine; gives the link that tells the source.
+    ///
+    /// # Errors
+    /// As [`Node::accept`].
+    pub fn refuse(&self, agent: &AgentName, reason: &RefusalReason) -> Result<Vec<u8>, Error> {
+        self.answer(agent, LinkKind::Refuse, &|release| LinkBody::Refuse {
+            release,
+            reason: reason.clone(),
+        })
+    }
+
+    /// Takes the answer to an offer, or a link of the root's: the newest link then says who may act.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Refused`] when it may not follow, or builds on what is not known here; those of the
+    /// store.
+    pub fn confirm(&self, answer: &[u8]) -> Result<Confirmed, Error> {
+        let refuse = |why: &dyn fmt::Display| Error::refused(format!("no answer: {why}"));
+        let link = WholeLink::read(answer).map_err(|fault| refuse(&fault))?;
+        let native = link.header.native.as_ref();
+        let agent = native
+            .filter(|native| native.kind != LinkKind::Checkpoint)
+            .map(|native| native.name.clone())
+            .ok_or_else(|| refuse(&"it moves no authority"))?;
+        let (_, standing) = self.standing(&agent)?;
+        if standing.newest().is_some() && standing.newest() == link.header.prev {
+            let advance = Advance::of_bytes(&standing, answer)?;
+            self.save(&agent, &advance, &mut NO_STATE.clone())?;
+            return Ok(Confirmed::Taken(agent));
+        }
+        let history = self.store.history(&agent)?;
+        if history.contains(&link.hash) {
+            return Ok(Confirmed::Known(agent));
+        }
+        let at = history
+            .iter()
+            .position(|hash| Some(*hash) == link.header.prev);
+        let Some((at, here)) = at.and_then(|at| Some((at, *history.get(at + 1)?))) else {
+            return Err(refuse(&"it builds on a link that is not known here"));
+        };
+        // Only a link that might have stood there accuses anybody.
+        let mut then = Standing::begin();
+        for hash in history.iter().take(at + 1) {
+            let link = self.load(&agent, hash)?.verified()?;
+            then = then.follow(&link).map_err(|fault| refuse(&fault))?;
+        }
+        then.follow(&link).map_err(|fault| refuse(&fault))?;
+        let came = link.hash;
+        Ok(Confirmed::Forked { agent, here, came })
+    }
+
+    /// Gives the agent to `key`, whoever had it: the root's to decide, and only where the holder is
+    /// lost for good. `void` names another child of the newest link, where one is known.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Key`] when this machine's key is not the agent's root; [`ErrorKind::Refused`] for an
+    /// agent before v0x05; those of the store.
+    pub fn recover(
+        &self,
+        agent: &AgentName,
+        key: &PublicKey,
+        void: Option<ContentHash>,
+    ) -> Result<Vec<u8>, Error> {
+        let (_, standing) = self.standing(agent)?;
+        let source = match standing.authority() {
+            Authority::Held(holding) => holding,
+            Authority::Released(offer) => &Box::new(offer.source),
+            _ => {
+                return Err(Error::refused(format!(
+                    "{agent} has no root key to recover it"
+                )));
+            }
+        };
+        if source.root != self.key() {
+            return Err(Error::key(format!(
+                "only the root key of {agent} recovers it"
+            )));
+        }
+        let body = LinkBody::Recover(Recover {
+            epoch: next(source.epoch, 2)?,
+            void,
+            key: *key,
+            nonce: random::array(self.random)?,
+        });
+        self.write(agent, &standing, &body).map(|(_, bytes)| bytes)
+    }
+
+    /// The newest checkpoint of an agent, whatever links stand behind it.
+    ///
+    /// # Errors
+    /// As [`Standings::of`].
+    pub fn newest_checkpoint(&self, agent: &AgentName) -> Result<Option<StoredLink>, Error> {
+        let mut at = self.store.newest(agent)?;
+        while let Newest::Link(hash) = at {
+            let link = self.load(agent, &hash)?;
+            let kind = link.header.native.as_ref().map(|native| native.kind);
+            if kind.is_none_or(|kind| kind == LinkKind::Checkpoint) {
+                return Ok(Some(link));
+            }
+            at = link.header.prev.map_or(Newest::Nothing, Newest::Link);
+        }
+        Ok(None)
+    }
+
+    fn read_package<'s>(
+        &self,
+        package: &'s mut dyn Source,
+        root: &PublicKey,
+    ) -> Result<(CheckedPackage, Behind<'s>), Error> {
+        let refuse = |fault: &dyn fmt::Display| Error::refused(format!("not taken: {fault}"));
+        let mut source = Behind {
+            source: package,
+            rest: Vec::new(),
+        };
+        let first = source.take(PACKAGE_PROLOGUE_LENGTH)?;
+        let first = first
+            .first_chunk()
+            .ok_or_else(|| refuse(&"it is cut off"))?;
+        let prologue = PackagePrologue::parse(first).map_err(|fault| refuse(&fault))?;
+        let head = source.take(prologue.head)?;
+        let me = self.key();
+        let expect = PackageExpectation {
+            root,
+            name: None,
+            target: &me,
+            // What is known here is compared when its agent is known.
+            known: None,
+        };
+        let read = CheckedPackage::read_head(&prologue, &head, &expect);
+        // The store checks the state while it takes it.
+        let (package, _) = read.map_err(|fault| refuse(&fault))?;
+        Ok((package, source))
+    }
+
+    /// What was done with the offer of a package before, if it is known here.
+    fn known(&self, package: &CheckedPackage) -> Result<Option<Imported>, Error> {
+        let agent = &package.name;
+        let history = self.store.history(agent)?;
+        let Some(at) = history
+            .iter()
+            .position(|hash| *hash == package.release.hash)
+        else {
+            return Ok(None);
+        };
+        let Some(child) = history.get(at + 1) else {
+            return Ok(Some(Imported::Waiting(agent.clone())));
+        };
+        Ok(Some(Imported::Answered {
+            agent: agent.clone(),
+            source: Box::new(package.offer.source.key),
+            answer: whole(self.load(agent, child)?)?,
+        }))
+    }
+
+    fn answer(
+        &self,
+        agent: &AgentName,
+        kind: LinkKind,
+        body: &dyn Fn(ContentHash) -> LinkBody,
+    ) -> Result<Vec<u8>, Error> {
+        let (_, standing) = self.standing(agent)?;
+        let (newest, header) = newest_of(agent, &standing)?;
+        match standing.authority() {
+            Authority::Released(offer) if offer.target == self.key() => {
+                let written = self.write(agent, &standing, &body(offer.release));
+                written.map(|(_, bytes)| bytes)
+            }
+            _ => {
+                let native = header.native.as_ref();
+                let is_done = native.is_some_and(|native| native.kind == kind)
+                    && header.signer == Some(*self.key().as_bytes());
+                match is_done {
+                    true => whole(self.load(agent, &newest)?),
+                    false => Err(Error::refused(format!(
+                        "{agent} is not offered to this key"
+                    ))),
+                }
+            }
+        }
+    }
+
+    fn load(&self, agent: &AgentName, hash: &ContentHash) -> Result<StoredLink, Error> {
+        let found = self.store.load(agent, hash)?;
+        found.ok_or_else(|| Error::refused(format!("the link {hash} of {agent} is gone")))
+    }
+
+    fn write(
+        &self,
+        agent: &AgentName,
+        standing: &Standing,
+        body: &LinkBody,
+    ) -> Result<(Standing, Vec<u8>), Error> {
+        let (hash, before) = newest_of(agent, standing)?;
+        let header = draft(before, hash, body, &self.writer()?)?;
+        let sealed = seal_native(header, self.signer)?;
+        let bytes = [sealed.bytes, body.encode()].concat();
+        let advance = Advance::of_bytes(standing, &bytes)?;
+        self.save(agent, &advance, &mut NO_STATE.clone())?;
+        Ok((advance.standing().clone(), bytes))
+    }
+
+    fn save_header(
+        &self,
+        agent: &AgentName,
+        standing: &Standing,
+        header: CheckpointHeader,
+        state: &mut dyn Source,
+    ) -> Result<ContentHash, Error> {
+        let sealed = seal_native(header, self.signer)?;
+        let advance = Advance::of_header(standing, &sealed.bytes)?;
+        self.save(agent, &advance, state)?;
+        Ok(sealed.hash)
+    }
+
+    fn save(
+        &self,
+        agent: &AgentName,
+        advance: &Advance,
+        state: &mut dyn Source,
+    ) -> Result<(), Error> {
+        match self.store.save(agent, advance, state)? {
+            Saved::Stored => {
+                self.standings.learn(advance.standing());
+                Ok(())
+            }
+            Saved::Differs(now) => Err(overtaken(agent, &now)),
+        }
+    }
+
+    fn writer(&self) -> Result<Writer, Error> {
+        Ok(Writer {
+            key: self.key(),
+            certificate: self.certificate,
+            time: self.now()?,
+        })
+    }
+
+    fn now(&self) -> Result<i64, Error> {
+        let micros = i64::try_from(self.clock.now()?.as_micros()).ok();
+        let time = micros.and_then(|micros| micros.checked_mul(1000));
+        time.ok_or_else(|| Error::new(ErrorKind::External, "the clock stands beyond 2262"))
+    }
+}
+
+/// What follows the head of a package in its source.
+struct Behind<'s> {
+    source: &'s mut dyn Source,
+    rest: Vec<u8>,
+}
+
+impl Behind<'_> {
+    /// The next `length` bytes, or as many as there are.
+    fn take(&mut self, length: usize) -> Result<Vec<u8>, Error> {
+        let mut chunk = Vec::new();
+        while self.rest.len() < length {
+            self.source.next_chunk(&mut chunk)?;
+            if chunk.is_empty() {
+                break;
+            }
+            self.rest.extend_from_slice(&chunk);
+        }
+        let later = self.rest.split_off(length.min(self.rest.len()));
+        Ok(std::mem::replace(&mut self.rest, later))
+    }
+}
+
+impl Source for Behind<'_> {
+    fn next_chunk(&mut self, buffer: &mut Vec<u8>) -> Result<(), Error> {
+        if self.rest.is_empty() {
+            return self.source.next_chunk(buffer);
+        }
+        *buffer = std::mem::take(&mut self.rest);
+        Ok(())
+    }
+}
+
+/// A state that is left out of a link: its length, and itself where it is here.
+type LeftOut = (u64, Option<Box<dyn Source + Send>>);
+
+/// A link as a package has it, and what is left out of it.
+fn part_of(link: StoredLink) -> Result<(Vec<u8>, Option<LeftOut>), Error> {
+    let native = link.header.native.as_ref();
+    match native.map(|native| (native.kind, native.state.length)) {
+        Some((LinkKind::Checkpoint, length)) => Ok((link.head, Some((length, link.state)))),
+        _ => whole(link).map(|bytes| (bytes, None)),
+    }
+}
+
+/// All of a link that is no checkpoint of v0x05.
+fn whole(link: StoredLink) -> Result<Vec<u8>, Error> {
+    let native = link.header.native.as_ref();
+    let limit = native.and_then(|native| body_length(native.kind));
+    let limit = limit.unwrap_or(threadseal::limits::MAX_PACKAGE_BYTES);
+    let gone = || Error::refused(format!("the state of the link {} is not here", link.hash));
+    let mut state = link.state.ok_or_else(gone)?;
+    let mut bytes = link.head;
+    bytes.extend(read_all(&mut *state, limit)?);
+    Ok(bytes)
+}
+
+fn newest_of<'s>(
+    agent: &AgentName,
+    standing: &'s Standing,
+) -> Result<(ContentHash, &'s CheckpointHeader), Error> {
+    let newest = standing.newest().zip(standing.header());
+    newest.ok_or_else(|| Error::invalid(format!("there is no agent {agent} here")))
+}
+
+fn not_holder(agent: &AgentName) -> Error {
+    Error::refused(format!(
+        "this key does not hold {agent}; its newest link says who does"
+    ))
+}
+
+fn next(epoch: u64, by: u64) -> Result<u64, Error> {
+    let text = "the epochs of this agent are used up";
+    epoch.checked_add(by).ok_or_else(|| Error::refused(text))
+}
+
+/// All of a package in memory, for small ones.
+#[cfg(any(test, feature = "fault"))]
+pub(super) fn collected(source: &mut dyn Source) -> Result<Vec<u8>, Error> {
+    let mut bytes = Vec::new();
+    super::super::state::each_chunk(source, &mut |piece| {
+        bytes.extend_from_slice(piece);
+        Ok(())
+    })?;
+    Ok(bytes)
+}

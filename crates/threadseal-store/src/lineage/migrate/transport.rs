@@ -1,0 +1,127 @@
+//! [`Transport`]: what carries packages and answers; nothing is believed because of how it came.
+//!
+//! ```text
+//! package   begins with "TSMOVE1"     to the target
+//! answer    a link of v0x05           to the source
+//! ```
+//! A transport may lose, repeat, delay and reorder what it was given, and may show it to anybody: a
+//! package is signed, not secret.
+
+use super::node::{Confirmed, Imported, Node};
+use crate::lineage::StateBytes;
+use crate::lineage::state::read_all;
+use crate::read::Source;
+use threadseal::error::Error;
+use threadseal::key::PublicKey;
+use threadseal::limits::MAX_REFUSAL_BYTES;
+use threadseal::lineage::{AgentName, HEADER_LENGTH, RefusalReason};
+
+/// Longest link that moves authority.
+const MAX_ANSWER_BYTES: usize = HEADER_LENGTH + 33 + MAX_REFUSAL_BYTES;
+
+/// Carries bytes between machines that are named by their keys.
+pub trait Transport {
+    /// Gives `bytes` to be carried to `to`. They may arrive never, once or often.
+    ///
+    /// # Errors
+    /// What the transport says; then they may arrive all the same.
+    fn send(&mut self, to: &PublicKey, bytes: &mut dyn Source) -> Result<(), Error>;
+
+    /// What arrived for `me` next, if anything did.
+    ///
+    /// # Errors
+    /// What the transport says.
+    fn receive(&mut self, me: &PublicKey) -> Result<Option<Box<dyn Source>>, Error>;
+}
+
+/// What to answer to an offer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Answer {
+    /// Take the agent.
+    Accept,
+    /// Give it back.
+    Refuse(RefusalReason),
+    /// Say nothing yet.
+    Wait,
+}
+
+/// What came of something that arrived.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Received {
+    /// An offer, which was answered so.
+    Offer(AgentName, Answer),
+    /// An offer that had been answered before.
+    Again(AgentName),
+    /// An answer.
+    Answer(Confirmed),
+}
+
+/// Takes what arrived next at `node`, if anything did: a package of an agent of `root` or an answer to
+/// one, answers what is to be answered, and says what it was.
+///
+/// # Errors
+/// [`threadseal::error::ErrorKind::Refused`] for what is not taken: it is gone then and changed nothing;
+/// those of the store and the transport, after which it may come again.
+pub fn exchange(
+    node: &Node<'_>,
+    transport: &mut dyn Transport,
+    root: &PublicKey,
+    decide: &mut dyn FnMut(&AgentName) -> Answer,
+) -> Result<Option<Received>, Error> {
+    let Some(mut source) = transport.receive(&node.key())? else {
+        return Ok(None);
+    };
+    let mut first = Vec::new();
+    source.next_chunk(&mut first)?;
+    if first.first() == Some(&threadseal::lineage::Version::V5.byte()) {
+        let rest = read_all(&mut *source, MAX_ANSWER_BYTES)?;
+        let confirmed = node.confirm(&[first, rest].concat())?;
+        return Ok(Some(Received::Answer(confirmed)));
+    }
+    let mut package = Rejoined {
+        first: StateBytes::new(first),
+        rest: source,
+    };
+    let (agent, to) = match node.import(&mut package, root)? {
+        Imported::Answered {
+            agent,
+            source,
+            answer,
+        } => {
+            transport.send(&source, &mut StateBytes::new(answer))?;
+            return Ok(Some(Received::Again(agent)));
+        }
+        Imported::Offered(package) => (package.name.clone(), package.offer.source.key),
+        Imported::Waiting(agent) => {
+            let (_, standing) = node.standing(&agent)?;
+            match standing.authority() {
+                threadseal::lineage::Authority::Released(offer) => (agent, offer.source.key),
+                _ => return Ok(Some(Received::Again(agent))),
+            }
+        }
+    };
+    let answer = decide(&agent);
+    let bytes = match &answer {
+        Answer::Accept => node.accept(&agent)?,
+        Answer::Refuse(reason) => node.refuse(&agent, reason)?,
+        Answer::Wait => return Ok(Some(Received::Offer(agent, answer))),
+    };
+    transport.send(&to, &mut StateBytes::new(bytes))?;
+    Ok(Some(Received::Offer(agent, answer)))
+}
+
+/// A source whose first piece was looked at.
+struct Rejoined {
+    first: StateBytes<Vec<u8>>,
+    rest: Box<dyn Source>,
+}
+
+impl Source for Rejoined {
+    fn next_chunk(&mut self, buffer: &mut Vec<u8>) -> Result<(), Error> {
+        self.first.next_chunk(buffer)?;
+        match buffer.is_empty() {
+            true => self.rest.next_chunk(buffer),
+            false => Ok(()),
+        }
+    }
+}

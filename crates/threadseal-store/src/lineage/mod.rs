@@ -1,0 +1,165 @@
+//! Lineages in stores: the links of each agent, saved by compare-and-swap on the newest one.
+//!
+//! ```text
+//! a sealed link ─► Advance (verified, allowed) ─► CheckpointStore::save ─► Saved::Stored | Differs
+//! newest ─► load ─ prev ─► load ─ prev ─► …       Standings: all of them verified, and remembered
+//! ```
+//! Laws, for every implementation, tested by one suite (`conformance`):
+//! * a store takes a link only as an [`Advance`], which nothing but verification makes; the state that
+//!   comes with it is hashed on its way in, and other bytes are never published;
+//! * the older link is archived before the newer one is published, and publishing is one step: after a
+//!   crash the newest acknowledged link is there, or one that was on its way, and always whole;
+//! * of several who build on one link one wins; the others are told what is newest now;
+//! * what [`CheckpointStore::newest`] said survives power loss, so it may be sent to others;
+//! * what cannot be read is an error, never "no checkpoint", and a key that cannot be read is never
+//!   replaced.
+//!
+//! States are streamed: no store holds one in memory. `spec/lineage.md` §14 is normative.
+
+mod advance;
+#[cfg(any(test, feature = "fault"))]
+pub mod conformance;
+mod files;
+mod keyed;
+pub mod migrate;
+mod standings;
+mod state;
+mod url;
+
+pub use advance::Advance;
+pub use files::FileCheckpointStore;
+pub use keyed::{KeyedCheckpointStore, MemoryCheckpointStore};
+pub use standings::{MAX_HISTORY_LINKS, Standings};
+pub use state::{NO_STATE, StateBytes, StoredLink};
+pub use url::open;
+
+use crate::read::Source;
+use std::fmt;
+use threadseal::error::Error;
+use threadseal::lineage::{AgentIdentity, AgentName, ContentHash};
+
+/// The newest link of an agent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Newest {
+    /// There is none, and never was.
+    Nothing,
+    /// This one.
+    Link(ContentHash),
+    /// The agent was deleted here when this was its newest link.
+    Deleted(ContentHash),
+}
+
+impl Newest {
+    /// The newest link that was ever here.
+    pub fn known(&self) -> Option<ContentHash> {
+        match self {
+            Self::Nothing => None,
+            Self::Link(hash) | Self::Deleted(hash) => Some(*hash),
+        }
+    }
+}
+
+impl fmt::Display for Newest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Nothing => f.write_str("nothing"),
+            Self::Link(hash) => fmt::Display::fmt(hash, f),
+            Self::Deleted(hash) => write!(f, "nothing; it was deleted at {hash}"),
+        }
+    }
+}
+
+/// What a compare-and-swap did.
+#[must_use = "the link may not have been saved"]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Saved {
+    /// The link is durable, and the newest.
+    Stored,
+    /// Another link is the newest; nothing changed.
+    Differs(Newest),
+}
+
+/// The links and keys of agents.
+pub trait CheckpointStore: fmt::Debug + Send + Sync {
+    /// The newest link of an agent, durable.
+    ///
+    /// # Errors
+    /// [`threadseal::error::ErrorKind::Refused`] when it is damaged or gone,
+    /// [`threadseal::error::ErrorKind::External`] when the store cannot be read.
+    fn newest(&self, agent: &AgentName) -> Result<Newest, Error>;
+
+    /// Saves links whose last becomes the newest, if the newest is the one that they build on. `state`
+    /// is the state that [`Advance::state`] asks for. A link that is the newest already is stored.
+    ///
+    /// # Errors
+    /// [`threadseal::error::ErrorKind::InvalidInput`] when `advance` is another agent's,
+    /// [`threadseal::error::ErrorKind::Refused`] when `state` is not the one that was sealed,
+    /// [`threadseal::error::ErrorKind::External`] when the store fails: the link may be the newest all
+    /// the same, so ask.
+    fn save(
+        &self,
+        agent: &AgentName,
+        advance: &Advance,
+        state: &mut dyn Source,
+    ) -> Result<Saved, Error>;
+
+    /// One link of an agent; `None` when this store does not have it.
+    ///
+    /// # Errors
+    /// As [`CheckpointStore::newest`].
+    fn load(&self, agent: &AgentName, link: &ContentHash) -> Result<Option<StoredLink>, Error>;
+
+    /// Agents with a newest link after `after`, in order of their bytes, at most `limit`.
+    ///
+    /// # Errors
+    /// [`threadseal::error::ErrorKind::External`] when the store cannot be read.
+    fn list(&self, after: Option<&AgentName>, limit: usize) -> Result<Vec<AgentName>, Error>;
+
+    /// Deletes all links of an agent if `expected` is the newest, and remembers that. The identity
+    /// stays. Deleting what is deleted finishes what an earlier call could not.
+    ///
+    /// # Errors
+    /// As [`CheckpointStore::newest`].
+    fn delete(&self, agent: &AgentName, expected: &ContentHash) -> Result<Saved, Error>;
+
+    /// Keeps the key of an agent, which must have none here.
+    ///
+    /// # Errors
+    /// [`threadseal::error::ErrorKind::InvalidInput`] when there is one, whatever is in it,
+    /// [`threadseal::error::ErrorKind::External`] when the store fails.
+    fn save_identity(&self, agent: &AgentName, identity: &AgentIdentity) -> Result<(), Error>;
+
+    /// The key of an agent; `None` only when there is none.
+    ///
+    /// # Errors
+    /// [`threadseal::error::ErrorKind::Key`] when it is damaged or others may read it,
+    /// [`threadseal::error::ErrorKind::External`] when the store cannot be read.
+    fn load_identity(&self, agent: &AgentName) -> Result<Option<AgentIdentity>, Error>;
+
+    /// Deletes the key of an agent, if there is one. Without it the agent cannot be continued here.
+    ///
+    /// # Errors
+    /// [`threadseal::error::ErrorKind::External`] when the store fails.
+    fn delete_identity(&self, agent: &AgentName) -> Result<(), Error>;
+
+    /// The names of all links from the newest back, oldest first, as far as they are here.
+    ///
+    /// # Errors
+    /// As [`CheckpointStore::newest`]; [`threadseal::error::ErrorKind::Limit`] above
+    /// [`MAX_HISTORY_LINKS`].
+    fn history(&self, agent: &AgentName) -> Result<Vec<ContentHash>, Error> {
+        let mut links = standings::walk_back(self, agent, &mut |_| false)?.links;
+        links.reverse();
+        Ok(links)
+    }
+
+    /// Where the store is, without secrets, for people.
+    fn place(&self) -> String;
+}
+
+/// The refusal of a link that is not the newest one's child.
+pub fn overtaken(agent: &AgentName, now: &Newest) -> Error {
+    Error::refused(format!(
+        "another writer was faster: the newest link of {agent} is {now}; nothing was saved"
+    ))
+}

@@ -1,0 +1,212 @@
+//! States on their way in and out: in pieces, and checked against the link that seals them.
+
+use crate::read::{CHUNK_BYTES, Source};
+use std::fmt;
+use threadseal::digest::{Digest, Hasher};
+use threadseal::error::Error;
+use threadseal::lineage::{
+    CheckpointHeader, ContentHash, LinkKind, OriginalVerifier, Version, WholeLink, body_length,
+};
+
+/// Bytes in memory as a [`Source`].
+#[derive(Debug, Clone)]
+pub struct StateBytes<B>(B, usize);
+
+/// The state of links that bring none.
+pub const NO_STATE: StateBytes<&[u8]> = StateBytes::new(&[]);
+
+impl<B> StateBytes<B> {
+    /// These bytes.
+    pub const fn new(bytes: B) -> Self {
+        Self(bytes, 0)
+    }
+}
+
+impl<B: AsRef<[u8]>> Source for StateBytes<B> {
+    fn next_chunk(&mut self, buffer: &mut Vec<u8>) -> Result<(), Error> {
+        buffer.clear();
+        let rest = self.0.as_ref().get(self.1..).unwrap_or_default();
+        let piece = rest.get(..rest.len().min(CHUNK_BYTES)).unwrap_or_default();
+        buffer.extend_from_slice(piece);
+        self.1 += piece.len();
+        Ok(())
+    }
+}
+
+/// A link as it lies in a store.
+pub struct StoredLink {
+    /// What stands in front of its state.
+    pub header: CheckpointHeader,
+    /// The bytes of that.
+    pub head: Vec<u8>,
+    /// Its name.
+    pub hash: ContentHash,
+    /// Its state, which fails at its end where it is not the one that was sealed; `None` where only the
+    /// header is here.
+    pub state: Option<Box<dyn Source + Send>>,
+}
+
+impl fmt::Debug for StoredLink {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("StoredLink")
+            .field("hash", &self.hash)
+            .finish_non_exhaustive()
+    }
+}
+
+impl StoredLink {
+    /// A link named `hash` whose first bytes are `head`.
+    ///
+    /// # Errors
+    /// [`threadseal::error::ErrorKind::Refused`] when the bytes are no header, or another link's.
+    pub(super) fn new(
+        hash: ContentHash,
+        head: Vec<u8>,
+        state: Option<Box<dyn Source + Send>>,
+    ) -> Result<Self, Error> {
+        let header = CheckpointHeader::parse(&head)
+            .map_err(|error| Error::refused(format!("the stored link {hash}: {error}")))?;
+        let expected = match &header.native {
+            Some(_) if ContentHash::of(&head) != hash => return Err(damaged(&hash)),
+            Some(native) => Expected::State(native.state.length, native.state.digest),
+            None => Expected::File(hash),
+        };
+        let mut hasher = Hasher::new();
+        if matches!(expected, Expected::File(_)) {
+            hasher.update(&head);
+        }
+        let checked = |source| -> Box<dyn Source + Send> {
+            Box::new(Checked {
+                source,
+                hasher: Some(hasher),
+                seen: 0,
+                expected,
+                name: hash,
+            })
+        };
+        Ok(Self {
+            header,
+            head,
+            hash,
+            state: state.map(checked),
+        })
+    }
+
+    /// It with all that it proves by itself. The state of a checkpoint of v0x05 is not read for that.
+    ///
+    /// # Errors
+    /// [`threadseal::error::ErrorKind::Refused`] when its seal does not hold, or what is needed of its
+    /// state is not here.
+    pub fn verified(mut self) -> Result<WholeLink, Error> {
+        let faulty = |fault: &dyn fmt::Display| {
+            Error::refused(format!("the stored link {}: {fault}", self.hash))
+        };
+        let (header, hash) = (self.header.clone(), self.hash);
+        match (&header.native, header.version) {
+            (Some(native), _) if native.kind == LinkKind::Checkpoint => {
+                WholeLink::read_header(&self.head).map_err(|fault| faulty(&fault))
+            }
+            (Some(native), _) => {
+                let limit = body_length(native.kind).unwrap_or(0);
+                let mut file = self.head.clone();
+                let mut state = self.state.take().ok_or_else(|| damaged(&hash))?;
+                file.extend(read_all(&mut *state, limit)?);
+                WholeLink::read(&file).map_err(|fault| faulty(&fault))
+            }
+            (None, Version::V4) => {
+                let verifier = OriginalVerifier::new(&header);
+                let mut verifier = verifier.map_err(|fault| faulty(&fault))?;
+                let mut state = self.state.take().ok_or_else(|| damaged(&hash))?;
+                each_chunk(&mut *state, &mut |piece| {
+                    verifier.update(piece);
+                    Ok(())
+                })?;
+                verifier.finish().0.map_err(|fault| faulty(&fault))?;
+                Ok(WholeLink {
+                    header,
+                    hash,
+                    body: None,
+                })
+            }
+            (None, _) => Ok(WholeLink {
+                header,
+                hash,
+                body: None,
+            }),
+        }
+    }
+}
+
+/// What must have come by when a state ends.
+#[derive(Debug, Clone, Copy)]
+enum Expected {
+    /// v0x05: so many bytes of this digest.
+    State(u64, Digest),
+    /// Before: header and state of this hash.
+    File(ContentHash),
+}
+
+struct Checked {
+    source: Box<dyn Source + Send>,
+    /// `None` once the end was found good.
+    hasher: Option<Hasher>,
+    seen: u64,
+    expected: Expected,
+    name: ContentHash,
+}
+
+impl Source for Checked {
+    fn next_chunk(&mut self, buffer: &mut Vec<u8>) -> Result<(), Error> {
+        self.source.next_chunk(buffer)?;
+        self.seen += buffer.len() as u64;
+        if let Some(hasher) = &mut self.hasher {
+            hasher.update(buffer);
+        }
+        if !buffer.is_empty() {
+            return Ok(());
+        }
+        let Some(hasher) = self.hasher.take() else {
+            return Ok(());
+        };
+        let found = hasher.finish();
+        let holds = match self.expected {
+            Expected::State(length, digest) => self.seen == length && found == digest,
+            Expected::File(hash) => found == hash.digest(),
+        };
+        holds.then_some(()).ok_or_else(|| damaged(&self.name))
+    }
+}
+
+fn damaged(link: &ContentHash) -> Error {
+    Error::refused(format!(
+        "the stored link {link} is damaged: what lies there is not what was sealed"
+    ))
+}
+
+/// Calls `each` with every piece of a source.
+pub(super) fn each_chunk(
+    source: &mut dyn Source,
+    each: &mut dyn FnMut(&[u8]) -> Result<(), Error>,
+) -> Result<(), Error> {
+    let mut chunk = Vec::new();
+    loop {
+        source.next_chunk(&mut chunk)?;
+        if chunk.is_empty() {
+            return Ok(());
+        }
+        each(&chunk)?;
+    }
+}
+
+/// All of a source that has at most `limit` bytes.
+pub(super) fn read_all(source: &mut dyn Source, limit: usize) -> Result<Vec<u8>, Error> {
+    let mut bytes = Vec::new();
+    each_chunk(source, &mut |piece| {
+        if bytes.len() + piece.len() > limit {
+            return Err(Error::refused("the state is longer than was sealed"));
+        }
+        bytes.extend_from_slice(piece);
+        Ok(())
+    })?;
+    Ok(bytes)
+}

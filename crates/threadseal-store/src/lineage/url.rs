@@ -1,0 +1,93 @@
+//! Opening a store of lineages by its address.
+//!
+//! ```text
+//! file:FOLDER          a folder
+//! sqlite:FILE          an SQLite file
+//! postgres://…         a PostgreSQL database (also postgresql://)
+//! s3://… gs://… az://… object+file:FOLDER     object storage
+//! ```
+//! Anything else is the path of a folder. An address is not repeated in a message, since it may hold a
+//! password.
+
+#[cfg(any(feature = "sqlite", feature = "postgres", feature = "object"))]
+use super::KeyedCheckpointStore;
+use super::{CheckpointStore, FileCheckpointStore};
+use crate::ledger::url::{folder_of, is_address, is_object_storage};
+use crate::sys::RealFs;
+use std::path::Path;
+use threadseal::error::Error;
+
+/// Opens the store at this address, with the settings of object storage as environments spell them.
+///
+/// # Errors
+/// [`threadseal::error::ErrorKind::InvalidInput`] for an address that no store has, or whose store is
+/// not built in; what opening the store says.
+pub fn open(
+    address: &str,
+    settings: &[(String, String)],
+) -> Result<Box<dyn CheckpointStore>, Error> {
+    if !is_address(address) {
+        return Ok(Box::new(FileCheckpointStore::new(
+            RealFs::shared(),
+            Path::new(address),
+        )));
+    }
+    if let Some(folder) = folder_of(address)? {
+        return Ok(Box::new(FileCheckpointStore::new(RealFs::shared(), folder)));
+    }
+    if is_object_storage(address) {
+        return open_objects(address, settings);
+    }
+    match address.split_once(':') {
+        Some(("sqlite", file)) => open_sqlite(file),
+        Some(("postgres" | "postgresql", _)) => open_postgres(address),
+        _ => Err(Error::invalid(
+            "lineages lie in a folder, or at an address that begins with file:, sqlite:, postgres:, \
+             s3:, gs:, az: or object+file:",
+        )),
+    }
+}
+
+#[cfg(feature = "sqlite")]
+fn open_sqlite(file: &str) -> Result<Box<dyn CheckpointStore>, Error> {
+    let objects = crate::objects::SqliteObjects::open(file)?;
+    Ok(Box::new(KeyedCheckpointStore::new(std::sync::Arc::new(
+        objects,
+    ))))
+}
+
+#[cfg(not(feature = "sqlite"))]
+fn open_sqlite(_: &str) -> Result<Box<dyn CheckpointStore>, Error> {
+    Err(Error::invalid("this program was built without SQLite"))
+}
+
+#[cfg(feature = "postgres")]
+fn open_postgres(address: &str) -> Result<Box<dyn CheckpointStore>, Error> {
+    use crate::ledger::postgres::{PostgresLedgerStore, PostgresObjects};
+    let store = std::sync::Arc::new(PostgresLedgerStore::open(address)?);
+    let objects = PostgresObjects::new(store);
+    Ok(Box::new(KeyedCheckpointStore::new(std::sync::Arc::new(
+        objects,
+    ))))
+}
+
+#[cfg(not(feature = "postgres"))]
+fn open_postgres(_: &str) -> Result<Box<dyn CheckpointStore>, Error> {
+    Err(Error::invalid("this program was built without PostgreSQL"))
+}
+
+#[cfg(feature = "object")]
+fn open_objects(
+    address: &str,
+    settings: &[(String, String)],
+) -> Result<Box<dyn CheckpointStore>, Error> {
+    let objects = crate::objects::open(address, settings)?;
+    Ok(Box::new(KeyedCheckpointStore::new(objects)))
+}
+
+#[cfg(not(feature = "object"))]
+fn open_objects(_: &str, _: &[(String, String)]) -> Result<Box<dyn CheckpointStore>, Error> {
+    Err(Error::invalid(
+        "this program was built without object storage",
+    ))
+}
