@@ -1,11 +1,18 @@
 //! `lineage …`: the checkpoints of agents, igor's and our own (`spec/lineage.md`).
 
+mod accept;
 mod check_proof;
+mod export;
 mod fork_proof;
 mod identity;
+mod import;
 mod input;
 mod inspect;
 mod log;
+mod machine;
+mod recover;
+mod refuse;
+mod release;
 mod verify;
 
 use crate::context::Context;
@@ -26,6 +33,18 @@ pub(crate) enum LineageCommand {
     ForkProof(fork_proof::ForkProofArgs),
     /// Say whether a file proves a fork, by itself
     CheckProof(check_proof::CheckProofArgs),
+    /// Offer an agent to another machine, durably; this one does not act from here on
+    Release(release::ReleaseArgs),
+    /// Write the package of the offer that stands
+    Export(export::ExportArgs),
+    /// Take a package, or an answer, all of it verified before
+    Import(import::ImportArgs),
+    /// Take the agent that is offered to this machine
+    Accept(accept::AcceptArgs),
+    /// Give back the agent that is offered to this machine
+    Refuse(refuse::RefuseArgs),
+    /// Give an agent whose machine is lost for good to another key, with the root key
+    Recover(recover::RecoverArgs),
     /// Keys of agents, and session keys under them
     #[command(subcommand)]
     Identity(identity::IdentityCommand),
@@ -39,6 +58,12 @@ pub(crate) fn run(command: &LineageCommand, context: &Context, out: &mut Out) ->
         LineageCommand::Log(args) => log::run(args, context, out),
         LineageCommand::ForkProof(args) => fork_proof::run(args, context, out),
         LineageCommand::CheckProof(args) => check_proof::run(args, context, out),
+        LineageCommand::Release(args) => release::run(args, context, out),
+        LineageCommand::Export(args) => export::run(args, context, out),
+        LineageCommand::Import(args) => import::run(args, context, out),
+        LineageCommand::Accept(args) => accept::run(args, context, out),
+        LineageCommand::Refuse(args) => refuse::run(args, context, out),
+        LineageCommand::Recover(args) => recover::run(args, context, out),
         LineageCommand::Identity(command) => identity::run(command, context, out),
     }
 }

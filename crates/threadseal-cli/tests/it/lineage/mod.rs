@@ -1,6 +1,7 @@
 //! Lineages on the command line.
 
 mod commands;
+mod moves;
 mod vectors;
 
 use crate::sandbox::Sandbox;

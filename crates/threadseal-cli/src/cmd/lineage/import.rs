@@ -1,0 +1,90 @@
+//! `lineage import FILE STORE`: takes a package or an answer into a store, all of it verified before.
+//!
+//! A package begins with `TSMOVE1`; what does not is an answer to an offer, or a link of the root's. An
+//! imported agent does not act: `lineage accept` does that.
+
+use super::machine::{MachineArgs, key_named, tell};
+use crate::context::Context;
+use crate::exit::{Exit, Failure, Outcome, complain};
+use crate::output::Out;
+use clap::Args;
+use std::path::PathBuf;
+use threadseal::lineage::{AgentName, Version};
+use threadseal_store::atomic::{self, PRIVATE_FILE};
+use threadseal_store::lineage::migrate::{Confirmed, Imported};
+use threadseal_store::read::{Source as _, open_regular};
+
+/// Longest answer that is read; a link that moves authority is far shorter.
+const MAX_ANSWER_BYTES: usize = 4096;
+
+/// What `lineage import` takes.
+#[derive(Debug, Args)]
+pub(crate) struct ImportArgs {
+    /// The package, or the answer
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    #[command(flatten)]
+    machine: MachineArgs,
+    /// The root key of the agent, which a package must be of: PEM file, 64 hex digits, did:key, or a name
+    /// of the trust store
+    #[arg(long, value_name = "KEY")]
+    root: Option<String>,
+    /// Where to write the delegation that comes with the package; must not exist
+    #[arg(long, value_name = "FILE")]
+    save_delegation: Option<PathBuf>,
+    /// Where to write the answer, if the package was answered before; must not exist
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+}
+
+/// Takes it.
+pub(super) fn run(args: &ImportArgs, context: &Context, out: &mut Out) -> Outcome {
+    let file = open_regular(&*context.fs, &args.file)?;
+    let mut first = Vec::new();
+    file.range(0, 1).next_chunk(&mut first)?;
+    if first.first() == Some(&Version::V5.byte()) {
+        let answer = file.read_whole(MAX_ANSWER_BYTES)?;
+        return confirm(args, &answer, context, out);
+    }
+    let root = args.root.as_ref().ok_or_else(|| {
+        Failure::new("name the agent's root key by --root: a package does not vouch for itself")
+    })?;
+    let root = key_named(root, context)?;
+    let machine = args.machine.open_empty(context)?;
+    let node = machine.node(context);
+    let (agent, done): (AgentName, &'static str) = match node.import(&mut file.chunks(), &root)? {
+        Imported::Offered(package) => {
+            if let (Some(path), Some(delegation)) = (&args.save_delegation, &package.delegation) {
+                let text = delegation.to_text();
+                atomic::create_new(&*context.fs, path, text.as_bytes(), PRIVATE_FILE)?;
+            }
+            (package.name.clone(), "imported")
+        }
+        Imported::Waiting(agent) => (agent, "imported before"),
+        Imported::Answered { agent, answer, .. } => {
+            if let Some(path) = &args.output {
+                atomic::create_new(&*context.fs, path, &answer, PRIVATE_FILE)?;
+            }
+            (agent, "answered before")
+        }
+    };
+    tell(done, &node, &agent, args.output.as_deref(), context, out)?;
+    Ok(Exit::Done)
+}
+
+fn confirm(args: &ImportArgs, answer: &[u8], context: &Context, out: &mut Out) -> Outcome {
+    let machine = args.machine.open_empty(context)?;
+    let node = machine.node(context);
+    let (agent, done) = match node.confirm(answer)? {
+        Confirmed::Taken(agent) => (agent, "answer taken"),
+        Confirmed::Known(agent) => (agent, "answer taken before"),
+        Confirmed::Forked { agent, here, came } => {
+            complain(&format!(
+                "{agent} is forked: {here} and {came} answer one link; lineage fork-proof makes a proof of both"
+            ));
+            return Ok(Exit::Evidence);
+        }
+    };
+    tell(done, &node, &agent, None, context, out)?;
+    Ok(Exit::Done)
+}

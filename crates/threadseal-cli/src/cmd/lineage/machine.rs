@@ -1,0 +1,240 @@
+//! What the commands that move agents work with: a store, this machine's key, and one agent.
+//!
+//! ```text
+//! STORE             a folder, or an address: file: sqlite: postgres: s3: gs: az: object+file:
+//! --key FILE        an identity file or PEM; default: the agent's identity in STORE
+//! --delegation FILE the root's word for that key; none where the key is the root
+//! ```
+
+use crate::context::{Context, object_storage_settings};
+use crate::exit::Failure;
+use clap::Args;
+use serde::Serialize;
+use std::path::{Path, PathBuf};
+use threadseal::key::{LocalSigner, Signer as _};
+use threadseal::limits::{MAX_DELEGATION_BYTES, MAX_KEY_FILE_BYTES};
+use threadseal::lineage::{AgentIdentity, AgentName, Authority, Certificate, Delegation};
+use threadseal_store::clock::SystemClock;
+use threadseal_store::lineage::migrate::Node;
+use threadseal_store::lineage::{self, CheckpointStore, Standings};
+use threadseal_store::read::read_small;
+
+/// Whose agent, and as whom.
+#[derive(Debug, Args)]
+pub(super) struct MachineArgs {
+    /// Where the links are: a folder, or the address of a store
+    #[arg(value_name = "STORE")]
+    store: String,
+    /// The agent [default: the only one there]
+    #[arg(long, value_name = "NAME", value_parser = AgentName::parse)]
+    agent: Option<AgentName>,
+    /// This machine's key: an identity file, or PEM [default: the agent's identity in STORE]
+    #[arg(long, value_name = "FILE")]
+    key: Option<PathBuf>,
+    /// The root's delegation to that key; needed where the key is not the root
+    #[arg(long, value_name = "FILE")]
+    delegation: Option<PathBuf>,
+}
+
+/// A machine with its store and key.
+pub(super) struct Machine {
+    pub(super) store: Box<dyn CheckpointStore>,
+    standings: Standings,
+    signer: LocalSigner,
+    certificate: Option<Certificate>,
+    clock: SystemClock,
+}
+
+impl MachineArgs {
+    /// Opens the store, reads the key, and finds the agent.
+    ///
+    /// # Errors
+    /// When one of them cannot be read, or no agent or several are there and none was named.
+    pub(super) fn open(&self, context: &Context) -> Result<(Machine, AgentName), Failure> {
+        let store = lineage::open(&self.store, &object_storage_settings())?;
+        let agent = match &self.agent {
+            Some(agent) => agent.clone(),
+            None => only_one(&*store)?,
+        };
+        let machine = self.machine(store, Some(&agent), context)?;
+        Ok((machine, agent))
+    }
+
+    /// The same where the agent may not be there yet.
+    ///
+    /// # Errors
+    /// As [`MachineArgs::open`]; when the key is not named and no agent is either.
+    pub(super) fn open_empty(&self, context: &Context) -> Result<Machine, Failure> {
+        let store = lineage::open(&self.store, &object_storage_settings())?;
+        let only = only_one(&*store).ok();
+        let agent = self.agent.as_ref().or(only.as_ref());
+        self.machine(store, agent, context)
+    }
+
+    fn machine(
+        &self,
+        store: Box<dyn CheckpointStore>,
+        agent: Option<&AgentName>,
+        context: &Context,
+    ) -> Result<Machine, Failure> {
+        let identity = match (&self.key, agent) {
+            (Some(path), _) => read_key(path, context)?,
+            (None, Some(agent)) => store.load_identity(agent)?.ok_or_else(|| {
+                Failure::new(format!(
+                    "there is no identity of {agent} in {}; name one by --key",
+                    store.place()
+                ))
+            })?,
+            (None, None) => return Err(Failure::new("name this machine's key by --key")),
+        };
+        let delegation = match &self.delegation {
+            Some(path) => Some(read_delegation(path, context)?),
+            None => None,
+        };
+        let signer = identity.into_native_signer();
+        if let Some(delegation) = &delegation
+            && delegation.signer != *signer.public_key()
+        {
+            return Err(Failure::new("the delegation is to another key"));
+        }
+        Ok(Machine {
+            store,
+            standings: Standings::new(),
+            signer,
+            certificate: delegation.map(|delegation| delegation.certificate),
+            clock: SystemClock,
+        })
+    }
+}
+
+impl Machine {
+    /// It as the code that moves agents takes it.
+    pub(super) fn node<'m>(&'m self, context: &'m Context) -> Node<'m> {
+        Node {
+            store: &*self.store,
+            standings: &self.standings,
+            signer: &self.signer,
+            certificate: self.certificate,
+            clock: &self.clock,
+            random: &context.random,
+        }
+    }
+}
+
+/// What a command did, for programs.
+#[derive(Serialize)]
+pub(super) struct Moved<'a> {
+    pub(super) schema: &'static str,
+    pub(super) agent: &'a str,
+    pub(super) done: &'static str,
+    pub(super) newest: Option<String>,
+    /// did:key of who may write the next checkpoint; none while an offer stands.
+    pub(super) holder: Option<String>,
+    /// did:key of who may take the agent.
+    pub(super) offered_to: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) path: Option<String>,
+}
+
+/// Says what was done with an agent, and where it stands now.
+///
+/// # Errors
+/// When the store cannot be read.
+pub(super) fn tell(
+    done: &'static str,
+    node: &Node<'_>,
+    agent: &AgentName,
+    path: Option<&Path>,
+    context: &Context,
+    out: &mut crate::output::Out,
+) -> Result<(), Failure> {
+    let (_, standing) = node.standing(agent)?;
+    let offered_to = match standing.authority() {
+        Authority::Released(offer) => Some(offer.target.to_did_key()),
+        _ => None,
+    };
+    let moved = Moved {
+        schema: "threadseal.lineage.moved/1",
+        agent: agent.as_str(),
+        done,
+        newest: standing.newest().map(|hash| hash.to_hex()),
+        holder: standing
+            .authority()
+            .holder()
+            .map(threadseal::key::PublicKey::to_did_key),
+        offered_to,
+        path: path.map(|path| path.display().to_string()),
+    };
+    if context.json {
+        out.json(&moved);
+        return Ok(());
+    }
+    out.line(format_args!("{agent}: {done}"));
+    let rows = [
+        ("newest", &moved.newest),
+        ("holder", &moved.holder),
+        ("offered to", &moved.offered_to),
+        ("file", &moved.path),
+    ];
+    for (label, text) in rows {
+        if let Some(text) = text {
+            out.line(format_args!(
+                "{}{text}",
+                context.palette.faint(&format!("  {label:<12}"))
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// The whole delegation in a file, which the root must have signed.
+///
+/// # Errors
+/// When it cannot be read, is none, or its signature does not hold.
+pub(super) fn read_delegation(path: &Path, context: &Context) -> Result<Delegation, Failure> {
+    let bytes = read_small(&*context.fs, path, MAX_DELEGATION_BYTES)?;
+    let text = String::from_utf8_lossy(&bytes);
+    let delegation = Delegation::parse(&text).map_err(|error| Failure::from(error).about(path))?;
+    match delegation.verify() {
+        Ok(()) => Ok(delegation),
+        Err(_) => {
+            Err(Failure::new("the delegation is not signed by the root that it names").about(path))
+        }
+    }
+}
+
+fn read_key(path: &Path, context: &Context) -> Result<AgentIdentity, Failure> {
+    let bytes = match threadseal_store::home::read_private_key_file(&*context.fs, path) {
+        Ok(bytes) if bytes.len() <= MAX_KEY_FILE_BYTES => bytes,
+        Ok(_) => return Err(Failure::new("the key file is too large to be one").about(path)),
+        Err(error) => return Err(error.into()),
+    };
+    AgentIdentity::read(&bytes).map_err(|error| Failure::from(error).about(path))
+}
+
+fn only_one(store: &dyn CheckpointStore) -> Result<AgentName, Failure> {
+    match &store.list(None, 2)?[..] {
+        [agent] => Ok(agent.clone()),
+        [] => Err(Failure::new(format!(
+            "there is no agent in {}",
+            store.place()
+        ))),
+        _ => Err(Failure::new(format!(
+            "there are several agents in {}; name one by --agent",
+            store.place()
+        ))),
+    }
+}
+
+/// The key that a person names.
+///
+/// # Errors
+/// When the text names none.
+pub(super) fn key_named(
+    text: &str,
+    context: &Context,
+) -> Result<threadseal::key::PublicKey, Failure> {
+    let local = crate::local::Local::to(&[], false, context);
+    let pinned = crate::gather::gather(&[], Some(text), &local, context)?.pinned;
+    pinned.ok_or_else(|| Failure::new("no key was named"))
+}

@@ -1,0 +1,52 @@
+//! `lineage recover STORE --to KEY --key ROOT`: the root gives an agent whose machine is lost for good to
+//! another key, on the copy that went furthest.
+
+use super::machine::{MachineArgs, key_named, tell};
+use crate::context::Context;
+use crate::exit::{Exit, Outcome};
+use crate::output::Out;
+use clap::Args;
+use std::path::PathBuf;
+use threadseal::lineage::ContentHash;
+use threadseal_store::atomic::{self, PRIVATE_FILE};
+
+/// What `lineage recover` takes.
+#[derive(Debug, Args)]
+pub(crate) struct RecoverArgs {
+    #[command(flatten)]
+    machine: MachineArgs,
+    /// Who has the agent then: PEM file, 64 hex digits, did:key, or a name of the trust store
+    #[arg(long, value_name = "KEY")]
+    to: String,
+    /// Another child of the newest link, which is void with all that builds on it
+    #[arg(long, value_name = "HASH", value_parser = hash)]
+    void: Option<ContentHash>,
+    /// Where to write the link for other machines; must not exist
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+}
+
+/// Recovers it.
+pub(super) fn run(args: &RecoverArgs, context: &Context, out: &mut Out) -> Outcome {
+    let (machine, agent) = args.machine.open(context)?;
+    let key = key_named(&args.to, context)?;
+    let node = machine.node(context);
+    let link = node.recover(&agent, &key, args.void)?;
+    if let Some(path) = &args.output {
+        atomic::create_new(&*context.fs, path, &link, PRIVATE_FILE)?;
+    }
+    tell(
+        "recovered",
+        &node,
+        &agent,
+        args.output.as_deref(),
+        context,
+        out,
+    )?;
+    Ok(Exit::Done)
+}
+
+fn hash(text: &str) -> Result<ContentHash, String> {
+    let parsed = ContentHash::parse(text);
+    parsed.ok_or_else(|| format!("{text:?} is no content hash: 64 hex digits, or a CID"))
+}
