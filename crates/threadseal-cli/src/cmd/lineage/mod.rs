@@ -1,6 +1,7 @@
 //! `lineage …`: the checkpoints of agents, igor's and our own (`spec/lineage.md`).
 
 mod accept;
+mod append;
 mod check_proof;
 mod export;
 mod fork_proof;
@@ -27,6 +28,8 @@ pub(crate) enum LineageCommand {
     Inspect(inspect::InspectArgs),
     /// Say what can be said of checkpoints, whatever the files are called and wherever they lie
     Verify(verify::VerifyArgs),
+    /// Write the next checkpoint of an agent
+    Append(append::AppendArgs),
     /// Draw lineages: each checkpoint behind the one before it, with the forks
     Log(log::LogArgs),
     /// Write a file that proves a fork to anybody
@@ -55,6 +58,7 @@ pub(crate) fn run(command: &LineageCommand, context: &Context, out: &mut Out) ->
     match command {
         LineageCommand::Inspect(args) => inspect::run(args, context, out),
         LineageCommand::Verify(args) => verify::run(args, context, out),
+        LineageCommand::Append(args) => append::run(args, context, out),
         LineageCommand::Log(args) => log::run(args, context, out),
         LineageCommand::ForkProof(args) => fork_proof::run(args, context, out),
         LineageCommand::CheckProof(args) => check_proof::run(args, context, out),

@@ -1,5 +1,6 @@
 //! Lineages on the command line.
 
+mod append;
 mod commands;
 mod moves;
 mod vectors;

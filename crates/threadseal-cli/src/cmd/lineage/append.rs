@@ -1,0 +1,414 @@
+//! `lineage append STORE`: the next checkpoint of an agent.
+//!
+//! ```text
+//! all links of the agent verified ─► header ─► signed ─► verified as the next ─► saved if nobody was faster
+//! ```
+//! What is there is never written over before its successor holds, and a key is never replaced.
+
+use super::identity;
+use super::input::digest;
+use crate::context::{Context, object_storage_settings};
+use crate::exit::{Exit, Failure, Outcome, complain};
+use crate::keyring;
+use crate::output::Out;
+use clap::Args;
+use serde::Serialize;
+use std::path::PathBuf;
+use threadseal::digest::{Digest, Hasher};
+use threadseal::error::{Error, ErrorKind};
+use threadseal::key::Reread;
+use threadseal::limits::MAX_DELEGATION_BYTES;
+use threadseal::lineage::{
+    AgentIdentity, AgentName, CheckpointHeader, ContentHash, Delegation, Epoch, Identity,
+    IdentityForm, LinkKind, MediaType, NativeHeader, Standing, StateSeal, Version, seal_native,
+    seal_original_reread,
+};
+use threadseal::record::{Head, RecordId};
+use threadseal_store::heads::{Durability, RecordKind};
+use threadseal_store::host::{Host, Published};
+use threadseal_store::lineage::{
+    Advance, CheckpointStore, Newest, Saved, Standings, open, overtaken,
+};
+use threadseal_store::read::{Chunks, RegularFile, Source, open_regular, read_small};
+
+/// What `lineage append` takes.
+#[derive(Debug, Args)]
+pub(crate) struct AppendArgs {
+    /// A folder, or file:DIR, sqlite:FILE, postgres://…, s3://…
+    #[arg(value_name = "STORE")]
+    store: String,
+    /// The agent [default: the only one in the store]
+    #[arg(long, value_name = "NAME", value_parser = AgentName::parse)]
+    agent: Option<AgentName>,
+    /// The file with the state
+    #[arg(long, value_name = "FILE")]
+    state: PathBuf,
+    /// What the state is, for version 5
+    #[arg(long, value_name = "TYPE/SUBTYPE", value_parser = MediaType::parse, default_value = "application/octet-stream")]
+    state_type: MediaType,
+    /// Ticks completed
+    #[arg(long, value_name = "N")]
+    tick: u64,
+    /// What is left to spend, in microcents
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(i64).range(0..))]
+    budget: i64,
+    /// Microcents a second
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(i64).range(0..))]
+    price: i64,
+    /// SHA-256 of the code that ran
+    #[arg(long, value_name = "SHA256", value_parser = digest)]
+    code: Digest,
+    /// Transfers of authority, and renewals of the lease [default: as before]
+    #[arg(long, value_name = "M,G", value_parser = epoch)]
+    epoch: Option<Epoch>,
+    /// When the lease ends, in nanoseconds since 1970; 0 for no lease [default: as before]
+    #[arg(long, value_name = "NS", value_parser = clap::value_parser!(i64).range(0..))]
+    lease_expiry: Option<i64>,
+    /// 3 without a signature, 4 as the original signs, 5 [default: as before, else 5]
+    #[arg(long, value_name = "V", value_parser = version)]
+    version: Option<Version>,
+    /// The identity file with the key that signs [default: the agent's in the store]
+    #[arg(long, value_name = "FILE")]
+    identity: Option<PathBuf>,
+    /// The delegation by the agent's root where that key is a session key, for version 5
+    #[arg(long, value_name = "FILE")]
+    delegation: Option<PathBuf>,
+    /// SHA-256 of the head of the agent's transcript, for version 5
+    #[arg(long, value_name = "SHA256", value_parser = digest)]
+    transcript: Option<Digest>,
+    /// SHA-256 of the manifest of its tools, for version 5
+    #[arg(long, value_name = "SHA256", value_parser = digest)]
+    manifest: Option<Digest>,
+    /// SHA-256 of its file of receipts, for version 5
+    #[arg(long, value_name = "SHA256", value_parser = digest)]
+    receipts: Option<Digest>,
+}
+
+#[derive(Serialize)]
+struct AppendOutput<'a> {
+    schema: &'static str,
+    agent: &'a str,
+    hash: String,
+    cid: String,
+    prev: Option<String>,
+    version: String,
+    tick: u64,
+}
+
+fn epoch(text: &str) -> Result<Epoch, String> {
+    let wrong = || format!("{text:?} is no epoch: write M,G, two numbers");
+    let (major, generation) = text.split_once(',').ok_or_else(wrong)?;
+    Ok(Epoch {
+        major: major.parse().map_err(|_| wrong())?,
+        generation: generation.parse().map_err(|_| wrong())?,
+    })
+}
+
+fn version(text: &str) -> Result<Version, String> {
+    match text {
+        "3" => Ok(Version::V3),
+        "4" => Ok(Version::V4),
+        "5" => Ok(Version::V5),
+        _ => Err(format!("{text:?} is no version that is written: 3, 4 or 5")),
+    }
+}
+
+/// Writes the next checkpoint.
+pub(super) fn run(args: &AppendArgs, context: &Context, out: &mut Out) -> Outcome {
+    let store = open(&args.store, &object_storage_settings())?;
+    let agent = agent_of(args, &*store)?;
+    let (newest, standing) = Standings::new().of(&*store, &agent)?;
+    if let Newest::Deleted(hash) = newest {
+        let text = format!("{agent} was deleted here at {hash}, and goes on elsewhere");
+        return Err(Failure::new(text));
+    }
+    let host = context.host()?;
+    let next = Next {
+        args,
+        agent: &agent,
+        store: &*store,
+        standing: &standing,
+        history: store.history(&agent)?,
+        state: open_regular(&*context.fs, &args.state)?,
+        context,
+    };
+    let (header, head) = next.seal()?;
+    let advance = Advance::of_file(&standing, &mut next.whole(head))?;
+    next.check_known(&host, &header)?;
+    match store.save(&agent, &advance, &mut next.state.chunks())? {
+        Saved::Stored => {}
+        Saved::Differs(now) => return Err(overtaken(&agent, &now).into()),
+    }
+    let hash = advance.newest();
+    let hash = hash.ok_or_else(|| Failure::new("nothing was saved"))?;
+    next.publish(&host, &header, hash)?;
+    let output = AppendOutput {
+        schema: "threadseal.lineage.append/1",
+        agent: agent.as_str(),
+        hash: hash.to_hex(),
+        cid: hash.to_cid(),
+        prev: header.prev.map(|prev| prev.to_hex()),
+        version: header.version.to_string(),
+        tick: header.tick,
+    };
+    if context.json {
+        out.json(&output);
+    } else {
+        out.line(hash);
+    }
+    Ok(Exit::Done)
+}
+
+fn agent_of(args: &AppendArgs, store: &dyn CheckpointStore) -> Result<AgentName, Failure> {
+    if let Some(agent) = &args.agent {
+        return Ok(agent.clone());
+    }
+    let mut agents = store.list(None, 2)?.into_iter();
+    match (agents.next(), agents.next()) {
+        (Some(only), None) => Ok(only),
+        (None, _) => Err(Failure::new("no agent is here yet: name one with --agent")),
+        (Some(_), Some(_)) => Err(Failure::new(
+            "several agents are here: name one with --agent",
+        )),
+    }
+}
+
+/// All that the next link is made from.
+struct Next<'a> {
+    args: &'a AppendArgs,
+    agent: &'a AgentName,
+    store: &'a dyn CheckpointStore,
+    standing: &'a Standing,
+    /// Oldest first.
+    history: Vec<ContentHash>,
+    state: RegularFile,
+    context: &'a Context,
+}
+
+impl Next<'_> {
+    /// The header, signed where its version is, and its bytes.
+    fn seal(&self) -> Result<(CheckpointHeader, Vec<u8>), Failure> {
+        let (args, before) = (self.args, self.standing.header());
+        let version = args
+            .version
+            .or(before.map(|before| before.version.max(Version::V3)))
+            .unwrap_or(Version::V5);
+        let epoch = args.epoch.or(before.map(|before| before.epoch));
+        let lease = args.lease_expiry.or(before.map(|b| b.lease_expiry));
+        let signed = version > Version::V3;
+        let mut header = CheckpointHeader {
+            version,
+            budget: args.budget,
+            price: args.price,
+            tick: args.tick,
+            code: args.code,
+            epoch: epoch.unwrap_or_default(),
+            lease_expiry: lease.unwrap_or(0),
+            prev: self.standing.newest().filter(|_| signed),
+            signer: None,
+            signature: None,
+            native: None,
+        };
+        if !signed {
+            if before.is_some_and(|before| before.version.is_signed()) {
+                let text = "the lineage is signed: version 3 would strip it of that";
+                return Err(Failure::new(text));
+            }
+            let bytes = header.encode()?;
+            return Ok((header, bytes));
+        }
+        let identity = self.identity()?;
+        let sealed = if version == Version::V4 {
+            seal_original_reread(header, self, &identity.into_original_signer())?
+        } else {
+            header.signer = Some(*identity.public_key().as_bytes());
+            header.native = Some(Box::new(self.native(&identity)?));
+            seal_native(header, &identity.into_native_signer())?
+        };
+        Ok((sealed.header, sealed.bytes))
+    }
+
+    fn native(&self, identity: &AgentIdentity) -> Result<NativeHeader, Failure> {
+        let (args, known) = (self.args, self.standing.header());
+        let known = known.and_then(|before| before.native.as_ref());
+        let seq = match known {
+            Some(known) => known.seq.saturating_add(1),
+            None => u64::try_from(self.history.len()).unwrap_or(u64::MAX),
+        };
+        let mut hasher = Hasher::new();
+        self.read(&mut |piece| hasher.update(piece))?;
+        let delegation = self.delegation(identity)?;
+        let key = *identity.public_key();
+        let time = i64::try_from(self.context.now()?.as_micros()).ok();
+        let time = time.and_then(|micros| micros.checked_mul(1000));
+        Ok(NativeHeader {
+            kind: LinkKind::Checkpoint,
+            seq,
+            time: time.ok_or_else(|| Failure::new("the clock is out of range"))?,
+            state: StateSeal {
+                length: self.state.size(),
+                digest: hasher.finish(),
+                media: args.state_type.clone(),
+            },
+            transcript: args.transcript.or(known.and_then(|known| known.transcript)),
+            manifest: args.manifest.or(known.and_then(|known| known.manifest)),
+            receipts: args.receipts.or(known.and_then(|known| known.receipts)),
+            parent: known.and_then(|known| known.parent),
+            name: self.agent.clone(),
+            root: delegation.as_ref().map_or(key, |given| given.root),
+            certificate: delegation.map(|given| given.certificate),
+        })
+    }
+
+    fn delegation(&self, identity: &AgentIdentity) -> Result<Option<Delegation>, Failure> {
+        let Some(path) = &self.args.delegation else {
+            return Ok(None);
+        };
+        let bytes = read_small(&*self.context.fs, path, MAX_DELEGATION_BYTES)?;
+        let text = String::from_utf8_lossy(&bytes);
+        let given = Delegation::parse(&text).map_err(|error| Failure::from(error).about(path))?;
+        if given.signer != *identity.public_key() {
+            let text = "the delegation is for another session key";
+            return Err(Failure::new(text).about(path));
+        }
+        Ok(Some(given))
+    }
+
+    /// The key that signs; made for the first signed link of an agent, and for no other.
+    fn identity(&self) -> Result<AgentIdentity, Failure> {
+        if let Some(path) = &self.args.identity {
+            return identity::read(path, self.context);
+        }
+        if let Some(identity) = self.store.load_identity(self.agent)? {
+            return Ok(identity);
+        }
+        let before = self.standing.header();
+        if before.is_some_and(|before| before.version.is_signed()) || self.args.delegation.is_some()
+        {
+            let text = format!("{} has no key here: name one with --identity", self.agent);
+            return Err(Failure::new(text));
+        }
+        let made = AgentIdentity::new(keyring::generate(self.context)?, IdentityForm::Igor);
+        self.store.save_identity(self.agent, &made)?;
+        if !self.context.quiet {
+            let did = made.public_key().to_did_key();
+            complain(&format!("note: {} has the new key {did}", self.agent));
+        }
+        Ok(made)
+    }
+
+    /// Refuses to build on less than this host knew already: that would be a fork.
+    fn check_known(&self, host: &Host, header: &CheckpointHeader) -> Result<(), Failure> {
+        for header in [self.standing.header(), Some(header)].into_iter().flatten() {
+            let Some(identity) = Identity::of(header) else {
+                continue;
+            };
+            let known = host.heads.fetch(&identity.record)?;
+            let is_here = |head: &Head| self.history.iter().any(|hash| hash.digest() == head.line);
+            if let Some(lost) = known.filter(|known| !is_here(&known.head)) {
+                let text = format!(
+                    "the store lacks link {} of {}, which this host has seen there; put it back",
+                    lost.head.line, self.agent
+                );
+                return Err(Failure::new(text));
+            }
+        }
+        Ok(())
+    }
+
+    /// Remembers the newest link on this host, by its place where all before it are here.
+    fn publish(
+        &self,
+        host: &Host,
+        header: &CheckpointHeader,
+        hash: ContentHash,
+    ) -> Result<(), Failure> {
+        let Some(identity) = Identity::of(header) else {
+            return Ok(());
+        };
+        let seq = match &header.native {
+            Some(native) => native.seq,
+            None if self.is_cut()? => return Ok(()),
+            None => u64::try_from(self.history.len()).unwrap_or(u64::MAX),
+        };
+        let head = Head {
+            record: identity.record,
+            seq,
+            size: header.tick,
+            line: hash.digest(),
+        };
+        let published = host.publish(&Published {
+            head,
+            kind: RecordKind::Lineage,
+            is_final: false,
+            thread: None,
+            // An agent moves: no place is its own.
+            path: None,
+            aliases: &[],
+            durability: Durability::Durable,
+        });
+        match published {
+            // Whoever built on this link may have told the host first.
+            Err(error) if error.kind() == ErrorKind::Refused => {
+                match self.is_ahead(host, &head.record, hash)? {
+                    true => Ok(()),
+                    false => Err(error.into()),
+                }
+            }
+            published => Ok(published?),
+        }
+    }
+
+    fn is_cut(&self) -> Result<bool, Failure> {
+        let Some(first) = self.history.first() else {
+            return Ok(false);
+        };
+        let first = self.store.load(self.agent, first)?;
+        Ok(first.is_none_or(|first| first.header.prev.is_some()))
+    }
+
+    fn is_ahead(&self, host: &Host, record: &RecordId, hash: ContentHash) -> Result<bool, Failure> {
+        let Some(known) = host.heads.fetch(record)? else {
+            return Ok(false);
+        };
+        let now = self.store.history(self.agent)?;
+        let mut after = now.iter().skip_while(|link| **link != hash);
+        Ok(after.any(|link| link.digest() == known.head.line))
+    }
+
+    fn whole(&self, head: Vec<u8>) -> Whole<'_> {
+        Whole {
+            head,
+            state: self.state.chunks(),
+        }
+    }
+}
+
+impl Reread for Next<'_> {
+    fn read(&self, each: &mut dyn FnMut(&[u8])) -> Result<(), Error> {
+        let (mut chunks, mut chunk) = (self.state.chunks(), Vec::new());
+        loop {
+            chunks.next_chunk(&mut chunk)?;
+            if chunk.is_empty() {
+                return Ok(());
+            }
+            each(&chunk);
+        }
+    }
+}
+
+/// A header and the file with its state behind it.
+struct Whole<'f> {
+    head: Vec<u8>,
+    state: Chunks<'f>,
+}
+
+impl Source for Whole<'_> {
+    fn next_chunk(&mut self, buffer: &mut Vec<u8>) -> Result<(), Error> {
+        if self.head.is_empty() {
+            return self.state.next_chunk(buffer);
+        }
+        *buffer = std::mem::take(&mut self.head);
+        Ok(())
+    }
+}
