@@ -7,6 +7,7 @@
 
 use super::identity;
 use super::input::digest;
+use super::known::Known;
 use crate::context::{Context, object_storage_settings};
 use crate::exit::{Exit, Failure, Outcome, complain};
 use crate::keyring;
@@ -15,17 +16,14 @@ use clap::Args;
 use serde::Serialize;
 use std::path::PathBuf;
 use threadseal::digest::{Digest, Hasher};
-use threadseal::error::{Error, ErrorKind};
+use threadseal::error::Error;
 use threadseal::key::Reread;
 use threadseal::limits::MAX_DELEGATION_BYTES;
 use threadseal::lineage::{
-    AgentIdentity, AgentName, CheckpointHeader, ContentHash, Delegation, Epoch, Identity,
-    IdentityForm, LinkKind, MediaType, NativeHeader, Standing, StateSeal, Version, seal_native,
+    AgentIdentity, AgentName, CheckpointHeader, ContentHash, Delegation, Epoch, IdentityForm,
+    LinkKind, MediaType, NativeHeader, Standing, StateSeal, Version, seal_native,
     seal_original_reread,
 };
-use threadseal::record::{Head, RecordId};
-use threadseal_store::heads::{Durability, RecordKind};
-use threadseal_store::host::{Host, Published};
 use threadseal_store::lineage::{
     Advance, CheckpointStore, Newest, Saved, Standings, open, overtaken,
 };
@@ -134,14 +132,20 @@ pub(super) fn run(args: &AppendArgs, context: &Context, out: &mut Out) -> Outcom
     };
     let (header, head) = next.seal()?;
     let advance = Advance::of_file(&standing, &mut next.whole(head))?;
-    next.check_known(&host, &header)?;
+    let known = Known {
+        host: &host,
+        store: &*store,
+        agent: &agent,
+        history: &next.history,
+    };
+    known.check_known([standing.header(), Some(&header)])?;
     match store.save(&agent, &advance, &mut next.state.chunks())? {
         Saved::Stored => {}
         Saved::Differs(now) => return Err(overtaken(&agent, &now).into()),
     }
     let hash = advance.newest();
     let hash = hash.ok_or_else(|| Failure::new("nothing was saved"))?;
-    next.publish(&host, &header, hash)?;
+    known.publish(&header, hash)?;
     let output = AppendOutput {
         schema: "threadseal.lineage.append/1",
         agent: agent.as_str(),
@@ -295,85 +299,6 @@ impl Next<'_> {
             complain(&format!("note: {} has the new key {did}", self.agent));
         }
         Ok(made)
-    }
-
-    /// Refuses to build on less than this host knew already: that would be a fork.
-    fn check_known(&self, host: &Host, header: &CheckpointHeader) -> Result<(), Failure> {
-        for header in [self.standing.header(), Some(header)].into_iter().flatten() {
-            let Some(identity) = Identity::of(header) else {
-                continue;
-            };
-            let known = host.heads.fetch(&identity.record)?;
-            let is_here = |head: &Head| self.history.iter().any(|hash| hash.digest() == head.line);
-            if let Some(lost) = known.filter(|known| !is_here(&known.head)) {
-                let text = format!(
-                    "the store lacks link {} of {}, which this host has seen there; put it back",
-                    lost.head.line, self.agent
-                );
-                return Err(Failure::new(text));
-            }
-        }
-        Ok(())
-    }
-
-    /// Remembers the newest link on this host, by its place where all before it are here.
-    fn publish(
-        &self,
-        host: &Host,
-        header: &CheckpointHeader,
-        hash: ContentHash,
-    ) -> Result<(), Failure> {
-        let Some(identity) = Identity::of(header) else {
-            return Ok(());
-        };
-        let seq = match &header.native {
-            Some(native) => native.seq,
-            None if self.is_cut()? => return Ok(()),
-            None => u64::try_from(self.history.len()).unwrap_or(u64::MAX),
-        };
-        let head = Head {
-            record: identity.record,
-            seq,
-            size: header.tick,
-            line: hash.digest(),
-        };
-        let published = host.publish(&Published {
-            head,
-            kind: RecordKind::Lineage,
-            is_final: false,
-            thread: None,
-            // An agent moves: no place is its own.
-            path: None,
-            aliases: &[],
-            durability: Durability::Durable,
-        });
-        match published {
-            // Whoever built on this link may have told the host first.
-            Err(error) if error.kind() == ErrorKind::Refused => {
-                match self.is_ahead(host, &head.record, hash)? {
-                    true => Ok(()),
-                    false => Err(error.into()),
-                }
-            }
-            published => Ok(published?),
-        }
-    }
-
-    fn is_cut(&self) -> Result<bool, Failure> {
-        let Some(first) = self.history.first() else {
-            return Ok(false);
-        };
-        let first = self.store.load(self.agent, first)?;
-        Ok(first.is_none_or(|first| first.header.prev.is_some()))
-    }
-
-    fn is_ahead(&self, host: &Host, record: &RecordId, hash: ContentHash) -> Result<bool, Failure> {
-        let Some(known) = host.heads.fetch(record)? else {
-            return Ok(false);
-        };
-        let now = self.store.history(self.agent)?;
-        let mut after = now.iter().skip_while(|link| **link != hash);
-        Ok(after.any(|link| link.digest() == known.head.line))
     }
 
     fn whole(&self, head: Vec<u8>) -> Whole<'_> {

@@ -9,6 +9,7 @@ mod identity;
 mod import;
 mod input;
 mod inspect;
+mod known;
 mod log;
 mod machine;
 mod recover;
