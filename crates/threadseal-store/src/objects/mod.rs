@@ -44,6 +44,7 @@ pub use sqlite::SqliteObjects;
 pub use url::open;
 
 use std::fmt;
+#[cfg(feature = "object")]
 use threadseal::digest::Digest;
 use threadseal::error::{Error, ErrorKind};
 
