@@ -16,9 +16,8 @@ use threadseal::ledger::{
     compute_record_hash, conclude, judge,
 };
 use threadseal::record::ExpectedHead;
-use threadseal::report::{Report, Verdict};
+use threadseal::report::{Expectation, Report, Verdict};
 use threadseal::time::Timestamp;
-use threadseal::transcript::Expectation;
 use threadseal::trust::Trust;
 
 static TRUST: LazyLock<Trust> = LazyLock::new(Trust::default);
