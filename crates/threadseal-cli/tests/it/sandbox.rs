@@ -192,7 +192,8 @@ fn digest(mut paths: Vec<PathBuf>) -> String {
     Digest::of(&all).to_hex()
 }
 
-fn walk(root: &Path) -> Vec<PathBuf> {
+/// Everything below `root`.
+pub(crate) fn walk(root: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(root).into_iter().flatten().flatten() {
         let path = entry.path();

@@ -168,9 +168,14 @@ impl Advance {
         })
     }
 
-    /// All links but the last, and the last.
-    pub(super) fn parts(&self) -> Option<(&Proven, &[Proven])> {
-        self.links.split_last()
+    /// The newest link, and those before it. The one whose state is given comes first: a state that is
+    /// not the right one is noticed before anything has its name.
+    pub(super) fn parts(&self) -> Option<(&Proven, Vec<&Proven>)> {
+        let (last, older) = self.links.split_last()?;
+        let given = |link: &&Proven| matches!(link.state, ProvenState::Given(..));
+        let (mut first, rest): (Vec<_>, Vec<_>) = older.iter().partition(given);
+        first.extend(rest);
+        Some((last, first))
     }
 
     /// What saving comes to while `now` is the newest: nothing where it is allowed.

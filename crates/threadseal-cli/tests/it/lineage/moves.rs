@@ -1,6 +1,6 @@
 //! Agents that move between two folders, as between two machines.
 
-use crate::sandbox::Sandbox;
+use crate::sandbox::{Sandbox, walk};
 use serde_json::Value;
 use std::path::PathBuf;
 use threadseal::digest::Digest;
@@ -121,6 +121,26 @@ impl Machines {
         let line = "lineage import package there --key there/session.identity --root";
         self.run(line, &[&self.root], code)
     }
+}
+
+#[test]
+fn a_package_with_another_state_leaves_nothing_behind() {
+    let machines = Machines::new();
+    machines.sandbox.write("next", "the next state");
+    let append = "lineage append here --state next --tick 2 --budget 900 --price 1 --code";
+    machines.run(append, &[&Digest::of(b"code").to_hex()], 0);
+    machines.offer();
+    let package = machines.path("package");
+    let mut bytes = std::fs::read(&package).unwrap();
+    *bytes.last_mut().unwrap() ^= 1;
+    std::fs::write(&package, &bytes).unwrap();
+    machines.import(2);
+    let left = walk(&machines.path("there"));
+    let is_link = |path: &&PathBuf| {
+        let ending = path.extension().unwrap_or_default();
+        ending == "ckpt" || ending == "head" || ending == "checkpoint"
+    };
+    assert_eq!(left.iter().find(is_link), None);
 }
 
 #[test]
