@@ -3,7 +3,7 @@
 
 use crate::sandbox::{Ran, Sandbox, shared};
 use std::fs;
-use std::io::Write as _;
+use std::io::{ErrorKind, Write as _};
 use std::path::Path;
 use std::process::Stdio;
 
@@ -28,12 +28,11 @@ pub(crate) fn piped(sandbox: &Sandbox, arguments: &[&str], input: &str) -> Ran {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    child
-        .stdin
-        .take()
-        .unwrap()
-        .write_all(input.as_bytes())
-        .unwrap();
+    match child.stdin.take().unwrap().write_all(input.as_bytes()) {
+        // Whoever refuses its arguments is gone before it reads anything.
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => {}
+        written => written.unwrap(),
+    }
     Ran::of(child.wait_with_output().unwrap())
 }
 
