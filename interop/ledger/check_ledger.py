@@ -1,15 +1,16 @@
 """Holds ThreadSeal's answers on step ledgers against the real abstractruntime's, and gives each
 what the other wrote.
 
-    check_ledger.py --threadseal COMMAND --python PYTHON [--seeds N]
+    check_ledger.py --threadseal COMMAND --python PYTHON --example COMMAND [--seeds N]
 
-PYTHON has abstractruntime; see `oracle.py` for what it is asked.
+PYTHON has abstractruntime; see `oracle.py` for what it is asked. The example is that of the library, `run`.
 """
 
 import argparse
 import json
 import random
 import shutil
+import sqlite3
 import subprocess
 import sys
 import tempfile
@@ -140,6 +141,125 @@ def ours_is_accepted(check, seeds):
                 check.expect(f"{what}: unsigned records are not verified", continued["verdict"] != "verified", True)
 
 
+def both_go_on_in_turn(check):
+    """One database, one run: each appends behind what the other wrote, and both find one chain."""
+    for begun_by in ["ours", "theirs"]:
+        path, run = check.folder / f"turns-{begun_by}.db", f"turns-{begun_by}"
+        store, count = f"sqlite:{path}", 0
+        for turn in range(6):
+            if (turn % 2 == 0) == (begun_by == "ours"):
+                step = json.dumps({"node": "act", "effect": {"type": "tool_calls", "payload": {"turn": turn}}})
+                done = check.run("ledger", "append", store, "--run", run, text=step + "\n")
+                check.expect(f"{begun_by}, turn {turn}: we append", done["exit"], 0)
+                count += 1
+            else:
+                check.original.ask(op="append", place=str(path), run=run, count=1, seed=turn)
+                count += 2
+            report = check.original.ask(op="verify", place=str(path), run=run)
+            check.expect(f"{begun_by}, turn {turn}: their verifier", (report["ok"], report["count"]), (True, count))
+            check.agree(f"{begun_by}, turn {turn}", store, run, ["consistent", "verified", "unsigned_tail"])
+
+
+def changed_rows_are_answered_alike(check, seeds):
+    """One chance change of a database: both find the same records, and we never say verified of other ones."""
+    path = check.folder / "rows.db"
+    run = check.original.ask(op="run", place=str(path), seed=2)["run"]
+    check.original.ask(op="append", place=str(path), run=run, count=4, seed=2)
+    ours = check.folder / "our-rows.db"
+    lines = "".join(json.dumps(part) + "\n" for part in parts(random.Random(1), 5))
+    check.run("ledger", "append", f"sqlite:{ours}", "--run", "r", "--sign", text=lines)
+    for seed in range(seeds):
+        rng, (whole, name) = random.Random(seed), [(path, run), (ours, "r")][seed % 2]
+        head = check.original.ask(op="verify", place=str(whole), run=name)["head_hash"]
+        changed = check.folder / f"changed-{seed}.db"
+        with sqlite3.connect(whole) as source, sqlite3.connect(changed) as copy:
+            source.backup(copy)
+        source.close(), copy.close()
+        what = f"rows {seed}, {change_rows(rng, changed, name)}"
+        theirs = check.original.ask(op="verify", place=str(changed), run=name)
+        answer = check.verify(f"sqlite:{changed}", "--run", name, "--expect-head", head, "--exact-head")
+        report = (answer.get("compat") or {}).get("abstractruntime")
+        if "exception" in theirs:
+            raised = (report or {}).get("exception", {})
+            check.expect(f"{what}: their exception", (raised.get("type"), raised.get("message", "")[:200]),
+                         (theirs["exception"], theirs["text"]))
+        elif report is None:
+            # Where readers differ on which rows there are, nothing is said for them.
+            check.expect(f"{what}: it is told", "store_refuses" in {found["code"] for found in answer["findings"]}, True)
+        else:
+            check.expect(f"{what}: the original's report", report, theirs)
+        whole_report = check.original.ask(op="verify", place=str(whole), run=name)
+        if answer["verdict"] == "verified":
+            check.expect(f"{what}: verified, and the same to them", theirs, whole_report)
+        changed.unlink()
+
+
+def change_rows(rng, path, run):
+    """Changes something of a run in a database as its owner can; what."""
+    database = sqlite3.connect(path, isolation_level=None)
+    for trigger in ["threadseal_no_rewriting", "threadseal_no_revival", "threadseal_deletion"]:
+        database.execute(f"DROP TRIGGER IF EXISTS {trigger}")
+    (last,) = database.execute("SELECT MAX(seq) FROM ledger WHERE run_id = ?", (run,)).fetchone()
+    seq = rng.randrange(1, last + 1)
+    (text,) = database.execute("SELECT record_json FROM ledger WHERE run_id = ? AND seq = ?", (run, seq)).fetchone()
+    at = rng.randrange(len(text))
+    other = json.dumps(json.loads(text) | {"result": {"other": 1}})
+
+    def put(value, number=seq):
+        database.execute("UPDATE ledger SET record_json = ? WHERE run_id = ? AND seq = ?", (value, run, number))
+
+    def add(number, value):
+        database.execute("INSERT INTO ledger (run_id, seq, record_json) VALUES (?, ?, ?)", (run, number, value))
+
+    changes = {
+        "a bit": lambda: put(text[:at] + chr(ord(text[at]) ^ 1) + text[at + 1 :]),
+        "a character more": lambda: put(text[:at] + rng.choice([" ", "0", '"', "}", "\n", "\ufeff", "\0"]) + text[at:]),
+        "a character less": lambda: put(text[:at] + text[at + 1 :]),
+        "blanks": lambda: put(f" \n{text}\t "),
+        "a mark in front": lambda: put("\ufeff" + text),
+        "twice": lambda: put(text + text),
+        "hidden by a NUL": lambda: put(text + "\0" + text),
+        "in a list": lambda: put(f"[{text}]"),
+        "bytes": lambda: put(text.encode()),
+        "no bytes": lambda: put(b""),
+        "no text": lambda: put(""),
+        "a number": lambda: put(rng.choice([5, 1.5])),
+        "nought": lambda: put(0),
+        "not UTF-8": lambda: database.execute(
+            "UPDATE ledger SET record_json = CAST(? AS TEXT) WHERE run_id = ? AND seq = ?",
+            (text[:at].encode() + b"\xff" + text[at:].encode(), run, seq),
+        ),
+        "a row less": lambda: database.execute("DELETE FROM ledger WHERE run_id = ? AND seq = ?", (run, seq)),
+        "a row moved behind": lambda: database.execute(
+            "UPDATE ledger SET seq = ? WHERE run_id = ? AND seq = ?", (last + 1, run, seq)
+        ),
+        "the last row again": lambda: add(last + 1, text),
+        "a row at 0": lambda: add(0, other),
+        "a row before 0": lambda: add(-3, "{}"),
+        "a row between": lambda: add(seq + 0.5, other),
+        "a row at a text": lambda: add("x", other),
+        "another run's": lambda: database.execute(
+            "UPDATE ledger SET run_id = 'other' WHERE run_id = ? AND seq = ?", (run, seq)
+        ),
+        "another count": lambda: database.execute("UPDATE ledger_heads SET last_seq = ?", (rng.choice([0, last + 5]),)),
+    }
+    name = rng.choice(list(changes))
+    changes[name]()
+    database.close()
+    return name
+
+
+def what_a_program_records_is_accepted(check, example):
+    """The example of the library: what it signs is verified here, and their verifier says ok."""
+    folder = check.folder / "example"
+    steps = 'plan llm_call {"prompt": "é"}\nact tool_calls {"n": 0.5}\n'
+    done = subprocess.run([example, check.folder / "home", folder, "example"], input=steps, text=True, check=False)
+    check.expect("the example ends well", done.returncode, 0)
+    check.agree("the example", folder, "example", ["verified"])
+    report = check.original.ask(op="verify", place=str(folder), run="example")
+    check.expect("the example: their verifier", (report.get("ok"), report.get("count")), (True, 5))
+
+
 def exports_are_accepted(check):
     """A run that they wrote goes through our store and out again as both forms."""
     place = check.folder / "theirs-again"
@@ -246,12 +366,16 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--threadseal", required=True)
     parser.add_argument("--python", required=True)
+    parser.add_argument("--example", required=True)
     parser.add_argument("--seeds", type=int, default=12)
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="threadseal-interop-") as folder:
         check = Check(arguments.threadseal, arguments.python, Path(folder))
         theirs_is_verified(check, arguments.seeds)
         ours_is_accepted(check, arguments.seeds)
+        both_go_on_in_turn(check)
+        changed_rows_are_answered_alike(check, 20 * arguments.seeds)
+        what_a_program_records_is_accepted(check, arguments.example)
         exports_are_accepted(check)
         changes_are_answered_alike(check, 20 * arguments.seeds)
         actors_are_alike(check)

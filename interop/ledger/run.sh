@@ -25,5 +25,7 @@ if [ -z "${THREADSEAL:-}" ]; then
     THREADSEAL=$target/debug/threadseal
 fi
 
-"$venv/bin/python" "$here/check_ledger.py" \
+(cd "$root" && cargo build --quiet --package threadseal-store --example run)
+
+"$venv/bin/python" "$here/check_ledger.py" --example "$target/debug/examples/run" \
     --threadseal "$THREADSEAL" --python "$venv/bin/python" --seeds "${SEEDS:-12}"

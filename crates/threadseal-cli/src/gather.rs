@@ -52,6 +52,18 @@ pub(crate) fn gather(
     })
 }
 
+/// A public key as people give it, for something else than verifying.
+///
+/// # Errors
+/// When it is none.
+pub(crate) fn public_key(text: &str, context: &Context) -> Result<PublicKey, Failure> {
+    let store = match context.home()? {
+        Some(home) => of_home(&home)?,
+        None => TrustStore::new(),
+    };
+    parse_key(text, &store, &Local::to(&[], false, context), context)
+}
+
 /// A public key as people give it: a name of the trust store, hex, did:key, or a PEM file.
 ///
 /// The name goes first, so that a file which a project brings along under that name is not

@@ -123,10 +123,7 @@ fn both(
     };
     drop(there);
     let store = place::writable(&args.store, context)?;
-    let mut reports = Vec::new();
-    for run in &runs {
-        reports.push(store.fsck(run, args.repair)?);
-    }
+    let reports = store.fsck_runs(&runs, args.repair)?;
     let records = match args.run.is_none() && url::is_object_storage(&args.store) {
         true => transcripts(args)?,
         false => Vec::new(),

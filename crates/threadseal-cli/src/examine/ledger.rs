@@ -11,7 +11,8 @@ use crate::detect::LedgerShape;
 use crate::exit::Failure;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use threadseal::error::Error;
+use std::sync::{Mutex, PoisonError};
+use threadseal::error::{Error, ErrorKind};
 use threadseal::ledger::{
     Bundle, BundledLedger, ChainOptions, HeadAtHand, Judging, Outcome, RunId, SignedHead, View,
 };
@@ -171,13 +172,37 @@ impl Examiner {
             run: Some(run.clone()),
             ..ChainOptions::default()
         };
+        let refusal = Mutex::new(None);
         let mut outcome = self.judge_ledger(Some(run), options, None, |options, judging| {
             let mut records = store.list(run, 0);
-            let next = || Ok(records.next().transpose()?.map(|record| record.line));
+            let next = || match records.next().transpose() {
+                Err(error) if error.kind() == ErrorKind::Refused => {
+                    *refusal.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+                    Ok(None)
+                }
+                record => Ok(record?.map(|record| record.line)),
+            };
             ledger::verify_records(next, options, judging)
         })?;
-        let tip = store.tip(run)?;
-        if outcome.report.stats.events == 0 && tip.is_none() {
+        let refusal = refusal.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let tip = match (refusal, store.tip(run)) {
+            (Some(error), _) => {
+                // Nobody knows what another reader would have found behind.
+                outcome.report.compat.clear();
+                Err(error)
+            }
+            (None, Err(error)) if error.kind() != ErrorKind::Refused => return Err(error.into()),
+            (None, tip) => tip,
+        };
+        if let Err(error) = tip {
+            if store.tombstone(run)?.is_some() {
+                return Err(error.into());
+            }
+            let finding = Finding::error("store_refuses", error.to_string());
+            outcome.report.hold_because(Verdict::Tampered, finding);
+            outcome.verified = None;
+            outcome.tip = None;
+        } else if outcome.report.stats.events == 0 && tip.is_ok_and(|tip| tip.is_none()) {
             let head = known::known(&self.host, &run.record_id())?.head;
             if head.is_some() {
                 let text = "this host knows records of the run, and the store has none";

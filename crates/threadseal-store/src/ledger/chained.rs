@@ -44,7 +44,10 @@ use threadseal::canon::python;
 use threadseal::digest::Digest;
 use threadseal::error::{Error, ErrorKind};
 use threadseal::key::Signer;
-use threadseal::ledger::{RecordSignature, RunId, StepRecord, compute_record_hash, head_of};
+use threadseal::ledger::{
+    ACTORS_EFFECT, GENESIS_EFFECT, RecordSignature, RunId, StepRecord, compute_record_hash, head_of,
+};
+use threadseal::limits::MAX_LENIENT_RECORD_BYTES;
 
 /// Times that somebody else may be faster before an append gives up.
 const MAX_RACES: usize = 10_000;
@@ -393,6 +396,14 @@ impl Hashed {
         }
         let line = python::ledger_line(&value)
             .map_err(|why| Error::invalid(format!("the record cannot be written: {why}")))?;
+        let kind = record.effect.as_ref().map(|effect| effect.kind.as_str());
+        let declares = matches!(kind, Some(GENESIS_EFFECT | ACTORS_EFFECT));
+        if declares && line.len() > MAX_LENIENT_RECORD_BYTES {
+            let text = format!(
+                "what a ledger begins with, or who joins it, has at most {MAX_LENIENT_RECORD_BYTES} bytes"
+            );
+            return Err(Error::new(ErrorKind::Limit, text));
+        }
         let entry = Entry {
             line,
             record_hash: Some(hash),

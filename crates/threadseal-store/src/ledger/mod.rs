@@ -245,6 +245,14 @@ pub trait LedgerStore: fmt::Debug + Send + Sync {
     /// [`ErrorKind::External`] when the store fails, or is in use while it is to be repaired.
     fn fsck(&self, run: &RunId, repair: bool) -> Result<FsckReport, Error>;
 
+    /// [`LedgerStore::fsck`] of several runs, in their order; what they share is looked at once.
+    ///
+    /// # Errors
+    /// As [`LedgerStore::fsck`].
+    fn fsck_runs(&self, runs: &[RunId], repair: bool) -> Result<Vec<FsckReport>, Error> {
+        runs.iter().map(|run| self.fsck(run, repair)).collect()
+    }
+
     /// Why this store keeps less than it promises, one sentence each: how it was set up, or what lies
     /// behind it.
     fn warnings(&self) -> Vec<String> {
@@ -361,6 +369,10 @@ macro_rules! forward {
 
             fn fsck(&self, run: &RunId, repair: bool) -> Result<FsckReport, Error> {
                 (**self).fsck(run, repair)
+            }
+
+            fn fsck_runs(&self, runs: &[RunId], repair: bool) -> Result<Vec<FsckReport>, Error> {
+                (**self).fsck_runs(runs, repair)
             }
 
             fn warnings(&self) -> Vec<String> {

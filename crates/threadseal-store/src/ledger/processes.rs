@@ -57,6 +57,12 @@ pub(crate) fn append_until_killed(store: &dyn LedgerStore) -> ! {
     unreachable!("the parent kills this process first")
 }
 
+/// What a child says of one append.
+fn stored(line: &str) -> Option<(u64, String)> {
+    let (count, text) = line.strip_prefix("stored ")?.split_once(' ')?;
+    Some((count.parse().ok()?, text.to_owned()))
+}
+
 /// The parent: lets three children append, kills each at some moment, and returns every text that was
 /// acknowledged, with its place.
 pub(crate) fn kill_writers(
@@ -68,13 +74,9 @@ pub(crate) fn kill_writers(
     let mut children: Vec<Child> = (0..3).map(|_| start(test, role)).collect();
     for (index, child) in children.iter_mut().enumerate() {
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
-        let stored = |line: String| {
-            let (count, text) = line.strip_prefix("stored ")?.split_once(' ')?;
-            Some((count.parse().ok()?, text.to_owned()))
-        };
         let mut seen = 0;
         while let Some(Ok(line)) = lines.next() {
-            acknowledged.extend(stored(line).inspect(|_| seen += 1));
+            acknowledged.extend(stored(&line).inspect(|_| seen += 1));
             if seen == 40 + 30 * index {
                 meanwhile();
                 child.kill().unwrap();
@@ -109,6 +111,34 @@ pub(crate) fn append_many(store: &dyn LedgerStore) {
     std::io::stdin().read_line(&mut line).unwrap();
     for number in 0..APPENDS {
         append(store, &format!("{}.{number}", std::process::id()));
+    }
+}
+
+const RUNS: usize = 4;
+const APPENDS_TO_EACH: usize = 60;
+
+/// The child of [`share`]: appends to several runs in turn.
+pub(crate) fn append_to_several(store: &dyn LedgerStore) {
+    for number in 0..APPENDS_TO_EACH {
+        for run in 0..RUNS {
+            let text = format!("{}.{number}", std::process::id());
+            super::conformance::append_next(store, &run_id(&format!("shared {run}")), &text)
+                .unwrap();
+        }
+    }
+}
+
+/// The parent: several processes append to several runs at once.
+pub(crate) fn share(test: &str, role: &str, store: &dyn LedgerStore) {
+    let children: Vec<Child> = (0..WRITERS).map(|_| start(test, role)).collect();
+    for mut child in children {
+        assert!(child.wait().unwrap().success());
+    }
+    for run in 0..RUNS {
+        let run = run_id(&format!("shared {run}"));
+        let records = super::conformance::whole_chain(store, &run);
+        assert_eq!(records.len(), WRITERS * APPENDS_TO_EACH);
+        assert!(store.fsck(&run, false).unwrap().is_clean());
     }
 }
 

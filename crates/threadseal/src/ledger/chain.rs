@@ -291,11 +291,14 @@ impl Verifier {
     fn run(&mut self, facts: &Facts, mark: &Mark) {
         let run = facts.run_id.as_deref().and_then(|id| RunId::parse(id).ok());
         let wanted = self.options.run.as_ref().or(self.seen.run.as_ref());
-        let other = |run: &RunId| wanted.is_some_and(|wanted| run != wanted);
-        if run.as_ref().is_some_and(other) {
+        let named = facts.run_id.as_deref();
+        if named.is_some_and(|id| wanted.is_some_and(|wanted| id != wanted.as_str())) {
             let text = "the record is of another run";
             self.seen
                 .fault(mark, Verdict::Foreign, "record_foreign", text);
+        } else if named.is_some() && run.is_none() {
+            let text = "`run_id` is no name of a run";
+            self.seen.remark("record_odd", text, mark);
         }
         if self.seen.run.is_none() {
             self.seen.run = run;

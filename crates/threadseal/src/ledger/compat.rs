@@ -224,6 +224,7 @@ struct Raised {
 #[derive(Debug, Clone)]
 enum Exception {
     Decode(String),
+    Row(String),
     Digits(usize),
     Unknown,
 }
@@ -232,6 +233,7 @@ impl Raised {
     fn to_value(&self) -> Value {
         match &self.what {
             Exception::Decode(message) => exception("UnicodeDecodeError", message, "load"),
+            Exception::Row(message) => exception("OperationalError", message, "load"),
             Exception::Digits(digits) => {
                 let message = format!(
                     "Exceeds the limit (4300 digits) for integer string conversion: value has {digits} digits; use sys.set_int_max_str_digits() to increase the limit"
@@ -270,12 +272,16 @@ impl Loading {
                 chunk: line_chunk,
                 what: Exception::Digits(digits),
             },
+            // All rows are decoded before the first is looked at.
+            Raise::RowNotUtf8 => Raised {
+                chunk: 0,
+                what: Exception::Row(not_text(line)),
+            },
             Raise::NotUtf8 { at, length } => self.decode_error(line, place, at, length),
         };
-        let decodes = matches!(raised.what, Exception::Decode(_));
+        let decodes = is_of_decoding(&raised.what);
         let first = self.raised.as_ref().is_none_or(|before| {
-            let decoded_before = matches!(before.what, Exception::Decode(_));
-            decodes && !decoded_before && raised.chunk <= before.chunk
+            decodes && !is_of_decoding(&before.what) && raised.chunk <= before.chunk
         });
         if first {
             self.raised = Some(raised);
@@ -326,6 +332,26 @@ impl Loading {
             what: Exception::Decode(message),
         }
     }
+}
+
+fn is_of_decoding(what: &Exception) -> bool {
+    matches!(what, Exception::Decode(_) | Exception::Row(_))
+}
+
+/// What Python's `sqlite3` says of a text that is not UTF-8 (`Modules/_sqlite/cursor.c`): cut to its
+/// buffer, and without what is not ASCII.
+fn not_text(row: &[u8]) -> String {
+    const BUFFER: usize = 198;
+    let text = row.split(|byte| *byte == 0).next().unwrap_or_default();
+    let message = b"Could not decode to UTF-8 column 'record_json' with text '"
+        .iter()
+        .chain(text)
+        .chain(b"'");
+    let shown = |byte: &u8| match byte.is_ascii() {
+        true => char::from(*byte),
+        false => char::REPLACEMENT_CHARACTER,
+    };
+    message.take(BUFFER).map(shown).collect()
 }
 
 /// Bytes in front of a boundary inside the line that are the beginning of a character.

@@ -177,6 +177,8 @@ pub(super) enum SkipReason {
 pub(super) enum Raise {
     /// Bytes at `at` that no UTF-8 has; `length` is unknown where the line ends inside them.
     NotUtf8 { at: usize, length: Option<usize> },
+    /// A row of a table that is not UTF-8: what is read of a table, is decoded first.
+    RowNotUtf8,
     /// An integer of so many digits.
     IntegerTooLong { digits: usize },
     /// Nobody can say: a bound of this reader was met first.
@@ -221,6 +223,11 @@ impl LineReader {
     pub fn read_row(&mut self, text: &[u8]) -> LineRead {
         if let Some(facts) = self.facts.read(text) {
             return LineRead::one(facts);
+        }
+        if std::str::from_utf8(text).is_err() {
+            let mut read = LineRead::skipped(SkipReason::NotUtf8, 0, text.len());
+            read.raises = Some(Raise::RowNotUtf8);
+            return read;
         }
         if text.len() > MAX_LENIENT_RECORD_BYTES {
             return LineRead::limit(text);

@@ -14,6 +14,7 @@ use super::genesis::{ACTORS_EFFECT, Actors, Declaration, GENESIS_EFFECT};
 use super::record::RunId;
 use super::sign::{KnownKeys, SignatureRead};
 use crate::canon::json;
+use crate::canon::python::LedgerObject;
 use crate::digest::Digest;
 use crate::key::{KeyId, PublicKey, RepeatedKeys};
 use crate::limits::{MAX_LENIENT_RECORD_BYTES, MAX_RECORD_KEYS};
@@ -95,11 +96,19 @@ impl Signers {
         let says = |kind: &&str| memmem::find(text, kind.as_bytes()).is_some();
         // Written with escapes, the first would hide that all must be signed, any other nothing.
         let may = mark.index == 0 || [GENESIS_EFFECT, ACTORS_EFFECT].iter().any(says);
-        if !may || text.len() > MAX_LENIENT_RECORD_BYTES {
+        if !may {
             return None;
         }
-        let record = json::parse_python(text).ok()?.value;
-        match Declaration::of(&record) {
+        let small = text.len() <= MAX_LENIENT_RECORD_BYTES;
+        let read = Some(text).filter(|_| small).map(json::parse_python);
+        let Some(Ok(document)) = read else {
+            // Passed over, it would let others sign, or nobody.
+            if declares(text) {
+                fault(GENESIS_BAD);
+            }
+            return None;
+        };
+        match Declaration::of(&document.value) {
             Ok(Some(Declaration::Genesis(genesis))) if mark.index == 0 => {
                 self.genesis = true;
                 self.name(genesis.actors, fault);
@@ -114,8 +123,7 @@ impl Signers {
             Ok(Some(Declaration::Actors(actors))) => Some(actors),
             Ok(None) => None,
             Err(_) => {
-                let text = "the record says what the ledger begins with or who may sign it, and cannot be read as that";
-                fault((Verdict::Malformed, "genesis_bad", text));
+                fault(GENESIS_BAD);
                 None
             }
         }
@@ -270,11 +278,35 @@ impl Signers {
     }
 }
 
+const GENESIS_BAD: Fault = (
+    Verdict::Malformed,
+    "genesis_bad",
+    "the record says what the ledger begins with or who may sign it, and cannot be read as that",
+);
+
 const TOO_MANY: Fault = (
     Verdict::Malformed,
     "too_many_keys",
     "more keys sign this ledger than a verifier holds",
 );
+
+/// Is the record, of which no tree is made, for saying what a ledger begins with or who may sign it?
+fn declares(text: &[u8]) -> bool {
+    let is = |kind: &[u8]| {
+        [GENESIS_EFFECT, ACTORS_EFFECT]
+            .iter()
+            .any(|known| kind == format!("\"{known}\"").as_bytes())
+    };
+    LedgerObject::read(text).is_some_and(|record| {
+        let mut members = record.members();
+        let effect = members.find(|member| member.name == b"effect");
+        let effect = effect.and_then(|effect| LedgerObject::read(effect.value));
+        effect.is_some_and(|effect| {
+            let mut members = effect.members();
+            members.any(|member| member.name == b"type" && is(member.value))
+        })
+    })
+}
 
 /// A key of which only the id is known: the mathematics cannot be done.
 fn unknown_signer(report: &mut Report, id: &KeyId, pinned: bool) {

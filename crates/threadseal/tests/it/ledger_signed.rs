@@ -455,3 +455,75 @@ fn every_byte_of_a_signed_head_is_noticed() {
         }
     }
 }
+
+#[test]
+fn a_beginning_that_is_too_large_to_read_is_told_and_never_passed_over() {
+    let agent = actor(1, "agent").actor_id().to_owned();
+    let mut genesis = Genesis::new(RecordId::from_bytes([9; 32]), at(0));
+    genesis.actors.add(actor(1, "agent")).unwrap();
+    genesis.workflow_id = Some("w".repeat(5 << 20));
+    let mut ledger = Ledger::default();
+    ledger.push(genesis.to_record(run(), "s0", Some(agent.clone())), Some(1));
+    // Without its beginning this record would only be one that nobody signed.
+    ledger.step(Some(&agent), None);
+    holds(&ledger, &trust(&[1]), Verdict::Malformed, "genesis_bad");
+
+    // Blanks and escapes make a line long that is none to the hash.
+    let small = three().bytes();
+    let blanks = [b"{".as_slice(), &vec![b' '; 5 << 20], &small[1..]].concat();
+    let text = String::from_utf8(blanks).unwrap();
+    for padded in [
+        text.clone(),
+        text.replace("threadseal.genesis", "threadseal.\\u0067enesis"),
+    ] {
+        let judging = trust(&[1]);
+        let judging = Judging::new(&judging, at(100));
+        let report = judge(padded.as_bytes(), ChainOptions::default(), &judging).report;
+        assert_eq!(report.verdict, Verdict::Malformed);
+        assert!(
+            report
+                .findings
+                .iter()
+                .any(|found| found.code == "genesis_bad")
+        );
+    }
+
+    let mut joining = three();
+    let mut others = Actors::default();
+    others.add(actor(2, "human")).unwrap();
+    let mut record = others.to_record(run(), "s9", agent, at(9));
+    record.result = Some("x".repeat(5 << 20).as_str().into());
+    joining.push(record, Some(1));
+    holds(&joining, &trust(&[1, 2]), Verdict::Malformed, "genesis_bad");
+    // What only speaks of a beginning is none.
+    let mut speaking = three();
+    let agent = actor(1, "agent");
+    let mut record = StepRecord::start(run(), "s9", "n", None, at(9));
+    record.actor_id = Some(agent.actor_id().to_owned());
+    let text = ["\"type\":\"threadseal.genesis\"", &"x".repeat(5 << 20)].concat();
+    record.finish_success(Some(text.as_str().into()), at(9));
+    speaking.push(record, Some(1));
+    holds(&speaking, &trust(&[1]), Verdict::Open, "head_unknown");
+}
+
+#[test]
+fn a_record_whose_run_id_is_no_name_of_a_run_is_of_another_run() {
+    let mut ledger = three();
+    ledger.agent_step();
+    let text = String::from_utf8(ledger.bytes()).unwrap();
+    let at_last = text.rfind("\"run_id\":\"run-1\"").unwrap();
+    let (before, last) = text.split_at(at_last);
+    for odd in ["run-1\\n", "", &"r".repeat(600)] {
+        let last = last.replacen("run-1", odd, 1);
+        let judging = trust(&[1]);
+        let judging = Judging::new(&judging, at(100));
+        let text = [before, &*last].concat();
+        let report = judge(text.as_bytes(), ChainOptions::default(), &judging).report;
+        assert!(
+            report
+                .findings
+                .iter()
+                .any(|found| found.code == "record_foreign")
+        );
+    }
+}

@@ -9,6 +9,7 @@
 use super::place;
 use crate::context::Context;
 use crate::exit::{Exit, Failure, Outcome};
+use crate::gather;
 use crate::keyring::Keyring;
 use crate::output::Out;
 use crate::passphrase::PassphraseArgs;
@@ -22,12 +23,13 @@ use threadseal::canon::json::{self, Text, Value};
 use threadseal::digest::Digest;
 use threadseal::key::{KeyUsage, LocalSigner, Signer as _};
 use threadseal::ledger::{
-    ActorFingerprint, Declaration, Genesis, Parent, RunId, StepRecord, head_of, step_id_from_random,
+    ACTORS_EFFECT, ActorFingerprint, Actors, Declaration, Genesis, Parent, RunId, StepRecord,
+    head_of, step_id_from_random,
 };
 use threadseal::limits::MAX_LINE_BYTES;
 use threadseal::record::RecordId;
 use threadseal_store::ledger::{
-    ActorSigners, ChainedLedger, HashChainedLedgerStore, LedgerStore, Tip,
+    ActorSigners, ChainedLedger, HashChainedLedgerStore, LedgerStore, LedgerStoreExt as _, Tip,
 };
 use threadseal_store::random;
 use threadseal_store::read::open_regular;
@@ -61,6 +63,10 @@ pub(crate) struct AppendArgs {
     /// How the signing actor is called
     #[arg(long, value_name = "NAME", requires = "sign")]
     actor_name: Option<String>,
+    /// Another actor who may sign: what it is, how it is called, and its key as 64 hex digits,
+    /// did:key, PEM file or name of the trust store; may be given several times
+    #[arg(long, value_name = "KIND[:NAME]=KEY", requires = "sign")]
+    other_actor: Vec<String>,
     /// The session of records that name none
     #[arg(long, value_name = "ID")]
     session: Option<String>,
@@ -158,7 +164,8 @@ pub(super) fn run(args: &AppendArgs, context: &Context, out: &mut Out) -> Outcom
         signer,
         runs: BTreeMap::new(),
     };
-    if let (Some(run), true) = (&args.run, args.beginning.is_wanted()) {
+    let joins = !args.other_actor.is_empty();
+    if let (Some(run), true) = (&args.run, joins || args.beginning.is_wanted()) {
         appending.begin(run)?;
     }
     let mut input = BufReader::with_capacity(1 << 20, stdin().lock());
@@ -292,7 +299,7 @@ impl Appending<'_> {
         }
         let first = self.ledger.records().list_after(run, 0, 1)?;
         if let Some(first) = first.first() {
-            return self.may_go_on(run, &first.line);
+            return self.go_on(run, &first.line);
         }
         if !self.args.sign && !self.args.beginning.is_wanted() {
             return Ok(());
@@ -320,7 +327,29 @@ impl Appending<'_> {
         if let Some(actor) = &self.signer {
             genesis.actors.add(actor.clone())?;
         }
+        genesis.actors.join(self.others()?)?;
         Ok(genesis)
+    }
+
+    /// The other actors who may sign.
+    fn others(&self) -> Result<Actors, Failure> {
+        let mut others = Actors::default();
+        for text in &self.args.other_actor {
+            let (who, key) = text.split_once('=').ok_or_else(|| {
+                Failure::new(format!(
+                    "{text:?} names no actor: write KIND=KEY or KIND:NAME=KEY"
+                ))
+            })?;
+            let (kind, name) = match who.split_once(':') {
+                Some((kind, name)) => (kind, Some(name.to_owned())),
+                None => (who, None),
+            };
+            let key = gather::public_key(key, self.context)?;
+            let actor = ActorFingerprint::for_key(kind, name, Vec::new(), &key)
+                .map_err(|why| Failure::new(format!("no actor: {why}")))?;
+            others.add(actor)?;
+        }
+        Ok(others)
     }
 
     fn digest_of(&self, path: Option<&Path>) -> Result<Option<Digest>, Failure> {
@@ -330,26 +359,57 @@ impl Appending<'_> {
         Ok(Some(digest.sha256))
     }
 
-    /// A ledger that names its actors takes no record of anybody else.
-    fn may_go_on(&self, run: &RunId, first: &[u8]) -> Result<(), Failure> {
+    /// Goes on with a ledger that is there: if it names its actors, only as one of them. Others who may
+    /// sign join it.
+    fn go_on(&mut self, run: &RunId, first: &[u8]) -> Result<(), Failure> {
         let first = json::parse_python(first).map_err(|error| Failure::new(error.to_string()))?;
-        let Ok(Some(Declaration::Genesis(genesis))) = Declaration::of(&first.value) else {
-            return Ok(());
+        let genesis = match Declaration::of(&first.value) {
+            Ok(Some(Declaration::Genesis(genesis))) if !genesis.actors.is_empty() => genesis,
+            _ if self.args.other_actor.is_empty() => return Ok(()),
+            _ => {
+                return Err(Failure::new(format!(
+                    "the ledger of run {run} names no actors, so none can join"
+                )));
+            }
         };
-        if genesis.actors.is_empty() {
+        let Some(signer) = &self.signer else {
+            return Err(Failure::new(format!(
+                "the ledger of run {run} is signed: append with --sign"
+            )));
+        };
+        let by = signer.actor_id().to_owned();
+        if genesis.actors.key_of(&by).is_none() && !self.has_joined(run, &by)? {
+            return Err(Failure::new(format!(
+                "the ledger of run {run} does not name actor {by}; sign with a key that it names, and the same --actor-kind and --actor-name"
+            )));
+        }
+        let others = self.others()?;
+        if others.is_empty() {
             return Ok(());
         }
-        let named = |actor: &ActorFingerprint| genesis.actors.key_of(actor.actor_id()).is_some();
-        match &self.signer {
-            None => Err(Failure::new(format!(
-                "the ledger of run {run} is signed: append with --sign"
-            ))),
-            Some(actor) if !named(actor) => Err(Failure::new(format!(
-                "the ledger of run {run} does not name actor {}; sign with a key that it names, and the same --actor-kind and --actor-name",
-                actor.actor_id()
-            ))),
-            Some(_) => Ok(()),
+        let record = others.to_record(run.clone(), self.step_id()?, by, self.context.now()?);
+        let appended = self.ledger.append(&record)?;
+        self.count(run, 1, appended.tip);
+        Ok(())
+    }
+
+    /// Does a record behind the first name this actor?
+    fn has_joined(&self, run: &RunId, actor: &str) -> Result<bool, Failure> {
+        for record in self.ledger.records().list(run, 1) {
+            let line = record?.line;
+            if !String::from_utf8_lossy(&line).contains(ACTORS_EFFECT) {
+                continue;
+            }
+            let Ok(record) = json::parse_python(&line) else {
+                continue;
+            };
+            if let Ok(Some(Declaration::Actors(actors))) = Declaration::of(&record.value)
+                && actors.key_of(actor).is_some()
+            {
+                return Ok(true);
+            }
         }
+        Ok(false)
     }
 
     fn step_id(&self) -> Result<String, Failure> {

@@ -345,3 +345,108 @@ fn a_torn_end_is_told_and_mended() {
         .run(["fsck", "s4://x"])
         .fails_with("no store has addresses");
 }
+
+#[test]
+fn a_store_that_contradicts_its_records_is_evidence_and_no_failure() {
+    let sandbox = ready();
+    let store = "sqlite:runs.db";
+    let append = ["ledger", "append", store, "--run", "r1", "--sign"];
+    piped(&sandbox, &append, STEPS).exits(0);
+    assert_eq!(verdict(&sandbox, &["ledger", "verify", store]), "verified");
+    let file = sandbox.work().join("runs.db");
+    let honest = sandbox.work().join("honest.db");
+    rusqlite::Connection::open(&file)
+        .unwrap()
+        .execute("VACUUM INTO ?1", [honest.to_str().unwrap()])
+        .unwrap();
+    for damage in [
+        "DELETE FROM ledger WHERE seq = 3",
+        "UPDATE ledger_heads SET last_seq = 9",
+        "UPDATE ledger SET record_json = '[1]' WHERE seq = 3",
+        "UPDATE ledger SET seq = seq + 1 WHERE seq = 3",
+        "INSERT INTO ledger (run_id, seq, record_json) VALUES ('r1', 0, '{}')",
+        "INSERT INTO ledger (run_id, seq, record_json) VALUES ('r1', 2.5, '{}')",
+        "INSERT INTO ledger (run_id, seq, record_json) VALUES ('r1', 'x', '{}')",
+        "UPDATE ledger SET record_json = CAST(record_json AS BLOB) WHERE seq = 2",
+    ] {
+        for log in ["runs.db-wal", "runs.db-shm"] {
+            let _ = fs::remove_file(sandbox.work().join(log));
+        }
+        fs::copy(&honest, &file).unwrap();
+        let triggers = "DROP TRIGGER threadseal_no_rewriting";
+        rusqlite::Connection::open(&file)
+            .unwrap()
+            .execute_batch(&format!("{triggers}; {damage}"))
+            .unwrap();
+        for command in [
+            ["ledger", "verify", store].as_slice(),
+            &["verify", "runs.db"],
+        ] {
+            let (code, report) = report(&sandbox, command);
+            assert_eq!(code, 1, "{damage}: {report:#}");
+        }
+    }
+}
+
+#[test]
+fn other_actors_are_named_at_the_beginning_or_join_later() {
+    let sandbox = ready();
+    for name in ["ann", "bob"] {
+        sandbox.run(["key", "new", "--name", name]).exits(0);
+        let key = sandbox.run(["key", "show", name, "--json"]).json();
+        let did = key["keys"][0]["did"].as_str().unwrap().to_owned();
+        sandbox.run(["trust", "add", &did, "--name", name]).exits(0);
+    }
+    let begin = [
+        "ledger",
+        "append",
+        "file:runs",
+        "--run",
+        "r1",
+        "--sign",
+        "--other-actor",
+        "human:Ann=ann",
+    ];
+    piped(&sandbox, &begin, STEPS).exits(0);
+    let answer = |name: &str, called: &str, code: i32| {
+        let arguments = [
+            "ledger",
+            "append",
+            "file:runs",
+            "--run",
+            "r1",
+            "--sign",
+            "--key",
+            name,
+            "--actor-kind",
+            "human",
+            "--actor-name",
+            called,
+        ];
+        let line =
+            "{\"node\":\"ask\",\"effect\":{\"type\":\"resume\"},\"result\":{\"resumed\":true}}\n";
+        piped(&sandbox, &arguments, line).exits(code);
+    };
+    answer("ann", "Ann", 0);
+    answer("ann", "Somebody", 2);
+    answer("bob", "Bob", 2);
+    let join = [
+        "ledger",
+        "append",
+        "file:runs",
+        "--run",
+        "r1",
+        "--sign",
+        "--other-actor",
+        "human:Bob=bob",
+    ];
+    piped(&sandbox, &join, "").exits(0);
+    answer("bob", "Bob", 0);
+    let (code, report) = report(&sandbox, &["ledger", "verify", "file:runs"]);
+    assert_eq!(
+        (code, &report["verdict"]),
+        (0, &"verified".into()),
+        "{report:#}"
+    );
+    assert_eq!(report["signers"].as_array().unwrap().len(), 3);
+}

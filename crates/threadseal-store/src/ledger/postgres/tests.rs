@@ -329,3 +329,60 @@ fn eight_processes_append_to_one_run_in_postgresql() {
         &open(&url),
     );
 }
+
+#[test]
+fn processes_append_to_several_runs_at_once_in_postgresql() {
+    if let Some(url) = processes::role() {
+        return processes::append_to_several(&open(&url));
+    }
+    let Some(cluster) = Cluster::shared() else {
+        return;
+    };
+    let url = cluster.fresh();
+    processes::share(
+        "ledger::postgres::tests::processes_append_to_several_runs_at_once_in_postgresql",
+        &url,
+        &open(&url),
+    );
+}
+
+#[test]
+fn a_server_is_reached_by_tls_and_only_under_a_certificate_that_is_trusted() {
+    for (certificate, authority) in [
+        ("server.pem", "authority.pem"),
+        ("itself.pem", "itself.pem"),
+    ] {
+        let Some(cluster) = Cluster::start_with_tls(certificate) else {
+            println!("skipped: PostgreSQL's server programs are not installed");
+            return;
+        };
+        let database = database_of(&cluster.fresh()).to_owned();
+        let url = |host: &str, mode: &str, root: &str| {
+            let root = cluster.folder().join(root).display().to_string();
+            format!(
+                "postgres://threadseal:{}@{host}:{}/{database}?sslmode={mode}&sslrootcert={}",
+                PASSWORD.replace(' ', "%20"),
+                cluster.port(),
+                root.replace('/', "%2F")
+            )
+        };
+        for mode in ["require", "verify-ca", "verify-full", "prefer"] {
+            let store = open(&url("localhost", mode, authority));
+            let encrypted = store.ask(&async |client: &Object| {
+                let sql = "SELECT ssl AND version LIKE 'TLSv1.%' FROM pg_stat_ssl WHERE pid = pg_backend_pid()";
+                Ok(client.query_one(sql, &[]).await?.get::<_, bool>(0))
+            });
+            assert!(encrypted.unwrap(), "{mode}");
+            fill(&store, &run_id(mode), 2);
+            assert_eq!(whole_chain(&store, &run_id(mode)).len(), 2);
+            for (host, root, why) in [
+                ("localhost", "stranger.pem", "UnknownIssuer"),
+                ("127.0.0.1", authority, "not valid for"),
+            ] {
+                let error = PostgresLedgerStore::open(&url(host, mode, root)).unwrap_err();
+                assert_eq!(error.kind(), ErrorKind::External);
+                assert!(error.to_string().contains(why), "{mode} {root}: {error}");
+            }
+        }
+    }
+}

@@ -41,6 +41,23 @@ chown_to . password
 as_user "$bin/initdb" --pgdata=data --username=threadseal --encoding=UTF8 --locale=C \
     --auth-local=trust --auth-host=scram-sha-256 --pwfile=password --no-sync >initdb.log 2>&1 ||
     { cat initdb.log >&2; exit 1; }
+if [ -n "$tls" ]; then
+    # An authority, another one, and the certificate of `localhost` by the first.
+    for name in authority stranger; do
+        openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 \
+            -subj "/CN=$name" -keyout "$name.key" -out "$name.pem" 2>openssl.log
+    done
+    openssl req -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes \
+        -subj /CN=localhost -keyout server.key -out server.csr 2>>openssl.log
+    printf 'subjectAltName=DNS:localhost\n' >names
+    openssl x509 -req -in server.csr -CA authority.pem -CAkey authority.key -CAcreateserial \
+        -days 2 -extfile names -out server.pem 2>>openssl.log
+    openssl req -x509 -key server.key -days 2 -subj /CN=localhost \
+        -addext basicConstraints=critical,CA:FALSE -addext subjectAltName=DNS:localhost \
+        -out itself.pem 2>>openssl.log
+    chown_to server.key server.pem itself.pem
+    settings="$settings -c ssl=on -c ssl_key_file=$folder/server.key -c ssl_cert_file=$folder/$tls"
+fi
 as_user "$bin/postgres" -D data -c listen_addresses=127.0.0.1 -c port="$port" \
     -c unix_socket_directories="$folder" -c max_connections=200 $settings >server.log 2>&1 &
 server=$!
@@ -92,6 +109,20 @@ impl Cluster {
     /// # Panics
     /// When it is installed and does not start.
     pub fn start(settings: &str) -> Option<Self> {
+        Self::start_with(settings, "")
+    }
+
+    /// A cluster that offers TLS with this certificate of `localhost`, a file in its folder:
+    /// `server.pem` is by `authority.pem`, `itself.pem` by nobody else; `stranger.pem` is an authority
+    /// that signed nothing.
+    ///
+    /// # Panics
+    /// When PostgreSQL is installed and does not start, also for want of `openssl`.
+    pub fn start_with_tls(certificate: &str) -> Option<Self> {
+        Self::start_with("", certificate)
+    }
+
+    fn start_with(settings: &str, certificate: &str) -> Option<Self> {
         let programs = programs()?;
         let folder = tempfile::Builder::new()
             .prefix("threadseal-pg-")
@@ -111,6 +142,7 @@ impl Cluster {
             .env("user", user_for_servers())
             .env("password", PASSWORD)
             .env("settings", settings)
+            .env("tls", certificate)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()

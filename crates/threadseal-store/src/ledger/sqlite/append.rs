@@ -1,6 +1,6 @@
 //! Appending and deleting: each in one transaction that no other writer shares.
 
-use super::{SqliteLedgerStore, check_name, end};
+use super::{SqliteLedgerStore, check_name, end, settle};
 use crate::ledger::{Append, Entry, Tip};
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 use std::borrow::Cow;
@@ -19,7 +19,8 @@ pub(super) fn append(
     make: &mut Make<'_, '_>,
 ) -> Result<Append, Error> {
     check_name(run)?;
-    in_transaction(store, |transaction| {
+    let mut wanted = None;
+    let done = in_transaction(store, |transaction| {
         let end = end::read(transaction, &store.path, run)?;
         let Some(entries) = make(&end.tip)? else {
             return Ok(Step::LeaveIt(Append::Differs(end.tip)));
@@ -31,8 +32,13 @@ pub(super) fn append(
         let texts = entries.iter().map(text).collect::<Result<Vec<_>, _>>()?;
         let tip = insert(transaction, store, run, &end, &entries, &texts)
             .map_err(store.fail("the records cannot be written"))?;
+        wanted = Some(tip);
         Ok(Step::Commit(Append::Stored(tip)))
-    })
+    });
+    match (done, wanted) {
+        (Err(error), Some(tip)) => settle::settle(store, run, tip, error),
+        (done, _) => done,
+    }
 }
 
 /// Deletes the rows of `run` and leaves a tombstone.
@@ -81,9 +87,7 @@ fn in_transaction<T>(
     })
 }
 
-/// A commit that fails may have left everything in the write-ahead log, but nothing is known to be
-/// on the disk: an fsync that failed once proves nothing when it succeeds later. So it is an error
-/// either way, and the next look says what is there.
+/// A commit that fails may have left everything in the write-ahead log; `settle` finds out.
 fn commit(store: &SqliteLedgerStore, transaction: Transaction<'_>) -> Result<(), Error> {
     transaction.commit().map_err(store.fail(
         "the transaction could not be committed; look again at what is there before you repeat it",

@@ -148,13 +148,18 @@ pub(super) fn numbered_row(row: &Row<'_>) -> rusqlite::Result<(u64, Vec<u8>)> {
     Ok((number(row, 0)?, bytes_of(row.get_ref(1)?)))
 }
 
-/// The bytes of a record, whatever was put into its column.
+/// The text that AbstractRuntime's package reads a record from, whatever was put into its column:
+/// `str(row["record_json"] or "{}")` (`storage/sqlite.py`). Bytes are none, as Python writes them.
 fn bytes_of(value: ValueRef<'_>) -> Vec<u8> {
     match value {
-        ValueRef::Text(bytes) | ValueRef::Blob(bytes) => bytes.to_vec(),
+        ValueRef::Null | ValueRef::Integer(0) | ValueRef::Text([]) | ValueRef::Blob([]) => {
+            b"{}".to_vec()
+        }
+        ValueRef::Real(0.0) => b"{}".to_vec(),
+        ValueRef::Text(bytes) => bytes.to_vec(),
         ValueRef::Integer(number) => number.to_string().into_bytes(),
         ValueRef::Real(number) => number.to_string().into_bytes(),
-        ValueRef::Null => Vec::new(),
+        ValueRef::Blob(bytes) => format!("b'{} bytes'", bytes.len()).into_bytes(),
     }
 }
 

@@ -5,6 +5,7 @@
 //! | `damaged_file` | SQLite finds its pages or indexes inconsistent | no |
 //! | `not_a_record` | a row that is no JSON object | no |
 //! | `gap` | a number without a row | no |
+//! | `misnumbered` | a row with a number that is none, below 1, or another row's | no |
 //! | `other_run` | a row that names another run | no |
 //! | `broken_link` | a `prev_hash` that is not the `record_hash` before it | no |
 //! | `columns_missing` | a row whose key and status were not written beside it | yes, from the record |
@@ -29,17 +30,29 @@ use threadseal::limits::MAX_FINDINGS;
 /// Complaints of SQLite that are kept.
 const MAX_COMPLAINTS: u32 = 16;
 
+/// Looks at the pages of the file once, and at the rows of each run.
 pub(super) fn fsck(
     store: &SqliteLedgerStore,
+    runs: &[RunId],
+    repair: bool,
+) -> Result<Vec<FsckReport>, Error> {
+    let complaints = pages(store)?;
+    let one = |run| fsck_run(store, run, &complaints, repair);
+    runs.iter().map(one).collect()
+}
+
+fn fsck_run(
+    store: &SqliteLedgerStore,
     run: &RunId,
+    complaints: &[String],
     repair: bool,
 ) -> Result<FsckReport, Error> {
     check_name(run)?;
-    let mut report = examine(store, run)?;
+    let mut report = examine(store, run, complaints)?;
     let is_mendable = |fault: &Fault| MENDABLE.contains(&fault.code);
     if repair && report.faults.iter().any(is_mendable) {
         mend(store, run)?;
-        let left = examine(store, run)?;
+        let left = examine(store, run, complaints)?;
         for fault in &mut report.faults {
             fault.repaired = !left.faults.contains(fault);
         }
@@ -47,14 +60,35 @@ pub(super) fn fsck(
     Ok(report)
 }
 
-fn examine(store: &SqliteLedgerStore, run: &RunId) -> Result<FsckReport, Error> {
+fn examine(
+    store: &SqliteLedgerStore,
+    run: &RunId,
+    complaints: &[String],
+) -> Result<FsckReport, Error> {
     let reading = Reading::open(&store.path)?;
     let mut look = Look::new(run);
+    for complaint in complaints {
+        look.fault("damaged_file", None, complaint.clone());
+    }
     let transaction = reading.connection.unchecked_transaction();
     transaction
         .and_then(|transaction| look.over(&transaction))
         .map_err(|error| failed("it cannot be examined", &store.path, &error))?;
     Ok(look.report)
+}
+
+/// What SQLite finds wrong with the pages and indexes of the whole file.
+fn pages(store: &SqliteLedgerStore) -> Result<Vec<String>, Error> {
+    let look = |connection: &Connection| {
+        let sql = format!("PRAGMA main.integrity_check({MAX_COMPLAINTS})");
+        let mut statement = connection.prepare(&sql)?;
+        let complaints = statement.query_map([], |row| row.get::<_, String>(0))?;
+        complaints.collect::<rusqlite::Result<Vec<_>>>()
+    };
+    let reading = Reading::open(&store.path)?;
+    let complaints = look(&reading.connection)
+        .map_err(|error| failed("it cannot be examined", &store.path, &error))?;
+    Ok(complaints.into_iter().filter(|text| text != "ok").collect())
 }
 
 /// Codes of what is mended.
@@ -83,7 +117,6 @@ impl<'r> Look<'r> {
     }
 
     fn over(&mut self, connection: &Connection) -> rusqlite::Result<()> {
-        self.pages(connection)?;
         if exists(connection, "threadseal_deleted", self.run)? {
             return Ok(());
         }
@@ -97,19 +130,6 @@ impl<'r> Look<'r> {
         self.ends(connection, head, hash_there.as_ref())
     }
 
-    fn pages(&mut self, connection: &Connection) -> rusqlite::Result<()> {
-        let sql = format!("PRAGMA main.integrity_check({MAX_COMPLAINTS})");
-        let mut statement = connection.prepare(&sql)?;
-        let complaints = statement.query_map([], |row| row.get::<_, String>(0))?;
-        for complaint in complaints {
-            let complaint = complaint?;
-            if complaint != "ok" {
-                self.fault("damaged_file", None, complaint);
-            }
-        }
-        Ok(())
-    }
-
     /// Every row in order; the hash that the row of this number carries.
     fn rows(
         &mut self,
@@ -117,14 +137,25 @@ impl<'r> Look<'r> {
         number: Option<u64>,
     ) -> rusqlite::Result<Option<Value>> {
         let mut statement = connection.prepare(
-            "SELECT CAST(record_json AS BLOB), seq, idempotency_key, step_status
+            "SELECT CAST(record_json AS BLOB), seq, idempotency_key, step_status,
+                    typeof(seq) = 'integer' AND seq > 0, typeof(record_json) = 'text'
              FROM ledger WHERE run_id = ?1 ORDER BY seq",
         )?;
         let mut rows = statement.query([self.run.as_str()])?;
         let (mut hash_there, mut last_hash) = (None, None);
         while let Some(row) = rows.next()? {
+            if !row.get::<_, bool>(4)? {
+                let text = "a row has a number that is none, or stands in front of the first";
+                self.fault("misnumbered", None, text.into());
+                continue;
+            }
             let seq = super::number(row, 1)?;
-            if seq != self.next {
+            if seq < self.next {
+                let text = "two rows have one number".to_owned();
+                self.fault("misnumbered", Some(seq), text);
+                continue;
+            }
+            if seq > self.next {
                 let text = format!(
                     "rows {} to {} are not there",
                     self.next,
@@ -133,11 +164,14 @@ impl<'r> Look<'r> {
                 self.fault("gap", Some(self.next), text);
             }
             self.next = seq + 1;
+            let is_text = row.get::<_, bool>(5)?;
             let line = row.get_ref(0)?.as_blob().unwrap_or_default();
+            let line = if is_text { line } else { b"" };
             match json::parse_python(line).map(|read| read.value) {
                 Ok(record) if record.as_object().is_some() => {
                     self.report.records += 1;
-                    self.columns(seq, &record, row.get(2)?, row.get(3)?);
+                    let beside = |column| row.get(column).unwrap_or(Some(String::new()));
+                    self.columns(seq, &record, beside(2), beside(3));
                     let of = |name: &str| record.get(name).filter(|hash| !hash.is_null()).cloned();
                     if of("prev_hash") != last_hash {
                         let text = "prev_hash is not the record_hash before it".to_owned();

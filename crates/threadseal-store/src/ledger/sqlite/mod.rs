@@ -16,6 +16,7 @@ pub(crate) mod connect;
 mod end;
 mod fsck;
 mod schema;
+mod settle;
 #[cfg(test)]
 mod tests;
 
@@ -25,6 +26,7 @@ use super::{
 use super::{Tip, Tombstone};
 use crate::random::{self, SystemRandom};
 use connect::Reading;
+use rusqlite::types::ValueRef;
 use rusqlite::{Connection, ErrorCode, OptionalExtension, Row};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -33,6 +35,7 @@ use threadseal::error::{Error, ErrorKind};
 use threadseal::ledger::RunId;
 use threadseal::time::Timestamp;
 
+const UNREADABLE: &str = "it cannot be read";
 /// Connections that are kept for later.
 const MAX_IDLE: usize = 8;
 /// How often a file that is only read is looked at anew when it changed meanwhile.
@@ -45,7 +48,7 @@ pub struct SqliteLedgerStore {
     connections: Connections,
     /// Writers of this process wait here, and only one of them for other processes.
     gate: Mutex<()>,
-    /// Drawn at opening: tells our appends from those of others.
+    /// Drawn at opening: with the number of records it tells our appends from those of others.
     writer: [u8; 16],
 }
 
@@ -138,6 +141,13 @@ impl SqliteLedgerStore {
         done
     }
 
+    fn misnumbered(&self, run: &RunId) -> Error {
+        Error::refused(format!(
+            "{}: rows of run {run} are not numbered from 1, each once: readers differ on which there are",
+            self.path.display()
+        ))
+    }
+
     fn fail(&self, what: &str) -> impl Fn(rusqlite::Error) -> Error {
         move |error| failed(what, &self.path, &error)
     }
@@ -181,7 +191,11 @@ impl LedgerStore for SqliteLedgerStore {
         let limit = i64::try_from(limit).unwrap_or(i64::MAX);
         self.look(|connection| {
             self.refuse_deleted(connection, run)?;
-            rows(connection, run, after, limit).map_err(self.fail("it cannot be read"))
+            if after == 0 && is_numbered_oddly(connection, run).map_err(self.fail(UNREADABLE))? {
+                return Err(self.misnumbered(run));
+            }
+            let rows = rows(connection, run, after, limit).map_err(self.fail(UNREADABLE))?;
+            rows.ok_or_else(|| self.misnumbered(run))
         })
     }
 
@@ -214,30 +228,59 @@ impl LedgerStore for SqliteLedgerStore {
     }
 
     fn fsck(&self, run: &RunId, repair: bool) -> Result<FsckReport, Error> {
-        fsck::fsck(self, run, repair)
+        let reports = fsck::fsck(self, std::slice::from_ref(run), repair)?;
+        reports
+            .into_iter()
+            .next()
+            .ok_or_else(|| Error::refused("nothing was examined"))
+    }
+
+    fn fsck_runs(&self, runs: &[RunId], repair: bool) -> Result<Vec<FsckReport>, Error> {
+        fsck::fsck(self, runs, repair)
     }
 }
 
+/// Has the run a row in front of the first, or with a number that is none? Another reader finds it.
+fn is_numbered_oddly(connection: &Connection, run: &RunId) -> rusqlite::Result<bool> {
+    // Numbers sort before texts and bytes.
+    let mut odd = connection.prepare_cached(
+        "SELECT 1 FROM ledger WHERE run_id = ?1 AND seq < 1
+         UNION ALL
+         SELECT 1 FROM ledger WHERE run_id = ?1 AND seq > 9223372036854775807",
+    )?;
+    odd.exists([run.as_str()])
+}
+
+/// The rows behind number `after`; `None` when two have one number, or one has a fraction.
 fn rows(
     connection: &Connection,
     run: &RunId,
     after: i64,
     limit: i64,
-) -> rusqlite::Result<Vec<StoredRecord>> {
+) -> rusqlite::Result<Option<Vec<StoredRecord>>> {
     let mut statement = connection.prepare_cached(
         "SELECT seq, record_json FROM ledger WHERE run_id = ?1 AND seq > ?2
          ORDER BY seq LIMIT ?3",
     )?;
-    let mut rows = statement.query((run.as_str(), after, limit))?;
-    let (mut records, mut bytes) = (Vec::new(), 0);
-    while bytes < MAX_BATCH_BYTES
-        && let Some(row) = rows.next()?
-    {
+    // One more than is asked for: a second row of one number would be lost between two looks.
+    let mut rows = statement.query((run.as_str(), after, limit.saturating_add(1)))?;
+    let (mut records, mut bytes, mut last) = (Vec::new(), 0, None);
+    while let Some(row) = rows.next()? {
+        let ValueRef::Integer(number) = row.get_ref(0)? else {
+            return Ok(None);
+        };
+        if last == Some(number) {
+            return Ok(None);
+        }
+        if bytes >= MAX_BATCH_BYTES || records.len() as u64 >= limit.unsigned_abs() {
+            break;
+        }
+        last = Some(number);
         let (number, line) = end::numbered_row(row)?;
         bytes += line.len();
         records.push(record(number, line));
     }
-    Ok(records)
+    Ok(Some(records))
 }
 
 /// The newest completed record of a key. AbstractRuntime before its columns were added left them

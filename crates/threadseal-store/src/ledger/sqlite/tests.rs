@@ -363,3 +363,111 @@ fn eight_processes_append_to_one_run_in_sqlite() {
         &bench.store(),
     );
 }
+
+#[test]
+fn an_answer_to_a_commit_that_was_lost_is_found_out_by_count_hash_and_nonce() {
+    let bench = Bench::with_records(0);
+    let store = bench.store();
+    let lost = || Error::new(ErrorKind::External, "the answer was lost");
+    let entry_at = |tip: &Tip, text: &str| entry(&bench.run, tip.hash, text, None);
+    let nothing = Tip::default();
+    let first = entry_at(&nothing, "first");
+    let tip = Tip {
+        count: 1,
+        hash: first.record_hash,
+    };
+    // Nothing came through.
+    assert!(settle::settle(&store, &bench.run, tip, lost()).is_err());
+    let stored = store.append_if(&bench.run, &nothing, &[first]).unwrap();
+    assert_eq!(stored, Append::Stored(tip));
+    let answer = settle::settle(&store, &bench.run, tip, lost()).unwrap();
+    assert_eq!(answer, Append::Stored(tip));
+    let log = fs::metadata(bench.folder.path().join("ledger.db-wal")).unwrap();
+    assert_eq!(log.len(), 0, "what was found lies in the file itself");
+    // The same record from another writer is another append.
+    assert!(settle::settle(&bench.store(), &bench.run, tip, lost()).is_err());
+    let other = Tip {
+        count: 1,
+        hash: entry_at(&nothing, "other").record_hash,
+    };
+    assert!(settle::settle(&store, &bench.run, other, lost()).is_err());
+    append_next(&bench.store(), &bench.run, "somebody else's").unwrap();
+    assert!(settle::settle(&store, &bench.run, tip, lost()).is_err());
+    assert_eq!(whole_chain(&store, &bench.run).len(), 2);
+}
+
+#[test]
+fn rows_that_only_another_reader_would_find_are_refused_and_named() {
+    for number in ["0", "-3", "1.5", "'x'", "x'01'", "9e300"] {
+        let bench = Bench::with_records(3);
+        bench
+            .sql(&format!(
+                "INSERT INTO ledger (run_id, seq, record_json) VALUES ('race', {number}, '{{}}')"
+            ))
+            .unwrap();
+        let store = SqliteLedgerStore::open_read_only(bench.path()).unwrap();
+        let read: Result<Vec<_>, _> = store.list(&bench.run, 0).collect();
+        assert_eq!(read.unwrap_err().kind(), ErrorKind::Refused, "{number}");
+        assert_eq!(bench.faults(true), [("misnumbered", false)], "{number}");
+    }
+    // A table without the key, whose rows stand there twice, also where one look ends.
+    for limit in [1, 2, 3, 100] {
+        let bench = Bench::with_records(3);
+        bench
+            .sql(
+                "CREATE TABLE other (run_id TEXT, seq INTEGER, record_json TEXT,
+                                     idempotency_key TEXT, step_status TEXT);
+                 INSERT INTO other SELECT * FROM ledger;
+                 INSERT INTO other SELECT run_id, seq, '{}', NULL, 'x' FROM ledger WHERE seq = 2;
+                 DROP TABLE ledger; ALTER TABLE other RENAME TO ledger",
+            )
+            .unwrap();
+        let store = SqliteLedgerStore::open_read_only(bench.path()).unwrap();
+        let read: Result<Vec<_>, _> = (0..3)
+            .map(|after| store.list_after(&bench.run, after, limit))
+            .collect();
+        assert_eq!(read.unwrap_err().kind(), ErrorKind::Refused, "{limit}");
+        assert!(bench.faults(true).contains(&("misnumbered", false)));
+    }
+}
+
+#[test]
+fn a_row_holds_what_the_package_reads_of_it() {
+    let bench = Bench::with_records(1);
+    for (value, text) in [
+        ("'{\"a\":1}'", "{\"a\":1}"),
+        ("x'7b7d'", "b'2 bytes'"),
+        ("x''", "{}"),
+        ("''", "{}"),
+    ] {
+        bench
+            .sql(&format!(
+                "DROP TRIGGER IF EXISTS threadseal_no_rewriting; UPDATE ledger SET record_json = {value}"
+            ))
+            .unwrap();
+        let records = bench.store().list_after(&bench.run, 0, 9).unwrap();
+        assert_eq!(String::from_utf8_lossy(&records[0].line), text);
+        let codes = bench.faults(false);
+        let is_record = value.starts_with("'{");
+        assert_eq!(
+            codes.contains(&("not_a_record", false)),
+            !is_record,
+            "{value}"
+        );
+    }
+}
+
+#[test]
+fn many_runs_are_examined_as_each_by_itself() {
+    let bench = Bench::with_records(2);
+    let other = run_id("other");
+    append_next(&bench.store(), &other, "0").unwrap();
+    bench.sql("UPDATE ledger_heads SET last_seq = 1").unwrap();
+    let runs = [bench.run.clone(), other];
+    let each: Vec<_> = runs
+        .iter()
+        .map(|run| bench.store().fsck(run, false).unwrap())
+        .collect();
+    assert_eq!(bench.store().fsck_runs(&runs, false).unwrap(), each);
+    assert!(!each[0].is_clean() && each[1].is_clean());
+}

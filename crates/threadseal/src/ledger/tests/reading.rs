@@ -154,3 +154,25 @@ fn a_row_holds_one_record_or_nothing_and_never_raises() {
         assert_eq!(read.skipped.is_some(), records == 0, "{text}");
     }
 }
+
+#[test]
+fn a_row_that_is_no_text_makes_the_original_raise_whatever_stands_before_it() {
+    let mut verifier = super::super::Verifier::new(super::super::ChainOptions::default());
+    let mut reader = LineReader::new();
+    let rows: [&[u8]; 3] = [b"{}", b"{\"a\":\"\xff\"}", b"\xfe"];
+    for (number, row) in (1..).zip(rows) {
+        let place = Place::row(number, row.len() as u64);
+        verifier.take(&reader.read_row(row), row, place);
+    }
+    let trust = crate::trust::Trust::default();
+    let now = crate::time::Timestamp::from_micros(0).unwrap();
+    let judging = super::super::Judging::new(&trust, now);
+    let report = super::super::conclude(verifier, 0, &judging).report;
+    let answer = report.compat.get("abstractruntime").unwrap().as_json();
+    let message =
+        "Could not decode to UTF-8 column 'record_json' with text '{\\\"a\\\":\\\"\u{fffd}\\\"}'";
+    let expected = format!(
+        "{{\"exception\": {{\"type\": \"OperationalError\", \"message\": \"{message}\", \"stage\": \"load\"}}}}"
+    );
+    assert_eq!(answer.replace("\\ufffd", "\u{fffd}"), expected);
+}

@@ -1,0 +1,78 @@
+//! What became of an append whose commit failed.
+//!
+//! ```text
+//! threadseal_heads of the run    our count, hash and nonce    others, or none
+//! then                           made durable, and stored     the failure
+//! ```
+//! Count and nonce are of one append only. An fsync that failed once proves nothing when it succeeds
+//! later, since the system may have forgotten the pages that it could not write. So what is found is
+//! copied into the file anew, where it is written and synced again, and the log is emptied.
+
+use super::connect;
+use super::{SqliteLedgerStore, failed, number};
+use crate::ledger::{Append, Tip};
+use crate::sys::{Access, RealFs};
+use rusqlite::{Connection, OptionalExtension};
+use std::ffi::OsString;
+use std::path::PathBuf;
+use threadseal::error::Error;
+use threadseal::ledger::RunId;
+
+/// The answer of an append of ours that should end in `tip` and failed with `error` at its commit.
+///
+/// # Errors
+/// `error` where it was not stored, or is not known to be durable.
+pub(super) fn settle(
+    store: &SqliteLedgerStore,
+    run: &RunId,
+    tip: Tip,
+    error: Error,
+) -> Result<Append, Error> {
+    // The connection that failed may see what no other does.
+    let Ok(connection) = connect::to_write(&store.path) else {
+        return Err(error);
+    };
+    match is_ours(&connection, store, run, &tip) {
+        Ok(true) => make_durable(&connection, store).map(|()| Append::Stored(tip)),
+        Ok(false) | Err(_) => Err(error),
+    }
+}
+
+fn is_ours(
+    connection: &Connection,
+    store: &SqliteLedgerStore,
+    run: &RunId,
+    tip: &Tip,
+) -> rusqlite::Result<bool> {
+    let hash = tip.hash.map(|hash| hash.to_hex());
+    let found: Option<(u64, Option<String>, Vec<u8>)> = connection
+        .query_row(
+            "SELECT count, hash, writer FROM threadseal_heads WHERE run_id = ?1",
+            [run.as_str()],
+            |row| Ok((number(row, 0)?, row.get(1)?, row.get(2)?)),
+        )
+        .optional()?;
+    Ok(found.is_some_and(|(count, found, writer)| {
+        count == tip.count && found == hash && writer == store.writer
+    }))
+}
+
+/// Copies the log into the file, which is synced before the log is cut, and syncs that, too.
+fn make_durable(connection: &Connection, store: &SqliteLedgerStore) -> Result<(), Error> {
+    let unknown = "the records are stored, and whether they survive a loss of power is not known";
+    let busy: i64 = connection
+        .query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0))
+        .map_err(|error| failed(unknown, &store.path, &error))?;
+    let mut log = OsString::from(&store.path);
+    log.push("-wal");
+    let synced = RealFs::shared()
+        .open(&PathBuf::from(log), Access::Rewrite)
+        .and_then(|log| log.sync_all());
+    match (busy, synced) {
+        (0, Ok(())) => Ok(()),
+        _ => Err(Error::new(
+            threadseal::error::ErrorKind::External,
+            format!("SQLite file {}: {unknown}", store.path.display()),
+        )),
+    }
+}
