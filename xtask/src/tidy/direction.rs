@@ -1,29 +1,45 @@
-//! Arrows point one way: between the core's modules, and between crates.
+//! Arrows point one way: between the modules of the core and of the runtime, and between crates.
 //!
-//! The order of the modules is the table at the top of the core's `lib.rs`, lowest first; there is
-//! no second list of it.
+//! The order of the modules is the table at the top of their `lib.rs`, lowest first; there is no
+//! second list of it.
 
 use super::modules;
 use super::repository::Repository;
 use super::rust;
 
-const CORE: &str = "crates/threadseal/src/lib.rs";
+/// Crates whose modules have an order.
+const ORDERED: [&str; 2] = [
+    "crates/threadseal/src/lib.rs",
+    "crates/threadseal-runtime/src/lib.rs",
+];
 
 /// Crates, lowest first: each may depend only on those before it.
-const CRATES: [&str; 3] = ["threadseal", "threadseal-store", "threadseal-cli"];
+const CRATES: [&str; 4] = [
+    "threadseal",
+    "threadseal-store",
+    "threadseal-runtime",
+    "threadseal-cli",
+];
 
-/// Core modules that use one which does not stand before them.
+/// Modules that use one which does not stand before them.
 pub(crate) fn modules(repository: &Repository) -> Vec<String> {
-    let Some(root) = repository.text(CORE) else {
-        return vec![format!("{CORE}: missing")];
+    let roots = ORDERED.iter();
+    roots
+        .flat_map(|root| modules_of(repository, root))
+        .collect()
+}
+
+fn modules_of(repository: &Repository, path: &str) -> Vec<String> {
+    let Some(root) = repository.text(path) else {
+        return vec![format!("{path}: missing")];
     };
     let order = order(root);
     let mut faults: Vec<String> = rust::declared_modules(&rust::shipped(root))
         .into_iter()
         .filter(|name| !order.contains(name))
-        .map(|name| format!("{CORE}: module {name} is missing in the table"))
+        .map(|name| format!("{path}: module {name} is missing in the table"))
         .collect();
-    for module in modules::reached(repository, CORE) {
+    for module in modules::reached(repository, path) {
         let (false, [owner, ..]) = (module.test, module.names.as_slice()) else {
             continue;
         };
@@ -115,13 +131,16 @@ mod tests {
     const ROOT: &str = "//! | module | owns |\n//! | [`low`] | a |\n//! | [`high`] | b |\n\
                         pub mod high;\npub mod low;\n";
 
+    const CORE: &str = ORDERED[0];
+
     fn faults(low: &str, high: &str) -> Vec<String> {
-        modules(&Repository::from([
+        let repository = Repository::from([
             (CORE, ROOT),
             ("crates/threadseal/src/low.rs", low),
             ("crates/threadseal/src/high/mod.rs", "mod inner;"),
             ("crates/threadseal/src/high/inner.rs", high),
-        ]))
+        ]);
+        modules_of(&repository, CORE)
     }
 
     #[test]
@@ -154,7 +173,7 @@ mod tests {
     fn a_module_that_is_in_no_table_is_a_fault() {
         let root = "//! | [`low`] | a |\npub mod low;\nmod other;\n";
         let repository = Repository::from([(CORE, root)]);
-        assert_eq!(modules(&repository).len(), 1);
+        assert_eq!(modules_of(&repository, CORE).len(), 1);
     }
 
     #[test]
@@ -166,6 +185,7 @@ mod tests {
                     "crates/threadseal-store/Cargo.toml",
                     "[dependencies]\nthreadseal = \"1\"\n",
                 ),
+                ("crates/threadseal-runtime/Cargo.toml", ""),
                 ("crates/threadseal-cli/Cargo.toml", cli),
             ]))
         };

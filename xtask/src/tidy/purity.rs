@@ -85,10 +85,11 @@ const FEATURES: &[(&str, &str)] = &[
     ("crypto-common", "getrandom"),
 ];
 
-/// Crates in which no unsafe code can be: the library and the store.
-const FORBIDDING: [&str; 2] = [
+/// Crates in which no unsafe code can be.
+const FORBIDDING: [&str; 3] = [
     "crates/threadseal/src/lib.rs",
     "crates/threadseal-store/src/lib.rs",
+    "crates/threadseal-runtime/src/lib.rs",
 ];
 
 /// Places in the core's source that name an effect.
