@@ -209,6 +209,7 @@ mod tests {
         let repository = Repository::from([
             ("crates/threadseal/Cargo.toml", ""),
             ("crates/threadseal-store/Cargo.toml", ""),
+            ("crates/threadseal-runtime/Cargo.toml", ""),
             ("crates/threadseal-cli/Cargo.toml", ""),
             ("crates/threadseal-more/Cargo.toml", ""),
         ]);
