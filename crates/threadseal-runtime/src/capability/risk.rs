@@ -1,0 +1,156 @@
+//! What a capability can do harm with, and what must be said before it is granted.
+//!
+//! ```text
+//! unrestricted   block          rye.*
+//! elevated       acknowledge    rye.execute.*  …tool.rye.bash.*  …tool.rye.shell.*  …tool.rye.web.*
+//! write          allow          rye.execute.tool.rye.file-system.*
+//! safe           allow          rye.search.*  rye.load.*  rye.sign.*
+//! ```
+//! The table is the original's (`capability_risk.yaml`). A capability has the risk of the narrowest
+//! class that covers it, and of every class that it covers itself: `*` is as dangerous as `rye.*`
+//! (the original looked for classes that cover only, and let `*` pass).
+
+use super::{Capabilities, Capability};
+use crate::bounds::MAX_CLASSIFICATIONS;
+use threadseal::error::{Error, ErrorKind};
+
+/// What is done with a capability of some risk, mildest first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum RiskPolicy {
+    /// It is granted.
+    Allow,
+    /// It is granted; unless the directive acknowledges the risk, a warning says so.
+    Acknowledge,
+    /// It is granted only where the directive acknowledges the risk.
+    Block,
+}
+
+impl RiskPolicy {
+    /// The policy of a word in the table's file.
+    pub fn parse(word: &str) -> Option<Self> {
+        match word {
+            "allow" => Some(Self::Allow),
+            "acknowledge_required" => Some(Self::Acknowledge),
+            "block" => Some(Self::Block),
+            _ => None,
+        }
+    }
+}
+
+/// One line of the table.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Classification {
+    /// Name of the risk, as directives acknowledge it.
+    pub risk: String,
+    /// What is done about it.
+    pub policy: RiskPolicy,
+    /// Which capabilities have it.
+    pub pattern: Capability,
+}
+
+/// A capability that is not granted without a word.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Risk {
+    /// Which one.
+    pub capability: Capability,
+    /// Name of the risk.
+    pub risk: String,
+    /// [`RiskPolicy::Acknowledge`]: warn; [`RiskPolicy::Block`]: do not start the thread.
+    pub policy: RiskPolicy,
+}
+
+/// All classifications.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct RiskTable(Vec<Classification>);
+
+impl RiskTable {
+    /// The table of the module's heading.
+    ///
+    /// # Errors
+    /// None: it is read like any other.
+    pub fn shipped() -> Result<Self, Error> {
+        let table = [
+            ("unrestricted", RiskPolicy::Block, "rye.*"),
+            (
+                "elevated",
+                RiskPolicy::Acknowledge,
+                "rye.execute.tool.rye.bash.*",
+            ),
+            (
+                "elevated",
+                RiskPolicy::Acknowledge,
+                "rye.execute.tool.rye.shell.*",
+            ),
+            (
+                "elevated",
+                RiskPolicy::Acknowledge,
+                "rye.execute.tool.rye.web.*",
+            ),
+            ("elevated", RiskPolicy::Acknowledge, "rye.execute.*"),
+            (
+                "write",
+                RiskPolicy::Allow,
+                "rye.execute.tool.rye.file-system.*",
+            ),
+            ("safe", RiskPolicy::Allow, "rye.search.*"),
+            ("safe", RiskPolicy::Allow, "rye.load.*"),
+            ("safe", RiskPolicy::Allow, "rye.sign.*"),
+        ];
+        let read = |(risk, policy, pattern): (&str, RiskPolicy, &str)| {
+            Ok(Classification {
+                risk: risk.to_owned(),
+                policy,
+                pattern: Capability::parse(pattern)?,
+            })
+        };
+        Self::new(table.into_iter().map(read).collect::<Result<_, Error>>()?)
+    }
+
+    /// The table of these lines.
+    ///
+    /// # Errors
+    /// Kind `Limit` above [`MAX_CLASSIFICATIONS`].
+    pub fn new(lines: Vec<Classification>) -> Result<Self, Error> {
+        match lines.len() <= MAX_CLASSIFICATIONS {
+            true => Ok(Self(lines)),
+            false => Err(Error::new(
+                ErrorKind::Limit,
+                format!("a table of risks has at most {MAX_CLASSIFICATIONS} lines"),
+            )),
+        }
+    }
+
+    /// The capabilities whose risk asks for more than [`RiskPolicy::Allow`] and is not among those
+    /// that the directive acknowledges; each with its gravest.
+    pub fn unacknowledged<T: AsRef<str>>(
+        &self,
+        granted: &Capabilities,
+        acknowledged: &[T],
+    ) -> Vec<Risk> {
+        let said = |line: &&Classification| {
+            let known = acknowledged.iter().any(|risk| risk.as_ref() == line.risk);
+            !known && line.policy > RiskPolicy::Allow
+        };
+        let of = |capability: &Capability| {
+            let gravest = self.classes(capability).into_iter().filter(said);
+            let gravest = gravest.max_by_key(|line| line.policy)?;
+            Some(Risk {
+                capability: capability.clone(),
+                risk: gravest.risk.clone(),
+                policy: gravest.policy,
+            })
+        };
+        granted.iter().filter_map(of).collect()
+    }
+
+    fn classes(&self, capability: &Capability) -> Vec<&Classification> {
+        let dots = |line: &&Classification| line.pattern.as_str().matches('.').count();
+        let covering = self.0.iter().filter(|line| line.pattern.covers(capability));
+        let narrowest = covering.max_by_key(dots);
+        let covered = self
+            .0
+            .iter()
+            .filter(|line| capability.covers(&line.pattern));
+        narrowest.into_iter().chain(covered).collect()
+    }
+}
