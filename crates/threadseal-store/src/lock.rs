@@ -28,6 +28,9 @@ use threadseal::error::{Error, ErrorKind};
 const MAX_OPEN_ATTEMPTS: usize = 16;
 /// Longest wait for an [`Exclusive`] section; its holders work for milliseconds.
 const MAX_WAIT: Duration = Duration::from_secs(10);
+/// Longest wait for a [`Turn`]: a disk on which others write may take long for one fsync, and several
+/// may stand in front.
+pub(crate) const MAX_TURN_WAIT: Duration = Duration::from_secs(60);
 /// Longest pause between two attempts at an [`Exclusive`] section.
 const MAX_PAUSE: Duration = Duration::from_millis(20);
 /// Longest pause between two attempts at a [`Turn`]; its holders work for one fsync.
@@ -124,7 +127,7 @@ impl Exclusive {
         let fail = |error: &std::io::Error| sys::failure("lock", path, error);
         let access = Access::OpenOrCreate(crate::atomic::PRIVATE_FILE);
         let file = fs.open(path, access).map_err(|error| fail(&error))?;
-        wait_for_lock(fs, &*file, path, MAX_PAUSE)?;
+        wait_for_lock(fs, &*file, path, MAX_WAIT, MAX_PAUSE)?;
         Ok(Self { _file: file })
     }
 }
@@ -135,9 +138,9 @@ impl Exclusive {
 pub(crate) struct Turn<'f>(&'f dyn FileHandle);
 
 impl<'f> Turn<'f> {
-    /// Waits for the lock of an open file, up to ten seconds.
+    /// Waits for the lock of an open file, up to [`MAX_TURN_WAIT`].
     pub(crate) fn wait(fs: &dyn Fs, file: &'f dyn FileHandle, path: &Path) -> Result<Self, Error> {
-        wait_for_lock(fs, file, path, MAX_TURN_PAUSE)?;
+        wait_for_lock(fs, file, path, MAX_TURN_WAIT, MAX_TURN_PAUSE)?;
         Ok(Self(file))
     }
 
@@ -158,12 +161,13 @@ fn wait_for_lock(
     fs: &dyn Fs,
     file: &dyn FileHandle,
     path: &Path,
+    max_wait: Duration,
     max_pause: Duration,
 ) -> Result<(), Error> {
     let fail = |error: &std::io::Error| sys::failure("lock", path, error);
     let (mut waited, mut pause) = (Duration::ZERO, Duration::from_micros(100));
     while !file.try_lock().map_err(|error| fail(&error))? {
-        if waited >= MAX_WAIT {
+        if waited >= max_wait {
             let identity = file.metadata().map_err(|error| fail(&error))?.identity;
             return Err(held(path, fs.lock_holder(identity)));
         }

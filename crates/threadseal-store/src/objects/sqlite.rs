@@ -7,8 +7,9 @@
 //! process or others, one is in a transaction at a time.
 
 use super::{Object, Objects, Put, Version};
+use crate::ledger::sqlite::turn::Turnstile;
 use crate::ledger::sqlite::{connect, failed};
-use rusqlite::{Connection, OptionalExtension, TransactionBehavior};
+use rusqlite::{Connection, OptionalExtension};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use threadseal::error::Error;
@@ -24,6 +25,7 @@ CREATE TABLE IF NOT EXISTS threadseal_objects (
 #[derive(Debug)]
 pub struct SqliteObjects {
     path: PathBuf,
+    turnstile: Turnstile,
     connection: Mutex<Connection>,
 }
 
@@ -40,6 +42,7 @@ impl SqliteObjects {
             .execute_batch(TABLE)
             .map_err(|error| failed("the table cannot be made", &path, &error))?;
         Ok(Self {
+            turnstile: Turnstile::of(&path),
             path,
             connection: Mutex::new(connection),
         })
@@ -53,9 +56,7 @@ impl SqliteObjects {
             .connection
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
-        let transaction = connection
-            .transaction_with_behavior(TransactionBehavior::Immediate)
-            .map_err(fail)?;
+        let transaction = self.turnstile.begin(&mut connection).map_err(fail)?;
         let done = work(&transaction).map_err(fail)?;
         transaction.commit().map_err(fail)?;
         Ok(done)

@@ -2,9 +2,8 @@
 
 use super::{SqliteLedgerStore, check_name, end, settle};
 use crate::ledger::{Append, Entry, Tip};
-use rusqlite::{Connection, Transaction, TransactionBehavior};
+use rusqlite::{Connection, Transaction};
 use std::borrow::Cow;
-use std::sync::PoisonError;
 use threadseal::error::{Error, ErrorKind};
 use threadseal::ledger::RunId;
 use threadseal::time::Timestamp;
@@ -75,10 +74,10 @@ fn in_transaction<T>(
     store: &SqliteLedgerStore,
     work: impl FnOnce(&Connection) -> Result<Step<T>, Error>,
 ) -> Result<T, Error> {
-    let _gate = store.gate.lock().unwrap_or_else(PoisonError::into_inner);
     store.write(|connection| {
-        let transaction = connection
-            .transaction_with_behavior(TransactionBehavior::Immediate)
+        let transaction = store
+            .turnstile
+            .begin(connection)
             .map_err(store.fail("others hold it, or it cannot be written"))?;
         match work(&transaction)? {
             Step::LeaveIt(answer) => Ok(answer),

@@ -15,7 +15,8 @@
 
 use super::{failed, schema};
 use crate::clock::{Clock, SystemClock};
-use crate::sys::{Metadata, RealFs};
+use crate::lock::MAX_TURN_WAIT;
+use crate::sys::{Fs as _, Metadata, RealFs};
 use rusqlite::config::DbConfig;
 use rusqlite::limits::Limit;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
@@ -27,8 +28,8 @@ use std::time::Duration;
 use threadseal::error::{Error, ErrorKind};
 use threadseal::limits::MAX_LINE_BYTES;
 
-/// How long a writer waits for others before it gives up.
-pub(super) const PATIENCE: Duration = Duration::from_secs(30);
+/// How long a writer whose turn it is waits for others before it gives up.
+const PATIENCE: Duration = MAX_TURN_WAIT;
 /// First and longest pause between two looks whether it is a writer's turn.
 const FIRST_PAUSE: Duration = Duration::from_micros(50);
 const LONGEST_PAUSE: Duration = Duration::from_millis(1);
@@ -229,8 +230,11 @@ fn escaped(path: &Path) -> Result<String, Error> {
         .replace('#', "%23"))
 }
 
-fn beside(path: &Path, suffix: &str) -> PathBuf {
-    let mut name = OsString::from(path);
+/// A file that belongs to the database at `path`: beside the real one, whatever link leads there, as
+/// SQLite has its own.
+pub(super) fn beside(path: &Path, suffix: &str) -> PathBuf {
+    let real = RealFs.canonicalize(path);
+    let mut name = OsString::from(real.unwrap_or_else(|_| path.to_owned()));
     name.push(suffix);
     PathBuf::from(name)
 }

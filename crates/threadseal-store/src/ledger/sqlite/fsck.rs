@@ -275,26 +275,24 @@ impl<'r> Look<'r> {
 /// Fills in what the rows determine, in one transaction.
 fn mend(store: &SqliteLedgerStore, run: &RunId) -> Result<(), Error> {
     store.write(|connection| {
-        let transaction = connection
-            .transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)
-            .and_then(|transaction| {
-                transaction.execute(
-                    "UPDATE ledger SET
+        let transaction = store.turnstile.begin(connection).and_then(|transaction| {
+            transaction.execute(
+                "UPDATE ledger SET
                        idempotency_key = NULLIF(json_extract(record_json, '$.idempotency_key'), ''),
                        step_status = json_extract(record_json, '$.status')
                      WHERE run_id = ?1 AND step_status IS NULL AND idempotency_key IS NULL
                        AND json_valid(record_json)",
-                    [run.as_str()],
-                )?;
-                transaction.execute(
-                    "INSERT INTO ledger_heads (run_id, last_seq)
+                [run.as_str()],
+            )?;
+            transaction.execute(
+                "INSERT INTO ledger_heads (run_id, last_seq)
                      SELECT run_id, MAX(seq) FROM ledger WHERE run_id = ?1 GROUP BY run_id
                      ON CONFLICT (run_id) DO UPDATE
                      SET last_seq = MAX(last_seq, excluded.last_seq)",
-                    [run.as_str()],
-                )?;
-                Ok(transaction)
-            });
+                [run.as_str()],
+            )?;
+            Ok(transaction)
+        });
         transaction
             .and_then(rusqlite::Transaction::commit)
             .map_err(store.fail("it cannot be mended"))

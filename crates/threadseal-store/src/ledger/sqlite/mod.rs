@@ -19,6 +19,7 @@ mod schema;
 mod settle;
 #[cfg(test)]
 mod tests;
+pub(crate) mod turn;
 
 use super::{
     Append, COMPLETED, Entry, FsckReport, LedgerStore, MAX_BATCH_BYTES, Make, StoredRecord,
@@ -34,6 +35,7 @@ use threadseal::canon::json;
 use threadseal::error::{Error, ErrorKind};
 use threadseal::ledger::RunId;
 use threadseal::time::Timestamp;
+use turn::Turnstile;
 
 const UNREADABLE: &str = "it cannot be read";
 /// Connections that are kept for later.
@@ -46,8 +48,7 @@ const MAX_LOOKS: usize = 5;
 pub struct SqliteLedgerStore {
     path: PathBuf,
     connections: Connections,
-    /// Writers of this process wait here, and only one of them for other processes.
-    gate: Mutex<()>,
+    turnstile: Turnstile,
     /// Drawn at opening: with the number of records it tells our appends from those of others.
     writer: [u8; 16],
 }
@@ -84,9 +85,9 @@ impl SqliteLedgerStore {
 
     fn new(path: PathBuf, connections: Connections) -> Result<Self, Error> {
         Ok(Self {
+            turnstile: Turnstile::of(&path),
             path,
             connections,
-            gate: Mutex::new(()),
             writer: random::array(&SystemRandom)?,
         })
     }

@@ -11,10 +11,8 @@
 use super::connect;
 use super::{SqliteLedgerStore, failed, number};
 use crate::ledger::{Append, Tip};
-use crate::sys::{Access, RealFs};
+use crate::sys::{Access, Fs as _, RealFs};
 use rusqlite::{Connection, OptionalExtension};
-use std::ffi::OsString;
-use std::path::PathBuf;
 use threadseal::error::Error;
 use threadseal::ledger::RunId;
 
@@ -63,10 +61,8 @@ fn make_durable(connection: &Connection, store: &SqliteLedgerStore) -> Result<()
     let busy: i64 = connection
         .query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0))
         .map_err(|error| failed(unknown, &store.path, &error))?;
-    let mut log = OsString::from(&store.path);
-    log.push("-wal");
-    let synced = RealFs::shared()
-        .open(&PathBuf::from(log), Access::Rewrite)
+    let synced = RealFs
+        .open(&connect::beside(&store.path, "-wal"), Access::Rewrite)
         .and_then(|log| log.sync_all());
     match (busy, synced) {
         (0, Ok(())) => Ok(()),

@@ -280,6 +280,47 @@ fn a_log_that_lies_beside_a_copy_is_read_without_a_trace() {
 }
 
 #[test]
+fn a_link_leads_to_the_file_with_its_log_and_its_queue() {
+    let bench = Bench::with_records(0);
+    let store = bench.store();
+    append_next(&store, &bench.run, "0").unwrap();
+    let elsewhere = tempfile::tempdir().unwrap();
+    let link = elsewhere.path().join("link.db");
+    std::os::unix::fs::symlink(bench.path(), &link).unwrap();
+    let reader = SqliteLedgerStore::open_read_only(&link).unwrap();
+    assert_eq!(whole_chain(&reader, &bench.run).len(), 1);
+    append_next(&store, &bench.run, "1").unwrap();
+    assert_eq!(whole_chain(&reader, &bench.run).len(), 2);
+    let writer = SqliteLedgerStore::open(&link).unwrap();
+    append_next(&writer, &bench.run, "2").unwrap();
+    assert_eq!(whole_chain(&store, &bench.run).len(), 3);
+    assert_eq!(files_in(elsewhere.path()).len(), 1);
+}
+
+#[test]
+fn a_writer_stands_behind_whoever_waits_and_goes_on_where_there_is_no_queue() {
+    let bench = Bench::with_records(1);
+    let queue = bench.folder.path().join("ledger.db-turn");
+    let other = fs::File::open(&queue).unwrap();
+    other.lock().unwrap();
+    let store = bench.store();
+    let stored = std::thread::scope(|scope| {
+        let writer = scope.spawn(|| append_next(&store, &bench.run, "1"));
+        std::thread::sleep(std::time::Duration::from_millis(100));
+        let overtaken = whole_chain(&bench.store(), &bench.run).len();
+        other.unlock().unwrap();
+        writer.join().unwrap().map(|_| overtaken)
+    });
+    assert_eq!(stored.unwrap(), 1);
+    assert_eq!(whole_chain(&store, &bench.run).len(), 2);
+
+    fs::remove_file(&queue).unwrap();
+    std::os::unix::fs::symlink("/nowhere/at/all", &queue).unwrap();
+    append_next(&bench.store(), &bench.run, "2").unwrap();
+    assert_eq!(whole_chain(&store, &bench.run).len(), 3);
+}
+
+#[test]
 fn files_that_are_no_ledgers_stay_as_they_are() {
     let folder = tempfile::tempdir().unwrap();
     let other = folder.path().join("other.db");
