@@ -11,11 +11,15 @@ use super::conformance::{entry, run_id};
 use super::{LedgerStore, LedgerStoreExt as _};
 use crate::clock::{Clock, SystemClock};
 use std::io::{BufRead, BufReader, Write};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::time::Duration;
+use threadseal::error::ErrorKind;
 
 /// Names the store to work on, and so makes a process a child.
 const ROLE: &str = "THREADSEAL_LEDGER_TEST_CHILD";
 const WRITERS: usize = 8;
+/// Acknowledgements that are awaited of one writer at once.
+const AT_ONCE: usize = 40;
 const APPENDS: usize = 2000;
 
 /// What the parent said, if this is a child.
@@ -27,15 +31,40 @@ pub(crate) fn role() -> Option<String> {
     std::env::var(ROLE).ok()
 }
 
-/// Starts the test of this name as a child.
-pub(crate) fn start(test: &str, role: &str) -> Child {
-    Command::new(std::env::current_exe().unwrap())
+/// A child; it ends with the test, also with one that fails.
+struct Writer(Child);
+
+impl Writer {
+    fn output(&mut self) -> std::io::Lines<BufReader<ChildStdout>> {
+        BufReader::new(self.0.stdout.take().unwrap()).lines()
+    }
+
+    fn succeed(mut self) {
+        assert!(self.0.wait().unwrap().success());
+    }
+}
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        // One that has ended already cannot be killed, and is waited for all the same.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Starts the test of this name as a child, several times.
+fn start(test: &str, role: &str, count: usize) -> Vec<Writer> {
+    (0..count).map(|_| start_one(test, role)).collect()
+}
+
+fn start_one(test: &str, role: &str) -> Writer {
+    let child = Command::new(std::env::current_exe().unwrap())
         .args([test, "--exact", "--nocapture", "--test-threads=1"])
         .env(ROLE, role)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
-        .spawn()
-        .unwrap()
+        .spawn();
+    Writer(child.unwrap())
 }
 
 fn append(store: &dyn LedgerStore, text: &str) -> u64 {
@@ -44,15 +73,25 @@ fn append(store: &dyn LedgerStore, text: &str) -> u64 {
     store.append_with(&run, &mut make).unwrap().count
 }
 
-/// The child: appends until it is killed and says each number that was acknowledged.
+/// The child: appends until it is killed, also where appends fail meanwhile, and says each number that
+/// was acknowledged.
 pub(crate) fn append_until_killed(store: &dyn LedgerStore) -> ! {
+    let run = run_id("race");
     let mut out = std::io::stdout().lock();
     for number in 0_u64.. {
         let text = format!("{}.{number}", std::process::id());
-        let count = append(store, &text);
-        out.write_all(format!("\nstored {count} {text}\n").as_bytes())
-            .unwrap();
-        out.flush().unwrap();
+        let mut make = |tip: &super::Tip| Ok(vec![entry(&run, tip.hash, &text, None)]);
+        match store.append_with(&run, &mut make) {
+            Ok(tip) => {
+                let line = format!("\nstored {} {text}\n", tip.count);
+                out.write_all(line.as_bytes()).unwrap();
+                out.flush().unwrap();
+            }
+            Err(error) => {
+                assert_eq!(error.kind(), ErrorKind::External, "{error}");
+                std::thread::sleep(Duration::from_millis(20));
+            }
+        }
     }
     unreachable!("the parent kills this process first")
 }
@@ -71,21 +110,70 @@ pub(crate) fn kill_writers(
     meanwhile: &mut dyn FnMut(),
 ) -> Vec<(u64, String)> {
     let mut acknowledged = Vec::new();
-    let mut children: Vec<Child> = (0..3).map(|_| start(test, role)).collect();
-    for (index, child) in children.iter_mut().enumerate() {
-        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    for (index, mut child) in start(test, role, 3).into_iter().enumerate() {
+        let mut lines = child.output();
         let mut seen = 0;
         while let Some(Ok(line)) = lines.next() {
             acknowledged.extend(stored(&line).inspect(|_| seen += 1));
             if seen == 40 + 30 * index {
                 meanwhile();
-                child.kill().unwrap();
+                child.0.kill().unwrap();
                 seen += 1;
             }
         }
-        child.wait().unwrap();
     }
     acknowledged
+}
+
+/// What three writers were told while their store was disturbed.
+pub(crate) struct Disturbed {
+    /// Every text that was acknowledged, with its place.
+    pub(crate) acknowledged: Vec<(u64, String)>,
+    /// How many were after the last disturbance.
+    pub(crate) afterwards: usize,
+}
+
+/// The parent: lets three children append while `disturb` is done again and again, and kills them.
+pub(crate) fn disturb_writers(
+    test: &str,
+    role: &str,
+    times: usize,
+    disturb: &mut dyn FnMut(),
+) -> Disturbed {
+    let mut children = start(test, role, 3);
+    let mut outputs: Vec<_> = children.iter_mut().map(Writer::output).collect();
+    let (mut acknowledged, mut before) = (Vec::new(), 0);
+    for _ in 0..times {
+        read_some(&mut outputs, &mut acknowledged);
+        disturb();
+        before = acknowledged.len();
+    }
+    // What was said before the last disturbance may still lie in the pipes.
+    for _ in 0..3 {
+        read_some(&mut outputs, &mut acknowledged);
+    }
+    let afterwards = acknowledged.len() - before;
+    for child in &mut children {
+        child.0.kill().unwrap();
+    }
+    for lines in outputs {
+        acknowledged.extend(lines.map_while(Result::ok).filter_map(|line| stored(&line)));
+    }
+    Disturbed {
+        acknowledged,
+        afterwards,
+    }
+}
+
+/// The next acknowledgements of each writer.
+fn read_some(
+    outputs: &mut [std::io::Lines<BufReader<ChildStdout>>],
+    acknowledged: &mut Vec<(u64, String)>,
+) {
+    for lines in outputs {
+        let told = lines.filter_map(|line| stored(&line.unwrap()));
+        acknowledged.extend(told.take(AT_ONCE));
+    }
 }
 
 /// Every acknowledged text is where it was said to be.
@@ -130,9 +218,8 @@ pub(crate) fn append_to_several(store: &dyn LedgerStore) {
 
 /// The parent: several processes append to several runs at once.
 pub(crate) fn share(test: &str, role: &str, store: &dyn LedgerStore) {
-    let children: Vec<Child> = (0..WRITERS).map(|_| start(test, role)).collect();
-    for mut child in children {
-        assert!(child.wait().unwrap().success());
+    for child in start(test, role, WRITERS) {
+        child.succeed();
     }
     for run in 0..RUNS {
         let run = run_id(&format!("shared {run}"));
@@ -144,17 +231,18 @@ pub(crate) fn share(test: &str, role: &str, store: &dyn LedgerStore) {
 
 /// The parent: several processes append to one run at once; prints how fast in which store.
 pub(crate) fn race(test: &str, role: &str, place: &str, store: &dyn LedgerStore) {
-    let mut children: Vec<Child> = (0..WRITERS).map(|_| start(test, role)).collect();
+    let mut children = start(test, role, WRITERS);
     for child in &mut children {
-        let lines = BufReader::new(child.stdout.as_mut().unwrap()).lines();
+        let lines = BufReader::new(child.0.stdout.as_mut().unwrap()).lines();
         assert!(lines.map(Result::unwrap).any(|line| line == "ready"));
     }
     let begin = SystemClock.elapsed();
     for child in &mut children {
-        child.stdin.take().unwrap().write_all(b"go\n").unwrap();
+        let mut input = child.0.stdin.take().unwrap();
+        input.write_all(b"go\n").unwrap();
     }
-    for mut child in children {
-        assert!(child.wait().unwrap().success());
+    for child in children {
+        child.succeed();
     }
     let took = SystemClock.elapsed().saturating_sub(begin);
     let all = WRITERS * APPENDS;

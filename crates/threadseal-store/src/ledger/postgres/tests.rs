@@ -314,6 +314,32 @@ fn killed_writers_have_left_every_record_they_acknowledged_in_postgresql() {
 }
 
 #[test]
+fn a_server_that_crashes_under_its_writers_keeps_every_record_it_acknowledged() {
+    if let Some(url) = processes::role() {
+        processes::append_until_killed(&open(&url));
+    }
+    let Some(mut cluster) = Cluster::start("") else {
+        println!("skipped: PostgreSQL's server programs are not installed");
+        return;
+    };
+    let url = cluster.fresh();
+    drop(open(&url));
+    let told = processes::disturb_writers(
+        "ledger::postgres::tests::a_server_that_crashes_under_its_writers_keeps_every_record_it_acknowledged",
+        &url,
+        3,
+        &mut || cluster.crash_and_restart(),
+    );
+    assert!(told.afterwards > 100, "the writers went on");
+    let store = open(&url);
+    processes::assert_all_there(&store, &told.acknowledged);
+    let run = run_id("race");
+    append_next(&store, &run, "afterwards").unwrap();
+    whole_chain(&store, &run);
+    assert!(store.fsck(&run, false).unwrap().is_clean());
+}
+
+#[test]
 fn eight_processes_append_to_one_run_in_postgresql() {
     if let Some(url) = processes::role() {
         return processes::append_many(&open(&url));

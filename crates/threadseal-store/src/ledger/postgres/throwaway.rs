@@ -14,17 +14,18 @@
     reason = "a test fails by panicking and says where, also in its helpers"
 )]
 
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Write};
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// The password of `threadseal`, the only user.
 pub const PASSWORD: &str = "correct horse";
 
-/// Starts the server in `$folder`, says `ready`, and stops it when its own input ends.
+/// Starts the server in `$folder`, says `ready`, lets it crash and start again at each line of its own
+/// input, and stops it when that ends.
 const SUPERVISOR: &str = r#"
 set -e
 cd "$folder"
@@ -58,32 +59,42 @@ if [ -n "$tls" ]; then
     chown_to server.key server.pem itself.pem
     settings="$settings -c ssl=on -c ssl_key_file=$folder/server.key -c ssl_cert_file=$folder/$tls"
 fi
-as_user "$bin/postgres" -D data -c listen_addresses=127.0.0.1 -c port="$port" \
-    -c unix_socket_directories="$folder" -c max_connections=200 $settings >server.log 2>&1 &
-server=$!
-finish() {
+crash() {
     kill -QUIT "$(head -n 1 data/postmaster.pid)" 2>/dev/null
     wait "$server"
+}
+finish() {
+    crash
     cd /
     rm -rf "$folder"
 }
 trap finish EXIT
 set +e
-tries=0
-until "$bin/pg_isready" -q -h "$folder" -p "$port"; do
-    tries=$((tries + 1))
-    if [ "$tries" -gt 600 ] || ! kill -0 "$server" 2>/dev/null; then cat server.log >&2; exit 1; fi
-    sleep 0.1
+start() {
+    as_user "$bin/postgres" -D data -c listen_addresses=127.0.0.1 -c port="$port" \
+        -c unix_socket_directories="$folder" -c max_connections=200 $settings >>server.log 2>&1 &
+    server=$!
+    tries=0
+    until "$bin/pg_isready" -q -h "$folder" -p "$port"; do
+        tries=$((tries + 1))
+        if [ "$tries" -gt 600 ] || ! kill -0 "$server" 2>/dev/null; then cat server.log >&2; exit 1; fi
+        sleep 0.1
+    done
+    echo ready
+}
+start
+while read -r _; do
+    crash
+    start
 done
-echo ready
-read -r _
 "#;
 
 /// A running cluster; it ends with the process that started it, or when this is dropped.
 #[derive(Debug)]
 pub struct Cluster {
-    /// The supervisor; its input is held open.
+    /// Its input is held open.
     supervisor: Child,
+    answers: BufReader<ChildStdout>,
     folder: PathBuf,
     port: u16,
     databases: AtomicU32,
@@ -147,16 +158,33 @@ impl Cluster {
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();
-        let mut answer = String::new();
-        let output = supervisor.stdout.take().unwrap();
-        BufReader::new(output).read_line(&mut answer).unwrap();
-        assert_eq!(answer, "ready\n", "PostgreSQL did not start");
-        Some(Self {
+        let answers = BufReader::new(supervisor.stdout.take().unwrap());
+        let mut cluster = Self {
             supervisor,
+            answers,
             folder,
             port,
             databases: AtomicU32::new(0),
-        })
+        };
+        cluster.wait_until_ready();
+        Some(cluster)
+    }
+
+    fn wait_until_ready(&mut self) {
+        let mut answer = String::new();
+        self.answers.read_line(&mut answer).unwrap();
+        assert_eq!(answer, "ready\n", "PostgreSQL did not start");
+    }
+
+    /// Stops the server as `pg_ctl stop --mode=immediate` does, which is a crash: nothing is written or
+    /// told to anybody. Then starts it again, and waits until it has recovered.
+    ///
+    /// # Panics
+    /// When it does not start.
+    pub fn crash_and_restart(&mut self) {
+        let input = self.supervisor.stdin.as_mut().unwrap();
+        input.write_all(b"crash\n").unwrap();
+        self.wait_until_ready();
     }
 
     /// The address of a database of this name, by the socket.
