@@ -9,3 +9,29 @@ pub const MAX_CAPABILITY_BYTES: usize = 1024;
 pub const MAX_CAPABILITIES: usize = 4096;
 /// Most classifications of one table of risks.
 pub const MAX_CLASSIFICATIONS: usize = 4096;
+/// Largest directive, tool, graph or configuration file in bytes.
+pub const MAX_ITEM_BYTES: usize = 4 << 20;
+/// Longest item id in bytes.
+pub const MAX_ITEM_ID_BYTES: usize = 512;
+/// Most values of one YAML file, aliases counted at each use.
+pub const MAX_YAML_NODES: usize = 100_000;
+/// Deepest nesting of a YAML file, and of the XML of a directive.
+pub const MAX_DECLARED_DEPTH: usize = 64;
+/// Most elements of the XML of one directive.
+pub const MAX_XML_ELEMENTS: usize = 10_000;
+/// Longest path into a value in bytes.
+pub const MAX_PATH_BYTES: usize = 1024;
+/// Deepest nesting of `any`, `all` and `not` in one condition.
+pub const MAX_CONDITION_DEPTH: usize = 16;
+/// Most parts of one condition.
+pub const MAX_CONDITION_PARTS: usize = 1024;
+/// Longest regular expression in bytes.
+pub const MAX_REGEX_BYTES: usize = 4096;
+/// Most memory of one compiled regular expression in bytes.
+pub const MAX_REGEX_COMPILED_BYTES: usize = 1 << 20;
+/// Longest text that is compared as a number in bytes.
+pub const MAX_NUMERIC_TEXT_BYTES: usize = 64;
+/// Most expressions of one template.
+pub const MAX_TEMPLATE_PARTS: usize = 10_000;
+/// Largest rendering of one template, or of one tree of templates, in bytes.
+pub const MAX_RENDERED_BYTES: usize = 16 << 20;

@@ -1,6 +1,6 @@
 //! Runs the threads of agents: on records that verify, within budgets and capabilities, sealed as they grow.
 //!
-//! Normative: `spec/runtime.md`.
+//! Normative: `spec/runtime.md`, and for what a project declares `spec/declarations.md`.
 //!
 //! Modules, lowest first; a module uses only what stands before it (a test enforces this):
 //!
@@ -12,11 +12,29 @@
 //! | [`status`] | where a thread stands, and where it may go from there |
 //! | [`capability`] | what a thread may do, its inheritance, its risk |
 //! | [`limit`] | limits, how they are found, when one is hit |
+//! | [`place`] | file and line, for errors |
+//! | [`yaml`] | YAML values that know their lines |
+//! | [`xml`] | XML elements that know their lines |
+//! | [`path`] | paths into values |
+//! | [`condition`] | when a hook fires, which edge is taken |
+//! | [`interpolate`] | templates |
+//! | [`item`] | the files of a project, found and verified before use |
+//! | [`hook_declaration`] | what hooks declare |
+//! | [`directive`] | prompts, and what the threads that run them may do |
 #![forbid(unsafe_code)]
 
 pub mod bounds;
 pub mod capability;
+pub mod condition;
+pub mod directive;
+pub mod hook_declaration;
+pub mod interpolate;
+pub mod item;
 pub mod limit;
 pub mod money;
+pub mod path;
+pub mod place;
 pub mod project;
 pub mod status;
+pub mod xml;
+pub mod yaml;

@@ -1,0 +1,222 @@
+//! Directives: a prompt, and what the thread that runs it may do.
+//!
+//! ```text
+//! # Title                          text for people
+//! ```xml
+//! <directive name="…" version="…" extends="…">
+//!   <metadata> description category author model limits permissions context hooks
+//!              continuation_directive </metadata>
+//!   <inputs>  <input name type required default>…</input>  </inputs>
+//!   <outputs> <output name type required>…</output>  <success>…</success>  </outputs>
+//! </directive>
+//! ```
+//! everything after the fence is the prompt, with {input:name} in it
+//! ```
+//! Strict: what is not in the lists of `spec/declarations.md` §2 is an error at its line.
+//!
+//! Elsewhere: whether the file may be believed ([`crate::item`]), limits and capabilities as such,
+//! hooks ([`crate::hook_declaration`]).
+
+mod block;
+mod inputs;
+mod metadata;
+
+pub use inputs::{Outcome, Parameter, ParameterType};
+pub use metadata::{Acknowledgement, ContextItems, ModelChoice, Permission};
+
+use crate::hook_declaration::HookDeclaration;
+use crate::interpolate::Template;
+use crate::item::ItemId;
+use crate::limit::Limits;
+use crate::place::Place;
+use crate::xml::{self, Element};
+use serde_json::{Map, Value};
+use threadseal::error::Error;
+
+/// A directive, read.
+#[derive(Debug, Clone)]
+pub struct Directive {
+    /// Its name: the last part of its id.
+    pub name: String,
+    /// Its version, as written.
+    pub version: String,
+    /// The directive whose context and permissions it inherits.
+    pub extends: Option<ItemId>,
+    /// What it does, for people and models.
+    pub description: String,
+    /// Everything before the last part of its id; empty at the top.
+    pub category: String,
+    /// Who wrote it; empty where it does not say.
+    pub author: String,
+    /// Which model.
+    pub model: ModelChoice,
+    /// The limits it names.
+    pub limits: Limits,
+    /// What it may do. Empty: nothing.
+    pub permissions: Vec<Permission>,
+    /// Risks that its author takes knowingly.
+    pub acknowledged: Vec<Acknowledgement>,
+    /// Knowledge around the prompt.
+    pub context: ContextItems,
+    /// Its hooks.
+    pub hooks: Vec<HookDeclaration>,
+    /// The directive that words the first message of a continuation.
+    pub continuation_directive: Option<ItemId>,
+    /// What it must or may be given.
+    pub inputs: Vec<Parameter>,
+    /// What it returns through `directive_return`.
+    pub outputs: Vec<Parameter>,
+    /// `<success>` and `<failure>`: what to tell when it ends, for people.
+    pub outcomes: Vec<Outcome>,
+    /// What the file has that means nothing, where it stands.
+    pub ignored: Vec<(Place, String)>,
+    prompt: Template,
+    prompt_text: String,
+}
+
+impl Directive {
+    /// Reads a directive. `file` is named in errors.
+    ///
+    /// # Errors
+    /// Kind `InvalidInput` with file and line; `Limit` beyond a bound.
+    pub fn parse(file: &str, text: &str) -> Result<Self, Error> {
+        let block = block::find(file, text)?;
+        let root = xml::parse(block.xml, &block.xml_place)?;
+        if root.name != "directive" {
+            return Err(root.error("the block must hold a <directive>"));
+        }
+        root.only_attributes(&["name", "version", "extends"])?;
+        root.no_text()?;
+        let mut directive = Self {
+            name: name(&root)?,
+            version: root.require("version")?.to_owned(),
+            extends: root
+                .attribute("extends")
+                .map(|id| item_id(id, &root))
+                .transpose()?,
+            description: String::new(),
+            category: String::new(),
+            author: String::new(),
+            model: ModelChoice::default(),
+            limits: Limits::default(),
+            permissions: Vec::new(),
+            acknowledged: Vec::new(),
+            context: ContextItems::default(),
+            hooks: Vec::new(),
+            continuation_directive: None,
+            inputs: Vec::new(),
+            outputs: Vec::new(),
+            outcomes: Vec::new(),
+            ignored: Vec::new(),
+            prompt: Template::parse_prompt(block.prompt, &block.prompt_place)?,
+            prompt_text: block.prompt.to_owned(),
+        };
+        directive.sections(&root)?;
+        Ok(directive)
+    }
+
+    /// Each section once, in any order.
+    fn sections(&mut self, root: &Element) -> Result<(), Error> {
+        let mut seen: Vec<&str> = Vec::new();
+        for child in &root.children {
+            if seen.contains(&child.name.as_str()) {
+                return Err(child.error(format!("a second <{}>", child.name)));
+            }
+            seen.push(&child.name);
+            match child.name.as_str() {
+                "metadata" => self.metadata(child)?,
+                "inputs" => self.inputs = inputs::read(child, "input")?,
+                "outputs" => (self.outputs, self.outcomes) = inputs::read_outputs(child)?,
+                "description" => child.only_text()?.clone_into(&mut self.description),
+                // Permissions outside the metadata grant nothing in the original either.
+                "permissions" | "process" | "success_criteria" | "template" | "example" | "raw" => {
+                    self.ignored.push((child.place.clone(), child.name.clone()));
+                }
+                _ => return Err(child.unknown("directive")),
+            }
+        }
+        if !seen.contains(&"metadata") {
+            return Err(root.error("<metadata> is missing"));
+        }
+        Ok(())
+    }
+
+    /// Says that the directive is the one of this id: a file that was moved is another one, and no
+    /// Rye signature tells.
+    ///
+    /// # Errors
+    /// Kind `Refused` when name or category differ.
+    pub fn check_id(&self, id: &ItemId) -> Result<(), Error> {
+        if self.name == id.name() && self.category == id.category() {
+            return Ok(());
+        }
+        let own = match self.category.as_str() {
+            "" => self.name.clone(),
+            category => format!("{category}/{}", self.name),
+        };
+        Err(Error::refused(format!(
+            "the file of directive {id} calls itself {own}"
+        )))
+    }
+
+    /// The values to run with: those given, of their declared types, and defaults. A text that spells
+    /// a value of the declared type becomes that value.
+    ///
+    /// # Errors
+    /// Kind `InvalidInput` for an input that is missing, not declared, or of another type.
+    pub fn resolve_inputs(&self, given: &Map<String, Value>) -> Result<Map<String, Value>, Error> {
+        inputs::resolve(&self.inputs, given, "input")
+    }
+
+    /// The same for what `directive_return` was given.
+    ///
+    /// # Errors
+    /// As [`Directive::resolve_inputs`].
+    pub fn resolve_outputs(&self, given: &Map<String, Value>) -> Result<Map<String, Value>, Error> {
+        inputs::resolve(&self.outputs, given, "output")
+    }
+
+    /// The prompt with these inputs.
+    ///
+    /// # Errors
+    /// Kind `Limit` when it grows beyond the bound.
+    pub fn render_prompt(&self, inputs: &Map<String, Value>) -> Result<String, Error> {
+        self.prompt
+            .render_text(&serde_json::json!({ "inputs": inputs }))
+    }
+
+    /// The prompt as it is written.
+    pub fn prompt(&self) -> &str {
+        &self.prompt_text
+    }
+
+    /// The inputs that the prompt names and the directive does not declare.
+    pub fn undeclared_inputs(&self) -> Vec<&str> {
+        let declared = |name: &str| self.inputs.iter().any(|input| input.name == name);
+        let mut names: Vec<&str> = self
+            .prompt
+            .inputs()
+            .filter(|name| !declared(name))
+            .collect();
+        names.dedup();
+        names
+    }
+}
+
+fn name(root: &Element) -> Result<String, Error> {
+    let name = root.require("name")?;
+    let plain = name
+        .chars()
+        .all(|c| c.is_alphanumeric() || matches!(c, '_' | '-'));
+    match plain {
+        true => Ok(name.to_owned()),
+        false => Err(root.error(format!("{name:?} is no name: letters, digits, _ and -"))),
+    }
+}
+
+fn item_id(text: &str, element: &Element) -> Result<ItemId, Error> {
+    ItemId::parse(text).map_err(|error| element.error(error))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,89 @@
+//! Where in the Markdown the XML stands, and where the prompt.
+
+use crate::bounds::MAX_ITEM_BYTES;
+use crate::place::Place;
+use threadseal::error::Error;
+
+/// The two parts of a directive's file.
+pub(super) struct Block<'a> {
+    /// What stands in the fence.
+    pub(super) xml: &'a str,
+    /// Where that begins.
+    pub(super) xml_place: Place,
+    /// What stands after it, without the white space around.
+    pub(super) prompt: &'a str,
+    /// Where that begins.
+    pub(super) prompt_place: Place,
+}
+
+/// Finds the first `xml` fence that does not stand in a longer fence, as the original does
+/// (`core/parsers/markdown/xml.py`).
+pub(super) fn find<'a>(file: &str, text: &'a str) -> Result<Block<'a>, Error> {
+    let place = Place::new(file);
+    if text.len() > MAX_ITEM_BYTES {
+        return Err(place.beyond(format!("larger than {MAX_ITEM_BYTES} bytes")));
+    }
+    let mut lines = Lines {
+        text,
+        at: 0,
+        number: 0,
+    };
+    let mut outer: Option<usize> = None;
+    let mut opened = None;
+    while let Some(line) = lines.next() {
+        let ticks = line.bytes().take_while(|byte| *byte == b'`').count();
+        let info = line[ticks..].trim();
+        match outer {
+            Some(length) if ticks >= length && info.is_empty() => outer = None,
+            Some(_) => {}
+            None if ticks > 3 => outer = Some(ticks),
+            None if ticks == 3 && info == "xml" => {
+                opened = Some((lines.at, lines.number));
+                break;
+            }
+            None => {}
+        }
+    }
+    let Some((start, fence)) = opened else {
+        return Err(place.error("no ```xml block"));
+    };
+    loop {
+        let end = lines.at;
+        let Some(line) = lines.next() else {
+            return Err(place.at(fence).error("the ```xml block does not end"));
+        };
+        if line.trim_end() != "```" {
+            continue;
+        }
+        let after = &text[lines.at..];
+        let prompt = after.trim();
+        let skipped = after.len() - after.trim_start().len();
+        let blank = after[..skipped].matches('\n').count() as u64;
+        return Ok(Block {
+            xml: &text[start..end],
+            xml_place: place.at(fence + 1),
+            prompt,
+            prompt_place: place.at(lines.number + 1 + blank),
+        });
+    }
+}
+
+/// Lines with their number, LF not included.
+struct Lines<'a> {
+    text: &'a str,
+    at: usize,
+    number: u64,
+}
+
+impl<'a> Lines<'a> {
+    fn next(&mut self) -> Option<&'a str> {
+        let rest = &self.text[self.at..];
+        if rest.is_empty() {
+            return None;
+        }
+        let end = rest.find('\n');
+        self.at += end.map_or(rest.len(), |end| end + 1);
+        self.number += 1;
+        Some(&rest[..end.unwrap_or(rest.len())])
+    }
+}

@@ -1,0 +1,300 @@
+//! Directives as they may be written, and every mistake with its line.
+
+use super::*;
+use serde_json::json;
+use std::path::{Path, PathBuf};
+
+const SMALL: &str = r#"<!-- a signature -->
+# Research
+
+Text for people.
+
+```xml
+<directive name="research" version="1.2.0" extends="base/context">
+  <metadata>
+    <description>Looks &amp; tells.</description>
+    <category>team/tasks</category>
+    <author>someone</author>
+    <model tier="fast" id="m-1" provider="p/q" fallback="m-2, m-3">why</model>
+    <limits turns="6" tokens="4096" spend="0.10" spawns="2" depth="3" duration_seconds="60" />
+    <context><system>know/identity</system><suppress>know/other</suppress></context>
+    <permissions>
+      <execute><tool>fs.*</tool><directive>team/*</directive></execute>
+      <search>*</search>
+      <fetch><knowledge>a.b</knowledge></fetch>
+      <acknowledge risk="elevated">needed</acknowledge>
+    </permissions>
+    <continuation_directive>team/continue</continuation_directive>
+    <hooks>
+      <hook id="h" event="after_complete">
+        <action primary="execute" item_type="tool" item_id="x/y" />
+      </hook>
+    </hooks>
+  </metadata>
+  <inputs>
+    <input name="topic" type="string" required="true">What about</input>
+    <input name="count" type="integer" default="3" />
+    <input name="tags" type="array" />
+  </inputs>
+  <outputs>
+    <output name="report" required="true">Where it is</output>
+    <result>In short</result>
+    <success>Done.</success>
+  </outputs>
+</directive>
+```
+
+Look at {input:topic}, {input:count} times, not $HOME or ${x}.
+
+```xml
+<example/>
+```
+"#;
+
+fn parse(text: &str) -> Result<Directive, Error> {
+    Directive::parse("d.md", text)
+}
+
+fn map(value: &Value) -> Map<String, Value> {
+    value.as_object().cloned().unwrap()
+}
+
+#[test]
+fn everything_that_a_directive_may_say_is_read() {
+    let read = parse(SMALL).unwrap();
+    assert_eq!(
+        (read.name.as_str(), read.version.as_str()),
+        ("research", "1.2.0")
+    );
+    assert_eq!(read.extends.as_ref().unwrap().as_str(), "base/context");
+    assert_eq!(read.description, "Looks & tells.");
+    assert_eq!(read.model.fallback, ["m-2", "m-3"]);
+    assert_eq!(read.model.provider.as_deref(), Some("p/q"));
+    assert_eq!(
+        read.limits.to_json(),
+        json!({"turns": 6, "tokens": 4096, "spend": 0.1, "spawns": 2, "depth": 3, "duration_seconds": 60})
+    );
+    let capabilities: Vec<&str> = read
+        .permissions
+        .iter()
+        .map(|permission| permission.capability.as_str())
+        .collect();
+    assert_eq!(
+        capabilities,
+        [
+            "rye.execute.tool.fs.*",
+            "rye.execute.directive.team.*",
+            "rye.search.*",
+            "rye.search.knowledge.a.b",
+            "rye.load.knowledge.a.b"
+        ]
+    );
+    assert_eq!(read.permissions[0].place.line(), 16);
+    assert_eq!(read.acknowledged[0].risk, "elevated");
+    assert_eq!(read.context.system[0].as_str(), "know/identity");
+    assert_eq!(read.context.suppress.len(), 1);
+    assert_eq!(read.hooks[0].place.line(), 23);
+    assert_eq!(
+        read.continuation_directive.as_ref().unwrap().as_str(),
+        "team/continue"
+    );
+    assert_eq!(read.inputs[1].default, Some(json!(3)));
+    let outputs: Vec<(&str, bool)> = read
+        .outputs
+        .iter()
+        .map(|output| (output.name.as_str(), output.required))
+        .collect();
+    assert_eq!(outputs, [("report", true), ("result", false)]);
+    assert_eq!(read.outcomes[0].text, "Done.");
+    assert!(read.undeclared_inputs().is_empty());
+    assert!(read.ignored.is_empty());
+    read.check_id(&ItemId::parse("team/tasks/research").unwrap())
+        .unwrap();
+    let moved = read.check_id(&ItemId::parse("team/admin/research").unwrap());
+    assert!(
+        moved
+            .unwrap_err()
+            .to_string()
+            .contains("team/tasks/research")
+    );
+}
+
+#[test]
+fn the_prompt_is_all_that_stands_after_the_fence() {
+    let read = parse(SMALL).unwrap();
+    let inputs = read
+        .resolve_inputs(&map(&json!({"topic": "{input:count}"})))
+        .unwrap();
+    assert_eq!(
+        read.render_prompt(&inputs).unwrap(),
+        "Look at {input:count}, 3 times, not $HOME or ${x}.\n\n```xml\n<example/>\n```"
+    );
+}
+
+#[test]
+fn inputs_are_held_to_their_declaration() {
+    let read = parse(SMALL).unwrap();
+    let given = json!({"topic": "x", "count": "7", "tags": "[\"a\"]"});
+    let resolved = read.resolve_inputs(&map(&given)).unwrap();
+    assert_eq!(
+        Value::Object(resolved),
+        json!({"topic": "x", "count": 7, "tags": ["a"]})
+    );
+    for (given, message) in [
+        (json!({}), "`topic` is missing"),
+        (json!({"topic": null}), "`topic` is missing"),
+        (json!({"topic": 5}), "must be of type string"),
+        (
+            json!({"topic": "x", "count": "many"}),
+            "must be of type integer",
+        ),
+        (
+            json!({"topic": "x", "count": 1.5}),
+            "must be of type integer",
+        ),
+        (json!({"topic": "x", "tags": {}}), "must be of type array"),
+        (json!({"topic": "x", "other": 1}), "no input `other`"),
+    ] {
+        let error = read.resolve_inputs(&map(&given)).unwrap_err().to_string();
+        assert!(error.contains(message), "{given} gave {error}");
+    }
+    assert!(read.resolve_outputs(&map(&json!({"result": "r"}))).is_err());
+}
+
+#[test]
+fn every_mistake_has_its_line() {
+    for (from, to, message) in [
+        ("turns=\"6\"", "turn=\"6\"", "d.md:13: "),
+        ("turns=\"6\"", "turns=\"-6\"", "d.md:13: "),
+        ("spend=\"0.10\"", "spend=\"free\"", "d.md:13: "),
+        (
+            "<search>*</search>",
+            "<find>*</find>",
+            "d.md:17: <permissions> has no <find>",
+        ),
+        (
+            "<search>*</search>",
+            "<search>x</search>",
+            "d.md:17: <search> holds",
+        ),
+        (
+            "<search>*</search>",
+            "<search/>",
+            "d.md:17: <search> grants nothing",
+        ),
+        (
+            "<tool>fs.*</tool>",
+            "<tols>fs.*</tols>",
+            "d.md:16: <execute> has no <tols>",
+        ),
+        (
+            "<tool>fs.*</tool>",
+            "<tool>a b</tool>",
+            "d.md:16: \"a b\" is no pattern",
+        ),
+        ("type=\"integer\"", "type=\"int\"", "d.md:30: no type `int`"),
+        (
+            "default=\"3\"",
+            "default=\"x\"",
+            "d.md:30: the default \"x\" is no integer",
+        ),
+        (
+            "name=\"count\"",
+            "name=\"topic\"",
+            "d.md:30: a second `topic`",
+        ),
+        (
+            "</inputs>",
+            "</inputs><inputs/>",
+            "d.md:32: a second <inputs>",
+        ),
+        (
+            "<author>someone</author>",
+            "<autor>x</autor>",
+            "d.md:11: <metadata> has no <autor>",
+        ),
+        ("team/continue", "../continue", "d.md:21: "),
+        ("base/context", "/etc/passwd", "d.md:7: "),
+        (
+            "tier=\"fast\"",
+            "tear=\"fast\"",
+            "d.md:12: <model> has no attribute `tear`",
+        ),
+        (
+            "name=\"research\"",
+            "name=\"re/search\"",
+            "d.md:7: \"re/search\" is no name",
+        ),
+        ("name=\"research\"", "", "d.md:7: <directive> needs `name`"),
+        ("</directive>", "", "d.md:"),
+        ("```xml\n<directive", "```yaml\n<directive", "d.md:"),
+        ("</directive>\n```\n", "</directive>\n", "d.md:"),
+    ] {
+        assert!(SMALL.contains(from), "{from}");
+        let error = parse(&SMALL.replacen(from, to, 1)).unwrap_err().to_string();
+        assert!(error.starts_with(message), "{from} as {to} gave {error}");
+    }
+}
+
+#[test]
+fn a_fence_in_a_longer_fence_is_an_example() {
+    let text = format!("````markdown\n```xml\n<not-this/>\n```\n````\n{SMALL}");
+    let read = parse(&text).unwrap();
+    assert_eq!(read.permissions[0].place.line(), 21);
+    let only = "````markdown\n```xml\n<a/>\n```\n````\n";
+    assert_eq!(
+        parse(only).unwrap_err().to_string(),
+        "d.md: no ```xml block"
+    );
+}
+
+#[test]
+fn permissions_beside_the_metadata_grant_nothing_and_are_told() {
+    let text = "```xml\n<directive name='a' version='1'><metadata/>\n<permissions>*</permissions></directive>\n```\nx";
+    let read = parse(text).unwrap();
+    assert!(read.permissions.is_empty());
+    assert_eq!(read.ignored[0].0.line(), 3);
+    let all = "```xml\n<directive name='a' version='1'><metadata><permissions>*</permissions></metadata></directive>\n```\nx";
+    assert_eq!(parse(all).unwrap().permissions[0].capability, "rye.*");
+}
+
+#[test]
+fn real_directives_of_the_original_are_read() {
+    let Some(folder) = shared("corpus/rye-real/directives") else {
+        println!("skipped: no real directives beside the checkout");
+        return;
+    };
+    let mut count = 0;
+    let mut folders = vec![folder];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(&folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+                continue;
+            }
+            let text = std::fs::read_to_string(&path).unwrap();
+            let read = Directive::parse(&path.to_string_lossy(), &text).unwrap();
+            assert_eq!(read.name, path.file_stem().unwrap().to_string_lossy());
+            assert!(
+                !read.prompt().is_empty() || read.name.ends_with("_base"),
+                "{path:?}"
+            );
+            assert!(read.undeclared_inputs().is_empty(), "{path:?}");
+            count += 1;
+        }
+    }
+    assert!(count >= 53, "{count}");
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the place of the shared data is told by the environment"
+)]
+fn shared(path: &str) -> Option<PathBuf> {
+    let root = std::env::var_os("THREADSEAL_SHARED").map_or_else(
+        || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared"),
+        PathBuf::from,
+    );
+    Some(root.join(path)).filter(|path| path.exists())
+}

@@ -1,0 +1,242 @@
+//! Items: the files by which a project says what agents do, found and verified before use.
+//!
+//! ```text
+//! PROJECT/.ai/directives/a/b.md      directive a/b      the project's first,
+//! USER/.ai/directives/a/b.md                            then the user's,
+//! (built in)                                            then ThreadSeal's own
+//! ```
+//! An [`Item`] exists only for bytes that were judged: one that is tampered with, forged or rolled
+//! back is refused under every policy, one that nobody signed unless the policy allows it, and that
+//! is recorded ([`Used`]). The text one reads is the text that was verified.
+//!
+//! Normative: `spec/declarations.md` §1.1. Elsewhere: what signatures cover ([`threadseal::document`]).
+
+mod builtin;
+mod find;
+mod id;
+
+pub use find::{Finder, Grounds};
+pub use id::{ItemId, ItemKind};
+
+use crate::bounds::MAX_ITEM_BYTES;
+use serde::Serialize;
+use threadseal::digest::Digest;
+use threadseal::document::{self, DocumentKind, Options, Outcome, Profile};
+use threadseal::error::Error;
+use threadseal::record::ExpectedHead;
+use threadseal::report::{Report, Verdict};
+use threadseal_store::heads::RecordKind;
+
+/// Which items may be used.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum ItemPolicy {
+    /// Those wholly covered by the signature of a trusted key, and built-in ones.
+    #[default]
+    Signed,
+    /// Also unsigned ones, ones by unknown signers, and ones whose Rye signature leaves out a part
+    /// that one reads. Which these were is recorded.
+    AllowUnsigned,
+}
+
+/// Why an item may be used.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(tag = "standing", rename_all = "snake_case")]
+pub enum Standing {
+    /// By a trusted key.
+    Signed {
+        /// Key id (64 hex) or Rye's fingerprint (16 hex).
+        key: String,
+        /// How much of the file the signature covers.
+        coverage: Coverage,
+    },
+    /// Its signature may be good, but nobody vouches for the key.
+    UnknownSigner,
+    /// Nothing signs it.
+    Unsigned,
+    /// It is a part of this program.
+    Builtin,
+}
+
+/// How much of a file its signature covers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Coverage {
+    /// All of it, by a native seal.
+    Native,
+    /// All that one reads, by a Rye signature.
+    Rye,
+    /// A part: what Rye signs of such a file. A directive's prompt is not in it.
+    RyePart,
+}
+
+/// A file that was judged.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Item {
+    kind: ItemKind,
+    id: ItemId,
+    path: String,
+    text: String,
+    sha256: Digest,
+    standing: Standing,
+}
+
+/// What the transcript says about an item that was used (event `item_used`).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Used {
+    /// What it is.
+    pub kind: ItemKind,
+    /// Its id.
+    pub id: ItemId,
+    /// SHA-256 of the file, 64 hex digits.
+    pub sha256: String,
+    /// Why it might be used.
+    #[serde(flatten)]
+    pub standing: Standing,
+}
+
+impl Item {
+    /// What it is.
+    pub fn kind(&self) -> ItemKind {
+        self.kind
+    }
+
+    /// Its id.
+    pub fn id(&self) -> &ItemId {
+        &self.id
+    }
+
+    /// Where it lies, for people and errors; `builtin:…` for a part of this program.
+    pub fn path(&self) -> &str {
+        &self.path
+    }
+
+    /// The whole file.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// SHA-256 of the file.
+    pub fn sha256(&self) -> Digest {
+        self.sha256
+    }
+
+    /// Why it may be used.
+    pub fn standing(&self) -> &Standing {
+        &self.standing
+    }
+
+    /// What the transcript shall say about it.
+    pub fn used(&self) -> Used {
+        Used {
+            kind: self.kind,
+            id: self.id.clone(),
+            sha256: self.sha256.to_hex(),
+            standing: self.standing.clone(),
+        }
+    }
+}
+
+/// A file on its way to being an item.
+struct Candidate<'a> {
+    kind: ItemKind,
+    /// For people and errors.
+    path: &'a str,
+    /// As the head store spells places.
+    place: &'a str,
+    bytes: &'a [u8],
+}
+
+impl Candidate<'_> {
+    /// What the file's signatures, and the heads that this host holds, say.
+    fn standing(&self, grounds: &Grounds<'_>) -> Result<Standing, Error> {
+        let document = DocumentKind::of_name(self.path)
+            .ok_or_else(|| Error::invalid(format!("{}: no kind of document", self.path)))?;
+        let mut options = Options {
+            path: self.path,
+            item_type: Some(self.kind.rye_type()).filter(|kind| document.fits(*kind)),
+            ..Options::new(document, grounds.trust, grounds.now)
+        };
+        let mut report = self.verify(&options)?;
+        if let Some(record) = report.record {
+            if let Some(stored) = grounds.heads.fetch(&record)? {
+                options.expect_head = Some(ExpectedHead::Head(stored.head));
+                report = self.verify(&options)?;
+            }
+        } else if let Some(stored) = grounds
+            .heads
+            .find_by_place(RecordKind::Document, self.place)?
+        {
+            return Err(Error::refused(format!(
+                "{}: {}: this host knows a sealed file here (record {}), and this one has no seal",
+                self.path,
+                Verdict::Tampered,
+                stored.head.record
+            )));
+        }
+        let key = || {
+            let signer = report.signers.first();
+            signer.map(|signer| signer.key.clone()).unwrap_or_default()
+        };
+        let signed = |coverage| Standing::Signed {
+            key: key(),
+            coverage,
+        };
+        let standing = match report.verdict {
+            Verdict::Verified if report.profile == "native" => signed(Coverage::Native),
+            Verdict::Verified => signed(Coverage::Rye),
+            Verdict::Partial if self.rye_accepts(options)? => signed(Coverage::RyePart),
+            Verdict::Unsigned => Standing::Unsigned,
+            Verdict::UnknownSigner => Standing::UnknownSigner,
+            _ => return Err(self.refuse(&report, "")),
+        };
+        let whole = matches!(
+            standing,
+            Standing::Signed {
+                coverage: Coverage::Native | Coverage::Rye,
+                ..
+            }
+        );
+        if whole || grounds.policy == ItemPolicy::AllowUnsigned {
+            return Ok(standing);
+        }
+        Err(self.refuse(
+            &report,
+            "; seal it with a trusted key, or allow unsigned items",
+        ))
+    }
+
+    fn verify(&self, options: &Options<'_>) -> Result<Report, Error> {
+        document::verify(self.bytes, options).map(|Outcome { report, .. }| report)
+    }
+
+    fn rye_accepts(&self, options: Options<'_>) -> Result<bool, Error> {
+        let options = Options {
+            profile: Profile::Rye,
+            ..options
+        };
+        Ok(self.verify(&options)?.verdict == Verdict::Verified)
+    }
+
+    fn refuse(&self, report: &Report, advice: &str) -> Error {
+        let mut findings: Vec<_> = report.findings.iter().collect();
+        findings.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
+        let why = findings.first().map_or("", |finding| &*finding.message);
+        Error::refused(format!("{}: {}: {why}{advice}", self.path, report.verdict))
+    }
+
+    fn into_item(self, id: &ItemId, standing: Standing) -> Result<Item, Error> {
+        let text = std::str::from_utf8(self.bytes)
+            .map_err(|_| Error::invalid(format!("{}: not UTF-8", self.path)))?;
+        Ok(Item {
+            kind: self.kind,
+            id: id.clone(),
+            path: self.path.to_owned(),
+            text: text.to_owned(),
+            sha256: Digest::of(self.bytes),
+            standing,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,33 @@
+//! Items that are parts of this program. A project's own of the same id counts before them.
+
+use super::ItemKind;
+
+const ITEMS: [(ItemKind, &str, &str); 1] = [(
+    ItemKind::Directive,
+    "rye/agent/continuation",
+    include_str!("../../builtin/directives/rye/agent/continuation.md"),
+)];
+
+/// The text of a built-in item.
+pub(super) fn find(kind: ItemKind, id: &str) -> Option<&'static str> {
+    let found = ITEMS.iter().find(|item| (item.0, item.1) == (kind, id));
+    found.map(|item| item.2)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::directive::Directive;
+    use crate::item::ItemId;
+
+    #[test]
+    fn every_built_in_directive_is_the_one_it_is_found_as() {
+        for (kind, id, text) in ITEMS {
+            if kind == ItemKind::Directive {
+                let directive = Directive::parse(id, text).unwrap();
+                directive.check_id(&ItemId::parse(id).unwrap()).unwrap();
+                assert!(directive.undeclared_inputs().is_empty());
+            }
+        }
+    }
+}

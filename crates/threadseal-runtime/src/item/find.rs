@@ -1,0 +1,171 @@
+//! Finding items: in the project, in the user's space, in this program.
+
+use super::{Candidate, Item, ItemId, ItemKind, ItemPolicy, MAX_ITEM_BYTES, Standing, builtin};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use threadseal::digest::Digest;
+use threadseal::error::Error;
+use threadseal::time::Timestamp;
+use threadseal::trust::Trust;
+use threadseal_store::heads::HeadStore;
+use threadseal_store::read::read_small;
+use threadseal_store::sys::{self, Fs, path_text};
+
+/// By what an item is judged.
+#[derive(Debug, Clone, Copy)]
+pub struct Grounds<'a> {
+    /// Whose signatures count.
+    pub trust: &'a Trust,
+    /// The moment by which keys are judged.
+    pub now: Timestamp,
+    /// The seals that this host knows, so that an older or a stripped version is noticed.
+    pub heads: &'a dyn HeadStore,
+    /// What may be used.
+    pub policy: ItemPolicy,
+}
+
+/// Where items are looked for.
+#[derive(Debug, Clone)]
+pub struct Finder {
+    fs: Arc<dyn Fs>,
+    spaces: Vec<PathBuf>,
+}
+
+impl Finder {
+    /// Looks in these folders' `.ai/`, first to last (the project, then the user's space), then in
+    /// this program.
+    pub fn new(fs: Arc<dyn Fs>, spaces: Vec<PathBuf>) -> Self {
+        Self { fs, spaces }
+    }
+
+    /// The item that counts.
+    ///
+    /// # Errors
+    /// Kind `InvalidInput` when there is none, `Refused` when it may not be used; a file that is
+    /// refused is not passed over for one of a later space.
+    pub fn load(&self, kind: ItemKind, id: &ItemId, grounds: &Grounds<'_>) -> Result<Item, Error> {
+        self.find(kind, id, grounds)?.ok_or_else(|| {
+            let spaces: Vec<String> = self.spaces.iter().map(|path| path_text(path)).collect();
+            let spaces = spaces.join(", ");
+            Error::invalid(format!(
+                "no {kind} {id} in .ai/ of {spaces}, and none built in"
+            ))
+        })
+    }
+
+    /// The item that counts, if there is one.
+    ///
+    /// # Errors
+    /// As [`Finder::load`], but for its absence.
+    pub fn find(
+        &self,
+        kind: ItemKind,
+        id: &ItemId,
+        grounds: &Grounds<'_>,
+    ) -> Result<Option<Item>, Error> {
+        for space in &self.spaces {
+            if let Some(item) = self.in_space(space, kind, id, grounds)? {
+                return Ok(Some(item));
+            }
+        }
+        Ok(built_in(kind, id))
+    }
+
+    /// All items of this id, the one that counts first: settings are merged from them.
+    ///
+    /// # Errors
+    /// As [`Finder::find`], for any of them.
+    pub fn find_all(
+        &self,
+        kind: ItemKind,
+        id: &ItemId,
+        grounds: &Grounds<'_>,
+    ) -> Result<Vec<Item>, Error> {
+        let mut items = Vec::new();
+        for space in &self.spaces {
+            items.extend(self.in_space(space, kind, id, grounds)?);
+        }
+        items.extend(built_in(kind, id));
+        Ok(items)
+    }
+
+    fn in_space(
+        &self,
+        space: &Path,
+        kind: ItemKind,
+        id: &ItemId,
+        grounds: &Grounds<'_>,
+    ) -> Result<Option<Item>, Error> {
+        let (folders, endings) = kind.places();
+        let home = space.join(".ai");
+        for folder in folders {
+            for ending in endings {
+                let path = home.join(folder).join(format!("{id}.{ending}"));
+                if self.is_there(&path)? {
+                    return self.judge(&home, &path, kind, id, grounds).map(Some);
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    fn is_there(&self, path: &Path) -> Result<bool, Error> {
+        match self.fs.symlink_metadata(path) {
+            Ok(_) => Ok(true),
+            Err(error)
+                if matches!(
+                    error.kind(),
+                    io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
+                ) =>
+            {
+                Ok(false)
+            }
+            Err(error) => Err(sys::failure("look at", path, &error)),
+        }
+    }
+
+    fn judge(
+        &self,
+        home: &Path,
+        path: &Path,
+        kind: ItemKind,
+        id: &ItemId,
+        grounds: &Grounds<'_>,
+    ) -> Result<Item, Error> {
+        let real = |path: &Path| {
+            self.fs
+                .canonicalize(path)
+                .map_err(|error| sys::failure("resolve", path, &error))
+        };
+        let (real_home, real_path) = (real(home)?, real(path)?);
+        if !real_path.starts_with(&real_home) {
+            return Err(Error::refused(format!(
+                "{} leads out of {}",
+                path_text(path),
+                path_text(home)
+            )));
+        }
+        let bytes = read_small(&*self.fs, &real_path, MAX_ITEM_BYTES)?;
+        let candidate = Candidate {
+            kind,
+            path: &path_text(path),
+            place: &path_text(&real_path),
+            bytes: &bytes,
+        };
+        let standing = candidate.standing(grounds)?;
+        candidate.into_item(id, standing)
+    }
+}
+
+fn built_in(kind: ItemKind, id: &ItemId) -> Option<Item> {
+    let text = builtin::find(kind, id.as_str())?;
+    Some(Item {
+        kind,
+        id: id.clone(),
+        path: format!("builtin:{kind}/{id}"),
+        text: text.to_owned(),
+        sha256: Digest::of(text.as_bytes()),
+        standing: Standing::Builtin,
+    })
+}

@@ -1,0 +1,82 @@
+//! Where in a project's files something stands, so that an error can say so.
+//!
+//! ```text
+//! FILE:LINE: message        what is wrong there
+//! FILE: message             when no line is known
+//! ```
+
+use std::fmt;
+use std::sync::Arc;
+use threadseal::error::{Error, ErrorKind};
+
+/// A file, and a line of it from 1; 0 where no line is known.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Place {
+    file: Arc<str>,
+    line: u64,
+}
+
+impl Place {
+    /// The file as a whole. `file` is shown as it is.
+    pub fn new(file: &str) -> Self {
+        Self {
+            file: file.into(),
+            line: 0,
+        }
+    }
+
+    /// Line `line` of the same file.
+    #[must_use]
+    pub fn at(&self, line: u64) -> Self {
+        Self {
+            file: Arc::clone(&self.file),
+            line,
+        }
+    }
+
+    /// The file as it was named.
+    pub fn file(&self) -> &str {
+        &self.file
+    }
+
+    /// The line, from 1; 0 where none is known.
+    pub fn line(&self) -> u64 {
+        self.line
+    }
+
+    /// "mend what stands here".
+    pub fn error(&self, message: impl fmt::Display) -> Error {
+        Error::invalid(format!("{self}: {message}"))
+    }
+
+    /// "this is beyond a bound".
+    pub fn beyond(&self, message: impl fmt::Display) -> Error {
+        Error::new(ErrorKind::Limit, format!("{self}: {message}"))
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(&self.file)?;
+        match self.line {
+            0 => Ok(()),
+            line => write!(out, ":{line}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_names_file_and_line_where_one_is_known() {
+        let file = Place::new("a/b.yaml");
+        assert_eq!(
+            file.at(7).error("bad").to_string(),
+            "a/b.yaml:7: bad".to_owned()
+        );
+        assert_eq!(file.error("bad").to_string(), "a/b.yaml: bad");
+        assert_eq!(file.at(3).beyond("much").kind(), ErrorKind::Limit);
+    }
+}
