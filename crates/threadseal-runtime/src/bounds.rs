@@ -35,3 +35,9 @@ pub const MAX_NUMERIC_TEXT_BYTES: usize = 64;
 pub const MAX_TEMPLATE_PARTS: usize = 10_000;
 /// Largest rendering of one template, or of one tree of templates, in bytes.
 pub const MAX_RENDERED_BYTES: usize = 16 << 20;
+/// Longest that a tool may run, in seconds.
+pub const MAX_TOOL_SECONDS: u64 = 24 * 60 * 60;
+/// Most bytes that are kept of what a tool prints.
+pub const MAX_TOOL_OUTPUT_BYTES: u64 = 64 << 20;
+/// Most arguments of one command, after lists were spread.
+pub const MAX_ARGUMENTS: usize = 4096;

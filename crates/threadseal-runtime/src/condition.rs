@@ -10,7 +10,7 @@
 //!
 //! Normative: `spec/declarations.md` §3. Elsewhere: paths ([`crate::path`]).
 
-mod compare;
+pub(crate) mod compare;
 
 use crate::bounds::{
     MAX_CONDITION_DEPTH, MAX_CONDITION_PARTS, MAX_REGEX_BYTES, MAX_REGEX_COMPILED_BYTES,
@@ -228,7 +228,8 @@ fn exists(value: Option<&Node>) -> Result<Test, Error> {
     }
 }
 
-fn regex(node: &Node) -> Result<Regex, Error> {
+/// Compiles a pattern, within the bounds.
+pub(crate) fn regex(node: &Node) -> Result<Regex, Error> {
     let pattern = node.text()?;
     if pattern.len() > MAX_REGEX_BYTES {
         return Err(node

@@ -21,6 +21,8 @@
 //! | [`item`] | the files of a project, found and verified before use |
 //! | [`hook_declaration`] | what hooks declare |
 //! | [`directive`] | prompts, and what the threads that run them may do |
+//! | [`schema`] | what arguments tools and graphs take |
+//! | [`tool`] | commands and MCP servers, as declared |
 #![forbid(unsafe_code)]
 
 pub mod bounds;
@@ -35,6 +37,8 @@ pub mod money;
 pub mod path;
 pub mod place;
 pub mod project;
+pub mod schema;
 pub mod status;
+pub mod tool;
 pub mod xml;
 pub mod yaml;

@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use std::cmp::Ordering;
 
 /// Equality: numbers by value (1 and 1.0 are one number), the rest by kind and content.
-pub(super) fn equal(a: &Value, b: &Value) -> bool {
+pub(crate) fn equal(a: &Value, b: &Value) -> bool {
     match (a, b) {
         (Value::Number(a), Value::Number(b)) => Numeric::of(a).cmp(Numeric::of(b)).is_eq(),
         (Value::Array(a), Value::Array(b)) => {
@@ -24,7 +24,7 @@ pub(super) fn equal(a: &Value, b: &Value) -> bool {
 
 /// Order: as numbers where both are numbers or texts that spell one, else as texts where both are
 /// texts, else none.
-pub(super) fn order(a: &Value, b: &Value) -> Option<Ordering> {
+pub(crate) fn order(a: &Value, b: &Value) -> Option<Ordering> {
     match (numeric(a), numeric(b), a, b) {
         (Some(a), Some(b), ..) => Some(a.cmp(b)),
         (_, _, Value::String(a), Value::String(b)) => Some(a.cmp(b)),
@@ -51,7 +51,7 @@ pub(super) fn text(value: &Value) -> Cow<'_, str> {
 }
 
 /// What a value is called in an error.
-pub(super) fn name(value: &Value) -> &'static str {
+pub(crate) fn name(value: &Value) -> &'static str {
     match value {
         Value::Null => "nothing",
         Value::Bool(_) => "a truth value",
