@@ -105,7 +105,8 @@ pub const MAX_DETECT_LINES: usize = 64;
 pub const MAX_DETECT_BYTES: usize = 1 << 20;
 /// Longest id of a run in bytes.
 pub const MAX_RUN_ID_BYTES: usize = 512;
-/// Longest record of a ledger that is read into a tree, when the quick way gives up on it.
+/// Longest record of a ledger that is read into a tree, when the quick way gives up on it. A tree takes up
+/// to forty times as much memory.
 pub const MAX_LENIENT_RECORD_BYTES: usize = 4 << 20;
 /// Most records of a ledger that one line may hold; the original never writes two.
 pub const MAX_LINE_RECORDS: usize = 1024;

@@ -65,20 +65,32 @@ struct FaultOutput {
 pub(crate) fn run(args: &FsckArgs, context: &Context, out: &mut Out) -> Outcome {
     let is_folder = url::folder_of(&args.store)?.is_some_and(|folder| folder.is_dir());
     let names_one = url::is_address(&args.store) && args.store.contains('#') && !is_folder;
-    let (runs, records) = match names_one {
-        true => (Vec::new(), transcripts(args)?),
-        false => both(args, context)?,
+    let Stored {
+        runs,
+        strays,
+        records,
+    } = match names_one {
+        true => Stored {
+            records: transcripts(args)?,
+            ..Stored::default()
+        },
+        false => all(args, context)?,
     };
-    if runs.is_empty() && records.is_empty() {
+    if runs.is_empty() && records.is_empty() && strays.is_empty() {
         return Err(Failure::new("there is no run here"));
     }
-    let clean = runs.iter().all(FsckReport::is_clean)
+    let clean = strays.is_empty()
+        && runs.iter().all(FsckReport::is_clean)
         && records.iter().all(transcripts::FsckReport::is_clean);
     let exit = if clean { Exit::Done } else { Exit::Evidence };
     if context.json {
         out.json(&FsckOutput {
             schema: "threadseal.fsck/1",
-            runs: runs.iter().map(shown_run).collect(),
+            runs: runs
+                .iter()
+                .map(shown_run)
+                .chain(strays.iter().map(|name| shown_stray(name)))
+                .collect(),
             transcripts: records.iter().map(shown_transcript).collect(),
             exit: exit.code(),
         });
@@ -95,6 +107,9 @@ pub(crate) fn run(args: &FsckArgs, context: &Context, out: &mut Out) -> Outcome 
             out,
         );
     }
+    for name in &strays {
+        print(name, "no run", &[bad_name()], 0, context, out);
+    }
     for report in &records {
         let what = format!("{} bytes", report.bytes);
         print(
@@ -109,26 +124,57 @@ pub(crate) fn run(args: &FsckArgs, context: &Context, out: &mut Out) -> Outcome 
     Ok(exit)
 }
 
+/// What a store was found to hold.
+#[derive(Default)]
+struct Stored {
+    runs: Vec<FsckReport>,
+    /// Names that no run has.
+    strays: Vec<String>,
+    records: Vec<transcripts::FsckReport>,
+}
+
+/// Names of a store that no run has, which are told.
+const MAX_STRAYS: usize = 64;
+
 /// The runs of a store of ledgers; object storage may hold transcripts beside them.
-fn both(
-    args: &FsckArgs,
-    context: &Context,
-) -> Result<(Vec<FsckReport>, Vec<transcripts::FsckReport>), Failure> {
+fn all(args: &FsckArgs, context: &Context) -> Result<Stored, Failure> {
     // A look must not make a store that is not there.
     let there = place::readable(&args.store, context)?;
-    there.store()?;
-    let runs = match &args.run {
-        Some(run) => vec![run.clone()],
-        None => there.runs()?,
+    let strays = there.store()?.strays(MAX_STRAYS)?;
+    let (runs, strays) = match &args.run {
+        Some(run) => (vec![run.clone()], Vec::new()),
+        None => (there.runs()?, strays),
     };
     drop(there);
     let store = place::writable(&args.store, context)?;
-    let reports = store.fsck_runs(&runs, args.repair)?;
     let records = match args.run.is_none() && url::is_object_storage(&args.store) {
         true => transcripts(args)?,
         false => Vec::new(),
     };
-    Ok((reports, records))
+    Ok(Stored {
+        runs: store.fsck_runs(&runs, args.repair)?,
+        strays,
+        records,
+    })
+}
+
+fn bad_name() -> Fault {
+    Fault {
+        code: "bad_name",
+        at: None,
+        message: "something is stored under a name that no run has".into(),
+        repaired: false,
+    }
+}
+
+fn shown_stray(name: &str) -> RunOutput {
+    RunOutput {
+        run: name.to_owned(),
+        records: 0,
+        clean: false,
+        faults: shown(&[bad_name()]),
+        more: 0,
+    }
 }
 
 fn transcripts(args: &FsckArgs) -> Result<Vec<transcripts::FsckReport>, Failure> {

@@ -25,6 +25,8 @@ use threadseal_store::read::{RegularFile, open_regular};
 
 /// Runs of a store that are asked for at once.
 const PAGE_RUNS: usize = 256;
+/// Names of a store that no run has, of which each gets a report.
+const MAX_STRAYS: usize = 64;
 
 /// What is asked of ledgers only.
 #[derive(Debug, Clone, Default)]
@@ -153,9 +155,33 @@ impl Examiner {
             }
             match runs.into_iter().next_back() {
                 Some(run) => last = Some(run),
-                None => return Ok(reports),
+                None => break,
             }
         }
+        reports.extend(self.strays(store, name)?);
+        Ok(reports)
+    }
+
+    /// A report of each name in a store that no run has.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub(crate) fn strays(
+        &self,
+        store: &dyn LedgerStore,
+        name: &str,
+    ) -> Result<Vec<Report>, Failure> {
+        let strays = store.strays(MAX_STRAYS)?;
+        let report = |stray: &String| {
+            let mut report = Report::begin("ledger", "abstractruntime");
+            report.trust = Some(self.asked.trust.digest());
+            report.path = format!("{name}#{stray}");
+            let text = "something is stored under a name that no run of this store has; who reads it goes astray";
+            let finding = Finding::error("run_name_bad", text);
+            report.hold_because(Verdict::Malformed, finding);
+            report
+        };
+        Ok(strays.iter().map(report).collect())
     }
 
     /// Verifies one run of a store.

@@ -200,11 +200,20 @@ pub trait LedgerStore: fmt::Debug + Send + Sync {
     ) -> Result<Option<StoredRecord>, Error>;
 
     /// The runs that have records and were not deleted, in order of their bytes, after `after`, at most
-    /// `limit`.
+    /// `limit`. What is stored under a name that no run has is passed over: see [`LedgerStore::strays`].
     ///
     /// # Errors
     /// [`ErrorKind::External`] when the store cannot be read.
     fn runs(&self, after: Option<&RunId>, limit: usize) -> Result<Vec<RunId>, Error>;
+
+    /// Names under which something is stored though no run of this store can have them, at most `limit`:
+    /// somebody else put it there. None, where only this store can write.
+    ///
+    /// # Errors
+    /// As [`LedgerStore::runs`].
+    fn strays(&self, _limit: usize) -> Result<Vec<String>, Error> {
+        Ok(Vec::new())
+    }
 
     /// Deletes all records of `run` and leaves a tombstone. A run that has none, or is deleted
     /// already, stays as it is.
@@ -353,6 +362,10 @@ macro_rules! forward {
 
             fn runs(&self, after: Option<&RunId>, limit: usize) -> Result<Vec<RunId>, Error> {
                 (**self).runs(after, limit)
+            }
+
+            fn strays(&self, limit: usize) -> Result<Vec<String>, Error> {
+                (**self).strays(limit)
             }
 
             fn delete(&self, run: &RunId, at: Timestamp) -> Result<(), Error> {

@@ -363,7 +363,9 @@ impl Appending<'_> {
     /// sign join it.
     fn go_on(&mut self, run: &RunId, first: &[u8]) -> Result<(), Failure> {
         let first = json::parse_python(first).map_err(|error| Failure::new(error.to_string()))?;
-        let genesis = match Declaration::of(&first.value) {
+        let declared = Declaration::of(&first.value);
+        self.agrees(run, declared.as_ref().ok().and_then(Option::as_ref))?;
+        let genesis = match declared {
             Ok(Some(Declaration::Genesis(genesis))) if !genesis.actors.is_empty() => genesis,
             _ if self.args.other_actor.is_empty() => return Ok(()),
             _ => {
@@ -391,6 +393,52 @@ impl Appending<'_> {
         let appended = self.ledger.append(&record)?;
         self.count(run, 1, appended.tip);
         Ok(())
+    }
+
+    /// Is what was asked of the beginning what the ledger begins with?
+    fn agrees(&self, run: &RunId, first: Option<&Declaration>) -> Result<(), Failure> {
+        let beginning = &self.args.beginning;
+        if !beginning.is_wanted() {
+            return Ok(());
+        }
+        let Some(Declaration::Genesis(genesis)) = first else {
+            return Err(Failure::new(format!(
+                "the ledger of run {run} has begun, without a record that says what it is of; none can be put before it"
+            )));
+        };
+        let workflow = self.digest_of(beginning.workflow_file.as_deref())?;
+        let inputs = self.digest_of(beginning.inputs_file.as_deref())?;
+        let is_of_parent = |parent: &Parent| {
+            let there = genesis.parent.as_ref();
+            there.is_some_and(|there| {
+                let is_head = parent.head.is_none() || parent.head == there.head;
+                parent.run_id == there.run_id && is_head
+            })
+        };
+        let asked = [
+            (
+                "--workflow",
+                beginning.workflow.is_none() || beginning.workflow == genesis.workflow_id,
+            ),
+            (
+                "--workflow-file",
+                workflow.is_none() || workflow == genesis.workflow_sha256,
+            ),
+            (
+                "--inputs-file",
+                inputs.is_none() || inputs == genesis.inputs_sha256,
+            ),
+            (
+                "--parent",
+                beginning.parent.as_ref().is_none_or(is_of_parent),
+            ),
+        ];
+        match asked.iter().find(|(_, agrees)| !agrees) {
+            Some((option, _)) => Err(Failure::new(format!(
+                "the ledger of run {run} has begun, and its first record says otherwise than {option}"
+            ))),
+            None => Ok(()),
+        }
     }
 
     /// Does a record behind the first name this actor?

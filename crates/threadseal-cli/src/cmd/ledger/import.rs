@@ -61,7 +61,10 @@ pub(super) fn run(args: &ImportArgs, context: &Context, out: &mut Out) -> Outcom
     let from = place::readable(&args.from, context)?;
     let runs = match &args.run {
         Some(run) => vec![run.clone()],
-        None => from.runs()?,
+        None => {
+            from.has_no_strays()?;
+            from.runs()?
+        }
     };
     let trust = match context.home()? {
         Some(home) => trusting::of_home(&home)?,

@@ -11,6 +11,7 @@
 use crate::context::{self, Context};
 use crate::detect::{self, LedgerShape};
 use crate::exit::Failure;
+use crate::render::clean::Clean;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use threadseal::canon::json;
@@ -176,6 +177,25 @@ impl Place {
                     "more than {MAX_BUNDLE_RUNS} runs; name one with --run"
                 )));
             }
+        }
+    }
+
+    /// Refuses a store that holds more than its runs.
+    ///
+    /// # Errors
+    /// When something lies there under a name that no run has; when it cannot be read.
+    pub(crate) fn has_no_strays(&self) -> Result<(), Failure> {
+        let strays = match self {
+            Self::Files(store) => store.strays(1)?,
+            Self::Store(store) => store.strays(1)?,
+            Self::Lines(_) | Self::Bundle(_) => Vec::new(),
+        };
+        match strays.first() {
+            None => Ok(()),
+            Some(name) => Err(Failure::new(format!(
+                "something is stored under {}, which no run is called; name the run that you want with --run",
+                Clean(name)
+            ))),
         }
     }
 

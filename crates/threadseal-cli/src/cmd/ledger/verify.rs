@@ -128,7 +128,11 @@ fn of_place(
                 Some(path) => of_file(path),
                 None => Ok(examiner.run(store, run, &args.ledger)?.report),
             };
-            runs.iter().map(report).collect()
+            let mut reports = runs.iter().map(report).collect::<Result<Vec<_>, _>>()?;
+            if args.run.is_none() {
+                reports.extend(examiner.strays(store, &args.ledger)?);
+            }
+            Ok(reports)
         }
     }
 }

@@ -4,7 +4,7 @@ use super::{ledger, report, verdict};
 use crate::sandbox::{Sandbox, shared};
 use crate::scroll::{piped, ready};
 use std::fs;
-use std::io::{BufRead as _, BufReader};
+use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
@@ -386,6 +386,132 @@ fn a_store_that_contradicts_its_records_is_evidence_and_no_failure() {
             assert_eq!(code, 1, "{damage}: {report:#}");
         }
     }
+}
+
+#[test]
+fn commands_that_are_killed_while_they_append_leave_all_that_they_acknowledged() {
+    for store in ["file:runs", "sqlite:runs.db"] {
+        let sandbox = ready();
+        let append = ["ledger", "append", store, "--run", "r1", "--sign"];
+        let mut acknowledged = Vec::new();
+        for round in 0..12 {
+            let mut child = sandbox
+                .command()
+                .args(append)
+                .stdin(Stdio::piped())
+                .stdout(Stdio::null())
+                .spawn()
+                .unwrap();
+            let mut input = child.stdin.take().unwrap();
+            for part in 0..=round {
+                let names = (0..20).map(|number| format!("{round}.{part}.{number}"));
+                let names: Vec<String> = names.collect();
+                let lines = names
+                    .iter()
+                    .map(|name| format!("{{\"node\":\"{name}\"}}\n"));
+                input
+                    .write_all(lines.collect::<String>().as_bytes())
+                    .unwrap();
+                if round % 3 == 0 {
+                    acknowledged.extend(names);
+                }
+                std::thread::sleep(std::time::Duration::from_millis(10));
+            }
+            if round % 3 == 0 {
+                drop(input);
+                assert!(child.wait().unwrap().success());
+            } else {
+                child.kill().unwrap();
+                child.wait().unwrap();
+            }
+        }
+        sandbox.run(["fsck", store]).exits(0);
+        assert_eq!(verdict(&sandbox, &["ledger", "verify", store]), "verified");
+        let all = sandbox
+            .run(["ledger", "export", store, "--run", "r1"])
+            .exits(0)
+            .stdout;
+        let mut from = 0;
+        for name in acknowledged {
+            let name = format!("\"{name}\"");
+            let at = all[from..].find(&name);
+            from += at.unwrap_or_else(|| panic!("{store}: {name} is not behind those before it"));
+        }
+    }
+}
+
+#[test]
+fn names_that_no_run_has_are_told_and_take_no_other_run_out_of_sight() {
+    let sandbox = ready();
+    let store = "sqlite:runs.db";
+    let append = ["ledger", "append", store, "--run", "r1", "--sign"];
+    piped(&sandbox, &append, STEPS).exits(0);
+    let file = sandbox.work().join("runs.db");
+    let names = [
+        ("''", "\"\""),
+        ("' r1'", "\" r1\""),
+        ("'r1' || char(10)", "\"r1\\n\""),
+        ("hex(zeroblob(300))", &*format!("{:?}", "0".repeat(64))),
+        ("CAST(x'72ff' AS TEXT)", "\"r\u{fffd}\""),
+        ("x'7231'", "(blob)"),
+    ];
+    for (value, told) in names {
+        let connection = rusqlite::Connection::open(&file).unwrap();
+        connection
+            .execute_batch(&format!(
+                "DELETE FROM ledger WHERE CAST(run_id AS BLOB) <> CAST('r1' AS BLOB) OR typeof(run_id) = 'blob';
+                 INSERT INTO ledger (run_id, seq, record_json) VALUES ({value}, 1, '{{}}')"
+            ))
+            .unwrap();
+        drop(connection);
+        for command in [
+            ["ledger", "verify", store].as_slice(),
+            &["verify", "runs.db"],
+        ] {
+            let told_all = sandbox.run([command, &["--json"]].concat()).exits(1).json();
+            let reports = told_all["results"].as_array().unwrap();
+            let verdicts: Vec<_> = reports.iter().map(|report| &report["verdict"]).collect();
+            assert_eq!(verdicts, ["verified", "malformed"], "{value}: {told_all:#}");
+            assert_eq!(reports[1]["findings"][0]["code"], "run_name_bad");
+            let path = reports[1]["path"].as_str().unwrap();
+            assert!(path.ends_with(&format!("#{told}")), "{value}: {path}");
+        }
+        let fsck = sandbox.run(["fsck", store, "--json"]).exits(1).json();
+        assert_eq!(fsck["runs"][0]["clean"], true, "{fsck:#}");
+        assert_eq!(fsck["runs"][1]["faults"][0]["code"], "bad_name", "{fsck:#}");
+        sandbox
+            .run(["ledger", "import", store, "file:copy"])
+            .fails_with("which no run is called");
+    }
+    sandbox
+        .run(["ledger", "verify", store, "--run", "r1"])
+        .exits(0);
+}
+
+#[test]
+fn what_is_asked_of_the_beginning_must_be_what_a_ledger_began_with() {
+    let sandbox = ready();
+    signed(&sandbox);
+    let workflow = sandbox.work().join("flow");
+    fs::write(&workflow, "x").unwrap();
+    let append = |run: &str, more: &[&str]| {
+        let begin = ["ledger", "append", "file:runs", "--run", run, "--sign"];
+        piped(&sandbox, &[&begin, more].concat(), STEPS)
+    };
+    append("r1", &["--workflow", "w", "--genesis"]).exits(0);
+    for more in [
+        ["--workflow", "v"],
+        ["--workflow-file", workflow.to_str().unwrap()],
+        ["--inputs-file", workflow.to_str().unwrap()],
+        ["--parent", "r0"],
+    ] {
+        let text = format!("says otherwise than {}", more[0]);
+        append("r1", &more).fails_with(&text);
+    }
+    let plain = ["ledger", "append", "file:runs", "--run", "r2"];
+    piped(&sandbox, &plain, STEPS).exits(0);
+    let late = [&plain[..], &["--genesis"]].concat();
+    piped(&sandbox, &late, STEPS).fails_with("has begun, without a record that says what it is of");
 }
 
 #[test]

@@ -41,6 +41,7 @@ use crate::home::PRIVATE_DIRECTORY;
 use crate::sys::{self, Fs};
 use reader::Reader;
 use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -304,6 +305,22 @@ impl LedgerStore for JsonlLedgerStore {
             .filter_map(|id| RunId::parse(id).ok());
         let following = living.filter(|id| after.is_none_or(|after| id > after));
         Ok(following.take(limit).collect())
+    }
+
+    fn strays(&self, limit: usize) -> Result<Vec<String>, Error> {
+        let names = self.fs.read_dir(&self.directory);
+        let names = names.map_err(|error| sys::failure("read", &self.directory, &error))?;
+        let is_odd = |name: &&OsString| {
+            let bytes = name.as_encoded_bytes();
+            let is_ledger =
+                bytes.starts_with(PREFIX.as_bytes()) && bytes.ends_with(LEDGER.as_bytes());
+            is_ledger && name.to_str().and_then(|name| strip(name, LEDGER)).is_none()
+        };
+        let odd = names.iter().filter(is_odd);
+        let mut odd: Vec<String> = odd.map(|name| format!("{name:?}")).collect();
+        odd.sort();
+        odd.truncate(limit);
+        Ok(odd)
     }
 
     fn delete(&self, run: &RunId, at: Timestamp) -> Result<(), Error> {

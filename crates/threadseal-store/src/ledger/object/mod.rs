@@ -37,7 +37,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 use threadseal::encoding;
-use threadseal::error::{Error, ErrorKind};
+use threadseal::error::Error;
 use threadseal::ledger::RunId;
 use threadseal::time::Timestamp;
 
@@ -191,14 +191,25 @@ impl LedgerStore for ObjectLedgerStore {
             };
             let gone = self.gone_between(&last, &end)?;
             let living = heads.iter().filter(|name| !gone.contains(name));
-            runs.extend(
-                living
-                    .map(|name| run_of(name))
-                    .collect::<Result<Vec<_>, _>>()?,
-            );
+            runs.extend(living.filter_map(|name| run_of(name)));
             last = end;
         }
         Ok(runs)
+    }
+
+    fn strays(&self, limit: usize) -> Result<Vec<String>, Error> {
+        let (mut last, mut strays) = (String::new(), Vec::new());
+        while strays.len() < limit {
+            let heads = self.objects.list("heads", &last, PAGE)?;
+            let Some(end) = heads.last().cloned() else {
+                break;
+            };
+            let odd = heads.iter().filter(|name| run_of(name).is_none());
+            strays.extend(odd.map(|name| format!("heads/{name}")));
+            last = end;
+        }
+        strays.truncate(limit);
+        Ok(strays)
     }
 
     fn delete(&self, run: &RunId, at: Timestamp) -> Result<(), Error> {
@@ -247,12 +258,11 @@ impl ObjectLedgerStore {
     }
 }
 
-fn run_of(name: &str) -> Result<RunId, Error> {
-    let stranger = || {
-        let text = format!("heads/{name} is no name of a run; somebody else writes here");
-        Error::new(ErrorKind::External, text)
-    };
-    RunId::parse(&spell::text_of_hex(name).ok_or_else(stranger)?)
+/// The run whose head has this name.
+fn run_of(name: &str) -> Option<RunId> {
+    let run = RunId::parse(&spell::text_of_hex(name)?).ok()?;
+    let is_spelled_so = encoding::hex(run.as_str().as_bytes()) == name;
+    (is_spelled_so && check_name(&run).is_ok()).then_some(run)
 }
 
 fn check_name(run: &RunId) -> Result<(), Error> {

@@ -12,6 +12,7 @@ use crate::sys::RealFs;
 use object_store::memory::InMemory;
 use std::sync::Mutex;
 use threadseal::digest::Digest;
+use threadseal::error::ErrorKind;
 
 fn in_memory() -> Arc<dyn Objects> {
     Arc::new(Cloud::new(Arc::new(InMemory::new()), "a/prefix"))
@@ -64,6 +65,23 @@ fn fill(store: &ObjectLedgerStore, run: &RunId, count: u64, size: usize, text: &
             .append_with(run, &mut |_| Ok(entries.clone()))
             .unwrap();
     }
+}
+
+#[test]
+fn names_that_no_run_has_are_told_and_passed_over_in_object_storage() {
+    let objects = in_memory();
+    let (store, run) = (store(&objects), run_id("J"));
+    fill(&store, &run, 2, 1, "x");
+    assert_eq!(store.strays(9).unwrap(), [""; 0]);
+    for name in ["heads/4A", "heads/4", "heads/ff", "heads/0a", "heads/zz"] {
+        let Put::Stored(_) = objects.create(name, b"x").unwrap() else {
+            panic!("{name} is there already");
+        };
+    }
+    assert_eq!(store.runs(None, 9).unwrap(), [run]);
+    let told = ["heads/0a", "heads/4", "heads/4A", "heads/ff", "heads/zz"];
+    assert_eq!(store.strays(9).unwrap(), told);
+    assert_eq!(store.strays(2).unwrap(), told[..2]);
 }
 
 #[test]

@@ -210,6 +210,10 @@ impl LedgerStore for PostgresLedgerStore {
         self.ask(&async |client: &Object| read::runs(client, after, limit).await)
     }
 
+    fn strays(&self, limit: usize) -> Result<Vec<String>, Error> {
+        self.ask(&async |client: &Object| read::strays(client, limit).await)
+    }
+
     fn delete(&self, run: &RunId, at: Timestamp) -> Result<(), Error> {
         self.refuse_standby()?;
         wait_for(append::delete(self, run, at.as_micros()))

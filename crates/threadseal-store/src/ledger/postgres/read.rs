@@ -13,6 +13,7 @@ use std::collections::{HashMap, VecDeque};
 use threadseal::digest::Digest;
 use threadseal::error::{Error, ErrorKind};
 use threadseal::ledger::RunId;
+use threadseal::limits::MAX_RUN_ID_BYTES;
 use threadseal::time::Timestamp;
 use tokio_postgres::Row;
 
@@ -126,15 +127,35 @@ pub(super) async fn runs(
     after: Option<&RunId>,
     limit: usize,
 ) -> Result<Vec<RunId>, Failure> {
-    let rows = client
-        .query(
-            "SELECT run_id FROM threadseal_ledger_heads
-             WHERE run_id > $1 AND count > 0 AND deleted_at IS NULL ORDER BY run_id LIMIT $2",
-            &[&after.map_or("", RunId::as_str), &page_size(limit)],
-        )
-        .await?;
+    let sql = format!(
+        "SELECT run_id FROM threadseal_ledger_heads
+         WHERE run_id > $1 AND count > 0 AND deleted_at IS NULL AND NOT ({NO_NAME})
+         ORDER BY run_id LIMIT $2"
+    );
+    let after = after.map_or("", RunId::as_str);
+    let rows = client.query(&sql, &[&after, &page_size(limit)]).await?;
     let run = |row: &Row| RunId::parse(row.get(0)).map_err(Failure::Told);
     rows.iter().map(run).collect()
+}
+
+/// What [`RunId::parse`] refuses; the server keeps no NUL in a text.
+const NO_NAME: &str = "run_id = '' OR octet_length(run_id) > 512 OR run_id ~ '[\\r\\n]'";
+const _: () = assert!(MAX_RUN_ID_BYTES == 512);
+
+/// Names of heads and records that no run has, each in quotes.
+pub(super) async fn strays(
+    client: &impl GenericClient,
+    limit: usize,
+) -> Result<Vec<String>, Failure> {
+    let sql = format!(
+        "SELECT left(run_id, 64) FROM threadseal_ledger_heads WHERE {NO_NAME}
+         UNION
+         SELECT left(run_id, 64) FROM threadseal_ledger_records WHERE {NO_NAME}
+         ORDER BY 1 LIMIT $1"
+    );
+    let rows = client.query(&sql, &[&page_size(limit)]).await?;
+    let told = |row: &Row| format!("{:?}", row.get::<_, &str>(0));
+    Ok(rows.iter().map(told).collect())
 }
 
 pub(super) async fn tombstone(

@@ -214,6 +214,31 @@ fn a_server_that_forgot_acknowledged_records_gets_nothing_more() {
 }
 
 #[test]
+fn names_that_no_run_has_are_told_and_passed_over_in_postgresql() {
+    let Some(cluster) = Cluster::shared() else {
+        return;
+    };
+    let (url, run) = (cluster.fresh(), run_id("named"));
+    let store = open(&url);
+    fill(&store, &run, 2);
+    assert_eq!(store.strays(9).unwrap(), [""; 0]);
+    cluster.sql(
+        database_of(&url),
+        "INSERT INTO threadseal_ledger_heads (run_id, count, writer) VALUES
+           ('', 1, ''), (repeat('x', 513), 1, ''), (E'a\\nb', 1, '');
+         INSERT INTO threadseal_ledger_records (run_id, seq, line, status, writer) VALUES
+           (E'\\r', 0, '{}', '', '')",
+    );
+    assert_eq!(store.runs(None, 9).unwrap(), [run]);
+    let long = format!("{:?}", "x".repeat(64));
+    let told = ["\"\"", "\"\\r\"", "\"a\\nb\"", &long];
+    let mut strays = store.strays(9).unwrap();
+    strays.sort();
+    assert_eq!(strays, told);
+    assert_eq!(store.strays(1).unwrap().len(), 1);
+}
+
+#[test]
 fn records_are_kept_from_mistakes_and_what_somebody_changed_is_named() {
     let Some(cluster) = Cluster::shared() else {
         return;

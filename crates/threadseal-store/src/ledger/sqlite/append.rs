@@ -1,6 +1,7 @@
 //! Appending and deleting: each in one transaction that no other writer shares.
 
-use super::{SqliteLedgerStore, check_name, end, settle};
+use super::names::check_name;
+use super::{SqliteLedgerStore, end, settle};
 use crate::ledger::{Append, Entry, Tip};
 use rusqlite::{Connection, Transaction};
 use std::borrow::Cow;

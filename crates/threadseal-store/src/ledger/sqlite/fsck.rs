@@ -19,7 +19,8 @@
 //! file. A transaction is there whole or not at all, so a torn row was not left by a crash.
 
 use super::connect::Reading;
-use super::{SqliteLedgerStore, check_name, failed};
+use super::names::check_name;
+use super::{SqliteLedgerStore, failed};
 use crate::ledger::{Fault, FsckReport};
 use rusqlite::Connection;
 use threadseal::canon::json::{self, Value};

@@ -15,6 +15,7 @@ mod append;
 pub(crate) mod connect;
 mod end;
 mod fsck;
+mod names;
 mod schema;
 mod settle;
 #[cfg(test)]
@@ -27,6 +28,7 @@ use super::{
 use super::{Tip, Tombstone};
 use crate::random::{self, SystemRandom};
 use connect::Reading;
+use names::check_name;
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, ErrorCode, OptionalExtension, Row};
 use std::path::{Path, PathBuf};
@@ -98,7 +100,7 @@ impl SqliteLedgerStore {
         let mut once = |connection: &Connection| {
             let transaction = connection
                 .unchecked_transaction()
-                .map_err(self.fail("it cannot be read"))?;
+                .map_err(self.fail(UNREADABLE))?;
             look(&transaction)
         };
         let idle = match &self.connections {
@@ -208,15 +210,16 @@ impl LedgerStore for SqliteLedgerStore {
         check_name(run)?;
         self.look(|connection| {
             self.refuse_deleted(connection, run)?;
-            completed(connection, run, idempotency_key).map_err(self.fail("it cannot be read"))
+            completed(connection, run, idempotency_key).map_err(self.fail(UNREADABLE))
         })
     }
 
     fn runs(&self, after: Option<&RunId>, limit: usize) -> Result<Vec<RunId>, Error> {
-        let names = self.look(|connection| {
-            names(connection, after, limit).map_err(self.fail("it cannot be read"))
-        })?;
-        names.iter().map(|name| RunId::parse(name)).collect()
+        self.look(|connection| names::runs(connection, after, limit).map_err(self.fail(UNREADABLE)))
+    }
+
+    fn strays(&self, limit: usize) -> Result<Vec<String>, Error> {
+        self.look(|connection| names::strays(connection, limit).map_err(self.fail(UNREADABLE)))
     }
 
     fn delete(&self, run: &RunId, at: Timestamp) -> Result<(), Error> {
@@ -328,31 +331,6 @@ fn completed(
     Ok(None)
 }
 
-/// Names of runs with rows, each found by one step down the primary key.
-fn names(
-    connection: &Connection,
-    after: Option<&RunId>,
-    limit: usize,
-) -> rusqlite::Result<Vec<String>> {
-    let mut statement = connection
-        .prepare_cached("SELECT run_id FROM ledger WHERE run_id > ?1 ORDER BY run_id LIMIT 1")?;
-    let mut gone =
-        connection.prepare_cached("SELECT 1 FROM threadseal_deleted WHERE run_id = ?1")?;
-    let mut last = after.map_or(String::new(), |run| run.as_str().to_owned());
-    let mut names = Vec::new();
-    while names.len() < limit
-        && let Some(name) = statement
-            .query_row([&last], |row| row.get::<_, String>(0))
-            .optional()?
-    {
-        last.clone_from(&name);
-        if !gone.exists([&name])? {
-            names.push(name);
-        }
-    }
-    Ok(names)
-}
-
 fn record(number: u64, line: Vec<u8>) -> StoredRecord {
     StoredRecord {
         seq: number.saturating_sub(1),
@@ -364,19 +342,6 @@ fn record(number: u64, line: Vec<u8>) -> StoredRecord {
 fn number(row: &Row<'_>, column: usize) -> rusqlite::Result<u64> {
     let number: i64 = row.get(column)?;
     u64::try_from(number).map_err(|_| rusqlite::Error::IntegralValueOutOfRange(column, number))
-}
-
-/// AbstractRuntime's package strips blanks off the names of runs before it looks them up
-/// (`storage/sqlite.py`), so a name that it would change is not taken.
-fn check_name(run: &RunId) -> Result<(), Error> {
-    // `str.strip` also takes the four information separators for blanks.
-    let is_blank = |c: char| c.is_whitespace() || ('\u{1c}'..='\u{1f}').contains(&c);
-    match run.as_str().trim_matches(is_blank) == run.as_str() {
-        true => Ok(()),
-        false => Err(Error::invalid(format!(
-            "the run id {run:?} begins or ends with a blank, which AbstractRuntime's tables do not hold"
-        ))),
-    }
 }
 
 /// What an error of SQLite means for the caller.
