@@ -26,8 +26,10 @@ pub struct Advance {
     links: Vec<Proven>,
     /// Behind the last.
     standing: Standing,
-    /// All that the sender proved to be before them.
+    /// Where they came from elsewhere: all that the sender proved, themselves included.
     history: Vec<ContentHash>,
+    /// Was it signed elsewhere, and given to others there?
+    is_answer: bool,
 }
 
 /// A link that was verified.
@@ -62,6 +64,31 @@ impl Advance {
             .unwrap_or((file, &[]));
         let state = ProvenState::Here(state.to_vec());
         Self::one(from, link, head.to_vec(), state)
+    }
+
+    /// The link whose whole file is `file`, behind `from`, as another machine made and sent it.
+    ///
+    /// # Errors
+    /// As [`Advance::of_bytes`].
+    pub fn of_answer(from: &Standing, file: &[u8]) -> Result<Self, Error> {
+        let advance = Self::of_bytes(from, file)?;
+        Ok(Self {
+            is_answer: true,
+            ..advance
+        })
+    }
+
+    /// The checkpoint whose whole file is `file`, behind `from`, as a message of the original brought it:
+    /// it may be one that was known before.
+    ///
+    /// # Errors
+    /// As [`Advance::of_bytes`].
+    pub fn of_message(from: &Standing, file: &[u8]) -> Result<Self, Error> {
+        let advance = Self::of_bytes(from, file)?;
+        Ok(Self {
+            history: advance.newest().into_iter().collect(),
+            ..advance
+        })
     }
 
     /// The checkpoint of v0x05 whose header is `head`, behind `from`; its state is given when it is
@@ -104,6 +131,7 @@ impl Advance {
             }],
             standing,
             history: Vec::new(),
+            is_answer: false,
         })
     }
 
@@ -111,20 +139,15 @@ impl Advance {
     /// checkpoint is given when this is saved; without, only the place of the checkpoint is kept.
     ///
     /// # Errors
-    /// [`threadseal::error::ErrorKind::Refused`] when a link does not follow, or the newest link here is
-    /// not in the history of the package: it is stale, or a fork.
+    /// [`threadseal::error::ErrorKind::Refused`] when the newest link here is not in the history of the
+    /// package: it is stale, or a fork.
     pub fn of_package(
         newest: &Newest,
         package: &CheckedPackage,
         with_state: bool,
     ) -> Result<Self, Error> {
-        let (mut standing, mut proven) = (Standing::begin(), Vec::new());
-        for (_, bytes) in &package.links {
-            let link = Proven::of_part(bytes)?;
-            standing = standing.follow(&link.0).map_err(|fault| refused(&fault))?;
-            proven.push(link.1);
-        }
-        let history: Vec<ContentHash> = proven.iter().map(|link| link.hash).collect();
+        let links = package.links();
+        let history: Vec<ContentHash> = links.iter().map(|(hash, _)| *hash).collect();
         let new = match newest.known() {
             None => 0,
             Some(known) => match history.iter().position(|hash| *hash == known) {
@@ -132,7 +155,9 @@ impl Advance {
                 None => return Err(refused(&"it lacks the newest link that is known here")),
             },
         };
-        let mut links: Vec<Proven> = proven.into_iter().skip(new).collect();
+        let new = links.iter().skip(new);
+        let new = new.map(|(hash, bytes)| Proven::of_part(*hash, bytes));
+        let mut links: Vec<Proven> = new.collect::<Result<_, Error>>()?;
         if links.is_empty() {
             return Err(refused(&"it brings nothing new"));
         }
@@ -145,8 +170,9 @@ impl Advance {
         Ok(Self {
             expected: *newest,
             links,
-            standing,
+            standing: package.standing().clone(),
             history,
+            is_answer: false,
         })
     }
 
@@ -166,6 +192,21 @@ impl Advance {
             ProvenState::Given(length, _) => Some(length),
             _ => None,
         })
+    }
+
+    /// Was it signed elsewhere? Then whoever takes it signs nothing by that.
+    pub(super) fn is_answer(&self) -> bool {
+        self.is_answer
+    }
+
+    /// The headers of the links that are saved.
+    pub(super) fn headers(&self) -> impl Iterator<Item = &CheckpointHeader> {
+        self.links.iter().map(|link| &link.header)
+    }
+
+    /// All links that whoever sent the newest one proved, itself included.
+    pub(super) fn proved(&self) -> &[ContentHash] {
+        &self.history
     }
 
     /// The newest link, and those before it. The one whose state is given comes first: a state that is
@@ -214,29 +255,26 @@ impl Advance {
 }
 
 impl Proven {
-    /// A link as a package has it: a checkpoint of v0x05 as its header.
-    fn of_part(bytes: &[u8]) -> Result<(WholeLink, Self), Error> {
+    /// A link as a checked package has it: a checkpoint of v0x05 as its header.
+    fn of_part(hash: ContentHash, bytes: &[u8]) -> Result<Self, Error> {
         let header = CheckpointHeader::parse(bytes).map_err(|error| refused(&error))?;
-        let checkpoint = header
+        let length = header.version.header_length();
+        let (head, state) = bytes.split_at_checked(length).unwrap_or((bytes, &[]));
+        let is_here = header
             .native
             .as_ref()
-            .is_some_and(|native| native.kind == LinkKind::Checkpoint && native.state.length > 0);
-        let (link, state) = if checkpoint && bytes.len() == HEADER_LENGTH {
-            (WholeLink::read_header(bytes), ProvenState::Absent)
-        } else {
-            let state = bytes.get(header.version.header_length()..);
-            let state = ProvenState::Here(state.unwrap_or_default().to_vec());
-            (WholeLink::read(bytes), state)
+            .is_none_or(|native| native.state.length == state.len() as u64);
+        let state = match is_here {
+            true => ProvenState::Here(state.to_vec()),
+            false => ProvenState::Absent,
         };
-        let link = link.map_err(|fault| refused(&fault))?;
-        let head = bytes.get(..header.version.header_length());
-        let proven = Self {
-            head: head.unwrap_or(bytes).to_vec(),
+        let head = head.to_vec();
+        Ok(Self {
             header,
-            hash: link.hash,
+            head,
+            hash,
             state,
-        };
-        Ok((link, proven))
+        })
     }
 
     /// Hands the state to `take` in pieces, the given one from `state`, and checks it at its end.

@@ -25,7 +25,9 @@ use std::sync::Arc;
 use threadseal::encoding;
 use threadseal::error::{Error, ErrorKind};
 use threadseal::limits::MAX_KEY_FILE_BYTES;
-use threadseal::lineage::{AgentIdentity, AgentName, ContentHash, HEADER_LENGTH};
+use threadseal::lineage::{
+    AgentIdentity, AgentName, ContentHash, HEADER_LENGTH, Version as LinkVersion,
+};
 
 const LABEL: &str = "threadseal.lineage-link/1";
 const HEADS: &str = "lineages";
@@ -332,10 +334,10 @@ impl Record {
         let (hash, how, length) = (words.next()?, words.next()?, words.next()?);
         let hash = ContentHash::parse_hex(hash)?;
         let length: u64 = length.parse().ok()?;
-        let head_end = match threadseal::lineage::CheckpointHeader::parse(rest) {
-            Ok(header) => header.version.header_length(),
-            Err(_) if how == "deleted" => 0,
-            Err(_) => return None,
+        let version = rest.first().copied().and_then(LinkVersion::of_byte);
+        let head_end = match how {
+            "deleted" => 0,
+            _ => version?.header_length(),
         };
         let (head, state) = rest.split_at_checked(head_end)?;
         let state = match how {

@@ -92,6 +92,19 @@ impl StoredLink {
         })
     }
 
+    /// The whole file, of which header and state have at most `limit` bytes.
+    ///
+    /// # Errors
+    /// [`threadseal::error::ErrorKind::Refused`] when the state is not here, is not the one that was sealed, or is longer.
+    pub fn whole(self, limit: usize) -> Result<Vec<u8>, Error> {
+        let text = || format!("the state of the link {} is not here", self.hash);
+        let mut state = self.state.ok_or_else(|| Error::refused(text()))?;
+        let mut bytes = self.head;
+        let room = limit.saturating_sub(bytes.len());
+        bytes.extend(read_all(&mut *state, room)?);
+        Ok(bytes)
+    }
+
     /// It with all that it proves by itself. The state of a checkpoint of v0x05 is not read for that.
     ///
     /// # Errors
@@ -203,7 +216,7 @@ pub(super) fn read_all(source: &mut dyn Source, limit: usize) -> Result<Vec<u8>,
     let mut bytes = Vec::new();
     each_chunk(source, &mut |piece| {
         if bytes.len() + piece.len() > limit {
-            return Err(Error::refused("the state is longer than was sealed"));
+            return Err(Error::refused("the state is longer than it may be"));
         }
         bytes.extend_from_slice(piece);
         Ok(())

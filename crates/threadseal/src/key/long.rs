@@ -120,11 +120,29 @@ impl StreamVerifier {
         if signature.has_small_order() {
             return Err(SignatureError);
         }
+        Self::of(&key.0, signature)
+    }
+
+    /// Checks `signature` as Go's `crypto/ed25519` does: any point is a key and any R will do. It says
+    /// what another program answers, and nothing else may rest on it.
+    ///
+    /// # Errors
+    /// As [`StreamVerifier::new`].
+    pub(crate) fn danger_as_go(
+        key: &[u8; 32],
+        signature: &Signature,
+    ) -> Result<Self, SignatureError> {
+        let key = ed25519_dalek::VerifyingKey::from_bytes(key).map_err(|_| SignatureError)?;
+        Self::of(&key, signature)
+    }
+
+    fn of(
+        key: &ed25519_dalek::VerifyingKey,
+        signature: &Signature,
+    ) -> Result<Self, SignatureError> {
         let signature = ed25519_dalek::Signature::from_bytes(signature.as_bytes());
-        key.0
-            .verify_stream(&signature)
-            .map(Self)
-            .map_err(|_| SignatureError)
+        let verifier = key.verify_stream(&signature);
+        verifier.map(Self).map_err(|_| SignatureError)
     }
 
     /// The next bytes of the message.

@@ -11,6 +11,7 @@
 
 use super::authority::Authority;
 use super::chain::{Index, Lineage, Lineages};
+use super::compat;
 use super::facts::{LinkFacts, ReadLink, Seal};
 use super::hash::ContentHash;
 use super::header::Version;
@@ -160,6 +161,8 @@ pub fn conclude(lineage: &Lineage<'_>, judging: &Judging<'_>) -> Outcome {
         report.completeness = Completeness::Head;
     }
     check_protection(&mut report, lineage, &seen, judging);
+    let igor = compat::of(lineage, judging.view);
+    report.compat.extend(igor.map(|answer| ("igor", answer)));
     let tip = tip.filter(|_| sound);
     report.head = tip.as_ref().and_then(LineageHead::head);
     report.trusted_until = seen.until.filter(|_| vouched);

@@ -6,7 +6,7 @@
 //! v4       content hash; signature over header and state (two passes of hashing, one of reading)
 //! v5       content hash of the header; its signatures; digest and length of the state
 //! ```
-//! A link is some 700 bytes, of v0x05 1,300, whatever its state. What a link means beside others, `chain` and
+//! A link is some 500 bytes, of v0x05 1,100, whatever its state. What a link means beside others, `chain` and
 //! `policy` say; whose key counts, `conclude`.
 
 use super::authority::Link;
@@ -31,8 +31,13 @@ pub struct LinkFacts {
     pub name: Box<str>,
     /// Which folder it lies in, as the caller numbers them.
     pub folder: u32,
+    /// Which store it lies in, as the caller numbers those: the folder of `<agent>.checkpoint`, to which
+    /// its `history` belongs.
+    pub home: u32,
     /// Its length.
     pub bytes: u64,
+    /// What it begins with.
+    pub first: Option<u8>,
     /// What was read.
     pub read: LinkRead,
 }
@@ -57,8 +62,10 @@ pub struct ReadLink {
     pub identity: Option<Identity>,
     /// Does the seal hold?
     pub seal: Seal,
+    /// Does the signature of v0x04 hold by the rules of the original?
+    pub as_original: bool,
     /// What it says where it moves authority.
-    pub body: Option<LinkBody>,
+    pub body: Option<Box<LinkBody>>,
     /// Bytes of its state.
     pub state_bytes: u64,
     /// Is the state here, or only the header that names it?
@@ -146,13 +153,14 @@ impl ReadLink {
         Link {
             header: &self.header,
             hash: self.hash,
-            body: self.body.as_ref(),
+            body: self.body.as_deref(),
         }
     }
 
     /// Does it move authority, and keep no state?
     pub fn is_handover(&self) -> bool {
-        self.body.is_some()
+        let native = self.header.native.as_ref();
+        native.is_some_and(|native| native.kind != LinkKind::Checkpoint)
     }
 }
 
@@ -194,7 +202,8 @@ impl LinkFacts {
         self.last_part().ends_with(".checkpoint")
     }
 
-    fn last_part(&self) -> &str {
+    /// Its name without its folders.
+    pub(super) fn last_part(&self) -> &str {
         self.name.rsplit(['/', '\\']).next().unwrap_or_default()
     }
 }
@@ -203,6 +212,7 @@ impl LinkFacts {
 #[derive(Debug)]
 pub struct FileReader {
     bytes: u64,
+    first: Option<u8>,
     state: State,
 }
 
@@ -249,6 +259,7 @@ impl FileReader {
     pub fn new() -> Self {
         Self {
             bytes: 0,
+            first: None,
             state: State::Header(Vec::new()),
         }
     }
@@ -256,6 +267,7 @@ impl FileReader {
     /// Takes the next bytes.
     pub fn push(&mut self, chunk: &[u8]) {
         self.bytes += chunk.len() as u64;
+        self.first = self.first.or(chunk.first().copied());
         let mut rest = chunk;
         if let State::Header(head) = &mut self.state {
             let (taken, after) = rest.split_at(rest.len().min(LONGEST_HEAD - head.len()));
@@ -285,7 +297,9 @@ impl FileReader {
         LinkFacts {
             name: name.into(),
             folder,
+            home: folder,
             bytes: self.bytes,
+            first: self.first,
             read,
         }
     }
@@ -320,7 +334,9 @@ impl Reading {
                 Err(_) => Sealing::Unsealable(hashed()),
             },
             Version::V5 => {
-                let fault = v5::verify(&header).err().map(ReadFault::of_native);
+                let fault = v5::verify_read(&header, bytes)
+                    .err()
+                    .map(ReadFault::of_native);
                 Sealing::Native(ContentHash::of(bytes), fault, Hasher::new())
             }
         };
@@ -365,8 +381,9 @@ impl Reading {
     fn finish(self) -> ReadLink {
         let body = match self.kind() {
             LinkKind::Checkpoint => Ok(None),
-            kind => LinkBody::parse(kind, &self.body).map(Some),
+            kind => LinkBody::parse(kind, &self.body).map(|body| Some(Box::new(body))),
         };
+        let mut as_original = false;
         let (hash, mut seal) = match self.seal {
             Sealing::Bare(hasher, hidden) => {
                 let found = hidden.is_some_and(|verifier| verifier.finish().0.is_ok());
@@ -378,7 +395,8 @@ impl Reading {
                 (ContentHash::of_digest(hasher.finish()), seal)
             }
             Sealing::Original(verifier) => {
-                let (held, hash) = verifier.finish();
+                let (held, original, hash) = verifier.finish_beside();
+                as_original = original;
                 let usable = matches!(self.header.signer_key(), Some(Ok(_)));
                 let seal = match held {
                     Ok(()) => Seal::Good,
@@ -409,6 +427,7 @@ impl Reading {
             identity: Identity::of(&self.header),
             header: self.header,
             seal,
+            as_original,
             body: body.unwrap_or_default(),
             state_bytes: self.state_bytes,
             has_state: self.has_state,

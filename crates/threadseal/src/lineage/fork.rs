@@ -232,10 +232,11 @@ impl ForkReader {
     }
 }
 
-/// Of a checkpoint of v0x05 the header is all that is signed, and all that a proof has of it.
+/// Of a checkpoint of v0x05 the header is all that is signed, and all that a proof has of it. What moves
+/// authority has its body there: it may say that the other link is void.
 fn holds(link: &ReadLink) -> bool {
-    let native = link.version() == Version::V5 && !link.is_handover();
-    link.seal == Seal::Good || (native && link.seal == Seal::Bad(ReadFault::State))
+    let is_header = link.version() == Version::V5 && !link.is_handover() && link.state_bytes == 0;
+    link.seal == Seal::Good || (is_header && link.seal == Seal::Bad(ReadFault::State))
 }
 
 fn prove(
@@ -264,7 +265,7 @@ fn prove(
         return Err(ForkFault::Places);
     }
     for (recovery, other) in [(first, second), (second, first)] {
-        if let (Some(LinkBody::Recover(recover)), true) = (&recovery.body, follow)
+        if let (Some(LinkBody::Recover(recover)), true) = (recovery.body.as_deref(), follow)
             && recover.void == Some(other.hash)
         {
             return Err(ForkFault::Void);

@@ -23,11 +23,13 @@
 //! | `whole` | [`WholeLink`]: one link and all that it proves by itself |
 //! | `facts` | all that one file shows by itself, in constant memory |
 //! | `chain`, `policy`, `seen`, `told`, `conclude` | a verdict on any set of files |
+//! | `compat` | the original's own answer |
 //! | `fork` | [`ForkReader`]: proofs that an agent signed two links in one place |
 //! | `standing` | [`Standing`]: where a lineage stands, and what may follow |
 
 mod authority;
 mod chain;
+mod compat;
 mod conclude;
 mod delegation;
 mod facts;

@@ -24,9 +24,9 @@ use super::delegation::Delegation;
 use super::hash::ContentHash;
 use super::header::CheckpointHeader;
 use super::identity::AgentName;
-use super::links::altered;
 use super::receipts::{Receipt, parse_receipts};
-use super::v5::{HEADER_LENGTH, LinkKind, StateSeal};
+use super::standing::{Standing, StandingFault};
+use super::v5::{LinkKind, StateSeal};
 use super::whole::{LinkFault, WholeLink};
 use crate::digest::{Digest, Hasher};
 use crate::error::{Error, ErrorKind};
@@ -229,17 +229,27 @@ pub struct CheckedPackage {
     pub offer: Offer,
     /// The agent's name.
     pub name: AgentName,
-    /// All links, oldest first, as they were sent, with their names.
-    pub links: Vec<(ContentHash, Vec<u8>)>,
     /// Of the target.
     pub delegation: Option<Delegation>,
     /// The tools.
     pub manifest: Option<Vec<u8>>,
     /// The file of receipts, and what stands in it.
     pub receipts: Option<(Vec<u8>, Vec<Receipt>)>,
+    standing: Standing,
+    links: Vec<(ContentHash, Vec<u8>)>,
 }
 
 impl CheckedPackage {
+    /// All links, oldest first, as they were sent, with their names. Every one was checked.
+    pub fn links(&self) -> &[(ContentHash, Vec<u8>)] {
+        &self.links
+    }
+
+    /// Where the lineage stands behind the release.
+    pub fn standing(&self) -> &Standing {
+        &self.standing
+    }
+
     /// Reads a whole package, state included, and checks all of it.
     ///
     /// # Errors
@@ -391,10 +401,10 @@ impl<'a> Iterator for Parts<'a> {
     }
 }
 
-/// A history, link after link.
+/// The links of a package, followed from the first on.
 struct History<'a> {
     expect: &'a PackageExpectation<'a>,
-    authority: Authority,
+    standing: Standing,
     links: Vec<(ContentHash, Vec<u8>)>,
     last: [Option<WholeLink>; 2],
 }
@@ -403,7 +413,7 @@ impl<'a> History<'a> {
     fn new(expect: &'a PackageExpectation<'a>) -> Self {
         Self {
             expect,
-            authority: Authority::Nobody,
+            standing: Standing::begin(),
             links: Vec::new(),
             last: [None, None],
         }
@@ -421,20 +431,15 @@ impl<'a> History<'a> {
         if !self.is_expected(&header) {
             return Err(PackageFault::Agent);
         }
-        let link = read_link(&header, bytes).map_err(faulty)?;
-        let parent = self.last[1].take();
-        let before = parent.as_ref().map(|parent| (&parent.header, parent.hash));
-        if !follows(&link.header, before) {
-            return Err(PackageFault::Chain(number));
-        }
-        let authority = self.authority.after(&link.link());
-        self.authority = authority.map_err(|refusal| faulty(LinkFault::Place(refusal)))?;
-        let field = before.and_then(|(parent, _)| forbidden(parent, &link.header));
-        if let Some(field) = field {
-            return Err(PackageFault::Transition { number, field });
-        }
+        let link = read_link(header, bytes).map_err(faulty)?;
+        self.standing = self.standing.follow(&link).map_err(|fault| match fault {
+            StandingFault::Chain => PackageFault::Chain(number),
+            StandingFault::Place(refusal) => faulty(LinkFault::Place(refusal)),
+            StandingFault::Transition(field) => PackageFault::Transition { number, field },
+        })?;
         self.links.push((link.hash, bytes.to_vec()));
-        self.last = [parent, Some(link)];
+        let [_, before] = std::mem::take(&mut self.last);
+        self.last = [before, Some(link)];
         Ok(())
     }
 
@@ -451,10 +456,11 @@ impl<'a> History<'a> {
 
     fn end(self) -> Result<CheckedPackage, PackageFault> {
         let (Authority::Released(offer), [Some(checkpoint), Some(release)]) =
-            (self.authority, self.last)
+            (self.standing.authority(), self.last)
         else {
             return Err(PackageFault::NoRelease);
         };
+        let offer = **offer;
         let native = checkpoint.header.native.as_deref();
         let name = native.map(|native| native.name.clone());
         let name = name.ok_or(PackageFault::Agent)?;
@@ -468,8 +474,9 @@ impl<'a> History<'a> {
         Ok(CheckedPackage {
             checkpoint,
             release,
-            offer: *offer,
+            offer,
             name,
+            standing: self.standing,
             links: self.links,
             delegation: None,
             manifest: None,
@@ -478,43 +485,12 @@ impl<'a> History<'a> {
     }
 }
 
-/// A checkpoint of v0x05 comes as its header, whatever the length of its state.
-fn read_link(header: &CheckpointHeader, bytes: &[u8]) -> Result<WholeLink, LinkFault> {
-    let kind = header.native.as_ref().map(|native| native.kind);
-    if kind == Some(LinkKind::Checkpoint) && bytes.len() == HEADER_LENGTH {
-        WholeLink::read_header(bytes)
-    } else {
-        WholeLink::read(bytes)
+/// A checkpoint of v0x05 comes as its header; one without a state is whole with that.
+fn read_link(header: CheckpointHeader, bytes: &[u8]) -> Result<WholeLink, LinkFault> {
+    match &header.native {
+        Some(native) if native.kind == LinkKind::Checkpoint && native.state.length > 0 => {
+            WholeLink::of_header(header, bytes)
+        }
+        _ => WholeLink::of(header, bytes),
     }
-}
-
-/// Does `link` stand behind `parent`, or at the beginning?
-fn follows(link: &CheckpointHeader, parent: Option<(&CheckpointHeader, ContentHash)>) -> bool {
-    let Some((parent, hash)) = parent else {
-        return link.prev.is_none();
-    };
-    let named = match link.prev {
-        Some(prev) => prev == hash,
-        // The original cuts an unsigned history off when it begins to sign.
-        None => !parent.version.is_signed(),
-    };
-    let seq = |header: &CheckpointHeader| header.native.as_ref().map(|native| native.seq);
-    let counted = match (seq(parent), seq(link)) {
-        (Some(before), Some(after)) => before.checked_add(1) == Some(after),
-        _ => true,
-    };
-    named && counted
-}
-
-/// What `link` says that may not follow what `parent` says.
-fn forbidden(parent: &CheckpointHeader, link: &CheckpointHeader) -> Option<&'static str> {
-    let fields = [
-        ("tick", parent.tick <= link.tick),
-        ("budget", parent.budget >= link.budget),
-        ("epoch", parent.epoch <= link.epoch),
-    ];
-    let wrong = fields.into_iter().find(|(_, holds)| !holds);
-    wrong
-        .map(|(name, _)| name)
-        .or_else(|| altered(parent, link))
 }

@@ -5,11 +5,12 @@
 //!                    a link that moves authority changes nothing else
 //! ```
 //! Every rule looks at two links of which the later one's seal holds: who signed is known, so that a
-//! breach is the signer's own doing. Who may sign next is `authority`; which links stand together,
+//! breach is the signer's own doing. What [`broken`] names, nobody may write either (`standing`). Who may sign next is `authority`; which links stand together,
 //! `chain`.
 
 use super::authority::Refusal;
 use super::facts::ReadLink;
+use super::header::CheckpointHeader;
 use super::links;
 use crate::report::{Severity, Verdict};
 
@@ -146,31 +147,56 @@ pub(super) fn refused_first(why: Refusal) -> Breach {
     }
 }
 
-/// Tells `each` what `child` breaks, coming after `parent`.
-pub(super) fn transition(parent: &ReadLink, child: &ReadLink, each: &mut dyn FnMut(Breach)) {
-    let (was, is) = (&parent.header, &child.header);
-    let follows = match (parent.seq(), child.seq()) {
+/// What a link says that no link may say behind the one before it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Broken {
+    /// Its number is not the next.
+    Seq,
+    /// Its tick falls.
+    Tick,
+    /// Its epoch falls.
+    Epoch,
+    /// Its budget rises.
+    Budget,
+    /// It moves authority, and changes this field.
+    Altered(&'static str),
+}
+
+/// What `is` breaks, coming after `was`.
+pub(super) fn broken(
+    was: &CheckpointHeader,
+    is: &CheckpointHeader,
+) -> impl Iterator<Item = Broken> {
+    let seq = |header: &CheckpointHeader| header.native.as_ref().map(|native| native.seq);
+    let counted = match (seq(was), seq(is)) {
         (Some(was), Some(is)) => was.checked_add(1) == Some(is),
         (None, Some(is)) => is > 0,
         (_, None) => true,
     };
-    if !follows {
-        each(SEQ_WRONG);
-    }
-    if links::altered(was, is).is_some() {
-        each(HANDOVER_ALTERS);
-    }
-    if is.tick < was.tick {
-        each(TICK_REGRESSED);
+    let rules = [
+        (!counted).then_some(Broken::Seq),
+        links::altered(was, is).map(Broken::Altered),
+        (is.tick < was.tick).then_some(Broken::Tick),
+        (is.epoch < was.epoch).then_some(Broken::Epoch),
+        (is.budget > was.budget).then_some(Broken::Budget),
+    ];
+    rules.into_iter().flatten()
+}
+
+/// Tells `each` what `child` breaks, coming after `parent`.
+pub(super) fn transition(parent: &ReadLink, child: &ReadLink, each: &mut dyn FnMut(Breach)) {
+    let (was, is) = (&parent.header, &child.header);
+    for broken in broken(was, is) {
+        each(match broken {
+            Broken::Seq => SEQ_WRONG,
+            Broken::Altered(_) => HANDOVER_ALTERS,
+            Broken::Tick => TICK_REGRESSED,
+            Broken::Epoch => EPOCH_REGRESSED,
+            Broken::Budget => BUDGET_INCREASED,
+        });
     }
     if is.tick == was.tick && !child.is_handover() && !parent.is_handover() {
         each(SAME_TICK);
-    }
-    if is.epoch < was.epoch {
-        each(EPOCH_REGRESSED);
-    }
-    if is.budget > was.budget {
-        each(BUDGET_INCREASED);
     }
     if is.code != was.code {
         each(CODE_CHANGED);

@@ -198,12 +198,15 @@ impl Seen {
         let recoveries: Vec<(ContentHash, ContentHash)> = self
             .line
             .keys()
-            .filter_map(
-                |index| match (&all.link(*index)?.body, all.link(*index)?.header.prev) {
+            .filter_map(|index| {
+                match (
+                    all.link(*index)?.body.as_deref(),
+                    all.link(*index)?.header.prev,
+                ) {
                     (Some(LinkBody::Recover(recover)), Some(prev)) => Some((prev, recover.void?)),
                     _ => None,
-                },
-            )
+                }
+            })
             .collect();
         for (prev, void) in recoveries {
             // Only a branch beside the recovery: nobody undoes what it builds on.
@@ -419,6 +422,7 @@ impl Seen {
             return;
         }
         let all = lineage.all;
+        let homes = homes(lineage);
         for index in lineage.members {
             let same = all.same.get(*index).copied().unwrap_or(*index);
             let (Some(facts), Some(link)) = (all.facts.get(*index), all.link(*index)) else {
@@ -451,14 +455,22 @@ impl Seen {
                 None => {}
             }
             if facts.is_live() {
-                self.live(lineage, same, facts, link);
+                let is_here = |index: Index| homes.contains(&(index, facts.home));
+                self.live(lineage, same, facts, &is_here);
             }
         }
     }
 
     /// What an agent would be started from must be the end of its history, or the one before it:
     /// a writer archives a link before it publishes it.
-    fn live(&mut self, lineage: &Lineage<'_>, index: Index, facts: &LinkFacts, link: &ReadLink) {
+    fn live(
+        &mut self,
+        lineage: &Lineage<'_>,
+        index: Index,
+        facts: &LinkFacts,
+        is_here: &dyn Fn(Index) -> bool,
+    ) {
+        let Some(link) = facts.link() else { return };
         let followers = |index: Index| -> Vec<Index> {
             let children = lineage.all.children(index).iter().copied();
             children
@@ -469,7 +481,11 @@ impl Seen {
         if !self.line.contains_key(&index) || next.is_empty() {
             return;
         }
-        if next.iter().any(|next| followers(*next).is_empty()) {
+        if link.is_handover() && !next.iter().any(|next| is_here(*next)) {
+            let text = "the agent went on on another machine, whose links lie beside these";
+            let finding = at(facts, link, Severity::Note, "live_elsewhere", text);
+            self.findings.add(Some(index), None, finding);
+        } else if next.iter().any(|next| followers(*next).is_empty()) {
             let text = "its history goes on for one link: a writer was stopped, or somebody put the older one back";
             let finding = at(facts, link, Severity::Warning, "live_behind", text);
             self.findings.add(Some(index), None, finding);
@@ -513,6 +529,16 @@ impl Seen {
                 .filter(|_| children.next().is_none());
         }
     }
+}
+
+/// In which stores each link lies.
+fn homes(lineage: &Lineage<'_>) -> BTreeSet<(Index, u32)> {
+    let all = lineage.all;
+    let home = |index: &Index| {
+        let same = all.same.get(*index).copied()?;
+        Some((same, all.facts.get(*index)?.home))
+    };
+    lineage.members.iter().filter_map(home).collect()
 }
 
 /// The authority that led to the children of `index`; the last of them takes it away.

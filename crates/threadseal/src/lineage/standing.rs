@@ -12,7 +12,7 @@
 use super::authority::{Authority, Refusal};
 use super::hash::ContentHash;
 use super::header::CheckpointHeader;
-use super::links::altered;
+use super::policy::{Broken, broken};
 use super::whole::WholeLink;
 use std::fmt;
 
@@ -76,8 +76,8 @@ impl Standing {
         let authority = self.authority.after(&link.link());
         let authority = authority.map_err(StandingFault::Place)?;
         let before = self.newest.as_ref().map(|(_, header)| &**header);
-        if let Some(field) = before.and_then(|before| forbidden(before, &link.header)) {
-            return Err(StandingFault::Transition(field));
+        if let Some(rule) = before.and_then(|before| broken(before, &link.header).next()) {
+            return Err(StandingFault::of(rule));
         }
         Ok(Self {
             newest: Some((link.hash, Box::new(link.header.clone()))),
@@ -100,37 +100,29 @@ impl Standing {
         &self.authority
     }
 
-    /// Does `link` name the newest link, and count on from it?
+    /// Does `link` name the newest link?
     fn is_followed_by(&self, link: &CheckpointHeader) -> bool {
         let Some((hash, before)) = &self.newest else {
             return link.prev.is_none() || self.authority == Authority::Unknown;
         };
-        let named = match link.prev {
+        match link.prev {
             Some(prev) => prev == *hash,
             // Before v0x04 no link names another; the first signed one of the original cuts them off.
             None => !before.version.is_signed(),
-        };
-        let seq = |header: &CheckpointHeader| header.native.as_ref().map(|native| native.seq);
-        let counted = match (seq(before), seq(link)) {
-            (Some(before), Some(after)) => before.checked_add(1) == Some(after),
-            (None, Some(first)) => first > 0,
-            (_, None) => true,
-        };
-        named && counted
+        }
     }
 }
 
-/// Of which field `link` says what may not follow what `before` says.
-fn forbidden(before: &CheckpointHeader, link: &CheckpointHeader) -> Option<&'static str> {
-    let fields = [
-        ("tick", before.tick <= link.tick),
-        ("budget", before.budget >= link.budget),
-        ("epoch", before.epoch <= link.epoch),
-    ];
-    let wrong = fields.into_iter().find(|(_, holds)| !holds);
-    wrong
-        .map(|(name, _)| name)
-        .or_else(|| altered(before, link))
+impl StandingFault {
+    fn of(rule: Broken) -> Self {
+        match rule {
+            Broken::Seq => Self::Chain,
+            Broken::Tick => Self::Transition("tick"),
+            Broken::Epoch => Self::Transition("epoch"),
+            Broken::Budget => Self::Transition("budget"),
+            Broken::Altered(field) => Self::Transition(field),
+        }
+    }
 }
 
 #[cfg(test)]

@@ -113,6 +113,8 @@ impl Unsigned {
 #[derive(Debug)]
 pub struct Verifier {
     signature: Option<StreamVerifier>,
+    /// Where no signature can hold: what the original asks.
+    as_original: Option<StreamVerifier>,
     hasher: Hasher,
 }
 
@@ -130,28 +132,47 @@ impl Verifier {
             (Some(Ok(key)), Some(signature)) => StreamVerifier::new(&key, signature).ok(),
             _ => None,
         };
-        if let Some(signature) = &mut signature {
-            signature.update(bytes.get(..SIGNATURE_AT).unwrap_or_default());
+        let mut as_original = match (&signature, &header.signer, &header.signature) {
+            (None, Some(key), Some(signature)) => StreamVerifier::danger_as_go(key, signature).ok(),
+            _ => None,
+        };
+        for verifier in signature.iter_mut().chain(&mut as_original) {
+            verifier.update(bytes.get(..SIGNATURE_AT).unwrap_or_default());
         }
         let mut hasher = Hasher::new();
         hasher.update(&bytes);
-        Ok(Self { signature, hasher })
+        Ok(Self {
+            signature,
+            as_original,
+            hasher,
+        })
     }
 
     /// The next bytes of the state.
     pub fn update(&mut self, piece: &[u8]) {
         // Where no signature can hold, the hash still names the file.
-        if let Some(signature) = &mut self.signature {
-            signature.update(piece);
+        for verifier in self.signature.iter_mut().chain(&mut self.as_original) {
+            verifier.update(piece);
         }
         self.hasher.update(piece);
     }
 
     /// The file is whole: whether the signature holds, and its content hash.
     pub fn finish(self) -> (Result<(), SignatureError>, ContentHash) {
+        let (held, _, hash) = self.finish_beside();
+        (held, hash)
+    }
+
+    /// The same, with whether the original says that it holds.
+    pub(super) fn finish_beside(self) -> (Result<(), SignatureError>, bool, ContentHash) {
         let hash = ContentHash::of_digest(self.hasher.finish());
         let held = self.signature.ok_or(SignatureError);
-        (held.and_then(StreamVerifier::finish), hash)
+        let held = held.and_then(StreamVerifier::finish);
+        let original = match self.as_original {
+            Some(verifier) => verifier.finish().is_ok(),
+            None => held.is_ok(),
+        };
+        (held, original, hash)
     }
 }
 

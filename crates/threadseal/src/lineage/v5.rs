@@ -267,11 +267,16 @@ pub fn seal(mut header: CheckpointHeader, signer: &dyn Signer) -> Result<SealedH
 /// # Errors
 /// The [`SealFault`].
 pub fn verify(header: &CheckpointHeader) -> Result<(), SealFault> {
-    check_delegation(header)?;
     let bytes = header.encode().map_err(|_| SealFault::NotNative)?;
+    verify_read(header, &bytes)
+}
+
+/// Does the seal of `header` hold, which was read from `bytes`?
+pub(super) fn verify_read(header: &CheckpointHeader, bytes: &[u8]) -> Result<(), SealFault> {
+    check_delegation(header)?;
     match (header.signer_key(), &header.signature) {
         (Some(Ok(signer)), Some(signature)) => signer
-            .verify(&message(&bytes), signature)
+            .verify(&message(bytes), signature)
             .map_err(|_| SealFault::Signature),
         _ => Err(SealFault::Signature),
     }
@@ -281,11 +286,12 @@ impl CheckpointHeader {
     /// The delegation of the signer, where there is one.
     pub fn delegation(&self) -> Option<Delegation> {
         let native = self.native.as_ref()?;
+        let certificate = native.certificate?;
         Some(Delegation {
             root: native.root,
             name: native.name.clone(),
             signer: self.signer_key()?.ok()?,
-            certificate: native.certificate?,
+            certificate,
         })
     }
 }
@@ -359,7 +365,10 @@ pub(super) fn parse(header: &[u8]) -> Result<CheckpointHeader, HeaderError> {
     )?;
     let signer = field(header, 448);
     let root = usable(&field(header, 416), "root key")?;
-    usable(&signer, "signer key")?;
+    let by_root = root.as_bytes() == &signer;
+    if !by_root {
+        usable(&signer, "signer key")?;
+    }
     Ok(CheckpointHeader {
         version: Version::V5,
         budget,
@@ -387,7 +396,7 @@ pub(super) fn parse(header: &[u8]) -> Result<CheckpointHeader, HeaderError> {
                 AgentName::parse(text)
             })?,
             root,
-            certificate: certificate(header, root.as_bytes() == &signer)?,
+            certificate: certificate(header, by_root)?,
         })),
     })
 }

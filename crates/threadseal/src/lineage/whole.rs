@@ -67,8 +67,13 @@ impl WholeLink {
     /// The [`LinkFault`], never [`LinkFault::Place`].
     pub fn read(file: &[u8]) -> Result<Self, LinkFault> {
         let header = CheckpointHeader::parse(file).map_err(LinkFault::Header)?;
-        let state = file.get(header.version.header_length()..);
-        let state = state.unwrap_or_default();
+        Self::of(header, file)
+    }
+
+    /// The link that `file` is, whose header was read from it.
+    pub(super) fn of(header: CheckpointHeader, file: &[u8]) -> Result<Self, LinkFault> {
+        let length = header.version.header_length();
+        let (head, state) = file.split_at_checked(length).unwrap_or((file, &[]));
         if let Some(native) = &header.native {
             if native.state.length != state.len() as u64 {
                 return Err(LinkFault::StateLength);
@@ -76,7 +81,7 @@ impl WholeLink {
             if native.state.digest != Digest::of(state) {
                 return Err(LinkFault::StateDigest);
             }
-            return Self::of_native(header, state);
+            return Self::of_native(header, head, state);
         }
         if header.version == Version::V4 {
             v4::verify(file).map_err(|_| LinkFault::Signature)?;
@@ -94,11 +99,16 @@ impl WholeLink {
     /// The [`LinkFault`]; [`LinkFault::Body`] for a link that is no checkpoint or has a state behind it.
     pub fn read_header(bytes: &[u8]) -> Result<Self, LinkFault> {
         let header = CheckpointHeader::parse(bytes).map_err(LinkFault::Header)?;
+        Self::of_header(header, bytes)
+    }
+
+    /// The checkpoint whose header is all of `bytes`, and was read from them.
+    pub(super) fn of_header(header: CheckpointHeader, bytes: &[u8]) -> Result<Self, LinkFault> {
         match &header.native {
             Some(native)
                 if native.kind == LinkKind::Checkpoint && bytes.len() == v5::HEADER_LENGTH =>
             {
-                Self::of_native(header, &[])
+                Self::of_native(header, bytes, &[])
             }
             _ => Err(LinkFault::Body),
         }
@@ -113,16 +123,15 @@ impl WholeLink {
         }
     }
 
-    fn of_native(header: CheckpointHeader, state: &[u8]) -> Result<Self, LinkFault> {
-        v5::verify(&header).map_err(LinkFault::Seal)?;
+    fn of_native(header: CheckpointHeader, head: &[u8], state: &[u8]) -> Result<Self, LinkFault> {
+        v5::verify_read(&header, head).map_err(LinkFault::Seal)?;
         let kind = header.native.as_ref().map(|native| native.kind);
         let body = match kind {
             None | Some(LinkKind::Checkpoint) => None,
             Some(kind) => Some(LinkBody::parse(kind, state).map_err(|_| LinkFault::Body)?),
         };
-        let bytes = header.encode().map_err(|_| LinkFault::Body)?;
         Ok(Self {
-            hash: ContentHash::of(&bytes),
+            hash: ContentHash::of(head),
             header,
             body,
         })

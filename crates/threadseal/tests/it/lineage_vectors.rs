@@ -136,3 +136,43 @@ fn each_word_of_the_index_gets_its_verdict_and_its_finding() {
     }
     assert!(wrong.is_empty(), "{} wrong: {wrong:#?}", wrong.len());
 }
+
+#[test]
+fn the_answer_of_the_original_is_told_word_for_word() {
+    let Some(folder) = beside_repository("vectors/igor") else {
+        return;
+    };
+    let index = fs::read(folder.join("index.json")).unwrap();
+    let index: Value = serde_json::from_slice(&index).unwrap();
+    for entry in index["entries"].as_array().unwrap() {
+        let path = folder.join(entry["path"].as_str().unwrap());
+        let outcomes = outcome(&path, &BTreeMap::new());
+        let told = outcomes[0].report.compat["igor"].as_json();
+        let told: Value = serde_json::from_str(told).unwrap();
+        let actual = &entry["igor_actual"];
+        if entry["kind"] == "file" {
+            let parse = actual["parse"].as_str().unwrap();
+            let error = told["inspect"]["error"].as_str();
+            let expected = (parse != "ok").then(|| format!("parse checkpoint: {parse}"));
+            assert_eq!(error, expected.as_deref(), "{}", entry["id"]);
+            let signature = match told["inspect"]["signature_valid"].as_bool() {
+                Some(true) => "valid",
+                Some(false) => "invalid",
+                None if error.is_some() => "n/a",
+                None => "absent",
+            };
+            assert_eq!(actual["signature"], signature, "{}", entry["id"]);
+            continue;
+        }
+        let valid = told["verify"]["valid"].as_bool().unwrap();
+        assert_eq!(actual["chain"] == "VALID", valid, "{}", entry["id"]);
+        let none = Vec::new();
+        let errors = actual["chain_errors"].as_array().unwrap_or(&none);
+        assert_eq!(
+            told["verify"]["errors"].as_array(),
+            Some(errors),
+            "{}",
+            entry["id"]
+        );
+    }
+}

@@ -4,9 +4,10 @@ use crate::shared::in_repository;
 use threadseal::digest::Digest;
 use threadseal::key::{KeyUsage, LocalSigner, PrivateKey, Signer as _};
 use threadseal::lineage::{
-    AgentId, AgentName, Authority, CheckpointHeader, ContentHash, Delegation, Epoch, LinkBody,
-    LinkKind, MediaType, NativeHeader, PackageParts, Release, SealedHeader, StateSeal, Version,
-    WholeLink, Writer, draft, seal_native, seal_original,
+    AgentId, AgentName, Authority, CheckpointHeader, ContentHash, Delegation, Epoch, ForkReader,
+    HEADER_LENGTH, LinkBody, LinkKind, MediaType, NativeHeader, PackageParts, Release,
+    SealedHeader, StateSeal, Version, WholeLink, Writer, draft, proof_prefix, seal_native,
+    seal_original,
 };
 
 const TIME: i64 = 1_795_420_800_000_000_000;
@@ -42,6 +43,7 @@ struct Example {
     checkpoint: Vec<u8>,
     release: Vec<u8>,
     package: Vec<u8>,
+    fork: Vec<u8>,
     names: String,
 }
 
@@ -93,6 +95,23 @@ fn checkpoint(before: &SealedHeader, delegation: &Delegation, state: &[u8]) -> S
     seal_native(header, &native(2)).unwrap()
 }
 
+/// Another checkpoint in the same place.
+fn beside(before: &SealedHeader, delegation: &Delegation) -> SealedHeader {
+    checkpoint(before, delegation, b"{\"tick\":61}")
+}
+
+/// The proof that both were signed: their headers, that with the smaller hash first.
+fn fork(one: &SealedHeader, other: &SealedHeader) -> Vec<u8> {
+    let mut links = [one, other];
+    links.sort_by_key(|link| link.hash);
+    let mut proof = proof_prefix(false);
+    for link in links {
+        proof.extend((link.bytes.len() as u64).to_le_bytes());
+        proof.extend(&link.bytes);
+    }
+    proof
+}
+
 fn build() -> Example {
     let (before, old_state) = original();
     let name = AgentName::parse("counter").unwrap();
@@ -134,6 +153,7 @@ fn build() -> Example {
         checkpoint: file(&sealed, state),
         release,
         package: [head.as_slice(), state].concat(),
+        fork: fork(&sealed, &beside(&before, &delegation)),
         names,
         delegation,
     }
@@ -147,6 +167,7 @@ fn the_files_of_the_specification_are_built_as_it_says() {
         ("delegation", built.delegation.to_text()),
         ("checkpoint", dump(&built.checkpoint)),
         ("release", dump(&built.release)),
+        ("fork", dump(&built.fork)),
         ("names", built.names),
     ] {
         assert_eq!(text, example(name), "{name}");
@@ -167,6 +188,18 @@ fn the_files_of_the_specification_are_built_as_it_says() {
         format!("{} bytes, SHA-256 {digest}\n", built.package.len()),
         example("package")
     );
+}
+
+#[test]
+fn the_fork_of_the_specification_is_proved_by_its_bytes_alone() {
+    let built = build();
+    let mut reader = ForkReader::new();
+    reader.push(&built.fork);
+    let shown = reader.finish().unwrap();
+    assert_eq!(shown.root, *native(1).public_key().as_bytes());
+    assert_eq!(shown.parent, Some(ContentHash::of(&built.original)));
+    let honest = ContentHash::of(&built.checkpoint[..HEADER_LENGTH]);
+    assert!(shown.links.contains(&honest));
 }
 
 #[test]

@@ -14,9 +14,11 @@
 //! link (`recover`), on the copy that went furthest; the key of a machine is lost with its store.
 
 mod node;
+mod parcel;
 #[cfg(any(test, feature = "fault"))]
 pub mod sim;
 mod transport;
 
-pub use node::{Confirmed, Imported, Node, OutgoingPackage, PackageExtras};
-pub use transport::{Answer, Received, Transport, exchange};
+pub use node::{Confirmed, Imported, Node};
+pub use parcel::{OutgoingPackage, PackageExtras};
+pub use transport::{Answer, MAX_HANDOVER_BYTES, Received, Transport, exchange};

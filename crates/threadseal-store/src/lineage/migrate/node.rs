@@ -1,10 +1,11 @@
 //! [`Node`]: one machine with its key and its store. What the command does, and what the simulation
 //! drives, is this.
 
-use super::super::state::read_all;
 use super::super::{
-    Advance, CheckpointStore, NO_STATE, Newest, Saved, Standings, StateBytes, StoredLink, overtaken,
+    Advance, CheckpointStore, NO_STATE, Newest, Saved, Standings, StoredLink, overtaken,
 };
+use super::parcel::{Behind, OutgoingPackage, PackageExtras};
+use super::transport::MAX_HANDOVER_BYTES;
 use crate::clock::Clock;
 use crate::random::{self, Random};
 use crate::read::Source;
@@ -12,10 +13,9 @@ use std::fmt;
 use threadseal::error::{Error, ErrorKind};
 use threadseal::key::{PublicKey, Signer};
 use threadseal::lineage::{
-    AgentName, Authority, Certificate, CheckedPackage, CheckpointHeader, ContentHash, Delegation,
-    LinkBody, LinkKind, Offer, PACKAGE_PROLOGUE_LENGTH, PackageExpectation, PackageParts,
-    PackagePrologue, Recover, RefusalReason, Release, Standing, StateSeal, WholeLink, Writer,
-    body_length, draft, seal_native,
+    AgentName, Authority, Certificate, CheckedPackage, CheckpointHeader, ContentHash, LinkBody,
+    LinkKind, Offer, PACKAGE_PROLOGUE_LENGTH, PackageExpectation, PackagePrologue, Recover,
+    RefusalReason, Release, Standing, StateSeal, WholeLink, Writer, draft, seal_native,
 };
 
 /// One machine that may hold agents.
@@ -40,45 +40,6 @@ impl fmt::Debug for Node<'_> {
         f.debug_struct("Node")
             .field("key", self.signer.public_key())
             .finish_non_exhaustive()
-    }
-}
-
-/// What a package has beside its links and its state.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct PackageExtras<'a> {
-    /// Of the target.
-    pub delegation: Option<&'a Delegation>,
-    /// The tools that the checkpoint names.
-    pub manifest: Option<&'a [u8]>,
-    /// The file of receipts that the checkpoint names.
-    pub receipts: Option<&'a [u8]>,
-}
-
-/// A package on its way out: read it as a [`Source`].
-pub struct OutgoingPackage {
-    head: StateBytes<Vec<u8>>,
-    state: Option<Box<dyn Source + Send>>,
-    /// For whom it is.
-    pub target: PublicKey,
-    /// How long it is.
-    pub bytes: u64,
-}
-
-impl fmt::Debug for OutgoingPackage {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("OutgoingPackage")
-            .field("bytes", &self.bytes)
-            .finish_non_exhaustive()
-    }
-}
-
-impl Source for OutgoingPackage {
-    fn next_chunk(&mut self, buffer: &mut Vec<u8>) -> Result<(), Error> {
-        self.head.next_chunk(buffer)?;
-        match &mut self.state {
-            Some(state) if buffer.is_empty() => state.next_chunk(buffer),
-            _ => Ok(()),
-        }
     }
 }
 
@@ -235,32 +196,9 @@ impl Node<'_> {
         let Authority::Released(offer) = standing.authority() else {
             return Err(Error::refused(format!("{agent} is not offered to anybody")));
         };
-        let (mut links, mut state, mut length) = (Vec::new(), None, 0);
-        for hash in self.store.history(agent)? {
-            let link = self.load(agent, &hash)?;
-            let (bytes, rest) = part_of(link)?;
-            if let Some((of, rest)) = rest {
-                (state, length) = (rest, of);
-            }
-            links.push(bytes);
-        }
-        if state.is_none() {
-            return Err(Error::refused(format!("the state of {agent} is not here")));
-        }
-        let links: Vec<&[u8]> = links.iter().map(Vec::as_slice).collect();
-        let head = PackageParts {
-            links: &links,
-            delegation: extras.delegation,
-            manifest: extras.manifest,
-            receipts: extras.receipts,
-        }
-        .write(length)?;
-        Ok(OutgoingPackage {
-            bytes: head.len() as u64 + length,
-            head: StateBytes::new(head),
-            state,
-            target: offer.target,
-        })
+        let history = self.store.history(agent)?;
+        let links = history.iter().map(|hash| self.load(agent, hash));
+        OutgoingPackage::of(links, extras, offer.target)
     }
 
     /// Takes a package into the store, if all of it holds and this machine knows nothing that it lacks.
@@ -337,7 +275,7 @@ impl Node<'_> {
             .ok_or_else(|| refuse(&"it moves no authority"))?;
         let (_, standing) = self.standing(&agent)?;
         if standing.newest().is_some() && standing.newest() == link.header.prev {
-            let advance = Advance::of_bytes(&standing, answer)?;
+            let advance = Advance::of_answer(&standing, answer)?;
             self.save(&agent, &advance, &mut NO_STATE.clone())?;
             return Ok(Confirmed::Taken(agent));
         }
@@ -421,10 +359,7 @@ impl Node<'_> {
         root: &PublicKey,
     ) -> Result<(CheckedPackage, Behind<'s>), Error> {
         let refuse = |fault: &dyn fmt::Display| Error::refused(format!("not taken: {fault}"));
-        let mut source = Behind {
-            source: package,
-            rest: Vec::new(),
-        };
+        let mut source = Behind::new(package);
         let first = source.take(PACKAGE_PROLOGUE_LENGTH)?;
         let first = first
             .first_chunk()
@@ -461,7 +396,7 @@ impl Node<'_> {
         Ok(Some(Imported::Answered {
             agent: agent.clone(),
             source: Box::new(package.offer.source.key),
-            answer: whole(self.load(agent, child)?)?,
+            answer: self.load(agent, child)?.whole(MAX_HANDOVER_BYTES)?,
         }))
     }
 
@@ -483,7 +418,7 @@ impl Node<'_> {
                 let is_done = native.is_some_and(|native| native.kind == kind)
                     && header.signer == Some(*self.key().as_bytes());
                 match is_done {
-                    true => whole(self.load(agent, &newest)?),
+                    true => self.load(agent, &newest)?.whole(MAX_HANDOVER_BYTES),
                     false => Err(Error::refused(format!(
                         "{agent} is not offered to this key"
                     ))),
@@ -555,62 +490,6 @@ impl Node<'_> {
     }
 }
 
-/// What follows the head of a package in its source.
-struct Behind<'s> {
-    source: &'s mut dyn Source,
-    rest: Vec<u8>,
-}
-
-impl Behind<'_> {
-    /// The next `length` bytes, or as many as there are.
-    fn take(&mut self, length: usize) -> Result<Vec<u8>, Error> {
-        let mut chunk = Vec::new();
-        while self.rest.len() < length {
-            self.source.next_chunk(&mut chunk)?;
-            if chunk.is_empty() {
-                break;
-            }
-            self.rest.extend_from_slice(&chunk);
-        }
-        let later = self.rest.split_off(length.min(self.rest.len()));
-        Ok(std::mem::replace(&mut self.rest, later))
-    }
-}
-
-impl Source for Behind<'_> {
-    fn next_chunk(&mut self, buffer: &mut Vec<u8>) -> Result<(), Error> {
-        if self.rest.is_empty() {
-            return self.source.next_chunk(buffer);
-        }
-        *buffer = std::mem::take(&mut self.rest);
-        Ok(())
-    }
-}
-
-/// A state that is left out of a link: its length, and itself where it is here.
-type LeftOut = (u64, Option<Box<dyn Source + Send>>);
-
-/// A link as a package has it, and what is left out of it.
-fn part_of(link: StoredLink) -> Result<(Vec<u8>, Option<LeftOut>), Error> {
-    let native = link.header.native.as_ref();
-    match native.map(|native| (native.kind, native.state.length)) {
-        Some((LinkKind::Checkpoint, length)) => Ok((link.head, Some((length, link.state)))),
-        _ => whole(link).map(|bytes| (bytes, None)),
-    }
-}
-
-/// All of a link that is no checkpoint of v0x05.
-fn whole(link: StoredLink) -> Result<Vec<u8>, Error> {
-    let native = link.header.native.as_ref();
-    let limit = native.and_then(|native| body_length(native.kind));
-    let limit = limit.unwrap_or(threadseal::limits::MAX_PACKAGE_BYTES);
-    let gone = || Error::refused(format!("the state of the link {} is not here", link.hash));
-    let mut state = link.state.ok_or_else(gone)?;
-    let mut bytes = link.head;
-    bytes.extend(read_all(&mut *state, limit)?);
-    Ok(bytes)
-}
-
 fn newest_of<'s>(
     agent: &AgentName,
     standing: &'s Standing,
@@ -628,15 +507,4 @@ fn not_holder(agent: &AgentName) -> Error {
 fn next(epoch: u64, by: u64) -> Result<u64, Error> {
     let text = "the epochs of this agent are used up";
     epoch.checked_add(by).ok_or_else(|| Error::refused(text))
-}
-
-/// All of a package in memory, for small ones.
-#[cfg(any(test, feature = "fault"))]
-pub(super) fn collected(source: &mut dyn Source) -> Result<Vec<u8>, Error> {
-    let mut bytes = Vec::new();
-    super::super::state::each_chunk(source, &mut |piece| {
-        bytes.extend_from_slice(piece);
-        Ok(())
-    })?;
-    Ok(bytes)
 }

@@ -8,7 +8,7 @@
 //! at the end        faults stop, everything is sent again; then, after at most one link of the root's,
 //!                   exactly one machine may act, and nothing old that arrives again changes that
 //! ```
-//! Who takes part stands in `cast`. A crash loses everything but the objects of the store. A lost machine loses its key as well. With a
+//! Who takes part stands in `cast`, what is counted in `tally`, the end in `end`. A crash loses everything but the objects of the store. A lost machine loses its key as well. With a
 //! [`Plant`] one machine does what the protocol forbids; the same checks must notice.
 #![allow(
     clippy::unwrap_used,
@@ -18,106 +18,28 @@
 )]
 
 mod cast;
+mod end;
+mod tally;
 
-use super::node::{Node, PackageExtras};
+pub use tally::{Broken, Plant, Tally};
+
+use super::node::Node;
+use super::parcel::PackageExtras;
 use super::transport::{Answer, Transport as _, exchange};
 use crate::clock::ManualClock;
 use crate::lineage::{
-    Advance, CheckpointStore, KeyedCheckpointStore, NO_STATE, Newest, Saved, Standings, StateBytes,
+    CheckpointStore, KeyedCheckpointStore, Newest, Standings, StateBytes, conformance,
 };
 use crate::objects::fault::ObjectFault;
 use cast::{Counting, KEYS, Lots, Machine, Network, Parcel};
-use std::fmt;
 use std::sync::Arc;
-use threadseal::digest::Digest;
 use threadseal::error::{Error, ErrorKind};
 use threadseal::key::{PublicKey, Signer as _};
-use threadseal::lineage::{
-    AgentName, Authority, CheckpointHeader, ContentHash, Epoch, LinkBody, LinkKind, MediaType,
-    NativeHeader, Recover, RefusalReason, StateSeal, Version, Writer, draft, seal_native,
-};
+use threadseal::lineage::{AgentName, Authority, ContentHash, MediaType, RefusalReason, StateSeal};
 
 const MACHINES: usize = 3;
 const STEPS: usize = 40;
 const STATE: &[u8] = b"state";
-/// Rounds of sending everything again after which nothing moves any more.
-const ROUNDS: usize = 6;
-
-/// What the protocol forbids.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Plant {
-    /// The source acts after it released.
-    TicksAfterRelease,
-    /// The release is sent and not durable.
-    ReleaseNotDurable,
-    /// The target takes an offer although it knows what came after it.
-    TakesStalePackage,
-    /// The target refuses what it accepted.
-    RefusesAfterAccept,
-    /// The root recovers at an epoch that another may have.
-    RecoversWithoutJump,
-}
-
-impl Plant {
-    /// All of them.
-    pub const ALL: [Self; 5] = [
-        Self::TicksAfterRelease,
-        Self::ReleaseNotDurable,
-        Self::TakesStalePackage,
-        Self::RefusesAfterAccept,
-        Self::RecoversWithoutJump,
-    ];
-}
-
-/// What happened in a schedule that broke nothing.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Tally {
-    /// Offers that were made durable.
-    pub releases: u64,
-    /// Offers that were taken.
-    pub accepts: u64,
-    /// Offers that were refused.
-    pub refusals: u64,
-    /// Calls of stores that failed.
-    pub faults: u64,
-    /// Machines that were lost for good.
-    pub lost: u64,
-    /// Links of the root's.
-    pub recoveries: u64,
-    /// Copies that the network delivered again.
-    pub repeated: u64,
-}
-
-impl Tally {
-    /// Both together.
-    #[must_use]
-    pub fn plus(self, other: Self) -> Self {
-        Self {
-            releases: self.releases + other.releases,
-            accepts: self.accepts + other.accepts,
-            refusals: self.refusals + other.refusals,
-            faults: self.faults + other.faults,
-            lost: self.lost + other.lost,
-            recoveries: self.recoveries + other.recoveries,
-            repeated: self.repeated + other.repeated,
-        }
-    }
-}
-
-/// A schedule that broke a law.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Broken {
-    /// Which schedule.
-    pub seed: u64,
-    /// What it broke.
-    pub law: String,
-}
-
-impl fmt::Display for Broken {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "schedule {}: {}", self.seed, self.law)
-    }
-}
 
 /// Runs the schedule of `seed`.
 ///
@@ -207,31 +129,10 @@ impl World {
     }
 
     fn begin(&mut self) {
-        let header = CheckpointHeader {
-            version: Version::V5,
-            budget: 1000,
-            price: 1,
-            tick: 0,
-            code: Digest::of(b"code"),
-            epoch: Epoch::default(),
-            lease_expiry: 0,
-            prev: None,
-            signer: None,
-            signature: None,
-            native: Some(Box::new(NativeHeader {
-                kind: LinkKind::Checkpoint,
-                seq: 0,
-                time: 0,
-                state: StateSeal::of(STATE, MediaType::bytes()),
-                transcript: None,
-                manifest: None,
-                receipts: None,
-                parent: None,
-                name: agent(),
-                root: *KEYS.root.public_key(),
-                certificate: None,
-            })),
-        };
+        let mut header = conformance::genesis(&agent(), STATE);
+        if let Some(native) = &mut header.native {
+            native.root = *KEYS.root.public_key();
+        }
         let node = self.node(0, &self.machines[0].seen);
         node.begin(&agent(), header, &mut StateBytes::new(STATE))
             .unwrap();
@@ -476,125 +377,24 @@ impl World {
         Ok(holders)
     }
 
-    fn check(&self) -> Result<(), String> {
+    fn check(&mut self) -> Result<(), String> {
         let holders = self.holders()?;
         if holders.len() > 1 {
             return Err(format!("machines {holders:?} may act at once"));
         }
-        let mut longest: Vec<ContentHash> = Vec::new();
-        for machine in self.machines.iter().filter(|machine| !machine.is_lost) {
-            let history = machine
-                .seen
-                .history(&agent())
-                .map_err(|error| error.to_string())?;
-            let both = longest.iter().zip(&history);
+        let mut longest: &[ContentHash] = &[];
+        let living = self.machines.iter_mut().filter(|machine| !machine.is_lost);
+        for machine in living {
+            let links = machine.links().map_err(|error| error.to_string())?;
+            let both = longest.iter().zip(links);
             if let Some((one, other)) = both.into_iter().find(|(one, other)| one != other) {
                 return Err(format!("{one} and {other} are children of one link"));
             }
-            if history.len() > longest.len() {
-                longest = history;
+            if links.len() > longest.len() {
+                longest = links;
             }
         }
         Ok(())
-    }
-
-    /// Faults stop, everything arrives; then somebody must hold the agent, and nobody else ever.
-    fn settle(&mut self) -> Result<(), String> {
-        (self.faults, self.network.loses) = (false, false);
-        self.drain("draining")?;
-        if self.holders()?.is_empty() {
-            self.recover()?;
-            self.check().map_err(|law| format!("recovering: {law}"))?;
-        }
-        let holders = self.holders()?;
-        let [holder] = holders[..] else {
-            return Err("nobody may act, and the root could not change that".to_owned());
-        };
-        let what = self.tick(holder);
-        if what != format!("{holder} ticks") {
-            return Err(format!("the holder cannot act: {what}"));
-        }
-        for parcel in self.network.delivered.clone() {
-            self.hand_over(&parcel);
-            self.check().map_err(|law| format!("old parcels: {law}"))?;
-        }
-        self.network.waiting.clear();
-        match self.holders()?.len() {
-            1 => Ok(()),
-            _ => Err("what was old changed who may act".to_owned()),
-        }
-    }
-
-    fn drain(&mut self, when: &str) -> Result<(), String> {
-        for _ in 0..ROUNDS {
-            for machine in 0..MACHINES {
-                if !self.machines[machine].is_lost {
-                    self.send_again(machine);
-                    self.answer_if_offered(machine);
-                }
-            }
-            while let Some(parcel) = self.network.waiting.pop() {
-                self.hand_over(&parcel);
-                self.check().map_err(|law| format!("{when}: {law}"))?;
-            }
-        }
-        Ok(())
-    }
-
-    fn answer_if_offered(&mut self, machine: usize) {
-        if let Some(source) = self.offered_to(machine) {
-            let accepted = self
-                .node(machine, &self.machines[machine].store)
-                .accept(&agent());
-            let _ = self
-                .network
-                .send(&source, &mut StateBytes::new(accepted.unwrap()));
-        }
-    }
-
-    /// The root gives the agent to the machine that knows most.
-    fn recover(&mut self) -> Result<(), String> {
-        let length = |machine: &usize| {
-            let history = self.machines[*machine].seen.history(&agent());
-            history.map_or(0, |history| history.len())
-        };
-        let living = (0..MACHINES).filter(|machine| !self.machines[*machine].is_lost);
-        let machine = living.max_by_key(length).unwrap();
-        let store = &self.machines[machine].store;
-        let root = Node {
-            signer: &KEYS.root,
-            certificate: None,
-            ..self.node(machine, store)
-        };
-        let done = match self.plant {
-            Some(Plant::RecoversWithoutJump) => self.recover_without_jump(&root, machine),
-            _ => root.recover(&agent(), &Self::key(machine), None).map(drop),
-        };
-        self.tally.recoveries += 1;
-        done.map_err(|error| format!("the root cannot recover: {error}"))
-    }
-
-    fn recover_without_jump(&self, root: &Node<'_>, machine: usize) -> Result<(), Error> {
-        let (_, standing) = root.standing(&agent())?;
-        let (header, hash) = (standing.header().unwrap(), standing.newest().unwrap());
-        let body = LinkBody::Recover(Recover {
-            epoch: header.epoch.major + 1,
-            void: None,
-            key: Self::key(machine),
-            nonce: [0; 32],
-        });
-        let writer = Writer {
-            key: root.key(),
-            certificate: None,
-            time: 0,
-        };
-        let sealed = seal_native(draft(header, hash, &body, &writer)?, root.signer)?;
-        let bytes = [sealed.bytes, body.encode()].concat();
-        let advance = Advance::of_bytes(&standing, &bytes)?;
-        match root.store.save(&agent(), &advance, &mut NO_STATE.clone())? {
-            Saved::Stored => Ok(()),
-            Saved::Differs(now) => Err(crate::lineage::overtaken(&agent(), &now)),
-        }
     }
 }
 

@@ -17,7 +17,7 @@ use threadseal::limits::MAX_REFUSAL_BYTES;
 use threadseal::lineage::{AgentName, HEADER_LENGTH, RefusalReason};
 
 /// Longest link that moves authority.
-const MAX_ANSWER_BYTES: usize = HEADER_LENGTH + 33 + MAX_REFUSAL_BYTES;
+pub const MAX_HANDOVER_BYTES: usize = HEADER_LENGTH + 33 + MAX_REFUSAL_BYTES;
 
 /// Carries bytes between machines that are named by their keys.
 pub trait Transport {
@@ -74,7 +74,7 @@ pub fn exchange(
     let mut first = Vec::new();
     source.next_chunk(&mut first)?;
     if first.first() == Some(&threadseal::lineage::Version::V5.byte()) {
-        let rest = read_all(&mut *source, MAX_ANSWER_BYTES)?;
+        let rest = read_all(&mut *source, MAX_HANDOVER_BYTES)?;
         let confirmed = node.confirm(&[first, rest].concat())?;
         return Ok(Some(Received::Answer(confirmed)));
     }

@@ -4,6 +4,8 @@ mod authority;
 mod flips;
 mod formats;
 mod judging;
+mod made;
+mod originals;
 mod package;
 mod proofs;
 mod transfer;

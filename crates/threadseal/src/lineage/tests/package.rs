@@ -122,7 +122,7 @@ fn a_package_is_read_as_it_was_packed() {
     assert_eq!(package.manifest.as_deref(), Some(MANIFEST));
     assert_eq!(package.receipts, Some((cargo.receipts.clone(), Vec::new())));
     let links: Vec<_> = package
-        .links
+        .links()
         .iter()
         .map(|(_, bytes)| bytes.clone())
         .collect();

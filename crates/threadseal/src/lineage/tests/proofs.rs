@@ -1,6 +1,6 @@
 //! Fork proofs: what proves a fork, and what only looks like one.
 
-use super::judging::{Made, first, hand, next, release};
+use super::made::{Made, first, hand, next, release};
 use super::*;
 
 fn proof(parts: &[&[u8]]) -> Vec<u8> {
@@ -138,4 +138,12 @@ fn accept_and_refuse_of_one_release_prove_the_targets_fault_but_a_recovery_is_no
     });
     let recovered = hand(&offered, 1, 1, &recovered);
     assert_eq!(check(&of(&taken, &recovered)), Err(ForkFault::Void));
+    // A body that cannot be read says nothing, and so must not be taken for no body.
+    for whole in [of(&taken, &refused), of(&taken, &recovered)] {
+        for at in 0..whole.len() {
+            let mut changed = whole.clone();
+            changed[at] ^= 1;
+            assert!(check(&changed).is_err(), "{at}");
+        }
+    }
 }

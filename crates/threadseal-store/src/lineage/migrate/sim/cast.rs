@@ -7,9 +7,9 @@
 )]
 
 use super::{MACHINES, agent};
-use crate::lineage::migrate::node::collected;
+use crate::lineage::migrate::parcel::collected;
 use crate::lineage::migrate::transport::Transport;
-use crate::lineage::{KeyedCheckpointStore, StateBytes};
+use crate::lineage::{CheckpointStore as _, KeyedCheckpointStore, StateBytes};
 use crate::objects::Objects;
 use crate::objects::fault::FaultObjects;
 use crate::objects::memory::MemoryObjects;
@@ -20,7 +20,7 @@ use std::sync::{Arc, LazyLock, Mutex};
 use threadseal::digest::Digest;
 use threadseal::error::{Error, ErrorKind};
 use threadseal::key::{KeyUsage, LocalSigner, Message, PrivateKey, PublicKey, Signature, Signer};
-use threadseal::lineage::{Certificate, Delegation};
+use threadseal::lineage::{Certificate, ContentHash, Delegation};
 
 /// The keys of all schedules: signing is deterministic, so what was signed once is kept.
 pub(super) struct Keys {
@@ -118,6 +118,8 @@ pub(super) struct Machine {
     pub(super) is_lost: bool,
     /// What a machine with a planted bug still believes.
     pub(super) believes: bool,
+    /// Its links when they were looked at last, oldest first.
+    links: Vec<ContentHash>,
 }
 
 impl Machine {
@@ -131,7 +133,16 @@ impl Machine {
             faulty,
             is_lost: false,
             believes: false,
+            links: Vec::new(),
         }
+    }
+
+    /// Its links, oldest first; read again only where the newest is another one.
+    pub(super) fn links(&mut self) -> Result<&[ContentHash], Error> {
+        if self.seen.newest(&agent())?.known() != self.links.last().copied() {
+            self.links = self.seen.history(&agent())?;
+        }
+        Ok(&self.links)
     }
 
     /// A copy of what is durable now, for machines that lie.

@@ -1,0 +1,215 @@
+//! [`RememberedStore`]: a store of which this host remembers the newest links.
+//!
+//! ```text
+//! save ─► does what is saved build on the link that this host knows? ─► the store ─► the new head is known
+//! ```
+//! A link is remembered once it is durable: a store may be ahead of what is remembered, never behind. So a
+//! store that was set back takes nothing more from this host, which would be a fork, and whoever verifies
+//! it here is told.
+
+use super::{Advance, CheckpointStore, Newest, Saved, StoredLink};
+use crate::heads::{Durability, RecordKind};
+use crate::host::{Host, Published};
+use crate::read::Source;
+use std::collections::BTreeSet;
+use threadseal::digest::Digest;
+use threadseal::error::{Error, ErrorKind};
+use threadseal::lineage::{AgentIdentity, AgentName, CheckpointHeader, ContentHash, Identity};
+use threadseal::record::{Head, RecordId};
+
+/// Times that a head is published while other writers publish theirs; each time one of them got on.
+const MAX_PUBLISH_ATTEMPTS: usize = 16;
+
+/// A store, and the host that holds heads.
+#[derive(Debug)]
+pub struct RememberedStore {
+    store: Box<dyn CheckpointStore>,
+    host: Host,
+}
+
+impl RememberedStore {
+    /// What is saved to `store`, `host` remembers.
+    pub fn new(store: Box<dyn CheckpointStore>, host: Host) -> Self {
+        Self { store, host }
+    }
+
+    /// Refuses to build on less than this host knew already; true where what is saved was built elsewhere
+    /// and this host knows more than is here, from another store.
+    fn check_known(&self, agent: &AgentName, advance: &Advance) -> Result<bool, Error> {
+        for record in self.records(agent, advance)? {
+            let Some(known) = self.host.heads.fetch(&record)? else {
+                continue;
+            };
+            let line = known.head.line;
+            let is_known = |hash: &ContentHash| hash.digest() == line;
+            if advance.proved().iter().any(is_known)
+                || self.store.history(agent)?.iter().any(is_known)
+            {
+                continue;
+            }
+            if advance.is_answer() {
+                return Ok(true);
+            }
+            return Err(Error::refused(format!(
+                "the store lacks link {line} of {agent}, which this host has seen; put it back"
+            )));
+        }
+        Ok(false)
+    }
+
+    /// By what head stores know the agents of the newest link and of those that are to be saved: an agent
+    /// that goes on in v0x05 is known by its name from there on.
+    fn records(&self, agent: &AgentName, advance: &Advance) -> Result<BTreeSet<RecordId>, Error> {
+        let identities = advance.headers().filter_map(Identity::of);
+        let mut records: BTreeSet<RecordId> = identities.map(|of| of.record).collect();
+        if let Newest::Link(newest) = self.store.newest(agent)? {
+            let newest = self.store.load(agent, &newest)?;
+            let identity = newest.and_then(|newest| Identity::of(&newest.header));
+            records.extend(identity.map(|of| of.record));
+        }
+        Ok(records)
+    }
+
+    /// Remembers the newest link, by its place where all before it are here.
+    fn remember(
+        &self,
+        agent: &AgentName,
+        header: &CheckpointHeader,
+        hash: ContentHash,
+    ) -> Result<(), Error> {
+        let Some(identity) = Identity::of(header) else {
+            return Ok(());
+        };
+        let seq = match &header.native {
+            Some(native) => native.seq,
+            None => match self.place_of(agent, &identity.record, hash)? {
+                Some(place) => place,
+                None => return Ok(()),
+            },
+        };
+        let head = Head {
+            record: identity.record,
+            seq,
+            size: header.tick,
+            line: hash.digest(),
+        };
+        for _ in 1..MAX_PUBLISH_ATTEMPTS {
+            match self.publish(head) {
+                // Another writer's link came first: one that builds on this, or one before it.
+                Err(error) if error.kind() == ErrorKind::Refused => {}
+                published => return published,
+            }
+            if self.is_ahead(agent, &identity.record, hash)? {
+                return Ok(());
+            }
+        }
+        self.publish(head)
+    }
+
+    fn publish(&self, head: Head) -> Result<(), Error> {
+        self.host.publish(&Published {
+            head,
+            kind: RecordKind::Lineage,
+            is_final: false,
+            thread: None,
+            // An agent moves: no place is its own.
+            path: None,
+            aliases: &[],
+            durability: Durability::Durable,
+        })
+    }
+
+    /// How many links stand before `hash`: counted from the first, or from the one that this host knows;
+    /// unknown where neither is here.
+    fn place_of(
+        &self,
+        agent: &AgentName,
+        record: &RecordId,
+        hash: ContentHash,
+    ) -> Result<Option<u64>, Error> {
+        let history = self.store.history(agent)?;
+        let at = |line: Digest| history.iter().position(|link| link.digest() == line);
+        let (Some(place), Some(first)) = (at(hash.digest()), history.first()) else {
+            return Ok(None);
+        };
+        let first = self.store.load(agent, first)?;
+        let (from, before) = if first.is_none_or(|first| first.header.prev.is_some()) {
+            let known = self.host.heads.fetch(record)?.map(|known| known.head);
+            match known.and_then(|known| Some((at(known.line)?, known.seq))) {
+                Some(known) => known,
+                None => return Ok(None),
+            }
+        } else {
+            (0, 0)
+        };
+        let behind = place.checked_sub(from).and_then(|n| u64::try_from(n).ok());
+        Ok(behind.and_then(|behind| before.checked_add(behind)))
+    }
+
+    /// Does this host know a link behind `hash`?
+    fn is_ahead(
+        &self,
+        agent: &AgentName,
+        record: &RecordId,
+        hash: ContentHash,
+    ) -> Result<bool, Error> {
+        let Some(known) = self.host.heads.fetch(record)? else {
+            return Ok(false);
+        };
+        let now = self.store.history(agent)?;
+        let mut after = now.iter().skip_while(|link| **link != hash);
+        Ok(after.any(|link| link.digest() == known.head.line))
+    }
+}
+
+impl CheckpointStore for RememberedStore {
+    fn newest(&self, agent: &AgentName) -> Result<Newest, Error> {
+        self.store.newest(agent)
+    }
+
+    fn save(
+        &self,
+        agent: &AgentName,
+        advance: &Advance,
+        state: &mut dyn Source,
+    ) -> Result<Saved, Error> {
+        let is_behind = self.check_known(agent, advance)?;
+        let saved = self.store.save(agent, advance, state)?;
+        let standing = advance.standing();
+        if let (Saved::Stored, Some(header), Some(hash)) =
+            (saved, standing.header(), standing.newest())
+            && !is_behind
+        {
+            self.remember(agent, header, hash)?;
+        }
+        Ok(saved)
+    }
+
+    fn load(&self, agent: &AgentName, link: &ContentHash) -> Result<Option<StoredLink>, Error> {
+        self.store.load(agent, link)
+    }
+
+    fn list(&self, after: Option<&AgentName>, limit: usize) -> Result<Vec<AgentName>, Error> {
+        self.store.list(after, limit)
+    }
+
+    fn delete(&self, agent: &AgentName, expected: &ContentHash) -> Result<Saved, Error> {
+        self.store.delete(agent, expected)
+    }
+
+    fn save_identity(&self, agent: &AgentName, identity: &AgentIdentity) -> Result<(), Error> {
+        self.store.save_identity(agent, identity)
+    }
+
+    fn load_identity(&self, agent: &AgentName) -> Result<Option<AgentIdentity>, Error> {
+        self.store.load_identity(agent)
+    }
+
+    fn delete_identity(&self, agent: &AgentName) -> Result<(), Error> {
+        self.store.delete_identity(agent)
+    }
+
+    fn place(&self) -> String {
+        self.store.place()
+    }
+}
