@@ -108,14 +108,15 @@ fn examine_all(args: &VerifyArgs, context: &Context) -> Result<Run, Failure> {
     let has_folder = args.paths.iter().any(|path| path.is_dir());
     let is_store = |path: &PathBuf| record::address_of(path).is_some_and(|a| !a.contains('#'));
     let has_store = args.paths.iter().any(is_store);
-    // The files of a lineage are one record.
-    let of_files = args.format == Some(FormatArg::Lineage);
-    let is_of_one =
-        (args.expect_head.is_some() && !of_files) || args.scroll.expect_length.is_some();
-    if is_of_one && (args.paths.len() > 1 || has_folder || has_store) {
-        return Err(Failure::new(
-            "--expect-head and --expect-length are of one record: name one file",
-        ));
+    let is_of_one = || {
+        Failure::new(
+            "--expect-length is of one record: name one file; --expect-head as well, or the folder of a lineage",
+        )
+    };
+    // Many files may be one record: a lineage. Where there is none, the head was meant for one of them.
+    let are_many = args.paths.len() > 1 || has_folder || has_store;
+    if are_many && args.scroll.expect_length.is_some() {
+        return Err(is_of_one());
     }
     let key = args.key.as_deref();
     let local = Local::to(&args.paths, args.allow_local_trust, context);
@@ -128,12 +129,15 @@ fn examine_all(args: &VerifyArgs, context: &Context) -> Result<Run, Failure> {
             profile: args.profile,
             format: args.format,
             thread: args.thread.clone(),
-            expect_head: args.expect_head,
+            expect_head: args.expect_head.filter(|_| !are_many),
             exact_head: args.exact_head,
             every_signature: args.every_signature,
             scroll: args.scroll.asked(context)?,
             ledger: LedgerAsked::default(),
-            lineage: LineageAsked::default(),
+            lineage: LineageAsked {
+                head: args.expect_head,
+                ..LineageAsked::default()
+            },
         },
         bar.clone(),
         context,
@@ -165,6 +169,9 @@ fn examine_all(args: &VerifyArgs, context: &Context) -> Result<Run, Failure> {
         run.results = examiner.missing(&found.files, &seen)?;
     }
     let lineages = examiner.lineage_reports(&found.files, &mut seen)?;
+    if are_many && args.expect_head.is_some() && lineages.is_empty() {
+        return Err(is_of_one());
+    }
     run.results.extend(lineages);
     for seen in seen {
         match seen {

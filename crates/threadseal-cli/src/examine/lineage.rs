@@ -30,6 +30,8 @@ pub(crate) struct LineageAsked {
     pub(crate) code: Vec<Digest>,
     /// Whether the links are to be drawn.
     pub(crate) draw: bool,
+    /// `--expect-head`: the link that one of the lineages must have.
+    pub(crate) head: Option<ExpectedHead>,
 }
 
 /// Codes of findings that say that a lineage is not the one of an expected head.
@@ -88,14 +90,14 @@ impl Examiner {
         let lineages = Lineages::join(numbered(found))?;
         let mut outcomes = Vec::new();
         for lineage in lineages.iter() {
-            outcomes.push(self.judge_lineage(&lineage, view, self.asked.expect_head)?);
+            outcomes.push(self.judge_lineage(&lineage, view, self.asked.lineage.head)?);
         }
         let misses = |outcome: &Outcome| {
             let mut findings = outcome.report.findings.iter();
             findings.any(|found| OF_ANOTHER.contains(&found.code))
         };
         // An expected head is of one lineage: where one has it, the others were not meant.
-        if self.asked.expect_head.is_some() && outcomes.iter().any(|outcome| !misses(outcome)) {
+        if self.asked.lineage.head.is_some() && outcomes.iter().any(|outcome| !misses(outcome)) {
             for (outcome, lineage) in outcomes.iter_mut().zip(lineages.iter()) {
                 if misses(outcome) {
                     *outcome = self.judge_lineage(&lineage, view, None)?;
@@ -209,15 +211,27 @@ pub(crate) struct Found {
 /// What was read, with the folders told apart by number.
 fn numbered(found: Vec<Found>) -> Vec<LinkFacts> {
     let mut folders: BTreeMap<PathBuf, u32> = BTreeMap::new();
-    let number = |found: Found| {
-        let folder = found.path.parent().unwrap_or(Path::new("")).to_owned();
+    let mut number = |folder: &Path| {
         let next = u32::try_from(folders.len()).unwrap_or(u32::MAX);
-        LinkFacts {
-            folder: *folders.entry(folder).or_insert(next),
-            ..found.facts
-        }
+        *folders.entry(folder.to_owned()).or_insert(next)
+    };
+    let number = |found: Found| LinkFacts {
+        folder: number(folder_of(&found.path)),
+        home: number(home_of(&found.path)),
+        ..found.facts
     };
     found.into_iter().map(number).collect()
+}
+
+fn folder_of(path: &Path) -> &Path {
+    path.parent().unwrap_or(Path::new(""))
+}
+
+/// The folder of the store that a file lies in: links are archived in `history/<agent>` below it.
+fn home_of(path: &Path) -> &Path {
+    let folder = folder_of(path);
+    let history = folder.parent().filter(|above| above.ends_with("history"));
+    history.map_or(folder, folder_of)
 }
 
 /// The file of a lineage of one link, else the folder that all its files lie in.

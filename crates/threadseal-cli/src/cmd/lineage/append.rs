@@ -7,7 +7,6 @@
 
 use super::identity;
 use super::input::digest;
-use super::known::Known;
 use crate::context::{Context, object_storage_settings};
 use crate::exit::{Exit, Failure, Outcome, complain};
 use crate::keyring;
@@ -20,12 +19,11 @@ use threadseal::error::Error;
 use threadseal::key::Reread;
 use threadseal::limits::MAX_DELEGATION_BYTES;
 use threadseal::lineage::{
-    AgentIdentity, AgentName, CheckpointHeader, ContentHash, Delegation, Epoch, IdentityForm,
-    LinkKind, MediaType, NativeHeader, Standing, StateSeal, Version, seal_native,
-    seal_original_reread,
+    AgentIdentity, AgentName, CheckpointHeader, Delegation, Epoch, IdentityForm, LinkKind,
+    MediaType, NativeHeader, Standing, StateSeal, Version, seal_native, seal_original_reread,
 };
 use threadseal_store::lineage::{
-    Advance, CheckpointStore, Newest, Saved, Standings, open, overtaken,
+    Advance, CheckpointStore, Newest, RememberedStore, Saved, Standings, open, overtaken,
 };
 use threadseal_store::read::{Chunks, RegularFile, Source, open_regular, read_small};
 
@@ -114,38 +112,29 @@ fn version(text: &str) -> Result<Version, String> {
 /// Writes the next checkpoint.
 pub(super) fn run(args: &AppendArgs, context: &Context, out: &mut Out) -> Outcome {
     let store = open(&args.store, &object_storage_settings())?;
-    let agent = agent_of(args, &*store)?;
-    let (newest, standing) = Standings::new().of(&*store, &agent)?;
+    let store = RememberedStore::new(store, context.host()?);
+    let agent = agent_of(args, &store)?;
+    let (newest, standing) = Standings::new().of(&store, &agent)?;
     if let Newest::Deleted(hash) = newest {
         let text = format!("{agent} was deleted here at {hash}, and goes on elsewhere");
         return Err(Failure::new(text));
     }
-    let host = context.host()?;
     let next = Next {
         args,
         agent: &agent,
-        store: &*store,
+        store: &store,
         standing: &standing,
-        history: store.history(&agent)?,
         state: open_regular(&*context.fs, &args.state)?,
         context,
     };
     let (header, head) = next.seal()?;
     let advance = Advance::of_file(&standing, &mut next.whole(head))?;
-    let known = Known {
-        host: &host,
-        store: &*store,
-        agent: &agent,
-        history: &next.history,
-    };
-    known.check_known([standing.header(), Some(&header)])?;
     match store.save(&agent, &advance, &mut next.state.chunks())? {
         Saved::Stored => {}
         Saved::Differs(now) => return Err(overtaken(&agent, &now).into()),
     }
     let hash = advance.newest();
     let hash = hash.ok_or_else(|| Failure::new("nothing was saved"))?;
-    known.publish(&header, hash)?;
     let output = AppendOutput {
         schema: "threadseal.lineage.append/1",
         agent: agent.as_str(),
@@ -183,8 +172,6 @@ struct Next<'a> {
     agent: &'a AgentName,
     store: &'a dyn CheckpointStore,
     standing: &'a Standing,
-    /// Oldest first.
-    history: Vec<ContentHash>,
     state: RegularFile,
     context: &'a Context,
 }
@@ -237,7 +224,7 @@ impl Next<'_> {
         let known = known.and_then(|before| before.native.as_ref());
         let seq = match known {
             Some(known) => known.seq.saturating_add(1),
-            None => u64::try_from(self.history.len()).unwrap_or(u64::MAX),
+            None => u64::try_from(self.store.history(self.agent)?.len()).unwrap_or(u64::MAX),
         };
         let mut hasher = Hasher::new();
         self.read(&mut |piece| hasher.update(piece))?;

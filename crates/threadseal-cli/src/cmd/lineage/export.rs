@@ -1,4 +1,5 @@
-//! `lineage export STORE -o FILE`: the package of the offer that stands, as often as it is asked for.
+//! `lineage export STORE -o FILE`: the package of the offer that stands, as often as it is asked for; with
+//! `--igor` the original's message.
 
 use super::machine::{MachineArgs, read_delegation, tell};
 use crate::context::Context;
@@ -15,23 +16,38 @@ use threadseal_store::read::{Source as _, read_small};
 #[derive(Debug, Args)]
 pub(crate) struct ExportArgs {
     #[command(flatten)]
-    machine: MachineArgs,
+    pub(super) machine: MachineArgs,
     /// Where to write the package; must not exist
     #[arg(short, long, value_name = "FILE")]
-    output: PathBuf,
+    pub(super) output: PathBuf,
     /// The root's delegation to the target, to send along
     #[arg(long, value_name = "FILE")]
     for_target: Option<PathBuf>,
     /// The manifest of tools that the checkpoint names
     #[arg(long, value_name = "FILE")]
-    manifest: Option<PathBuf>,
+    pub(super) manifest: Option<PathBuf>,
     /// The file of receipts that the checkpoint names
     #[arg(long, value_name = "FILE")]
-    receipts: Option<PathBuf>,
+    pub(super) receipts: Option<PathBuf>,
+    /// Write the original's message instead, with the newest checkpoint, which must be of its versions
+    #[arg(long, requires = "code", conflicts_with = "for_target")]
+    igor: bool,
+    /// The agent's code, for --igor
+    #[arg(long, value_name = "FILE", requires = "igor")]
+    pub(super) code: Option<PathBuf>,
+    /// Who sends it, for --igor
+    #[arg(long, value_name = "NODE", requires = "igor", default_value = "")]
+    pub(super) source: String,
+    /// Send the agent's private key along, for --igor: whoever has the message is the agent for ever
+    #[arg(long, requires = "igor")]
+    pub(super) with_key: bool,
 }
 
 /// Writes the package.
 pub(super) fn run(args: &ExportArgs, context: &Context, out: &mut Out) -> Outcome {
+    if args.igor {
+        return super::igor::export(args, context, out);
+    }
     let (machine, agent) = args.machine.open(context)?;
     let read = |path: &PathBuf| read_small(&*context.fs, path, MAX_RECEIPTS_BYTES);
     let delegation = match &args.for_target {

@@ -1,7 +1,7 @@
 //! `lineage import FILE STORE`: takes a package or an answer into a store, all of it verified before.
 //!
-//! A package begins with `TSMOVE1`; what does not is an answer to an offer, or a link of the root's. An
-//! imported agent does not act: `lineage accept` does that.
+//! A package begins with `TSMOVE1`, the original's message with `{`, an answer to an offer or a link of the
+//! root's as a checkpoint. An imported package does not act: `lineage accept` does that.
 
 use super::machine::{MachineArgs, key_named, tell};
 use crate::context::Context;
@@ -11,11 +11,8 @@ use clap::Args;
 use std::path::PathBuf;
 use threadseal::lineage::{AgentName, Version};
 use threadseal_store::atomic::{self, PRIVATE_FILE};
-use threadseal_store::lineage::migrate::{Confirmed, Imported};
+use threadseal_store::lineage::migrate::{Confirmed, Imported, MAX_HANDOVER_BYTES};
 use threadseal_store::read::{Source as _, open_regular};
-
-/// Longest answer that is read; a link that moves authority is far shorter.
-const MAX_ANSWER_BYTES: usize = 4096;
 
 /// What `lineage import` takes.
 #[derive(Debug, Args)]
@@ -24,17 +21,20 @@ pub(crate) struct ImportArgs {
     #[arg(value_name = "FILE")]
     file: PathBuf,
     #[command(flatten)]
-    machine: MachineArgs,
+    pub(super) machine: MachineArgs,
     /// The root key of the agent, which a package must be of: PEM file, 64 hex digits, did:key, or a name
     /// of the trust store
     #[arg(long, value_name = "KEY")]
-    root: Option<String>,
+    pub(super) root: Option<String>,
     /// Where to write the delegation that comes with the package; must not exist
     #[arg(long, value_name = "FILE")]
     save_delegation: Option<PathBuf>,
     /// Where to write the answer, if the package was answered before; must not exist
     #[arg(short, long, value_name = "FILE")]
-    output: Option<PathBuf>,
+    pub(super) output: Option<PathBuf>,
+    /// Where to write code, manifest and receipts of the original's message: a folder that does not exist
+    #[arg(long, value_name = "DIR")]
+    pub(super) save_parts: Option<PathBuf>,
 }
 
 /// Takes it.
@@ -43,8 +43,11 @@ pub(super) fn run(args: &ImportArgs, context: &Context, out: &mut Out) -> Outcom
     let mut first = Vec::new();
     file.range(0, 1).next_chunk(&mut first)?;
     if first.first() == Some(&Version::V5.byte()) {
-        let answer = file.read_whole(MAX_ANSWER_BYTES)?;
+        let answer = file.read_whole(MAX_HANDOVER_BYTES)?;
         return confirm(args, &answer, context, out);
+    }
+    if first.first() == Some(&b'{') {
+        return super::igor::import(args, &file, context, out);
     }
     let root = args.root.as_ref().ok_or_else(|| {
         Failure::new("name the agent's root key by --root: a package does not vouch for itself")

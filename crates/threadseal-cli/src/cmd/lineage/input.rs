@@ -73,11 +73,11 @@ impl Input {
         let local = Local::to(paths, args.allow_local_trust, context);
         let key = args.key.as_deref().or(args.did.as_deref());
         let asked = Asked {
-            expect_head: args.expect_head,
             exact_head: args.exact_head,
             lineage: LineageAsked {
                 code: args.code.clone(),
                 draw,
+                head: args.expect_head,
             },
             ..Asked::by(gather::gather(&args.trust, key, &local, context)?)
         };

@@ -16,7 +16,7 @@ use threadseal::limits::{MAX_DELEGATION_BYTES, MAX_KEY_FILE_BYTES};
 use threadseal::lineage::{AgentIdentity, AgentName, Authority, Certificate, Delegation};
 use threadseal_store::clock::SystemClock;
 use threadseal_store::lineage::migrate::Node;
-use threadseal_store::lineage::{self, CheckpointStore, Standings};
+use threadseal_store::lineage::{self, CheckpointStore, RememberedStore, Standings};
 use threadseal_store::read::read_small;
 
 /// Whose agent, and as whom.
@@ -38,7 +38,7 @@ pub(super) struct MachineArgs {
 
 /// A machine with its store and key.
 pub(super) struct Machine {
-    pub(super) store: Box<dyn CheckpointStore>,
+    store: RememberedStore,
     standings: Standings,
     signer: LocalSigner,
     certificate: Option<Certificate>,
@@ -51,13 +51,56 @@ impl MachineArgs {
     /// # Errors
     /// When one of them cannot be read, or no agent or several are there and none was named.
     pub(super) fn open(&self, context: &Context) -> Result<(Machine, AgentName), Failure> {
-        let store = lineage::open(&self.store, &object_storage_settings())?;
-        let agent = match &self.agent {
-            Some(agent) => agent.clone(),
-            None => only_one(&*store)?,
-        };
+        let store = self.open_store(context)?;
+        let agent = self.agent(&store)?;
         let machine = self.machine(store, Some(&agent), context)?;
         Ok((machine, agent))
+    }
+
+    /// The store alone, for what needs no key of this machine.
+    ///
+    /// # Errors
+    /// When it cannot be opened.
+    pub(super) fn open_store(&self, context: &Context) -> Result<RememberedStore, Failure> {
+        let store = lineage::open(&self.store, &object_storage_settings())?;
+        Ok(RememberedStore::new(store, context.host()?))
+    }
+
+    /// The agent that was named, else the only one in the store.
+    ///
+    /// # Errors
+    /// When none was named and there is none, or there are several.
+    pub(super) fn agent(&self, store: &dyn CheckpointStore) -> Result<AgentName, Failure> {
+        match &self.agent {
+            Some(agent) => Ok(agent.clone()),
+            None => only_one(store),
+        }
+    }
+
+    /// The agent that was named.
+    pub(super) fn named(&self) -> Option<&AgentName> {
+        self.agent.as_ref()
+    }
+
+    /// The key of the agent: the one that was named, else the one in the store.
+    ///
+    /// # Errors
+    /// When it cannot be read, or there is none.
+    pub(super) fn identity(
+        &self,
+        store: &dyn CheckpointStore,
+        agent: &AgentName,
+        context: &Context,
+    ) -> Result<AgentIdentity, Failure> {
+        if let Some(path) = &self.key {
+            return read_key(path, context);
+        }
+        store.load_identity(agent)?.ok_or_else(|| {
+            Failure::new(format!(
+                "there is no identity of {agent} in {}; name one by --key",
+                store.place()
+            ))
+        })
     }
 
     /// The same where the agent may not be there yet.
@@ -65,26 +108,21 @@ impl MachineArgs {
     /// # Errors
     /// As [`MachineArgs::open`]; when the key is not named and no agent is either.
     pub(super) fn open_empty(&self, context: &Context) -> Result<Machine, Failure> {
-        let store = lineage::open(&self.store, &object_storage_settings())?;
-        let only = only_one(&*store).ok();
+        let store = self.open_store(context)?;
+        let only = only_one(&store).ok();
         let agent = self.agent.as_ref().or(only.as_ref());
         self.machine(store, agent, context)
     }
 
     fn machine(
         &self,
-        store: Box<dyn CheckpointStore>,
+        store: RememberedStore,
         agent: Option<&AgentName>,
         context: &Context,
     ) -> Result<Machine, Failure> {
         let identity = match (&self.key, agent) {
             (Some(path), _) => read_key(path, context)?,
-            (None, Some(agent)) => store.load_identity(agent)?.ok_or_else(|| {
-                Failure::new(format!(
-                    "there is no identity of {agent} in {}; name one by --key",
-                    store.place()
-                ))
-            })?,
+            (None, Some(agent)) => self.identity(&store, agent, context)?,
             (None, None) => return Err(Failure::new("name this machine's key by --key")),
         };
         let delegation = match &self.delegation {
@@ -111,7 +149,7 @@ impl Machine {
     /// It as the code that moves agents takes it.
     pub(super) fn node<'m>(&'m self, context: &'m Context) -> Node<'m> {
         Node {
-            store: &*self.store,
+            store: &self.store,
             standings: &self.standings,
             signer: &self.signer,
             certificate: self.certificate,

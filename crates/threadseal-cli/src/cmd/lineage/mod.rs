@@ -6,10 +6,10 @@ mod check_proof;
 mod export;
 mod fork_proof;
 mod identity;
+mod igor;
 mod import;
 mod input;
 mod inspect;
-mod known;
 mod log;
 mod machine;
 mod recover;
@@ -39,9 +39,9 @@ pub(crate) enum LineageCommand {
     CheckProof(check_proof::CheckProofArgs),
     /// Offer an agent to another machine, durably; this one does not act from here on
     Release(release::ReleaseArgs),
-    /// Write the package of the offer that stands
+    /// Write the package of the offer that stands, or the original's message
     Export(export::ExportArgs),
-    /// Take a package, or an answer, all of it verified before
+    /// Take a package, an answer, or the original's message, all of it verified before
     Import(import::ImportArgs),
     /// Take the agent that is offered to this machine
     Accept(accept::AcceptArgs),

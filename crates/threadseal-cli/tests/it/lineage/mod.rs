@@ -2,6 +2,7 @@
 
 mod append;
 mod commands;
+mod igor;
 mod moves;
 mod vectors;
 

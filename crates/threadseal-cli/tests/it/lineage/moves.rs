@@ -1,17 +1,12 @@
 //! Agents that move between two folders, as between two machines.
 
-use crate::sandbox::{Sandbox, walk};
+use super::{codes, exit_of};
+use crate::sandbox::{PROGRAM, Ran, Sandbox, walk};
 use serde_json::Value;
-use std::path::PathBuf;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 use threadseal::digest::Digest;
-use threadseal::lineage::{
-    AgentName, CheckpointHeader, Epoch, LinkKind, MediaType, NativeHeader, StateSeal, Version,
-};
-use threadseal_store::clock::SystemClock;
-use threadseal_store::lineage::migrate::Node;
-use threadseal_store::lineage::{CheckpointStore as _, FileCheckpointStore, Standings, StateBytes};
-use threadseal_store::random::SystemRandom;
-use threadseal_store::sys::RealFs;
 
 const STATE: &[u8] = b"the state of an agent";
 
@@ -24,9 +19,17 @@ struct Machines {
 
 impl Machines {
     fn new() -> Self {
+        let machines = Self::without_agent();
+        machines.append("here", "1", "");
+        machines
+    }
+
+    fn without_agent() -> Self {
         let sandbox = Sandbox::new();
+        // A home is where a host remembers what it wrote.
+        sandbox.run(["init"]).exits(0);
         for folder in ["here", "there"] {
-            std::fs::create_dir(sandbox.work().join(folder)).unwrap();
+            fs::create_dir(sandbox.work().join(folder)).unwrap();
         }
         let key = |agent: &str, folder: &str| {
             let ran = sandbox.run([
@@ -43,7 +46,7 @@ impl Machines {
         let delegate =
             "lineage identity delegate here/counter.identity --key-epoch 1 -o delegation --to";
         machines.run(delegate, &[&machines.session], 0);
-        machines.begin();
+        machines.sandbox.write("state", STATE);
         machines
     }
 
@@ -51,46 +54,13 @@ impl Machines {
         self.sandbox.work().join(name)
     }
 
-    fn begin(&self) {
-        let agent = AgentName::parse("counter").unwrap();
-        let store = FileCheckpointStore::new(RealFs::shared(), self.path("here"));
-        let identity = store.load_identity(&agent).unwrap().unwrap();
-        let header = CheckpointHeader {
-            version: Version::V5,
-            budget: 1000,
-            price: 1,
-            tick: 1,
-            code: Digest::of(b"code"),
-            epoch: Epoch::default(),
-            lease_expiry: 0,
-            prev: None,
-            signer: None,
-            signature: None,
-            native: Some(Box::new(NativeHeader {
-                kind: LinkKind::Checkpoint,
-                seq: 0,
-                time: 0,
-                state: StateSeal::of(STATE, MediaType::bytes()),
-                transcript: None,
-                manifest: None,
-                receipts: None,
-                parent: None,
-                name: agent.clone(),
-                root: *identity.public_key(),
-                certificate: None,
-            })),
-        };
-        let signer = identity.into_native_signer();
-        let node = Node {
-            store: &store,
-            standings: &Standings::new(),
-            signer: &signer,
-            certificate: None,
-            clock: &SystemClock,
-            random: &SystemRandom,
-        };
-        node.begin(&agent, header, &mut StateBytes::new(STATE))
-            .unwrap();
+    /// Writes the next checkpoint in `folder`.
+    fn append(&self, folder: &str, tick: &str, more: &str) -> Value {
+        let line = format!(
+            "lineage append {folder} --agent counter --state state --budget 900 --price 1 {more} --tick"
+        );
+        let code = Digest::of(b"code").to_hex();
+        self.run(&line.replace("  ", " "), &[tick, "--code", &code], 0)
     }
 
     /// Runs the words of `line` and `more`, with `--json`.
@@ -117,6 +87,15 @@ impl Machines {
         );
     }
 
+    /// The report on folders.
+    fn verify(&self, folders: &str) -> Value {
+        let line = format!("lineage verify {folders} --json --did {}", self.root);
+        let ran = self.sandbox.run(line.split(' '));
+        let report = ran.json()["results"][0].clone();
+        assert_eq!(ran.code, exit_of(report["verdict"].as_str().unwrap()));
+        report
+    }
+
     fn import(&self, code: i32) -> Value {
         let line = "lineage import package there --key there/session.identity --root";
         self.run(line, &[&self.root], code)
@@ -126,14 +105,13 @@ impl Machines {
 #[test]
 fn a_package_with_another_state_leaves_nothing_behind() {
     let machines = Machines::new();
-    machines.sandbox.write("next", "the next state");
-    let append = "lineage append here --state next --tick 2 --budget 900 --price 1 --code";
-    machines.run(append, &[&Digest::of(b"code").to_hex()], 0);
+    machines.sandbox.write("state", "the next state");
+    machines.append("here", "2", "");
     machines.offer();
     let package = machines.path("package");
-    let mut bytes = std::fs::read(&package).unwrap();
+    let mut bytes = fs::read(&package).unwrap();
     *bytes.last_mut().unwrap() ^= 1;
-    std::fs::write(&package, &bytes).unwrap();
+    fs::write(&package, &bytes).unwrap();
     machines.import(2);
     let left = walk(&machines.path("there"));
     let is_link = |path: &&PathBuf| {
@@ -174,6 +152,174 @@ fn an_agent_moves_and_only_the_newest_link_says_who_may_act() {
     assert_eq!(recovered["holder"], machines.root.as_str());
 }
 
+fn copy(from: &Path, to: &Path) {
+    fs::create_dir_all(to).unwrap();
+    for entry in fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        let to = to.join(entry.file_name());
+        match entry.path().is_dir() {
+            true => copy(&entry.path(), &to),
+            false => drop(fs::copy(entry.path(), to).unwrap()),
+        }
+    }
+}
+
+#[test]
+fn what_a_host_wrote_it_knows_and_an_older_copy_is_a_rollback() {
+    let machines = Machines::new();
+    let steps: [(&str, Vec<&str>); 5] = [
+        ("lineage release here --to", vec![&machines.session]),
+        ("lineage recover here --to", vec![&machines.root]),
+        ("", vec![]),
+        ("lineage release here --to", vec![&machines.session]),
+        ("lineage recover here --to", vec![&machines.session]),
+    ];
+    for (number, (line, more)) in steps.into_iter().enumerate() {
+        let (here, older) = (machines.path("here"), machines.path("older"));
+        copy(&here, &older);
+        match line {
+            "" => drop(machines.append("here", "9", "")),
+            line => drop(machines.run(line, &more, 0)),
+        }
+        let report = machines.verify("here");
+        assert_eq!(report["verdict"], "verified", "{number}");
+        assert_eq!(report["completeness"], "head", "{number}");
+        fs::rename(&here, machines.path("newer")).unwrap();
+        fs::rename(&older, &here).unwrap();
+        let report = machines.verify("here");
+        assert_eq!(report["verdict"], "rolled_back", "{number}");
+        assert!(codes(&report).contains(&"head_ahead"), "{report}");
+        // From what was put back nothing goes on: that would be a fork.
+        let ran = machines
+            .sandbox
+            .run(["lineage", "recover", "here", "--to", &machines.root]);
+        ran.exits(2).fails_with("put it back");
+        fs::remove_dir_all(&here).unwrap();
+        fs::rename(machines.path("newer"), &here).unwrap();
+    }
+}
+
+#[test]
+fn folders_of_both_machines_are_one_lineage_that_nobody_set_back() {
+    let machines = Machines::new();
+    machines.offer();
+    machines.import(0);
+    let accept = "lineage accept there --key there/session.identity --delegation delegation -o";
+    machines.run(accept, &["answer"], 0);
+    let by_session = "--identity there/session.identity --delegation delegation";
+    let newest = ["2", "3", "4"].map(|tick| machines.append("there", tick, by_session));
+    let newest = &newest[2];
+    // The source takes the answer although this host knows what came after it.
+    let taken = machines.run("lineage import answer here", &[], 0);
+    assert_eq!(taken["done"], "answer taken");
+    let report = machines.verify("here there");
+    assert_eq!(report["verdict"], "verified");
+    assert!(codes(&report).contains(&"live_elsewhere"), "{report}");
+    assert!(!codes(&report).contains(&"live_behind"), "{report}");
+    // An expected head needs no word on what it is of.
+    let head = newest["hash"].as_str().unwrap();
+    for line in ["verify here there", "verify there"] {
+        let line = format!("{line} --json --key {} --expect-head {head}", machines.root);
+        let ran = machines.sandbox.run(line.split(' ')).exits(0);
+        assert_eq!(ran.json()["results"][0]["completeness"], "head");
+    }
+    let line = format!("verify here --json --expect-head {head}");
+    let ran = machines.sandbox.run(line.split(' ')).exits(1);
+    assert_eq!(ran.json()["results"][0]["verdict"], "rolled_back");
+    machines.sandbox.write("plain/notes.txt", "no lineage");
+    let ran = machines
+        .sandbox
+        .run(["verify", "plain", "--expect-head", head]);
+    ran.fails_with("--expect-head");
+}
+
+#[test]
+fn an_agent_moves_between_stores_of_any_kind() {
+    let machines = Machines::without_agent();
+    let here = "sqlite:here.db";
+    let there = "object+file:there-objects";
+    let by_root = "--identity here/counter.identity";
+    let first = machines.append(here, "1", by_root);
+    let second = machines.append(here, "2", by_root);
+    assert_eq!(second["prev"], first["hash"]);
+    let root = "--key here/counter.identity";
+    machines.run(
+        &format!("lineage release {here} {root} --to"),
+        &[&machines.session],
+        0,
+    );
+    machines.run(&format!("lineage export {here} {root} -o moved"), &[], 0);
+    let session = "--key there/session.identity";
+    let import = format!("lineage import moved {there} {session} --root");
+    machines.run(&import, &[&machines.root], 0);
+    let accept = format!("lineage accept {there} {session} --delegation delegation -o taken");
+    machines.run(&accept, &[], 0);
+    let taken = machines.run(&format!("lineage import taken {here} {root}"), &[], 0);
+    assert_eq!(taken["done"], "answer taken");
+    let by_session = "--identity there/session.identity --delegation delegation";
+    let third = machines.append(there, "3", by_session);
+    assert_eq!(third["prev"], taken["newest"]);
+}
+
+#[test]
+fn the_old_holder_writes_nothing_that_counts() {
+    let machines = Machines::new();
+    machines.offer();
+    let code = Digest::of(b"code").to_hex();
+    let line = "lineage append here --state state --tick 7 --budget 900 --price 1 --code";
+    machines.run(line, &[&code], 2);
+    machines.import(0);
+    let accept = "lineage accept there --key there/session.identity --delegation delegation -o";
+    machines.run(accept, &["answer"], 0);
+    machines.run(line, &[&code], 2);
+    machines.run("lineage import answer here", &[], 0);
+    machines.run(line, &[&code], 2);
+    machines.append(
+        "there",
+        "8",
+        "--identity there/session.identity --delegation delegation",
+    );
+}
+
+#[test]
+fn two_answers_to_one_release_are_proved_to_anybody() {
+    let machines = Machines::new();
+    machines.offer();
+    machines.import(0);
+    copy(&machines.path("there"), &machines.path("again"));
+    let by = "--key there/session.identity --delegation delegation -o";
+    machines.run(&format!("lineage accept there {by}"), &["taken"], 0);
+    // A host that wrote one answer does not write another.
+    let refuse = format!("lineage refuse again --reason full {by}");
+    machines.run(&refuse, &["refused"], 2);
+    let elsewhere = |line: &str| {
+        let mut command = Command::new(PROGRAM);
+        command.env_clear().current_dir(machines.sandbox.work());
+        command.env("THREADSEAL_HOME", machines.path("elsewhere"));
+        Ran::of(command.args(line.split(' ')).output().unwrap())
+    };
+    elsewhere(&format!("{refuse} refused")).exits(0);
+    machines.run("lineage import taken here", &[], 0);
+    let ran = machines
+        .sandbox
+        .run(["lineage", "import", "refused", "here"]);
+    assert!(ran.exits(1).stderr.contains("forked"));
+    machines.run("lineage fork-proof taken refused -o proof", &[], 0);
+    let proved = elsewhere("lineage check-proof proof --json")
+        .exits(0)
+        .json();
+    assert_eq!(proved["did"], machines.root.as_str());
+    let judged = machines.verify("there again");
+    assert_eq!(judged["verdict"], "forked");
+    let bytes = fs::read(machines.path("proof")).unwrap();
+    for at in (0..bytes.len()).step_by(41) {
+        let mut changed = bytes.clone();
+        changed[at] ^= 1;
+        fs::write(machines.path("changed"), changed).unwrap();
+        elsewhere("lineage check-proof changed").exits(1);
+    }
+}
+
 #[test]
 fn a_refusal_gives_the_agent_back() {
     let machines = Machines::new();
@@ -191,7 +337,7 @@ fn a_refusal_gives_the_agent_back() {
 fn a_package_that_does_not_hold_leaves_nothing_behind() {
     let machines = Machines::new();
     machines.offer();
-    let package = std::fs::read(machines.path("package")).unwrap();
+    let package = fs::read(machines.path("package")).unwrap();
     let last = package.len() - 1;
     for change in [
         |bytes: &mut Vec<u8>, last: usize| bytes[last] ^= 1,
@@ -201,11 +347,11 @@ fn a_package_that_does_not_hold_leaves_nothing_behind() {
     ] {
         let mut changed = package.clone();
         change(&mut changed, last);
-        std::fs::write(machines.path("package"), changed).unwrap();
+        fs::write(machines.path("package"), changed).unwrap();
         machines.import(2);
         assert!(!machines.path("there/counter.checkpoint").exists());
     }
-    std::fs::write(machines.path("package"), &package).unwrap();
+    fs::write(machines.path("package"), &package).unwrap();
     let line = "lineage import package there --key there/session.identity";
     machines.run(line, &[], 2);
     machines.run(line, &["--root", &machines.session], 2);
