@@ -23,11 +23,13 @@
 //! | [`directive`] | prompts, and what the threads that run them may do |
 //! | [`schema`] | what arguments tools and graphs take |
 //! | [`tool`] | commands and MCP servers, as declared |
+//! | [`config`] | settings of program, user and project |
 #![forbid(unsafe_code)]
 
 pub mod bounds;
 pub mod capability;
 pub mod condition;
+pub mod config;
 pub mod directive;
 pub mod hook_declaration;
 pub mod interpolate;

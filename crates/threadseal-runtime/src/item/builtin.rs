@@ -2,11 +2,28 @@
 
 use super::ItemKind;
 
-const ITEMS: [(ItemKind, &str, &str); 1] = [(
-    ItemKind::Directive,
-    "rye/agent/continuation",
-    include_str!("../../builtin/directives/rye/agent/continuation.md"),
-)];
+const ITEMS: [(ItemKind, &str, &str); 4] = [
+    (
+        ItemKind::Directive,
+        "rye/agent/continuation",
+        include_str!("../../builtin/directives/rye/agent/continuation.md"),
+    ),
+    (
+        ItemKind::Config,
+        "agent/error_classification",
+        include_str!("../../builtin/config/agent/error_classification.yaml"),
+    ),
+    (
+        ItemKind::Config,
+        "agent/hook_conditions",
+        include_str!("../../builtin/config/agent/hook_conditions.yaml"),
+    ),
+    (
+        ItemKind::Config,
+        "agent/models",
+        include_str!("../../builtin/config/agent/models.yaml"),
+    ),
+];
 
 /// The text of a built-in item.
 pub(super) fn find(kind: ItemKind, id: &str) -> Option<&'static str> {

@@ -1,0 +1,167 @@
+//! Settings: what a project, a user and this program say about how threads run.
+//!
+//! ```text
+//! config item                 says
+//! agent/coordination          handoff, waiting, how strictly records are read
+//! agent/resilience            default limits, retries, children
+//! agent/error_classification  which errors are worth another try
+//! agent/capability_risk       what a capability could do
+//! agent/hook_conditions       hooks of the program and its infrastructure
+//! agent/hooks                 hooks of the project, of the user
+//! agent/agent                 which provider
+//! agent/models                models: windows, prices, tiers; providers: addresses
+//! ```
+//! Each is read from the program, then the user's space, then the project; the later one counts, key by
+//! key. Every file is an item, verified before it is read.
+//!
+//! Normative: `spec/declarations.md` §7.
+
+pub mod agent;
+pub mod coordination;
+pub mod errors;
+pub mod hooks;
+pub mod models;
+pub mod resilience;
+mod risk;
+
+use crate::capability::RiskTable;
+use crate::item::{Finder, Grounds, Item, ItemId, ItemKind, Standing, Used};
+use crate::yaml::{self, Fields, Node};
+use agent::Agent;
+use coordination::Coordination;
+use errors::ErrorTable;
+use hooks::Hooks;
+use models::Models;
+use resilience::Resilience;
+use threadseal::error::Error;
+
+/// All settings, and the files they come from.
+#[derive(Debug, Clone)]
+pub struct Config {
+    /// Handoff, waiting, how strictly records are read.
+    pub coordination: Coordination,
+    /// Default limits, retries, children.
+    pub resilience: Resilience,
+    /// Which errors are worth another try.
+    pub errors: ErrorTable,
+    /// What a capability could do.
+    pub risks: RiskTable,
+    /// Hooks that no directive or graph declares.
+    pub hooks: Hooks,
+    /// Which provider.
+    pub agent: Agent,
+    /// Models and their providers.
+    pub models: Models,
+    /// The files that were read, for the transcript.
+    pub used: Vec<Used>,
+}
+
+impl Config {
+    /// Reads everything.
+    ///
+    /// # Errors
+    /// Kind `Refused` when a file may not be used, `InvalidInput` with file and line when it is wrong.
+    pub fn load(finder: &Finder, grounds: &Grounds<'_>) -> Result<Self, Error> {
+        let mut used = Vec::new();
+        let mut layers = |name: &str| -> Result<Vec<Layer>, Error> {
+            let id = ItemId::parse(&format!("agent/{name}"))?;
+            let items = finder.find_all(ItemKind::Config, &id, grounds)?;
+            used.extend(items.iter().map(Item::used));
+            items.iter().rev().map(Layer::read).collect()
+        };
+        let mut coordination = Coordination::default();
+        for layer in layers("coordination")? {
+            coordination.overlay(&layer.node)?;
+        }
+        let mut resilience = Resilience::default();
+        for layer in layers("resilience")? {
+            resilience.overlay(&layer.node)?;
+        }
+        let mut errors = ErrorTable::default();
+        for layer in layers("error_classification")? {
+            errors.overlay(&layer.node)?;
+        }
+        let mut risks = RiskTable::shipped()?;
+        for layer in layers("capability_risk")? {
+            risks = risk::read(&layer.node)?;
+        }
+        let mut hooks = Hooks::default();
+        for layer in layers("hook_conditions")? {
+            hooks.overlay(&layer.node)?;
+        }
+        let mut agent = Agent::default();
+        for layer in layers("agent")? {
+            agent.overlay(&layer.node)?;
+        }
+        let mut models = Models::default();
+        for layer in layers("models")? {
+            models.overlay(&layer.node)?;
+        }
+        for layer in layers("hooks")? {
+            hooks.declare(&layer.node)?;
+        }
+        used.retain(|used| used.standing != Standing::Builtin);
+        Ok(Self {
+            coordination,
+            resilience,
+            errors,
+            risks,
+            hooks,
+            agent,
+            models,
+            used,
+        })
+    }
+}
+
+/// One file of a setting.
+struct Layer {
+    node: Node,
+}
+
+impl Layer {
+    fn read(item: &Item) -> Result<Self, Error> {
+        let node = yaml::parse(item.path(), item.text())?;
+        Ok(Self { node })
+    }
+}
+
+/// Takes what every configuration file may say about itself.
+fn ignore_header(fields: &mut Fields<'_>) {
+    fields.ignore(&[
+        "category",
+        "tool_type",
+        "version",
+        "schema_version",
+        "description",
+        "author",
+        "name",
+        "tags",
+    ]);
+}
+
+/// The members of a file; an empty one has none.
+fn file_fields(node: &Node) -> Result<Option<Fields<'_>>, Error> {
+    if node.is_null() {
+        return Ok(None);
+    }
+    let mut fields = node.fields()?;
+    ignore_header(&mut fields);
+    Ok(Some(fields))
+}
+
+/// Replaces `slot` where the member is there.
+fn set<'a, T>(
+    fields: &mut Fields<'a>,
+    name: &str,
+    slot: &mut T,
+    read: impl FnOnce(&'a Node) -> Result<T, Error>,
+) -> Result<(), Error> {
+    if let Some(node) = fields.take(name) {
+        *slot = read(node)?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

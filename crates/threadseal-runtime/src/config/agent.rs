@@ -1,0 +1,46 @@
+//! `agent/agent`: which provider answers when nothing else says.
+
+use super::resilience::at_least_one;
+use super::{file_fields, set};
+use crate::yaml::Node;
+use threadseal::error::Error;
+
+/// What holds for every model.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Agent {
+    /// The provider whose models are looked at first.
+    pub provider: Option<String>,
+    /// Tokens that an answer may have at most, where the model's own bound is not lower.
+    pub max_output_tokens: u64,
+}
+
+impl Default for Agent {
+    /// No provider is preferred; 16,384 tokens.
+    fn default() -> Self {
+        Self {
+            provider: None,
+            max_output_tokens: 16_384,
+        }
+    }
+}
+
+impl Agent {
+    /// Takes over what a file says.
+    ///
+    /// # Errors
+    /// With file and line.
+    pub fn overlay(&mut self, node: &Node) -> Result<(), Error> {
+        let Some(mut fields) = file_fields(node)? else {
+            return Ok(());
+        };
+        if let Some(node) = fields.take("provider") {
+            let mut provider = node.fields()?;
+            let name = |node: &Node| node.text().map(|text| Some(text.to_owned()));
+            set(&mut provider, "default", &mut self.provider, name)?;
+            provider.finish("`provider`")?;
+        }
+        let tokens = &mut self.max_output_tokens;
+        set(&mut fields, "max_output_tokens", tokens, at_least_one)?;
+        fields.finish("the agent")
+    }
+}

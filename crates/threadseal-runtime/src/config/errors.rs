@@ -1,0 +1,250 @@
+//! `agent/error_classification`: which errors are worth another try, and when.
+//!
+//! ```text
+//! context   {status_code, error: {type, code, message}, cancelled, headers}
+//! pattern   id, name, category, retryable, match: condition, retry_policy
+//! ```
+//! The first pattern that matches counts. A file's patterns replace those of the same id where they
+//! stand; its others come before all that is known so far.
+
+use super::{file_fields, set};
+use crate::condition::Condition;
+use crate::yaml::Node;
+use serde_json::Value;
+use std::time::Duration;
+use threadseal::error::Error;
+
+/// The patterns, in the order in which they are tried.
+#[derive(Debug, Clone)]
+pub struct ErrorTable {
+    patterns: Vec<ErrorPattern>,
+    default: Classification,
+}
+
+/// One pattern.
+#[derive(Debug, Clone)]
+pub struct ErrorPattern {
+    /// Its id.
+    pub id: String,
+    /// When it matches.
+    pub condition: Condition,
+    /// What the error then is.
+    pub classification: Classification,
+}
+
+/// What an error is.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Classification {
+    /// Name of the kind of error, such as `rate_limited`.
+    pub code: String,
+    /// `permanent`, `transient`, `rate_limited`, `cancelled`, or what a project calls it.
+    pub category: String,
+    /// Whether another try may help.
+    pub retryable: bool,
+    /// When to try again.
+    pub retry: RetryPolicy,
+}
+
+/// When to try again.
+#[derive(Debug, Clone, PartialEq)]
+pub enum RetryPolicy {
+    /// Never.
+    None,
+    /// After `base` seconds, then twice as long each time, at most `max`.
+    Exponential {
+        /// Seconds before the first retry.
+        base: f64,
+        /// Seconds at most.
+        max: f64,
+    },
+    /// After so many seconds, each time.
+    Fixed {
+        /// Seconds.
+        delay: f64,
+    },
+    /// When the answer's header says, in seconds.
+    UseHeader {
+        /// Name of the header, in small letters.
+        header: String,
+        /// Without it.
+        fallback: Box<Self>,
+    },
+}
+
+/// Longest wait that a policy or a header can ask for.
+const MAX_DELAY_SECONDS: f64 = 3600.0;
+
+impl RetryPolicy {
+    /// Reads a policy.
+    ///
+    /// # Errors
+    /// With file and line.
+    pub fn parse(node: &Node) -> Result<Self, Error> {
+        let mut fields = node.fields()?;
+        let kind = fields.take("type").or_else(|| fields.take("policy"));
+        let kind = kind.ok_or_else(|| node.error("`type` is missing"))?;
+        let mut number = |name: &str, default: f64| match fields.take(name) {
+            None => Ok(default),
+            Some(node) => match node.number()? {
+                seconds if (0.0..=MAX_DELAY_SECONDS).contains(&seconds) => Ok(seconds),
+                _ => Err(node.error(format!("0 to {MAX_DELAY_SECONDS} seconds"))),
+            },
+        };
+        let policy = match kind.text()? {
+            "none" => Self::None,
+            "exponential" => {
+                let base = number("base", 2.0)?;
+                let max = number("max_delay", 120.0)?;
+                let max = number("max", max)?;
+                Self::Exponential { base, max }
+            }
+            "fixed" => Self::Fixed {
+                delay: number("delay", 60.0)?,
+            },
+            "use_header" => Self::UseHeader {
+                header: match fields.take("header") {
+                    Some(node) => node.text()?.to_ascii_lowercase(),
+                    None => "retry-after".to_owned(),
+                },
+                fallback: Box::new(match fields.take("fallback") {
+                    Some(node) => Self::parse(node)?,
+                    None => Self::None,
+                }),
+            },
+            other => {
+                let message = format!("no policy `{other}`: none, exponential, fixed, use_header");
+                return Err(kind.error(message));
+            }
+        };
+        fields.finish("a retry policy of this type")?;
+        Ok(policy)
+    }
+
+    /// How long to wait before retry `attempt` (from 0). `header` looks up a header of the answer by
+    /// its name in small letters. None: do not try again.
+    pub fn delay(&self, attempt: u32, header: &dyn Fn(&str) -> Option<String>) -> Option<Duration> {
+        let seconds = match self {
+            Self::None => return None,
+            Self::Exponential { base, max } => {
+                let doubled = i32::try_from(attempt).unwrap_or(i32::MAX).min(64);
+                (base * 2_f64.powi(doubled)).min(*max)
+            }
+            Self::Fixed { delay } => *delay,
+            Self::UseHeader {
+                header: name,
+                fallback,
+            } => {
+                let told = header(name).and_then(|text| text.trim().parse::<f64>().ok());
+                match told.filter(|seconds| *seconds >= 0.0) {
+                    Some(seconds) => seconds,
+                    None => return fallback.delay(attempt, header),
+                }
+            }
+        };
+        Some(Duration::from_secs_f64(seconds.min(MAX_DELAY_SECONDS)))
+    }
+}
+
+impl Default for ErrorTable {
+    /// No patterns: every error is permanent.
+    fn default() -> Self {
+        Self {
+            patterns: Vec::new(),
+            default: Classification {
+                code: "unclassified".to_owned(),
+                category: "permanent".to_owned(),
+                retryable: false,
+                retry: RetryPolicy::None,
+            },
+        }
+    }
+}
+
+impl ErrorTable {
+    /// Takes over what a file says.
+    ///
+    /// # Errors
+    /// With file and line, for an unknown key or a bad value.
+    pub fn overlay(&mut self, node: &Node) -> Result<(), Error> {
+        let Some(mut fields) = file_fields(node)? else {
+            return Ok(());
+        };
+        // What the operators mean is not for a file to say.
+        fields.ignore(&["operators", "combinators", "retry_policy_types"]);
+        let mut new: Vec<ErrorPattern> = Vec::new();
+        if let Some(list) = fields.take("patterns") {
+            for node in list.list()? {
+                let pattern = pattern(node)?;
+                if new.iter().any(|known| known.id == pattern.id) {
+                    return Err(node.error(format!("a second pattern `{}`", pattern.id)));
+                }
+                match self
+                    .patterns
+                    .iter_mut()
+                    .find(|known| known.id == pattern.id)
+                {
+                    Some(known) => *known = pattern,
+                    None => new.push(pattern),
+                }
+            }
+        }
+        self.patterns.splice(0..0, new);
+        if let Some(node) = fields.take("default") {
+            let mut fields = node.fields()?;
+            let classification = classification(&mut fields, "unclassified")?;
+            fields.finish("`default`")?;
+            self.default = classification;
+        }
+        fields.finish("the error classification")
+    }
+
+    /// What an error is.
+    ///
+    /// # Errors
+    /// When a condition compares what has no order.
+    pub fn classify(&self, context: &Value) -> Result<&Classification, Error> {
+        for pattern in &self.patterns {
+            if pattern.condition.eval(context)? {
+                return Ok(&pattern.classification);
+            }
+        }
+        Ok(&self.default)
+    }
+
+    /// The patterns, in the order in which they are tried.
+    pub fn patterns(&self) -> &[ErrorPattern] {
+        &self.patterns
+    }
+}
+
+fn pattern(node: &Node) -> Result<ErrorPattern, Error> {
+    let mut fields = node.fields()?;
+    fields.ignore(&["description"]);
+    let id = fields.require("id")?.text()?.to_owned();
+    let condition = Condition::parse(fields.require("match")?)?;
+    let name = match fields.take("name") {
+        Some(node) => node.text()?.to_owned(),
+        None => id.clone(),
+    };
+    let classification = classification(&mut fields, &name)?;
+    fields.finish("a pattern")?;
+    Ok(ErrorPattern {
+        id,
+        condition,
+        classification,
+    })
+}
+
+fn classification(
+    fields: &mut crate::yaml::Fields<'_>,
+    code: &str,
+) -> Result<Classification, Error> {
+    let mut read = Classification {
+        code: code.to_owned(),
+        category: fields.require("category")?.text()?.to_owned(),
+        retryable: fields.require("retryable")?.bool()?,
+        retry: RetryPolicy::None,
+    };
+    set(fields, "retry_policy", &mut read.retry, RetryPolicy::parse)?;
+    Ok(read)
+}

@@ -1,0 +1,253 @@
+//! `agent/models`: what models there are, what they cost, and where they answer.
+//!
+//! ```yaml
+//! providers:
+//!   anthropic: {adapter: anthropic, base_url: "https://…", key_env: ANTHROPIC_API_KEY}
+//! tiers:
+//!   fast: [claude-haiku-4-5, gpt-4.1-mini]
+//! models:
+//!   - {id: claude-haiku-4-5, provider: anthropic, context_window: 200000, max_output_tokens: 64000,
+//!      prices: {input: 1, output: 5, cache_read: 0.1, cache_write: 1.25}}
+//! ```
+//! Prices are dollars for a million tokens. Costs are whole billionths of a dollar, rounded up once for
+//! each answer, so that what is spent is never less than what is owed.
+
+use super::resilience::at_least_one;
+use super::{file_fields, set};
+use crate::money::Nanos;
+use crate::yaml::{Entry, Node};
+use threadseal::error::Error;
+
+/// Models and their providers.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Models {
+    models: Vec<Model>,
+    providers: Vec<Provider>,
+    tiers: Vec<(String, Vec<String>)>,
+}
+
+/// A model.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Model {
+    /// Its name at its provider.
+    pub id: String,
+    /// The name of its provider.
+    pub provider: String,
+    /// How many tokens it can be given; None where nobody says.
+    pub context_window: Option<u64>,
+    /// How many it can answer with.
+    pub max_output_tokens: Option<u64>,
+    /// What it costs; None where nobody says.
+    pub prices: Option<Prices>,
+}
+
+/// Prices of a million tokens.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Prices {
+    /// Given, and not from the cache.
+    pub input: Nanos,
+    /// Answered, reasoning included.
+    pub output: Nanos,
+    /// Given from the cache.
+    pub cache_read: Nanos,
+    /// Put into the cache.
+    pub cache_write: Nanos,
+}
+
+/// Tokens of one answer, each counted once.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Tokens {
+    /// Given, and neither from the cache nor put into it.
+    pub input: u64,
+    /// Answered, reasoning included.
+    pub output: u64,
+    /// Given from the cache.
+    pub cache_read: u64,
+    /// Put into the cache.
+    pub cache_write: u64,
+}
+
+/// Where models answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Provider {
+    /// Its name.
+    pub name: String,
+    /// Which protocol it speaks.
+    pub adapter: String,
+    /// Its address; None for the protocol's own.
+    pub base_url: Option<String>,
+    /// The variable of the caller's environment that holds the key; None for none.
+    pub key_env: Option<String>,
+}
+
+/// The protocols that providers speak.
+pub const ADAPTERS: [&str; 5] = [
+    "anthropic",
+    "openai",
+    "openai_responses",
+    "gemini",
+    "script",
+];
+
+impl Models {
+    /// Takes over what a file says: models, providers and tiers of a known name are replaced.
+    ///
+    /// # Errors
+    /// With file and line.
+    pub fn overlay(&mut self, node: &Node) -> Result<(), Error> {
+        let Some(mut fields) = file_fields(node)? else {
+            return Ok(());
+        };
+        if let Some(node) = fields.take("providers") {
+            for entry in node.entries()? {
+                let provider = provider(entry)?;
+                self.providers.retain(|known| known.name != provider.name);
+                self.providers.push(provider);
+            }
+        }
+        if let Some(node) = fields.take("models") {
+            let mut new = Vec::new();
+            for node in node.list()? {
+                let model = model(node)?;
+                if !self
+                    .providers
+                    .iter()
+                    .any(|known| known.name == model.provider)
+                {
+                    return Err(node.error(format!("no provider `{}`", model.provider)));
+                }
+                self.models.retain(|known| known.id != model.id);
+                new.push(model);
+            }
+            new.append(&mut self.models);
+            self.models = new;
+        }
+        if let Some(node) = fields.take("tiers") {
+            for entry in node.entries()? {
+                let ids = entry.value.list()?.iter();
+                let ids = ids.map(|id| id.text().map(ToOwned::to_owned));
+                let tier = (entry.key.clone(), ids.collect::<Result<_, _>>()?);
+                self.tiers.retain(|(known, _)| *known != tier.0);
+                self.tiers.push(tier);
+            }
+        }
+        fields.finish("the models")
+    }
+
+    /// The model of this name.
+    pub fn model(&self, id: &str) -> Option<&Model> {
+        self.models.iter().find(|model| model.id == id)
+    }
+
+    /// The provider of this name.
+    pub fn provider(&self, name: &str) -> Option<&Provider> {
+        self.providers.iter().find(|known| known.name == name)
+    }
+
+    /// The models of a class, those of `preferred` first.
+    pub fn tier(&self, name: &str, preferred: Option<&str>) -> Vec<&Model> {
+        let tier = self.tiers.iter().find(|(known, _)| known == name);
+        let ids = tier.map_or(&[][..], |(_, ids)| ids.as_slice());
+        let mut models: Vec<&Model> = ids.iter().filter_map(|id| self.model(id)).collect();
+        models.sort_by_key(|model| Some(model.provider.as_str()) != preferred);
+        models
+    }
+
+    /// All models, a project's first.
+    pub fn iter(&self) -> impl Iterator<Item = &Model> {
+        self.models.iter()
+    }
+}
+
+impl Prices {
+    /// What these tokens cost, rounded up to a billionth; at most [`Nanos::MAX`].
+    pub fn cost(&self, tokens: &Tokens) -> Nanos {
+        const MILLION: u128 = 1_000_000;
+        let parts = [
+            (self.input, tokens.input),
+            (self.output, tokens.output),
+            (self.cache_read, tokens.cache_read),
+            (self.cache_write, tokens.cache_write),
+        ];
+        let millionths: u128 = parts
+            .iter()
+            .map(|(price, count)| u128::from(price.get()) * u128::from(*count))
+            .sum();
+        u64::try_from(millionths.div_ceil(MILLION))
+            .ok()
+            .and_then(Nanos::new)
+            .unwrap_or(Nanos::MAX)
+    }
+}
+
+fn provider(entry: &Entry) -> Result<Provider, Error> {
+    let mut fields = entry.value.fields()?;
+    fields.ignore(&["description"]);
+    let adapter = fields.require("adapter")?;
+    if !ADAPTERS.contains(&adapter.text()?) {
+        let message = format!("no adapter of that name: {}", ADAPTERS.join(", "));
+        return Err(adapter.error(message));
+    }
+    let mut provider = Provider {
+        name: entry.key.clone(),
+        adapter: adapter.text()?.to_owned(),
+        base_url: None,
+        key_env: None,
+    };
+    let text = |node: &Node| node.text().map(|text| Some(text.to_owned()));
+    set(&mut fields, "key_env", &mut provider.key_env, text)?;
+    set(
+        &mut fields,
+        "base_url",
+        &mut provider.base_url,
+        |node| match node.text()? {
+            url if url.starts_with("https://") || url.starts_with("http://") => {
+                Ok(Some(url.to_owned()))
+            }
+            _ => Err(node.error("an address begins with https:// or http://")),
+        },
+    )?;
+    fields.finish("a provider")?;
+    Ok(provider)
+}
+
+fn model(node: &Node) -> Result<Model, Error> {
+    let mut fields = node.fields()?;
+    fields.ignore(&["description"]);
+    let mut model = Model {
+        id: fields.require("id")?.text()?.to_owned(),
+        provider: fields.require("provider")?.text()?.to_owned(),
+        context_window: None,
+        max_output_tokens: None,
+        prices: None,
+    };
+    for (key, slot) in [
+        ("context_window", &mut model.context_window),
+        ("max_output_tokens", &mut model.max_output_tokens),
+    ] {
+        set(&mut fields, key, slot, |node| at_least_one(node).map(Some))?;
+    }
+    set(&mut fields, "prices", &mut model.prices, |node| {
+        prices(node).map(Some)
+    })?;
+    fields.finish("a model")?;
+    Ok(model)
+}
+
+/// A price of the cache that is not given is the input's: rather too much than too little.
+fn prices(node: &Node) -> Result<Prices, Error> {
+    let mut fields = node.fields()?;
+    let dollars =
+        |node: &Node| Nanos::from_json(&node.to_json()).map_err(|error| node.error(error));
+    let input = dollars(fields.require("input")?)?;
+    let mut prices = Prices {
+        input,
+        output: dollars(fields.require("output")?)?,
+        cache_read: input,
+        cache_write: input,
+    };
+    set(&mut fields, "cache_read", &mut prices.cache_read, dollars)?;
+    set(&mut fields, "cache_write", &mut prices.cache_write, dollars)?;
+    fields.finish("`prices`")?;
+    Ok(prices)
+}

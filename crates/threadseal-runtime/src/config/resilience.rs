@@ -1,0 +1,160 @@
+//! `agent/resilience`: default limits, retries, what happens to children.
+
+use super::errors::RetryPolicy;
+use super::{file_fields, set};
+use crate::limit::Limits;
+use crate::yaml::{Fields, Node};
+use threadseal::error::Error;
+
+/// Limits, retries, children.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Resilience {
+    /// The limits of a thread whose directive names none.
+    pub limits: Limits,
+    /// How often a call of a model is tried again.
+    pub max_retries: u64,
+    /// What a wait falls back to where an error's own policy does not say.
+    pub retry_default: RetryPolicy,
+    /// What happens to children when a parent is cancelled.
+    pub on_parent_cancel: ChildPolicy,
+    /// When it completes.
+    pub on_parent_complete: ChildPolicy,
+    /// When it ends in an error.
+    pub on_parent_error: ChildPolicy,
+    /// Children of one thread that run at once.
+    pub max_concurrent_children: u64,
+    /// Threads of the project that run at once.
+    pub max_total_threads: u64,
+    /// Tokens of tool descriptions that a prompt gets at most; None for no such descriptions.
+    pub tool_preload_tokens: Option<u64>,
+}
+
+/// What happens to children when their parent ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ChildPolicy {
+    /// They go on.
+    Allow,
+    /// They are cancelled, and theirs too.
+    CascadeCancel,
+}
+
+impl Default for Resilience {
+    /// The original's values.
+    fn default() -> Self {
+        Self {
+            limits: Limits::shipped(),
+            max_retries: 3,
+            retry_default: RetryPolicy::Exponential {
+                base: 2.0,
+                max: 120.0,
+            },
+            on_parent_cancel: ChildPolicy::CascadeCancel,
+            on_parent_complete: ChildPolicy::Allow,
+            on_parent_error: ChildPolicy::CascadeCancel,
+            max_concurrent_children: 5,
+            max_total_threads: 20,
+            tool_preload_tokens: Some(2000),
+        }
+    }
+}
+
+impl Resilience {
+    /// Takes over what a file says.
+    ///
+    /// # Errors
+    /// With file and line, for an unknown key or a bad value.
+    pub fn overlay(&mut self, node: &Node) -> Result<(), Error> {
+        let Some(mut fields) = file_fields(node)? else {
+            return Ok(());
+        };
+        // Every turn is sealed, whatever these say; waiting is `agent/coordination`'s.
+        fields.ignore(&["checkpoint", "coordination"]);
+        self.retry(&mut fields)?;
+        self.limits(&mut fields)?;
+        if let Some(node) = fields.take("child_policy") {
+            let mut policies = node.fields()?;
+            for (key, slot) in [
+                ("on_parent_cancel", &mut self.on_parent_cancel),
+                ("on_parent_complete", &mut self.on_parent_complete),
+                ("on_parent_error", &mut self.on_parent_error),
+            ] {
+                set(&mut policies, key, slot, child_policy)?;
+            }
+            policies.finish("`child_policy`")?;
+        }
+        if let Some(node) = fields.take("concurrency") {
+            let mut most = node.fields()?;
+            for (key, slot) in [
+                ("max_concurrent_children", &mut self.max_concurrent_children),
+                ("max_total_threads", &mut self.max_total_threads),
+            ] {
+                set(&mut most, key, slot, at_least_one)?;
+            }
+            most.finish("`concurrency`")?;
+        }
+        if let Some(node) = fields.take("tool_preload") {
+            let mut preload = node.fields()?;
+            let mut enabled = self.tool_preload_tokens.is_some();
+            let mut tokens = self.tool_preload_tokens.unwrap_or(2000);
+            set(&mut preload, "enabled", &mut enabled, Node::bool)?;
+            set(&mut preload, "max_tokens", &mut tokens, Node::whole)?;
+            preload.finish("`tool_preload`")?;
+            self.tool_preload_tokens = enabled.then_some(tokens);
+        }
+        fields.finish("the resilience")
+    }
+
+    fn retry(&mut self, fields: &mut Fields<'_>) -> Result<(), Error> {
+        let Some(node) = fields.take("retry") else {
+            return Ok(());
+        };
+        let mut retry = node.fields()?;
+        set(
+            &mut retry,
+            "max_retries",
+            &mut self.max_retries,
+            Node::whole,
+        )?;
+        if let Some(node) = retry.take("policies") {
+            for entry in node.entries()? {
+                let policy = RetryPolicy::parse(&entry.value)?;
+                if entry.key == "exponential" {
+                    self.retry_default = policy;
+                }
+            }
+        }
+        retry.finish("`retry`")
+    }
+
+    fn limits(&mut self, fields: &mut Fields<'_>) -> Result<(), Error> {
+        let Some(node) = fields.take("limits") else {
+            return Ok(());
+        };
+        let mut limits = node.fields()?;
+        // Limits are checked before and after every turn, and a limit that is hit fires `limit` hooks.
+        limits.ignore(&["enforcement"]);
+        if let Some(node) = limits.take("defaults") {
+            for entry in node.entries()? {
+                let value = entry.value.to_json();
+                let set = self.limits.set(&entry.key, &value);
+                set.map_err(|error| entry.place.error(error))?;
+            }
+        }
+        limits.finish("`limits`")
+    }
+}
+
+fn child_policy(node: &Node) -> Result<ChildPolicy, Error> {
+    match node.text()? {
+        "allow" => Ok(ChildPolicy::Allow),
+        "cascade_cancel" => Ok(ChildPolicy::CascadeCancel),
+        _ => Err(node.error("a child policy is allow or cascade_cancel")),
+    }
+}
+
+pub(super) fn at_least_one(node: &Node) -> Result<u64, Error> {
+    match node.whole()? {
+        0 => Err(node.error("at least 1")),
+        number => Ok(number),
+    }
+}

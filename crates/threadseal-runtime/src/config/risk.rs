@@ -1,0 +1,44 @@
+//! `agent/capability_risk`: what a capability could do, and what is asked before it is granted.
+
+use super::file_fields;
+use crate::capability::{Capability, Classification, RiskPolicy, RiskTable};
+use crate::yaml::Node;
+use threadseal::error::Error;
+
+/// Reads a whole table; it replaces the one before.
+pub(super) fn read(node: &Node) -> Result<RiskTable, Error> {
+    let Some(mut fields) = file_fields(node)? else {
+        return RiskTable::shipped();
+    };
+    let mut levels = Vec::new();
+    for level in fields.require("risk_levels")?.entries()? {
+        let mut known = level.value.fields()?;
+        known.ignore(&["description"]);
+        let word = known.require("policy")?;
+        let policy =
+            RiskPolicy::parse(word.text()?).ok_or_else(|| word.error("no policy of that name"))?;
+        known.finish("a level of risk")?;
+        levels.push((level.key.as_str(), policy));
+    }
+    let mut lines = Vec::new();
+    let classifications = fields.require("classifications")?;
+    for node in classifications.list()? {
+        let mut line = node.fields()?;
+        line.ignore(&["description"]);
+        let risk = line.require("risk")?;
+        let name = risk.text()?;
+        let level = levels.iter().find(|(known, _)| *known == name);
+        let (_, policy) = level.ok_or_else(|| risk.error(format!("no level `{name}`")))?;
+        for pattern in line.require("patterns")?.list()? {
+            let read = Capability::parse(pattern.text()?);
+            lines.push(Classification {
+                risk: name.to_owned(),
+                policy: *policy,
+                pattern: read.map_err(|error| pattern.error(error))?,
+            });
+        }
+        line.finish("a classification")?;
+    }
+    fields.finish("the table of risks")?;
+    RiskTable::new(lines).map_err(|error| classifications.error(error))
+}
