@@ -42,7 +42,8 @@ pub(crate) struct VerifyArgs {
     /// The thread that the record must belong to
     #[arg(long, value_name = "ID", value_parser = ThreadId::parse)]
     thread: Option<ThreadId>,
-    /// A head that the record must contain: <record>:<seq>:<size>:<sha256>, or its digest
+    /// A head that the record, or in a folder a lineage, must contain: <record>:<seq>:<size>:<sha256>, or its
+    /// digest
     #[arg(long, value_name = "HEAD", value_parser = ExpectedHead::parse)]
     expect_head: Option<ExpectedHead>,
     /// The expected head must be the last
