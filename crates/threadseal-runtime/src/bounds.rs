@@ -41,3 +41,9 @@ pub const MAX_TOOL_SECONDS: u64 = 24 * 60 * 60;
 pub const MAX_TOOL_OUTPUT_BYTES: u64 = 64 << 20;
 /// Most arguments of one command, after lists were spread.
 pub const MAX_ARGUMENTS: usize = 4096;
+/// Most nodes of one graph.
+pub const MAX_GRAPH_NODES: usize = 10_000;
+/// Most steps that a graph may allow itself.
+pub const MAX_GRAPH_STEPS: u64 = 100_000;
+/// Most iterations of a foreach that a graph may run at once.
+pub const MAX_GRAPH_CONCURRENCY: u64 = 256;

@@ -111,6 +111,11 @@ impl Template {
         Ok(out)
     }
 
+    /// Where it stands.
+    pub fn place(&self) -> &Place {
+        &self.place
+    }
+
     /// Whether nothing is inserted.
     pub fn is_plain(&self) -> bool {
         self.parts.iter().all(|part| matches!(part, Part::Text(_)))

@@ -24,6 +24,7 @@
 //! | [`schema`] | what arguments tools and graphs take |
 //! | [`tool`] | commands and MCP servers, as declared |
 //! | [`config`] | settings of program, user and project |
+//! | [`graph`] | state graphs, as declared, and what is wrong with them |
 #![forbid(unsafe_code)]
 
 pub mod bounds;
@@ -31,6 +32,7 @@ pub mod capability;
 pub mod condition;
 pub mod config;
 pub mod directive;
+pub mod graph;
 pub mod hook_declaration;
 pub mod interpolate;
 pub mod item;

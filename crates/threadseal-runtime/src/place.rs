@@ -49,6 +49,22 @@ impl Place {
         Error::invalid(format!("{self}: {message}"))
     }
 
+    /// The place in this file that an error names, and what it says about it.
+    pub fn split(&self, error: &Error) -> (Self, String) {
+        let text = error.to_string();
+        let rest = text.strip_prefix(&*self.file).unwrap_or(&text);
+        let named = rest
+            .strip_prefix(':')
+            .and_then(|rest| rest.split_once(": "));
+        match named.and_then(|(line, message)| Some((line.parse().ok()?, message))) {
+            Some((line, message)) => (self.at(line), message.to_owned()),
+            None => (
+                self.at(0),
+                rest.strip_prefix(": ").unwrap_or(rest).to_owned(),
+            ),
+        }
+    }
+
     /// "this is beyond a bound".
     pub fn beyond(&self, message: impl fmt::Display) -> Error {
         Error::new(ErrorKind::Limit, format!("{self}: {message}"))
@@ -78,5 +94,15 @@ mod tests {
         );
         assert_eq!(file.error("bad").to_string(), "a/b.yaml: bad");
         assert_eq!(file.at(3).beyond("much").kind(), ErrorKind::Limit);
+        let split = |error: &Error| file.at(1).split(error);
+        assert_eq!(
+            split(&file.at(7).error("a: b")),
+            (file.at(7), "a: b".to_owned())
+        );
+        assert_eq!(split(&file.error("bad")), (file.clone(), "bad".to_owned()));
+        assert_eq!(
+            split(&Error::invalid("x: y")),
+            (file.clone(), "x: y".to_owned())
+        );
     }
 }

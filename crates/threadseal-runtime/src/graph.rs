@@ -1,0 +1,261 @@
+//! State graphs: what runs after what, as declared, and what is wrong with it.
+//!
+//! ```yaml
+//! tool_type: graph
+//! permissions: [rye.execute.tool.*]
+//! config_schema: {type: object, …}
+//! config:
+//!   start: first
+//!   nodes:
+//!     first:  {action: {…}, assign: {x: "${result.stdout}"}, next: [{to: each, when: {…}}, {to: done}]}
+//!     each:   {type: foreach, over: "${state.list}", as: item, action: {…}, collect: all, next: done}
+//!     done:   {type: return, output: {x: "${state.x}"}}
+//! ```
+//! [`inspect`] names every fault with its line; [`Graph::parse`] yields only graphs without errors.
+//!
+//! Normative: `spec/declarations.md` §8. Elsewhere: walking them.
+
+mod check;
+mod read;
+
+use crate::capability::Capabilities;
+use crate::condition::Condition;
+use crate::hook_declaration::{Action, HookDeclaration};
+use crate::interpolate::{Template, Tree};
+use crate::limit::Limits;
+use crate::place::Place;
+use crate::schema::Schema;
+use crate::yaml;
+use serde_json::{Map, Value};
+use std::fmt;
+use threadseal::error::Error;
+
+/// A graph without errors.
+#[derive(Debug, Clone)]
+pub struct Graph {
+    /// Its version, as written; empty where it has none.
+    pub version: String,
+    /// What it does, for people and models.
+    pub description: String,
+    /// What its actions may do, and nothing else.
+    pub permissions: Capabilities,
+    /// The limits it names.
+    pub limits: Limits,
+    /// What it takes.
+    pub schema: Option<Schema>,
+    /// Variables of the environment that must be there before it starts.
+    pub env_requires: Vec<String>,
+    /// The state it begins with.
+    pub state: Map<String, Value>,
+    /// Its hooks.
+    pub hooks: Vec<HookDeclaration>,
+    /// Steps at most; a loop is no error until then.
+    pub max_steps: u64,
+    /// What a failed node without an edge for it does.
+    pub on_error: OnError,
+    /// Iterations of a parallel foreach that run at once.
+    pub max_concurrency: u64,
+    start: String,
+    nodes: Vec<GraphNode>,
+}
+
+/// What a failed node without an edge for it does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OnError {
+    /// The graph ends.
+    Fail,
+    /// It goes on with the node's edges, without the node's assignments.
+    Continue,
+}
+
+/// One node.
+#[derive(Debug, Clone)]
+pub struct GraphNode {
+    /// Its name.
+    pub name: String,
+    /// Where it is declared.
+    pub place: Place,
+    /// What it does.
+    pub kind: NodeKind,
+    /// Where it leads: the first edge that holds. Empty: the graph is complete after it.
+    pub next: Vec<Edge>,
+    /// Where it leads when it fails.
+    pub on_error: Option<Edge>,
+    /// What it puts into the state afterwards.
+    pub assign: Vec<(String, Tree)>,
+    /// Variables of the environment that must be there before it starts.
+    pub env_requires: Vec<String>,
+    /// Whether its result may be taken from an earlier run with the same input.
+    pub cache: bool,
+}
+
+/// What a node does.
+#[derive(Debug, Clone)]
+pub enum NodeKind {
+    /// One call.
+    Action(Action),
+    /// One call for each item of a list.
+    Foreach(Foreach),
+    /// Nothing but to assign and to lead on.
+    Gate,
+    /// Ends the graph with this output.
+    Return(Option<Tree>),
+}
+
+/// A call for each item of a list.
+#[derive(Debug, Clone)]
+pub struct Foreach {
+    /// The list.
+    pub over: Template,
+    /// Under which name the call sees an item.
+    pub item: String,
+    /// The call.
+    pub action: Action,
+    /// Under which name of the state the results are collected.
+    pub collect: Option<String>,
+    /// Whether calls run at once.
+    pub parallel: bool,
+    /// How many; None for the graph's number.
+    pub max_concurrency: Option<u64>,
+}
+
+/// Where a node leads.
+#[derive(Debug, Clone)]
+pub struct Edge {
+    /// The node it leads to.
+    pub to: String,
+    /// Where it is declared.
+    pub place: Place,
+    /// When; None for always.
+    pub when: Option<Condition>,
+}
+
+/// How bad a fault is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Severity {
+    /// It may be what its author wants.
+    Warning,
+    /// The graph cannot run.
+    Error,
+}
+
+/// What is wrong, and where.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fault {
+    /// How bad it is.
+    pub severity: Severity,
+    /// Where.
+    pub place: Place,
+    /// What.
+    pub message: String,
+}
+
+impl Fault {
+    fn error(place: &Place, message: impl Into<String>) -> Self {
+        Self {
+            severity: Severity::Error,
+            place: place.clone(),
+            message: message.into(),
+        }
+    }
+
+    fn warning(place: &Place, message: impl Into<String>) -> Self {
+        Self {
+            severity: Severity::Warning,
+            ..Self::error(place, message)
+        }
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let word = match self.severity {
+            Severity::Warning => "warning: ",
+            Severity::Error => "",
+        };
+        write!(out, "{}: {word}{}", self.place, self.message)
+    }
+}
+
+/// What a file holds: the graph, unless a fault is an error, and all faults in the order of their
+/// lines.
+#[derive(Debug)]
+pub struct Inspection {
+    /// The graph.
+    pub graph: Option<Graph>,
+    /// What is wrong with it.
+    pub faults: Vec<Fault>,
+}
+
+/// Reads a graph and looks for every fault. `file` is named in them.
+///
+/// # Errors
+/// When the file is no YAML of a graph at all; its other faults are in the answer.
+pub fn inspect(file: &str, text: &str) -> Result<Inspection, Error> {
+    let (graph, mut faults) = read::graph(&yaml::parse(file, text)?)?;
+    if let Some(graph) = &graph {
+        check::all(graph, &mut faults);
+    }
+    faults.sort_by_key(|fault| (fault.place.line(), std::cmp::Reverse(fault.severity)));
+    let broken = faults.iter().any(|fault| fault.severity == Severity::Error);
+    Ok(Inspection {
+        graph: graph.filter(|_| !broken),
+        faults,
+    })
+}
+
+impl Graph {
+    /// Reads a graph. `file` is named in errors.
+    ///
+    /// # Errors
+    /// Kind `InvalidInput` with all faults that are errors, a line for each.
+    pub fn parse(file: &str, text: &str) -> Result<Self, Error> {
+        let Inspection { graph, faults } = inspect(file, text)?;
+        graph.ok_or_else(|| {
+            let errors = faults
+                .iter()
+                .filter(|fault| fault.severity == Severity::Error);
+            let lines: Vec<String> = errors.map(ToString::to_string).collect();
+            Error::invalid(lines.join("\n"))
+        })
+    }
+
+    /// The first node.
+    pub fn start(&self) -> Option<&GraphNode> {
+        self.node(&self.start)
+    }
+
+    /// The node of this name.
+    pub fn node(&self, name: &str) -> Option<&GraphNode> {
+        self.nodes.iter().find(|node| node.name == name)
+    }
+
+    /// All nodes, in the order of the file.
+    pub fn nodes(&self) -> &[GraphNode] {
+        &self.nodes
+    }
+}
+
+impl GraphNode {
+    /// Its call, where it has one.
+    pub fn action(&self) -> Option<&Action> {
+        match &self.kind {
+            NodeKind::Action(action) => Some(action),
+            NodeKind::Foreach(foreach) => Some(&foreach.action),
+            NodeKind::Gate | NodeKind::Return(_) => None,
+        }
+    }
+
+    /// The word of its type.
+    pub fn type_name(&self) -> &'static str {
+        match self.kind {
+            NodeKind::Action(_) => "action",
+            NodeKind::Foreach(_) => "foreach",
+            NodeKind::Gate => "gate",
+            NodeKind::Return(_) => "return",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
