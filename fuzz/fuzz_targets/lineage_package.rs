@@ -31,7 +31,7 @@ fuzz_target!(|data: &[u8]| {
         assert_eq!(package.offer.target, *TARGET);
         assert_eq!(package.offer.source.root, *ROOT);
         assert_eq!(package.release.header.prev, Some(package.checkpoint.hash));
-        assert!(package.links.len() >= 2);
+        assert!(package.links().len() >= 2);
     }
     if let [high, low, flip, package @ ..] = data
         && *flip > 0

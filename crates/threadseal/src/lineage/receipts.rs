@@ -257,6 +257,29 @@ mod tests {
         assert!(parse_receipts(&inside).is_err(), "behind the signature");
     }
 
+    #[test]
+    fn a_receipt_holds_under_its_nodes_key_and_with_nothing_changed() {
+        let file = include_bytes!("../../../../testkit/lineage/receipts.bin");
+        let receipts = parse_receipts(file).unwrap();
+        assert_eq!(receipts.len(), 2);
+        let holds = |receipt: &Receipt| {
+            let node = receipt.node_key();
+            node.is_some_and(|node| receipt.verify(&node).is_ok())
+        };
+        let stranger = PrivateKey::from_seed([6; 32]);
+        for receipt in &receipts {
+            assert_eq!(receipt.node, peer_id(node().public_key()));
+            assert!(holds(receipt));
+            assert!(receipt.verify(stranger.public_key()).is_err());
+        }
+        for at in 0..file.len() {
+            let mut changed = file.to_vec();
+            changed[at] ^= 1;
+            let all_hold = parse_receipts(&changed).is_ok_and(|read| read.iter().all(holds));
+            assert!(!all_hold, "byte {at}");
+        }
+    }
+
     proptest! {
         #[test]
         fn whatever_is_read_is_written_as_it_was(file in any::<Vec<u8>>()) {

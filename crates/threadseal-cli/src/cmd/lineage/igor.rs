@@ -19,7 +19,8 @@ use std::path::Path;
 use threadseal::key::PublicKey;
 use threadseal::limits::{MAX_PACKAGE_BYTES, MAX_RECEIPTS_BYTES};
 use threadseal::lineage::{
-    AgentName, AgentPackage, AgentStarted, AgentTransfer, CheckedTransfer, IdentityForm, Standing,
+    AgentName, AgentPackage, AgentStarted, AgentTransfer, CheckedTransfer, IdentityForm, Receipt,
+    Standing,
 };
 use threadseal_store::atomic::{self, PRIVATE_FILE};
 use threadseal_store::lineage::{
@@ -127,6 +128,16 @@ pub(super) fn import(
     };
     if let (Some(identity), true) = (&checked.identity, new_key) {
         store.save_identity(&checked.name, identity)?;
+    }
+    let forged = |receipt: &&Receipt| {
+        let node = receipt.node_key();
+        node.is_some_and(|node| receipt.verify(&node).is_err())
+    };
+    let forged = checked.receipts.iter().filter(forged).count();
+    if forged > 0 {
+        complain(&format!(
+            "warning: {forged} receipts are not signed by the nodes that they name"
+        ));
     }
     if let Some(folder) = &args.save_parts {
         save_parts(&checked, folder, context)?;

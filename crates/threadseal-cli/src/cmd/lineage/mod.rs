@@ -12,6 +12,7 @@ mod input;
 mod inspect;
 mod log;
 mod machine;
+mod receipts;
 mod recover;
 mod refuse;
 mod release;
@@ -49,6 +50,8 @@ pub(crate) enum LineageCommand {
     Refuse(refuse::RefuseArgs),
     /// Give an agent whose machine is lost for good to another key, with the root key
     Recover(recover::RecoverArgs),
+    /// Say what nodes of the original charged, and whether they signed it
+    Receipts(receipts::ReceiptsArgs),
     /// Keys of agents, and session keys under them
     #[command(subcommand)]
     Identity(identity::IdentityCommand),
@@ -69,6 +72,7 @@ pub(crate) fn run(command: &LineageCommand, context: &Context, out: &mut Out) ->
         LineageCommand::Accept(args) => accept::run(args, context, out),
         LineageCommand::Refuse(args) => refuse::run(args, context, out),
         LineageCommand::Recover(args) => recover::run(args, context, out),
+        LineageCommand::Receipts(args) => receipts::run(args, context, out),
         LineageCommand::Identity(command) => identity::run(command, context, out),
     }
 }

@@ -4,6 +4,7 @@ mod append;
 mod commands;
 mod igor;
 mod moves;
+mod receipts;
 mod vectors;
 
 use crate::sandbox::Sandbox;

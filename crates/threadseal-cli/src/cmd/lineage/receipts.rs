@@ -1,0 +1,156 @@
+//! `lineage receipts FILE`: what nodes of the original charged agents, and whether they signed that.
+
+use super::machine::key_named;
+use crate::context::Context;
+use crate::exit::{self, Exit, Failure, Outcome};
+use crate::output::Out;
+use crate::render::clean::Clean;
+use clap::Args;
+use serde::Serialize;
+use std::path::PathBuf;
+use threadseal::key::PublicKey;
+use threadseal::limits::MAX_RECEIPTS_BYTES;
+use threadseal::lineage::{AgentName, Receipt, parse_receipts};
+use threadseal_store::read::read_small;
+
+/// What `lineage receipts` takes.
+#[derive(Debug, Args)]
+#[command(after_help = exit::HELP)]
+pub(crate) struct ReceiptsArgs {
+    /// The file of receipts
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    /// The agent that all of them must name
+    #[arg(long, value_name = "NAME", value_parser = AgentName::parse)]
+    agent: Option<AgentName>,
+    /// A node whose receipts count: PEM file, 64 hex digits, did:key, or a name of the trust store; may be
+    /// given several times
+    #[arg(long, value_name = "KEY")]
+    node: Vec<String>,
+}
+
+/// What is known of who signed a receipt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+enum Standing {
+    /// A node that was named signed it.
+    Holds,
+    /// The node that it names signed it, and nobody vouches for that one.
+    SelfConsistent,
+    /// Its node is named by no key, so nobody can say.
+    UnknownNode,
+    /// It is of another node than those that were named, or of another agent.
+    Foreign,
+    /// The node that it names did not sign it.
+    Forged,
+}
+
+#[derive(Serialize)]
+struct ReceiptOutput<'a> {
+    agent: &'a str,
+    node: &'a str,
+    first_tick: u64,
+    last_tick: u64,
+    cost: i64,
+    budget_after: i64,
+    time: i64,
+    standing: Standing,
+}
+
+#[derive(Serialize)]
+struct ReceiptsOutput<'a> {
+    schema: &'static str,
+    receipts: Vec<ReceiptOutput<'a>>,
+    exit: u8,
+}
+
+/// Reads and verifies them.
+pub(super) fn run(args: &ReceiptsArgs, context: &Context, out: &mut Out) -> Outcome {
+    let bytes = read_small(&*context.fs, &args.file, MAX_RECEIPTS_BYTES)?;
+    let receipts =
+        parse_receipts(&bytes).map_err(|error| Failure::from(error).about(&args.file))?;
+    if receipts.is_empty() {
+        return Err(Failure::new("there is no receipt in it").about(&args.file));
+    }
+    let nodes = args.node.iter().map(|node| key_named(node, context));
+    let nodes: Vec<PublicKey> = nodes.collect::<Result<_, _>>()?;
+    let judged: Vec<ReceiptOutput<'_>> = receipts
+        .iter()
+        .map(|receipt| told(receipt, standing(receipt, args.agent.as_ref(), &nodes)))
+        .collect();
+    let exit = exit_of(&judged);
+    if context.json {
+        out.json(&ReceiptsOutput {
+            schema: "threadseal.lineage.receipts/1",
+            receipts: judged,
+            exit: exit.code(),
+        });
+        return Ok(exit);
+    }
+    for receipt in &judged {
+        print(receipt, out);
+    }
+    Ok(exit)
+}
+
+fn standing(receipt: &Receipt, agent: Option<&AgentName>, nodes: &[PublicKey]) -> Standing {
+    if agent.is_some_and(|agent| agent.as_str() != receipt.agent) {
+        return Standing::Foreign;
+    }
+    match receipt.node_key() {
+        Some(node) if receipt.verify(&node).is_err() => Standing::Forged,
+        Some(node) if nodes.contains(&node) => Standing::Holds,
+        Some(_) if nodes.is_empty() => Standing::SelfConsistent,
+        Some(_) => Standing::Foreign,
+        // Its name is a digest, so only who was named can have signed it.
+        None if nodes.iter().any(|node| receipt.verify(node).is_ok()) => Standing::Holds,
+        None if nodes.is_empty() => Standing::UnknownNode,
+        None => Standing::Foreign,
+    }
+}
+
+fn told(receipt: &Receipt, standing: Standing) -> ReceiptOutput<'_> {
+    ReceiptOutput {
+        agent: &receipt.agent,
+        node: &receipt.node,
+        first_tick: receipt.first_tick,
+        last_tick: receipt.last_tick,
+        cost: receipt.cost,
+        budget_after: receipt.budget_after,
+        time: receipt.time,
+        standing,
+    }
+}
+
+fn exit_of(receipts: &[ReceiptOutput<'_>]) -> Exit {
+    let any = |standings: [Standing; 2]| {
+        let mut found = receipts.iter().map(|receipt| receipt.standing);
+        found.any(|standing| standings.contains(&standing))
+    };
+    if any([Standing::Forged, Standing::Foreign]) {
+        Exit::Evidence
+    } else if any([Standing::SelfConsistent, Standing::UnknownNode]) {
+        Exit::Unconfirmed
+    } else {
+        Exit::Done
+    }
+}
+
+fn print(receipt: &ReceiptOutput<'_>, out: &mut Out) {
+    let what = match receipt.standing {
+        Standing::Holds => "holds",
+        Standing::SelfConsistent => "signed by the node that it names; nobody vouches for that",
+        Standing::UnknownNode => "the node's name is no key: name one by --node",
+        Standing::Foreign => "of another agent or node than was asked for",
+        Standing::Forged => "forged: the node that it names did not sign it",
+    };
+    out.line(format_args!(
+        "{} ticks {} to {}: {} microcents, {} left; {what} ({})",
+        Clean(receipt.agent),
+        receipt.first_tick,
+        receipt.last_tick,
+        receipt.cost,
+        receipt.budget_after,
+        Clean(receipt.node),
+    ));
+}
