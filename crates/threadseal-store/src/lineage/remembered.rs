@@ -36,13 +36,15 @@ impl RememberedStore {
     /// Refuses to build on less than this host knew already; true where what is saved was built elsewhere
     /// and this host knows more than is here, from another store.
     fn check_known(&self, agent: &AgentName, advance: &Advance) -> Result<bool, Error> {
-        for record in self.records(agent, advance)? {
+        let newest = self.store.newest(agent)?;
+        for record in self.records(agent, &newest, advance)? {
             let Some(known) = self.host.heads.fetch(&record)? else {
                 continue;
             };
             let line = known.head.line;
             let is_known = |hash: &ContentHash| hash.digest() == line;
-            if advance.proved().iter().any(is_known)
+            if newest.known().as_ref().is_some_and(is_known)
+                || advance.proved().iter().any(is_known)
                 || self.store.history(agent)?.iter().any(is_known)
             {
                 continue;
@@ -59,11 +61,16 @@ impl RememberedStore {
 
     /// By what head stores know the agents of the newest link and of those that are to be saved: an agent
     /// that goes on in v0x05 is known by its name from there on.
-    fn records(&self, agent: &AgentName, advance: &Advance) -> Result<BTreeSet<RecordId>, Error> {
+    fn records(
+        &self,
+        agent: &AgentName,
+        newest: &Newest,
+        advance: &Advance,
+    ) -> Result<BTreeSet<RecordId>, Error> {
         let identities = advance.headers().filter_map(Identity::of);
         let mut records: BTreeSet<RecordId> = identities.map(|of| of.record).collect();
-        if let Newest::Link(newest) = self.store.newest(agent)? {
-            let newest = self.store.load(agent, &newest)?;
+        if let Newest::Link(newest) = newest {
+            let newest = self.store.load(agent, newest)?;
             let identity = newest.and_then(|newest| Identity::of(&newest.header));
             records.extend(identity.map(|of| of.record));
         }

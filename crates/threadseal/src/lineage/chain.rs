@@ -5,7 +5,7 @@
 //!            ─► Lineage     what hangs together, or is signed by one identity
 //! ```
 //! Which files are given in which order changes nothing but the names in messages. Memory: up to
-//! 1,600 bytes for each link, of which there are at most [`MAX_LINEAGE_LINKS`]; time grows with
+//! 1,800 bytes for each link, of which there are at most [`MAX_LINEAGE_LINKS`]; time grows with
 //! n log n. What may stand between two links is `policy`; what a whole lineage shows, `seen`.
 
 use super::facts::{Identity, LinkFacts, LinkRead, ReadLink, Seal};
