@@ -11,16 +11,18 @@ use crate::detect::LedgerShape;
 use crate::exit::Failure;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use threadseal::error::{Error, ErrorKind};
 use threadseal::ledger::{
-    Bundle, BundledLedger, ChainOptions, HeadAtHand, Judging, Outcome, RunId, SignedHead, View,
+    Bundle, BundledLedger, ChainOptions, ChainTip, HeadAtHand, Judging, Outcome, RunId, SignedHead,
+    View,
 };
 use threadseal::limits::{MAX_NOTE_BYTES, MAX_SOURCE_BYTES};
 use threadseal::report::Expectation;
 use threadseal::report::{Finding, Report, Verdict};
 use threadseal_store::ledger::known::{self, Known};
-use threadseal_store::ledger::{self, LedgerStore, LedgerStoreExt as _, SqliteLedgerStore};
+use threadseal_store::ledger::{self, LedgerStore, LedgerStoreExt as _, SqliteLedgerStore, Tip};
 use threadseal_store::read::{RegularFile, open_regular};
 
 /// Runs of a store that are asked for at once.
@@ -198,15 +200,21 @@ impl Examiner {
             run: Some(run.clone()),
             ..ChainOptions::default()
         };
-        let refusal = Mutex::new(None);
+        let (refusal, listed) = (Mutex::new(None), AtomicU64::new(0));
+        let before = store.tip(run);
         let mut outcome = self.judge_ledger(Some(run), options, None, |options, judging| {
             let mut records = store.list(run, 0);
+            listed.store(0, Ordering::Relaxed);
             let next = || match records.next().transpose() {
-                Err(error) if error.kind() == ErrorKind::Refused => {
+                Err(error) if is_of_records(&error) => {
                     *refusal.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
                     Ok(None)
                 }
-                record => Ok(record?.map(|record| record.line)),
+                record => {
+                    let record = record?;
+                    listed.fetch_add(u64::from(record.is_some()), Ordering::Relaxed);
+                    Ok(record.map(|record| record.line))
+                }
             };
             ledger::verify_records(next, options, judging)
         })?;
@@ -217,12 +225,17 @@ impl Examiner {
                 outcome.report.compat.clear();
                 Err(error)
             }
-            (None, Err(error)) if error.kind() != ErrorKind::Refused => return Err(error.into()),
+            (None, Err(error)) if !is_of_records(&error) => return Err(error.into()),
+            (None, Ok(tip)) if before.is_ok_and(|before| before == tip) => {
+                agree(tip, listed.into_inner(), outcome.tip.as_ref())
+            }
             (None, tip) => tip,
         };
         if let Err(error) = tip {
-            if store.tombstone(run)?.is_some() {
-                return Err(error.into());
+            match store.tombstone(run) {
+                Ok(Some(_)) => return Err(error.into()),
+                Err(why) if !is_of_records(&why) => return Err(why.into()),
+                Ok(None) | Err(_) => {}
             }
             let finding = Finding::error("store_refuses", error.to_string());
             outcome.report.hold_because(Verdict::Tampered, finding);
@@ -350,6 +363,27 @@ impl Examiner {
         });
         given.into_iter().chain(known.expectation()).collect()
     }
+}
+
+/// Does a store to which nobody appended meanwhile know where the records end that it has?
+fn agree(tip: Option<Tip>, listed: u64, read: Option<&ChainTip>) -> Result<Option<Tip>, Error> {
+    let noted = tip.unwrap_or_default();
+    let is_other = |read: &ChainTip| noted.hash != Some(read.hash);
+    if noted.count == listed && !read.is_some_and(is_other) {
+        return Ok(tip);
+    }
+    let listed = Tip {
+        count: listed,
+        hash: read.map(|read| read.hash),
+    };
+    Err(Error::refused(format!(
+        "the store notes {noted}, and what it has is {listed}"
+    )))
+}
+
+/// Is it what is stored that stops a store, and not the store?
+fn is_of_records(error: &Error) -> bool {
+    matches!(error.kind(), ErrorKind::Refused | ErrorKind::Limit)
 }
 
 /// The run that the name of a file in a store of files says.

@@ -122,6 +122,10 @@ fn ledger_of(run: RunId, ledger: &Value, is_replay: bool) -> Result<BundledLedge
         .get("items")
         .and_then(Value::as_array)
         .ok_or_else(|| wrong("items"))?;
+    let named = ledger.get("run_id");
+    if named.is_some_and(|named| named.as_str() != Some(run.as_str())) {
+        return Err(wrong("run_id"));
+    }
     let total = number(ledger, "total")?;
     let first = number(ledger, "cursor_start")?.saturating_sub(1);
     let mut lines = Vec::with_capacity(items.len());
@@ -135,6 +139,9 @@ fn ledger_of(run: RunId, ledger: &Value, is_replay: bool) -> Result<BundledLedge
         let record = record.ok_or_else(|| wrong("record"))?;
         // A lone surrogate can only be escaped.
         lines.push(python::ledger_line(record).unwrap_or_else(|_| python::rye(record)));
+    }
+    if !lines.is_empty() && first + lines.len() as u64 > total {
+        return Err(wrong("total"));
     }
     let is_whole = first == 0 && total == lines.len() as u64;
     Ok(BundledLedger {

@@ -15,7 +15,7 @@ use crate::output::Out;
 use crate::passphrase::PassphraseArgs;
 use clap::Args;
 use serde::Serialize;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead, BufReader, Read as _, stdin};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -135,6 +135,8 @@ struct Appending<'a> {
     ledger: Ledger,
     /// Who signs.
     signer: Option<ActorFingerprint>,
+    /// Runs whose first record is written, or was looked at.
+    begun: BTreeSet<RunId>,
     /// How many records each run got, and where it ends now.
     runs: BTreeMap<RunId, (u64, Tip)>,
 }
@@ -162,10 +164,12 @@ pub(super) fn run(args: &AppendArgs, context: &Context, out: &mut Out) -> Outcom
         context,
         ledger,
         signer,
+        begun: BTreeSet::new(),
         runs: BTreeMap::new(),
     };
     let joins = !args.other_actor.is_empty();
     if let (Some(run), true) = (&args.run, joins || args.beginning.is_wanted()) {
+        appending.begun.insert(run.clone());
         appending.begin(run)?;
     }
     let mut input = BufReader::with_capacity(1 << 20, stdin().lock());
@@ -255,9 +259,14 @@ impl Appending<'_> {
     fn append(&mut self, lines: &[(u64, Vec<u8>)]) -> Result<(), Failure> {
         let mut records: Vec<StepRecord> = Vec::new();
         for (number, line) in lines {
-            let record = self.record(line).map_err(|failure| {
+            let mut record = self.record(line).map_err(|failure| {
                 Failure::new(format!("line {number} of the input: {failure}"))
             })?;
+            if self.begun.insert(record.run_id.clone()) {
+                self.begin(&record.run_id)?;
+                // No record is older than the beginning of its ledger.
+                record = self.record(line)?;
+            }
             if records
                 .last()
                 .is_some_and(|last| last.run_id != record.run_id)
@@ -274,9 +283,6 @@ impl Appending<'_> {
             return Ok(());
         };
         let run = first.run_id.clone();
-        if !self.runs.contains_key(&run) {
-            self.begin(&run)?;
-        }
         let appended = self.ledger.append_batch(&run, records)?;
         self.count(&run, records.len() as u64, appended.tip);
         match appended.unpublished {
@@ -294,9 +300,6 @@ impl Appending<'_> {
 
     /// Writes the first record of a new ledger, or sees to it that we may go on with another's.
     fn begin(&mut self, run: &RunId) -> Result<(), Failure> {
-        if self.runs.contains_key(run) {
-            return Ok(());
-        }
         let first = self.ledger.records().list_after(run, 0, 1)?;
         if let Some(first) = first.first() {
             return self.go_on(run, &first.line);

@@ -112,6 +112,16 @@ pub(crate) fn readable(text: &str, context: &Context) -> Result<Place, Failure> 
     })
 }
 
+/// Is `text` a file that says to be a bundle, whatever is wrong with it?
+pub(crate) fn is_bundle(text: &str, context: &Context) -> bool {
+    let Ok(Named::File(path)) = named(text) else {
+        return false;
+    };
+    let shape = open_regular(&*context.fs, path).map_err(Failure::from);
+    let shape = shape.and_then(|file| detect::ledger_shape(&file));
+    shape.is_ok_and(|shape| shape == LedgerShape::Bundle)
+}
+
 impl Place {
     /// The store, if it is one.
     ///

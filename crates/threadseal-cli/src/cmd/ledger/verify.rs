@@ -78,7 +78,11 @@ pub(super) fn run(args: &VerifyArgs, context: &Context, out: &mut Out) -> Outcom
 }
 
 fn reports(args: &VerifyArgs, context: &Context) -> Result<Vec<Report>, Failure> {
-    let place = place::readable(&args.ledger, context)?;
+    let place = match place::readable(&args.ledger, context) {
+        // What is wrong with a bundle is told of it, as of any record.
+        Err(_) if !args.compat && place::is_bundle(&args.ledger, context) => None,
+        place => Some(place?),
+    };
     let paths: Vec<PathBuf> = path_of(&args.ledger).into_iter().collect();
     let local = Local::to(&paths, args.allow_local_trust, context);
     let trust = gather::gather(&args.trust, args.key.as_deref(), &local, context)?;
@@ -92,7 +96,7 @@ fn reports(args: &VerifyArgs, context: &Context) -> Result<Vec<Report>, Failure>
         ..Asked::by(trust)
     };
     let bytes = match &place {
-        Place::Lines(file) => file.size(),
+        Some(Place::Lines(file)) => file.size(),
         _ => 0,
     };
     let bar = match bytes {
@@ -100,7 +104,10 @@ fn reports(args: &VerifyArgs, context: &Context) -> Result<Vec<Report>, Failure>
         bytes => progress::bar(bytes, context),
     };
     let examiner = Examiner::new(asked, bar.clone(), context)?;
-    let reports = of_place(&place, args, &examiner, context);
+    let reports = match &place {
+        Some(place) => of_place(place, args, &examiner, context),
+        None => examiner.bundle_file(&args.ledger),
+    };
     bar.finish_and_clear();
     reports
 }

@@ -368,6 +368,13 @@ fn a_store_that_contradicts_its_records_is_evidence_and_no_failure() {
         "INSERT INTO ledger (run_id, seq, record_json) VALUES ('r1', 2.5, '{}')",
         "INSERT INTO ledger (run_id, seq, record_json) VALUES ('r1', 'x', '{}')",
         "UPDATE ledger SET record_json = CAST(record_json AS BLOB) WHERE seq = 2",
+        "UPDATE ledger SET record_json = hex(zeroblob(9000000)) WHERE seq = 2",
+        "UPDATE ledger_heads SET last_seq = 'x'",
+        "UPDATE threadseal_heads SET count = -4",
+        "UPDATE threadseal_heads SET count = 'x'",
+        "UPDATE threadseal_heads SET hash = 'x'",
+        "INSERT INTO threadseal_deleted VALUES ('r1', 3, NULL, 5)",
+        "INSERT INTO threadseal_deleted VALUES ('r1', -3, 'x', 'y')",
     ] {
         for log in ["runs.db-wal", "runs.db-shm"] {
             let _ = fs::remove_file(sandbox.work().join(log));
@@ -384,6 +391,55 @@ fn a_store_that_contradicts_its_records_is_evidence_and_no_failure() {
         ] {
             let (code, report) = report(&sandbox, command);
             assert_eq!(code, 1, "{damage}: {report:#}");
+        }
+        sandbox.run(["fsck", store]).exits(1);
+    }
+}
+
+#[test]
+fn a_bundle_that_contradicts_itself_is_malformed_and_a_beginning_older_than_what_follows() {
+    let sandbox = ready();
+    let path = signed(&sandbox);
+    let (_, honest) = report(&sandbox, &["ledger", "verify", path.to_str().unwrap()]);
+    let codes: Vec<_> = honest["findings"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|found| &found["code"])
+        .collect();
+    assert!(!codes.contains(&&"time_backwards".into()), "{codes:?}");
+    sandbox
+        .run([
+            "ledger",
+            "export",
+            "file:runs",
+            "--to",
+            "bundle",
+            "--out",
+            "b.json",
+        ])
+        .exits(0);
+    let bundle = sandbox.work().join("b.json");
+    let text = fs::read_to_string(&bundle).unwrap();
+    let mut changes = vec![text[..text.len() - 9].to_owned()];
+    for (old, new) in [
+        ("\"r1\":{\"run_id\":\"r1\"", "\"r1\":{\"run_id\":\"r2\""),
+        ("\"total\":3", "\"total\":2"),
+        ("\"cursor\":2", "\"cursor\":3"),
+        ("\"cursor\":2", "\"cursor\":-2"),
+        ("{\"cursor\":2", "null,{\"cursor\":2"),
+    ] {
+        let changed = text.replacen(old, new, 1);
+        assert_ne!(changed, text, "{old} in {text}");
+        changes.push(changed);
+    }
+    for changed in changes {
+        fs::write(&bundle, &changed).unwrap();
+        for command in [
+            ["ledger", "verify", "b.json"].as_slice(),
+            &["verify", "b.json"],
+        ] {
+            assert_eq!(verdict(&sandbox, command), "malformed", "{changed}");
         }
     }
 }

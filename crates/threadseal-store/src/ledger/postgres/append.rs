@@ -129,7 +129,10 @@ impl<'e> Batch<'e> {
                 &[&self.run.as_str(), &read::number(self.expected.count)],
             )
             .await?;
-        Ok(row.is_some_and(|row| row.get::<_, &[u8]>(0) == self.nonce))
+        match row {
+            Some(row) => Ok(read::cell::<&[u8]>(&row, 0)? == self.nonce),
+            None => Ok(false),
+        }
     }
 }
 

@@ -16,6 +16,7 @@
 
 use super::Failure;
 use super::connect::Server;
+use super::read::cell;
 use crate::ledger::{Fault, FsckReport};
 use threadseal::canon::json::{self, Value};
 use threadseal::digest::Digest;
@@ -70,9 +71,9 @@ async fn look(client: &mut tokio_postgres::Client, run: &RunId) -> Result<FsckRe
         if rows.is_empty() {
             break;
         }
-        rows.iter().for_each(|row| look.record(row));
+        rows.iter().try_for_each(|row| look.record(row))?;
     }
-    look.end(head.as_ref());
+    look.end(head.as_ref())?;
     Ok(look.report)
 }
 
@@ -101,17 +102,23 @@ impl<'r> Look<'r> {
         }
     }
 
-    fn record(&mut self, row: &Row) {
-        let seq: i64 = row.get(0);
+    fn record(&mut self, row: &Row) -> Result<(), Failure> {
+        let seq: i64 = cell(row, 0)?;
         if seq != self.next {
             let text = format!("records {} to {} are not there", self.next, seq - 1);
             self.fault("gap", self.next, text);
         }
         self.next = seq.saturating_add(1);
-        let record = match json::parse_python(row.get(1)) {
+        let record = match json::parse_python(cell(row, 1)?) {
             Ok(read) if read.value.as_object().is_some() => read.value,
-            Ok(_) => return self.fault("not_a_record", seq, "the line is no JSON object".into()),
-            Err(error) => return self.fault("not_a_record", seq, error.to_string()),
+            Ok(_) => {
+                self.fault("not_a_record", seq, "the line is no JSON object".into());
+                return Ok(());
+            }
+            Err(error) => {
+                self.fault("not_a_record", seq, error.to_string());
+                return Ok(());
+            }
         };
         self.report.records += 1;
         let text = |name: &str| record.get(name).and_then(Value::as_str);
@@ -126,22 +133,29 @@ impl<'r> Look<'r> {
         self.last = text("record_hash").and_then(Digest::parse_hex);
         let key = text("idempotency_key").filter(|key| !key.is_empty());
         let key = key.map(|key| Digest::of(key.as_bytes()));
-        let differs = row.get::<_, Option<&[u8]>>(2)
+        let status: &str = cell(row, 4)?;
+        let differs = cell::<Option<&[u8]>>(row, 2)?
             != self.last.as_ref().map(|d| &d.as_bytes()[..])
-            || row.get::<_, Option<&[u8]>>(3) != key.as_ref().map(|d| &d.as_bytes()[..])
-            || text("status").is_some_and(|status| status != row.get::<_, &str>(4));
+            || cell::<Option<&[u8]>>(row, 3)? != key.as_ref().map(|d| &d.as_bytes()[..])
+            || text("status").is_some_and(|text| status != text);
         if differs {
             let text = "hash, key or status beside the record are not the record's";
             self.fault("columns_differ", seq, text.into());
         }
+        Ok(())
     }
 
-    fn end(&mut self, head: Option<&Row>) {
-        let (count, hash): (i64, Option<&[u8]>) =
-            head.map_or((0, None), |head| (head.get(0), head.get(1)));
-        let is_deleted = head.is_some_and(|head| head.get(2));
-        if is_deleted && self.next == 0 {
-            return;
+    fn end(&mut self, head: Option<&Row>) -> Result<(), Failure> {
+        let (count, hash, is_deleted): (i64, Option<&[u8]>, bool) = match head {
+            Some(head) => (cell(head, 0)?, cell(head, 1)?, cell(head, 2)?),
+            None => (0, None, false),
+        };
+        if is_deleted {
+            if self.next > 0 {
+                let text = "the run is marked as deleted and has records";
+                self.fault("leftover", 0, text.to_owned());
+            }
+            return Ok(());
         }
         if count < self.next {
             let text = format!("the head counts {count} of {} records", self.next);
@@ -153,6 +167,7 @@ impl<'r> Look<'r> {
             let text = "the hash of the last record is not the head's".to_owned();
             self.fault("changed", count.saturating_sub(1), text);
         }
+        Ok(())
     }
 
     fn fault(&mut self, code: &'static str, seq: i64, message: String) {

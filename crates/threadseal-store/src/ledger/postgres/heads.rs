@@ -10,6 +10,7 @@
 //! then the head that stands there tells whether it was stored. All heads are durable, whatever was
 //! asked for.
 
+use super::read::cell;
 use super::{Failure, PostgresLedgerStore, append::refused};
 use crate::heads::{
     Durability, HeadStore, MAX_RECORDS_PER_LINE, RecordKind, StoredHead, Swap, checked, codec,
@@ -125,7 +126,7 @@ impl HeadStore for PostgresHeadStore {
                     &[&&line.as_bytes()[..], &limit],
                 )
                 .await?;
-            Ok(rows.iter().map(|row| row.get(0)).collect())
+            rows.iter().map(|row| cell(row, 0)).collect()
         })?;
         if found.len() > MAX_RECORDS_PER_LINE {
             return Err(Error::new(
@@ -147,7 +148,7 @@ impl HeadStore for PostgresHeadStore {
                 )
                 .await?;
             let Some(row) = row else { return Ok(None) };
-            let record = record_id(row.get(0));
+            let record = record_id(cell(&row, 0)?);
             let record = record.ok_or_else(|| refused("a place leads to no record id".into()))?;
             read(client, &record).await
         })?;
@@ -163,7 +164,7 @@ async fn read(client: &Object, record: &RecordId) -> Result<Option<StoredHead>, 
         .query_opt(&statement, &[&&record.as_bytes()[..]])
         .await?;
     let Some(row) = row else { return Ok(None) };
-    let stored = codec::decode(row.get(0)).filter(|stored| stored.head.record == *record);
+    let stored = codec::decode(cell(&row, 0)?).filter(|stored| stored.head.record == *record);
     stored.map(Some).ok_or_else(|| {
         let text = format!("the head of record {record} in PostgreSQL is damaged; restore it");
         Failure::Told(Error::new(ErrorKind::External, text))

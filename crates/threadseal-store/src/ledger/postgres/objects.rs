@@ -8,6 +8,7 @@
 //! [`Objects`] allows.
 
 use super::PostgresLedgerStore;
+use super::read::cell;
 use crate::objects::{Object, Objects, Put, Version};
 use deadpool_postgres::Object as Client;
 use std::sync::Arc;
@@ -35,7 +36,8 @@ impl Objects for PostgresObjects {
                        FROM threadseal_objects WHERE name = $1";
             let statement = client.prepare_cached(sql).await?;
             let row = client.query_opt(&statement, &[&name, &most]).await?;
-            Ok(row.map(|row| (row.get(0), row.get::<_, i64>(1), row.get(2))))
+            row.map(|row| Ok((cell(&row, 0)?, cell::<i64>(&row, 1)?, cell(&row, 2)?)))
+                .transpose()
         })?;
         match found {
             None => Ok(None),
@@ -58,7 +60,7 @@ impl Objects for PostgresObjects {
         self.store.ask(&async |client: &Client| {
             let statement = client.prepare_cached(sql).await?;
             let row = client.query_opt(&statement, &[&name, &bytes]).await?;
-            Ok(put(row.map(|row| row.get(0))))
+            Ok(put(row.map(|row| cell(&row, 0)).transpose()?))
         })
     }
 
@@ -75,7 +77,7 @@ impl Objects for PostgresObjects {
             let row = client
                 .query_opt(&statement, &[&name, &expected, &bytes])
                 .await?;
-            Ok(put(row.map(|row| row.get(0))))
+            Ok(put(row.map(|row| cell(&row, 0)).transpose()?))
         })
     }
 
@@ -89,7 +91,7 @@ impl Objects for PostgresObjects {
                        ORDER BY name LIMIT $3";
             let statement = client.prepare_cached(sql).await?;
             let rows = client.query(&statement, &[&from, &end, &limit]).await?;
-            Ok(rows.iter().map(|row| row.get(0)).collect())
+            rows.iter().map(|row| cell(row, 0)).collect()
         })?;
         let inside = names.iter().filter_map(|name| name.strip_prefix(&prefix));
         Ok(inside.map(str::to_owned).collect())

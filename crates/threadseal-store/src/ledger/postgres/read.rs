@@ -16,6 +16,7 @@ use threadseal::ledger::RunId;
 use threadseal::limits::MAX_RUN_ID_BYTES;
 use threadseal::time::Timestamp;
 use tokio_postgres::Row;
+use tokio_postgres::types::FromSql;
 
 /// Runs whose tips are remembered; the one that was seen first is forgotten first.
 const MAX_SEEN: usize = 65_536;
@@ -71,7 +72,7 @@ pub(super) async fn tip(
         let there = if tip.count == seen.count {
             tip.hash
         } else {
-            digest(row.get(3))?
+            digest(cell(&row, 3)?)?
         };
         if tip.count < seen.count {
             return Err(rolled_back(store, run, &seen, &format!("has {tip}")));
@@ -134,7 +135,7 @@ pub(super) async fn runs(
     );
     let after = after.map_or("", RunId::as_str);
     let rows = client.query(&sql, &[&after, &page_size(limit)]).await?;
-    let run = |row: &Row| RunId::parse(row.get(0)).map_err(Failure::Told);
+    let run = |row: &Row| RunId::parse(cell(row, 0)?).map_err(Failure::Told);
     rows.iter().map(run).collect()
 }
 
@@ -142,20 +143,29 @@ pub(super) async fn runs(
 const NO_NAME: &str = "run_id = '' OR octet_length(run_id) > 512 OR run_id ~ '[\\r\\n]'";
 const _: () = assert!(MAX_RUN_ID_BYTES == 512);
 
-/// Names of heads and records that no run has, each in quotes.
+/// Names of heads and records that no run has, or no run that is not deleted, each in quotes.
 pub(super) async fn strays(
     client: &impl GenericClient,
     limit: usize,
 ) -> Result<Vec<String>, Failure> {
+    // Each name of records is found by one step down the primary key.
     let sql = format!(
-        "SELECT left(run_id, 64) FROM threadseal_ledger_heads WHERE {NO_NAME}
+        "WITH RECURSIVE names AS (
+           (SELECT run_id FROM threadseal_ledger_records ORDER BY run_id LIMIT 1)
+           UNION ALL
+           SELECT (SELECT r.run_id FROM threadseal_ledger_records r
+                   WHERE r.run_id > names.run_id ORDER BY r.run_id LIMIT 1)
+           FROM names WHERE names.run_id IS NOT NULL)
+         SELECT left(run_id, 64) FROM threadseal_ledger_heads WHERE {NO_NAME}
          UNION
-         SELECT left(run_id, 64) FROM threadseal_ledger_records WHERE {NO_NAME}
+         SELECT left(run_id, 64) FROM names WHERE run_id IS NOT NULL
+           AND run_id NOT IN (SELECT run_id FROM threadseal_ledger_heads
+                              WHERE count > 0 AND deleted_at IS NULL AND NOT ({NO_NAME}))
          ORDER BY 1 LIMIT $1"
     );
     let rows = client.query(&sql, &[&page_size(limit)]).await?;
-    let told = |row: &Row| format!("{:?}", row.get::<_, &str>(0));
-    Ok(rows.iter().map(told).collect())
+    let told = |row: &Row| Ok(format!("{:?}", cell::<&str>(row, 0)?));
+    rows.iter().map(told).collect()
 }
 
 pub(super) async fn tombstone(
@@ -224,6 +234,12 @@ fn page_size(limit: usize) -> i64 {
     i64::try_from(limit.min(MAX_PAGE)).unwrap_or(0)
 }
 
+/// A value of a row. Whoever owns the tables may have given its column another type.
+pub(super) fn cell<'r, T: FromSql<'r>>(row: &'r Row, column: usize) -> Result<T, Failure> {
+    row.try_get(column)
+        .map_err(|_| damaged("a value is not of the type that it was made with"))
+}
+
 fn count(number: i64) -> Result<u64, Failure> {
     u64::try_from(number).map_err(|_| damaged("a number is negative"))
 }
@@ -239,13 +255,13 @@ fn digest(bytes: Option<&[u8]>) -> Result<Option<Digest>, Failure> {
 
 fn tip_of(row: &Row) -> Result<Tip, Failure> {
     Ok(Tip {
-        count: count(row.get(0))?,
-        hash: digest(row.get(1))?,
+        count: count(cell(row, 0)?)?,
+        hash: digest(cell(row, 1)?)?,
     })
 }
 
 fn stone(row: &Row) -> Result<Option<Tombstone>, Failure> {
-    let Some(at) = row.get::<_, Option<i64>>(2) else {
+    let Some(at) = cell::<Option<i64>>(row, 2)? else {
         return Ok(None);
     };
     let at = Timestamp::from_micros(count(at)?).map_err(Failure::Told)?;
@@ -257,8 +273,8 @@ fn stone(row: &Row) -> Result<Option<Tombstone>, Failure> {
 
 fn record(row: &Row) -> Result<StoredRecord, Failure> {
     Ok(StoredRecord {
-        seq: count(row.get(0))?,
-        line: row.get(1),
+        seq: count(cell(row, 0)?)?,
+        line: cell(row, 1)?,
     })
 }
 

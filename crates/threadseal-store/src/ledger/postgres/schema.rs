@@ -17,6 +17,7 @@
 //! run. It stops mistakes; whoever owns the tables can drop it.
 
 use super::Failure;
+use super::read::cell;
 use deadpool_postgres::Object;
 use threadseal::error::Error;
 
@@ -131,7 +132,7 @@ async fn version(client: &impl deadpool_postgres::GenericClient) -> Result<usize
             &[],
         )
         .await?;
-    let version = usize::try_from(row.get::<_, i32>(0)).unwrap_or(usize::MAX);
+    let version = usize::try_from(cell::<i32>(&row, 0)?).unwrap_or(usize::MAX);
     if version > VERSIONS.len() {
         return Err(Failure::Told(Error::invalid(format!(
             "the tables were made by a later version of this program (version {version}); use that"

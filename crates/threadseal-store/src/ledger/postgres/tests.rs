@@ -239,6 +239,47 @@ fn names_that_no_run_has_are_told_and_passed_over_in_postgresql() {
 }
 
 #[test]
+fn a_head_cannot_hide_records_and_another_type_is_no_panic_in_postgresql() {
+    let Some(cluster) = Cluster::shared() else {
+        return;
+    };
+    let run = run_id("hidden");
+    for hide in [
+        "DELETE FROM threadseal_ledger_heads",
+        "UPDATE threadseal_ledger_heads SET deleted_at = 5",
+        "UPDATE threadseal_ledger_heads SET count = 0",
+    ] {
+        let url = cluster.fresh();
+        fill(&open(&url), &run, 2);
+        cluster.sql(database_of(&url), hide);
+        let store = open(&url);
+        assert_eq!(store.runs(None, 9).unwrap(), []);
+        assert_eq!(store.strays(9).unwrap(), ["\"hidden\""], "{hide}");
+        assert!(!store.fsck(&run, true).unwrap().is_clean(), "{hide}");
+    }
+    for (table, column) in [("heads", "count"), ("records", "line"), ("records", "seq")] {
+        let url = cluster.fresh();
+        fill(&open(&url), &run, 2);
+        let change = format!(
+            "ALTER TABLE threadseal_ledger_{table} ALTER COLUMN {column} TYPE text USING '7'"
+        );
+        let change = format!(
+            "ALTER TABLE threadseal_ledger_{table} DROP CONSTRAINT IF EXISTS threadseal_ledger_{table}_pkey,
+               DROP CONSTRAINT IF EXISTS threadseal_ledger_{table}_{column}_check; {change}"
+        );
+        cluster.sql(database_of(&url), &change);
+        let store = open(&url);
+        let looks = [
+            store.tip(&run).map(drop),
+            store.list_after(&run, 0, 9).map(drop),
+            store.fsck(&run, true).map(drop),
+            append_next(&store, &run, "x").map(drop),
+        ];
+        assert!(looks.iter().any(Result::is_err), "{table}.{column}");
+    }
+}
+
+#[test]
 fn records_are_kept_from_mistakes_and_what_somebody_changed_is_named() {
     let Some(cluster) = Cluster::shared() else {
         return;

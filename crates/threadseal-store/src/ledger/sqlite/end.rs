@@ -85,25 +85,40 @@ pub(super) fn read(connection: &Connection, path: &Path, run: &RunId) -> Result<
 }
 
 /// What is left of `run`, if it was deleted.
+///
+/// # Errors
+/// Kind `Refused` where its tombstone is none, or hides rows that other readers find.
 pub(super) fn tombstone(
     connection: &Connection,
     path: &Path,
     run: &RunId,
 ) -> Result<Option<Tombstone>, Error> {
-    connection
+    let fail = |error| failed("it cannot be read", path, &error);
+    let found = connection
         .prepare_cached("SELECT count, hash, at FROM threadseal_deleted WHERE run_id = ?1")
         .and_then(|mut statement| {
             let stone = |row: &Row<'_>| Ok((tip(row)?, number(row, 2)?));
             statement.query_row([run.as_str()], stone).optional()
         })
-        .map_err(|error| failed("it cannot be read", path, &error))?
-        .map(|(tip, at)| {
-            Ok(Tombstone {
-                tip,
-                at: Timestamp::from_micros(at)?,
-            })
-        })
-        .transpose()
+        .map_err(fail)?;
+    let Some((tip, at)) = found else {
+        return Ok(None);
+    };
+    if has_rows(connection, run).map_err(fail)? {
+        return Err(Error::refused(format!(
+            "run {run} in {} is marked as deleted and has records: verify it by another reader",
+            path.display()
+        )));
+    }
+    let at = Timestamp::from_micros(at).map_err(|why| Error::refused(why.to_string()))?;
+    Ok(Some(Tombstone { tip, at }))
+}
+
+/// Is there any row of `run`?
+pub(super) fn has_rows(connection: &Connection, run: &RunId) -> rusqlite::Result<bool> {
+    connection
+        .prepare_cached("SELECT 1 FROM ledger WHERE run_id = ?1 LIMIT 1")?
+        .exists([run.as_str()])
 }
 
 /// Where our own last append ended.

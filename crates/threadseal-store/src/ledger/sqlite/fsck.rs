@@ -14,15 +14,17 @@
 //! | `rolled_back` | a count says that there were more | no |
 //! | `changed` | our last record has another hash | no |
 //! | `foreign_rows` | others appended after our last append | no |
+//! | `odd_note` | a count, a hash or a number of ours or of the package is none | no |
+//! | `leftover` | a tombstone, and rows all the same | no |
 //!
 //! Only what the rows themselves determine is mended; AbstractRuntime does the same when it opens a
 //! file. A transaction is there whole or not at all, so a torn row was not left by a crash.
 
 use super::connect::Reading;
 use super::names::check_name;
-use super::{SqliteLedgerStore, failed};
+use super::{SqliteLedgerStore, end, failed, is_odd_value};
 use crate::ledger::{Fault, FsckReport};
-use rusqlite::Connection;
+use rusqlite::{Connection, ErrorCode};
 use threadseal::canon::json::{self, Value};
 use threadseal::error::Error;
 use threadseal::ledger::RunId;
@@ -72,9 +74,14 @@ fn examine(
         look.fault("damaged_file", None, complaint.clone());
     }
     let transaction = reading.connection.unchecked_transaction();
-    transaction
-        .and_then(|transaction| look.over(&transaction))
-        .map_err(|error| failed("it cannot be examined", &store.path, &error))?;
+    match transaction.and_then(|transaction| look.over(&transaction)) {
+        Err(error) if is_odd_value(&error) => look.fault("odd_note", None, error.to_string()),
+        Err(error) if error.sqlite_error_code() == Some(ErrorCode::TooBig) => {
+            let text = "a row is larger than any record";
+            look.fault("not_a_record", None, text.to_owned());
+        }
+        looked => looked.map_err(|error| failed("it cannot be examined", &store.path, &error))?,
+    }
     Ok(look.report)
 }
 
@@ -119,6 +126,10 @@ impl<'r> Look<'r> {
 
     fn over(&mut self, connection: &Connection) -> rusqlite::Result<()> {
         if exists(connection, "threadseal_deleted", self.run)? {
+            if end::has_rows(connection, self.run)? {
+                let text = "the run is marked as deleted and has rows";
+                self.fault("leftover", None, text.to_owned());
+            }
             return Ok(());
         }
         let head: Option<(u64, Option<String>)> = one(

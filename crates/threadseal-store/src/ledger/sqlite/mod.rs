@@ -344,9 +344,24 @@ fn number(row: &Row<'_>, column: usize) -> rusqlite::Result<u64> {
     u64::try_from(number).map_err(|_| rusqlite::Error::IntegralValueOutOfRange(column, number))
 }
 
+/// Is it a value that nobody who keeps to the tables would have put there?
+fn is_odd_value(error: &rusqlite::Error) -> bool {
+    use rusqlite::Error::{
+        FromSqlConversionFailure, IntegralValueOutOfRange, InvalidColumnType, Utf8Error,
+    };
+    matches!(
+        error,
+        InvalidColumnType(..)
+            | IntegralValueOutOfRange(..)
+            | FromSqlConversionFailure(..)
+            | Utf8Error(..)
+    )
+}
+
 /// What an error of SQLite means for the caller.
 pub(crate) fn failed(what: &str, path: &Path, error: &rusqlite::Error) -> Error {
     let kind = match error.sqlite_error_code() {
+        None if is_odd_value(error) => ErrorKind::Refused,
         Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => ErrorKind::Refused,
         Some(ErrorCode::TooBig) => ErrorKind::Limit,
         _ => ErrorKind::External,
