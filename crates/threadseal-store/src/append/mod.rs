@@ -19,10 +19,12 @@
 //!
 //! The log knows bytes, not lines: the sealer decides what a line is.
 
+mod failure;
 mod tail;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use failure::FirstFailure;
 pub use tail::MovedTail;
 
 use crate::atomic::NewFile;
@@ -47,7 +49,7 @@ pub struct Log {
     buffer: Vec<u8>,
     written: u64,
     durable: u64,
-    failed: Option<Error>,
+    failed: FirstFailure,
 }
 
 impl Log {
@@ -77,7 +79,7 @@ impl Log {
             buffer: Vec::new(),
             written: first.len() as u64,
             durable: first.len() as u64,
-            failed: None,
+            failed: FirstFailure::default(),
             fs,
         })
     }
@@ -105,7 +107,7 @@ impl Log {
             buffer: Vec::new(),
             written: size,
             durable: size,
-            failed: None,
+            failed: FirstFailure::default(),
         })
     }
 
@@ -134,7 +136,7 @@ impl Log {
     /// # Errors
     /// As [`Log::append`].
     pub fn append_buffered(&mut self, bytes: &[u8]) -> Result<(), Error> {
-        self.refuse_after_failure()?;
+        self.failed.check()?;
         if self.buffer.len() + bytes.len() > MAX_BUFFERED_BYTES {
             self.flush()?;
         }
@@ -161,7 +163,7 @@ impl Log {
     /// # Errors
     /// As [`Log::append`].
     pub fn flush(&mut self) -> Result<u64, Error> {
-        self.refuse_after_failure()?;
+        self.failed.check()?;
         if !self.buffer.is_empty() {
             let waiting = std::mem::take(&mut self.buffer);
             self.write(&waiting)?;
@@ -213,19 +215,8 @@ impl Log {
         self.or_fail(Err(Error::refused(complaint)))
     }
 
-    fn refuse_after_failure(&self) -> Result<(), Error> {
-        match &self.failed {
-            None => Ok(()),
-            Some(first) => Err(after_failure(first)),
-        }
-    }
-
     fn or_fail<T>(&mut self, result: Result<T, Error>) -> Result<T, Error> {
-        if let Err(error) = &result {
-            self.buffer.clear();
-            self.failed = Some(error.clone());
-        }
-        result
+        self.failed.keep(&mut self.buffer, result)
     }
 }
 
@@ -235,12 +226,6 @@ impl Drop for Log {
         // order, so the file stays a prefix of what was appended.
         let _ = self.flush();
     }
-}
-
-/// The answer of an appender that has failed before.
-pub(crate) fn after_failure(first: &Error) -> Error {
-    let text = format!("nothing more is written after an earlier failure: {first}");
-    Error::new(first.kind(), text)
 }
 
 /// Makes the pages of `floor..size` dirty again, with the bytes they have, and syncs them.

@@ -60,7 +60,7 @@ use std::time::Duration;
 use threadseal::digest::Digest;
 use threadseal::error::{Error, ErrorKind};
 use threadseal::ledger::RunId;
-use threadseal::limits::MAX_LINE_BYTES;
+use threadseal::limits::{MAX_FINDINGS, MAX_LINE_BYTES};
 use threadseal::time::Timestamp;
 
 /// Most records that one call appends.
@@ -295,7 +295,47 @@ pub struct Fault {
     pub repaired: bool,
 }
 
+impl Fault {
+    pub(crate) fn new(code: &'static str, at: Option<u64>, message: impl Into<String>) -> Self {
+        Self {
+            code,
+            at,
+            message: message.into(),
+            repaired: false,
+        }
+    }
+
+    /// Joins those that are kept; beyond [`MAX_FINDINGS`] it is only counted, if it is not mended.
+    pub(crate) fn note(self, faults: &mut Vec<Self>, more: &mut u64) {
+        if faults.len() < MAX_FINDINGS {
+            faults.push(self);
+        } else if !self.repaired {
+            *more += 1;
+        }
+    }
+}
+
 impl FsckReport {
+    /// Of a run of which nothing was seen yet.
+    pub(crate) fn of(run: &RunId) -> Self {
+        Self {
+            run: run.clone(),
+            records: 0,
+            faults: Vec::new(),
+            more: 0,
+        }
+    }
+
+    /// Notes what is wrong at this place.
+    pub(crate) fn fault(
+        &mut self,
+        code: &'static str,
+        at: Option<u64>,
+        message: impl Into<String>,
+    ) {
+        Fault::new(code, at, message).note(&mut self.faults, &mut self.more);
+    }
+
     /// Is nothing wrong, or nothing any more?
     pub fn is_clean(&self) -> bool {
         self.more == 0 && self.faults.iter().all(|fault| fault.repaired)

@@ -16,7 +16,7 @@ use std::path::Path;
 use std::sync::Arc;
 use threadseal::canon::json::{Value, parse_python};
 use threadseal::error::{Error, ErrorKind};
-use threadseal::limits::{MAX_FINDINGS, MAX_LINE_BYTES};
+use threadseal::limits::MAX_LINE_BYTES;
 
 const BLOCK_BYTES: usize = 128 << 10;
 /// How every record begins that the original or this store writes: what a glued line holds twice.
@@ -25,12 +25,7 @@ const RECORD_START: &[u8] = b"{\"run_id\":";
 /// Looks at everything of one run.
 pub(super) fn fsck(context: &Context<'_>, repair: bool) -> Result<FsckReport, Error> {
     let mut check = Check {
-        report: FsckReport {
-            run: context.run.clone(),
-            records: 0,
-            faults: Vec::new(),
-            more: 0,
-        },
+        report: FsckReport::of(context.run),
         keeps_index: true,
     };
     if context.tombstone()?.is_some() {
@@ -90,16 +85,7 @@ struct LastBytes {
 
 impl Check {
     fn fault(&mut self, code: &'static str, at: Option<u64>, message: impl Into<String>) {
-        if self.report.faults.len() >= MAX_FINDINGS {
-            self.report.more += 1;
-            return;
-        }
-        self.report.faults.push(Fault {
-            code,
-            at,
-            message: message.into(),
-            repaired: false,
-        });
+        self.report.fault(code, at, message);
     }
 
     fn mended(&mut self, codes: &[&str]) {

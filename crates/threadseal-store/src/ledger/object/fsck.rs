@@ -30,7 +30,6 @@ use threadseal::canon::json::{self, Value};
 use threadseal::digest::Digest;
 use threadseal::error::{Error, ErrorKind};
 use threadseal::ledger::RunId;
-use threadseal::limits::MAX_FINDINGS;
 
 pub(super) fn fsck(
     store: &ObjectLedgerStore,
@@ -82,12 +81,7 @@ struct Listed {
 
 impl<'s> Look<'s> {
     fn new(store: &'s ObjectLedgerStore, run: &'s RunId, repair: bool) -> Self {
-        let report = FsckReport {
-            run: run.clone(),
-            records: 0,
-            faults: Vec::new(),
-            more: 0,
-        };
+        let report = FsckReport::of(run);
         Self {
             store,
             run,
@@ -101,20 +95,11 @@ impl<'s> Look<'s> {
     }
 
     fn fault(&mut self, code: &'static str, at: Option<u64>, message: String) {
-        self.add(code, at, message, false);
+        self.note(Fault::new(code, at, message));
     }
 
-    fn add(&mut self, code: &'static str, at: Option<u64>, message: String, repaired: bool) {
-        if self.report.faults.len() < MAX_FINDINGS {
-            self.report.faults.push(Fault {
-                code,
-                at,
-                message,
-                repaired,
-            });
-        } else if !repaired {
-            self.report.more += 1;
-        }
+    fn note(&mut self, fault: Fault) {
+        fault.note(&mut self.report.faults, &mut self.report.more);
     }
 
     /// Every record in order.
@@ -309,7 +294,10 @@ impl<'s> Look<'s> {
             self.store.objects.remove(name)?;
         }
         let text = format!("no head names {name}, or can come to name it");
-        self.add(code, None, text, self.repair);
+        self.note(Fault {
+            repaired: self.repair,
+            ..Fault::new(code, None, text)
+        });
         Ok(())
     }
 }

@@ -17,12 +17,11 @@
 use super::Failure;
 use super::connect::Server;
 use super::read::cell;
-use crate::ledger::{Fault, FsckReport};
+use crate::ledger::FsckReport;
 use threadseal::canon::json::{self, Value};
 use threadseal::digest::Digest;
 use threadseal::error::Error;
 use threadseal::ledger::RunId;
-use threadseal::limits::MAX_FINDINGS;
 use tokio_postgres::Row;
 
 /// Records that a cursor gives at once.
@@ -88,12 +87,7 @@ struct Look<'r> {
 
 impl<'r> Look<'r> {
     fn new(run: &'r RunId) -> Self {
-        let report = FsckReport {
-            run: run.clone(),
-            records: 0,
-            faults: Vec::new(),
-            more: 0,
-        };
+        let report = FsckReport::of(run);
         Self {
             run,
             report,
@@ -171,15 +165,6 @@ impl<'r> Look<'r> {
     }
 
     fn fault(&mut self, code: &'static str, seq: i64, message: String) {
-        if self.report.faults.len() == MAX_FINDINGS {
-            self.report.more += 1;
-            return;
-        }
-        self.report.faults.push(Fault {
-            code,
-            at: u64::try_from(seq).ok(),
-            message,
-            repaired: false,
-        });
+        self.report.fault(code, u64::try_from(seq).ok(), message);
     }
 }

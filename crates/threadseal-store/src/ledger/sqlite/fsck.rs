@@ -28,7 +28,6 @@ use rusqlite::{Connection, ErrorCode};
 use threadseal::canon::json::{self, Value};
 use threadseal::error::Error;
 use threadseal::ledger::RunId;
-use threadseal::limits::MAX_FINDINGS;
 
 /// Complaints of SQLite that are kept.
 const MAX_COMPLAINTS: u32 = 16;
@@ -111,12 +110,7 @@ struct Look<'r> {
 
 impl<'r> Look<'r> {
     fn new(run: &'r RunId) -> Self {
-        let report = FsckReport {
-            run: run.clone(),
-            records: 0,
-            faults: Vec::new(),
-            more: 0,
-        };
+        let report = FsckReport::of(run);
         Self {
             run,
             report,
@@ -271,16 +265,8 @@ impl<'r> Look<'r> {
 
     /// Notes a fault at the row of this number, counted from 1.
     fn fault(&mut self, code: &'static str, row: Option<u64>, message: String) {
-        if self.report.faults.len() == MAX_FINDINGS {
-            self.report.more += 1;
-            return;
-        }
-        self.report.faults.push(Fault {
-            code,
-            at: row.map(|row| row.saturating_sub(1)),
-            message,
-            repaired: false,
-        });
+        let at = row.map(|row| row.saturating_sub(1));
+        self.report.fault(code, at, message);
     }
 }
 

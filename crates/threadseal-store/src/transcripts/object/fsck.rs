@@ -21,7 +21,6 @@ use crate::transcripts::{FsckReport, no_record};
 use threadseal::digest::Digest;
 use threadseal::encoding;
 use threadseal::error::{Error, ErrorKind};
-use threadseal::limits::MAX_FINDINGS;
 
 pub(super) fn fsck(place: &Place, repair: bool) -> Result<FsckReport, Error> {
     let report = FsckReport {
@@ -64,20 +63,11 @@ struct Look<'p> {
 
 impl Look<'_> {
     fn fault(&mut self, code: &'static str, at: Option<u64>, message: String) {
-        self.add(code, at, message, false);
+        self.note(Fault::new(code, at, message));
     }
 
-    fn add(&mut self, code: &'static str, at: Option<u64>, message: String, repaired: bool) {
-        if self.report.faults.len() < MAX_FINDINGS {
-            self.report.faults.push(Fault {
-                code,
-                at,
-                message,
-                repaired,
-            });
-        } else if !repaired {
-            self.report.more += 1;
-        }
+    fn note(&mut self, fault: Fault) {
+        fault.note(&mut self.report.faults, &mut self.report.more);
     }
 
     /// The head as it is now; `None` when it is damaged.
@@ -169,7 +159,10 @@ impl Look<'_> {
             self.place.objects.remove(name)?;
         }
         let text = format!("no head names {name}, or can come to name it");
-        self.add("orphan", Some(first), text, self.repair);
+        self.note(Fault {
+            repaired: self.repair,
+            ..Fault::new("orphan", Some(first), text)
+        });
         Ok(())
     }
 }

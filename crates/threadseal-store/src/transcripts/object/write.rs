@@ -12,7 +12,7 @@
 
 use super::head::{self, Head, MAX_HEAD_BYTES, OPEN_BYTES, SEGMENT_BYTES};
 use super::tree::{Place, Snapshot, holding};
-use crate::append::{self, MAX_BUFFERED_BYTES, MovedTail};
+use crate::append::{FirstFailure, MAX_BUFFERED_BYTES, MovedTail};
 use crate::objects::retry::Failures;
 use crate::objects::{self, Put, Sealed, Version};
 use crate::random::{self, SystemRandom};
@@ -294,7 +294,7 @@ impl Claim for ObjectClaim {
 pub(super) struct ObjectLog {
     held: Held,
     buffer: Vec<u8>,
-    failed: Option<Error>,
+    failed: FirstFailure,
 }
 
 impl ObjectLog {
@@ -302,7 +302,7 @@ impl ObjectLog {
         Self {
             held,
             buffer: Vec::new(),
-            failed: None,
+            failed: FirstFailure::default(),
         }
     }
 
@@ -312,24 +312,14 @@ impl ObjectLog {
         self.or_fail(done)
     }
 
-    fn check(&self) -> Result<(), Error> {
-        self.failed
-            .as_ref()
-            .map_or(Ok(()), |first| Err(append::after_failure(first)))
-    }
-
     fn or_fail<T>(&mut self, result: Result<T, Error>) -> Result<T, Error> {
-        if let Err(error) = &result {
-            self.buffer.clear();
-            self.failed = Some(error.clone());
-        }
-        result
+        self.failed.keep(&mut self.buffer, result)
     }
 }
 
 impl Appender for ObjectLog {
     fn append_buffered(&mut self, bytes: &[u8]) -> Result<(), Error> {
-        self.check()?;
+        self.failed.check()?;
         if self.buffer.len() + bytes.len() > MAX_BUFFERED_BYTES {
             self.flush()?;
         }
@@ -341,7 +331,7 @@ impl Appender for ObjectLog {
     }
 
     fn flush(&mut self) -> Result<(), Error> {
-        self.check()?;
+        self.failed.check()?;
         if !self.buffer.is_empty() {
             let waiting = std::mem::take(&mut self.buffer);
             self.write(&waiting)?;

@@ -1,0 +1,31 @@
+//! [`FirstFailure`]: what an appender keeps of it, since it writes nothing more afterwards.
+
+use threadseal::error::Error;
+
+/// The first failure of an appender, if there was one.
+#[derive(Debug, Default)]
+pub(crate) struct FirstFailure(Option<Error>);
+
+impl FirstFailure {
+    /// Refuses whatever comes after a failure.
+    pub(crate) fn check(&self) -> Result<(), Error> {
+        let Some(first) = &self.0 else {
+            return Ok(());
+        };
+        let text = format!("nothing more is written after an earlier failure: {first}");
+        Err(Error::new(first.kind(), text))
+    }
+
+    /// Passes `result` on; one that is a failure is kept, and what waits in `buffer` is given up.
+    pub(crate) fn keep<T>(
+        &mut self,
+        buffer: &mut Vec<u8>,
+        result: Result<T, Error>,
+    ) -> Result<T, Error> {
+        if let Err(error) = &result {
+            buffer.clear();
+            self.0 = Some(error.clone());
+        }
+        result
+    }
+}
