@@ -334,7 +334,7 @@ impl Reading {
                 Err(_) => Sealing::Unsealable(hashed()),
             },
             Version::V5 => {
-                let fault = v5::verify_read(&header, bytes)
+                let fault = v5::verify_read(&header, bytes, &mut None)
                     .err()
                     .map(ReadFault::of_native);
                 Sealing::Native(ContentHash::of(bytes), fault, Hasher::new())

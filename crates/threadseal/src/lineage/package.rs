@@ -405,6 +405,8 @@ impl<'a> Iterator for Parts<'a> {
 struct History<'a> {
     expect: &'a PackageExpectation<'a>,
     standing: Standing,
+    /// Of the signer of the last link that had one: most links have the same.
+    held: Option<Delegation>,
     links: Vec<(ContentHash, Vec<u8>)>,
     last: [Option<WholeLink>; 2],
 }
@@ -414,6 +416,7 @@ impl<'a> History<'a> {
         Self {
             expect,
             standing: Standing::begin(),
+            held: None,
             links: Vec::new(),
             last: [None, None],
         }
@@ -431,7 +434,7 @@ impl<'a> History<'a> {
         if !self.is_expected(&header) {
             return Err(PackageFault::Agent);
         }
-        let link = read_link(header, bytes).map_err(faulty)?;
+        let link = read_link(header, bytes, &mut self.held).map_err(faulty)?;
         self.standing = self.standing.follow(&link).map_err(|fault| match fault {
             StandingFault::Chain => PackageFault::Chain(number),
             StandingFault::Place(refusal) => faulty(LinkFault::Place(refusal)),
@@ -486,11 +489,15 @@ impl<'a> History<'a> {
 }
 
 /// A checkpoint of v0x05 comes as its header; one without a state is whole with that.
-fn read_link(header: CheckpointHeader, bytes: &[u8]) -> Result<WholeLink, LinkFault> {
+fn read_link(
+    header: CheckpointHeader,
+    bytes: &[u8],
+    held: &mut Option<Delegation>,
+) -> Result<WholeLink, LinkFault> {
     match &header.native {
         Some(native) if native.kind == LinkKind::Checkpoint && native.state.length > 0 => {
-            WholeLink::of_header(header, bytes)
+            WholeLink::of_header(header, bytes, held)
         }
-        _ => WholeLink::of(header, bytes),
+        _ => WholeLink::of(header, bytes, held),
     }
 }

@@ -200,6 +200,15 @@ impl NativeHeader {
     pub fn agent_id(&self) -> AgentId {
         AgentId::new(&self.root, &self.name)
     }
+
+    fn delegation(&self, signer: PublicKey) -> Option<Delegation> {
+        Some(Delegation {
+            root: self.root,
+            name: self.name.clone(),
+            signer,
+            certificate: self.certificate?,
+        })
+    }
 }
 
 /// Why the seal of a link of v0x05 does not hold.
@@ -251,7 +260,8 @@ pub fn seal(mut header: CheckpointHeader, signer: &dyn Signer) -> Result<SealedH
     }
     header.signature = Some(Signature::from_bytes([0; 64]));
     let unsigned = header.encode()?;
-    check_delegation(&header).map_err(|fault| Error::refused(fault.to_string()))?;
+    check_delegation(&header, *signer.public_key(), &mut None)
+        .map_err(|fault| Error::refused(fault.to_string()))?;
     header.signature = Some(signer.sign(&message(&unsigned))?);
     let bytes = header.encode()?;
     let hash = ContentHash::of(&bytes);
@@ -268,45 +278,49 @@ pub fn seal(mut header: CheckpointHeader, signer: &dyn Signer) -> Result<SealedH
 /// The [`SealFault`].
 pub fn verify(header: &CheckpointHeader) -> Result<(), SealFault> {
     let bytes = header.encode().map_err(|_| SealFault::NotNative)?;
-    verify_read(header, &bytes)
+    verify_read(header, &bytes, &mut None)
 }
 
-/// Does the seal of `header` hold, which was read from `bytes`?
-pub(super) fn verify_read(header: &CheckpointHeader, bytes: &[u8]) -> Result<(), SealFault> {
-    check_delegation(header)?;
-    match (header.signer_key(), &header.signature) {
-        (Some(Ok(signer)), Some(signature)) => signer
-            .verify(&message(bytes), signature)
-            .map_err(|_| SealFault::Signature),
-        _ => Err(SealFault::Signature),
-    }
+/// Does the seal of `header` hold, which was read from `bytes`? The delegation in `held` was found good
+/// before; the one that is looked at here takes its place.
+pub(super) fn verify_read(
+    header: &CheckpointHeader,
+    bytes: &[u8],
+    held: &mut Option<Delegation>,
+) -> Result<(), SealFault> {
+    let (Some(Ok(signer)), Some(signature)) = (header.signer_key(), &header.signature) else {
+        return Err(SealFault::Signature);
+    };
+    check_delegation(header, signer, held)?;
+    signer
+        .verify(&message(bytes), signature)
+        .map_err(|_| SealFault::Signature)
 }
 
 impl CheckpointHeader {
     /// The delegation of the signer, where there is one.
     pub fn delegation(&self) -> Option<Delegation> {
         let native = self.native.as_ref()?;
-        let certificate = native.certificate?;
-        Some(Delegation {
-            root: native.root,
-            name: native.name.clone(),
-            signer: self.signer_key()?.ok()?,
-            certificate,
-        })
+        native.certificate?;
+        native.delegation(self.signer_key()?.ok()?)
     }
 }
 
-fn check_delegation(header: &CheckpointHeader) -> Result<(), SealFault> {
+fn check_delegation(
+    header: &CheckpointHeader,
+    signer: PublicKey,
+    held: &mut Option<Delegation>,
+) -> Result<(), SealFault> {
     let native = header.native.as_ref().ok_or(SealFault::NotNative)?;
-    let Some(delegation) = header.delegation() else {
+    let Some(delegation) = native.delegation(signer) else {
         return Ok(());
     };
-    delegation.verify().map_err(|_| SealFault::Delegation)?;
-    if delegation.certificate.covers(native.time) {
-        Ok(())
-    } else {
-        Err(SealFault::Window)
+    if held.as_ref() != Some(&delegation) {
+        delegation.verify().map_err(|_| SealFault::Delegation)?;
     }
+    let covers = delegation.certificate.covers(native.time);
+    *held = Some(delegation);
+    covers.then_some(()).ok_or(SealFault::Window)
 }
 
 fn message(header: &[u8]) -> Message {

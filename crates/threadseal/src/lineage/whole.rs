@@ -4,6 +4,7 @@
 //! must hold is the same: the header is one, the seal holds, and the state is the one that was sealed.
 
 use super::authority::Link;
+use super::delegation::Delegation;
 use super::hash::ContentHash;
 use super::header::{CheckpointHeader, HeaderError, Version};
 use super::links::LinkBody;
@@ -67,11 +68,15 @@ impl WholeLink {
     /// The [`LinkFault`], never [`LinkFault::Place`].
     pub fn read(file: &[u8]) -> Result<Self, LinkFault> {
         let header = CheckpointHeader::parse(file).map_err(LinkFault::Header)?;
-        Self::of(header, file)
+        Self::of(header, file, &mut None)
     }
 
-    /// The link that `file` is, whose header was read from it.
-    pub(super) fn of(header: CheckpointHeader, file: &[u8]) -> Result<Self, LinkFault> {
+    /// The link that `file` is, whose header was read from it, after one under the delegation in `held`.
+    pub(super) fn of(
+        header: CheckpointHeader,
+        file: &[u8],
+        held: &mut Option<Delegation>,
+    ) -> Result<Self, LinkFault> {
         let length = header.version.header_length();
         let (head, state) = file.split_at_checked(length).unwrap_or((file, &[]));
         if let Some(native) = &header.native {
@@ -81,7 +86,7 @@ impl WholeLink {
             if native.state.digest != Digest::of(state) {
                 return Err(LinkFault::StateDigest);
             }
-            return Self::of_native(header, head, state);
+            return Self::of_native(header, head, state, held);
         }
         if header.version == Version::V4 {
             v4::verify(file).map_err(|_| LinkFault::Signature)?;
@@ -99,16 +104,21 @@ impl WholeLink {
     /// The [`LinkFault`]; [`LinkFault::Body`] for a link that is no checkpoint or has a state behind it.
     pub fn read_header(bytes: &[u8]) -> Result<Self, LinkFault> {
         let header = CheckpointHeader::parse(bytes).map_err(LinkFault::Header)?;
-        Self::of_header(header, bytes)
+        Self::of_header(header, bytes, &mut None)
     }
 
-    /// The checkpoint whose header is all of `bytes`, and was read from them.
-    pub(super) fn of_header(header: CheckpointHeader, bytes: &[u8]) -> Result<Self, LinkFault> {
+    /// The checkpoint whose header is all of `bytes` and was read from them, after a link as in
+    /// [`WholeLink::of`].
+    pub(super) fn of_header(
+        header: CheckpointHeader,
+        bytes: &[u8],
+        held: &mut Option<Delegation>,
+    ) -> Result<Self, LinkFault> {
         match &header.native {
             Some(native)
                 if native.kind == LinkKind::Checkpoint && bytes.len() == v5::HEADER_LENGTH =>
             {
-                Self::of_native(header, bytes, &[])
+                Self::of_native(header, bytes, &[], held)
             }
             _ => Err(LinkFault::Body),
         }
@@ -123,8 +133,13 @@ impl WholeLink {
         }
     }
 
-    fn of_native(header: CheckpointHeader, head: &[u8], state: &[u8]) -> Result<Self, LinkFault> {
-        v5::verify_read(&header, head).map_err(LinkFault::Seal)?;
+    fn of_native(
+        header: CheckpointHeader,
+        head: &[u8],
+        state: &[u8],
+        held: &mut Option<Delegation>,
+    ) -> Result<Self, LinkFault> {
+        v5::verify_read(&header, head, held).map_err(LinkFault::Seal)?;
         let kind = header.native.as_ref().map(|native| native.kind);
         let body = match kind {
             None | Some(LinkKind::Checkpoint) => None,
