@@ -47,3 +47,9 @@ pub const MAX_GRAPH_NODES: usize = 10_000;
 pub const MAX_GRAPH_STEPS: u64 = 100_000;
 /// Most iterations of a foreach that a graph may run at once.
 pub const MAX_GRAPH_CONCURRENCY: u64 = 256;
+/// Most threads of one chain that are followed.
+pub const MAX_CHAIN_THREADS: usize = 1 << 16;
+/// Most rows of one registry or ledger of budgets that are inspected.
+pub const MAX_INSPECTED_ROWS: usize = 1 << 20;
+/// Most faults of one registry or ledger of budgets that are listed; the rest are counted.
+pub const MAX_LISTED_FAULTS: usize = 1000;

@@ -25,6 +25,7 @@
 //! | [`tool`] | commands and MCP servers, as declared |
 //! | [`config`] | settings of program, user and project |
 //! | [`graph`] | state graphs, as declared, and what is wrong with them |
+//! | [`registry`] | which threads there are, where each stands, which goes on from which |
 #![forbid(unsafe_code)]
 
 pub mod bounds;
@@ -41,7 +42,10 @@ pub mod money;
 pub mod path;
 pub mod place;
 pub mod project;
+pub mod registry;
 pub mod schema;
+#[cfg(test)]
+mod shared;
 pub mod status;
 pub mod tool;
 pub mod xml;

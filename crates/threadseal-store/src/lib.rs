@@ -21,6 +21,7 @@
 //! | [`recorder`] | writing native records |
 //! | [`scroll`] | verifying scrolls on all cores, writing live ones |
 //! | [`ledger`] | stores of step ledgers, appended by compare-and-swap |
+//! | [`database`] | SQLite files of other layers, opened as the stores open theirs (feature `sqlite`) |
 //! | [`lineage`] | stores of agents' checkpoints and keys, and moving agents between machines |
 //! | [`observer`] | sealing logs that other programs write |
 //! | [`host`] | the effects of one host, bundled |
@@ -35,6 +36,8 @@ pub mod archive;
 pub mod atomic;
 mod batches;
 pub mod clock;
+#[cfg(feature = "sqlite")]
+pub mod database;
 pub mod examine;
 #[cfg(any(test, feature = "fault"))]
 pub mod fault;

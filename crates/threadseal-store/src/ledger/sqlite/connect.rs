@@ -143,8 +143,8 @@ fn use_write_ahead_log(connection: &Connection, path: &Path) -> Result<(), Error
 
 /// A connection that only reads, and what the files looked like when it was made.
 #[derive(Debug)]
-pub(super) struct Reading {
-    pub(super) connection: Connection,
+pub(crate) struct Reading {
+    pub(crate) connection: Connection,
     path: PathBuf,
     /// `None` where SQLite's own locks keep readers and writers apart.
     stamps: Option<[Option<Stamp>; 2]>,
@@ -156,6 +156,13 @@ type Stamp = (u64, i128);
 
 impl Reading {
     pub(super) fn open(path: &Path) -> Result<Self, Error> {
+        let reading = Self::bare(path)?;
+        schema::stand_in(&reading.connection, path)?;
+        Ok(reading)
+    }
+
+    /// The same, whatever tables there are.
+    pub(crate) fn bare(path: &Path) -> Result<Self, Error> {
         let fs = RealFs::shared();
         let size = |suffix: &str| fs.metadata(&beside(path, suffix)).map_or(0, |m| m.size);
         if !fs.metadata(path).is_ok_and(|found| found.size > 0) {
@@ -184,7 +191,6 @@ impl Reading {
                 .pragma_update(None, "locking_mode", "EXCLUSIVE")
                 .map_err(|error| failed("it cannot be opened", path, &error))?;
         }
-        schema::stand_in(&connection, path)?;
         Ok(Self {
             connection,
             path: path.to_owned(),
@@ -193,7 +199,7 @@ impl Reading {
     }
 
     /// Did nobody write since this was opened, or would SQLite have noticed?
-    pub(super) fn is_unchanged(&self) -> bool {
+    pub(crate) fn is_unchanged(&self) -> bool {
         self.stamps
             .is_none_or(|before| before == stamps(&self.path))
     }

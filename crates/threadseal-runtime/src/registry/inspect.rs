@@ -1,0 +1,261 @@
+//! What in a registry cannot be true.
+//!
+//! | code | what |
+//! |---|---|
+//! | `damaged` | the file's pages contradict each other, or it is no registry |
+//! | `path_id` | a thread id must not become a path |
+//! | `unknown_status` | a word that is no status |
+//! | `cycle` | continuations, or parents, lead in a circle |
+//! | `dangling` | a continuation leads to a thread that is not registered |
+//! | `fork` | two threads claim to go on from one, or one is said to go on from two |
+//! | `one_sided` | a continuation is written on one side only |
+//! | `ill_typed` | a number is none, is negative, or money differs from our own count of it |
+//!
+//! A registry is evidence of nothing; whoever finds one of these reads the signed files instead.
+
+use super::row::{count_of, real_of, text_of};
+use super::schema;
+use crate::bounds::{MAX_INSPECTED_ROWS, MAX_LISTED_FAULTS};
+use crate::money::Nanos;
+use crate::status::Status;
+use rusqlite::types::ValueRef;
+use rusqlite::{Connection, Row};
+use std::collections::HashMap;
+use std::path::Path;
+use threadseal::error::{Error, ErrorKind};
+use threadseal::record::ThreadId;
+use threadseal_store::database;
+
+/// Something in a database that cannot be true.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fault {
+    /// What kind of fault; `spec/runtime.md` lists them.
+    pub code: &'static str,
+    /// The row, by its id as it stands there.
+    pub thread: Option<String>,
+    /// What is wrong.
+    pub message: String,
+}
+
+/// What an inspection found.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Inspection {
+    /// Rows that were looked at.
+    pub rows: u64,
+    /// At most [`MAX_LISTED_FAULTS`].
+    pub faults: Vec<Fault>,
+    /// How many more there are.
+    pub more: u64,
+}
+
+impl Inspection {
+    pub(crate) fn add(&mut self, code: &'static str, thread: &str, message: String) {
+        let thread = Some(thread).filter(|thread| !thread.is_empty());
+        if self.faults.len() >= MAX_LISTED_FAULTS {
+            self.more += 1;
+            return;
+        }
+        self.faults.push(Fault {
+            code,
+            thread: thread.map(str::to_owned),
+            message,
+        });
+    }
+}
+
+/// Inspects the registry at `path`, which is only looked at.
+///
+/// # Errors
+/// Kind `External` when it cannot be read, `Limit` above [`MAX_INSPECTED_ROWS`]. What is wrong with the
+/// file is a [`Fault`].
+pub fn inspect(path: &Path) -> Result<Inspection, Error> {
+    looked_at(path, |connection, inspection| {
+        let Some(select) = schema::select(connection)? else {
+            let message = "there is no table of threads".to_owned();
+            inspection.add("damaged", "", message);
+            return Ok(());
+        };
+        let mut nodes = Vec::new();
+        let mut statement = connection.prepare(&select)?;
+        let mut rows = statement.query([])?;
+        while let Some(row) = rows.next()? {
+            if nodes.len() < MAX_INSPECTED_ROWS {
+                nodes.push(Node::read(row, inspection)?);
+            }
+            inspection.rows += 1;
+        }
+        judge(&nodes, inspection);
+        Ok(())
+    })
+}
+
+/// Looks at a database and at its pages; damage is a fault.
+pub(crate) fn looked_at(
+    path: &Path,
+    mut work: impl FnMut(&Connection, &mut Inspection) -> rusqlite::Result<()>,
+) -> Result<Inspection, Error> {
+    let seen = database::view(path, |connection| {
+        let mut inspection = Inspection::default();
+        let fail = |error| database::error_of(path, &error);
+        let pages = "PRAGMA quick_check(1)";
+        let pages: String = connection
+            .query_row(pages, [], |row| row.get(0))
+            .map_err(fail)?;
+        if pages != "ok" {
+            inspection.add("damaged", "", pages);
+        }
+        work(connection, &mut inspection).map_err(fail)?;
+        Ok(inspection)
+    });
+    match seen {
+        Ok(inspection) if inspection.rows > MAX_INSPECTED_ROWS as u64 => Err(Error::new(
+            ErrorKind::Limit,
+            format!("{} has more than {MAX_INSPECTED_ROWS} rows", path.display()),
+        )),
+        Err(error) if error.kind() == ErrorKind::Refused => {
+            let mut inspection = Inspection::default();
+            inspection.add("damaged", "", error.to_string());
+            Ok(inspection)
+        }
+        seen => seen,
+    }
+}
+
+/// One thread, as far as its pointers go.
+struct Node {
+    id: String,
+    continued: bool,
+    parent: Option<String>,
+    before: Option<String>,
+    after: Option<String>,
+}
+
+impl Node {
+    fn read(row: &Row<'_>, inspection: &mut Inspection) -> rusqlite::Result<Self> {
+        let text = |column: usize| row.get_ref(column).map(text_of);
+        let id = text(0)?.unwrap_or_default();
+        if ThreadId::parse(&id).is_err() {
+            let message = format!("{id:?} must not become a path");
+            inspection.add("path_id", &id, message);
+        }
+        let word = text(3)?.unwrap_or_default();
+        if Status::parse(&word).is_none() {
+            let message = format!("{word:?} is no status");
+            inspection.add("unknown_status", &id, message);
+        }
+        for (column, name) in [
+            (8, "turns"),
+            (9, "input_tokens"),
+            (10, "output_tokens"),
+            (12, "spawn_count"),
+        ] {
+            let value = row.get_ref(column)?;
+            if value != ValueRef::Null && count_of(value).is_none() {
+                inspection.add("ill_typed", &id, format!("{name} is no count"));
+            }
+        }
+        money(row, &id, inspection)?;
+        Ok(Self {
+            id,
+            continued: word == Status::Continued.as_str(),
+            parent: text(2)?,
+            before: text(15)?,
+            after: text(16)?,
+        })
+    }
+}
+
+fn money(row: &Row<'_>, id: &str, inspection: &mut Inspection) -> rusqlite::Result<()> {
+    let (theirs, ours) = (row.get_ref(11)?, row.get_ref(18)?);
+    let real = real_of(theirs);
+    if theirs != ValueRef::Null && real.is_none() {
+        inspection.add("ill_typed", id, "spend is no amount".to_owned());
+    }
+    let nanos = count_of(ours).and_then(Nanos::new);
+    if let (Some(real), Some(nanos)) = (real, nanos)
+        && real != nanos
+    {
+        let message = format!("spend says {real}, our own count {nanos}");
+        inspection.add("ill_typed", id, message);
+    }
+    Ok(())
+}
+
+fn judge(nodes: &[Node], inspection: &mut Inspection) {
+    let index = nodes.iter().enumerate();
+    let index: HashMap<&str, usize> = index.map(|(at, node)| (node.id.as_str(), at)).collect();
+    let place = |id: &Option<String>| id.as_deref().and_then(|id| index.get(id).copied());
+    circles(nodes, "continuations", inspection, |node| {
+        place(&node.after)
+    });
+    circles(nodes, "parents", inspection, |node| place(&node.parent));
+    for node in nodes {
+        for (pointer, what) in [
+            (&node.after, "continued by"),
+            (&node.before, "a continuation of"),
+        ] {
+            if let Some(id) = pointer.as_deref().filter(|id| !index.contains_key(id)) {
+                let message = format!("it is {what} {id:?}, which is not registered");
+                inspection.add("dangling", &node.id, message);
+            }
+        }
+        if node.continued && node.after.is_none() {
+            let message = "it is continued, and nothing says by which thread".to_owned();
+            inspection.add("dangling", &node.id, message);
+        }
+        let after = place(&node.after).map(|at| &nodes[at]);
+        if let Some(after) = after.filter(|after| after.before.is_none()) {
+            let message = format!("{:?} does not say that it goes on from it", after.id);
+            inspection.add("one_sided", &node.id, message);
+        }
+    }
+    forks(nodes, inspection);
+}
+
+/// Threads that several name as the one before, or as the one after.
+fn forks(nodes: &[Node], inspection: &mut Inspection) {
+    type Pointer = fn(&Node) -> Option<&str>;
+    let pointers: [(Pointer, &str); 2] = [
+        (|node| node.before.as_deref(), "claim to go on from it"),
+        (
+            |node| node.after.as_deref(),
+            "are said to be continued by it",
+        ),
+    ];
+    for (pointer, what) in pointers {
+        let mut claims: HashMap<&str, u64> = HashMap::new();
+        for target in nodes.iter().filter_map(pointer) {
+            *claims.entry(target).or_default() += 1;
+        }
+        let mut several: Vec<(&str, u64)> = claims.into_iter().filter(|(_, n)| *n > 1).collect();
+        several.sort_unstable();
+        for (target, count) in several {
+            inspection.add("fork", target, format!("{count} threads {what}"));
+        }
+    }
+}
+
+/// Names one member of each circle that `next` leads in.
+fn circles(
+    nodes: &[Node],
+    what: &str,
+    inspection: &mut Inspection,
+    next: impl Fn(&Node) -> Option<usize>,
+) {
+    // By which walk a node was passed first; 0: by none yet.
+    let mut passed = vec![0_usize; nodes.len()];
+    for start in 0..nodes.len() {
+        let (walk, mut at) = (start + 1, Some(start));
+        while let Some(here) = at {
+            if passed[here] != 0 {
+                if passed[here] == walk {
+                    let message = format!("{what} lead from it back to it");
+                    inspection.add("cycle", &nodes[here].id, message);
+                }
+                break;
+            }
+            passed[here] = walk;
+            at = next(&nodes[here]);
+        }
+    }
+}

@@ -1,0 +1,381 @@
+//! [`SqliteRegistry`]: the registry of a project, in one SQLite file.
+
+use super::chain::unknown;
+use super::{Filter, Listing, NewThread, Origin, Process, Registry, Thread, row, schema};
+use crate::limit::Cost;
+use crate::status::Status;
+use rusqlite::types::Value as Column;
+use rusqlite::{Connection, OptionalExtension, Transaction, params_from_iter};
+use serde_json::Value;
+use std::path::Path;
+use threadseal::error::Error;
+use threadseal::record::{RecordId, ThreadId};
+use threadseal::time::Timestamp;
+use threadseal_store::database::{self, Database};
+
+/// A registry in an SQLite file.
+#[derive(Debug)]
+pub struct SqliteRegistry {
+    database: Database,
+    select: String,
+}
+
+impl SqliteRegistry {
+    /// Opens the registry at `path`, and makes it where there is none; the folder must exist.
+    ///
+    /// # Errors
+    /// Kind `Refused` for a file that is damaged, no registry, or a later version's; `External` when it
+    /// cannot be opened.
+    pub fn open(path: &Path) -> Result<Self, Error> {
+        let database = Database::open(path)?;
+        schema::migrate(&database)?;
+        let select = database.read(|connection| {
+            let select = schema::select(connection).map_err(|error| database.failed(&error))?;
+            select.ok_or_else(|| no_registry(path))
+        })?;
+        Ok(Self { database, select })
+    }
+
+    /// Lists the threads of a file that is only looked at.
+    ///
+    /// # Errors
+    /// Kind `Refused` for a file that is damaged or no registry, `External` when it cannot be read.
+    pub fn view(path: &Path, filter: &Filter) -> Result<Listing, Error> {
+        database::view(path, |connection| {
+            let fail = |error| database::error_of(path, &error);
+            let select = schema::select(connection).map_err(fail)?;
+            let select = select.ok_or_else(|| no_registry(path))?;
+            list(connection, &select, filter).map_err(fail)
+        })
+    }
+
+    fn write<T>(
+        &self,
+        work: impl FnOnce(&Transaction<'_>) -> Result<T, Failure>,
+    ) -> Result<T, Error> {
+        self.database.write(|transaction| {
+            work(transaction).map_err(|failure| match failure {
+                Failure::Refused(error) => error,
+                Failure::Sqlite(error) => self.database.failed(&error),
+            })
+        })
+    }
+
+    fn thread(&self, connection: &Connection, id: &ThreadId) -> rusqlite::Result<Option<Thread>> {
+        let sql = format!("{} WHERE t.thread_id = ?1", self.select);
+        let mut statement = connection.prepare_cached(&sql)?;
+        let found = statement.query_row([id.as_str()], row::thread).optional()?;
+        Ok(found.flatten())
+    }
+
+    fn known(&self, connection: &Connection, id: &ThreadId) -> Result<Thread, Failure> {
+        let thread = self.thread(connection, id)?;
+        thread.ok_or_else(|| Failure::Refused(unknown(id)))
+    }
+
+    /// Sets columns of one thread, and when.
+    fn set(
+        &self,
+        id: &ThreadId,
+        at: Timestamp,
+        theirs: &[(&str, Column)],
+        ours: &[(&str, Column)],
+    ) -> Result<(), Error> {
+        self.write(|transaction| set(transaction, id, at, theirs, ours))
+    }
+}
+
+/// Why a transaction is taken back.
+enum Failure {
+    Refused(Error),
+    Sqlite(rusqlite::Error),
+}
+
+impl From<rusqlite::Error> for Failure {
+    fn from(error: rusqlite::Error) -> Self {
+        Self::Sqlite(error)
+    }
+}
+
+fn refused(message: String) -> Failure {
+    Failure::Refused(Error::refused(message))
+}
+
+impl Registry for SqliteRegistry {
+    fn create(&self, new: &NewThread<'_>, at: Timestamp) -> Result<(), Error> {
+        self.write(|transaction| {
+            if self.thread(transaction, new.id)?.is_some() {
+                return Err(refused(format!(
+                    "a thread {} is registered already",
+                    new.id
+                )));
+            }
+            let parent = match new.origin {
+                Origin::Root => None,
+                Origin::Child { parent, max_spawns } => {
+                    let before = self.known(transaction, parent)?.spawns;
+                    if max_spawns.is_some_and(|max| before >= max) {
+                        return Err(refused(format!(
+                            "spawns_exceeded: {parent} has started {before} threads"
+                        )));
+                    }
+                    let spawns = integer(before.saturating_add(1));
+                    set(transaction, parent, at, &[("spawn_count", spawns)], &[])?;
+                    Some(parent.as_str().to_owned())
+                }
+                Origin::Successor { of } => self.known(transaction, of)?.parent,
+            };
+            insert(transaction, new, parent, at)
+        })
+    }
+
+    fn get(&self, id: &ThreadId) -> Result<Option<Thread>, Error> {
+        self.database.read(|connection| {
+            let found = self.thread(connection, id);
+            found.map_err(|error| self.database.failed(&error))
+        })
+    }
+
+    fn set_status(
+        &self,
+        id: &ThreadId,
+        expected: Option<Status>,
+        to: Status,
+        at: Timestamp,
+    ) -> Result<Status, Error> {
+        self.write(|transaction| {
+            let before = self.known(transaction, id)?.standing();
+            let before = before.map_err(Failure::Refused)?;
+            if let Some(expected) = expected.filter(|expected| *expected != before) {
+                return Err(refused(format!("{id} is {before}, not {expected}")));
+            }
+            if to == Status::Continued {
+                return Err(refused(format!(
+                    "{id} becomes continued by a link to its successor"
+                )));
+            }
+            before.step(to).map_err(Failure::Refused)?;
+            let ended = match to.is_terminal() {
+                true => text(&at.to_python_text()),
+                false => Column::Null,
+            };
+            let columns = [("status", text(to.as_str())), ("completed_at", ended)];
+            set(transaction, id, at, &columns, &[])?;
+            Ok(before)
+        })
+    }
+
+    fn link(&self, old: &ThreadId, new: &ThreadId, at: Timestamp) -> Result<(), Error> {
+        self.write(|transaction| {
+            let before = self.known(transaction, old)?;
+            let after = self.known(transaction, new)?;
+            if old == new {
+                return Err(refused(format!("{old} cannot go on from itself")));
+            }
+            if let Some(other) = &before.continuation {
+                return Err(refused(format!("{old} is continued by {other} already")));
+            }
+            // A thread that goes on elsewhere could stand before `old`: the chain would be a circle.
+            if after.continuation_of.is_some() || after.continuation.is_some() {
+                return Err(refused(format!("{new} is part of a chain already")));
+            }
+            let standing = before.standing().map_err(Failure::Refused)?;
+            standing.step(Status::Continued).map_err(Failure::Refused)?;
+            let ended = before.completed_at.unwrap_or_else(|| at.to_python_text());
+            let root = before.chain_root.unwrap_or_else(|| old.as_str().to_owned());
+            let columns = [
+                ("status", text(Status::Continued.as_str())),
+                ("completed_at", text(&ended)),
+                ("continuation_thread_id", text(new.as_str())),
+            ];
+            set(transaction, old, at, &columns, &[])?;
+            let columns = [
+                ("continuation_of", text(old.as_str())),
+                ("chain_root_id", text(&root)),
+            ];
+            set(transaction, new, at, &columns, &[])
+        })
+    }
+
+    fn set_cost(&self, id: &ThreadId, cost: &Cost, at: Timestamp) -> Result<(), Error> {
+        let theirs = [
+            ("turns", integer(cost.turns)),
+            ("input_tokens", integer(cost.input_tokens)),
+            ("output_tokens", integer(cost.output_tokens)),
+            ("spend", Column::Real(cost.spend.to_real())),
+        ];
+        let elapsed = u64::try_from(cost.elapsed.as_micros()).unwrap_or(u64::MAX);
+        let ours = [
+            ("spend_nanos", Column::Integer(cost.spend.to_i64())),
+            ("elapsed_micros", integer(elapsed)),
+        ];
+        self.set(id, at, &theirs, &ours)
+    }
+
+    fn set_result(&self, id: &ThreadId, result: &Value, at: Timestamp) -> Result<(), Error> {
+        self.set(id, at, &[("result", text(&result.to_string()))], &[])
+    }
+
+    fn set_process(&self, id: &ThreadId, process: &Process, at: Timestamp) -> Result<(), Error> {
+        let theirs = [("pid", Column::Integer(process.pid.into()))];
+        let ours = [("process_started", text(&process.started))];
+        self.set(id, at, &theirs, &ours)
+    }
+
+    fn set_model(&self, id: &ThreadId, model: &str, at: Timestamp) -> Result<(), Error> {
+        self.set(id, at, &[("model", text(model))], &[])
+    }
+
+    fn set_record(&self, id: &ThreadId, record: &RecordId, at: Timestamp) -> Result<(), Error> {
+        self.write(|transaction| {
+            let known = self.known(transaction, id)?.record;
+            if known.is_some_and(|known| known != *record) {
+                return Err(refused(format!("{id} has another record already")));
+            }
+            let ours = [("record", text(&record.to_hex()))];
+            set(transaction, id, at, &[], &ours)
+        })
+    }
+
+    fn list(&self, filter: &Filter) -> Result<Listing, Error> {
+        self.database.read(|connection| {
+            let listed = list(connection, &self.select, filter);
+            listed.map_err(|error| self.database.failed(&error))
+        })
+    }
+
+    fn place(&self) -> String {
+        self.database.path().display().to_string()
+    }
+}
+
+fn insert(
+    transaction: &Transaction<'_>,
+    new: &NewThread<'_>,
+    parent: Option<String>,
+    at: Timestamp,
+) -> Result<(), Failure> {
+    let process = new.process.as_ref();
+    transaction
+        .prepare_cached(
+            "INSERT INTO threads
+               (thread_id, directive, parent_id, status, created_at, updated_at, pid, model)
+             VALUES (?1, ?2, ?3, 'created', ?4, ?4, ?5, ?6)",
+        )?
+        .execute((
+            new.id.as_str(),
+            new.directive,
+            parent,
+            at.to_python_text(),
+            process.map(|process| process.pid),
+            new.model,
+        ))?;
+    transaction
+        .prepare_cached(
+            "INSERT OR REPLACE INTO threadseal_threads (thread_id, process_started, record)
+             VALUES (?1, ?2, ?3)",
+        )?
+        .execute((
+            new.id.as_str(),
+            process.map(|process| process.started.as_str()),
+            new.record.map(|record| record.to_hex()),
+        ))?;
+    Ok(())
+}
+
+fn set(
+    transaction: &Transaction<'_>,
+    id: &ThreadId,
+    at: Timestamp,
+    theirs: &[(&str, Column)],
+    ours: &[(&str, Column)],
+) -> Result<(), Failure> {
+    let updated = ("updated_at", text(&at.to_python_text()));
+    let theirs: Vec<&(&str, Column)> = theirs.iter().chain([&updated]).collect();
+    if update(transaction, "threads", &theirs, id)? == 0 {
+        return Err(Failure::Refused(unknown(id)));
+    }
+    if !ours.is_empty() {
+        // A thread of the original has no row in our table yet.
+        transaction
+            .prepare_cached("INSERT OR IGNORE INTO threadseal_threads (thread_id) VALUES (?1)")?
+            .execute([id.as_str()])?;
+        update(
+            transaction,
+            "threadseal_threads",
+            &ours.iter().collect::<Vec<_>>(),
+            id,
+        )?;
+    }
+    Ok(())
+}
+
+/// Sets columns whose names are this module's own words.
+fn update(
+    transaction: &Transaction<'_>,
+    table: &str,
+    columns: &[&(&str, Column)],
+    id: &ThreadId,
+) -> rusqlite::Result<usize> {
+    let names: Vec<String> = columns
+        .iter()
+        .map(|(name, _)| format!("{name} = ?"))
+        .collect();
+    let sql = format!(
+        "UPDATE {table} SET {} WHERE thread_id = ?",
+        names.join(", ")
+    );
+    let values = columns.iter().map(|(_, value)| value.clone());
+    let values = values.chain([text(id.as_str())]);
+    transaction
+        .prepare_cached(&sql)?
+        .execute(params_from_iter(values))
+}
+
+fn list(connection: &Connection, select: &str, filter: &Filter) -> rusqlite::Result<Listing> {
+    let (mut conditions, mut values) = (Vec::new(), Vec::new());
+    if !filter.statuses.is_empty() {
+        let marks = vec!["?"; filter.statuses.len()].join(", ");
+        conditions.push(format!("t.status IN ({marks})"));
+        values.extend(filter.statuses.iter().map(|status| text(status.as_str())));
+    }
+    if let Some(directive) = &filter.directive {
+        conditions.push("t.directive = ?".to_owned());
+        values.push(text(directive));
+    }
+    if let Some(parent) = &filter.parent {
+        conditions.push("t.parent_id = ?".to_owned());
+        values.push(text(parent.as_str()));
+    }
+    let mut sql = select.replacen("t.result", "NULL", 1);
+    if !conditions.is_empty() {
+        sql.push_str(&format!(" WHERE {}", conditions.join(" AND ")));
+    }
+    sql.push_str(" ORDER BY t.created_at DESC, t.thread_id DESC LIMIT ?");
+    let limit = filter
+        .limit
+        .map_or(-1, |limit| i64::try_from(limit).unwrap_or(i64::MAX));
+    values.push(Column::Integer(limit));
+    let mut statement = connection.prepare_cached(&sql)?;
+    let mut rows = statement.query(params_from_iter(values))?;
+    let mut listing = Listing::default();
+    while let Some(row) = rows.next()? {
+        match row::thread(row)? {
+            Some(thread) => listing.threads.push(thread),
+            None => listing.unusable += 1,
+        }
+    }
+    Ok(listing)
+}
+
+fn no_registry(path: &Path) -> Error {
+    Error::refused(format!("{} has no table of threads", path.display()))
+}
+
+fn text(text: &str) -> Column {
+    Column::Text(text.to_owned())
+}
+
+fn integer(number: u64) -> Column {
+    Column::Integer(i64::try_from(number).unwrap_or(i64::MAX))
+}

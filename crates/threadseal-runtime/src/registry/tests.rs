@@ -1,0 +1,268 @@
+//! The registry in SQLite: conformance, the original's files, what others made of them.
+
+use super::conformance::{at, id, new};
+use super::*;
+use crate::shared::shared;
+use rusqlite::Connection;
+use std::path::Path;
+use threadseal::error::ErrorKind;
+
+/// The codes that an inspection of `path` finds.
+fn codes(path: &Path) -> Vec<&'static str> {
+    let inspection = inspect(path).unwrap();
+    let mut codes: Vec<_> = inspection.faults.iter().map(|fault| fault.code).collect();
+    codes.sort_unstable();
+    codes.dedup();
+    codes
+}
+
+#[test]
+fn the_registry_in_sqlite_does_what_every_registry_must_do() {
+    let folder = tempfile::tempdir().unwrap();
+    let next = std::cell::Cell::new(0);
+    conformance::all(|| {
+        next.set(next.get() + 1);
+        let path = folder.path().join(format!("{}.db", next.get()));
+        SqliteRegistry::open(&path).unwrap()
+    });
+    assert_eq!(codes(&folder.path().join("5.db")), [""; 0]);
+}
+
+#[test]
+fn an_early_registry_of_eight_columns_is_completed_as_the_original_completes_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("registry.db");
+    let early = Connection::open(&path).unwrap();
+    early
+        .execute_batch(
+            "CREATE TABLE threads (thread_id TEXT PRIMARY KEY, directive TEXT NOT NULL,
+               parent_id TEXT, status TEXT DEFAULT 'created', created_at TEXT, updated_at TEXT,
+               completed_at TEXT, result TEXT);
+             INSERT INTO threads (thread_id, directive, status) VALUES ('old-1', 'old', 'completed')",
+        )
+        .unwrap();
+    drop(early);
+    let viewed = SqliteRegistry::view(&path, &Filter::default()).unwrap();
+    assert_eq!(viewed.threads[0].turns, 0);
+    assert_eq!(codes(&path), [""; 0]);
+    let registry = SqliteRegistry::open(&path).unwrap();
+    let (old, next) = (id("old-1"), id("old-2"));
+    let successor = Origin::Successor { of: &old };
+    registry.create(&new(&next, successor), at(0)).unwrap();
+    registry.link(&old, &next, at(1)).unwrap();
+    assert_eq!(registry.resolve(&old).unwrap().id, next);
+    // A second opening finds all that it needs.
+    SqliteRegistry::open(&path).unwrap();
+}
+
+#[test]
+fn rows_that_the_original_wrote_are_found_faulty_where_they_are() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("registry.db");
+    let registry = SqliteRegistry::open(&path).unwrap();
+    for name in ["a", "b", "c"] {
+        registry
+            .create(&new(&id(name), Origin::Root), at(0))
+            .unwrap();
+    }
+    let raw = Connection::open(&path).unwrap();
+    let change = |sql: &str| raw.execute_batch(sql).unwrap();
+    change(
+        "UPDATE threads SET continuation_thread_id = 'b', status = 'continued' WHERE thread_id = 'a'",
+    );
+    assert_eq!(codes(&path), ["one_sided"]);
+    change("UPDATE threads SET continuation_of = 'a' WHERE thread_id IN ('b', 'c')");
+    assert_eq!(codes(&path), ["fork"]);
+    let chain = registry.chain(&id("c")).unwrap();
+    assert_eq!(chain.fault, Some(ChainFault::Forked(id("c"))));
+    change(
+        "UPDATE threads SET continuation_thread_id = 'a', status = 'continued' WHERE thread_id = 'b'",
+    );
+    assert_eq!(codes(&path), ["cycle", "fork", "one_sided"]);
+    let refused = registry.resolve(&id("a")).unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::Refused);
+    change("UPDATE threads SET continuation_thread_id = '../x' WHERE thread_id = 'b'");
+    let chain = registry.chain(&id("a")).unwrap();
+    assert_eq!(chain.fault, Some(ChainFault::NoId("../x".to_owned())));
+    change("UPDATE threads SET turns = -1, spend = 'x', status = 'released' WHERE thread_id = 'c'");
+    assert!(codes(&path).contains(&"ill_typed"));
+    assert!(codes(&path).contains(&"unknown_status"));
+    let thread = registry.get(&id("c")).unwrap().unwrap();
+    assert_eq!((thread.turns, thread.spend), (0, Nanos::ZERO));
+    assert_eq!(thread.standing().unwrap_err().kind(), ErrorKind::Refused);
+    change("INSERT INTO threads (thread_id, directive) VALUES ('../../etc/x', 'd')");
+    let listing = registry.list(&Filter::default()).unwrap();
+    assert_eq!((listing.threads.len(), listing.unusable), (3, 1));
+    change("UPDATE threads SET parent_id = thread_id WHERE thread_id = 'a'");
+    assert!(codes(&path).contains(&"cycle"));
+}
+
+#[test]
+fn money_that_another_program_changed_is_found() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("registry.db");
+    let registry = SqliteRegistry::open(&path).unwrap();
+    registry
+        .create(&new(&id("a"), Origin::Root), at(0))
+        .unwrap();
+    let cost = Cost {
+        spend: Nanos::parse("0.1").unwrap(),
+        ..Cost::default()
+    };
+    registry.set_cost(&id("a"), &cost, at(1)).unwrap();
+    assert_eq!(codes(&path), [""; 0]);
+    let raw = Connection::open(&path).unwrap();
+    raw.execute_batch("UPDATE threads SET spend = 0.2").unwrap();
+    assert_eq!(codes(&path), ["ill_typed"]);
+}
+
+#[test]
+fn files_that_are_no_registry_are_refused_and_stay_as_they_are() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("registry.db");
+    std::fs::write(
+        &path,
+        "no database, though long enough to have a header of one",
+    )
+    .unwrap();
+    assert_eq!(codes(&path), ["damaged"]);
+    assert!(SqliteRegistry::open(&path).is_err());
+    let later = folder.path().join("later.db");
+    drop(SqliteRegistry::open(&later).unwrap());
+    let raw = Connection::open(&later).unwrap();
+    raw.execute_batch("UPDATE threadseal_schema SET version = 2")
+        .unwrap();
+    let refused = SqliteRegistry::open(&later).unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::Refused);
+    assert!(inspect(&folder.path().join("none.db")).is_err());
+}
+
+#[test]
+fn of_many_who_end_a_thread_one_does() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("registry.db");
+    let registry = SqliteRegistry::open(&path).unwrap();
+    registry
+        .create(&new(&id("a"), Origin::Root), at(0))
+        .unwrap();
+    registry
+        .set_status(&id("a"), None, Status::Running, at(1))
+        .unwrap();
+    let ends = [
+        Status::Completed,
+        Status::Error,
+        Status::Cancelled,
+        Status::Killed,
+    ];
+    let won: Vec<bool> = std::thread::scope(|scope| {
+        let racers = ends.map(|end| {
+            let path = &path;
+            scope.spawn(move || {
+                let registry = SqliteRegistry::open(path).unwrap();
+                registry
+                    .set_status(&id("a"), Some(Status::Running), end, at(2))
+                    .is_ok()
+            })
+        });
+        racers
+            .into_iter()
+            .map(|racer| racer.join().unwrap())
+            .collect()
+    });
+    assert_eq!(won.iter().filter(|won| **won).count(), 1);
+}
+
+/// What each of the shared vectors is: a file, and the codes of its faults.
+const VECTORS: [(&str, &[&str]); 15] = [
+    ("vectors/rye/valid/proj/.ai/agent/threads/registry.db", &[]),
+    (
+        "corpus/rye-real/repo_real/6ba41d22d__.ai__threads__registry.db",
+        &[],
+    ),
+    (
+        "corpus/rye-real/repo_real/676f18168__.ai__threads__registry.db",
+        &[],
+    ),
+    (
+        "corpus/rye-real/repo_real/1697409f0__.ai__threads__registry.db",
+        &[],
+    ),
+    (
+        "corpus/rye-real/repo_real/0212e6d83__.ai__threads__registry.db",
+        &[],
+    ),
+    (
+        "corpus/rye-real/repo_real/8a9ca4998__.ai__threads__registry.db",
+        &[],
+    ),
+    (
+        "corpus/rye-real/repo_real/8c466009c__.ai__threads__registry.db",
+        &[],
+    ),
+    ("vectors/rye/tampered/db/registry_genuine.db", &[]),
+    ("vectors/rye/tampered/db/registry_cycle.db", &["cycle"]),
+    ("vectors/rye/tampered/db/registry_self_loop.db", &["cycle"]),
+    (
+        "vectors/rye/tampered/db/registry_dangling.db",
+        &["dangling"],
+    ),
+    ("vectors/rye/tampered/db/registry_fork.db", &["fork"]),
+    // Says `completed` of a thread whose signed metadata says `running`: nothing in it alone is wrong.
+    ("vectors/rye/tampered/db/registry_status_flip.db", &[]),
+    ("vectors/rye/tampered/db/registry_path_id.db", &["path_id"]),
+    ("vectors/rye/tampered/db/registry_corrupt.db", &["damaged"]),
+];
+
+#[test]
+fn the_originals_registries_are_read_and_their_faults_named() {
+    for (name, expected) in VECTORS {
+        let Some(path) = shared(name) else {
+            continue;
+        };
+        let found = codes(&path);
+        for code in expected {
+            assert!(found.contains(code), "{name}: {found:?}");
+        }
+        assert_eq!(
+            found.is_empty(),
+            expected.is_empty(),
+            "{name}: {:?}",
+            inspect(&path)
+        );
+    }
+}
+
+#[test]
+fn every_thread_of_the_originals_registries_is_listed_and_its_chain_followed() {
+    let folder = tempfile::tempdir().unwrap();
+    for (number, (name, _)) in VECTORS.iter().enumerate() {
+        let Some(path) = shared(name) else {
+            continue;
+        };
+        if name.ends_with("corrupt.db") {
+            let damaged = SqliteRegistry::view(&path, &Filter::default());
+            assert_eq!(damaged.unwrap_err().kind(), ErrorKind::Refused);
+            continue;
+        }
+        let copy = folder.path().join(format!("{number}.db"));
+        std::fs::copy(&path, &copy).unwrap();
+        let viewed = SqliteRegistry::view(&copy, &Filter::default()).unwrap();
+        let registry = SqliteRegistry::open(&copy).unwrap();
+        assert_eq!(registry.list(&Filter::default()).unwrap(), viewed);
+        assert_eq!(
+            inspect(&copy).unwrap().rows,
+            viewed.threads.len() as u64 + viewed.unusable
+        );
+        for thread in &viewed.threads {
+            let chain = registry.chain(&thread.id).unwrap();
+            let tampered = ["cycle", "loop", "dangling", "fork"]
+                .iter()
+                .any(|word| name.contains(word));
+            assert!(
+                chain.fault.is_none() || tampered,
+                "{name}: {:?}",
+                chain.fault
+            );
+        }
+    }
+}

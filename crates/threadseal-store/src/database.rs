@@ -1,0 +1,166 @@
+//! [`Database`]: an SQLite file of another layer, opened as the stores open theirs.
+//!
+//! ```text
+//! open     made where there is none (0600), WAL, synchronous = FULL: a commit that returned has reached the disk
+//! view     read-only, no lock and no second file where nobody has it open: a copy, evidence
+//! ```
+//! Of several writers, of this process or others, one is in a transaction at a time; the others wait.
+//! Schemas of found files are not trusted, long values are not loaded, damaged pages are noticed.
+
+use crate::ledger::sqlite::turn::Turnstile;
+use crate::ledger::sqlite::{connect, failed};
+use rusqlite::{Connection, Transaction, TransactionBehavior};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use threadseal::error::{Error, ErrorKind};
+
+/// An SQLite file.
+#[derive(Debug)]
+pub struct Database {
+    path: PathBuf,
+    connection: Mutex<Connection>,
+    turnstile: Turnstile,
+}
+
+impl Database {
+    /// Opens the file at `path` to write, and makes it where there is none.
+    ///
+    /// # Errors
+    /// Kind `Refused` for a file that is damaged or no SQLite file, `External` when it cannot be
+    /// opened.
+    pub fn open(path: &Path) -> Result<Self, Error> {
+        Ok(Self {
+            path: path.to_owned(),
+            connection: Mutex::new(connect::durable(path)?),
+            turnstile: Turnstile::of(path),
+        })
+    }
+
+    /// Where it lies.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Does `work` in a transaction that no other writer is in, and commits it unless `work` fails.
+    ///
+    /// # Errors
+    /// What `work` says; kind `External` when SQLite fails or others never let go of the file.
+    pub fn write<T>(
+        &self,
+        work: impl FnOnce(&Transaction<'_>) -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        let fail = |error| failed("it cannot be written", &self.path, &error);
+        let mut connection = self.held();
+        let transaction = self.turnstile.begin(&mut connection).map_err(fail)?;
+        let done = work(&transaction)?;
+        transaction.commit().map_err(fail)?;
+        Ok(done)
+    }
+
+    /// Does `work` on one state of the file, whatever others write meanwhile.
+    ///
+    /// # Errors
+    /// As [`Database::write`].
+    pub fn read<T>(&self, work: impl FnOnce(&Connection) -> Result<T, Error>) -> Result<T, Error> {
+        let fail = |error| failed("it cannot be read", &self.path, &error);
+        let mut connection = self.held();
+        let transaction = connection
+            .transaction_with_behavior(TransactionBehavior::Deferred)
+            .map_err(fail)?;
+        work(&transaction)
+    }
+
+    /// What an error of SQLite means for the caller: kind `Refused` for a damaged file.
+    pub fn failed(&self, error: &rusqlite::Error) -> Error {
+        failed("it cannot be used", &self.path, error)
+    }
+
+    fn held(&self) -> MutexGuard<'_, Connection> {
+        // A transaction that was not committed is taken back, so the connection is good.
+        self.connection
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Looks at the file at `path` without leaving a trace, again as long as somebody changes it meanwhile.
+///
+/// # Errors
+/// What `work` says; kind `External` when there is no such file or it is always being changed,
+/// `Refused` when it is damaged or a transaction on it was never finished.
+pub fn view<T>(
+    path: &Path,
+    mut work: impl FnMut(&Connection) -> Result<T, Error>,
+) -> Result<T, Error> {
+    /// Looks before giving up on a file without locks.
+    const LOOKS: usize = 10;
+    for _ in 0..LOOKS {
+        let reading = connect::Reading::bare(path)?;
+        let seen = work(&reading.connection);
+        if reading.is_unchanged() {
+            return seen;
+        }
+    }
+    Err(Error::new(
+        ErrorKind::External,
+        format!(
+            "{} is being changed all the time; try again",
+            path.display()
+        ),
+    ))
+}
+
+/// [`Database::failed`] for the file at `path`.
+pub fn error_of(path: &Path, error: &rusqlite::Error) -> Error {
+    failed("it cannot be used", path, error)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TABLE: &str = "CREATE TABLE IF NOT EXISTS t (n INTEGER)";
+
+    fn count(connection: &Connection) -> Result<i64, Error> {
+        let count = connection.query_row("SELECT COUNT(*) FROM t", [], |row| row.get(0));
+        count.map_err(|error| error_of(Path::new("t"), &error))
+    }
+
+    #[test]
+    fn what_fails_is_taken_back_and_what_returned_is_seen_by_others() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("d.db");
+        let database = Database::open(&path).unwrap();
+        let insert = |transaction: &Transaction<'_>| {
+            let sql = format!("{TABLE}; INSERT INTO t VALUES (1)");
+            transaction
+                .execute_batch(&sql)
+                .map_err(|error| error_of(&path, &error))
+        };
+        database.write(insert).unwrap();
+        let refused = database.write(|transaction| {
+            insert(transaction)?;
+            Err::<(), _>(Error::refused("no"))
+        });
+        assert_eq!(refused.unwrap_err().to_string(), "no");
+        assert_eq!(database.read(count).unwrap(), 1);
+        assert_eq!(view(&path, count).unwrap(), 1);
+        assert_eq!(Database::open(&path).unwrap().read(count).unwrap(), 1);
+    }
+
+    #[test]
+    fn a_file_that_is_none_of_sqlite_is_refused_and_stays_as_it_is() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("d.db");
+        std::fs::write(
+            &path,
+            b"this is text, and long enough to be looked at as a header",
+        )
+        .unwrap();
+        let refused = view(&path, count).unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::Refused, "{refused}");
+        assert!(Database::open(&path).is_err());
+        assert!(view(&folder.path().join("none.db"), count).is_err());
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+}
