@@ -1,6 +1,7 @@
 //! Ledgers on the command line.
 
 mod commands;
+mod stores;
 mod vectors;
 
 use crate::sandbox::{Ran, Sandbox};

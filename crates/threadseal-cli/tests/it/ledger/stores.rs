@@ -1,0 +1,225 @@
+//! What stores and bundles hold beside the records of a run, and what crashes leave in them.
+
+use super::commands::{STEPS, signed};
+use super::{report, verdict};
+use crate::scroll::{piped, ready};
+use std::fs;
+use std::io::Write as _;
+use std::process::Stdio;
+
+#[test]
+fn a_torn_end_is_told_and_mended() {
+    let sandbox = ready();
+    let path = signed(&sandbox);
+    sandbox.run(["fsck", "runs"]).exits(0);
+    let honest = fs::read(&path).unwrap();
+    fs::write(&path, [&honest[..], b"{\"run_id\":\"r1\",\"st"].concat()).unwrap();
+    let found = sandbox.run(["fsck", "runs", "--json"]).exits(1).json();
+    assert_eq!(found["runs"][0]["clean"], false, "{found:#}");
+    sandbox.run(["fsck", "runs", "--repair"]).exits(0);
+    assert_eq!(fs::read(&path).unwrap(), honest);
+    sandbox
+        .run(["fsck", "nowhere"])
+        .fails_with("cannot open nowhere");
+    sandbox
+        .run(["fsck", "s4://x"])
+        .fails_with("no store has addresses");
+}
+
+#[test]
+fn a_store_that_contradicts_its_records_is_evidence_and_no_failure() {
+    let sandbox = ready();
+    let store = "sqlite:runs.db";
+    let append = ["ledger", "append", store, "--run", "r1", "--sign"];
+    piped(&sandbox, &append, STEPS).exits(0);
+    assert_eq!(verdict(&sandbox, &["ledger", "verify", store]), "verified");
+    let file = sandbox.work().join("runs.db");
+    let honest = sandbox.work().join("honest.db");
+    rusqlite::Connection::open(&file)
+        .unwrap()
+        .execute("VACUUM INTO ?1", [honest.to_str().unwrap()])
+        .unwrap();
+    for damage in [
+        "DELETE FROM ledger WHERE seq = 3",
+        "UPDATE ledger_heads SET last_seq = 9",
+        "UPDATE ledger SET record_json = '[1]' WHERE seq = 3",
+        "UPDATE ledger SET seq = seq + 1 WHERE seq = 3",
+        "INSERT INTO ledger (run_id, seq, record_json) VALUES ('r1', 0, '{}')",
+        "INSERT INTO ledger (run_id, seq, record_json) VALUES ('r1', 2.5, '{}')",
+        "INSERT INTO ledger (run_id, seq, record_json) VALUES ('r1', 'x', '{}')",
+        "UPDATE ledger SET record_json = CAST(record_json AS BLOB) WHERE seq = 2",
+        "UPDATE ledger SET record_json = hex(zeroblob(9000000)) WHERE seq = 2",
+        "UPDATE ledger_heads SET last_seq = 'x'",
+        "UPDATE threadseal_heads SET count = -4",
+        "UPDATE threadseal_heads SET count = 'x'",
+        "UPDATE threadseal_heads SET hash = 'x'",
+        "INSERT INTO threadseal_deleted VALUES ('r1', 3, NULL, 5)",
+        "INSERT INTO threadseal_deleted VALUES ('r1', -3, 'x', 'y')",
+    ] {
+        for log in ["runs.db-wal", "runs.db-shm"] {
+            let _ = fs::remove_file(sandbox.work().join(log));
+        }
+        fs::copy(&honest, &file).unwrap();
+        let triggers = "DROP TRIGGER threadseal_no_rewriting";
+        rusqlite::Connection::open(&file)
+            .unwrap()
+            .execute_batch(&format!("{triggers}; {damage}"))
+            .unwrap();
+        for command in [
+            ["ledger", "verify", store].as_slice(),
+            &["verify", "runs.db"],
+        ] {
+            let (code, report) = report(&sandbox, command);
+            assert_eq!(code, 1, "{damage}: {report:#}");
+        }
+        sandbox.run(["fsck", store]).exits(1);
+    }
+}
+
+#[test]
+fn a_bundle_that_contradicts_itself_is_malformed_and_a_beginning_older_than_what_follows() {
+    let sandbox = ready();
+    let path = signed(&sandbox);
+    let (_, honest) = report(&sandbox, &["ledger", "verify", path.to_str().unwrap()]);
+    let codes: Vec<_> = honest["findings"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|found| &found["code"])
+        .collect();
+    assert!(!codes.contains(&&"time_backwards".into()), "{codes:?}");
+    sandbox
+        .run([
+            "ledger",
+            "export",
+            "file:runs",
+            "--to",
+            "bundle",
+            "--out",
+            "b.json",
+        ])
+        .exits(0);
+    let bundle = sandbox.work().join("b.json");
+    let text = fs::read_to_string(&bundle).unwrap();
+    let mut changes = vec![text[..text.len() - 9].to_owned()];
+    for (old, new) in [
+        ("\"r1\":{\"run_id\":\"r1\"", "\"r1\":{\"run_id\":\"r2\""),
+        ("\"total\":3", "\"total\":2"),
+        ("\"cursor\":2", "\"cursor\":3"),
+        ("\"cursor\":2", "\"cursor\":-2"),
+        ("{\"cursor\":2", "null,{\"cursor\":2"),
+    ] {
+        let changed = text.replacen(old, new, 1);
+        assert_ne!(changed, text, "{old} in {text}");
+        changes.push(changed);
+    }
+    for changed in changes {
+        fs::write(&bundle, &changed).unwrap();
+        for command in [
+            ["ledger", "verify", "b.json"].as_slice(),
+            &["verify", "b.json"],
+        ] {
+            assert_eq!(verdict(&sandbox, command), "malformed", "{changed}");
+        }
+    }
+}
+
+#[test]
+fn commands_that_are_killed_while_they_append_leave_all_that_they_acknowledged() {
+    for store in ["file:runs", "sqlite:runs.db"] {
+        let sandbox = ready();
+        let append = ["ledger", "append", store, "--run", "r1", "--sign"];
+        let mut acknowledged = Vec::new();
+        for round in 0..12 {
+            let mut child = sandbox
+                .command()
+                .args(append)
+                .stdin(Stdio::piped())
+                .stdout(Stdio::null())
+                .spawn()
+                .unwrap();
+            let mut input = child.stdin.take().unwrap();
+            for part in 0..=round {
+                let names = (0..20).map(|number| format!("{round}.{part}.{number}"));
+                let names: Vec<String> = names.collect();
+                let lines = names
+                    .iter()
+                    .map(|name| format!("{{\"node\":\"{name}\"}}\n"));
+                input
+                    .write_all(lines.collect::<String>().as_bytes())
+                    .unwrap();
+                if round % 3 == 0 {
+                    acknowledged.extend(names);
+                }
+                std::thread::sleep(std::time::Duration::from_millis(10));
+            }
+            if round % 3 == 0 {
+                drop(input);
+                assert!(child.wait().unwrap().success());
+            } else {
+                child.kill().unwrap();
+                child.wait().unwrap();
+            }
+        }
+        sandbox.run(["fsck", store]).exits(0);
+        assert_eq!(verdict(&sandbox, &["ledger", "verify", store]), "verified");
+        let all = sandbox
+            .run(["ledger", "export", store, "--run", "r1"])
+            .exits(0)
+            .stdout;
+        let mut from = 0;
+        for name in acknowledged {
+            let name = format!("\"{name}\"");
+            let at = all[from..].find(&name);
+            from += at.unwrap_or_else(|| panic!("{store}: {name} is not behind those before it"));
+        }
+    }
+}
+
+#[test]
+fn names_that_no_run_has_are_told_and_take_no_other_run_out_of_sight() {
+    let sandbox = ready();
+    let store = "sqlite:runs.db";
+    let append = ["ledger", "append", store, "--run", "r1", "--sign"];
+    piped(&sandbox, &append, STEPS).exits(0);
+    let file = sandbox.work().join("runs.db");
+    let names = [
+        ("''", "\"\""),
+        ("' r1'", "\" r1\""),
+        ("'r1' || char(10)", "\"r1\\n\""),
+        ("hex(zeroblob(300))", &*format!("{:?}", "0".repeat(64))),
+        ("CAST(x'72ff' AS TEXT)", "\"r\u{fffd}\""),
+        ("x'7231'", "(blob)"),
+    ];
+    for (value, told) in names {
+        let connection = rusqlite::Connection::open(&file).unwrap();
+        connection
+            .execute_batch(&format!(
+                "DELETE FROM ledger WHERE CAST(run_id AS BLOB) <> CAST('r1' AS BLOB) OR typeof(run_id) = 'blob';
+                 INSERT INTO ledger (run_id, seq, record_json) VALUES ({value}, 1, '{{}}')"
+            ))
+            .unwrap();
+        drop(connection);
+        for command in [
+            ["ledger", "verify", store].as_slice(),
+            &["verify", "runs.db"],
+        ] {
+            let told_all = sandbox.run([command, &["--json"]].concat()).exits(1).json();
+            let reports = told_all["results"].as_array().unwrap();
+            let verdicts: Vec<_> = reports.iter().map(|report| &report["verdict"]).collect();
+            assert_eq!(verdicts, ["verified", "malformed"], "{value}: {told_all:#}");
+            assert_eq!(reports[1]["findings"][0]["code"], "run_name_bad");
+            let path = reports[1]["path"].as_str().unwrap();
+            assert!(path.ends_with(&format!("#{told}")), "{value}: {path}");
+        }
+        let fsck = sandbox.run(["fsck", store, "--json"]).exits(1).json();
+        assert_eq!(fsck["runs"][0]["clean"], true, "{fsck:#}");
+        assert_eq!(fsck["runs"][1]["faults"][0]["code"], "bad_name", "{fsck:#}");
+        sandbox
+            .run(["ledger", "import", store, "file:copy"])
+            .fails_with("which no run is called");
+    }
+    sandbox
+        .run(["ledger", "verify", store, "--run", "r1"])
+        .exits(0);
+}
