@@ -49,6 +49,14 @@ pub const MAX_GRAPH_STEPS: u64 = 100_000;
 pub const MAX_GRAPH_CONCURRENCY: u64 = 256;
 /// Most threads of one chain that are followed.
 pub const MAX_CHAIN_THREADS: usize = 1 << 16;
+/// Most generations of threads through which spending cascades.
+pub const MAX_BUDGET_DEPTH: usize = 1024;
+/// Most knowledge entries of one project that are searched.
+pub const MAX_KNOWLEDGE_FILES: usize = 1 << 18;
+/// Largest knowledge entry that is searched in bytes.
+pub const MAX_KNOWLEDGE_BYTES: usize = 64 << 20;
+/// Most characters that a search shows of a line.
+pub const MAX_SEARCH_SNIPPET_CHARS: usize = 500;
 /// Most rows of one registry or ledger of budgets that are inspected.
 pub const MAX_INSPECTED_ROWS: usize = 1 << 20;
 /// Most faults of one registry or ledger of budgets that are listed; the rest are counted.

@@ -26,9 +26,12 @@
 //! | [`config`] | settings of program, user and project |
 //! | [`graph`] | state graphs, as declared, and what is wrong with them |
 //! | [`registry`] | which threads there are, where each stands, which goes on from which |
+//! | [`budget`] | what threads may spend, have set aside, and have spent |
+//! | [`knowledge`] | knowledge entries, found by their words |
 #![forbid(unsafe_code)]
 
 pub mod bounds;
+pub mod budget;
 pub mod capability;
 pub mod condition;
 pub mod config;
@@ -37,6 +40,7 @@ pub mod graph;
 pub mod hook_declaration;
 pub mod interpolate;
 pub mod item;
+pub mod knowledge;
 pub mod limit;
 pub mod money;
 pub mod path;

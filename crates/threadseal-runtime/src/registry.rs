@@ -21,8 +21,11 @@ mod schema;
 mod sqlite;
 
 pub use chain::{Chain, ChainFault};
-pub use inspect::{Fault, Inspection, inspect};
-pub use sqlite::SqliteRegistry;
+pub use inspect::{Fault, Inspection, contradictions, inspect};
+pub use sqlite::{RegistryView, SqliteRegistry};
+
+pub(crate) use inspect::looked_at;
+pub(crate) use row::{count_of, real_of, text_of};
 
 use crate::limit::Cost;
 use crate::money::Nanos;

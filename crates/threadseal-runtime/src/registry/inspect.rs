@@ -14,7 +14,7 @@
 //! A registry is evidence of nothing; whoever finds one of these reads the signed files instead.
 
 use super::row::{count_of, real_of, text_of};
-use super::schema;
+use super::{Thread, schema};
 use crate::bounds::{MAX_INSPECTED_ROWS, MAX_LISTED_FAULTS};
 use crate::money::Nanos;
 use crate::status::Status;
@@ -87,6 +87,35 @@ pub fn inspect(path: &Path) -> Result<Inspection, Error> {
         judge(&nodes, inspection);
         Ok(())
     })
+}
+
+/// Where a registry says otherwise than the signed metadata of a thread: `status_mismatch`,
+/// `directive_mismatch`. `thread.json` is written when a thread begins and when it ends; in between the
+/// registry is ahead of it, and a link to a successor comes later.
+pub fn contradictions(row: &Thread, signed: Status, directive: &str) -> Vec<Fault> {
+    let fits = match row.status {
+        Err(_) => false,
+        Ok(Status::Continued) => true,
+        Ok(status) if signed.is_terminal() => status == signed,
+        Ok(status) => !status.is_terminal(),
+    };
+    let word = row
+        .status
+        .as_ref()
+        .map_or_else(String::as_str, |status| status.as_str());
+    let mut found = Inspection::default();
+    if !fits {
+        let message = format!("the registry says {word}, thread.json {signed}");
+        found.add("status_mismatch", row.id.as_str(), message);
+    }
+    if row.directive != directive {
+        let message = format!(
+            "the registry says {:?}, thread.json {directive:?}",
+            row.directive
+        );
+        found.add("directive_mismatch", row.id.as_str(), message);
+    }
+    found.faults
 }
 
 /// Looks at a database and at its pages; damage is a fault.

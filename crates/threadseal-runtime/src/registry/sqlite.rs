@@ -1,7 +1,7 @@
 //! [`SqliteRegistry`]: the registry of a project, in one SQLite file.
 
-use super::chain::unknown;
-use super::{Filter, Listing, NewThread, Origin, Process, Registry, Thread, row, schema};
+use super::chain::{self, unknown};
+use super::{Chain, Filter, Listing, NewThread, Origin, Process, Registry, Thread, row, schema};
 use crate::limit::Cost;
 use crate::status::Status;
 use rusqlite::types::Value as Column;
@@ -36,16 +36,23 @@ impl SqliteRegistry {
         Ok(Self { database, select })
     }
 
-    /// Lists the threads of a file that is only looked at.
+    /// Does `work` on a file that is only looked at, again when somebody changes it meanwhile.
     ///
     /// # Errors
-    /// Kind `Refused` for a file that is damaged or no registry, `External` when it cannot be read.
-    pub fn view(path: &Path, filter: &Filter) -> Result<Listing, Error> {
+    /// Kind `Refused` for a file that is damaged or no registry, `External` when it cannot be read; what
+    /// `work` says.
+    pub fn view<T>(
+        path: &Path,
+        mut work: impl FnMut(&RegistryView<'_>) -> Result<T, Error>,
+    ) -> Result<T, Error> {
         database::view(path, |connection| {
-            let fail = |error| database::error_of(path, &error);
-            let select = schema::select(connection).map_err(fail)?;
-            let select = select.ok_or_else(|| no_registry(path))?;
-            list(connection, &select, filter).map_err(fail)
+            let select = schema::select(connection);
+            let select = select.map_err(|error| database::error_of(path, &error))?;
+            work(&RegistryView {
+                path,
+                connection,
+                select: select.ok_or_else(|| no_registry(path))?,
+            })
         })
     }
 
@@ -62,10 +69,7 @@ impl SqliteRegistry {
     }
 
     fn thread(&self, connection: &Connection, id: &ThreadId) -> rusqlite::Result<Option<Thread>> {
-        let sql = format!("{} WHERE t.thread_id = ?1", self.select);
-        let mut statement = connection.prepare_cached(&sql)?;
-        let found = statement.query_row([id.as_str()], row::thread).optional()?;
-        Ok(found.flatten())
+        thread(connection, &self.select, id)
     }
 
     fn known(&self, connection: &Connection, id: &ThreadId) -> Result<Thread, Failure> {
@@ -82,6 +86,50 @@ impl SqliteRegistry {
         ours: &[(&str, Column)],
     ) -> Result<(), Error> {
         self.write(|transaction| set(transaction, id, at, theirs, ours))
+    }
+}
+
+/// A registry that is only looked at.
+#[derive(Debug)]
+pub struct RegistryView<'c> {
+    path: &'c Path,
+    connection: &'c Connection,
+    select: String,
+}
+
+impl RegistryView<'_> {
+    /// As [`Registry::get`].
+    ///
+    /// # Errors
+    /// Kind `Refused` when the file is damaged, `External` when it cannot be read.
+    pub fn get(&self, id: &ThreadId) -> Result<Option<Thread>, Error> {
+        let found = thread(self.connection, &self.select, id);
+        found.map_err(|error| database::error_of(self.path, &error))
+    }
+
+    /// As [`Registry::list`].
+    ///
+    /// # Errors
+    /// As [`RegistryView::get`].
+    pub fn list(&self, filter: &Filter) -> Result<Listing, Error> {
+        let listed = list(self.connection, &self.select, filter);
+        listed.map_err(|error| database::error_of(self.path, &error))
+    }
+
+    /// As [`Registry::chain`].
+    ///
+    /// # Errors
+    /// As [`Registry::chain`].
+    pub fn chain(&self, id: &ThreadId) -> Result<Chain, Error> {
+        chain::whole(id, |id| self.get(id))
+    }
+
+    /// As [`Registry::resolve`].
+    ///
+    /// # Errors
+    /// As [`Registry::resolve`].
+    pub fn resolve(&self, id: &ThreadId) -> Result<Thread, Error> {
+        chain::last(id, |id| self.get(id))
     }
 }
 
@@ -366,6 +414,17 @@ fn list(connection: &Connection, select: &str, filter: &Filter) -> rusqlite::Res
         }
     }
     Ok(listing)
+}
+
+fn thread(
+    connection: &Connection,
+    select: &str,
+    id: &ThreadId,
+) -> rusqlite::Result<Option<Thread>> {
+    let sql = format!("{select} WHERE t.thread_id = ?1");
+    let mut statement = connection.prepare_cached(&sql)?;
+    let found = statement.query_row([id.as_str()], row::thread).optional()?;
+    Ok(found.flatten())
 }
 
 fn no_registry(path: &Path) -> Error {

@@ -16,6 +16,10 @@ fn codes(path: &Path) -> Vec<&'static str> {
     codes
 }
 
+fn all(path: &Path) -> Result<Listing, Error> {
+    SqliteRegistry::view(path, |view| view.list(&Filter::default()))
+}
+
 #[test]
 fn the_registry_in_sqlite_does_what_every_registry_must_do() {
     let folder = tempfile::tempdir().unwrap();
@@ -42,7 +46,7 @@ fn an_early_registry_of_eight_columns_is_completed_as_the_original_completes_it(
         )
         .unwrap();
     drop(early);
-    let viewed = SqliteRegistry::view(&path, &Filter::default()).unwrap();
+    let viewed = all(&path).unwrap();
     assert_eq!(viewed.threads[0].turns, 0);
     assert_eq!(codes(&path), [""; 0]);
     let registry = SqliteRegistry::open(&path).unwrap();
@@ -240,13 +244,13 @@ fn every_thread_of_the_originals_registries_is_listed_and_its_chain_followed() {
             continue;
         };
         if name.ends_with("corrupt.db") {
-            let damaged = SqliteRegistry::view(&path, &Filter::default());
+            let damaged = all(&path);
             assert_eq!(damaged.unwrap_err().kind(), ErrorKind::Refused);
             continue;
         }
         let copy = folder.path().join(format!("{number}.db"));
         std::fs::copy(&path, &copy).unwrap();
-        let viewed = SqliteRegistry::view(&copy, &Filter::default()).unwrap();
+        let viewed = all(&copy).unwrap();
         let registry = SqliteRegistry::open(&copy).unwrap();
         assert_eq!(registry.list(&Filter::default()).unwrap(), viewed);
         assert_eq!(
@@ -265,4 +269,46 @@ fn every_thread_of_the_originals_registries_is_listed_and_its_chain_followed() {
             );
         }
     }
+}
+
+/// Contradictions between a shared registry and the signed metadata of `live-root-1`, which runs.
+fn contradicted(registry: &str) -> Option<Vec<&'static str>> {
+    let root = id("live-root-1");
+    let path = shared(registry)?;
+    let row = SqliteRegistry::view(&path, |view| view.get(&root))
+        .unwrap()
+        .unwrap();
+    let faults = contradictions(&row, Status::Running, "test/live");
+    Some(faults.iter().map(|fault| fault.code).collect())
+}
+
+#[test]
+fn a_status_that_signed_metadata_contradicts_is_named() {
+    let genuine = contradicted("vectors/rye/tampered/db/registry_genuine.db");
+    assert!(genuine.is_none_or(|codes| codes.is_empty()));
+    let flipped = contradicted("vectors/rye/tampered/db/registry_status_flip.db");
+    assert!(flipped.is_none_or(|codes| codes == ["status_mismatch"]));
+}
+
+#[test]
+fn a_registry_ahead_of_signed_metadata_does_not_contradict_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let registry = SqliteRegistry::open(&folder.path().join("r.db")).unwrap();
+    registry
+        .create(&new(&id("a"), Origin::Root), at(0))
+        .unwrap();
+    let mut row = registry.get(&id("a")).unwrap().unwrap();
+    let named = |row: &Thread, signed| contradictions(row, signed, "test/task").len();
+    for (registered, signed, faults) in [
+        (Ok(Status::Created), Status::Running, 0),
+        (Ok(Status::Suspended), Status::Running, 0),
+        (Ok(Status::Continued), Status::Completed, 0),
+        (Ok(Status::Running), Status::Completed, 1),
+        (Ok(Status::Error), Status::Completed, 1),
+        (Err("released".to_owned()), Status::Completed, 1),
+    ] {
+        row.status = registered;
+        assert_eq!(named(&row, signed), faults, "{row:?}");
+    }
+    assert_eq!(contradictions(&row, Status::Completed, "other").len(), 2);
 }

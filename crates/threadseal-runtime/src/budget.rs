@@ -1,0 +1,119 @@
+//! [`BudgetLedger`]: what threads may spend, have set aside for their children, and have spent.
+//!
+//! ```text
+//! register   a root and its ceiling
+//! reserve    parent → child: set aside in the parent, the child's ceiling
+//! commit     spent: once in the thread, once in each thread above it
+//! release    the thread ended: what it did not spend goes back
+//! transfer   the same, to the successor that goes on from it
+//!
+//! outstanding  reserved − spent, of a thread; what an ended one still owes its running children
+//! remaining    ceiling − spent − the outstanding of all children
+//! ```
+//! Nobody can reserve more than remains, however many try at once: each step is one transaction that no
+//! other writer is in. Amounts are whole billionths. A thread's spending holds its children's, so the
+//! spending of a tree is that of its root (the original adds both, and never records a root's own).
+//!
+//! Money that was spent is never refused: it is recorded even beyond the ceiling, and the caller is told
+//! (the original drops it). A commit has a key, so that one repeated after a crash counts once.
+
+mod inspect;
+mod schema;
+mod sqlite;
+
+pub use inspect::{contradiction, inspect};
+pub use sqlite::SqliteBudgets;
+
+use crate::money::Nanos;
+use crate::status::Status;
+use std::fmt;
+use threadseal::error::Error;
+use threadseal::record::ThreadId;
+use threadseal::time::Timestamp;
+
+/// A ledger of budgets.
+pub trait BudgetLedger: fmt::Debug + Send + Sync {
+    /// Adds a root that may spend `max`, its descendants included.
+    ///
+    /// # Errors
+    /// Kind `Refused` when the thread has a budget, `External` when the store fails.
+    fn register(&self, root: &ThreadId, max: Nanos, at: Timestamp) -> Result<(), Error>;
+
+    /// Sets `amount` aside in `parent` for its new child `child`, which may spend so much.
+    ///
+    /// # Errors
+    /// Kind `Refused` when the parent has no budget, has ended, or less remains; when the child has a
+    /// budget (nothing is changed then); `External` when the store fails.
+    fn reserve(
+        &self,
+        child: &ThreadId,
+        parent: &ThreadId,
+        amount: Nanos,
+        at: Timestamp,
+    ) -> Result<(), Error>;
+
+    /// Records that `thread` spent `amount`, in it and in every thread above it, and returns what it has
+    /// then ([`Budget::is_overspent`]). `key` names the spending within its thread: a repeated one
+    /// counts once.
+    ///
+    /// # Errors
+    /// Kind `Refused` when the thread has no budget, or the key has another amount; `External` when the
+    /// store fails.
+    fn commit(
+        &self,
+        thread: &ThreadId,
+        key: &str,
+        amount: Nanos,
+        at: Timestamp,
+    ) -> Result<Budget, Error>;
+
+    /// Ends a thread's budget and returns what goes back. The same end once more changes nothing.
+    ///
+    /// # Errors
+    /// Kind `Refused` when the thread has no budget, or ended otherwise; `InvalidInput` when `end` is no
+    /// end; `External` when the store fails.
+    fn release(&self, thread: &ThreadId, end: Status, at: Timestamp) -> Result<Nanos, Error>;
+
+    /// Ends the budget of `old` as continued and gives what remains of it to its successor `new`,
+    /// beside it; returns how much that is.
+    ///
+    /// # Errors
+    /// Kind `Refused` when `old` has no budget or has ended, or `new` has one; `External` when the store
+    /// fails.
+    fn transfer(&self, old: &ThreadId, new: &ThreadId, at: Timestamp) -> Result<Nanos, Error>;
+
+    /// The budget of `thread`.
+    ///
+    /// # Errors
+    /// Kind `External` when the store fails, `Refused` when it is damaged.
+    fn get(&self, thread: &ThreadId) -> Result<Option<Budget>, Error>;
+}
+
+/// The budget of one thread.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Budget {
+    /// The thread that gave it.
+    pub parent: Option<String>,
+    /// The ceiling; None, in rows of the original, where nothing may be spent.
+    pub max: Option<Nanos>,
+    /// What the parent set aside for it, and has not got back.
+    pub reserved: Nanos,
+    /// Spent, by it and everything below it.
+    pub actual: Nanos,
+    /// What it can still spend or reserve.
+    pub remaining: Nanos,
+    /// `active`, or how it ended.
+    pub status: String,
+}
+
+impl Budget {
+    /// Was more spent than it may?
+    pub fn is_overspent(&self) -> bool {
+        self.actual > self.max.unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod conformance;
+#[cfg(test)]
+mod tests;

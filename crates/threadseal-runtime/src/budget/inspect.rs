@@ -1,0 +1,179 @@
+//! What in a ledger of budgets cannot be true.
+//!
+//! | code | what |
+//! |---|---|
+//! | `damaged` | the file's pages contradict each other, or it has no budgets |
+//! | `path_id` | a thread id must not become a path |
+//! | `unknown_status` | a word that is none |
+//! | `orphan` | the parent has no budget here |
+//! | `cycle` | parents lead in a circle |
+//! | `negative` | an amount below nothing, which would add to what a parent may spend |
+//! | `ill_typed` | an amount that is none, or money that differs from our own count of it |
+//! | `overspent` | more was spent than allowed |
+//! | `over_reserved` | more is set aside for children than remains |
+//! | `sum` | the children have spent more than their parent knows of |
+
+use super::sqlite::{ACTIVE, Entry};
+use super::{Budget, schema};
+use crate::bounds::MAX_INSPECTED_ROWS;
+use crate::money::Nanos;
+use crate::registry::{Fault, Inspection, looked_at, real_of};
+use crate::status::Status;
+use rusqlite::Row;
+use rusqlite::types::ValueRef;
+use std::collections::{HashMap, HashSet};
+use std::path::Path;
+use threadseal::error::Error;
+use threadseal::record::ThreadId;
+
+/// How far the original's sums of doubles may be off.
+const TOLERANCE: u64 = 1000;
+
+/// Inspects the ledger at `path`, which is only looked at.
+///
+/// # Errors
+/// Kind `External` when it cannot be read, `Limit` above [`MAX_INSPECTED_ROWS`]. What is wrong with the
+/// file is a [`crate::registry::Fault`].
+pub fn inspect(path: &Path) -> Result<Inspection, Error> {
+    looked_at(path, |connection, inspection| {
+        if !schema::has_table(connection, "budget_ledger")? {
+            let message = "there is no table of budgets".to_owned();
+            inspection.add("damaged", "", message);
+            return Ok(());
+        }
+        let sql = match schema::has_table(connection, "threadseal_budgets")? {
+            true => schema::ROW,
+            false => schema::THEIR_ROW,
+        };
+        let mut entries = Vec::new();
+        let mut statement = connection.prepare(sql)?;
+        let mut rows = statement.query([])?;
+        while let Some(row) = rows.next()? {
+            if entries.len() < MAX_INSPECTED_ROWS {
+                let entry = Entry::read(row)?;
+                judge_row(row, &entry, inspection)?;
+                entries.push(entry);
+            }
+            inspection.rows += 1;
+        }
+        judge(&entries, inspection);
+        Ok(())
+    })
+}
+
+/// Where a budget allows more than the signed limit of its thread: `budget_mismatch`. A successor's may
+/// allow less.
+pub fn contradiction(thread: &ThreadId, budget: &Budget, limit: Nanos) -> Option<Fault> {
+    let max = budget.max.filter(|max| *max > limit)?;
+    Some(Fault {
+        code: "budget_mismatch",
+        thread: Some(thread.to_string()),
+        message: format!("the budget allows {max}, thread.json {limit}"),
+    })
+}
+
+fn judge_row(row: &Row<'_>, entry: &Entry, inspection: &mut Inspection) -> rusqlite::Result<()> {
+    let id = entry.thread.as_str();
+    if ThreadId::parse(id).is_err() {
+        inspection.add("path_id", id, format!("{id:?} must not become a path"));
+    }
+    let word = entry.status.as_str();
+    // `released` is what its first versions wrote.
+    let known = word == ACTIVE || word == "released" || Status::parse(word).is_some();
+    if !known {
+        inspection.add("unknown_status", id, format!("{word:?} is no status"));
+    }
+    let ours = [entry.max, Some(entry.reserved), Some(entry.actual)];
+    for (column, name) in [(2, "max_spend"), (3, "reserved_spend"), (4, "actual_spend")] {
+        let value = row.get_ref(column)?;
+        let below = match value {
+            ValueRef::Null => continue,
+            ValueRef::Real(dollars) => dollars < 0.0,
+            ValueRef::Integer(dollars) => dollars < 0,
+            _ => false,
+        };
+        match real_of(value) {
+            None if below => inspection.add("negative", id, format!("{name} is below nothing")),
+            None => inspection.add("ill_typed", id, format!("{name} is no amount")),
+            Some(real) if entry.ours && ours[column - 2].is_some_and(|ours| ours != real) => {
+                inspection.add(
+                    "ill_typed",
+                    id,
+                    format!("{name} differs from our own count"),
+                );
+            }
+            Some(_) => {}
+        }
+    }
+    if let Some(max) = entry.max
+        && exceeds(entry.actual, max)
+    {
+        let message = format!("{} spent of {max}", entry.actual);
+        inspection.add("overspent", id, message);
+    }
+    Ok(())
+}
+
+fn judge(entries: &[Entry], inspection: &mut Inspection) {
+    let index: HashMap<&str, &Entry> = entries.iter().map(|e| (e.thread.as_str(), e)).collect();
+    let (mut promised, mut told) = (HashMap::new(), HashMap::new());
+    for entry in entries {
+        let Some(parent) = entry.parent.as_deref() else {
+            continue;
+        };
+        if !index.contains_key(parent) {
+            let message = format!("its parent {parent:?} has no budget");
+            inspection.add("orphan", &entry.thread, message);
+        }
+        let sum: &mut Nanos = promised.entry(parent).or_default();
+        *sum = sum.saturating_add(entry.outstanding());
+        if entry.ours {
+            let sum: &mut Nanos = told.entry(parent).or_default();
+            *sum = sum.saturating_add(entry.actual);
+        }
+    }
+    for entry in entries {
+        let of = |sums: &HashMap<&str, Nanos>| sums.get(entry.thread.as_str()).copied();
+        let spent = entry
+            .actual
+            .saturating_add(of(&promised).unwrap_or_default());
+        let max = entry.max.unwrap_or_default();
+        if of(&promised).is_some_and(|sum| sum > Nanos::ZERO) && exceeds(spent, max) {
+            let message = format!("{spent} spent or set aside of {max}");
+            inspection.add("over_reserved", &entry.thread, message);
+        }
+        let known = entry.own.saturating_add(of(&told).unwrap_or_default());
+        if entry.ours && known > entry.actual {
+            let message = format!("{} spent, {known} with its children", entry.actual);
+            inspection.add("sum", &entry.thread, message);
+        }
+    }
+    circles(&index, inspection);
+}
+
+fn circles(index: &HashMap<&str, &Entry>, inspection: &mut Inspection) {
+    let mut done: HashSet<&str> = HashSet::new();
+    let mut names: Vec<&str> = index.keys().copied().collect();
+    names.sort_unstable();
+    for start in names {
+        let mut walk: HashSet<&str> = HashSet::new();
+        let mut at = index.get(start).copied();
+        while let Some(entry) = at {
+            let name = entry.thread.as_str();
+            if done.contains(name) {
+                break;
+            }
+            if !walk.insert(name) {
+                inspection.add("cycle", name, "parents lead from it back to it".to_owned());
+                break;
+            }
+            let parent = entry.parent.as_deref();
+            at = parent.and_then(|parent| index.get(parent).copied());
+        }
+        done.extend(walk);
+    }
+}
+
+fn exceeds(amount: Nanos, max: Nanos) -> bool {
+    amount.get() > max.get().saturating_add(TOLERANCE)
+}

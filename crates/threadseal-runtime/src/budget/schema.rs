@@ -1,0 +1,92 @@
+//! The tables of budgets in SQLite: the original's, and beside it ours.
+//!
+//! ```text
+//! budget_ledger       thread_id parent_thread_id reserved_spend actual_spend max_spend status
+//!                     created_at updated_at                                                theirs
+//! threadseal_schema   version
+//! threadseal_budgets  thread_id max_nanos reserved_nanos actual_nanos own_nanos      the truth
+//! threadseal_commits  thread_id key nanos                                            each once
+//! ```
+//! Theirs is made exactly as its own code makes it (`budgets.py:43-62`); its REAL columns get the doubles
+//! nearest to ours. A row that only the original wrote is read from its REAL columns, and gets one of
+//! ours when money moves through it.
+
+use rusqlite::Connection;
+use threadseal::error::Error;
+use threadseal_store::database::Database;
+
+/// Version of our tables; a file of a later one is not touched.
+const VERSION: i64 = 1;
+
+const TABLES: &str = "
+CREATE TABLE IF NOT EXISTS budget_ledger (
+  thread_id TEXT PRIMARY KEY,
+  parent_thread_id TEXT,
+  reserved_spend REAL NOT NULL DEFAULT 0.0,
+  actual_spend REAL NOT NULL DEFAULT 0.0,
+  max_spend REAL,
+  status TEXT NOT NULL DEFAULT 'active',
+  created_at TEXT NOT NULL,
+  updated_at TEXT NOT NULL,
+  FOREIGN KEY (parent_thread_id) REFERENCES budget_ledger(thread_id) ON DELETE RESTRICT
+);
+CREATE INDEX IF NOT EXISTS idx_budget_parent ON budget_ledger(parent_thread_id);
+CREATE INDEX IF NOT EXISTS idx_budget_status ON budget_ledger(status);
+CREATE TABLE IF NOT EXISTS threadseal_schema (version INTEGER NOT NULL);
+CREATE TABLE IF NOT EXISTS threadseal_budgets (
+  thread_id TEXT PRIMARY KEY,
+  max_nanos INTEGER NOT NULL,
+  reserved_nanos INTEGER NOT NULL,
+  actual_nanos INTEGER NOT NULL,
+  own_nanos INTEGER NOT NULL
+) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS threadseal_commits (
+  thread_id TEXT NOT NULL,
+  key TEXT NOT NULL,
+  nanos INTEGER NOT NULL,
+  PRIMARY KEY (thread_id, key)
+) WITHOUT ROWID;
+INSERT INTO threadseal_schema (version)
+  SELECT 1 WHERE NOT EXISTS (SELECT 1 FROM threadseal_schema);";
+
+/// What [`super::sqlite`] and [`super::inspect`] read of a row: the original's columns, then ours.
+pub(super) const ROW: &str = "
+SELECT b.thread_id, b.parent_thread_id, b.max_spend, b.reserved_spend, b.actual_spend, b.status,
+       s.max_nanos, s.reserved_nanos, s.actual_nanos, s.own_nanos
+FROM budget_ledger b LEFT JOIN threadseal_budgets s ON s.thread_id = b.thread_id";
+
+/// The same of a file in which only the original's table is.
+pub(super) const THEIR_ROW: &str = "
+SELECT b.thread_id, b.parent_thread_id, b.max_spend, b.reserved_spend, b.actual_spend, b.status,
+       NULL, NULL, NULL, NULL
+FROM budget_ledger b";
+
+/// Makes what is missing in one transaction.
+pub(super) fn migrate(database: &Database) -> Result<(), Error> {
+    let fail = |error| database.failed(&error);
+    let current = database.read(|connection| version(connection).map_err(fail))?;
+    if current == Some(VERSION) {
+        return Ok(());
+    }
+    database.write(|transaction| match version(transaction).map_err(fail)? {
+        Some(later) if later > VERSION => Err(Error::refused(format!(
+            "a later ThreadSeal (tables of version {later}) wrote {}; use that one",
+            database.path().display()
+        ))),
+        _ => transaction.execute_batch(TABLES).map_err(fail),
+    })
+}
+
+fn version(connection: &Connection) -> rusqlite::Result<Option<i64>> {
+    if !has_table(connection, "threadseal_schema")? {
+        return Ok(None);
+    }
+    let version = "SELECT MAX(version) FROM threadseal_schema";
+    connection.query_row(version, [], |row| row.get(0))
+}
+
+pub(super) fn has_table(connection: &Connection, name: &str) -> rusqlite::Result<bool> {
+    let mut found =
+        connection.prepare("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?1")?;
+    found.exists([name])
+}
