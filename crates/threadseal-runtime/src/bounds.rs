@@ -61,3 +61,11 @@ pub const MAX_SEARCH_SNIPPET_CHARS: usize = 500;
 pub const MAX_INSPECTED_ROWS: usize = 1 << 20;
 /// Most faults of one registry or ledger of budgets that are listed; the rest are counted.
 pub const MAX_LISTED_FAULTS: usize = 1000;
+/// Most attributes of one XML element.
+pub const MAX_XML_ATTRIBUTES: usize = 64;
+/// Most filters of one expression of a template.
+pub const MAX_FILTERS: usize = 16;
+/// Longest time that a setting may name, in seconds.
+pub const MAX_SETTING_SECONDS: f64 = 30.0 * 86_400.0;
+/// Longest wait between two tries, in seconds, whatever a policy or a header says.
+pub const MAX_RETRY_SECONDS: f64 = 3600.0;

@@ -63,42 +63,43 @@ impl Config {
     /// Kind `Refused` when a file may not be used, `InvalidInput` with file and line when it is wrong.
     pub fn load(finder: &Finder, grounds: &Grounds<'_>) -> Result<Self, Error> {
         let mut used = Vec::new();
-        let mut layers = |name: &str| -> Result<Vec<Layer>, Error> {
+        let mut layers = |name: &str| -> Result<Vec<Node>, Error> {
             let id = ItemId::parse(&format!("agent/{name}"))?;
             let items = finder.find_all(ItemKind::Config, &id, grounds)?;
             used.extend(items.iter().map(Item::used));
-            items.iter().rev().map(Layer::read).collect()
+            let read = |item: &Item| yaml::parse(item.path(), item.text());
+            items.iter().rev().map(read).collect()
         };
         let mut coordination = Coordination::default();
         for layer in layers("coordination")? {
-            coordination.overlay(&layer.node)?;
+            coordination.overlay(&layer)?;
         }
         let mut resilience = Resilience::default();
         for layer in layers("resilience")? {
-            resilience.overlay(&layer.node)?;
+            resilience.overlay(&layer)?;
         }
         let mut errors = ErrorTable::default();
         for layer in layers("error_classification")? {
-            errors.overlay(&layer.node)?;
+            errors.overlay(&layer)?;
         }
         let mut risks = RiskTable::shipped()?;
         for layer in layers("capability_risk")? {
-            risks = risk::read(&layer.node)?;
+            risks = risk::read(&layer)?;
         }
         let mut hooks = Hooks::default();
         for layer in layers("hook_conditions")? {
-            hooks.overlay(&layer.node)?;
+            hooks.overlay(&layer)?;
         }
         let mut agent = Agent::default();
         for layer in layers("agent")? {
-            agent.overlay(&layer.node)?;
+            agent.overlay(&layer)?;
         }
         let mut models = Models::default();
         for layer in layers("models")? {
-            models.overlay(&layer.node)?;
+            models.overlay(&layer)?;
         }
         for layer in layers("hooks")? {
-            hooks.declare(&layer.node)?;
+            hooks.declare(&layer)?;
         }
         used.retain(|used| used.standing != Standing::Builtin);
         Ok(Self {
@@ -111,18 +112,6 @@ impl Config {
             models,
             used,
         })
-    }
-}
-
-/// One file of a setting.
-struct Layer {
-    node: Node,
-}
-
-impl Layer {
-    fn read(item: &Item) -> Result<Self, Error> {
-        let node = yaml::parse(item.path(), item.text())?;
-        Ok(Self { node })
     }
 }
 

@@ -246,6 +246,11 @@ impl GraphNode {
         }
     }
 
+    /// Where it may lead, also when it fails.
+    pub fn edges(&self) -> impl Iterator<Item = &Edge> {
+        self.next.iter().chain(&self.on_error)
+    }
+
     /// The word of its type.
     pub fn type_name(&self) -> &'static str {
         match self.kind {

@@ -15,7 +15,7 @@
 
 mod pipe;
 
-use crate::bounds::{MAX_RENDERED_BYTES, MAX_TEMPLATE_PARTS};
+use crate::bounds::{MAX_FILTERS, MAX_RENDERED_BYTES, MAX_TEMPLATE_PARTS};
 use crate::path::Path;
 use crate::place::Place;
 use crate::yaml::{Data, Node};
@@ -250,6 +250,10 @@ impl Expression {
         let mut value = Cow::Borrowed(found);
         for pipe in &self.pipes {
             value = Cow::Owned(pipe.apply(&value, place)?);
+            if weight(&value) > MAX_RENDERED_BYTES {
+                let message = format!("renders to more than {MAX_RENDERED_BYTES} bytes");
+                return Err(place.beyond(message));
+            }
         }
         Ok(value.into_owned())
     }
@@ -298,25 +302,17 @@ fn weight(value: &Value) -> usize {
 fn parse(text: &str, place: &Place, dialect: Dialect) -> Result<Template, Error> {
     let mut parts = Vec::new();
     let mut plain = String::new();
-    let mut rest = text;
-    while let Some(at) = rest.find(['$', '{']) {
-        let (before, here) = rest.split_at(at);
-        plain.push_str(before);
-        let place = || {
-            let before = text.len() - here.len();
-            let lines = text[..before].matches('\n').count() as u64;
-            place.at(match place.line() {
-                0 => 0,
-                line => line + lines,
-            })
+    let mut reader = Reader::new(text, place);
+    while let Some(at) = text[reader.at..].find(['$', '{']) {
+        plain.push_str(&text[reader.at..reader.at + at]);
+        reader.at += at;
+        let part = match dialect {
+            Dialect::Full => reader.expression()?.or_else(|| reader.input()),
+            Dialect::Inputs => reader.input(),
         };
-        let reference = match dialect {
-            Dialect::Full => expression(here, &place)?,
-            Dialect::Inputs => None,
-        };
-        let Some((part, len)) = reference.or_else(|| input(here)) else {
-            plain.push_str(&here[..1]);
-            rest = &here[1..];
+        let Some(part) = part else {
+            plain.push_str(&text[reader.at..=reader.at]);
+            reader.at += 1;
             continue;
         };
         if !plain.is_empty() {
@@ -325,11 +321,10 @@ fn parse(text: &str, place: &Place, dialect: Dialect) -> Result<Template, Error>
         parts.push(part);
         if parts.len() > MAX_TEMPLATE_PARTS {
             let message = format!("a template has at most {MAX_TEMPLATE_PARTS} parts");
-            return Err(place().beyond(message));
+            return Err(reader.place().beyond(message));
         }
-        rest = &here[len..];
     }
-    plain.push_str(rest);
+    plain.push_str(&text[reader.at..]);
     if !plain.is_empty() {
         parts.push(Part::Text(plain));
     }
@@ -339,37 +334,101 @@ fn parse(text: &str, place: &Place, dialect: Dialect) -> Result<Template, Error>
     })
 }
 
-/// `${…}` at the beginning of `text`, and its length. `${}` and a `${` that never ends are text, as
-/// in the original.
-fn expression(text: &str, place: &dyn Fn() -> Place) -> Result<Option<(Part, usize)>, Error> {
-    let Some(inner) = text.strip_prefix("${") else {
-        return Ok(None);
-    };
-    let Some(end) = inner.find('}').filter(|end| *end > 0) else {
-        return Ok(None);
-    };
-    let source = &inner[..end];
-    let (paths, pipes) = split_pipes(source);
-    let paths = paths
-        .split("||")
-        .map(|path| match path.trim() {
-            "" => Err(place().error(format!("`${{{source}}}` names no path"))),
-            path => Path::parse(path, &place()),
+/// Reads references in time linear in the text, also where none of them ends.
+struct Reader<'a> {
+    text: &'a str,
+    at: usize,
+    first: &'a Place,
+    /// A byte of the text, and the lines before it.
+    counted: (usize, u64),
+    /// The first `}` from some byte before it on; the length of the text where there is none.
+    close: Option<usize>,
+}
+
+impl<'a> Reader<'a> {
+    fn new(text: &'a str, first: &'a Place) -> Self {
+        Self {
+            text,
+            at: 0,
+            first,
+            counted: (0, 0),
+            close: None,
+        }
+    }
+
+    /// Where the next byte stands.
+    fn place(&mut self) -> Place {
+        let (from, lines) = self.counted;
+        let lines = lines + self.text[from..self.at].matches('\n').count() as u64;
+        self.counted = (self.at, lines);
+        self.first.at(match self.first.line() {
+            0 => 0,
+            line => line + lines,
         })
-        .collect::<Result<Vec<_>, _>>()?;
-    let pipes = pipes
-        .map(|pipes| {
-            pipes
-                .split('|')
-                .map(|name| Pipe::parse(name.trim(), &place()))
-                .collect()
-        })
-        .transpose()?
-        .unwrap_or_default();
-    Ok(Some((
-        Part::Expression(Expression { paths, pipes }),
-        end + 3,
-    )))
+    }
+
+    /// What stands between here and the next `}`, `opening` left out.
+    fn inner(&mut self, opening: &str) -> Option<&'a str> {
+        let start = self.at + opening.len();
+        if !self.text[self.at..].starts_with(opening) {
+            return None;
+        }
+        let close = match self.close.filter(|close| *close >= start) {
+            Some(close) => close,
+            None => {
+                let found = self.text[start..].find('}');
+                found.map_or(self.text.len(), |found| start + found)
+            }
+        };
+        self.close = Some(close);
+        (close < self.text.len()).then(|| &self.text[start..close])
+    }
+
+    /// `${…}`. `${}` and a `${` that never ends are text, as in the original.
+    fn expression(&mut self) -> Result<Option<Part>, Error> {
+        let Some(source) = self.inner("${").filter(|source| !source.is_empty()) else {
+            return Ok(None);
+        };
+        let place = self.place();
+        let (paths, pipes) = split_pipes(source);
+        let paths = paths.split("||").map(|path| match path.trim() {
+            "" => Err(place.error(format!("`${{{source}}}` names no path"))),
+            path => Path::parse(path, &place),
+        });
+        let paths = paths.collect::<Result<Vec<_>, _>>()?;
+        let pipes = pipes.iter().flat_map(|pipes| pipes.split('|'));
+        let pipes = pipes.map(|name| Pipe::parse(name.trim(), &place));
+        let pipes = pipes.collect::<Result<Vec<_>, _>>()?;
+        if pipes.len() > MAX_FILTERS {
+            return Err(place.beyond(format!("at most {MAX_FILTERS} filters in a row")));
+        }
+        self.at += "${}".len() + source.len();
+        Ok(Some(Part::Expression(Expression { paths, pipes })))
+    }
+
+    /// `{input:…}`; None when it is anything else.
+    fn input(&mut self) -> Option<Part> {
+        let inner = self.inner("{input:")?;
+        let name_end = inner
+            .find(|letter: char| !(letter.is_alphanumeric() || letter == '_'))
+            .unwrap_or(inner.len());
+        let (name, modifier) = inner.split_at(name_end);
+        let whole = &self.text[self.at..self.at + "{input:}".len() + inner.len()];
+        let otherwise = match modifier.as_bytes() {
+            [] => whole,
+            b"?" => "",
+            [b':' | b'|', ..] => &modifier[1..],
+            _ => return None,
+        };
+        if name.is_empty() {
+            return None;
+        }
+        self.at += whole.len();
+        Some(Part::Input(Input {
+            name: name.to_owned(),
+            otherwise: otherwise.to_owned(),
+        }))
+    }
 }
 
 /// What stands before and after the first `|` that is not half of a `||`.
@@ -384,31 +443,6 @@ fn split_pipes(source: &str) -> (&str, Option<&str>) {
         }
     }
     (source, None)
-}
-
-/// `{input:…}` at the beginning of `text`, and its length; None when it is anything else.
-fn input(text: &str) -> Option<(Part, usize)> {
-    let inner = text.strip_prefix("{input:")?;
-    let end = inner.find('}')?;
-    let inner = &inner[..end];
-    let whole = &text[..end + 8];
-    let name_end = inner
-        .find(|letter: char| !(letter.is_alphanumeric() || letter == '_'))
-        .unwrap_or(inner.len());
-    let (name, modifier) = inner.split_at(name_end);
-    let otherwise = match modifier.as_bytes() {
-        [] => whole,
-        b"?" => "",
-        [b':' | b'|', ..] => &modifier[1..],
-        _ => return None,
-    };
-    (!name.is_empty()).then(|| {
-        let input = Input {
-            name: name.to_owned(),
-            otherwise: otherwise.to_owned(),
-        };
-        (Part::Input(input), whole.len())
-    })
 }
 
 #[cfg(test)]

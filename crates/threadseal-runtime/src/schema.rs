@@ -14,6 +14,7 @@ use crate::condition::{compare, regex};
 use crate::yaml::{Fields, Node};
 use regex::Regex;
 use serde_json::{Map, Value};
+use std::collections::BTreeMap;
 use threadseal::error::Error;
 
 /// A schema, read.
@@ -26,7 +27,7 @@ pub struct Schema {
 #[derive(Debug, Clone, Default)]
 struct Rules {
     types: Vec<Type>,
-    properties: Vec<(String, Self)>,
+    properties: BTreeMap<String, Self>,
     required: Vec<String>,
     no_more_properties: bool,
     items: Option<Box<Self>>,
@@ -100,7 +101,7 @@ impl Rules {
         let rules = Self {
             types: types(fields.take("type"))?,
             properties: match fields.take("properties") {
-                None => Vec::new(),
+                None => BTreeMap::new(),
                 Some(map) => {
                     let property = |entry: &crate::yaml::Entry| {
                         Ok((entry.key.clone(), Self::parse(&entry.value)?))
@@ -235,8 +236,8 @@ impl Rules {
             return Err(Error::invalid(format!("{}: is missing", place(name))));
         }
         for (name, value) in members {
-            match self.properties.iter().find(|(known, _)| known == name) {
-                Some((_, rules)) => rules.check(value, &place(name))?,
+            match self.properties.get(name) {
+                Some(rules) => rules.check(value, &place(name))?,
                 None if self.no_more_properties => {
                     return Err(Error::invalid(format!("{}: is not declared", place(name))));
                 }

@@ -6,7 +6,7 @@
 //! No document type, no entities but the five and character references, no processing instructions:
 //! what a directive says is in the file. CDATA is text.
 
-use crate::bounds::{MAX_DECLARED_DEPTH, MAX_XML_ELEMENTS};
+use crate::bounds::{MAX_DECLARED_DEPTH, MAX_XML_ATTRIBUTES, MAX_XML_ELEMENTS};
 use crate::place::Place;
 use quick_xml::events::{BytesRef, BytesStart, Event};
 use quick_xml::{Reader, XmlVersion};
@@ -198,6 +198,11 @@ impl Builder<'_> {
         let mut attributes = Vec::new();
         for attribute in tag.attributes() {
             let attribute = attribute.map_err(|error| at.error(error))?;
+            // Each is compared with all before it.
+            if attributes.len() >= MAX_XML_ATTRIBUTES {
+                let message = format!("an element has at most {MAX_XML_ATTRIBUTES} attributes");
+                return Err(at.beyond(message));
+            }
             // XML 1.0 §3.1: no `<` in attribute values; the reader lets it pass.
             if attribute.value.contains('<') {
                 return Err(at.error("`<` in an attribute must be written `&lt;`"));
@@ -306,5 +311,9 @@ mod tests {
         }
         assert!(read(&"<a>".repeat(MAX_DECLARED_DEPTH + 1)).is_err());
         assert!(read(&format!("<a>{}</a>", "<b/>".repeat(MAX_XML_ELEMENTS))).is_err());
+        let many: String = (0..=MAX_XML_ATTRIBUTES)
+            .map(|at| format!(" a{at}=''"))
+            .collect();
+        assert!(read(&format!("<a{many}/>")).is_err());
     }
 }

@@ -4,6 +4,7 @@ mod completions;
 mod demo;
 mod diff;
 mod fsck;
+mod graph;
 mod init;
 mod key;
 mod ledger;
@@ -59,6 +60,9 @@ pub(crate) enum Command {
     /// Transcripts in stores, also object storage: list, head, import, export
     #[command(subcommand)]
     Transcript(transcript::TranscriptCommand),
+    /// State graphs of a project: validate
+    #[command(subcommand)]
+    Graph(graph::GraphCommand),
     /// Say whether what a store holds is whole, and mend what is torn
     Fsck(fsck::FsckArgs),
     /// Your own keys
@@ -92,6 +96,7 @@ pub(crate) fn run(cli: Cli) -> Exit {
         Command::Ledger(command) => ledger::run(&command, &context, &mut out),
         Command::Lineage(command) => lineage::run(&command, &context, &mut out),
         Command::Transcript(command) => transcript::run(&command, &context, &mut out),
+        Command::Graph(command) => graph::run(&command, &context, &mut out),
         Command::Fsck(args) => fsck::run(&args, &context, &mut out),
         Command::Key(command) => key::run(&command, &context, &mut out),
         Command::Trust(command) => trust::run(&command, &context, &mut out),

@@ -6,7 +6,7 @@ use std::fs::File;
 use std::process::Stdio;
 
 /// Every command, in the order of `--help`.
-const COMMANDS: [&str; 17] = [
+const COMMANDS: [&str; 18] = [
     "init",
     "seal",
     "verify",
@@ -19,6 +19,7 @@ const COMMANDS: [&str; 17] = [
     "scroll",
     "ledger",
     "lineage",
+    "graph",
     "fsck",
     "key",
     "trust",

@@ -10,6 +10,7 @@
 mod bad_input;
 mod fixtures;
 mod frame;
+mod graph;
 mod keys;
 mod ledger;
 mod lineage;

@@ -5,6 +5,7 @@
 //! not stand. The same key in two of these places with two values is an error.
 
 use super::ignore_header;
+use crate::bounds::MAX_SETTING_SECONDS;
 use crate::item::ItemId;
 use crate::limit::Limits;
 use crate::yaml::{Fields, Node};
@@ -164,9 +165,10 @@ impl Coordination {
 
 /// A number of seconds above 0, at most 30 days.
 pub(super) fn seconds(node: &Node) -> Result<Duration, Error> {
-    const MOST: f64 = 30.0 * 86_400.0;
     match node.number()? {
-        number if number > 0.0 && number <= MOST => Ok(Duration::from_secs_f64(number)),
+        number if number > 0.0 && number <= MAX_SETTING_SECONDS => {
+            Ok(Duration::from_secs_f64(number))
+        }
         _ => Err(node.error("a time in seconds, above 0 and at most 30 days")),
     }
 }

@@ -8,6 +8,7 @@
 //! stand; its others come before all that is known so far.
 
 use super::{file_fields, set};
+use crate::bounds::MAX_RETRY_SECONDS;
 use crate::condition::Condition;
 use crate::yaml::Node;
 use serde_json::Value;
@@ -71,9 +72,6 @@ pub enum RetryPolicy {
     },
 }
 
-/// Longest wait that a policy or a header can ask for.
-const MAX_DELAY_SECONDS: f64 = 3600.0;
-
 impl RetryPolicy {
     /// Reads a policy.
     ///
@@ -86,8 +84,8 @@ impl RetryPolicy {
         let mut number = |name: &str, default: f64| match fields.take(name) {
             None => Ok(default),
             Some(node) => match node.number()? {
-                seconds if (0.0..=MAX_DELAY_SECONDS).contains(&seconds) => Ok(seconds),
-                _ => Err(node.error(format!("0 to {MAX_DELAY_SECONDS} seconds"))),
+                seconds if (0.0..=MAX_RETRY_SECONDS).contains(&seconds) => Ok(seconds),
+                _ => Err(node.error(format!("0 to {MAX_RETRY_SECONDS} seconds"))),
             },
         };
         let policy = match kind.text()? {
@@ -141,7 +139,7 @@ impl RetryPolicy {
                 }
             }
         };
-        Some(Duration::from_secs_f64(seconds.min(MAX_DELAY_SECONDS)))
+        Some(Duration::from_secs_f64(seconds.min(MAX_RETRY_SECONDS)))
     }
 }
 

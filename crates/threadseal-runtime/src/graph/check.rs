@@ -1,7 +1,7 @@
 //! What is wrong with a graph whose parts are all well: ways that lead nowhere, calls without
 //! permission, names that nothing has.
 
-use super::{Fault, Graph, GraphNode, NodeKind};
+use super::{Edge, Fault, Graph, GraphNode, NodeKind};
 use crate::capability::Call;
 use crate::interpolate::{Template, Tree};
 use crate::path::Path;
@@ -26,8 +26,14 @@ fn ways(graph: &Graph, faults: &mut Vec<Fault>) {
         .enumerate()
         .map(|(at, node)| (node.name.as_str(), at))
         .collect();
+    let known = |edge: &Edge| index.contains_key(&*edge.to);
+    // Where an edge leads to what is no node, or to one that could not be read, every way may be
+    // another than it seems.
+    if !nodes.iter().flat_map(GraphNode::edges).all(known) {
+        return;
+    }
     let leads = |node: &GraphNode| -> Vec<usize> {
-        let edges = node.next.iter().chain(&node.on_error);
+        let edges = node.edges();
         edges
             .filter_map(|edge| index.get(&*edge.to).copied())
             .collect()

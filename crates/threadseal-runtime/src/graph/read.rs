@@ -180,8 +180,7 @@ fn targets(entries: &[Entry], nodes: &[GraphNode], faults: &mut Vec<Fault>) {
     let names: std::collections::HashSet<&str> =
         entries.iter().map(|entry| entry.key.as_str()).collect();
     for node in nodes {
-        let edges = node.next.iter().chain(&node.on_error);
-        for edge in edges.filter(|edge| !names.contains(&*edge.to)) {
+        for edge in node.edges().filter(|edge| !names.contains(&*edge.to)) {
             let message = format!(
                 "node `{}` leads to `{}`, which is no node",
                 node.name, edge.to

@@ -146,3 +146,28 @@ fn renderings_and_templates_are_bounded() {
     assert!(Tree::parse(&node).unwrap().render(&context).is_err());
     assert!(Template::parse(&"${a}".repeat(MAX_TEMPLATE_PARTS + 1), &place()).is_err());
 }
+
+#[test]
+fn references_that_never_end_cost_no_more_than_the_text() {
+    for text in ["${", "{input:", "{input:a", "{input:{", "${}"] {
+        let many = text.repeat(1 << 19);
+        let template = Template::parse_prompt(&many, &place()).unwrap();
+        assert!(template.is_plain());
+        assert_eq!(Template::parse(&many, &place()).unwrap().parts.len(), 1);
+    }
+    let closed = format!("{}}}", "{input:{".repeat(1 << 19));
+    assert!(
+        Template::parse_prompt(&closed, &place())
+            .unwrap()
+            .is_plain()
+    );
+}
+
+#[test]
+fn filters_cannot_double_a_text_without_end() {
+    let context = json!({ "t": "\"".repeat(1 << 20) });
+    let template = |count: usize| format!("${{t{}}}", " | json".repeat(count));
+    let doubled = Template::parse(&template(8), &place()).unwrap();
+    assert!(doubled.render(&context).is_err());
+    assert!(Template::parse(&template(MAX_FILTERS + 1), &place()).is_err());
+}
