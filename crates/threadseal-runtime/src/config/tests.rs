@@ -7,9 +7,10 @@ use super::resilience::ChildPolicy;
 use super::*;
 use crate::item::ItemPolicy;
 use crate::money::Nanos;
+use crate::shared::shared;
 use serde_json::{Value, json};
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 use threadseal::time::Timestamp;
 use threadseal::trust::Trust;
@@ -319,7 +320,6 @@ fn costs_are_rounded_up_to_a_billionth_and_never_wrap() {
 #[test]
 fn real_settings_of_the_original_are_read() {
     let Some(folder) = shared("corpus/rye-real/config") else {
-        println!("skipped: no real configuration beside the checkout");
         return;
     };
     let project = tempfile::tempdir().unwrap();
@@ -349,14 +349,4 @@ fn real_settings_of_the_original_are_read() {
         read.errors.classify(&quota).unwrap().code,
         "quota_exhausted"
     );
-}
-
-#[expect(
-    clippy::disallowed_methods,
-    reason = "the place of the shared data is told by the environment"
-)]
-fn shared(path: &str) -> Option<PathBuf> {
-    let beside = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared");
-    let root = std::env::var_os("THREADSEAL_SHARED").map_or_else(beside, PathBuf::from);
-    Some(root.join(path)).filter(|path| path.exists())
 }

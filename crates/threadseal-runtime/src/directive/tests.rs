@@ -1,8 +1,8 @@
 //! Directives as they may be written, and every mistake with its line.
 
 use super::*;
+use crate::shared::shared;
 use serde_json::json;
-use std::path::{Path, PathBuf};
 
 const SMALL: &str = r#"<!-- a signature -->
 # Research
@@ -261,7 +261,6 @@ fn permissions_beside_the_metadata_grant_nothing_and_are_told() {
 #[test]
 fn real_directives_of_the_original_are_read() {
     let Some(folder) = shared("corpus/rye-real/directives") else {
-        println!("skipped: no real directives beside the checkout");
         return;
     };
     let mut count = 0;
@@ -285,16 +284,4 @@ fn real_directives_of_the_original_are_read() {
         }
     }
     assert!(count >= 53, "{count}");
-}
-
-#[expect(
-    clippy::disallowed_methods,
-    reason = "the place of the shared data is told by the environment"
-)]
-fn shared(path: &str) -> Option<PathBuf> {
-    let root = std::env::var_os("THREADSEAL_SHARED").map_or_else(
-        || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared"),
-        PathBuf::from,
-    );
-    Some(root.join(path)).filter(|path| path.exists())
 }

@@ -1,8 +1,8 @@
 //! Graphs as they may be declared, and every fault with its line.
 
 use super::*;
+use crate::shared::shared;
 use serde_json::json;
-use std::path::{Path, PathBuf};
 
 const SMALL: &str = r#"# signature
 version: "1.0.0"
@@ -314,7 +314,6 @@ fn what_is_no_graph_is_an_error_and_large_ones_are_bounded() {
 #[test]
 fn real_graphs_of_the_original_are_read() {
     let Some(folder) = shared("corpus/rye-real/graphs") else {
-        println!("skipped: no real graphs beside the checkout");
         return;
     };
     let mut count = 0;
@@ -326,14 +325,4 @@ fn real_graphs_of_the_original_are_read() {
         count += 1;
     }
     assert_eq!(count, 6);
-}
-
-#[expect(
-    clippy::disallowed_methods,
-    reason = "the place of the shared data is told by the environment"
-)]
-fn shared(path: &str) -> Option<PathBuf> {
-    let beside = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared");
-    let root = std::env::var_os("THREADSEAL_SHARED").map_or_else(beside, PathBuf::from);
-    Some(root.join(path)).filter(|path| path.exists())
 }
