@@ -1,4 +1,4 @@
-//! `init`: a home with one key of each usage, trusted by itself.
+//! `init`: a home with one key of each usage, trusted by itself; and where asked for a project.
 
 use crate::cmd::key::{KeyOutput, key_line};
 use crate::context::Context;
@@ -10,14 +10,19 @@ use crate::render::clean::Clean;
 use crate::trusting;
 use clap::Args;
 use serde::Serialize;
+use std::path::PathBuf;
 use threadseal::key::KeyUsage;
 use threadseal::time::Timestamp;
 use threadseal::trust::{TrustName, TrustStore, TrustedKey};
+use threadseal_runtime::project::Project;
 use threadseal_store::home::Home;
 
 /// What `init` takes.
 #[derive(Debug, Args)]
 pub(crate) struct InitArgs {
+    /// Also make a project's `.ai` folder, here or in DIR
+    #[arg(long, value_name = "DIR", num_args = 0..=1, default_missing_value = ".")]
+    project: Option<PathBuf>,
     #[command(flatten)]
     passphrase: PassphraseArgs,
 }
@@ -26,6 +31,8 @@ pub(crate) struct InitArgs {
 struct InitOutput {
     schema: &'static str,
     home: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    project: Option<String>,
     changed: bool,
     keys: Vec<KeyOutput>,
 }
@@ -34,10 +41,16 @@ struct InitOutput {
 pub(crate) fn run(args: &InitArgs, context: &Context, out: &mut Out) -> Outcome {
     let made = make(&args.passphrase, context)?;
     let path = made.home.path().to_string_lossy().into_owned();
+    let project = args.project.as_deref().map(|folder| {
+        let project = Project::init(&*context.fs, folder)?;
+        Ok::<_, Failure>(project.root().to_string_lossy().into_owned())
+    });
+    let project = project.transpose()?;
     if context.json {
         out.json(&InitOutput {
             schema: "threadseal.init/1",
             home: path,
+            project,
             changed: made.changed,
             keys: made.keys.iter().map(KeyOutput::of).collect(),
         });
@@ -53,6 +66,9 @@ pub(crate) fn run(args: &InitArgs, context: &Context, out: &mut Out) -> Outcome 
             "nothing to do"
         };
         out.line(format_args!("{said}: {}", Clean(&path)));
+        if let Some(project) = &project {
+            out.line(format_args!("project: {}", Clean(project)));
+        }
     }
     Ok(Exit::Done)
 }

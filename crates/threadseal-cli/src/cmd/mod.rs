@@ -15,6 +15,7 @@ mod render;
 mod scroll;
 mod seal;
 mod show;
+mod thread;
 mod transcript;
 pub(crate) mod trust;
 mod verify;
@@ -57,6 +58,9 @@ pub(crate) enum Command {
     /// Checkpoints of agents, igor's and our own: inspect, verify, draw, prove forks
     #[command(subcommand)]
     Lineage(lineage::LineageCommand),
+    /// Threads of a project: list, show, status, chain, inspect
+    #[command(subcommand)]
+    Thread(thread::ThreadCommand),
     /// Transcripts in stores, also object storage: list, head, import, export
     #[command(subcommand)]
     Transcript(transcript::TranscriptCommand),
@@ -95,6 +99,7 @@ pub(crate) fn run(cli: Cli) -> Exit {
         Command::Scroll(command) => scroll::run(&command, &context, &mut out),
         Command::Ledger(command) => ledger::run(&command, &context, &mut out),
         Command::Lineage(command) => lineage::run(&command, &context, &mut out),
+        Command::Thread(command) => thread::run(&command, &context, &mut out),
         Command::Transcript(command) => transcript::run(&command, &context, &mut out),
         Command::Graph(command) => graph::run(&command, &context, &mut out),
         Command::Fsck(args) => fsck::run(&args, &context, &mut out),

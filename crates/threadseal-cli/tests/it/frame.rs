@@ -6,7 +6,7 @@ use std::fs::File;
 use std::process::Stdio;
 
 /// Every command, in the order of `--help`.
-const COMMANDS: [&str; 18] = [
+const COMMANDS: [&str; 19] = [
     "init",
     "seal",
     "verify",
@@ -20,6 +20,7 @@ const COMMANDS: [&str; 18] = [
     "ledger",
     "lineage",
     "graph",
+    "thread",
     "fsck",
     "key",
     "trust",

@@ -23,6 +23,7 @@ mod scroll_edges;
 mod scroll_from;
 mod scroll_to;
 mod seal;
+mod thread;
 mod transcript;
 mod trust;
 mod vectors;

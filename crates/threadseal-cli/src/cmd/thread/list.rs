@@ -1,0 +1,96 @@
+//! `thread list`.
+
+use super::{ProjectArgs, Row, databases, word};
+use crate::context::Context;
+use crate::exit::{Exit, Outcome};
+use crate::output::Out;
+use crate::render::clean::Clean;
+use clap::Args;
+use serde::Serialize;
+use threadseal::record::ThreadId;
+use threadseal_runtime::project::Project;
+use threadseal_runtime::registry::{Filter, SqliteRegistry, Thread};
+use threadseal_runtime::status::Status;
+
+/// What `thread list` takes.
+#[derive(Debug, Args)]
+pub(crate) struct ListArgs {
+    #[command(flatten)]
+    project: ProjectArgs,
+    /// Only threads with this status; may be given several times
+    #[arg(long, value_name = "STATUS")]
+    status: Vec<Status>,
+    /// Only threads that have not ended
+    #[arg(long, conflicts_with = "status")]
+    active: bool,
+    /// Only threads of this directive
+    #[arg(long, value_name = "NAME")]
+    directive: Option<String>,
+    /// Only threads that this one started
+    #[arg(long, value_name = "THREAD")]
+    parent: Option<String>,
+    /// At most so many
+    #[arg(long, value_name = "N", default_value_t = 50)]
+    limit: usize,
+}
+
+#[derive(Serialize)]
+struct ListOutput<'a> {
+    schema: &'static str,
+    project: String,
+    threads: Vec<Row<'a>>,
+    unusable: u64,
+}
+
+pub(super) fn run(args: &ListArgs, context: &Context, out: &mut Out) -> Outcome {
+    let project = args.project.open(context)?;
+    let parent = args.parent.as_deref().map(ThreadId::parse).transpose()?;
+    let statuses = match args.active {
+        true => Filter::active().statuses,
+        false => args.status.clone(),
+    };
+    let filter = Filter {
+        statuses,
+        directive: args.directive.clone(),
+        parent,
+        limit: Some(args.limit),
+    };
+    let (mut threads, mut unusable) = (Vec::new(), 0);
+    for path in databases(context, &project, Project::registry)? {
+        let listing = SqliteRegistry::view(&path, |view| view.list(&filter))?;
+        threads.extend(listing.threads);
+        unusable += listing.unusable;
+    }
+    threads.sort_by(|a, b| b.created_at.cmp(&a.created_at));
+    threads.truncate(args.limit);
+    if context.json {
+        out.json(&ListOutput {
+            schema: "threadseal.thread-list/1",
+            project: project.root().to_string_lossy().into_owned(),
+            threads: threads.iter().map(Row::of).collect(),
+            unusable,
+        });
+        return Ok(Exit::Done);
+    }
+    for thread in &threads {
+        out.line(line(thread));
+    }
+    if unusable > 0 {
+        out.line(format_args!(
+            "{unusable} left out: their ids must not become paths (thread inspect names them)"
+        ));
+    }
+    Ok(Exit::Done)
+}
+
+fn line(thread: &Thread) -> String {
+    let tokens = thread.input_tokens.saturating_add(thread.output_tokens);
+    format!(
+        "{:<21}  {}  {} turns  {tokens} tokens  ${}  {}",
+        Clean(word(thread)).to_string(),
+        Clean(thread.created_at.as_deref().unwrap_or("-")),
+        thread.turns,
+        thread.spend,
+        Clean(thread.id.as_str()),
+    )
+}

@@ -1,0 +1,156 @@
+//! `thread …`: the threads of a project (`spec/runtime.md`).
+//!
+//! These commands only look: registries are read without leaving a trace, those of earlier and later layouts
+//! of the original too. A registry proves nothing; `thread inspect` says what in one cannot be true, and
+//! `verify` judges the records themselves.
+
+mod chain;
+mod inspect;
+mod list;
+mod show;
+
+use crate::context::Context;
+use crate::exit::{Failure, Outcome};
+use crate::output::Out;
+use clap::{Args, Subcommand};
+use serde::Serialize;
+use std::path::{Path, PathBuf};
+use threadseal::error::Error;
+use threadseal::record::ThreadId;
+use threadseal_runtime::project::{Layout, Project};
+use threadseal_runtime::registry::{RegistryView, SqliteRegistry, Thread};
+
+/// What to do with threads.
+#[derive(Debug, Subcommand)]
+pub(crate) enum ThreadCommand {
+    /// List threads, the newest first
+    List(list::ListArgs),
+    /// Show one thread, and where its files lie
+    Show(show::ShowArgs),
+    /// Print the status of a thread, or of the one that goes on from it
+    Status(show::StatusArgs),
+    /// Show the threads that go on from each other
+    Chain(chain::ChainArgs),
+    /// Say what in the registry and the budgets cannot be true
+    Inspect(inspect::InspectArgs),
+}
+
+/// Runs one of them.
+pub(crate) fn run(command: &ThreadCommand, context: &Context, out: &mut Out) -> Outcome {
+    match command {
+        ThreadCommand::List(args) => list::run(args, context, out),
+        ThreadCommand::Show(args) => show::run(args, context, out),
+        ThreadCommand::Status(args) => show::status(args, context, out),
+        ThreadCommand::Chain(args) => chain::run(args, context, out),
+        ThreadCommand::Inspect(args) => inspect::run(args, context, out),
+    }
+}
+
+/// Which project.
+#[derive(Debug, Args)]
+pub(super) struct ProjectArgs {
+    /// The project's folder [default: the nearest with an `.ai` folder, from here upwards]
+    #[arg(long, value_name = "DIR")]
+    project: Option<PathBuf>,
+}
+
+impl ProjectArgs {
+    fn open(&self, context: &Context) -> Result<Project, Failure> {
+        Ok(match &self.project {
+            Some(folder) => Project::open(&*context.fs, folder)?,
+            None => Project::find(&*context.fs, Path::new("."))?,
+        })
+    }
+}
+
+/// The databases of a project that `place` names in each layout, as far as they are there.
+fn databases(
+    context: &Context,
+    project: &Project,
+    place: impl Fn(&Project, Layout) -> PathBuf,
+) -> Result<Vec<PathBuf>, Failure> {
+    let mut found = Vec::new();
+    for layout in Layout::ALL {
+        let path = place(project, layout);
+        if context.fs.metadata(&path).is_ok_and(|found| found.size > 0) {
+            project.inside(&*context.fs, &path)?;
+            found.push(path);
+        }
+    }
+    Ok(found)
+}
+
+/// What `work` finds of `id`, in the first registry that has the thread.
+fn in_registry<T>(
+    context: &Context,
+    project: &Project,
+    id: &ThreadId,
+    work: impl Fn(&RegistryView<'_>) -> Result<T, Error>,
+) -> Result<T, Failure> {
+    for path in databases(context, project, Project::registry)? {
+        let found = SqliteRegistry::view(&path, |view| match view.get(id)? {
+            Some(_) => work(view).map(Some),
+            None => Ok(None),
+        })?;
+        if let Some(found) = found {
+            return Ok(found);
+        }
+    }
+    Err(Failure::new(format!("no thread {id} is registered here")))
+}
+
+/// A thread as JSON shows it: the registry's own names.
+#[derive(Serialize)]
+struct Row<'a> {
+    thread_id: &'a str,
+    directive: &'a str,
+    parent_id: Option<&'a str>,
+    status: &'a str,
+    created_at: Option<&'a str>,
+    updated_at: Option<&'a str>,
+    completed_at: Option<&'a str>,
+    turns: u64,
+    input_tokens: u64,
+    output_tokens: u64,
+    spend: f64,
+    spawn_count: u64,
+    pid: Option<u32>,
+    model: Option<&'a str>,
+    continuation_of: Option<&'a str>,
+    continuation_thread_id: Option<&'a str>,
+    chain_root_id: Option<&'a str>,
+    record: Option<String>,
+}
+
+impl<'a> Row<'a> {
+    fn of(thread: &'a Thread) -> Self {
+        Self {
+            thread_id: thread.id.as_str(),
+            directive: &thread.directive,
+            parent_id: thread.parent.as_deref(),
+            status: word(thread),
+            created_at: thread.created_at.as_deref(),
+            updated_at: thread.updated_at.as_deref(),
+            completed_at: thread.completed_at.as_deref(),
+            turns: thread.turns,
+            input_tokens: thread.input_tokens,
+            output_tokens: thread.output_tokens,
+            spend: thread.spend.to_real(),
+            spawn_count: thread.spawns,
+            pid: thread.pid,
+            model: thread.model.as_deref(),
+            continuation_of: thread.continuation_of.as_deref(),
+            continuation_thread_id: thread.continuation.as_deref(),
+            chain_root_id: thread.chain_root.as_deref(),
+            record: thread.record.map(|record| record.to_hex()),
+        }
+    }
+}
+
+/// The status as the registry spells it, also where it is none.
+fn word(thread: &Thread) -> &str {
+    match &thread.status {
+        Ok(status) => status.as_str(),
+        Err(word) => word,
+    }
+}

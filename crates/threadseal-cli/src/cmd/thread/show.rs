@@ -1,0 +1,123 @@
+//! `thread show` and `thread status`.
+
+use super::{ProjectArgs, Row, in_registry, word};
+use crate::context::Context;
+use crate::exit::{Exit, Failure, Outcome};
+use crate::output::Out;
+use crate::render::clean::Clean;
+use clap::Args;
+use serde::Serialize;
+use serde_json::Value;
+use threadseal::error::Error;
+use threadseal::record::ThreadId;
+use threadseal_runtime::registry::{Filter, RegistryView, Thread};
+
+/// What `thread show` takes.
+#[derive(Debug, Args)]
+pub(crate) struct ShowArgs {
+    #[command(flatten)]
+    project: ProjectArgs,
+    /// The thread
+    thread: String,
+}
+
+/// What `thread status` takes.
+#[derive(Debug, Args)]
+pub(crate) struct StatusArgs {
+    #[command(flatten)]
+    project: ProjectArgs,
+    /// The thread
+    thread: String,
+    /// Of this thread itself, not of the one that goes on from it
+    #[arg(long)]
+    itself: bool,
+}
+
+#[derive(Serialize)]
+struct ShowOutput<'a> {
+    schema: &'static str,
+    thread: Row<'a>,
+    result: Option<Value>,
+    children: Vec<&'a str>,
+    folder: Option<String>,
+}
+
+pub(super) fn run(args: &ShowArgs, context: &Context, out: &mut Out) -> Outcome {
+    let project = args.project.open(context)?;
+    let id = ThreadId::parse(&args.thread)?;
+    let (thread, children) = in_registry(context, &project, &id, |view| {
+        let children = view.list(&Filter::children_of(&id))?.threads;
+        Ok((known(view, &id)?, children))
+    })?;
+    let folder = project.find_thread(&*context.fs, &id)?;
+    let folder = folder.map(|folder| folder.path().to_string_lossy().into_owned());
+    let output = ShowOutput {
+        schema: "threadseal.thread/1",
+        result: thread.result.as_deref().map(shown_result),
+        children: children.iter().map(|child| child.id.as_str()).collect(),
+        folder,
+        thread: Row::of(&thread),
+    };
+    if context.json {
+        out.json(&output);
+        return Ok(Exit::Done);
+    }
+    let value = serde_json::to_value(&output).map_err(|error| Failure::new(error.to_string()))?;
+    let row = value["thread"].as_object().into_iter().flatten();
+    let rest = ["result", "folder"].map(|name| (name, &value[name]));
+    let all = row.map(|(name, value)| (name.as_str(), value)).chain(rest);
+    for (name, value) in all.filter(|(_, value)| !value.is_null()) {
+        let text = value
+            .as_str()
+            .map_or_else(|| value.to_string(), str::to_owned);
+        out.line(format_args!("{name:<22}  {}", Clean(&text)));
+    }
+    for child in &output.children {
+        out.line(format_args!("{:<22}  {}", "child", Clean(child)));
+    }
+    Ok(Exit::Done)
+}
+
+/// The result is JSON text, or in a damaged registry any other.
+fn shown_result(text: &str) -> Value {
+    serde_json::from_str(text).unwrap_or_else(|_| Value::String(text.to_owned()))
+}
+
+#[derive(Serialize)]
+struct StatusOutput<'a> {
+    schema: &'static str,
+    asked: &'a str,
+    thread_id: &'a str,
+    status: &'a str,
+}
+
+pub(super) fn status(args: &StatusArgs, context: &Context, out: &mut Out) -> Outcome {
+    let project = args.project.open(context)?;
+    let id = ThreadId::parse(&args.thread)?;
+    let thread = in_registry(context, &project, &id, |view| match args.itself {
+        true => known(view, &id),
+        false => view.resolve(&id),
+    })?;
+    if context.json {
+        out.json(&StatusOutput {
+            schema: "threadseal.thread-status/1",
+            asked: id.as_str(),
+            thread_id: thread.id.as_str(),
+            status: word(&thread),
+        });
+    } else if thread.id == id {
+        out.line(Clean(word(&thread)));
+    } else {
+        out.line(format_args!(
+            "{}  {}",
+            Clean(word(&thread)),
+            Clean(thread.id.as_str())
+        ));
+    }
+    Ok(Exit::Done)
+}
+
+fn known(view: &RegistryView<'_>, id: &ThreadId) -> Result<Thread, Error> {
+    let thread = view.get(id)?;
+    thread.ok_or_else(|| Error::refused(format!("no thread {id} is registered here")))
+}
