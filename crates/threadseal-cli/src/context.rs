@@ -9,6 +9,7 @@ use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use threadseal::time::Timestamp;
 use threadseal_store::clock::{Clock as _, SystemClock};
 use threadseal_store::heads::{HeadStore, MemoryHeadStore};
@@ -153,6 +154,33 @@ pub(crate) fn object_storage_settings() -> Vec<(String, String)> {
         is_meant.then_some((name, value))
     });
     settings.collect()
+}
+
+/// All of the environment that is text: what declared tools may be given, and where keys of models are.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "this is the place that reads the environment"
+)]
+pub(crate) fn environment() -> Vec<(String, String)> {
+    let variables = std::env::vars_os();
+    let text = |(name, value): (OsString, OsString)| {
+        Some((name.into_string().ok()?, value.into_string().ok()?))
+    };
+    variables.filter_map(text).collect()
+}
+
+/// Sets `flag` when somebody interrupts this process or asks it to end; a second time ends it at once.
+///
+/// # Errors
+/// When the system does not tell of signals.
+pub(crate) fn cancel_on_interrupt(flag: &Arc<AtomicBool>) -> Result<(), Failure> {
+    use signal_hook::consts::{SIGINT, SIGTERM};
+    for signal in [SIGINT, SIGTERM] {
+        signal_hook::flag::register_conditional_shutdown(signal, 130, Arc::clone(flag))
+            .and_then(|_| signal_hook::flag::register(signal, Arc::clone(flag)))
+            .map_err(|error| Failure::new(format!("cannot be told of interrupts: {error}")))?;
+    }
+    Ok(())
 }
 
 fn is_absent(path: &Path) -> Result<bool, Failure> {

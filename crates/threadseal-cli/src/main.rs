@@ -12,6 +12,7 @@ mod believed;
 mod cmd;
 mod context;
 mod detect;
+mod engine;
 mod events;
 mod examine;
 mod exit;

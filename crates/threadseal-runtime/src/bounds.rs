@@ -3,6 +3,8 @@
 //! A bound exists so that hostile input costs bounded memory and time. Each is far above what real
 //! projects hold.
 
+use std::time::Duration;
+
 /// Longest capability in bytes: a thread's longest id and what stands before it.
 pub const MAX_CAPABILITY_BYTES: usize = 1024;
 /// Most capabilities of one thread.
@@ -69,3 +71,29 @@ pub const MAX_FILTERS: usize = 16;
 pub const MAX_SETTING_SECONDS: f64 = 30.0 * 86_400.0;
 /// Longest wait between two tries, in seconds, whatever a policy or a header says.
 pub const MAX_RETRY_SECONDS: f64 = 3600.0;
+/// Longest text of a model's error that is kept, in bytes.
+pub const MAX_ERROR_TEXT_BYTES: usize = 16 << 10;
+/// Largest file that a model reads at once, in bytes.
+pub const MAX_FILE_READ_BYTES: usize = 4 << 20;
+/// Largest content that a model writes at once, in bytes.
+pub const MAX_FILE_WRITE_BYTES: usize = 4 << 20;
+/// Most calls of one answer that run.
+pub const MAX_CALLS_PER_TURN: usize = 64;
+/// How long a model may take to be reached.
+pub const MODEL_CONNECT_TIMEOUT: Duration = Duration::from_secs(20);
+/// How long a model may take to answer: long answers with reasoning take minutes.
+pub const MODEL_TIMEOUT: Duration = Duration::from_secs(600);
+/// How often a wait looks whether it shall end.
+pub const POLL_INTERVAL: Duration = Duration::from_millis(50);
+/// How long a killed command may take to be gone, and its output to end.
+pub const KILL_GRACE: Duration = Duration::from_secs(2);
+/// How many ids are tried for a new thread, a millisecond apart.
+pub const MAX_ID_ATTEMPTS: u64 = 1000;
+/// Most items of one kind in a project.
+pub const MAX_ITEMS: usize = 10_000;
+/// Deepest nesting of folders that hold items.
+pub const MAX_ITEM_LEVELS: usize = 32;
+/// Largest transcript whose conversation is taken up, in bytes: it is held in memory.
+pub const MAX_CONVERSATION_BYTES: usize = 256 << 20;
+/// How much of a message stands in the link to a successor, in characters.
+pub const MAX_PREVIEW_CHARS: usize = 200;

@@ -110,7 +110,7 @@ impl Item {
         &self.path
     }
 
-    /// The whole file.
+    /// What one reads of the file: all but the native seal at the end of a Markdown text.
     pub fn text(&self) -> &str {
         &self.text
     }
@@ -231,10 +231,21 @@ impl Candidate<'_> {
             kind: self.kind,
             id: id.clone(),
             path: self.path.to_owned(),
-            text: text.to_owned(),
+            text: without_seal(text).to_owned(),
             sha256: Digest::of(self.bytes),
             standing,
         })
+    }
+}
+
+/// A Markdown text without its native seal, which is its last line: models are not to read it.
+fn without_seal(text: &str) -> &str {
+    let body = text.strip_suffix('\n').unwrap_or(text);
+    let start = body.rfind('\n').map_or(0, |end| end + 1);
+    if body[start..].starts_with("<!-- threadseal:signed:") && body.ends_with("-->") {
+        &text[..start]
+    } else {
+        text
     }
 }
 

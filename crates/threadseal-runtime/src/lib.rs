@@ -28,6 +28,12 @@
 //! | [`registry`] | which threads there are, where each stands, which goes on from which |
 //! | [`budget`] | what threads may spend, have set aside, and have spent |
 //! | [`knowledge`] | knowledge entries, found by their words |
+//! | [`model`] | models over HTTP, from a script, from a transcript |
+//! | [`toolbox`] | tools, and what of them a thread may use |
+//! | [`signed_file`] | files that are signed anew at each write, and read only when they verify |
+//! | [`thread_meta`] | `thread.json` and `capabilities.md` |
+//! | [`journal`] | what a thread records of itself |
+//! | [`runner`] | the loop of a thread |
 #![forbid(unsafe_code)]
 
 pub mod bounds;
@@ -40,17 +46,25 @@ pub mod graph;
 pub mod hook_declaration;
 pub mod interpolate;
 pub mod item;
+pub mod journal;
 pub mod knowledge;
 pub mod limit;
+pub mod model;
 pub mod money;
 pub mod path;
 pub mod place;
 pub mod project;
 pub mod registry;
+pub mod runner;
 pub mod schema;
 #[cfg(test)]
 mod shared;
+pub mod signed_file;
 pub mod status;
+#[cfg(test)]
+mod testing;
+pub mod thread_meta;
 pub mod tool;
+pub mod toolbox;
 pub mod xml;
 pub mod yaml;

@@ -26,6 +26,7 @@
 //! | [`observer`] | sealing logs that other programs write |
 //! | [`host`] | the effects of one host, bundled |
 //! | [`home`] | `$THREADSEAL_HOME`: keys, trust, heads |
+//! | `runtime` | waiting for libraries that only speak async (features `postgres`, `object`) |
 //!
 //! Only for tests (feature `fault`): `fault`, a disk in memory that fails, tears and loses power
 //! on command; `clock::ManualClock`; `random::SeededRandom`.
@@ -54,7 +55,7 @@ pub mod random;
 pub mod read;
 pub mod recorder;
 #[cfg(any(feature = "postgres", feature = "object"))]
-mod runtime;
+pub mod runtime;
 pub mod scroll;
 pub mod sys;
 pub mod transcripts;

@@ -39,7 +39,7 @@ pub(crate) fn runtime() -> Result<&'static Runtime, Error> {
 ///
 /// # Errors
 /// As [`runtime`], and what `work` returns.
-pub(crate) fn wait_for<T>(work: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
+pub fn wait_for<T>(work: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
     let _entered = runtime()?.enter();
     let mut work = pin!(work);
     let waker = Waker::from(Arc::new(Unpark(thread::current())));

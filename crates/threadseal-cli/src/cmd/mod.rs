@@ -12,6 +12,7 @@ mod lineage;
 mod man;
 mod messages;
 mod render;
+mod run;
 mod scroll;
 mod seal;
 mod show;
@@ -49,6 +50,8 @@ pub(crate) enum Command {
     Watch(watch::WatchArgs),
     /// Record a thread, attack it, and show what is noticed
     Demo(demo::DemoArgs),
+    /// Run a directive in a thread, recorded and sealed as it goes
+    Run(run::RunArgs),
     /// Chains of sealed turns: agent-scroll
     #[command(subcommand)]
     Scroll(scroll::ScrollCommand),
@@ -58,7 +61,7 @@ pub(crate) enum Command {
     /// Checkpoints of agents, igor's and our own: inspect, verify, draw, prove forks
     #[command(subcommand)]
     Lineage(lineage::LineageCommand),
-    /// Threads of a project: list, show, status, chain, inspect
+    /// Threads of a project: list, show, status, chain, inspect, resume
     #[command(subcommand)]
     Thread(thread::ThreadCommand),
     /// Transcripts in stores, also object storage: list, head, import, export
@@ -96,6 +99,7 @@ pub(crate) fn run(cli: Cli) -> Exit {
         Command::Diff(args) => diff::run(&args, &context, &mut out),
         Command::Watch(args) => watch::run(&args, &context, &mut out),
         Command::Demo(args) => demo::run(&args, &context, &mut out),
+        Command::Run(args) => run::run(&args, &context, &mut out),
         Command::Scroll(command) => scroll::run(&command, &context, &mut out),
         Command::Ledger(command) => ledger::run(&command, &context, &mut out),
         Command::Lineage(command) => lineage::run(&command, &context, &mut out),

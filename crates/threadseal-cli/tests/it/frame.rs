@@ -6,7 +6,7 @@ use std::fs::File;
 use std::process::Stdio;
 
 /// Every command, in the order of `--help`.
-const COMMANDS: [&str; 19] = [
+const COMMANDS: [&str; 20] = [
     "init",
     "seal",
     "verify",
@@ -16,11 +16,12 @@ const COMMANDS: [&str; 19] = [
     "diff",
     "watch",
     "demo",
+    "run",
     "scroll",
     "ledger",
     "lineage",
-    "graph",
     "thread",
+    "graph",
     "fsck",
     "key",
     "trust",

@@ -17,6 +17,7 @@ mod lineage;
 mod place;
 mod read;
 mod real_runs;
+mod run;
 mod sandbox;
 mod scroll;
 mod scroll_edges;

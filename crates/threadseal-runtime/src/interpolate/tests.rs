@@ -60,7 +60,7 @@ fn filters_change_what_was_found_and_leave_nothing_alone() {
     for (template, expected) in [
         ("${list | length}", json!(2)),
         ("${t|length}", json!(3)),
-        ("${m | json}", json!("{\"a\":2,\"b\":1}")),
+        ("${m | json}", json!("{\"b\":1,\"a\":2}")),
         ("${j | from_json}", json!({"k": [1]})),
         ("${j | from_json | keys}", json!(["k"])),
         ("${zzz || t | upper}", json!("ASS🦀")),

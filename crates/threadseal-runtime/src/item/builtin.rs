@@ -2,7 +2,10 @@
 
 use super::ItemKind;
 
-const ITEMS: [(ItemKind, &str, &str); 4] = [
+/// The original knows its shell by both ids.
+const SHELL: &str = include_str!("../../builtin/tools/rye/bash/bash.yaml");
+
+const ITEMS: [(ItemKind, &str, &str); 6] = [
     (
         ItemKind::Directive,
         "rye/agent/continuation",
@@ -23,6 +26,8 @@ const ITEMS: [(ItemKind, &str, &str); 4] = [
         "agent/models",
         include_str!("../../builtin/config/agent/models.yaml"),
     ),
+    (ItemKind::Tool, "rye/bash", SHELL),
+    (ItemKind::Tool, "rye/bash/bash", SHELL),
 ];
 
 /// The text of a built-in item.
@@ -31,11 +36,25 @@ pub(super) fn find(kind: ItemKind, id: &str) -> Option<&'static str> {
     found.map(|item| item.2)
 }
 
+/// The ids of all built-in items of a kind.
+pub(super) fn ids(kind: ItemKind) -> impl Iterator<Item = &'static str> {
+    let items = ITEMS.iter().filter(move |item| item.0 == kind);
+    items.map(|item| item.1)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::directive::Directive;
     use crate::item::ItemId;
+    use crate::tool::Tool;
+
+    #[test]
+    fn every_built_in_tool_is_one() {
+        for (_, id, text) in ITEMS.iter().filter(|item| item.0 == ItemKind::Tool) {
+            Tool::parse(id, text).unwrap();
+        }
+    }
 
     #[test]
     fn every_built_in_directive_is_the_one_it_is_found_as() {

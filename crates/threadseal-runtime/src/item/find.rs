@@ -1,16 +1,18 @@
 //! Finding items: in the project, in the user's space, in this program.
 
 use super::{Candidate, Item, ItemId, ItemKind, ItemPolicy, MAX_ITEM_BYTES, Standing, builtin};
+use crate::bounds::{MAX_ITEM_LEVELS, MAX_ITEMS};
+use std::collections::BTreeSet;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use threadseal::digest::Digest;
-use threadseal::error::Error;
+use threadseal::error::{Error, ErrorKind};
 use threadseal::time::Timestamp;
 use threadseal::trust::Trust;
 use threadseal_store::heads::HeadStore;
 use threadseal_store::read::read_small;
-use threadseal_store::sys::{self, Fs, path_text};
+use threadseal_store::sys::{self, FileKind, Fs, path_text};
 
 /// By what an item is judged.
 #[derive(Debug, Clone, Copy)]
@@ -88,6 +90,72 @@ impl Finder {
         }
         items.extend(built_in(kind, id));
         Ok(items)
+    }
+
+    /// The ids of all items of this kind, in order: files of each space, and built-in ones. What is in them is
+    /// not looked at.
+    ///
+    /// # Errors
+    /// Kind `External` when a folder cannot be read, `Limit` beyond [`MAX_ITEMS`] or [`MAX_ITEM_LEVELS`].
+    pub fn ids(&self, kind: ItemKind) -> Result<Vec<ItemId>, Error> {
+        let mut found: BTreeSet<ItemId> = builtin::ids(kind)
+            .map(ItemId::parse)
+            .collect::<Result<_, _>>()?;
+        let (folders, endings) = kind.places();
+        for folder in self
+            .spaces
+            .iter()
+            .flat_map(|space| folders.iter().map(move |folder| (space, folder)))
+        {
+            let root = folder.0.join(".ai").join(folder.1);
+            self.walk(&root, "", endings, MAX_ITEM_LEVELS, &mut found)?;
+        }
+        Ok(found.into_iter().collect())
+    }
+
+    fn walk(
+        &self,
+        folder: &Path,
+        prefix: &str,
+        endings: &[&str],
+        levels: usize,
+        found: &mut BTreeSet<ItemId>,
+    ) -> Result<(), Error> {
+        let too_much =
+            |what: String| Error::new(ErrorKind::Limit, format!("{}: {what}", path_text(folder)));
+        if !self.is_there(folder)? {
+            return Ok(());
+        }
+        let names = self
+            .fs
+            .read_dir(folder)
+            .map_err(|error| sys::failure("list", folder, &error))?;
+        for name in names {
+            let path = folder.join(&name);
+            let Some(name) = name.to_str() else {
+                continue;
+            };
+            let metadata = self
+                .fs
+                .symlink_metadata(&path)
+                .map_err(|error| sys::failure("look at", &path, &error))?;
+            if metadata.kind == FileKind::Directory {
+                let levels = levels
+                    .checked_sub(1)
+                    .ok_or_else(|| too_much("too many levels".to_owned()))?;
+                self.walk(&path, &format!("{prefix}{name}/"), endings, levels, found)?;
+                continue;
+            }
+            let stem = endings
+                .iter()
+                .find_map(|ending| name.strip_suffix(ending)?.strip_suffix('.'));
+            let id = stem.and_then(|stem| ItemId::parse(&format!("{prefix}{stem}")).ok());
+            found.extend(id);
+            if found.len() > MAX_ITEMS {
+                return Err(too_much(format!("more than {MAX_ITEMS} items")));
+            }
+        }
+        Ok(())
     }
 
     fn in_space(

@@ -1,7 +1,8 @@
 //! `thread inspect`.
 
-use super::{ProjectArgs, databases};
+use super::databases;
 use crate::context::Context;
+use crate::engine::ProjectArgs;
 use crate::exit::{Exit, Outcome};
 use crate::output::Out;
 use crate::render::clean::Clean;

@@ -1,7 +1,8 @@
 //! `thread list`.
 
-use super::{ProjectArgs, Row, databases, word};
+use super::{Row, databases, word};
 use crate::context::Context;
+use crate::engine::ProjectArgs;
 use crate::exit::{Exit, Outcome};
 use crate::output::Out;
 use crate::render::clean::Clean;

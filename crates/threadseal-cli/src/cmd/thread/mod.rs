@@ -1,20 +1,21 @@
 //! `thread …`: the threads of a project (`spec/runtime.md`).
 //!
-//! These commands only look: registries are read without leaving a trace, those of earlier and later layouts
+//! All but `resume` only look: registries are read without leaving a trace, those of earlier and later layouts
 //! of the original too. A registry proves nothing; `thread inspect` says what in one cannot be true, and
 //! `verify` judges the records themselves.
 
 mod chain;
 mod inspect;
 mod list;
+mod resume;
 mod show;
 
 use crate::context::Context;
 use crate::exit::{Failure, Outcome};
 use crate::output::Out;
-use clap::{Args, Subcommand};
+use clap::Subcommand;
 use serde::Serialize;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use threadseal::error::Error;
 use threadseal::record::ThreadId;
 use threadseal_runtime::project::{Layout, Project};
@@ -33,6 +34,8 @@ pub(crate) enum ThreadCommand {
     Chain(chain::ChainArgs),
     /// Say what in the registry and the budgets cannot be true
     Inspect(inspect::InspectArgs),
+    /// Go on with a thread that ended, in a new one; only if its record verifies
+    Resume(resume::ResumeArgs),
 }
 
 /// Runs one of them.
@@ -43,23 +46,7 @@ pub(crate) fn run(command: &ThreadCommand, context: &Context, out: &mut Out) -> 
         ThreadCommand::Status(args) => show::status(args, context, out),
         ThreadCommand::Chain(args) => chain::run(args, context, out),
         ThreadCommand::Inspect(args) => inspect::run(args, context, out),
-    }
-}
-
-/// Which project.
-#[derive(Debug, Args)]
-pub(super) struct ProjectArgs {
-    /// The project's folder [default: the nearest with an `.ai` folder, from here upwards]
-    #[arg(long, value_name = "DIR")]
-    project: Option<PathBuf>,
-}
-
-impl ProjectArgs {
-    fn open(&self, context: &Context) -> Result<Project, Failure> {
-        Ok(match &self.project {
-            Some(folder) => Project::open(&*context.fs, folder)?,
-            None => Project::find(&*context.fs, Path::new("."))?,
-        })
+        ThreadCommand::Resume(args) => resume::run(args, context, out),
     }
 }
 

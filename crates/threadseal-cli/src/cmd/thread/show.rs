@@ -1,7 +1,8 @@
 //! `thread show` and `thread status`.
 
-use super::{ProjectArgs, Row, in_registry, word};
+use super::{Row, in_registry, word};
 use crate::context::Context;
+use crate::engine::ProjectArgs;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::output::Out;
 use crate::render::clean::Clean;

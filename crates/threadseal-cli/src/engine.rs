@@ -1,0 +1,287 @@
+//! What threads run in, from the options of `run` and `thread resume`; how they are followed and told.
+
+use crate::context::{self, Context};
+use crate::exit::{Exit, Failure, complain};
+use crate::gather;
+use crate::keyring::{Keyring, self_name};
+use crate::local::Local;
+use crate::output::Out;
+use crate::passphrase::PassphraseArgs;
+use crate::render::clean::Clean;
+use clap::Args;
+use indicatif::{ProgressBar, ProgressDrawTarget};
+use serde_json::{Map, Value, json};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use threadseal::key::KeyUsage;
+use threadseal::record::ThreadId;
+use threadseal_runtime::config::Config;
+use threadseal_runtime::item::{Finder, Grounds, ItemPolicy};
+use threadseal_runtime::limit::Limits;
+use threadseal_runtime::model::{Catalogue, ScriptModel, Wish};
+use threadseal_runtime::project::{Layout, Project};
+use threadseal_runtime::registry::SqliteRegistry;
+use threadseal_runtime::runner::{Engine, Progress, Ran, Watch};
+use threadseal_runtime::status::Status;
+use threadseal_runtime::toolbox::{ReadFile, Tool, WriteFile};
+use threadseal_store::atomic;
+use threadseal_store::read::read_small;
+use threadseal_store::recorder::Keys;
+
+/// Longest script of a model.
+const MAX_SCRIPT_BYTES: usize = 16 << 20;
+
+/// Permission bits of the folder of all threads, before the umask.
+const THREADS_MODE: u32 = 0o777;
+
+/// What threads run in.
+#[derive(Debug, Args)]
+pub(crate) struct EngineArgs {
+    #[command(flatten)]
+    pub(crate) place: ProjectArgs,
+    /// The model to ask, whatever the directive names
+    #[arg(long, value_name = "NAME")]
+    model: Option<String>,
+    /// Its provider, one of .ai/config/agent/models.yaml
+    #[arg(long, value_name = "NAME")]
+    provider: Option<String>,
+    /// The provider's address
+    #[arg(long, value_name = "URL")]
+    base_url: Option<String>,
+    /// Take the model's answers from this file, in order, without a network
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["model", "provider", "base_url"])]
+    script: Option<PathBuf>,
+    /// A limit that counts before the directive's: turns, tokens, spend, spawns, depth, duration_seconds
+    #[arg(long = "limit", value_name = "NAME=VALUE")]
+    limits: Vec<String>,
+    /// Also use items that nobody signed; the record says which
+    #[arg(long)]
+    allow_unsigned: bool,
+    #[command(flatten)]
+    passphrase: PassphraseArgs,
+}
+
+/// Which project.
+#[derive(Debug, Args)]
+pub(crate) struct ProjectArgs {
+    /// The project's folder, in which .ai lies [default: the nearest one upwards]
+    #[arg(long, value_name = "DIR")]
+    project: Option<PathBuf>,
+}
+
+impl ProjectArgs {
+    /// The project.
+    ///
+    /// # Errors
+    /// When there is none.
+    pub(crate) fn open(&self, context: &Context) -> Result<Project, Failure> {
+        Ok(match &self.project {
+            Some(root) => Project::open(&*context.fs, root)?,
+            None => Project::find(&*context.fs, Path::new("."))?,
+        })
+    }
+}
+
+impl EngineArgs {
+    /// The limits that count before the directive's.
+    ///
+    /// # Errors
+    /// When one is none.
+    pub(crate) fn limits(&self) -> Result<Limits, Failure> {
+        Ok(Limits::from_json(&Value::Object(pairs(
+            &self.limits,
+            "--limit",
+        )?))?)
+    }
+}
+
+/// Prints how a thread ran, and gives the exit.
+pub(crate) fn told(ran: &Ran, context: &Context, out: &mut Out) -> Exit {
+    tell(ran, context, out);
+    match ran.status {
+        Status::Completed => Exit::Done,
+        Status::Suspended => Exit::Unconfirmed,
+        _ => Exit::NoVerdict,
+    }
+}
+
+fn tell(ran: &Ran, context: &Context, out: &mut Out) {
+    if context.json {
+        let mut result = json!({"schema": "threadseal.run/1"});
+        if let (Value::Object(result), Value::Object(more)) = (&mut result, ran.to_json()) {
+            result.extend(more);
+        }
+        out.json(&result);
+        return;
+    }
+    if !ran.text.is_empty() {
+        out.line(Clean(&ran.text));
+    }
+    for (name, value) in ran.outputs.iter().flatten() {
+        let text = value
+            .as_str()
+            .map_or_else(|| value.to_string(), str::to_owned);
+        out.line(format!("{}: {}", Clean(name), Clean(&text)));
+    }
+    if !context.quiet {
+        let cost = &ran.cost;
+        let tokens = cost.input_tokens + cost.output_tokens;
+        complain(&format!(
+            "{} {}: {} turns, {tokens} tokens, ${}",
+            Clean(ran.thread.as_str()),
+            ran.status.as_str(),
+            cost.turns,
+            cost.spend
+        ));
+    }
+    if let Some(error) = &ran.error {
+        complain(&format!("error: {}", Clean(error)));
+    }
+}
+
+/// What threads run in.
+///
+/// # Errors
+/// When there is no project or home, or a setting may not be used.
+pub(crate) fn engine(args: &EngineArgs, context: &Context) -> Result<Engine, Failure> {
+    let fs = Arc::clone(&context.fs);
+    let project = args.place.open(context)?;
+    let root = project.root().to_owned();
+    let home = context.existing_home()?;
+    let local = Local::to(std::slice::from_ref(&root), false, context);
+    let trust = gather::gather(&[], None, &local, context)?;
+    let keyring = Keyring::of(&home);
+    let signer = |usage| keyring.signer(Some(self_name(usage)), usage, &args.passphrase);
+    let keys = Keys {
+        native: Arc::new(signer(KeyUsage::Native)?),
+        rye: Arc::new(signer(KeyUsage::Rye)?),
+    };
+    let host = context.host()?;
+    let policy = if args.allow_unsigned {
+        ItemPolicy::AllowUnsigned
+    } else {
+        ItemPolicy::Signed
+    };
+    let finder = Finder::new(Arc::clone(&fs), vec![root]);
+    let config = Config::load(
+        &finder,
+        &Grounds {
+            trust: &trust,
+            now: context.now()?,
+            heads: &*host.heads,
+            policy,
+        },
+    )?;
+    let environment = Arc::new(context::environment());
+    let models = Catalogue::new(
+        config.models.clone(),
+        config.agent.clone(),
+        wish(args, context)?,
+        config.coordination.context_window,
+        Arc::clone(&environment),
+    );
+    atomic::create_directories(&*fs, &project.threads(Layout::Seed), THREADS_MODE)?;
+    let registry = SqliteRegistry::open(&project.registry(Layout::Seed))?;
+    let project = Arc::new(project);
+    let tools: Vec<Arc<dyn Tool>> = vec![
+        Arc::new(ReadFile::new(Arc::clone(&fs), Arc::clone(&project))),
+        Arc::new(WriteFile::new(fs, Arc::clone(&project))),
+    ];
+    Ok(Engine {
+        project,
+        host,
+        keys,
+        trust: Arc::new(trust),
+        finder,
+        policy,
+        registry: Arc::new(registry),
+        models: Arc::new(models),
+        config: Arc::new(config),
+        tools,
+        environment,
+        watch: Arc::new(Live::new(context)),
+    })
+}
+
+fn wish(args: &EngineArgs, context: &Context) -> Result<Wish, Failure> {
+    let mut wish = Wish {
+        there: None,
+        model: args.model.clone(),
+        provider: args.provider.clone(),
+        base_url: args.base_url.clone(),
+    };
+    if let Some(path) = &args.script {
+        let bytes = read_small(&*context.fs, path, MAX_SCRIPT_BYTES)?;
+        let text = String::from_utf8(bytes)
+            .map_err(|_| Failure::new("a script is UTF-8 text").about(path))?;
+        let model = ScriptModel::parse("script", &text)
+            .map_err(|error| Failure::from(error).about(path))?;
+        wish.there = Some(Arc::new(model));
+    }
+    Ok(wish)
+}
+
+/// `NAME=VALUE` pairs, each name once; JSON where a value reads as such.
+///
+/// # Errors
+/// When one is no pair, or a name comes twice.
+pub(crate) fn pairs(texts: &[String], option: &str) -> Result<Map<String, Value>, Failure> {
+    let mut members = Map::new();
+    for text in texts {
+        let (name, value) = text
+            .split_once('=')
+            .ok_or_else(|| Failure::new(format!("{option} {text:?}: it is NAME=VALUE")))?;
+        let value = serde_json::from_str(value).unwrap_or_else(|_| value.into());
+        if members.insert(name.to_owned(), value).is_some() {
+            return Err(Failure::new(format!("{option} {name} is given twice")));
+        }
+    }
+    Ok(members)
+}
+
+/// Shows what happens: one line that changes on a terminal, else a line for each step.
+struct Live {
+    bar: ProgressBar,
+    plain: bool,
+}
+
+impl Live {
+    fn new(context: &Context) -> Self {
+        let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr_with_hz(8));
+        let shown = context.progress && !context.json;
+        let plain = shown && bar.is_hidden();
+        let bar = if shown && !plain {
+            bar
+        } else {
+            ProgressBar::hidden()
+        };
+        Self { bar, plain }
+    }
+
+    fn say(&self, thread: &ThreadId, text: &str) {
+        if self.plain {
+            complain(&format!("{}: {text}", Clean(thread.as_str())));
+        } else {
+            self.bar
+                .set_message(format!("{}: {text}", Clean(thread.as_str())));
+        }
+    }
+}
+
+impl Watch for Live {
+    fn progress(&self, thread: &ThreadId, progress: Progress<'_>) {
+        match progress {
+            Progress::Asking(cost) => {
+                let tokens = cost.input_tokens + cost.output_tokens;
+                let text = format!("turn {}, {tokens} tokens, ${}", cost.turns + 1, cost.spend);
+                self.say(thread, &text);
+            }
+            Progress::Calling(_, tool) => self.say(thread, &format!("calls {}", Clean(tool))),
+            Progress::Retrying(code, wait) => {
+                let text = format!("{}: asks again in {} s", Clean(code), wait.as_secs());
+                self.say(thread, &text);
+            }
+            Progress::Text(_) => {}
+        }
+    }
+}

@@ -1,0 +1,476 @@
+//! `run`: directives with a scripted model, and with one that answers over HTTP.
+
+use crate::sandbox::{Ran, Sandbox};
+use serde_json::Value;
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::TcpListener;
+use std::path::PathBuf;
+
+fn directive(name: &str, permissions: &str, outputs: &str) -> String {
+    format!(
+        "# {name}\n\n```xml\n<directive name=\"{name}\" version=\"1.0.0\">\n  <metadata>\n    \
+         <description>d</description>\n    <category>demo</category>\n    <model id=\"claude-haiku-4-5\" />\n    \
+         <limits turns=\"6\" spend=\"0.05\" />\n    <permissions>{permissions}</permissions>\n  </metadata>\n  \
+         <inputs><input name=\"name\" type=\"string\" required=\"true\">w</input></inputs>\n  {outputs}\n\
+         </directive>\n```\n\nGreet {{input:name}}.\n"
+    )
+}
+
+const TOOLS: &str = "<execute><tool>rye.file-system.*</tool><tool>demo.count</tool>\
+                     <tool>rye.agent.threads.thread_directive</tool></execute>";
+const OUTPUTS: &str = "<outputs><output name=\"path\" required=\"true\">p</output></outputs>";
+const SCRIPT: &str = "answers:\n\
+    - {text: I write it., calls: [{tool: rye_file-system_write, input: {path: out.txt, content: Hello}}]}\n\
+    - {calls: [{tool: rye_execute, input: {item_id: demo/count, parameters: {file: out.txt}}}]}\n\
+    - {calls: [{tool: rye_agent_threads_thread_directive, input: {directive_id: demo/child, inputs: {name: Bob}}}]}\n\
+    - {text: I am the child.}\n\
+    - {calls: [{tool: directive_return, input: {path: out.txt}}]}\n";
+
+/// A project with two directives and a tool, all sealed.
+fn project() -> Sandbox {
+    let sandbox = Sandbox::new();
+    sandbox.run(["init", "-q"]).exits(0);
+    let files = [
+        sandbox.write("p/.ai/directives/demo/greet.md", directive("greet", TOOLS, OUTPUTS)),
+        sandbox.write("p/.ai/directives/demo/child.md", directive("child", TOOLS, "")),
+        sandbox.write(
+            "p/.ai/tools/demo/count.yaml",
+            "tool_type: command\ncommand: [/usr/bin/wc, -c, \"${inputs.file}\"]\nconfig_schema:\n  type: object\n  \
+             properties: {file: {type: string}}\n  required: [file]\n",
+        ),
+    ];
+    sandbox
+        .run(std::iter::once("seal").chain(files.iter().map(|path| path.to_str().unwrap())))
+        .exits(0);
+    sandbox.write("answers.yaml", SCRIPT);
+    sandbox
+}
+
+fn greet(sandbox: &Sandbox, more: &[&str]) -> Ran {
+    let own = ["run", "demo/greet", "--project", "p", "-i", "name=Ada"];
+    sandbox.run(own.iter().chain(more))
+}
+
+/// The only thread of a directive.
+fn thread(sandbox: &Sandbox, directive: &str) -> PathBuf {
+    let threads = sandbox.work().join("p/.ai/agent/threads/demo");
+    let mut found = std::fs::read_dir(threads)
+        .unwrap()
+        .map(|entry| entry.unwrap().path());
+    let named = |path: &PathBuf| {
+        path.file_name()
+            .unwrap()
+            .to_str()
+            .unwrap()
+            .starts_with(directive)
+    };
+    found.find(named).unwrap()
+}
+
+#[test]
+fn a_directive_runs_with_tools_and_a_child_and_all_that_it_leaves_verifies() {
+    let sandbox = project();
+    let ran = greet(&sandbox, &["--script", "answers.yaml", "--json"])
+        .exits(0)
+        .json();
+    assert_eq!(
+        (&ran["status"], &ran["outputs"]["path"]),
+        (&"completed".into(), &"out.txt".into())
+    );
+    assert_eq!(
+        std::fs::read_to_string(sandbox.work().join("p/out.txt")).unwrap(),
+        "Hello"
+    );
+    let verified = sandbox.run(["verify", "p", "--json"]).exits(0).json();
+    // Two directives and a tool; of each thread transcript, ledger, thread.json and capabilities.md.
+    assert_eq!(verified["summary"]["verified"], 11, "{verified}");
+    let transcript =
+        std::fs::read_to_string(thread(&sandbox, "greet").join("transcript.jsonl")).unwrap();
+    assert!(
+        transcript.contains("5 out.txt") && !transcript.contains("threadseal:signed"),
+        "{transcript}"
+    );
+    let text = greet(&sandbox, &["--script", "answers.yaml", "-q"]).exits(0);
+    assert_eq!(text.stdout, "path: out.txt\n");
+}
+
+#[test]
+fn parent_and_child_name_each_other() {
+    let sandbox = project();
+    greet(&sandbox, &["--script", "answers.yaml"]).exits(0);
+    let lines = |directive: &str| {
+        let text =
+            std::fs::read_to_string(thread(&sandbox, directive).join("transcript.jsonl")).unwrap();
+        text.lines()
+            .map(|line| serde_json::from_str(line).unwrap())
+            .collect::<Vec<Value>>()
+    };
+    let (parent, child) = (lines("greet"), lines("child"));
+    let of = |events: &[Value], kind: &str| {
+        events
+            .iter()
+            .position(|event| event["event_type"] == kind)
+            .unwrap()
+    };
+    let started = of(&parent, "child_thread_started");
+    assert_eq!(
+        parent[started]["payload"]["child_record"],
+        child[0]["payload"]["record"]
+    );
+    // The child's first line names the seal that follows the event.
+    assert_eq!(parent[started + 1]["event_type"], "checkpoint");
+    let head = child[0]["payload"]["parent"].as_str().unwrap();
+    assert!(head.starts_with(parent[0]["payload"]["record"].as_str().unwrap()));
+    let ended = &parent[of(&parent, "child_thread_ended")]["payload"]["head"];
+    let sealed = parent
+        .iter()
+        .find_map(|event| event["payload"]["seal"]["ext"]["children"][0].as_str());
+    assert_eq!(ended.as_str(), sealed);
+}
+
+#[test]
+fn nothing_runs_from_an_item_that_is_changed_or_that_nobody_signed() {
+    let sandbox = project();
+    let path = sandbox.work().join("p/.ai/directives/demo/greet.md");
+    let signed = std::fs::read_to_string(&path).unwrap();
+    std::fs::write(&path, signed.replace("Greet {", "Rob {")).unwrap();
+    for more in [
+        &["--script", "answers.yaml"][..],
+        &["--script", "answers.yaml", "--allow-unsigned"],
+    ] {
+        greet(&sandbox, more).fails_with("tampered");
+    }
+    std::fs::write(&path, directive("greet", TOOLS, OUTPUTS)).unwrap();
+    greet(&sandbox, &["--script", "answers.yaml"]).exits(2);
+    std::fs::write(&path, signed).unwrap();
+    let tool = sandbox.work().join("p/.ai/tools/demo/count.yaml");
+    let text = std::fs::read_to_string(&tool).unwrap();
+    std::fs::write(&tool, text.replace("wc", "id")).unwrap();
+    greet(&sandbox, &["--script", "answers.yaml"]).fails_with("tampered");
+    assert!(
+        !sandbox.work().join("p/.ai/agent/threads/demo").exists(),
+        "a refused thread left something"
+    );
+}
+
+#[test]
+fn wrong_inputs_and_limits_are_told_before_anything_runs() {
+    let sandbox = project();
+    let run = |more: &[&str]| {
+        sandbox.run(
+            [
+                "run",
+                "demo/greet",
+                "--project",
+                "p",
+                "--script",
+                "answers.yaml",
+            ]
+            .iter()
+            .chain(more),
+        )
+    };
+    run(&[]).fails_with("name");
+    run(&["-i", "name"]).fails_with("NAME=VALUE");
+    run(&["-i", "name=a", "-i", "name=b"]).fails_with("twice");
+    run(&["-i", "name=a", "-i", "nme=b"]).fails_with("nme");
+    run(&["-i", "name=a", "--limit", "turn=1"]).fails_with("turn");
+    sandbox
+        .run([
+            "run",
+            "demo/none",
+            "--project",
+            "p",
+            "--script",
+            "answers.yaml",
+        ])
+        .fails_with("demo/none");
+}
+
+#[test]
+fn a_limit_suspends_and_a_dead_model_fails_the_thread_and_both_are_sealed() {
+    let sandbox = project();
+    let ran = greet(
+        &sandbox,
+        &["--script", "answers.yaml", "--limit", "turns=1", "--json"],
+    )
+    .exits(3)
+    .json();
+    assert_eq!(ran["status"], "suspended");
+    sandbox.write(
+        "dead.yaml",
+        "answers: [{error: {status: 401, type: authentication_error, message: no}}]",
+    );
+    let ran = greet(&sandbox, &["--script", "dead.yaml", "--json"])
+        .exits(2)
+        .json();
+    assert_eq!(
+        (
+            &ran["status"],
+            ran["error"].as_str().unwrap().contains("permanent_auth")
+        ),
+        (&"error".into(), true)
+    );
+    sandbox.run(["verify", "p"]).exits(0);
+}
+
+/// Answers one request of Anthropic's protocol and gives what was asked.
+fn provider() -> (String, std::thread::JoinHandle<Value>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/v1/", listener.local_addr().unwrap());
+    let served = std::thread::spawn(move || {
+        let (stream, _) = listener.accept().unwrap();
+        let mut reader = BufReader::new(stream);
+        let mut length = 0;
+        loop {
+            let mut line = String::new();
+            reader.read_line(&mut line).unwrap();
+            if let Some(value) = line.to_ascii_lowercase().strip_prefix("content-length:") {
+                length = value.trim().parse().unwrap();
+            }
+            if line.trim().is_empty() {
+                break;
+            }
+        }
+        let mut request = vec![0; length];
+        reader.read_exact(&mut request).unwrap();
+        let body = r#"{"id":"m","type":"message","role":"assistant","model":"claude-haiku-4-5-20251001",
+            "content":[{"type":"tool_use","id":"t1","name":"directive_return","input":{"path":"here"}}],
+            "stop_reason":"tool_use","usage":{"input_tokens":1000,"output_tokens":100}}"#;
+        let head = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\nconnection: close";
+        write!(
+            reader.get_mut(),
+            "{head}\r\ncontent-length: {}\r\n\r\n{body}",
+            body.len()
+        )
+        .unwrap();
+        serde_json::from_slice(&request).unwrap()
+    });
+    (url, served)
+}
+
+#[test]
+fn a_model_over_http_is_asked_and_paid() {
+    let sandbox = project();
+    let (url, served) = provider();
+    let mut command = sandbox.command();
+    command.env("ANTHROPIC_API_KEY", "not-a-real-key");
+    command.args([
+        "run",
+        "demo/greet",
+        "--project",
+        "p",
+        "-i",
+        "name=Ada",
+        "--json",
+        "--base-url",
+        &url,
+    ]);
+    let ran = Ran::of(command.output().unwrap()).exits(0).json();
+    assert_eq!(
+        (&ran["outputs"]["path"], &ran["cost"]["spend"]),
+        (&"here".into(), &0.0015.into()),
+        "{ran}"
+    );
+    let asked = served.join().unwrap();
+    assert_eq!(asked["messages"][0]["content"], "Greet Ada.");
+    let transcript =
+        std::fs::read_to_string(thread(&sandbox, "greet").join("transcript.jsonl")).unwrap();
+    assert!(
+        transcript.contains("claude-haiku-4-5-20251001") && !transcript.contains("not-a-real-key")
+    );
+    greet(&sandbox, &[]).fails_with("ANTHROPIC_API_KEY");
+}
+
+/// A thread that has ended, and answers for its successors.
+fn ended() -> (Sandbox, String) {
+    let sandbox = project();
+    let ran = greet(&sandbox, &["--script", "answers.yaml", "--json"])
+        .exits(0)
+        .json();
+    sandbox.write("more.yaml", "answers: [{when: Once more., text: Gladly.}]");
+    (sandbox, ran["thread_id"].as_str().unwrap().to_owned())
+}
+
+fn resume(sandbox: &Sandbox, thread: &str, more: &[&str]) -> Ran {
+    let own = [
+        "thread",
+        "resume",
+        thread,
+        "--project",
+        "p",
+        "-m",
+        "Once more.",
+        "--script",
+        "more.yaml",
+    ];
+    sandbox.run(own.iter().chain(more))
+}
+
+/// Every record of the project's threads, and what the registry says.
+fn state(sandbox: &Sandbox) -> (std::collections::BTreeMap<PathBuf, Vec<u8>>, String) {
+    let mut files = std::collections::BTreeMap::new();
+    let mut folders = vec![sandbox.work().join("p/.ai/agent/threads/demo")];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+            } else {
+                files.insert(path.clone(), std::fs::read(path).unwrap());
+            }
+        }
+    }
+    (
+        files,
+        sandbox
+            .run(["thread", "list", "--project", "p", "--json"])
+            .exits(0)
+            .stdout,
+    )
+}
+
+#[test]
+fn a_resumed_thread_hears_what_was_said_and_both_records_name_each_other() {
+    let (sandbox, first) = ended();
+    let ran = resume(&sandbox, &first, &["--json"]).exits(0).json();
+    assert_eq!(ran["result"], "Gladly.");
+    let second = ran["thread_id"].as_str().unwrap();
+    // The first thread stands for the end of its chain, and the third hears both.
+    sandbox.write("more.yaml", "answers: [{when: Once more., text: Again.}]");
+    let third = resume(&sandbox, &first, &["--json"]).exits(0).json();
+    sandbox.run(["verify", "p"]).exits(0);
+    let shown = sandbox
+        .run(["thread", "chain", second, "--project", "p", "--json"])
+        .exits(0)
+        .json();
+    let chain: Vec<&str> = shown["chain"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|link| link["thread_id"].as_str().unwrap())
+        .collect();
+    assert_eq!(
+        chain,
+        [first.as_str(), second, third["thread_id"].as_str().unwrap()]
+    );
+    assert_eq!(shown["chain"][1]["status"], "continued");
+    let folder = |id: &str| sandbox.work().join("p/.ai/agent/threads").join(id);
+    let meta: Value =
+        serde_json::from_slice(&std::fs::read(folder(&first).join("thread.json")).unwrap())
+            .unwrap();
+    assert_eq!(meta["status"], "continued");
+    let lines = |id: &str| {
+        let text = std::fs::read_to_string(folder(id).join("transcript.jsonl")).unwrap();
+        text.lines()
+            .map(|line| serde_json::from_str(line).unwrap())
+            .collect::<Vec<Value>>()
+    };
+    let (old, new) = (lines(&first), lines(second));
+    let link = old
+        .iter()
+        .rposition(|event| event["event_type"] == "thread_resumed")
+        .unwrap();
+    assert_eq!(
+        old[link + 1]["payload"]["seal"]["ext"]["successor"],
+        new[0]["payload"]["record"]
+    );
+    let named = new[0]["payload"]["predecessor"].as_str().unwrap();
+    assert!(named.starts_with(old[0]["payload"]["record"].as_str().unwrap()));
+    // User; four answers with a result each.
+    assert_eq!(new[0]["payload"]["meta"]["inherited_messages"], 9);
+    assert_eq!(
+        lines(third["thread_id"].as_str().unwrap())[0]["payload"]["meta"]["inherited_messages"],
+        11
+    );
+}
+
+#[test]
+fn no_record_that_does_not_verify_is_resumed_and_nothing_changes() {
+    let (sandbox, first) = ended();
+    let folder = sandbox.work().join("p/.ai/agent/threads").join(&first);
+    let child = thread(&sandbox, "child").join("transcript.jsonl");
+    let transcript = folder.join("transcript.jsonl");
+    let meta = folder.join("thread.json");
+    let text = std::fs::read_to_string(&transcript).unwrap();
+    let signed = std::fs::read_to_string(&meta).unwrap();
+    let half: String = text.split_inclusive('\n').take(9).collect();
+    let stripped: String = text
+        .split_inclusive('\n')
+        .filter(|line| !line.contains("\"checkpoint\""))
+        .collect();
+    let attacks: [(&str, &PathBuf, String); 7] = [
+        (
+            "an answer was changed",
+            &transcript,
+            text.replace("I write it.", "I rob it."),
+        ),
+        ("the end was cut off", &transcript, half),
+        ("the seals were stripped", &transcript, stripped),
+        (
+            "an event was added",
+            &transcript,
+            format!("{text}{}", text.lines().nth(3).unwrap()),
+        ),
+        (
+            "it is another thread's",
+            &transcript,
+            std::fs::read_to_string(child).unwrap(),
+        ),
+        (
+            "a capability was added",
+            &meta,
+            signed.replace("rye.execute.tool.demo.count", "rye.execute.tool.*"),
+        ),
+        (
+            "the signature is gone",
+            &meta,
+            signed.replace("_signature", "_signatur"),
+        ),
+    ];
+    for (what, path, attack) in attacks {
+        let whole = std::fs::read(path).unwrap();
+        assert_ne!(attack.as_bytes(), whole, "{what}: nothing was attacked");
+        std::fs::write(path, attack).unwrap();
+        let before = state(&sandbox);
+        let ran = resume(&sandbox, &first, &[]).exits(2);
+        assert!(state(&sandbox) == before, "{what}: something changed");
+        assert!(!ran.stderr.is_empty(), "{what}");
+        std::fs::write(path, whole).unwrap();
+    }
+    resume(&sandbox, &first, &[]).exits(0);
+}
+
+#[test]
+fn a_continuation_directive_that_does_not_verify_is_refused() {
+    let (sandbox, first) = ended();
+    let text =
+        include_str!("../../../threadseal-runtime/builtin/directives/rye/agent/continuation.md");
+    let path = sandbox.write("p/.ai/directives/rye/agent/continuation.md", text);
+    let before = state(&sandbox);
+    resume(&sandbox, &first, &[]).exits(2);
+    assert!(state(&sandbox) == before);
+    sandbox.run(["seal", "-q", path.to_str().unwrap()]).exits(0);
+    resume(&sandbox, &first, &[]).exits(0);
+}
+
+#[test]
+fn what_has_not_ended_or_is_unknown_is_not_resumed() {
+    let (sandbox, first) = ended();
+    resume(&sandbox, "demo/none-1", &[]).fails_with("demo/none-1");
+    resume(&sandbox, "../x", &[]).exits(2);
+    let listed = sandbox
+        .run(["thread", "list", "--project", "p", "--status", "completed"])
+        .exits(0)
+        .stdout;
+    assert!(
+        listed.lines().count() == 2 && listed.contains(&first),
+        "{listed}"
+    );
+    sandbox
+        .run(["thread", "list", "--project", "p", "--status", "gone"])
+        .exits(2);
+    sandbox
+        .run(["thread", "show", "demo/none-1", "--project", "p"])
+        .exits(2);
+}

@@ -1,0 +1,317 @@
+//! [`Journal`]: what a thread records of itself, in its transcript and its step ledger together.
+//!
+//! ```text
+//! begin     line 1, seal 0                                   ledger: genesis
+//! ask       cognition_in                                     ledger: llm_call started
+//! answered  cognition_reasoning?  cognition_out              ledger: llm_call completed | failed
+//! intend    tool_call_start, durable before the call starts  ledger: tool_call started
+//! done      tool_call_result                                 ledger: tool_call completed | failed
+//! seal      checkpoint at the end of each turn
+//! end       thread_completed | …{cost, ledger} and the final seal
+//! ```
+//! The transcript has what was said and done, the ledger that it was, step by step, with digests in place of
+//! contents. `ledger` in the terminal event is the last record's hash, so the final seal covers the ledger
+//! too. The ledger lies beside the transcript, `ledger_<record id>.jsonl`.
+
+use crate::limit::Cost;
+use crate::model::{Answer, Stop, ToolCall, Usage};
+use crate::project::ThreadFolder;
+use crate::toolbox::{Outcome, Parentage};
+use serde_json::{Value, json};
+use std::sync::Arc;
+use threadseal::canon::json;
+use threadseal::digest::Digest;
+use threadseal::error::Error;
+use threadseal::ledger::{ActorFingerprint, Effect, Genesis, Parent, RunId};
+use threadseal::record::{Head, RecordId, ThreadId};
+use threadseal::transcript::event::{EventType, Payload};
+use threadseal::transcript::ext::Ext;
+use threadseal::transcript::manifest::Manifest;
+use threadseal::transcript::{Ending, Link};
+use threadseal_store::host::Host;
+use threadseal_store::ledger::{
+    ActorSigners, HashChainedLedgerStore, JsonlLedgerStore, OpenStep, RunRecorder, Step,
+};
+use threadseal_store::recorder::{Keys, Recorder};
+
+type Steps = RunRecorder<HashChainedLedgerStore<JsonlLedgerStore>>;
+
+/// What a thread records of itself.
+pub struct Journal {
+    recorder: Recorder,
+    steps: Steps,
+    turn: u64,
+    /// Heads of children that ended since the last seal.
+    children: Vec<Head>,
+}
+
+/// What the ledger says of its thread before the first step.
+#[derive(Debug, Clone, Default)]
+pub struct Origin {
+    /// The digest of the directive.
+    pub directive_sha256: Option<Digest>,
+    /// The digest of what it was given.
+    pub inputs_sha256: Option<Digest>,
+    /// The ledger of the thread that started this one.
+    pub parent: Option<Parent>,
+}
+
+impl Journal {
+    /// Begins both, durably. The folder exists already, without a transcript.
+    ///
+    /// # Errors
+    /// As [`Recorder::create`] and [`RunRecorder::create`].
+    pub fn begin(
+        host: &Host,
+        folder: &ThreadFolder,
+        thread: ThreadId,
+        manifest: Manifest,
+        keys: Keys,
+        origin: Origin,
+    ) -> Result<Self, Error> {
+        let run = run_of(&manifest)?;
+        let native = Arc::clone(&keys.native);
+        let agent = ActorFingerprint::for_key("agent", None, Vec::new(), native.public_key())
+            .map_err(|why| Error::invalid(why.to_string()))?;
+        let actor_id = agent.actor_id().to_owned();
+        let mut genesis = Genesis::new(host.new_record()?, host.clock.now()?);
+        genesis.workflow_id.clone_from(&manifest.directive);
+        genesis.workflow_sha256 = origin.directive_sha256;
+        genesis.inputs_sha256 = origin.inputs_sha256;
+        genesis.parent = origin.parent;
+        genesis.actors.add(agent)?;
+        let recorder =
+            Recorder::create(host.clone(), &folder.transcript(), thread, manifest, keys)?;
+        let signers = ActorSigners::new().with(actor_id.clone(), native);
+        let store = JsonlLedgerStore::open(Arc::clone(&host.fs), folder.path())?;
+        let ledger = HashChainedLedgerStore::new(store)
+            .with_signer(Arc::new(signers))
+            .with_host(host.clone());
+        let steps = RunRecorder::create(ledger, host.clone(), run, Some(actor_id), None, &genesis)?;
+        Ok(Self {
+            recorder,
+            steps,
+            turn: 0,
+            children: Vec::new(),
+        })
+    }
+
+    /// Appends an event of a type that is not reserved.
+    ///
+    /// # Errors
+    /// As [`Recorder::append`].
+    pub fn event(&mut self, event_type: &str, payload: &Value) -> Result<(), Error> {
+        let payload = Payload::parse(payload.to_string().as_bytes())?;
+        self.recorder
+            .append(&EventType::parse(event_type)?, &payload)
+    }
+
+    /// Records what the model is told next. The turn before is sealed first, so that no seal falls between a
+    /// prompt and its answer.
+    ///
+    /// # Errors
+    /// As [`Recorder::append`] and [`Recorder::seal`]; here and below.
+    pub fn ask(&mut self, text: &str, role: &str, model: &str) -> Result<OpenStep, Error> {
+        if self.turn > 0 {
+            self.seal()?;
+        }
+        self.turn += 1;
+        self.event("cognition_in", &json!({"text": text, "role": role}))?;
+        let effect = effect("llm_call", &json!({"model": model, "turn": self.turn}))?;
+        self.steps
+            .start(Step::new(format!("turn-{}", self.turn), Some(effect)))
+    }
+
+    /// Records that the same is asked again, after an error.
+    ///
+    /// # Errors
+    /// As [`Journal::ask`].
+    pub fn ask_again(&mut self, model: &str, attempt: u64) -> Result<OpenStep, Error> {
+        let effect = effect("llm_call", &json!({"model": model, "turn": self.turn}))?;
+        let step = Step::new(format!("turn-{}", self.turn), Some(effect));
+        self.steps.start(Step { attempt, ..step })
+    }
+
+    /// Records the answer.
+    ///
+    /// # Errors
+    /// As [`Journal::ask`].
+    pub fn answered(&mut self, step: OpenStep, answer: &Answer) -> Result<(), Error> {
+        if let Some(reasoning) = &answer.reasoning {
+            self.event("cognition_reasoning", &json!({"text": reasoning}))?;
+        }
+        let mut said =
+            json!({"text": answer.text, "model": answer.model, "usage": tokens(&answer.usage)});
+        if answer.stop == Stop::Truncated {
+            said["truncated"] = true.into();
+        }
+        self.event("cognition_out", &said)?;
+        let result = json!({"model": answer.model, "usage": tokens(&answer.usage),
+                            "text_sha256": Digest::of(answer.text.as_bytes()).to_hex(),
+                            "calls": answer.calls.len()});
+        self.steps.succeed(step, Some(sealed(&result)?)).map(drop)
+    }
+
+    /// Records that there is no answer.
+    ///
+    /// # Errors
+    /// As [`Journal::ask`].
+    pub fn unanswered(&mut self, step: OpenStep, why: &str) -> Result<(), Error> {
+        self.steps.fail(step, why).map(drop)
+    }
+
+    /// Records what a call is about to do, durably: after a crash it is known that it may have been done.
+    /// `key` is the same for all attempts at it.
+    ///
+    /// # Errors
+    /// As [`Journal::ask`].
+    pub fn intend(&mut self, call: &ToolCall, tool: &str, key: &str) -> Result<OpenStep, Error> {
+        let mut start = json!({"tool": call.name, "call_id": call.id, "input": call.input,
+                               "item_id": tool, "idempotency_key": key});
+        if !call.signatures.is_empty() {
+            start["signatures"] = call.signatures.clone().into();
+        }
+        self.event("tool_call_start", &start)?;
+        self.recorder.sync()?;
+        let input = Digest::of(call.input.to_string().as_bytes()).to_hex();
+        let payload = json!({"tool": tool, "call_id": call.id, "input_sha256": input});
+        let step = Step {
+            idempotency_key: Some(key.to_owned()),
+            ..Step::new(
+                format!("turn-{}", self.turn),
+                Some(effect("tool_call", &payload)?),
+            )
+        };
+        self.steps.start(step)
+    }
+
+    /// Records what came of a call.
+    ///
+    /// # Errors
+    /// As [`Journal::ask`].
+    pub fn done(
+        &mut self,
+        step: OpenStep,
+        call: &ToolCall,
+        outcome: &Outcome,
+        millis: u64,
+    ) -> Result<(), Error> {
+        let output = outcome.text();
+        let mut result = json!({"call_id": call.id, "output": output, "duration_ms": millis});
+        if let Some(error) = &outcome.error {
+            result["error"] = error.as_str().into();
+        }
+        self.event("tool_call_result", &result)?;
+        match &outcome.error {
+            Some(error) => self.steps.fail(step, error).map(drop),
+            None => {
+                let digest = Digest::of(output.as_bytes()).to_hex();
+                let result = sealed(&json!({"output_sha256": digest}))?;
+                self.steps.succeed(step, Some(result)).map(drop)
+            }
+        }
+    }
+
+    /// Seals everything so far.
+    ///
+    /// # Errors
+    /// As [`Recorder::seal`].
+    pub fn seal(&mut self) -> Result<Head, Error> {
+        let ext = Ext {
+            children: std::mem::take(&mut self.children),
+            ..Ext::default()
+        };
+        self.recorder.seal(self.turn, ext)
+    }
+
+    /// Ends the thread: the terminal event names cost and ledger, the final seal covers both.
+    ///
+    /// # Errors
+    /// As [`Recorder::end`].
+    pub fn end(&mut self, ending: Ending, cost: &Cost, more: Value) -> Result<Head, Error> {
+        if !self.children.is_empty() {
+            self.seal()?;
+        }
+        let tip = self.steps.tip()?;
+        let hash = tip.hash.map(|hash| hash.to_hex());
+        let mut payload = json!({"cost": cost.to_json(),
+                                 "ledger": {"run_id": self.steps.run().as_str(), "count": tip.count, "head": hash}});
+        if let (Value::Object(payload), Value::Object(more)) = (&mut payload, more) {
+            payload.extend(more);
+        }
+        let payload = Payload::parse(payload.to_string().as_bytes())?;
+        self.recorder.end(ending, &payload, self.turn)
+    }
+
+    /// Names the thread that goes on from here, in a sealed event.
+    ///
+    /// # Errors
+    /// As [`Recorder::link`].
+    pub fn link(&mut self, link: Link, payload: &Value, ext: Ext) -> Result<Head, Error> {
+        let payload = Payload::parse(payload.to_string().as_bytes())?;
+        self.recorder.link(link, &payload, ext)
+    }
+
+    /// The newest seal.
+    pub fn head(&self) -> Option<&Head> {
+        self.recorder.state().head()
+    }
+
+    /// What line 1 says.
+    pub fn manifest(&self) -> &Manifest {
+        self.recorder.state().manifest()
+    }
+
+    /// Which turn it is, from 1; 0 before the first.
+    pub fn turn(&self) -> u64 {
+        self.turn
+    }
+}
+
+impl Parentage for Journal {
+    fn child_begins(
+        &mut self,
+        child: &ThreadId,
+        record: &RecordId,
+        directive: &str,
+    ) -> Result<Head, Error> {
+        let event = json!({"child_thread_id": child.as_str(), "child_directive": directive,
+                           "child_record": record.to_string(),
+                           "parent_thread_id": self.recorder.state().thread().as_str()});
+        self.event("child_thread_started", &event)?;
+        self.seal()
+    }
+
+    fn child_ended(&mut self, child: &ThreadId, status: &str, head: &Head) -> Result<(), Error> {
+        let event =
+            json!({"child_thread_id": child.as_str(), "status": status, "head": head.to_string()});
+        self.children.push(*head);
+        self.event("child_thread_ended", &event)
+    }
+
+    fn ledger(&self) -> Result<Parent, Error> {
+        Ok(Parent {
+            run_id: self.steps.run().clone(),
+            head: self.steps.tip()?.hash,
+        })
+    }
+}
+
+/// The run of a thread's ledger: the id of its record.
+fn run_of(manifest: &Manifest) -> Result<RunId, Error> {
+    RunId::parse(&manifest.record.to_string())
+}
+
+fn tokens(usage: &Usage) -> Value {
+    json!({"input_tokens": usage.input_tokens, "cached_tokens": usage.cached_tokens,
+           "cache_write_tokens": usage.cache_write_tokens, "output_tokens": usage.output_tokens})
+}
+
+fn effect(kind: &str, payload: &Value) -> Result<Effect, Error> {
+    Ok(Effect::new(kind, sealed(payload)?))
+}
+
+/// A value of the runtime as sealed records hold values.
+fn sealed(value: &Value) -> Result<json::Value, Error> {
+    Ok(json::parse(value.to_string().as_bytes())?)
+}

@@ -1,0 +1,288 @@
+//! [`Catalogue`]: which model a directive gets.
+//!
+//! ```text
+//! the caller's wish (a model, a provider, an address, one that is there already)
+//!   else <model id="…">         the model of this name, then its fallbacks
+//!   else <model tier="…">       the models of this class, the preferred provider's first
+//!   else                        the class `general`
+//! ```
+//! The first of these whose provider's key is there answers. A model whose window or price nobody knows is refused:
+//! limits on tokens and money would mean nothing.
+
+use super::{Endpoint, HttpModel, Model, Shape};
+use crate::config::agent::Agent;
+use crate::config::models::{self, Prices, Provider};
+use crate::directive::ModelChoice;
+use std::sync::Arc;
+use threadseal::error::Error;
+
+/// The class of models that is meant when nothing is said.
+const DEFAULT_TIER: &str = "general";
+
+/// Knows models.
+pub trait Models: Send + Sync {
+    /// The model that a directive wants.
+    ///
+    /// # Errors
+    /// Kind `InvalidInput` when there is none such, saying what to configure.
+    fn choose(&self, wanted: &ModelChoice) -> Result<Chosen, Error>;
+}
+
+/// A model, and what one must know of it.
+#[derive(Clone)]
+pub struct Chosen {
+    /// It.
+    pub model: Arc<dyn Model>,
+    /// What it costs.
+    pub prices: Prices,
+    /// How many tokens it can be given.
+    pub context_window: u64,
+    /// Most tokens of one answer.
+    pub max_output_tokens: u32,
+}
+
+/// What the caller wants, whatever directives say.
+#[derive(Clone, Default)]
+pub struct Wish {
+    /// This one answers all.
+    pub there: Option<Arc<dyn Model>>,
+    /// The model of this name.
+    pub model: Option<String>,
+    /// Of this provider.
+    pub provider: Option<String>,
+    /// At this address.
+    pub base_url: Option<String>,
+}
+
+/// The models of the configuration.
+pub struct Catalogue {
+    models: models::Models,
+    agent: Agent,
+    wish: Wish,
+    context_window: u64,
+    environment: Arc<Vec<(String, String)>>,
+}
+
+impl Catalogue {
+    /// The models that `models` lists. `context_window` holds where a model that is there already is no listed one;
+    /// keys are looked up in `environment`.
+    pub fn new(
+        models: models::Models,
+        agent: Agent,
+        wish: Wish,
+        context_window: u64,
+        environment: Arc<Vec<(String, String)>>,
+    ) -> Self {
+        Self {
+            models,
+            agent,
+            wish,
+            context_window,
+            environment,
+        }
+    }
+
+    /// The names to try, in order.
+    fn candidates(&self, wanted: &ModelChoice) -> Vec<String> {
+        if let Some(model) = &self.wish.model {
+            return vec![model.clone()];
+        }
+        if let Some(id) = &wanted.id {
+            return [id].into_iter().chain(&wanted.fallback).cloned().collect();
+        }
+        let tier = wanted.tier.as_deref().unwrap_or(DEFAULT_TIER);
+        let preferred = self.wish.provider.as_deref().or(wanted.provider.as_deref());
+        let preferred = preferred.or(self.agent.provider.as_deref());
+        let models = self.models.tier(tier, preferred);
+        let ids = models.into_iter().map(|model| &model.id);
+        ids.chain(&wanted.fallback).cloned().collect()
+    }
+
+    fn open(&self, id: &str) -> Result<Chosen, Error> {
+        let invalid = |why: &str| {
+            Error::invalid(format!(
+                "model {id}: {why}; see .ai/config/agent/models.yaml"
+            ))
+        };
+        let model = self
+            .models
+            .model(id)
+            .ok_or_else(|| invalid("not configured"))?;
+        let provider = self.wish.provider.as_deref().unwrap_or(&model.provider);
+        let provider = self
+            .models
+            .provider(provider)
+            .ok_or_else(|| invalid("its provider is not configured"))?;
+        let shape = Shape::parse(&provider.adapter)
+            .ok_or_else(|| invalid("it answers from a script only"))?;
+        let endpoint = Endpoint {
+            shape,
+            base_url: self
+                .wish
+                .base_url
+                .clone()
+                .or_else(|| provider.base_url.clone()),
+            api_key: self.key(provider)?,
+        };
+        let bound = model
+            .max_output_tokens
+            .unwrap_or(u64::MAX)
+            .min(self.agent.max_output_tokens);
+        Ok(Chosen {
+            model: Arc::new(HttpModel::new(&endpoint, id)?),
+            prices: model
+                .prices
+                .ok_or_else(|| invalid("nobody says what it costs"))?,
+            context_window: model
+                .context_window
+                .ok_or_else(|| invalid("nobody says how large its window is"))?,
+            max_output_tokens: u32::try_from(bound).unwrap_or(u32::MAX),
+        })
+    }
+
+    fn key(&self, provider: &Provider) -> Result<Option<String>, Error> {
+        let Some(name) = &provider.key_env else {
+            return Ok(None);
+        };
+        let known = self
+            .environment
+            .iter()
+            .find(|(variable, value)| variable == name && !value.is_empty());
+        match known {
+            Some((_, value)) => Ok(Some(value.clone())),
+            None => Err(Error::invalid(format!(
+                "{name} is not set: the key of {}",
+                provider.name
+            ))),
+        }
+    }
+}
+
+impl Models for Catalogue {
+    fn choose(&self, wanted: &ModelChoice) -> Result<Chosen, Error> {
+        if let Some(model) = &self.wish.there {
+            let known = self.models.model(model.name());
+            return Ok(Chosen {
+                model: Arc::clone(model),
+                prices: known.and_then(|known| known.prices).unwrap_or_default(),
+                context_window: known
+                    .and_then(|known| known.context_window)
+                    .unwrap_or(self.context_window),
+                max_output_tokens: u32::try_from(self.agent.max_output_tokens).unwrap_or(u32::MAX),
+            });
+        }
+        let mut first = None;
+        for id in self.candidates(wanted) {
+            match self.open(&id) {
+                Ok(chosen) => return Ok(chosen),
+                Err(error) => first = first.or(Some(error)),
+            }
+        }
+        let nothing = || Error::invalid("no model is configured for this; name one with --model");
+        Err(first.unwrap_or_else(nothing))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::ScriptModel;
+    use crate::yaml;
+
+    const FILE: &str = "providers:\n  near: {adapter: anthropic, key_env: NEAR_KEY}\n  far: {adapter: openai}\n\
+        models:\n  - {id: a, provider: near, context_window: 1000, max_output_tokens: 10, prices: {input: 1, output: 2}}\n  \
+        - {id: b, provider: far, context_window: 2000, prices: {input: 0, output: 0}}\n  \
+        - {id: unpriced, provider: far, context_window: 2000}\n\
+        tiers: {general: [a, b], fast: [b]}\n";
+
+    fn catalogue(wish: Wish, environment: &[(&str, &str)]) -> Catalogue {
+        let mut models = models::Models::default();
+        models
+            .overlay(&yaml::parse("models.yaml", FILE).unwrap())
+            .unwrap();
+        let environment = environment
+            .iter()
+            .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+        Catalogue::new(
+            models,
+            Agent::default(),
+            wish,
+            5000,
+            Arc::new(environment.collect()),
+        )
+    }
+
+    fn chosen(
+        wish: Wish,
+        environment: &[(&str, &str)],
+        wanted: &ModelChoice,
+    ) -> Result<(String, u64, u32), Error> {
+        let chosen = catalogue(wish, environment).choose(wanted)?;
+        Ok((
+            chosen.model.name().to_owned(),
+            chosen.context_window,
+            chosen.max_output_tokens,
+        ))
+    }
+
+    fn named(id: &str, fallback: &[&str]) -> ModelChoice {
+        ModelChoice {
+            id: Some(id.to_owned()),
+            fallback: fallback.iter().map(|id| (*id).to_owned()).collect(),
+            ..ModelChoice::default()
+        }
+    }
+
+    #[test]
+    fn the_first_model_whose_key_is_there_answers() {
+        let any = ModelChoice::default();
+        let with_key: &[(&str, &str)] = &[("NEAR_KEY", "k")];
+        assert_eq!(
+            chosen(Wish::default(), with_key, &any).unwrap(),
+            ("a".to_owned(), 1000, 10)
+        );
+        assert_eq!(
+            chosen(Wish::default(), &[], &any).unwrap(),
+            ("b".to_owned(), 2000, 16_384)
+        );
+        assert_eq!(
+            chosen(Wish::default(), &[("NEAR_KEY", "")], &named("a", &["b"]))
+                .unwrap()
+                .0,
+            "b"
+        );
+        let error = chosen(Wish::default(), &[], &named("a", &[])).unwrap_err();
+        assert!(error.to_string().contains("NEAR_KEY"), "{error}");
+    }
+
+    #[test]
+    fn a_model_without_a_price_or_a_place_is_refused() {
+        for id in ["unpriced", "unknown"] {
+            let error = chosen(Wish::default(), &[], &named(id, &[])).unwrap_err();
+            assert!(error.to_string().contains(id), "{error}");
+        }
+    }
+
+    #[test]
+    fn the_callers_wish_goes_first() {
+        let wish = Wish {
+            model: Some("b".to_owned()),
+            ..Wish::default()
+        };
+        assert_eq!(
+            chosen(wish, &[("NEAR_KEY", "k")], &named("a", &[]))
+                .unwrap()
+                .0,
+            "b"
+        );
+        let there: Arc<dyn Model> = Arc::new(ScriptModel::parse("script", "answers: []").unwrap());
+        let wish = Wish {
+            there: Some(there),
+            ..Wish::default()
+        };
+        assert_eq!(
+            chosen(wish, &[], &named("a", &[])).unwrap(),
+            ("script".to_owned(), 5000, 16_384)
+        );
+    }
+}

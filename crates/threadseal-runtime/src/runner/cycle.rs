@@ -1,0 +1,371 @@
+//! The loop of one thread: ask, do what the model wants, seal, again.
+//!
+//! ```text
+//! limits before ─► seal of the turn before ─► ask (again, if the error may pass) ─► charge
+//!      ▲                                                                             │
+//!      │                               no calls ─► completed                         │ calls
+//!      └── limits after ◄── each: intent durable ─► run ─► result ◄──────────────────┘
+//!                                     directive_return ─► completed, with outputs
+//! ```
+//! A limit that is hit suspends the thread; an error that does not pass ends it; a cancelled thread ends after
+//! whatever runs was stopped. Each way out is an [`End`]: the caller writes the terminal event and the final seal.
+
+use super::returning::Returning;
+use crate::bounds::{MAX_CALLS_PER_TURN, POLL_INTERVAL};
+use crate::journal::Journal;
+use crate::limit::{Cost, LimitHit, Limits, When};
+use crate::model::{Answer, ChatMessage, Model, ModelError, Request, Stop, ToolCall, Usage};
+use crate::money::Nanos;
+use crate::toolbox::{Cancel, Invocation, Outcome, Toolbox};
+use serde_json::{Map, Value, json};
+use std::collections::HashSet;
+use std::time::Duration;
+use threadseal::error::Error;
+use threadseal_store::clock::Clock;
+
+/// What a thread's loop needs.
+pub(crate) struct Cycle<'a> {
+    /// Names the thread: part of each call's idempotency key.
+    pub(crate) thread: &'a str,
+    pub(crate) clock: &'a dyn Clock,
+    pub(crate) model: &'a dyn Model,
+    pub(crate) max_output_tokens: u32,
+    pub(crate) system: Option<&'a str>,
+    pub(crate) tools: &'a Toolbox,
+    pub(crate) returning: Returning<'a>,
+    pub(crate) limits: Limits,
+    pub(crate) cancel: &'a Cancel,
+    pub(crate) recovery: &'a dyn Recovery,
+}
+
+/// What surrounds the loop: money, files and people that follow it.
+pub(crate) trait Surroundings {
+    /// Pays for an answer.
+    ///
+    /// # Errors
+    /// When it was not recorded: the thread must not go on.
+    fn charge(&mut self, usage: &Usage) -> Result<Nanos, Error>;
+
+    /// What children have cost so far, and how many there were.
+    fn children(&self) -> (Nanos, u64);
+
+    /// A turn is over and everything of it is recorded.
+    ///
+    /// # Errors
+    /// When what follows the record could not be written.
+    fn turn_over(&mut self, journal: &mut Journal, cost: &Cost) -> Result<(), Error>;
+
+    /// Something to watch.
+    fn progress(&mut self, progress: Progress<'_>);
+}
+
+/// What a person who watches is told.
+#[derive(Debug, Clone, Copy)]
+pub enum Progress<'a> {
+    /// The model is asked.
+    Asking(&'a Cost),
+    /// A piece of the answer.
+    Text(&'a str),
+    /// A tool runs.
+    Calling(&'a Cost, &'a str),
+    /// The model shall be asked again.
+    Retrying(&'a str, Duration),
+}
+
+/// What to do about an error of the model.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Judgement {
+    /// Its name: `rate_limited`, `permanent_auth`, …
+    pub(crate) code: String,
+    /// `transient`, `rate_limited`, `permanent`, …
+    pub(crate) category: String,
+    /// How long to wait before another attempt; None: there is none.
+    pub(crate) retry: Option<Duration>,
+}
+
+/// Judges errors of a model.
+pub(crate) trait Recovery: Send + Sync {
+    /// What to do after `attempts` attempts, of which the last ended in `error`.
+    fn judge(&self, error: &ModelError, attempts: u32) -> Judgement;
+}
+
+/// How a loop ends.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum End {
+    /// The model had nothing more to do: what it said, and what it returned by name.
+    Completed {
+        text: String,
+        outputs: Option<Map<String, Value>>,
+    },
+    /// It cannot go on.
+    Failed(String),
+    /// It must not go on until somebody decides.
+    Suspended(LimitHit),
+    /// Somebody stopped it.
+    Cancelled,
+}
+
+/// The thread as it stands.
+pub(crate) struct Course {
+    /// Everything said, the next question included.
+    pub(crate) messages: Vec<ChatMessage>,
+    /// What it has used, children included.
+    pub(crate) cost: Cost,
+    /// What its own answers cost.
+    pub(crate) own: Nanos,
+    /// When it began, by the clock's steady time.
+    pub(crate) began: Duration,
+}
+
+impl Cycle<'_> {
+    /// Runs to an end.
+    ///
+    /// # Errors
+    /// When nothing can be recorded any more: there is no honest end then.
+    pub(crate) fn run(
+        &self,
+        course: &mut Course,
+        journal: &mut Journal,
+        around: &mut dyn Surroundings,
+    ) -> Result<End, Error> {
+        loop {
+            if let Some(end) = self.stopped(course, around, When::BeforeTurn) {
+                return Ok(end);
+            }
+            around.progress(Progress::Asking(&course.cost));
+            let answer = match self.asked(course, journal, around)? {
+                Ok(answer) => answer,
+                Err(end) => return Ok(end),
+            };
+            course.cost.turns += 1;
+            course.cost.input_tokens += answer.usage.input_tokens;
+            course.cost.output_tokens += answer.usage.output_tokens;
+            course.own = course.own.saturating_add(around.charge(&answer.usage)?);
+            self.count(course, around);
+            let said = ChatMessage::Assistant {
+                text: answer.text.clone(),
+                calls: answer.calls.clone(),
+            };
+            course.messages.push(said);
+            if answer.calls.is_empty() {
+                return Ok(self.said_all(answer));
+            }
+            if let Some(end) = self.call_all(&answer.calls, course, journal, around)? {
+                return Ok(end);
+            }
+            self.count(course, around);
+            around.turn_over(journal, &course.cost)?;
+            if let Some(end) = self.stopped(course, around, When::AfterTurn) {
+                return Ok(end);
+            }
+        }
+    }
+
+    /// Time and children's money, as they are now.
+    fn count(&self, course: &mut Course, around: &dyn Surroundings) {
+        course.cost.elapsed = self.clock.elapsed().saturating_sub(course.began);
+        let (children, spawns) = around.children();
+        course.cost.spend = course.own.saturating_add(children);
+        course.cost.spawns = spawns;
+    }
+
+    fn stopped(&self, course: &mut Course, around: &dyn Surroundings, when: When) -> Option<End> {
+        if self.cancel.is_set() {
+            return Some(End::Cancelled);
+        }
+        self.count(course, around);
+        self.limits.check(when, &course.cost).map(End::Suspended)
+    }
+
+    fn said_all(&self, answer: Answer) -> End {
+        match answer.stop {
+            Stop::Filtered => End::Failed("the provider withheld the answer".to_owned()),
+            Stop::Truncated => End::Failed("the answer was cut off at its longest".to_owned()),
+            _ => End::Completed {
+                text: answer.text,
+                outputs: None,
+            },
+        }
+    }
+
+    /// Asks until there is an answer, or an error that does not pass.
+    fn asked(
+        &self,
+        course: &Course,
+        journal: &mut Journal,
+        around: &mut dyn Surroundings,
+    ) -> Result<Result<Answer, End>, Error> {
+        let mut schemas = self.tools.schemas();
+        schemas.extend(self.returning.schema());
+        let request = Request {
+            system: self.system,
+            messages: &course.messages,
+            tools: &schemas,
+            max_output_tokens: self.max_output_tokens,
+        };
+        let (text, role) = last_said(&course.messages);
+        let mut step = journal.ask(text, role, self.model.name())?;
+        for attempts in 1.. {
+            let answer = self
+                .model
+                .ask(&request, &mut |text| around.progress(Progress::Text(text)));
+            let error = match answer {
+                Ok(mut answer) => {
+                    tell_apart(&mut answer.calls, journal.turn());
+                    journal.answered(step, &answer)?;
+                    return Ok(Ok(answer));
+                }
+                Err(error) => error,
+            };
+            journal.unanswered(step, &error.message)?;
+            let judgement = self.recovery.judge(&error, attempts);
+            journal.event(
+                "error_classified",
+                &json!({"error_code": judgement.code, "category": judgement.category,
+                        "retryable": judgement.retry.is_some(), "attempt": attempts,
+                        "message": error.message}),
+            )?;
+            let Some(wait) = judgement.retry else {
+                return Ok(Err(End::Failed(format!(
+                    "{}: {}",
+                    judgement.code, error.message
+                ))));
+            };
+            around.progress(Progress::Retrying(&judgement.code, wait));
+            if self.cancelled_within(wait) {
+                return Ok(Err(End::Cancelled));
+            }
+            step = journal.ask_again(self.model.name(), u64::from(attempts) + 1)?;
+        }
+        Ok(Err(End::Failed("too many attempts".to_owned())))
+    }
+
+    fn cancelled_within(&self, mut wait: Duration) -> bool {
+        while !wait.is_zero() && !self.cancel.is_set() {
+            let slice = wait.min(POLL_INTERVAL);
+            std::thread::sleep(slice);
+            wait -= slice;
+        }
+        self.cancel.is_set()
+    }
+
+    /// Runs what the model called, in its order.
+    fn call_all(
+        &self,
+        calls: &[ToolCall],
+        course: &mut Course,
+        journal: &mut Journal,
+        around: &mut dyn Surroundings,
+    ) -> Result<Option<End>, Error> {
+        let mut end = None;
+        for (place, call) in calls.iter().enumerate() {
+            // Each call gets a result, also one that no longer runs: models refuse a conversation without.
+            let outcome = match &end {
+                Some(End::Cancelled) => self.not_run(call, journal, "the thread was cancelled")?,
+                Some(_) => self.not_run(call, journal, "the thread has returned")?,
+                None if self.cancel.is_set() => {
+                    end = Some(End::Cancelled);
+                    self.not_run(call, journal, "the thread was cancelled")?
+                }
+                None if place >= MAX_CALLS_PER_TURN => {
+                    let why = format!("at most {MAX_CALLS_PER_TURN} calls in one answer");
+                    self.not_run(call, journal, &why)?
+                }
+                None if self.returning.is(call) => {
+                    let (outcome, outputs) = self.returned(call, course, journal)?;
+                    end = outputs;
+                    outcome
+                }
+                None => {
+                    around.progress(Progress::Calling(&course.cost, &call.name));
+                    self.call(call, journal)?
+                }
+            };
+            course.messages.push(result_of(call, &outcome));
+        }
+        Ok(end)
+    }
+
+    fn call(&self, call: &ToolCall, journal: &mut Journal) -> Result<Outcome, Error> {
+        let permitted = match self.tools.find(call) {
+            Ok(permitted) => permitted,
+            Err(why) => return self.not_run(call, journal, &why),
+        };
+        let key = format!("{}/{}/{}", self.thread, journal.turn(), call.id);
+        let step = journal.intend(call, permitted.tool.id(), &key)?;
+        let began = self.clock.elapsed();
+        let outcome = permitted.tool.run(&mut Invocation {
+            idempotency_key: &key,
+            input: &permitted.input,
+            cancel: self.cancel,
+            record: journal,
+        });
+        let millis = self.clock.elapsed().saturating_sub(began).as_millis();
+        let millis = u64::try_from(millis).unwrap_or(u64::MAX);
+        journal.done(step, call, &outcome, millis)?;
+        Ok(outcome)
+    }
+
+    /// Records a call that does not run, and why.
+    fn not_run(&self, call: &ToolCall, journal: &mut Journal, why: &str) -> Result<Outcome, Error> {
+        let key = format!("{}/{}/{}", self.thread, journal.turn(), call.id);
+        let step = journal.intend(call, &call.name, &key)?;
+        let outcome = Outcome::failed(why);
+        journal.done(step, call, &outcome, 0)?;
+        Ok(outcome)
+    }
+
+    fn returned(
+        &self,
+        call: &ToolCall,
+        course: &Course,
+        journal: &mut Journal,
+    ) -> Result<(Outcome, Option<End>), Error> {
+        let outputs = match self.returning.outputs(&call.input) {
+            Ok(outputs) => outputs,
+            Err(why) => return Ok((self.not_run(call, journal, &why)?, None)),
+        };
+        let key = format!("{}/{}/{}", self.thread, journal.turn(), call.id);
+        let step = journal.intend(call, &call.name, &key)?;
+        let outcome = Outcome::ok("returned");
+        journal.done(step, call, &outcome, 0)?;
+        let event = json!({"outputs": outputs, "cost": course.cost.to_json()});
+        journal.event("directive_return", &event)?;
+        let end = End::Completed {
+            text: String::new(),
+            outputs: Some(outputs),
+        };
+        Ok((outcome, Some(end)))
+    }
+}
+
+/// Gives each call an id of its own: some providers give none, and results are found by it.
+fn tell_apart(calls: &mut [ToolCall], turn: u64) {
+    let mut seen = HashSet::new();
+    for (place, call) in calls.iter_mut().enumerate() {
+        if call.id.is_empty() || !seen.insert(call.id.clone()) {
+            call.id = format!("call_{turn}_{place}");
+            seen.insert(call.id.clone());
+        }
+    }
+}
+
+/// The last thing said to the model, and by whom.
+fn last_said(messages: &[ChatMessage]) -> (&str, &'static str) {
+    match messages.last() {
+        Some(ChatMessage::ToolResult { content, .. }) => (content, "tool"),
+        Some(ChatMessage::User(text) | ChatMessage::Assistant { text, .. }) => (text, "user"),
+        None => ("", "user"),
+    }
+}
+
+fn result_of(call: &ToolCall, outcome: &Outcome) -> ChatMessage {
+    ChatMessage::ToolResult {
+        call_id: call.id.clone(),
+        tool: call.name.clone(),
+        content: outcome.error.clone().unwrap_or_else(|| outcome.text()),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,118 @@
+//! [`Engine`]: what the threads of a project run in.
+
+use super::cycle::Progress;
+use crate::config::Config;
+use crate::item::{Finder, Grounds, ItemId, ItemPolicy};
+use crate::limit::{Cost, Limits};
+use crate::model::Models;
+use crate::project::Project;
+use crate::registry::Registry;
+use crate::status::Status;
+use crate::toolbox::{Cancel, Tool};
+use serde_json::{Map, Value};
+use std::sync::Arc;
+use threadseal::error::Error;
+use threadseal::record::{Head, ThreadId};
+use threadseal::trust::Trust;
+use threadseal_store::host::Host;
+use threadseal_store::recorder::Keys;
+
+/// What the threads of a project run in. All clones are one.
+#[derive(Clone)]
+pub struct Engine {
+    /// Where they run.
+    pub project: Arc<Project>,
+    /// Files, clock, randomness, heads.
+    pub host: Host,
+    /// Their keys.
+    pub keys: Keys,
+    /// Whose signatures count.
+    pub trust: Arc<Trust>,
+    /// Where directives and tools are found.
+    pub finder: Finder,
+    /// Which of them may be used.
+    pub policy: ItemPolicy,
+    /// What is known of threads.
+    pub registry: Arc<dyn Registry>,
+    /// Who answers.
+    pub models: Arc<dyn Models>,
+    /// The settings of program, user and project.
+    pub config: Arc<Config>,
+    /// Tools that are part of this program or of whoever runs it.
+    pub tools: Vec<Arc<dyn Tool>>,
+    /// The environment of whoever runs this program, of which declared commands see what they list.
+    pub environment: Arc<Vec<(String, String)>>,
+    /// Who follows what happens.
+    pub watch: Arc<dyn Watch>,
+}
+
+impl Engine {
+    /// By what items are judged, now.
+    pub(super) fn grounds(&self) -> Result<Grounds<'_>, Error> {
+        Ok(Grounds {
+            trust: &self.trust,
+            now: self.host.clock.now()?,
+            heads: &*self.host.heads,
+            policy: self.policy,
+        })
+    }
+}
+
+/// Follows threads, to show them to people.
+pub trait Watch: Send + Sync {
+    /// Something happened in `thread`.
+    fn progress(&self, thread: &ThreadId, progress: Progress<'_>);
+}
+
+/// A thread to run.
+#[derive(Debug, Clone)]
+pub struct Order {
+    /// The directive.
+    pub directive: ItemId,
+    /// What it is given.
+    pub inputs: Map<String, Value>,
+    /// Limits that count before the directive's own.
+    pub limits: Limits,
+    /// Stops it.
+    pub cancel: Cancel,
+}
+
+/// How a thread ran.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Ran {
+    /// Which it was.
+    pub thread: ThreadId,
+    /// Where it stands.
+    pub status: Status,
+    /// What it said last.
+    pub text: String,
+    /// What it returned by name.
+    pub outputs: Option<Map<String, Value>>,
+    /// What went wrong.
+    pub error: Option<String>,
+    /// What it used.
+    pub cost: Cost,
+    /// Its final seal.
+    pub head: Head,
+}
+
+impl Ran {
+    /// The result as parents and `wait_threads` see it (seed 001, "thread result").
+    pub fn to_json(&self) -> Value {
+        let mut out = serde_json::json!({
+            "success": self.status == Status::Completed,
+            "thread_id": self.thread.as_str(),
+            "status": self.status.as_str(),
+            "result": self.text,
+            "cost": self.cost.to_json(),
+            "head": self.head.to_string(),
+        });
+        if let Some(outputs) = &self.outputs {
+            out["outputs"] = Value::Object(outputs.clone());
+        }
+        if let Some(error) = &self.error {
+            out["error"] = error.as_str().into();
+        }
+        out
+    }
+}

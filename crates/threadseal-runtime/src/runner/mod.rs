@@ -1,0 +1,25 @@
+//! Running threads: from a directive's id to a sealed record and a result.
+//!
+//! | module | owns |
+//! |---|---|
+//! | `engine` | what the threads of a project run in |
+//! | `prepare` | everything that is checked before anything is written |
+//! | `thread` | one thread: its files from the first to the final seal |
+//! | `cycle` | its loop |
+//! | `recovery` | what to do about errors of a model |
+//! | `resume` | going on with a thread that ended |
+//! | `returning` | `directive_return` |
+//! | `child` | the tool by which a thread starts others |
+
+mod child;
+mod cycle;
+mod engine;
+mod prepare;
+mod recovery;
+mod resume;
+mod returning;
+mod thread;
+
+pub use cycle::Progress;
+pub use engine::{Engine, Order, Ran, Watch};
+pub use resume::Resumption;

@@ -1,0 +1,164 @@
+//! Everything that is checked before a thread leaves a trace: an order that cannot run changes nothing.
+//!
+//! ```text
+//! directive: found, verified, itself ─► inputs ─► model ─► limits under the parent's ─► capabilities
+//! within the parent's ─► tools that these permit ─► Plan
+//! ```
+
+use super::engine::{Engine, Order};
+use crate::capability::{Call, Capabilities, Risk, RiskPolicy};
+use crate::directive::Directive;
+use crate::item::{ItemKind, Used};
+use crate::limit::Limits;
+use crate::model::Chosen;
+use crate::tool;
+use crate::toolbox::{DeclaredCommand, Tool, Toolbox, Workshop};
+use crate::yaml;
+use serde_json::{Map, Value};
+use std::sync::Arc;
+use threadseal::digest::Digest;
+use threadseal::error::Error;
+
+/// A thread that can run.
+pub(super) struct Plan {
+    pub(super) directive: Directive,
+    pub(super) directive_id: String,
+    pub(super) directive_sha256: Digest,
+    pub(super) inputs: Map<String, Value>,
+    pub(super) prompt: String,
+    pub(super) chosen: Chosen,
+    pub(super) limits: Limits,
+    pub(super) tools: Toolbox,
+    /// What it rests on, for the record.
+    pub(super) used: Vec<Used>,
+    /// What its capabilities could do that its author did not say he knew.
+    pub(super) risks: Vec<Risk>,
+}
+
+/// What a parent leaves to its child.
+#[derive(Debug, Clone)]
+pub(super) struct Inherited {
+    pub(super) limits: Limits,
+    pub(super) capabilities: Capabilities,
+}
+
+impl Engine {
+    /// Checks `order`. `more` are tools beside the engine's own.
+    ///
+    /// # Errors
+    /// Kind `InvalidInput` or `Refused`, with what to change.
+    pub(super) fn prepare(
+        &self,
+        order: &Order,
+        parent: Option<&Inherited>,
+        more: Vec<Arc<dyn Tool>>,
+    ) -> Result<Plan, Error> {
+        let item = self
+            .finder
+            .load(ItemKind::Directive, &order.directive, &self.grounds()?)?;
+        let directive = Directive::parse(item.path(), item.text())?;
+        directive.check_id(&order.directive)?;
+        let inputs = directive.resolve_inputs(&order.inputs)?;
+        let prompt = directive.render_prompt(&inputs)?;
+        let chosen = self.models.choose(&directive.model)?;
+        let layers = [
+            &self.config.resilience.limits,
+            &directive.limits,
+            &order.limits,
+        ];
+        let limits = Limits::resolve(&layers, parent.map(|parent| &parent.limits))?;
+        let permissions = directive.permissions.iter();
+        let wanted = Capabilities::parse(permissions.map(|permission| &permission.capability))?;
+        let capabilities = match parent {
+            Some(parent) => parent.capabilities.attenuate(&wanted)?,
+            None => wanted,
+        };
+        let risks = self.risks(&directive, &capabilities)?;
+        let mut used = self.config.used.clone();
+        used.push(item.used());
+        let mut tools: Vec<Arc<dyn Tool>> = self.tools.iter().cloned().chain(more).collect();
+        self.declared(&capabilities, &mut tools, &mut used)?;
+        Ok(Plan {
+            tools: Toolbox::new(capabilities, tools)?,
+            used,
+            risks,
+            directive_id: order.directive.as_str().to_owned(),
+            directive_sha256: item.sha256(),
+            directive,
+            inputs,
+            prompt,
+            chosen,
+            limits,
+        })
+    }
+
+    /// Risks that are not acknowledged: those that the table blocks refuse the thread, others are recorded.
+    fn risks(&self, directive: &Directive, granted: &Capabilities) -> Result<Vec<Risk>, Error> {
+        let known: Vec<&str> = directive
+            .acknowledged
+            .iter()
+            .map(|known| known.risk.as_str())
+            .collect();
+        let risks = self.config.risks.unacknowledged(granted, &known);
+        match risks.iter().find(|risk| risk.policy == RiskPolicy::Block) {
+            None => Ok(risks),
+            Some(risk) => Err(Error::refused(format!(
+                "capability {} is {} and the directive does not acknowledge that",
+                risk.capability, risk.risk
+            ))),
+        }
+    }
+
+    /// Adds the tools that the project declares and `capabilities` permit. One that does not verify stops the
+    /// thread before it begins: it was to be used.
+    fn declared(
+        &self,
+        capabilities: &Capabilities,
+        tools: &mut Vec<Arc<dyn Tool>>,
+        used: &mut Vec<Used>,
+    ) -> Result<(), Error> {
+        for id in self.finder.ids(ItemKind::Tool)? {
+            let call = Call::new("execute", "tool", Some(id.as_str()))?;
+            if !capabilities.permits(&call) || tools.iter().any(|tool| tool.id() == id.as_str()) {
+                continue;
+            }
+            let item = self.finder.load(ItemKind::Tool, &id, &self.grounds()?)?;
+            let node = yaml::parse(item.path(), item.text())?;
+            // Graphs lie among the tools, as the original keeps them.
+            if node
+                .fields()?
+                .take("tool_type")
+                .is_some_and(|kind| kind.text().is_ok_and(|kind| kind == "graph"))
+            {
+                continue;
+            }
+            let declaration = tool::Tool::parse(item.path(), item.text())?;
+            if let Some(command) = DeclaredCommand::new(&id, declaration, self.workshop()) {
+                tools.push(Arc::new(command));
+                used.push(item.used());
+            }
+        }
+        Ok(())
+    }
+
+    fn workshop(&self) -> Workshop {
+        Workshop {
+            project: Arc::clone(&self.project),
+            host: self.host.clone(),
+            trust: Arc::clone(&self.trust),
+            finder: self.finder.clone(),
+            policy: self.policy,
+            environment: Arc::clone(&self.environment),
+        }
+    }
+}
+
+impl Plan {
+    /// What it leaves to its children.
+    pub(super) fn inheritance(&self) -> Inherited {
+        Inherited {
+            limits: self.limits,
+            capabilities: self.tools.capabilities().clone(),
+        }
+    }
+}

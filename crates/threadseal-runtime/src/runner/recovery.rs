@@ -1,0 +1,50 @@
+//! What the configuration says to do about an error of a model.
+
+use super::cycle::{Judgement, Recovery};
+use crate::config::Config;
+use crate::config::errors::{ErrorTable, RetryPolicy};
+use crate::model::ModelError;
+
+/// The tables of `agent/error_classification` and `agent/resilience`.
+pub(super) struct Configured {
+    errors: ErrorTable,
+    max_retries: u64,
+    default: RetryPolicy,
+}
+
+impl Configured {
+    pub(super) fn new(config: &Config) -> Self {
+        Self {
+            errors: config.errors.clone(),
+            max_retries: config.resilience.max_retries,
+            default: config.resilience.retry_default.clone(),
+        }
+    }
+}
+
+impl Recovery for Configured {
+    fn judge(&self, error: &ModelError, attempts: u32) -> Judgement {
+        let Ok(found) = self.errors.classify(&error.to_value()) else {
+            return Judgement {
+                code: "unclassified".to_owned(),
+                category: "permanent".to_owned(),
+                retry: None,
+            };
+        };
+        let header = |name: &str| {
+            let seconds = error.retry_after.filter(|_| name == "retry-after")?;
+            Some(seconds.as_secs_f64().to_string())
+        };
+        let policy = match &found.retry {
+            RetryPolicy::None => &self.default,
+            own => own,
+        };
+        let again = found.retryable && u64::from(attempts) <= self.max_retries;
+        let delay = || policy.delay(attempts.saturating_sub(1), &header);
+        Judgement {
+            code: found.code.clone(),
+            category: found.category.clone(),
+            retry: again.then(delay).flatten(),
+        }
+    }
+}

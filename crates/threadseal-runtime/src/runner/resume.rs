@@ -1,0 +1,333 @@
+//! Resuming a thread: a successor goes on with the conversation of records that verify, and with nothing else.
+//!
+//! ```text
+//! end of the chain ─► ended or suspended? ─► lock, verify transcript and thread.json ─► conversation
+//!   ─► directive, inputs, model, limits under the parent's as for any thread ─► continuation prompt
+//!   ─► link event names the successor's record, sealed ─► successor's line 1 names that seal ─► registry
+//! ```
+//! Until the link event nothing is written: what is refused changes nothing. The lock of the old record is held
+//! from before it is verified until the link is durable. A successor's record holds what was said in it; what it
+//! inherited is read from its predecessors' records again, each verified, each the one that the next names.
+//!
+//! Seed 001, "User-Driven Resumption"; seed 000 §4, "Integration with resume/handoff".
+
+use super::engine::{Engine, Order, Ran};
+use super::prepare::{Inherited, Plan};
+use super::thread::Start;
+use crate::bounds::{MAX_CHAIN_THREADS, MAX_CONVERSATION_BYTES, MAX_PREVIEW_CHARS};
+use crate::directive::Directive;
+use crate::item::{ItemId, ItemKind};
+use crate::limit::Limits;
+use crate::model::{ChatMessage, conversation, dynamic};
+use crate::project::ThreadFolder;
+use crate::registry::Thread;
+use crate::signed_file::SignedFile;
+use crate::status::Status;
+use crate::thread_meta::{ThreadMeta, TrustedMeta};
+use crate::toolbox::Cancel;
+use serde_json::{Map, Value, json};
+use std::path::PathBuf;
+use threadseal::document::DocumentKind;
+use threadseal::error::Error;
+use threadseal::record::{ExpectedHead, Head, RecordId, ThreadId};
+use threadseal::transcript::event::Payload;
+use threadseal::transcript::ext::Ext;
+use threadseal::transcript::lines::VerifiedLines;
+use threadseal::transcript::manifest::{Manifest, parse_line};
+use threadseal::transcript::messages::reconstruct;
+use threadseal::transcript::{Link, ScanOptions, VerifyOptions};
+use threadseal_store::examine;
+use threadseal_store::read::open_regular;
+use threadseal_store::recorder::{Recorder, TailPolicy};
+
+/// The directive that words the first message where none is named.
+const CONTINUATION: &str = "rye/agent/continuation";
+
+/// A thread to resume.
+#[derive(Debug, Clone)]
+pub struct Resumption {
+    /// Any thread of its chain.
+    pub thread: ThreadId,
+    /// What to do next.
+    pub message: String,
+    /// Limits that count before the directive's own.
+    pub limits: Limits,
+    /// Stops it.
+    pub cancel: Cancel,
+}
+
+/// What a verified record says of its thread.
+struct History {
+    manifest: Manifest,
+    messages: Vec<ChatMessage>,
+}
+
+/// The record that goes on as another one: held until the link is written.
+pub(super) struct Predecessor {
+    id: ThreadId,
+    recorder: Recorder,
+    message: String,
+    meta: TrustedMeta,
+    path: PathBuf,
+}
+
+impl Engine {
+    /// Goes on with a thread that ended or was suspended, in a new one.
+    ///
+    /// # Errors
+    /// Kind `Refused` when the thread has not ended, or its record, or one that it inherits from, is anything but
+    /// verified: nothing is changed then. Otherwise as [`Engine::run`].
+    pub fn resume(&self, wanted: &Resumption) -> Result<Ran, Error> {
+        let last = self.registry.resolve(&wanted.thread)?;
+        let status = last.standing()?;
+        if !status.is_resumable() {
+            return Err(Error::refused(format!(
+                "{} is {status}: it cannot be resumed",
+                last.id
+            )));
+        }
+        let folder = self.project.thread(&last.id);
+        self.project.inside(&*self.host.fs, folder.path())?;
+        let recorder = self.hold(&folder, &last.id)?;
+        let history = self.history(&last, None, MAX_CHAIN_THREADS)?;
+        let manifest = Some(&history.manifest);
+        let meta = ThreadMeta::read(&self.host, &folder, &last.id, manifest, &self.trust)?;
+        let order = Order {
+            directive: ItemId::parse(&last.directive)?,
+            inputs: inputs_of(&history.manifest)?,
+            limits: wanted.limits,
+            cancel: wanted.cancel.clone(),
+        };
+        let parent = self.parent_of(&last)?;
+        let message = wanted.message.clone();
+        self.run_with(&order, parent.as_ref(), |plan| {
+            let mut messages = history.messages;
+            let inherited = messages.len();
+            messages.push(ChatMessage::User(
+                self.continuation(plan, &last.id, &message)?,
+            ));
+            Ok(Start {
+                messages,
+                inherited,
+                parent: None,
+                predecessor: Some(Predecessor {
+                    id: last.id.clone(),
+                    recorder,
+                    message,
+                    meta,
+                    path: folder.metadata(),
+                }),
+            })
+        })
+    }
+
+    /// Takes the writer's lock and verifies under it.
+    fn hold(&self, folder: &ThreadFolder, id: &ThreadId) -> Result<Recorder, Error> {
+        let options = VerifyOptions {
+            trust: &self.trust,
+            now: self.host.clock.now()?,
+            held_since: None,
+            thread: Some(id),
+        };
+        let keys = self.keys.clone();
+        let opened = Recorder::open(
+            self.host.clone(),
+            &folder.transcript(),
+            keys,
+            &options,
+            TailPolicy::Refuse,
+        )?;
+        Ok(opened.recorder)
+    }
+
+    /// The conversation of a thread, what it inherited included. `named` is the seal by which a successor names it.
+    fn history(&self, thread: &Thread, named: Option<Head>, left: usize) -> Result<History, Error> {
+        let left = left
+            .checked_sub(1)
+            .ok_or_else(|| Error::refused("the chain of threads is too long"))?;
+        let (manifest, own) = self.said_in(&thread.id, named)?;
+        let Some(head) = manifest.predecessor else {
+            return Ok(History {
+                manifest,
+                messages: own,
+            });
+        };
+        let id = thread
+            .continuation_of
+            .as_deref()
+            .ok_or_else(|| broken(&thread.id))?;
+        let before = self
+            .registry
+            .get(&ThreadId::parse(id)?)?
+            .ok_or_else(|| broken(&thread.id))?;
+        let mut messages = self.history(&before, Some(head), left)?.messages;
+        let count = meta_of(&manifest)?["inherited_messages"].as_u64();
+        let count = count
+            .and_then(|count| usize::try_from(count).ok())
+            .ok_or_else(|| broken(&thread.id))?;
+        let dropped = messages
+            .len()
+            .checked_sub(count)
+            .ok_or_else(|| broken(&thread.id))?;
+        messages.drain(..dropped);
+        messages.extend(own);
+        Ok(History { manifest, messages })
+    }
+
+    /// Line 1 and the messages of one record, from the very bytes that verified.
+    fn said_in(
+        &self,
+        id: &ThreadId,
+        named: Option<Head>,
+    ) -> Result<(Manifest, Vec<ChatMessage>), Error> {
+        let path = self.project.thread(id).transcript();
+        let file = open_regular(&*self.host.fs, &path)?;
+        let refuse = |why: &str| Error::refused(format!("{}: {why}", path.display()));
+        let first = examine::first_line(&file)?.ok_or_else(|| refuse("it is empty"))?;
+        let record =
+            examine::native_record(&first).ok_or_else(|| refuse("it is no native record"))?;
+        let known = examine::known(
+            Some(&*self.host.heads),
+            Some(&record),
+            named.map(ExpectedHead::Head),
+            false,
+        )?;
+        let scan = ScanOptions {
+            expect: known.expect,
+            ..ScanOptions::default()
+        };
+        let options = VerifyOptions {
+            trust: &self.trust,
+            now: self.host.clock.now()?,
+            held_since: None,
+            thread: Some(id),
+        };
+        let outcome = examine::native(&file, &scan, &options, &|_| {})?;
+        let Some(verified) = outcome.verified else {
+            let worst = outcome
+                .report
+                .findings
+                .iter()
+                .min_by_key(|finding| finding.severity);
+            let why = worst.map_or(String::new(), |finding| format!(": {}", finding.message));
+            return Err(refuse(&format!("it is {}{why}", outcome.report.verdict)));
+        };
+        examine::refuse_displacing(
+            &self.host,
+            &path,
+            threadseal_store::heads::RecordKind::Transcript,
+            &record,
+        )?;
+        let bytes = file.read_whole(MAX_CONVERSATION_BYTES)?;
+        let lines = VerifiedLines::open(&verified, &bytes)?;
+        let manifest = parse_line(&first).ok_or_else(|| refuse("its first line is no manifest"))?;
+        Ok((manifest, conversation(&reconstruct(&lines)?)?))
+    }
+
+    /// What the parent left to the thread that is resumed, by its verified metadata.
+    fn parent_of(&self, thread: &Thread) -> Result<Option<Inherited>, Error> {
+        let Some(parent) = &thread.parent else {
+            return Ok(None);
+        };
+        let id = ThreadId::parse(parent)?;
+        let meta = ThreadMeta::read(
+            &self.host,
+            &self.project.thread(&id),
+            &id,
+            None,
+            &self.trust,
+        )?;
+        Ok(Some(Inherited {
+            limits: meta.get().limits,
+            capabilities: meta.get().capabilities.clone(),
+        }))
+    }
+
+    /// The first message of the successor.
+    fn continuation(
+        &self,
+        plan: &mut Plan,
+        previous: &ThreadId,
+        message: &str,
+    ) -> Result<String, Error> {
+        let named = plan.directive.continuation_directive.clone();
+        let id = named.map_or_else(|| ItemId::parse(CONTINUATION), Ok)?;
+        let item = self
+            .finder
+            .load(ItemKind::Directive, &id, &self.grounds()?)?;
+        let directive = Directive::parse(item.path(), item.text())?;
+        directive.check_id(&id)?;
+        let given = json!({
+            "original_directive": plan.directive_id,
+            "original_directive_body": plan.prompt,
+            "previous_thread_id": previous.as_str(),
+            "continuation_message": message,
+        });
+        let given = given.as_object().cloned().unwrap_or_default();
+        plan.used.push(item.used());
+        directive.render_prompt(&directive.resolve_inputs(&given)?)
+    }
+}
+
+impl Predecessor {
+    /// Which thread it is.
+    pub(super) fn id(&self) -> &ThreadId {
+        &self.id
+    }
+
+    /// Seals that `successor` goes on, and gives the head that its first line names.
+    pub(super) fn hand_on(
+        &mut self,
+        successor: &ThreadId,
+        record: RecordId,
+    ) -> Result<Head, Error> {
+        let preview: String = self.message.chars().take(MAX_PREVIEW_CHARS).collect();
+        let event = json!({"new_thread_id": successor.as_str(), "directive": self.meta.get().directive,
+                           "message_preview": preview});
+        let ext = Ext {
+            successor: Some(record),
+            ..Ext::default()
+        };
+        self.recorder.link(
+            Link::Resumed,
+            &Payload::parse(event.to_string().as_bytes())?,
+            ext,
+        )
+    }
+}
+
+impl Predecessor {
+    /// Says in its thread.json that another one goes on.
+    pub(super) fn settle(self, engine: &Engine) -> Result<(), Error> {
+        let Some(head) = self.meta.head() else {
+            return Ok(());
+        };
+        let mut file = SignedFile::after(&self.path, DocumentKind::Json, None, head);
+        let mut meta = self.meta.get().clone();
+        meta.status = Status::Continued;
+        meta.updated_at = engine.host.clock.now()?;
+        let thread = Some(&self.id);
+        file.write(&engine.host, &engine.keys, thread, &meta.to_bytes())
+            .map(drop)
+    }
+}
+
+/// What the thread was given, as line 1 has it.
+fn inputs_of(manifest: &Manifest) -> Result<Map<String, Value>, Error> {
+    match &meta_of(manifest)?["inputs"] {
+        Value::Object(inputs) => Ok(inputs.clone()),
+        _ => Err(Error::refused(
+            "the record does not say what its thread was given",
+        )),
+    }
+}
+
+fn meta_of(manifest: &Manifest) -> Result<Value, Error> {
+    dynamic(&manifest.meta)
+}
+
+fn broken(id: &ThreadId) -> Error {
+    Error::refused(format!(
+        "{id} goes on from a thread that is not where its record says"
+    ))
+}

@@ -1,0 +1,178 @@
+//! [`SignedFile`]: a file that the runtime writes again and again, signed as Rye signs it and sealed natively.
+//!
+//! ```text
+//! content ─► Rye's signature ─► native seal n of one record ─► whole or not at all, durable ─► head
+//! ```
+//! The original reads it as its own. The native seal covers what Rye's signature leaves out, binds the file to
+//! its record, and numbers its versions: an older one put back is `rolled_back` on the host that wrote it.
+
+use std::path::{Path, PathBuf};
+use threadseal::document::{
+    self, DocumentKind, ItemType, NativeSealing, Options, RyeSigning, sign_native, sign_rye,
+};
+use threadseal::error::Error;
+use threadseal::limits::MAX_DOCUMENT_BYTES;
+use threadseal::record::{ExpectedHead, Head, RecordId, ThreadId};
+use threadseal::report::{Report, Verdict};
+use threadseal::trust::Trust;
+use threadseal_store::atomic::{self, Mode, PRIVATE_FILE};
+use threadseal_store::examine;
+use threadseal_store::heads::{Durability, RecordKind};
+use threadseal_store::host::{Host, Published};
+use threadseal_store::read::{open_regular, read_small};
+use threadseal_store::recorder::Keys;
+
+/// A file of one record, at its newest version.
+#[derive(Debug)]
+pub struct SignedFile {
+    path: PathBuf,
+    kind: DocumentKind,
+    item_type: Option<ItemType>,
+    record: RecordId,
+    next: u64,
+}
+
+impl SignedFile {
+    /// A file that is not there yet.
+    ///
+    /// # Errors
+    /// Kind `External` when the random source fails.
+    pub fn new(
+        host: &Host,
+        path: &Path,
+        kind: DocumentKind,
+        item_type: Option<ItemType>,
+    ) -> Result<Self, Error> {
+        Ok(Self {
+            path: path.to_owned(),
+            kind,
+            item_type,
+            record: host.new_record()?,
+            next: 0,
+        })
+    }
+
+    /// A file that was verified: `head` is its seal.
+    pub fn after(
+        path: &Path,
+        kind: DocumentKind,
+        item_type: Option<ItemType>,
+        head: &Head,
+    ) -> Self {
+        Self {
+            path: path.to_owned(),
+            kind,
+            item_type,
+            record: head.record,
+            next: head.seq.saturating_add(1),
+        }
+    }
+
+    /// Where it lies.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Signs `content`, puts it in place of what is there, and publishes the head.
+    ///
+    /// # Errors
+    /// What the signers, the disk and the heads say. The file may be ahead of its head then, never behind.
+    pub fn write(
+        &mut self,
+        host: &Host,
+        keys: &Keys,
+        thread: Option<&ThreadId>,
+        content: &[u8],
+    ) -> Result<Head, Error> {
+        let now = host.clock.now()?;
+        let rye = RyeSigning {
+            item_type: self.item_type,
+            time: now,
+            signer: &*keys.rye,
+        };
+        let native = NativeSealing {
+            record: self.record,
+            seq: self.next,
+            time: now,
+            signer: &*keys.native,
+        };
+        let signed = sign_native(&sign_rye(content, self.kind, &rye)?, self.kind, &native)?;
+        // Its head does not depend on whom one trusts.
+        let report =
+            document::verify(&signed, &Options::new(self.kind, &Trust::default(), now))?.report;
+        let head = report.head.ok_or_else(|| refusal(&self.path, &report))?;
+        atomic::replace(&*host.fs, &self.path, &signed, Mode::KeepOr(PRIVATE_FILE))?;
+        let naming = examine::naming_leaves(&open_regular(&*host.fs, &self.path)?)?;
+        host.publish(&Published {
+            head,
+            kind: RecordKind::Document,
+            is_final: false,
+            thread,
+            path: Some(&self.path),
+            aliases: &naming,
+            durability: Durability::Durable,
+        })?;
+        self.next += 1;
+        Ok(head)
+    }
+}
+
+/// The bytes of a file that verified, and its head where it has a native seal.
+#[derive(Debug)]
+pub struct Checked {
+    /// The file.
+    pub bytes: Vec<u8>,
+    /// Its seal.
+    pub head: Option<Head>,
+    /// What verification said.
+    pub report: Report,
+}
+
+/// Reads a file and verifies it as `options` say, against the head that this host knows of its record, and of the
+/// record that was last seen in its place.
+///
+/// # Errors
+/// Kind `Refused` with the worst finding unless the verdict is `verified`; what the disk says.
+pub fn read_verified(host: &Host, path: &Path, options: &Options<'_>) -> Result<Checked, Error> {
+    let bytes = read_small(&*host.fs, path, MAX_DOCUMENT_BYTES)?;
+    let mut report = document::verify(&bytes, options)?.report;
+    if let Some(head) = report.head {
+        let known = host.heads.fetch(&head.record)?;
+        let options = Options {
+            expect_head: known.map(|known| ExpectedHead::Head(known.head)),
+            ..*options
+        };
+        report = document::verify(&bytes, &options)?.report;
+    }
+    // Also a file whose native seal was taken away: Rye's signature alone leaves it readable.
+    let last = host
+        .heads
+        .find_by_place(RecordKind::Document, &host.place(path))?;
+    if let Some(last) = last
+        && report.head.map(|head| head.record) != Some(last.head.record)
+    {
+        let text = format!(
+            "{} is the place of record {}, and holds another one",
+            path.display(),
+            last.head.record
+        );
+        return Err(Error::refused(text));
+    }
+    if report.verdict != Verdict::Verified {
+        return Err(refusal(path, &report));
+    }
+    Ok(Checked {
+        head: report.head,
+        bytes,
+        report,
+    })
+}
+
+fn refusal(path: &Path, report: &Report) -> Error {
+    let worst = report
+        .findings
+        .iter()
+        .min_by_key(|finding| finding.severity);
+    let why = worst.map_or(String::new(), |finding| format!(": {}", finding.message));
+    Error::refused(format!("{} is {}{why}", path.display(), report.verdict))
+}

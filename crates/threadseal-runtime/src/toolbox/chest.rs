@@ -1,0 +1,248 @@
+//! [`Toolbox`]: the tools of one thread, each call checked against its capabilities.
+//!
+//! ```text
+//! the model calls      rye_file-system_read {path}                                       a tool by its name
+//!                      rye_execute {item_type: tool, item_id: rye/file-system/read,
+//!                                   parameters: {path}}                                  the original's way
+//! ```
+//! Only tools that the thread may use are shown to the model, and only they run, however they are called.
+
+use super::{Tool, model_name};
+use crate::capability::{Call, Capabilities};
+use crate::model::{ToolCall, ToolSchema};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use threadseal::error::Error;
+
+/// The original's own tool, through which all others are called.
+const EXECUTE: &str = "rye_execute";
+
+/// The tools of one thread.
+pub struct Toolbox {
+    tools: BTreeMap<String, Arc<dyn Tool>>,
+    capabilities: Capabilities,
+}
+
+/// A call that may run.
+pub struct Permitted {
+    /// What runs.
+    pub tool: Arc<dyn Tool>,
+    /// Its arguments.
+    pub input: Value,
+}
+
+impl Toolbox {
+    /// The tools that `capabilities` permit, of those that there are.
+    ///
+    /// # Errors
+    /// Kind `InvalidInput` when two of them have one name for the model.
+    pub fn new(
+        capabilities: Capabilities,
+        there: impl IntoIterator<Item = Arc<dyn Tool>>,
+    ) -> Result<Self, Error> {
+        let mut tools: BTreeMap<String, Arc<dyn Tool>> = BTreeMap::new();
+        for tool in there {
+            if !permits(&capabilities, tool.id()) {
+                continue;
+            }
+            let name = tool.schema().name.clone();
+            if let Some(other) = tools.get(&name) {
+                let text = format!(
+                    "tools {} and {} are both {name} to a model",
+                    other.id(),
+                    tool.id()
+                );
+                return Err(Error::invalid(text));
+            }
+            tools.insert(name, tool);
+        }
+        Ok(Self {
+            tools,
+            capabilities,
+        })
+    }
+
+    /// What the model is shown: each tool, and the original's way to call them.
+    pub fn schemas(&self) -> Vec<ToolSchema> {
+        let mut schemas: Vec<ToolSchema> = self
+            .tools
+            .values()
+            .map(|tool| tool.schema().clone())
+            .collect();
+        if !self.tools.is_empty() {
+            schemas.push(self.execute_schema());
+        }
+        schemas
+    }
+
+    /// The capabilities that calls are checked against.
+    pub fn capabilities(&self) -> &Capabilities {
+        &self.capabilities
+    }
+
+    /// The tool that a call means.
+    ///
+    /// # Errors
+    /// What the model is told: no such tool, or no leave to use it.
+    pub fn find(&self, call: &ToolCall) -> Result<Permitted, String> {
+        let named = (call.name.as_str(), call.input.clone());
+        let (name, input) = if call.name == EXECUTE {
+            unwrapped(&call.input)?
+        } else {
+            named
+        };
+        let by_id = || {
+            self.tools
+                .get(&model_name(name))
+                .filter(|tool| tool.id() == name)
+        };
+        let tool = self.tools.get(name).or_else(by_id).ok_or_else(|| {
+            let known: Vec<&str> = self.tools.values().map(|tool| tool.id()).collect();
+            format!(
+                "no leave to use {name:?}, or no such tool; there are: {}",
+                known.join(", ")
+            )
+        })?;
+        Ok(Permitted {
+            tool: Arc::clone(tool),
+            input,
+        })
+    }
+
+    fn execute_schema(&self) -> ToolSchema {
+        let ids: Vec<&str> = self.tools.values().map(|tool| tool.id()).collect();
+        ToolSchema {
+            name: EXECUTE.to_owned(),
+            description: "Runs a tool by its id.".to_owned(),
+            parameters: json!({
+                "type": "object",
+                "properties": {
+                    "item_type": {"enum": ["tool"], "default": "tool"},
+                    "item_id": {"enum": ids},
+                    "parameters": {"type": "object"},
+                },
+                "required": ["item_id"],
+            }),
+        }
+    }
+}
+
+/// What `rye_execute` is asked to run.
+fn unwrapped(input: &Value) -> Result<(&str, Value), String> {
+    match input["item_type"].as_str() {
+        None | Some("tool") => {}
+        Some(other) => {
+            return Err(format!(
+                "item_type {other:?} cannot be executed here, only tools"
+            ));
+        }
+    }
+    let id = input["item_id"].as_str().ok_or("item_id must be a text")?;
+    let parameters = match &input["parameters"] {
+        Value::Null => json!({}),
+        parameters => parameters.clone(),
+    };
+    Ok((id, parameters))
+}
+
+fn permits(capabilities: &Capabilities, id: &str) -> bool {
+    Call::new("execute", "tool", Some(id)).is_ok_and(|call| capabilities.permits(&call))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::toolbox::{Invocation, Outcome};
+
+    struct Named(&'static str, ToolSchema);
+
+    impl Tool for Named {
+        fn id(&self) -> &str {
+            self.0
+        }
+
+        fn schema(&self) -> &ToolSchema {
+            &self.1
+        }
+
+        fn run(&self, _: &mut Invocation<'_>) -> Outcome {
+            Outcome::ok(self.0)
+        }
+    }
+
+    fn named(id: &'static str) -> Arc<dyn Tool> {
+        let schema = ToolSchema {
+            name: model_name(id),
+            description: String::new(),
+            parameters: json!({}),
+        };
+        Arc::new(Named(id, schema))
+    }
+
+    fn toolbox(capabilities: &[&str]) -> Toolbox {
+        let tools = ["rye/file-system/read", "rye/file-system/write", "rye/bash"].map(named);
+        Toolbox::new(Capabilities::parse(capabilities).unwrap(), tools).unwrap()
+    }
+
+    fn call(name: &str, input: Value) -> ToolCall {
+        ToolCall {
+            id: "1".to_owned(),
+            name: name.to_owned(),
+            input,
+            signatures: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn a_tool_runs_by_its_name_its_id_and_the_originals_way() {
+        let tools = toolbox(&["rye.execute.tool.rye.file-system.*"]);
+        for call in [
+            call("rye_file-system_read", json!({"path": "a"})),
+            call("rye/file-system/read", json!({"path": "a"})),
+            call(
+                "rye_execute",
+                json!({"item_type": "tool", "item_id": "rye/file-system/read", "parameters": {"path": "a"}}),
+            ),
+        ] {
+            let found = tools.find(&call).unwrap();
+            assert_eq!(
+                (found.tool.id(), &found.input),
+                ("rye/file-system/read", &json!({"path": "a"}))
+            );
+        }
+    }
+
+    #[test]
+    fn what_a_thread_may_not_use_it_is_neither_shown_nor_given() {
+        let tools = toolbox(&["rye.execute.tool.rye.file-system.read"]);
+        let names: Vec<String> = tools
+            .schemas()
+            .into_iter()
+            .map(|schema| schema.name)
+            .collect();
+        assert_eq!(names, ["rye_file-system_read", "rye_execute"]);
+        for refused in [
+            call("rye_bash", json!({})),
+            call("rye/bash", json!({})),
+            call("rye_execute", json!({"item_id": "rye/bash"})),
+            call("rye_execute", json!({"item_id": "rye/file-system/write"})),
+            call(
+                "rye_execute",
+                json!({"item_type": "directive", "item_id": "rye/file-system/read"}),
+            ),
+            call("rye_execute", json!({"item_id": "rye_execute"})),
+            call("rye_execute", json!({})),
+            call("rye.file-system.read", json!({})),
+        ] {
+            assert!(tools.find(&refused).is_err(), "{refused:?}");
+        }
+        assert!(toolbox(&[]).schemas().is_empty());
+    }
+
+    #[test]
+    fn two_tools_of_one_name_are_refused() {
+        let tools = ["a/b", "a_b"].map(named);
+        assert!(Toolbox::new(Capabilities::parse(["rye.execute.tool.*"]).unwrap(), tools).is_err());
+    }
+}

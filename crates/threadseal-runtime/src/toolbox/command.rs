@@ -1,0 +1,190 @@
+//! [`DeclaredCommand`]: a tool that a project declares as a command.
+//!
+//! ```text
+//! arguments ─► schema ─► script verified ─► argv, stdin, environment ─► process
+//!    ─► {success, stdout, stderr, exit_code, truncated?}     or an error with what was written
+//! ```
+//! An exit code other than 0 is an error: the model reads both outputs. The variables it sees are those that its
+//! declaration lists and the caller's environment has, and `THREADSEAL_CALL`, which is the same for all attempts at one
+//! call.
+
+use super::process::{Fate, Output, Task, run};
+use super::{Invocation, Outcome, Tool, model_name};
+use crate::item::{Finder, Grounds, ItemId, ItemKind, ItemPolicy};
+use crate::model::ToolSchema;
+use crate::project::Project;
+use crate::tool::{self, CommandTool};
+use serde_json::{Map, Value, json};
+use std::os::unix::process::ExitStatusExt as _;
+use std::sync::Arc;
+use threadseal::error::Error;
+use threadseal::trust::Trust;
+use threadseal_store::host::Host;
+
+/// The variable that names a call.
+const CALL_VARIABLE: &str = "THREADSEAL_CALL";
+
+/// What commands run in.
+#[derive(Clone)]
+pub struct Workshop {
+    /// The project.
+    pub project: Arc<Project>,
+    /// Files, clock, heads.
+    pub host: Host,
+    /// Whose signatures count for scripts.
+    pub trust: Arc<Trust>,
+    /// Where scripts are found.
+    pub finder: Finder,
+    /// Which of them may be used.
+    pub policy: ItemPolicy,
+    /// The environment of whoever runs this program.
+    pub environment: Arc<Vec<(String, String)>>,
+}
+
+/// A command that a project declares.
+pub struct DeclaredCommand {
+    id: String,
+    schema: ToolSchema,
+    declaration: tool::Tool,
+    command: CommandTool,
+    shop: Workshop,
+}
+
+impl DeclaredCommand {
+    /// The tool of this id; None when the declaration is no command.
+    pub fn new(id: &ItemId, declaration: tool::Tool, shop: Workshop) -> Option<Self> {
+        let tool::ToolKind::Command(command) = declaration.kind.clone() else {
+            return None;
+        };
+        let nothing = || json!({"type": "object", "properties": {}});
+        let parameters = declaration
+            .schema
+            .as_ref()
+            .map_or_else(nothing, |schema| schema.to_json().clone());
+        Some(Self {
+            id: id.as_str().to_owned(),
+            schema: ToolSchema {
+                name: model_name(id.as_str()),
+                description: declaration.description.clone(),
+                parameters,
+            },
+            declaration,
+            command,
+            shop,
+        })
+    }
+
+    fn task(&self, call: &Invocation<'_>) -> Result<Task, Error> {
+        let given = match call.input {
+            Value::Object(given) => given.clone(),
+            Value::Null => Map::new(),
+            _ => return Err(Error::invalid("arguments have names: they are an object")),
+        };
+        let mut context = json!({"inputs": self.declaration.arguments(given)?});
+        if let Some(script) = &self.command.script {
+            context["script"] = self.script(script)?.into();
+        }
+        let directory = self
+            .shop
+            .project
+            .root()
+            .join(&self.command.working_directory);
+        self.shop.project.inside(&*self.shop.host.fs, &directory)?;
+        let stdin = self
+            .command
+            .stdin
+            .as_ref()
+            .map(|template| template.render_text(&context));
+        Ok(Task {
+            argv: self.command.argv(&context)?,
+            directory,
+            environment: self.environment(&context, call.idempotency_key)?,
+            stdin: stdin.transpose()?.unwrap_or_default().into_bytes(),
+            timeout: self.declaration.timeout,
+            max_output_bytes: usize::try_from(self.declaration.max_output_bytes)
+                .unwrap_or(usize::MAX),
+        })
+    }
+
+    /// The path of a script that verifies now.
+    fn script(&self, id: &ItemId) -> Result<String, Error> {
+        let shop = &self.shop;
+        let grounds = Grounds {
+            trust: &shop.trust,
+            now: shop.host.clock.now()?,
+            heads: &*shop.host.heads,
+            policy: shop.policy,
+        };
+        let item = shop.finder.load(ItemKind::Script, id, &grounds)?;
+        Ok(item.path().to_owned())
+    }
+
+    fn environment(&self, context: &Value, key: &str) -> Result<Vec<(String, String)>, Error> {
+        let listed = |(name, _): &&(String, String)| self.command.env.contains(name);
+        let mut environment: Vec<_> = self
+            .shop
+            .environment
+            .iter()
+            .filter(listed)
+            .cloned()
+            .collect();
+        for (name, template) in &self.command.set_env {
+            let value = template.render_text(context)?;
+            if value.contains('\0') {
+                return Err(Error::invalid(format!("{name} would hold a NUL")));
+            }
+            environment.push((name.clone(), value));
+        }
+        environment.push((CALL_VARIABLE.to_owned(), key.to_owned()));
+        Ok(environment)
+    }
+}
+
+impl Tool for DeclaredCommand {
+    fn id(&self) -> &str {
+        &self.id
+    }
+
+    fn schema(&self) -> &ToolSchema {
+        &self.schema
+    }
+
+    fn run(&self, call: &mut Invocation<'_>) -> Outcome {
+        let ran = self.task(call).and_then(|task| run(task, call.cancel));
+        match ran {
+            Ok((fate, stdout, stderr)) => outcome(fate, &stdout, &stderr),
+            Err(error) => Outcome::failed(error.to_string()),
+        }
+    }
+}
+
+fn outcome(fate: Fate, stdout: &Output, stderr: &Output) -> Outcome {
+    let text = |output: &Output| String::from_utf8_lossy(&output.bytes).into_owned();
+    let mut said = json!({"success": false, "stdout": text(stdout), "stderr": text(stderr)});
+    let kept = |output: &Output| output.bytes.len() as u64 == output.total;
+    if !kept(stdout) || !kept(stderr) {
+        said["truncated"] = json!({"stdout_bytes": stdout.total, "stderr_bytes": stderr.total});
+    }
+    let error = match fate {
+        Fate::Ended(status) => {
+            said["exit_code"] = status.code().into();
+            said["success"] = status.success().into();
+            match (status.code(), status.signal()) {
+                (Some(0), _) => None,
+                (Some(code), _) => Some(format!("it ended with exit code {code}")),
+                (None, signal) => Some(format!("it was ended by signal {}", signal.unwrap_or(0))),
+            }
+        }
+        Fate::TimedOut => Some("it took too long and was stopped".to_owned()),
+        Fate::Cancelled => Some("it was stopped, for the thread is cancelled".to_owned()),
+    };
+    // Models read one of both: an error says all that was written, too.
+    let error = error.map(|error| format!("{error}\n{said}"));
+    Outcome {
+        output: said,
+        error,
+    }
+}
+
+#[cfg(test)]
+mod tests;

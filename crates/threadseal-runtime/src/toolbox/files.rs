@@ -1,0 +1,280 @@
+//! `rye/file-system/read` and `rye/file-system/write`: files of the project, and no others.
+//!
+//! ```text
+//! read   {path, offset?, limit?}                       lines from `offset` (1 is the first), at most `limit`
+//! write  {path, content, mode?, create_dirs?}          mode: overwrite (whole or not at all), append, create
+//! ```
+//! A path is relative to the project. It must not lead out of it, also not through a link, and never to what
+//! this program writes itself: records, keys of trust, databases under `.ai/agent` and `.ai/state`, knowledge of threads.
+
+use super::{Invocation, Outcome, Tool};
+use crate::bounds::{MAX_FILE_READ_BYTES, MAX_FILE_WRITE_BYTES};
+use crate::model::ToolSchema;
+use crate::project::Project;
+use serde_json::{Value, json};
+use std::fs::OpenOptions;
+use std::io::{Read as _, Write as _};
+use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
+use threadseal_store::sys::Fs;
+
+/// What only this program writes, below the project's root.
+const OURS: [&str; 6] = [
+    ".ai/agent",
+    ".ai/threads",
+    ".ai/state",
+    ".ai/config/keys",
+    ".ai/knowledge/agent/threads",
+    ".ai/knowledge/graphs",
+];
+
+/// Where the files are.
+#[derive(Debug, Clone)]
+struct Files {
+    fs: Arc<dyn Fs>,
+    project: Arc<Project>,
+}
+
+/// Reads a file.
+#[derive(Debug)]
+pub struct ReadFile {
+    files: Files,
+    schema: ToolSchema,
+}
+
+/// Writes a file.
+#[derive(Debug)]
+pub struct WriteFile {
+    files: Files,
+    schema: ToolSchema,
+}
+
+impl ReadFile {
+    /// Its id.
+    pub const ID: &'static str = "rye/file-system/read";
+
+    /// The tool for `project`.
+    pub fn new(fs: Arc<dyn Fs>, project: Arc<Project>) -> Self {
+        let schema = ToolSchema {
+            name: super::model_name(Self::ID),
+            description: "Reads a text file of the project.".to_owned(),
+            parameters: json!({
+                "type": "object",
+                "properties": {
+                    "path": {"type": "string", "description": "Path relative to the project"},
+                    "offset": {"type": "integer", "minimum": 1, "description": "First line to read, from 1"},
+                    "limit": {"type": "integer", "minimum": 1, "description": "Most lines to read"},
+                },
+                "required": ["path"],
+            }),
+        };
+        Self {
+            files: Files { fs, project },
+            schema,
+        }
+    }
+}
+
+impl WriteFile {
+    /// Its id.
+    pub const ID: &'static str = "rye/file-system/write";
+
+    /// The tool for `project`.
+    pub fn new(fs: Arc<dyn Fs>, project: Arc<Project>) -> Self {
+        let schema = ToolSchema {
+            name: super::model_name(Self::ID),
+            description: "Writes a text file of the project.".to_owned(),
+            parameters: json!({
+                "type": "object",
+                "properties": {
+                    "path": {"type": "string", "description": "Path relative to the project"},
+                    "content": {"type": "string"},
+                    "mode": {"enum": ["overwrite", "append", "create"], "default": "overwrite"},
+                    "create_dirs": {"type": "boolean", "default": true},
+                },
+                "required": ["path", "content"],
+            }),
+        };
+        Self {
+            files: Files { fs, project },
+            schema,
+        }
+    }
+}
+
+impl Tool for ReadFile {
+    fn id(&self) -> &str {
+        Self::ID
+    }
+
+    fn schema(&self) -> &ToolSchema {
+        &self.schema
+    }
+
+    fn run(&self, call: &mut Invocation<'_>) -> Outcome {
+        let read = || {
+            let path = self.files.path(&call.input["path"])?;
+            let text = read_text(&path)?;
+            let offset = line_number(&call.input["offset"])?.unwrap_or(1);
+            let limit = line_number(&call.input["limit"])?.unwrap_or(usize::MAX);
+            let lines = text.split_inclusive('\n');
+            Ok(lines.skip(offset - 1).take(limit).collect::<String>())
+        };
+        read().map_or_else(|why: String| Outcome::failed(why), Outcome::ok)
+    }
+}
+
+impl Tool for WriteFile {
+    fn id(&self) -> &str {
+        Self::ID
+    }
+
+    fn schema(&self) -> &ToolSchema {
+        &self.schema
+    }
+
+    fn run(&self, call: &mut Invocation<'_>) -> Outcome {
+        let write = || {
+            let path = self.files.path(&call.input["path"])?;
+            let relative = path
+                .strip_prefix(self.files.project.root())
+                .unwrap_or(&path);
+            if OURS.iter().any(|ours| relative.starts_with(ours)) {
+                return Err(format!(
+                    "{} is written by the runtime alone",
+                    relative.display()
+                ));
+            }
+            let content = call.input["content"]
+                .as_str()
+                .ok_or("`content` must be a text")?;
+            if content.len() > MAX_FILE_WRITE_BYTES {
+                return Err(format!("more than {MAX_FILE_WRITE_BYTES} bytes"));
+            }
+            if call.input["create_dirs"].as_bool() != Some(false)
+                && let Some(folder) = path.parent()
+            {
+                std::fs::create_dir_all(folder).map_err(|error| error.to_string())?;
+                // A link may have been put there since the path was looked at.
+                self.files.inside(&path)?;
+            }
+            let mode = call.input["mode"].as_str().unwrap_or("overwrite");
+            store(&path, mode, content.as_bytes())?;
+            Ok(json!({"path": relative.to_string_lossy(), "bytes": content.len()}))
+        };
+        write().map_or_else(|why: String| Outcome::failed(why), Outcome::ok)
+    }
+}
+
+impl Files {
+    /// The file that a model means.
+    fn path(&self, path: &Value) -> Result<PathBuf, String> {
+        let text = path.as_str().ok_or("`path` must be a text")?;
+        let path = Path::new(text);
+        let relative = path.strip_prefix(self.project.root()).unwrap_or(path);
+        let plain = |part: Component<'_>| matches!(part, Component::Normal(_) | Component::CurDir);
+        if relative.as_os_str().is_empty()
+            || text.contains('\0')
+            || !relative.components().all(plain)
+        {
+            return Err(format!("{text:?} is no file of the project"));
+        }
+        let clean: PathBuf = relative
+            .components()
+            .filter(|part| *part != Component::CurDir)
+            .collect();
+        let full = self.project.root().join(clean);
+        self.inside(&full)?;
+        Ok(full)
+    }
+
+    fn inside(&self, path: &Path) -> Result<(), String> {
+        self.project
+            .inside(&*self.fs, path)
+            .map_err(|error| error.to_string())
+    }
+}
+
+fn line_number(value: &Value) -> Result<Option<usize>, String> {
+    match value {
+        Value::Null => Ok(None),
+        value => {
+            let number = value
+                .as_u64()
+                .and_then(|number| usize::try_from(number).ok());
+            number
+                .filter(|number| *number > 0)
+                .map(Some)
+                .ok_or_else(|| "a line number is 1 or more".to_owned())
+        }
+    }
+}
+
+fn read_text(path: &Path) -> Result<String, String> {
+    let said = |error: std::io::Error| format!("{}: {error}", path.display());
+    let file = OpenOptions::new().read(true).open(path).map_err(said)?;
+    if !file.metadata().map_err(said)?.is_file() {
+        return Err(format!("{}: not a regular file", path.display()));
+    }
+    let mut bytes = Vec::new();
+    let bound = MAX_FILE_READ_BYTES as u64;
+    file.take(bound + 1).read_to_end(&mut bytes).map_err(said)?;
+    if bytes.len() > MAX_FILE_READ_BYTES {
+        return Err(format!(
+            "{}: more than {MAX_FILE_READ_BYTES} bytes",
+            path.display()
+        ));
+    }
+    String::from_utf8(bytes).map_err(|_| format!("{}: not UTF-8 text", path.display()))
+}
+
+fn store(path: &Path, mode: &str, content: &[u8]) -> Result<(), String> {
+    let said = |error: std::io::Error| format!("{}: {error}", path.display());
+    if path
+        .symlink_metadata()
+        .is_ok_and(|metadata| !metadata.is_file())
+    {
+        return Err(format!("{}: not a regular file", path.display()));
+    }
+    match mode {
+        "overwrite" => {
+            let folder = path.parent().ok_or("no folder")?;
+            let mut file = tempfile::NamedTempFile::new_in(folder).map_err(said)?;
+            file.write_all(content).map_err(said)?;
+            keep_mode(path, file.as_file()).map_err(said)?;
+            file.persist(path)
+                .map(drop)
+                .map_err(|error| said(error.error))
+        }
+        "append" => {
+            let mut file = OpenOptions::new()
+                .append(true)
+                .create(true)
+                .open(path)
+                .map_err(said)?;
+            file.write_all(content).map_err(said)
+        }
+        "create" => {
+            let mut file = OpenOptions::new()
+                .write(true)
+                .create_new(true)
+                .open(path)
+                .map_err(said)?;
+            file.write_all(content).map_err(said)
+        }
+        other => Err(format!("{other:?} is no mode: overwrite, append or create")),
+    }
+}
+
+/// A replaced file keeps its permissions; a new one gets what any new file would.
+fn keep_mode(path: &Path, file: &std::fs::File) -> std::io::Result<()> {
+    use std::os::unix::fs::PermissionsExt as _;
+    let mode = match path.metadata() {
+        Ok(old) => old.permissions().mode(),
+        Err(_) => 0o644,
+    };
+    file.set_permissions(std::fs::Permissions::from_mode(mode))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,162 @@
+//! Files of a project, and whatever tries to lead out of it.
+
+use super::*;
+use crate::testing::NoChildren;
+use crate::toolbox::Cancel;
+use std::fs;
+use threadseal_store::sys::RealFs;
+
+struct Bench {
+    folder: tempfile::TempDir,
+    read: ReadFile,
+    write: WriteFile,
+}
+
+impl Bench {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let fs: Arc<dyn Fs> = RealFs::shared();
+        let project = Arc::new(Project::init(&*fs, folder.path()).unwrap());
+        Self {
+            read: ReadFile::new(Arc::clone(&fs), Arc::clone(&project)),
+            write: WriteFile::new(fs, project),
+            folder,
+        }
+    }
+
+    fn call(tool: &dyn Tool, input: &Value) -> Outcome {
+        tool.run(&mut Invocation {
+            idempotency_key: "k",
+            input,
+            cancel: &Cancel::default(),
+            record: &mut NoChildren,
+        })
+    }
+
+    fn reads(&self, input: impl Into<Value>) -> Outcome {
+        Self::call(&self.read, &input.into())
+    }
+
+    fn writes(&self, input: impl Into<Value>) -> Outcome {
+        Self::call(&self.write, &input.into())
+    }
+}
+
+#[test]
+fn a_file_is_written_and_read_again_in_parts() {
+    let bench = Bench::new();
+    let wrote = bench.writes(json!({"path": "out/a.txt", "content": "1\n2\n3\n"}));
+    assert_eq!(wrote, Outcome::ok(json!({"path": "out/a.txt", "bytes": 6})));
+    assert_eq!(
+        bench.reads(json!({"path": "./out/a.txt"})),
+        Outcome::ok("1\n2\n3\n")
+    );
+    assert_eq!(
+        bench.reads(json!({"path": "out/a.txt", "offset": 2, "limit": 1})),
+        Outcome::ok("2\n")
+    );
+    let whole = bench
+        .folder
+        .path()
+        .canonicalize()
+        .unwrap()
+        .join("out/a.txt");
+    assert!(
+        bench
+            .reads(json!({"path": whole.to_str().unwrap()}))
+            .error
+            .is_none()
+    );
+    bench.writes(json!({"path": "out/a.txt", "content": "4\n", "mode": "append"}));
+    assert_eq!(
+        bench.reads(json!({"path": "out/a.txt", "offset": 4})),
+        Outcome::ok("4\n")
+    );
+    assert!(
+        bench
+            .writes(json!({"path": "out/a.txt", "content": "", "mode": "create"}))
+            .error
+            .is_some()
+    );
+    assert!(
+        bench
+            .writes(json!({"path": "out/a.txt", "content": "", "mode": "w"}))
+            .error
+            .is_some()
+    );
+}
+
+#[test]
+fn nothing_outside_the_project_is_read_or_written() {
+    let (bench, outside) = (Bench::new(), tempfile::tempdir().unwrap());
+    let root = bench.folder.path();
+    fs::write(outside.path().join("secret"), "s").unwrap();
+    std::os::unix::fs::symlink(outside.path(), root.join("link")).unwrap();
+    std::os::unix::fs::symlink(outside.path().join("secret"), root.join("file")).unwrap();
+    let absolute = outside.path().join("secret");
+    for path in [
+        "../x",
+        "a/../../x",
+        "link/secret",
+        "file",
+        absolute.to_str().unwrap(),
+        "",
+        ".",
+        "a\0b",
+    ] {
+        assert!(
+            bench.reads(json!({"path": path})).error.is_some(),
+            "read {path:?}"
+        );
+        assert!(
+            bench
+                .writes(json!({"path": path, "content": "x"}))
+                .error
+                .is_some(),
+            "write {path:?}"
+        );
+    }
+    assert_eq!(fs::read(absolute).unwrap(), b"s");
+    assert_eq!(fs::read_dir(outside.path()).unwrap().count(), 1);
+}
+
+#[test]
+fn records_and_trust_are_not_for_models_to_write() {
+    let bench = Bench::new();
+    for path in [
+        ".ai/agent/threads/t/transcript.jsonl",
+        "./.ai/agent/threads/registry.db",
+        ".ai/config/keys/trusted/x.toml",
+        ".ai/knowledge/agent/threads/x.md",
+    ] {
+        assert!(
+            bench
+                .writes(json!({"path": path, "content": "x"}))
+                .error
+                .is_some(),
+            "{path}"
+        );
+    }
+    assert!(
+        bench
+            .writes(json!({"path": ".ai/knowledge/notes.md", "content": "x"}))
+            .error
+            .is_none()
+    );
+}
+
+#[test]
+fn what_is_no_text_file_is_not_read() {
+    let bench = Bench::new();
+    fs::write(bench.folder.path().join("bytes"), [0xff, 0xfe]).unwrap();
+    for path in ["bytes", ".ai", "absent"] {
+        assert!(bench.reads(json!({"path": path})).error.is_some(), "{path}");
+    }
+    assert!(
+        bench
+            .reads(json!({"path": "bytes", "offset": 0}))
+            .error
+            .is_some()
+    );
+    assert!(bench.reads(json!({"path": 3})).error.is_some());
+}

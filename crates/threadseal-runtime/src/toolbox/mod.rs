@@ -1,0 +1,143 @@
+//! Tools: what a model may have done, each call within the thread's capabilities.
+//!
+//! ```text
+//! model's call {name, input} ─► Toolbox::find ─► capability? ─► Tool::run ─► Outcome {output | error}
+//! ```
+//! The runner records a call before it starts and its outcome before the model hears of it; nothing here
+//! writes to a record. A refused call is an outcome too: the model is told, the thread goes on.
+
+mod chest;
+mod command;
+mod files;
+mod process;
+
+pub use chest::{Permitted, Toolbox};
+pub use command::{DeclaredCommand, Workshop};
+pub use files::{ReadFile, WriteFile};
+
+use crate::model::ToolSchema;
+use serde_json::Value;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use threadseal::error::Error;
+use threadseal::ledger::Parent;
+use threadseal::record::{Head, RecordId, ThreadId};
+
+/// Says that a thread shall stop; all clones are one.
+#[derive(Debug, Clone, Default)]
+pub struct Cancel(Arc<AtomicBool>);
+
+impl Cancel {
+    /// Stop.
+    pub fn set(&self) {
+        self.0.store(true, Ordering::Release);
+    }
+
+    /// What a handler of signals sets.
+    pub fn flag(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.0)
+    }
+
+    /// Shall it stop?
+    pub fn is_set(&self) -> bool {
+        self.0.load(Ordering::Acquire)
+    }
+}
+
+/// What a call came to.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Outcome {
+    /// What the tool says; with an error, what it said before.
+    pub output: Value,
+    /// What went wrong.
+    pub error: Option<String>,
+}
+
+impl Outcome {
+    /// It worked.
+    pub fn ok(output: impl Into<Value>) -> Self {
+        Self {
+            output: output.into(),
+            error: None,
+        }
+    }
+
+    /// It did not.
+    pub fn failed(error: impl Into<String>) -> Self {
+        Self {
+            output: Value::Null,
+            error: Some(error.into()),
+        }
+    }
+
+    /// What the model reads: a text as itself, anything else as JSON.
+    pub fn text(&self) -> String {
+        match &self.output {
+            Value::Null => String::new(),
+            Value::String(text) => text.clone(),
+            other => other.to_string(),
+        }
+    }
+}
+
+/// A call of a tool.
+pub struct Invocation<'a> {
+    /// The same for all attempts at this call: what a tool may use to do it once.
+    pub idempotency_key: &'a str,
+    /// Its arguments.
+    pub input: &'a Value,
+    /// Stop when it is set.
+    pub cancel: &'a Cancel,
+    /// The record of the thread that calls: for tools that start others.
+    pub record: &'a mut dyn Parentage,
+}
+
+/// The record of a thread, as far as its children are concerned.
+pub trait Parentage {
+    /// Seals that a child begins, and gives the head that its first line names.
+    ///
+    /// # Errors
+    /// When it cannot be recorded: no child may begin then.
+    fn child_begins(
+        &mut self,
+        child: &ThreadId,
+        record: &RecordId,
+        directive: &str,
+    ) -> Result<Head, Error>;
+
+    /// Records how a child ended; the next seal holds its head.
+    ///
+    /// # Errors
+    /// When it cannot be recorded.
+    fn child_ended(&mut self, child: &ThreadId, status: &str, head: &Head) -> Result<(), Error>;
+
+    /// The thread's step ledger and where it ends now: what the child's ledger names.
+    ///
+    /// # Errors
+    /// When the ledger cannot be read.
+    fn ledger(&self) -> Result<Parent, Error>;
+}
+
+/// Something that a model may have done.
+pub trait Tool: Send + Sync {
+    /// Its id, as permissions and records name it: `rye/file-system/read`.
+    fn id(&self) -> &str;
+
+    /// What the model is told of it.
+    fn schema(&self) -> &ToolSchema;
+
+    /// Does it.
+    fn run(&self, call: &mut Invocation<'_>) -> Outcome;
+}
+
+/// The name under which a model knows a tool: its id, in characters that every provider takes.
+pub fn model_name(id: &str) -> String {
+    let plain = |c: char| {
+        if c.is_ascii_alphanumeric() || c == '-' {
+            c
+        } else {
+            '_'
+        }
+    };
+    id.chars().map(plain).collect()
+}

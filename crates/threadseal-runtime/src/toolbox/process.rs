@@ -1,0 +1,254 @@
+//! Runs a command that a tool declares, within its bounds.
+//!
+//! ```text
+//! argv, no shell ─► own process group ─► stdin, then closed
+//!                        │ stdout, stderr: kept up to a bound, read to their end
+//!                        ├─ exits            Ended { code or signal, output }
+//!                        ├─ timeout          the whole group is killed: TimedOut
+//!                        └─ cancelled        the whole group is killed: Cancelled
+//! ```
+//! The environment is what the caller lists and nothing else. Whatever a command leaves running in its group
+//! dies with it.
+
+use super::Cancel;
+use crate::bounds::{KILL_GRACE, POLL_INTERVAL};
+use rustix::process::{Pid, Signal, kill_process_group};
+use std::io::{Read, Write as _};
+use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
+use std::path::PathBuf;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+use threadseal::error::{Error, ErrorKind};
+
+/// What to run.
+#[derive(Debug, Clone)]
+pub(crate) struct Task {
+    /// The program and its arguments.
+    pub(crate) argv: Vec<String>,
+    /// Where it runs.
+    pub(crate) directory: PathBuf,
+    /// All that it finds in its environment.
+    pub(crate) environment: Vec<(String, String)>,
+    /// What it reads.
+    pub(crate) stdin: Vec<u8>,
+    /// How long it may take.
+    pub(crate) timeout: Duration,
+    /// Most bytes that are kept of each output.
+    pub(crate) max_output_bytes: usize,
+}
+
+/// What a command wrote.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Output {
+    /// Its bytes, as far as they are kept.
+    pub(crate) bytes: Vec<u8>,
+    /// How many there were.
+    pub(crate) total: u64,
+}
+
+/// How it went.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Fate {
+    /// It ended by itself.
+    Ended(ExitStatus),
+    /// It took too long and was killed.
+    TimedOut,
+    /// It was killed because the thread was cancelled.
+    Cancelled,
+}
+
+/// Runs `task` to its end.
+///
+/// # Errors
+/// Kind `InvalidInput` when it names no program, `External` when it cannot be started: nothing has run then.
+pub(crate) fn run(task: Task, cancel: &Cancel) -> Result<(Fate, Output, Output), Error> {
+    let (program, arguments) = task
+        .argv
+        .split_first()
+        .ok_or_else(|| Error::invalid("the command is empty"))?;
+    let mut child = Command::new(program)
+        .args(arguments)
+        .current_dir(&task.directory)
+        .env_clear()
+        .envs(task.environment)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .process_group(0)
+        .spawn()
+        .map_err(|error| {
+            Error::new(
+                ErrorKind::External,
+                format!("cannot start {program}: {error}"),
+            )
+        })?;
+    let group = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
+    feed(&mut child, task.stdin);
+    let stdout = child
+        .stdout
+        .take()
+        .map(|pipe| drain(pipe, task.max_output_bytes));
+    let stderr = child
+        .stderr
+        .take()
+        .map(|pipe| drain(pipe, task.max_output_bytes));
+    let ended = wait(child);
+    let fate = watch(&ended, task.timeout, cancel);
+    // Also after a command has ended by itself: what it left in its group must not outlive the call.
+    if let Some(group) = group {
+        let _ = kill_process_group(group, Signal::KILL);
+    }
+    if !matches!(fate, Fate::Ended(_)) {
+        let _ = ended.recv_timeout(KILL_GRACE);
+    }
+    Ok((fate, collect(stdout), collect(stderr)))
+}
+
+/// Writes what it reads on a thread of its own: a command that writes before it reads would block us both.
+fn feed(child: &mut Child, bytes: Vec<u8>) {
+    if let Some(mut pipe) = child.stdin.take() {
+        // A command need not read what it is given.
+        thread::spawn(move || pipe.write_all(&bytes));
+    }
+}
+
+type Drained = (JoinHandle<()>, Receiver<Output>);
+
+fn drain(mut pipe: impl Read + Send + 'static, bound: usize) -> Drained {
+    let (send, receive) = mpsc::channel();
+    let reader = thread::spawn(move || {
+        let mut output = Output::default();
+        let mut chunk = [0; 64 << 10];
+        while let Ok(count @ 1..) = pipe.read(&mut chunk) {
+            let room = bound.saturating_sub(output.bytes.len()).min(count);
+            output.bytes.extend_from_slice(&chunk[..room]);
+            output.total += count as u64;
+        }
+        let _ = send.send(output);
+    });
+    (reader, receive)
+}
+
+/// The output, when it ends soon: a process that left the group may hold the pipe open for ever.
+fn collect(drained: Option<Drained>) -> Output {
+    let Some((_, receive)) = drained else {
+        return Output::default();
+    };
+    receive.recv_timeout(KILL_GRACE).unwrap_or_default()
+}
+
+fn wait(mut child: Child) -> Receiver<ExitStatus> {
+    let (send, receive) = mpsc::channel();
+    thread::spawn(move || {
+        if let Ok(status) = child.wait() {
+            let _ = send.send(status);
+        }
+    });
+    receive
+}
+
+fn watch(ended: &Receiver<ExitStatus>, timeout: Duration, cancel: &Cancel) -> Fate {
+    let mut left = timeout;
+    loop {
+        let slice = left.min(POLL_INTERVAL);
+        match ended.recv_timeout(slice) {
+            Ok(status) => return Fate::Ended(status),
+            // Waiting for a child fails only when somebody else has reaped it.
+            Err(RecvTimeoutError::Disconnected) => return Fate::Ended(ExitStatus::from_raw(-1)),
+            Err(RecvTimeoutError::Timeout) => left -= slice,
+        }
+        if cancel.is_set() {
+            return Fate::Cancelled;
+        }
+        if left.is_zero() {
+            return Fate::TimedOut;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shell(script: &str) -> Task {
+        Task {
+            argv: ["/bin/sh", "-c", script].map(str::to_owned).to_vec(),
+            directory: "/".into(),
+            environment: vec![("GREETING".to_owned(), "hello".to_owned())],
+            stdin: b"from stdin".to_vec(),
+            timeout: Duration::from_secs(20),
+            max_output_bytes: 1000,
+        }
+    }
+
+    fn ran(task: Task) -> (Fate, Output, Output) {
+        run(task, &Cancel::default()).unwrap()
+    }
+
+    #[test]
+    fn a_command_gets_its_input_and_its_environment_and_nothing_else() {
+        let (fate, out, err) = ran(shell(
+            "cat; echo; /usr/bin/env | grep -v '^PWD\\|^_\\|^SHLVL\\|^OLDPWD'; echo no >&2; exit 3",
+        ));
+        assert!(
+            matches!(fate, Fate::Ended(status) if status.code() == Some(3)),
+            "{fate:?}"
+        );
+        assert_eq!(
+            String::from_utf8_lossy(&out.bytes),
+            "from stdin\nGREETING=hello\n"
+        );
+        assert_eq!(err.bytes, b"no\n");
+    }
+
+    #[test]
+    fn output_beyond_its_bound_is_counted_and_not_kept() {
+        let (fate, out, _) = ran(shell("head -c 300000 /dev/zero"));
+        assert!(matches!(fate, Fate::Ended(status) if status.success()));
+        assert_eq!((out.bytes.len(), out.total), (1000, 300_000));
+    }
+
+    #[test]
+    fn what_takes_too_long_dies_with_all_that_it_started() {
+        let folder = tempfile::tempdir().unwrap();
+        let mark = folder.path().join("mark");
+        let script = format!("(sleep 2; touch {}) & sleep 60", mark.display());
+        let mut task = shell(&script);
+        task.timeout = Duration::from_millis(300);
+        assert_eq!(ran(task).0, Fate::TimedOut);
+        thread::sleep(Duration::from_secs(3));
+        assert!(!mark.exists(), "a process of the group outlived it");
+    }
+
+    #[test]
+    fn a_command_that_leaves_a_process_behind_does_not_hold_us_up() {
+        let (fate, out, _) = ran(shell("sleep 60 & echo done"));
+        assert!(matches!(fate, Fate::Ended(status) if status.success()));
+        assert_eq!(out.bytes, b"done\n");
+    }
+
+    #[test]
+    fn a_cancelled_thread_kills_its_command() {
+        let cancel = Cancel::default();
+        let setter = cancel.clone();
+        thread::spawn(move || {
+            thread::sleep(Duration::from_millis(200));
+            setter.set();
+        });
+        assert_eq!(run(shell("sleep 60"), &cancel).unwrap().0, Fate::Cancelled);
+    }
+
+    #[test]
+    fn a_signal_is_told_from_an_exit_code_and_a_missing_program_from_both() {
+        let (fate, ..) = ran(shell("kill -9 $$"));
+        assert!(
+            matches!(fate, Fate::Ended(status) if status.signal() == Some(9)),
+            "{fate:?}"
+        );
+        let mut task = shell("");
+        task.argv = vec!["/no/such/program".to_owned()];
+        assert!(run(task, &Cancel::default()).is_err());
+    }
+}
