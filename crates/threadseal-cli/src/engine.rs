@@ -15,6 +15,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use threadseal::key::KeyUsage;
 use threadseal::record::ThreadId;
+use threadseal_runtime::budget::SqliteBudgets;
 use threadseal_runtime::config::Config;
 use threadseal_runtime::item::{Finder, Grounds, ItemPolicy};
 use threadseal_runtime::limit::Limits;
@@ -182,6 +183,7 @@ pub(crate) fn engine(args: &EngineArgs, context: &Context) -> Result<Engine, Fai
     );
     atomic::create_directories(&*fs, &project.threads(Layout::Seed), THREADS_MODE)?;
     let registry = SqliteRegistry::open(&project.registry(Layout::Seed))?;
+    let budgets = SqliteBudgets::open(&project.budgets(Layout::Seed))?;
     let project = Arc::new(project);
     let tools: Vec<Arc<dyn Tool>> = vec![
         Arc::new(ReadFile::new(Arc::clone(&fs), Arc::clone(&project))),
@@ -195,6 +197,7 @@ pub(crate) fn engine(args: &EngineArgs, context: &Context) -> Result<Engine, Fai
         finder,
         policy,
         registry: Arc::new(registry),
+        budgets: Arc::new(budgets),
         models: Arc::new(models),
         config: Arc::new(config),
         tools,

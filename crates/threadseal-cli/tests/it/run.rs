@@ -272,6 +272,21 @@ fn a_model_over_http_is_asked_and_paid() {
         (&"here".into(), &0.0015.into()),
         "{ran}"
     );
+    let budgets =
+        rusqlite::Connection::open(sandbox.work().join("p/.ai/agent/threads/budget_ledger.db"))
+            .unwrap();
+    let kept = |row: &rusqlite::Row<'_>| {
+        Ok((
+            row.get::<_, f64>(0)?,
+            row.get::<_, f64>(1)?,
+            row.get::<_, String>(2)?,
+        ))
+    };
+    let sql = "SELECT max_spend, actual_spend, status FROM budget_ledger";
+    assert_eq!(
+        budgets.query_row(sql, [], kept).unwrap(),
+        (0.05, 0.0015, "completed".to_owned())
+    );
     let asked = served.join().unwrap();
     assert_eq!(asked["messages"][0]["content"], "Greet Ada.");
     let transcript =

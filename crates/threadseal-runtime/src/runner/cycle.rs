@@ -40,11 +40,11 @@ pub(crate) struct Cycle<'a> {
 
 /// What surrounds the loop: money, files and people that follow it.
 pub(crate) trait Surroundings {
-    /// Pays for an answer.
+    /// Pays for the answer of a turn.
     ///
     /// # Errors
     /// When it was not recorded: the thread must not go on.
-    fn charge(&mut self, usage: &Usage) -> Result<Nanos, Error>;
+    fn charge(&mut self, turn: u64, usage: &Usage) -> Result<Nanos, Error>;
 
     /// What children have cost so far, and how many there were.
     fn children(&self) -> (Nanos, u64);
@@ -140,7 +140,9 @@ impl Cycle<'_> {
             course.cost.turns += 1;
             course.cost.input_tokens += answer.usage.input_tokens;
             course.cost.output_tokens += answer.usage.output_tokens;
-            course.own = course.own.saturating_add(around.charge(&answer.usage)?);
+            course.own = course
+                .own
+                .saturating_add(around.charge(course.cost.turns, &answer.usage)?);
             self.count(course, around);
             let said = ChatMessage::Assistant {
                 text: answer.text.clone(),

@@ -1,6 +1,7 @@
 //! [`Engine`]: what the threads of a project run in.
 
 use super::cycle::Progress;
+use crate::budget::BudgetLedger;
 use crate::config::Config;
 use crate::item::{Finder, Grounds, ItemId, ItemPolicy};
 use crate::limit::{Cost, Limits};
@@ -34,6 +35,8 @@ pub struct Engine {
     pub policy: ItemPolicy,
     /// What is known of threads.
     pub registry: Arc<dyn Registry>,
+    /// What they may spend and have spent.
+    pub budgets: Arc<dyn BudgetLedger>,
     /// Who answers.
     pub models: Arc<dyn Models>,
     /// The settings of program, user and project.

@@ -122,6 +122,7 @@ impl Engine {
             let _ = self
                 .registry
                 .set_status(&id, Some(Status::Created), Status::Error, created_at);
+            let _ = self.budgets.release(&id, Status::Error, created_at);
         }
         begun
     }
@@ -129,11 +130,13 @@ impl Engine {
     fn begin_as(
         &self,
         id: ThreadId,
-        plan: Plan,
+        mut plan: Plan,
         start: Start<'_>,
         record: RecordId,
         created_at: Timestamp,
     ) -> Result<Running<'_>, Error> {
+        let parent = start.parent.as_ref().map(|parent| parent.id);
+        plan.limits.spend = Some(self.set_aside(&id, parent, plan.limits.spend, created_at)?);
         let folder = self.project.thread(&id);
         self.project.inside(&*self.host.fs, folder.path())?;
         atomic::create_directories(&*self.host.fs, folder.path(), FOLDER_MODE)?;
@@ -195,6 +198,30 @@ impl Engine {
             journal,
             files,
         })
+    }
+
+    /// Gives the thread its budget: its own limit, of a child's at most what its parent has left.
+    fn set_aside(
+        &self,
+        id: &ThreadId,
+        parent: Option<&ThreadId>,
+        limit: Option<Nanos>,
+        now: Timestamp,
+    ) -> Result<Nanos, Error> {
+        let limit = limit.unwrap_or(Nanos::MAX);
+        let Some(parent) = parent else {
+            self.budgets.register(id, limit, now)?;
+            return Ok(limit);
+        };
+        let left = self.budgets.get(parent)?.map(|budget| budget.remaining);
+        let amount = limit.min(left.unwrap_or_default());
+        if amount == Nanos::ZERO && limit != Nanos::ZERO {
+            return Err(Error::refused(
+                "spend_exceeded: the parent has no money left",
+            ));
+        }
+        self.budgets.reserve(id, parent, amount, now)?;
+        Ok(amount)
     }
 
     /// Takes an id that is free: `<directive>-<milliseconds since 1970>`.
@@ -379,6 +406,9 @@ impl Running<'_> {
         let now = engine.host.clock.now()?;
         engine.registry.set_cost(&self.id, &ran.cost, now)?;
         engine.registry.set_result(&self.id, &ran.to_json(), now)?;
+        if ran.status.is_terminal() {
+            engine.budgets.release(&self.id, ran.status, now)?;
+        }
         engine
             .registry
             .set_status(&self.id, Some(Status::Running), ran.status, now)
@@ -396,8 +426,12 @@ struct Account<'a> {
 }
 
 impl Surroundings for Account<'_> {
-    fn charge(&mut self, usage: &Usage) -> Result<Nanos, Error> {
-        Ok(self.prices.cost(&usage.tokens()))
+    fn charge(&mut self, turn: u64, usage: &Usage) -> Result<Nanos, Error> {
+        let amount = self.prices.cost(&usage.tokens());
+        let now = self.engine.host.clock.now()?;
+        let budgets = &self.engine.budgets;
+        budgets.commit(self.id, &format!("turn {turn}"), amount, now)?;
+        Ok(amount)
     }
 
     fn children(&self) -> (Nanos, u64) {

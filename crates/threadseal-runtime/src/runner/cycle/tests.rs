@@ -129,7 +129,7 @@ impl Recovery for Twice {
 struct Penny;
 
 impl Surroundings for Penny {
-    fn charge(&mut self, usage: &Usage) -> Result<Nanos, Error> {
+    fn charge(&mut self, _: u64, usage: &Usage) -> Result<Nanos, Error> {
         Ok(Nanos::new((usage.input_tokens + usage.output_tokens) * 1_000_000).unwrap())
     }
 
