@@ -27,6 +27,7 @@ use threadseal::record::{Head, RecordId, ThreadId};
 use threadseal::transcript::event::{EventType, Payload};
 use threadseal::transcript::ext::Ext;
 use threadseal::transcript::manifest::Manifest;
+use threadseal::transcript::render::{Cover, Renderer};
 use threadseal::transcript::{Ending, Link};
 use threadseal_store::host::Host;
 use threadseal_store::ledger::{
@@ -43,6 +44,10 @@ pub struct Journal {
     turn: u64,
     /// Heads of children that ended since the last seal.
     children: Vec<Head>,
+    /// The events as readers see them: what was written here, nothing read back.
+    rendering: Renderer,
+    /// When it began, in seconds since 1970.
+    began: f64,
 }
 
 /// What the ledger says of its thread before the first step.
@@ -74,6 +79,10 @@ impl Journal {
         let agent = ActorFingerprint::for_key("agent", None, Vec::new(), native.public_key())
             .map_err(|why| Error::invalid(why.to_string()))?;
         let actor_id = agent.actor_id().to_owned();
+        let began = host.clock.now()?.to_epoch_text();
+        let began = began
+            .parse()
+            .map_err(|_| Error::invalid("the clock shows no time"))?;
         let mut genesis = Genesis::new(host.new_record()?, host.clock.now()?);
         genesis.workflow_id.clone_from(&manifest.directive);
         genesis.workflow_sha256 = origin.directive_sha256;
@@ -93,6 +102,8 @@ impl Journal {
             steps,
             turn: 0,
             children: Vec::new(),
+            rendering: Renderer::danger_new(),
+            began,
         })
     }
 
@@ -101,9 +112,20 @@ impl Journal {
     /// # Errors
     /// As [`Recorder::append`].
     pub fn event(&mut self, event_type: &str, payload: &Value) -> Result<(), Error> {
-        let payload = Payload::parse(payload.to_string().as_bytes())?;
+        let line = Payload::parse(payload.to_string().as_bytes())?;
         self.recorder
-            .append(&EventType::parse(event_type)?, &payload)
+            .append(&EventType::parse(event_type)?, &line)?;
+        self.render(event_type, payload)
+    }
+
+    fn render(&mut self, event_type: &str, payload: &Value) -> Result<(), Error> {
+        let line = json!({"timestamp": self.began, "event_type": event_type, "payload": payload});
+        self.rendering.push_line(line.to_string().as_bytes())
+    }
+
+    /// The thread for readers, as far as it has come.
+    pub fn entry(&self, cover: &Cover<'_>) -> String {
+        self.rendering.finish(cover)
     }
 
     /// Records what the model is told next. The turn before is sealed first, so that no seal falls between a
@@ -238,6 +260,9 @@ impl Journal {
                                  "ledger": {"run_id": self.steps.run().as_str(), "count": tip.count, "head": hash}});
         if let (Value::Object(payload), Value::Object(more)) = (&mut payload, more) {
             payload.extend(more);
+        }
+        if ending == Ending::Error {
+            self.render("thread_error", &payload)?;
         }
         let payload = Payload::parse(payload.to_string().as_bytes())?;
         self.recorder.end(ending, &payload, self.turn)

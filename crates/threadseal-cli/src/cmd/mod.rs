@@ -7,6 +7,7 @@ mod fsck;
 mod graph;
 mod init;
 mod key;
+mod knowledge;
 mod ledger;
 mod lineage;
 mod man;
@@ -64,6 +65,9 @@ pub(crate) enum Command {
     /// Threads of a project: list, show, status, chain, inspect, resume
     #[command(subcommand)]
     Thread(thread::ThreadCommand),
+    /// What a project knows: search
+    #[command(subcommand)]
+    Knowledge(knowledge::KnowledgeCommand),
     /// Transcripts in stores, also object storage: list, head, import, export
     #[command(subcommand)]
     Transcript(transcript::TranscriptCommand),
@@ -104,6 +108,7 @@ pub(crate) fn run(cli: Cli) -> Exit {
         Command::Ledger(command) => ledger::run(&command, &context, &mut out),
         Command::Lineage(command) => lineage::run(&command, &context, &mut out),
         Command::Thread(command) => thread::run(&command, &context, &mut out),
+        Command::Knowledge(command) => knowledge::run(&command, &context, &mut out),
         Command::Transcript(command) => transcript::run(&command, &context, &mut out),
         Command::Graph(command) => graph::run(&command, &context, &mut out),
         Command::Fsck(args) => fsck::run(&args, &context, &mut out),

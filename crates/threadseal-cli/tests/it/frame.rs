@@ -6,7 +6,7 @@ use std::fs::File;
 use std::process::Stdio;
 
 /// Every command, in the order of `--help`.
-const COMMANDS: [&str; 20] = [
+const COMMANDS: [&str; 21] = [
     "init",
     "seal",
     "verify",
@@ -21,6 +21,7 @@ const COMMANDS: [&str; 20] = [
     "ledger",
     "lineage",
     "thread",
+    "knowledge",
     "graph",
     "fsck",
     "key",

@@ -82,8 +82,9 @@ fn a_directive_runs_with_tools_and_a_child_and_all_that_it_leaves_verifies() {
         "Hello"
     );
     let verified = sandbox.run(["verify", "p", "--json"]).exits(0).json();
-    // Two directives and a tool; of each thread transcript, ledger, thread.json and capabilities.md.
-    assert_eq!(verified["summary"]["verified"], 11, "{verified}");
+    // Two directives and a tool; of each thread transcript, ledger, thread.json, capabilities.md and
+    // knowledge entry.
+    assert_eq!(verified["summary"]["verified"], 13, "{verified}");
     let transcript =
         std::fs::read_to_string(thread(&sandbox, "greet").join("transcript.jsonl")).unwrap();
     assert!(
@@ -487,5 +488,43 @@ fn what_has_not_ended_or_is_unknown_is_not_resumed() {
         .exits(2);
     sandbox
         .run(["thread", "show", "demo/none-1", "--project", "p"])
+        .exits(2);
+}
+
+#[test]
+fn a_thread_is_found_by_what_was_said_in_it_until_its_entry_is_changed() {
+    let (sandbox, first) = ended();
+    let search = || {
+        sandbox.run([
+            "knowledge",
+            "search",
+            "write",
+            "it.",
+            "--project",
+            "p",
+            "--json",
+        ])
+    };
+    let found = search().exits(0).json();
+    let id = found["hits"][0]["id"].as_str().unwrap();
+    assert!(id.starts_with("agent/threads/demo/greet/greet-"), "{found}");
+    assert!(id.ends_with(first.rsplit('/').next().unwrap()));
+    let path = sandbox
+        .work()
+        .join("p/.ai/knowledge")
+        .join(format!("{id}.md"));
+    let entry = std::fs::read_to_string(&path).unwrap();
+    for part in [
+        "status: completed",
+        "## Input \u{2014} Turn 1",
+        "### Tool: rye_file-system_write",
+        "**Completed** -- 4 turns",
+    ] {
+        assert!(entry.contains(part), "{part:?} is not in {entry}");
+    }
+    std::fs::write(&path, entry.replace("I write it.", "I rob it, write it.")).unwrap();
+    assert_eq!(search().exits(1).json()["hits"][0]["verdict"], "tampered");
+    sandbox
+        .run(["knowledge", "search", "nowhere", "--project", "p"])
         .exits(2);
 }

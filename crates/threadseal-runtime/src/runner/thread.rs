@@ -37,6 +37,7 @@ use threadseal::record::{RecordId, ThreadId};
 use threadseal::time::Timestamp;
 use threadseal::transcript::Ending;
 use threadseal::transcript::manifest::Manifest;
+use threadseal::transcript::render::{self, Cover};
 use threadseal_store::atomic;
 
 /// Permission bits of a thread's folder: what an agent saw and did is its owner's business.
@@ -181,7 +182,11 @@ impl Engine {
             outputs: None,
         };
         let file = SignedFile::new(&self.host, &folder.metadata(), DocumentKind::Json, None)?;
-        let mut files = Files { meta, file };
+        let mut files = Files {
+            entry: self.entry_of(&meta)?,
+            meta,
+            file,
+        };
         files.write(self)?;
         let now = self.host.clock.now()?;
         self.registry
@@ -263,6 +268,22 @@ impl Engine {
         ))
     }
 
+    /// The knowledge entry of a thread, which is not there yet.
+    fn entry_of(&self, meta: &ThreadMeta) -> Result<SignedFile, Error> {
+        let directive = ThreadId::parse(&meta.directive)?;
+        let path = self.project.knowledge_entry(&directive, &meta.thread_id);
+        self.project.inside(&*self.host.fs, &path)?;
+        if let Some(folder) = path.parent() {
+            atomic::create_directories(&*self.host.fs, folder, FOLDER_MODE)?;
+        }
+        SignedFile::new(
+            &self.host,
+            &path,
+            DocumentKind::Markdown,
+            Some(ItemType::Knowledge),
+        )
+    }
+
     fn write_capabilities(&self, plan: &Plan, folder: &ThreadFolder) -> Result<Digest, Error> {
         let text = capabilities_file(&plan.tools.schemas(), plan.tools.capabilities());
         let path = folder.capabilities();
@@ -298,10 +319,11 @@ struct Running<'e> {
     files: Files,
 }
 
-/// `thread.json`, written again and again.
+/// `thread.json` and the knowledge entry, written again and again.
 struct Files {
     meta: ThreadMeta,
     file: SignedFile,
+    entry: SignedFile,
 }
 
 impl Files {
@@ -311,6 +333,31 @@ impl Files {
         let thread = Some(&self.meta.thread_id);
         self.file
             .write(&engine.host, &engine.keys, thread, &bytes)
+            .map(drop)
+    }
+
+    /// Rewrites the thread for readers.
+    fn write_entry(&mut self, engine: &Engine, journal: &Journal) -> Result<(), Error> {
+        let meta = &self.meta;
+        let cost = meta.cost.unwrap_or_default();
+        let text = journal.entry(&Cover {
+            thread: &meta.thread_id,
+            directive: &meta.directive,
+            status: meta.status.as_str(),
+            model: meta.model.as_deref().unwrap_or_default(),
+            cost: render::Cost {
+                turns: cost.turns,
+                input_tokens: cost.input_tokens,
+                output_tokens: cost.output_tokens,
+                spend: cost.spend.to_real(),
+                elapsed_seconds: cost.elapsed.as_secs_f64(),
+            },
+            permissions: &meta.capabilities.to_texts(),
+        });
+        let thread = Some(&meta.thread_id);
+        let (host, keys) = (&engine.host, &engine.keys);
+        self.entry
+            .write(host, keys, thread, text.as_bytes())
             .map(drop)
     }
 }
@@ -403,6 +450,7 @@ impl Running<'_> {
         self.files.meta.cost = Some(ran.cost);
         self.files.meta.outputs.clone_from(&ran.outputs);
         self.files.write(engine)?;
+        self.files.write_entry(engine, &self.journal)?;
         let now = engine.host.clock.now()?;
         engine.registry.set_cost(&self.id, &ran.cost, now)?;
         engine.registry.set_result(&self.id, &ran.to_json(), now)?;
@@ -438,9 +486,10 @@ impl Surroundings for Account<'_> {
         *self.children.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn turn_over(&mut self, _: &mut Journal, cost: &Cost) -> Result<(), Error> {
+    fn turn_over(&mut self, journal: &mut Journal, cost: &Cost) -> Result<(), Error> {
         self.files.meta.cost = Some(*cost);
         self.files.write(self.engine)?;
+        self.files.write_entry(self.engine, journal)?;
         let now = self.engine.host.clock.now()?;
         self.engine.registry.set_cost(self.id, cost, now)
     }

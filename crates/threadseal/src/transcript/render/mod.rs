@@ -140,9 +140,9 @@ impl Renderer {
         self.body
     }
 
-    /// The whole entry: front matter, events, footer. Unsigned; Rye puts a signature line before
+    /// The whole entry so far: front matter, events, footer. Unsigned; Rye puts a signature line before
     /// it ([`crate::document`]).
-    pub fn finish(self, cover: &Cover<'_>) -> String {
+    pub fn finish(&self, cover: &Cover<'_>) -> String {
         let mut out = front_matter(cover, self.created_at);
         let title = match cover.directive {
             "" => cover.thread.as_str(),
