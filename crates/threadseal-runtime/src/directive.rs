@@ -1,6 +1,6 @@
 //! Directives: a prompt, and what the thread that runs it may do.
 //!
-//! ```text
+//! ````text
 //! # Title                          text for people
 //! ```xml
 //! <directive name="…" version="…" extends="…">
@@ -11,7 +11,7 @@
 //! </directive>
 //! ```
 //! everything after the fence is the prompt, with {input:name} in it
-//! ```
+//! ````
 //! Strict: what is not in the lists of `spec/declarations.md` §2 is an error at its line.
 //!
 //! Elsewhere: whether the file may be believed ([`crate::item`]), limits and capabilities as such,

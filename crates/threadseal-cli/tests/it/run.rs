@@ -528,3 +528,67 @@ fn a_thread_is_found_by_what_was_said_in_it_until_its_entry_is_changed() {
         .run(["knowledge", "search", "nowhere", "--project", "p"])
         .exits(2);
 }
+
+#[test]
+fn a_killed_thread_is_ended_honestly_and_its_open_call_is_named() {
+    let sandbox = project();
+    let path = sandbox.work().join("p/.ai/tools/demo/count.yaml");
+    std::fs::write(&path, "tool_type: command\ncommand: [/bin/sleep, '30']\n").unwrap();
+    sandbox.run(["seal", "-q", path.to_str().unwrap()]).exits(0);
+    sandbox.write(
+        "slow.yaml",
+        "answers:\n- {calls: [{tool: rye_file-system_write, input: {path: out.txt, content: Hello}}]}\n\
+         - {calls: [{tool: demo_count}]}\n",
+    );
+    let mut command = sandbox.command();
+    command.args([
+        "run",
+        "demo/greet",
+        "--project",
+        "p",
+        "-i",
+        "name=Ada",
+        "--script",
+        "slow.yaml",
+    ]);
+    command
+        .stdout(std::process::Stdio::null())
+        .stderr(std::process::Stdio::null());
+    let mut running = command.spawn().unwrap();
+    let begun = || {
+        let threads = sandbox.work().join("p/.ai/agent/threads/demo");
+        let thread = std::fs::read_dir(threads).ok()?.next()?.ok()?.path();
+        let text = std::fs::read_to_string(thread.join("transcript.jsonl")).ok()?;
+        (text.matches("tool_call_start").count() == 2).then_some(thread)
+    };
+    let folder = (0..600).find_map(|_| {
+        std::thread::sleep(std::time::Duration::from_millis(50));
+        begun()
+    });
+    let folder = folder.unwrap();
+    let id = format!("demo/{}", folder.file_name().unwrap().to_str().unwrap());
+    let recover = || sandbox.run(["thread", "recover", &id, "--project", "p", "--json"]);
+    recover().exits(2);
+    running.kill().unwrap();
+    running.wait().unwrap();
+    sandbox.write("more.yaml", "answers: [{when: Once more., text: Gladly.}]");
+    resume(&sandbox, &id, &[]).fails_with("running");
+    let recovered = recover().exits(0).json();
+    let open = recovered["unresolved"].as_array().unwrap();
+    assert_eq!(
+        (open.len(), &open[0]["item_id"]),
+        (1, &"demo/count".into()),
+        "{recovered}"
+    );
+    sandbox
+        .run(["verify", folder.join("transcript.jsonl").to_str().unwrap()])
+        .exits(0);
+    let listed = sandbox
+        .run(["thread", "status", &id, "--project", "p"])
+        .exits(0)
+        .stdout;
+    assert!(listed.contains("error"), "{listed}");
+    recover().exits(2);
+    let ran = resume(&sandbox, &id, &["--json"]).exits(0).json();
+    assert_eq!(ran["result"], "Gladly.");
+}

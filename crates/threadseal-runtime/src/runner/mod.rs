@@ -6,6 +6,7 @@
 //! | `prepare` | everything that is checked before anything is written |
 //! | `thread` | one thread: its files from the first to the final seal |
 //! | `cycle` | its loop |
+//! | `recover` | ending a thread whose process is gone |
 //! | `recovery` | what to do about errors of a model |
 //! | `resume` | going on with a thread that ended |
 //! | `returning` | `directive_return` |
@@ -15,6 +16,7 @@ mod child;
 mod cycle;
 mod engine;
 mod prepare;
+mod recover;
 mod recovery;
 mod resume;
 mod returning;
@@ -22,4 +24,5 @@ mod thread;
 
 pub use cycle::Progress;
 pub use engine::{Engine, Order, Ran, Watch};
+pub use recover::Recovered;
 pub use resume::Resumption;

@@ -18,7 +18,7 @@ use crate::bounds::{MAX_CHAIN_THREADS, MAX_CONVERSATION_BYTES, MAX_PREVIEW_CHARS
 use crate::directive::Directive;
 use crate::item::{ItemId, ItemKind};
 use crate::limit::Limits;
-use crate::model::{ChatMessage, conversation, dynamic};
+use crate::model::{ChatMessage, ToolCall, conversation, dynamic};
 use crate::project::ThreadFolder;
 use crate::registry::Thread;
 use crate::signed_file::SignedFile;
@@ -221,7 +221,9 @@ impl Engine {
         let bytes = file.read_whole(MAX_CONVERSATION_BYTES)?;
         let lines = VerifiedLines::open(&verified, &bytes)?;
         let manifest = parse_line(&first).ok_or_else(|| refuse("its first line is no manifest"))?;
-        Ok((manifest, conversation(&reconstruct(&lines)?)?))
+        let mut messages = conversation(&reconstruct(&lines)?)?;
+        answer_open_calls(&mut messages);
+        Ok((manifest, messages))
     }
 
     /// What the parent left to the thread that is resumed, by its verified metadata.
@@ -312,6 +314,35 @@ impl Predecessor {
     }
 }
 
+/// Gives each call without a result one that says so: models refuse a conversation with open calls, and nobody
+/// knows whether such a call was carried out.
+fn answer_open_calls(messages: &mut Vec<ChatMessage>) {
+    let mut answered = Vec::with_capacity(messages.len());
+    let mut open: Vec<ToolCall> = Vec::new();
+    for message in messages.drain(..) {
+        match &message {
+            ChatMessage::ToolResult { call_id, .. } => open.retain(|call| call.id != *call_id),
+            _ => answered.extend(open.drain(..).map(unresolved)),
+        }
+        if let ChatMessage::Assistant { calls, .. } = &message {
+            open.clone_from(calls);
+        }
+        answered.push(message);
+    }
+    answered.extend(open.into_iter().map(unresolved));
+    *messages = answered;
+}
+
+fn unresolved(call: ToolCall) -> ChatMessage {
+    ChatMessage::ToolResult {
+        call_id: call.id,
+        tool: call.name,
+        content:
+            "unresolved: nobody knows whether this call was carried out; do not repeat it unseen"
+                .to_owned(),
+    }
+}
+
 /// What the thread was given, as line 1 has it.
 fn inputs_of(manifest: &Manifest) -> Result<Map<String, Value>, Error> {
     match &meta_of(manifest)?["inputs"] {
@@ -330,4 +361,51 @@ fn broken(id: &ThreadId) -> Error {
     Error::refused(format!(
         "{id} goes on from a thread that is not where its record says"
     ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn call(id: &str) -> ToolCall {
+        ToolCall {
+            id: id.to_owned(),
+            name: "t".to_owned(),
+            input: Value::Null,
+            signatures: Vec::new(),
+        }
+    }
+
+    fn result(id: &str) -> ChatMessage {
+        ChatMessage::ToolResult {
+            call_id: id.to_owned(),
+            tool: "t".to_owned(),
+            content: "done".to_owned(),
+        }
+    }
+
+    #[test]
+    fn every_call_of_a_conversation_has_one_result_behind_it() {
+        let said = |calls| ChatMessage::Assistant {
+            text: String::new(),
+            calls,
+        };
+        let user = ChatMessage::User("u".to_owned());
+        let mut messages = vec![
+            said(vec![call("a"), call("b")]),
+            result("a"),
+            user.clone(),
+            said(vec![call("c")]),
+        ];
+        answer_open_calls(&mut messages);
+        let expected = [
+            said(vec![call("a"), call("b")]),
+            result("a"),
+            unresolved(call("b")),
+            user,
+            said(vec![call("c")]),
+            unresolved(call("c")),
+        ];
+        assert_eq!(messages, expected);
+    }
 }

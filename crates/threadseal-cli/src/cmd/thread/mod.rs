@@ -1,12 +1,13 @@
 //! `thread …`: the threads of a project (`spec/runtime.md`).
 //!
-//! All but `resume` only look: registries are read without leaving a trace, those of earlier and later layouts
+//! All but `resume` and `recover` only look: registries are read without leaving a trace, those of earlier and later layouts
 //! of the original too. A registry proves nothing; `thread inspect` says what in one cannot be true, and
 //! `verify` judges the records themselves.
 
 mod chain;
 mod inspect;
 mod list;
+mod recover;
 mod resume;
 mod show;
 
@@ -36,6 +37,8 @@ pub(crate) enum ThreadCommand {
     Inspect(inspect::InspectArgs),
     /// Go on with a thread that ended, in a new one; only if its record verifies
     Resume(resume::ResumeArgs),
+    /// End a thread whose process is gone, and name its unresolved calls
+    Recover(recover::RecoverArgs),
 }
 
 /// Runs one of them.
@@ -47,6 +50,7 @@ pub(crate) fn run(command: &ThreadCommand, context: &Context, out: &mut Out) -> 
         ThreadCommand::Chain(args) => chain::run(args, context, out),
         ThreadCommand::Inspect(args) => inspect::run(args, context, out),
         ThreadCommand::Resume(args) => resume::run(args, context, out),
+        ThreadCommand::Recover(args) => recover::run(args, context, out),
     }
 }
 

@@ -1,0 +1,48 @@
+//! `thread recover`: an honest end for a thread whose process is gone.
+
+use crate::context::Context;
+use crate::engine::{EngineArgs, engine};
+use crate::exit::{Exit, Outcome};
+use crate::output::Out;
+use crate::render::clean::Clean;
+use clap::Args;
+use serde_json::json;
+use threadseal::record::ThreadId;
+
+/// What `thread recover` takes.
+#[derive(Debug, Args)]
+pub(crate) struct RecoverArgs {
+    /// The thread
+    #[arg(value_name = "THREAD")]
+    thread: String,
+    #[command(flatten)]
+    engine: EngineArgs,
+}
+
+/// Recovers the thread, and names the calls of which nobody knows whether they were carried out.
+pub(super) fn run(args: &RecoverArgs, context: &Context, out: &mut Out) -> Outcome {
+    let id = ThreadId::parse(&args.thread)?;
+    let recovered = engine(&args.engine, context)?.recover(&id)?;
+    let tail = recovered
+        .tail
+        .as_ref()
+        .map(|path| path.display().to_string());
+    if context.json {
+        out.json(&json!({"schema": "threadseal.thread-recover/1", "thread_id": id.as_str(),
+                         "head": recovered.head.to_string(), "unresolved": recovered.unresolved, "tail": tail}));
+        return Ok(Exit::Done);
+    }
+    out.line(format_args!("ended  {}", Clean(id.as_str())));
+    for call in &recovered.unresolved {
+        let text = |name: &str| call[name].as_str().unwrap_or("-").to_owned();
+        out.line(format_args!(
+            "unresolved  {}  {}",
+            Clean(&text("item_id")),
+            Clean(&text("idempotency_key"))
+        ));
+    }
+    if let Some(tail) = tail {
+        out.line(format_args!("set aside  {}", Clean(&tail)));
+    }
+    Ok(Exit::Done)
+}

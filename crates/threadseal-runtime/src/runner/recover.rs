@@ -1,0 +1,149 @@
+//! Recovering a thread whose process is gone: its record is brought to an honest end.
+//!
+//! ```text
+//! lock (nobody writes it) ─► verify ─► tail set aside, `tail_dropped`
+//!   ─► `tool_call_unresolved` for each call that began and of which no result is known
+//!   ─► `thread_error`, final seal ─► thread.json, budget, registry
+//! ```
+//! What no seal covers never counts again. Only the names of calls are taken from it, since a call's start is
+//! durable before the call runs: whether it was carried out nobody knows, and nothing repeats it.
+//!
+//! Normative: `spec/runtime.md`, "Resuming and recovering".
+
+use super::engine::Engine;
+use crate::bounds::MAX_CONVERSATION_BYTES;
+use crate::limit::Cost;
+use crate::signed_file::SignedFile;
+use crate::status::Status;
+use crate::thread_meta::ThreadMeta;
+use serde_json::{Value, json};
+use std::path::{Path, PathBuf};
+use threadseal::document::DocumentKind;
+use threadseal::error::Error;
+use threadseal::record::{Head, ThreadId};
+use threadseal::transcript::event::{EventType, Payload};
+use threadseal::transcript::{Ending, VerifyOptions};
+use threadseal_store::read::read_small;
+use threadseal_store::recorder::{Opened, Recorder, TailPolicy};
+
+/// Why a recovered thread ended.
+const CAUSE: &str = "its process is gone";
+
+/// A thread that was recovered.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Recovered {
+    /// Its final seal.
+    pub head: Head,
+    /// Calls that began and of which no result is known: `call_id`, `tool`, `item_id`, `idempotency_key`.
+    pub unresolved: Vec<Value>,
+    /// Where the bytes are that no seal covered.
+    pub tail: Option<PathBuf>,
+}
+
+impl Engine {
+    /// Ends a thread that is said to run, and that nobody runs any more.
+    ///
+    /// # Errors
+    /// Kind `Refused` when it has ended, or its record speaks against itself; `External` when a process still
+    /// writes it.
+    pub fn recover(&self, id: &ThreadId) -> Result<Recovered, Error> {
+        let unknown = || Error::refused(format!("the registry knows no thread {id}"));
+        let status = self.registry.get(id)?.ok_or_else(unknown)?.standing()?;
+        if !matches!(status, Status::Created | Status::Running) {
+            return Err(Error::refused(format!(
+                "{id} is {status}: there is nothing to recover"
+            )));
+        }
+        let folder = self.project.thread(id);
+        self.project.inside(&*self.host.fs, folder.path())?;
+        let options = VerifyOptions {
+            trust: &self.trust,
+            now: self.host.clock.now()?,
+            held_since: None,
+            thread: Some(id),
+        };
+        let (host, keys) = (self.host.clone(), self.keys.clone());
+        let opened = Recorder::open(
+            host,
+            &folder.transcript(),
+            keys,
+            &options,
+            TailPolicy::SetAside,
+        )?;
+        let Opened {
+            mut recorder,
+            moved,
+            ..
+        } = opened;
+        let tail = moved.map(|moved| moved.path);
+        let unresolved = self.open_calls(&folder.transcript(), tail.as_deref())?;
+        for call in &unresolved {
+            let event = Payload::parse(call.to_string().as_bytes())?;
+            recorder.append(&EventType::parse("tool_call_unresolved")?, &event)?;
+        }
+        let turn = recorder.state().turn();
+        let end = json!({"error": CAUSE, "unresolved": unresolved.len()});
+        let head = recorder.end(
+            Ending::Error,
+            &Payload::parse(end.to_string().as_bytes())?,
+            turn,
+        )?;
+        self.close(id, &folder.metadata())?;
+        Ok(Recovered {
+            head,
+            unresolved,
+            tail,
+        })
+    }
+
+    /// Calls that began, in the record or behind its last seal, and have no result in either.
+    fn open_calls(&self, record: &Path, tail: Option<&Path>) -> Result<Vec<Value>, Error> {
+        let mut open: Vec<Value> = Vec::new();
+        for path in [Some(record), tail].into_iter().flatten() {
+            let bytes = read_small(&*self.host.fs, path, MAX_CONVERSATION_BYTES)?;
+            // A torn last line is no event, and of what is behind a seal anything may be wrong.
+            let lines = bytes.split(|byte| *byte == b'\n');
+            let events = lines.filter_map(|line| serde_json::from_slice::<Value>(line).ok());
+            for event in events {
+                let payload = &event["payload"];
+                match event["event_type"].as_str() {
+                    Some("tool_call_start") => open.push(json!({
+                        "call_id": payload["call_id"],
+                        "tool": payload["tool"],
+                        "item_id": payload["item_id"],
+                        "idempotency_key": payload["idempotency_key"],
+                    })),
+                    Some("tool_call_result") => {
+                        open.retain(|call| call["call_id"] != payload["call_id"]);
+                    }
+                    _ => {}
+                }
+            }
+        }
+        Ok(open)
+    }
+
+    /// What follows the record: thread.json, the budget, the registry.
+    fn close(&self, id: &ThreadId, path: &Path) -> Result<(), Error> {
+        let now = self.host.clock.now()?;
+        let folder = self.project.thread(id);
+        // A thread may have died before its first thread.json.
+        if self.host.fs.metadata(path).is_ok() {
+            let trusted = ThreadMeta::read(&self.host, &folder, id, None, &self.trust)?;
+            if let Some(head) = trusted.head() {
+                let mut meta = trusted.get().clone();
+                meta.status = Status::Error;
+                meta.updated_at = now;
+                meta.cost = meta.cost.or_else(|| Some(Cost::default()));
+                let mut file = SignedFile::after(path, DocumentKind::Json, None, head);
+                file.write(&self.host, &self.keys, Some(id), &meta.to_bytes())?;
+            }
+        }
+        if self.budgets.get(id)?.is_some() {
+            self.budgets.release(id, Status::Error, now)?;
+        }
+        self.registry
+            .set_status(id, None, Status::Error, now)
+            .map(drop)
+    }
+}
