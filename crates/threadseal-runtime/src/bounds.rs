@@ -97,3 +97,6 @@ pub const MAX_ITEM_LEVELS: usize = 32;
 pub const MAX_CONVERSATION_BYTES: usize = 256 << 20;
 /// How much of a message stands in the link to a successor, in characters.
 pub const MAX_PREVIEW_CHARS: usize = 200;
+/// Longest text of an answer, a call or a result that is recorded, in bytes: six times as many, which is what
+/// escaping may make of it, fit into a line of a transcript.
+pub const MAX_RECORDED_TEXT_BYTES: usize = 1 << 20;

@@ -157,20 +157,24 @@ impl Candidate<'_> {
             ..Options::new(document, grounds.trust, grounds.now)
         };
         let mut report = self.verify(&options)?;
-        if let Some(record) = report.record {
-            if let Some(stored) = grounds.heads.fetch(&record)? {
-                options.expect_head = Some(ExpectedHead::Head(stored.head));
-                report = self.verify(&options)?;
-            }
-        } else if let Some(stored) = grounds
-            .heads
-            .find_by_place(RecordKind::Document, self.place)?
+        if let Some(record) = report.record
+            && let Some(stored) = grounds.heads.fetch(&record)?
         {
+            options.expect_head = Some(ExpectedHead::Head(stored.head));
+            report = self.verify(&options)?;
+        }
+        // A seal is not bound to a place: what this host sealed here last is.
+        let here = grounds
+            .heads
+            .find_by_place(RecordKind::Document, self.place)?;
+        if let Some(here) = here.filter(|here| report.record != Some(here.head.record)) {
+            let (verdict, what) = match report.record {
+                Some(_) => (Verdict::Foreign, "is another file's"),
+                None => (Verdict::Tampered, "has no seal"),
+            };
             return Err(Error::refused(format!(
-                "{}: {}: this host knows a sealed file here (record {}), and this one has no seal",
-                self.path,
-                Verdict::Tampered,
-                stored.head.record
+                "{}: {verdict}: this host knows a sealed file here (record {}), and this one {what}",
+                self.path, here.head.record
             )));
         }
         let key = || {

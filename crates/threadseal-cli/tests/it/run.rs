@@ -592,3 +592,98 @@ fn a_killed_thread_is_ended_honestly_and_its_open_call_is_named() {
     let ran = resume(&sandbox, &id, &["--json"]).exits(0).json();
     assert_eq!(ran["result"], "Gladly.");
 }
+
+fn registry(sandbox: &Sandbox) -> rusqlite::Connection {
+    rusqlite::Connection::open(sandbox.work().join("p/.ai/agent/threads/registry.db")).unwrap()
+}
+
+#[test]
+fn what_the_registry_says_of_a_chain_counts_only_as_far_as_records_say_it() {
+    let attacks = [
+        "UPDATE threads SET directive = 'demo/child' WHERE thread_id LIKE 'demo/greet%'",
+        "UPDATE threads SET parent_id = NULL WHERE thread_id LIKE 'demo/child%'",
+        "UPDATE threads SET parent_id = thread_id WHERE thread_id LIKE 'demo/child%'",
+        "UPDATE threads SET status = 'continued', continuation_thread_id = \
+         (SELECT thread_id FROM threads WHERE thread_id LIKE 'demo/child%') WHERE thread_id LIKE 'demo/greet%'",
+    ];
+    for attack in attacks {
+        let (sandbox, first) = ended();
+        let child = thread(&sandbox, "child");
+        let child = format!("demo/{}", child.file_name().unwrap().to_str().unwrap());
+        registry(&sandbox).execute(attack, []).unwrap();
+        let resumed = if attack.contains("parent_id") {
+            &child
+        } else {
+            &first
+        };
+        let ran = resume(&sandbox, resumed, &["--json"]);
+        if attack.contains("directive =") {
+            // The directive is the record's own, whatever the registry says.
+            let again = ran.exits(0).json();
+            assert!(
+                again["thread_id"]
+                    .as_str()
+                    .unwrap()
+                    .starts_with("demo/greet-"),
+                "{again}"
+            );
+        } else {
+            assert_eq!(ran.code, 2, "{attack}: {}", ran.stdout);
+        }
+    }
+}
+
+#[test]
+fn a_thread_that_goes_on_already_is_not_forked_by_an_older_registry() {
+    let (sandbox, first) = ended();
+    resume(&sandbox, &first, &[]).exits(0);
+    registry(&sandbox)
+        .execute(
+            "UPDATE threads SET status = 'completed', continuation_thread_id = NULL WHERE thread_id = ?1",
+            [&first],
+        )
+        .unwrap();
+    sandbox.write("more.yaml", "answers: [{text: Twice.}]");
+    resume(&sandbox, &first, &[]).exits(2);
+}
+
+#[test]
+fn a_resumed_child_keeps_its_parent_and_what_that_left_it() {
+    let (sandbox, _) = ended();
+    let child = thread(&sandbox, "child");
+    let id = format!("demo/{}", child.file_name().unwrap().to_str().unwrap());
+    let ran = resume(&sandbox, &id, &["--json"]).exits(0).json();
+    let first = |folder: &std::path::Path| -> Value {
+        let text = std::fs::read_to_string(folder.join("transcript.jsonl")).unwrap();
+        serde_json::from_str(text.lines().next().unwrap()).unwrap()
+    };
+    let successor = sandbox
+        .work()
+        .join("p/.ai/agent/threads")
+        .join(ran["thread_id"].as_str().unwrap());
+    assert_eq!(
+        first(&successor)["payload"]["parent"],
+        first(&child)["payload"]["parent"]
+    );
+    assert!(first(&child)["payload"]["parent"].is_string());
+}
+
+#[test]
+fn a_sealed_file_in_the_place_of_another_is_not_used() {
+    let sandbox = project();
+    let other = sandbox.write(
+        "p/.ai/tools/demo/other.yaml",
+        "tool_type: command\ncommand: [/bin/echo, DANGER]\n",
+    );
+    sandbox
+        .run(["seal", "-q", other.to_str().unwrap()])
+        .exits(0);
+    let place = sandbox.work().join("p/.ai/tools/demo/count.yaml");
+    std::fs::copy(other, place).unwrap();
+    for more in [
+        &["--script", "answers.yaml"][..],
+        &["--script", "answers.yaml", "--allow-unsigned"],
+    ] {
+        greet(&sandbox, more).fails_with("foreign");
+    }
+}

@@ -11,7 +11,7 @@
 //! whatever runs was stopped. Each way out is an [`End`]: the caller writes the terminal event and the final seal.
 
 use super::returning::Returning;
-use crate::bounds::{MAX_CALLS_PER_TURN, POLL_INTERVAL};
+use crate::bounds::{MAX_CALLS_PER_TURN, MAX_RECORDED_TEXT_BYTES, POLL_INTERVAL};
 use crate::journal::Journal;
 use crate::limit::{Cost, LimitHit, Limits, When};
 use crate::model::{Answer, ChatMessage, Model, ModelError, Request, Stop, ToolCall, Usage};
@@ -149,8 +149,8 @@ impl Cycle<'_> {
                 calls: answer.calls.clone(),
             };
             course.messages.push(said);
-            if answer.calls.is_empty() {
-                return Ok(self.said_all(answer));
+            if let Some(end) = said_all(&answer) {
+                return Ok(end);
             }
             if let Some(end) = self.call_all(&answer.calls, course, journal, around)? {
                 return Ok(end);
@@ -179,17 +179,6 @@ impl Cycle<'_> {
         self.limits.check(when, &course.cost).map(End::Suspended)
     }
 
-    fn said_all(&self, answer: Answer) -> End {
-        match answer.stop {
-            Stop::Filtered => End::Failed("the provider withheld the answer".to_owned()),
-            Stop::Truncated => End::Failed("the answer was cut off at its longest".to_owned()),
-            _ => End::Completed {
-                text: answer.text,
-                outputs: None,
-            },
-        }
-    }
-
     /// Asks until there is an answer, or an error that does not pass.
     fn asked(
         &self,
@@ -211,7 +200,7 @@ impl Cycle<'_> {
             let answer = self
                 .model
                 .ask(&request, &mut |text| around.progress(Progress::Text(text)));
-            let error = match answer {
+            let error = match answer.and_then(recordable) {
                 Ok(mut answer) => {
                     tell_apart(&mut answer.calls, journal.turn());
                     journal.answered(step, &answer)?;
@@ -302,6 +291,7 @@ impl Cycle<'_> {
             cancel: self.cancel,
             record: journal,
         });
+        let outcome = outcome.bounded(MAX_RECORDED_TEXT_BYTES);
         let millis = self.clock.elapsed().saturating_sub(began).as_millis();
         let millis = u64::try_from(millis).unwrap_or(u64::MAX);
         journal.done(step, call, &outcome, millis)?;
@@ -341,13 +331,49 @@ impl Cycle<'_> {
     }
 }
 
+/// How an answer ends the thread, if it does: what was cut off or withheld is not acted on.
+fn said_all(answer: &Answer) -> Option<End> {
+    match answer.stop {
+        Stop::Filtered => Some(End::Failed("the provider withheld the answer".to_owned())),
+        Stop::Truncated => Some(End::Failed(
+            "the answer was cut off at its longest".to_owned(),
+        )),
+        _ if !answer.calls.is_empty() => None,
+        _ => Some(End::Completed {
+            text: answer.text.clone(),
+            outputs: None,
+        }),
+    }
+}
+
+/// Refuses an answer of which a part is too long to be recorded: it is an error like any other.
+fn recordable(answer: Answer) -> Result<Answer, ModelError> {
+    let call = |call: &ToolCall| call.id.len() + call.name.len() + call.input.to_string().len();
+    let reasoning = answer.reasoning.as_ref().map_or(0, String::len);
+    let longest = answer
+        .calls
+        .iter()
+        .map(call)
+        .fold(answer.text.len().max(reasoning), usize::max);
+    if longest <= MAX_RECORDED_TEXT_BYTES {
+        return Ok(answer);
+    }
+    Err(ModelError {
+        kind: "ProtocolError".to_owned(),
+        message: format!("a part of the answer has more than {MAX_RECORDED_TEXT_BYTES} bytes"),
+        ..ModelError::default()
+    })
+}
+
 /// Gives each call an id of its own: some providers give none, and results are found by it.
 fn tell_apart(calls: &mut [ToolCall], turn: u64) {
+    let calls_in_all = calls.len();
     let mut seen = HashSet::new();
     for (place, call) in calls.iter_mut().enumerate() {
-        if call.id.is_empty() || !seen.insert(call.id.clone()) {
-            call.id = format!("call_{turn}_{place}");
-            seen.insert(call.id.clone());
+        let mut number = place;
+        while call.id.is_empty() || !seen.insert(call.id.clone()) {
+            call.id = format!("call_{turn}_{number}");
+            number += calls_in_all;
         }
     }
 }

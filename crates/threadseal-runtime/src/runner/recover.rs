@@ -32,8 +32,10 @@ const CAUSE: &str = "its process is gone";
 /// A thread that was recovered.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Recovered {
-    /// Its final seal.
-    pub head: Head,
+    /// Where it stands now: as its record says, where that had ended already, else `error`.
+    pub status: Status,
+    /// Its final seal; None where its record had not begun.
+    pub head: Option<Head>,
     /// Calls that began and of which no result is known: `call_id`, `tool`, `item_id`, `idempotency_key`.
     pub unresolved: Vec<Value>,
     /// Where the bytes are that no seal covered.
@@ -56,6 +58,15 @@ impl Engine {
         }
         let folder = self.project.thread(id);
         self.project.inside(&*self.host.fs, folder.path())?;
+        if self.host.fs.symlink_metadata(&folder.transcript()).is_err() {
+            self.close(id, &folder.metadata(), Status::Error)?;
+            return Ok(Recovered {
+                status: Status::Error,
+                head: None,
+                unresolved: Vec::new(),
+                tail: None,
+            });
+        }
         let options = VerifyOptions {
             trust: &self.trust,
             now: self.host.clock.now()?,
@@ -63,42 +74,34 @@ impl Engine {
             thread: Some(id),
         };
         let (host, keys) = (self.host.clone(), self.keys.clone());
-        let opened = Recorder::open(
-            host,
-            &folder.transcript(),
-            keys,
-            &options,
-            TailPolicy::SetAside,
-        )?;
+        let transcript = folder.transcript();
+        let opened = Recorder::open(host, &transcript, keys, &options, TailPolicy::SetAside)?;
         let Opened {
             mut recorder,
             moved,
             ..
         } = opened;
         let tail = moved.map(|moved| moved.path);
-        let unresolved = self.open_calls(&folder.transcript(), tail.as_deref())?;
-        for call in &unresolved {
-            let event = Payload::parse(call.to_string().as_bytes())?;
-            recorder.append(&EventType::parse("tool_call_unresolved")?, &event)?;
-        }
-        let turn = recorder.state().turn();
-        let end = json!({"error": CAUSE, "unresolved": unresolved.len()});
-        let head = recorder.end(
-            Ending::Error,
-            &Payload::parse(end.to_string().as_bytes())?,
-            turn,
-        )?;
-        self.close(id, &folder.metadata())?;
+        let (unresolved, ended) = self.left_open(&transcript, tail.as_deref())?;
+        let status = if recorder.state().is_ended() {
+            ended
+        } else {
+            end(&mut recorder, &unresolved)?;
+            Status::Error
+        };
+        self.close(id, &folder.metadata(), status)?;
         Ok(Recovered {
-            head,
+            status,
+            head: recorder.state().head().copied(),
             unresolved,
             tail,
         })
     }
 
-    /// Calls that began, in the record or behind its last seal, and have no result in either.
-    fn open_calls(&self, record: &Path, tail: Option<&Path>) -> Result<Vec<Value>, Error> {
-        let mut open: Vec<Value> = Vec::new();
+    /// Calls that began, in the record or behind its last seal, and have no result in either; and how the record
+    /// says that its thread ended.
+    fn left_open(&self, record: &Path, tail: Option<&Path>) -> Result<(Vec<Value>, Status), Error> {
+        let (mut open, mut ended): (Vec<Value>, Status) = (Vec::new(), Status::Error);
         for path in [Some(record), tail].into_iter().flatten() {
             let bytes = read_small(&*self.host.fs, path, MAX_CONVERSATION_BYTES)?;
             // A torn last line is no event, and of what is behind a seal anything may be wrong.
@@ -116,15 +119,18 @@ impl Engine {
                     Some("tool_call_result") => {
                         open.retain(|call| call["call_id"] != payload["call_id"]);
                     }
+                    Some("thread_completed") => ended = Status::Completed,
+                    Some("thread_cancelled") => ended = Status::Cancelled,
+                    Some("thread_suspended") => ended = Status::Suspended,
                     _ => {}
                 }
             }
         }
-        Ok(open)
+        Ok((open, ended))
     }
 
     /// What follows the record: thread.json, the budget, the registry.
-    fn close(&self, id: &ThreadId, path: &Path) -> Result<(), Error> {
+    fn close(&self, id: &ThreadId, path: &Path, status: Status) -> Result<(), Error> {
         let now = self.host.clock.now()?;
         let folder = self.project.thread(id);
         // A thread may have died before its first thread.json.
@@ -132,18 +138,34 @@ impl Engine {
             let trusted = ThreadMeta::read(&self.host, &folder, id, None, &self.trust)?;
             if let Some(head) = trusted.head() {
                 let mut meta = trusted.get().clone();
-                meta.status = Status::Error;
+                meta.status = status;
                 meta.updated_at = now;
                 meta.cost = meta.cost.or_else(|| Some(Cost::default()));
                 let mut file = SignedFile::after(path, DocumentKind::Json, None, head);
                 file.write(&self.host, &self.keys, Some(id), &meta.to_bytes())?;
             }
         }
-        if self.budgets.get(id)?.is_some() {
-            self.budgets.release(id, Status::Error, now)?;
+        if status.is_terminal() && self.budgets.get(id)?.is_some() {
+            self.budgets.release(id, status, now)?;
         }
-        self.registry
-            .set_status(id, None, Status::Error, now)
-            .map(drop)
+        if self.registry.get(id)?.and_then(|thread| thread.status.ok()) == Some(Status::Created)
+            && status != Status::Error
+        {
+            self.registry.set_status(id, None, Status::Running, now)?;
+        }
+        self.registry.set_status(id, None, status, now).map(drop)
     }
+}
+
+/// Names the open calls and ends the record.
+fn end(recorder: &mut Recorder, unresolved: &[Value]) -> Result<(), Error> {
+    let payload = |value: &Value| Payload::parse(value.to_string().as_bytes());
+    for call in unresolved {
+        recorder.append(&EventType::parse("tool_call_unresolved")?, &payload(call)?)?;
+    }
+    let turn = recorder.state().turn();
+    let cause = json!({"error": CAUSE, "unresolved": unresolved.len()});
+    recorder
+        .end(Ending::Error, &payload(&cause)?, turn)
+        .map(drop)
 }

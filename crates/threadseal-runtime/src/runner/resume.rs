@@ -30,7 +30,7 @@ use std::path::PathBuf;
 use threadseal::document::DocumentKind;
 use threadseal::error::Error;
 use threadseal::record::{ExpectedHead, Head, RecordId, ThreadId};
-use threadseal::transcript::event::Payload;
+use threadseal::transcript::event::{Payload, is_link, is_terminal};
 use threadseal::transcript::ext::Ext;
 use threadseal::transcript::lines::VerifiedLines;
 use threadseal::transcript::manifest::{Manifest, parse_line};
@@ -60,6 +60,18 @@ pub struct Resumption {
 struct History {
     manifest: Manifest,
     messages: Vec<ChatMessage>,
+    /// The threads that it comes from, by what their records say; its own last.
+    threads: Vec<ThreadId>,
+}
+
+/// What one verified record says.
+struct Said {
+    manifest: Manifest,
+    messages: Vec<ChatMessage>,
+    /// Does it end its thread?
+    ended: bool,
+    /// The threads that it says go on from it.
+    successors: Vec<String>,
 }
 
 /// The record that goes on as another one: held until the link is written.
@@ -69,6 +81,7 @@ pub(super) struct Predecessor {
     message: String,
     meta: TrustedMeta,
     path: PathBuf,
+    parent: Option<Head>,
 }
 
 impl Engine {
@@ -89,16 +102,22 @@ impl Engine {
         let folder = self.project.thread(&last.id);
         self.project.inside(&*self.host.fs, folder.path())?;
         let recorder = self.hold(&folder, &last.id)?;
-        let history = self.history(&last, None, MAX_CHAIN_THREADS)?;
+        let said = self.said_in(&last.id, None)?;
+        self.may_go_on(&last.id, &said)?;
+        let history = self.history(&last, said, MAX_CHAIN_THREADS)?;
+        if !history.threads.contains(&wanted.thread) {
+            return Err(broken(&last.id));
+        }
         let manifest = Some(&history.manifest);
         let meta = ThreadMeta::read(&self.host, &folder, &last.id, manifest, &self.trust)?;
         let order = Order {
-            directive: ItemId::parse(&last.directive)?,
+            directive: ItemId::parse(&meta.get().directive)?,
             inputs: inputs_of(&history.manifest)?,
             limits: wanted.limits,
             cancel: wanted.cancel.clone(),
         };
-        let parent = self.parent_of(&last)?;
+        let parent = self.parent_of(&last, history.manifest.parent)?;
+        let head_of_parent = history.manifest.parent;
         let message = wanted.message.clone();
         self.run_with(&order, parent.as_ref(), |plan| {
             let mut messages = history.messages;
@@ -116,6 +135,7 @@ impl Engine {
                     message,
                     meta,
                     path: folder.metadata(),
+                    parent: head_of_parent,
                 }),
             })
         })
@@ -140,46 +160,66 @@ impl Engine {
         Ok(opened.recorder)
     }
 
-    /// The conversation of a thread, what it inherited included. `named` is the seal by which a successor names it.
-    fn history(&self, thread: &Thread, named: Option<Head>, left: usize) -> Result<History, Error> {
+    /// Has the record ended its thread, and does nobody go on from it already? The registry is no proof of either.
+    fn may_go_on(&self, id: &ThreadId, said: &Said) -> Result<(), Error> {
+        if !said.ended {
+            let text = format!(
+                "the record of {id} does not end its thread; see: threadseal thread recover"
+            );
+            return Err(Error::refused(text));
+        }
+        for successor in &said.successors {
+            // One that died before its first line leaves nothing to go on from.
+            let folder = self.project.thread(&ThreadId::parse(successor)?);
+            if self.host.fs.metadata(&folder.transcript()).is_ok() {
+                let text = format!("{id} goes on as {successor}, which the registry does not say");
+                return Err(Error::refused(text));
+            }
+        }
+        Ok(())
+    }
+
+    /// The conversation of a thread, what it inherited included.
+    fn history(&self, thread: &Thread, said: Said, left: usize) -> Result<History, Error> {
         let left = left
             .checked_sub(1)
             .ok_or_else(|| Error::refused("the chain of threads is too long"))?;
-        let (manifest, own) = self.said_in(&thread.id, named)?;
-        let Some(head) = manifest.predecessor else {
+        let Some(head) = said.manifest.predecessor else {
             return Ok(History {
-                manifest,
-                messages: own,
+                manifest: said.manifest,
+                messages: said.messages,
+                threads: vec![thread.id.clone()],
             });
         };
-        let id = thread
-            .continuation_of
-            .as_deref()
-            .ok_or_else(|| broken(&thread.id))?;
+        let broken = || broken(&thread.id);
+        let id = thread.continuation_of.as_deref().ok_or_else(broken)?;
         let before = self
             .registry
             .get(&ThreadId::parse(id)?)?
-            .ok_or_else(|| broken(&thread.id))?;
-        let mut messages = self.history(&before, Some(head), left)?.messages;
-        let count = meta_of(&manifest)?["inherited_messages"].as_u64();
+            .ok_or_else(broken)?;
+        let said_before = self.said_in(&before.id, Some(head))?;
+        if said_before.manifest.record != head.record {
+            return Err(broken());
+        }
+        let mut history = self.history(&before, said_before, left)?;
+        let count = meta_of(&said.manifest)?["inherited_messages"].as_u64();
         let count = count
             .and_then(|count| usize::try_from(count).ok())
-            .ok_or_else(|| broken(&thread.id))?;
-        let dropped = messages
+            .ok_or_else(broken)?;
+        let dropped = history
+            .messages
             .len()
             .checked_sub(count)
-            .ok_or_else(|| broken(&thread.id))?;
-        messages.drain(..dropped);
-        messages.extend(own);
-        Ok(History { manifest, messages })
+            .ok_or_else(broken)?;
+        history.messages.drain(..dropped);
+        history.messages.extend(said.messages);
+        history.threads.push(thread.id.clone());
+        history.manifest = said.manifest;
+        Ok(history)
     }
 
     /// Line 1 and the messages of one record, from the very bytes that verified.
-    fn said_in(
-        &self,
-        id: &ThreadId,
-        named: Option<Head>,
-    ) -> Result<(Manifest, Vec<ChatMessage>), Error> {
+    fn said_in(&self, id: &ThreadId, named: Option<Head>) -> Result<Said, Error> {
         let path = self.project.thread(id).transcript();
         let file = open_regular(&*self.host.fs, &path)?;
         let refuse = |why: &str| Error::refused(format!("{}: {why}", path.display()));
@@ -223,22 +263,46 @@ impl Engine {
         let manifest = parse_line(&first).ok_or_else(|| refuse("its first line is no manifest"))?;
         let mut messages = conversation(&reconstruct(&lines)?)?;
         answer_open_calls(&mut messages);
-        Ok((manifest, messages))
+        let (mut ended, mut successors) = (false, Vec::new());
+        for line in lines.iter() {
+            let event = threadseal::canon::json::parse_python(line.bytes).ok();
+            let event = event.map(|event| event.value);
+            let member = |name: &str| event.as_ref()?.get(name)?.as_str();
+            let kind = member("event_type").unwrap_or_default();
+            ended |= is_terminal(kind);
+            if is_link(kind) {
+                let payload = event.as_ref().and_then(|event| event.get("payload"));
+                let successor = payload.and_then(|payload| payload.get("new_thread_id")?.as_str());
+                successors.extend(successor.map(str::to_owned));
+            }
+        }
+        Ok(Said {
+            manifest,
+            messages,
+            ended,
+            successors,
+        })
     }
 
-    /// What the parent left to the thread that is resumed, by its verified metadata.
-    fn parent_of(&self, thread: &Thread) -> Result<Option<Inherited>, Error> {
-        let Some(parent) = &thread.parent else {
-            return Ok(None);
+    /// What the parent left to the thread that is resumed, by its verified metadata. `head` is the parent's seal that
+    /// line 1 names: whether there is a parent, and which, is not for the registry to say.
+    fn parent_of(&self, thread: &Thread, head: Option<Head>) -> Result<Option<Inherited>, Error> {
+        let (Some(head), Some(parent)) = (head, &thread.parent) else {
+            return match (head, &thread.parent) {
+                (None, None) => Ok(None),
+                _ => Err(Error::refused(format!(
+                    "the registry and the record of {} disagree about its parent",
+                    thread.id
+                ))),
+            };
         };
         let id = ThreadId::parse(parent)?;
-        let meta = ThreadMeta::read(
-            &self.host,
-            &self.project.thread(&id),
-            &id,
-            None,
-            &self.trust,
-        )?;
+        let said = self.said_in(&id, Some(head))?;
+        if said.manifest.record != head.record {
+            return Err(broken(&thread.id));
+        }
+        let folder = self.project.thread(&id);
+        let meta = ThreadMeta::read(&self.host, &folder, &id, Some(&said.manifest), &self.trust)?;
         Ok(Some(Inherited {
             limits: meta.get().limits,
             capabilities: meta.get().capabilities.clone(),
@@ -272,6 +336,11 @@ impl Engine {
 }
 
 impl Predecessor {
+    /// The parent's seal that its line 1 names: its successor's parent, too.
+    pub(super) fn parent(&self) -> Option<Head> {
+        self.parent
+    }
+
     /// Which thread it is.
     pub(super) fn id(&self) -> &ThreadId {
         &self.id

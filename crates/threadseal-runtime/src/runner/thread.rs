@@ -165,6 +165,7 @@ impl Engine {
         }
         let mut predecessor = start.predecessor;
         if let Some(predecessor) = &mut predecessor {
+            manifest.parent = predecessor.parent();
             manifest.predecessor = Some(predecessor.hand_on(&id, record)?);
         }
         let keys = self.keys.clone();
@@ -399,8 +400,14 @@ impl Running<'_> {
             children,
             files: &mut self.files,
         };
-        let end = cycle.run(&mut course, &mut self.journal, &mut around)?;
-        self.finish(end, course.cost)
+        match cycle.run(&mut course, &mut self.journal, &mut around) {
+            Ok(end) => self.finish(end, course.cost),
+            Err(error) => {
+                // The record may still take an end; if not, the thread is to be recovered.
+                let _ = self.finish(End::Failed(error.to_string()), course.cost);
+                Err(error)
+            }
+        }
     }
 
     /// Writes how it ended: record first, then what follows it.

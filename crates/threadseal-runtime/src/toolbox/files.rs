@@ -13,9 +13,10 @@ use crate::model::ToolSchema;
 use crate::project::Project;
 use serde_json::{Value, json};
 use std::fs::OpenOptions;
-use std::io::{Read as _, Write as _};
+use std::io::Write as _;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
+use threadseal_store::read::read_small;
 use threadseal_store::sys::Fs;
 
 /// What only this program writes, below the project's root.
@@ -114,7 +115,7 @@ impl Tool for ReadFile {
     fn run(&self, call: &mut Invocation<'_>) -> Outcome {
         let read = || {
             let path = self.files.path(&call.input["path"])?;
-            let text = read_text(&path)?;
+            let text = read_text(&*self.files.fs, &path)?;
             let offset = line_number(&call.input["offset"])?.unwrap_or(1);
             let limit = line_number(&call.input["limit"])?.unwrap_or(usize::MAX);
             let lines = text.split_inclusive('\n');
@@ -139,7 +140,11 @@ impl Tool for WriteFile {
             let relative = path
                 .strip_prefix(self.files.project.root())
                 .unwrap_or(&path);
-            if OURS.iter().any(|ours| relative.starts_with(ours)) {
+            let real = self.files.real(&path)?;
+            if OURS
+                .iter()
+                .any(|ours| relative.starts_with(ours) || real.starts_with(ours))
+            {
                 return Err(format!(
                     "{} is written by the runtime alone",
                     relative.display()
@@ -188,6 +193,17 @@ impl Files {
         Ok(full)
     }
 
+    /// Where `path` really leads, below the project: links on the way to it are followed.
+    fn real(&self, path: &Path) -> Result<PathBuf, String> {
+        let said = |error: std::io::Error| error.to_string();
+        let root = self.fs.canonicalize(self.project.root()).map_err(said)?;
+        let there = |path: &&Path| self.fs.symlink_metadata(path).is_ok();
+        let known = path.ancestors().find(there).unwrap_or(path);
+        let rest = path.strip_prefix(known).unwrap_or(Path::new(""));
+        let real = self.fs.canonicalize(known).map_err(said)?.join(rest);
+        Ok(real.strip_prefix(root).unwrap_or(&real).to_owned())
+    }
+
     fn inside(&self, path: &Path) -> Result<(), String> {
         self.project
             .inside(&*self.fs, path)
@@ -210,21 +226,9 @@ fn line_number(value: &Value) -> Result<Option<usize>, String> {
     }
 }
 
-fn read_text(path: &Path) -> Result<String, String> {
-    let said = |error: std::io::Error| format!("{}: {error}", path.display());
-    let file = OpenOptions::new().read(true).open(path).map_err(said)?;
-    if !file.metadata().map_err(said)?.is_file() {
-        return Err(format!("{}: not a regular file", path.display()));
-    }
-    let mut bytes = Vec::new();
-    let bound = MAX_FILE_READ_BYTES as u64;
-    file.take(bound + 1).read_to_end(&mut bytes).map_err(said)?;
-    if bytes.len() > MAX_FILE_READ_BYTES {
-        return Err(format!(
-            "{}: more than {MAX_FILE_READ_BYTES} bytes",
-            path.display()
-        ));
-    }
+fn read_text(fs: &dyn Fs, path: &Path) -> Result<String, String> {
+    // A pipe or a device would never end, and is refused before it is opened.
+    let bytes = read_small(fs, path, MAX_FILE_READ_BYTES).map_err(|error| error.to_string())?;
     String::from_utf8(bytes).map_err(|_| format!("{}: not UTF-8 text", path.display()))
 }
 

@@ -70,6 +70,21 @@ impl Outcome {
         }
     }
 
+    /// The same with texts of at most `most` bytes each; what is left out is said.
+    #[must_use]
+    pub fn bounded(mut self, most: usize) -> Self {
+        let text = self.text();
+        if text.len() > most {
+            let left = text.len();
+            self.output =
+                Value::String(format!("{}\n[cut: {left} bytes in all]", head(&text, most)));
+        }
+        if let Some(error) = self.error.as_mut().filter(|error| error.len() > most) {
+            *error = format!("{}\n[cut: {} bytes in all]", head(error, most), error.len());
+        }
+        self
+    }
+
     /// What the model reads: a text as itself, anything else as JSON.
     pub fn text(&self) -> String {
         match &self.output {
@@ -78,6 +93,15 @@ impl Outcome {
             other => other.to_string(),
         }
     }
+}
+
+/// As much of a text as fits into `most` bytes.
+fn head(text: &str, most: usize) -> &str {
+    let mut end = most.min(text.len());
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    &text[..end]
 }
 
 /// A call of a tool.

@@ -18,7 +18,8 @@ use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
-use std::thread::{self, JoinHandle};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
 use std::time::Duration;
 use threadseal::error::{Error, ErrorKind};
 
@@ -114,29 +115,33 @@ fn feed(child: &mut Child, bytes: Vec<u8>) {
     }
 }
 
-type Drained = (JoinHandle<()>, Receiver<Output>);
+type Drained = (Arc<Mutex<Output>>, Receiver<()>);
 
 fn drain(mut pipe: impl Read + Send + 'static, bound: usize) -> Drained {
-    let (send, receive) = mpsc::channel();
-    let reader = thread::spawn(move || {
-        let mut output = Output::default();
+    let (send, ended) = mpsc::channel();
+    let output = Arc::new(Mutex::new(Output::default()));
+    let kept = Arc::clone(&output);
+    thread::spawn(move || {
         let mut chunk = [0; 64 << 10];
         while let Ok(count @ 1..) = pipe.read(&mut chunk) {
-            let room = bound.saturating_sub(output.bytes.len()).min(count);
-            output.bytes.extend_from_slice(&chunk[..room]);
-            output.total += count as u64;
+            let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
+            let room = bound.saturating_sub(kept.bytes.len()).min(count);
+            kept.bytes.extend_from_slice(&chunk[..room]);
+            kept.total += count as u64;
         }
-        let _ = send.send(output);
+        let _ = send.send(());
     });
-    (reader, receive)
+    (output, ended)
 }
 
-/// The output, when it ends soon: a process that left the group may hold the pipe open for ever.
+/// What was written so far: a process that left the group may hold the pipe open for ever.
 fn collect(drained: Option<Drained>) -> Output {
-    let Some((_, receive)) = drained else {
+    let Some((output, ended)) = drained else {
         return Output::default();
     };
-    receive.recv_timeout(KILL_GRACE).unwrap_or_default()
+    let _ = ended.recv_timeout(KILL_GRACE);
+    let output = output.lock().unwrap_or_else(PoisonError::into_inner);
+    output.clone()
 }
 
 fn wait(mut child: Child) -> Receiver<ExitStatus> {
@@ -227,6 +232,13 @@ mod tests {
         let (fate, out, _) = ran(shell("sleep 60 & echo done"));
         assert!(matches!(fate, Fate::Ended(status) if status.success()));
         assert_eq!(out.bytes, b"done\n");
+    }
+
+    #[test]
+    fn what_was_written_is_kept_when_a_process_leaves_the_group_with_the_pipe() {
+        let (fate, out, _) = ran(shell("echo said; setsid sleep 6 & sleep 0.3"));
+        assert!(matches!(fate, Fate::Ended(status) if status.success()));
+        assert_eq!(out.bytes, b"said\n");
     }
 
     #[test]

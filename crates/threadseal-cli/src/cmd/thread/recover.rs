@@ -29,10 +29,15 @@ pub(super) fn run(args: &RecoverArgs, context: &Context, out: &mut Out) -> Outco
         .map(|path| path.display().to_string());
     if context.json {
         out.json(&json!({"schema": "threadseal.thread-recover/1", "thread_id": id.as_str(),
-                         "head": recovered.head.to_string(), "unresolved": recovered.unresolved, "tail": tail}));
+                         "status": recovered.status.as_str(),
+                         "head": recovered.head.map(|head| head.to_string()), "unresolved": recovered.unresolved, "tail": tail}));
         return Ok(Exit::Done);
     }
-    out.line(format_args!("ended  {}", Clean(id.as_str())));
+    out.line(format_args!(
+        "{}  {}",
+        recovered.status.as_str(),
+        Clean(id.as_str())
+    ));
     for call in &recovered.unresolved {
         let text = |name: &str| call[name].as_str().unwrap_or("-").to_owned();
         out.line(format_args!(

@@ -334,8 +334,34 @@ fn a_cancelled_thread_runs_no_further_call_and_answers_each() {
 }
 
 #[test]
+fn what_is_too_long_to_be_recorded_is_an_error_or_cut_and_the_thread_ends_sealed() {
+    let long = "x".repeat(MAX_RECORDED_TEXT_BYTES + 1);
+    let script = format!("answers: [{{text: {long}}}, {{text: {long}}}]");
+    let (end, ..) = Bench::new().run(&script, Vec::new(), Limits::default());
+    assert!(matches!(end, End::Failed(why) if why.contains("more than")));
+    let cut = Outcome::ok(format!("{long}{long}")).bounded(MAX_RECORDED_TEXT_BYTES);
+    assert!(
+        cut.text().len() < MAX_RECORDED_TEXT_BYTES + 100 && cut.text().ends_with("bytes in all]")
+    );
+    let wide = Outcome::failed("\u{1f980}".repeat(10))
+        .bounded(6)
+        .error
+        .unwrap();
+    assert!(wide.starts_with("\u{1f980}\n[cut"), "{wide}");
+}
+
+#[test]
+fn an_answer_that_was_cut_off_is_not_acted_on() {
+    let tool = echo();
+    let script = "answers: [{truncated: true, text: x, calls: [{tool: test_echo}]}]";
+    let (end, ..) = Bench::new().run(script, vec![tool.clone()], Limits::default());
+    assert!(matches!(end, End::Failed(_)));
+    assert_eq!(tool.calls.load(Ordering::SeqCst), 0);
+}
+
+#[test]
 fn calls_without_ids_or_with_the_same_get_their_own() {
-    let script = "answers: [{calls: [{tool: test_echo, id: a}, {tool: test_echo, id: a}, {tool: test_echo, id: ''}]}, {text: x}]";
+    let script = "answers: [{calls: [{tool: test_echo, id: a}, {tool: test_echo, id: a}, {tool: test_echo, id: call_1_3}, {tool: test_echo, id: ''}]}, {text: x}]";
     let (_, _, events) = Bench::new().run(script, vec![echo()], Limits::default());
     let starts = events
         .iter()
@@ -343,5 +369,5 @@ fn calls_without_ids_or_with_the_same_get_their_own() {
     let ids: HashSet<&str> = starts
         .map(|event| event["payload"]["call_id"].as_str().unwrap())
         .collect();
-    assert_eq!(ids.len(), 3);
+    assert_eq!(ids.len(), 4);
 }

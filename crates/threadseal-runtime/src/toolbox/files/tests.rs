@@ -146,10 +146,34 @@ fn records_and_trust_are_not_for_models_to_write() {
 }
 
 #[test]
+fn a_link_to_records_does_not_make_them_writable() {
+    let bench = Bench::new();
+    let root = bench.folder.path();
+    std::os::unix::fs::symlink(".ai/agent/threads", root.join("ln")).unwrap();
+    fs::write(root.join(".ai/agent/threads/registry.db"), "r").unwrap();
+    for path in ["ln/registry.db", "ln/new/transcript.jsonl"] {
+        let wrote = bench.writes(json!({"path": path, "content": "x"}));
+        assert!(wrote.error.is_some(), "{path}");
+    }
+    assert_eq!(
+        fs::read(root.join(".ai/agent/threads/registry.db")).unwrap(),
+        b"r"
+    );
+}
+
+#[test]
 fn what_is_no_text_file_is_not_read() {
     let bench = Bench::new();
     fs::write(bench.folder.path().join("bytes"), [0xff, 0xfe]).unwrap();
-    for path in ["bytes", ".ai", "absent"] {
+    let pipe = bench.folder.path().join("pipe");
+    assert!(
+        std::process::Command::new("mkfifo")
+            .arg(pipe)
+            .status()
+            .unwrap()
+            .success()
+    );
+    for path in ["bytes", ".ai", "absent", "pipe"] {
         assert!(bench.reads(json!({"path": path})).error.is_some(), "{path}");
     }
     assert!(
