@@ -1,0 +1,376 @@
+//! Threads that go on from threads: from records that verify, whatever else the project says.
+
+use super::{greet, project, thread};
+use crate::sandbox::{Ran, Sandbox};
+use serde_json::Value;
+use std::path::PathBuf;
+
+/// A thread that has ended, and answers for its successors.
+fn ended() -> (Sandbox, String) {
+    let sandbox = project();
+    let ran = greet(&sandbox, &["--script", "answers.yaml", "--json"])
+        .exits(0)
+        .json();
+    sandbox.write("more.yaml", "answers: [{when: Once more., text: Gladly.}]");
+    (sandbox, ran["thread_id"].as_str().unwrap().to_owned())
+}
+
+fn resume(sandbox: &Sandbox, thread: &str, more: &[&str]) -> Ran {
+    let own = [
+        "thread",
+        "resume",
+        thread,
+        "--project",
+        "p",
+        "-m",
+        "Once more.",
+        "--script",
+        "more.yaml",
+    ];
+    sandbox.run(own.iter().chain(more))
+}
+
+/// Every record of the project's threads, and what the registry says.
+fn state(sandbox: &Sandbox) -> (std::collections::BTreeMap<PathBuf, Vec<u8>>, String) {
+    let mut files = std::collections::BTreeMap::new();
+    let mut folders = vec![sandbox.work().join("p/.ai/agent/threads/demo")];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+            } else {
+                files.insert(path.clone(), std::fs::read(path).unwrap());
+            }
+        }
+    }
+    (
+        files,
+        sandbox
+            .run(["thread", "list", "--project", "p", "--json"])
+            .exits(0)
+            .stdout,
+    )
+}
+
+#[test]
+fn a_resumed_thread_hears_what_was_said_and_both_records_name_each_other() {
+    let (sandbox, first) = ended();
+    let ran = resume(&sandbox, &first, &["--json"]).exits(0).json();
+    assert_eq!(ran["result"], "Gladly.");
+    let second = ran["thread_id"].as_str().unwrap();
+    // The first thread stands for the end of its chain, and the third hears both.
+    sandbox.write("more.yaml", "answers: [{when: Once more., text: Again.}]");
+    let third = resume(&sandbox, &first, &["--json"]).exits(0).json();
+    sandbox.run(["verify", "p"]).exits(0);
+    let shown = sandbox
+        .run(["thread", "chain", second, "--project", "p", "--json"])
+        .exits(0)
+        .json();
+    let chain: Vec<&str> = shown["chain"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|link| link["thread_id"].as_str().unwrap())
+        .collect();
+    assert_eq!(
+        chain,
+        [first.as_str(), second, third["thread_id"].as_str().unwrap()]
+    );
+    assert_eq!(shown["chain"][1]["status"], "continued");
+    let folder = |id: &str| sandbox.work().join("p/.ai/agent/threads").join(id);
+    let meta: Value =
+        serde_json::from_slice(&std::fs::read(folder(&first).join("thread.json")).unwrap())
+            .unwrap();
+    assert_eq!(meta["status"], "continued");
+    let lines = |id: &str| {
+        let text = std::fs::read_to_string(folder(id).join("transcript.jsonl")).unwrap();
+        text.lines()
+            .map(|line| serde_json::from_str(line).unwrap())
+            .collect::<Vec<Value>>()
+    };
+    let (old, new) = (lines(&first), lines(second));
+    let link = old
+        .iter()
+        .rposition(|event| event["event_type"] == "thread_resumed")
+        .unwrap();
+    assert_eq!(
+        old[link + 1]["payload"]["seal"]["ext"]["successor"],
+        new[0]["payload"]["record"]
+    );
+    let named = new[0]["payload"]["predecessor"].as_str().unwrap();
+    assert!(named.starts_with(old[0]["payload"]["record"].as_str().unwrap()));
+    // User; four answers with a result each.
+    assert_eq!(new[0]["payload"]["meta"]["inherited_messages"], 9);
+    assert_eq!(
+        lines(third["thread_id"].as_str().unwrap())[0]["payload"]["meta"]["inherited_messages"],
+        11
+    );
+}
+
+#[test]
+fn no_record_that_does_not_verify_is_resumed_and_nothing_changes() {
+    let (sandbox, first) = ended();
+    let folder = sandbox.work().join("p/.ai/agent/threads").join(&first);
+    let child = thread(&sandbox, "child").join("transcript.jsonl");
+    let transcript = folder.join("transcript.jsonl");
+    let meta = folder.join("thread.json");
+    let text = std::fs::read_to_string(&transcript).unwrap();
+    let signed = std::fs::read_to_string(&meta).unwrap();
+    let half: String = text.split_inclusive('\n').take(9).collect();
+    let stripped: String = text
+        .split_inclusive('\n')
+        .filter(|line| !line.contains("\"checkpoint\""))
+        .collect();
+    let attacks: [(&str, &PathBuf, String); 7] = [
+        (
+            "an answer was changed",
+            &transcript,
+            text.replace("I write it.", "I rob it."),
+        ),
+        ("the end was cut off", &transcript, half),
+        ("the seals were stripped", &transcript, stripped),
+        (
+            "an event was added",
+            &transcript,
+            format!("{text}{}", text.lines().nth(3).unwrap()),
+        ),
+        (
+            "it is another thread's",
+            &transcript,
+            std::fs::read_to_string(child).unwrap(),
+        ),
+        (
+            "a capability was added",
+            &meta,
+            signed.replace("rye.execute.tool.demo.count", "rye.execute.tool.*"),
+        ),
+        (
+            "the signature is gone",
+            &meta,
+            signed.replace("_signature", "_signatur"),
+        ),
+    ];
+    for (what, path, attack) in attacks {
+        let whole = std::fs::read(path).unwrap();
+        assert_ne!(attack.as_bytes(), whole, "{what}: nothing was attacked");
+        std::fs::write(path, attack).unwrap();
+        let before = state(&sandbox);
+        let ran = resume(&sandbox, &first, &[]).exits(2);
+        assert!(state(&sandbox) == before, "{what}: something changed");
+        assert!(!ran.stderr.is_empty(), "{what}");
+        std::fs::write(path, whole).unwrap();
+    }
+    resume(&sandbox, &first, &[]).exits(0);
+}
+
+#[test]
+fn a_continuation_directive_that_does_not_verify_is_refused() {
+    let (sandbox, first) = ended();
+    let text =
+        include_str!("../../../../threadseal-runtime/builtin/directives/rye/agent/continuation.md");
+    let path = sandbox.write("p/.ai/directives/rye/agent/continuation.md", text);
+    let before = state(&sandbox);
+    resume(&sandbox, &first, &[]).exits(2);
+    assert!(state(&sandbox) == before);
+    sandbox.run(["seal", "-q", path.to_str().unwrap()]).exits(0);
+    resume(&sandbox, &first, &[]).exits(0);
+}
+
+#[test]
+fn what_has_not_ended_or_is_unknown_is_not_resumed() {
+    let (sandbox, first) = ended();
+    resume(&sandbox, "demo/none-1", &[]).fails_with("demo/none-1");
+    resume(&sandbox, "../x", &[]).exits(2);
+    let listed = sandbox
+        .run(["thread", "list", "--project", "p", "--status", "completed"])
+        .exits(0)
+        .stdout;
+    assert!(
+        listed.lines().count() == 2 && listed.contains(&first),
+        "{listed}"
+    );
+    sandbox
+        .run(["thread", "list", "--project", "p", "--status", "gone"])
+        .exits(2);
+    sandbox
+        .run(["thread", "show", "demo/none-1", "--project", "p"])
+        .exits(2);
+}
+
+#[test]
+fn a_thread_is_found_by_what_was_said_in_it_until_its_entry_is_changed() {
+    let (sandbox, first) = ended();
+    let search = || {
+        sandbox.run([
+            "knowledge",
+            "search",
+            "write",
+            "it.",
+            "--project",
+            "p",
+            "--json",
+        ])
+    };
+    let found = search().exits(0).json();
+    let id = found["hits"][0]["id"].as_str().unwrap();
+    assert!(id.starts_with("agent/threads/demo/greet/greet-"), "{found}");
+    assert!(id.ends_with(first.rsplit('/').next().unwrap()));
+    let path = sandbox
+        .work()
+        .join("p/.ai/knowledge")
+        .join(format!("{id}.md"));
+    let entry = std::fs::read_to_string(&path).unwrap();
+    for part in [
+        "status: completed",
+        "## Input \u{2014} Turn 1",
+        "### Tool: rye_file-system_write",
+        "**Completed** -- 4 turns",
+    ] {
+        assert!(entry.contains(part), "{part:?} is not in {entry}");
+    }
+    std::fs::write(&path, entry.replace("I write it.", "I rob it, write it.")).unwrap();
+    assert_eq!(search().exits(1).json()["hits"][0]["verdict"], "tampered");
+    sandbox
+        .run(["knowledge", "search", "nowhere", "--project", "p"])
+        .exits(2);
+}
+
+#[test]
+fn a_killed_thread_is_ended_honestly_and_its_open_call_is_named() {
+    let sandbox = project();
+    let path = sandbox.work().join("p/.ai/tools/demo/count.yaml");
+    std::fs::write(&path, "tool_type: command\ncommand: [/bin/sleep, '30']\n").unwrap();
+    sandbox.run(["seal", "-q", path.to_str().unwrap()]).exits(0);
+    sandbox.write(
+        "slow.yaml",
+        "answers:\n- {calls: [{tool: rye_file-system_write, input: {path: out.txt, content: Hello}}]}\n\
+         - {calls: [{tool: demo_count}]}\n",
+    );
+    let mut command = sandbox.command();
+    command.args([
+        "run",
+        "demo/greet",
+        "--project",
+        "p",
+        "-i",
+        "name=Ada",
+        "--script",
+        "slow.yaml",
+    ]);
+    command
+        .stdout(std::process::Stdio::null())
+        .stderr(std::process::Stdio::null());
+    let mut running = command.spawn().unwrap();
+    let begun = || {
+        let threads = sandbox.work().join("p/.ai/agent/threads/demo");
+        let thread = std::fs::read_dir(threads).ok()?.next()?.ok()?.path();
+        let text = std::fs::read_to_string(thread.join("transcript.jsonl")).ok()?;
+        (text.matches("tool_call_start").count() == 2).then_some(thread)
+    };
+    let folder = (0..600).find_map(|_| {
+        std::thread::sleep(std::time::Duration::from_millis(50));
+        begun()
+    });
+    let folder = folder.unwrap();
+    let id = format!("demo/{}", folder.file_name().unwrap().to_str().unwrap());
+    let recover = || sandbox.run(["thread", "recover", &id, "--project", "p", "--json"]);
+    recover().exits(2);
+    running.kill().unwrap();
+    running.wait().unwrap();
+    sandbox.write("more.yaml", "answers: [{when: Once more., text: Gladly.}]");
+    resume(&sandbox, &id, &[]).fails_with("running");
+    let recovered = recover().exits(0).json();
+    let open = recovered["unresolved"].as_array().unwrap();
+    assert_eq!(
+        (open.len(), &open[0]["item_id"]),
+        (1, &"demo/count".into()),
+        "{recovered}"
+    );
+    sandbox
+        .run(["verify", folder.join("transcript.jsonl").to_str().unwrap()])
+        .exits(0);
+    let listed = sandbox
+        .run(["thread", "status", &id, "--project", "p"])
+        .exits(0)
+        .stdout;
+    assert!(listed.contains("error"), "{listed}");
+    recover().exits(2);
+    let ran = resume(&sandbox, &id, &["--json"]).exits(0).json();
+    assert_eq!(ran["result"], "Gladly.");
+}
+
+fn registry(sandbox: &Sandbox) -> rusqlite::Connection {
+    rusqlite::Connection::open(sandbox.work().join("p/.ai/agent/threads/registry.db")).unwrap()
+}
+
+#[test]
+fn what_the_registry_says_of_a_chain_counts_only_as_far_as_records_say_it() {
+    let attacks = [
+        "UPDATE threads SET directive = 'demo/child' WHERE thread_id LIKE 'demo/greet%'",
+        "UPDATE threads SET parent_id = NULL WHERE thread_id LIKE 'demo/child%'",
+        "UPDATE threads SET parent_id = thread_id WHERE thread_id LIKE 'demo/child%'",
+        "UPDATE threads SET status = 'continued', continuation_thread_id = \
+         (SELECT thread_id FROM threads WHERE thread_id LIKE 'demo/child%') WHERE thread_id LIKE 'demo/greet%'",
+    ];
+    for attack in attacks {
+        let (sandbox, first) = ended();
+        let child = thread(&sandbox, "child");
+        let child = format!("demo/{}", child.file_name().unwrap().to_str().unwrap());
+        registry(&sandbox).execute(attack, []).unwrap();
+        let resumed = if attack.contains("parent_id") {
+            &child
+        } else {
+            &first
+        };
+        let ran = resume(&sandbox, resumed, &["--json"]);
+        if attack.contains("directive =") {
+            // The directive is the record's own, whatever the registry says.
+            let again = ran.exits(0).json();
+            assert!(
+                again["thread_id"]
+                    .as_str()
+                    .unwrap()
+                    .starts_with("demo/greet-"),
+                "{again}"
+            );
+        } else {
+            assert_eq!(ran.code, 2, "{attack}: {}", ran.stdout);
+        }
+    }
+}
+
+#[test]
+fn a_thread_that_goes_on_already_is_not_forked_by_an_older_registry() {
+    let (sandbox, first) = ended();
+    resume(&sandbox, &first, &[]).exits(0);
+    registry(&sandbox)
+        .execute(
+            "UPDATE threads SET status = 'completed', continuation_thread_id = NULL WHERE thread_id = ?1",
+            [&first],
+        )
+        .unwrap();
+    sandbox.write("more.yaml", "answers: [{text: Twice.}]");
+    resume(&sandbox, &first, &[]).exits(2);
+}
+
+#[test]
+fn a_resumed_child_keeps_its_parent_and_what_that_left_it() {
+    let (sandbox, _) = ended();
+    let child = thread(&sandbox, "child");
+    let id = format!("demo/{}", child.file_name().unwrap().to_str().unwrap());
+    let ran = resume(&sandbox, &id, &["--json"]).exits(0).json();
+    let first = |folder: &std::path::Path| -> Value {
+        let text = std::fs::read_to_string(folder.join("transcript.jsonl")).unwrap();
+        serde_json::from_str(text.lines().next().unwrap()).unwrap()
+    };
+    let successor = sandbox
+        .work()
+        .join("p/.ai/agent/threads")
+        .join(ran["thread_id"].as_str().unwrap());
+    assert_eq!(
+        first(&successor)["payload"]["parent"],
+        first(&child)["payload"]["parent"]
+    );
+    assert!(first(&child)["payload"]["parent"].is_string());
+}
