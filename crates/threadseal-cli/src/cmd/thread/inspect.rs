@@ -3,13 +3,17 @@
 use super::databases;
 use crate::context::Context;
 use crate::engine::ProjectArgs;
-use crate::exit::{Exit, Outcome};
+use crate::exit::{Exit, Failure, Outcome};
+use crate::gather;
+use crate::local::Local;
 use crate::output::Out;
 use crate::render::clean::Clean;
 use clap::Args;
 use serde::Serialize;
+use std::path::Path;
 use threadseal_runtime::project::Project;
-use threadseal_runtime::registry::Inspection;
+use threadseal_runtime::registry::{Fault, Filter, Inspection, SqliteRegistry, contradictions};
+use threadseal_runtime::thread_meta::ThreadMeta;
 use threadseal_runtime::{budget, registry};
 
 /// What `thread inspect` takes.
@@ -45,7 +49,9 @@ pub(super) fn run(args: &InspectArgs, context: &Context, out: &mut Out) -> Outco
     let project = args.project.open(context)?;
     let mut found = Vec::new();
     for path in databases(context, &project, Project::registry)? {
-        found.push((path.clone(), registry::inspect(&path)?));
+        let mut inspection = registry::inspect(&path)?;
+        against_metadata(&path, &project, context, &mut inspection)?;
+        found.push((path.clone(), inspection));
     }
     for path in databases(context, &project, Project::budgets)? {
         found.push((path.clone(), budget::inspect(&path)?));
@@ -81,6 +87,39 @@ pub(super) fn run(args: &InspectArgs, context: &Context, out: &mut Out) -> Outco
         }
     }
     Ok(exit)
+}
+
+/// Holds the rows of our own threads against what their `thread.json` says, where that verifies. A registry that is
+/// damaged has told so already.
+fn against_metadata(
+    path: &Path,
+    project: &Project,
+    context: &Context,
+    inspection: &mut Inspection,
+) -> Result<(), Failure> {
+    let Ok(listing) = SqliteRegistry::view(path, |view| view.list(&Filter::default())) else {
+        return Ok(());
+    };
+    let root = project.root().to_owned();
+    let local = Local::to(std::slice::from_ref(&root), false, context);
+    let trust = gather::gather(&[], None, &local, context)?;
+    let host = context.host()?;
+    for row in listing.threads.iter().filter(|row| row.record.is_some()) {
+        let folder = project.thread(&row.id);
+        if context.fs.symlink_metadata(&folder.metadata()).is_err() {
+            continue;
+        }
+        let found = match ThreadMeta::read(&host, &folder, &row.id, None, &trust) {
+            Ok(meta) => contradictions(row, meta.get().status, &meta.get().directive),
+            Err(error) => vec![Fault {
+                code: "metadata_refused",
+                thread: Some(row.id.to_string()),
+                message: error.to_string(),
+            }],
+        };
+        inspection.faults.extend(found);
+    }
+    Ok(())
 }
 
 fn database(path: String, inspection: Inspection) -> DatabaseOutput {

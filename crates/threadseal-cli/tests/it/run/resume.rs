@@ -374,3 +374,32 @@ fn a_resumed_child_keeps_its_parent_and_what_that_left_it() {
     );
     assert!(first(&child)["payload"]["parent"].is_string());
 }
+
+#[test]
+fn a_row_that_says_otherwise_than_signed_metadata_is_named() {
+    let (sandbox, first) = ended();
+    let inspect = || sandbox.run(["thread", "inspect", "--project", "p"]);
+    inspect().exits(0);
+    for (sql, code) in [
+        (
+            "UPDATE threads SET status = 'error' WHERE thread_id = ?1",
+            "status_mismatch",
+        ),
+        (
+            "UPDATE threads SET status = 'completed', directive = 'demo/child' WHERE thread_id = ?1",
+            "directive_mismatch",
+        ),
+    ] {
+        registry(&sandbox).execute(sql, [&first]).unwrap();
+        let told = inspect().exits(1).stdout;
+        assert!(told.contains(code) && told.contains(&first), "{told}");
+    }
+    let meta = sandbox
+        .work()
+        .join("p/.ai/agent/threads")
+        .join(&first)
+        .join("thread.json");
+    let text = std::fs::read_to_string(&meta).unwrap();
+    std::fs::write(&meta, text.replace("completed", "cancelled")).unwrap();
+    assert!(inspect().exits(1).stdout.contains("metadata_refused"));
+}
