@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! lock (nobody writes it) ─► verify ─► tail set aside, `tail_dropped`
-//!   ─► `tool_call_unresolved` for each call that began and of which no result is known
+//!   ─► `tool_call_unresolved` for each call that began and of which the record has no result
 //!   ─► `thread_error`, final seal ─► thread.json, budget, registry
 //! ```
 //! What no seal covers never counts again. Only the names of calls are taken from it, since a call's start is
@@ -36,7 +36,7 @@ pub struct Recovered {
     pub status: Status,
     /// Its final seal; None where its record had not begun.
     pub head: Option<Head>,
-    /// Calls that began and of which no result is known: `call_id`, `tool`, `item_id`, `idempotency_key`.
+    /// Calls that began and of which the record has no result: `call_id`, `tool`, `item_id`, `idempotency_key`.
     pub unresolved: Vec<Value>,
     /// Where the bytes are that no seal covered.
     pub tail: Option<PathBuf>,
@@ -98,13 +98,14 @@ impl Engine {
         })
     }
 
-    /// Calls that began, in the record or behind its last seal, and have no result in either; and how the record
-    /// says that its thread ended.
+    /// Calls that began, in the record or behind its last seal, and have no result in the record; and how that says
+    /// that its thread ended. Behind a seal anybody can write that a call has a result, or that a thread completed.
     fn left_open(&self, record: &Path, tail: Option<&Path>) -> Result<(Vec<Value>, Status), Error> {
         let (mut open, mut ended): (Vec<Value>, Status) = (Vec::new(), Status::Error);
-        for path in [Some(record), tail].into_iter().flatten() {
+        for (path, sealed) in [(Some(record), true), (tail, false)] {
+            let Some(path) = path else { continue };
             let bytes = read_small(&*self.host.fs, path, MAX_CONVERSATION_BYTES)?;
-            // A torn last line is no event, and of what is behind a seal anything may be wrong.
+            // A torn last line is no event.
             let lines = bytes.split(|byte| *byte == b'\n');
             let events = lines.filter_map(|line| serde_json::from_slice::<Value>(line).ok());
             for event in events {
@@ -116,12 +117,12 @@ impl Engine {
                         "item_id": payload["item_id"],
                         "idempotency_key": payload["idempotency_key"],
                     })),
-                    Some("tool_call_result") => {
+                    Some("tool_call_result") if sealed => {
                         open.retain(|call| call["call_id"] != payload["call_id"]);
                     }
-                    Some("thread_completed") => ended = Status::Completed,
-                    Some("thread_cancelled") => ended = Status::Cancelled,
-                    Some("thread_suspended") => ended = Status::Suspended,
+                    Some("thread_completed") if sealed => ended = Status::Completed,
+                    Some("thread_cancelled") if sealed => ended = Status::Cancelled,
+                    Some("thread_suspended") if sealed => ended = Status::Suspended,
                     _ => {}
                 }
             }

@@ -280,7 +280,24 @@ fn a_killed_thread_is_ended_honestly_and_its_open_call_is_named() {
     running.wait().unwrap();
     sandbox.write("more.yaml", "answers: [{when: Once more., text: Gladly.}]");
     resume(&sandbox, &id, &[]).fails_with("running");
+    // Whoever can write the file can add lines behind the last seal, and none of them counts.
+    let path = folder.join("transcript.jsonl");
+    let mut text = std::fs::read_to_string(&path).unwrap();
+    let start = text.rfind("\"call_id\":\"").unwrap() + 11;
+    let call = text[start..].split('"').next().unwrap().to_owned();
+    for (kind, payload) in [
+        (
+            "tool_call_result",
+            serde_json::json!({"call_id": call, "output": "done"}),
+        ),
+        ("thread_completed", serde_json::json!({})),
+    ] {
+        let line = serde_json::json!({"timestamp": 1.5, "thread_id": id, "event_type": kind, "payload": payload});
+        text.push_str(&format!("{line}\n"));
+    }
+    std::fs::write(&path, text).unwrap();
     let recovered = recover().exits(0).json();
+    assert_eq!(recovered["status"], "error");
     let open = recovered["unresolved"].as_array().unwrap();
     assert_eq!(
         (open.len(), &open[0]["item_id"]),
