@@ -27,6 +27,17 @@ use threadseal::record::ExpectedHead;
 use threadseal::report::{Report, Verdict};
 use threadseal_store::heads::RecordKind;
 
+/// Members of tools and graphs that mean nothing here: names and places are told by the id, the rest is the
+/// original's.
+pub(crate) const IGNORED_MEMBERS: [&str; 6] = [
+    "name",
+    "category",
+    "author",
+    "tags",
+    "schema_version",
+    "executor_id",
+];
+
 /// Which items may be used.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum ItemPolicy {

@@ -14,12 +14,11 @@
 //! too. The ledger lies beside the transcript, `ledger_<record id>.jsonl`.
 
 use crate::limit::Cost;
-use crate::model::{Answer, Stop, ToolCall, Usage};
+use crate::model::{Answer, Stop, ToolCall, Usage, sealed};
 use crate::project::ThreadFolder;
 use crate::toolbox::{Outcome, Parentage};
 use serde_json::{Value, json};
 use std::sync::Arc;
-use threadseal::canon::json;
 use threadseal::digest::Digest;
 use threadseal::error::Error;
 use threadseal::ledger::{ActorFingerprint, Effect, Genesis, Parent, RunId};
@@ -334,9 +333,4 @@ fn tokens(usage: &Usage) -> Value {
 
 fn effect(kind: &str, payload: &Value) -> Result<Effect, Error> {
     Ok(Effect::new(kind, sealed(payload)?))
-}
-
-/// A value of the runtime as sealed records hold values.
-fn sealed(value: &Value) -> Result<json::Value, Error> {
-    Ok(json::parse(value.to_string().as_bytes())?)
 }

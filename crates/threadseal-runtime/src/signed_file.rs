@@ -168,7 +168,8 @@ pub fn read_verified(host: &Host, path: &Path, options: &Options<'_>) -> Result<
     })
 }
 
-fn refusal(path: &Path, report: &Report) -> Error {
+/// What to say of a file that is anything but verified: its verdict and its worst finding.
+pub(crate) fn refusal(path: &Path, report: &Report) -> Error {
     let worst = report
         .findings
         .iter()

@@ -6,6 +6,7 @@ use crate::capability::Capabilities;
 use crate::condition::Condition;
 use crate::hook_declaration::{Action, HookDeclaration};
 use crate::interpolate::{Template, Tree};
+use crate::item::IGNORED_MEMBERS;
 use crate::limit::Limits;
 use crate::place::Place;
 use crate::schema::Schema;
@@ -20,14 +21,7 @@ const DEFAULT_CONCURRENCY: u64 = 8;
 pub(super) fn graph(node: &Node) -> Result<(Option<Graph>, Vec<Fault>), Error> {
     let mut faults = Vec::new();
     let mut fields = node.fields()?;
-    fields.ignore(&[
-        "name",
-        "category",
-        "author",
-        "tags",
-        "schema_version",
-        "executor_id",
-    ]);
+    fields.ignore(&IGNORED_MEMBERS);
     let kind = fields.require("tool_type")?;
     if kind.text()? != "graph" {
         return Err(kind.error("`tool_type` of a graph is graph"));

@@ -25,7 +25,7 @@ pub use script::ScriptModel;
 use crate::config::models::Tokens;
 use serde_json::{Value, json};
 use std::time::Duration;
-use threadseal::canon::json::{Text, Value as Sealed};
+use threadseal::canon::json::{self, Text, Value as Sealed};
 use threadseal::error::Error;
 use threadseal::transcript::messages;
 
@@ -253,6 +253,14 @@ fn text(value: &Sealed) -> Result<String, Error> {
         Value::String(text) => text,
         other => other.to_string(),
     })
+}
+
+/// A value of the runtime as sealed records hold values.
+///
+/// # Errors
+/// None but for a value that is nested too deeply.
+pub(crate) fn sealed(value: &Value) -> Result<Sealed, Error> {
+    Ok(json::parse(value.to_string().as_bytes())?)
 }
 
 /// A value of a sealed line as the runtime handles values.

@@ -21,7 +21,7 @@ use crate::limit::Limits;
 use crate::model::{ChatMessage, ToolCall, conversation, dynamic};
 use crate::project::ThreadFolder;
 use crate::registry::Thread;
-use crate::signed_file::SignedFile;
+use crate::signed_file::{SignedFile, refusal};
 use crate::status::Status;
 use crate::thread_meta::{ThreadMeta, TrustedMeta};
 use crate::toolbox::Cancel;
@@ -244,13 +244,7 @@ impl Engine {
         };
         let outcome = examine::native(&file, &scan, &options, &|_| {})?;
         let Some(verified) = outcome.verified else {
-            let worst = outcome
-                .report
-                .findings
-                .iter()
-                .min_by_key(|finding| finding.severity);
-            let why = worst.map_or(String::new(), |finding| format!(": {}", finding.message));
-            return Err(refuse(&format!("it is {}{why}", outcome.report.verdict)));
+            return Err(refusal(&path, &outcome.report));
         };
         examine::refuse_displacing(
             &self.host,

@@ -18,7 +18,7 @@ use crate::bounds::MAX_ID_ATTEMPTS;
 use crate::config::models::Prices;
 use crate::journal::{Journal, Origin};
 use crate::limit::Cost;
-use crate::model::{ChatMessage, Usage};
+use crate::model::{ChatMessage, Usage, sealed};
 use crate::money::Nanos;
 use crate::project::ThreadFolder;
 use crate::registry::{NewThread, Origin as Descent};
@@ -143,7 +143,7 @@ impl Engine {
         atomic::create_directories(&*self.host.fs, folder.path(), FOLDER_MODE)?;
         let capabilities = self.write_capabilities(&plan, &folder)?;
         let mut manifest = self.manifest(&plan, record)?;
-        manifest.meta = sealed(&json!({
+        manifest.meta = in_line_1(&json!({
             "capabilities_sha256": capabilities.to_hex(),
             "inherited_messages": start.inherited,
             "inputs": plan.inputs,
@@ -305,7 +305,7 @@ impl Engine {
         manifest.directive = Some(plan.directive_id.clone());
         manifest.model = Some(plan.chosen.model.name().to_owned());
         manifest.capabilities = plan.tools.capabilities().to_texts();
-        manifest.limits = sealed(&plan.limits.to_json())?;
+        manifest.limits = in_line_1(&plan.limits.to_json())?;
         Ok(manifest)
     }
 }
@@ -507,7 +507,6 @@ impl Surroundings for Account<'_> {
 }
 
 /// A value of the runtime as line 1 holds values: in the spelling in which it is written, members sorted.
-fn sealed(value: &Value) -> Result<json::Value, Error> {
-    let value = json::parse(value.to_string().as_bytes())?;
-    Ok(json::parse(&python::rye(&value))?)
+fn in_line_1(value: &Value) -> Result<json::Value, Error> {
+    Ok(json::parse(&python::rye(&sealed(value)?))?)
 }

@@ -3,7 +3,7 @@
 use super::{CommandTool, McpServer, McpTool, Tool, ToolKind, below};
 use crate::bounds::{MAX_TOOL_OUTPUT_BYTES, MAX_TOOL_SECONDS};
 use crate::interpolate::Template;
-use crate::item::ItemId;
+use crate::item::{IGNORED_MEMBERS, ItemId};
 use crate::schema::Schema;
 use crate::yaml::{Fields, Node};
 use std::time::Duration;
@@ -14,15 +14,7 @@ const DEFAULT_OUTPUT_BYTES: u64 = 1 << 20;
 
 pub(super) fn tool(node: &Node) -> Result<Tool, Error> {
     let mut fields = node.fields()?;
-    // Names and places are told by the id; the rest is the original's and means nothing here.
-    fields.ignore(&[
-        "name",
-        "category",
-        "author",
-        "tags",
-        "schema_version",
-        "executor_id",
-    ]);
+    fields.ignore(&IGNORED_MEMBERS);
     let kind = fields.require("tool_type")?;
     let kind = match kind.text()? {
         "command" => ToolKind::Command(command(&mut fields, true)?),
