@@ -34,9 +34,12 @@
 //! | [`thread_meta`] | `thread.json` and `capabilities.md` |
 //! | [`journal`] | what a thread records of itself |
 //! | [`runner`] | the loop of a thread |
+//!
+//! Without the feature `engine` there is only what reads declarations: no database, no network, no threads.
 #![forbid(unsafe_code)]
 
 pub mod bounds;
+#[cfg(feature = "engine")]
 pub mod budget;
 pub mod capability;
 pub mod condition;
@@ -46,25 +49,34 @@ pub mod graph;
 pub mod hook_declaration;
 pub mod interpolate;
 pub mod item;
+#[cfg(feature = "engine")]
 pub mod journal;
+#[cfg(feature = "engine")]
 pub mod knowledge;
 pub mod limit;
+#[cfg(feature = "engine")]
 pub mod model;
 pub mod money;
 pub mod path;
 pub mod place;
 pub mod project;
+#[cfg(feature = "engine")]
 pub mod registry;
+#[cfg(feature = "engine")]
 pub mod runner;
 pub mod schema;
 #[cfg(test)]
 mod shared;
+#[cfg(feature = "engine")]
 pub mod signed_file;
 pub mod status;
+#[cfg(feature = "engine")]
 #[cfg(test)]
 mod testing;
+#[cfg(feature = "engine")]
 pub mod thread_meta;
 pub mod tool;
+#[cfg(feature = "engine")]
 pub mod toolbox;
 pub mod xml;
 pub mod yaml;
