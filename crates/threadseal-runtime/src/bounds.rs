@@ -79,6 +79,18 @@ pub const MAX_FILE_READ_BYTES: usize = 4 << 20;
 pub const MAX_FILE_WRITE_BYTES: usize = 4 << 20;
 /// Most calls of one answer that run.
 pub const MAX_CALLS_PER_TURN: usize = 64;
+/// Most calls of one answer that run at once.
+pub const MAX_PARALLEL_CALLS: usize = 8;
+/// Largest message of an MCP server in bytes.
+pub const MAX_MCP_MESSAGE_BYTES: usize = 16 << 20;
+/// Most tools of one MCP server.
+pub const MAX_MCP_TOOLS: usize = 1000;
+/// Most pages of a list of tools.
+pub const MAX_MCP_PAGES: usize = 100;
+/// Longest description of a tool by its MCP server that a model is shown, in bytes.
+pub const MAX_MCP_DESCRIPTION_BYTES: usize = 4096;
+/// Largest schema of a tool by its MCP server that a model is shown, in bytes.
+pub const MAX_MCP_SCHEMA_BYTES: usize = 64 << 10;
 /// How long a model may take to be reached.
 pub const MODEL_CONNECT_TIMEOUT: Duration = Duration::from_secs(20);
 /// How long a model may take to answer: long answers with reasoning take minutes.
@@ -87,6 +99,14 @@ pub const MODEL_TIMEOUT: Duration = Duration::from_secs(600);
 pub const POLL_INTERVAL: Duration = Duration::from_millis(50);
 /// How long a killed command may take to be gone, and its output to end.
 pub const KILL_GRACE: Duration = Duration::from_secs(2);
+/// How often a thread that runs looks whether somebody asked it to end.
+pub const CANCEL_POLL: Duration = Duration::from_millis(200);
+/// How long a process that is asked to end may take before it is ended.
+pub const TERMINATE_PATIENCE: Duration = Duration::from_secs(3);
+/// How long a process that is ended may take to be gone: it may write to a slow disk.
+pub const KILL_PATIENCE: Duration = Duration::from_secs(10);
+/// Most bytes that are read of a file of `/proc`.
+pub const MAX_PROC_BYTES: u64 = 4096;
 /// How many ids are tried for a new thread, a millisecond apart.
 pub const MAX_ID_ATTEMPTS: u64 = 1000;
 /// Most items of one kind in a project.

@@ -49,6 +49,17 @@ pub struct Journal {
     began: f64,
 }
 
+/// A call that is about to run.
+#[derive(Debug, Clone, Copy)]
+pub struct Intent<'a> {
+    /// What the model called.
+    pub call: &'a ToolCall,
+    /// The id of the tool.
+    pub tool: &'a str,
+    /// The same for all attempts at it.
+    pub key: &'a str,
+}
+
 /// What the ledger says of its thread before the first step.
 #[derive(Debug, Clone, Default)]
 pub struct Origin {
@@ -187,17 +198,40 @@ impl Journal {
     /// # Errors
     /// As [`Journal::ask`].
     pub fn intend(&mut self, call: &ToolCall, tool: &str, key: &str) -> Result<OpenStep, Error> {
+        let intent = Intent { call, tool, key };
+        self.intended(&intent)?;
+        self.recorder.sync()?;
+        self.start(&intent)
+    }
+
+    /// Records what calls that run at once are about to do, durable together before the first one starts.
+    ///
+    /// # Errors
+    /// As [`Journal::ask`].
+    pub fn intend_all(&mut self, intents: &[Intent<'_>]) -> Result<Vec<OpenStep>, Error> {
+        for intent in intents {
+            self.intended(intent)?;
+        }
+        self.recorder.sync()?;
+        intents.iter().map(|intent| self.start(intent)).collect()
+    }
+
+    fn intended(&mut self, intent: &Intent<'_>) -> Result<(), Error> {
+        let call = intent.call;
         let mut start = json!({"tool": call.name, "call_id": call.id, "input": call.input,
-                               "item_id": tool, "idempotency_key": key});
+                               "item_id": intent.tool, "idempotency_key": intent.key});
         if !call.signatures.is_empty() {
             start["signatures"] = call.signatures.clone().into();
         }
-        self.event("tool_call_start", &start)?;
-        self.recorder.sync()?;
+        self.event("tool_call_start", &start)
+    }
+
+    fn start(&self, intent: &Intent<'_>) -> Result<OpenStep, Error> {
+        let call = intent.call;
         let input = Digest::of(call.input.to_string().as_bytes()).to_hex();
-        let payload = json!({"tool": tool, "call_id": call.id, "input_sha256": input});
+        let payload = json!({"tool": intent.tool, "call_id": call.id, "input_sha256": input});
         let step = Step {
-            idempotency_key: Some(key.to_owned()),
+            idempotency_key: Some(intent.key.to_owned()),
             ..Step::new(
                 format!("turn-{}", self.turn),
                 Some(effect("tool_call", &payload)?),

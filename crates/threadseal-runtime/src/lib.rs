@@ -26,6 +26,7 @@
 //! | [`config`] | settings of program, user and project |
 //! | [`graph`] | state graphs, as declared, and what is wrong with them |
 //! | [`registry`] | which threads there are, where each stands, which goes on from which |
+//! | [`process_id`] | which process, told from all others of its number |
 //! | [`budget`] | what threads may spend, have set aside, and have spent |
 //! | [`knowledge`] | knowledge entries, found by their words |
 //! | [`model`] | models over HTTP, from a script, from a transcript |
@@ -59,6 +60,8 @@ pub mod model;
 pub mod money;
 pub mod path;
 pub mod place;
+#[cfg(feature = "engine")]
+pub mod process_id;
 pub mod project;
 #[cfg(feature = "engine")]
 pub mod registry;

@@ -34,6 +34,8 @@ pub const THREAD_FILE: &str = "thread.json";
 pub const TRANSCRIPT_FILE: &str = "transcript.jsonl";
 /// Name of a thread's tools and capabilities.
 pub const CAPABILITIES_FILE: &str = "capabilities.md";
+/// Name of a request to end a thread.
+pub const CANCEL_FILE: &str = "cancel.json";
 
 /// Permission bits of a new folder, before the umask.
 const FOLDER_MODE: u32 = 0o777;
@@ -273,6 +275,11 @@ impl ThreadFolder {
     /// `transcript.jsonl`.
     pub fn transcript(&self) -> PathBuf {
         self.path.join(TRANSCRIPT_FILE)
+    }
+
+    /// `cancel.json`: somebody asks that the thread ends.
+    pub fn cancel(&self) -> PathBuf {
+        self.path.join(CANCEL_FILE)
     }
 
     /// `capabilities.md`.

@@ -1,7 +1,15 @@
 //! What tests of this crate share: a host in a folder of its own, with keys and a trust that were made for it.
 
-use crate::project::Project;
-use crate::toolbox::Parentage;
+use crate::budget::SqliteBudgets;
+use crate::config::Config;
+use crate::item::{Finder, Grounds, ItemPolicy};
+use crate::limit::Limits;
+use crate::model::{Catalogue, ScriptModel, Wish};
+use crate::project::{Layout, Project};
+use crate::registry::SqliteRegistry;
+use crate::runner::{Engine, Order, Progress, Watch};
+use crate::toolbox::{Cancel, Parentage, ReadFile, Tool, WriteFile};
+use serde_json::{Map, Value};
 use std::sync::Arc;
 use threadseal::error::Error;
 use threadseal::key::{KeyUsage, LocalSigner, PrivateKey, Signer as _};
@@ -53,6 +61,96 @@ impl Bench {
             project,
         }
     }
+}
+
+impl Bench {
+    /// A directive `demo/<name>` that nobody signed.
+    pub(crate) fn directive(&self, name: &str, permissions: &str, prompt: &str) {
+        let text = format!(
+            "```xml\n<directive name=\"{name}\" version=\"1.0.0\"><metadata><description>d</description>\
+             <category>demo</category><model id=\"claude-haiku-4-5\" />\
+             <permissions>{permissions}</permissions></metadata></directive>\n```\n\n{prompt}\n"
+        );
+        self.file(&format!(".ai/directives/demo/{name}.md"), &text);
+    }
+
+    /// A file of the project.
+    pub(crate) fn file(&self, path: &str, text: &str) {
+        let path = self.folder.path().join(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    }
+
+    /// What threads run in, with `script` for a model and items that nobody need have signed.
+    pub(crate) fn engine(&self, script: &str) -> Engine {
+        let root = self.project.root().to_owned();
+        let fs = Arc::clone(&self.host.fs);
+        let finder = Finder::new(Arc::clone(&fs), vec![root]);
+        let policy = ItemPolicy::AllowUnsigned;
+        let grounds = Grounds {
+            trust: &self.trust,
+            now: self.host.clock.now().unwrap(),
+            heads: &*self.host.heads,
+            policy,
+        };
+        let config = Config::load(&finder, &grounds).unwrap();
+        let wish = Wish {
+            there: Some(Arc::new(ScriptModel::parse("script", script).unwrap())),
+            ..Wish::default()
+        };
+        let environment = Arc::new(vec![(
+            "PATH".to_owned(),
+            std::env::var("PATH").unwrap_or_default(),
+        )]);
+        let window = config.coordination.context_window;
+        let (models, agent) = (config.models.clone(), config.agent.clone());
+        let models = Catalogue::new(models, agent, wish, window, Arc::clone(&environment));
+        let project = Arc::new(self.project.clone());
+        let tools: Vec<Arc<dyn Tool>> = vec![
+            Arc::new(ReadFile::new(Arc::clone(&fs), Arc::clone(&project))),
+            Arc::new(WriteFile::new(fs, Arc::clone(&project))),
+        ];
+        Engine {
+            registry: Arc::new(SqliteRegistry::open(&project.registry(Layout::Seed)).unwrap()),
+            budgets: Arc::new(SqliteBudgets::open(&project.budgets(Layout::Seed)).unwrap()),
+            project,
+            host: self.host.clone(),
+            keys: self.keys.clone(),
+            trust: Arc::new(self.trust.clone()),
+            finder,
+            policy,
+            models: Arc::new(models),
+            config: Arc::new(config),
+            tools,
+            environment,
+            watch: Arc::new(Nobody),
+        }
+    }
+
+    /// The events of a thread, as its transcript has them.
+    pub(crate) fn lines(&self, thread: &ThreadId) -> Vec<Value> {
+        let text = std::fs::read_to_string(self.project.thread(thread).transcript()).unwrap();
+        text.lines()
+            .map(|line| serde_json::from_str(line).unwrap())
+            .collect()
+    }
+}
+
+/// A thread of `demo/<name>` without inputs.
+pub(crate) fn order(name: &str) -> Order {
+    Order {
+        directive: crate::item::ItemId::parse(&format!("demo/{name}")).unwrap(),
+        inputs: Map::new(),
+        limits: Limits::default(),
+        cancel: Cancel::default(),
+    }
+}
+
+/// Follows nothing.
+struct Nobody;
+
+impl Watch for Nobody {
+    fn progress(&self, _: &ThreadId, _: Progress<'_>) {}
 }
 
 /// The record of a thread that has no children.

@@ -38,6 +38,9 @@ pub struct Tool {
     pub timeout: Duration,
     /// How much of each of its outputs is kept, in bytes.
     pub max_output_bytes: u64,
+    /// May calls of it run while other calls of the same answer do? None where the file does not say: of a command
+    /// they may not, of an MCP tool they may.
+    pub parallel: Option<bool>,
     /// What it is.
     pub kind: ToolKind,
 }

@@ -1,29 +1,42 @@
-//! `rye/agent/threads/thread_directive`: a thread starts another one and waits for it.
+//! `rye/agent/threads/thread_directive`: a thread starts another one, and waits for it or goes on beside it.
 //!
 //! ```text
 //! {directive_id | directive_name, inputs?, limit_overrides?}
 //!    ─► {success, thread_id, status, result, outputs?, cost, head}
+//! {…, async: true}
+//!    ─► {success, thread_id, status: running}
 //! ```
 //! The child has at most its parent's limits and capabilities. Both records name each other: the parent's sealed
 //! event names the child's record, the child's first line names that seal, the parent's next seal the child's end.
+//! An asynchronous child runs on a thread of this process; what the parent's end means to it is said in
+//! [`super::brood`].
 
-use super::engine::{Engine, Order};
+use super::brood::Brood;
+use super::desk::Window;
+use super::engine::{Engine, Order, Ran};
 use super::prepare::Inherited;
-use super::thread::{Children, ParentThread};
+use super::thread::{Begun, ParentThread};
 use crate::item::ItemId;
 use crate::limit::{Cost, Limits, When};
 use crate::model::ToolSchema;
-use crate::toolbox::{Invocation, Outcome, Tool, model_name};
+use crate::toolbox::{Cancel, Invocation, Outcome, Parentage as _, Tool, model_name};
 use serde_json::{Map, Value, json};
-use std::sync::{Mutex, OnceLock, PoisonError};
-use threadseal::error::Error;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::thread;
+use threadseal::error::{Error, ErrorKind};
 use threadseal::record::ThreadId;
 
 /// The tool of one thread.
 pub(super) struct ChildTool {
-    engine: Engine,
     schema: ToolSchema,
-    children: Children,
+    cradle: Arc<Cradle>,
+}
+
+/// Where the children of one thread begin.
+pub(super) struct Cradle {
+    engine: Engine,
+    brood: Arc<Brood>,
+    desk: Window,
     owner: OnceLock<(ThreadId, Inherited)>,
     /// Children begin one after the other.
     turn: Mutex<()>,
@@ -33,69 +46,24 @@ impl ChildTool {
     /// Its id, the original's.
     const ID: &'static str = "rye/agent/threads/thread_directive";
 
-    pub(super) fn new(engine: Engine, children: Children) -> Self {
+    pub(super) fn new(cradle: Arc<Cradle>) -> Self {
         let schema = ToolSchema {
             name: model_name(Self::ID),
-            description:
-                "Runs a directive in a thread of its own, waits for it, and gives its result."
-                    .to_owned(),
+            description: "Runs a directive in a thread of its own, and gives its result; with async only the \
+                          thread's id, at once."
+                .to_owned(),
             parameters: json!({
                 "type": "object",
                 "properties": {
                     "directive_id": {"type": "string"},
                     "inputs": {"type": "object"},
                     "limit_overrides": {"type": "object"},
+                    "async": {"type": "boolean"},
                 },
                 "required": ["directive_id"],
             }),
         };
-        Self {
-            engine,
-            schema,
-            children,
-            owner: OnceLock::new(),
-            turn: Mutex::new(()),
-        }
-    }
-
-    /// Says whose tool it is, before the first call.
-    pub(super) fn belongs_to(&self, thread: &ThreadId, inherited: Inherited) {
-        let _ = self.owner.set((thread.clone(), inherited));
-    }
-
-    fn start(&self, call: &mut Invocation<'_>) -> Result<Value, Error> {
-        let (id, inherited) = self
-            .owner
-            .get()
-            .ok_or_else(|| Error::refused("the thread has not begun"))?;
-        let order = order(call)?;
-        let _alone = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
-        let (_, spawns) = *self.children.lock().unwrap_or_else(PoisonError::into_inner);
-        let cost = Cost {
-            spawns,
-            ..Cost::default()
-        };
-        if let Some(hit) = inherited.limits.check(When::BeforeChild, &cost) {
-            return Err(Error::refused(format!(
-                "{}: {} of {}",
-                hit.code, hit.current, hit.max
-            )));
-        }
-        let ledger = call.record.ledger()?;
-        let parent = ParentThread {
-            id,
-            inherited,
-            record: call.record,
-            ledger,
-        };
-        let ran = self.engine.run_under(&order, parent)?;
-        let mut children = self.children.lock().unwrap_or_else(PoisonError::into_inner);
-        children.0 = children.0.saturating_add(ran.cost.spend);
-        children.1 += 1;
-        drop(children);
-        call.record
-            .child_ended(&ran.thread, ran.status.as_str(), &ran.head)?;
-        Ok(ran.to_json())
+        Self { schema, cradle }
     }
 }
 
@@ -108,16 +76,138 @@ impl Tool for ChildTool {
         &self.schema
     }
 
+    fn parallel(&self, input: &Value) -> bool {
+        input["async"] == true
+    }
+
     fn run(&self, call: &mut Invocation<'_>) -> Outcome {
-        match self.start(call) {
+        let started = match &call.input["async"] {
+            Value::Null | Value::Bool(false) => self.cradle.run(call.input, call.cancel),
+            Value::Bool(true) => self.cradle.spawn(call.input),
+            _ => Err(Error::invalid("async must be true or false")),
+        };
+        match started {
             Ok(result) => Outcome::ok(result),
             Err(error) => Outcome::failed(error.to_string()),
         }
     }
 }
 
-fn order(call: &Invocation<'_>) -> Result<Order, Error> {
-    let input = call.input;
+impl Cradle {
+    /// The children of a thread whose record is written at `desk`.
+    pub(super) fn new(engine: Engine, brood: Arc<Brood>, desk: Window) -> Self {
+        Self {
+            engine,
+            brood,
+            desk,
+            owner: OnceLock::new(),
+            turn: Mutex::new(()),
+        }
+    }
+
+    /// Says whose children they are, before the first begins.
+    pub(super) fn belongs_to(&self, thread: &ThreadId, inherited: Inherited) {
+        let _ = self.owner.set((thread.clone(), inherited));
+    }
+
+    /// Runs a child to its end.
+    ///
+    /// # Errors
+    /// When it cannot begin, or what it did cannot be recorded.
+    pub(super) fn run(&self, input: &Value, cancel: &Cancel) -> Result<Value, Error> {
+        let child = self.begin(input, cancel)?;
+        let ran = child.run();
+        self.brood
+            .ended(ran.as_ref().map(spent).unwrap_or_default());
+        let ran = ran?;
+        let mut desk = self.desk.clone();
+        desk.child_ended(&ran.thread, ran.status.as_str(), &ran.head)?;
+        Ok(ran.to_json())
+    }
+
+    /// Begins a child that goes on beside its parent.
+    ///
+    /// # Errors
+    /// When it cannot begin.
+    pub(super) fn spawn(&self, input: &Value) -> Result<Value, Error> {
+        let child = self.begin(input, self.brood.cancel())?;
+        let id = child.id().clone();
+        let (brood, desk, beside) = (
+            Arc::clone(&self.brood),
+            self.desk.clone(),
+            self.brood.beside(),
+        );
+        // Taken out again where no thread can be had: a child that has begun must end.
+        let child = Arc::new(Mutex::new(Some(child)));
+        let taken = Arc::clone(&child);
+        let work = move || {
+            if let Some(child) = take(&taken) {
+                settle(child.run(), &brood, &desk);
+            }
+            drop(beside);
+        };
+        if let Err(error) = thread::Builder::new().spawn(work) {
+            let why = format!("it cannot run beside its parent: {error}");
+            if let Some(child) = take(&child) {
+                settle(child.fail(&why), &self.brood, &self.desk);
+            }
+            return Err(Error::new(ErrorKind::External, why));
+        }
+        Ok(json!({"success": true, "thread_id": id.as_str(), "status": "running"}))
+    }
+
+    fn begin(&self, input: &Value, cancel: &Cancel) -> Result<Begun, Error> {
+        let (id, inherited) = self
+            .owner
+            .get()
+            .ok_or_else(|| Error::refused("the thread has not begun"))?;
+        let order = order(input, cancel)?;
+        let _alone = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        let (_, spawns) = self.brood.spent();
+        let cost = Cost {
+            spawns,
+            ..Cost::default()
+        };
+        if let Some(hit) = inherited.limits.check(When::BeforeChild, &cost) {
+            return Err(Error::refused(format!(
+                "{}: {} of {}",
+                hit.code, hit.current, hit.max
+            )));
+        }
+        let mut record = self.desk.clone();
+        let ledger = record.ledger()?;
+        let parent = ParentThread {
+            id,
+            inherited,
+            record: &mut record,
+            ledger,
+        };
+        let begun = self.engine.begin_under(&order, parent)?;
+        self.brood.begun();
+        Ok(begun)
+    }
+}
+
+fn take(child: &Mutex<Option<Begun>>) -> Option<Begun> {
+    child.lock().unwrap_or_else(PoisonError::into_inner).take()
+}
+
+fn spent(ran: &Ran) -> crate::money::Nanos {
+    ran.cost.spend
+}
+
+/// Counts and records how a child ended that ran beside its parent. One whose record broke has no end to record: it
+/// is to be recovered.
+fn settle(ran: Result<Ran, Error>, brood: &Brood, desk: &Window) {
+    brood.ended(ran.as_ref().map(spent).unwrap_or_default());
+    let Ok(ran) = ran else { return };
+    desk.leave(move |journal| {
+        // A record that cannot be written fails its thread at the next line.
+        let _ = journal.child_ended(&ran.thread, ran.status.as_str(), &ran.head);
+    });
+}
+
+fn order(input: &Value, cancel: &Cancel) -> Result<Order, Error> {
     // Two names for one thing, as the original's directives use them.
     let directive = ["directive_id", "directive_name"]
         .iter()
@@ -132,6 +222,9 @@ fn order(call: &Invocation<'_>) -> Result<Order, Error> {
         directive: ItemId::parse(directive)?,
         inputs: object("inputs")?,
         limits: Limits::from_json(&Value::Object(object("limit_overrides")?))?,
-        cancel: call.cancel.clone(),
+        cancel: cancel.clone(),
     })
 }
+
+#[cfg(test)]
+mod tests;

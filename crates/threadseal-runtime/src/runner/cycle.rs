@@ -4,19 +4,22 @@
 //! limits before ─► seal of the turn before ─► ask (again, if the error may pass) ─► charge
 //!      ▲                                                                             │
 //!      │                               no calls ─► completed                         │ calls
-//!      └── limits after ◄── each: intent durable ─► run ─► result ◄──────────────────┘
+//!      └── limits after ◄── intents durable ─► run, some at once ─► results ◄────────┘
 //!                                     directive_return ─► completed, with outputs
 //! ```
 //! A limit that is hit suspends the thread; an error that does not pass ends it; a cancelled thread ends after
 //! whatever runs was stopped. Each way out is an [`End`]: the caller writes the terminal event and the final seal.
 
+mod calls;
+
+use super::desk::Desk;
 use super::returning::Returning;
-use crate::bounds::{MAX_CALLS_PER_TURN, MAX_RECORDED_TEXT_BYTES, POLL_INTERVAL};
+use crate::bounds::{MAX_RECORDED_TEXT_BYTES, POLL_INTERVAL};
 use crate::journal::Journal;
 use crate::limit::{Cost, LimitHit, Limits, When};
 use crate::model::{Answer, ChatMessage, Model, ModelError, Request, Stop, ToolCall, Usage};
 use crate::money::Nanos;
-use crate::toolbox::{Cancel, Invocation, Outcome, Toolbox};
+use crate::toolbox::{Cancel, Toolbox};
 use serde_json::{Map, Value, json};
 use std::collections::HashSet;
 use std::time::Duration;
@@ -36,6 +39,8 @@ pub(crate) struct Cycle<'a> {
     pub(crate) limits: Limits,
     pub(crate) cancel: &'a Cancel,
     pub(crate) recovery: &'a dyn Recovery,
+    /// Where calls and children that run beside the loop have something recorded.
+    pub(crate) desk: &'a Desk,
 }
 
 /// What surrounds the loop: money, files and people that follow it.
@@ -132,6 +137,8 @@ impl Cycle<'_> {
             if let Some(end) = self.stopped(course, around, When::BeforeTurn) {
                 return Ok(end);
             }
+            // Children that ended meanwhile.
+            self.desk.serve(journal);
             around.progress(Progress::Asking(&course.cost));
             let answer = match self.asked(course, journal, around)? {
                 Ok(answer) => answer,
@@ -239,96 +246,6 @@ impl Cycle<'_> {
         }
         self.cancel.is_set()
     }
-
-    /// Runs what the model called, in its order.
-    fn call_all(
-        &self,
-        calls: &[ToolCall],
-        course: &mut Course,
-        journal: &mut Journal,
-        around: &mut dyn Surroundings,
-    ) -> Result<Option<End>, Error> {
-        let mut end = None;
-        for (place, call) in calls.iter().enumerate() {
-            // Each call gets a result, also one that no longer runs: models refuse a conversation without.
-            let outcome = match &end {
-                Some(End::Cancelled) => self.not_run(call, journal, "the thread was cancelled")?,
-                Some(_) => self.not_run(call, journal, "the thread has returned")?,
-                None if self.cancel.is_set() => {
-                    end = Some(End::Cancelled);
-                    self.not_run(call, journal, "the thread was cancelled")?
-                }
-                None if place >= MAX_CALLS_PER_TURN => {
-                    let why = format!("at most {MAX_CALLS_PER_TURN} calls in one answer");
-                    self.not_run(call, journal, &why)?
-                }
-                None if self.returning.is(call) => {
-                    let (outcome, outputs) = self.returned(call, course, journal)?;
-                    end = outputs;
-                    outcome
-                }
-                None => {
-                    around.progress(Progress::Calling(&course.cost, &call.name));
-                    self.call(call, journal)?
-                }
-            };
-            course.messages.push(result_of(call, &outcome));
-        }
-        Ok(end)
-    }
-
-    fn call(&self, call: &ToolCall, journal: &mut Journal) -> Result<Outcome, Error> {
-        let permitted = match self.tools.find(call) {
-            Ok(permitted) => permitted,
-            Err(why) => return self.not_run(call, journal, &why),
-        };
-        let key = format!("{}/{}/{}", self.thread, journal.turn(), call.id);
-        let step = journal.intend(call, permitted.tool.id(), &key)?;
-        let began = self.clock.elapsed();
-        let outcome = permitted.tool.run(&mut Invocation {
-            idempotency_key: &key,
-            input: &permitted.input,
-            cancel: self.cancel,
-            record: journal,
-        });
-        let outcome = outcome.bounded(MAX_RECORDED_TEXT_BYTES);
-        let millis = self.clock.elapsed().saturating_sub(began).as_millis();
-        let millis = u64::try_from(millis).unwrap_or(u64::MAX);
-        journal.done(step, call, &outcome, millis)?;
-        Ok(outcome)
-    }
-
-    /// Records a call that does not run, and why.
-    fn not_run(&self, call: &ToolCall, journal: &mut Journal, why: &str) -> Result<Outcome, Error> {
-        let key = format!("{}/{}/{}", self.thread, journal.turn(), call.id);
-        let step = journal.intend(call, &call.name, &key)?;
-        let outcome = Outcome::failed(why);
-        journal.done(step, call, &outcome, 0)?;
-        Ok(outcome)
-    }
-
-    fn returned(
-        &self,
-        call: &ToolCall,
-        course: &Course,
-        journal: &mut Journal,
-    ) -> Result<(Outcome, Option<End>), Error> {
-        let outputs = match self.returning.outputs(&call.input) {
-            Ok(outputs) => outputs,
-            Err(why) => return Ok((self.not_run(call, journal, &why)?, None)),
-        };
-        let key = format!("{}/{}/{}", self.thread, journal.turn(), call.id);
-        let step = journal.intend(call, &call.name, &key)?;
-        let outcome = Outcome::ok("returned");
-        journal.done(step, call, &outcome, 0)?;
-        let event = json!({"outputs": outputs, "cost": course.cost.to_json()});
-        journal.event("directive_return", &event)?;
-        let end = End::Completed {
-            text: String::new(),
-            outputs: Some(outputs),
-        };
-        Ok((outcome, Some(end)))
-    }
 }
 
 /// How an answer ends the thread, if it does: what was cut off or withheld is not acted on.
@@ -384,14 +301,6 @@ fn last_said(messages: &[ChatMessage]) -> (&str, &'static str) {
         Some(ChatMessage::ToolResult { content, .. }) => (content, "tool"),
         Some(ChatMessage::User(text) | ChatMessage::Assistant { text, .. }) => (text, "user"),
         None => ("", "user"),
-    }
-}
-
-fn result_of(call: &ToolCall, outcome: &Outcome) -> ChatMessage {
-    ChatMessage::ToolResult {
-        call_id: call.id.clone(),
-        tool: call.name.clone(),
-        content: outcome.error.clone().unwrap_or_else(|| outcome.text()),
     }
 }
 

@@ -6,23 +6,30 @@
 //! | `prepare` | everything that is checked before anything is written |
 //! | `thread` | one thread: its files from the first to the final seal |
 //! | `cycle` | its loop |
+//! | `desk` | the one place from which its record is written |
+//! | `brood` | its children, those that run beside it too |
 //! | `recover` | ending a thread whose process is gone |
 //! | `recovery` | what to do about errors of a model |
 //! | `resume` | going on with a thread that ended |
 //! | `returning` | `directive_return` |
+//! | `stop` | cancelling and killing threads from outside |
 //! | `child` | the tool by which a thread starts others |
 
+mod brood;
 mod child;
 mod cycle;
+mod desk;
 mod engine;
 mod prepare;
 mod recover;
 mod recovery;
 mod resume;
 mod returning;
+mod stop;
 mod thread;
 
 pub use cycle::Progress;
 pub use engine::{Engine, Order, Ran, Watch};
 pub use recover::Recovered;
 pub use resume::Resumption;
+pub use stop::Killed;

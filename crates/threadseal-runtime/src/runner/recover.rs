@@ -49,6 +49,16 @@ impl Engine {
     /// Kind `Refused` when it has ended, or its record speaks against itself; `External` when a process still
     /// writes it.
     pub fn recover(&self, id: &ThreadId) -> Result<Recovered, Error> {
+        self.recover_as(id, Status::Error, CAUSE)
+    }
+
+    /// As [`Engine::recover`]; a thread that did not end itself gets this status, for this cause.
+    pub(super) fn recover_as(
+        &self,
+        id: &ThreadId,
+        failed: Status,
+        cause: &str,
+    ) -> Result<Recovered, Error> {
         let unknown = || Error::refused(format!("the registry knows no thread {id}"));
         let status = self.registry.get(id)?.ok_or_else(unknown)?.standing()?;
         if !matches!(status, Status::Created | Status::Running) {
@@ -59,9 +69,9 @@ impl Engine {
         let folder = self.project.thread(id);
         self.project.inside(&*self.host.fs, folder.path())?;
         if self.host.fs.symlink_metadata(&folder.transcript()).is_err() {
-            self.close(id, &folder.metadata(), Status::Error)?;
+            self.close(id, &folder.metadata(), failed)?;
             return Ok(Recovered {
-                status: Status::Error,
+                status: failed,
                 head: None,
                 unresolved: Vec::new(),
                 tail: None,
@@ -86,8 +96,8 @@ impl Engine {
         let status = if recorder.state().is_ended() {
             ended
         } else {
-            end(&mut recorder, &unresolved)?;
-            Status::Error
+            end(&mut recorder, &unresolved, cause)?;
+            failed
         };
         self.close(id, &folder.metadata(), status)?;
         Ok(Recovered {
@@ -131,7 +141,7 @@ impl Engine {
     }
 
     /// What follows the record: thread.json, the budget, the registry.
-    fn close(&self, id: &ThreadId, path: &Path, status: Status) -> Result<(), Error> {
+    pub(super) fn close(&self, id: &ThreadId, path: &Path, status: Status) -> Result<(), Error> {
         let now = self.host.clock.now()?;
         let folder = self.project.thread(id);
         // A thread may have died before its first thread.json.
@@ -150,7 +160,7 @@ impl Engine {
             self.budgets.release(id, status, now)?;
         }
         if self.registry.get(id)?.and_then(|thread| thread.status.ok()) == Some(Status::Created)
-            && status != Status::Error
+            && !Status::Created.may_become(status)
         {
             self.registry.set_status(id, None, Status::Running, now)?;
         }
@@ -159,13 +169,13 @@ impl Engine {
 }
 
 /// Names the open calls and ends the record.
-fn end(recorder: &mut Recorder, unresolved: &[Value]) -> Result<(), Error> {
+fn end(recorder: &mut Recorder, unresolved: &[Value], cause: &str) -> Result<(), Error> {
     let payload = |value: &Value| Payload::parse(value.to_string().as_bytes());
     for call in unresolved {
         recorder.append(&EventType::parse("tool_call_unresolved")?, &payload(call)?)?;
     }
     let turn = recorder.state().turn();
-    let cause = json!({"error": CAUSE, "unresolved": unresolved.len()});
+    let cause = json!({"error": cause, "unresolved": unresolved.len()});
     recorder
         .end(Ending::Error, &payload(&cause)?, turn)
         .map(drop)

@@ -7,19 +7,22 @@
 //! The record is the truth: thread.json and the registry follow it. A thread whose record cannot be written
 //! ends at once, as far as it got.
 
-use super::child::ChildTool;
+use super::brood::Brood;
+use super::child::{ChildTool, Cradle};
 use super::cycle::{Course, Cycle, End, Progress, Surroundings};
+use super::desk::Desk;
 use super::engine::{Engine, Order, Ran};
 use super::prepare::{Inherited, Plan};
 use super::recovery::Configured;
 use super::resume::Predecessor;
 use super::returning::Returning;
-use crate::bounds::MAX_ID_ATTEMPTS;
+use crate::bounds::{MAX_ID_ATTEMPTS, POLL_INTERVAL};
 use crate::config::models::Prices;
 use crate::journal::{Journal, Origin};
 use crate::limit::Cost;
 use crate::model::{ChatMessage, Usage, sealed};
 use crate::money::Nanos;
+use crate::process_id::ProcessId;
 use crate::project::ThreadFolder;
 use crate::registry::{NewThread, Origin as Descent};
 use crate::signed_file::SignedFile;
@@ -27,7 +30,8 @@ use crate::status::Status;
 use crate::thread_meta::{ThreadMeta, capabilities_file};
 use crate::toolbox::{Cancel, Parentage};
 use serde_json::{Value, json};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
+use std::time::Duration;
 use threadseal::canon::{json, python};
 use threadseal::digest::Digest;
 use threadseal::document::{DocumentKind, ItemType};
@@ -75,9 +79,6 @@ impl<'p> Start<'p> {
     }
 }
 
-/// What the children of a thread have cost so far, and how many there were.
-pub(super) type Children = Arc<Mutex<(Nanos, u64)>>;
-
 impl Engine {
     /// Runs a thread that nobody but the caller started.
     ///
@@ -88,10 +89,14 @@ impl Engine {
         self.run_with(order, None, |plan| Ok(Start::afresh(plan, None)))
     }
 
-    /// Runs the child of `parent`.
-    pub(super) fn run_under(&self, order: &Order, parent: ParentThread<'_>) -> Result<Ran, Error> {
+    /// Begins the child of `parent`.
+    pub(super) fn begin_under(
+        &self,
+        order: &Order,
+        parent: ParentThread<'_>,
+    ) -> Result<Begun, Error> {
         let inherited = parent.inherited;
-        self.run_with(order, Some(inherited), |plan| {
+        self.begin_with(order, Some(inherited), |plan| {
             Ok(Start::afresh(plan, Some(parent)))
         })
     }
@@ -103,17 +108,35 @@ impl Engine {
         inherited: Option<&Inherited>,
         start: impl FnOnce(&mut Plan) -> Result<Start<'p>, Error>,
     ) -> Result<Ran, Error> {
-        let children = Children::default();
-        let tool = Arc::new(ChildTool::new(self.clone(), Arc::clone(&children)));
-        let mut plan = self.prepare(order, inherited, vec![Arc::clone(&tool) as _])?;
+        self.begin_with(order, inherited, start)?.run()
+    }
+
+    /// As [`Engine::run_with`], up to where the model is first asked.
+    fn begin_with<'p>(
+        &self,
+        order: &Order,
+        inherited: Option<&Inherited>,
+        start: impl FnOnce(&mut Plan) -> Result<Start<'p>, Error>,
+    ) -> Result<Begun, Error> {
+        let cancel = order.cancel.below();
+        let (desk, brood) = (Desk::new(), Arc::new(Brood::of(&cancel)));
+        let cradle = Cradle::new(self.clone(), Arc::clone(&brood), desk.window());
+        let cradle = Arc::new(cradle);
+        let children = ChildTool::new(Arc::clone(&cradle));
+        let mut plan = self.prepare(order, inherited, vec![Arc::new(children)])?;
         let start = start(&mut plan)?;
-        let mut thread = self.begin(plan, start)?;
-        tool.belongs_to(&thread.id, thread.plan.inheritance());
-        thread.run(&order.cancel, &children)
+        let thread = self.begin(plan, start)?;
+        cradle.belongs_to(&thread.id, thread.plan.inheritance());
+        Ok(Begun {
+            thread,
+            cancel,
+            brood,
+            desk,
+        })
     }
 
     /// Makes the thread's files.
-    fn begin(&self, plan: Plan, start: Start<'_>) -> Result<Running<'_>, Error> {
+    fn begin(&self, plan: Plan, start: Start<'_>) -> Result<Running, Error> {
         let record = self.host.new_record()?;
         let created_at = self.host.clock.now()?;
         let id = self.register(&plan, &start, record)?;
@@ -135,7 +158,7 @@ impl Engine {
         start: Start<'_>,
         record: RecordId,
         created_at: Timestamp,
-    ) -> Result<Running<'_>, Error> {
+    ) -> Result<Running, Error> {
         let parent = start.parent.as_ref().map(|parent| parent.id);
         plan.limits.spend = Some(self.set_aside(&id, parent, plan.limits.spend, created_at)?);
         let folder = self.project.thread(&id);
@@ -197,7 +220,7 @@ impl Engine {
             predecessor.settle(self)?;
         }
         Ok(Running {
-            engine: self,
+            engine: self.clone(),
             messages: start.messages,
             id,
             plan,
@@ -259,7 +282,7 @@ impl Engine {
                 origin,
                 model: Some(plan.chosen.model.name()),
                 record: Some(record),
-                process: None,
+                process: ProcessId::own().map(|own| own.to_row()),
             };
             self.registry.create(&new, self.host.clock.now()?)?;
             return Ok(id);
@@ -310,9 +333,45 @@ impl Engine {
     }
 }
 
+/// A thread that has begun, and of which the model was asked nothing yet.
+pub(super) struct Begun {
+    thread: Running,
+    cancel: Cancel,
+    brood: Arc<Brood>,
+    desk: Desk,
+}
+
+impl Begun {
+    /// Which thread it is.
+    pub(super) fn id(&self) -> &ThreadId {
+        &self.thread.id
+    }
+
+    /// Runs it to its end.
+    ///
+    /// # Errors
+    /// As [`Engine::run`].
+    pub(super) fn run(mut self) -> Result<Ran, Error> {
+        let (engine, desk) = (&self.thread.engine, self.desk.window());
+        let attendant = engine.attend(&self.thread.id, &self.cancel, desk);
+        let ran = self.thread.run(&self.cancel, &self.brood, &self.desk);
+        drop(attendant);
+        ran
+    }
+
+    /// Ends it at once.
+    ///
+    /// # Errors
+    /// As [`Engine::run`].
+    pub(super) fn fail(mut self, why: &str) -> Result<Ran, Error> {
+        let end = End::Failed(why.to_owned());
+        self.thread.finish(end, Cost::default())
+    }
+}
+
 /// A thread that runs.
-struct Running<'e> {
-    engine: &'e Engine,
+struct Running {
+    engine: Engine,
     messages: Vec<ChatMessage>,
     id: ThreadId,
     plan: Plan,
@@ -363,8 +422,8 @@ impl Files {
     }
 }
 
-impl Running<'_> {
-    fn run(&mut self, cancel: &Cancel, children: &Children) -> Result<Ran, Error> {
+impl Running {
+    fn run(&mut self, cancel: &Cancel, brood: &Brood, desk: &Desk) -> Result<Ran, Error> {
         for used in &self.plan.used {
             let used =
                 serde_json::to_value(used).map_err(|error| Error::invalid(error.to_string()))?;
@@ -374,7 +433,7 @@ impl Running<'_> {
             let event = json!({"capability": risk.capability.as_str(), "risk": risk.risk});
             self.journal.event("risk_unacknowledged", &event)?;
         }
-        let engine = self.engine;
+        let engine = self.engine.clone();
         let mut course = Course {
             messages: std::mem::take(&mut self.messages),
             cost: Cost::default(),
@@ -392,15 +451,32 @@ impl Running<'_> {
             limits: self.plan.limits,
             cancel,
             recovery: &Configured::new(&engine.config),
+            desk,
         };
         let mut around = Account {
-            engine,
+            engine: &engine,
             id: &self.id,
             prices: self.plan.chosen.prices,
-            children,
+            brood,
             files: &mut self.files,
         };
-        match cycle.run(&mut course, &mut self.journal, &mut around) {
+        let ran = cycle.run(&mut course, &mut self.journal, &mut around);
+        let ended = matches!(ran, Ok(End::Completed { .. }));
+        let limit = self.plan.limits.duration_seconds.map(Duration::from_secs);
+        let elapsed = || engine.host.clock.elapsed().saturating_sub(course.began);
+        let late = || limit.is_some_and(|limit| elapsed() > limit);
+        // Its record ends after those of its children. What they do was asked for, unless the thread failed.
+        while brood.is_busy() {
+            if !ended || late() {
+                brood.cancel().set();
+            }
+            desk.serve_for(POLL_INTERVAL, &mut self.journal);
+        }
+        desk.serve(&mut self.journal);
+        let (children, spawns) = brood.spent();
+        course.cost.spend = course.own.saturating_add(children);
+        course.cost.spawns = spawns;
+        match ran {
             Ok(end) => self.finish(end, course.cost),
             Err(error) => {
                 // The record may still take an end; if not, the thread is to be recovered.
@@ -452,7 +528,7 @@ impl Running<'_> {
     }
 
     fn settle(&mut self, ran: &Ran) -> Result<(), Error> {
-        let engine = self.engine;
+        let engine = &self.engine;
         self.files.meta.status = ran.status;
         self.files.meta.cost = Some(ran.cost);
         self.files.meta.outputs.clone_from(&ran.outputs);
@@ -476,7 +552,7 @@ struct Account<'a> {
     engine: &'a Engine,
     id: &'a ThreadId,
     prices: Prices,
-    children: &'a Children,
+    brood: &'a Brood,
     files: &'a mut Files,
 }
 
@@ -490,7 +566,7 @@ impl Surroundings for Account<'_> {
     }
 
     fn children(&self) -> (Nanos, u64) {
-        *self.children.lock().unwrap_or_else(PoisonError::into_inner)
+        self.brood.spent()
     }
 
     fn turn_over(&mut self, journal: &mut Journal, cost: &Cost) -> Result<(), Error> {

@@ -43,6 +43,7 @@ pub(super) fn tool(node: &Node) -> Result<Tool, Error> {
             DEFAULT_OUTPUT_BYTES,
             MAX_TOOL_OUTPUT_BYTES,
         )?,
+        parallel: fields.take("parallel").map(Node::bool).transpose()?,
         kind,
     };
     fields.finish("a tool of this type")?;

@@ -15,6 +15,7 @@ set_env: {MODE: "${inputs.what}"}
 working_directory: ./data//x
 timeout_seconds: 5
 max_output_bytes: 1000
+parallel: true
 config_schema:
   type: object
   required: [what]
@@ -39,6 +40,7 @@ fn a_command_is_read_and_its_arguments_stay_arguments() {
     let tool = parse(COMMAND).unwrap();
     assert_eq!(tool.timeout, Duration::from_secs(5));
     assert_eq!(tool.max_output_bytes, 1000);
+    assert_eq!(tool.parallel, Some(true));
     let given = json!({"what": "x; rm -rf $(pwd) -- \"'"});
     let inputs = tool.arguments(given.as_object().cloned().unwrap()).unwrap();
     let command = command(COMMAND);
@@ -108,6 +110,7 @@ fn tools_of_servers_are_read() {
 #[test]
 fn a_tool_without_a_schema_takes_nothing() {
     let tool = parse("tool_type: command\ncommand: [date]\n").unwrap();
+    assert_eq!(tool.parallel, None);
     assert!(tool.arguments(Map::new()).is_ok());
     assert!(
         tool.arguments(json!({"a": 1}).as_object().cloned().unwrap())

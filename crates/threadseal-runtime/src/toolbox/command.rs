@@ -149,6 +149,10 @@ impl Tool for DeclaredCommand {
         &self.schema
     }
 
+    fn parallel(&self, _: &Value) -> bool {
+        self.declaration.parallel == Some(true)
+    }
+
     fn run(&self, call: &mut Invocation<'_>) -> Outcome {
         let ran = self.task(call).and_then(|task| run(task, call.cancel));
         match ran {

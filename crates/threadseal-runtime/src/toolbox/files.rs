@@ -112,6 +112,10 @@ impl Tool for ReadFile {
         &self.schema
     }
 
+    fn parallel(&self, _: &Value) -> bool {
+        true
+    }
+
     fn run(&self, call: &mut Invocation<'_>) -> Outcome {
         let read = || {
             let path = self.files.path(&call.input["path"])?;

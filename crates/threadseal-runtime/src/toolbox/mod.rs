@@ -25,22 +25,35 @@ use threadseal::record::{Head, RecordId, ThreadId};
 
 /// Says that a thread shall stop; all clones are one.
 #[derive(Debug, Clone, Default)]
-pub struct Cancel(Arc<AtomicBool>);
+pub struct Cancel {
+    own: Arc<AtomicBool>,
+    /// What stops it, too.
+    above: Option<Arc<Cancel>>,
+}
 
 impl Cancel {
     /// Stop.
     pub fn set(&self) {
-        self.0.store(true, Ordering::Release);
+        self.own.store(true, Ordering::Release);
     }
 
     /// What a handler of signals sets.
     pub fn flag(&self) -> Arc<AtomicBool> {
-        Arc::clone(&self.0)
+        Arc::clone(&self.own)
     }
 
     /// Shall it stop?
     pub fn is_set(&self) -> bool {
-        self.0.load(Ordering::Acquire)
+        self.own.load(Ordering::Acquire) || self.above.as_ref().is_some_and(|above| above.is_set())
+    }
+
+    /// One of its own for something that stops when this one is set, and may be stopped alone.
+    #[must_use]
+    pub fn below(&self) -> Self {
+        Self {
+            own: Arc::default(),
+            above: Some(Arc::new(self.clone())),
+        }
     }
 }
 
@@ -117,7 +130,7 @@ pub struct Invocation<'a> {
 }
 
 /// The record of a thread, as far as its children are concerned.
-pub trait Parentage {
+pub trait Parentage: Send {
     /// Seals that a child begins, and gives the head that its first line names.
     ///
     /// # Errors
@@ -149,6 +162,12 @@ pub trait Tool: Send + Sync {
 
     /// What the model is told of it.
     fn schema(&self) -> &ToolSchema;
+
+    /// May a call with this input run while other calls of the same answer do? Only what changes nothing that the
+    /// others see, or what was declared so.
+    fn parallel(&self, _input: &Value) -> bool {
+        false
+    }
 
     /// Does it.
     fn run(&self, call: &mut Invocation<'_>) -> Outcome;

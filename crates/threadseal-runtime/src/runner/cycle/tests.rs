@@ -6,9 +6,9 @@ use crate::directive::Directive;
 use crate::journal::Origin;
 use crate::model::{ScriptModel, ToolSchema};
 use crate::testing::Bench;
-use crate::toolbox::Tool;
+use crate::toolbox::{Invocation, Outcome, Tool};
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Barrier, Mutex};
 use threadseal::canon::json::parse_python;
 use threadseal::record::ThreadId;
 use threadseal::report::Verdict;
@@ -70,6 +70,7 @@ impl Bench {
             limits,
             cancel,
             recovery: &Twice,
+            desk: &Desk::new(),
         };
         let mut course = Course {
             messages: vec![ChatMessage::User("Go.".to_owned())],
@@ -370,4 +371,96 @@ fn calls_without_ids_or_with_the_same_get_their_own() {
         .map(|event| event["payload"]["call_id"].as_str().unwrap())
         .collect();
     assert_eq!(ids.len(), 4);
+}
+
+/// Ends only when another call of it runs at the same time.
+struct Pair(ToolSchema, Barrier);
+
+impl Tool for Pair {
+    fn id(&self) -> &str {
+        "test/pair"
+    }
+
+    fn schema(&self) -> &ToolSchema {
+        &self.0
+    }
+
+    fn parallel(&self, input: &Value) -> bool {
+        input["alone"] != true
+    }
+
+    fn run(&self, call: &mut Invocation<'_>) -> Outcome {
+        if call.input["alone"] != true {
+            self.1.wait();
+            // The later of two calls ends first.
+            let pause = call.input["pause"].as_u64().unwrap_or(0);
+            std::thread::sleep(Duration::from_millis(pause));
+        }
+        Outcome::ok(call.input["n"].clone())
+    }
+}
+
+fn pair() -> Arc<Pair> {
+    let schema = ToolSchema {
+        name: "test_pair".to_owned(),
+        description: String::new(),
+        parameters: json!({"type": "object"}),
+    };
+    Arc::new(Pair(schema, Barrier::new(2)))
+}
+
+#[test]
+fn calls_that_may_be_at_once_are_and_their_results_stand_in_the_order_of_the_calls() {
+    let script = "answers:\n- {calls: [{tool: test_pair, input: {n: 1, pause: 200}}, {tool: test_pair, input: {n: 2}}, \
+                  {tool: test_pair, input: {n: 3, alone: true}}]}\n- {text: Done.}\n";
+    let (end, _, events) = Bench::new().run(script, vec![pair()], Limits::default());
+    assert!(matches!(end, End::Completed { .. }));
+    let told: Vec<(&str, &str)> = events
+        .iter()
+        .filter(|event| {
+            event["event_type"]
+                .as_str()
+                .unwrap()
+                .starts_with("tool_call")
+        })
+        .map(|event| {
+            let payload = &event["payload"];
+            let said = payload["output"].as_str().unwrap_or_default();
+            (event["event_type"].as_str().unwrap(), said)
+        })
+        .collect();
+    let (start, result) = ("tool_call_start", "tool_call_result");
+    let expected = [
+        (start, ""),
+        (start, ""),
+        (result, "1"),
+        (result, "2"),
+        (start, ""),
+        (result, "3"),
+    ];
+    assert_eq!(told, expected);
+}
+
+#[test]
+#[should_panic(expected = "a bug of a tool")]
+fn a_panic_in_a_call_is_not_taken_for_a_result() {
+    struct Broken(ToolSchema);
+    impl Tool for Broken {
+        fn id(&self) -> &str {
+            "test/broken"
+        }
+        fn schema(&self) -> &ToolSchema {
+            &self.0
+        }
+        fn run(&self, _: &mut Invocation<'_>) -> Outcome {
+            panic!("a bug of a tool")
+        }
+    }
+    let schema = ToolSchema {
+        name: "test_broken".to_owned(),
+        description: String::new(),
+        parameters: json!({"type": "object"}),
+    };
+    let script = "answers: [{calls: [{tool: test_broken}]}]";
+    Bench::new().run(script, vec![Arc::new(Broken(schema))], Limits::default());
 }

@@ -1,0 +1,169 @@
+//! What a model called: in its order, and at once where the tools say that this is safe.
+//!
+//! ```text
+//! calls ─► the longest run of calls that may be at once, else one
+//!   ─► all their intents, durable together ─► each on a thread of its own ─► results, in the order of the calls
+//! ```
+//! Each call gets a result, also one that does not run: models refuse a conversation with open calls.
+
+use super::{Course, Cycle, End, Progress, Surroundings};
+use crate::bounds::{MAX_CALLS_PER_TURN, MAX_PARALLEL_CALLS, MAX_RECORDED_TEXT_BYTES};
+use crate::journal::{Intent, Journal};
+use crate::model::{ChatMessage, ToolCall};
+use crate::toolbox::{Invocation, Outcome, Permitted};
+use serde_json::json;
+use threadseal::error::Error;
+
+impl Cycle<'_> {
+    /// Runs what the model called.
+    pub(super) fn call_all(
+        &self,
+        calls: &[ToolCall],
+        course: &mut Course,
+        journal: &mut Journal,
+        around: &mut dyn Surroundings,
+    ) -> Result<Option<End>, Error> {
+        let mut end = None;
+        let mut place = 0;
+        while let Some(call) = calls.get(place) {
+            let outcome = match &end {
+                Some(End::Cancelled) => self.not_run(call, journal, "the thread was cancelled")?,
+                Some(_) => self.not_run(call, journal, "the thread has returned")?,
+                None if self.cancel.is_set() => {
+                    end = Some(End::Cancelled);
+                    self.not_run(call, journal, "the thread was cancelled")?
+                }
+                None if place >= MAX_CALLS_PER_TURN => {
+                    let why = format!("at most {MAX_CALLS_PER_TURN} calls in one answer");
+                    self.not_run(call, journal, &why)?
+                }
+                None if self.returning.is(call) => {
+                    let (outcome, outputs) = self.returned(call, course, journal)?;
+                    end = outputs;
+                    outcome
+                }
+                None => match self.tools.find(call) {
+                    Err(why) => self.not_run(call, journal, &why)?,
+                    Ok(first) => {
+                        let last = calls.len().min(MAX_CALLS_PER_TURN);
+                        let batch = self.at_once(first, &calls[place + 1..last]);
+                        let batched = &calls[place..place + batch.len()];
+                        for call in batched {
+                            around.progress(Progress::Calling(&course.cost, &call.name));
+                        }
+                        for (call, outcome) in
+                            batched.iter().zip(self.run_all(batched, &batch, journal)?)
+                        {
+                            course.messages.push(result_of(call, &outcome));
+                        }
+                        place += batch.len();
+                        continue;
+                    }
+                },
+            };
+            course.messages.push(result_of(call, &outcome));
+            place += 1;
+        }
+        Ok(end)
+    }
+
+    /// The call that is next, and those behind it that may run at the same time.
+    fn at_once(&self, first: Permitted, behind: &[ToolCall]) -> Vec<Permitted> {
+        let parallel = |call: &Permitted| call.tool.parallel(&call.input);
+        let alone = !parallel(&first);
+        let mut batch = vec![first];
+        if alone {
+            return batch;
+        }
+        let behind = behind.iter().take(MAX_PARALLEL_CALLS - 1);
+        let permitted = behind.map_while(|call| match self.returning.is(call) {
+            true => None,
+            false => self.tools.find(call).ok().filter(parallel),
+        });
+        batch.extend(permitted);
+        batch
+    }
+
+    fn run_all(
+        &self,
+        calls: &[ToolCall],
+        batch: &[Permitted],
+        journal: &mut Journal,
+    ) -> Result<Vec<Outcome>, Error> {
+        let keys: Vec<String> = calls.iter().map(|call| self.key(call, journal)).collect();
+        let intents: Vec<Intent<'_>> = calls
+            .iter()
+            .zip(batch)
+            .zip(&keys)
+            .map(|((call, permitted), key)| Intent {
+                call,
+                tool: permitted.tool.id(),
+                key,
+            })
+            .collect();
+        let steps = journal.intend_all(&intents)?;
+        let ran = self.desk.run(journal, batch.len(), &|place, window| {
+            let permitted = &batch[place];
+            let began = self.clock.elapsed();
+            let outcome = permitted.tool.run(&mut Invocation {
+                idempotency_key: &keys[place],
+                input: &permitted.input,
+                cancel: self.cancel,
+                record: window,
+            });
+            let millis = self.clock.elapsed().saturating_sub(began).as_millis();
+            let outcome = outcome.bounded(MAX_RECORDED_TEXT_BYTES);
+            (outcome, u64::try_from(millis).unwrap_or(u64::MAX))
+        });
+        let mut outcomes = Vec::with_capacity(ran.len());
+        for ((step, call), (outcome, millis)) in steps.into_iter().zip(calls).zip(ran) {
+            journal.done(step, call, &outcome, millis)?;
+            outcomes.push(outcome);
+        }
+        Ok(outcomes)
+    }
+
+    fn key(&self, call: &ToolCall, journal: &Journal) -> String {
+        format!("{}/{}/{}", self.thread, journal.turn(), call.id)
+    }
+
+    /// Records a call that does not run, and why.
+    fn not_run(&self, call: &ToolCall, journal: &mut Journal, why: &str) -> Result<Outcome, Error> {
+        let key = self.key(call, journal);
+        let step = journal.intend(call, &call.name, &key)?;
+        let outcome = Outcome::failed(why);
+        journal.done(step, call, &outcome, 0)?;
+        Ok(outcome)
+    }
+
+    fn returned(
+        &self,
+        call: &ToolCall,
+        course: &Course,
+        journal: &mut Journal,
+    ) -> Result<(Outcome, Option<End>), Error> {
+        let outputs = match self.returning.outputs(&call.input) {
+            Ok(outputs) => outputs,
+            Err(why) => return Ok((self.not_run(call, journal, &why)?, None)),
+        };
+        let key = self.key(call, journal);
+        let step = journal.intend(call, &call.name, &key)?;
+        let outcome = Outcome::ok("returned");
+        journal.done(step, call, &outcome, 0)?;
+        let event = json!({"outputs": outputs, "cost": course.cost.to_json()});
+        journal.event("directive_return", &event)?;
+        let end = End::Completed {
+            text: String::new(),
+            outputs: Some(outputs),
+        };
+        Ok((outcome, Some(end)))
+    }
+}
+
+fn result_of(call: &ToolCall, outcome: &Outcome) -> ChatMessage {
+    ChatMessage::ToolResult {
+        call_id: call.id.clone(),
+        tool: call.name.clone(),
+        content: outcome.error.clone().unwrap_or_else(|| outcome.text()),
+    }
+}

@@ -1,0 +1,164 @@
+//! [`Desk`]: the one place from which a thread's record is written, while several of its calls run.
+//!
+//! ```text
+//! loop of the thread ── owns the Journal ── serves ◄── Window ── a call, on a thread of its own
+//!                                                  ◄── Window ── an asynchronous child that ended
+//! ```
+//! Whoever runs beside the loop asks through a [`Window`], and the loop writes: a record has one writer, and its
+//! lines have one order.
+
+use crate::journal::Journal;
+use crate::toolbox::{Outcome, Parentage};
+use std::any::Any;
+use std::panic::{self, AssertUnwindSafe};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::thread;
+use std::time::Duration;
+use threadseal::error::{Error, ErrorKind};
+use threadseal::ledger::Parent;
+use threadseal::record::{Head, RecordId, ThreadId};
+
+type Job = Box<dyn FnOnce(&mut Journal) + Send>;
+
+/// What comes to the desk.
+enum Message {
+    /// Something to write.
+    Job(Job),
+    /// A call is over, or its code panicked.
+    Over(usize, Result<(Outcome, u64), Box<dyn Any + Send>>),
+}
+
+/// Where a thread's record is written.
+pub(crate) struct Desk {
+    incoming: Receiver<Message>,
+    window: Window,
+}
+
+/// Where others ask the desk.
+#[derive(Clone)]
+pub(crate) struct Window(Sender<Message>);
+
+impl Desk {
+    pub(crate) fn new() -> Self {
+        let (send, incoming) = mpsc::channel();
+        Self {
+            incoming,
+            window: Window(send),
+        }
+    }
+
+    /// Where others ask it.
+    pub(crate) fn window(&self) -> Window {
+        self.window.clone()
+    }
+
+    /// Writes what was asked meanwhile.
+    pub(crate) fn serve(&self, journal: &mut Journal) {
+        while let Ok(message) = self.incoming.try_recv() {
+            if let Message::Job(job) = message {
+                job(journal);
+            }
+        }
+    }
+
+    /// Waits up to `wait` for something to write, and writes it.
+    pub(crate) fn serve_for(&self, wait: Duration, journal: &mut Journal) {
+        if let Ok(Message::Job(job)) = self.incoming.recv_timeout(wait) {
+            job(journal);
+        }
+        self.serve(journal);
+    }
+
+    /// Runs `count` calls, each on a thread of its own, and writes what they ask for until all are over. Gives what
+    /// each came to, in their order.
+    pub(crate) fn run(
+        &self,
+        journal: &mut Journal,
+        count: usize,
+        call: &(dyn Fn(usize, &mut Window) -> (Outcome, u64) + Sync),
+    ) -> Vec<(Outcome, u64)> {
+        let mut over: Vec<Option<(Outcome, u64)>> = (0..count).map(|_| None).collect();
+        let mut panicked = None;
+        thread::scope(|scope| {
+            let mut left = count;
+            for (place, over) in over.iter_mut().enumerate() {
+                let mut window = self.window();
+                let work = move || {
+                    let ran = AssertUnwindSafe(|| call(place, &mut window));
+                    let ran = panic::catch_unwind(ran);
+                    // The desk outlives the scope.
+                    let _ = window.0.send(Message::Over(place, ran));
+                };
+                if let Err(error) = thread::Builder::new().spawn_scoped(scope, work) {
+                    *over = Some((Outcome::failed(format!("it cannot run now: {error}")), 0));
+                    left -= 1;
+                }
+            }
+            while left > 0 {
+                match self.incoming.recv_timeout(Duration::from_secs(1)) {
+                    Ok(Message::Job(job)) => job(journal),
+                    Ok(Message::Over(place, ran)) => {
+                        left -= 1;
+                        match ran {
+                            Ok(ran) => over[place] = Some(ran),
+                            Err(payload) => panicked = Some(payload),
+                        }
+                    }
+                    Err(RecvTimeoutError::Timeout) => {}
+                    // The desk has a window itself.
+                    Err(RecvTimeoutError::Disconnected) => break,
+                }
+            }
+        });
+        if let Some(payload) = panicked {
+            panic::resume_unwind(payload);
+        }
+        let missing = || (Outcome::failed("it did not end"), 0);
+        over.into_iter()
+            .map(|over| over.unwrap_or_else(missing))
+            .collect()
+    }
+}
+
+impl Window {
+    /// Has something written, and waits for it.
+    fn ask<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&mut Journal) -> Result<T, Error> + Send + 'static,
+    ) -> Result<T, Error> {
+        let gone = || Error::new(ErrorKind::External, "the thread has ended".to_owned());
+        let (reply, answer) = mpsc::sync_channel(1);
+        let job: Job = Box::new(move |journal| {
+            // Whoever asked may have given up.
+            let _ = reply.send(work(journal));
+        });
+        self.0.send(Message::Job(job)).map_err(|_| gone())?;
+        answer.recv().map_err(|_| gone())?
+    }
+
+    /// Leaves something to be written when the thread comes to it. A thread that has ended writes nothing more.
+    pub(crate) fn leave(&self, job: impl FnOnce(&mut Journal) + Send + 'static) {
+        let _ = self.0.send(Message::Job(Box::new(job)));
+    }
+}
+
+impl Parentage for Window {
+    fn child_begins(
+        &mut self,
+        child: &ThreadId,
+        record: &RecordId,
+        directive: &str,
+    ) -> Result<Head, Error> {
+        let (child, record, directive) = (child.clone(), *record, directive.to_owned());
+        self.ask(move |journal| journal.child_begins(&child, &record, &directive))
+    }
+
+    fn child_ended(&mut self, child: &ThreadId, status: &str, head: &Head) -> Result<(), Error> {
+        let (child, status, head) = (child.clone(), status.to_owned(), *head);
+        self.ask(move |journal| journal.child_ended(&child, &status, &head))
+    }
+
+    fn ledger(&self) -> Result<Parent, Error> {
+        self.ask(|journal| journal.ledger())
+    }
+}

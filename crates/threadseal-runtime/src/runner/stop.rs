@@ -1,0 +1,213 @@
+//! Stopping threads from outside: asking one to end, and ending its process.
+//!
+//! ```text
+//! cancel   <thread>/cancel.json {thread_id, requested_at}, signed ─► whoever runs it looks for it ─► Cancel
+//! kill     who holds the lock of its record (the kernel says) ─► the same as the registry's row? ─► pidfd
+//!            ─► SIGTERM ─► SIGKILL ─► its threads are recovered, as `killed`
+//! ```
+//! A row of a registry can be written by anybody who can write its file, so none is the reason to signal a process: the
+//! process must hold the record's lock, which the kernel alone gives, and be the one that the row names, so that a
+//! program that only looks at a record is not taken for its writer.
+//!
+//! A request is believed when it verifies for this thread. Others are told in the record, and change nothing.
+
+use super::desk::Window;
+use super::engine::Engine;
+use crate::bounds::{CANCEL_POLL, KILL_PATIENCE, TERMINATE_PATIENCE};
+use crate::process_id::{Held, ProcessId};
+use crate::project::ThreadFolder;
+use crate::registry::{Filter, Thread};
+use crate::signed_file::{SignedFile, read_verified};
+use crate::status::Status;
+use crate::toolbox::Cancel;
+use serde_json::{Value, json};
+use std::sync::mpsc::{self, RecvTimeoutError, Sender};
+use std::thread;
+use threadseal::document::{DocumentKind, Options};
+use threadseal::error::{Error, ErrorKind};
+use threadseal::record::ThreadId;
+use threadseal_store::sys::FileKind;
+
+/// Why a killed thread ended.
+const KILLED: &str = "its process was killed";
+
+/// How a thread was killed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Killed {
+    /// It ended itself, when its process was asked to end; or had done so before.
+    Ended(Status),
+    /// Its process was ended, or was gone already.
+    Process(Status),
+    /// This process runs it: it was asked to end.
+    Asked,
+}
+
+impl Engine {
+    /// Asks whoever runs a thread to end it: also another process.
+    ///
+    /// # Errors
+    /// Kind `Refused` when the thread has ended, or what lies in the place of the request is none.
+    pub fn request_cancel(&self, id: &ThreadId) -> Result<(), Error> {
+        let row = self.known(id)?;
+        let status = row.standing()?;
+        if status.is_terminal() {
+            return Err(Error::refused(format!("{id} is {status}: it has ended")));
+        }
+        let folder = self.project.thread(id);
+        let path = folder.cancel();
+        self.project.inside(&*self.host.fs, &path)?;
+        if status == Status::Suspended {
+            // Nothing of it runs: somebody decides.
+            return self.close(id, &folder.metadata(), Status::Cancelled);
+        }
+        if self.writer(id)?.is_none() {
+            let text = format!("nobody runs {id}; see: threadseal thread recover");
+            return Err(Error::refused(text));
+        }
+        if self.host.fs.symlink_metadata(&path).is_ok() {
+            // Asked before; what is there must be a request, not something that keeps one away.
+            return self.requested(&folder, id).map(drop);
+        }
+        let now = self.host.clock.now()?;
+        let request = json!({"thread_id": id.as_str(), "requested_at": now.to_iso_seconds()});
+        let mut file = SignedFile::new(&self.host, &path, DocumentKind::Json, None)?;
+        let bytes = format!("{request:#}\n");
+        file.write(&self.host, &self.keys, Some(id), bytes.as_bytes())
+            .map(drop)
+    }
+
+    /// The request to end a thread.
+    ///
+    /// # Errors
+    /// When there is none that verifies for this thread.
+    fn requested(&self, folder: &ThreadFolder, id: &ThreadId) -> Result<Value, Error> {
+        let options = Options {
+            expect_thread: Some(id),
+            ..Options::new(DocumentKind::Json, &self.trust, self.host.clock.now()?)
+        };
+        let checked = read_verified(&self.host, &folder.cancel(), &options)?;
+        let request: Value = serde_json::from_slice(&checked.bytes)
+            .map_err(|error| Error::refused(format!("cancel.json: {error}")))?;
+        if request["thread_id"] == id.as_str() {
+            return Ok(request);
+        }
+        Err(Error::refused(format!(
+            "cancel.json asks for {}",
+            request["thread_id"]
+        )))
+    }
+
+    /// Looks for a request to end thread `id` until what comes back is dropped.
+    pub(super) fn attend(&self, id: &ThreadId, cancel: &Cancel, desk: Window) -> Attendant {
+        let (stop, stopped) = mpsc::channel::<()>();
+        let (engine, id, cancel) = (self.clone(), id.clone(), cancel.clone());
+        let folder = self.project.thread(&id);
+        let look = move || {
+            let mut told = false;
+            while stopped.recv_timeout(CANCEL_POLL) == Err(RecvTimeoutError::Timeout) {
+                if engine.host.fs.symlink_metadata(&folder.cancel()).is_err() {
+                    continue;
+                }
+                let (kind, event) = match engine.requested(&folder, &id) {
+                    Ok(request) => (
+                        "cancel_requested",
+                        json!({"requested_at": request["requested_at"]}),
+                    ),
+                    Err(_) if told => continue,
+                    Err(why) => ("cancel_refused", json!({"reason": why.to_string()})),
+                };
+                told = true;
+                // A record that cannot be written fails its thread at the next line.
+                desk.leave(move |journal| drop(journal.event(kind, &event)));
+                if kind == "cancel_requested" {
+                    cancel.set();
+                    return;
+                }
+            }
+        };
+        // Without this thread it can still be cancelled by whoever started it.
+        let running = thread::Builder::new().spawn(look).is_ok();
+        Attendant(running.then_some(stop))
+    }
+
+    /// Ends a thread's process, with all threads that it runs.
+    ///
+    /// # Errors
+    /// Kind `Refused` when the thread has ended, or when the process that writes its record is not the one that the
+    /// registry names: nothing is signalled then. `External` when the process cannot be ended.
+    pub fn kill(&self, id: &ThreadId) -> Result<Killed, Error> {
+        let row = self.known(id)?;
+        let status = row.standing()?;
+        if status.is_terminal() {
+            return Err(Error::refused(format!("{id} is {status}: it has ended")));
+        }
+        let Some(holder) = self.writer(id)? else {
+            // Nobody writes it: there is no process to end.
+            self.recover_as(id, Status::Killed, KILLED)?;
+            return Ok(Killed::Process(self.known(id)?.standing()?));
+        };
+        if holder == std::process::id() {
+            self.request_cancel(id)?;
+            return Ok(Killed::Asked);
+        }
+        let Some(held) = Held::of(holder)? else {
+            return Err(Error::new(
+                ErrorKind::External,
+                format!("process {holder} ends at this moment; ask again"),
+            ));
+        };
+        // Again, now that the number cannot change hands.
+        let same = self.writer(id)? == Some(holder);
+        if !same || !row.process().is_some_and(|named| held.id().is(&named)) {
+            return Err(Error::refused(format!(
+                "process {holder} writes the record of {id}, and the registry names another one: nothing is signalled"
+            )));
+        }
+        held.terminate()?;
+        if !held.is_gone(TERMINATE_PATIENCE)? {
+            held.kill()?;
+            if !held.is_gone(KILL_PATIENCE)? {
+                let text = format!("process {holder} does not end");
+                return Err(Error::new(ErrorKind::External, text));
+            }
+        }
+        self.bury(held.id())?;
+        let status = self.known(id)?.standing()?;
+        Ok(match status {
+            Status::Killed => Killed::Process(status),
+            ended => Killed::Ended(ended),
+        })
+    }
+
+    /// Recovers the threads of a process that is gone, as far as they did not end themselves.
+    fn bury(&self, process: &ProcessId) -> Result<(), Error> {
+        for thread in self.registry.list(&Filter::active())?.threads {
+            let of_it = thread.process().is_some_and(|named| process.is(&named));
+            if of_it && matches!(thread.standing(), Ok(Status::Created | Status::Running)) {
+                self.recover_as(&thread.id, Status::Killed, KILLED)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The number of the process that writes a thread's record.
+    fn writer(&self, id: &ThreadId) -> Result<Option<u32>, Error> {
+        let folder = self.project.thread(id);
+        let path = folder.transcript();
+        self.project.inside(&*self.host.fs, &path)?;
+        // A link or a pipe in its place is no record.
+        let found = self.host.fs.symlink_metadata(&path);
+        let found = found.ok().filter(|found| found.kind == FileKind::Regular);
+        Ok(found.and_then(|found| self.host.fs.lock_holder(found.identity)))
+    }
+
+    fn known(&self, id: &ThreadId) -> Result<Thread, Error> {
+        let unknown = || Error::refused(format!("the registry knows no thread {id}"));
+        self.registry.get(id)?.ok_or_else(unknown)
+    }
+}
+
+/// Looks for requests, until it is dropped.
+pub(super) struct Attendant(
+    #[expect(dead_code, reason = "its end is what is said")] Option<Sender<()>>,
+);
