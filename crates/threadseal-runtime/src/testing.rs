@@ -100,7 +100,7 @@ impl Bench {
         };
         let environment = Arc::new(vec![(
             "PATH".to_owned(),
-            std::env::var("PATH").unwrap_or_default(),
+            "/usr/local/bin:/usr/bin:/bin".to_owned(),
         )]);
         let window = config.coordination.context_window;
         let (models, agent) = (config.models.clone(), config.agent.clone());

@@ -12,7 +12,7 @@ use crate::item::{ItemKind, Used};
 use crate::limit::Limits;
 use crate::model::Chosen;
 use crate::tool;
-use crate::toolbox::{DeclaredCommand, Tool, Toolbox, Workshop};
+use crate::toolbox::{DeclaredCommand, DeclaredMcp, Hub, Surroundings, Tool, Toolbox, Workshop};
 use crate::yaml;
 use serde_json::{Map, Value};
 use std::sync::Arc;
@@ -117,6 +117,12 @@ impl Engine {
         tools: &mut Vec<Arc<dyn Tool>>,
         used: &mut Vec<Used>,
     ) -> Result<(), Error> {
+        let servers = Arc::new(Hub::default());
+        let around = Surroundings {
+            project: &self.project,
+            fs: &*self.host.fs,
+            environment: &self.environment,
+        };
         for id in self.finder.ids(ItemKind::Tool)? {
             let call = Call::new("execute", "tool", Some(id.as_str()))?;
             if !capabilities.permits(&call) || tools.iter().any(|tool| tool.id() == id.as_str()) {
@@ -133,10 +139,14 @@ impl Engine {
                 continue;
             }
             let declaration = tool::Tool::parse(item.path(), item.text())?;
-            if let Some(command) = DeclaredCommand::new(&id, declaration, self.workshop()) {
+            if let Some(mcp) = DeclaredMcp::new(&id, declaration.clone(), &around, &servers)? {
+                tools.push(Arc::new(mcp));
+            } else if let Some(command) = DeclaredCommand::new(&id, declaration, self.workshop()) {
                 tools.push(Arc::new(command));
-                used.push(item.used());
+            } else {
+                continue;
             }
+            used.push(item.used());
         }
         Ok(())
     }

@@ -9,11 +9,13 @@
 mod chest;
 mod command;
 mod files;
+mod mcp;
 mod process;
 
 pub use chest::{Permitted, Toolbox};
 pub use command::{DeclaredCommand, Workshop};
 pub use files::{ReadFile, WriteFile};
+pub use mcp::{DeclaredMcp, Hub, Surroundings};
 
 use crate::model::ToolSchema;
 use serde_json::Value;

@@ -1,0 +1,256 @@
+//! [`Hub`]: the MCP servers of one thread, and the thread on which they are spoken to.
+//!
+//! ```text
+//! tools, on any thread ── Work ──► one thread with its own runtime ── a task for each ──► servers
+//!                      ◄─ reply ──
+//! ```
+//! Nobody else knows of the runtime: callers wait on a channel, look whether they are cancelled and how late it is, and
+//! drop the call when they give up. When the hub is dropped, its servers end.
+
+use super::Address;
+use super::server::{self, Connection, Offer, Order};
+use crate::bounds::{KILL_GRACE, POLL_INTERVAL};
+use crate::toolbox::Cancel;
+use futures_util::future::{Either, select};
+use rmcp::model::CallToolResult;
+use serde_json::{Map, Value};
+use std::collections::BTreeMap;
+use std::pin::pin;
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, SyncSender};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+use threadseal::error::{Error, ErrorKind};
+use tokio::runtime::Builder;
+use tokio::sync::{Mutex as AsyncMutex, mpsc as tasks, oneshot};
+
+/// The servers of one thread. It begins with the first that is used.
+#[derive(Default)]
+pub struct Hub {
+    running: OnceLock<Result<Running, String>>,
+}
+
+struct Running {
+    work: Option<tasks::UnboundedSender<Work>>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+/// Something to ask of a server.
+struct Work {
+    order: Order,
+    ask: Ask,
+    /// Ends when whoever asked gives up.
+    given_up: oneshot::Receiver<()>,
+}
+
+enum Ask {
+    Offer(SyncSender<Result<Offer, Error>>),
+    Call {
+        arguments: Map<String, Value>,
+        key: String,
+        reply: SyncSender<Result<CallToolResult, Error>>,
+    },
+}
+
+type Slot = Arc<AsyncMutex<Option<Connection>>>;
+type Servers = Arc<Mutex<BTreeMap<Arc<Address>, Slot>>>;
+
+impl Hub {
+    /// A tool as its server offers it now.
+    ///
+    /// # Errors
+    /// As [`Connection::open`] and [`Connection::offer`]; kind `External` when it takes too long.
+    pub(super) fn offer(&self, order: Order, timeout: Duration) -> Result<Offer, Error> {
+        let (reply, answer) = mpsc::sync_channel(1);
+        let _asking = self.ask(order, Ask::Offer(reply))?;
+        wait(&answer, timeout, &Cancel::default())
+    }
+
+    /// Calls a tool.
+    ///
+    /// # Errors
+    /// As [`server::call`]; kind `External` when it takes too long or the thread is cancelled.
+    pub(super) fn call(
+        &self,
+        order: Order,
+        arguments: Map<String, Value>,
+        key: String,
+        timeout: Duration,
+        cancel: &Cancel,
+    ) -> Result<CallToolResult, Error> {
+        let (reply, answer) = mpsc::sync_channel(1);
+        let call = Ask::Call {
+            arguments,
+            key,
+            reply,
+        };
+        let _asking = self.ask(order, call)?;
+        wait(&answer, timeout, cancel)
+    }
+
+    /// Hands over work. Whoever drops what comes back gives it up.
+    fn ask(&self, order: Order, ask: Ask) -> Result<oneshot::Sender<()>, Error> {
+        let running = self
+            .running
+            .get_or_init(|| Running::begin().map_err(|why| why.to_string()));
+        let gone = || {
+            Error::new(
+                ErrorKind::External,
+                "MCP servers cannot be reached any more",
+            )
+        };
+        let running = running.as_ref().map_err(|why| {
+            Error::new(
+                ErrorKind::External,
+                format!("MCP servers cannot be reached: {why}"),
+            )
+        })?;
+        let (asking, given_up) = oneshot::channel();
+        let work = Work {
+            order,
+            ask,
+            given_up,
+        };
+        let sender = running.work.as_ref().ok_or_else(gone)?;
+        sender.send(work).map_err(|_| gone())?;
+        Ok(asking)
+    }
+}
+
+impl Running {
+    fn begin() -> std::io::Result<Self> {
+        let (work, incoming) = tasks::unbounded_channel();
+        let runtime = Builder::new_current_thread().enable_all().build()?;
+        let thread = thread::Builder::new().spawn(move || {
+            runtime.block_on(serve(incoming));
+            // Tasks of servers that do not end are dropped, and their processes killed.
+            runtime.shutdown_timeout(KILL_GRACE);
+        })?;
+        Ok(Self {
+            work: Some(work),
+            thread: Mutex::new(Some(thread)),
+        })
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.work = None;
+        let thread = self
+            .thread
+            .get_mut()
+            .unwrap_or_else(PoisonError::into_inner);
+        if let Some(thread) = thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+fn wait<T>(
+    answer: &Receiver<Result<T, Error>>,
+    timeout: Duration,
+    cancel: &Cancel,
+) -> Result<T, Error> {
+    let given_up = |why: &str| Error::new(ErrorKind::External, why.to_owned());
+    let mut left = timeout;
+    loop {
+        let slice = left.min(POLL_INTERVAL);
+        match answer.recv_timeout(slice) {
+            Ok(answer) => return answer,
+            Err(RecvTimeoutError::Disconnected) => {
+                return Err(given_up("the connection to the MCP server broke"));
+            }
+            Err(RecvTimeoutError::Timeout) => left -= slice,
+        }
+        if cancel.is_set() {
+            return Err(given_up("it was stopped, for the thread is cancelled"));
+        }
+        if left.is_zero() {
+            return Err(given_up("it took too long and was given up"));
+        }
+    }
+}
+
+/// Does what it is asked, each on a task of its own, until nobody can ask any more.
+async fn serve(mut incoming: tasks::UnboundedReceiver<Work>) {
+    let servers = Servers::default();
+    while let Some(work) = incoming.recv().await {
+        tokio::spawn(attend(Arc::clone(&servers), work));
+    }
+    let all = std::mem::take(&mut *servers.lock().unwrap_or_else(PoisonError::into_inner));
+    for slot in all.into_values() {
+        // Whoever still holds it was given up and is dropped with the runtime.
+        if let Ok(mut slot) = slot.try_lock()
+            && let Some(connection) = slot.take()
+        {
+            connection.close().await;
+        }
+    }
+}
+
+async fn attend(servers: Servers, work: Work) {
+    let given_up = pin!(work.given_up);
+    match work.ask {
+        Ask::Offer(reply) => {
+            let offer = pin!(offered(&servers, &work.order));
+            if let Either::Left((offer, _)) = select(offer, given_up).await {
+                let _ = reply.send(offer);
+            }
+        }
+        Ask::Call {
+            arguments,
+            key,
+            reply,
+        } => {
+            let called = pin!(called(&servers, work.order, arguments, key));
+            // Dropping the call tells the server.
+            if let Either::Left((result, _)) = select(called, given_up).await {
+                let _ = reply.send(result);
+            }
+        }
+    }
+}
+
+fn slot(servers: &Servers, address: &Arc<Address>) -> Slot {
+    let mut servers = servers.lock().unwrap_or_else(PoisonError::into_inner);
+    Arc::clone(servers.entry(Arc::clone(address)).or_default())
+}
+
+/// The tool of an order, at a server that is there.
+async fn offered(servers: &Servers, order: &Order) -> Result<Offer, Error> {
+    let slot = slot(servers, &order.address);
+    let mut slot = slot.lock().await;
+    connected(&mut slot, order).await?.offer(order).await
+}
+
+async fn connected<'c>(
+    slot: &'c mut Option<Connection>,
+    order: &Order,
+) -> Result<&'c mut Connection, Error> {
+    if slot.as_ref().is_some_and(Connection::is_closed)
+        && let Some(gone) = slot.take()
+    {
+        gone.close().await;
+    }
+    if slot.is_none() {
+        *slot = Some(Connection::open(&order.address).await?);
+    }
+    slot.as_mut()
+        .ok_or_else(|| Error::new(ErrorKind::External, "the MCP server is gone"))
+}
+
+async fn called(
+    servers: &Servers,
+    order: Order,
+    arguments: Map<String, Value>,
+    key: String,
+) -> Result<CallToolResult, Error> {
+    let peer = {
+        let slot = slot(servers, &order.address);
+        let mut slot = slot.lock().await;
+        let connection = connected(&mut slot, &order).await?;
+        connection.offer(&order).await?;
+        connection.peer()
+    };
+    server::call(peer, order.tool, arguments, key).await
+}

@@ -1,0 +1,285 @@
+//! [`DeclaredMcp`]: a tool of an MCP server, as a project declares it.
+//!
+//! ```text
+//! declaration ─► server started or reached, once for a thread ─► its tools listed ─► schema for the model
+//! call ─► arguments ─► tools/call, bounded and cancellable ─► text, or JSON where there is more than text
+//! ```
+//! What a server says is data. Of its description and schema a model is shown at most a bounded part, where the project
+//! gives none of its own; its instructions are shown to nobody; it may ask for nothing (no sampling, roots or
+//! elicitation). A server that offers another tool under a name than the one that the thread was shown is not called.
+//!
+//! | module | owns |
+//! |---|---|
+//! | `hub` | the servers of a thread, and the thread on which they are spoken to |
+//! | `server` | one connection |
+
+mod hub;
+mod server;
+
+pub use hub::Hub;
+
+use super::{Invocation, Outcome, Tool, model_name};
+use crate::bounds::{MAX_DECLARED_DEPTH, MAX_MCP_DESCRIPTION_BYTES, MAX_MCP_SCHEMA_BYTES};
+use crate::item::ItemId;
+use crate::model::ToolSchema;
+use crate::project::Project;
+use crate::tool::{self, McpServer, McpTool};
+use rmcp::model::{CallToolResult, ContentBlock};
+use serde_json::{Map, Value, json};
+use server::{Offer, Order};
+use std::path::PathBuf;
+use std::sync::Arc;
+use threadseal::digest::Digest;
+use threadseal::error::Error;
+use threadseal_store::sys::Fs;
+
+/// How to reach a server: what two tools of one server have in common.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Address {
+    /// A program.
+    Stdio {
+        argv: Vec<String>,
+        directory: PathBuf,
+        environment: Vec<(String, String)>,
+    },
+    /// Streamable HTTP.
+    Http {
+        url: String,
+        headers: Vec<(String, String)>,
+    },
+}
+
+/// A tool of an MCP server.
+pub struct DeclaredMcp {
+    id: String,
+    schema: ToolSchema,
+    declaration: tool::Tool,
+    address: Arc<Address>,
+    name: String,
+    hub: Arc<Hub>,
+    /// What the model was shown of the server's own words; None where the project says all.
+    shown: Option<Digest>,
+}
+
+/// Where servers run.
+pub struct Surroundings<'a> {
+    /// The project.
+    pub project: &'a Project,
+    /// Its files.
+    pub fs: &'a dyn Fs,
+    /// The environment of whoever runs this program, of which servers see what their declarations list.
+    pub environment: &'a [(String, String)],
+}
+
+impl DeclaredMcp {
+    /// The tool of this id; None when the declaration is none of an MCP server. Where the project gives no schema, the
+    /// server is asked for it.
+    ///
+    /// # Errors
+    /// When the server cannot be reached, does not have the tool, or describes it beyond bounds.
+    pub fn new(
+        id: &ItemId,
+        declaration: tool::Tool,
+        around: &Surroundings<'_>,
+        hub: &Arc<Hub>,
+    ) -> Result<Option<Self>, Error> {
+        let tool::ToolKind::Mcp(McpTool { server, tool: name }) = declaration.kind.clone() else {
+            return Ok(None);
+        };
+        let address = Arc::new(address(&server, around)?);
+        let (shown, description, parameters) = match &declaration.schema {
+            Some(schema) => (
+                None,
+                declaration.description.clone(),
+                schema.to_json().clone(),
+            ),
+            None => {
+                let order = Order {
+                    address: Arc::clone(&address),
+                    tool: name.clone(),
+                    shown: None,
+                };
+                let offer = hub.offer(order, declaration.timeout)?;
+                let described = match declaration.description.as_str() {
+                    "" => bounded(&offer.description).to_owned(),
+                    own => own.to_owned(),
+                };
+                (Some(offer.digest()), described, acceptable(id, &offer)?)
+            }
+        };
+        Ok(Some(Self {
+            id: id.as_str().to_owned(),
+            schema: ToolSchema {
+                name: model_name(id.as_str()),
+                description,
+                parameters,
+            },
+            declaration,
+            address,
+            name,
+            hub: Arc::clone(hub),
+            shown,
+        }))
+    }
+
+    fn called(&self, call: &Invocation<'_>) -> Result<Outcome, Error> {
+        let given = match call.input {
+            Value::Object(given) => given.clone(),
+            Value::Null => Map::new(),
+            _ => return Err(Error::invalid("arguments have names: they are an object")),
+        };
+        let arguments = self.declaration.arguments(given)?;
+        let order = Order {
+            address: Arc::clone(&self.address),
+            tool: self.name.clone(),
+            shown: self.shown,
+        };
+        let key = call.idempotency_key.to_owned();
+        let timeout = self.declaration.timeout;
+        let result = self.hub.call(order, arguments, key, timeout, call.cancel)?;
+        Ok(outcome(&result, self.declaration.max_output_bytes))
+    }
+}
+
+impl Tool for DeclaredMcp {
+    fn id(&self) -> &str {
+        &self.id
+    }
+
+    fn schema(&self) -> &ToolSchema {
+        &self.schema
+    }
+
+    fn parallel(&self, _: &Value) -> bool {
+        self.declaration.parallel != Some(false)
+    }
+
+    fn run(&self, call: &mut Invocation<'_>) -> Outcome {
+        self.called(call)
+            .unwrap_or_else(|error| Outcome::failed(error.to_string()))
+    }
+}
+
+fn address(server: &McpServer, around: &Surroundings<'_>) -> Result<Address, Error> {
+    let value_of = |name: &String| {
+        let found = around.environment.iter().find(|(other, _)| other == name);
+        found.map(|(_, value)| value.clone())
+    };
+    match server {
+        McpServer::Stdio(command) => {
+            let directory = around.project.root().join(&command.working_directory);
+            around.project.inside(around.fs, &directory)?;
+            let seen = command.env.iter();
+            let mut environment: Vec<(String, String)> = seen
+                .filter_map(|name| Some((name.clone(), value_of(name)?)))
+                .collect();
+            for (name, template) in &command.set_env {
+                environment.push((name.clone(), template.render_text(&Value::Null)?));
+            }
+            Ok(Address::Stdio {
+                argv: command.argv(&Value::Null)?,
+                directory,
+                environment,
+            })
+        }
+        McpServer::Http { url, header_env } => {
+            let header = |(header, name): &(String, String)| {
+                let unset =
+                    || Error::invalid(format!("{header} is to hold ${name}, which is not set"));
+                Ok((header.clone(), value_of(name).ok_or_else(unset)?))
+            };
+            Ok(Address::Http {
+                url: url.clone(),
+                headers: header_env
+                    .iter()
+                    .map(header)
+                    .collect::<Result<_, Error>>()?,
+            })
+        }
+    }
+}
+
+/// The schema of an offer, if a model can be shown it.
+fn acceptable(id: &ItemId, offer: &Offer) -> Result<Value, Error> {
+    let refused =
+        |why: &str| Error::refused(format!("the server of {id} describes what it takes {why}"));
+    let schema = &offer.schema;
+    if schema["type"] != "object" {
+        return Err(refused("as something other than an object"));
+    }
+    if schema.to_string().len() > MAX_MCP_SCHEMA_BYTES {
+        return Err(refused(&format!(
+            "in more than {MAX_MCP_SCHEMA_BYTES} bytes"
+        )));
+    }
+    if depth(schema) > MAX_DECLARED_DEPTH {
+        return Err(refused("too deeply nested"));
+    }
+    Ok(schema.clone())
+}
+
+fn depth(value: &Value) -> usize {
+    // serde_json reads nothing that is nested more deeply than 128.
+    let deepest = match value {
+        Value::Array(items) => items.iter().map(depth).max(),
+        Value::Object(members) => members.values().map(depth).max(),
+        _ => return 0,
+    };
+    deepest.unwrap_or(0) + 1
+}
+
+fn bounded(text: &str) -> &str {
+    let mut end = text.len().min(MAX_MCP_DESCRIPTION_BYTES);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    &text[..end]
+}
+
+/// What a result says: its text, or its parts where there is more; of what is no text, what it is.
+fn outcome(result: &CallToolResult, most: u64) -> Outcome {
+    let texts: Option<Vec<&str>> = result
+        .content
+        .iter()
+        .map(|block| match block {
+            ContentBlock::Text(text) => Some(text.text.as_str()),
+            _ => None,
+        })
+        .collect();
+    let said = match (texts, &result.structured_content) {
+        (Some(texts), None) => Value::String(texts.join("\n")),
+        (Some(texts), Some(structured)) if texts.is_empty() => structured.clone(),
+        (_, structured) => {
+            let parts: Vec<Value> = result.content.iter().map(part).collect();
+            match structured {
+                Some(structured) => json!({"content": parts, "structured_content": structured}),
+                None => Value::Array(parts),
+            }
+        }
+    };
+    let most = usize::try_from(most).unwrap_or(usize::MAX);
+    let outcome = Outcome::ok(said).bounded(most);
+    match result.is_error {
+        Some(true) => Outcome {
+            error: Some(format!("the server says: {}", outcome.text())),
+            ..outcome
+        },
+        _ => outcome,
+    }
+}
+
+fn part(block: &ContentBlock) -> Value {
+    let data = |kind: &str, mime: &str, data: &str| {
+        let digest = Digest::of(data.as_bytes()).to_hex();
+        json!({"type": kind, "mime_type": mime, "base64_bytes": data.len(), "base64_sha256": digest})
+    };
+    match block {
+        ContentBlock::Text(text) => json!({"type": "text", "text": text.text}),
+        ContentBlock::Image(image) => data("image", &image.mime_type, &image.data),
+        ContentBlock::Audio(audio) => data("audio", &audio.mime_type, &audio.data),
+        other => serde_json::to_value(other).unwrap_or(Value::Null),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,334 @@
+//! [`Connection`]: one MCP server that is spoken to.
+//!
+//! ```text
+//! stdio   own process group, listed environment ─► initialize ─► tools/list ─► tools/call …  ─► closed, group killed
+//! http    reqwest, no redirect, headers          ─► the same
+//! ```
+//! Every message is bounded before it is read whole. A server's requests are answered with "no such method": it may
+//! call us for nothing.
+
+use super::Address;
+use crate::bounds::{
+    KILL_GRACE, MAX_MCP_MESSAGE_BYTES, MAX_MCP_PAGES, MAX_MCP_TOOLS, MODEL_CONNECT_TIMEOUT,
+    POLL_INTERVAL,
+};
+use reqwest::header::{HeaderName, HeaderValue};
+use rmcp::model::{
+    CallToolRequestParams, CallToolResponse, CallToolResult, ClientCapabilities, ClientConfig,
+    Implementation, PaginatedRequestParams, RequestMetaObject,
+};
+use rmcp::service::{NotificationContext, RunningService};
+use rmcp::transport::StreamableHttpClientTransport;
+use rmcp::transport::async_rw::AsyncRwTransport;
+use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
+use rmcp::{ClientHandler, Peer, RoleClient, ServiceError, serve_client};
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
+use serde_json::{Map, Value};
+use std::collections::BTreeMap;
+use std::process::Stdio;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use threadseal::digest::Digest;
+use threadseal::error::{Error, ErrorKind};
+use tokio::process::{Child, Command};
+
+/// The member of a call's `_meta` that names it.
+const CALL_MEMBER: &str = "threadseal/call";
+
+/// Which tool of which server.
+#[derive(Debug, Clone)]
+pub(super) struct Order {
+    pub(super) address: Arc<Address>,
+    pub(super) tool: String,
+    /// What the model was shown, where that came from the server.
+    pub(super) shown: Option<Digest>,
+}
+
+/// A tool as a server offers it.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Offer {
+    pub(super) description: String,
+    pub(super) schema: Value,
+}
+
+impl Offer {
+    /// What is compared: a server must not offer something else under the same name.
+    pub(super) fn digest(&self) -> Digest {
+        Digest::of(
+            serde_json::json!([self.description, self.schema])
+                .to_string()
+                .as_bytes(),
+        )
+    }
+}
+
+/// A server that is spoken to.
+pub(super) struct Connection {
+    service: RunningService<RoleClient, Deaf>,
+    offers: BTreeMap<String, Offer>,
+    /// It said that it offers other tools now.
+    stale: Arc<AtomicBool>,
+    process: Option<Process>,
+}
+
+/// A server's process.
+struct Process {
+    child: Child,
+    group: Option<Pid>,
+}
+
+impl Process {
+    /// Ends whatever is left of its group. Only while the process was not waited for: until then nobody else gets
+    /// its number.
+    fn kill(&mut self) {
+        if let Some(group) = self.group.take() {
+            let _ = kill_process_group(group, Signal::KILL);
+        }
+    }
+
+    /// Waits until it has ended, without taking note of it.
+    async fn ended(&self) {
+        let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+        while let Some(pid) = self.group
+            && let Ok(None) = waitid(WaitId::Pid(pid), options)
+        {
+            tokio::time::sleep(POLL_INTERVAL).await;
+        }
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+/// Hears that tools have changed, and nothing else.
+#[derive(Clone)]
+pub(super) struct Deaf {
+    stale: Arc<AtomicBool>,
+}
+
+impl ClientHandler for Deaf {
+    fn get_info(&self) -> ClientConfig {
+        let name = Implementation::new("threadseal", env!("CARGO_PKG_VERSION"));
+        ClientConfig::new(ClientCapabilities::default(), name)
+    }
+
+    async fn on_tool_list_changed(&self, _: NotificationContext<RoleClient>) {
+        self.stale.store(true, Ordering::Release);
+    }
+}
+
+impl Connection {
+    /// Reaches a server and lists its tools.
+    ///
+    /// # Errors
+    /// Kind `External` when it cannot be reached or does not speak MCP, `Refused` when what it offers has no bounds.
+    pub(super) async fn open(address: &Address) -> Result<Self, Error> {
+        let stale = Arc::new(AtomicBool::new(false));
+        let handler = Deaf {
+            stale: Arc::clone(&stale),
+        };
+        let (service, process) = match address {
+            Address::Stdio {
+                argv,
+                directory,
+                environment,
+            } => {
+                let mut process = start(argv, directory, environment)?;
+                let pipes = (process.child.stdout.take(), process.child.stdin.take());
+                let (Some(output), Some(input)) = pipes else {
+                    return Err(failed("it has no standard input and output"));
+                };
+                let transport = AsyncRwTransport::<RoleClient, _, _>::new(output, input)
+                    .with_max_line_length(MAX_MCP_MESSAGE_BYTES);
+                let service = serve_client(handler, transport).await;
+                (
+                    service.map_err(|error| failed(&error.to_string()))?,
+                    Some(process),
+                )
+            }
+            Address::Http { url, headers } => {
+                let service = serve_client(handler, reach(url, headers)?).await;
+                (service.map_err(|error| failed(&error.to_string()))?, None)
+            }
+        };
+        let mut connection = Self {
+            service,
+            offers: BTreeMap::new(),
+            stale,
+            process,
+        };
+        connection.list().await?;
+        Ok(connection)
+    }
+
+    /// Is it gone?
+    pub(super) fn is_closed(&self) -> bool {
+        self.service.is_closed() || self.service.peer().is_transport_closed()
+    }
+
+    /// The tool of an order, as it is offered now.
+    ///
+    /// # Errors
+    /// Kind `Refused` when the server has no such tool, or another one than the model was shown.
+    pub(super) async fn offer(&mut self, order: &Order) -> Result<Offer, Error> {
+        if self.stale.swap(false, Ordering::AcqRel) {
+            self.list().await?;
+        }
+        let offer = self
+            .offers
+            .get(&order.tool)
+            .ok_or_else(|| Error::refused(format!("the server has no tool {:?}", order.tool)))?;
+        if order.shown.is_some_and(|shown| shown != offer.digest()) {
+            return Err(Error::refused(format!(
+                "the server now offers another {:?} than this thread was shown: it is not called",
+                order.tool
+            )));
+        }
+        Ok(offer.clone())
+    }
+
+    /// What speaks to it: several calls at once.
+    pub(super) fn peer(&self) -> Peer<RoleClient> {
+        self.service.peer().clone()
+    }
+
+    async fn list(&mut self) -> Result<(), Error> {
+        let mut offers = BTreeMap::new();
+        let mut cursor = None;
+        for _ in 0..MAX_MCP_PAGES {
+            let page = PaginatedRequestParams::default().with_cursor(cursor);
+            let page = self.service.peer().list_tools(Some(page)).await;
+            let page = page.map_err(|error| failed(&error.to_string()))?;
+            for tool in page.tools {
+                let offer = Offer {
+                    description: tool.description.unwrap_or_default().into_owned(),
+                    schema: Value::Object((*tool.input_schema).clone()),
+                };
+                let name = tool.name.into_owned();
+                if offers.len() >= MAX_MCP_TOOLS {
+                    let text = format!("the server has more than {MAX_MCP_TOOLS} tools");
+                    return Err(Error::new(ErrorKind::Limit, text));
+                }
+                if offers.insert(name.clone(), offer).is_some() {
+                    return Err(Error::refused(format!("the server has two tools {name:?}")));
+                }
+            }
+            cursor = page.next_cursor;
+            if cursor.is_none() {
+                self.offers = offers;
+                return Ok(());
+            }
+        }
+        Err(Error::new(
+            ErrorKind::Limit,
+            format!("the server lists its tools on more than {MAX_MCP_PAGES} pages"),
+        ))
+    }
+
+    /// Ends it.
+    pub(super) async fn close(mut self) {
+        // Closing its input asks it to end; whoever does not is killed, and so is what it leaves in its group.
+        let _ = self.service.close_with_timeout(KILL_GRACE).await;
+        if let Some(mut process) = self.process.take() {
+            let _ = tokio::time::timeout(KILL_GRACE, process.ended()).await;
+            process.kill();
+            let _ = tokio::time::timeout(KILL_GRACE, process.child.wait()).await;
+        }
+    }
+}
+
+/// Calls a tool. Dropped before its end, the server is told.
+///
+/// # Errors
+/// Kind `External` when there is no answer: nobody knows then whether the call was carried out.
+pub(super) async fn call(
+    peer: Peer<RoleClient>,
+    tool: String,
+    arguments: Map<String, Value>,
+    key: String,
+) -> Result<CallToolResult, Error> {
+    let mut meta = RequestMetaObject::new();
+    meta.0.insert(CALL_MEMBER.to_owned(), key.into());
+    let mut params = CallToolRequestParams::new(tool).with_arguments(arguments);
+    params.meta = Some(meta);
+    match peer.call_tool_once(params).await {
+        Ok(CallToolResponse::Complete(result)) => Ok(result),
+        Ok(_) => Err(Error::refused(
+            "the server asks for more than was called for",
+        )),
+        // The server's own word: it did not carry out the call.
+        Err(ServiceError::McpError(error)) => Err(failed(&error.message)),
+        Err(error) => Err(Error::new(
+            ErrorKind::External,
+            format!("no answer, and whether it was carried out is not known: {error}"),
+        )),
+    }
+}
+
+fn start(
+    argv: &[String],
+    directory: &std::path::Path,
+    environment: &[(String, String)],
+) -> Result<Process, Error> {
+    let (program, arguments) = argv
+        .split_first()
+        .ok_or_else(|| Error::invalid("the server's command is empty"))?;
+    let child = Command::new(program)
+        .args(arguments)
+        .current_dir(directory)
+        .env_clear()
+        .envs(environment.iter().cloned())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        // What a server says there is for people, and nobody reads it: a flood of it costs nothing.
+        .stderr(Stdio::null())
+        .process_group(0)
+        .kill_on_drop(true)
+        .spawn()
+        .map_err(|error| failed(&format!("cannot start {program}: {error}")))?;
+    let group = child.id().and_then(|id| i32::try_from(id).ok());
+    Ok(Process {
+        group: group.and_then(Pid::from_raw),
+        child,
+    })
+}
+
+fn reach(
+    url: &str,
+    headers: &[(String, String)],
+) -> Result<StreamableHttpClientTransport<reqwest::Client>, Error> {
+    // Another part of the program may have chosen it already; it is the same one then.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let client = reqwest::Client::builder()
+        .connect_timeout(MODEL_CONNECT_TIMEOUT)
+        // Headers hold secrets, which are for this address alone.
+        .redirect(reqwest::redirect::Policy::none())
+        .build()
+        .map_err(|error| failed(&error.to_string()))?;
+    let mut custom = std::collections::HashMap::new();
+    for (name, value) in headers {
+        let name: HeaderName = name
+            .parse()
+            .map_err(|_| Error::invalid(format!("{name:?} is no header")))?;
+        let mut value = HeaderValue::from_str(value).map_err(|_| {
+            Error::invalid(format!("the value for {name} cannot stand in a header"))
+        })?;
+        value.set_sensitive(true);
+        custom.insert(name, value);
+    }
+    let config = StreamableHttpClientTransportConfig::with_uri(url)
+        .custom_headers(custom)
+        .max_sse_event_size(MAX_MCP_MESSAGE_BYTES)
+        .max_json_response_size(MAX_MCP_MESSAGE_BYTES)
+        // A call that failed is not repeated by itself.
+        .reinit_on_expired_session(false);
+    Ok(StreamableHttpClientTransport::with_client(client, config))
+}
+
+fn failed(why: &str) -> Error {
+    let why: String = why.chars().take(500).collect();
+    Error::new(ErrorKind::External, format!("MCP server: {why}"))
+}
