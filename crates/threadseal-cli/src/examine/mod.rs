@@ -12,8 +12,10 @@
 //! A file inside a folder is passed over when nothing claims to protect it and it is no record by
 //! itself (a plain source file); a file that was named is always answered for.
 
+mod companions;
 mod document;
 pub(crate) mod ledger;
+mod leftover;
 pub(crate) mod lineage;
 mod log;
 mod place;
@@ -34,6 +36,7 @@ use crate::render::json::PathError;
 use crate::walk::Candidate;
 use clap::ValueEnum;
 use indicatif::ProgressBar;
+use rayon::prelude::*;
 use std::collections::BTreeSet;
 use std::path::Path;
 use threadseal::document::DocumentKind;
@@ -192,12 +195,22 @@ impl Examiner {
             .flat_map(reports_of)
             .filter_map(|report| report.record)
             .collect();
-        let mut missing = Vec::new();
-        for (candidate, seen) in candidates.iter().zip(seen) {
-            let gone = place::missing(self, &candidate.path, reports_of(seen))?;
-            missing.extend(gone.filter(|gone| gone.record.is_none_or(|id| !here.contains(&id))));
-        }
-        Ok(missing)
+        let gone = |(candidate, seen): (&Candidate, &Seen)| {
+            let path = &candidate.path;
+            let reports = reports_of(seen);
+            match seen {
+                Seen::PassedOver => place::overwritten(self, path),
+                Seen::Reports(_) if reports.iter().all(|report| report.record.is_none()) => {
+                    place::overwritten(self, path)
+                }
+                _ => place::missing(self, path, reports),
+            }
+        };
+        let pairs = candidates.par_iter().zip(seen.par_iter());
+        let gone: Vec<Option<Report>> = pairs.map(gone).collect::<Result<_, Failure>>()?;
+        let gone = gone.into_iter().flatten();
+        let elsewhere = |report: &Report| report.record.is_some_and(|id| here.contains(&id));
+        Ok(gone.filter(|report| !elsewhere(report)).collect())
     }
 
     /// Verifies a transcript so that its believed part can be taken up.
@@ -233,6 +246,9 @@ impl Examiner {
     fn look(&self, candidate: &Candidate) -> Result<Seen, Failure> {
         // A small file is looked at several times, for what it is and for what it proves.
         let file = record::open(&*self.host.fs, &candidate.path)?.hold_if_small()?;
+        if !candidate.named && leftover::is_one(&file)? {
+            return Ok(Seen::PassedOver);
+        }
         let kind = self.kind(&file)?;
         if kind == Some(Kind::Sidecar) {
             return log::sidecar(self, &candidate.path, candidate.named);
@@ -291,9 +307,15 @@ impl Examiner {
             let is_source =
                 matches!(kind, Some(Kind::Document(kind)) if kind != DocumentKind::Json);
             let should_claim = reports.is_empty() && (named || !is_source);
+            // Of one file nobody can say what else is missing.
+            let beside = match kind {
+                Some(Kind::Native) if !named => companions::beside(self, file, &report)?,
+                _ => Vec::new(),
+            };
             if should_claim || !claims_nothing(&report) {
                 reports.push(report);
             }
+            reports.extend(beside);
         }
         Ok(reports)
     }

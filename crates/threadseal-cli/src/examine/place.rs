@@ -59,6 +59,22 @@ pub(super) fn missing(
     Ok(None)
 }
 
+/// A report of the record that this host sealed at `path`, where a file lies now that is no record at all. A
+/// document may lose its signature in good faith, when somebody edits it; these may not.
+///
+/// # Errors
+/// When the heads are damaged.
+pub(super) fn overwritten(examiner: &Examiner, path: &Path) -> Result<Option<Report>, Failure> {
+    let place = examiner.host.place(path);
+    let kinds = RecordKind::ALL.into_iter();
+    for kind in kinds.filter(|kind| *kind != RecordKind::Document) {
+        if let Some(last) = examiner.host.heads.find_by_place(kind, &place)? {
+            return Ok(Some(report_missing(examiner, path, &last)));
+        }
+    }
+    Ok(None)
+}
+
 fn displaced(
     examiner: &Examiner,
     path: &Path,
@@ -108,7 +124,7 @@ fn report_missing(examiner: &Examiner, path: &Path, last: &StoredHead) -> Report
     report.trust = Some(examiner.asked.trust.digest());
     report.record = Some(last.head.record);
     let message = format!(
-        "this host sealed it here up to seal {}; another record lies in its place, and it is nowhere else in what was looked at",
+        "this host sealed it here up to seal {}; something else lies in its place, and it is nowhere in what was looked at",
         last.head.seq
     );
     report.hold_because(Verdict::Missing, Finding::error("record_missing", message));

@@ -1,5 +1,6 @@
 //! `run`: directives with a scripted model, and with one that answers over HTTP.
 
+mod companions;
 mod resume;
 
 use crate::sandbox::{Ran, Sandbox};

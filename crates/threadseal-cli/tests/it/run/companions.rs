@@ -1,0 +1,141 @@
+//! `verify DIR` misses what a thread's record names and what is not beside it, or is not what it names.
+
+use super::{greet, project, thread};
+use crate::sandbox::{Ran, Sandbox};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+fn ran() -> (Sandbox, PathBuf) {
+    let sandbox = project();
+    greet(&sandbox, &["--script", "answers.yaml"]).exits(0);
+    let folder = thread(&sandbox, "child");
+    sandbox.run(["verify", "p"]).exits(0);
+    (sandbox, folder)
+}
+
+fn ledger(folder: &Path) -> PathBuf {
+    let entries = fs::read_dir(folder).unwrap();
+    let mut paths = entries.map(|entry| entry.unwrap().path());
+    let is_ledger = |path: &PathBuf| path.to_string_lossy().contains("/ledger_");
+    paths
+        .find(|path| is_ledger(path) && path.extension().is_some_and(|ending| ending == "jsonl"))
+        .unwrap()
+}
+
+/// The folder is refused, and the finding is told of the file.
+#[track_caller]
+fn tells(ran: &Ran, code: &str, name: &str) {
+    assert_eq!(ran.code, 1, "{}{}", ran.stdout, ran.stderr);
+    let results = &ran.json()["results"];
+    let told = results.as_array().unwrap().iter().any(|report| {
+        let findings = report["findings"].as_array().unwrap();
+        report["path"].as_str().unwrap().ends_with(name)
+            && findings.iter().any(|found| found["code"] == code)
+    });
+    assert!(told, "{code} of {name}: {results:#}");
+}
+
+#[test]
+fn a_deleted_neighbour_of_a_transcript_is_missed() {
+    let (sandbox, folder) = ran();
+    let ledger = ledger(&folder);
+    for path in [
+        folder.join("thread.json"),
+        folder.join("capabilities.md"),
+        ledger,
+    ] {
+        let bytes = fs::read(&path).unwrap();
+        fs::remove_file(&path).unwrap();
+        let name = path.file_name().unwrap().to_str().unwrap();
+        tells(
+            &sandbox.run(["verify", "p", "--json"]),
+            "companion_missing",
+            name,
+        );
+        fs::write(&path, bytes).unwrap();
+    }
+    sandbox.run(["verify", "p"]).exits(0);
+}
+
+#[test]
+fn a_neighbour_of_another_thread_is_told() {
+    let (sandbox, folder) = ran();
+    let other = thread(&sandbox, "greet");
+    for name in ["thread.json", "capabilities.md"] {
+        let bytes = fs::read(folder.join(name)).unwrap();
+        fs::copy(other.join(name), folder.join(name)).unwrap();
+        tells(
+            &sandbox.run(["verify", "p", "--json"]),
+            "companion_differs",
+            name,
+        );
+        fs::write(folder.join(name), bytes).unwrap();
+    }
+    let ledger = ledger(&folder);
+    let text = fs::read_to_string(&ledger).unwrap();
+    let (cut, _) = text.trim_end().rsplit_once('\n').unwrap();
+    fs::write(&ledger, format!("{cut}\n")).unwrap();
+    let name = ledger.file_name().unwrap().to_str().unwrap();
+    tells(
+        &sandbox.run(["verify", "p", "--json"]),
+        "companion_differs",
+        name,
+    );
+}
+
+#[test]
+fn a_transcript_that_was_copied_out_misses_nothing() {
+    let (sandbox, folder) = ran();
+    let copy = sandbox.write("copies/one.jsonl", "");
+    fs::copy(folder.join("transcript.jsonl"), copy).unwrap();
+    sandbox.run(["verify", "copies"]).exits(0);
+}
+
+#[test]
+fn what_overwrites_a_record_with_something_else_is_told() {
+    let (sandbox, folder) = ran();
+    let ledger = ledger(&folder);
+    // Of its ledger the record knows how it ends.
+    let cases = [
+        (folder.join("transcript.jsonl"), "record_missing"),
+        (ledger, "companion_differs"),
+    ];
+    for (path, code) in cases {
+        let bytes = fs::read(&path).unwrap();
+        for nothing in [&b"nothing\n"[..], b"", b"\x89PNG", b"{}\n"] {
+            fs::write(&path, nothing).unwrap();
+            let name = path.file_name().unwrap().to_str().unwrap();
+            tells(&sandbox.run(["verify", "p", "--json"]), code, name);
+        }
+        fs::write(&path, bytes).unwrap();
+    }
+    sandbox.run(["verify", "p"]).exits(0);
+}
+
+#[test]
+fn what_threadseal_leaves_behind_is_no_record() {
+    let (sandbox, folder) = ran();
+    let tail =
+        b"{\"timestamp\":1,\"thread_id\":\"x\",\"event_type\":\"cognition_in\",\"payload\":{}}\n";
+    let digest = threadseal::digest::Digest::of(tail);
+    let name = format!("transcript.jsonl.tail-999-{digest}");
+    fs::write(folder.join(&name), tail).unwrap();
+    fs::copy(
+        folder.join("thread.json"),
+        folder.join(".threadseal-1-0.tmp"),
+    )
+    .unwrap();
+    sandbox.run(["verify", "p"]).exits(0);
+    // A sealed record does not hide behind such a name.
+    let bytes = fs::read(folder.join("transcript.jsonl")).unwrap();
+    let changed = String::from_utf8(bytes)
+        .unwrap()
+        .replace("I am the child", "I am no child");
+    let digest = threadseal::digest::Digest::of(changed.as_bytes());
+    fs::write(
+        folder.join(format!("transcript.jsonl.tail-0-{digest}")),
+        changed,
+    )
+    .unwrap();
+    sandbox.run(["verify", "p"]).exits(1);
+}
