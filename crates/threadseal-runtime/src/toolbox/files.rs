@@ -5,7 +5,8 @@
 //! write  {path, content, mode?, create_dirs?}          mode: overwrite (whole or not at all), append, create
 //! ```
 //! A path is relative to the project. It must not lead out of it, also not through a link, and never to what
-//! this program writes itself: records, keys of trust, databases under `.ai/agent` and `.ai/state`, knowledge of threads.
+//! this program writes itself (records, databases under `.ai/agent` and `.ai/state`, knowledge of threads), nor to
+//! settings: hooks and limits stand there, and a model would loosen what holds it.
 
 use super::{Invocation, Outcome, Tool};
 use crate::bounds::{MAX_FILE_READ_BYTES, MAX_FILE_WRITE_BYTES};
@@ -19,12 +20,12 @@ use std::sync::Arc;
 use threadseal_store::read::read_small;
 use threadseal_store::sys::Fs;
 
-/// What only this program writes, below the project's root.
+/// What only this program and people write, below the project's root.
 const OURS: [&str; 6] = [
     ".ai/agent",
     ".ai/threads",
     ".ai/state",
-    ".ai/config/keys",
+    ".ai/config",
     ".ai/knowledge/agent/threads",
     ".ai/knowledge/graphs",
 ];
@@ -150,7 +151,7 @@ impl Tool for WriteFile {
                 .any(|ours| relative.starts_with(ours) || real.starts_with(ours))
             {
                 return Err(format!(
-                    "{} is written by the runtime alone",
+                    "{} is not for models to write",
                     relative.display()
                 ));
             }

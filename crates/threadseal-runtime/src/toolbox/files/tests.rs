@@ -121,12 +121,16 @@ fn nothing_outside_the_project_is_read_or_written() {
 }
 
 #[test]
-fn records_and_trust_are_not_for_models_to_write() {
+fn records_settings_and_trust_are_not_for_models_to_write() {
     let bench = Bench::new();
     for path in [
         ".ai/agent/threads/t/transcript.jsonl",
         "./.ai/agent/threads/registry.db",
         ".ai/config/keys/trusted/x.toml",
+        ".ai/config/agent/hooks.yaml",
+        ".ai/config/agent/resilience.yaml",
+        ".ai/config/x",
+        ".ai/config",
         ".ai/knowledge/agent/threads/x.md",
     ] {
         assert!(
@@ -150,8 +154,13 @@ fn a_link_to_records_does_not_make_them_writable() {
     let bench = Bench::new();
     let root = bench.folder.path();
     std::os::unix::fs::symlink(".ai/agent/threads", root.join("ln")).unwrap();
+    std::os::unix::fs::symlink(".ai", root.join("settings")).unwrap();
     fs::write(root.join(".ai/agent/threads/registry.db"), "r").unwrap();
-    for path in ["ln/registry.db", "ln/new/transcript.jsonl"] {
+    for path in [
+        "ln/registry.db",
+        "ln/new/transcript.jsonl",
+        "settings/config/agent/hooks.yaml",
+    ] {
         let wrote = bench.writes(json!({"path": path, "content": "x"}));
         assert!(wrote.error.is_some(), "{path}");
     }
