@@ -1,5 +1,6 @@
 //! What threads run in, from the options of `run` and `thread resume`; how they are followed and told.
 
+use crate::believed;
 use crate::context::{self, Context};
 use crate::exit::{Exit, Failure, complain};
 use crate::gather;
@@ -52,6 +53,9 @@ pub(crate) struct EngineArgs {
     /// Take the model's answers from this file, in order, without a network
     #[arg(long, value_name = "FILE", conflicts_with_all = ["model", "provider", "base_url"])]
     script: Option<PathBuf>,
+    /// Take the model's answers from this transcript, in order; it must be verified
+    #[arg(long, value_name = "TRANSCRIPT", conflicts_with_all = ["model", "provider", "base_url", "script"])]
+    replay: Option<PathBuf>,
     /// A limit that counts before the directive's: turns, tokens, spend, spawns, depth, duration_seconds
     #[arg(long = "limit", value_name = "NAME=VALUE")]
     limits: Vec<String>,
@@ -220,6 +224,9 @@ fn wish(args: &EngineArgs, context: &Context) -> Result<Wish, Failure> {
         let model = ScriptModel::parse("script", &text)
             .map_err(|error| Failure::from(error).about(path))?;
         wish.there = Some(Arc::new(model));
+    }
+    if let Some(path) = &args.replay {
+        wish.there = Some(Arc::new(believed::replay(path, context)?));
     }
     Ok(wish)
 }

@@ -95,6 +95,8 @@ pub const MAX_MCP_SCHEMA_BYTES: usize = 64 << 10;
 pub const MODEL_CONNECT_TIMEOUT: Duration = Duration::from_secs(20);
 /// How long a model may take to answer: long answers with reasoning take minutes.
 pub const MODEL_TIMEOUT: Duration = Duration::from_secs(600);
+/// How long a model may be silent in the middle of an answer.
+pub const MODEL_IDLE_TIMEOUT: Duration = Duration::from_secs(180);
 /// How often a wait looks whether it shall end.
 pub const POLL_INTERVAL: Duration = Duration::from_millis(50);
 /// How long a killed command may take to be gone, and its output to end.
@@ -120,3 +122,13 @@ pub const MAX_PREVIEW_CHARS: usize = 200;
 /// Longest text of an answer, a call or a result that is recorded, in bytes: six times as many, which is what
 /// escaping may make of it, fit into a line of a transcript.
 pub const MAX_RECORDED_TEXT_BYTES: usize = 1 << 20;
+/// Most directives that one extends, one through the other.
+pub const MAX_EXTENDS: usize = 16;
+/// Longest knowledge that is put into a conversation, in bytes; what is longer is cut.
+pub const MAX_INJECTED_BYTES: usize = 128 << 10;
+/// Longest rendering of a transcript that is given to whoever summarises it, in bytes; of a longer one, begin and end.
+pub const MAX_SUMMARY_SOURCE_BYTES: usize = 256 << 10;
+/// Most characters for each token that a summary may have.
+pub const MAX_SUMMARY_CHARS_PER_TOKEN: u64 = 8;
+/// Most items that one search names.
+pub const MAX_SEARCH_HITS: usize = 50;

@@ -98,9 +98,15 @@ impl Config {
         for layer in layers("models")? {
             models.overlay(&layer)?;
         }
-        for layer in layers("hooks")? {
-            hooks.declare(&layer)?;
+        let own = finder.find_all(ItemKind::Config, &ItemId::parse("agent/hooks")?, grounds)?;
+        for item in own.iter().rev() {
+            let layer = match finder.is_first(item) {
+                true => hooks::PROJECT_LAYER,
+                false => hooks::USER_LAYER,
+            };
+            hooks.declare(&yaml::parse(item.path(), item.text())?, layer)?;
         }
+        used.extend(own.iter().map(Item::used));
         used.retain(|used| used.standing != Standing::Builtin);
         Ok(Self {
             coordination,

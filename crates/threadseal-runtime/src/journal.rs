@@ -361,8 +361,12 @@ fn run_of(manifest: &Manifest) -> Result<RunId, Error> {
 }
 
 fn tokens(usage: &Usage) -> Value {
-    json!({"input_tokens": usage.input_tokens, "cached_tokens": usage.cached_tokens,
-           "cache_write_tokens": usage.cache_write_tokens, "output_tokens": usage.output_tokens})
+    let mut tokens = json!({"input_tokens": usage.input_tokens, "cached_tokens": usage.cached_tokens,
+           "cache_write_tokens": usage.cache_write_tokens, "output_tokens": usage.output_tokens});
+    if usage.estimated {
+        tokens["usage_unknown"] = true.into();
+    }
+    tokens
 }
 
 fn effect(kind: &str, payload: &Value) -> Result<Effect, Error> {

@@ -8,6 +8,7 @@
 //! |---|---|
 //! | [`bounds`] | every bound, as a named `MAX_*` |
 //! | [`money`] | [`money::Nanos`], billionths of a dollar |
+//! | [`cancel`] | the word that a thread shall stop |
 //! | [`project`] | where everything of an `.ai/` folder lies |
 //! | [`status`] | where a thread stands, and where it may go from there |
 //! | [`capability`] | what a thread may do, its inheritance, its risk |
@@ -20,6 +21,7 @@
 //! | [`interpolate`] | templates |
 //! | [`item`] | the files of a project, found and verified before use |
 //! | [`hook_declaration`] | what hooks declare |
+//! | [`hook_control`] | what hooks may decide |
 //! | [`directive`] | prompts, and what the threads that run them may do |
 //! | [`schema`] | what arguments tools and graphs take |
 //! | [`tool`] | commands and MCP servers, as declared |
@@ -42,11 +44,13 @@
 pub mod bounds;
 #[cfg(feature = "engine")]
 pub mod budget;
+pub mod cancel;
 pub mod capability;
 pub mod condition;
 pub mod config;
 pub mod directive;
 pub mod graph;
+pub mod hook_control;
 pub mod hook_declaration;
 pub mod interpolate;
 pub mod item;

@@ -238,16 +238,24 @@ fn provider() -> (String, std::thread::JoinHandle<Value>) {
         }
         let mut request = vec![0; length];
         reader.read_exact(&mut request).unwrap();
-        let body = r#"{"id":"m","type":"message","role":"assistant","model":"claude-haiku-4-5-20251001",
-            "content":[{"type":"tool_use","id":"t1","name":"directive_return","input":{"path":"here"}}],
-            "stop_reason":"tool_use","usage":{"input_tokens":1000,"output_tokens":100}}"#;
-        let head = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\nconnection: close";
-        write!(
-            reader.get_mut(),
-            "{head}\r\ncontent-length: {}\r\n\r\n{body}",
-            body.len()
-        )
-        .unwrap();
+        let events = [
+            r#"{"type":"message_start","message":{"id":"m","type":"message","role":"assistant","content":[],
+            "model":"claude-haiku-4-5-20251001","stop_reason":null,"usage":{"input_tokens":1000,"output_tokens":1}}}"#,
+            r#"{"type":"content_block_start","index":0,"content_block":
+            {"type":"tool_use","id":"t1","name":"directive_return","input":{}}}"#,
+            r#"{"type":"content_block_delta","index":0,"delta":
+            {"type":"input_json_delta","partial_json":"{\"path\":\"here\"}"}}"#,
+            r#"{"type":"content_block_stop","index":0}"#,
+            r#"{"type":"message_delta","delta":{"stop_reason":"tool_use"},"usage":{"output_tokens":100}}"#,
+            r#"{"type":"message_stop"}"#,
+        ];
+        let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close";
+        write!(reader.get_mut(), "{head}\r\n\r\n").unwrap();
+        for event in events {
+            let name = event.split('"').nth(3).unwrap();
+            let data = event.replace('\n', "");
+            write!(reader.get_mut(), "event: {name}\ndata: {data}\n\n").unwrap();
+        }
         serde_json::from_slice(&request).unwrap()
     });
     (url, served)
@@ -299,6 +307,54 @@ fn a_model_over_http_is_asked_and_paid() {
         transcript.contains("claude-haiku-4-5-20251001") && !transcript.contains("not-a-real-key")
     );
     greet(&sandbox, &[]).fails_with("ANTHROPIC_API_KEY");
+}
+
+#[test]
+fn a_verified_transcript_answers_again_and_no_other_does() {
+    let sandbox = project();
+    greet(&sandbox, &["--script", "answers.yaml"]).exits(0);
+    let child = thread(&sandbox, "child").join("transcript.jsonl");
+    let again = [
+        "run",
+        "demo/child",
+        "--project",
+        "p",
+        "-i",
+        "name=Eve",
+        "--json",
+        "--replay",
+    ];
+    let replay = |path: &std::path::Path| {
+        let path = path.to_str().unwrap().to_owned();
+        sandbox.run(again.iter().map(|word| (*word).to_owned()).chain([path]))
+    };
+    let ran = replay(&child).exits(0).json();
+    assert_eq!(ran["result"], "I am the child.");
+    let text = std::fs::read_to_string(&child).unwrap();
+    let before = std::fs::read_dir(sandbox.work().join("p/.ai/agent/threads/demo"))
+        .unwrap()
+        .count();
+    for (name, changed) in [
+        (
+            "changed",
+            text.replace("I am the child.", "I am the boss.!"),
+        ),
+        (
+            "cut",
+            text.lines()
+                .take(4)
+                .map(|line| format!("{line}\n"))
+                .collect(),
+        ),
+        ("tail", format!("{text}{{}}\n")),
+    ] {
+        let path = sandbox.write(&format!("{name}.jsonl"), changed);
+        replay(&path).fails_with("only a verified transcript answers");
+    }
+    let after = std::fs::read_dir(sandbox.work().join("p/.ai/agent/threads/demo"))
+        .unwrap()
+        .count();
+    assert_eq!(before, after, "a refused replay left a thread");
 }
 
 #[test]

@@ -12,6 +12,8 @@ pub struct Agent {
     pub provider: Option<String>,
     /// Tokens that an answer may have at most, where the model's own bound is not lower.
     pub max_output_tokens: u64,
+    /// What every model is told first.
+    pub system_prompt: Option<String>,
 }
 
 impl Default for Agent {
@@ -20,6 +22,7 @@ impl Default for Agent {
         Self {
             provider: None,
             max_output_tokens: 16_384,
+            system_prompt: None,
         }
     }
 }
@@ -41,6 +44,8 @@ impl Agent {
         }
         let tokens = &mut self.max_output_tokens;
         set(&mut fields, "max_output_tokens", tokens, at_least_one)?;
+        let text = |node: &Node| node.text().map(|text| Some(text.to_owned()));
+        set(&mut fields, "system_prompt", &mut self.system_prompt, text)?;
         fields.finish("the agent")
     }
 }

@@ -9,6 +9,7 @@
 //! project can control anything there.
 
 use super::file_fields;
+use crate::hook_control::{self, Scope};
 use crate::hook_declaration::HookDeclaration;
 use crate::yaml::{Fields, Node};
 use threadseal::error::Error;
@@ -22,9 +23,25 @@ pub struct Hooks {
     pub infra: Vec<HookDeclaration>,
     /// Knowledge around prompts.
     pub context: Vec<HookDeclaration>,
-    /// Of the project and the user, the user's first.
+    /// Of the user and the project. Each has a layer: the user's are asked first, the project's after those of
+    /// directives and of the program, unless they name another.
     pub own: Vec<HookDeclaration>,
 }
+
+/// Layer of the user's own hooks.
+pub const USER_LAYER: u64 = 0;
+
+/// Layer of a directive's or graph's hooks.
+pub const DIRECTIVE_LAYER: u64 = 1;
+
+/// Layer of what happens when nothing else decides.
+pub const BUILTIN_LAYER: u64 = 2;
+
+/// Layer of the project's own hooks.
+pub const PROJECT_LAYER: u64 = 3;
+
+/// Layer of the infrastructure's.
+pub const INFRA_LAYER: u64 = 4;
 
 impl Hooks {
     /// Takes over the lists of `agent/hook_conditions`.
@@ -42,30 +59,49 @@ impl Hooks {
             ("infra_hooks", &mut self.infra),
             ("context_hooks", &mut self.context),
         ] {
-            merge(&mut fields, key, list)?;
+            let scope = match key {
+                "infra_hooks" => Scope::Infra,
+                _ => Scope::Shared,
+            };
+            merge(&mut fields, key, list, scope, None)?;
         }
         fields.finish("the hook conditions")
     }
 
-    /// Takes over the list of `agent/hooks`.
+    /// Takes over the list of `agent/hooks`, whose hooks are of `layer` where they name none.
     ///
     /// # Errors
     /// With file and line.
-    pub fn declare(&mut self, node: &Node) -> Result<(), Error> {
+    pub fn declare(&mut self, node: &Node, layer: u64) -> Result<(), Error> {
         let Some(mut fields) = file_fields(node)? else {
             return Ok(());
         };
-        merge(&mut fields, "hooks", &mut self.own)?;
+        merge(
+            &mut fields,
+            "hooks",
+            &mut self.own,
+            Scope::Shared,
+            Some(layer),
+        )?;
         fields.finish("the hooks")
     }
 }
 
 /// A hook of a known id is replaced where it stands, others follow.
-fn merge(fields: &mut Fields<'_>, key: &str, list: &mut Vec<HookDeclaration>) -> Result<(), Error> {
+fn merge(
+    fields: &mut Fields<'_>,
+    key: &str,
+    list: &mut Vec<HookDeclaration>,
+    scope: Scope,
+    layer: Option<u64>,
+) -> Result<(), Error> {
     let Some(node) = fields.take(key) else {
         return Ok(());
     };
-    for hook in HookDeclaration::list_from_yaml(node)? {
+    let hooks = HookDeclaration::list_from_yaml(node)?;
+    hook_control::check(&hooks, scope)?;
+    for mut hook in hooks {
+        hook.layer = hook.layer.or(layer);
         match list.iter_mut().find(|known| known.id == hook.id) {
             Some(known) => *known = hook,
             None => list.push(hook),

@@ -39,6 +39,8 @@ pub struct Model {
     pub max_output_tokens: Option<u64>,
     /// What it costs; None where nobody says.
     pub prices: Option<Prices>,
+    /// What it is told first.
+    pub system_prompt: Option<String>,
 }
 
 /// Prices of a million tokens.
@@ -220,6 +222,7 @@ fn model(node: &Node) -> Result<Model, Error> {
         context_window: None,
         max_output_tokens: None,
         prices: None,
+        system_prompt: None,
     };
     for (key, slot) in [
         ("context_window", &mut model.context_window),
@@ -230,6 +233,8 @@ fn model(node: &Node) -> Result<Model, Error> {
     set(&mut fields, "prices", &mut model.prices, |node| {
         prices(node).map(Some)
     })?;
+    let text = |node: &Node| node.text().map(|text| Some(text.to_owned()));
+    set(&mut fields, "system_prompt", &mut model.system_prompt, text)?;
     fields.finish("a model")?;
     Ok(model)
 }

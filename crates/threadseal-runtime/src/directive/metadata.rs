@@ -1,6 +1,7 @@
 //! `<metadata>`: model, limits, permissions, context, hooks.
 
 use super::{Directive, item_id};
+use crate::hook_control::{self, Scope};
 use crate::hook_declaration::{HookDeclaration, Primary};
 use crate::item::{ItemId, ItemKind};
 use crate::xml::Element;
@@ -69,7 +70,10 @@ impl Directive {
                 "limits" => self.limits(child)?,
                 "permissions" => self.permissions(child)?,
                 "context" => self.context = context(child)?,
-                "hooks" => self.hooks = HookDeclaration::list_from_xml(child)?,
+                "hooks" => {
+                    self.hooks = HookDeclaration::list_from_xml(child)?;
+                    hook_control::check(&self.hooks, Scope::Thread)?;
+                }
                 "continuation_directive" => {
                     self.continuation_directive = Some(item_id(child.only_text()?, child)?);
                 }

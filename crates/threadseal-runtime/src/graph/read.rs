@@ -4,6 +4,7 @@ use super::{Edge, Fault, Foreach, Graph, GraphNode, NodeKind, OnError};
 use crate::bounds::{MAX_GRAPH_CONCURRENCY, MAX_GRAPH_NODES, MAX_GRAPH_STEPS};
 use crate::capability::Capabilities;
 use crate::condition::Condition;
+use crate::hook_control::{self, Scope};
 use crate::hook_declaration::{Action, HookDeclaration};
 use crate::interpolate::{Template, Tree};
 use crate::item::IGNORED_MEMBERS;
@@ -128,7 +129,11 @@ impl Body {
             Some(_) => return Err(config.error("`state` is a mapping")),
         };
         let hooks = match fields.take("hooks") {
-            Some(list) => HookDeclaration::list_from_yaml(list)?,
+            Some(list) => {
+                let hooks = HookDeclaration::list_from_yaml(list)?;
+                hook_control::check(&hooks, Scope::Graph)?;
+                hooks
+            }
             None => Vec::new(),
         };
         let on_error = match fields.take("on_error") {

@@ -92,6 +92,16 @@ impl Finder {
         Ok(items)
     }
 
+    /// Is the item of the first space, the project?
+    pub fn is_first(&self, item: &Item) -> bool {
+        let first = self.spaces.first();
+        let inside = |space: &PathBuf| {
+            let own = format!("{}/", path_text(&space.join(".ai")));
+            item.path().starts_with(&own)
+        };
+        first.is_some_and(inside)
+    }
+
     /// The ids of all items of this kind, in order: files of each space, and built-in ones. What is in them is
     /// not looked at.
     ///

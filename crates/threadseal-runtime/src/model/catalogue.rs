@@ -39,6 +39,8 @@ pub struct Chosen {
     pub context_window: u64,
     /// Most tokens of one answer.
     pub max_output_tokens: u32,
+    /// What the settings tell it first.
+    pub system_prompt: Option<String>,
 }
 
 /// What the caller wants, whatever directives say.
@@ -137,6 +139,7 @@ impl Catalogue {
                 .context_window
                 .ok_or_else(|| invalid("nobody says how large its window is"))?,
             max_output_tokens: u32::try_from(bound).unwrap_or(u32::MAX),
+            system_prompt: model.system_prompt.clone(),
         })
     }
 
@@ -169,6 +172,7 @@ impl Models for Catalogue {
                     .and_then(|known| known.context_window)
                     .unwrap_or(self.context_window),
                 max_output_tokens: u32::try_from(self.agent.max_output_tokens).unwrap_or(u32::MAX),
+                system_prompt: known.and_then(|known| known.system_prompt.clone()),
             });
         }
         let mut first = None;

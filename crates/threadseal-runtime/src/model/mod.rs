@@ -1,7 +1,7 @@
 //! Models: what a thread asks, and what it is answered.
 //!
 //! ```text
-//! Request {system, messages, tools, max_output_tokens}
+//! Request {system, messages, tools, max_output_tokens, cancel}
 //!    │
 //!    ├─ http     a provider over HTTP: Anthropic, OpenAI (both APIs), Gemini, and what speaks like them
 //!    ├─ script   answers from a file, in order: tests, demonstrations
@@ -22,6 +22,7 @@ pub use http::{Endpoint, HttpModel, Shape};
 pub use replay::ReplayModel;
 pub use script::ScriptModel;
 
+use crate::cancel::Cancel;
 use crate::config::models::Tokens;
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -50,6 +51,16 @@ pub enum ChatMessage {
         /// The error if there was one, else the output.
         content: String,
     },
+}
+
+impl ChatMessage {
+    /// What it says.
+    pub fn text(&self) -> &str {
+        match self {
+            Self::User(text) | Self::Assistant { text, .. } => text,
+            Self::ToolResult { content, .. } => content,
+        }
+    }
 }
 
 /// A call of a tool.
@@ -87,6 +98,8 @@ pub struct Request<'a> {
     pub tools: &'a [ToolSchema],
     /// Most tokens of the answer.
     pub max_output_tokens: u32,
+    /// Whoever waits for the answer stops waiting when this is set.
+    pub cancel: &'a Cancel,
 }
 
 /// Tokens of one answer, as the provider counted them.
@@ -100,6 +113,8 @@ pub struct Usage {
     pub cache_write_tokens: u64,
     /// Tokens of the answer, reasoning included.
     pub output_tokens: u64,
+    /// The provider did not say: these are a guess, a token for each four characters.
+    pub estimated: bool,
 }
 
 /// Why an answer ends.
@@ -116,6 +131,22 @@ pub enum Stop {
 }
 
 impl Usage {
+    /// A guess, for an answer whose tokens nobody counted.
+    pub fn estimated(request: &Request<'_>, answer: &str) -> Self {
+        let count = |text: &str| text.chars().count() as u64;
+        let prompt: u64 = request
+            .messages
+            .iter()
+            .map(|message| count(message.text()))
+            .sum();
+        Self {
+            input_tokens: (prompt + request.system.map_or(0, count)).div_ceil(4),
+            output_tokens: count(answer).div_ceil(4),
+            estimated: true,
+            ..Self::default()
+        }
+    }
+
     /// The same, each token counted once.
     pub fn tokens(&self) -> Tokens {
         let cache_read = self.cached_tokens.min(self.input_tokens);

@@ -13,7 +13,7 @@
 //! An answer without `usage` counts a token for each four characters. After the last answer the script is
 //! silent, which is an error: it says how many there were.
 
-use super::{Answer, ChatMessage, Model, ModelError, Request, Stop, ToolCall, Usage};
+use super::{Answer, Model, ModelError, Request, Stop, ToolCall, Usage};
 use serde::Deserialize;
 use serde_json::Value;
 use std::collections::VecDeque;
@@ -123,12 +123,14 @@ impl Model for ScriptModel {
             && !request
                 .messages
                 .last()
-                .is_some_and(|last| said(last).contains(expected.as_str()))
+                .is_some_and(|last| last.text().contains(expected.as_str()))
         {
             let message = format!("answer {number} is for {expected:?}, which was not said");
             return Err(fail(message));
         }
-        std::thread::sleep(Duration::from_millis(line.delay_ms));
+        if request.cancel.within(Duration::from_millis(line.delay_ms)) {
+            return Err(fail("cancelled".to_owned()));
+        }
         if let Some(error) = line.error {
             return Err(ModelError {
                 status: error.status,
@@ -155,8 +157,13 @@ impl ScriptModel {
                 cached_tokens: 0,
                 cache_write_tokens: 0,
                 output_tokens: tokens.output_tokens,
+                estimated: false,
             },
-            None => estimated(request, &line.text),
+            // What the file leaves out is so, not unknown.
+            None => Usage {
+                estimated: false,
+                ..Usage::estimated(request, &line.text)
+            },
         };
         let calls: Vec<ToolCall> = (1..)
             .zip(line.calls)
@@ -187,31 +194,11 @@ impl ScriptModel {
     }
 }
 
-fn said(message: &ChatMessage) -> &str {
-    match message {
-        ChatMessage::User(text) | ChatMessage::Assistant { text, .. } => text,
-        ChatMessage::ToolResult { content, .. } => content,
-    }
-}
-
-fn estimated(request: &Request<'_>, answer: &str) -> Usage {
-    let count = |text: &str| text.chars().count() as u64;
-    let prompt: u64 = request
-        .messages
-        .iter()
-        .map(|message| count(said(message)))
-        .sum();
-    Usage {
-        input_tokens: (prompt + request.system.map_or(0, count)) / 4,
-        cached_tokens: 0,
-        cache_write_tokens: 0,
-        output_tokens: count(answer) / 4,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cancel::Cancel;
+    use crate::model::ChatMessage;
     use serde_json::json;
 
     fn ask(model: &ScriptModel, said: &str) -> Result<Answer, ModelError> {
@@ -221,6 +208,7 @@ mod tests {
             messages: &messages,
             tools: &[],
             max_output_tokens: 100,
+            cancel: &Cancel::default(),
         };
         model.ask(&request, &mut |_| {})
     }

@@ -14,7 +14,7 @@ mod calls;
 
 use super::desk::Desk;
 use super::returning::Returning;
-use crate::bounds::{MAX_RECORDED_TEXT_BYTES, POLL_INTERVAL};
+use crate::bounds::MAX_RECORDED_TEXT_BYTES;
 use crate::journal::Journal;
 use crate::limit::{Cost, LimitHit, Limits, When};
 use crate::model::{Answer, ChatMessage, Model, ModelError, Request, Stop, ToolCall, Usage};
@@ -200,6 +200,7 @@ impl Cycle<'_> {
             messages: &course.messages,
             tools: &schemas,
             max_output_tokens: self.max_output_tokens,
+            cancel: self.cancel,
         };
         let (text, role) = last_said(&course.messages);
         let mut step = journal.ask(text, role, self.model.name())?;
@@ -216,6 +217,9 @@ impl Cycle<'_> {
                 Err(error) => error,
             };
             journal.unanswered(step, &error.message)?;
+            if self.cancel.is_set() {
+                return Ok(Err(End::Cancelled));
+            }
             let judgement = self.recovery.judge(&error, attempts);
             journal.event(
                 "error_classified",
@@ -230,21 +234,12 @@ impl Cycle<'_> {
                 ))));
             };
             around.progress(Progress::Retrying(&judgement.code, wait));
-            if self.cancelled_within(wait) {
+            if self.cancel.within(wait) {
                 return Ok(Err(End::Cancelled));
             }
             step = journal.ask_again(self.model.name(), u64::from(attempts) + 1)?;
         }
         Ok(Err(End::Failed("too many attempts".to_owned())))
-    }
-
-    fn cancelled_within(&self, mut wait: Duration) -> bool {
-        while !wait.is_zero() && !self.cancel.is_set() {
-            let slice = wait.min(POLL_INTERVAL);
-            std::thread::sleep(slice);
-            wait -= slice;
-        }
-        self.cancel.is_set()
     }
 }
 

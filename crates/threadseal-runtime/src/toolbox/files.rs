@@ -150,10 +150,7 @@ impl Tool for WriteFile {
                 .iter()
                 .any(|ours| relative.starts_with(ours) || real.starts_with(ours))
             {
-                return Err(format!(
-                    "{} is not for models to write",
-                    relative.display()
-                ));
+                return Err(format!("{} is not for models to write", relative.display()));
             }
             let content = call.input["content"]
                 .as_str()

@@ -12,6 +12,7 @@ mod files;
 mod mcp;
 mod process;
 
+pub use crate::cancel::Cancel;
 pub use chest::{Permitted, Toolbox};
 pub use command::{DeclaredCommand, Workshop};
 pub use files::{ReadFile, WriteFile};
@@ -19,45 +20,9 @@ pub use mcp::{DeclaredMcp, Hub, Surroundings};
 
 use crate::model::ToolSchema;
 use serde_json::Value;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use threadseal::error::Error;
 use threadseal::ledger::Parent;
 use threadseal::record::{Head, RecordId, ThreadId};
-
-/// Says that a thread shall stop; all clones are one.
-#[derive(Debug, Clone, Default)]
-pub struct Cancel {
-    own: Arc<AtomicBool>,
-    /// What stops it, too.
-    above: Option<Arc<Cancel>>,
-}
-
-impl Cancel {
-    /// Stop.
-    pub fn set(&self) {
-        self.own.store(true, Ordering::Release);
-    }
-
-    /// What a handler of signals sets.
-    pub fn flag(&self) -> Arc<AtomicBool> {
-        Arc::clone(&self.own)
-    }
-
-    /// Shall it stop?
-    pub fn is_set(&self) -> bool {
-        self.own.load(Ordering::Acquire) || self.above.as_ref().is_some_and(|above| above.is_set())
-    }
-
-    /// One of its own for something that stops when this one is set, and may be stopped alone.
-    #[must_use]
-    pub fn below(&self) -> Self {
-        Self {
-            own: Arc::default(),
-            above: Some(Arc::new(self.clone())),
-        }
-    }
-}
 
 /// What a call came to.
 #[derive(Debug, Clone, PartialEq)]

@@ -1,53 +1,17 @@
-//! The four protocols against a provider on loopback: what is asked, what is answered, what is refused.
+//! The four protocols against a provider on loopback: what is asked, what is answered, what is refused, and what is
+//! never taken for an answer.
+
+mod provider;
 
 use super::*;
-use serde_json::json;
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use crate::bounds::MAX_RECORDED_TEXT_BYTES;
+use crate::cancel::Cancel;
+use crate::model::{ChatMessage, Stop, ToolCall, ToolSchema};
+use provider::{Provider, Response, events, provider, sse};
+use serde_json::{Value, json};
 use std::net::TcpListener;
-use std::thread::JoinHandle;
-
-/// One response after the other, on a port of its own; the requests come back.
-struct Provider {
-    url: String,
-    requests: JoinHandle<Vec<(String, Value)>>,
-}
-
-fn provider(responses: Vec<(&'static str, Value)>) -> Provider {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let url = format!("http://{}/v1", listener.local_addr().unwrap());
-    let requests = std::thread::spawn(move || {
-        let serve = |(head, body): (&str, Value)| {
-            let (stream, _) = listener.accept().unwrap();
-            let mut reader = BufReader::new(stream);
-            let (mut first, mut length) = (String::new(), 0);
-            reader.read_line(&mut first).unwrap();
-            loop {
-                let mut line = String::new();
-                reader.read_line(&mut line).unwrap();
-                let line = line.trim().to_ascii_lowercase();
-                if let Some(value) = line.strip_prefix("content-length:") {
-                    length = value.trim().parse().unwrap();
-                }
-                if line.is_empty() {
-                    break;
-                }
-            }
-            let mut request = vec![0; length];
-            reader.read_exact(&mut request).unwrap();
-            let body = body.to_string();
-            let size = body.len();
-            write!(
-                reader.get_mut(),
-                "HTTP/1.1 {head}\r\ncontent-type: application/json\r\ncontent-length: {size}\r\nconnection: close\r\n\r\n{body}"
-            )
-            .unwrap();
-            let path = first.split(' ').nth(1).unwrap().to_owned();
-            (path, serde_json::from_slice(&request).unwrap())
-        };
-        responses.into_iter().map(serve).collect()
-    });
-    Provider { url, requests }
-}
+use std::time::Duration;
+use threadseal_store::clock::{Clock as _, SystemClock};
 
 fn model(shape: Shape, url: &str) -> HttpModel {
     let endpoint = Endpoint {
@@ -58,7 +22,7 @@ fn model(shape: Shape, url: &str) -> HttpModel {
     HttpModel::new(&endpoint, "some-model").unwrap()
 }
 
-/// What a model is told after its first call was answered.
+/// What a model is told after its first calls were answered.
 fn asked() -> Vec<ChatMessage> {
     let call = |id: &str| ToolCall {
         id: id.to_owned(),
@@ -83,6 +47,14 @@ fn asked() -> Vec<ChatMessage> {
 }
 
 fn ask(model: &HttpModel) -> Result<Answer, ModelError> {
+    ask_watched(model, &Cancel::default(), &mut |_| {})
+}
+
+fn ask_watched(
+    model: &HttpModel,
+    cancel: &Cancel,
+    on_text: &mut dyn FnMut(&str),
+) -> Result<Answer, ModelError> {
     let tools = [ToolSchema {
         name: "read_file".to_owned(),
         description: "Reads a file.".to_owned(),
@@ -94,48 +66,40 @@ fn ask(model: &HttpModel) -> Result<Answer, ModelError> {
         messages: &messages,
         tools: &tools,
         max_output_tokens: 64,
+        cancel,
     };
-    model.ask(&request, &mut |_| {})
+    model.ask(&request, on_text)
 }
 
-/// What each protocol answers: a text and a call.
-fn answer_of(shape: Shape) -> Value {
-    match shape {
-        Shape::Anthropic => json!({
-            "id": "msg_1", "type": "message", "role": "assistant", "model": "some-model-1",
-            "content": [{"type": "text", "text": "Once more."},
-                        {"type": "tool_use", "id": "t1", "name": "read_file", "input": {"path": "c"}}],
-            "stop_reason": "tool_use", "usage": {"input_tokens": 8, "cache_read_input_tokens": 5,
-            "cache_creation_input_tokens": 2, "output_tokens": 7}}),
-        Shape::OpenAiResponses => json!({
-            "id": "resp_1", "object": "response", "status": "completed", "model": "some-model-1",
-            "output": [{"type": "message", "id": "m", "role": "assistant", "status": "completed",
-                        "content": [{"type": "output_text", "text": "Once more.", "annotations": []}]},
-                       {"type": "function_call", "id": "fc", "call_id": "t1", "name": "read_file",
-                        "arguments": "{\"path\":\"c\"}", "status": "completed"}],
-            "usage": {"input_tokens": 15, "input_tokens_details": {"cached_tokens": 5},
-                      "output_tokens": 7, "total_tokens": 22}}),
-        Shape::OpenAi => json!({
-            "id": "c", "object": "chat.completion", "model": "some-model-1",
-            "choices": [{"index": 0, "finish_reason": "tool_calls", "message": {"role": "assistant",
-                "content": "Once more.", "tool_calls": [{"id": "t1", "type": "function",
-                "function": {"name": "read_file", "arguments": "{\"path\":\"c\"}"}}]}}],
-            "usage": {"prompt_tokens": 15, "completion_tokens": 7, "total_tokens": 22,
-                      "prompt_tokens_details": {"cached_tokens": 5}}}),
-        Shape::Gemini => json!({
-            "candidates": [{"index": 0, "finishReason": "STOP", "content": {"role": "model", "parts": [
-                {"text": "Once more."}, {"functionCall": {"name": "read_file", "args": {"path": "c"}}}]}}],
-            "usageMetadata": {"promptTokenCount": 15, "candidatesTokenCount": 7, "totalTokenCount": 22,
-                              "cachedContentTokenCount": 5}, "modelVersion": "some-model-1"}),
-    }
+/// Asks a provider that answers this once.
+fn answered(shape: Shape, response: Response) -> Result<Answer, ModelError> {
+    let Provider { url, requests } = provider(vec![response]);
+    let answer = ask(&model(shape, &url));
+    requests.join().unwrap();
+    answer
+}
+
+/// An answer that a thread would act on or take for an end.
+fn counts(answer: &Result<Answer, ModelError>) -> bool {
+    answer
+        .as_ref()
+        .is_ok_and(|answer| matches!(answer.stop, Stop::Complete | Stop::ToolCalls))
 }
 
 #[test]
 fn each_protocol_asks_and_answers_the_same() {
     for shape in Shape::ALL {
-        let provider = provider(vec![("200 OK", answer_of(shape))]);
-        let answer = ask(&model(shape, &provider.url)).unwrap();
+        let body = sse(shape, &events(shape, "Once more."));
+        let provider = provider(vec![Response::whole(&body)]);
+        let mut pieces = Vec::new();
+        let answer = ask_watched(
+            &model(shape, &provider.url),
+            &Cancel::default(),
+            &mut |text| pieces.push(text.to_owned()),
+        )
+        .unwrap();
         assert_eq!(answer.text, "Once more.", "{shape:?}");
+        assert_eq!(pieces, ["Once ", "more."], "{shape:?}");
         let [call] = answer.calls.as_slice() else {
             panic!("{shape:?}: {answer:?}");
         };
@@ -148,12 +112,14 @@ fn each_protocol_asks_and_answers_the_same() {
             (
                 answer.usage.input_tokens,
                 answer.usage.cached_tokens,
-                answer.usage.output_tokens
+                answer.usage.output_tokens,
+                answer.usage.estimated
             ),
-            (15, 5, 7),
+            (15, 5, 7, false),
             "{shape:?}"
         );
         assert_eq!(answer.stop, Stop::ToolCalls, "{shape:?}");
+        assert_eq!(answer.model, "some-model-1", "{shape:?}");
         let [(path, request)] = provider.requests.join().unwrap().try_into().unwrap();
         let text = request.to_string();
         for said in [
@@ -168,29 +134,236 @@ fn each_protocol_asks_and_answers_the_same() {
                 "{shape:?} {path}: {said:?} is not in {text}"
             );
         }
+        let system = match shape {
+            Shape::Anthropic => &request["system"],
+            Shape::OpenAiResponses => &request["instructions"],
+            Shape::OpenAi => &request["messages"][0]["content"],
+            Shape::Gemini => &request["systemInstruction"]["parts"][0]["text"],
+        };
+        assert_eq!(system, "Be brief.", "{shape:?} {request}");
         let expected = match shape {
             Shape::Anthropic => "/v1/messages",
             Shape::OpenAiResponses => "/v1/responses",
             Shape::OpenAi => "/v1/chat/completions",
-            Shape::Gemini => "/v1/models/some-model:generateContent",
+            Shape::Gemini => "/v1/models/some-model:streamGenerateContent?alt=sse",
         };
         assert_eq!(path, expected);
     }
 }
 
 #[test]
-fn a_refusal_keeps_status_kind_and_the_wish_to_wait() {
-    let head = "429 Too Many Requests\r\nretry-after: 3";
-    let body =
-        json!({"type": "error", "error": {"type": "rate_limit_error", "message": "slow down"}});
-    let provider = provider(vec![(head, body)]);
-    let error = ask(&model(Shape::Anthropic, &provider.url)).unwrap_err();
+fn pieces_may_be_cut_in_the_middle_of_a_character_and_of_an_event() {
+    let text = "Größe – 漢字 🦀.";
+    for shape in Shape::ALL {
+        for line_end in ["\n", "\r\n"] {
+            let body = sse(shape, &events(shape, text)).replace('\n', line_end);
+            let bytes = body.as_bytes();
+            for size in [1, 7] {
+                let pieces = bytes.chunks(size).map(<[u8]>::to_vec).collect();
+                let answer = answered(shape, Response::pieces(pieces)).unwrap();
+                assert_eq!(answer.text, text, "{shape:?} {size} {line_end:?}");
+                assert_eq!(answer.calls.len(), 1, "{shape:?} {size}");
+                assert_eq!(answer.usage.input_tokens, 15, "{shape:?} {size}");
+            }
+        }
+    }
+}
+
+#[test]
+fn an_answer_that_was_cut_off_is_never_whole() {
+    for shape in Shape::ALL {
+        let body = sse(shape, &events(shape, "Once more."));
+        let ends: Vec<usize> = body.match_indices("\n\n").map(|(at, _)| at + 2).collect();
+        let (whole, cut) = ends.split_last().unwrap();
+        assert_eq!(*whole, body.len());
+        let middles = ends.iter().map(|end| end.saturating_sub(9));
+        for at in cut.iter().copied().chain(middles).chain([0]) {
+            // Without the last line ends the last event is all there.
+            let answer = answered(shape, Response::whole(&body[..at]));
+            assert!(!counts(&answer), "{shape:?} {at}: {answer:?}");
+        }
+    }
+}
+
+#[test]
+fn a_reason_to_stop_that_is_missing_or_unknown_makes_no_whole_answer() {
+    for (shape, from, to, expected) in [
+        (
+            Shape::Anthropic,
+            "\"tool_use\"},\"usage\"",
+            "\"max_tokens\"},\"usage\"",
+            Stop::Truncated,
+        ),
+        (
+            Shape::Anthropic,
+            "\"tool_use\"},\"usage\"",
+            "\"pause_turn\"},\"usage\"",
+            Stop::Truncated,
+        ),
+        (
+            Shape::Anthropic,
+            "\"tool_use\"},\"usage\"",
+            "\"refusal\"},\"usage\"",
+            Stop::Filtered,
+        ),
+        (
+            Shape::OpenAi,
+            "\"finish_reason\":\"tool_calls\"",
+            "\"finish_reason\":\"length\"",
+            Stop::Truncated,
+        ),
+        (
+            Shape::OpenAi,
+            "\"finish_reason\":\"tool_calls\"",
+            "\"finish_reason\":\"abort\"",
+            Stop::Truncated,
+        ),
+        (
+            Shape::OpenAiResponses,
+            "response.completed",
+            "response.incomplete",
+            Stop::Truncated,
+        ),
+        (Shape::Gemini, "\"STOP\"", "\"MAX_TOKENS\"", Stop::Truncated),
+        (Shape::Gemini, "\"STOP\"", "\"SAFETY\"", Stop::Filtered),
+        (
+            Shape::Gemini,
+            "\"STOP\"",
+            "\"MALFORMED_FUNCTION_CALL\"",
+            Stop::Truncated,
+        ),
+    ] {
+        let body = sse(shape, &events(shape, "Once more.")).replace(from, to);
+        let body = body.replace(
+            "\"status\":\"completed\",\"model\"",
+            "\"status\":\"incomplete\",\"model\"",
+        );
+        assert!(body.contains(to), "{shape:?} {to} {body}");
+        let answer = answered(shape, Response::whole(&body)).unwrap();
+        assert_eq!(answer.stop, expected, "{shape:?} {to}");
+    }
+    for (shape, reason) in [
+        (Shape::Anthropic, ",\"stop_reason\":null"),
+        (Shape::OpenAi, ",\"finish_reason\":\"tool_calls\""),
+    ] {
+        let mut body = sse(shape, &events(shape, "Once more.")).replace(reason, "");
+        body = body.replace("{\"stop_reason\":\"tool_use\"}", "{}");
+        let error = answered(shape, Response::whole(&body)).unwrap_err();
+        assert_eq!(error.kind, "ConnectionError", "{shape:?} {error:?}");
+    }
+}
+
+#[test]
+fn tokens_that_nobody_counted_are_estimated_and_not_free() {
+    for (shape, from) in [
+        (Shape::OpenAi, "\"usage\":"),
+        (Shape::OpenAiResponses, "\"usage\":{"),
+        (Shape::Gemini, "\"usageMetadata\":"),
+        (Shape::Anthropic, "\"usage\":"),
+    ] {
+        let to = if shape == Shape::OpenAiResponses {
+            "\"usage\":null,\"other\":{"
+        } else {
+            "\"other\":"
+        };
+        let body = sse(shape, &events(shape, "Once more.")).replace(from, to);
+        let usage = answered(shape, Response::whole(&body)).unwrap().usage;
+        assert!(usage.estimated, "{shape:?} {usage:?}");
+        assert!(
+            usage.input_tokens > 5 && usage.output_tokens > 1,
+            "{shape:?} {usage:?}"
+        );
+    }
+}
+
+#[test]
+fn a_text_that_no_piece_carries_is_not_lost() {
+    let shape = Shape::OpenAiResponses;
+    let mut said = events(shape, "Once more.");
+    said.retain(|event| event["type"] != "response.output_text.delta");
+    let answer = answered(shape, Response::whole(&sse(shape, &said))).unwrap();
     assert_eq!(
-        (error.status, error.kind.as_str()),
-        (429, "rate_limit_error")
+        (answer.text.as_str(), answer.calls.len()),
+        ("Once more.", 1)
     );
-    assert_eq!(error.message, "slow down");
-    assert_eq!(error.retry_after, Some(Duration::from_secs(3)));
+}
+
+#[test]
+fn whoever_cancels_does_not_wait_for_the_provider() {
+    for shape in Shape::ALL {
+        for begun in [0, 1] {
+            let body = sse(shape, &events(shape, "Once more.")[..begun * 2])
+                .replace("data: [DONE]\n\n", "");
+            let silent = Response {
+                silent: Duration::from_secs(20),
+                ..Response::whole(&body)
+            };
+            let Provider { url, requests } = provider(vec![silent]);
+            let cancel = Cancel::default();
+            let setter = {
+                let cancel = cancel.clone();
+                std::thread::spawn(move || {
+                    std::thread::sleep(Duration::from_millis(300));
+                    cancel.set();
+                    SystemClock.elapsed()
+                })
+            };
+            let answer = ask_watched(&model(shape, &url), &cancel, &mut |_| {});
+            let late = SystemClock.elapsed();
+            let late = late.saturating_sub(setter.join().unwrap());
+            assert_eq!(answer.unwrap_err().kind, "CancelledError", "{shape:?}");
+            assert!(late < Duration::from_secs(1), "{shape:?} {late:?}");
+            // The provider sees at once that the line is closed.
+            let before = SystemClock.elapsed();
+            requests.join().unwrap();
+            assert!(
+                SystemClock.elapsed() - before < Duration::from_secs(5),
+                "{shape:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn an_answer_without_end_is_an_error_before_it_fills_the_memory() {
+    let shape = Shape::OpenAi;
+    let piece = "x".repeat(64 << 10);
+    let chunk =
+        json!({"choices": [{"index": 0, "delta": {"content": piece}, "finish_reason": null}]});
+    let chunk = format!("data: {chunk}\n\n").into_bytes();
+    let pieces = vec![chunk; 2 * MAX_RECORDED_TEXT_BYTES / piece.len()];
+    let error = answered(shape, Response::pieces(pieces)).unwrap_err();
+    assert_eq!(error.kind, "ProtocolError", "{error:?}");
+}
+
+#[test]
+fn a_failure_in_the_middle_keeps_its_kind() {
+    let shape = Shape::Anthropic;
+    let mut said = events(shape, "Once more.");
+    said.truncate(3);
+    said.push(json!({"type": "error", "error": {"type": "overloaded_error", "message": "busy"}}));
+    let error = answered(shape, Response::whole(&sse(shape, &said))).unwrap_err();
+    assert_eq!(
+        (error.kind.as_str(), error.message.as_str()),
+        ("overloaded_error", "busy")
+    );
+}
+
+#[test]
+fn a_refusal_keeps_status_kind_and_the_wish_to_wait() {
+    for shape in Shape::ALL {
+        let head = "429 Too Many Requests\r\nretry-after: 3";
+        let body =
+            json!({"type": "error", "error": {"type": "rate_limit_error", "message": "slow down"}});
+        let error = answered(shape, Response::refusal(head, &body)).unwrap_err();
+        assert_eq!(
+            (error.status, error.kind.as_str()),
+            (429, "rate_limit_error"),
+            "{shape:?}"
+        );
+        assert_eq!(error.message, "slow down");
+        assert_eq!(error.retry_after, Some(Duration::from_secs(3)));
+    }
 }
 
 #[test]
@@ -204,9 +377,19 @@ fn a_provider_that_is_not_there_or_speaks_nonsense_is_told_apart() {
         (0, "ConnectionError"),
         "{error:?}"
     );
-    let provider = provider(vec![("200 OK", json!({"surprise": true}))]);
-    let error = ask(&model(Shape::Anthropic, &provider.url)).unwrap_err();
-    assert_eq!(error.kind, "ProtocolError", "{error:?}");
+    for shape in Shape::ALL {
+        for nonsense in [
+            "{\"surprise\":true}",
+            "data: {\"surprise\"\n\n",
+            "data: \u{0}\n\n",
+        ] {
+            let answer = answered(shape, Response::whole(nonsense));
+            assert!(answer.is_err(), "{shape:?} {nonsense:?} {answer:?}");
+        }
+        let broken = Response::pieces(vec![b"data: {\"a\": \"\xff\xfe\"}\n\n".to_vec()]);
+        let answer = answered(shape, broken);
+        assert!(answer.is_err(), "{shape:?} {answer:?}");
+    }
 }
 
 #[test]
@@ -218,11 +401,6 @@ fn a_redirect_is_not_followed_and_a_key_not_shown() {
     };
     assert!(!format!("{endpoint:?}").contains("very-secret"));
     let head = "307 Temporary Redirect\r\nlocation: http://127.0.0.1:9/";
-    let provider = provider(vec![(head, json!({}))]);
-    assert_eq!(
-        ask(&model(Shape::OpenAi, &provider.url))
-            .unwrap_err()
-            .status,
-        307
-    );
+    let error = answered(Shape::OpenAi, Response::refusal(head, &Value::Null)).unwrap_err();
+    assert_eq!(error.status, 307);
 }

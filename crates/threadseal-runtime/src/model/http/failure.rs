@@ -1,0 +1,137 @@
+//! Failures of a provider, as facts: status, kind, code, message, the wish to wait.
+
+use crate::bounds::MAX_ERROR_TEXT_BYTES;
+use crate::model::ModelError;
+use genai::webc::{self, StreamTimeout};
+use serde_json::Value;
+use std::time::Duration;
+
+/// Kind of an answer that ends before it is whole: a broken line, or a provider that stopped in the middle.
+const CUT_OFF: &str = "ConnectionError";
+
+/// The facts of a failure.
+pub(super) fn failed(error: genai::Error) -> ModelError {
+    match error {
+        genai::Error::WebModelCall { webc_error, .. }
+        | genai::Error::WebAdapterCall { webc_error, .. } => on_the_web(webc_error),
+        genai::Error::WebStream { error, .. } => in_the_stream(error),
+        genai::Error::HttpError {
+            status,
+            body,
+            headers,
+            ..
+        } => refused(status.as_u16(), &body, wish(&headers)),
+        // An event of the stream that says what went wrong: there is no status then.
+        genai::Error::ChatResponse { body, .. } => said(0, &body, None),
+        other => ours("ProtocolError", other.to_string()),
+    }
+}
+
+/// The facts of an answer that is not whole.
+pub(super) fn cut_off(why: &str) -> ModelError {
+    ours(CUT_OFF, format!("the answer was cut off: {why}"))
+}
+
+/// The facts of something that we say ourselves.
+pub(super) fn ours(kind: &str, message: String) -> ModelError {
+    ModelError {
+        kind: kind.to_owned(),
+        message: bounded(message),
+        ..ModelError::default()
+    }
+}
+
+fn in_the_stream(error: Box<dyn std::error::Error + Send + Sync>) -> ModelError {
+    let error = match error.downcast::<genai::Error>() {
+        Ok(error) => return failed(*error),
+        Err(error) => error,
+    };
+    if error.is::<StreamTimeout>() {
+        return ours("TimeoutError", error.to_string());
+    }
+    match error.downcast::<reqwest::Error>() {
+        Ok(error) => broken(&error),
+        Err(error) => ours("ProtocolError", chain(&*error)),
+    }
+}
+
+fn on_the_web(error: webc::Error) -> ModelError {
+    match error {
+        webc::Error::ResponseFailedStatus {
+            status,
+            body,
+            headers,
+        } => refused(status.as_u16(), &body, wish(&headers)),
+        webc::Error::Reqwest(error) => broken(&error),
+        other => ours("ProtocolError", other.to_string()),
+    }
+}
+
+fn broken(error: &reqwest::Error) -> ModelError {
+    let kind = if error.is_timeout() {
+        "TimeoutError"
+    } else {
+        "ConnectionError"
+    };
+    ours(kind, chain(error))
+}
+
+/// What a provider says when it refuses.
+fn refused(status: u16, body: &str, retry_after: Option<Duration>) -> ModelError {
+    let parsed = serde_json::from_str(body).unwrap_or_else(|_| Value::String(body.to_owned()));
+    said(status, &parsed, retry_after)
+}
+
+/// `{"error": {"type", "code", "message"}}`, of which each provider has its own parts (Gemini: `status` in place
+/// of `type`); an event of a stream may lack the outer object.
+fn said(status: u16, body: &Value, retry_after: Option<Duration>) -> ModelError {
+    let error = match &body["error"] {
+        error @ Value::Object(_) => error,
+        _ => body,
+    };
+    let word = |name: &str| error[name].as_str().map(str::to_owned);
+    let text = || match body {
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    };
+    ModelError {
+        status,
+        kind: word("type")
+            .filter(|kind| kind != "error")
+            .or_else(|| word("status"))
+            .unwrap_or_else(|| "HttpError".to_owned()),
+        code: word("code"),
+        message: bounded(word("message").unwrap_or_else(text)),
+        retry_after,
+    }
+}
+
+fn wish(headers: &reqwest::header::HeaderMap) -> Option<Duration> {
+    seconds(headers.get("retry-after")?.to_str().ok()?)
+}
+
+/// `Retry-After` in seconds (RFC 9110 §10.2.3); a date is not looked at.
+fn seconds(text: &str) -> Option<Duration> {
+    Duration::try_from_secs_f64(text.trim().parse().ok()?).ok()
+}
+
+fn bounded(mut text: String) -> String {
+    let mut end = text.len().min(MAX_ERROR_TEXT_BYTES);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    text.truncate(end);
+    text
+}
+
+/// An error with its causes: reqwest's own text names none of them.
+fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        text.push_str(": ");
+        text.push_str(&error.to_string());
+        cause = error.source();
+    }
+    text
+}
