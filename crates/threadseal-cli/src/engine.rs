@@ -59,6 +59,9 @@ pub(crate) struct EngineArgs {
     /// A limit that counts before the directive's: turns, tokens, spend, spawns, depth, duration_seconds
     #[arg(long = "limit", value_name = "NAME=VALUE")]
     limits: Vec<String>,
+    /// Also use items of ~/.ai, after the project's
+    #[arg(long)]
+    user_space: bool,
     /// Also use items that nobody signed; the record says which
     #[arg(long)]
     allow_unsigned: bool,
@@ -167,7 +170,12 @@ pub(crate) fn engine(args: &EngineArgs, context: &Context) -> Result<Engine, Fai
     } else {
         ItemPolicy::Signed
     };
-    let finder = Finder::new(Arc::clone(&fs), vec![root]);
+    let environment = Arc::new(context::environment());
+    let mut spaces = vec![root];
+    if args.user_space {
+        spaces.push(user_space(&environment)?);
+    }
+    let finder = Finder::new(Arc::clone(&fs), spaces);
     let config = Config::load(
         &finder,
         &Grounds {
@@ -177,7 +185,6 @@ pub(crate) fn engine(args: &EngineArgs, context: &Context) -> Result<Engine, Fai
             policy,
         },
     )?;
-    let environment = Arc::new(context::environment());
     let models = Catalogue::new(
         config.models.clone(),
         config.agent.clone(),
@@ -208,6 +215,15 @@ pub(crate) fn engine(args: &EngineArgs, context: &Context) -> Result<Engine, Fai
         environment,
         watch: Arc::new(Live::new(context)),
     })
+}
+
+/// The folder whose `.ai` is the user's, as the original has it.
+fn user_space(environment: &[(String, String)]) -> Result<PathBuf, Failure> {
+    let home = environment
+        .iter()
+        .find(|(name, value)| name == "HOME" && Path::new(value).is_absolute());
+    home.map(|(_, value)| PathBuf::from(value))
+        .ok_or_else(|| Failure::new("--user-space needs HOME, the folder in which .ai lies"))
 }
 
 fn wish(args: &EngineArgs, context: &Context) -> Result<Wish, Failure> {

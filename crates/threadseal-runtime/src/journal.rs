@@ -6,12 +6,17 @@
 //! answered  cognition_reasoning?  cognition_out              ledger: llm_call completed | failed
 //! intend    tool_call_start, durable before the call starts  ledger: tool_call started
 //! done      tool_call_result                                 ledger: tool_call completed | failed
+//! hooks     hook_call_start, durable; hook_call_result; …    ledger: hook_call
 //! seal      checkpoint at the end of each turn
 //! end       thread_completed | …{cost, ledger} and the final seal
 //! ```
 //! The transcript has what was said and done, the ledger that it was, step by step, with digests in place of
 //! contents. `ledger` in the terminal event is the last record's hash, so the final seal covers the ledger
 //! too. The ledger lies beside the transcript, `ledger_<record id>.jsonl`.
+
+mod hooks;
+
+pub use hooks::HookCall;
 
 use crate::limit::Cost;
 use crate::model::{Answer, Stop, ToolCall, Usage, sealed};
@@ -41,6 +46,8 @@ pub struct Journal {
     recorder: Recorder,
     steps: Steps,
     turn: u64,
+    /// How many calls hooks have made.
+    hook_calls: u64,
     /// Heads of children that ended since the last seal.
     children: Vec<Head>,
     /// The events as readers see them: what was written here, nothing read back.
@@ -111,6 +118,7 @@ impl Journal {
             recorder,
             steps,
             turn: 0,
+            hook_calls: 0,
             children: Vec::new(),
             rendering: Renderer::danger_new(),
             began,
@@ -338,6 +346,10 @@ impl Parentage for Journal {
                            "parent_thread_id": self.recorder.state().thread().as_str()});
         self.event("child_thread_started", &event)?;
         self.seal()
+    }
+
+    fn seal(&mut self) -> Result<Head, Error> {
+        Self::seal(self)
     }
 
     fn child_ended(&mut self, child: &ThreadId, status: &str, head: &Head) -> Result<(), Error> {

@@ -32,8 +32,8 @@
 //! | [`budget`] | what threads may spend, have set aside, and have spent |
 //! | [`knowledge`] | knowledge entries, found by their words |
 //! | [`model`] | models over HTTP, from a script, from a transcript |
-//! | [`toolbox`] | tools, and what of them a thread may use |
 //! | [`signed_file`] | files that are signed anew at each write, and read only when they verify |
+//! | [`toolbox`] | tools, and what of them a thread may use |
 //! | [`thread_meta`] | `thread.json` and `capabilities.md` |
 //! | [`journal`] | what a thread records of itself |
 //! | [`runner`] | the loop of a thread |

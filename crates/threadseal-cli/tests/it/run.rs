@@ -358,6 +358,47 @@ fn a_verified_transcript_answers_again_and_no_other_does() {
 }
 
 #[test]
+fn the_users_space_counts_only_when_it_is_asked_for_and_after_the_project() {
+    let sandbox = project();
+    let home = sandbox.work().join("home");
+    let write = |name: &str, text: &str| {
+        let path = sandbox.write(
+            &format!("home/.ai/directives/demo/{name}.md"),
+            directive(name, TOOLS, "").replace("Greet", text),
+        );
+        sandbox.run(["seal", "-q", path.to_str().unwrap()]).exits(0);
+    };
+    write("mine", "Hail");
+    write("child", "Rob");
+    let run = |name: &str, more: &[&str]| {
+        let mut command = sandbox.command();
+        command.env("HOME", &home);
+        command.args([
+            "run",
+            name,
+            "--project",
+            "p",
+            "-i",
+            "name=Ada",
+            "--script",
+            "one.yaml",
+        ]);
+        command.args(more);
+        Ran::of(command.output().unwrap())
+    };
+    sandbox.write("one.yaml", "answers: [{when: Hail Ada, text: Hailed.}]");
+    run("demo/mine", &[]).fails_with("demo/mine");
+    run("demo/mine", &["--user-space"]).exits(0);
+    sandbox.write("one.yaml", "answers: [{when: Greet Ada, text: Greeted.}]");
+    run("demo/child", &["--user-space"]).exits(0);
+    // What is changed there is refused like anything else.
+    let path = home.join(".ai/directives/demo/mine.md");
+    let text = std::fs::read_to_string(&path).unwrap();
+    std::fs::write(&path, text.replace("Hail", "Hurt")).unwrap();
+    run("demo/mine", &["--user-space"]).fails_with("tampered");
+}
+
+#[test]
 fn a_sealed_file_in_the_place_of_another_is_not_used() {
     let sandbox = project();
     let other = sandbox.write(

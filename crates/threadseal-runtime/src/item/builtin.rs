@@ -5,11 +5,16 @@ use super::ItemKind;
 /// The original knows its shell by both ids.
 const SHELL: &str = include_str!("../../builtin/tools/rye/bash/bash.yaml");
 
-const ITEMS: [(ItemKind, &str, &str); 6] = [
+const ITEMS: [(ItemKind, &str, &str); 7] = [
     (
         ItemKind::Directive,
         "rye/agent/continuation",
         include_str!("../../builtin/directives/rye/agent/continuation.md"),
+    ),
+    (
+        ItemKind::Directive,
+        "rye/agent/threads/thread_summary",
+        include_str!("../../builtin/directives/rye/agent/threads/thread_summary.md"),
     ),
     (
         ItemKind::Config,

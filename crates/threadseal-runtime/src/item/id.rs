@@ -121,7 +121,7 @@ impl ItemKind {
     }
 
     /// As what Rye signs it.
-    pub(super) fn rye_type(self) -> ItemType {
+    pub(crate) fn rye_type(self) -> ItemType {
         match self {
             Self::Directive => ItemType::Directive,
             Self::Knowledge => ItemType::Knowledge,

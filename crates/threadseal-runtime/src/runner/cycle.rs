@@ -7,14 +7,17 @@
 //!      └── limits after ◄── intents durable ─► run, some at once ─► results ◄────────┘
 //!                                     directive_return ─► completed, with outputs
 //! ```
-//! A limit that is hit suspends the thread; an error that does not pass ends it; a cancelled thread ends after
+//! Hooks are asked at each event on the way (`after_step`, `error`, `limit`, `directive_return`) and may decide what the
+//! table permits. Where none decides, a limit that is hit suspends the thread; an error that does not pass ends it; a cancelled thread ends after
 //! whatever runs was stopped. Each way out is an [`End`]: the caller writes the terminal event and the final seal.
 
 mod calls;
 
 use super::desk::Desk;
+use super::hooks::{AtDesk, Decision, Reflexes};
 use super::returning::Returning;
 use crate::bounds::MAX_RECORDED_TEXT_BYTES;
+use crate::hook_control::Control;
 use crate::journal::Journal;
 use crate::limit::{Cost, LimitHit, Limits, When};
 use crate::model::{Answer, ChatMessage, Model, ModelError, Request, Stop, ToolCall, Usage};
@@ -41,6 +44,7 @@ pub(crate) struct Cycle<'a> {
     pub(crate) recovery: &'a dyn Recovery,
     /// Where calls and children that run beside the loop have something recorded.
     pub(crate) desk: &'a Desk,
+    pub(crate) reflexes: &'a Reflexes<'a>,
 }
 
 /// What surrounds the loop: money, files and people that follow it.
@@ -84,8 +88,12 @@ pub(crate) struct Judgement {
     pub(crate) code: String,
     /// `transient`, `rate_limited`, `permanent`, …
     pub(crate) category: String,
+    /// May another attempt help?
+    pub(crate) retryable: bool,
     /// How long to wait before another attempt; None: there is none.
     pub(crate) retry: Option<Duration>,
+    /// The same if a hook wants another attempt, whether it may help or not; None: there were enough.
+    pub(crate) again: Option<Duration>,
 }
 
 /// Judges errors of a model.
@@ -105,9 +113,22 @@ pub(crate) enum End {
     /// It cannot go on.
     Failed(String),
     /// It must not go on until somebody decides.
-    Suspended(LimitHit),
+    Suspended(Box<Pause>),
     /// Somebody stopped it.
     Cancelled,
+}
+
+/// Why a thread waits for somebody.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Pause {
+    /// `limit`, `error`, or `approval` where a hook wants it.
+    pub(crate) reason: &'static str,
+    /// In words.
+    pub(crate) why: String,
+    /// The limit that was hit.
+    pub(crate) hit: Option<LimitHit>,
+    /// Is somebody asked for more?
+    pub(crate) escalates: bool,
 }
 
 /// The thread as it stands.
@@ -134,7 +155,7 @@ impl Cycle<'_> {
         around: &mut dyn Surroundings,
     ) -> Result<End, Error> {
         loop {
-            if let Some(end) = self.stopped(course, around, When::BeforeTurn) {
+            if let Some(end) = self.stopped(course, journal, around, When::BeforeTurn)? {
                 return Ok(end);
             }
             // Children that ended meanwhile.
@@ -162,9 +183,14 @@ impl Cycle<'_> {
             if let Some(end) = self.call_all(&answer.calls, course, journal, around)? {
                 return Ok(end);
             }
+            let step = json!({"cost": course.cost.to_json(), "turn": journal.turn()});
+            let decision = self.fire("after_step", &step, journal)?;
             self.count(course, around);
             around.turn_over(journal, &course.cost)?;
-            if let Some(end) = self.stopped(course, around, When::AfterTurn) {
+            if let Some(end) = decision.as_ref().and_then(ended_by) {
+                return Ok(end);
+            }
+            if let Some(end) = self.stopped(course, journal, around, When::AfterTurn)? {
                 return Ok(end);
             }
         }
@@ -178,12 +204,38 @@ impl Cycle<'_> {
         course.cost.spawns = spawns;
     }
 
-    fn stopped(&self, course: &mut Course, around: &dyn Surroundings, when: When) -> Option<End> {
+    /// Asks the hooks of an event what to do.
+    fn fire(
+        &self,
+        event: &str,
+        more: &Value,
+        journal: &mut Journal,
+    ) -> Result<Option<Decision>, Error> {
+        let mut record = AtDesk {
+            journal,
+            desk: self.desk,
+        };
+        Ok(self.reflexes.fire(event, more, &mut record)?.decision)
+    }
+
+    fn stopped(
+        &self,
+        course: &mut Course,
+        journal: &mut Journal,
+        around: &dyn Surroundings,
+        when: When,
+    ) -> Result<Option<End>, Error> {
         if self.cancel.is_set() {
-            return Some(End::Cancelled);
+            return Ok(Some(End::Cancelled));
         }
         self.count(course, around);
-        self.limits.check(when, &course.cost).map(End::Suspended)
+        let Some(hit) = self.limits.check(when, &course.cost) else {
+            return Ok(None);
+        };
+        let mut context = hit.to_json();
+        context["cost"] = course.cost.to_json();
+        let decision = self.fire("limit", &context, journal)?;
+        Ok(Some(at_limit(hit, decision)))
     }
 
     /// Asks until there is an answer, or an error that does not pass.
@@ -227,11 +279,16 @@ impl Cycle<'_> {
                         "retryable": judgement.retry.is_some(), "attempt": attempts,
                         "message": error.message}),
             )?;
-            let Some(wait) = judgement.retry else {
-                return Ok(Err(End::Failed(format!(
-                    "{}: {}",
-                    judgement.code, error.message
-                ))));
+            let context = json!({
+                "error": error.to_value()["error"], "status_code": error.status, "attempt": attempts,
+                "classification": {"code": judgement.code, "category": judgement.category,
+                                   "retryable": judgement.retryable},
+                "cost": course.cost.to_json(),
+            });
+            let decision = self.fire("error", &context, journal)?;
+            let wait = match at_error(&judgement, &error, decision) {
+                Ok(wait) => wait,
+                Err(end) => return Ok(Err(end)),
             };
             around.progress(Progress::Retrying(&judgement.code, wait));
             if self.cancel.within(wait) {
@@ -240,6 +297,66 @@ impl Cycle<'_> {
             step = journal.ask_again(self.model.name(), u64::from(attempts) + 1)?;
         }
         Ok(Err(End::Failed("too many attempts".to_owned())))
+    }
+}
+
+/// How a decision of a hook ends the thread, if it does.
+pub(crate) fn ended_by(decision: &Decision) -> Option<End> {
+    match decision.control {
+        Control::Fail => Some(End::Failed(decision.said("a hook ends the thread"))),
+        Control::Abort => Some(End::Cancelled),
+        Control::Suspend | Control::Escalate => Some(End::Suspended(Box::new(Pause {
+            reason: "approval",
+            why: decision.said("a hook suspends the thread"),
+            hit: None,
+            escalates: decision.control == Control::Escalate,
+        }))),
+        Control::Retry | Control::Continue | Control::Skip => None,
+    }
+}
+
+/// A limit is never gone past: what hooks decide is how the thread stops.
+fn at_limit(hit: LimitHit, decision: Option<Decision>) -> End {
+    let why = format!("{}: {} of {}", hit.code, hit.current, hit.max);
+    let escalates = decision
+        .as_ref()
+        .is_none_or(|decision| decision.control != Control::Suspend);
+    match decision {
+        Some(decision) if decision.control == Control::Fail => End::Failed(decision.said(&why)),
+        Some(decision) if decision.control == Control::Abort => End::Cancelled,
+        _ => End::Suspended(Box::new(Pause {
+            reason: "limit",
+            why,
+            hit: Some(hit),
+            escalates,
+        })),
+    }
+}
+
+/// How long to wait before the next attempt, or how the thread ends. Without a decision the classification counts.
+fn at_error(
+    judgement: &Judgement,
+    error: &ModelError,
+    decision: Option<Decision>,
+) -> Result<Duration, End> {
+    let failed = || End::Failed(format!("{}: {}", judgement.code, error.message));
+    let Some(decision) = decision else {
+        return judgement.retry.ok_or_else(failed);
+    };
+    match decision.control {
+        // There are never more attempts than the settings allow.
+        Control::Retry => judgement.again.ok_or_else(failed),
+        Control::Abort => Err(End::Cancelled),
+        Control::Suspend | Control::Escalate => Err(End::Suspended(Box::new(Pause {
+            reason: "error",
+            why: format!("{}: {}", judgement.code, error.message),
+            hit: None,
+            escalates: decision.control == Control::Escalate,
+        }))),
+        _ => {
+            let why = decision.said(&error.message);
+            Err(End::Failed(format!("{}: {why}", judgement.code)))
+        }
     }
 }
 

@@ -158,6 +158,10 @@ impl Parentage for Window {
         self.ask(move |journal| journal.child_ended(&child, &status, &head))
     }
 
+    fn seal(&mut self) -> Result<Head, Error> {
+        self.ask(Journal::seal)
+    }
+
     fn ledger(&self) -> Result<Parent, Error> {
         self.ask(|journal| journal.ledger())
     }

@@ -4,6 +4,11 @@
 //! |---|---|
 //! | `engine` | what the threads of a project run in |
 //! | `prepare` | everything that is checked before anything is written |
+//! | `layers` | what stands around a prompt |
+//! | `hooks` | what happens at events by declaration, and what that decides |
+//! | `edges` | what hooks do before the first turn and after the last |
+//! | `summary` | the tool that summarises threads |
+//! | `account` | what surrounds the loop: money, files, people |
 //! | `thread` | one thread: its files from the first to the final seal |
 //! | `cycle` | its loop |
 //! | `desk` | the one place from which its record is written |
@@ -15,17 +20,22 @@
 //! | `stop` | cancelling and killing threads from outside |
 //! | `child` | the tool by which a thread starts others |
 
+mod account;
 mod brood;
 mod child;
 mod cycle;
 mod desk;
+mod edges;
 mod engine;
+pub(crate) mod hooks;
+pub(crate) mod layers;
 mod prepare;
 mod recover;
 mod recovery;
 mod resume;
 mod returning;
 mod stop;
+mod summary;
 mod thread;
 
 pub use cycle::Progress;

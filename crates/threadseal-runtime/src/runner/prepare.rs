@@ -1,18 +1,23 @@
 //! Everything that is checked before a thread leaves a trace: an order that cannot run changes nothing.
 //!
 //! ```text
-//! directive: found, verified, itself ─► inputs ─► model ─► limits under the parent's ─► capabilities
-//! within the parent's ─► tools that these permit ─► Plan
+//! directive: found, verified, itself ─► inputs ─► model ─► limits under the parent's ─► layers of context
+//! ─► capabilities within the parent's ─► tools that these permit ─► Plan
 //! ```
 
 use super::engine::{Engine, Order};
+use super::hooks::Hooks;
+use super::layers::Layers;
 use crate::capability::{Call, Capabilities, Risk, RiskPolicy};
-use crate::directive::Directive;
+use crate::directive::{Acknowledgement, Directive};
+use crate::hook_control::Scope;
 use crate::item::{ItemKind, Used};
 use crate::limit::Limits;
 use crate::model::Chosen;
 use crate::tool;
-use crate::toolbox::{DeclaredCommand, DeclaredMcp, Hub, Surroundings, Tool, Toolbox, Workshop};
+use crate::toolbox::{
+    DeclaredCommand, DeclaredMcp, Hub, ItemPrimary, Surroundings, Tool, Toolbox, Workshop,
+};
 use crate::yaml;
 use serde_json::{Map, Value};
 use std::sync::Arc;
@@ -29,6 +34,9 @@ pub(super) struct Plan {
     pub(super) chosen: Chosen,
     pub(super) limits: Limits,
     pub(super) tools: Toolbox,
+    pub(super) hooks: Hooks,
+    /// What stands around the prompt.
+    pub(super) layers: Layers,
     /// What it rests on, for the record.
     pub(super) used: Vec<Used>,
     /// What its capabilities could do that its author did not say he knew.
@@ -67,19 +75,32 @@ impl Engine {
             &order.limits,
         ];
         let limits = Limits::resolve(&layers, parent.map(|parent| &parent.limits))?;
-        let permissions = directive.permissions.iter();
+        let mut used = self.config.used.clone();
+        used.push(item.used());
+        let hooks = Hooks::new(&self.config.hooks, &directive.hooks, Scope::Thread);
+        let layers = self.layers(
+            &order.directive,
+            &directive,
+            &chosen,
+            &hooks,
+            &inputs,
+            &mut used,
+        )?;
+        let permissions = directive.permissions.iter().chain(&layers.permissions);
         let wanted = Capabilities::parse(permissions.map(|permission| &permission.capability))?;
         let capabilities = match parent {
             Some(parent) => parent.capabilities.attenuate(&wanted)?,
             None => wanted,
         };
-        let risks = self.risks(&directive, &capabilities)?;
-        let mut used = self.config.used.clone();
-        used.push(item.used());
+        let acknowledged = directive.acknowledged.iter().chain(&layers.acknowledged);
+        let risks = self.risks(acknowledged, &capabilities)?;
         let mut tools: Vec<Arc<dyn Tool>> = self.tools.iter().cloned().chain(more).collect();
         self.declared(&capabilities, &mut tools, &mut used)?;
+        let primaries = ItemPrimary::all(&self.workshop(), &self.keys, &capabilities);
         Ok(Plan {
-            tools: Toolbox::new(capabilities, tools)?,
+            tools: Toolbox::new(capabilities, tools)?.with_primaries(primaries),
+            hooks,
+            layers,
             used,
             risks,
             directive_id: order.directive.as_str().to_owned(),
@@ -93,12 +114,12 @@ impl Engine {
     }
 
     /// Risks that are not acknowledged: those that the table blocks refuse the thread, others are recorded.
-    fn risks(&self, directive: &Directive, granted: &Capabilities) -> Result<Vec<Risk>, Error> {
-        let known: Vec<&str> = directive
-            .acknowledged
-            .iter()
-            .map(|known| known.risk.as_str())
-            .collect();
+    fn risks<'a>(
+        &self,
+        acknowledged: impl Iterator<Item = &'a Acknowledgement>,
+        granted: &Capabilities,
+    ) -> Result<Vec<Risk>, Error> {
+        let known: Vec<&str> = acknowledged.map(|known| known.risk.as_str()).collect();
         let risks = self.config.risks.unacknowledged(granted, &known);
         match risks.iter().find(|risk| risk.policy == RiskPolicy::Block) {
             None => Ok(risks),

@@ -127,7 +127,14 @@ impl Engine {
                         "item_id": payload["item_id"],
                         "idempotency_key": payload["idempotency_key"],
                     })),
-                    Some("tool_call_result") if sealed => {
+                    // What hooks called is open in the same way.
+                    Some("hook_call_start") => open.push(json!({
+                        "call_id": payload["call_id"],
+                        "tool": payload["item_id"],
+                        "item_id": payload["item_id"],
+                        "idempotency_key": payload["idempotency_key"],
+                    })),
+                    Some("tool_call_result" | "hook_call_result") if sealed => {
                         open.retain(|call| call["call_id"] != payload["call_id"]);
                     }
                     Some("thread_completed") if sealed => ended = Status::Completed,

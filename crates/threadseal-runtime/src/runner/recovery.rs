@@ -28,7 +28,9 @@ impl Recovery for Configured {
             return Judgement {
                 code: "unclassified".to_owned(),
                 category: "permanent".to_owned(),
+                retryable: false,
                 retry: None,
+                again: None,
             };
         };
         let header = |name: &str| {
@@ -39,12 +41,15 @@ impl Recovery for Configured {
             RetryPolicy::None => &self.default,
             own => own,
         };
-        let again = found.retryable && u64::from(attempts) <= self.max_retries;
+        let left = u64::from(attempts) <= self.max_retries;
         let delay = || policy.delay(attempts.saturating_sub(1), &header);
+        let again = left.then(delay).flatten();
         Judgement {
             code: found.code.clone(),
             category: found.category.clone(),
-            retry: again.then(delay).flatten(),
+            retryable: found.retryable,
+            retry: again.filter(|_| found.retryable),
+            again,
         }
     }
 }

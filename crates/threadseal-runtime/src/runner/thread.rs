@@ -7,20 +7,24 @@
 //! The record is the truth: thread.json and the registry follow it. A thread whose record cannot be written
 //! ends at once, as far as it got.
 
+use super::account::{Account, Files};
 use super::brood::Brood;
 use super::child::{ChildTool, Cradle};
-use super::cycle::{Course, Cycle, End, Progress, Surroundings};
+use super::cycle::{Course, Cycle, End};
 use super::desk::Desk;
+use super::edges;
 use super::engine::{Engine, Order, Ran};
+use super::hooks::{AtDesk, Reflexes, ThreadCallees};
 use super::prepare::{Inherited, Plan};
 use super::recovery::Configured;
 use super::resume::Predecessor;
 use super::returning::Returning;
+use super::summary::{Preferring, SummaryTool};
 use crate::bounds::{MAX_ID_ATTEMPTS, POLL_INTERVAL};
-use crate::config::models::Prices;
+use crate::hook_control::Scope;
 use crate::journal::{Journal, Origin};
 use crate::limit::Cost;
-use crate::model::{ChatMessage, Usage, sealed};
+use crate::model::{ChatMessage, sealed};
 use crate::money::Nanos;
 use crate::process_id::ProcessId;
 use crate::project::ThreadFolder;
@@ -28,7 +32,7 @@ use crate::registry::{NewThread, Origin as Descent};
 use crate::signed_file::SignedFile;
 use crate::status::Status;
 use crate::thread_meta::{ThreadMeta, capabilities_file};
-use crate::toolbox::{Cancel, Parentage};
+use crate::toolbox::{Cancel, Parentage, Tool};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::Duration;
@@ -41,7 +45,6 @@ use threadseal::record::{RecordId, ThreadId};
 use threadseal::time::Timestamp;
 use threadseal::transcript::Ending;
 use threadseal::transcript::manifest::Manifest;
-use threadseal::transcript::render::{self, Cover};
 use threadseal_store::atomic;
 
 /// Permission bits of a thread's folder: what an agent saw and did is its owner's business.
@@ -122,17 +125,37 @@ impl Engine {
         let (desk, brood) = (Desk::new(), Arc::new(Brood::of(&cancel)));
         let cradle = Cradle::new(self.clone(), Arc::clone(&brood), desk.window());
         let cradle = Arc::new(cradle);
-        let children = ChildTool::new(Arc::clone(&cradle));
-        let mut plan = self.prepare(order, inherited, vec![Arc::new(children)])?;
+        let children: Arc<dyn Tool> = Arc::new(ChildTool::new(Arc::clone(&cradle)));
+        let helpers = Cradle::new(self.summarising(), Arc::clone(&brood), desk.window());
+        let helpers = Arc::new(helpers);
+        let summary = Arc::new(SummaryTool::new(self.clone(), Arc::clone(&helpers)));
+        let more: Vec<Arc<dyn Tool>> = vec![Arc::clone(&children), Arc::clone(&summary) as _];
+        let mut plan = self.prepare(order, inherited, more)?;
         let start = start(&mut plan)?;
         let thread = self.begin(plan, start)?;
-        cradle.belongs_to(&thread.id, thread.plan.inheritance());
+        for cradle in [cradle, helpers] {
+            cradle.belongs_to(&thread.id, thread.plan.inheritance());
+        }
+        summary.belongs_to(&thread.id, thread.plan.tools.capabilities().clone());
         Ok(Begun {
             thread,
+            children,
             cancel,
             brood,
             desk,
         })
+    }
+
+    /// The same, with the models that the settings name for summaries.
+    fn summarising(&self) -> Self {
+        let mut engine = self.clone();
+        if let Some(name) = &self.config.coordination.summary_model {
+            engine.models = Arc::new(Preferring {
+                inner: Arc::clone(&self.models),
+                name: name.clone(),
+            });
+        }
+        engine
     }
 
     /// Makes the thread's files.
@@ -215,6 +238,7 @@ impl Engine {
         let now = self.host.clock.now()?;
         self.registry
             .set_status(&id, Some(Status::Created), Status::Running, now)?;
+        let continues = predecessor.as_ref().map(|before| before.id().clone());
         if let Some(predecessor) = predecessor {
             self.registry.link(predecessor.id(), &id, now)?;
             predecessor.settle(self)?;
@@ -222,6 +246,7 @@ impl Engine {
         Ok(Running {
             engine: self.clone(),
             messages: start.messages,
+            continues,
             id,
             plan,
             journal,
@@ -336,6 +361,8 @@ impl Engine {
 /// A thread that has begun, and of which the model was asked nothing yet.
 pub(super) struct Begun {
     thread: Running,
+    /// The tool by which it starts others.
+    children: Arc<dyn Tool>,
     cancel: Cancel,
     brood: Arc<Brood>,
     desk: Desk,
@@ -354,7 +381,13 @@ impl Begun {
     pub(super) fn run(mut self) -> Result<Ran, Error> {
         let (engine, desk) = (&self.thread.engine, self.desk.window());
         let attendant = engine.attend(&self.thread.id, &self.cancel, desk);
-        let ran = self.thread.run(&self.cancel, &self.brood, &self.desk);
+        let beside = Beside {
+            cancel: &self.cancel,
+            brood: &self.brood,
+            desk: &self.desk,
+            children: &self.children,
+        };
+        let ran = self.thread.run(&beside);
         drop(attendant);
         ran
     }
@@ -369,121 +402,126 @@ impl Begun {
     }
 }
 
+/// What a thread that runs has beside it.
+struct Beside<'a> {
+    cancel: &'a Cancel,
+    brood: &'a Brood,
+    desk: &'a Desk,
+    children: &'a Arc<dyn Tool>,
+}
+
 /// A thread that runs.
 struct Running {
     engine: Engine,
     messages: Vec<ChatMessage>,
+    /// Whom it goes on from.
+    continues: Option<ThreadId>,
     id: ThreadId,
     plan: Plan,
     journal: Journal,
     files: Files,
 }
 
-/// `thread.json` and the knowledge entry, written again and again.
-struct Files {
-    meta: ThreadMeta,
-    file: SignedFile,
-    entry: SignedFile,
-}
-
-impl Files {
-    fn write(&mut self, engine: &Engine) -> Result<(), Error> {
-        self.meta.updated_at = engine.host.clock.now()?;
-        let bytes = self.meta.to_bytes();
-        let thread = Some(&self.meta.thread_id);
-        self.file
-            .write(&engine.host, &engine.keys, thread, &bytes)
-            .map(drop)
-    }
-
-    /// Rewrites the thread for readers.
-    fn write_entry(&mut self, engine: &Engine, journal: &Journal) -> Result<(), Error> {
-        let meta = &self.meta;
-        let cost = meta.cost.unwrap_or_default();
-        let text = journal.entry(&Cover {
-            thread: &meta.thread_id,
-            directive: &meta.directive,
-            status: meta.status.as_str(),
-            model: meta.model.as_deref().unwrap_or_default(),
-            cost: render::Cost {
-                turns: cost.turns,
-                input_tokens: cost.input_tokens,
-                output_tokens: cost.output_tokens,
-                spend: cost.spend.to_real(),
-                elapsed_seconds: cost.elapsed.as_secs_f64(),
-            },
-            permissions: &meta.capabilities.to_texts(),
-        });
-        let thread = Some(&meta.thread_id);
-        let (host, keys) = (&engine.host, &engine.keys);
-        self.entry
-            .write(host, keys, thread, text.as_bytes())
-            .map(drop)
-    }
-}
-
 impl Running {
-    fn run(&mut self, cancel: &Cancel, brood: &Brood, desk: &Desk) -> Result<Ran, Error> {
-        for used in &self.plan.used {
-            let used =
-                serde_json::to_value(used).map_err(|error| Error::invalid(error.to_string()))?;
-            self.journal.event("item_used", &used)?;
+    fn run(&mut self, beside: &Beside<'_>) -> Result<Ran, Error> {
+        let mut cost = Cost::default();
+        match self.live(beside, &mut cost) {
+            Ok(end) => self.finish(end, cost),
+            Err(error) => {
+                // The record may still take an end; if not, the thread is to be recovered.
+                let _ = self.finish(End::Failed(error.to_string()), cost);
+                Err(error)
+            }
         }
-        for risk in &self.plan.risks {
-            let event = json!({"capability": risk.capability.as_str(), "risk": risk.risk});
-            self.journal.event("risk_unacknowledged", &event)?;
-        }
-        let engine = self.engine.clone();
+    }
+
+    /// From the first event after seal 0 to what hooks do at the end. `cost` is what it used, also after an error.
+    fn live(&mut self, beside: &Beside<'_>, cost: &mut Cost) -> Result<End, Error> {
+        let (engine, plan, id) = (&self.engine, &self.plan, &self.id);
+        let (cancel, brood, desk) = (beside.cancel, beside.brood, beside.desk);
+        let callees = ThreadCallees {
+            engine,
+            tools: &plan.tools,
+            child: beside.children,
+        };
+        let reflexes = Reflexes {
+            hooks: &plan.hooks,
+            callees: &callees,
+            scope: Scope::Thread,
+            thread: id.as_str(),
+            clock: &*engine.host.clock,
+            cancel,
+            facts: edges::facts(plan, id, self.continues.as_ref()),
+        };
+        let journal = &mut self.journal;
+        let continues = self.continues.is_some();
+        let mut record = AtDesk {
+            journal: &mut *journal,
+            desk,
+        };
+        let opened = edges::open(plan, continues, &reflexes, &mut record, &mut self.messages)?;
         let mut course = Course {
             messages: std::mem::take(&mut self.messages),
             cost: Cost::default(),
             own: Nanos::ZERO,
             began: engine.host.clock.elapsed(),
         };
+        let system = plan.layers.system_prompt();
         let cycle = Cycle {
-            thread: self.id.as_str(),
+            thread: id.as_str(),
             clock: &*engine.host.clock,
-            model: &*self.plan.chosen.model,
-            max_output_tokens: self.plan.chosen.max_output_tokens,
-            system: None,
-            tools: &self.plan.tools,
-            returning: Returning(&self.plan.directive),
-            limits: self.plan.limits,
+            model: &*plan.chosen.model,
+            max_output_tokens: plan.chosen.max_output_tokens,
+            system: system.as_deref(),
+            tools: &plan.tools,
+            returning: Returning(&plan.directive),
+            limits: plan.limits,
             cancel,
             recovery: &Configured::new(&engine.config),
             desk,
+            reflexes: &reflexes,
         };
         let mut around = Account {
-            engine: &engine,
-            id: &self.id,
-            prices: self.plan.chosen.prices,
+            engine,
+            id,
+            prices: plan.chosen.prices,
             brood,
             files: &mut self.files,
         };
-        let ran = cycle.run(&mut course, &mut self.journal, &mut around);
-        let ended = matches!(ran, Ok(End::Completed { .. }));
-        let limit = self.plan.limits.duration_seconds.map(Duration::from_secs);
+        let ran = match opened {
+            Some(end) => Ok(end),
+            None => cycle.run(&mut course, journal, &mut around),
+        };
+        let completed = matches!(ran, Ok(End::Completed { .. }));
+        let limit = plan.limits.duration_seconds.map(Duration::from_secs);
         let elapsed = || engine.host.clock.elapsed().saturating_sub(course.began);
         let late = || limit.is_some_and(|limit| elapsed() > limit);
         // Its record ends after those of its children. What they do was asked for, unless the thread failed.
-        while brood.is_busy() {
-            if !ended || late() {
-                brood.cancel().set();
+        let wait = |journal: &mut Journal| {
+            while brood.is_busy() {
+                if !completed || late() {
+                    brood.cancel().set();
+                }
+                desk.serve_for(POLL_INTERVAL, journal);
             }
-            desk.serve_for(POLL_INTERVAL, &mut self.journal);
-        }
-        desk.serve(&mut self.journal);
-        let (children, spawns) = brood.spent();
-        course.cost.spend = course.own.saturating_add(children);
-        course.cost.spawns = spawns;
-        match ran {
-            Ok(end) => self.finish(end, course.cost),
-            Err(error) => {
-                // The record may still take an end; if not, the thread is to be recovered.
-                let _ = self.finish(End::Failed(error.to_string()), course.cost);
-                Err(error)
-            }
-        }
+            desk.serve(journal);
+            brood.spent()
+        };
+        let total = |own: Nanos, (spent, spawns): (Nanos, u64), cost: &mut Cost| {
+            cost.spend = own.saturating_add(spent);
+            cost.spawns = spawns;
+        };
+        *cost = course.cost;
+        total(course.own, wait(journal), cost);
+        let end = ran?;
+        let mut record = AtDesk {
+            journal: &mut *journal,
+            desk,
+        };
+        let closed = edges::close(&end, cost, &reflexes, &mut record);
+        // What hooks began counts, too, and ends before the thread.
+        total(course.own, wait(journal), cost);
+        closed.map(|()| end)
     }
 
     /// Writes how it ended: record first, then what follows it.
@@ -496,10 +534,8 @@ impl Running {
                 Status::Cancelled,
                 json!({"reason": "cancelled"}),
             ),
-            End::Suspended(hit) => {
-                self.journal
-                    .event("limit_escalation_requested", &hit.to_json())?;
-                let more = json!({"suspend_reason": "limit", "limit": hit.to_json()});
+            End::Suspended(pause) => {
+                let more = edges::suspended(pause, &mut self.journal)?;
                 (Ending::Suspended, Status::Suspended, more)
             }
         };
@@ -508,11 +544,7 @@ impl Running {
             End::Completed { text, outputs } => (text, outputs, None),
             End::Failed(why) => (String::new(), None, Some(why)),
             End::Cancelled => (String::new(), None, Some("cancelled".to_owned())),
-            End::Suspended(hit) => (
-                String::new(),
-                None,
-                Some(format!("{}: {} of {}", hit.code, hit.current, hit.max)),
-            ),
+            End::Suspended(pause) => (String::new(), None, Some(pause.why)),
         };
         let ran = Ran {
             thread: self.id.clone(),
@@ -544,41 +576,6 @@ impl Running {
             .registry
             .set_status(&self.id, Some(Status::Running), ran.status, now)
             .map(drop)
-    }
-}
-
-/// What surrounds a thread's loop.
-struct Account<'a> {
-    engine: &'a Engine,
-    id: &'a ThreadId,
-    prices: Prices,
-    brood: &'a Brood,
-    files: &'a mut Files,
-}
-
-impl Surroundings for Account<'_> {
-    fn charge(&mut self, turn: u64, usage: &Usage) -> Result<Nanos, Error> {
-        let amount = self.prices.cost(&usage.tokens());
-        let now = self.engine.host.clock.now()?;
-        let budgets = &self.engine.budgets;
-        budgets.commit(self.id, &format!("turn {turn}"), amount, now)?;
-        Ok(amount)
-    }
-
-    fn children(&self) -> (Nanos, u64) {
-        self.brood.spent()
-    }
-
-    fn turn_over(&mut self, journal: &mut Journal, cost: &Cost) -> Result<(), Error> {
-        self.files.meta.cost = Some(*cost);
-        self.files.write(self.engine)?;
-        self.files.write_entry(self.engine, journal)?;
-        let now = self.engine.host.clock.now()?;
-        self.engine.registry.set_cost(self.id, cost, now)
-    }
-
-    fn progress(&mut self, progress: Progress<'_>) {
-        self.engine.watch.progress(self.id, progress);
     }
 }
 

@@ -4,11 +4,13 @@
 //! the model calls      rye_file-system_read {path}                                       a tool by its name
 //!                      rye_execute {item_type: tool, item_id: rye/file-system/read,
 //!                                   parameters: {path}}                                  the original's way
+//!                      rye_search, rye_load, rye_sign                                      items, not to run them
 //! ```
 //! Only tools that the thread may use are shown to the model, and only they run, however they are called.
 
 use super::{Tool, model_name};
 use crate::capability::{Call, Capabilities};
+use crate::hook_declaration::Primary;
 use crate::model::{ToolCall, ToolSchema};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -21,6 +23,8 @@ const EXECUTE: &str = "rye_execute";
 /// The tools of one thread.
 pub struct Toolbox {
     tools: BTreeMap<String, Arc<dyn Tool>>,
+    /// Those by which items are searched, loaded and signed: each checks its own calls.
+    primaries: Vec<(Primary, Arc<dyn Tool>)>,
     capabilities: Capabilities,
 }
 
@@ -59,8 +63,30 @@ impl Toolbox {
         }
         Ok(Self {
             tools,
+            primaries: Vec::new(),
             capabilities,
         })
+    }
+
+    /// The same with ways to search, load and sign items.
+    #[must_use]
+    pub fn with_primaries(mut self, primaries: Vec<(Primary, Arc<dyn Tool>)>) -> Self {
+        self.primaries = primaries;
+        self
+    }
+
+    /// The tool of this id, if the thread may use it.
+    pub fn tool(&self, id: &str) -> Option<Arc<dyn Tool>> {
+        let tool = self.tools.get(&model_name(id));
+        tool.filter(|tool| tool.id() == id).map(Arc::clone)
+    }
+
+    /// The tool by which items are searched, loaded or signed, if the thread may do that with any.
+    pub fn primary(&self, primary: Primary) -> Option<Arc<dyn Tool>> {
+        let mut there = self.primaries.iter();
+        there
+            .find(|(known, _)| *known == primary)
+            .map(|(_, tool)| Arc::clone(tool))
     }
 
     /// What the model is shown: each tool, and the original's way to call them.
@@ -73,6 +99,8 @@ impl Toolbox {
         if !self.tools.is_empty() {
             schemas.push(self.execute_schema());
         }
+        let primaries = self.primaries.iter();
+        schemas.extend(primaries.map(|(_, tool)| tool.schema().clone()));
         schemas
     }
 
@@ -86,6 +114,13 @@ impl Toolbox {
     /// # Errors
     /// What the model is told: no such tool, or no leave to use it.
     pub fn find(&self, call: &ToolCall) -> Result<Permitted, String> {
+        let mut primaries = self.primaries.iter();
+        if let Some((_, tool)) = primaries.find(|(_, tool)| tool.id() == call.name) {
+            return Ok(Permitted {
+                tool: Arc::clone(tool),
+                input: call.input.clone(),
+            });
+        }
         let named = (call.name.as_str(), call.input.clone());
         let (name, input) = if call.name == EXECUTE {
             unwrapped(&call.input)?

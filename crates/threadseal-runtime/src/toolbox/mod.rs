@@ -10,6 +10,7 @@ mod chest;
 mod command;
 mod files;
 mod mcp;
+mod primaries;
 mod process;
 
 pub use crate::cancel::Cancel;
@@ -17,6 +18,7 @@ pub use chest::{Permitted, Toolbox};
 pub use command::{DeclaredCommand, Workshop};
 pub use files::{ReadFile, WriteFile};
 pub use mcp::{DeclaredMcp, Hub, Surroundings};
+pub use primaries::{ItemPrimary, primary_name};
 
 use crate::model::ToolSchema;
 use serde_json::Value;
@@ -114,6 +116,14 @@ pub trait Parentage: Send {
     /// # Errors
     /// When it cannot be recorded.
     fn child_ended(&mut self, child: &ThreadId, status: &str, head: &Head) -> Result<(), Error>;
+
+    /// Seals everything so far, for whoever reads the record while it grows.
+    ///
+    /// # Errors
+    /// When it cannot be sealed, or is no record that is sealed on demand.
+    fn seal(&mut self) -> Result<Head, Error> {
+        Err(Error::refused("this record is not sealed on demand"))
+    }
 
     /// The thread's step ledger and where it ends now: what the child's ledger names.
     ///

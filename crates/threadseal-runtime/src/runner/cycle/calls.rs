@@ -6,8 +6,9 @@
 //! ```
 //! Each call gets a result, also one that does not run: models refuse a conversation with open calls.
 
-use super::{Course, Cycle, End, Progress, Surroundings};
+use super::{Course, Cycle, End, Progress, Surroundings, ended_by};
 use crate::bounds::{MAX_CALLS_PER_TURN, MAX_PARALLEL_CALLS, MAX_RECORDED_TEXT_BYTES};
+use crate::hook_control::Control;
 use crate::journal::{Intent, Journal};
 use crate::model::{ChatMessage, ToolCall};
 use crate::toolbox::{Invocation, Outcome, Permitted};
@@ -146,6 +147,17 @@ impl Cycle<'_> {
             Ok(outputs) => outputs,
             Err(why) => return Ok((self.not_run(call, journal, &why)?, None)),
         };
+        let context = json!({"outputs": outputs, "cost": course.cost.to_json()});
+        if let Some(decision) = self.fire("directive_return", &context, journal)? {
+            if decision.control == Control::Retry {
+                let why = decision.said("a hook refuses this return");
+                return Ok((self.not_run(call, journal, &why)?, None));
+            }
+            if let Some(end) = ended_by(&decision) {
+                let outcome = self.not_run(call, journal, "a hook ends the thread")?;
+                return Ok((outcome, Some(end)));
+            }
+        }
         let key = self.key(call, journal);
         let step = journal.intend(call, &call.name, &key)?;
         let outcome = Outcome::ok("returned");

@@ -1,8 +1,13 @@
 //! Loops with a scripted model: what is recorded, and how each ends.
 
+use super::super::hooks::{Callees, Hooks};
+use super::super::layers::Block;
 use super::*;
 use crate::capability::Capabilities;
 use crate::directive::Directive;
+use crate::hook_control::Scope;
+use crate::hook_declaration::Primary;
+use crate::item::{ItemId, ItemKind};
 use crate::journal::Origin;
 use crate::model::{ScriptModel, ToolSchema};
 use crate::testing::Bench;
@@ -19,7 +24,7 @@ use threadseal::transcript::{ScanOptions, VerifyOptions, verify};
 use threadseal_store::clock::SystemClock;
 
 impl Bench {
-    fn journal(&self) -> Journal {
+    pub(crate) fn journal(&self) -> Journal {
         let thread = ThreadId::parse("demo/say-1").unwrap();
         let folder = self.project.thread(&thread);
         std::fs::create_dir_all(folder.path()).unwrap();
@@ -71,6 +76,15 @@ impl Bench {
             cancel,
             recovery: &Twice,
             desk: &Desk::new(),
+            reflexes: &Reflexes {
+                hooks: &Hooks::default(),
+                callees: &Nothing,
+                scope: Scope::Thread,
+                thread: "demo/say-1",
+                clock: &SystemClock,
+                cancel,
+                facts: json!({}),
+            },
         };
         let mut course = Course {
             messages: vec![ChatMessage::User("Go.".to_owned())],
@@ -85,7 +99,8 @@ impl Bench {
         (end, course.cost, self.events())
     }
 
-    fn events(&self) -> Vec<Value> {
+    /// The events of its thread, after they were verified.
+    pub(crate) fn events(&self) -> Vec<Value> {
         let path = self
             .folder
             .path()
@@ -113,6 +128,33 @@ impl Bench {
     }
 }
 
+/// Hooks that call nothing.
+struct Nothing;
+
+impl Callees for Nothing {
+    fn tool(&self, id: &ItemId) -> Result<Arc<dyn Tool>, String> {
+        Err(id.to_string())
+    }
+
+    fn directive(&self, id: &ItemId, _: &Value) -> Result<(Arc<dyn Tool>, Value), String> {
+        Err(id.to_string())
+    }
+
+    fn primary(
+        &self,
+        _: Primary,
+        _: ItemKind,
+        id: &str,
+        _: &Value,
+    ) -> Result<(Arc<dyn Tool>, Value), String> {
+        Err(id.to_owned())
+    }
+
+    fn knowledge(&self, id: &ItemId, _: bool) -> Result<Block, String> {
+        Err(id.to_string())
+    }
+}
+
 /// Retries once, at once.
 struct Twice;
 
@@ -121,7 +163,9 @@ impl Recovery for Twice {
         Judgement {
             code: format!("http_{}", error.status),
             category: "transient".to_owned(),
+            retryable: true,
             retry: (attempts < 2).then_some(Duration::ZERO),
+            again: (attempts < 2).then_some(Duration::ZERO),
         }
     }
 }
@@ -309,9 +353,10 @@ fn a_limit_is_seen_before_a_turn_and_after_it() {
         (limit("turns", json!(0)), "turns_exceeded", 0),
     ] {
         let (end, cost, _) = Bench::new().run(CALL_AND_END, vec![echo()], limits);
-        let End::Suspended(hit) = end else {
+        let End::Suspended(pause) = end else {
             panic!("{end:?}");
         };
+        let hit = pause.hit.unwrap();
         assert_eq!((hit.code, cost.turns), (code, turns));
     }
 }

@@ -1,0 +1,93 @@
+//! What surrounds a thread's loop: its money, the files that follow its record, people who watch.
+
+use super::brood::Brood;
+use super::cycle::{Progress, Surroundings};
+use super::engine::Engine;
+use crate::config::models::Prices;
+use crate::journal::Journal;
+use crate::limit::Cost;
+use crate::model::Usage;
+use crate::money::Nanos;
+use crate::signed_file::SignedFile;
+use crate::thread_meta::ThreadMeta;
+use threadseal::error::Error;
+use threadseal::record::ThreadId;
+use threadseal::transcript::render::{self, Cover};
+
+/// `thread.json` and the knowledge entry, written again and again.
+pub(super) struct Files {
+    pub(super) meta: ThreadMeta,
+    pub(super) file: SignedFile,
+    pub(super) entry: SignedFile,
+}
+
+impl Files {
+    pub(super) fn write(&mut self, engine: &Engine) -> Result<(), Error> {
+        self.meta.updated_at = engine.host.clock.now()?;
+        let bytes = self.meta.to_bytes();
+        let thread = Some(&self.meta.thread_id);
+        self.file
+            .write(&engine.host, &engine.keys, thread, &bytes)
+            .map(drop)
+    }
+
+    /// Rewrites the thread for readers.
+    pub(super) fn write_entry(&mut self, engine: &Engine, journal: &Journal) -> Result<(), Error> {
+        let meta = &self.meta;
+        let cost = meta.cost.unwrap_or_default();
+        let text = journal.entry(&Cover {
+            thread: &meta.thread_id,
+            directive: &meta.directive,
+            status: meta.status.as_str(),
+            model: meta.model.as_deref().unwrap_or_default(),
+            cost: render::Cost {
+                turns: cost.turns,
+                input_tokens: cost.input_tokens,
+                output_tokens: cost.output_tokens,
+                spend: cost.spend.to_real(),
+                elapsed_seconds: cost.elapsed.as_secs_f64(),
+            },
+            permissions: &meta.capabilities.to_texts(),
+        });
+        let thread = Some(&meta.thread_id);
+        let (host, keys) = (&engine.host, &engine.keys);
+        self.entry
+            .write(host, keys, thread, text.as_bytes())
+            .map(drop)
+    }
+}
+
+/// What surrounds a thread's loop.
+pub(super) struct Account<'a> {
+    pub(super) engine: &'a Engine,
+    pub(super) id: &'a ThreadId,
+    pub(super) prices: Prices,
+    pub(super) brood: &'a Brood,
+    pub(super) files: &'a mut Files,
+}
+
+impl Surroundings for Account<'_> {
+    fn charge(&mut self, turn: u64, usage: &Usage) -> Result<Nanos, Error> {
+        let amount = self.prices.cost(&usage.tokens());
+        let now = self.engine.host.clock.now()?;
+        let budgets = &self.engine.budgets;
+        budgets.commit(self.id, &format!("turn {turn}"), amount, now)?;
+        Ok(amount)
+    }
+
+    fn children(&self) -> (Nanos, u64) {
+        self.brood.spent()
+    }
+
+    fn turn_over(&mut self, journal: &mut Journal, cost: &Cost) -> Result<(), Error> {
+        self.files.meta.cost = Some(*cost);
+        self.files.write(self.engine)?;
+        self.files.write_entry(self.engine, journal)?;
+        let now = self.engine.host.clock.now()?;
+        self.engine.registry.set_cost(self.id, cost, now)
+    }
+
+    fn progress(&mut self, progress: Progress<'_>) {
+        self.engine.watch.progress(self.id, progress);
+    }
+}

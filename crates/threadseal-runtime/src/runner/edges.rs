@@ -1,0 +1,134 @@
+//! The edges of a thread's loop: what hooks do before its first turn and after its last.
+//!
+//! ```text
+//! item_used, risks ─► thread_started | thread_continued ─► layers and blocks around the first message
+//!     ─► system_prompt, context_injected ─► loop ─► after_complete ─► terminal event
+//! ```
+//! A cancelled thread asks no hooks at its end: whoever stops it wants it to stop.
+
+use super::cycle::{End, Pause, ended_by};
+use super::hooks::{AtDesk, Reflexes};
+use super::layers::{inject, refuse_too_long};
+use super::prepare::Plan;
+use crate::journal::Journal;
+use crate::limit::Cost;
+use crate::model::ChatMessage;
+use serde_json::{Value, json};
+use threadseal::error::Error;
+use threadseal::record::ThreadId;
+
+/// What every hook of a thread sees.
+pub(super) fn facts(plan: &Plan, id: &ThreadId, continues: Option<&ThreadId>) -> Value {
+    json!({
+        "thread_id": id.as_str(),
+        "directive": plan.directive_id,
+        "category": plan.directive.category,
+        "inputs": plan.inputs,
+        "model": plan.chosen.model.name(),
+        "limits": plan.limits.to_json(),
+        "previous_thread_id": continues.map(ThreadId::as_str),
+    })
+}
+
+/// Records what the thread rests on, asks the hooks of its begin, and completes its first message.
+///
+/// # Errors
+/// When nothing can be recorded any more.
+pub(super) fn open(
+    plan: &Plan,
+    continues: bool,
+    reflexes: &Reflexes<'_>,
+    record: &mut AtDesk<'_>,
+    messages: &mut [ChatMessage],
+) -> Result<Option<End>, Error> {
+    for used in &plan.used {
+        let used = serde_json::to_value(used).map_err(|error| Error::invalid(error.to_string()))?;
+        record.journal.event("item_used", &used)?;
+    }
+    for risk in &plan.risks {
+        let event = json!({"capability": risk.capability.as_str(), "risk": risk.risk});
+        record.journal.event("risk_unacknowledged", &event)?;
+    }
+    let event = match continues {
+        true => "thread_continued",
+        false => "thread_started",
+    };
+    let more = json!({"cost": Cost::default().to_json()});
+    let fired = reflexes.fire(event, &more, record)?;
+    if let Some(end) = fired.decision.as_ref().and_then(ended_by) {
+        return Ok(Some(end));
+    }
+    if let Some(system) = plan.layers.system_note() {
+        record.journal.event("system_prompt", &system)?;
+    }
+    // A successor has its directive's own layers from its predecessors, unless they were trimmed away.
+    let said = |text: &str| messages.iter().any(|message| message.text().contains(text));
+    let own = plan.layers.around.iter();
+    let own = own
+        .filter(|block| !continues || !said(&block.text()))
+        .cloned();
+    let added = fired.blocks.into_iter();
+    let mut blocks: Vec<_> = own.collect();
+    for block in added.filter(|block| plan.layers.wants(block)) {
+        if let Some(used) = &block.used {
+            let used =
+                serde_json::to_value(used).map_err(|error| Error::invalid(error.to_string()))?;
+            record.journal.event("item_used", &used)?;
+        }
+        blocks.push(block);
+    }
+    let Some(first) = messages.last_mut() else {
+        return Ok(None);
+    };
+    let bytes: usize = blocks.iter().map(|block| block.text().len() + 2).sum();
+    if let Err(error) = refuse_too_long("the first message", first.text().len() + bytes) {
+        return Ok(Some(End::Failed(error.to_string())));
+    }
+    for note in inject(first, &blocks) {
+        record.journal.event("context_injected", &note)?;
+    }
+    Ok(None)
+}
+
+/// Asks the hooks of the end.
+///
+/// # Errors
+/// As [`open`].
+pub(super) fn close(
+    end: &End,
+    cost: &Cost,
+    reflexes: &Reflexes<'_>,
+    record: &mut AtDesk<'_>,
+) -> Result<(), Error> {
+    let (status, text, outputs, error) = match end {
+        End::Cancelled => return Ok(()),
+        End::Completed { text, outputs } => ("completed", text.as_str(), outputs.as_ref(), None),
+        End::Failed(why) => ("error", "", None, Some(why.as_str())),
+        End::Suspended(pause) => ("suspended", "", None, Some(pause.why.as_str())),
+    };
+    let more = json!({"status": status, "result": text, "outputs": outputs, "error": error,
+                      "cost": cost.to_json()});
+    reflexes.fire("after_complete", &more, record).map(drop)
+}
+
+/// Records that a thread waits, and for whom; what its terminal event says of it.
+///
+/// # Errors
+/// As [`open`].
+pub(super) fn suspended(pause: &Pause, journal: &mut Journal) -> Result<Value, Error> {
+    let mut more = json!({"suspend_reason": pause.reason});
+    match &pause.hit {
+        Some(hit) => more["limit"] = hit.to_json(),
+        None => more["why"] = pause.why.as_str().into(),
+    }
+    if pause.escalates {
+        match &pause.hit {
+            Some(hit) => journal.event("limit_escalation_requested", &hit.to_json())?,
+            None => journal.event("escalation_requested", &more)?,
+        }
+    }
+    Ok(more)
+}
+
+#[cfg(test)]
+mod tests;
