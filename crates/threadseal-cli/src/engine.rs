@@ -303,6 +303,9 @@ impl Watch for Live {
                 self.say(thread, &text);
             }
             Progress::Calling(_, tool) => self.say(thread, &format!("calls {}", Clean(tool))),
+            Progress::Step(number, node) => {
+                self.say(thread, &format!("step {number}, {}", Clean(node)));
+            }
             Progress::Retrying(code, wait) => {
                 let text = format!("{}: asks again in {} s", Clean(code), wait.as_secs());
                 self.say(thread, &text);

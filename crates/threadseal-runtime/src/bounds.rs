@@ -132,3 +132,15 @@ pub const MAX_SUMMARY_SOURCE_BYTES: usize = 256 << 10;
 pub const MAX_SUMMARY_CHARS_PER_TOKEN: u64 = 8;
 /// Most items that one search names.
 pub const MAX_SEARCH_HITS: usize = 50;
+/// Largest state of a run of a graph in bytes of JSON: each change of it is an event, and fits into a line.
+pub const MAX_STATE_BYTES: usize = 1 << 20;
+/// Most items of one foreach.
+pub const MAX_FOREACH_ITEMS: usize = 10_000;
+/// How often a hook may have one node tried again.
+pub const MAX_NODE_RETRIES: u64 = 3;
+/// Longest text of an error that stays in the state of a run of a graph, in bytes.
+pub const MAX_STATE_ERROR_BYTES: usize = 4096;
+/// Most steps whose history stands in the entry of a run of a graph: it is written anew at each of them.
+pub const MAX_HISTORY_STEPS: usize = 1000;
+/// Most characters of a cell or a line of such an entry.
+pub const MAX_DETAIL_CHARS: usize = 200;

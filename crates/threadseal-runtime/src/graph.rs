@@ -87,6 +87,8 @@ pub struct GraphNode {
     pub env_requires: Vec<String>,
     /// Whether its result may be taken from an earlier run with the same input.
     pub cache: bool,
+    /// Whether a call of it that may have been carried out can be made again.
+    pub idempotent: bool,
 }
 
 /// What a node does.
@@ -218,6 +220,18 @@ impl Graph {
             let lines: Vec<String> = errors.map(ToString::to_string).collect();
             Error::invalid(lines.join("\n"))
         })
+    }
+
+    /// What a run gets of what it is given: defaults filled in, each of its type.
+    ///
+    /// # Errors
+    /// Kind `InvalidInput` when it does not suit the schema, or a graph without one is given something.
+    pub fn inputs(&self, given: &Map<String, Value>) -> Result<Map<String, Value>, Error> {
+        match &self.schema {
+            Some(schema) => schema.apply(given.clone()),
+            None if given.is_empty() => Ok(Map::new()),
+            None => Err(Error::invalid("the graph takes no inputs")),
+        }
     }
 
     /// The first node.

@@ -259,8 +259,26 @@ impl Journal {
         outcome: &Outcome,
         millis: u64,
     ) -> Result<(), Error> {
+        self.done_as(step, call, outcome, millis, json!({}))
+    }
+
+    /// As [`Journal::done`], with more members of the event.
+    ///
+    /// # Errors
+    /// As [`Journal::ask`].
+    pub fn done_as(
+        &mut self,
+        step: OpenStep,
+        call: &ToolCall,
+        outcome: &Outcome,
+        millis: u64,
+        more: Value,
+    ) -> Result<(), Error> {
         let output = outcome.text();
         let mut result = json!({"call_id": call.id, "output": output, "duration_ms": millis});
+        if let (Value::Object(result), Value::Object(more)) = (&mut result, more) {
+            result.extend(more);
+        }
         if let Some(error) = &outcome.error {
             result["error"] = error.as_str().into();
         }
@@ -295,10 +313,7 @@ impl Journal {
         if !self.children.is_empty() {
             self.seal()?;
         }
-        let tip = self.steps.tip()?;
-        let hash = tip.hash.map(|hash| hash.to_hex());
-        let mut payload = json!({"cost": cost.to_json(),
-                                 "ledger": {"run_id": self.steps.run().as_str(), "count": tip.count, "head": hash}});
+        let mut payload = json!({"cost": cost.to_json(), "ledger": self.ledger_tip()?});
         if let (Value::Object(payload), Value::Object(more)) = (&mut payload, more) {
             payload.extend(more);
         }
@@ -307,6 +322,21 @@ impl Journal {
         }
         let payload = Payload::parse(payload.to_string().as_bytes())?;
         self.recorder.end(ending, &payload, self.turn)
+    }
+
+    /// Where the step ledger ends: `run_id`, `count`, and `head`, the hash of its last record.
+    ///
+    /// # Errors
+    /// When the ledger cannot be read.
+    pub fn ledger_tip(&self) -> Result<Value, Error> {
+        let tip = self.steps.tip()?;
+        let hash = tip.hash.map(|hash| hash.to_hex());
+        Ok(json!({"run_id": self.steps.run().as_str(), "count": tip.count, "head": hash}))
+    }
+
+    /// The next turn begins: seals and steps from here on have its number. For runs that ask no model.
+    pub fn next_turn(&mut self) {
+        self.turn += 1;
     }
 
     /// Names the thread that goes on from here, in a sealed event.

@@ -36,6 +36,8 @@
 //! | [`toolbox`] | tools, and what of them a thread may use |
 //! | [`thread_meta`] | `thread.json` and `capabilities.md` |
 //! | [`journal`] | what a thread records of itself |
+//! | [`graph_state`] | runs of graphs as their records tell them, and the files that follow |
+//! | [`graph_journal`] | what a run of a graph records of itself |
 //! | [`runner`] | the loop of a thread |
 //!
 //! Without the feature `engine` there is only what reads declarations: no database, no network, no threads.
@@ -50,6 +52,10 @@ pub mod condition;
 pub mod config;
 pub mod directive;
 pub mod graph;
+#[cfg(feature = "engine")]
+pub mod graph_journal;
+#[cfg(feature = "engine")]
+pub mod graph_state;
 pub mod hook_control;
 pub mod hook_declaration;
 pub mod interpolate;

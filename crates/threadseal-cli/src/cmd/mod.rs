@@ -71,7 +71,7 @@ pub(crate) enum Command {
     /// Transcripts in stores, also object storage: list, head, import, export
     #[command(subcommand)]
     Transcript(transcript::TranscriptCommand),
-    /// State graphs of a project: validate
+    /// State graphs of a project: run, resume, cancel, show, validate
     #[command(subcommand)]
     Graph(graph::GraphCommand),
     /// Say whether what a store holds is whole, and mend what is torn

@@ -77,3 +77,181 @@ fn real_graphs_have_no_errors() {
     let ran = Sandbox::new().run(arguments.iter().chain(&files)).exits(0);
     assert_eq!(ran.stdout.matches(" nodes, ").count(), files.len());
 }
+
+const PIPELINE: &str = "tool_type: graph\npermissions: [rye.execute.tool.demo.count, rye.execute.directive.demo.judge]\n\
+    config_schema:\n  type: object\n  properties: {file: {type: string}}\n  required: [file]\n\
+    config:\n  start: count\n  nodes:\n    \
+    count: {action: {primary: execute, item_type: tool, item_id: demo/count, params: {file: \"${inputs.file}\"}}, assign: {words: \"${result.stdout}\"}, next: judge}\n    \
+    judge: {action: {primary: execute, item_type: directive, item_id: demo/judge, params: {words: \"${state.words}\"}}, assign: {said: \"${result.result}\"}, next: done}\n    \
+    done: {type: return, output: {said: \"${state.said}\"}}\n";
+const COUNT: &str = "tool_type: command\ncommand: [/usr/bin/wc, -w, --, \"${inputs.file}\"]\nconfig_schema:\n  type: object\n  properties: {file: {type: string}}\n  required: [file]\n";
+const JUDGE: &str = "# judge\n\n```xml\n<directive name=\"judge\" version=\"1.0.0\">\n<metadata><description>d</description><category>demo</category>\
+    <model tier=\"fast\" /><limits turns=\"3\" /></metadata>\n<inputs><input name=\"words\" type=\"string\" required=\"true\">w</input></inputs>\n\
+    </directive>\n```\n\nIs {input:words} long?\n";
+const CALLER: &str = "# caller\n\n```xml\n<directive name=\"caller\" version=\"1.0.0\">\n<metadata><description>d</description><category>demo</category>\
+    <model tier=\"fast\" /><permissions><execute><tool>demo.*</tool><directive>demo.*</directive></execute></permissions></metadata>\n</directive>\n```\n\nRun it.\n";
+
+/// A project with a graph, what that uses, and a directive that calls it.
+fn project() -> Sandbox {
+    let sandbox = Sandbox::new();
+    sandbox.run(["init", "-q"]).exits(0);
+    let files = [
+        sandbox.write("p/.ai/graphs/demo/pipeline.yaml", PIPELINE),
+        sandbox.write("p/.ai/tools/demo/count.yaml", COUNT),
+        sandbox.write("p/.ai/directives/demo/judge.md", JUDGE),
+        sandbox.write("p/.ai/directives/demo/caller.md", CALLER),
+    ];
+    sandbox
+        .run(std::iter::once("seal").chain(files.iter().map(|path| path.to_str().unwrap())))
+        .exits(0);
+    sandbox.write("p/text.txt", "one two three\n");
+    sandbox.write("answers.yaml", "answers:\n  - text: No.\n");
+    sandbox
+}
+
+const RUN: [&str; 8] = [
+    "graph",
+    "run",
+    "demo/pipeline",
+    "--project",
+    "p",
+    "-i",
+    "file=text.txt",
+    "--script",
+];
+
+#[test]
+fn a_graph_runs_shows_itself_and_all_that_it_leaves_verifies() {
+    let sandbox = project();
+    let ran = sandbox
+        .run(RUN.iter().chain(&["answers.yaml", "--json"]))
+        .exits(0)
+        .json();
+    assert_eq!(
+        (&ran["status"], &ran["outputs"]["said"]),
+        (&"completed".into(), &"No.".into())
+    );
+    let id = ran["thread_id"].as_str().unwrap().to_owned();
+    let verified = sandbox.run(["verify", "p", "--json"]).exits(0).json();
+    // Four items; of the run and of the thread below it transcript, ledger, thread.json, capabilities.md and entry, and
+    // of the run the state file.
+    assert_eq!(verified["summary"]["verified"], 15, "{verified}");
+    let shown = sandbox
+        .run(["graph", "show", &id, "--project", "p", "--json"])
+        .exits(0)
+        .json();
+    assert_eq!(
+        (&shown["status"], &shown["step_count"]),
+        (&"completed".into(), &3.into())
+    );
+    assert_eq!(shown["nodes"][1]["node"], "judge");
+    let text = sandbox
+        .run(["graph", "show", &id, "--project", "p"])
+        .exits(0);
+    assert!(
+        text.stdout.contains("completed, step 3 at done"),
+        "{}",
+        text.stdout
+    );
+    let list = sandbox
+        .run(["thread", "list", "--project", "p", "--json"])
+        .exits(0)
+        .json();
+    let rows = list["threads"].as_array().unwrap();
+    let row = rows
+        .iter()
+        .find(|row| row["thread_id"] == id.as_str())
+        .unwrap();
+    assert_eq!(
+        (&row["directive"], &row["status"]),
+        (&"demo/pipeline".into(), &"completed".into())
+    );
+    sandbox
+        .run(["thread", "status", &id, "--project", "p"])
+        .exits(0);
+    let plain = sandbox.run(RUN.iter().chain(&["answers.yaml"])).exits(0);
+    assert_eq!(plain.stdout, "said: No.\n");
+    assert!(plain.stderr.contains("step 2, judge"), "{}", plain.stderr);
+    // What is complete neither goes on nor is cancelled.
+    let again = ["graph", "resume", &id, "--project", "p"];
+    sandbox.run(again).fails_with("complete");
+    sandbox
+        .run(["graph", "cancel", &id, "--project", "p"])
+        .fails_with("has ended");
+}
+
+#[test]
+fn a_run_that_failed_is_resumed_and_one_that_was_changed_is_not() {
+    let sandbox = project();
+    sandbox.write("silent.yaml", "answers: []\n");
+    let ran = sandbox
+        .run(RUN.iter().chain(&["silent.yaml", "--json"]))
+        .exits(2)
+        .json();
+    let id = ran["thread_id"].as_str().unwrap().to_owned();
+    assert_eq!(ran["status"], "error", "{ran}");
+    let state = sandbox
+        .work()
+        .join(format!("p/.ai/knowledge/graphs/demo/pipeline/{id}.md"));
+    let text = fs::read_to_string(&state).unwrap();
+    fs::write(&state, text.replace("3 text.txt", "9 text.txt")).unwrap();
+    let resume = [
+        "graph",
+        "resume",
+        &id,
+        "--project",
+        "p",
+        "--script",
+        "answers.yaml",
+        "--json",
+    ];
+    sandbox.run(resume).fails_with("tampered");
+    fs::write(&state, text).unwrap();
+    let ran = sandbox.run(resume).exits(0).json();
+    assert_eq!(ran["outputs"]["said"], "No.");
+    let status = sandbox
+        .run(["thread", "status", &id, "--itself", "--project", "p"])
+        .exits(0);
+    assert_eq!(status.stdout, "continued\n");
+    sandbox.run(["verify", "p"]).exits(0);
+}
+
+#[test]
+fn a_model_calls_a_graph_as_a_tool() {
+    let sandbox = project();
+    sandbox.write(
+        "calls.yaml",
+        "answers:\n  - calls: [{tool: rye_execute, input: {item_type: tool, item_id: demo/pipeline, parameters: {file: text.txt}}}]\n  \
+         - text: No.\n  - text: It said no.\n",
+    );
+    let run = [
+        "run",
+        "demo/caller",
+        "--project",
+        "p",
+        "--script",
+        "calls.yaml",
+        "--json",
+    ];
+    let ran = sandbox.run(run).exits(0).json();
+    assert_eq!(ran["result"], "It said no.");
+    let list = sandbox
+        .run(["thread", "list", "--project", "p", "--json"])
+        .exits(0)
+        .json();
+    let rows = list["threads"].as_array().unwrap();
+    let of = |directive: &str| {
+        rows.iter()
+            .find(|row| row["directive"] == directive)
+            .unwrap()
+    };
+    assert_eq!(
+        of("demo/pipeline")["parent_id"],
+        of("demo/caller")["thread_id"]
+    );
+    assert_eq!(
+        of("demo/judge")["parent_id"],
+        of("demo/pipeline")["thread_id"]
+    );
+    sandbox.run(["verify", "p"]).exits(0);
+}

@@ -3,6 +3,7 @@
 
 use super::{Edge, Fault, Graph, GraphNode, NodeKind};
 use crate::capability::Call;
+use crate::hook_declaration::Primary;
 use crate::interpolate::{Template, Tree};
 use crate::path::Path;
 use crate::place::Place;
@@ -110,11 +111,8 @@ fn permissions(graph: &Graph, faults: &mut Vec<Fault>) {
         let Ok(id) = action.item_id.render_text(&serde_json::Value::Null) else {
             continue;
         };
-        let call = Call::new(
-            action.primary.as_str(),
-            action.item_type.as_str(),
-            Some(&id),
-        );
+        let named = Some(id.as_str()).filter(|_| action.primary != Primary::Search);
+        let call = Call::new(action.primary.as_str(), action.item_type.as_str(), named);
         match call {
             Ok(call) if graph.permissions.permits(&call) => {}
             Ok(call) => {

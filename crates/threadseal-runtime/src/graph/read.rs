@@ -224,6 +224,7 @@ fn graph_node(entry: &Entry) -> Result<GraphNode, Error> {
         assign: Vec::new(),
         env_requires: Vec::new(),
         cache: false,
+        idempotent: false,
     };
     match kind {
         "return" => {
@@ -261,6 +262,7 @@ fn common(fields: &mut Fields<'_>, node: &mut GraphNode) -> Result<(), Error> {
             node.cache |= flag.bool()?;
         }
     }
+    node.idempotent = fields.take("idempotent").map_or(Ok(false), Node::bool)?;
     if let Some(target) = fields.take("on_error") {
         node.on_error = Some(Edge {
             to: target.text()?.to_owned(),

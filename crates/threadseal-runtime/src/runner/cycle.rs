@@ -77,6 +77,8 @@ pub enum Progress<'a> {
     Text(&'a str),
     /// A tool runs.
     Calling(&'a Cost, &'a str),
+    /// A node of a graph begins: the number of the step, and its name.
+    Step(u64, &'a str),
     /// The model shall be asked again.
     Retrying(&'a str, Duration),
 }

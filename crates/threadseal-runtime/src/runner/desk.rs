@@ -18,7 +18,8 @@ use threadseal::error::{Error, ErrorKind};
 use threadseal::ledger::Parent;
 use threadseal::record::{Head, RecordId, ThreadId};
 
-type Job = Box<dyn FnOnce(&mut Journal) + Send>;
+/// Something to write.
+pub(crate) type Job = Box<dyn FnOnce(&mut Journal) + Send>;
 
 /// What comes to the desk.
 enum Message {
@@ -67,6 +68,14 @@ impl Desk {
             job(journal);
         }
         self.serve(journal);
+    }
+
+    /// The next thing to write, if one comes within `wait`: for a record that is written elsewhere, too.
+    pub(crate) fn next(&self, wait: Duration) -> Option<Job> {
+        match self.incoming.recv_timeout(wait) {
+            Ok(Message::Job(job)) => Some(job),
+            _ => None,
+        }
     }
 
     /// Runs `count` calls, each on a thread of its own, and writes what they ask for until all are over. Gives what

@@ -19,6 +19,7 @@
 //! | `returning` | `directive_return` |
 //! | `stop` | cancelling and killing threads from outside |
 //! | `child` | the tool by which a thread starts others |
+//! | `walker` | runs of graphs |
 
 mod account;
 mod brood;
@@ -37,9 +38,11 @@ mod returning;
 mod stop;
 mod summary;
 mod thread;
+mod walker;
 
 pub use cycle::Progress;
 pub use engine::{Engine, Order, Ran, Watch};
 pub use recover::Recovered;
 pub use resume::Resumption;
 pub use stop::Killed;
+pub use walker::{GraphOrder, GraphResumption, ShownGraph, Unresolved};

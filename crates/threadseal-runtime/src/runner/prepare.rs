@@ -8,6 +8,7 @@
 use super::engine::{Engine, Order};
 use super::hooks::Hooks;
 use super::layers::Layers;
+use super::walker::GraphTools;
 use crate::capability::{Call, Capabilities, Risk, RiskPolicy};
 use crate::directive::{Acknowledgement, Directive};
 use crate::hook_control::Scope;
@@ -60,6 +61,7 @@ impl Engine {
         order: &Order,
         parent: Option<&Inherited>,
         more: Vec<Arc<dyn Tool>>,
+        graphs: &Arc<GraphTools>,
     ) -> Result<Plan, Error> {
         let item = self
             .finder
@@ -95,7 +97,7 @@ impl Engine {
         let acknowledged = directive.acknowledged.iter().chain(&layers.acknowledged);
         let risks = self.risks(acknowledged, &capabilities)?;
         let mut tools: Vec<Arc<dyn Tool>> = self.tools.iter().cloned().chain(more).collect();
-        self.declared(&capabilities, &mut tools, &mut used)?;
+        self.declared(&capabilities, &mut tools, &mut used, graphs)?;
         let primaries = ItemPrimary::all(&self.workshop(), &self.keys, &capabilities);
         Ok(Plan {
             tools: Toolbox::new(capabilities, tools)?.with_primaries(primaries),
@@ -130,13 +132,14 @@ impl Engine {
         }
     }
 
-    /// Adds the tools that the project declares and `capabilities` permit. One that does not verify stops the
+    /// Adds the tools and graphs that the project declares and `capabilities` permit. One that does not verify stops the
     /// thread before it begins: it was to be used.
-    fn declared(
+    pub(super) fn declared(
         &self,
         capabilities: &Capabilities,
         tools: &mut Vec<Arc<dyn Tool>>,
         used: &mut Vec<Used>,
+        graphs: &Arc<GraphTools>,
     ) -> Result<(), Error> {
         let servers = Arc::new(Hub::default());
         let around = Surroundings {
@@ -169,7 +172,7 @@ impl Engine {
             }
             used.push(item.used());
         }
-        Ok(())
+        graphs.declared(capabilities, tools, used)
     }
 
     fn workshop(&self) -> Workshop {

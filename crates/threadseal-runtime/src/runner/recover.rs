@@ -27,7 +27,7 @@ use threadseal_store::read::read_small;
 use threadseal_store::recorder::{Opened, Recorder, TailPolicy};
 
 /// Why a recovered thread ended.
-const CAUSE: &str = "its process is gone";
+pub(super) const CAUSE: &str = "its process is gone";
 
 /// A thread that was recovered.
 #[derive(Debug, Clone, PartialEq)]
@@ -176,7 +176,7 @@ impl Engine {
 }
 
 /// Names the open calls and ends the record.
-fn end(recorder: &mut Recorder, unresolved: &[Value], cause: &str) -> Result<(), Error> {
+pub(super) fn end(recorder: &mut Recorder, unresolved: &[Value], cause: &str) -> Result<(), Error> {
     let payload = |value: &Value| Payload::parse(value.to_string().as_bytes());
     for call in unresolved {
         recorder.append(&EventType::parse("tool_call_unresolved")?, &payload(call)?)?;

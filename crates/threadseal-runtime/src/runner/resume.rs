@@ -280,7 +280,11 @@ impl Engine {
 
     /// What the parent left to the thread that is resumed, by its verified metadata. `head` is the parent's seal that
     /// line 1 names: whether there is a parent, and which, is not for the registry to say.
-    fn parent_of(&self, thread: &Thread, head: Option<Head>) -> Result<Option<Inherited>, Error> {
+    pub(super) fn parent_of(
+        &self,
+        thread: &Thread,
+        head: Option<Head>,
+    ) -> Result<Option<Inherited>, Error> {
         let (Some(head), Some(parent)) = (head, &thread.parent) else {
             return match (head, &thread.parent) {
                 (None, None) => Ok(None),

@@ -20,6 +20,7 @@ use super::recovery::Configured;
 use super::resume::Predecessor;
 use super::returning::Returning;
 use super::summary::{Preferring, SummaryTool};
+use super::walker::GraphTools;
 use crate::bounds::{MAX_ID_ATTEMPTS, POLL_INTERVAL};
 use crate::hook_control::Scope;
 use crate::journal::{Journal, Origin};
@@ -32,7 +33,7 @@ use crate::registry::{NewThread, Origin as Descent};
 use crate::signed_file::SignedFile;
 use crate::status::Status;
 use crate::thread_meta::{ThreadMeta, capabilities_file};
-use crate::toolbox::{Cancel, Parentage, Tool};
+use crate::toolbox::{Cancel, Parentage, Tool, Toolbox};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::Duration;
@@ -48,7 +49,7 @@ use threadseal::transcript::manifest::Manifest;
 use threadseal_store::atomic;
 
 /// Permission bits of a thread's folder: what an agent saw and did is its owner's business.
-const FOLDER_MODE: u32 = 0o700;
+pub(super) const FOLDER_MODE: u32 = 0o700;
 
 /// The thread that starts another one.
 pub(super) struct ParentThread<'a> {
@@ -130,12 +131,14 @@ impl Engine {
         let helpers = Arc::new(helpers);
         let summary = Arc::new(SummaryTool::new(self.clone(), Arc::clone(&helpers)));
         let more: Vec<Arc<dyn Tool>> = vec![Arc::clone(&children), Arc::clone(&summary) as _];
-        let mut plan = self.prepare(order, inherited, more)?;
+        let graphs = Arc::new(GraphTools::new(self.clone(), Arc::clone(&brood)));
+        let mut plan = self.prepare(order, inherited, more, &graphs)?;
         let start = start(&mut plan)?;
         let thread = self.begin(plan, start)?;
         for cradle in [cradle, helpers] {
             cradle.belongs_to(&thread.id, thread.plan.inheritance());
         }
+        graphs.belongs_to(&thread.id, thread.plan.inheritance());
         summary.belongs_to(&thread.id, thread.plan.tools.capabilities().clone());
         Ok(Begun {
             thread,
@@ -187,7 +190,7 @@ impl Engine {
         let folder = self.project.thread(&id);
         self.project.inside(&*self.host.fs, folder.path())?;
         atomic::create_directories(&*self.host.fs, folder.path(), FOLDER_MODE)?;
-        let capabilities = self.write_capabilities(&plan, &folder)?;
+        let capabilities = self.write_capabilities(&plan.tools, &folder)?;
         let mut manifest = self.manifest(&plan, record)?;
         manifest.meta = in_line_1(&json!({
             "capabilities_sha256": capabilities.to_hex(),
@@ -255,7 +258,7 @@ impl Engine {
     }
 
     /// Gives the thread its budget: its own limit, of a child's at most what its parent has left.
-    fn set_aside(
+    pub(super) fn set_aside(
         &self,
         id: &ThreadId,
         parent: Option<&ThreadId>,
@@ -318,7 +321,7 @@ impl Engine {
     }
 
     /// The knowledge entry of a thread, which is not there yet.
-    fn entry_of(&self, meta: &ThreadMeta) -> Result<SignedFile, Error> {
+    pub(super) fn entry_of(&self, meta: &ThreadMeta) -> Result<SignedFile, Error> {
         let directive = ThreadId::parse(&meta.directive)?;
         let path = self.project.knowledge_entry(&directive, &meta.thread_id);
         self.project.inside(&*self.host.fs, &path)?;
@@ -333,8 +336,12 @@ impl Engine {
         )
     }
 
-    fn write_capabilities(&self, plan: &Plan, folder: &ThreadFolder) -> Result<Digest, Error> {
-        let text = capabilities_file(&plan.tools.schemas(), plan.tools.capabilities());
+    pub(super) fn write_capabilities(
+        &self,
+        tools: &Toolbox,
+        folder: &ThreadFolder,
+    ) -> Result<Digest, Error> {
+        let text = capabilities_file(&tools.schemas(), tools.capabilities());
         let path = folder.capabilities();
         let kind = DocumentKind::Markdown;
         let mut file = SignedFile::new(&self.host, &path, kind, Some(ItemType::Knowledge))?;
@@ -580,6 +587,6 @@ impl Running {
 }
 
 /// A value of the runtime as line 1 holds values: in the spelling in which it is written, members sorted.
-fn in_line_1(value: &Value) -> Result<json::Value, Error> {
+pub(super) fn in_line_1(value: &Value) -> Result<json::Value, Error> {
     Ok(json::parse(&python::rye(&sealed(value)?))?)
 }

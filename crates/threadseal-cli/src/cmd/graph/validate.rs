@@ -1,23 +1,16 @@
-//! `graph …`: state graphs as projects declare them (`spec/declarations.md` §8).
+//! `graph validate`: every fault of graphs (`spec/declarations.md` §8).
 
 use crate::context::Context;
 use crate::exit::{Exit, Failure, Outcome, complain};
 use crate::output::Out;
 use crate::render::clean::Clean;
-use clap::{Args, Subcommand};
+use clap::Args;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 use threadseal_runtime::bounds::MAX_ITEM_BYTES;
 use threadseal_runtime::graph::{Fault, Inspection, Severity, inspect};
 use threadseal_runtime::place::Place;
 use threadseal_store::read::read_small;
-
-/// What to do with graphs.
-#[derive(Debug, Subcommand)]
-pub(crate) enum GraphCommand {
-    /// Tell every fault of graphs, with its line; exit 1 when one is an error
-    Validate(ValidateArgs),
-}
 
 /// What `graph validate` takes.
 #[derive(Debug, Args)]
@@ -51,14 +44,8 @@ struct FaultOutput {
     message: String,
 }
 
-/// Runs one of them.
-pub(crate) fn run(command: &GraphCommand, context: &Context, out: &mut Out) -> Outcome {
-    match command {
-        GraphCommand::Validate(args) => validate(args, context, out),
-    }
-}
-
-fn validate(args: &ValidateArgs, context: &Context, out: &mut Out) -> Outcome {
+/// Tells the faults; exit 1 when one is an error.
+pub(super) fn run(args: &ValidateArgs, context: &Context, out: &mut Out) -> Outcome {
     let mut graphs = Vec::new();
     let (mut errors, mut warnings) = (0, 0);
     let mut unread = false;

@@ -1,0 +1,32 @@
+//! `graph cancel`: a signed request, which whoever runs the run looks for.
+
+use crate::context::Context;
+use crate::engine::{EngineArgs, engine};
+use crate::exit::{Exit, Outcome};
+use crate::output::Out;
+use crate::render::clean::Clean;
+use clap::Args;
+use serde_json::json;
+use threadseal::record::ThreadId;
+
+/// What `graph cancel` takes.
+#[derive(Debug, Args)]
+pub(crate) struct CancelArgs {
+    /// The run
+    #[arg(value_name = "RUN")]
+    run: String,
+    #[command(flatten)]
+    engine: EngineArgs,
+}
+
+/// Asks for the end of the run.
+pub(super) fn run(args: &CancelArgs, context: &Context, out: &mut Out) -> Outcome {
+    let id = ThreadId::parse(&args.run)?;
+    engine(&args.engine, context)?.request_cancel(&id)?;
+    if context.json {
+        out.json(&json!({"schema": "threadseal.graph-cancel/1", "graph_run_id": id.as_str()}));
+    } else if !context.quiet {
+        out.line(format_args!("asked  {}", Clean(id.as_str())));
+    }
+    Ok(Exit::Done)
+}

@@ -1,0 +1,44 @@
+//! `graph resume`: a run that stopped goes on from its sealed state, repeating nothing.
+
+use crate::context::{self, Context};
+use crate::engine::{EngineArgs, engine, told};
+use crate::exit::Outcome;
+use crate::output::Out;
+use clap::Args;
+use threadseal::record::ThreadId;
+use threadseal_runtime::runner::{GraphResumption, Unresolved};
+use threadseal_runtime::toolbox::Cancel;
+
+/// What `graph resume` takes.
+#[derive(Debug, Args)]
+pub(crate) struct ResumeArgs {
+    /// The run
+    #[arg(value_name = "RUN")]
+    run: String,
+    /// Calls of which nobody knows whether they were carried out count as made, without a result
+    #[arg(long)]
+    skip_unresolved: bool,
+    /// They count as failed
+    #[arg(long, alias = "fail", conflicts_with = "skip_unresolved")]
+    fail_unresolved: bool,
+    #[command(flatten)]
+    engine: EngineArgs,
+}
+
+/// Goes on with the run.
+pub(super) fn run(args: &ResumeArgs, context: &Context, out: &mut Out) -> Outcome {
+    let cancel = Cancel::default();
+    context::cancel_on_interrupt(&cancel.flag())?;
+    let wanted = GraphResumption {
+        run: ThreadId::parse(&args.run)?,
+        unresolved: match (args.skip_unresolved, args.fail_unresolved) {
+            (true, _) => Unresolved::Skip,
+            (_, true) => Unresolved::Fail,
+            _ => Unresolved::Refuse,
+        },
+        limits: args.engine.limits()?,
+        cancel,
+    };
+    let ran = engine(&args.engine, context)?.resume_graph(&wanted)?;
+    Ok(told(&ran, context, out))
+}

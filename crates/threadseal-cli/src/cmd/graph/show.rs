@@ -1,0 +1,66 @@
+//! `graph show`: a run as its verified record has it: where it stands, its nodes, its state.
+
+use crate::context::Context;
+use crate::engine::{EngineArgs, engine};
+use crate::exit::{Exit, Outcome};
+use crate::output::Out;
+use crate::render::clean::Clean;
+use clap::Args;
+use serde_json::{Value, json};
+use threadseal::record::ThreadId;
+use threadseal_runtime::graph_state::Standing;
+
+/// What `graph show` takes.
+#[derive(Debug, Args)]
+pub(crate) struct ShowArgs {
+    /// The run
+    #[arg(value_name = "RUN")]
+    run: String,
+    #[command(flatten)]
+    engine: EngineArgs,
+}
+
+/// Shows the run.
+pub(super) fn run(args: &ShowArgs, context: &Context, out: &mut Out) -> Outcome {
+    let id = ThreadId::parse(&args.run)?;
+    let shown = engine(&args.engine, context)?.show_graph(&id)?;
+    let course = &shown.course;
+    let visits: Vec<Value> = course
+        .visits()
+        .into_iter()
+        .map(|visit| {
+            json!({"node": visit.node, "step": visit.step, "status": visit.status, "action": visit.action,
+                   "elapsed_s": visit.elapsed, "error": visit.error})
+        })
+        .collect();
+    if context.json {
+        out.json(&json!({
+            "schema": "threadseal.graph-show/1", "graph_id": course.graph, "graph_run_id": course.run,
+            "status": course.standing.as_str(), "current_node": course.at.node(), "step_count": course.step,
+            "resumed_from": course.resumed_from, "inputs": course.inputs, "state": course.state,
+            "nodes": visits, "unresolved": shown.unresolved, "head": shown.head.to_string(),
+            "unsealed_bytes": shown.tail_bytes,
+        }));
+    } else {
+        let (status, node) = (course.standing.as_str(), course.at.node());
+        let line = format!("{}  {status}, step {} at {node}", course.run, course.step);
+        out.line(Clean(&line));
+        for visit in course.visits() {
+            let line = format!(
+                "{:>6}  {:<9}  {}  {}",
+                visit.step, visit.status, visit.node, visit.action
+            );
+            out.line(Clean(line.trim_end()));
+        }
+        for call in &shown.unresolved {
+            out.line(Clean(&format!("unresolved  {call}")));
+        }
+        out.line(Clean(&Value::Object(course.state.clone()).to_string()));
+    }
+    // What stands behind the last seal, and a run without an end, are no whole record.
+    Ok(match (course.standing, shown.tail_bytes) {
+        (Standing::Running, _) => Exit::Unconfirmed,
+        (_, 0) => Exit::Done,
+        _ => Exit::Unconfirmed,
+    })
+}

@@ -1,0 +1,176 @@
+//! [`GraphJournal`]: what a run of a graph records of itself, and the course that follows from it.
+//!
+//! ```text
+//! graph_started        {graph_id, graph_run_id, start_node, inputs, state, step, resumed_from?, passed_over?}
+//! step_started         {step, node, node_type, action_id?}
+//! tool_call_start      {tool, call_id, input, item_id, idempotency_key}     durable before the call runs
+//! tool_call_result     {call_id, output, structured?, duration_ms, error?}
+//! tool_call_reused     {call_id, item_id, output, structured?, error?, from}  of the run before: not called again
+//! tool_call_settled    {call_id, item_id, idempotency_key, as: skipped | failed}  unresolved, and somebody decided
+//! state_changed        {step, node, set}
+//! foreach_completed    {step, node, items, failed, next_node}
+//! step_completed       {step, node, action_id?, status, elapsed_s, next_node, thread_id?, error?, passed_over?, ledger}
+//! graph_completed      {status, steps, elapsed_s, outputs?}
+//! graph_error          {error, node, steps, elapsed_s}        graph_cancelled {steps, elapsed_s}
+//! ```
+//! A course changes only through an event, and by the same code that reads a record: what was walked and what a
+//! verified record says cannot differ.
+//!
+//! Seed 001, "Graph event types".
+
+use crate::graph_state::Course;
+use crate::journal::Journal;
+use crate::limit::Cost;
+use crate::model::ToolCall;
+use crate::toolbox::{Outcome, Parentage};
+use serde_json::{Value, json};
+use threadseal::error::Error;
+use threadseal::ledger::Parent;
+use threadseal::record::{Head, RecordId, ThreadId};
+use threadseal::transcript::Ending;
+use threadseal_store::ledger::OpenStep;
+
+/// What a run of a graph records of itself.
+pub struct GraphJournal {
+    journal: Journal,
+    course: Course,
+}
+
+impl GraphJournal {
+    /// Records that the run starts. `journal` has begun and has no events of a graph.
+    ///
+    /// # Errors
+    /// As [`Journal::event`], here and below.
+    pub fn begin(mut journal: Journal, started: &Value) -> Result<Self, Error> {
+        let course = Course::begin(started)?;
+        journal.event("graph_started", started)?;
+        Ok(Self { journal, course })
+    }
+
+    /// Records an event, and what follows from it.
+    ///
+    /// # Errors
+    /// Also when it cannot follow what was before.
+    pub fn tell(&mut self, kind: &str, payload: &Value) -> Result<(), Error> {
+        self.journal.event(kind, payload)?;
+        self.course.apply(kind, payload)
+    }
+
+    /// Records that a step begins; seals of it have the next turn.
+    ///
+    /// # Errors
+    /// As [`GraphJournal::tell`].
+    pub fn step(&mut self, payload: &Value) -> Result<(), Error> {
+        self.journal.next_turn();
+        self.tell("step_started", payload)
+    }
+
+    /// Records what a call is about to do, durably.
+    ///
+    /// # Errors
+    /// As [`Journal::intend`].
+    pub fn intend(&mut self, call: &ToolCall, item: &str, key: &str) -> Result<OpenStep, Error> {
+        let step = self.journal.intend(call, item, key)?;
+        let start = json!({"call_id": call.id, "item_id": item, "idempotency_key": key});
+        self.course.apply("tool_call_start", &start)?;
+        Ok(step)
+    }
+
+    /// Records what came of a call.
+    ///
+    /// # Errors
+    /// As [`Journal::done`].
+    pub fn done(
+        &mut self,
+        step: OpenStep,
+        call: &ToolCall,
+        outcome: &Outcome,
+        millis: u64,
+    ) -> Result<(), Error> {
+        let more = structured(outcome);
+        self.journal.done_as(step, call, outcome, millis, more)?;
+        self.course
+            .apply("tool_call_result", &result(&call.id, outcome))
+    }
+
+    /// Seals everything so far.
+    ///
+    /// # Errors
+    /// As [`Journal::seal`].
+    pub fn seal(&mut self) -> Result<Head, Error> {
+        self.journal.seal()
+    }
+
+    /// Ends the run.
+    ///
+    /// # Errors
+    /// As [`Journal::end`].
+    pub fn end(&mut self, ending: Ending, cost: &Cost, more: Value) -> Result<Head, Error> {
+        let head = self.journal.end(ending, cost, more)?;
+        if ending == Ending::Suspended {
+            self.course.apply("thread_suspended", &Value::Null)?;
+        }
+        Ok(head)
+    }
+
+    /// What is written beside the course: what children and whoever stops the run have to say.
+    pub(crate) fn journal(&mut self) -> &mut Journal {
+        &mut self.journal
+    }
+
+    /// The newest seal.
+    pub fn head(&self) -> Option<&Head> {
+        self.journal.head()
+    }
+
+    /// The run so far.
+    pub fn course(&self) -> &Course {
+        &self.course
+    }
+
+    /// Where the step ledger ends: `count`, and the hash of its last record.
+    ///
+    /// # Errors
+    /// As [`Journal::ledger_tip`].
+    pub fn ledger_tip(&self) -> Result<Value, Error> {
+        self.journal.ledger_tip()
+    }
+}
+
+/// The payload of a result; texts stay texts, anything else is JSON text that is marked as such.
+pub fn result(call: &str, outcome: &Outcome) -> Value {
+    let mut result = json!({"call_id": call, "output": outcome.text()});
+    if let (Value::Object(result), Value::Object(more)) = (&mut result, structured(outcome)) {
+        result.extend(more);
+    }
+    if let Some(error) = &outcome.error {
+        result["error"] = error.as_str().into();
+    }
+    result
+}
+
+fn structured(outcome: &Outcome) -> Value {
+    match outcome.output {
+        Value::Null | Value::String(_) => json!({}),
+        _ => json!({"structured": true}),
+    }
+}
+
+impl Parentage for GraphJournal {
+    fn child_begins(
+        &mut self,
+        child: &ThreadId,
+        record: &RecordId,
+        directive: &str,
+    ) -> Result<Head, Error> {
+        self.journal.child_begins(child, record, directive)
+    }
+
+    fn child_ended(&mut self, child: &ThreadId, status: &str, head: &Head) -> Result<(), Error> {
+        self.journal.child_ended(child, status, head)
+    }
+
+    fn ledger(&self) -> Result<Parent, Error> {
+        self.journal.ledger()
+    }
+}

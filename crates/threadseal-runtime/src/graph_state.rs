@@ -1,0 +1,24 @@
+//! [`Course`]: a run of a graph as its record tells it, and the two files that follow it.
+//!
+//! ```text
+//! events ─► Course {state, next node, calls of an interrupted step, …}      walking and resuming read the same
+//!             ├─► .ai/knowledge/graphs/<graph>/<run>.md            the state, signed: [`state_file`]
+//!             └─► .ai/knowledge/agent/threads/<graph>/<run>.md     node table and history: [`entry`]
+//! ```
+//! Nothing is known of a run but what its events say: the walker changes a course only by recording an event, so a
+//! course that is read from a verified record is the one that was walked. The state file holds no more than the
+//! record does; [`agrees`] tells whether it holds the same.
+//!
+//! Seed 001, "Graph Transcripts"; the shape of both files: `walker.py` of February 2026.
+
+mod course;
+mod entry;
+mod file;
+mod text;
+
+pub use course::{Course, KnownCall, OpenCall, Position, Standing, Visit};
+pub use entry::{EntryCover, entry};
+pub use file::{StateCover, agrees, state_file};
+
+#[cfg(test)]
+mod tests;

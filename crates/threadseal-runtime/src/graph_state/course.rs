@@ -1,0 +1,479 @@
+//! Folding the events of a run.
+
+use crate::bounds::MAX_HISTORY_STEPS;
+use crate::toolbox::Outcome;
+use serde_json::{Map, Value};
+use std::collections::{BTreeMap, VecDeque};
+use threadseal::error::Error;
+
+/// A run of a graph, as far as its record goes.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Course {
+    /// The graph.
+    pub graph: String,
+    /// The run.
+    pub run: String,
+    /// The run that it goes on from.
+    pub resumed_from: Option<String>,
+    /// What it was given.
+    pub inputs: Map<String, Value>,
+    /// Its state, inputs left out.
+    pub state: Map<String, Value>,
+    /// The number of the last step that began.
+    pub step: u64,
+    /// Where it stands.
+    pub at: Position,
+    /// How it goes.
+    pub standing: Standing,
+    /// Did a node fail that the graph passed over (`on_error: continue`)?
+    pub passed_over: bool,
+    /// Calls of the step that is not over: with results, and without.
+    calls: BTreeMap<String, CallState>,
+    rows: BTreeMap<String, Row>,
+    history: VecDeque<Happening>,
+}
+
+/// Where a run stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Position {
+    /// Before a node.
+    Before(String),
+    /// Within it: its step is not over.
+    Within(String),
+    /// Behind the last node, which this was.
+    End(String),
+}
+
+impl Position {
+    /// The node.
+    pub fn node(&self) -> &str {
+        match self {
+            Self::Before(node) | Self::Within(node) | Self::End(node) => node,
+        }
+    }
+}
+
+/// How a run goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Standing {
+    /// It has no end yet.
+    Running,
+    /// It came to its end.
+    Completed,
+    /// It came to its end, and nodes failed on the way.
+    CompletedWithErrors,
+    /// It failed.
+    Error,
+    /// Somebody stopped it.
+    Cancelled,
+    /// A limit was hit.
+    Suspended,
+}
+
+impl Standing {
+    /// The word in files.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Running => "running",
+            Self::Completed => "completed",
+            Self::CompletedWithErrors => "completed_with_errors",
+            Self::Error => "error",
+            Self::Cancelled => "cancelled",
+            Self::Suspended => "suspended",
+        }
+    }
+}
+
+/// A call of an interrupted step whose result is recorded.
+#[derive(Debug, Clone, PartialEq)]
+pub struct KnownCall {
+    /// What was called.
+    pub item: String,
+    /// What came of it.
+    pub outcome: Outcome,
+}
+
+/// A call that began and has no result in the record.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OpenCall {
+    /// What was called.
+    pub item: String,
+    /// Its idempotency key.
+    pub key: String,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+enum CallState {
+    Open(OpenCall),
+    Known(KnownCall),
+}
+
+/// The last visit of a node.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Row {
+    pub(super) step: u64,
+    pub(super) mark: Mark,
+    pub(super) elapsed: Option<f64>,
+    pub(super) action: String,
+    pub(super) detail: String,
+}
+
+/// How the last visit of a node went.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Mark {
+    Running,
+    Done,
+    Failed,
+}
+
+/// The last visit of a node, for people.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Visit<'a> {
+    /// The node.
+    pub node: &'a str,
+    /// The step.
+    pub step: u64,
+    /// `running`, `completed` or `error`.
+    pub status: &'static str,
+    /// What it called.
+    pub action: &'a str,
+    /// How long it took, in seconds.
+    pub elapsed: Option<f64>,
+    /// Why it failed.
+    pub error: Option<&'a str>,
+}
+
+/// A line of the history.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Happening {
+    Step {
+        number: u64,
+        node: String,
+        kind: String,
+        action: String,
+    },
+    Iterated {
+        items: u64,
+        failed: u64,
+        next: Option<String>,
+    },
+    Done {
+        elapsed: f64,
+        next: Option<String>,
+    },
+    Failed {
+        error: String,
+        next: Option<String>,
+    },
+    Unresolved {
+        item: String,
+        key: String,
+    },
+    Settled {
+        item: String,
+        how: String,
+    },
+}
+
+impl Course {
+    /// The course that a `graph_started` begins.
+    ///
+    /// # Errors
+    /// Kind `Refused` when its payload is none.
+    pub fn begin(payload: &Value) -> Result<Self, Error> {
+        let map = |name: &str| match &payload[name] {
+            Value::Object(members) => Ok(members.clone()),
+            _ => Err(broken(&format!("graph_started without {name}"))),
+        };
+        Ok(Self {
+            graph: text(payload, "graph_id")?,
+            run: text(payload, "graph_run_id")?,
+            resumed_from: payload["resumed_from"].as_str().map(str::to_owned),
+            inputs: map("inputs")?,
+            state: map("state")?,
+            step: payload["step"].as_u64().unwrap_or(0),
+            at: Position::Before(text(payload, "start_node")?),
+            standing: Standing::Running,
+            passed_over: payload["passed_over"].as_bool().unwrap_or(false),
+            calls: BTreeMap::new(),
+            rows: BTreeMap::new(),
+            history: VecDeque::new(),
+        })
+    }
+
+    /// Reads the events of a record, up to the end of step `until` where that is given.
+    ///
+    /// # Errors
+    /// Kind `Refused` when they are not those of a run of a graph, or contradict each other.
+    pub fn read<'a>(
+        events: impl IntoIterator<Item = (&'a str, &'a Value)>,
+        until: Option<u64>,
+    ) -> Result<Self, Error> {
+        let mut course: Option<Self> = None;
+        for (kind, payload) in events {
+            match &mut course {
+                None if kind == "graph_started" => course = Some(Self::begin(payload)?),
+                None => {}
+                Some(course) => {
+                    let begins = kind == "step_started" && Some(course.step) == until;
+                    if begins {
+                        break;
+                    }
+                    course.apply(kind, payload)?;
+                }
+            }
+        }
+        course.ok_or_else(|| broken("it has no graph_started"))
+    }
+
+    /// Takes one event; those that do not concern graphs change nothing.
+    ///
+    /// # Errors
+    /// Kind `Refused` when it cannot follow what was before.
+    pub fn apply(&mut self, kind: &str, payload: &Value) -> Result<(), Error> {
+        match kind {
+            "graph_started" => return Err(broken("it starts twice")),
+            "step_started" => self.step_started(payload)?,
+            "tool_call_start" => {
+                let call = OpenCall {
+                    item: text(payload, "item_id")?,
+                    key: text(payload, "idempotency_key")?,
+                };
+                self.calls
+                    .insert(text(payload, "call_id")?, CallState::Open(call));
+            }
+            "tool_call_result" | "tool_call_reused" => self.result(payload)?,
+            "tool_call_settled" => self.settled(payload)?,
+            "tool_call_unresolved" => self.note(Happening::Unresolved {
+                item: payload["item_id"].as_str().unwrap_or_default().to_owned(),
+                key: payload["idempotency_key"]
+                    .as_str()
+                    .unwrap_or_default()
+                    .to_owned(),
+            }),
+            "state_changed" => self.changed(payload)?,
+            "foreach_completed" => self.note(Happening::Iterated {
+                items: payload["items"].as_u64().unwrap_or(0),
+                failed: payload["failed"].as_u64().unwrap_or(0),
+                next: payload["next_node"].as_str().map(str::to_owned),
+            }),
+            "step_completed" => self.step_completed(payload)?,
+            "graph_completed" => {
+                self.standing = match payload["status"].as_str() {
+                    Some("completed") => Standing::Completed,
+                    _ => Standing::CompletedWithErrors,
+                };
+            }
+            "graph_error" => self.stopped(Standing::Error, payload["error"].as_str()),
+            "graph_cancelled" => self.stopped(Standing::Cancelled, Some("cancelled")),
+            "thread_suspended" => self.standing = Standing::Suspended,
+            "thread_error" => self.standing = Standing::Error,
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// The number of the last step that is over.
+    pub fn steps_over(&self) -> u64 {
+        match self.at {
+            Position::Within(_) => self.step.saturating_sub(1),
+            Position::Before(_) | Position::End(_) => self.step,
+        }
+    }
+
+    /// The result of a call of the step that is not over.
+    pub fn known(&self, call: &str) -> Option<&KnownCall> {
+        match self.calls.get(call)? {
+            CallState::Known(known) => Some(known),
+            CallState::Open(_) => None,
+        }
+    }
+
+    /// Results of calls of the step that is not over, by the calls' ids.
+    pub fn known_calls(&self) -> impl Iterator<Item = (&str, &KnownCall)> {
+        self.calls.iter().filter_map(|(id, call)| match call {
+            CallState::Known(known) => Some((id.as_str(), known)),
+            CallState::Open(_) => None,
+        })
+    }
+
+    /// Calls that began and have no result, by their ids.
+    pub fn open_calls(&self) -> impl Iterator<Item = (&str, &OpenCall)> {
+        self.calls.iter().filter_map(|(id, call)| match call {
+            CallState::Open(open) => Some((id.as_str(), open)),
+            CallState::Known(_) => None,
+        })
+    }
+
+    /// The last visit of each node, in the order of their steps.
+    pub fn visits(&self) -> Vec<Visit<'_>> {
+        fn visit<'a>((node, row): (&'a String, &'a Row)) -> Visit<'a> {
+            Visit {
+                node,
+                step: row.step,
+                status: match row.mark {
+                    Mark::Running => "running",
+                    Mark::Done => "completed",
+                    Mark::Failed => "error",
+                },
+                action: &row.action,
+                elapsed: row.elapsed,
+                error: Some(row.detail.as_str()).filter(|detail| !detail.is_empty()),
+            }
+        }
+        let mut visits: Vec<Visit<'_>> = self.rows.iter().map(visit).collect();
+        visits.sort_by_key(|visit| visit.step);
+        visits
+    }
+
+    pub(super) fn row(&self, node: &str) -> Option<&Row> {
+        self.rows.get(node)
+    }
+
+    pub(super) fn history(&self) -> impl Iterator<Item = &Happening> {
+        self.history.iter()
+    }
+
+    fn step_started(&mut self, payload: &Value) -> Result<(), Error> {
+        let node = text(payload, "node")?;
+        let number = payload["step"].as_u64();
+        if self.at != Position::Before(node.clone()) || number != Some(self.step + 1) {
+            return Err(broken("a step begins out of turn"));
+        }
+        self.step += 1;
+        let action = payload["action_id"].as_str().unwrap_or_default().to_owned();
+        let row = Row {
+            step: self.step,
+            mark: Mark::Running,
+            elapsed: None,
+            action: action.clone(),
+            detail: String::new(),
+        };
+        self.rows.insert(node.clone(), row);
+        self.note(Happening::Step {
+            number: self.step,
+            node: node.clone(),
+            kind: payload["node_type"].as_str().unwrap_or("action").to_owned(),
+            action,
+        });
+        self.calls.clear();
+        self.at = Position::Within(node);
+        Ok(())
+    }
+
+    fn result(&mut self, payload: &Value) -> Result<(), Error> {
+        let output = match (&payload["output"], payload["structured"].as_bool()) {
+            (Value::String(text), Some(true)) => {
+                let value = threadseal::canon::json::parse(text.as_bytes())
+                    .map_err(|error| broken(&format!("a result is no JSON: {error}")))?;
+                crate::model::dynamic(&value)?
+            }
+            (output, _) => output.clone(),
+        };
+        let error = payload["error"].as_str().map(str::to_owned);
+        self.settle(
+            text(payload, "call_id")?,
+            payload,
+            Outcome { output, error },
+        );
+        Ok(())
+    }
+
+    fn settled(&mut self, payload: &Value) -> Result<(), Error> {
+        let how = text(payload, "as")?;
+        let outcome = match how.as_str() {
+            "skipped" => Outcome::ok(Value::Null),
+            "failed" => Outcome::failed("unresolved: nobody knows whether it was carried out"),
+            _ => return Err(broken("a call is settled in no known way")),
+        };
+        self.note(Happening::Settled {
+            item: payload["item_id"].as_str().unwrap_or_default().to_owned(),
+            how,
+        });
+        self.settle(text(payload, "call_id")?, payload, outcome);
+        Ok(())
+    }
+
+    fn settle(&mut self, call: String, payload: &Value, outcome: Outcome) {
+        let named = payload["item_id"].as_str().map(str::to_owned);
+        let item = named.unwrap_or_else(|| match self.calls.get(&call) {
+            Some(
+                CallState::Open(OpenCall { item, .. }) | CallState::Known(KnownCall { item, .. }),
+            ) => item.clone(),
+            None => String::new(),
+        });
+        self.calls
+            .insert(call, CallState::Known(KnownCall { item, outcome }));
+    }
+
+    fn changed(&mut self, payload: &Value) -> Result<(), Error> {
+        let node = text(payload, "node")?;
+        let (Value::Object(set), true) = (&payload["set"], self.at == Position::Within(node))
+        else {
+            return Err(broken("the state changes out of turn"));
+        };
+        for (name, value) in set {
+            self.state.insert(name.clone(), value.clone());
+        }
+        Ok(())
+    }
+
+    fn step_completed(&mut self, payload: &Value) -> Result<(), Error> {
+        let node = text(payload, "node")?;
+        if self.at != Position::Within(node.clone()) {
+            return Err(broken("a step ends that did not begin"));
+        }
+        let next = payload["next_node"].as_str().map(str::to_owned);
+        let error = payload["error"].as_str().map(str::to_owned);
+        let elapsed = payload["elapsed_s"].as_f64().unwrap_or(0.0);
+        self.passed_over |= payload["passed_over"].as_bool().unwrap_or(false);
+        if let Some(row) = self.rows.get_mut(&node) {
+            row.elapsed = Some(elapsed);
+            row.mark = if error.is_some() {
+                Mark::Failed
+            } else {
+                Mark::Done
+            };
+            row.detail = error.clone().unwrap_or_default();
+        }
+        self.at = match &next {
+            Some(next) => Position::Before(next.clone()),
+            None => Position::End(node),
+        };
+        self.calls.clear();
+        self.note(match error {
+            Some(error) => Happening::Failed { error, next },
+            None => Happening::Done { elapsed, next },
+        });
+        Ok(())
+    }
+
+    /// It ends within a node: what that has done already is kept for a run that goes on.
+    fn stopped(&mut self, standing: Standing, why: Option<&str>) {
+        self.standing = standing;
+        let error = why.unwrap_or_default().to_owned();
+        if let Position::Within(node) = &self.at
+            && let Some(row) = self.rows.get_mut(node)
+        {
+            row.mark = Mark::Failed;
+            row.detail.clone_from(&error);
+        }
+        self.note(Happening::Failed { error, next: None });
+    }
+
+    fn note(&mut self, happening: Happening) {
+        if self.history.len() == MAX_HISTORY_STEPS {
+            self.history.pop_front();
+        }
+        self.history.push_back(happening);
+    }
+}
+
+fn text(payload: &Value, name: &str) -> Result<String, Error> {
+    let text = payload[name].as_str().map(str::to_owned);
+    text.ok_or_else(|| broken(&format!("an event without {name}")))
+}
+
+fn broken(why: &str) -> Error {
+    Error::refused(format!("the record is no course of a graph: {why}"))
+}

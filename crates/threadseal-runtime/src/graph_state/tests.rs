@@ -1,0 +1,1 @@
+//! Courses and the files that follow them.

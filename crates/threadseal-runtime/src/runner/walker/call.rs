@@ -1,0 +1,271 @@
+//! One call of a node: leave, intent, result.
+//!
+//! ```text
+//! item and parameters rendered ─► permitted? ─► intent durable ─► runs ─► result recorded
+//! ```
+//! What a run before has done already is not done again: its result is taken. What it may have done is what somebody
+//! decided, or, where the node says that it is idempotent, done again under the same key.
+
+use super::super::engine::Engine;
+use super::walk::Walk;
+use crate::bounds::MAX_RECORDED_TEXT_BYTES;
+use crate::capability::Call;
+use crate::graph_journal::{GraphJournal, result};
+use crate::hook_declaration::{Action, Primary};
+use crate::item::{ItemId, ItemKind};
+use crate::knowledge;
+use crate::model::ToolCall;
+use crate::toolbox::{Cancel, Invocation, Outcome, Parentage, Tool};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use threadseal::error::Error;
+use threadseal::ledger::Parent;
+use threadseal::record::{Head, RecordId, ThreadId};
+
+/// What is settled about calls of the step that the run before left, by the calls' ids.
+pub(super) type Settled = BTreeMap<String, Settlement>;
+
+/// What is settled about a call.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Settlement {
+    /// It was made; this came of it, in that run.
+    Known {
+        item: String,
+        outcome: Outcome,
+        from: String,
+    },
+    /// It may have been made: it counts as made, without a result.
+    Skip { item: String, key: String },
+    /// It may have been made: it counts as failed.
+    Fail { item: String, key: String },
+    /// It may have been made: it is made again under this key.
+    Repeat { key: String },
+}
+
+/// What a call means.
+struct Meant {
+    id: ItemId,
+    input: Value,
+    primary: Primary,
+    kind: ItemKind,
+}
+
+/// The record, for children that calls on several threads start.
+struct Shared<'a>(&'a Mutex<GraphJournal>);
+
+impl Walk {
+    /// Makes the call `id` of a node.
+    ///
+    /// # Errors
+    /// When it cannot be recorded: the run must not go on.
+    pub(super) fn call(
+        &self,
+        id: &str,
+        action: &Action,
+        context: &Value,
+        cancel: &Cancel,
+    ) -> Result<Outcome, Error> {
+        let mut key = format!("{}/{id}", self.id);
+        match self.settled.get(id) {
+            Some(Settlement::Repeat { key: before }) => key.clone_from(before),
+            Some(settlement) => return self.taken(id, settlement),
+            None => {}
+        }
+        let meant = match self.meant(action, context) {
+            Ok(meant) => meant,
+            Err(why) => return Ok(Outcome::failed(why.to_string())),
+        };
+        let call = ToolCall {
+            id: id.to_owned(),
+            name: meant.id.as_str().to_owned(),
+            input: meant.input.clone(),
+            signatures: Vec::new(),
+        };
+        let step = self.record().intend(&call, meant.id.as_str(), &key)?;
+        let clock = &self.engine.host.clock;
+        let began = clock.elapsed();
+        let outcome = self.perform(&meant, &key, cancel);
+        let outcome = said(outcome).bounded(MAX_RECORDED_TEXT_BYTES);
+        let millis = clock.elapsed().saturating_sub(began).as_millis();
+        let millis = u64::try_from(millis).unwrap_or(u64::MAX);
+        let mut record = self.record();
+        record.done(step, &call, &outcome, millis)?;
+        Ok(known(&record, id))
+    }
+
+    fn taken(&self, id: &str, settlement: &Settlement) -> Result<Outcome, Error> {
+        let (kind, payload) = match settlement {
+            Settlement::Known {
+                item,
+                outcome,
+                from,
+            } => {
+                let mut payload = result(id, outcome);
+                payload["item_id"] = item.as_str().into();
+                payload["from"] = from.as_str().into();
+                ("tool_call_reused", payload)
+            }
+            Settlement::Skip { item, key } => {
+                ("tool_call_settled", decided(id, item, key, "skipped"))
+            }
+            Settlement::Fail { item, key } => {
+                ("tool_call_settled", decided(id, item, key, "failed"))
+            }
+            Settlement::Repeat { .. } => {
+                return Err(Error::invalid("a call that is made is not settled"));
+            }
+        };
+        let mut record = self.record();
+        record.tell(kind, &payload)?;
+        Ok(known(&record, id))
+    }
+
+    /// What the action calls now, if the run may.
+    fn meant(&self, action: &Action, context: &Value) -> Result<Meant, Error> {
+        let id = ItemId::parse(&action.item_id.render_text(context)?)?;
+        let (primary, kind) = (action.primary, action.item_type);
+        let named = Some(id.as_str()).filter(|_| primary != Primary::Search);
+        let call = Call::new(primary.as_str(), kind.as_str(), named)?;
+        if !self.plan.tools.capabilities().permits(&call) {
+            return Err(Error::refused(format!(
+                "no leave: the run's capabilities do not hold {call}"
+            )));
+        }
+        let input = action.params.render(context)?;
+        Ok(Meant {
+            id,
+            input,
+            primary,
+            kind,
+        })
+    }
+
+    fn perform(&self, meant: &Meant, key: &str, cancel: &Cancel) -> Outcome {
+        let done = match (meant.primary, meant.kind) {
+            (Primary::Execute, ItemKind::Tool) => self
+                .tool(&meant.id)
+                .map(|tool| self.run_tool(&*tool, &meant.input, key, cancel)),
+            (Primary::Execute, ItemKind::Directive) => {
+                let input = json!({"directive_id": meant.id.as_str(), "inputs": meant.input});
+                Ok(self.run_tool(&*self.child, &input, key, cancel))
+            }
+            (Primary::Execute | Primary::Load, kind) => self.load(kind, &meant.id),
+            (Primary::Search, kind) => search(&self.engine, kind, &meant.input),
+            (Primary::Sign, _) => Err(Error::refused("a graph signs nothing")),
+        };
+        done.unwrap_or_else(|error| Outcome::failed(error.to_string()))
+    }
+
+    /// The tool of this very id.
+    fn tool(&self, id: &ItemId) -> Result<Arc<dyn Tool>, Error> {
+        let call = ToolCall {
+            id: String::new(),
+            name: id.as_str().to_owned(),
+            input: Value::Null,
+            signatures: Vec::new(),
+        };
+        let found = self.plan.tools.find(&call).ok().map(|found| found.tool);
+        let found = found.filter(|tool| tool.id() == id.as_str());
+        found.ok_or_else(|| Error::refused(format!("no tool {id}, or no leave to use it")))
+    }
+
+    fn run_tool(&self, tool: &dyn Tool, input: &Value, key: &str, cancel: &Cancel) -> Outcome {
+        tool.run(&mut Invocation {
+            idempotency_key: key,
+            input,
+            cancel,
+            record: &mut Shared(&self.record),
+        })
+    }
+
+    /// The text of an item that verifies.
+    fn load(&self, kind: ItemKind, id: &ItemId) -> Result<Outcome, Error> {
+        let item = self.engine.finder.load(kind, id, &self.engine.grounds()?)?;
+        let used = serde_json::to_value(item.used());
+        let used = used.map_err(|error| Error::invalid(error.to_string()))?;
+        self.record().tell("item_used", &used)?;
+        let sha256 = item.sha256().to_hex();
+        Ok(Outcome::ok(
+            json!({"success": true, "item_id": id.as_str(), "content": item.text(), "sha256": sha256}),
+        ))
+    }
+}
+
+/// Items that have all words of `query`: knowledge by its text, others by their ids.
+fn search(engine: &Engine, kind: ItemKind, input: &Value) -> Result<Outcome, Error> {
+    let query = input["query"].as_str();
+    let query = query.ok_or_else(|| Error::invalid("query must be a text"))?;
+    if kind == ItemKind::Knowledge {
+        let found = knowledge::search(&engine.host, &engine.project, &engine.trust, query)?;
+        let hits = found.hits.iter();
+        let hits = hits.map(|hit| {
+            json!({"item_id": hit.id, "verdict": hit.verdict.as_str(), "line": hit.line, "snippet": hit.snippet})
+        });
+        return Ok(Outcome::ok(
+            json!({"success": true, "results": hits.collect::<Vec<_>>()}),
+        ));
+    }
+    let words: Vec<String> = query.split_whitespace().map(str::to_lowercase).collect();
+    let ids = engine.finder.ids(kind)?;
+    let has = |id: &&ItemId| {
+        let id = id.as_str().to_lowercase();
+        words.iter().all(|word| id.contains(word.as_str()))
+    };
+    let found: Vec<Value> = ids
+        .iter()
+        .filter(has)
+        .map(|id| json!({"item_id": id.as_str()}))
+        .collect();
+    Ok(Outcome::ok(json!({"success": true, "results": found})))
+}
+
+/// A result that says itself that it failed is an error, as the original takes it.
+fn said(mut outcome: Outcome) -> Outcome {
+    let output = &outcome.output;
+    let failed = match &output["success"] {
+        Value::Bool(success) => !success,
+        _ => output["status"] == "error",
+    };
+    if outcome.error.is_none() && failed {
+        let why = output["error"].as_str();
+        let why = why.map_or_else(|| format!("it failed: {output}"), str::to_owned);
+        outcome.error = Some(why);
+    }
+    outcome
+}
+
+fn decided(id: &str, item: &str, key: &str, how: &str) -> Value {
+    json!({"call_id": id, "item_id": item, "idempotency_key": key, "as": how})
+}
+
+/// What came of the call, as the record has it.
+fn known(record: &GraphJournal, id: &str) -> Outcome {
+    let known = record.course().known(id).map(|known| known.outcome.clone());
+    known.unwrap_or_else(|| Outcome::failed("the call has no result"))
+}
+
+impl Shared<'_> {
+    fn with<T>(&self, work: impl FnOnce(&mut GraphJournal) -> T) -> T {
+        work(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl Parentage for Shared<'_> {
+    fn child_begins(
+        &mut self,
+        child: &ThreadId,
+        record: &RecordId,
+        directive: &str,
+    ) -> Result<Head, Error> {
+        self.with(|journal| journal.child_begins(child, record, directive))
+    }
+
+    fn child_ended(&mut self, child: &ThreadId, status: &str, head: &Head) -> Result<(), Error> {
+        self.with(|journal| journal.child_ended(child, status, head))
+    }
+
+    fn ledger(&self) -> Result<Parent, Error> {
+        self.with(|journal| journal.ledger())
+    }
+}

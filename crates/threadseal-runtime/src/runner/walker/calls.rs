@@ -1,0 +1,109 @@
+//! Calls that began: behind the last seal of a transcript, and in the signed step ledger.
+//!
+//! A call is durable in both before it runs. Whoever removes the tail of one leaves it in the other, and whoever cuts
+//! the ledger is noticed: this host knows where it ended.
+
+use crate::bounds::MAX_CONVERSATION_BYTES;
+use crate::project::ThreadFolder;
+use crate::signed_file::refusal;
+use serde_json::Value;
+use std::collections::BTreeMap;
+use threadseal::digest::Digest;
+use threadseal::error::Error;
+use threadseal::ledger::{ChainOptions, ChainTip, Judging, RunId};
+use threadseal::record::ExpectedHead;
+use threadseal::report::{Expectation, Verdict};
+use threadseal::transcript::manifest::Manifest;
+use threadseal::trust::Trust;
+use threadseal_store::host::Host;
+use threadseal_store::ledger::{known, verify};
+use threadseal_store::read::open_regular;
+
+/// A call that began.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Began {
+    /// What was called.
+    pub(super) item: String,
+    /// Its idempotency key.
+    pub(super) key: String,
+}
+
+/// The calls that lines behind a seal name. A torn last line is no event.
+pub(super) fn in_tail(tail: &[u8]) -> BTreeMap<String, Began> {
+    let lines = tail.split(|byte| *byte == b'\n');
+    let events = lines.filter_map(|line| serde_json::from_slice::<Value>(line).ok());
+    let starts = events.filter(|event| event["event_type"] == "tool_call_start");
+    let named = starts.filter_map(|event| {
+        let text = |name: &str| event["payload"][name].as_str().map(str::to_owned);
+        Some((
+            text("call_id")?,
+            Began {
+                item: text("item_id")?,
+                key: text("idempotency_key")?,
+            },
+        ))
+    });
+    named.collect()
+}
+
+/// The calls that the run's step ledger names, with or without results: a result of which the transcript knows nothing
+/// is lost. `named` is where the sealed record says that the ledger ended: it must be in it.
+///
+/// # Errors
+/// Kind `Refused` when the ledger is not there, or its chain or a signature does not hold.
+pub(super) fn in_ledger(
+    host: &Host,
+    trust: &Trust,
+    folder: &ThreadFolder,
+    manifest: &Manifest,
+    named: Option<&Value>,
+) -> Result<BTreeMap<String, Began>, Error> {
+    let run = RunId::parse(&manifest.record.to_string())?;
+    let path = folder.path().join(format!("ledger_{run}.jsonl"));
+    let file = open_regular(&*host.fs, &path)?;
+    let known = known::known(host, &run.record_id())?;
+    let sealed = named.and_then(|named| {
+        let count = named["count"].as_u64()?;
+        let hash = Digest::parse_hex(named["head"].as_str()?)?;
+        Some(Expectation {
+            head: ExpectedHead::Head(
+                ChainTip {
+                    run: run.clone(),
+                    count,
+                    hash,
+                }
+                .head(),
+            ),
+            exact: false,
+            remembered: false,
+        })
+    });
+    let options = ChainOptions {
+        run: Some(run),
+        expect: known.expectation().into_iter().chain(sealed).collect(),
+        ..ChainOptions::default()
+    };
+    let judging = Judging {
+        signers: &known.signers,
+        ..Judging::new(trust, host.clock.now()?)
+    };
+    let report = verify(file.chunks(), options, &judging, &|_| {})?.report;
+    if !matches!(
+        report.verdict,
+        Verdict::Verified | Verdict::Open | Verdict::UnsignedTail
+    ) {
+        return Err(refusal(&path, &report));
+    }
+    let bytes = file.read_whole(MAX_CONVERSATION_BYTES)?;
+    let lines = bytes.split(|byte| *byte == b'\n');
+    let records = lines.filter_map(|line| serde_json::from_slice::<Value>(line).ok());
+    let calls = records.filter(|record| record["effect"]["type"] == "tool_call");
+    let named = calls.filter_map(|record| {
+        let payload = &record["effect"]["payload"];
+        let call = payload["call_id"].as_str()?.to_owned();
+        let item = payload["tool"].as_str()?.to_owned();
+        let key = record["idempotency_key"].as_str()?.to_owned();
+        Some((call, Began { item, key }))
+    });
+    Ok(named.collect())
+}

@@ -1,0 +1,125 @@
+//! Walking graphs: from a graph's id to a sealed record and a result.
+//!
+//! ```text
+//! checked: graph, inputs, permissions within the parent's, limits, tools ─► record, thread.json, state file
+//!   ─► limits ─► step: call(s) ─► assign ─► edge ─► seal ─► state file, entry, thread.json ─► …
+//!   ─► graph_completed | graph_error | graph_cancelled, final seal ─► the files, registry, budget
+//! ```
+//! A run is a thread in every respect but that it asks no model. Its children are threads and runs of graphs.
+//!
+//! | module | owns |
+//! |---|---|
+//! | `prepare` | what is checked before anything is written |
+//! | `begin` | the files of a run |
+//! | `walk` | from step to step |
+//! | `node` | what a node does |
+//! | `call` | one call: leave, intent, result |
+//! | `foreach` | a call for each item |
+//! | `follow` | thread.json, state file and entry, which follow the record |
+//! | `resume` | going on with a run that stopped |
+//! | `past` | what the records of a run that stopped say, before anything is changed |
+//! | `calls` | calls that began: in a tail, in a step ledger |
+//! | `tool` | graphs as tools of models and of graphs |
+
+mod begin;
+mod call;
+mod calls;
+mod follow;
+mod foreach;
+mod node;
+mod past;
+mod prepare;
+mod resume;
+mod tool;
+mod walk;
+
+pub use past::ShownGraph;
+pub use resume::{GraphResumption, Unresolved};
+pub(super) use tool::GraphTools;
+
+use super::brood::Brood;
+use super::child::{ChildTool, Cradle};
+use super::desk::Desk;
+use super::engine::{Engine, Ran};
+use super::prepare::Inherited;
+use super::thread::ParentThread;
+use crate::item::ItemId;
+use crate::limit::Limits;
+use crate::toolbox::Cancel;
+use begin::Origin;
+use prepare::GraphPlan;
+use serde_json::{Map, Value};
+use std::sync::Arc;
+use threadseal::error::Error;
+
+/// A graph to run.
+#[derive(Debug, Clone)]
+pub struct GraphOrder {
+    /// The graph.
+    pub graph: ItemId,
+    /// What it is given.
+    pub inputs: Map<String, Value>,
+    /// Limits that count before the graph's own.
+    pub limits: Limits,
+    /// Stops it.
+    pub cancel: Cancel,
+}
+
+impl Engine {
+    /// Runs a graph that nobody but the caller started.
+    ///
+    /// # Errors
+    /// Kind `InvalidInput` or `Refused` before anything was written; `External` when the record could not be
+    /// written to its end.
+    pub fn run_graph(&self, order: &GraphOrder) -> Result<Ran, Error> {
+        self.walk_with(order, None, &|| (), |_| Ok(Origin::default()))
+    }
+
+    /// Runs the graph as a child of `parent`, whose `thread.json` must say what the parent itself says; `family` counts
+    /// it.
+    pub(super) fn run_graph_under(
+        &self,
+        order: &GraphOrder,
+        parent: ParentThread<'_>,
+        family: &Brood,
+    ) -> Result<Ran, Error> {
+        self.trusts_parent(&parent)?;
+        let inherited = parent.inherited;
+        self.walk_with(order, Some(inherited), &|| family.begun(), |_| {
+            Ok(Origin {
+                parent: Some(parent),
+                ..Origin::default()
+            })
+        })
+    }
+
+    /// Checks `order` under what a parent left, lets `origin` say where the run comes from, and walks it.
+    /// `begun` is told when its files stand.
+    fn walk_with<'p>(
+        &self,
+        order: &GraphOrder,
+        inherited: Option<&Inherited>,
+        begun: &dyn Fn(),
+        origin: impl FnOnce(&GraphPlan) -> Result<Origin<'p>, Error>,
+    ) -> Result<Ran, Error> {
+        let cancel = order.cancel.below();
+        let (desk, brood) = (Desk::new(), Arc::new(Brood::of(&cancel)));
+        let cradle = Cradle::new(self.clone(), Arc::clone(&brood), desk.window());
+        let cradle = Arc::new(cradle);
+        let child = Arc::new(ChildTool::new(Arc::clone(&cradle)));
+        let graphs = Arc::new(GraphTools::new(self.clone(), Arc::clone(&brood)));
+        let plan = self.prepare_graph(order, inherited, Arc::clone(&child) as _, &graphs)?;
+        let origin = origin(&plan)?;
+        let mut walk = self.begin_graph(plan, origin, child, brood)?;
+        begun();
+        cradle.belongs_to(walk.id(), walk.inheritance());
+        graphs.belongs_to(walk.id(), walk.inheritance());
+        let attendant = self.attend(walk.id(), &cancel, desk.window());
+        let ran = walk.run(&cancel, desk);
+        drop(attendant);
+        ran
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,367 @@
+//! What the records of a run that stopped say, before anything is changed.
+//!
+//! ```text
+//! transcript: its seals hold ─► course        tail, step ledger: only which calls began
+//! thread.json, capabilities.md, state file: verified, and they say what the record says
+//! ```
+//! Nothing here writes. Of what no seal covers only the calls are taken that it names: anybody can write there that a
+//! call has a result, and a call that began may have been carried out.
+
+use super::super::engine::Engine;
+use super::super::prepare::Inherited;
+use super::begin::KIND;
+use super::calls::{Began, in_ledger, in_tail};
+use crate::bounds::MAX_CONVERSATION_BYTES;
+use crate::graph_state::{Course, Standing, agrees};
+use crate::model::dynamic;
+use crate::project::ThreadFolder;
+use crate::registry::Thread;
+use crate::signed_file::{read_verified, refusal};
+use crate::status::Status;
+use crate::thread_meta::ThreadMeta;
+use serde_json::Value;
+use std::collections::BTreeMap;
+use threadseal::canon::json::parse_python;
+use threadseal::digest::Digest;
+use threadseal::document::{DocumentKind, ItemType, Options};
+use threadseal::error::{Error, ErrorKind};
+use threadseal::limits::MAX_DOCUMENT_BYTES;
+use threadseal::record::{Head, ThreadId};
+use threadseal::transcript::event::{is_link, is_terminal};
+use threadseal::transcript::lines::VerifiedLines;
+use threadseal::transcript::manifest::{Manifest, parse_line};
+use threadseal::transcript::{ScanOptions, VerifyOptions};
+use threadseal_store::examine;
+use threadseal_store::heads::RecordKind;
+use threadseal_store::read::{open_regular, read_small};
+
+/// A run that stopped, as its verified records have it.
+pub(super) struct Past {
+    pub(super) id: ThreadId,
+    pub(super) folder: ThreadFolder,
+    pub(super) manifest: Manifest,
+    /// Its last seal.
+    pub(super) head: Head,
+    /// Does the record end the run?
+    pub(super) ended: bool,
+    pub(super) course: Course,
+    /// Calls of the step that is not over that began and have no result in the record, by their ids.
+    pub(super) unresolved: BTreeMap<String, Began>,
+    /// The thread that started it.
+    pub(super) parent_id: Option<String>,
+    pub(super) inherited: Option<Inherited>,
+}
+
+/// A run for people, as its verified record has it.
+#[derive(Debug, Clone)]
+pub struct ShownGraph {
+    /// The run.
+    pub course: Course,
+    /// Calls that began and have no result in the record: what was called, and under which key.
+    pub unresolved: Vec<String>,
+    /// Its last seal.
+    pub head: Head,
+    /// How many bytes stand behind that.
+    pub tail_bytes: usize,
+}
+
+/// Events of a record in their order.
+type Events = Vec<(String, Value)>;
+
+/// A transcript of which every seal holds.
+struct Sealed {
+    manifest: Manifest,
+    head: Head,
+    events: Events,
+    /// What stands behind the last seal.
+    tail: Vec<u8>,
+}
+
+impl Engine {
+    /// Reads and verifies everything of the run `id`.
+    ///
+    /// # Errors
+    /// Kind `Refused` when it did not stop, or something of it does not verify or contradicts its record.
+    pub(super) fn past_of(&self, id: &ThreadId) -> Result<Past, Error> {
+        let unknown = || Error::refused(format!("the registry knows no run {id}"));
+        let row = self.registry.get(id)?.ok_or_else(unknown)?;
+        let folder = self.project.thread(id);
+        self.project.inside(&*self.host.fs, folder.path())?;
+        let sealed = self.sealed(&folder, id)?;
+        let course = self.stopped_course(id, &row, &sealed)?;
+        let ended = sealed.events.iter().any(|(kind, _)| is_terminal(kind));
+        let meta = ThreadMeta::read(&self.host, &folder, id, Some(&sealed.manifest), &self.trust)?;
+        if meta.get().directive != course.graph {
+            return Err(Error::refused(format!(
+                "{id} is a run of another graph than its record says"
+            )));
+        }
+        self.same_capabilities(&folder, &sealed.manifest)?;
+        self.same_state(id, &row, &sealed, &course)?;
+        let began = self.began(&folder, &sealed, &course)?;
+        let inherited = self.parent_of(&row, sealed.manifest.parent)?;
+        Ok(Past {
+            id: id.clone(),
+            folder,
+            head: sealed.head,
+            manifest: sealed.manifest,
+            ended,
+            course,
+            unresolved: began,
+            parent_id: row.parent,
+            inherited,
+        })
+    }
+
+    /// A run as its record has it, whether it stopped or not.
+    ///
+    /// # Errors
+    /// Kind `Refused` when its transcript or its step ledger does not verify.
+    pub fn show_graph(&self, id: &ThreadId) -> Result<ShownGraph, Error> {
+        let folder = self.project.thread(id);
+        self.project.inside(&*self.host.fs, folder.path())?;
+        let sealed = self.sealed(&folder, id)?;
+        is_run(id, &sealed.manifest)?;
+        let course = course(&sealed.events, None)?;
+        let began = self.began(&folder, &sealed, &course)?;
+        let unresolved = began.values();
+        let unresolved = unresolved.map(|call| format!("{} {}", call.item, call.key));
+        Ok(ShownGraph {
+            unresolved: unresolved.collect(),
+            course,
+            head: sealed.head,
+            tail_bytes: sealed.tail.len(),
+        })
+    }
+
+    /// Calls of the step that is not over that began and have no result in the record.
+    fn began(
+        &self,
+        folder: &ThreadFolder,
+        sealed: &Sealed,
+        course: &Course,
+    ) -> Result<BTreeMap<String, Began>, Error> {
+        let mut began = in_tail(&sealed.tail);
+        let named = sealed.events.iter().rev();
+        let named = named.map(|(_, payload)| &payload["ledger"]);
+        let mut named = named.into_iter();
+        let named = named.find(|ledger| !ledger.is_null());
+        let (host, trust) = (&self.host, &self.trust);
+        began.extend(in_ledger(host, trust, folder, &sealed.manifest, named)?);
+        for (call, open) in course.open_calls() {
+            began.insert(
+                call.to_owned(),
+                Began {
+                    item: open.item.clone(),
+                    key: open.key.clone(),
+                },
+            );
+        }
+        began.retain(|call, _| {
+            let over = step_of(call).is_some_and(|step| step <= course.steps_over());
+            !over && course.known(call).is_none()
+        });
+        Ok(began)
+    }
+
+    /// The transcript, if all its seals hold, with what this host knows of it.
+    fn sealed(&self, folder: &ThreadFolder, id: &ThreadId) -> Result<Sealed, Error> {
+        let path = folder.transcript();
+        let file = open_regular(&*self.host.fs, &path)?;
+        let refuse = |why: &str| Error::refused(format!("{}: {why}", path.display()));
+        let first = examine::first_line(&file)?.ok_or_else(|| refuse("it is empty"))?;
+        let manifest = parse_line(&first).ok_or_else(|| refuse("its first line is no manifest"))?;
+        let known = examine::known(Some(&*self.host.heads), Some(&manifest.record), None, false)?;
+        let scan = ScanOptions {
+            expect: known.expect,
+            ..ScanOptions::default()
+        };
+        let options = VerifyOptions {
+            trust: &self.trust,
+            now: self.host.clock.now()?,
+            held_since: None,
+            thread: Some(id),
+        };
+        let outcome = examine::native(&file, &scan, &options, &|_| {})?;
+        examine::refuse_displacing(&self.host, &path, RecordKind::Transcript, &manifest.record)?;
+        let refused = refusal(&path, &outcome.report);
+        // The part under the last seal; what stands behind it is looked at for calls only.
+        let parts = outcome.lenient().ok_or(refused)?;
+        let bytes = file.read_whole(MAX_CONVERSATION_BYTES)?;
+        let lines = VerifiedLines::open(&parts.verified, &bytes)?;
+        let head = parts.verified.get().head;
+        let events = lines
+            .iter()
+            .map(|line| event(line.bytes))
+            .collect::<Result<_, _>>()?;
+        let sealed = usize::try_from(head.size).map_err(|_| refuse("it is too large"))?;
+        Ok(Sealed {
+            manifest,
+            head,
+            events,
+            tail: bytes.get(sealed..).unwrap_or_default().to_vec(),
+        })
+    }
+
+    /// The course of a run that stopped and that nobody goes on from.
+    fn stopped_course(
+        &self,
+        id: &ThreadId,
+        row: &Thread,
+        sealed: &Sealed,
+    ) -> Result<Course, Error> {
+        is_run(id, &sealed.manifest)?;
+        for (kind, payload) in &sealed.events {
+            let successor = payload["new_thread_id"].as_str().filter(|_| is_link(kind));
+            let Some(successor) = successor else { continue };
+            // One that died before its first line leaves nothing to go on from.
+            let folder = self.project.thread(&ThreadId::parse(successor)?);
+            if self.host.fs.metadata(&folder.transcript()).is_ok() {
+                return Err(Error::refused(format!(
+                    "{id} goes on as {successor}: resume that one"
+                )));
+            }
+        }
+        let course = course(&sealed.events, None)?;
+        if matches!(
+            course.standing,
+            Standing::Completed | Standing::CompletedWithErrors
+        ) {
+            return Err(Error::refused(format!(
+                "{id} is complete: there is nothing to go on with"
+            )));
+        }
+        let ended = sealed.events.iter().any(|(kind, _)| is_terminal(kind));
+        let standing = row.standing()?;
+        let may = match standing {
+            Status::Created => false,
+            Status::Running => true,
+            other => ended && other.is_resumable(),
+        };
+        match may {
+            true => Ok(course),
+            false => Err(Error::refused(format!(
+                "{id} is {standing}: it cannot be resumed"
+            ))),
+        }
+    }
+
+    /// Does `capabilities.md` lie there as line 1 names it?
+    fn same_capabilities(&self, folder: &ThreadFolder, manifest: &Manifest) -> Result<(), Error> {
+        let path = folder.capabilities();
+        let bytes = read_small(&*self.host.fs, &path, MAX_DOCUMENT_BYTES)?;
+        let meta = dynamic(&manifest.meta)?;
+        if meta["capabilities_sha256"] == Digest::of(&bytes).to_hex() {
+            return Ok(());
+        }
+        let text = format!(
+            "{} is not the one that line 1 of the transcript names",
+            path.display()
+        );
+        Err(Error::refused(text))
+    }
+
+    /// Does the state file verify, and say what the record says?
+    fn same_state(
+        &self,
+        id: &ThreadId,
+        row: &Thread,
+        sealed: &Sealed,
+        course_now: &Course,
+    ) -> Result<(), Error> {
+        let path = self
+            .project
+            .graph_state(&ThreadId::parse(&course_now.graph)?, id);
+        self.project.inside(&*self.host.fs, &path)?;
+        if self.host.fs.symlink_metadata(&path).is_err() {
+            // It is written before the first step.
+            let stepped = sealed.events.iter().any(|(kind, _)| kind == "step_started");
+            return match stepped {
+                false => Ok(()),
+                true => Err(Error::refused(format!(
+                    "the state file {} is missing",
+                    path.display()
+                ))),
+            };
+        }
+        let shown = path.to_string_lossy();
+        let options = Options {
+            path: &shown,
+            item_type: Some(ItemType::Knowledge),
+            ..Options::new(DocumentKind::Markdown, &self.trust, self.host.clock.now()?)
+        };
+        let checked = read_verified(&self.host, &path, &options)?;
+        if checked.head.is_none() {
+            return Err(Error::refused(format!(
+                "the state file {shown} has no native seal"
+            )));
+        }
+        let text = String::from_utf8(checked.bytes);
+        let text = text.map_err(|_| Error::refused("the state file is no text"))?;
+        let text = without_signatures(&text);
+        agrees(text, row.parent.as_deref(), &sealed.head, &|until| {
+            course(&sealed.events, until)
+        })
+    }
+}
+
+fn is_run(id: &ThreadId, manifest: &Manifest) -> Result<(), Error> {
+    match dynamic(&manifest.meta)?["kind"] == KIND {
+        true => Ok(()),
+        false => Err(Error::refused(format!(
+            "{id} is no run of a graph; see: threadseal thread"
+        ))),
+    }
+}
+
+/// An event as the walker wrote it.
+fn event(line: &[u8]) -> Result<(String, Value), Error> {
+    let refuse = || Error::refused("the transcript holds a line that is no event");
+    let event = parse_python(line).map_err(|_| refuse())?.value;
+    let kind = event.get("event_type").and_then(|kind| kind.as_str());
+    let kind = kind.ok_or_else(refuse)?.to_owned();
+    let payload = event.get("payload").ok_or_else(refuse)?;
+    // Line 1 and seals are not the walker's, and hold what no value of a graph does.
+    let payload = match kind.as_str() {
+        "thread_started" | "checkpoint" => Value::Null,
+        _ => dynamic(payload)?,
+    };
+    Ok((kind, payload))
+}
+
+fn course(events: &Events, until: Option<u64>) -> Result<Course, Error> {
+    let events = events
+        .iter()
+        .map(|(kind, payload)| (kind.as_str(), payload));
+    Course::read(events, until)
+}
+
+/// The step of a call's id, `<step>.<place>`.
+fn step_of(call: &str) -> Option<u64> {
+    let (step, place) = call.split_once('.')?;
+    place.parse::<u64>().ok()?;
+    step.parse().ok()
+}
+
+/// What stands behind the line of the signatures, Rye's and the native one.
+fn without_signatures(text: &str) -> &str {
+    text.split_once('\n').map_or("", |(_, body)| body)
+}
+
+impl Past {
+    /// Why nothing goes on, where calls are unresolved: each of them, and what one can say.
+    pub(super) fn unresolved_refusal(&self) -> Error {
+        let calls = self.unresolved.iter();
+        let calls: Vec<String> = calls
+            .map(|(id, began)| format!("{} ({id}, key {})", began.item, began.key))
+            .collect();
+        Error::new(
+            ErrorKind::Refused,
+            format!(
+                "nobody knows whether these calls were carried out: {}; look, then say --skip-unresolved (they count \
+                 as made) or --fail-unresolved (they count as failed)",
+                calls.join(", ")
+            ),
+        )
+    }
+}

@@ -1,0 +1,121 @@
+//! What is checked before a run leaves a trace.
+
+use super::super::engine::Engine;
+use super::super::prepare::Inherited;
+use super::super::thread::ParentThread;
+use super::{GraphOrder, GraphTools};
+use crate::capability::{Risk, RiskPolicy};
+use crate::graph::Graph;
+use crate::item::{ItemId, ItemKind, Used};
+use crate::limit::Limits;
+use crate::thread_meta::ThreadMeta;
+use crate::toolbox::{Tool, Toolbox};
+use serde_json::{Map, Value};
+use std::sync::Arc;
+use threadseal::digest::Digest;
+use threadseal::error::Error;
+use threadseal::transcript::manifest::parse_line;
+use threadseal_store::examine;
+use threadseal_store::read::open_regular;
+
+/// A run that can begin.
+pub(super) struct GraphPlan {
+    pub(super) graph: Graph,
+    pub(super) id: ItemId,
+    pub(super) sha256: Digest,
+    pub(super) inputs: Map<String, Value>,
+    pub(super) limits: Limits,
+    pub(super) tools: Toolbox,
+    pub(super) used: Vec<Used>,
+    pub(super) risks: Vec<Risk>,
+}
+
+impl GraphPlan {
+    /// What it leaves to its children.
+    pub(super) fn inheritance(&self) -> Inherited {
+        Inherited {
+            limits: self.limits,
+            capabilities: self.tools.capabilities().clone(),
+        }
+    }
+}
+
+impl Engine {
+    /// Checks `order`.
+    ///
+    /// # Errors
+    /// Kind `InvalidInput` or `Refused`, with what to change.
+    pub(super) fn prepare_graph(
+        &self,
+        order: &GraphOrder,
+        parent: Option<&Inherited>,
+        child: Arc<dyn Tool>,
+        graphs: &Arc<GraphTools>,
+    ) -> Result<GraphPlan, Error> {
+        let item = self
+            .finder
+            .load(ItemKind::Graph, &order.graph, &self.grounds()?)?;
+        let graph = Graph::parse(item.path(), item.text())?;
+        let inputs = graph.inputs(&order.inputs)?;
+        self.has_variables(&graph.env_requires)?;
+        let layers = [&self.config.resilience.limits, &graph.limits, &order.limits];
+        let limits = Limits::resolve(&layers, parent.map(|parent| &parent.limits))?;
+        let capabilities = match parent {
+            Some(parent) => parent.capabilities.attenuate(&graph.permissions)?,
+            None => graph.permissions.clone(),
+        };
+        let risks = self.config.risks.unacknowledged::<&str>(&capabilities, &[]);
+        if let Some(risk) = risks.iter().find(|risk| risk.policy == RiskPolicy::Block) {
+            let (capability, name) = (&risk.capability, &risk.risk);
+            let text = format!(
+                "capability {capability} is {name}: a graph names what it needs more narrowly"
+            );
+            return Err(Error::refused(text));
+        }
+        let mut used = self.config.used.clone();
+        used.push(item.used());
+        let mut tools: Vec<Arc<dyn Tool>> = self.tools.iter().cloned().chain([child]).collect();
+        self.declared(&capabilities, &mut tools, &mut used, graphs)?;
+        Ok(GraphPlan {
+            tools: Toolbox::new(capabilities, tools)?,
+            id: order.graph.clone(),
+            sha256: item.sha256(),
+            graph,
+            inputs,
+            limits,
+            used,
+            risks,
+        })
+    }
+
+    /// Are these variables in the environment?
+    pub(super) fn has_variables(&self, names: &[String]) -> Result<(), Error> {
+        let there = |name: &&String| !self.environment.iter().any(|(known, _)| known == *name);
+        match names.iter().find(there) {
+            None => Ok(()),
+            Some(name) => Err(Error::refused(format!(
+                "the graph needs the variable {name} in the environment"
+            ))),
+        }
+    }
+
+    /// Does the parent's `thread.json` verify, and say what the parent says itself? The original starts a graph
+    /// without any limits where it does not.
+    pub(super) fn trusts_parent(&self, parent: &ParentThread<'_>) -> Result<(), Error> {
+        let folder = self.project.thread(parent.id);
+        self.project.inside(&*self.host.fs, folder.path())?;
+        let refuse = |why: &str| Error::refused(format!("the parent {}: {why}", parent.id));
+        let file = open_regular(&*self.host.fs, &folder.transcript())?;
+        let first = examine::first_line(&file)?.and_then(|line| parse_line(&line));
+        let manifest = first.ok_or_else(|| refuse("its record has no first line"))?;
+        if manifest.record.to_string() != parent.ledger.run_id.as_str() {
+            return Err(refuse("another record lies in its place"));
+        }
+        let meta = ThreadMeta::read(&self.host, &folder, parent.id, Some(&manifest), &self.trust)?;
+        let (limits, capabilities) = (meta.get().limits, &meta.get().capabilities);
+        if limits != parent.inherited.limits || *capabilities != parent.inherited.capabilities {
+            return Err(refuse("its thread.json gives other limits or capabilities"));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,256 @@
+//! Going on with a run that stopped, in a new one, from a state that verifies.
+//!
+//! ```text
+//! everything of it verified and compared (`past`) ─► the graph is the same file, inputs, limits, tools as for any run
+//!   ─► unresolved calls: decided, or refused ─► lock; the record still ends where it was read
+//!   ─► a run whose process died gets its end ─► link sealed ─► successor from the same state and node
+//! ```
+//! Until the lock nothing is written: what is refused changes nothing, and ends no run.
+
+use super::super::engine::{Engine, Ran};
+use super::super::recover;
+use super::call::{Settled, Settlement};
+use super::past::Past;
+use super::prepare::GraphPlan;
+use super::{GraphOrder, Origin};
+use crate::bounds::MAX_PREVIEW_CHARS;
+use crate::graph_state::{Course, Position, Standing};
+use crate::item::ItemId;
+use crate::limit::Limits;
+use crate::model::dynamic;
+use crate::signed_file::SignedFile;
+use crate::status::Status;
+use crate::thread_meta::{ThreadMeta, TrustedMeta};
+use crate::toolbox::Cancel;
+use serde_json::{Value, json};
+use std::path::PathBuf;
+use threadseal::document::DocumentKind;
+use threadseal::error::Error;
+use threadseal::record::{Head, RecordId, ThreadId};
+use threadseal::transcript::event::Payload;
+use threadseal::transcript::ext::Ext;
+use threadseal::transcript::{Link, VerifyOptions};
+use threadseal_store::recorder::{Recorder, TailPolicy};
+
+/// A run to go on with.
+#[derive(Debug, Clone)]
+pub struct GraphResumption {
+    /// The run.
+    pub run: ThreadId,
+    /// What to do about calls of which nobody knows whether they were carried out.
+    pub unresolved: Unresolved,
+    /// Limits that count before the graph's own.
+    pub limits: Limits,
+    /// Stops it.
+    pub cancel: Cancel,
+}
+
+/// What to do about unresolved calls.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Unresolved {
+    /// Name them, and do nothing.
+    #[default]
+    Refuse,
+    /// They count as made, without a result.
+    Skip,
+    /// They count as failed.
+    Fail,
+}
+
+/// The run that another one goes on from: held until the link is written.
+pub(super) struct Before {
+    id: ThreadId,
+    recorder: Recorder,
+    meta: TrustedMeta,
+    path: PathBuf,
+    parent: Option<Head>,
+    parent_id: Option<String>,
+    course: Course,
+    settled: Settled,
+}
+
+impl Engine {
+    /// Goes on with a run that failed, was stopped or suspended, or whose process died.
+    ///
+    /// # Errors
+    /// Kind `Refused` when something of it does not verify or contradicts its record, when the graph's file changed,
+    /// or when calls are unresolved and nobody decided: nothing is changed then. Otherwise as
+    /// [`Engine::run_graph`].
+    pub fn resume_graph(&self, wanted: &GraphResumption) -> Result<Ran, Error> {
+        let past = self.past_of(&wanted.run)?;
+        let order = GraphOrder {
+            graph: ItemId::parse(&past.course.graph)?,
+            inputs: past.course.inputs.clone(),
+            limits: wanted.limits,
+            cancel: wanted.cancel.clone(),
+        };
+        let inherited = past.inherited.clone();
+        self.walk_with(&order, inherited.as_ref(), &|| (), |plan| {
+            past.same_graph(plan)?;
+            let settled = past.settled(plan, wanted.unresolved)?;
+            Ok(Origin {
+                parent: None,
+                before: Some(self.take(past, settled)?),
+            })
+        })
+    }
+
+    /// Takes the lock of the old record, which must still end where it was read, and gives it an end if it has none.
+    fn take(&self, past: Past, settled: Settled) -> Result<Before, Error> {
+        let options = VerifyOptions {
+            trust: &self.trust,
+            now: self.host.clock.now()?,
+            held_since: None,
+            thread: Some(&past.id),
+        };
+        let policy = match past.ended {
+            true => TailPolicy::Refuse,
+            false => TailPolicy::SetAside,
+        };
+        let (host, keys) = (self.host.clone(), self.keys.clone());
+        let transcript = past.folder.transcript();
+        let mut recorder = Recorder::open(host, &transcript, keys, &options, policy)?.recorder;
+        if recorder.state().head() != Some(&past.head) {
+            return Err(Error::refused(
+                "somebody wrote the record meanwhile; try again",
+            ));
+        }
+        let path = past.folder.metadata();
+        let standing = self.registry.get(&past.id)?;
+        let running = standing.and_then(|row| row.status.ok()) == Some(Status::Running);
+        if !past.ended {
+            let open = past.unresolved.iter();
+            let open: Vec<Value> = open
+                .map(|(id, began)| {
+                    json!({"call_id": id, "tool": began.item, "item_id": began.item,
+                           "idempotency_key": began.key})
+                })
+                .collect();
+            recover::end(&mut recorder, &open, recover::CAUSE)?;
+        }
+        if running {
+            let status = match past.course.standing {
+                Standing::Cancelled => Status::Cancelled,
+                Standing::Suspended => Status::Suspended,
+                _ => Status::Error,
+            };
+            self.close(&past.id, &path, status)?;
+        }
+        let manifest = Some(&past.manifest);
+        let meta = ThreadMeta::read(&self.host, &past.folder, &past.id, manifest, &self.trust)?;
+        Ok(Before {
+            recorder,
+            meta,
+            path,
+            parent: past.manifest.parent,
+            parent_id: past.parent_id,
+            course: past.course,
+            settled,
+            id: past.id,
+        })
+    }
+}
+
+impl Past {
+    /// Is the graph the very file that the run began with?
+    fn same_graph(&self, plan: &GraphPlan) -> Result<(), Error> {
+        let meta = dynamic(&self.manifest.meta)?;
+        if meta["graph_sha256"] == plan.sha256.to_hex() {
+            return Ok(());
+        }
+        let text = format!(
+            "the file of graph {} is another one than {} began with: run it anew",
+            plan.id, self.id
+        );
+        Err(Error::refused(text))
+    }
+
+    /// What is settled about the calls of the step that was left.
+    fn settled(&self, plan: &GraphPlan, unresolved: Unresolved) -> Result<Settled, Error> {
+        if matches!(self.course.at, Position::End(_)) {
+            return Err(Error::refused(
+                "the run came to the graph's end: there is nothing to go on with",
+            ));
+        }
+        let node = plan.graph.node(self.course.at.node());
+        let node =
+            node.ok_or_else(|| Error::refused("the graph has no node at which the run stands"))?;
+        let mut settled = Settled::new();
+        for (id, known) in self.course.known_calls() {
+            // What failed is tried again: that is what going on is for.
+            if known.outcome.error.is_none() {
+                let (item, outcome) = (known.item.clone(), known.outcome.clone());
+                let from = self.id.as_str().to_owned();
+                settled.insert(
+                    id.to_owned(),
+                    Settlement::Known {
+                        item,
+                        outcome,
+                        from,
+                    },
+                );
+            }
+        }
+        for (id, began) in &self.unresolved {
+            let (item, key) = (began.item.clone(), began.key.clone());
+            let settlement = match unresolved {
+                _ if node.idempotent => Settlement::Repeat { key },
+                Unresolved::Refuse => return Err(self.unresolved_refusal()),
+                Unresolved::Skip => Settlement::Skip { item, key },
+                Unresolved::Fail => Settlement::Fail { item, key },
+            };
+            settled.insert(id.clone(), settlement);
+        }
+        Ok(settled)
+    }
+}
+
+impl Before {
+    pub(super) fn id(&self) -> &ThreadId {
+        &self.id
+    }
+
+    pub(super) fn course(&self) -> &Course {
+        &self.course
+    }
+
+    /// The parent's seal that its line 1 names: its successor's parent, too.
+    pub(super) fn parent(&self) -> Option<Head> {
+        self.parent
+    }
+
+    pub(super) fn parent_id(&self) -> Option<String> {
+        self.parent_id.clone()
+    }
+
+    /// Seals that `successor` goes on, and gives the head that its first line names.
+    pub(super) fn hand_on(
+        &mut self,
+        successor: &ThreadId,
+        record: RecordId,
+    ) -> Result<Head, Error> {
+        let where_it_is = format!("step {} at {}", self.course.step, self.course.at.node());
+        let preview: String = where_it_is.chars().take(MAX_PREVIEW_CHARS).collect();
+        let event = json!({"new_thread_id": successor.as_str(), "directive": self.meta.get().directive,
+                           "message_preview": preview});
+        let ext = Ext {
+            successor: Some(record),
+            ..Ext::default()
+        };
+        let payload = Payload::parse(event.to_string().as_bytes())?;
+        self.recorder.link(Link::Resumed, &payload, ext)
+    }
+
+    /// Says in its thread.json that another run goes on, and gives what is settled about its calls.
+    pub(super) fn settle(self, engine: &Engine) -> Result<Settled, Error> {
+        if let Some(head) = self.meta.head() {
+            let mut file = SignedFile::after(&self.path, DocumentKind::Json, None, head);
+            let mut meta = self.meta.get().clone();
+            meta.status = Status::Continued;
+            meta.updated_at = engine.host.clock.now()?;
+            let thread = Some(&self.id);
+            file.write(&engine.host, &engine.keys, thread, &meta.to_bytes())?;
+        }
+        Ok(self.settled)
+    }
+}

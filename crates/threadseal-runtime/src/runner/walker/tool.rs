@@ -1,0 +1,155 @@
+//! Graphs as tools: a model, or another graph, runs one by its id, as the original does.
+//!
+//! ```text
+//! execute tool <graph's id> {inputs…} ─► {success, thread_id, status, outputs?, cost, head, error?}
+//! ```
+//! The run has at most its caller's limits and capabilities, and stands one generation below: so graphs that run
+//! each other end at the limit `depth`.
+
+use super::super::brood::Brood;
+use super::super::engine::Engine;
+use super::super::prepare::Inherited;
+use super::super::thread::ParentThread;
+use super::GraphOrder;
+use crate::capability::{Call, Capabilities};
+use crate::graph::Graph;
+use crate::item::{ItemId, ItemKind, Used};
+use crate::limit::{Cost, Limits, When};
+use crate::model::ToolSchema;
+use crate::toolbox::{Invocation, Outcome, Tool, model_name};
+use crate::yaml;
+use serde_json::{Map, Value, json};
+use std::sync::{Arc, OnceLock};
+use threadseal::error::Error;
+use threadseal::record::ThreadId;
+
+/// The graphs that one thread may run.
+pub(in super::super) struct GraphTools {
+    engine: Engine,
+    brood: Arc<Brood>,
+    owner: OnceLock<(ThreadId, Inherited)>,
+}
+
+/// One of them.
+struct GraphTool {
+    tools: Arc<GraphTools>,
+    graph: ItemId,
+    schema: ToolSchema,
+}
+
+impl GraphTools {
+    pub(in super::super) fn new(engine: Engine, brood: Arc<Brood>) -> Self {
+        Self {
+            engine,
+            brood,
+            owner: OnceLock::new(),
+        }
+    }
+
+    /// Says whose they are, before the first call.
+    pub(in super::super) fn belongs_to(&self, thread: &ThreadId, inherited: Inherited) {
+        let _ = self.owner.set((thread.clone(), inherited));
+    }
+
+    /// Adds the graphs that the project declares and `capabilities` permit. One that does not verify, or is none,
+    /// stops the thread before it begins.
+    pub(in super::super) fn declared(
+        self: &Arc<Self>,
+        capabilities: &Capabilities,
+        tools: &mut Vec<Arc<dyn Tool>>,
+        used: &mut Vec<Used>,
+    ) -> Result<(), Error> {
+        let engine = &self.engine;
+        for id in engine.finder.ids(ItemKind::Graph)? {
+            let call = Call::new("execute", "tool", Some(id.as_str()))?;
+            if !capabilities.permits(&call) || tools.iter().any(|tool| tool.id() == id.as_str()) {
+                continue;
+            }
+            let Some(item) = engine
+                .finder
+                .find(ItemKind::Graph, &id, &engine.grounds()?)?
+            else {
+                continue;
+            };
+            // Among the tools lie other files, too.
+            let node = yaml::parse(item.path(), item.text())?;
+            let kind = node.fields()?.take("tool_type").map(yaml::Node::text);
+            if !matches!(kind, Some(Ok("graph"))) {
+                continue;
+            }
+            let graph = Graph::parse(item.path(), item.text())?;
+            let nothing = || json!({"type": "object", "properties": {}});
+            let schema = ToolSchema {
+                name: model_name(id.as_str()),
+                description: graph.description.clone(),
+                parameters: graph
+                    .schema
+                    .as_ref()
+                    .map_or_else(nothing, |schema| schema.to_json().clone()),
+            };
+            used.push(item.used());
+            tools.push(Arc::new(GraphTool {
+                tools: Arc::clone(self),
+                graph: id,
+                schema,
+            }));
+        }
+        Ok(())
+    }
+
+    fn start(&self, graph: &ItemId, call: &mut Invocation<'_>) -> Result<Value, Error> {
+        let owner = self.owner.get();
+        let (id, inherited) = owner.ok_or_else(|| Error::refused("the thread has not begun"))?;
+        let inputs = match call.input {
+            Value::Null => Map::new(),
+            Value::Object(inputs) => inputs.clone(),
+            _ => return Err(Error::invalid("inputs have names: they are an object")),
+        };
+        let (_, spawns) = self.brood.spent();
+        let cost = Cost {
+            spawns,
+            ..Cost::default()
+        };
+        if let Some(hit) = inherited.limits.check(When::BeforeChild, &cost) {
+            let text = format!("{}: {} of {}", hit.code, hit.current, hit.max);
+            return Err(Error::refused(text));
+        }
+        let order = GraphOrder {
+            graph: graph.clone(),
+            inputs,
+            limits: Limits::default(),
+            cancel: call.cancel.clone(),
+        };
+        let ledger = call.record.ledger()?;
+        let parent = ParentThread {
+            id,
+            inherited,
+            record: call.record,
+            ledger,
+        };
+        let ran = self.engine.run_graph_under(&order, parent, &self.brood);
+        let spent = ran.as_ref().map(|ran| ran.cost.spend);
+        self.brood.ended(spent.unwrap_or_default());
+        let ran = ran?;
+        call.record
+            .child_ended(&ran.thread, ran.status.as_str(), &ran.head)?;
+        Ok(ran.to_json())
+    }
+}
+
+impl Tool for GraphTool {
+    fn id(&self) -> &str {
+        self.graph.as_str()
+    }
+
+    fn schema(&self) -> &ToolSchema {
+        &self.schema
+    }
+
+    fn run(&self, call: &mut Invocation<'_>) -> Outcome {
+        match self.tools.start(&self.graph, call) {
+            Ok(result) => Outcome::ok(result),
+            Err(error) => Outcome::failed(error.to_string()),
+        }
+    }
+}
