@@ -22,7 +22,8 @@ use threadseal_runtime::item::{Finder, Grounds, ItemPolicy};
 use threadseal_runtime::limit::Limits;
 use threadseal_runtime::model::{Catalogue, ScriptModel, Wish};
 use threadseal_runtime::project::{Layout, Project};
-use threadseal_runtime::registry::SqliteRegistry;
+use threadseal_runtime::registry::{SqliteRegistry, ViewedRegistry};
+use threadseal_runtime::runner::orchestrator::Records;
 use threadseal_runtime::runner::{Engine, Progress, Ran, Watch};
 use threadseal_runtime::status::Status;
 use threadseal_runtime::toolbox::{ReadFile, Tool, WriteFile};
@@ -224,6 +225,24 @@ fn user_space(environment: &[(String, String)]) -> Result<PathBuf, Failure> {
         .find(|(name, value)| name == "HOME" && Path::new(value).is_absolute());
     home.map(|(_, value)| PathBuf::from(value))
         .ok_or_else(|| Failure::new("--user-space needs HOME, the folder in which .ai lies"))
+}
+
+/// What is needed to look at threads, without keys and without a trace.
+///
+/// # Errors
+/// When there is no project or home.
+pub(crate) fn records(place: &ProjectArgs, context: &Context) -> Result<Records, Failure> {
+    let project = place.open(context)?;
+    let root = project.root().to_owned();
+    let local = Local::to(std::slice::from_ref(&root), false, context);
+    let trust = gather::gather(&[], None, &local, context)?;
+    let registry = project.registry(Layout::Seed);
+    Ok(Records {
+        registry: Arc::new(ViewedRegistry::new(registry)),
+        project: Arc::new(project),
+        host: context.host()?,
+        trust: Arc::new(trust),
+    })
 }
 
 fn wish(args: &EngineArgs, context: &Context) -> Result<Wish, Failure> {

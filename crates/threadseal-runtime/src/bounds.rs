@@ -109,6 +109,18 @@ pub const TERMINATE_PATIENCE: Duration = Duration::from_secs(3);
 pub const KILL_PATIENCE: Duration = Duration::from_secs(10);
 /// Most bytes that are read of a file of `/proc`.
 pub const MAX_PROC_BYTES: u64 = 4096;
+/// How often a wait for threads looks at the registry, also where nothing tells of changes (seed 001).
+pub const REGISTRY_POLL: Duration = Duration::from_millis(500);
+/// Most threads that are waited for, or whose results are gathered, at once.
+pub const MAX_WAITED_THREADS: usize = 1000;
+/// Most threads that a model is shown of those that run.
+pub const MAX_LISTED_THREADS: usize = 1000;
+/// Most bytes of a transcript's rendering that are handed out at once.
+pub const MAX_TRANSCRIPT_TEXT_BYTES: usize = 512 << 10;
+/// Most hits of one search.
+pub const MAX_SEARCH_HITS: usize = 1000;
+/// How long a search may take: patterns are linear, and may be long.
+pub const MAX_SEARCH_TIME: Duration = Duration::from_secs(30);
 /// How many ids are tried for a new thread, a millisecond apart.
 pub const MAX_ID_ATTEMPTS: u64 = 1000;
 /// Most items of one kind in a project.

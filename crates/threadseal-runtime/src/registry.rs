@@ -19,10 +19,12 @@ mod inspect;
 mod row;
 mod schema;
 mod sqlite;
+mod viewed;
 
 pub use chain::{Chain, ChainFault};
 pub use inspect::{Fault, Inspection, contradictions, inspect};
 pub use sqlite::{RegistryView, SqliteRegistry};
+pub use viewed::ViewedRegistry;
 
 pub(crate) use inspect::looked_at;
 pub(crate) use row::{count_of, real_of, text_of};

@@ -62,7 +62,7 @@ pub(crate) enum Command {
     /// Checkpoints of agents, igor's and our own: inspect, verify, draw, prove forks
     #[command(subcommand)]
     Lineage(lineage::LineageCommand),
-    /// Threads of a project: list, show, status, chain, inspect, resume, recover
+    /// Threads of a project: list, show, wait, cancel, kill, search, transcript, resume, recover, exec, …
     #[command(subcommand)]
     Thread(thread::ThreadCommand),
     /// What a project knows: search

@@ -1,6 +1,7 @@
 //! `run`: directives with a scripted model, and with one that answers over HTTP.
 
 mod companions;
+mod orchestrate;
 mod resume;
 
 use crate::sandbox::{Ran, Sandbox};

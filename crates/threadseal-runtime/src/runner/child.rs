@@ -15,10 +15,12 @@ use super::brood::Brood;
 use super::desk::Window;
 use super::engine::{Engine, Order, Ran};
 use super::prepare::Inherited;
+use super::resume::Resumption;
 use super::thread::{Begun, ParentThread};
 use crate::item::ItemId;
 use crate::limit::{Cost, Limits, When};
 use crate::model::ToolSchema;
+use crate::money::Nanos;
 use crate::toolbox::{Cancel, Invocation, Outcome, Parentage as _, Tool, model_name};
 use serde_json::{Map, Value, json};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -156,24 +158,61 @@ impl Cradle {
         Ok(json!({"success": true, "thread_id": id.as_str(), "status": "running"}))
     }
 
-    fn begin(&self, input: &Value, cancel: &Cancel) -> Result<Begun, Error> {
-        let (id, inherited) = self
-            .owner
-            .get()
-            .ok_or_else(|| Error::refused("the thread has not begun"))?;
-        let order = order(input, cancel)?;
+    /// Whose children they are, and what it leaves to them.
+    ///
+    /// # Errors
+    /// Kind `Refused` before the thread has begun.
+    pub(super) fn owner(&self) -> Result<&(ThreadId, Inherited), Error> {
+        let owner = self.owner.get();
+        owner.ok_or_else(|| Error::refused("the thread has not begun"))
+    }
+
+    /// What they run in.
+    pub(super) fn engine(&self) -> &Engine {
+        &self.engine
+    }
+
+    /// Goes on with a thread, at the cost of this one: it counts as one more child, and may spend at most what is left.
+    ///
+    /// # Errors
+    /// As [`Engine::resume`]; kind `Refused` at a limit.
+    pub(super) fn resume(&self, mut wanted: Resumption) -> Result<Ran, Error> {
+        let (id, inherited) = self.owner()?;
         let _alone = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        self.may_begin(inherited)?;
+        let left = self.engine.budgets.get(id)?.map(|budget| budget.remaining);
+        let left = left.unwrap_or_default();
+        if left == Nanos::ZERO {
+            return Err(Error::refused("spend_exceeded: no money is left"));
+        }
+        wanted.limits.spend = Some(wanted.limits.spend.map_or(left, |own| own.min(left)));
+        self.brood.begun();
+        let ran = self.engine.resume(&wanted);
+        self.brood
+            .ended(ran.as_ref().map(spent).unwrap_or_default());
+        ran
+    }
+
+    fn may_begin(&self, inherited: &Inherited) -> Result<(), Error> {
         let (_, spawns) = self.brood.spent();
         let cost = Cost {
             spawns,
             ..Cost::default()
         };
-        if let Some(hit) = inherited.limits.check(When::BeforeChild, &cost) {
-            return Err(Error::refused(format!(
+        match inherited.limits.check(When::BeforeChild, &cost) {
+            None => Ok(()),
+            Some(hit) => Err(Error::refused(format!(
                 "{}: {} of {}",
                 hit.code, hit.current, hit.max
-            )));
+            ))),
         }
+    }
+
+    fn begin(&self, input: &Value, cancel: &Cancel) -> Result<Begun, Error> {
+        let (id, inherited) = self.owner()?;
+        let order = order(input, cancel)?;
+        let _alone = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        self.may_begin(inherited)?;
         let mut record = self.desk.clone();
         let ledger = record.ledger()?;
         let parent = ParentThread {
@@ -192,7 +231,7 @@ fn take(child: &Mutex<Option<Begun>>) -> Option<Begun> {
     child.lock().unwrap_or_else(PoisonError::into_inner).take()
 }
 
-fn spent(ran: &Ran) -> crate::money::Nanos {
+fn spent(ran: &Ran) -> Nanos {
     ran.cost.spend
 }
 
@@ -207,7 +246,11 @@ fn settle(ran: Result<Ran, Error>, brood: &Brood, desk: &Window) {
     });
 }
 
-fn order(input: &Value, cancel: &Cancel) -> Result<Order, Error> {
+/// The thread that `{directive_id | directive_name, inputs?, limit_overrides?}` asks for.
+///
+/// # Errors
+/// Kind `InvalidInput` when it is none.
+pub(super) fn order(input: &Value, cancel: &Cancel) -> Result<Order, Error> {
     // Two names for one thing, as the original's directives use them.
     let directive = ["directive_id", "directive_name"]
         .iter()

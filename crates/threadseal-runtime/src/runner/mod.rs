@@ -18,6 +18,7 @@
 //! | `resume` | going on with a thread that ended |
 //! | `returning` | `directive_return` |
 //! | `stop` | cancelling and killing threads from outside |
+//! | [`orchestrator`] | looking at threads and acting on them, for people and for threads |
 //! | `child` | the tool by which a thread starts others |
 //! | `walker` | runs of graphs |
 
@@ -30,6 +31,7 @@ mod edges;
 mod engine;
 pub(crate) mod hooks;
 pub(crate) mod layers;
+pub mod orchestrator;
 mod prepare;
 mod recover;
 mod recovery;

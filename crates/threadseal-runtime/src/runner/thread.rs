@@ -15,6 +15,7 @@ use super::desk::Desk;
 use super::edges;
 use super::engine::{Engine, Order, Ran};
 use super::hooks::{AtDesk, Reflexes, ThreadCallees};
+use super::orchestrator::OrchestratorTool;
 use super::prepare::{Inherited, Plan};
 use super::recovery::Configured;
 use super::resume::Predecessor;
@@ -130,7 +131,12 @@ impl Engine {
         let helpers = Cradle::new(self.summarising(), Arc::clone(&brood), desk.window());
         let helpers = Arc::new(helpers);
         let summary = Arc::new(SummaryTool::new(self.clone(), Arc::clone(&helpers)));
-        let more: Vec<Arc<dyn Tool>> = vec![Arc::clone(&children), Arc::clone(&summary) as _];
+        let orchestrator = OrchestratorTool::new(Arc::clone(&cradle));
+        let more: Vec<Arc<dyn Tool>> = vec![
+            Arc::clone(&children),
+            Arc::clone(&summary) as _,
+            Arc::new(orchestrator),
+        ];
         let graphs = Arc::new(GraphTools::new(self.clone(), Arc::clone(&brood)));
         let mut plan = self.prepare(order, inherited, more, &graphs)?;
         let start = start(&mut plan)?;

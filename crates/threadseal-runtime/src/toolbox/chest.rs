@@ -9,7 +9,7 @@
 //! Only tools that the thread may use are shown to the model, and only they run, however they are called.
 
 use super::{Tool, model_name};
-use crate::capability::{Call, Capabilities};
+use crate::capability::Capabilities;
 use crate::hook_declaration::Primary;
 use crate::model::{ToolCall, ToolSchema};
 use serde_json::{Value, json};
@@ -47,7 +47,7 @@ impl Toolbox {
     ) -> Result<Self, Error> {
         let mut tools: BTreeMap<String, Arc<dyn Tool>> = BTreeMap::new();
         for tool in there {
-            if !permits(&capabilities, tool.id()) {
+            if !tool.is_permitted(&capabilities) {
                 continue;
             }
             let name = tool.schema().name.clone();
@@ -179,10 +179,6 @@ fn unwrapped(input: &Value) -> Result<(&str, Value), String> {
         parameters => parameters.clone(),
     };
     Ok((id, parameters))
-}
-
-fn permits(capabilities: &Capabilities, id: &str) -> bool {
-    Call::new("execute", "tool", Some(id)).is_ok_and(|call| capabilities.permits(&call))
 }
 
 #[cfg(test)]

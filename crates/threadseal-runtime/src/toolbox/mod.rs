@@ -20,6 +20,7 @@ pub use files::{ReadFile, WriteFile};
 pub use mcp::{DeclaredMcp, Hub, Surroundings};
 pub use primaries::{ItemPrimary, primary_name};
 
+use crate::capability::{Call, Capabilities};
 use crate::model::ToolSchema;
 use serde_json::Value;
 use threadseal::error::Error;
@@ -139,6 +140,11 @@ pub trait Tool: Send + Sync {
 
     /// What the model is told of it.
     fn schema(&self) -> &ToolSchema;
+
+    /// May a thread with these capabilities call it at all?
+    fn is_permitted(&self, capabilities: &Capabilities) -> bool {
+        Call::new("execute", "tool", Some(self.id())).is_ok_and(|call| capabilities.permits(&call))
+    }
 
     /// May a call with this input run while other calls of the same answer do? Only what changes nothing that the
     /// others see, or what was declared so.

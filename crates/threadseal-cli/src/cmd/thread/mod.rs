@@ -1,15 +1,22 @@
 //! `thread …`: the threads of a project (`spec/runtime.md`).
 //!
-//! All but `resume` and `recover` only look: registries are read without leaving a trace, those of earlier and later layouts
+//! All but `resume`, `recover`, `cancel`, `kill` and `exec` only look: registries are read without leaving a trace, those of earlier and later layouts
 //! of the original too. A registry proves nothing; `thread inspect` says what in one cannot be true, and
 //! `verify` judges the records themselves.
 
+mod cancel;
 mod chain;
+mod exec;
 mod inspect;
+mod kill;
 mod list;
 mod recover;
 mod resume;
+mod search;
 mod show;
+mod status;
+mod transcript;
+mod wait;
 
 use crate::context::Context;
 use crate::exit::{Failure, Outcome};
@@ -30,7 +37,19 @@ pub(crate) enum ThreadCommand {
     /// Show one thread, and where its files lie
     Show(show::ShowArgs),
     /// Print the status of a thread, or of the one that goes on from it
-    Status(show::StatusArgs),
+    Status(status::StatusArgs),
+    /// Wait until threads, or those that go on from them, have ended, and print their results
+    Wait(wait::WaitArgs),
+    /// Ask whoever runs a thread to end it
+    Cancel(cancel::CancelArgs),
+    /// End the process that runs a thread, with all threads in it
+    Kill(kill::KillArgs),
+    /// Find words in what the threads of a chain said and did
+    Search(search::SearchArgs),
+    /// Print what a thread's record says, as far as its seals cover it
+    Transcript(transcript::TranscriptArgs),
+    /// Do an operation of the orchestrator, given as JSON
+    Exec(exec::ExecArgs),
     /// Show the threads that go on from each other
     Chain(chain::ChainArgs),
     /// Say what in the registry and the budgets cannot be true
@@ -46,7 +65,13 @@ pub(crate) fn run(command: &ThreadCommand, context: &Context, out: &mut Out) -> 
     match command {
         ThreadCommand::List(args) => list::run(args, context, out),
         ThreadCommand::Show(args) => show::run(args, context, out),
-        ThreadCommand::Status(args) => show::status(args, context, out),
+        ThreadCommand::Status(args) => status::run(args, context, out),
+        ThreadCommand::Wait(args) => wait::run(args, context, out),
+        ThreadCommand::Cancel(args) => cancel::run(args, context, out),
+        ThreadCommand::Kill(args) => kill::run(args, context, out),
+        ThreadCommand::Search(args) => search::run(args, context, out),
+        ThreadCommand::Transcript(args) => transcript::run(args, context, out),
+        ThreadCommand::Exec(args) => exec::run(args, context, out),
         ThreadCommand::Chain(args) => chain::run(args, context, out),
         ThreadCommand::Inspect(args) => inspect::run(args, context, out),
         ThreadCommand::Resume(args) => resume::run(args, context, out),

@@ -1,6 +1,6 @@
-//! `thread show` and `thread status`.
+//! `thread show`.
 
-use super::{Row, in_registry, word};
+use super::{Row, in_registry};
 use crate::context::Context;
 use crate::engine::ProjectArgs;
 use crate::exit::{Exit, Failure, Outcome};
@@ -20,18 +20,6 @@ pub(crate) struct ShowArgs {
     project: ProjectArgs,
     /// The thread
     thread: String,
-}
-
-/// What `thread status` takes.
-#[derive(Debug, Args)]
-pub(crate) struct StatusArgs {
-    #[command(flatten)]
-    project: ProjectArgs,
-    /// The thread
-    thread: String,
-    /// Of this thread itself, not of the one that goes on from it
-    #[arg(long)]
-    itself: bool,
 }
 
 #[derive(Serialize)]
@@ -84,41 +72,7 @@ fn shown_result(text: &str) -> Value {
     serde_json::from_str(text).unwrap_or_else(|_| Value::String(text.to_owned()))
 }
 
-#[derive(Serialize)]
-struct StatusOutput<'a> {
-    schema: &'static str,
-    asked: &'a str,
-    thread_id: &'a str,
-    status: &'a str,
-}
-
-pub(super) fn status(args: &StatusArgs, context: &Context, out: &mut Out) -> Outcome {
-    let project = args.project.open(context)?;
-    let id = ThreadId::parse(&args.thread)?;
-    let thread = in_registry(context, &project, &id, |view| match args.itself {
-        true => known(view, &id),
-        false => view.resolve(&id),
-    })?;
-    if context.json {
-        out.json(&StatusOutput {
-            schema: "threadseal.thread-status/1",
-            asked: id.as_str(),
-            thread_id: thread.id.as_str(),
-            status: word(&thread),
-        });
-    } else if thread.id == id {
-        out.line(Clean(word(&thread)));
-    } else {
-        out.line(format_args!(
-            "{}  {}",
-            Clean(word(&thread)),
-            Clean(thread.id.as_str())
-        ));
-    }
-    Ok(Exit::Done)
-}
-
-fn known(view: &RegistryView<'_>, id: &ThreadId) -> Result<Thread, Error> {
+pub(super) fn known(view: &RegistryView<'_>, id: &ThreadId) -> Result<Thread, Error> {
     let thread = view.get(id)?;
     thread.ok_or_else(|| Error::refused(format!("no thread {id} is registered here")))
 }

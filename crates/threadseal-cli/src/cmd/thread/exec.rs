@@ -1,0 +1,41 @@
+//! `thread exec`: the orchestrator's operations as the seed writes them.
+
+use crate::context::{self, Context};
+use crate::engine::{EngineArgs, engine};
+use crate::exit::{Exit, Failure, Outcome};
+use crate::output::Out;
+use clap::Args;
+use serde_json::{Value, json};
+use threadseal_runtime::runner::orchestrator::Operation;
+use threadseal_runtime::toolbox::Cancel;
+
+/// What `thread exec` takes.
+#[derive(Debug, Args)]
+pub(crate) struct ExecArgs {
+    /// {"operation": "get_status", "thread_id": "…"}; run, wait_threads, get_status, list_active, cancel_thread,
+    /// kill_thread, aggregate_results, get_chain, chain_search, read_transcript, resume_thread, …
+    #[arg(value_name = "JSON")]
+    operation: String,
+    #[command(flatten)]
+    engine: EngineArgs,
+}
+
+/// Does it and prints what comes of it, as JSON. 0 when it succeeded, else 2.
+pub(super) fn run(args: &ExecArgs, context: &Context, out: &mut Out) -> Outcome {
+    let cancel = Cancel::default();
+    context::cancel_on_interrupt(&cancel.flag())?;
+    let operation: Value = serde_json::from_str(&args.operation)
+        .map_err(|error| Failure::new(format!("the operation is no JSON: {error}")))?;
+    let operation = Operation::parse(&operation)?;
+    let done = operation.execute(&engine(&args.engine, context)?, &cancel)?;
+    let exit = match done["success"] == true {
+        true => Exit::Done,
+        false => Exit::NoVerdict,
+    };
+    let mut all = json!({"schema": "threadseal.thread-exec/1"});
+    if let (Value::Object(all), Value::Object(done)) = (&mut all, done) {
+        all.extend(done);
+    }
+    out.json(&all);
+    Ok(exit)
+}

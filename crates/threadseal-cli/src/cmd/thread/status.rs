@@ -1,0 +1,69 @@
+//! `thread status`: by the registry, and by `thread.json` where that verifies.
+
+use super::show::known;
+use super::{in_registry, word};
+use crate::context::Context;
+use crate::engine::{ProjectArgs, records};
+use crate::exit::{Exit, Outcome};
+use crate::output::Out;
+use crate::render::clean::Clean;
+use clap::Args;
+use serde::Serialize;
+use threadseal::record::ThreadId;
+
+/// What `thread status` takes.
+#[derive(Debug, Args)]
+pub(crate) struct StatusArgs {
+    #[command(flatten)]
+    project: ProjectArgs,
+    /// The thread
+    thread: String,
+    /// Of this thread itself, not of the one that goes on from it
+    #[arg(long)]
+    itself: bool,
+}
+
+#[derive(Serialize)]
+struct StatusOutput<'a> {
+    schema: &'static str,
+    asked: &'a str,
+    thread_id: &'a str,
+    status: &'a str,
+    /// Does `thread.json` verify, and say so?
+    verified: bool,
+}
+
+pub(super) fn run(args: &StatusArgs, context: &Context, out: &mut Out) -> Outcome {
+    let project = args.project.open(context)?;
+    let id = ThreadId::parse(&args.thread)?;
+    let thread = in_registry(context, &project, &id, |view| match args.itself {
+        true => known(view, &id),
+        false => view.resolve(&id),
+    })?;
+    // Without a home there is nobody to trust, and the registry alone speaks.
+    let said = records(&args.project, context).ok();
+    let said = said.and_then(|records| records.status(&thread.id).ok());
+    let verified = said.as_ref().is_some_and(|said| said["verified"] == true);
+    let status = match (&said, verified) {
+        (Some(said), true) => said["status"].as_str().unwrap_or_default(),
+        _ => word(&thread),
+    };
+    if context.json {
+        out.json(&StatusOutput {
+            schema: "threadseal.thread-status/1",
+            asked: id.as_str(),
+            thread_id: thread.id.as_str(),
+            status,
+            verified,
+        });
+    } else if thread.id == id {
+        out.line(Clean(status));
+    } else {
+        out.line(format_args!(
+            "{}  {}",
+            Clean(status),
+            Clean(thread.id.as_str())
+        ));
+    }
+    Ok(Exit::Done)
+}

@@ -1,0 +1,52 @@
+//! `thread transcript`: what a record says, as far as it may be believed.
+
+use crate::context::Context;
+use crate::engine::{ProjectArgs, records};
+use crate::exit::{Exit, Outcome, complain};
+use crate::output::Out;
+use crate::render::clean::Clean;
+use clap::Args;
+use serde_json::{Value, json};
+use threadseal::record::ThreadId;
+
+/// What `thread transcript` takes.
+#[derive(Debug, Args)]
+pub(crate) struct TranscriptArgs {
+    #[command(flatten)]
+    project: ProjectArgs,
+    /// The thread
+    #[arg(value_name = "THREAD")]
+    thread: String,
+    /// Only so many lines, the last ones
+    #[arg(long, value_name = "N")]
+    tail: Option<usize>,
+}
+
+/// Prints it. 3 when the record is not verified to its end: the thread still runs.
+pub(super) fn run(args: &TranscriptArgs, context: &Context, out: &mut Out) -> Outcome {
+    let id = ThreadId::parse(&args.thread)?;
+    let read = records(&args.project, context)?.transcript(&id, args.tail)?;
+    let verdict = read["verdict"].as_str().unwrap_or_default().to_owned();
+    let exit = match verdict.as_str() {
+        "verified" => Exit::Done,
+        _ => Exit::Unconfirmed,
+    };
+    if context.json {
+        let mut all = json!({"schema": "threadseal.thread-transcript/1"});
+        if let (Value::Object(all), Value::Object(read)) = (&mut all, read) {
+            all.extend(read);
+        }
+        out.json(&all);
+        return Ok(exit);
+    }
+    for line in read["transcript"].as_str().unwrap_or_default().lines() {
+        out.line(Clean(line));
+    }
+    if exit == Exit::Unconfirmed {
+        complain(&format!(
+            "{}: what its seals cover ({verdict})",
+            Clean(id.as_str())
+        ));
+    }
+    Ok(exit)
+}

@@ -1,0 +1,315 @@
+//! [`Records`]: what may be believed of threads.
+
+use crate::bounds::{MAX_BUDGET_DEPTH, MAX_CONVERSATION_BYTES};
+use crate::project::Project;
+use crate::registry::{Registry, Thread};
+use crate::runner::Engine;
+use crate::signed_file::refusal;
+use crate::status::Status;
+use crate::thread_meta::{ThreadMeta, TrustedMeta};
+use serde_json::{Value, json};
+use std::sync::Arc;
+use threadseal::error::{Error, ErrorKind};
+use threadseal::record::{RecordId, ThreadId};
+use threadseal::report::{Verdict, Verified};
+use threadseal::transcript::event::is_terminal;
+use threadseal::transcript::lines::VerifiedLines;
+use threadseal::transcript::manifest::{Manifest, parse_line};
+use threadseal::transcript::{Coverage, ScanOptions, VerifyOptions};
+use threadseal::trust::Trust;
+use threadseal_store::examine;
+use threadseal_store::heads::RecordKind;
+use threadseal_store::host::Host;
+use threadseal_store::read::open_regular;
+
+/// Where threads are looked at, and by whose signatures they are judged. All clones are one.
+#[derive(Clone)]
+pub struct Records {
+    /// Where they lie.
+    pub project: Arc<Project>,
+    /// Files, clock, heads.
+    pub host: Host,
+    /// Whose signatures count.
+    pub trust: Arc<Trust>,
+    /// Where to look.
+    pub registry: Arc<dyn Registry>,
+}
+
+impl From<&Engine> for Records {
+    fn from(engine: &Engine) -> Self {
+        Self {
+            project: Arc::clone(&engine.project),
+            host: engine.host.clone(),
+            trust: Arc::clone(&engine.trust),
+            registry: Arc::clone(&engine.registry),
+        }
+    }
+}
+
+/// How much of a record is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Need {
+    /// All of it: nothing but `verified` will do.
+    Whole,
+    /// What its seals cover, of a thread that still runs.
+    Sealed,
+}
+
+/// A record that may be believed, as far as its seals reach.
+pub(super) struct Past {
+    pub(super) manifest: Manifest,
+    pub(super) verdict: Verdict,
+    verified: Verified<Coverage>,
+    bytes: Vec<u8>,
+}
+
+impl Past {
+    /// Its lines, from the very bytes that verified.
+    ///
+    /// # Errors
+    /// Kind `Refused` when the file was changed while it was read.
+    pub(super) fn lines(&self) -> Result<VerifiedLines<'_>, Error> {
+        VerifiedLines::open(&self.verified, &self.bytes)
+    }
+
+    /// The head of its last seal.
+    pub(super) fn head(&self) -> String {
+        self.verified.get().head.to_string()
+    }
+}
+
+/// How a record says that its thread ended.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Ended {
+    /// The terminal event, where there is one.
+    pub(super) event: Option<String>,
+    /// What it says went wrong.
+    pub(super) error: Option<String>,
+    /// What the model said last.
+    pub(super) text: String,
+    /// What it returned by name.
+    pub(super) outputs: Option<Value>,
+}
+
+impl Ended {
+    /// Does the terminal event suit this status?
+    fn suits(&self, status: Status) -> bool {
+        let Some(event) = self.event.as_deref() else {
+            return false;
+        };
+        match status {
+            Status::Completed | Status::CompletedWithErrors => event == "thread_completed",
+            Status::Error | Status::Killed => event == "thread_error",
+            // Somebody may decide so about a thread that is suspended.
+            Status::Cancelled => matches!(event, "thread_cancelled" | "thread_suspended"),
+            Status::Suspended => event == "thread_suspended",
+            Status::Continued => true,
+            Status::Created | Status::Running => false,
+        }
+    }
+}
+
+impl Records {
+    /// The row of a thread.
+    ///
+    /// # Errors
+    /// Kind `Refused` when there is none; what the registry says.
+    pub(super) fn row(&self, id: &ThreadId) -> Result<Thread, Error> {
+        let unknown = || Error::refused(format!("the registry knows no thread {id}"));
+        self.registry.get(id)?.ok_or_else(unknown)
+    }
+
+    /// The record of a thread.
+    ///
+    /// # Errors
+    /// Kind `Refused` with the verdict, unless it may be believed as far as `need` says.
+    pub(super) fn past(&self, id: &ThreadId, need: Need) -> Result<Past, Error> {
+        let folder = self
+            .project
+            .find_thread(&*self.host.fs, id)?
+            .ok_or_else(|| Error::refused(format!("{id} has left no record")))?;
+        let path = folder.transcript();
+        self.project.inside(&*self.host.fs, &path)?;
+        let file = open_regular(&*self.host.fs, &path)?;
+        if file.size() > MAX_CONVERSATION_BYTES as u64 {
+            let text = format!(
+                "{} has more than {MAX_CONVERSATION_BYTES} bytes",
+                path.display()
+            );
+            return Err(Error::new(ErrorKind::Limit, text));
+        }
+        let refuse = |why: &str| Error::refused(format!("{}: {why}", path.display()));
+        let first = examine::first_line(&file)?.ok_or_else(|| refuse("it is empty"))?;
+        let record =
+            examine::native_record(&first).ok_or_else(|| refuse("it is no native record"))?;
+        let known = examine::known(Some(&*self.host.heads), Some(&record), None, false)?;
+        let scan = ScanOptions {
+            expect: known.expect,
+            ..ScanOptions::default()
+        };
+        let options = VerifyOptions {
+            trust: &self.trust,
+            now: self.host.clock.now()?,
+            held_since: None,
+            thread: Some(id),
+        };
+        let mut outcome = examine::native_among_many(&file, &scan, &options, &|_| {})?;
+        let verdict = outcome.report.verdict;
+        let refused = refusal(&path, &outcome.report);
+        let verified = match outcome.verified.take() {
+            Some(verified) => verified,
+            None if need == Need::Sealed
+                && matches!(verdict, Verdict::Open | Verdict::UnsignedTail) =>
+            {
+                outcome.lenient().ok_or(refused)?.verified
+            }
+            None => return Err(refused),
+        };
+        examine::refuse_displacing(&self.host, &path, RecordKind::Transcript, &record)?;
+        Ok(Past {
+            manifest: parse_line(&first).ok_or_else(|| refuse("its first line is no manifest"))?,
+            verdict,
+            verified,
+            bytes: file.read_whole(MAX_CONVERSATION_BYTES)?,
+        })
+    }
+
+    /// What `thread.json` says, held against the record.
+    ///
+    /// # Errors
+    /// Kind `Refused` unless both verify and agree.
+    pub(super) fn meta(&self, id: &ThreadId, past: &Past) -> Result<TrustedMeta, Error> {
+        let folder = self
+            .project
+            .find_thread(&*self.host.fs, id)?
+            .ok_or_else(|| Error::refused(format!("{id} has left no files")))?;
+        ThreadMeta::read(&self.host, &folder, id, Some(&past.manifest), &self.trust)
+    }
+
+    /// How a record says that its thread ended.
+    ///
+    /// # Errors
+    /// Kind `Refused` when the file was changed while it was read.
+    pub(super) fn ended(past: &Past) -> Result<Ended, Error> {
+        let mut ended = Ended::default();
+        for line in past.lines()?.iter() {
+            let Ok(event) = serde_json::from_slice::<Value>(line.bytes) else {
+                continue;
+            };
+            let payload = &event["payload"];
+            let text = |name: &str| payload[name].as_str().map(str::to_owned);
+            match event["event_type"].as_str().unwrap_or_default() {
+                "cognition_out" => ended.text = text("text").unwrap_or_default(),
+                "directive_return" => ended.outputs = Some(payload["outputs"].clone()),
+                kind if is_terminal(kind) => {
+                    ended.event = Some(kind.to_owned());
+                    ended.error = text("error").or_else(|| text("reason"));
+                    if let Some(limit) = payload["limit"]["limit_code"].as_str() {
+                        ended.error = Some(limit.to_owned());
+                    }
+                }
+                _ => {}
+            }
+        }
+        Ok(ended)
+    }
+
+    /// How a thread ended, by its record and its `thread.json` alone: as its parent gets it (seed 001, "thread result").
+    ///
+    /// # Errors
+    /// Kind `Refused` unless both verify, agree, and say that it has ended or is suspended.
+    pub fn result(&self, id: &ThreadId) -> Result<Value, Error> {
+        let past = self.past(id, Need::Whole)?;
+        let meta = self.meta(id, &past)?;
+        let meta = meta.get();
+        let ended = Self::ended(&past)?;
+        if !ended.suits(meta.status) {
+            let says = ended.event.as_deref().unwrap_or("no end");
+            return Err(Error::refused(format!(
+                "thread.json of {id} says {}, and its record {says}",
+                meta.status
+            )));
+        }
+        let returned = ended.outputs.as_ref();
+        let stated = meta.outputs.clone().map(Value::Object);
+        if stated.is_some() && stated.as_ref() != returned {
+            return Err(Error::refused(format!(
+                "thread.json of {id} has other outputs than its record"
+            )));
+        }
+        let mut out = json!({
+            "success": meta.status == Status::Completed,
+            "thread_id": id.as_str(),
+            "status": meta.status.as_str(),
+            "result": ended.text,
+            "cost": meta.cost.unwrap_or_default().to_json(),
+            "head": past.head(),
+        });
+        if let Some(outputs) = stated {
+            out["outputs"] = outputs;
+        }
+        if let Some(error) = ended.error {
+            out["error"] = error.into();
+        }
+        Ok(out)
+    }
+
+    /// The threads of the chain that ends with `last`, back to `first`, each the one that the next one's line 1 names.
+    ///
+    /// # Errors
+    /// Kind `Refused` when the records do not lead there.
+    pub(super) fn leads_back(&self, last: &ThreadId, first: &ThreadId) -> Result<(), Error> {
+        let mut id = last.clone();
+        for _ in 0..MAX_BUDGET_DEPTH {
+            if id == *first {
+                return Ok(());
+            }
+            let broken = || {
+                Error::refused(format!(
+                    "the record of {id} does not go on from where the registry says"
+                ))
+            };
+            let head = self.past(&id, Need::Sealed)?.manifest.predecessor;
+            let before = self.row(&id)?.continuation_of.ok_or_else(broken)?;
+            let before = ThreadId::parse(&before)?;
+            let there = self.past(&before, Need::Sealed)?.manifest.record;
+            if head.map(|head| head.record) != Some(there) {
+                return Err(broken());
+            }
+            id = before;
+        }
+        Err(Error::refused("the chain of threads is too long"))
+    }
+
+    /// The records of a thread and of those that it goes on from.
+    ///
+    /// # Errors
+    /// As [`Records::leads_back`].
+    pub(super) fn own_chain(&self, id: &ThreadId) -> Result<Vec<RecordId>, Error> {
+        let mut records = Vec::new();
+        let mut id = id.clone();
+        for _ in 0..MAX_BUDGET_DEPTH {
+            let manifest = self.past(&id, Need::Sealed)?.manifest;
+            let expected = records.is_empty();
+            records.push(manifest.record);
+            let Some(head) = manifest.predecessor else {
+                return Ok(records);
+            };
+            let broken = || {
+                Error::refused(format!(
+                    "the record of {id} does not go on from where the registry says"
+                ))
+            };
+            let before = self.row(&id)?.continuation_of.ok_or_else(broken)?;
+            let before = ThreadId::parse(&before)?;
+            if !expected && records.contains(&head.record) {
+                return Err(broken());
+            }
+            if self.past(&before, Need::Sealed)?.manifest.record != head.record {
+                return Err(broken());
+            }
+            id = before;
+        }
+        Err(Error::refused("the chain of threads is too long"))
+    }
+}

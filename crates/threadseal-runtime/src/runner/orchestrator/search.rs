@@ -1,0 +1,250 @@
+//! Finding words in what the threads of a chain said and did.
+//!
+//! ```text
+//! each thread of the chain ─► its record, verified ─► its lines on all cores ─► texts of each event ─► hits
+//! ```
+//! Texts are searched as they were said, not as JSON escapes them, without regard to case, and in linear time whatever
+//! the pattern is. A record that does not verify has no hits: it is named, with what is wrong with it.
+
+use super::records::{Need, Past, Records};
+use crate::bounds::{
+    MAX_REGEX_BYTES, MAX_REGEX_COMPILED_BYTES, MAX_SEARCH_HITS, MAX_SEARCH_SNIPPET_CHARS,
+    MAX_SEARCH_TIME,
+};
+use crate::toolbox::Cancel;
+use rayon::prelude::*;
+use regex::{Regex, RegexBuilder};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use std::borrow::Cow;
+use threadseal::error::{Error, ErrorKind};
+use threadseal::record::ThreadId;
+use threadseal::transcript::lines::VerifiedLine;
+
+/// How many hits there are where nobody says how many.
+const DEFAULT_HITS: usize = 50;
+/// Lines that one core looks at before it asks whether to go on.
+const LINES_AT_ONCE: usize = 256;
+
+/// What a query is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SearchType {
+    /// Words, letter by letter.
+    Text,
+    /// A regular expression.
+    Regex,
+}
+
+impl SearchType {
+    /// The kind of a word; None when it is none.
+    pub fn parse(word: &str) -> Option<Self> {
+        match word {
+            "text" => Some(Self::Text),
+            "regex" => Some(Self::Regex),
+            _ => None,
+        }
+    }
+}
+
+/// What to find.
+#[derive(Debug, Clone)]
+pub struct Search {
+    pattern: Regex,
+    most: usize,
+}
+
+impl Search {
+    /// Finds `query`, at most `most` times.
+    ///
+    /// # Errors
+    /// Kind `InvalidInput` when it is empty or no pattern, `Limit` when it is too long or compiles to too much.
+    pub fn new(query: &str, kind: SearchType, most: Option<usize>) -> Result<Self, Error> {
+        if query.is_empty() {
+            return Err(Error::invalid("nothing to search for"));
+        }
+        if query.len() > MAX_REGEX_BYTES {
+            let text = format!("a query has at most {MAX_REGEX_BYTES} bytes");
+            return Err(Error::new(ErrorKind::Limit, text));
+        }
+        let pattern = match kind {
+            SearchType::Text => regex::escape(query),
+            SearchType::Regex => query.to_owned(),
+        };
+        let pattern = RegexBuilder::new(&pattern)
+            .case_insensitive(true)
+            .size_limit(MAX_REGEX_COMPILED_BYTES)
+            .dfa_size_limit(MAX_REGEX_COMPILED_BYTES)
+            .build()
+            .map_err(|error| {
+                let shown = error.to_string();
+                let last = shown.lines().last().unwrap_or_default();
+                Error::invalid(format!("{query:?} does not compile: {last}"))
+            })?;
+        Ok(Self {
+            pattern,
+            most: most.unwrap_or(DEFAULT_HITS).clamp(1, MAX_SEARCH_HITS),
+        })
+    }
+}
+
+/// An event, as far as it is searched.
+#[derive(Deserialize)]
+struct Event<'a> {
+    #[serde(borrow)]
+    event_type: Cow<'a, str>,
+    #[serde(borrow)]
+    payload: Payload<'a>,
+}
+
+#[derive(Deserialize)]
+struct Payload<'a> {
+    #[serde(borrow, default)]
+    text: Option<Cow<'a, str>>,
+    #[serde(borrow, default)]
+    output: Option<Cow<'a, str>>,
+    #[serde(borrow, default)]
+    error: Option<Cow<'a, str>>,
+    #[serde(default)]
+    input: Option<Value>,
+    #[serde(default)]
+    outputs: Option<Value>,
+}
+
+/// Where something was found.
+struct Hit {
+    line: u64,
+    event_type: String,
+    member: &'static str,
+    snippet: String,
+}
+
+impl Records {
+    /// Searches the records of the chain of `id`: `{results: [{thread_id, line, event_type, member, snippet}], count,
+    /// truncated, chain_length, skipped: [{thread_id, reason}]}`.
+    ///
+    /// # Errors
+    /// Kind `Refused` when there is no such thread, `External` when it takes too long or is cancelled.
+    pub fn search(&self, id: &ThreadId, search: &Search, cancel: &Cancel) -> Result<Value, Error> {
+        let chain = self.registry.chain(id)?;
+        let began = self.host.clock.elapsed();
+        let late = || {
+            let elapsed = self.host.clock.elapsed().saturating_sub(began);
+            cancel.is_set() || elapsed > MAX_SEARCH_TIME
+        };
+        let (mut results, mut skipped) = (Vec::new(), Vec::new());
+        let mut truncated = false;
+        let mut before: Option<Past> = None;
+        for row in &chain.threads {
+            let past = self.past(&row.id, Need::Whole).and_then(|past| {
+                // A record is of this chain if its own line 1 says so.
+                let named = past.manifest.predecessor.map(|head| head.record);
+                match &before {
+                    Some(before) if named != Some(before.manifest.record) => Err(Error::refused(
+                        "its record does not go on from the thread before it",
+                    )),
+                    _ => Ok(past),
+                }
+            });
+            let past = match past {
+                Ok(past) => past,
+                Err(why) => {
+                    skipped.push(json!({"thread_id": row.id.as_str(), "reason": why.to_string()}));
+                    before = None;
+                    continue;
+                }
+            };
+            let left = search.most - results.len();
+            let (hits, more) = hits(&past, search, left, &late)?;
+            truncated |= more;
+            results.extend(hits.into_iter().map(|hit| {
+                json!({"thread_id": row.id.as_str(), "line": hit.line, "event_type": hit.event_type,
+                       "member": hit.member, "snippet": hit.snippet})
+            }));
+            before = Some(past);
+        }
+        let mut out = json!({"success": skipped.is_empty() && chain.fault.is_none(), "thread_id": id.as_str(),
+                             "chain_length": chain.threads.len(), "count": results.len(), "results": results,
+                             "truncated": truncated, "skipped": skipped});
+        if let Some(fault) = chain.fault {
+            out["error"] = fault.to_string().into();
+        }
+        Ok(out)
+    }
+}
+
+/// The first `most` hits, and whether there are more.
+fn hits(
+    past: &Past,
+    search: &Search,
+    most: usize,
+    late: &(dyn Fn() -> bool + Sync),
+) -> Result<(Vec<Hit>, bool), Error> {
+    let lines = past.lines()?;
+    let lines: Vec<VerifiedLine<'_>> = lines.iter().collect();
+    let found: Option<Vec<Vec<Hit>>> = lines
+        .par_chunks(LINES_AT_ONCE)
+        .map(|lines| {
+            if late() {
+                return None;
+            }
+            let found = lines.iter().flat_map(|line| in_line(line, &search.pattern));
+            // One more than fits tells that there are more.
+            Some(found.take(most.saturating_add(1)).collect())
+        })
+        .collect();
+    let found = found.ok_or_else(|| {
+        let text = format!(
+            "the search was stopped: it was cancelled, or took {} s",
+            MAX_SEARCH_TIME.as_secs()
+        );
+        Error::new(ErrorKind::External, text)
+    })?;
+    let mut hits: Vec<Hit> = found
+        .into_iter()
+        .flatten()
+        .take(most.saturating_add(1))
+        .collect();
+    let more = hits.len() > most;
+    hits.truncate(most);
+    Ok((hits, more))
+}
+
+fn in_line(line: &VerifiedLine<'_>, pattern: &Regex) -> Vec<Hit> {
+    let Ok(event) = serde_json::from_slice::<Event<'_>>(line.bytes) else {
+        return Vec::new();
+    };
+    let payload = &event.payload;
+    let as_json = |value: &Option<Value>| value.as_ref().map(|value| Cow::Owned(value.to_string()));
+    let members = [
+        ("text", payload.text.clone()),
+        ("output", payload.output.clone()),
+        ("error", payload.error.clone()),
+        ("input", as_json(&payload.input)),
+        ("outputs", as_json(&payload.outputs)),
+    ];
+    members
+        .into_iter()
+        .filter_map(|(member, text)| {
+            let text = text?;
+            let found = pattern.find(&text)?;
+            Some(Hit {
+                line: line.number,
+                event_type: event.event_type.clone().into_owned(),
+                member,
+                snippet: around(&text, found.start(), found.end()),
+            })
+        })
+        .collect()
+}
+
+/// What stands around a place in a text.
+fn around(text: &str, start: usize, end: usize) -> String {
+    let found = text[start..end]
+        .chars()
+        .count()
+        .min(MAX_SEARCH_SNIPPET_CHARS);
+    let beside = (MAX_SEARCH_SNIPPET_CHARS - found) / 2;
+    let before = text[..start].char_indices().rev().take(beside).last();
+    let from = before.map_or(start, |(at, _)| at);
+    text[from..].chars().take(beside * 2 + found).collect()
+}

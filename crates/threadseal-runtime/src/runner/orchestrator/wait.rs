@@ -1,0 +1,169 @@
+//! Waiting for threads to end.
+//!
+//! ```text
+//! registry's folder changes (notify) ─┐
+//! every 500 ms, whatever is watched ──┴─► the end of each chain: ended? ─► its result, from its record
+//! ```
+//! The watch is set before the first look, so that nothing that happens between them is missed; where there is none (a
+//! file system that tells nothing, no more watches) the polls alone find each end.
+
+use super::records::Records;
+use crate::bounds::{MAX_WAITED_THREADS, POLL_INTERVAL, REGISTRY_POLL};
+use crate::project::Layout;
+use crate::registry::Thread;
+use crate::status::Status;
+use crate::toolbox::Cancel;
+use notify::{RecommendedWatcher, RecursiveMode, Watcher as _};
+use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
+use std::sync::mpsc::{self, Receiver};
+use std::time::Duration;
+use threadseal::error::{Error, ErrorKind};
+use threadseal::record::ThreadId;
+
+/// Hears that a registry changes.
+pub(super) struct Changes {
+    heard: Receiver<()>,
+    _watcher: Option<RecommendedWatcher>,
+}
+
+impl Changes {
+    fn of(records: &Records) -> Self {
+        let (tell, heard) = mpsc::sync_channel(1);
+        let registry = records.project.registry(Layout::Seed);
+        let watch = || {
+            let watcher = notify::recommended_watcher(move |_| {
+                // One is enough: whoever hears it looks at everything.
+                let _ = tell.try_send(());
+            });
+            let mut watcher = watcher.ok()?;
+            watcher
+                .watch(registry.parent()?, RecursiveMode::NonRecursive)
+                .ok()?;
+            Some(watcher)
+        };
+        Self {
+            _watcher: watch(),
+            heard,
+        }
+    }
+
+    /// Hears nothing, as where files are watched in vain.
+    #[cfg(test)]
+    pub(super) fn unheard() -> Self {
+        let (_, heard) = mpsc::sync_channel(1);
+        Self {
+            heard,
+            _watcher: None,
+        }
+    }
+
+    /// Until something changes, or this time is over.
+    fn wait(&self, most: Duration, cancel: &Cancel) {
+        let mut left = most;
+        while !left.is_zero() && !cancel.is_set() {
+            let slice = left.min(POLL_INTERVAL);
+            match self.heard.recv_timeout(slice) {
+                Ok(()) => return,
+                Err(mpsc::RecvTimeoutError::Timeout) => {}
+                // Nobody tells: there is no watch.
+                Err(mpsc::RecvTimeoutError::Disconnected) => std::thread::sleep(slice),
+            }
+            left -= slice;
+        }
+    }
+}
+
+impl Records {
+    /// Waits until each thread, or the one that goes on from it, has ended or is suspended: `{success, results: {id: …}}`,
+    /// each result from a record that verifies. `success` is true when all completed.
+    ///
+    /// # Errors
+    /// Kind `Limit` above [`MAX_WAITED_THREADS`], `InvalidInput` for none; what the registry says.
+    pub fn wait(
+        &self,
+        threads: &[ThreadId],
+        timeout: Duration,
+        cancel: &Cancel,
+    ) -> Result<Value, Error> {
+        if threads.is_empty() {
+            return Err(Error::invalid("no thread to wait for"));
+        }
+        if threads.len() > MAX_WAITED_THREADS {
+            let text = format!("at most {MAX_WAITED_THREADS} threads are waited for at once");
+            return Err(Error::new(ErrorKind::Limit, text));
+        }
+        self.wait_hearing(&Changes::of(self), threads, timeout, cancel)
+    }
+
+    /// As [`Records::wait`], told of changes by `changes`.
+    pub(super) fn wait_hearing(
+        &self,
+        changes: &Changes,
+        threads: &[ThreadId],
+        timeout: Duration,
+        cancel: &Cancel,
+    ) -> Result<Value, Error> {
+        let began = self.host.clock.elapsed();
+        let mut results: BTreeMap<&ThreadId, Value> = BTreeMap::new();
+        loop {
+            for id in threads {
+                if !results.contains_key(id)
+                    && let Some(result) = self.end_of(id)?
+                {
+                    results.insert(id, result);
+                }
+            }
+            let elapsed = self.host.clock.elapsed().saturating_sub(began);
+            let left = timeout.saturating_sub(elapsed);
+            let all = threads.iter().all(|id| results.contains_key(id));
+            if all || left.is_zero() || cancel.is_set() {
+                break;
+            }
+            changes.wait(left.min(REGISTRY_POLL), cancel);
+        }
+        let word = if cancel.is_set() {
+            "cancelled"
+        } else {
+            "timeout"
+        };
+        let mut out = Map::new();
+        for id in threads {
+            let waiting = || json!({"success": false, "thread_id": id.as_str(), "status": word});
+            let result = results.remove(id).unwrap_or_else(waiting);
+            out.entry(id.as_str()).or_insert(result);
+        }
+        let success = out.values().all(|result| result["success"] == true);
+        Ok(json!({"success": success, "results": out}))
+    }
+
+    /// The result of the thread at which the chain of `id` ends, if that has ended; or why there is none that may be
+    /// believed.
+    pub(super) fn end_of(&self, id: &ThreadId) -> Result<Option<Value>, Error> {
+        let refused = |why: &Error| json!({"success": false, "thread_id": id.as_str(), "status": "refused", "error": why.to_string()});
+        // Chains that lead nowhere have no end to wait for.
+        let last = match self.registry.resolve(id) {
+            Ok(last) => last,
+            Err(error) if error.kind() == ErrorKind::Refused => return Ok(Some(refused(&error))),
+            Err(error) => return Err(error),
+        };
+        if !self.has_ended(&last) {
+            return Ok(None);
+        }
+        let result = self
+            .leads_back(&last.id, id)
+            .and_then(|()| self.result(&last.id));
+        Ok(Some(result.unwrap_or_else(|why| refused(&why))))
+    }
+
+    /// Is it worth asking the record? The registry's word, or that of `thread.json`, which comes first.
+    fn has_ended(&self, row: &Thread) -> bool {
+        let over = |status: Status| status.is_terminal() || status == Status::Suspended;
+        match row.standing() {
+            Ok(status) if over(status) => true,
+            Ok(_) => false,
+            // A word that is no status: the record knows better.
+            Err(_) => true,
+        }
+    }
+}
