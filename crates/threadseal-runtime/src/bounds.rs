@@ -118,7 +118,7 @@ pub const MAX_LISTED_THREADS: usize = 1000;
 /// Most bytes of a transcript's rendering that are handed out at once.
 pub const MAX_TRANSCRIPT_TEXT_BYTES: usize = 512 << 10;
 /// Most hits of one search.
-pub const MAX_SEARCH_HITS: usize = 1000;
+pub const MAX_CHAIN_SEARCH_HITS: usize = 1000;
 /// How long a search may take: patterns are linear, and may be long.
 pub const MAX_SEARCH_TIME: Duration = Duration::from_secs(30);
 /// How many ids are tried for a new thread, a millisecond apart.

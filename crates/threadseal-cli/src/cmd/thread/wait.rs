@@ -74,12 +74,11 @@ fn tell(id: &str, result: &Value, out: &mut Out) {
 fn exit(waited: &Value) -> Exit {
     let results = waited["results"].as_object().into_iter().flatten();
     let open = |status: &str| matches!(status, "timeout" | "suspended");
-    let worst = results.fold(Exit::Done, |worst, (_, result)| {
+    results.fold(Exit::Done, |worst, (_, result)| {
         match result["status"].as_str().unwrap_or_default() {
             "completed" => worst,
             status if open(status) && worst != Exit::NoVerdict => Exit::Unconfirmed,
             _ => Exit::NoVerdict,
         }
-    });
-    worst
+    })
 }

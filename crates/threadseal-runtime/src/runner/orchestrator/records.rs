@@ -143,6 +143,11 @@ impl Records {
         let record =
             examine::native_record(&first).ok_or_else(|| refuse("it is no native record"))?;
         let known = examine::known(Some(&*self.host.heads), Some(&record), None, false)?;
+        // Again: a thread that runs may have gone on, and its newest head is of a longer file than was opened.
+        let file = open_regular(&*self.host.fs, &path)?;
+        if examine::first_line(&file)?.as_deref() != Some(&*first) {
+            return Err(refuse("it was replaced while it was read"));
+        }
         let scan = ScanOptions {
             expect: known.expect,
             ..ScanOptions::default()
@@ -183,7 +188,9 @@ impl Records {
             .project
             .find_thread(&*self.host.fs, id)?
             .ok_or_else(|| Error::refused(format!("{id} has left no files")))?;
-        ThreadMeta::read(&self.host, &folder, id, Some(&past.manifest), &self.trust)
+        let read = || ThreadMeta::read(&self.host, &folder, id, Some(&past.manifest), &self.trust);
+        // A thread that runs may replace it between the file and its head: then the file that is there now agrees.
+        read().or_else(|_| read())
     }
 
     /// How a record says that its thread ended.

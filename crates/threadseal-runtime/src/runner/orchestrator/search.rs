@@ -8,7 +8,7 @@
 
 use super::records::{Need, Past, Records};
 use crate::bounds::{
-    MAX_REGEX_BYTES, MAX_REGEX_COMPILED_BYTES, MAX_SEARCH_HITS, MAX_SEARCH_SNIPPET_CHARS,
+    MAX_CHAIN_SEARCH_HITS, MAX_REGEX_BYTES, MAX_REGEX_COMPILED_BYTES, MAX_SEARCH_SNIPPET_CHARS,
     MAX_SEARCH_TIME,
 };
 use crate::toolbox::Cancel;
@@ -82,7 +82,7 @@ impl Search {
             })?;
         Ok(Self {
             pattern,
-            most: most.unwrap_or(DEFAULT_HITS).clamp(1, MAX_SEARCH_HITS),
+            most: most.unwrap_or(DEFAULT_HITS).clamp(1, MAX_CHAIN_SEARCH_HITS),
         })
     }
 }

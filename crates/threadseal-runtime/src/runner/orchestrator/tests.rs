@@ -156,7 +156,7 @@ fn polls_find_an_end_where_nothing_tells_of_changes() {
     let (id, thread) = running(&engine);
     let (other, own) = (engine.clone(), id.clone());
     let waiting = thread::spawn(move || {
-        let (nothing, cancel) = (super::wait::Changes::unheard(), Cancel::default());
+        let (nothing, cancel) = (wait::Changes::unheard(), Cancel::default());
         Records::from(&other).wait_hearing(&nothing, &[own], Duration::from_secs(30), &cancel)
     });
     thread::sleep(Duration::from_millis(200));

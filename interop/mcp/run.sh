@@ -1,0 +1,27 @@
+#!/usr/bin/env bash
+# Lets threads call real MCP servers: `mcp-server-time` over standard input and output, and one that is written with
+# the official library over streamable HTTP.
+#
+#   interop/mcp/run.sh             builds the command, installs both, runs check_mcp.py
+#   THREADSEAL=path run.sh         uses that command instead
+#   MCP_VENV=folder run.sh         keeps the installation there [default: beside what cargo builds]
+set -euo pipefail
+here=$(cd "$(dirname "$0")" && pwd)
+root=$(cd "$here/../.." && pwd)
+target=${CARGO_TARGET_DIR:-$root/target}
+venv=${MCP_VENV:-$target/interop-mcp}
+
+pins=$(cksum <"$here/requirements.txt")
+if [ "$(cat "$venv/pins" 2>/dev/null)" != "$pins" ]; then
+    rm -rf "$venv"
+    python3 -m venv "$venv"
+    "$venv/bin/pip" install --quiet --disable-pip-version-check --no-deps -r "$here/requirements.txt"
+    printf '%s\n' "$pins" >"$venv/pins"
+fi
+
+if [ -z "${THREADSEAL:-}" ]; then
+    (cd "$root" && cargo build --quiet --package threadseal-cli)
+    THREADSEAL=$target/debug/threadseal
+fi
+
+"$venv/bin/python" "$here/check_mcp.py" --threadseal "$THREADSEAL" --python "$venv/bin/python"
