@@ -12,6 +12,7 @@
 //! step_completed       {step, node, action_id?, status, elapsed_s, next_node, thread_id?, error?, passed_over?, ledger}
 //! graph_completed      {status, steps, elapsed_s, outputs?}
 //! graph_error          {error, node, steps, elapsed_s}        graph_cancelled {steps, elapsed_s}
+//! graph_suspended      {reason, why, node, steps}
 //! ```
 //! A course changes only through an event, and by the same code that reads a record: what was walked and what a
 //! verified record says cannot differ.

@@ -175,7 +175,7 @@ impl Engine {
         graphs.declared(capabilities, tools, used)
     }
 
-    fn workshop(&self) -> Workshop {
+    pub(super) fn workshop(&self) -> Workshop {
         Workshop {
             project: Arc::clone(&self.project),
             host: self.host.clone(),

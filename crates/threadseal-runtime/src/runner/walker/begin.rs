@@ -1,7 +1,6 @@
 //! The files of a run, made in the order in which a thread's are.
 
 use super::super::brood::Brood;
-use super::super::child::ChildTool;
 use super::super::engine::Engine;
 use super::super::thread::{FOLDER_MODE, ParentThread, in_line_1};
 use super::call::Settled;
@@ -18,6 +17,7 @@ use crate::registry::{NewThread, Origin as Descent};
 use crate::signed_file::SignedFile;
 use crate::status::Status;
 use crate::thread_meta::ThreadMeta;
+use crate::toolbox::Tool;
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex};
 use threadseal::digest::Digest;
@@ -53,7 +53,7 @@ impl Engine {
         &self,
         plan: GraphPlan,
         origin: Origin<'_>,
-        child: Arc<ChildTool>,
+        child: Arc<dyn Tool>,
         brood: Arc<Brood>,
     ) -> Result<Walk, Error> {
         let record = self.host.new_record()?;
@@ -81,7 +81,7 @@ impl Engine {
         made: Made,
         mut plan: GraphPlan,
         mut origin: Origin<'_>,
-        child: Arc<ChildTool>,
+        child: Arc<dyn Tool>,
         brood: Arc<Brood>,
     ) -> Result<Walk, Error> {
         let Made {

@@ -66,6 +66,9 @@ impl Walk {
         context: &Value,
         cancel: &Cancel,
     ) -> Result<Outcome, Error> {
+        if let Some(made) = self.made(id) {
+            return Ok(made);
+        }
         let mut key = format!("{}/{id}", self.id);
         match self.settled.get(id) {
             Some(Settlement::Repeat { key: before }) => key.clone_from(before),
@@ -92,6 +95,13 @@ impl Walk {
         let mut record = self.record();
         record.done(step, &call, &outcome, millis)?;
         Ok(known(&record, id))
+    }
+
+    /// What came of a call that an earlier attempt at this step made: it is not made again.
+    fn made(&self, id: &str) -> Option<Outcome> {
+        let record = self.record();
+        let known = record.course().known(id)?;
+        Some(known.outcome.clone()).filter(|outcome| outcome.error.is_none())
     }
 
     fn taken(&self, id: &str, settlement: &Settlement) -> Result<Outcome, Error> {
@@ -152,7 +162,7 @@ impl Walk {
             }
             (Primary::Execute | Primary::Load, kind) => self.load(kind, &meant.id),
             (Primary::Search, kind) => search(&self.engine, kind, &meant.input),
-            (Primary::Sign, _) => Err(Error::refused("a graph signs nothing")),
+            (Primary::Sign, kind) => self.sign(kind, meant, key, cancel),
         };
         done.unwrap_or_else(|error| Outcome::failed(error.to_string()))
     }
@@ -170,13 +180,35 @@ impl Walk {
         found.ok_or_else(|| Error::refused(format!("no tool {id}, or no leave to use it")))
     }
 
-    fn run_tool(&self, tool: &dyn Tool, input: &Value, key: &str, cancel: &Cancel) -> Outcome {
+    pub(super) fn run_tool(
+        &self,
+        tool: &dyn Tool,
+        input: &Value,
+        key: &str,
+        cancel: &Cancel,
+    ) -> Outcome {
         tool.run(&mut Invocation {
             idempotency_key: key,
             input,
             cancel,
             record: &mut Shared(&self.record),
         })
+    }
+
+    /// Signs an item, as a model of a thread does it.
+    fn sign(
+        &self,
+        kind: ItemKind,
+        meant: &Meant,
+        key: &str,
+        cancel: &Cancel,
+    ) -> Result<Outcome, Error> {
+        let tool = self.plan.tools.primary(Primary::Sign);
+        let tool = tool.ok_or_else(|| Error::refused("no leave to sign"))?;
+        let mut input = meant.input.clone();
+        input["item_type"] = kind.as_str().into();
+        input["item_id"] = meant.id.as_str().into();
+        Ok(self.run_tool(&*tool, &input, key, cancel))
     }
 
     /// The text of an item that verifies.

@@ -32,7 +32,10 @@ pub(super) struct Began {
 pub(super) fn in_tail(tail: &[u8]) -> BTreeMap<String, Began> {
     let lines = tail.split(|byte| *byte == b'\n');
     let events = lines.filter_map(|line| serde_json::from_slice::<Value>(line).ok());
-    let starts = events.filter(|event| event["event_type"] == "tool_call_start");
+    let starts = events.filter(|event| {
+        let kind = &event["event_type"];
+        kind == "tool_call_start" || kind == "hook_call_start"
+    });
     let named = starts.filter_map(|event| {
         let text = |name: &str| event["payload"][name].as_str().map(str::to_owned);
         Some((
@@ -97,11 +100,21 @@ pub(super) fn in_ledger(
     let bytes = file.read_whole(MAX_CONVERSATION_BYTES)?;
     let lines = bytes.split(|byte| *byte == b'\n');
     let records = lines.filter_map(|line| serde_json::from_slice::<Value>(line).ok());
-    let calls = records.filter(|record| record["effect"]["type"] == "tool_call");
+    let calls = records.filter(|record| {
+        let kind = &record["effect"]["type"];
+        kind == "tool_call" || kind == "hook_call"
+    });
     let named = calls.filter_map(|record| {
         let payload = &record["effect"]["payload"];
-        let call = payload["call_id"].as_str()?.to_owned();
-        let item = payload["tool"].as_str()?.to_owned();
+        // A hook's call is named by its step.
+        let call = payload["call_id"]
+            .as_str()
+            .or_else(|| record["node_id"].as_str())?
+            .to_owned();
+        let item = payload["tool"]
+            .as_str()
+            .or_else(|| payload["item_id"].as_str())?
+            .to_owned();
         let key = record["idempotency_key"].as_str()?.to_owned();
         Some((call, Began { item, key }))
     });

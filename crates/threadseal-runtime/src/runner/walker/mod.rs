@@ -16,6 +16,7 @@
 //! | `call` | one call: leave, intent, result |
 //! | `foreach` | a call for each item |
 //! | `follow` | thread.json, state file and entry, which follow the record |
+//! | `reflex` | hooks, and what they decide |
 //! | `resume` | going on with a run that stopped |
 //! | `past` | what the records of a run that stopped say, before anything is changed |
 //! | `calls` | calls that began: in a tail, in a step ledger |
@@ -29,6 +30,7 @@ mod foreach;
 mod node;
 mod past;
 mod prepare;
+mod reflex;
 mod resume;
 mod tool;
 mod walk;
@@ -45,7 +47,7 @@ use super::prepare::Inherited;
 use super::thread::ParentThread;
 use crate::item::ItemId;
 use crate::limit::Limits;
-use crate::toolbox::Cancel;
+use crate::toolbox::{Cancel, Tool};
 use begin::Origin;
 use prepare::GraphPlan;
 use serde_json::{Map, Value};
@@ -106,9 +108,9 @@ impl Engine {
         let (desk, brood) = (Desk::new(), Arc::new(Brood::of(&cancel)));
         let cradle = Cradle::new(self.clone(), Arc::clone(&brood), desk.window());
         let cradle = Arc::new(cradle);
-        let child = Arc::new(ChildTool::new(Arc::clone(&cradle)));
+        let child: Arc<dyn Tool> = Arc::new(ChildTool::new(Arc::clone(&cradle)));
         let graphs = Arc::new(GraphTools::new(self.clone(), Arc::clone(&brood)));
-        let plan = self.prepare_graph(order, inherited, Arc::clone(&child) as _, &graphs)?;
+        let plan = self.prepare_graph(order, inherited, Arc::clone(&child), &graphs)?;
         let origin = origin(&plan)?;
         let mut walk = self.begin_graph(plan, origin, child, brood)?;
         begun();

@@ -1,6 +1,6 @@
 //! What one node does, and where it leads.
 
-use super::walk::Walk;
+use super::walk::{End, Walk};
 use crate::bounds::MAX_STATE_ERROR_BYTES;
 use crate::graph::{GraphNode, NodeKind, OnError};
 use crate::toolbox::{Cancel, Outcome};
@@ -39,10 +39,22 @@ pub(super) enum Way {
     Next(Option<String>),
     /// The graph is complete.
     Returned(Value),
-    /// The graph fails.
-    Failed(String),
-    /// Somebody stopped it.
-    Cancelled,
+    /// The run ends here for now.
+    Ended(End),
+}
+
+/// What becomes of a node that failed.
+pub(super) enum Failing {
+    /// What the graph says.
+    AsDeclared,
+    /// It is tried once more.
+    Again,
+    /// The graph goes on, and is complete with errors.
+    PassOver,
+    /// The graph goes on as if the node were not there.
+    LeaveOut,
+    /// The run ends.
+    End(End),
 }
 
 /// How a step was, for its event.
@@ -59,7 +71,7 @@ impl Walk {
     ///
     /// # Errors
     /// When it cannot be recorded.
-    pub(super) fn step(&mut self, node: &GraphNode, cancel: &Cancel) -> Result<Way, Error> {
+    pub(super) fn step(&self, node: &GraphNode, cancel: &Cancel) -> Result<Way, Error> {
         let mut account = Account {
             node,
             began: self.engine.host.clock.elapsed(),
@@ -68,35 +80,58 @@ impl Walk {
             told: None,
         };
         self.step_started(&account)?;
+        for attempt in 1.. {
+            let (error, result) = match self.attempt(&mut account, cancel)? {
+                Ok(way) => return Ok(way),
+                Err(failed) => failed,
+            };
+            if cancel.is_set() {
+                break;
+            }
+            match self.at_error(&node.name, &error, attempt, cancel)? {
+                Failing::Again => {}
+                Failing::End(end) => {
+                    self.keep_error(&node.name, &error)?;
+                    return Ok(Way::Ended(end));
+                }
+                failing => return self.lead_off(&account, &error, &result, &failing),
+            }
+        }
+        Ok(Way::Ended(End::Cancelled))
+    }
+
+    /// One attempt at a node: where it leads, or why it failed, and what its call gave.
+    fn attempt(
+        &self,
+        account: &mut Account<'_>,
+        cancel: &Cancel,
+    ) -> Result<Result<Way, (String, Value)>, Error> {
+        let node = account.node;
         let did = match self.engine.has_variables(&node.env_requires) {
             Ok(()) => self.does(node, cancel)?,
             Err(why) => Did::failed(why.to_string()),
         };
-        match did {
+        let (put, result) = match did {
             Did::Returned { output } => {
-                self.step_completed(&account, None, None)?;
-                Ok(Way::Returned(output))
+                self.step_completed(account, None, None)?;
+                return Ok(Ok(Way::Returned(output)));
             }
+            Did::Failed { error, result } => (Err(error), result),
             Did::Well { result } => {
-                account.thread = thread_of(&result);
                 let set = self.assigned(node, &result);
-                match set.and_then(|set| self.put(node, &set)) {
-                    Ok(()) => self.lead_on(&account, &result),
-                    Err(why) => self.lead_off(&account, &why.to_string(), &result, cancel),
-                }
-            }
-            Did::Failed { error, result } => {
-                account.thread = thread_of(&result);
-                self.lead_off(&account, &error, &result, cancel)
+                let put = set.and_then(|set| self.put(node, &set));
+                (put.map_err(|why| why.to_string()), result)
             }
             Did::Each { set, error, told } => {
                 account.told = Some(told);
                 let put = self.put(node, &set).map_err(|why| why.to_string());
-                match error.map_or(put, Err) {
-                    Ok(()) => self.lead_on(&account, &Value::Null),
-                    Err(why) => self.lead_off(&account, &why, &Value::Null, cancel),
-                }
+                (error.map_or(put, Err), Value::Null)
             }
+        };
+        account.thread = thread_of(&result);
+        match put {
+            Ok(()) => self.lead_on(account, &result).map(Ok),
+            Err(error) => Ok(Err((error, result))),
         }
     }
 
@@ -165,43 +200,48 @@ impl Walk {
                 self.step_completed(account, next.as_deref(), None)?;
                 Ok(Way::Next(next))
             }
-            Err(why) => Ok(Way::Failed(why.to_string())),
+            Err(why) => Ok(Way::Ended(End::Failed(why.to_string()))),
         }
     }
 
-    /// Where a failed node leads: along its edge for that, or along the others, or nowhere.
+    /// Puts why the node failed into the state, shortened.
+    fn keep_error(&self, node: &str, error: &str) -> Result<String, Error> {
+        let kept = cut(error);
+        let set = json!({"step": self.step_number(), "node": node,
+                         "set": {"_last_error": {"node": node, "error": kept}}});
+        self.record().tell("state_changed", &set)?;
+        Ok(kept)
+    }
+
+    /// Where a failed node leads: as a hook decided, else along its edge for that, or along the others, or nowhere.
     fn lead_off(
         &self,
         account: &Account<'_>,
         error: &str,
         result: &Value,
-        cancel: &Cancel,
+        failing: &Failing,
     ) -> Result<Way, Error> {
-        if cancel.is_set() {
-            return Ok(Way::Cancelled);
-        }
         let node = account.node;
-        let kept = cut(error);
-        let set = json!({"step": self.step_number(), "node": node.name,
-                         "set": {"_last_error": {"node": node.name, "error": kept}}});
-        self.record().tell("state_changed", &set)?;
+        let kept = self.keep_error(&node.name, error)?;
         let failure = |passed_over| Failure {
             error: &kept,
             passed_over,
         };
-        if let Some(edge) = &node.on_error {
+        let passed_over = !matches!(failing, Failing::LeaveOut);
+        let goes_on = !matches!(failing, Failing::AsDeclared);
+        if let Some(edge) = node.on_error.as_ref().filter(|_| !goes_on) {
             self.step_completed(account, Some(&edge.to), Some(failure(false)))?;
             return Ok(Way::Next(Some(edge.to.clone())));
         }
-        if self.plan.graph.on_error == OnError::Fail {
-            return Ok(Way::Failed(kept));
+        if !goes_on && self.plan.graph.on_error == OnError::Fail {
+            return Ok(Way::Ended(End::Failed(kept)));
         }
         match self.edge(node, result) {
             Ok(next) => {
-                self.step_completed(account, next.as_deref(), Some(failure(true)))?;
+                self.step_completed(account, next.as_deref(), Some(failure(passed_over)))?;
                 Ok(Way::Next(next))
             }
-            Err(why) => Ok(Way::Failed(why.to_string())),
+            Err(why) => Ok(Way::Ended(End::Failed(why.to_string()))),
         }
     }
 

@@ -20,7 +20,7 @@ use crate::signed_file::{read_verified, refusal};
 use crate::status::Status;
 use crate::thread_meta::ThreadMeta;
 use serde_json::Value;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use threadseal::canon::json::parse_python;
 use threadseal::digest::Digest;
 use threadseal::document::{DocumentKind, ItemType, Options};
@@ -157,7 +157,29 @@ impl Engine {
                 },
             );
         }
+        let hooks = sealed.events.iter();
+        let hooks = hooks.filter(|(kind, _)| kind == "hook_call_result");
+        let hooks: HashSet<&str> = hooks
+            .filter_map(|(_, payload)| payload["call_id"].as_str())
+            .collect();
+        let open = sealed
+            .events
+            .iter()
+            .filter(|(kind, _)| kind == "hook_call_start");
+        for (_, payload) in open {
+            let text = |name: &str| payload[name].as_str().unwrap_or_default().to_owned();
+            began.insert(
+                text("call_id"),
+                Began {
+                    item: text("item_id"),
+                    key: text("idempotency_key"),
+                },
+            );
+        }
         began.retain(|call, _| {
+            if hooks.contains(call.as_str()) {
+                return false;
+            }
             let over = step_of(call).is_some_and(|step| step <= course.steps_over());
             !over && course.known(call).is_none()
         });

@@ -1,15 +1,17 @@
 //! What is checked before a run leaves a trace.
 
 use super::super::engine::Engine;
+use super::super::hooks::Hooks;
 use super::super::prepare::Inherited;
 use super::super::thread::ParentThread;
 use super::{GraphOrder, GraphTools};
 use crate::capability::{Risk, RiskPolicy};
 use crate::graph::Graph;
+use crate::hook_control::Scope;
 use crate::item::{ItemId, ItemKind, Used};
 use crate::limit::Limits;
 use crate::thread_meta::ThreadMeta;
-use crate::toolbox::{Tool, Toolbox};
+use crate::toolbox::{ItemPrimary, Tool, Toolbox};
 use serde_json::{Map, Value};
 use std::sync::Arc;
 use threadseal::digest::Digest;
@@ -28,6 +30,7 @@ pub(super) struct GraphPlan {
     pub(super) tools: Toolbox,
     pub(super) used: Vec<Used>,
     pub(super) risks: Vec<Risk>,
+    pub(super) hooks: Hooks,
 }
 
 impl GraphPlan {
@@ -76,8 +79,10 @@ impl Engine {
         used.push(item.used());
         let mut tools: Vec<Arc<dyn Tool>> = self.tools.iter().cloned().chain([child]).collect();
         self.declared(&capabilities, &mut tools, &mut used, graphs)?;
+        let primaries = ItemPrimary::all(&self.workshop(), &self.keys, &capabilities);
         Ok(GraphPlan {
-            tools: Toolbox::new(capabilities, tools)?,
+            hooks: Hooks::new(&self.config.hooks, &graph.hooks, Scope::Graph),
+            tools: Toolbox::new(capabilities, tools)?.with_primaries(primaries),
             id: order.graph.clone(),
             sha256: item.sha256(),
             graph,

@@ -194,7 +194,8 @@ impl Past {
         for (id, began) in &self.unresolved {
             let (item, key) = (began.item.clone(), began.key.clone());
             let settlement = match unresolved {
-                _ if node.idempotent => Settlement::Repeat { key },
+                // A hook that was asked is no call of the node.
+                _ if node.idempotent && !id.starts_with("hook_") => Settlement::Repeat { key },
                 Unresolved::Refuse => return Err(self.unresolved_refusal()),
                 Unresolved::Skip => Settlement::Skip { item, key },
                 Unresolved::Fail => Settlement::Fail { item, key },

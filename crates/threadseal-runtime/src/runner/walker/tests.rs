@@ -2,6 +2,7 @@
 
 mod attacks;
 mod field;
+mod hooked;
 mod resumed;
 
 use super::GraphOrder;

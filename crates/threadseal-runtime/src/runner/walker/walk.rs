@@ -1,7 +1,6 @@
 //! From step to step, to an end.
 
 use super::super::brood::Brood;
-use super::super::child::ChildTool;
 use super::super::cycle::Progress;
 use super::super::desk::{Desk, Window};
 use super::super::engine::{Engine, Ran};
@@ -10,12 +9,13 @@ use super::call::Settled;
 use super::follow::Files;
 use super::node::Way;
 use super::prepare::GraphPlan;
+use super::reflex::ended_by;
 use crate::bounds::{MAX_STATE_BYTES, POLL_INTERVAL};
 use crate::graph_journal::GraphJournal;
 use crate::graph_state::{Position, Standing};
 use crate::limit::{Cost, LimitHit, When};
 use crate::status::Status;
-use crate::toolbox::Cancel;
+use crate::toolbox::{Cancel, Tool};
 use serde_json::{Map, Value, json};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -33,7 +33,7 @@ pub(super) struct Walk {
     /// Written by the walk, by its calls, and by children that end.
     pub(super) record: Arc<Mutex<GraphJournal>>,
     pub(super) files: Files,
-    pub(super) child: Arc<ChildTool>,
+    pub(super) child: Arc<dyn Tool>,
     pub(super) brood: Arc<Brood>,
     pub(super) settled: Settled,
     /// When it began, by the clock's steady time.
@@ -43,11 +43,19 @@ pub(super) struct Walk {
 }
 
 /// How a run ends.
-enum End {
+pub(super) enum End {
+    /// It is complete, with this output.
     Completed(Value),
+    /// It cannot go on.
     Failed(String),
+    /// Somebody stopped it.
     Cancelled,
-    Suspended(LimitHit),
+    /// It must not go on until somebody decides.
+    Suspended {
+        reason: &'static str,
+        why: String,
+        hit: Option<LimitHit>,
+    },
 }
 
 impl Walk {
@@ -123,6 +131,7 @@ impl Walk {
                 })?;
             let _stop = Stop(over, &window);
             let walked = self.follow().and_then(|()| self.walk(cancel));
+            let walked = walked.and_then(|end| self.at_end(end, cancel));
             self.children_end(matches!(walked, Ok(End::Completed(_))));
             walked
         });
@@ -147,13 +156,43 @@ impl Walk {
         }
     }
 
+    /// Asks the hooks of how the run ends; they decide nothing.
+    fn at_end(&self, end: End, cancel: &Cancel) -> Result<End, Error> {
+        let passed_over = self.record().course().passed_over;
+        let (event, more) = match &end {
+            End::Completed(output) => {
+                let status = if passed_over {
+                    "completed_with_errors"
+                } else {
+                    "completed"
+                };
+                (
+                    "graph_completed",
+                    json!({"status": status, "outputs": output}),
+                )
+            }
+            End::Failed(why) => (
+                "graph_error",
+                json!({"status": "error", "error": {"message": why}}),
+            ),
+            End::Cancelled => ("graph_cancelled", json!({"status": "cancelled"})),
+            End::Suspended { .. } => return Ok(end),
+        };
+        self.fire(event, more, cancel)?;
+        Ok(end)
+    }
+
     fn walk(&mut self, cancel: &Cancel) -> Result<End, Error> {
+        let started = self.fire("graph_started", json!({}), cancel)?;
+        if let Some(end) = ended_by(started, "graph_started") {
+            return Ok(end);
+        }
         loop {
             let node = match self.record().course().at.clone() {
                 Position::Before(node) | Position::Within(node) => node,
                 Position::End(_) => return Ok(End::Completed(Value::Null)),
             };
-            if let Some(end) = self.stopped(cancel, When::BeforeTurn) {
+            if let Some(end) = self.stopped(cancel, When::BeforeTurn)? {
                 return Ok(end);
             }
             let most = self.plan.graph.max_steps;
@@ -172,23 +211,27 @@ impl Walk {
             // What is settled about the step that was left is settled once.
             self.settled.clear();
             match way {
-                Way::Next(Some(_)) => {
+                Way::Next(Some(next)) => {
                     self.record().seal()?;
                     self.follow()?;
+                    let more = json!({"node": node, "next_node": next});
+                    let decision = self.fire("after_step", more, cancel)?;
+                    if let Some(end) = ended_by(decision, "after_step") {
+                        return Ok(end);
+                    }
                 }
                 Way::Next(None) => return Ok(End::Completed(Value::Null)),
                 Way::Returned(output) => return Ok(End::Completed(output)),
-                Way::Failed(why) => return Ok(End::Failed(why)),
-                Way::Cancelled => return Ok(End::Cancelled),
+                Way::Ended(end) => return Ok(end),
             }
-            if let Some(end) = self.stopped(cancel, When::AfterTurn) {
+            if let Some(end) = self.stopped(cancel, When::AfterTurn)? {
                 return Ok(end);
             }
         }
     }
 
     /// Steps are the turns of a run, as people see it.
-    fn cost(&self) -> Cost {
+    pub(super) fn cost(&self) -> Cost {
         let (spend, spawns) = self.brood.spent();
         Cost {
             turns: self.own_steps,
@@ -199,9 +242,9 @@ impl Walk {
         }
     }
 
-    fn stopped(&self, cancel: &Cancel, when: When) -> Option<End> {
+    fn stopped(&self, cancel: &Cancel, when: When) -> Result<Option<End>, Error> {
         if cancel.is_set() {
-            return Some(End::Cancelled);
+            return Ok(Some(End::Cancelled));
         }
         // A limit on turns is one on asking models; what bounds steps is the graph's own number.
         let cost = Cost {
@@ -210,7 +253,8 @@ impl Walk {
         };
         let mut limits = self.plan.limits;
         limits.turns = None;
-        limits.check(when, &cost).map(End::Suspended)
+        let hit = limits.check(when, &cost);
+        hit.map(|hit| self.at_limit(hit, cancel)).transpose()
     }
 
     /// Writes how it ended: record first, then what follows it.
@@ -249,10 +293,14 @@ impl Walk {
                     Status::Cancelled,
                 )
             }
-            End::Suspended(hit) => {
-                let event = hit.to_json();
+            End::Suspended { hit: Some(hit), .. } => {
+                let (kind, event) = ("limit_escalation_requested", hit.to_json());
+                (kind, event, Ending::Suspended, Status::Suspended)
+            }
+            End::Suspended { reason, why, .. } => {
+                let event = json!({"reason": reason, "why": why, "node": at, "steps": steps});
                 (
-                    "limit_escalation_requested",
+                    "graph_suspended",
                     event,
                     Ending::Suspended,
                     Status::Suspended,
@@ -349,7 +397,10 @@ fn ended(end: &End, status: Status) -> Value {
         End::Completed(_) => json!({"status": status.as_str()}),
         End::Failed(why) => json!({"error": why}),
         End::Cancelled => json!({"reason": "cancelled"}),
-        End::Suspended(hit) => json!({"suspend_reason": "limit", "limit": hit.to_json()}),
+        End::Suspended { reason, why, hit } => match hit {
+            Some(hit) => json!({"suspend_reason": reason, "limit": hit.to_json()}),
+            None => json!({"suspend_reason": reason, "why": why}),
+        },
     }
 }
 
@@ -373,6 +424,6 @@ fn why(end: &End, walk: &Walk) -> Option<String> {
         }
         End::Failed(why) => Some(why.clone()),
         End::Cancelled => Some("cancelled".to_owned()),
-        End::Suspended(hit) => Some(format!("{}: {} of {}", hit.code, hit.current, hit.max)),
+        End::Suspended { why, .. } => Some(why.clone()),
     }
 }

@@ -226,7 +226,10 @@ fn metadata_capabilities_or_a_ledger_that_were_changed_stop_the_run() {
             .map(|entry| entry.unwrap().path());
         let ledger = ledger
             .into_iter()
-            .find(|path| path.to_string_lossy().contains("ledger_"))
+            .find(|path| {
+                path.extension().is_some_and(|end| end == "jsonl")
+                    && path.to_string_lossy().contains("ledger_")
+            })
             .unwrap();
         if cut {
             let text = std::fs::read_to_string(&ledger).unwrap();
