@@ -2,6 +2,7 @@
 
 mod companions;
 mod orchestrate;
+mod providers;
 mod resume;
 
 use crate::sandbox::{Ran, Sandbox};

@@ -140,6 +140,7 @@ impl Engine {
         let graphs = Arc::new(GraphTools::new(self.clone(), Arc::clone(&brood)));
         let mut plan = self.prepare(order, inherited, more, &graphs)?;
         let start = start(&mut plan)?;
+        plan.tools.children(&children);
         let thread = self.begin(plan, start)?;
         for cradle in [cradle, helpers] {
             cradle.belongs_to(&thread.id, thread.plan.inheritance());

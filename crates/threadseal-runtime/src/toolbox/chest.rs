@@ -8,8 +8,9 @@
 //! ```
 //! Only tools that the thread may use are shown to the model, and only they run, however they are called.
 
+use super::primaries::may_permit;
 use super::{Tool, model_name};
-use crate::capability::Capabilities;
+use crate::capability::{Call, Capabilities};
 use crate::hook_declaration::Primary;
 use crate::model::{ToolCall, ToolSchema};
 use serde_json::{Value, json};
@@ -25,6 +26,8 @@ pub struct Toolbox {
     tools: BTreeMap<String, Arc<dyn Tool>>,
     /// Those by which items are searched, loaded and signed: each checks its own calls.
     primaries: Vec<(Primary, Arc<dyn Tool>)>,
+    /// The tool that runs directives in threads of their own.
+    children: Option<Arc<dyn Tool>>,
     capabilities: Capabilities,
 }
 
@@ -64,6 +67,7 @@ impl Toolbox {
         Ok(Self {
             tools,
             primaries: Vec::new(),
+            children: None,
             capabilities,
         })
     }
@@ -73,6 +77,11 @@ impl Toolbox {
     pub fn with_primaries(mut self, primaries: Vec<(Primary, Arc<dyn Tool>)>) -> Self {
         self.primaries = primaries;
         self
+    }
+
+    /// Says what runs directives in threads of their own.
+    pub fn children(&mut self, children: &Arc<dyn Tool>) {
+        self.children = Some(Arc::clone(children));
     }
 
     /// The tool of this id, if the thread may use it.
@@ -96,7 +105,9 @@ impl Toolbox {
             .values()
             .map(|tool| tool.schema().clone())
             .collect();
-        if !self.tools.is_empty() {
+        let children =
+            self.children.is_some() && may_permit(&self.capabilities, "rye.execute.directive.");
+        if children || !self.tools.is_empty() {
             schemas.push(self.execute_schema());
         }
         let primaries = self.primaries.iter();
@@ -123,6 +134,9 @@ impl Toolbox {
         }
         let named = (call.name.as_str(), call.input.clone());
         let (name, input) = if call.name == EXECUTE {
+            if call.input["item_type"] == "directive" {
+                return self.directive(&call.input);
+            }
             unwrapped(&call.input)?
         } else {
             named
@@ -145,16 +159,34 @@ impl Toolbox {
         })
     }
 
+    /// The child that a call means: by leave for that directive, whatever leave there is for the tool.
+    fn directive(&self, input: &Value) -> Result<Permitted, String> {
+        let id = input["item_id"].as_str().ok_or("item_id must be a text")?;
+        let call =
+            Call::new("execute", "directive", Some(id)).map_err(|error| error.to_string())?;
+        let children = self.children.as_ref();
+        let children = children.filter(|_| self.capabilities.permits(&call));
+        let tool = children.ok_or_else(|| format!("no leave for {call}"))?;
+        let inputs = match &input["parameters"] {
+            Value::Null => json!({}),
+            parameters => parameters.clone(),
+        };
+        Ok(Permitted {
+            tool: Arc::clone(tool),
+            input: json!({"directive_id": id, "inputs": inputs}),
+        })
+    }
+
     fn execute_schema(&self) -> ToolSchema {
         let ids: Vec<&str> = self.tools.values().map(|tool| tool.id()).collect();
         ToolSchema {
             name: EXECUTE.to_owned(),
-            description: "Runs a tool by its id.".to_owned(),
+            description: "Runs a tool by its id, or a directive in a thread of its own.".to_owned(),
             parameters: json!({
                 "type": "object",
                 "properties": {
-                    "item_type": {"enum": ["tool"], "default": "tool"},
-                    "item_id": {"enum": ids},
+                    "item_type": {"enum": ["tool", "directive"], "default": "tool"},
+                    "item_id": {"type": "string", "description": format!("Tools: {}", ids.join(", "))},
                     "parameters": {"type": "object"},
                 },
                 "required": ["item_id"],
@@ -169,7 +201,7 @@ fn unwrapped(input: &Value) -> Result<(&str, Value), String> {
         None | Some("tool") => {}
         Some(other) => {
             return Err(format!(
-                "item_type {other:?} cannot be executed here, only tools"
+                "item_type {other:?} cannot be executed here, only tools and directives"
             ));
         }
     }

@@ -56,7 +56,10 @@ impl ItemPrimary {
         capabilities: &Capabilities,
     ) -> Vec<(Primary, Arc<dyn Tool>)> {
         let there = [Primary::Search, Primary::Load, Primary::Sign].into_iter();
-        let there = there.filter(|primary| may_permit(capabilities, *primary));
+        let there = there.filter(|primary| {
+            let start = format!("rye.{}.", primary.as_str());
+            may_permit(capabilities, &start)
+        });
         let made = there.map(|primary| {
             let tool: Arc<dyn Tool> = Arc::new(Self {
                 primary,
@@ -255,13 +258,12 @@ fn well_formed(kind: ItemKind, id: &ItemId, name: &str, text: &str) -> Result<()
     }
 }
 
-/// Could anything of a primary be permitted? What the patterns begin with says enough for what is shown.
-fn may_permit(capabilities: &Capabilities, primary: Primary) -> bool {
-    let start = format!("rye.{}.", primary.as_str());
+/// Could anything be permitted that begins so? What the patterns begin with says enough for what is shown.
+pub(super) fn may_permit(capabilities: &Capabilities, start: &str) -> bool {
     capabilities.iter().any(|held| {
         let text = held.as_str();
         let plain = text.find(['*', '?', '[']).map_or(text, |at| &text[..at]);
-        plain.starts_with(&start) || (plain.len() < text.len() && start.starts_with(plain))
+        plain.starts_with(start) || (plain.len() < text.len() && start.starts_with(plain))
     })
 }
 

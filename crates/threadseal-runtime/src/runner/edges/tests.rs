@@ -1,5 +1,7 @@
 //! Whole threads with hooks and layers: the seed's example as it is written, decisions, what the model is told.
 
+mod decisions;
+
 use crate::directive::ModelChoice;
 use crate::item::ItemPolicy;
 use crate::model::{Answer, Chosen, Model, ModelError, Models, Request, ScriptModel};
@@ -49,6 +51,8 @@ impl Models for Only {
         })
     }
 }
+
+const READ: &str = "{calls: [{tool: rye_file-system_read, input: {path: none}}]}";
 
 type Heard = Arc<Mutex<Vec<(String, String)>>>;
 
@@ -349,156 +353,6 @@ fn layers_that_are_missing_unsigned_or_turn_in_a_circle_refuse_the_thread() {
     engine.run(&order("say")).unwrap();
 }
 
-fn decide(event: &str, condition: &str, params: &str) -> String {
-    format!(
-        "- id: own_{event}\n  event: {event}\n  layer: 0\n  condition: {condition}\n  action: {{primary: execute, item_type: tool, \
-         item_id: rye/agent/threads/internal/control, params: {params}}}\n"
-    )
-}
-
-/// Runs `demo/say`, which may read files and returns `path`, with these hooks of the project.
-fn decided(hooks: &str, script: &str, limits: &Value) -> (Ran, Vec<Value>) {
-    let bench = Bench::new();
-    bench.file(".ai/config/agent/hooks.yaml", &format!("hooks:\n{hooks}"));
-    let fast = "retry:\n  max_retries: 2\n  policies: {exponential: {type: exponential, base: 0.001, max: 0.01}}\n";
-    bench.file(".ai/config/agent/resilience.yaml", fast);
-    let rights = "<permissions><execute><tool>rye.file-system.read</tool></execute></permissions>";
-    let outputs = "<outputs><output name=\"path\" required=\"true\">p</output></outputs>";
-    directive(&bench, "say", "", rights, outputs);
-    let engine = bench.engine(script);
-    let mut order = order("say");
-    order.limits = crate::limit::Limits::from_json(limits).unwrap();
-    let ran = engine.run(&order).unwrap();
-    let lines = bench.lines(&ran.thread);
-    (ran, lines)
-}
-
-const READ: &str = "{calls: [{tool: rye_file-system_read, input: {path: none}}]}";
-
-#[test]
-fn decisions_of_hooks_end_suspend_and_repeat_as_the_table_says() {
-    let script = format!("answers: [{READ}, {READ}, {{text: Done.}}]");
-    let run = |event: &str, condition: &str, params: &str| {
-        let hooks = decide(event, condition, params);
-        decided(&hooks, &script, &json!({}))
-    };
-    let late = "{path: cost.turns, op: gte, value: 2}";
-    let (ran, lines) = run("after_step", late, "{action: suspend, reason: look}");
-    assert_eq!((ran.status, ran.cost.turns), (Status::Suspended, 2));
-    assert_eq!(ran.error.as_deref(), Some("look"));
-    assert_eq!(
-        payloads(&lines, "thread_suspended")[0]["suspend_reason"],
-        "approval"
-    );
-    let (ran, lines) = run("after_step", late, "{action: escalate}");
-    assert_eq!(ran.status, Status::Suspended);
-    assert_eq!(payloads(&lines, "escalation_requested").len(), 1);
-    let (ran, _) = run("after_step", late, "{action: fail, error: no more}");
-    assert_eq!(
-        (ran.status, ran.error.as_deref()),
-        (Status::Error, Some("no more"))
-    );
-    let (ran, _) = run("after_step", late, "{action: abort}");
-    assert_eq!(ran.status, Status::Cancelled);
-    let (ran, lines) = run("thread_started", "{}", "{action: fail, error: not today}");
-    assert_eq!((ran.status, ran.cost.turns), (Status::Error, 0));
-    assert!(payloads(&lines, "cognition_in").is_empty());
-    // A limit: it may fail instead of waiting, and never goes on.
-    let hooks = decide("limit", "{}", "{action: fail, error: too much}");
-    let (ran, lines) = decided(&hooks, &script, &json!({"turns": 1}));
-    assert_eq!(
-        (ran.status, ran.error.as_deref()),
-        (Status::Error, Some("too much"))
-    );
-    assert!(payloads(&lines, "limit_escalation_requested").is_empty());
-    let hooks = decide("limit", "{}", "{action: suspend}");
-    let (ran, lines) = decided(&hooks, &script, &json!({"turns": 1}));
-    assert_eq!(ran.status, Status::Suspended);
-    assert!(payloads(&lines, "limit_escalation_requested").is_empty());
-    // Without a hook of its own the program's escalates.
-    let (ran, lines) = decided(
-        &decide("error", "{}", "{action: fail}"),
-        &script,
-        &json!({"turns": 1}),
-    );
-    assert_eq!(ran.status, Status::Suspended);
-    assert_eq!(payloads(&lines, "limit_escalation_requested").len(), 1);
-}
-
-#[test]
-fn an_error_is_tried_again_because_a_hook_says_so_but_never_without_end() {
-    let error = "{error: {status: 400, message: odd}}";
-    let retry = decide("error", "{}", "{action: retry}");
-    let script = format!(
-        "answers: [{error}, {error}, {{calls: [{{tool: directive_return, input: {{path: p}}}}]}}]"
-    );
-    let (ran, lines) = decided(&retry, &script, &json!({}));
-    assert_eq!(ran.status, Status::Completed, "{:?}", ran.error);
-    assert_eq!(payloads(&lines, "error_classified").len(), 2);
-    let script = format!("answers: [{error}, {error}, {error}, {error}, {error}]");
-    let (ran, lines) = decided(&retry, &script, &json!({}));
-    assert_eq!(ran.status, Status::Error);
-    assert_eq!(payloads(&lines, "error_classified").len(), 3);
-    // What would pass by itself can be held, too.
-    let suspend = decide(
-        "error",
-        "{path: classification.retryable, value: true}",
-        "{action: suspend}",
-    );
-    let (ran, lines) = decided(
-        &suspend,
-        "answers: [{error: {status: 529, message: busy}}]",
-        &json!({}),
-    );
-    assert_eq!(ran.status, Status::Suspended);
-    assert_eq!(
-        payloads(&lines, "thread_suspended")[0]["suspend_reason"],
-        "error"
-    );
-}
-
-#[test]
-fn a_return_that_a_hook_refuses_is_answered_and_may_come_again() {
-    let hooks = decide(
-        "directive_return",
-        "{path: outputs.path, op: ne, value: good}",
-        "{action: retry, message: another path}",
-    );
-    let back =
-        |path: &str| format!("{{calls: [{{tool: directive_return, input: {{path: {path}}}}}]}}");
-    let script = format!("answers: [{}, {}]", back("bad"), back("good"));
-    let (ran, lines) = decided(&hooks, &script, &json!({}));
-    assert_eq!(ran.outputs.unwrap()["path"], "good");
-    let results = payloads(&lines, "tool_call_result");
-    assert_eq!(results[0]["error"], "another path");
-    assert_eq!(payloads(&lines, "directive_return").len(), 1);
-}
-
-#[test]
-fn hooks_call_only_what_their_thread_may() {
-    let call = |kind: &str, id: &str| {
-        format!(
-            "- {{id: c, event: after_complete, action: {{primary: execute, item_type: {kind}, item_id: {id}, params: {{command: 'touch danger'}}}}}}\n"
-        )
-    };
-    let script = "answers: [{text: Done.}]";
-    for (kind, id) in [
-        ("tool", "rye/bash"),
-        ("tool", "rye/file-system/write"),
-        ("tool", "rye/agent/threads/thread_directive"),
-        ("directive", "demo/say"),
-        ("knowledge", "'${thread_id}'"),
-    ] {
-        let (ran, lines) = decided(&call(kind, id), script, &json!({}));
-        assert_eq!(ran.status, Status::Completed);
-        let failed = payloads(&lines, "hook_failed");
-        assert!(
-            failed[0]["error"].as_str().unwrap().contains("no leave"),
-            "{kind} {id} {failed:?}"
-        );
-    }
-}
-
 #[test]
 fn a_thread_of_a_hook_has_at_most_what_its_parent_has() {
     let bench = Bench::new();
@@ -540,4 +394,137 @@ fn hooks_that_may_not_be_used_stop_the_thread_before_it_begins() {
     };
     let error = crate::config::Config::load(&engine.finder, &grounds).unwrap_err();
     assert!(error.to_string().contains("hooks.yaml"), "{error}");
+}
+
+#[test]
+fn a_directive_is_executed_as_a_child_by_leave_for_that_directive() {
+    let bench = Bench::new();
+    let rights = "<permissions><execute><directive>demo.tell</directive></execute></permissions>";
+    directive(&bench, "say", "", rights, "");
+    directive(&bench, "tell", "", "", "");
+    let execute = |id: &str| {
+        format!(
+            "{{calls: [{{tool: rye_execute, input: {{item_type: directive, item_id: {id}}}}}]}}"
+        )
+    };
+    let script = format!(
+        "answers: [{}, {}, {{text: Told.}}, {{text: Done.}}]",
+        execute("demo/say"),
+        execute("demo/tell")
+    );
+    let ran = bench.engine(&script).run(&order("say")).unwrap();
+    assert_eq!(
+        (ran.status, ran.cost.spawns),
+        (Status::Completed, 1),
+        "{:?}",
+        ran.error
+    );
+    let shown = bench.project.thread(&ran.thread).capabilities();
+    assert!(
+        std::fs::read_to_string(shown)
+            .unwrap()
+            .contains("rye_execute")
+    );
+    let results = payloads(&bench.lines(&ran.thread), "tool_call_result");
+    assert!(
+        results[0]["error"].as_str().unwrap().contains("no leave"),
+        "{results:?}"
+    );
+    assert!(
+        results[1]["output"].as_str().unwrap().contains("Told."),
+        "{results:?}"
+    );
+}
+
+#[test]
+fn a_hooks_call_that_a_crash_left_open_is_named() {
+    use crate::journal::{HookCall, Journal, Origin};
+    use crate::registry::{NewThread, Origin as Descent};
+    use threadseal::transcript::manifest::Manifest;
+    let bench = Bench::new();
+    let engine = bench.engine("answers: []");
+    let id = ThreadId::parse("demo/say-1").unwrap();
+    let record = bench.host.new_record().unwrap();
+    let now = bench.host.clock.now().unwrap();
+    let new = NewThread {
+        id: &id,
+        directive: "demo/say",
+        origin: Descent::Root,
+        model: None,
+        record: Some(record),
+        process: None,
+    };
+    engine.registry.create(&new, now).unwrap();
+    engine
+        .registry
+        .set_status(&id, None, Status::Running, now)
+        .unwrap();
+    let folder = bench.project.thread(&id);
+    std::fs::create_dir_all(folder.path()).unwrap();
+    let (native, rye) = (
+        *bench.keys.native.public_key(),
+        *bench.keys.rye.public_key(),
+    );
+    let manifest = Manifest::new(record, native, rye);
+    let mut journal = Journal::begin(
+        &bench.host,
+        &folder,
+        id.clone(),
+        manifest,
+        bench.keys.clone(),
+        Origin::default(),
+    )
+    .unwrap();
+    let call = HookCall {
+        id: "hook_1".to_owned(),
+        key: "demo/say-1/hook/1".to_owned(),
+        hook: "mail".to_owned(),
+        event: "after_complete".to_owned(),
+        primary: "execute",
+        item_type: "tool",
+        item_id: "demo/mail".to_owned(),
+        input: json!({}),
+    };
+    let _open = journal.hook_begins(&call).unwrap();
+    // What no process holds any more.
+    drop(journal);
+    let recovered = engine.recover(&id).unwrap();
+    assert_eq!(recovered.unresolved.len(), 1);
+    assert_eq!(
+        recovered.unresolved[0]["idempotency_key"],
+        "demo/say-1/hook/1"
+    );
+    let named = payloads(&bench.lines(&id), "tool_call_unresolved");
+    assert_eq!(named[0]["item_id"], "demo/mail");
+}
+
+#[test]
+fn the_originals_own_hooks_run() {
+    let Some(path) = crate::shared::shared("corpus/rye-real/config/hook_conditions.yaml") else {
+        return;
+    };
+    let bench = Bench::new();
+    // Without the line of its signature, which nobody here knows.
+    let text = std::fs::read_to_string(path).unwrap();
+    let text = text.split_once('\n').unwrap().1;
+    bench.file(".ai/config/agent/hook_conditions.yaml", text);
+    let rights = "<permissions><execute><tool>rye.file-system.read</tool></execute></permissions>";
+    directive(&bench, "say", "", rights, "");
+    let ran = bench
+        .engine(&format!("answers: [{READ}, {{text: Done.}}]"))
+        .run(&order("say"))
+        .unwrap();
+    assert_eq!(ran.status, Status::Completed, "{:?}", ran.error);
+    let lines = bench.lines(&ran.thread);
+    let emitted = payloads(&lines, "hook_event");
+    let kinds: Vec<&str> = emitted
+        .iter()
+        .map(|event| event["event_type"].as_str().unwrap())
+        .collect();
+    // In the original both land in the transcript as if the thread had written them, the last one behind the last seal.
+    assert_eq!(kinds, ["checkpoint_saved", "thread_completed"]);
+    assert_eq!(emitted[0]["payload"]["turn"], 1);
+    assert_eq!(payloads(&lines, "thread_completed").len(), 1);
+    // The knowledge that they add is a part of the original, and not here.
+    assert_eq!(payloads(&lines, "hook_failed").len(), 1, "{lines:#?}");
 }

@@ -1,0 +1,190 @@
+//! `run` over real HTTP, for each protocol: a call in the first answer, a text in the second.
+
+use super::{directive, project, thread};
+use crate::sandbox::{Ran, Sandbox};
+use serde_json::{Value, json};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::TcpListener;
+
+const WRITE: &str = "rye_file-system_write";
+
+/// What a provider streams: a call that writes a file, or a text.
+fn events(shape: &str, calls: bool) -> Vec<Value> {
+    let input = json!({"path": "out.txt", "content": "Größe"});
+    let spelled = input.to_string();
+    match shape {
+        "anthropic" => {
+            let (block, delta, stop) = match calls {
+                true => (
+                    json!({"type": "tool_use", "id": "t1", "name": WRITE, "input": {}}),
+                    json!({"type": "input_json_delta", "partial_json": spelled}),
+                    "tool_use",
+                ),
+                false => (
+                    json!({"type": "text", "text": ""}),
+                    json!({"type": "text_delta", "text": "Written."}),
+                    "end_turn",
+                ),
+            };
+            vec![
+                json!({"type": "message_start", "message": {"id": "m", "type": "message", "role": "assistant",
+                    "model": "m-1", "content": [], "usage": {"input_tokens": 100, "output_tokens": 1}}}),
+                json!({"type": "content_block_start", "index": 0, "content_block": block}),
+                json!({"type": "content_block_delta", "index": 0, "delta": delta}),
+                json!({"type": "content_block_stop", "index": 0}),
+                json!({"type": "message_delta", "delta": {"stop_reason": stop}, "usage": {"output_tokens": 10}}),
+                json!({"type": "message_stop"}),
+            ]
+        }
+        "openai_responses" => {
+            let item = match calls {
+                true => {
+                    json!({"type": "function_call", "id": "f", "call_id": "t1", "name": WRITE,
+                           "arguments": spelled, "status": "completed"})
+                }
+                false => {
+                    json!({"type": "message", "id": "m", "role": "assistant", "status": "completed",
+                                "content": [{"type": "output_text", "text": "Written.", "annotations": []}]})
+                }
+            };
+            let usage = json!({"input_tokens": 100, "output_tokens": 10, "total_tokens": 110});
+            vec![
+                json!({"type": "response.output_item.added", "output_index": 0, "item": item}),
+                json!({"type": "response.output_item.done", "output_index": 0, "item": item}),
+                json!({"type": "response.completed", "response": {"id": "r", "object": "response", "created_at": 1,
+                    "status": "completed", "model": "m-1", "output": [item], "usage": usage}}),
+            ]
+        }
+        "openai" => {
+            let (delta, finish) = match calls {
+                true => (
+                    json!({"tool_calls": [{"index": 0, "id": "t1", "type": "function",
+                           "function": {"name": WRITE, "arguments": spelled}}]}),
+                    "tool_calls",
+                ),
+                false => (json!({"content": "Written."}), "stop"),
+            };
+            vec![
+                json!({"model": "m-1", "choices": [{"index": 0, "delta": delta, "finish_reason": null}]}),
+                json!({"model": "m-1", "choices": [{"index": 0, "delta": {}, "finish_reason": finish}]}),
+                json!({"model": "m-1", "choices": [],
+                       "usage": {"prompt_tokens": 100, "completion_tokens": 10, "total_tokens": 110}}),
+            ]
+        }
+        _ => {
+            let part = match calls {
+                true => json!({"functionCall": {"name": WRITE, "args": input}}),
+                false => json!({"text": "Written."}),
+            };
+            vec![json!({"candidates": [{"index": 0, "finishReason": "STOP",
+                        "content": {"role": "model", "parts": [part]}}], "modelVersion": "m-1",
+                        "usageMetadata": {"promptTokenCount": 100, "candidatesTokenCount": 10, "totalTokenCount": 110}})]
+        }
+    }
+}
+
+/// Answers two requests and gives them back.
+fn provider(shape: &'static str) -> (String, std::thread::JoinHandle<Vec<String>>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/v1/", listener.local_addr().unwrap());
+    let served = std::thread::spawn(move || {
+        let serve = |calls| {
+            let (stream, _) = listener.accept().unwrap();
+            let mut reader = BufReader::new(stream);
+            let mut length = 0;
+            loop {
+                let mut line = String::new();
+                reader.read_line(&mut line).unwrap();
+                if let Some(value) = line.to_ascii_lowercase().strip_prefix("content-length:") {
+                    length = value.trim().parse().unwrap();
+                }
+                if line.trim().is_empty() {
+                    break;
+                }
+            }
+            let mut request = vec![0; length];
+            reader.read_exact(&mut request).unwrap();
+            let head =
+                "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n";
+            let mut body = head.to_owned();
+            for event in events(shape, calls) {
+                if let Some(name) = event["type"].as_str() {
+                    body.push_str(&format!("event: {name}\n"));
+                }
+                body.push_str(&format!("data: {event}\n\n"));
+            }
+            if shape == "openai" {
+                body.push_str("data: [DONE]\n\n");
+            }
+            reader.get_mut().write_all(body.as_bytes()).unwrap();
+            String::from_utf8(request).unwrap()
+        };
+        [true, false].map(serve).into()
+    });
+    (url, served)
+}
+
+fn seal(sandbox: &Sandbox, path: &str, text: &str) {
+    let path = sandbox.write(path, text);
+    sandbox.run(["seal", "-q", path.to_str().unwrap()]).exits(0);
+}
+
+#[test]
+fn a_directive_runs_over_each_protocol_and_its_record_verifies() {
+    for shape in ["anthropic", "openai_responses", "openai", "gemini"] {
+        let sandbox = project();
+        let (url, served) = provider(shape);
+        let rules = "Write in capitals.\n";
+        seal(&sandbox, "p/.ai/knowledge/demo/rules.md", rules);
+        let rights = "<execute><tool>rye.file-system.*</tool></execute>";
+        let text = directive("write", rights, "").replace(
+            "<permissions>",
+            "<context><system>demo/rules</system></context><permissions>",
+        );
+        seal(&sandbox, "p/.ai/directives/demo/write.md", &text);
+        let models = format!(
+            "providers:\n  local: {{adapter: {shape}, base_url: '{url}', key_env: LOCAL_KEY}}\nmodels:\n  \
+             - {{id: local-m, provider: local, context_window: 8000, prices: {{input: 1, output: 10}}}}\n"
+        );
+        seal(&sandbox, "p/.ai/config/agent/models.yaml", &models);
+        let mut command = sandbox.command();
+        command.env("LOCAL_KEY", "not-a-real-key");
+        let words = [
+            "run",
+            "demo/write",
+            "--project",
+            "p",
+            "-i",
+            "name=Ada",
+            "--model",
+            "local-m",
+            "--json",
+        ];
+        let ran = Ran::of(command.args(words).output().unwrap())
+            .exits(0)
+            .json();
+        assert_eq!(ran["result"], "Written.", "{shape} {ran}");
+        // Two answers of 100 and 10 tokens, at $1 and $10 for a million.
+        assert_eq!(ran["cost"]["spend"], 0.0004, "{shape} {ran}");
+        let written = std::fs::read_to_string(sandbox.work().join("p/out.txt")).unwrap();
+        assert_eq!(written, "Größe", "{shape}");
+        let asked = served.join().unwrap();
+        for said in ["Write in capitals.", "Greet Ada.", WRITE] {
+            assert!(
+                asked.iter().all(|asked| asked.contains(said)),
+                "{shape}: {said:?}"
+            );
+        }
+        assert!(
+            asked[1].contains("bytes"),
+            "{shape}: the result of the call"
+        );
+        sandbox.run(["verify", "p"]).exits(0);
+        let transcript = thread(&sandbox, "write").join("transcript.jsonl");
+        let text = std::fs::read_to_string(&transcript).unwrap();
+        assert!(
+            text.contains("\"m-1\"") && !text.contains("not-a-real-key"),
+            "{shape}"
+        );
+    }
+}
