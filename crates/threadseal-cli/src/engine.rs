@@ -133,7 +133,10 @@ fn tell(ran: &Ran, context: &Context, out: &mut Out) {
         out.line(format!("{}: {}", Clean(name), Clean(&text)));
     }
     if !context.quiet {
-        let cost = &ran.cost;
+        for warning in &ran.warnings {
+            complain(&format!("warning: {}", Clean(warning)));
+        }
+        let cost = &ran.total();
         let tokens = cost.input_tokens + cost.output_tokens;
         complain(&format!(
             "{} {}: {} turns, {tokens} tokens, ${}",

@@ -156,3 +156,9 @@ pub const MAX_STATE_ERROR_BYTES: usize = 4096;
 pub const MAX_HISTORY_STEPS: usize = 1000;
 /// Most characters of a cell or a line of such an entry.
 pub const MAX_DETAIL_CHARS: usize = 200;
+/// How much of a text is counted in tokens at once, in bytes.
+pub const MAX_COUNTED_PIECE_BYTES: usize = 8 << 10;
+/// How much of a conversation a summary is made of, in bytes: its end.
+pub const MAX_SUMMARISED_BYTES: usize = 256 << 10;
+/// Longest summary that a successor is given, in bytes.
+pub const MAX_SUMMARY_BYTES: usize = 64 << 10;

@@ -32,9 +32,11 @@
 //! | [`budget`] | what threads may spend, have set aside, and have spent |
 //! | [`knowledge`] | knowledge entries, found by their words |
 //! | [`model`] | models over HTTP, from a script, from a transcript |
+//! | [`context`] | how full a model's window is, and what of a conversation a successor is given |
 //! | [`signed_file`] | files that are signed anew at each write, and read only when they verify |
 //! | [`toolbox`] | tools, and what of them a thread may use |
 //! | [`thread_meta`] | `thread.json` and `capabilities.md` |
+//! | [`past`] | threads of the past, read as far as they verify, the whole way back |
 //! | [`journal`] | what a thread records of itself |
 //! | [`graph_state`] | runs of graphs as their records tell them, and the files that follow |
 //! | [`graph_journal`] | what a run of a graph records of itself |
@@ -50,6 +52,8 @@ pub mod cancel;
 pub mod capability;
 pub mod condition;
 pub mod config;
+#[cfg(feature = "engine")]
+pub mod context;
 pub mod directive;
 pub mod graph;
 #[cfg(feature = "engine")]
@@ -68,6 +72,8 @@ pub mod limit;
 #[cfg(feature = "engine")]
 pub mod model;
 pub mod money;
+#[cfg(feature = "engine")]
+pub mod past;
 pub mod path;
 pub mod place;
 #[cfg(feature = "engine")]

@@ -221,6 +221,19 @@ pub struct Cost {
 }
 
 impl Cost {
+    /// Both together.
+    #[must_use]
+    pub fn and(&self, other: &Self) -> Self {
+        Self {
+            turns: self.turns.saturating_add(other.turns),
+            input_tokens: self.input_tokens.saturating_add(other.input_tokens),
+            output_tokens: self.output_tokens.saturating_add(other.output_tokens),
+            spend: self.spend.saturating_add(other.spend),
+            spawns: self.spawns.saturating_add(other.spawns),
+            elapsed: self.elapsed.saturating_add(other.elapsed),
+        }
+    }
+
     /// `turns`, `input_tokens`, `output_tokens`, `spend` in dollars, `elapsed_seconds`: the seed's
     /// members and the original's.
     pub fn to_json(&self) -> Value {

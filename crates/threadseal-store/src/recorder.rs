@@ -57,6 +57,8 @@ pub enum TailPolicy {
     SetAside,
     /// Keep them, marked as unverified for ever.
     Adopt,
+    /// Leave them as they are; nothing is written before [`Recorder::adopt_tail`].
+    Hold,
 }
 
 /// The one writer of a record.
@@ -68,6 +70,8 @@ pub struct Recorder {
     lines: Vec<u8>,
     /// Leaves of line 1 and of the first event: what names the record without its seals.
     aliases: Vec<Digest>,
+    /// The tail that [`TailPolicy::Hold`] left.
+    held: Option<Vec<u8>>,
     failed: bool,
 }
 
@@ -141,6 +145,7 @@ impl Recorder {
             sealer,
             lines,
             aliases,
+            held: None,
             failed: false,
         };
         recorder.publish(Durability::Durable)?;
@@ -228,10 +233,12 @@ impl Recorder {
             sealer,
             lines,
             aliases,
+            held: None,
             failed: false,
         };
         let moved = recorder.settle_tail(&file, sealed, tail)?;
         recorder.publish(Durability::Durable)?;
+        recorder.close_again()?;
         Ok(Opened {
             recorder,
             report,
@@ -248,13 +255,14 @@ impl Recorder {
         if file.size() == sealed {
             return Ok(None);
         }
-        let stamp = self.host.stamp()?;
-        if policy == TailPolicy::Adopt {
-            let tail = read_tail(file, sealed)?;
-            self.sealer.tail_adopted(stamp, &tail, &mut self.lines)?;
-            self.write_lines()?;
+        if matches!(policy, TailPolicy::Adopt | TailPolicy::Hold) {
+            self.held = Some(read_tail(file, sealed)?);
+            if policy == TailPolicy::Adopt {
+                self.adopt_tail()?;
+            }
             return Ok(None);
         }
+        let stamp = self.host.stamp()?;
         let moved = self.log.move_tail_aside(sealed)?;
         if let Some(moved) = &moved {
             self.sealer
@@ -262,6 +270,28 @@ impl Recorder {
             self.write_lines()?;
         }
         Ok(moved)
+    }
+
+    /// Keeps the tail that [`TailPolicy::Hold`] left, marked as unverified for ever; without one nothing happens.
+    ///
+    /// # Errors
+    /// As [`Recorder::append`].
+    pub fn adopt_tail(&mut self) -> Result<(), Error> {
+        let Some(tail) = self.held.take() else {
+            return Ok(());
+        };
+        let stamp = self.host.stamp()?;
+        self.sealer.tail_adopted(stamp, &tail, &mut self.lines)?;
+        self.write_lines()
+    }
+
+    /// Seals what was said about the tail of a record that had ended: it ends with a final seal again.
+    fn close_again(&mut self) -> Result<(), Error> {
+        if !self.sealer.is_ended() || self.sealer.unsealed_lines() == 0 {
+            return Ok(());
+        }
+        let turn = self.sealer.turn();
+        self.seal_with(turn, true, Ext::default()).map(drop)
     }
 
     /// Appends an event. On `Ok` it is *written*: it survives this process. In object storage that is one
@@ -409,6 +439,9 @@ impl Recorder {
         if self.failed {
             let text = "an earlier write failed; open the record again to see what is there";
             return Err(Error::new(ErrorKind::External, text));
+        }
+        if self.held.is_some() {
+            return Err(Error::refused("the record has a tail; adopt it first"));
         }
         Ok(())
     }

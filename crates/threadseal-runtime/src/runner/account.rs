@@ -4,9 +4,10 @@ use super::brood::Brood;
 use super::cycle::{Progress, Surroundings};
 use super::engine::Engine;
 use crate::config::models::Prices;
+use crate::context::{Fill, Meter};
 use crate::journal::Journal;
 use crate::limit::Cost;
-use crate::model::Usage;
+use crate::model::{ChatMessage, Usage};
 use crate::money::Nanos;
 use crate::signed_file::SignedFile;
 use crate::thread_meta::ThreadMeta;
@@ -64,6 +65,7 @@ pub(super) struct Account<'a> {
     pub(super) prices: Prices,
     pub(super) brood: &'a Brood,
     pub(super) files: &'a mut Files,
+    pub(super) meter: Meter,
 }
 
 impl Surroundings for Account<'_> {
@@ -85,6 +87,10 @@ impl Surroundings for Account<'_> {
         self.files.write_entry(self.engine, journal)?;
         let now = self.engine.host.clock.now()?;
         self.engine.registry.set_cost(self.id, cost, now)
+    }
+
+    fn full(&mut self, messages: &[ChatMessage], last: &Usage) -> Option<Fill> {
+        self.meter.full(messages, last)
     }
 
     fn progress(&mut self, progress: Progress<'_>) {

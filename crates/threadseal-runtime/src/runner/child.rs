@@ -232,7 +232,7 @@ fn take(child: &Mutex<Option<Begun>>) -> Option<Begun> {
 }
 
 fn spent(ran: &Ran) -> Nanos {
-    ran.cost.spend
+    ran.total().spend
 }
 
 /// Counts and records how a child ended that ran beside its parent. One whose record broke has no end to record: it

@@ -17,6 +17,7 @@ use super::desk::Desk;
 use super::hooks::{AtDesk, Decision, Reflexes};
 use super::returning::Returning;
 use crate::bounds::MAX_RECORDED_TEXT_BYTES;
+use crate::context::Fill;
 use crate::hook_control::Control;
 use crate::journal::Journal;
 use crate::limit::{Cost, LimitHit, Limits, When};
@@ -63,6 +64,11 @@ pub(crate) trait Surroundings {
     /// # Errors
     /// When what follows the record could not be written.
     fn turn_over(&mut self, journal: &mut Journal, cost: &Cost) -> Result<(), Error>;
+
+    /// How full the model's window is, if the thread must hand itself over.
+    fn full(&mut self, _messages: &[ChatMessage], _last: &Usage) -> Option<Fill> {
+        None
+    }
 
     /// Something to watch.
     fn progress(&mut self, progress: Progress<'_>);
@@ -116,6 +122,8 @@ pub(crate) enum End {
     Failed(String),
     /// It must not go on until somebody decides.
     Suspended(Box<Pause>),
+    /// The model's window is full: another thread goes on.
+    Full(Fill),
     /// Somebody stopped it.
     Cancelled,
 }
@@ -139,6 +147,8 @@ pub(crate) struct Course {
     pub(crate) messages: Vec<ChatMessage>,
     /// What it has used, children included.
     pub(crate) cost: Cost,
+    /// What the threads used that handed themselves over to it: limits count both.
+    pub(crate) carried: Cost,
     /// What its own answers cost.
     pub(crate) own: Nanos,
     /// When it began, by the clock's steady time.
@@ -195,7 +205,29 @@ impl Cycle<'_> {
             if let Some(end) = self.stopped(course, journal, around, When::AfterTurn)? {
                 return Ok(end);
             }
+            if let Some(fill) = around.full(&course.messages, &answer.usage) {
+                // A successor that could not take a turn would say nothing.
+                if let Some(end) = self.stopped(course, journal, around, When::BeforeTurn)? {
+                    return Ok(end);
+                }
+                return self.filled(fill, course, journal);
+            }
         }
+    }
+
+    /// Records that the model's window is full, and asks the hooks.
+    pub(crate) fn filled(
+        &self,
+        fill: Fill,
+        course: &Course,
+        journal: &mut Journal,
+    ) -> Result<End, Error> {
+        let mut reached = fill.to_json();
+        journal.event("context_limit_reached", &reached)?;
+        reached["cost"] = course.cost.to_json();
+        let decision = self.fire("context_limit_reached", &reached, journal)?;
+        let ended = decision.as_ref().and_then(ended_by);
+        Ok(ended.unwrap_or(End::Full(fill)))
     }
 
     /// Time and children's money, as they are now.
@@ -231,7 +263,8 @@ impl Cycle<'_> {
             return Ok(Some(End::Cancelled));
         }
         self.count(course, around);
-        let Some(hit) = self.limits.check(when, &course.cost) else {
+        let used = course.carried.and(&course.cost);
+        let Some(hit) = self.limits.check(when, &used) else {
             return Ok(None);
         };
         let mut context = hit.to_json();

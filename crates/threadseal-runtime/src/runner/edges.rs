@@ -103,6 +103,7 @@ pub(super) fn close(
     let (status, text, outputs, error) = match end {
         End::Cancelled => return Ok(()),
         End::Completed { text, outputs } => ("completed", text.as_str(), outputs.as_ref(), None),
+        End::Full(_) => ("continued", "", None, None),
         End::Failed(why) => ("error", "", None, Some(why.as_str())),
         End::Suspended(pause) => ("suspended", "", None, Some(pause.why.as_str())),
     };

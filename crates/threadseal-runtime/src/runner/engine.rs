@@ -95,11 +95,20 @@ pub struct Ran {
     pub error: Option<String>,
     /// What it used.
     pub cost: Cost,
+    /// What the threads used that handed themselves over to it.
+    pub carried: Cost,
     /// Its final seal.
     pub head: Head,
+    /// What its record says that a person should know.
+    pub warnings: Vec<String>,
 }
 
 impl Ran {
+    /// What it used, with the threads that handed themselves over to it.
+    pub fn total(&self) -> Cost {
+        self.carried.and(&self.cost)
+    }
+
     /// The result as parents and `wait_threads` see it (seed 001, "thread result").
     pub fn to_json(&self) -> Value {
         let mut out = serde_json::json!({
@@ -112,6 +121,12 @@ impl Ran {
         });
         if let Some(outputs) = &self.outputs {
             out["outputs"] = Value::Object(outputs.clone());
+        }
+        if self.carried != Cost::default() {
+            out["chain_cost"] = self.total().to_json();
+        }
+        if !self.warnings.is_empty() {
+            out["warnings"] = self.warnings.clone().into();
         }
         if let Some(error) = &self.error {
             out["error"] = error.as_str().into();

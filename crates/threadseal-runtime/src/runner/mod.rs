@@ -13,9 +13,13 @@
 //! | `cycle` | its loop |
 //! | `desk` | the one place from which its record is written |
 //! | `brood` | its children, those that run beside it too |
+//! | `succession` | how a thread and the one that goes on from it are bound together |
+//! | `resume` | going on with a thread that ended, because somebody says so |
+//! | `handoff` | a thread whose model's window is full hands itself over |
+//! | `adopt` | going on with a thread of the original |
+//! | `recap` | what came before, in fewer words, for a successor |
 //! | `recover` | ending a thread whose process is gone |
 //! | `recovery` | what to do about errors of a model |
-//! | `resume` | going on with a thread that ended |
 //! | `returning` | `directive_return` |
 //! | `stop` | cancelling and killing threads from outside |
 //! | [`orchestrator`] | looking at threads and acting on them, for people and for threads |
@@ -23,25 +27,32 @@
 //! | `walker` | runs of graphs |
 
 mod account;
+mod adopt;
+#[cfg(test)]
+mod attacks;
 mod brood;
 mod child;
 mod cycle;
 mod desk;
 mod edges;
 mod engine;
+mod handoff;
 pub(crate) mod hooks;
 pub(crate) mod layers;
 pub mod orchestrator;
 mod prepare;
+mod recap;
 mod recover;
 mod recovery;
 mod resume;
 mod returning;
 mod stop;
+mod succession;
 mod summary;
 mod thread;
 mod walker;
 
+pub use adopt::Adoption;
 pub use cycle::Progress;
 pub use engine::{Engine, Order, Ran, Watch};
 pub use recover::Recovered;

@@ -1,29 +1,40 @@
 //! Recovering a thread whose process is gone: its record is brought to an honest end.
 //!
 //! ```text
-//! lock (nobody writes it) ─► verify ─► tail set aside, `tail_dropped`
+//! lock (nobody writes it) ─► verify ─► tail set aside, `tail_dropped`; with `transcript_integrity: lenient` `tail_adopted`
 //!   ─► `tool_call_unresolved` for each call that began and of which the record has no result
-//!   ─► `thread_error`, final seal ─► thread.json, budget, registry
+//!   ─► `thread_error`, or `thread_continued` where its link names a successor that stands; final seal
+//!   ─► thread.json, budget, registry
 //! ```
-//! What no seal covers never counts again. Only the names of calls are taken from it, since a call's start is
-//! durable before the call runs: whether it was carried out nobody knows, and nothing repeats it.
+//! What no seal covers never counts again. Only the names of calls are taken from it, and from the step ledger, since
+//! a call's start is durable in both before the call runs: whether it was carried out nobody knows, and nothing
+//! repeats it. A thread that had ended is recovered too, if its record has a tail (a link that was cut off) or names a
+//! successor of which the registry knows nothing.
 //!
 //! Normative: `spec/runtime.md`, "Resuming and recovering".
 
 use super::engine::Engine;
 use crate::bounds::MAX_CONVERSATION_BYTES;
+use crate::config::coordination::Integrity;
 use crate::limit::Cost;
-use crate::signed_file::SignedFile;
+use crate::project::ThreadFolder;
+use crate::registry::Thread;
+use crate::signed_file::{SignedFile, refusal};
 use crate::status::Status;
 use crate::thread_meta::ThreadMeta;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use threadseal::document::DocumentKind;
 use threadseal::error::Error;
-use threadseal::record::{Head, ThreadId};
-use threadseal::transcript::event::{EventType, Payload};
+use threadseal::ledger::{ChainOptions, Judging, RunId, judge};
+use threadseal::record::{Head, RecordId, ThreadId};
+use threadseal::report::Verdict;
+use threadseal::transcript::event::{EventType, Payload, is_terminal};
+use threadseal::transcript::manifest::parse_line;
 use threadseal::transcript::{Ending, VerifyOptions};
-use threadseal_store::read::read_small;
+use threadseal_store::examine;
+use threadseal_store::ledger::known;
+use threadseal_store::read::{open_regular, read_small};
 use threadseal_store::recorder::{Opened, Recorder, TailPolicy};
 
 /// Why a recovered thread ended.
@@ -43,11 +54,11 @@ pub struct Recovered {
 }
 
 impl Engine {
-    /// Ends a thread that is said to run, and that nobody runs any more.
+    /// Ends a thread that is said to run, and that nobody runs any more; mends the end of one that has ended.
     ///
     /// # Errors
-    /// Kind `Refused` when it has ended, or its record speaks against itself; `External` when a process still
-    /// writes it.
+    /// Kind `Refused` when there is nothing to recover, or its record or its ledger speaks against itself;
+    /// `External` when a process still writes it.
     pub fn recover(&self, id: &ThreadId) -> Result<Recovered, Error> {
         self.recover_as(id, Status::Error, CAUSE)
     }
@@ -60,15 +71,13 @@ impl Engine {
         cause: &str,
     ) -> Result<Recovered, Error> {
         let unknown = || Error::refused(format!("the registry knows no thread {id}"));
-        let status = self.registry.get(id)?.ok_or_else(unknown)?.standing()?;
-        if !matches!(status, Status::Created | Status::Running) {
-            return Err(Error::refused(format!(
-                "{id} is {status}: there is nothing to recover"
-            )));
-        }
+        let row = self.registry.get(id)?.ok_or_else(unknown)?;
+        let status = row.standing()?;
+        let running = matches!(status, Status::Created | Status::Running);
         let folder = self.project.thread(id);
         self.project.inside(&*self.host.fs, folder.path())?;
-        if self.host.fs.symlink_metadata(&folder.transcript()).is_err() {
+        let there = self.host.fs.symlink_metadata(&folder.transcript()).is_ok();
+        if running && !there {
             self.close(id, &folder.metadata(), failed)?;
             return Ok(Recovered {
                 status: failed,
@@ -77,41 +86,121 @@ impl Engine {
                 tail: None,
             });
         }
-        let options = VerifyOptions {
-            trust: &self.trust,
-            now: self.host.clock.now()?,
-            held_since: None,
-            thread: Some(id),
+        if !there || (!running && self.is_whole(&folder, &row)?) {
+            return Err(Error::refused(format!(
+                "{id} is {status}: there is nothing to recover"
+            )));
+        }
+        let steps = self.open_steps(&folder)?;
+        let mut opened = self.take_over(id, &folder)?;
+        let tail = opened.moved.take().map(|moved| moved.path);
+        let left = self.left_open(&folder.transcript(), tail.as_deref(), steps)?;
+        let successor =
+            self.standing_successor(&folder, &left, opened.recorder.state().manifest().record)?;
+        let mut recorder = opened.recorder;
+        let ended = match (recorder.state().is_ended(), &successor) {
+            (true, _) => left.ended,
+            (false, Some(successor)) => {
+                end_as(&mut recorder, &left.unresolved, cause, Some(successor))?;
+                Status::Continued
+            }
+            (false, None) => {
+                end(&mut recorder, &left.unresolved, cause)?;
+                failed
+            }
         };
-        let (host, keys) = (self.host.clone(), self.keys.clone());
-        let transcript = folder.transcript();
-        let opened = Recorder::open(host, &transcript, keys, &options, TailPolicy::SetAside)?;
-        let Opened {
-            mut recorder,
-            moved,
-            ..
-        } = opened;
-        let tail = moved.map(|moved| moved.path);
-        let (unresolved, ended) = self.left_open(&transcript, tail.as_deref())?;
-        let status = if recorder.state().is_ended() {
-            ended
-        } else {
-            end(&mut recorder, &unresolved, cause)?;
-            failed
-        };
-        self.close(id, &folder.metadata(), status)?;
+        let now_at = self.follow_record(&row, &folder, ended, successor.as_ref())?;
         Ok(Recovered {
-            status,
+            status: now_at,
             head: recorder.state().head().copied(),
-            unresolved,
+            unresolved: left.unresolved,
             tail,
         })
     }
 
-    /// Calls that began, in the record or behind its last seal, and have no result in the record; and how that says
-    /// that its thread ended. Behind a seal anybody can write that a call has a result, or that a thread completed.
-    fn left_open(&self, record: &Path, tail: Option<&Path>) -> Result<(Vec<Value>, Status), Error> {
-        let (mut open, mut ended): (Vec<Value>, Status) = (Vec::new(), Status::Error);
+    /// Does the record end as it should, and does the registry know who goes on from it?
+    fn is_whole(&self, folder: &ThreadFolder, row: &Thread) -> Result<bool, Error> {
+        let first = examine::first_line(&open_regular(&*self.host.fs, &folder.transcript())?)?;
+        if first.as_deref().and_then(parse_line).is_none() {
+            // A record of the original is not ours to mend.
+            return Ok(true);
+        }
+        let options = self.as_of_now(&row.id)?;
+        let file = open_regular(&*self.host.fs, &folder.transcript())?;
+        let scan = threadseal::transcript::ScanOptions::default();
+        let report = examine::native(&file, &scan, &options, &|_| {})?.report;
+        let linked = row.continuation.is_some();
+        let left = self.left_open(&folder.transcript(), None, Vec::new())?;
+        Ok(report.verdict != Verdict::UnsignedTail
+            && left.is_ended
+            && (linked || left.successors.is_empty()))
+    }
+
+    fn as_of_now<'a>(&'a self, id: &'a ThreadId) -> Result<VerifyOptions<'a>, Error> {
+        Ok(VerifyOptions {
+            trust: &self.trust,
+            now: self.host.clock.now()?,
+            held_since: None,
+            thread: Some(id),
+        })
+    }
+
+    fn take_over(&self, id: &ThreadId, folder: &ThreadFolder) -> Result<Opened, Error> {
+        let options = self.as_of_now(id)?;
+        let policy = match self.config.coordination.transcript_integrity {
+            Integrity::Strict => TailPolicy::SetAside,
+            Integrity::Lenient => TailPolicy::Adopt,
+        };
+        let (host, keys) = (self.host.clone(), self.keys.clone());
+        Recorder::open(host, &folder.transcript(), keys, &options, policy)
+    }
+
+    /// Calls that began by the step ledger, which is signed record by record, and did not end by it.
+    fn open_steps(&self, folder: &ThreadFolder) -> Result<Vec<Value>, Error> {
+        let first = examine::first_line(&open_regular(&*self.host.fs, &folder.transcript())?)?;
+        let Some(manifest) = first.as_deref().and_then(parse_line) else {
+            return Ok(Vec::new());
+        };
+        let run = RunId::parse(&manifest.record.to_string())?;
+        let path = folder.path().join(format!("ledger_{run}.jsonl"));
+        let record = run.record_id();
+        let head = known::known(&self.host, &record)?.expectation();
+        if head.is_none() && self.host.fs.symlink_metadata(&path).is_err() {
+            return Ok(Vec::new());
+        }
+        let bytes = read_small(&*self.host.fs, &path, MAX_CONVERSATION_BYTES)?;
+        let options = ChainOptions {
+            expect: head.into_iter().collect(),
+            ..ChainOptions::default()
+        };
+        let report = judge(
+            &bytes,
+            options,
+            &Judging::new(&self.trust, self.host.clock.now()?),
+        )
+        .report;
+        if report.verdict <= Verdict::UnknownSigner {
+            return Err(refusal(&path, &report));
+        }
+        Ok(started_only(&bytes))
+    }
+
+    /// Calls that began, in the record, behind its last seal, or by the ledger, and have no result in the record; and
+    /// what the record says of its own end. Behind a seal anybody can write that a call has a result, or that a thread
+    /// completed.
+    fn left_open(
+        &self,
+        record: &Path,
+        tail: Option<&Path>,
+        steps: Vec<Value>,
+    ) -> Result<Left, Error> {
+        let mut left = Left {
+            unresolved: Vec::new(),
+            ended: Status::Error,
+            is_ended: false,
+            successors: Vec::new(),
+        };
+        let mut known: Vec<Value> = Vec::new();
         for (path, sealed) in [(Some(record), true), (tail, false)] {
             let Some(path) = path else { continue };
             let bytes = read_small(&*self.host.fs, path, MAX_CONVERSATION_BYTES)?;
@@ -120,49 +209,159 @@ impl Engine {
             let events = lines.filter_map(|line| serde_json::from_slice::<Value>(line).ok());
             for event in events {
                 let payload = &event["payload"];
-                match event["event_type"].as_str() {
-                    Some("tool_call_start") => open.push(json!({
-                        "call_id": payload["call_id"],
-                        "tool": payload["tool"],
-                        "item_id": payload["item_id"],
-                        "idempotency_key": payload["idempotency_key"],
-                    })),
-                    // What hooks called is open in the same way.
-                    Some("hook_call_start") => open.push(json!({
-                        "call_id": payload["call_id"],
-                        "tool": payload["item_id"],
-                        "item_id": payload["item_id"],
-                        "idempotency_key": payload["idempotency_key"],
-                    })),
-                    Some("tool_call_result" | "hook_call_result") if sealed => {
-                        open.retain(|call| call["call_id"] != payload["call_id"]);
+                let kind = event["event_type"].as_str();
+                left.is_ended |= sealed && kind.is_some_and(is_terminal);
+                match kind {
+                    Some("tool_call_start") => {
+                        known.push(payload["idempotency_key"].clone());
+                        left.unresolved.push(json!({
+                            "call_id": payload["call_id"],
+                            "tool": payload["tool"],
+                            "item_id": payload["item_id"],
+                            "idempotency_key": payload["idempotency_key"],
+                        }));
                     }
-                    Some("thread_completed") if sealed => ended = Status::Completed,
-                    Some("thread_cancelled") if sealed => ended = Status::Cancelled,
-                    Some("thread_suspended") if sealed => ended = Status::Suspended,
+                    // What hooks called is open in the same way.
+                    Some("hook_call_start") => {
+                        known.push(payload["idempotency_key"].clone());
+                        left.unresolved.push(json!({
+                            "call_id": payload["call_id"],
+                            "tool": payload["item_id"],
+                            "item_id": payload["item_id"],
+                            "idempotency_key": payload["idempotency_key"],
+                        }));
+                    }
+                    Some("tool_call_result" | "hook_call_result") if sealed => {
+                        let id = &payload["call_id"];
+                        left.unresolved.retain(|call| call["call_id"] != *id);
+                    }
+                    Some("tool_call_unresolved") if sealed => {
+                        let id = &payload["call_id"];
+                        known.push(payload["idempotency_key"].clone());
+                        left.unresolved.retain(|call| call["call_id"] != *id);
+                    }
+                    Some("thread_resumed" | "thread_handoff") if sealed => {
+                        let id = payload["new_thread_id"].as_str();
+                        left.successors.extend(id.map(str::to_owned));
+                    }
+                    Some("thread_completed") if sealed => left.ended = Status::Completed,
+                    Some("thread_cancelled") if sealed => left.ended = Status::Cancelled,
+                    Some("thread_suspended") if sealed => left.ended = Status::Suspended,
+                    Some("thread_continued") if sealed => left.ended = Status::Continued,
                     _ => {}
                 }
             }
         }
-        Ok((open, ended))
+        // A tail says what anybody wrote there: where the ledger has the call, its words count.
+        for call in &mut left.unresolved {
+            let key = &call["idempotency_key"];
+            let step = steps.iter().find(|step| step["idempotency_key"] == *key);
+            let in_ledger = step.is_some();
+            if let Some(step) = step {
+                call.clone_from(step);
+            }
+            call["in_ledger"] = in_ledger.into();
+        }
+        // Calls of which the transcript lost even the start.
+        for mut step in steps {
+            if !known.contains(&step["idempotency_key"]) {
+                step["in_ledger"] = true.into();
+                left.unresolved.push(step);
+            }
+        }
+        Ok(left)
+    }
+
+    /// The thread that the record's link names, if it stands: its line 1 names this record.
+    fn standing_successor(
+        &self,
+        folder: &ThreadFolder,
+        left: &Left,
+        record: RecordId,
+    ) -> Result<Option<ThreadId>, Error> {
+        let Some(id) = left.successors.last() else {
+            return Ok(None);
+        };
+        let id = ThreadId::parse(id)?;
+        let found = self.project.find_thread(&*self.host.fs, &id)?;
+        let path = found.map(|found| found.transcript());
+        let path = path.filter(|path| self.host.fs.symlink_metadata(path).is_ok());
+        let Some(path) = path else {
+            return Err(Error::refused(format!(
+                "{} names {id}, whose record is missing",
+                folder.transcript().display()
+            )));
+        };
+        let first = examine::first_line(&open_regular(&*self.host.fs, &path)?)?;
+        let manifest = first.as_deref().and_then(parse_line);
+        let named = manifest.and_then(|manifest| manifest.predecessor);
+        match named.is_some_and(|head| head.record == record) {
+            true => Ok(Some(id)),
+            false => Err(Error::refused(format!(
+                "{} names {id}, whose record goes on from another one",
+                folder.transcript().display()
+            ))),
+        }
+    }
+
+    /// Lets registry, budget and thread.json follow what the record says; where the thread stands then.
+    fn follow_record(
+        &self,
+        row: &Thread,
+        folder: &ThreadFolder,
+        ended: Status,
+        successor: Option<&ThreadId>,
+    ) -> Result<Status, Error> {
+        let id = &row.id;
+        let Some(successor) = successor else {
+            let standing = row.standing()?;
+            if matches!(standing, Status::Created | Status::Running) {
+                self.close(id, &folder.metadata(), ended)?;
+                return Ok(ended);
+            }
+            return Ok(standing);
+        };
+        let now = self.host.clock.now()?;
+        if row.continuation.is_none() {
+            if row.standing()? == Status::Created {
+                self.registry.set_status(id, None, Status::Running, now)?;
+            }
+            self.registry.link(id, successor, now)?;
+        }
+        let budget = self.budgets.get(id)?;
+        if budget.is_some_and(|budget| budget.status == "active") {
+            match self.budgets.get(successor)? {
+                None => self.budgets.transfer(id, successor, now)?,
+                Some(_) => self.budgets.release(id, Status::Continued, now)?,
+            };
+        }
+        self.rewrite(id, &folder.metadata(), Status::Continued)?;
+        Ok(Status::Continued)
+    }
+
+    fn rewrite(&self, id: &ThreadId, path: &Path, status: Status) -> Result<(), Error> {
+        // A thread may have died before its first thread.json.
+        if self.host.fs.metadata(path).is_err() {
+            return Ok(());
+        }
+        let folder = self.project.thread(id);
+        let trusted = ThreadMeta::read(&self.host, &folder, id, None, &self.trust)?;
+        let Some(head) = trusted.head() else {
+            return Ok(());
+        };
+        let mut meta = trusted.get().clone();
+        meta.status = status;
+        meta.updated_at = self.host.clock.now()?;
+        meta.cost = meta.cost.or_else(|| Some(Cost::default()));
+        let mut file = SignedFile::after(path, DocumentKind::Json, None, head);
+        file.write(&self.host, &self.keys, Some(id), &meta.to_bytes())
+            .map(drop)
     }
 
     /// What follows the record: thread.json, the budget, the registry.
     pub(super) fn close(&self, id: &ThreadId, path: &Path, status: Status) -> Result<(), Error> {
         let now = self.host.clock.now()?;
-        let folder = self.project.thread(id);
-        // A thread may have died before its first thread.json.
-        if self.host.fs.metadata(path).is_ok() {
-            let trusted = ThreadMeta::read(&self.host, &folder, id, None, &self.trust)?;
-            if let Some(head) = trusted.head() {
-                let mut meta = trusted.get().clone();
-                meta.status = status;
-                meta.updated_at = now;
-                meta.cost = meta.cost.or_else(|| Some(Cost::default()));
-                let mut file = SignedFile::after(path, DocumentKind::Json, None, head);
-                file.write(&self.host, &self.keys, Some(id), &meta.to_bytes())?;
-            }
-        }
+        self.rewrite(id, path, status)?;
         if status.is_terminal() && self.budgets.get(id)?.is_some() {
             self.budgets.release(id, status, now)?;
         }
@@ -175,15 +374,63 @@ impl Engine {
     }
 }
 
+/// What a record left open, and what it says of itself.
+struct Left {
+    unresolved: Vec<Value>,
+    ended: Status,
+    is_ended: bool,
+    successors: Vec<String>,
+}
+
+/// The calls of a ledger that began and did not end.
+fn started_only(ledger: &[u8]) -> Vec<Value> {
+    let mut open: Vec<(String, Value)> = Vec::new();
+    let lines = ledger.split(|byte| *byte == b'\n');
+    for record in lines.filter_map(|line| serde_json::from_slice::<Value>(line).ok()) {
+        let step = record["step_id"].as_str().unwrap_or_default().to_owned();
+        let effect = &record["effect"];
+        if record["status"] != "started" {
+            open.retain(|(known, _)| *known != step);
+        } else if effect["type"] == "tool_call" || effect["type"] == "hook_call" {
+            let payload = &effect["payload"];
+            let call = json!({
+                "call_id": payload["call_id"],
+                "tool": payload["tool"],
+                "item_id": payload["tool"],
+                "idempotency_key": record["idempotency_key"],
+            });
+            open.push((step, call));
+        }
+    }
+    open.into_iter().map(|(_, call)| call).collect()
+}
+
 /// Names the open calls and ends the record.
 pub(super) fn end(recorder: &mut Recorder, unresolved: &[Value], cause: &str) -> Result<(), Error> {
+    end_as(recorder, unresolved, cause, None)
+}
+
+/// The same, where another thread goes on.
+fn end_as(
+    recorder: &mut Recorder,
+    unresolved: &[Value],
+    cause: &str,
+    successor: Option<&ThreadId>,
+) -> Result<(), Error> {
     let payload = |value: &Value| Payload::parse(value.to_string().as_bytes());
     for call in unresolved {
         recorder.append(&EventType::parse("tool_call_unresolved")?, &payload(call)?)?;
     }
     let turn = recorder.state().turn();
-    let cause = json!({"error": cause, "unresolved": unresolved.len()});
-    recorder
-        .end(Ending::Error, &payload(&cause)?, turn)
-        .map(drop)
+    let (ending, said) = match successor {
+        Some(successor) => (
+            Ending::Continued,
+            json!({"new_thread_id": successor.as_str(), "unresolved": unresolved.len()}),
+        ),
+        None => (
+            Ending::Error,
+            json!({"error": cause, "unresolved": unresolved.len()}),
+        ),
+    };
+    recorder.end(ending, &payload(&said)?, turn).map(drop)
 }

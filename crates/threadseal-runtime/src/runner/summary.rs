@@ -230,7 +230,12 @@ impl Engine {
     }
 
     /// Writes the summary as knowledge.
-    fn keep_summary(&self, id: &ThreadId, directive: &str, summary: &str) -> Result<Value, Error> {
+    pub(super) fn keep_summary(
+        &self,
+        id: &ThreadId,
+        directive: &str,
+        summary: &str,
+    ) -> Result<Value, Error> {
         let path = place(&self.project, &ThreadId::parse(directive)?, id);
         self.project.inside(&*self.host.fs, &path)?;
         if let Some(folder) = path.parent() {

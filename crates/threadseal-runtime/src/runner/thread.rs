@@ -10,23 +10,25 @@
 use super::account::{Account, Files};
 use super::brood::Brood;
 use super::child::{ChildTool, Cradle};
-use super::cycle::{Course, Cycle, End};
+use super::cycle::{Course, Cycle, End, Pause};
 use super::desk::Desk;
 use super::edges;
 use super::engine::{Engine, Order, Ran};
+use super::handoff::HandedOver;
 use super::hooks::{AtDesk, Reflexes, ThreadCallees};
 use super::orchestrator::OrchestratorTool;
 use super::prepare::{Inherited, Plan};
 use super::recovery::Configured;
-use super::resume::Predecessor;
 use super::returning::Returning;
+use super::succession::Predecessor;
 use super::summary::{Preferring, SummaryTool};
 use super::walker::GraphTools;
 use crate::bounds::{MAX_ID_ATTEMPTS, POLL_INTERVAL};
+use crate::context::{Counter, Fill, Meter};
 use crate::hook_control::Scope;
 use crate::journal::{Journal, Origin};
-use crate::limit::Cost;
-use crate::model::{ChatMessage, sealed};
+use crate::limit::{Cost, LimitHit};
+use crate::model::{ChatMessage, Usage, sealed};
 use crate::money::Nanos;
 use crate::process_id::ProcessId;
 use crate::project::ThreadFolder;
@@ -61,6 +63,7 @@ pub(super) struct ParentThread<'a> {
 }
 
 /// What a thread begins with.
+#[derive(Default)]
 pub(super) struct Start<'p> {
     /// The conversation; its last message is what the model is asked first.
     pub(super) messages: Vec<ChatMessage>,
@@ -69,7 +72,13 @@ pub(super) struct Start<'p> {
     /// Who started it.
     pub(super) parent: Option<ParentThread<'p>>,
     /// Whom it continues.
-    pub(super) predecessor: Option<Predecessor>,
+    pub(super) predecessor: Option<Box<dyn Predecessor + 'p>>,
+    /// What its record says first.
+    pub(super) notes: Vec<(&'static str, Value)>,
+    /// What the threads used that handed themselves over to it, where limits go on from there.
+    pub(super) carried: Cost,
+    /// Did a thread hand itself over to it?
+    pub(super) handed: bool,
 }
 
 impl<'p> Start<'p> {
@@ -77,9 +86,8 @@ impl<'p> Start<'p> {
     fn afresh(plan: &Plan, parent: Option<ParentThread<'p>>) -> Self {
         Self {
             messages: vec![ChatMessage::User(plan.prompt.clone())],
-            inherited: 0,
             parent,
-            predecessor: None,
+            ..Self::default()
         }
     }
 }
@@ -106,7 +114,8 @@ impl Engine {
         })
     }
 
-    /// Checks `order` under what a parent left, lets `start` say what the thread begins with, and runs it.
+    /// Checks `order` under what a parent left, lets `start` say what the thread begins with, and runs it; if it hands
+    /// itself over, to the end of the last one.
     pub(super) fn run_with<'p>(
         &self,
         order: &Order,
@@ -117,7 +126,7 @@ impl Engine {
     }
 
     /// As [`Engine::run_with`], up to where the model is first asked.
-    fn begin_with<'p>(
+    pub(super) fn begin_with<'p>(
         &self,
         order: &Order,
         inherited: Option<&Inherited>,
@@ -143,7 +152,7 @@ impl Engine {
         plan.tools.children(&children);
         let thread = self.begin(plan, start)?;
         for cradle in [cradle, helpers] {
-            cradle.belongs_to(&thread.id, thread.plan.inheritance());
+            cradle.belongs_to(&thread.id, thread.inheritance());
         }
         graphs.belongs_to(&thread.id, thread.plan.inheritance());
         summary.belongs_to(&thread.id, thread.plan.tools.capabilities().clone());
@@ -153,11 +162,12 @@ impl Engine {
             cancel,
             brood,
             desk,
+            inherited: inherited.cloned(),
         })
     }
 
     /// The same, with the models that the settings name for summaries.
-    fn summarising(&self) -> Self {
+    pub(super) fn summarising(&self) -> Self {
         let mut engine = self.clone();
         if let Some(name) = &self.config.coordination.summary_model {
             engine.models = Arc::new(Preferring {
@@ -172,6 +182,9 @@ impl Engine {
     fn begin(&self, plan: Plan, start: Start<'_>) -> Result<Running, Error> {
         let record = self.host.new_record()?;
         let created_at = self.host.clock.now()?;
+        if let Some(predecessor) = &start.predecessor {
+            predecessor.enroll(self, created_at)?;
+        }
         let id = self.register(&plan, &start, record)?;
         let begun = self.begin_as(id.clone(), plan, start, record, created_at);
         if begun.is_err() {
@@ -193,17 +206,16 @@ impl Engine {
         created_at: Timestamp,
     ) -> Result<Running, Error> {
         let parent = start.parent.as_ref().map(|parent| parent.id);
-        plan.limits.spend = Some(self.set_aside(&id, parent, plan.limits.spend, created_at)?);
+        let predecessor = start.predecessor.as_ref();
+        if !predecessor.is_some_and(|predecessor| predecessor.funds()) {
+            plan.limits.spend = Some(self.set_aside(&id, parent, plan.limits.spend, created_at)?);
+        }
         let folder = self.project.thread(&id);
         self.project.inside(&*self.host.fs, folder.path())?;
         atomic::create_directories(&*self.host.fs, folder.path(), FOLDER_MODE)?;
         let capabilities = self.write_capabilities(&plan.tools, &folder)?;
         let mut manifest = self.manifest(&plan, record)?;
-        manifest.meta = in_line_1(&json!({
-            "capabilities_sha256": capabilities.to_hex(),
-            "inherited_messages": start.inherited,
-            "inputs": plan.inputs,
-        }))?;
+        manifest.meta = in_line_1(&meta_of(&plan, &start, capabilities))?;
         let mut origin = Origin {
             directive_sha256: Some(plan.directive_sha256),
             inputs_sha256: Some(Digest::of(
@@ -219,13 +231,15 @@ impl Engine {
             );
             origin.parent = Some(parent.ledger);
         }
-        let mut predecessor = start.predecessor;
-        if let Some(predecessor) = &mut predecessor {
+        if let Some(predecessor) = &start.predecessor {
             manifest.parent = predecessor.parent();
-            manifest.predecessor = Some(predecessor.hand_on(&id, record)?);
+            manifest.predecessor = predecessor.head();
         }
         let keys = self.keys.clone();
-        let journal = Journal::begin(&self.host, &folder, id.clone(), manifest, keys, origin)?;
+        let mut journal = Journal::begin(&self.host, &folder, id.clone(), manifest, keys, origin)?;
+        for (kind, payload) in &start.notes {
+            journal.event(kind, payload)?;
+        }
         let meta = ThreadMeta {
             thread_id: id.clone(),
             directive: plan.directive_id.clone(),
@@ -248,20 +262,29 @@ impl Engine {
         let now = self.host.clock.now()?;
         self.registry
             .set_status(&id, Some(Status::Created), Status::Running, now)?;
-        let continues = predecessor.as_ref().map(|before| before.id().clone());
-        if let Some(predecessor) = predecessor {
-            self.registry.link(predecessor.id(), &id, now)?;
-            predecessor.settle(self)?;
-        }
-        Ok(Running {
+        let predecessor = start.predecessor;
+        let mut running = Running {
             engine: self.clone(),
             messages: start.messages,
-            continues,
+            continues: predecessor.as_ref().map(|before| before.id().clone()),
             id,
             plan,
             journal,
             files,
-        })
+            carried: start.carried,
+            cost: Cost::default(),
+            handed: start.handed,
+            inherited: start.inherited,
+            warnings: warnings_of(&start.notes),
+        };
+        if let Some(mut predecessor) = predecessor
+            && let Err(error) = running.follow(&mut *predecessor, record)
+        {
+            // Nobody resumes it, for no link names it; it ends all the same.
+            let _ = running.finish(End::Failed(error.to_string()), Cost::default());
+            return Err(error);
+        }
+        Ok(running)
     }
 
     /// Gives the thread its budget: its own limit, of a child's at most what its parent has left.
@@ -374,12 +397,22 @@ impl Engine {
 
 /// A thread that has begun, and of which the model was asked nothing yet.
 pub(super) struct Begun {
-    thread: Running,
+    pub(super) thread: Running,
     /// The tool by which it starts others.
     children: Arc<dyn Tool>,
-    cancel: Cancel,
-    brood: Arc<Brood>,
+    pub(super) cancel: Cancel,
+    pub(super) brood: Arc<Brood>,
     desk: Desk,
+    /// What its parent left to it, and so to whoever goes on from it.
+    pub(super) inherited: Option<Inherited>,
+}
+
+/// How a loop went.
+enum Went {
+    /// The thread has ended or is suspended.
+    Ended(Box<Ran>),
+    /// The model's window is full: another thread shall go on.
+    Full(Fill),
 }
 
 impl Begun {
@@ -388,11 +421,25 @@ impl Begun {
         &self.thread.id
     }
 
-    /// Runs it to its end.
+    /// Runs it to its end; if it hands itself over, to the end of the last one.
     ///
     /// # Errors
     /// As [`Engine::run`].
-    pub(super) fn run(mut self) -> Result<Ran, Error> {
+    pub(super) fn run(self) -> Result<Ran, Error> {
+        let mut begun = self;
+        loop {
+            let fill = match begun.run_alone()? {
+                Went::Ended(ran) => return Ok(*ran),
+                Went::Full(fill) => fill,
+            };
+            match begun.hand_over(fill)? {
+                HandedOver::To(next) => begun = *next,
+                HandedOver::Refused(ran) => return Ok(*ran),
+            }
+        }
+    }
+
+    fn run_alone(&mut self) -> Result<Went, Error> {
         let (engine, desk) = (&self.thread.engine, self.desk.window());
         let attendant = engine.attend(&self.thread.id, &self.cancel, desk);
         let beside = Beside {
@@ -401,9 +448,17 @@ impl Begun {
             desk: &self.desk,
             children: &self.children,
         };
-        let ran = self.thread.run(&beside);
+        let went = self.thread.run(&beside);
         drop(attendant);
-        ran
+        went
+    }
+
+    /// Ends it at once as `end` says.
+    ///
+    /// # Errors
+    /// As [`Engine::run`].
+    pub(super) fn end(mut self, end: End) -> Result<Ran, Error> {
+        self.thread.finish(end, Cost::default())
     }
 
     /// Ends it at once.
@@ -425,22 +480,51 @@ struct Beside<'a> {
 }
 
 /// A thread that runs.
-struct Running {
-    engine: Engine,
+pub(super) struct Running {
+    pub(super) engine: Engine,
     messages: Vec<ChatMessage>,
     /// Whom it goes on from.
     continues: Option<ThreadId>,
-    id: ThreadId,
-    plan: Plan,
-    journal: Journal,
-    files: Files,
+    pub(super) id: ThreadId,
+    pub(super) plan: Plan,
+    pub(super) journal: Journal,
+    pub(super) files: Files,
+    /// What the threads used that handed themselves over to it.
+    pub(super) carried: Cost,
+    /// What it used itself, when its loop is over.
+    pub(super) cost: Cost,
+    handed: bool,
+    inherited: usize,
+    warnings: Vec<String>,
 }
 
 impl Running {
-    fn run(&mut self, beside: &Beside<'_>) -> Result<Ran, Error> {
+    /// What it leaves to its children; what its chain has spent of the spawns is gone.
+    fn inheritance(&self) -> Inherited {
+        let mut left = self.plan.inheritance();
+        let spawns = &mut left.limits.spawns;
+        *spawns = spawns.map(|spawns| spawns.saturating_sub(self.carried.spawns));
+        left
+    }
+
+    /// Has the predecessor's record name this one, and lets all else follow.
+    fn follow(
+        &mut self,
+        predecessor: &mut (dyn Predecessor + '_),
+        record: RecordId,
+    ) -> Result<(), Error> {
+        predecessor.link(&self.id, record)?;
+        let now = self.engine.host.clock.now()?;
+        predecessor.settle(&self.engine, &self.id, now)
+    }
+
+    fn run(&mut self, beside: &Beside<'_>) -> Result<Went, Error> {
         let mut cost = Cost::default();
-        match self.live(beside, &mut cost) {
-            Ok(end) => self.finish(end, cost),
+        let lived = self.live(beside, &mut cost);
+        self.cost = cost;
+        match lived {
+            Ok(End::Full(fill)) => Ok(Went::Full(fill)),
+            Ok(end) => Ok(Went::Ended(Box::new(self.finish(end, cost)?))),
             Err(error) => {
                 // The record may still take an end; if not, the thread is to be recovered.
                 let _ = self.finish(End::Failed(error.to_string()), cost);
@@ -477,6 +561,7 @@ impl Running {
         let mut course = Course {
             messages: std::mem::take(&mut self.messages),
             cost: Cost::default(),
+            carried: self.carried,
             own: Nanos::ZERO,
             began: engine.host.clock.elapsed(),
         };
@@ -501,12 +586,28 @@ impl Running {
             prices: plan.chosen.prices,
             brood,
             files: &mut self.files,
+            meter: Meter::new(
+                Counter::of_model(plan.chosen.model.name()),
+                plan.chosen.context_window,
+                engine.config.coordination.trigger_threshold,
+                system.as_deref(),
+                &plan.tools.schemas(),
+            ),
         };
-        let ran = match opened {
-            Some(end) => Ok(end),
-            None => cycle.run(&mut course, journal, &mut around),
+        // A resumed thread may begin with more than fits; one that was handed over takes a turn first.
+        let resumed = self.inherited > 0 && !self.handed && opened.is_none();
+        let first = resumed.then(|| around.meter.full(&course.messages, &Usage::default()));
+        let ran = match (opened, first.flatten()) {
+            (Some(end), _) => Ok(end),
+            (None, Some(fill)) => {
+                // Whoever goes on must hear what was to be asked.
+                let asked = course.messages.last().map_or("", ChatMessage::text);
+                journal.event("cognition_in", &json!({"text": asked, "role": "user"}))?;
+                cycle.filled(fill, &course, journal)
+            }
+            (None, None) => cycle.run(&mut course, journal, &mut around),
         };
-        let completed = matches!(ran, Ok(End::Completed { .. }));
+        let completed = matches!(ran, Ok(End::Completed { .. } | End::Full(_)));
         let limit = plan.limits.duration_seconds.map(Duration::from_secs);
         let elapsed = || engine.host.clock.elapsed().saturating_sub(course.began);
         let late = || limit.is_some_and(|limit| elapsed() > limit);
@@ -539,7 +640,7 @@ impl Running {
     }
 
     /// Writes how it ended: record first, then what follows it.
-    fn finish(&mut self, end: End, cost: Cost) -> Result<Ran, Error> {
+    pub(super) fn finish(&mut self, end: End, cost: Cost) -> Result<Ran, Error> {
         let (ending, status, more) = match &end {
             End::Completed { .. } => (Ending::Completed, Status::Completed, json!({})),
             End::Failed(why) => (Ending::Error, Status::Error, json!({"error": why})),
@@ -548,6 +649,7 @@ impl Running {
                 Status::Cancelled,
                 json!({"reason": "cancelled"}),
             ),
+            End::Full(fill) => return self.finish(no_room(*fill), cost),
             End::Suspended(pause) => {
                 let more = edges::suspended(pause, &mut self.journal)?;
                 (Ending::Suspended, Status::Suspended, more)
@@ -559,6 +661,7 @@ impl Running {
             End::Failed(why) => (String::new(), None, Some(why)),
             End::Cancelled => (String::new(), None, Some("cancelled".to_owned())),
             End::Suspended(pause) => (String::new(), None, Some(pause.why)),
+            End::Full(_) => (String::new(), None, None),
         };
         let ran = Ran {
             thread: self.id.clone(),
@@ -567,7 +670,9 @@ impl Running {
             outputs,
             error,
             cost,
+            carried: self.carried,
             head,
+            warnings: self.warnings.clone(),
         };
         self.settle(&ran)?;
         Ok(ran)
@@ -583,7 +688,7 @@ impl Running {
         let now = engine.host.clock.now()?;
         engine.registry.set_cost(&self.id, &ran.cost, now)?;
         engine.registry.set_result(&self.id, &ran.to_json(), now)?;
-        if ran.status.is_terminal() {
+        if ran.status.is_terminal() && engine.budgets.get(&self.id)?.is_some() {
             engine.budgets.release(&self.id, ran.status, now)?;
         }
         engine
@@ -591,6 +696,51 @@ impl Running {
             .set_status(&self.id, Some(Status::Running), ran.status, now)
             .map(drop)
     }
+}
+
+/// What line 1 says beside its own members.
+fn meta_of(plan: &Plan, start: &Start<'_>, capabilities: Digest) -> Value {
+    let mut meta = json!({
+        "capabilities_sha256": capabilities.to_hex(),
+        "inherited_messages": start.inherited,
+        "inputs": plan.inputs,
+    });
+    let predecessor = start.predecessor.as_ref();
+    if let Some(predecessor) = predecessor {
+        meta["predecessor_thread"] = predecessor.id().as_str().into();
+    }
+    let parent = start.parent.as_ref().map(|parent| parent.id);
+    if let Some(parent) = parent.or_else(|| predecessor?.parent_thread()) {
+        meta["parent_thread"] = parent.as_str().into();
+    }
+    if start.carried != Cost::default() {
+        meta["carried"] = start.carried.to_json();
+    }
+    meta
+}
+
+/// What of a record's first words a person should hear.
+fn warnings_of(notes: &[(&'static str, Value)]) -> Vec<String> {
+    let told = notes
+        .iter()
+        .filter(|(kind, _)| *kind != "conversation_opened");
+    told.map(|(kind, payload)| format!("{kind}: {payload}"))
+        .collect()
+}
+
+/// A window that is full, and nobody to go on.
+pub(super) fn no_room(fill: Fill) -> End {
+    let hit = LimitHit {
+        code: "context_limit_reached",
+        current: fill.used.into(),
+        max: fill.window.into(),
+    };
+    End::Suspended(Box::new(Pause {
+        reason: "limit",
+        why: format!("{}: {} of {}", hit.code, hit.current, hit.max),
+        hit: Some(hit),
+        escalates: true,
+    }))
 }
 
 /// A value of the runtime as line 1 holds values: in the spelling in which it is written, members sorted.

@@ -191,6 +191,42 @@ fn a_tail_is_refused_set_aside_or_adopted_and_never_taken_over_silently() {
 }
 
 #[test]
+fn an_ended_record_with_a_tail_is_ended_again_and_a_held_tail_waits() {
+    for policy in [TailPolicy::SetAside, TailPolicy::Adopt, TailPolicy::Hold] {
+        let bench = Bench::new();
+        let mut recorder = bench.create();
+        event(&mut recorder, "a");
+        let end = Payload::parse(b"{}").unwrap();
+        recorder.end(Ending::Completed, &end, 1).unwrap();
+        drop(recorder);
+        let whole = std::fs::read(bench.path()).unwrap();
+        // A link that was cut off before its seal.
+        let torn = [&whole[..], b"{\"timest"].concat();
+        std::fs::write(bench.path(), &torn).unwrap();
+        let mut opened = bench.open(policy).unwrap();
+        let expected = if policy == TailPolicy::SetAside {
+            Verdict::Verified
+        } else {
+            Verdict::Partial
+        };
+        if policy == TailPolicy::Hold {
+            assert_eq!(std::fs::read(bench.path()).unwrap(), torn);
+            let link = opened.recorder.link(Link::Resumed, &end, Ext::default());
+            assert_eq!(link.unwrap_err().kind(), ErrorKind::Refused);
+            assert_eq!(std::fs::read(bench.path()).unwrap(), torn);
+            opened.recorder.adopt_tail().unwrap();
+        } else {
+            assert_eq!(bench.verdict(&bench.host), expected);
+        }
+        opened
+            .recorder
+            .link(Link::Resumed, &end, Ext::default())
+            .unwrap();
+        assert_eq!(bench.verdict(&bench.host), expected);
+    }
+}
+
+#[test]
 fn a_changed_record_is_refused_with_its_reason() {
     let bench = Bench::new();
     let mut recorder = bench.create();

@@ -1,12 +1,14 @@
 //! `thread …`: the threads of a project (`spec/runtime.md`).
 //!
-//! All but `resume`, `recover`, `cancel`, `kill` and `exec` only look: registries are read without leaving a trace, those of earlier and later layouts
+//! All but `resume`, `handoff`, `adopt`, `recover`, `cancel`, `kill` and `exec` only look: registries are read without leaving a trace, those of earlier and later layouts
 //! of the original too. A registry proves nothing; `thread inspect` says what in one cannot be true, and
 //! `verify` judges the records themselves.
 
+mod adopt;
 mod cancel;
 mod chain;
 mod exec;
+mod handoff;
 mod inspect;
 mod kill;
 mod list;
@@ -56,6 +58,10 @@ pub(crate) enum ThreadCommand {
     Inspect(inspect::InspectArgs),
     /// Go on with a thread that ended, in a new one; only if its record verifies
     Resume(resume::ResumeArgs),
+    /// Go on with the end of a thread's conversation, as much as fits, in a new one
+    Handoff(handoff::HandoffArgs),
+    /// Bring a finished thread of the original in, and say what of it was verified
+    Adopt(adopt::AdoptArgs),
     /// End a thread whose process is gone, and name its unresolved calls
     Recover(recover::RecoverArgs),
 }
@@ -75,6 +81,8 @@ pub(crate) fn run(command: &ThreadCommand, context: &Context, out: &mut Out) -> 
         ThreadCommand::Chain(args) => chain::run(args, context, out),
         ThreadCommand::Inspect(args) => inspect::run(args, context, out),
         ThreadCommand::Resume(args) => resume::run(args, context, out),
+        ThreadCommand::Handoff(args) => handoff::run(args, context, out),
+        ThreadCommand::Adopt(args) => adopt::run(args, context, out),
         ThreadCommand::Recover(args) => recover::run(args, context, out),
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::context::{self, Context};
 use crate::engine::{EngineArgs, engine, told};
-use crate::exit::Outcome;
+use crate::exit::{Failure, Outcome};
 use crate::output::Out;
 use clap::Args;
 use threadseal::record::ThreadId;
@@ -26,12 +26,25 @@ pub(crate) struct ResumeArgs {
 pub(super) fn run(args: &ResumeArgs, context: &Context, out: &mut Out) -> Outcome {
     let cancel = Cancel::default();
     context::cancel_on_interrupt(&cancel.flag())?;
-    let wanted = Resumption {
-        thread: ThreadId::parse(&args.thread)?,
-        message: args.message.clone(),
-        limits: args.engine.limits()?,
-        cancel,
-    };
+    let wanted = wanted(&args.thread, &args.message, &args.engine, cancel)?;
     let ran = engine(&args.engine, context)?.resume(&wanted)?;
     Ok(told(&ran, context, out))
+}
+
+/// What shall be gone on with.
+///
+/// # Errors
+/// When the thread's name or a limit is none.
+pub(super) fn wanted(
+    thread: &str,
+    message: &str,
+    engine: &EngineArgs,
+    cancel: Cancel,
+) -> Result<Resumption, Failure> {
+    Ok(Resumption {
+        thread: ThreadId::parse(thread)?,
+        message: message.to_owned(),
+        limits: engine.limits()?,
+        cancel,
+    })
 }

@@ -109,6 +109,57 @@ fn a_resumed_thread_hears_what_was_said_and_both_records_name_each_other() {
 }
 
 #[test]
+fn a_thread_is_handed_over_by_command_and_all_that_it_leaves_verifies() {
+    let (sandbox, first) = ended();
+    let hand_over = |thread: &str, more: &[&str]| {
+        let own = [
+            "thread",
+            "handoff",
+            thread,
+            "--project",
+            "p",
+            "--script",
+            "more.yaml",
+        ];
+        sandbox.run(own.iter().chain(more))
+    };
+    let ran = hand_over(&first, &["-m", "Once more.", "--json"])
+        .exits(0)
+        .json();
+    assert_eq!(ran["result"], "Gladly.");
+    sandbox.run(["verify", "p"]).exits(0);
+    let shown = sandbox
+        .run(["thread", "chain", &first, "--project", "p"])
+        .exits(0)
+        .stdout;
+    assert!(
+        shown.contains(ran["thread_id"].as_str().unwrap()),
+        "{shown}"
+    );
+    // What was not said is to go on.
+    sandbox.write(
+        "more.yaml",
+        "answers: [{when: Go on with the directive, text: I go on.}]",
+    );
+    assert_eq!(
+        hand_over(&first, &["--json"]).exits(0).json()["result"],
+        "I go on."
+    );
+    hand_over("demo/none-1", &[]).fails_with("demo/none-1");
+    sandbox
+        .run([
+            "thread",
+            "adopt",
+            &first,
+            "--project",
+            "p",
+            "--script",
+            "more.yaml",
+        ])
+        .fails_with("ThreadSeal's own");
+}
+
+#[test]
 fn no_record_that_does_not_verify_is_resumed_and_nothing_changes() {
     let (sandbox, first) = ended();
     let folder = sandbox.work().join("p/.ai/agent/threads").join(&first);

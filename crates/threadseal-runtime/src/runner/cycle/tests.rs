@@ -89,6 +89,7 @@ impl Bench {
         let mut course = Course {
             messages: vec![ChatMessage::User("Go.".to_owned())],
             cost: Cost::default(),
+            carried: Cost::default(),
             own: Nanos::ZERO,
             began: SystemClock.elapsed(),
         };

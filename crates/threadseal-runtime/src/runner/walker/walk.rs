@@ -318,6 +318,8 @@ impl Walk {
             outputs: outputs(end),
             error: why(end, self),
             cost,
+            carried: Cost::default(),
+            warnings: Vec::new(),
             head,
         };
         self.settle(&ran)?;

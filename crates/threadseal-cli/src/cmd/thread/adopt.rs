@@ -1,0 +1,62 @@
+//! `thread adopt`: brings a finished thread of the original in, and says what of it was verified.
+//!
+//! The original seals no thread's end, so that none of its finished records verifies to its last byte. What is adopted is a
+//! thread of ThreadSeal's own from then on; the original's files stay as they are.
+
+use crate::context::{self, Context};
+use crate::engine::{EngineArgs, engine, pairs};
+use crate::exit::{Exit, Outcome, complain};
+use crate::output::Out;
+use crate::render::clean::Clean;
+use clap::Args;
+use serde_json::json;
+use threadseal::record::ThreadId;
+use threadseal_runtime::item::ItemId;
+use threadseal_runtime::runner::Adoption;
+use threadseal_runtime::toolbox::Cancel;
+
+/// What `thread adopt` takes.
+#[derive(Debug, Args)]
+pub(crate) struct AdoptArgs {
+    /// The thread, as its folder is called
+    #[arg(value_name = "THREAD")]
+    thread: String,
+    /// The directive that it runs, where no thread.json says so
+    #[arg(long, value_name = "DIRECTIVE")]
+    directive: Option<String>,
+    /// An input that it was given, which the original does not record; JSON where it reads as such, else text
+    #[arg(long = "input", short, value_name = "NAME=VALUE")]
+    inputs: Vec<String>,
+    #[command(flatten)]
+    engine: EngineArgs,
+}
+
+/// Adopts the thread.
+pub(super) fn run(args: &AdoptArgs, context: &Context, out: &mut Out) -> Outcome {
+    let cancel = Cancel::default();
+    context::cancel_on_interrupt(&cancel.flag())?;
+    let wanted = Adoption {
+        thread: ThreadId::parse(&args.thread)?,
+        directive: args.directive.as_deref().map(ItemId::parse).transpose()?,
+        inputs: pairs(&args.inputs, "--input")?,
+        cancel,
+    };
+    let ran = engine(&args.engine, context)?.adopt(&wanted)?;
+    if context.json {
+        out.json(&json!({"schema": "threadseal.thread-adopt/1", "thread_id": ran.thread.as_str(),
+                         "adopted": args.thread, "status": ran.status.as_str(), "head": ran.head.to_string(),
+                         "warnings": ran.warnings}));
+        return Ok(Exit::Done);
+    }
+    out.line(format_args!(
+        "{}  {}",
+        ran.status.as_str(),
+        Clean(ran.thread.as_str())
+    ));
+    if !context.quiet {
+        for warning in &ran.warnings {
+            complain(&format!("note: {}", Clean(warning)));
+        }
+    }
+    Ok(Exit::Done)
+}

@@ -1,0 +1,35 @@
+//! `thread handoff`: a successor goes on with what fits of a record that verifies, and a summary where one is configured.
+
+use super::resume::wanted;
+use crate::context::{self, Context};
+use crate::engine::{EngineArgs, engine, told};
+use crate::exit::Outcome;
+use crate::output::Out;
+use clap::Args;
+use threadseal_runtime::toolbox::Cancel;
+
+/// What to do where nothing is said.
+const GO_ON: &str = "Go on with the directive where the conversation above ends.";
+
+/// What `thread handoff` takes.
+#[derive(Debug, Args)]
+pub(crate) struct HandoffArgs {
+    /// The thread, or any other one of its chain
+    #[arg(value_name = "THREAD")]
+    thread: String,
+    /// What to do next [default: to go on with the directive]
+    #[arg(long, short, value_name = "TEXT")]
+    message: Option<String>,
+    #[command(flatten)]
+    engine: EngineArgs,
+}
+
+/// Hands the thread over.
+pub(super) fn run(args: &HandoffArgs, context: &Context, out: &mut Out) -> Outcome {
+    let cancel = Cancel::default();
+    context::cancel_on_interrupt(&cancel.flag())?;
+    let message = args.message.as_deref().unwrap_or(GO_ON);
+    let wanted = wanted(&args.thread, message, &args.engine, cancel)?;
+    let ran = engine(&args.engine, context)?.handoff(&wanted)?;
+    Ok(told(&ran, context, out))
+}

@@ -1,0 +1,277 @@
+//! [`Archive`]: what threads of the past say, read only as far as it verifies, the whole way back.
+//!
+//! ```text
+//! record    one transcript                                             VerifiedRecord
+//! thread    and its thread.json and capabilities.md                    VerifiedThread
+//! chain     and all threads that it goes on from, and the parent       VerifiedChain
+//! ```
+//! Each thread of a chain names the seal of the one before in its line 1, and that one names its record in a link:
+//! either alone is not enough. Of the registry only what records confirm is believed. Nothing here writes.
+//!
+//! A strict archive reads verified transcripts only. A lenient one also takes what stands after the last seal, or was
+//! adopted from there, and marks it: [`Line::unverified`], [`UNVERIFIED`]. No other verdict is softened.
+//!
+//! | module | owns |
+//! |---|---|
+//! | `record` | one transcript, ThreadSeal's or the original's |
+//! | `chain` | threads that go on from each other |
+//!
+//! Seed 000 §4, "Integration with resume/handoff", §6; seed 001, "The Continuation Chain".
+
+mod chain;
+mod record;
+
+pub use chain::{ChainLink, VerifiedChain};
+pub use record::{Line, Successor, UNVERIFIED, VerifiedRecord};
+
+use crate::capability::Capabilities;
+use crate::config::coordination::Integrity;
+use crate::limit::Limits;
+use crate::project::{Project, ThreadFolder};
+use crate::registry::Registry;
+use crate::thread_meta::{ThreadMeta, TrustedMeta};
+use serde_json::{Map, Value};
+use threadseal::digest::Digest;
+use threadseal::document::{self, DocumentKind, ItemType};
+use threadseal::error::Error;
+use threadseal::limits::MAX_DOCUMENT_BYTES;
+use threadseal::record::{Head, ThreadId};
+use threadseal::trust::Trust;
+use threadseal_store::host::Host;
+use threadseal_store::read::read_small;
+
+/// What reads threads of the past.
+#[derive(Clone, Copy)]
+pub struct Archive<'a> {
+    /// Files, clock, heads.
+    pub host: &'a Host,
+    /// Where they lie.
+    pub project: &'a Project,
+    /// Whose signatures count.
+    pub trust: &'a Trust,
+    /// Which threads there are; never believed alone.
+    pub registry: &'a dyn Registry,
+    /// Whether what stands after the last seal is taken too.
+    pub integrity: Integrity,
+}
+
+/// A thread whose transcript, thread.json and capabilities.md are verified and agree.
+#[derive(Debug)]
+pub struct VerifiedThread {
+    record: VerifiedRecord,
+    meta: Option<TrustedMeta>,
+    folder: ThreadFolder,
+}
+
+/// A parent, as far as its child needs it: what it may do at most.
+#[derive(Debug, Clone, PartialEq)]
+pub struct VerifiedParent {
+    /// Which thread.
+    pub id: ThreadId,
+    /// The seal of it that the child's line 1 names.
+    pub head: Head,
+    /// Its limits.
+    pub limits: Limits,
+    /// Its capabilities.
+    pub capabilities: Capabilities,
+}
+
+impl VerifiedThread {
+    /// Its transcript.
+    pub fn record(&self) -> &VerifiedRecord {
+        &self.record
+    }
+
+    /// Its thread.json; a thread of the original may have none.
+    pub fn meta(&self) -> Option<&TrustedMeta> {
+        self.meta.as_ref()
+    }
+
+    /// Where it lies.
+    pub fn folder(&self) -> &ThreadFolder {
+        &self.folder
+    }
+
+    /// Its parts.
+    pub fn into_parts(self) -> (VerifiedRecord, Option<TrustedMeta>) {
+        (self.record, self.meta)
+    }
+
+    /// What it was given, as line 1 says.
+    ///
+    /// # Errors
+    /// Kind `Refused` when line 1 does not say.
+    pub fn inputs(&self) -> Result<Map<String, Value>, Error> {
+        match self.record.meta_of_line_1()? {
+            Value::Object(mut meta) => match meta.remove("inputs") {
+                Some(Value::Object(inputs)) => Ok(inputs),
+                _ => Err(Error::refused(
+                    "the record does not say what its thread was given",
+                )),
+            },
+            _ => Err(Error::refused("line 1 of the record has no meta")),
+        }
+    }
+}
+
+impl Archive<'_> {
+    /// One transcript. It must be of thread `id`, and hold the seal `named` where one is.
+    ///
+    /// # Errors
+    /// Kind `Refused` with the verdict unless it is verified, also against what this host knows; what the disk says.
+    pub fn record(&self, id: &ThreadId, named: Option<Head>) -> Result<VerifiedRecord, Error> {
+        record::open(self, &self.folder(id)?, id, named, record::Need::Whole)
+    }
+
+    /// One thread: its transcript, its thread.json, its capabilities.md.
+    ///
+    /// # Errors
+    /// As [`Archive::record`]; kind `Refused` when the other files are not verified or say something else.
+    pub fn thread(&self, id: &ThreadId, named: Option<Head>) -> Result<VerifiedThread, Error> {
+        let folder = self.folder(id)?;
+        let record = record::open(self, &folder, id, named, record::Need::Whole)?;
+        self.with_papers(record, folder)
+    }
+
+    /// A thread that another one goes on from, which names its seal `head`. The original's never seal their own end:
+    /// of these the seal that is named counts.
+    fn earlier(&self, id: &ThreadId, head: Head) -> Result<VerifiedThread, Error> {
+        let folder = self.folder(id)?;
+        let need = match record::is_original(self, &folder)? {
+            true => record::Need::Sealed,
+            false => record::Need::Whole,
+        };
+        let record = record::open(self, &folder, id, Some(head), need)?;
+        self.with_papers(record, folder)
+    }
+
+    /// Is the transcript of `id` one of the original's?
+    ///
+    /// # Errors
+    /// Kind `Refused` when there is none; what the disk says.
+    pub fn is_original(&self, id: &ThreadId) -> Result<bool, Error> {
+        record::is_original(self, &self.folder(id)?)
+    }
+
+    /// The thread `id`, all that it goes on from, and its parent.
+    ///
+    /// # Errors
+    /// As [`Archive::thread`], for each of them; kind `Refused` when they do not name each other, `Limit` when there
+    /// are too many.
+    pub fn chain(&self, id: &ThreadId) -> Result<VerifiedChain, Error> {
+        chain::read(self, id, crate::bounds::MAX_CHAIN_THREADS)
+    }
+
+    /// The same with a bound of the test's own.
+    #[cfg(test)]
+    pub(crate) fn chain_within(&self, id: &ThreadId, most: usize) -> Result<VerifiedChain, Error> {
+        chain::read(self, id, most)
+    }
+
+    /// The parent whose seal `head` the line 1 of `child` names. Only what that seal covers is read of its transcript:
+    /// it may still run.
+    ///
+    /// # Errors
+    /// As [`Archive::thread`].
+    pub fn parent(&self, child: &VerifiedRecord) -> Result<Option<VerifiedParent>, Error> {
+        let Some(manifest) = child.manifest() else {
+            // The original's records do not say whether there is a parent.
+            return Ok(None);
+        };
+        let recorded = child.text_of_line_1("parent_thread")?;
+        self.parent_named(child.id(), manifest.parent, recorded.as_deref())
+    }
+
+    /// The same of a verified record that the caller holds: `head` and `recorded` are what its line 1 says.
+    ///
+    /// # Errors
+    /// As [`Archive::parent`].
+    pub fn parent_named(
+        &self,
+        child: &ThreadId,
+        head: Option<Head>,
+        recorded: Option<&str>,
+    ) -> Result<Option<VerifiedParent>, Error> {
+        let known = self.registry.get(child)?;
+        let registered = known.and_then(|thread| thread.parent);
+        let (head, name) = match (head, &registered) {
+            (None, None) => return Ok(None),
+            (Some(head), Some(name)) if recorded.is_none_or(|recorded| recorded == name) => {
+                (head, name)
+            }
+            _ => return Err(disagree(child)),
+        };
+        let id = ThreadId::parse(name)?;
+        let folder = self.folder(&id)?;
+        let record = record::open(self, &folder, &id, Some(head), record::Need::Sealed)?;
+        let thread = self.with_papers(record, folder)?;
+        let meta = thread.meta.ok_or_else(|| disagree(child))?;
+        Ok(Some(VerifiedParent {
+            id,
+            head,
+            limits: meta.get().limits,
+            capabilities: meta.get().capabilities.clone(),
+        }))
+    }
+
+    /// Where the files of a thread lie, in whatever layout.
+    fn folder(&self, id: &ThreadId) -> Result<ThreadFolder, Error> {
+        let found = self.project.find_thread(&*self.host.fs, id)?;
+        found.ok_or_else(|| Error::refused(format!("{id} has no files here")))
+    }
+
+    /// Adds thread.json and holds capabilities.md against line 1.
+    fn with_papers(
+        &self,
+        record: VerifiedRecord,
+        folder: ThreadFolder,
+    ) -> Result<VerifiedThread, Error> {
+        let fs = &*self.host.fs;
+        let native = record.manifest().is_some();
+        // What was sealed with a thread.json beside it has one.
+        let meta = if native || fs.symlink_metadata(&folder.metadata()).is_ok() {
+            let (id, manifest) = (record.id(), record.manifest());
+            let meta = ThreadMeta::read(self.host, &folder, id, manifest, self.trust)?;
+            Some(meta)
+        } else {
+            None
+        };
+        match record.text_of_line_1("capabilities_sha256")? {
+            Some(sealed) => {
+                let path = folder.capabilities();
+                let bytes = read_small(fs, &path, MAX_DOCUMENT_BYTES)?;
+                if Digest::of(&bytes).to_hex() != sealed {
+                    let text = format!(
+                        "{} is tampered: it is not the file that line 1 names",
+                        path.display()
+                    );
+                    return Err(Error::refused(text));
+                }
+            }
+            None if !native && fs.symlink_metadata(&folder.capabilities()).is_ok() => {
+                self.original_capabilities(&folder)?;
+            }
+            None => {}
+        }
+        Ok(VerifiedThread {
+            record,
+            meta,
+            folder,
+        })
+    }
+
+    /// The original signs capabilities.md and names it nowhere.
+    fn original_capabilities(&self, folder: &ThreadFolder) -> Result<(), Error> {
+        let options = document::Options {
+            item_type: Some(ItemType::Knowledge),
+            ..document::Options::new(DocumentKind::Markdown, self.trust, self.host.clock.now()?)
+        };
+        crate::signed_file::read_verified(self.host, &folder.capabilities(), &options).map(drop)
+    }
+}
+
+fn disagree(id: &ThreadId) -> Error {
+    Error::refused(format!(
+        "the registry and the record of {id} disagree about its parent"
+    ))
+}

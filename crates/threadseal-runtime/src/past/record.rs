@@ -1,0 +1,551 @@
+//! [`VerifiedRecord`]: one transcript, verified and held in memory; ThreadSeal's own or the original's.
+
+use super::Archive;
+use crate::bounds::MAX_CONVERSATION_BYTES;
+use crate::config::coordination::Integrity;
+use crate::model::{ChatMessage, ToolCall, conversation, dynamic};
+use crate::project::ThreadFolder;
+use crate::signed_file::refusal;
+use crate::status::Status;
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use threadseal::canon::json::{self, Value as Sealed};
+use threadseal::error::Error;
+use threadseal::record::{ExpectedHead, Head, RecordId, ThreadId};
+use threadseal::report::{Expectation, Report, Verdict, Verified};
+use threadseal::transcript::event::{is_link, is_terminal};
+use threadseal::transcript::lines::VerifiedLines;
+use threadseal::transcript::manifest::{Manifest, parse_line};
+use threadseal::transcript::messages::{Conversation, Message};
+use threadseal::transcript::rye::{self, looks_native};
+use threadseal::transcript::{Coverage, ScanOptions, VerifyOptions};
+use threadseal_store::examine;
+use threadseal_store::heads::RecordKind;
+use threadseal_store::read::{RegularFile, open_regular};
+
+/// What stands before a message that no seal covers.
+pub const UNVERIFIED: &str = "[unverified: no seal covers this] ";
+
+/// One verified transcript.
+#[derive(Debug)]
+pub struct VerifiedRecord {
+    id: ThreadId,
+    path: PathBuf,
+    manifest: Option<Manifest>,
+    verified: Verified<Coverage>,
+    report: Report,
+    bytes: Vec<u8>,
+    /// Where what nobody vouches for lies; empty in a strict archive.
+    unverified: Vec<[u64; 2]>,
+    events: Events,
+}
+
+/// One line of it, without its LF.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Line<'a> {
+    /// Its number, from 1.
+    pub number: u64,
+    /// Its bytes.
+    pub bytes: &'a [u8],
+    /// Does no seal vouch for it?
+    pub unverified: bool,
+}
+
+/// A thread that goes on from this one, as a sealed link says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Successor {
+    /// Which thread.
+    pub thread: String,
+    /// Its record, by the seal of the link.
+    pub record: Option<RecordId>,
+}
+
+/// What its events say of the thread itself.
+#[derive(Debug, Default)]
+struct Events {
+    ended: Option<Status>,
+    successors: Vec<Successor>,
+}
+
+/// How much of a transcript must be covered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Need {
+    /// All of it.
+    Whole,
+    /// What the caller relies on is under a seal that it names; the record may still grow.
+    Sealed,
+}
+
+impl VerifiedRecord {
+    /// Whose it is.
+    pub fn id(&self) -> &ThreadId {
+        &self.id
+    }
+
+    /// Where it lies.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// What its line 1 says; None for a transcript of the original.
+    pub fn manifest(&self) -> Option<&Manifest> {
+        self.manifest.as_ref()
+    }
+
+    /// Its last seal.
+    pub fn head(&self) -> Head {
+        self.verified.get().head
+    }
+
+    /// What verification vouches for.
+    pub fn verified(&self) -> &Verified<Coverage> {
+        &self.verified
+    }
+
+    /// What verification said.
+    pub fn report(&self) -> &Report {
+        &self.report
+    }
+
+    /// How it says that its thread ended, under a seal.
+    pub fn ended(&self) -> Option<Status> {
+        self.events.ended
+    }
+
+    /// The threads that it says go on from it, under a seal.
+    pub fn successors(&self) -> &[Successor] {
+        &self.events.successors
+    }
+
+    /// How many bytes are taken that no seal covers.
+    pub fn unverified_bytes(&self) -> u64 {
+        self.unverified.iter().map(|[from, to]| to - from).sum()
+    }
+
+    /// Bytes of the file that no seal covers.
+    pub fn tail(&self) -> &[u8] {
+        let from = usize::try_from(self.head().size).unwrap_or(usize::MAX);
+        self.bytes.get(from..).unwrap_or_default()
+    }
+
+    /// Its lines in order; those that no seal covers only in a lenient archive.
+    pub fn lines(&self) -> impl Iterator<Item = Line<'_>> {
+        let sealed = self.head().size;
+        let adopted = &self.verified.get().adopted;
+        let within = |ranges: &[[u64; 2]], at: u64| {
+            ranges.iter().any(|[from, to]| (*from..*to).contains(&at))
+        };
+        let mut offset = 0;
+        let lines = self.bytes.split_inclusive(|byte| *byte == b'\n').zip(1..);
+        lines.filter_map(move |(line, number)| {
+            let at = offset;
+            offset += line.len() as u64;
+            let unverified = at >= sealed || within(adopted, at);
+            let taken = !unverified || within(&self.unverified, at);
+            let bytes = line.strip_suffix(b"\n").unwrap_or(line);
+            // A torn last line is no event.
+            (taken && (!unverified || line.ends_with(b"\n"))).then_some(Line {
+                number,
+                bytes,
+                unverified,
+            })
+        })
+    }
+
+    /// Its messages as the original's reader gives them, what no seal covers left out.
+    ///
+    /// # Errors
+    /// Kind `Refused` when a line is no event.
+    pub fn messages(&self) -> Result<Vec<Message>, Error> {
+        let mut fold = Conversation::danger_new();
+        for line in self.lines().filter(|line| !line.unverified) {
+            fold.push_line(line.bytes)?;
+        }
+        Ok(fold.into_messages())
+    }
+
+    /// What was said in it, each call with one result; what no seal covers is marked.
+    ///
+    /// # Errors
+    /// Kind `Refused` when a line is no event, or holds what no model can be given.
+    pub fn conversation(&self) -> Result<Vec<ChatMessage>, Error> {
+        let mut said = conversation(&self.messages()?)?;
+        if !self.unverified.is_empty() {
+            let mut whole = Conversation::danger_new();
+            for line in self.lines() {
+                whole.push_line(line.bytes)?;
+            }
+            let whole = conversation(&whole.into_messages())?;
+            said = marked(&said, whole);
+        }
+        answer_open_calls(&mut said);
+        Ok(said)
+    }
+
+    /// Calls that its recovery found begun in the signed ledger and without a result: nobody knows whether they were
+    /// carried out.
+    pub fn unresolved(&self) -> Vec<Value> {
+        let sealed = self.lines().filter(|line| !line.unverified);
+        let events = sealed.filter_map(|line| serde_json::from_slice::<Value>(line.bytes).ok());
+        events
+            .filter(|event| event["event_type"] == "tool_call_unresolved")
+            .map(|mut event| event["payload"].take())
+            .filter(|call| call["in_ledger"] == true)
+            .collect()
+    }
+
+    /// The member `meta` of line 1; null for a transcript of the original.
+    ///
+    /// # Errors
+    /// Kind `Refused` when it holds what no text or double can.
+    pub fn meta_of_line_1(&self) -> Result<Value, Error> {
+        self.manifest
+            .as_ref()
+            .map_or(Ok(Value::Null), |manifest| dynamic(&manifest.meta))
+    }
+
+    pub(super) fn text_of_line_1(&self, name: &str) -> Result<Option<String>, Error> {
+        Ok(self.meta_of_line_1()?[name].as_str().map(str::to_owned))
+    }
+}
+
+/// Is the transcript in `folder` one of the original's?
+pub(super) fn is_original(archive: &Archive<'_>, folder: &ThreadFolder) -> Result<bool, Error> {
+    let path = folder.transcript();
+    archive.project.inside(&*archive.host.fs, &path)?;
+    let first = examine::first_line(&open_regular(&*archive.host.fs, &path)?)?;
+    Ok(first.is_some_and(|first| !looks_native(&first)))
+}
+
+/// Verifies the transcript of `folder` and holds it.
+pub(super) fn open(
+    archive: &Archive<'_>,
+    folder: &ThreadFolder,
+    id: &ThreadId,
+    named: Option<Head>,
+    need: Need,
+) -> Result<VerifiedRecord, Error> {
+    let path = folder.transcript();
+    archive.project.inside(&*archive.host.fs, &path)?;
+    let file = open_regular(&*archive.host.fs, &path)?;
+    let refuse = |why: &str| Error::refused(format!("{}: {why}", path.display()));
+    let first = examine::first_line(&file)?.ok_or_else(|| refuse("it is empty"))?;
+    let native = looks_native(&first);
+    let judged = if native {
+        judge_native(archive, &file, &first, id, named)?
+    } else {
+        judge_original(archive, &file, id, named)?
+    };
+    let record = judged.report.record;
+    let (verified, unverified) = judged.accept(archive.integrity, need, &path)?;
+    if let Some(record) = record {
+        examine::refuse_displacing(archive.host, &path, RecordKind::Transcript, &record)?;
+    }
+    let bytes = file.read_whole(MAX_CONVERSATION_BYTES)?;
+    // The very bytes that were verified: everything below reads these.
+    VerifiedLines::open(&verified.0, &bytes)?;
+    let manifest = match native {
+        true => Some(parse_line(&first).ok_or_else(|| refuse("its first line is no manifest"))?),
+        false => None,
+    };
+    if named.is_some_and(|head| verified.0.get().record != head.record) {
+        return Err(refuse("it is foreign: another record lies there"));
+    }
+    let mut found = VerifiedRecord {
+        id: id.clone(),
+        path,
+        manifest,
+        report: verified.1,
+        verified: verified.0,
+        bytes,
+        unverified,
+        events: Events::default(),
+    };
+    found.events = Events::of(&found);
+    Ok(found)
+}
+
+/// What verification said of one transcript.
+struct Judged {
+    report: Report,
+    verified: Option<Verified<Coverage>>,
+    lenient: Option<(Verified<Coverage>, [u64; 2])>,
+}
+
+type Accepted = ((Verified<Coverage>, Report), Vec<[u64; 2]>);
+
+impl Judged {
+    /// What may be relied on, and what is taken beside it.
+    fn accept(self, integrity: Integrity, need: Need, path: &Path) -> Result<Accepted, Error> {
+        let (verdict, report) = (self.report.verdict, self.report);
+        if let Some(verified) = self.verified {
+            return Ok(((verified, report), Vec::new()));
+        }
+        let still_growing =
+            need == Need::Sealed && matches!(verdict, Verdict::Open | Verdict::UnsignedTail);
+        let taken = integrity == Integrity::Lenient
+            && matches!(verdict, Verdict::Partial | Verdict::UnsignedTail);
+        match self.lenient {
+            Some((verified, tail)) if taken => {
+                let mut unverified = verified.get().adopted.clone();
+                unverified.push(tail);
+                unverified.retain(|[from, to]| from < to);
+                Ok(((verified, report), unverified))
+            }
+            Some((verified, _)) if still_growing => Ok(((verified, report), Vec::new())),
+            _ => Err(refusal(path, &report)),
+        }
+    }
+}
+
+fn judge_native(
+    archive: &Archive<'_>,
+    file: &RegularFile,
+    first: &[u8],
+    id: &ThreadId,
+    named: Option<Head>,
+) -> Result<Judged, Error> {
+    let heads = Some(&*archive.host.heads);
+    let record = examine::native_record(first);
+    let named = named.map(ExpectedHead::Head);
+    let known = examine::known(heads, record.as_ref(), named, false)?;
+    let scan = ScanOptions {
+        expect: known.expect,
+        ..ScanOptions::default()
+    };
+    let options = VerifyOptions {
+        trust: archive.trust,
+        now: archive.host.clock.now()?,
+        held_since: None,
+        thread: Some(id),
+    };
+    let outcome = examine::native(file, &scan, &options, &|_| {})?;
+    let (report, verified) = (outcome.report.clone(), outcome.verified.clone());
+    let lenient = outcome.lenient();
+    Ok(Judged {
+        report,
+        verified,
+        lenient: lenient
+            .map(|parts| (parts.verified, [parts.unverified.from, parts.unverified.to])),
+    })
+}
+
+/// The original's transcripts do not name their record: which it is, and what is known of it, comes from a first look.
+fn judge_original(
+    archive: &Archive<'_>,
+    file: &RegularFile,
+    id: &ThreadId,
+    named: Option<Head>,
+) -> Result<Judged, Error> {
+    let bytes = file.read_whole(MAX_CONVERSATION_BYTES)?;
+    let given = named.map(|head| Expectation {
+        head: ExpectedHead::Head(head),
+        exact: false,
+        remembered: false,
+    });
+    let mut options = rye::Options {
+        thread: Some(id),
+        expect: given.into_iter().collect(),
+        ..rye::Options::new(archive.trust, archive.host.clock.now()?)
+    };
+    let mut outcome = rye::verify(&bytes, &options);
+    let heads = Some(&*archive.host.heads);
+    let record = outcome.report.record;
+    let known = examine::known(heads, record.as_ref(), named.map(ExpectedHead::Head), false)?;
+    if known.stored.is_some() {
+        options.expect = known.expect;
+        outcome = rye::verify(&bytes, &options);
+    }
+    let (report, verified) = (outcome.report.clone(), outcome.verified.clone());
+    let lenient = outcome.lenient();
+    Ok(Judged {
+        report,
+        verified,
+        lenient: lenient
+            .map(|parts| (parts.verified, [parts.unverified.from, parts.unverified.to])),
+    })
+}
+
+impl Events {
+    fn of(record: &VerifiedRecord) -> Self {
+        let mut events = Self::default();
+        for line in record.lines().filter(|line| !line.unverified) {
+            let Ok(event) = json::parse_python(line.bytes) else {
+                continue;
+            };
+            let event = event.value;
+            let member = |name: &str| event.get(name).and_then(Sealed::as_str);
+            let kind = member("event_type").unwrap_or_default();
+            let payload = event.get("payload");
+            if is_terminal(kind) {
+                events.ended = Some(status_of(kind));
+            }
+            if is_link(kind) {
+                let thread = payload.and_then(|payload| payload.get("new_thread_id")?.as_str());
+                events.successors.extend(thread.map(|thread| Successor {
+                    thread: thread.to_owned(),
+                    record: None,
+                }));
+            }
+            if kind == "checkpoint" {
+                // The seal of a link names the record.
+                let ext = payload.and_then(|payload| payload.get("seal")?.get("ext"));
+                let named = ext.and_then(|ext| ext.get("successor")?.as_str());
+                let named = named.and_then(RecordId::parse_hex);
+                if let (Some(last), Some(record)) = (events.successors.last_mut(), named) {
+                    last.record.get_or_insert(record);
+                }
+            }
+        }
+        events
+    }
+}
+
+/// How a thread stands whose record ends with this event.
+fn status_of(terminal: &str) -> Status {
+    match terminal {
+        "thread_completed" => Status::Completed,
+        "thread_cancelled" => Status::Cancelled,
+        "thread_suspended" => Status::Suspended,
+        "thread_continued" => Status::Continued,
+        _ => Status::Error,
+    }
+}
+
+/// Marks in `whole` what is not in `sealed`.
+fn marked(sealed: &[ChatMessage], whole: Vec<ChatMessage>) -> Vec<ChatMessage> {
+    let mut sealed = sealed.iter().peekable();
+    let mark = |text: String| format!("{UNVERIFIED}{text}");
+    let each = whole.into_iter().map(|message| {
+        // An answer may have got further calls from what is not covered: its text is under a seal all the same.
+        let same = match (&message, sealed.peek()) {
+            (
+                ChatMessage::Assistant { text, calls },
+                Some(ChatMessage::Assistant {
+                    text: known,
+                    calls: under,
+                }),
+            ) => text == known && calls.starts_with(under),
+            (message, Some(known)) => message == *known,
+            (_, None) => false,
+        };
+        if same {
+            sealed.next();
+            return message;
+        }
+        match message {
+            ChatMessage::User(text) => ChatMessage::User(mark(text)),
+            ChatMessage::Assistant { text, calls } => ChatMessage::Assistant {
+                text: mark(text),
+                calls,
+            },
+            ChatMessage::ToolResult {
+                call_id,
+                tool,
+                content,
+            } => ChatMessage::ToolResult {
+                call_id,
+                tool,
+                content: mark(content),
+            },
+        }
+    });
+    each.collect()
+}
+
+/// Gives each call without a result one that says so: models refuse a conversation with open calls, and nobody
+/// knows whether such a call was carried out.
+fn answer_open_calls(messages: &mut Vec<ChatMessage>) {
+    let mut answered = Vec::with_capacity(messages.len());
+    let mut open: Vec<ToolCall> = Vec::new();
+    for message in messages.drain(..) {
+        match &message {
+            ChatMessage::ToolResult { call_id, .. } => open.retain(|call| call.id != *call_id),
+            _ => answered.extend(open.drain(..).map(unresolved)),
+        }
+        if let ChatMessage::Assistant { calls, .. } = &message {
+            open.clone_from(calls);
+        }
+        answered.push(message);
+    }
+    answered.extend(open.into_iter().map(unresolved));
+    *messages = answered;
+}
+
+fn unresolved(call: ToolCall) -> ChatMessage {
+    ChatMessage::ToolResult {
+        call_id: call.id,
+        tool: call.name,
+        content:
+            "unresolved: nobody knows whether this call was carried out; do not repeat it unseen"
+                .to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn call(id: &str) -> ToolCall {
+        ToolCall {
+            id: id.to_owned(),
+            name: "t".to_owned(),
+            input: Value::Null,
+            signatures: Vec::new(),
+        }
+    }
+
+    fn result(id: &str) -> ChatMessage {
+        ChatMessage::ToolResult {
+            call_id: id.to_owned(),
+            tool: "t".to_owned(),
+            content: "done".to_owned(),
+        }
+    }
+
+    fn said(calls: Vec<ToolCall>) -> ChatMessage {
+        ChatMessage::Assistant {
+            text: String::new(),
+            calls,
+        }
+    }
+
+    #[test]
+    fn every_call_of_a_conversation_has_one_result_behind_it() {
+        let user = ChatMessage::User("u".to_owned());
+        let mut messages = vec![
+            said(vec![call("a"), call("b")]),
+            result("a"),
+            user.clone(),
+            said(vec![call("c")]),
+        ];
+        answer_open_calls(&mut messages);
+        let expected = [
+            said(vec![call("a"), call("b")]),
+            result("a"),
+            unresolved(call("b")),
+            user,
+            said(vec![call("c")]),
+            unresolved(call("c")),
+        ];
+        assert_eq!(messages, expected);
+    }
+
+    #[test]
+    fn what_no_seal_covers_is_marked_and_nothing_else_is() {
+        let user = |text: &str| ChatMessage::User(text.to_owned());
+        let sealed = [user("u"), said(vec![call("a")])];
+        let whole = vec![
+            user("u"),
+            said(vec![call("a"), call("b")]),
+            result("a"),
+            user("v"),
+        ];
+        let told = marked(&sealed, whole.clone());
+        assert_eq!(told[..2], whole[..2]);
+        assert!(
+            matches!(&told[2], ChatMessage::ToolResult { content, .. } if content.starts_with(UNVERIFIED))
+        );
+        assert_eq!(told[3], user(&format!("{UNVERIFIED}v")));
+    }
+}

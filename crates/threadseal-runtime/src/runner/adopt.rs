@@ -1,0 +1,401 @@
+//! Going on with a thread of the original, whose record nobody may write to any more.
+//!
+//! ```text
+//! transcript of the original ─► verified? ─► its thread.json and capabilities.md, where they are ─► parent's thread.json
+//!   resume   ─► a successor that hears it
+//!   adopt    ─► a thread of ours that hears it and ends at once as that one did: from now on it is resumed as any other
+//! line 1 names the seal up to which it was verified; event thread_adopted says what was verified and what was not
+//! ```
+//! The original never seals how a thread ended: `thread_completed` stands behind the last checkpoint, so that what is
+//! finished never verifies to its end. Resuming takes what does; adopting also takes a record whose tail holds nothing
+//! but such an end. Any other tail is refused, or, with `transcript_integrity: lenient`, taken and marked.
+//!
+//! Seed 000 §4; seed 001, "User-Driven Resumption".
+
+use super::cycle::End;
+use super::engine::{Engine, Order, Ran};
+use super::prepare::Inherited;
+use super::resume::{Given, Resumption};
+use super::succession::Predecessor;
+use super::thread::Start;
+use crate::config::coordination::Integrity;
+use crate::item::ItemId;
+use crate::limit::Limits;
+use crate::model::ChatMessage;
+use crate::past::{Archive, VerifiedChain, VerifiedRecord};
+use crate::registry::{NewThread, Origin};
+use crate::status::Status;
+use crate::thread_meta::{ThreadMeta, TrustedMeta};
+use crate::toolbox::Cancel;
+use serde_json::{Map, Value, json};
+use threadseal::digest::Digest;
+use threadseal::error::Error;
+use threadseal::record::{Head, RecordId, ThreadId};
+use threadseal::report::Verdict;
+use threadseal::time::Timestamp;
+use threadseal::transcript::event::is_terminal;
+
+/// What the original's hooks write when a thread is over, beside the end itself.
+const AT_THE_END: [&str; 1] = ["checkpoint_saved"];
+
+/// A thread of the original to bring in.
+#[derive(Debug, Clone)]
+pub struct Adoption {
+    /// Which thread.
+    pub thread: ThreadId,
+    /// The directive that it runs, where no thread.json says so.
+    pub directive: Option<ItemId>,
+    /// What it was given: the original does not record that.
+    pub inputs: Map<String, Value>,
+    /// Stops it.
+    pub cancel: Cancel,
+}
+
+/// A thread of the original that verified as far as it is taken.
+struct Original {
+    chain: VerifiedChain,
+    directive: ItemId,
+    inherited: Option<(ThreadId, Inherited)>,
+    status: Status,
+    /// What the new record says about it.
+    told: Value,
+}
+
+impl Engine {
+    /// Brings a finished thread of the original in: a thread of ours that has heard what it heard, and ends as it did.
+    ///
+    /// # Errors
+    /// Kind `Refused` when it is no such thread, has not ended, or does not verify but for its end: nothing is
+    /// changed then. Otherwise as [`Engine::run`].
+    pub fn adopt(&self, wanted: &Adoption) -> Result<Ran, Error> {
+        let archive = self.archive();
+        if !archive.is_original(&wanted.thread)? {
+            return Err(Error::refused(format!(
+                "{} is a thread of ThreadSeal's own: it is resumed as it is",
+                wanted.thread
+            )));
+        }
+        let original = self.original(&wanted.thread, wanted.directive.as_ref(), true)?;
+        let order = Order {
+            directive: original.directive.clone(),
+            inputs: wanted.inputs.clone(),
+            limits: Limits::default(),
+            cancel: wanted.cancel.clone(),
+        };
+        let end = original.end();
+        let inherited = original.inherited.clone().map(|(_, left)| left);
+        let begun = self.begin_with(&order, inherited.as_ref(), |plan| {
+            let given = Given::of(self, plan, &original.chain, false);
+            Ok(original.start(given))
+        })?;
+        begun.end(end)
+    }
+
+    /// Resumes a thread of the original that verifies to its end.
+    pub(super) fn go_on_from_original(
+        &self,
+        wanted: &Resumption,
+        id: &ThreadId,
+    ) -> Result<Ran, Error> {
+        let original = self.original(id, None, false)?;
+        let order = Order {
+            directive: original.directive.clone(),
+            inputs: Map::new(),
+            limits: wanted.limits,
+            cancel: wanted.cancel.clone(),
+        };
+        let inherited = original.inherited.clone().map(|(_, left)| left);
+        self.run_with(&order, inherited.as_ref(), |plan| {
+            let mut given = Given::of(self, plan, &original.chain, false);
+            let continuation = self.continuation(plan, id, &wanted.message)?;
+            given.notes.extend(continuation.notes);
+            given.messages.push(ChatMessage::User(continuation.text));
+            Ok(original.start(given))
+        })
+    }
+
+    /// Verifies a thread of the original. `adopting`: its end may stand behind its last seal.
+    fn original(
+        &self,
+        id: &ThreadId,
+        directive: Option<&ItemId>,
+        adopting: bool,
+    ) -> Result<Original, Error> {
+        let lenient = self.config.coordination.transcript_integrity == Integrity::Lenient;
+        let tolerant = Archive {
+            integrity: Integrity::Lenient,
+            ..self.archive()
+        };
+        let strict = Archive {
+            integrity: Integrity::Strict,
+            ..self.archive()
+        };
+        let chain = match adopting || lenient {
+            true => tolerant.chain(id)?,
+            false => strict.chain(id).map_err(|error| {
+                let text = format!("{error}; a finished thread of the original is brought in by: threadseal thread adopt");
+                Error::new(error.kind(), text)
+            })?,
+        };
+        let record = chain.last().record();
+        let tail = tail_of(record)?;
+        if tail.says_more && !lenient {
+            return Err(Error::refused(format!(
+                "{} is {}: what stands behind its last seal is more than the thread's end",
+                record.path().display(),
+                record.report().verdict
+            )));
+        }
+        let row = self.registry.get(id)?;
+        if let Some(row) = &row {
+            let status = row.standing()?;
+            if !status.is_resumable() || row.continuation.is_some() {
+                return Err(Error::refused(format!(
+                    "{id} is {status}: it cannot be gone on with"
+                )));
+            }
+        }
+        let meta = chain.last().meta().map(TrustedMeta::get);
+        let status = meta
+            .map(|meta| meta.status)
+            .or(record.ended())
+            .or(tail.ended);
+        let status = status.filter(|status| status.is_resumable());
+        let status =
+            status.ok_or_else(|| Error::refused(format!("nothing says that {id} has ended")))?;
+        let named = match (meta, directive) {
+            (Some(meta), Some(given)) if meta.directive != given.as_str() => {
+                return Err(Error::refused(format!(
+                    "{id} runs {}, not {given}, by its thread.json",
+                    meta.directive
+                )));
+            }
+            (Some(meta), _) => ItemId::parse(&meta.directive)?,
+            (None, Some(given)) => given.clone(),
+            (None, None) => {
+                return Err(Error::refused(format!(
+                    "no thread.json says which directive {id} runs; name it: threadseal thread adopt --directive"
+                )));
+            }
+        };
+        let parent = row.and_then(|row| row.parent);
+        Ok(Original {
+            told: told(record, &tail, &chain),
+            inherited: parent.map(|parent| self.left_by(&parent)).transpose()?,
+            directive: named,
+            status,
+            chain,
+        })
+    }
+
+    /// What a parent of the original leaves, by its signed thread.json: its records do not say who started whom.
+    fn left_by(&self, parent: &str) -> Result<(ThreadId, Inherited), Error> {
+        let id = ThreadId::parse(parent)?;
+        let folder = self.project.find_thread(&*self.host.fs, &id)?;
+        let folder = folder.ok_or_else(|| Error::refused(format!("{id} has no files here")))?;
+        let meta = ThreadMeta::read(&self.host, &folder, &id, None, &self.trust)?;
+        let left = Inherited {
+            limits: meta.get().limits,
+            capabilities: meta.get().capabilities.clone(),
+        };
+        Ok((id, left))
+    }
+}
+
+impl Original {
+    fn start(self, mut given: Given) -> Start<'static> {
+        given.notes.insert(0, ("thread_adopted", self.told));
+        let record = self.chain.last().record();
+        Start {
+            messages: given.messages,
+            inherited: given.inherited,
+            notes: given.notes,
+            predecessor: Some(Box::new(Foreign {
+                id: record.id().clone(),
+                head: record.head(),
+                directive: self.directive.as_str().to_owned(),
+                parent: self.inherited.map(|(id, _)| id),
+                status: self.status,
+            })),
+            ..Start::default()
+        }
+    }
+
+    /// How a thread ends that ends as this one did.
+    fn end(&self) -> End {
+        match self.status {
+            Status::Completed | Status::CompletedWithErrors => {
+                let said = self.chain.messages().iter().rev();
+                let mut said = said.filter_map(|message| match message {
+                    ChatMessage::Assistant { text, .. } => Some(text.clone()),
+                    _ => None,
+                });
+                let meta = self.chain.last().meta();
+                End::Completed {
+                    text: said.next().unwrap_or_default(),
+                    outputs: meta.and_then(|meta| meta.get().outputs.clone()),
+                }
+            }
+            Status::Cancelled | Status::Killed => End::Cancelled,
+            status => End::Failed(format!("the original ended as {status}")),
+        }
+    }
+}
+
+/// A thread of the original: its record stays as it is.
+struct Foreign {
+    id: ThreadId,
+    head: Head,
+    directive: String,
+    parent: Option<ThreadId>,
+    status: Status,
+}
+
+impl Predecessor for Foreign {
+    fn id(&self) -> &ThreadId {
+        &self.id
+    }
+
+    fn head(&self) -> Option<Head> {
+        Some(self.head)
+    }
+
+    fn parent(&self) -> Option<Head> {
+        None
+    }
+
+    fn parent_thread(&self) -> Option<&ThreadId> {
+        self.parent.as_ref()
+    }
+
+    fn enroll(&self, engine: &Engine, now: Timestamp) -> Result<(), Error> {
+        if engine.registry.get(&self.id)?.is_some() {
+            return Ok(());
+        }
+        let new = NewThread {
+            id: &self.id,
+            directive: &self.directive,
+            origin: Origin::Root,
+            model: None,
+            record: None,
+            process: None,
+        };
+        engine.registry.create(&new, now)?;
+        engine
+            .registry
+            .set_status(&self.id, None, Status::Running, now)?;
+        engine
+            .registry
+            .set_status(&self.id, None, self.status, now)
+            .map(drop)
+    }
+
+    fn link(&mut self, _: &ThreadId, _: RecordId) -> Result<(), Error> {
+        Ok(())
+    }
+
+    fn settle(
+        &mut self,
+        engine: &Engine,
+        successor: &ThreadId,
+        now: Timestamp,
+    ) -> Result<(), Error> {
+        engine.registry.link(&self.id, successor, now)
+    }
+}
+
+/// What stands behind the last seal of a record of the original.
+struct Tail {
+    events: Vec<String>,
+    ended: Option<Status>,
+    /// Is there anything but the end of a thread?
+    says_more: bool,
+}
+
+fn tail_of(record: &VerifiedRecord) -> Result<Tail, Error> {
+    let mut tail = Tail {
+        events: Vec::new(),
+        ended: None,
+        says_more: false,
+    };
+    let bytes = record.tail();
+    let torn = !bytes.is_empty() && !bytes.ends_with(b"\n");
+    for line in bytes.split(|byte| *byte == b'\n') {
+        if line.is_empty() {
+            continue;
+        }
+        let event: Option<Value> = serde_json::from_slice(line).ok();
+        let kind = event
+            .as_ref()
+            .and_then(|event| event["event_type"].as_str());
+        let own = event
+            .as_ref()
+            .is_some_and(|event| event["thread_id"] == record.id().as_str());
+        match kind {
+            Some(kind) if own && is_terminal(kind) => {
+                tail.ended = Some(match kind {
+                    "thread_completed" => Status::Completed,
+                    "thread_cancelled" => Status::Cancelled,
+                    _ => Status::Error,
+                });
+                tail.events.push(kind.to_owned());
+            }
+            Some(kind) if own && AT_THE_END.contains(&kind) => tail.events.push(kind.to_owned()),
+            Some(kind) => {
+                tail.says_more = true;
+                tail.events.push(kind.to_owned());
+            }
+            None => {
+                return Err(Error::refused(format!(
+                    "{} is {}: what stands behind its last seal is no event",
+                    record.path().display(),
+                    record.report().verdict
+                )));
+            }
+        }
+    }
+    if torn {
+        return Err(Error::refused(format!(
+            "{} is {}: its last line was cut off",
+            record.path().display(),
+            record.report().verdict
+        )));
+    }
+    Ok(tail)
+}
+
+/// The payload of `thread_adopted`.
+fn told(record: &VerifiedRecord, tail: &Tail, chain: &VerifiedChain) -> Value {
+    let report = record.report();
+    let signers: Vec<&str> = report
+        .signers
+        .iter()
+        .map(|signer| signer.key.as_str())
+        .collect();
+    let head = record.head();
+    let papers = match chain.last().meta() {
+        Some(_) => "verified",
+        None => "absent",
+    };
+    let mut unverified = json!({
+        "bytes": record.tail().len(),
+        "sha256": Digest::of(record.tail()).to_hex(),
+        "events": tail.events,
+        "taken": record.unverified_bytes() > 0 && tail.says_more,
+    });
+    if record.tail().is_empty() {
+        unverified = Value::Null;
+    }
+    json!({
+        "thread_id": record.id().as_str(),
+        "format": "rye",
+        "verdict": report.verdict,
+        "head": head.to_string(),
+        "signers": signers,
+        "thread_json": papers,
+        "verified": {"bytes": head.size},
+        "unverified": unverified,
+        "end_sealed": record.ended().is_some() && report.verdict == Verdict::Verified,
+        "inputs": "as given by whoever adopted it",
+    })
+}

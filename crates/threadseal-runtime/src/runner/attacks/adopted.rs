@@ -1,0 +1,291 @@
+//! Threads of the original: real ones go on, changed ones do not.
+//!
+//! The data was made by running the original.
+
+use super::stage::{Stage, again, of};
+use crate::item::ItemId;
+use crate::model::ChatMessage;
+use crate::past::VerifiedRecord;
+use crate::runner::Adoption;
+use crate::shared::shared;
+use crate::status::Status;
+use crate::toolbox::Cancel;
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use threadseal::canon::python::rye_line;
+use threadseal::error::Error;
+use threadseal::key::{KeyUsage, PublicKey};
+use threadseal::record::ThreadId;
+use threadseal::trust::{Trust, TrustName, TrustStore, TrustedKey};
+
+const ONCE_MORE: &str = "answers: [{when: Once more., text: Gladly.}]";
+
+/// A stage with the files of a project of the original, whose user is trusted.
+fn stage(vectors: &Path, project: &str) -> Stage {
+    let mut stage = Stage::new();
+    let mut store = TrustStore::new();
+    for (name, key, usage) in [
+        (
+            "self",
+            *stage.bench.keys.native.public_key(),
+            KeyUsage::Native,
+        ),
+        (
+            "self-rye",
+            *stage.bench.keys.rye.public_key(),
+            KeyUsage::Rye,
+        ),
+    ] {
+        let name = TrustName::parse(name).unwrap();
+        store.add(TrustedKey::new(name, key, [usage])).unwrap();
+    }
+    let pem =
+        std::fs::read_to_string(vectors.join("valid/user/.ai/config/keys/signing/public_key.pem"))
+            .unwrap();
+    let key = PublicKey::from_pem(&pem).unwrap();
+    store
+        .add(TrustedKey::new(
+            TrustName::parse("rye").unwrap(),
+            key,
+            [KeyUsage::Rye],
+        ))
+        .unwrap();
+    stage.bench.trust = Trust::new(store);
+    copy(
+        &vectors.join("valid").join(project).join(".ai"),
+        &stage.bench.project.root().join(".ai"),
+    );
+    for (id, prompt) in [
+        ("clean/one", "One."),
+        ("clean/three", "Three."),
+        ("clean/ten", "Ten."),
+        ("test/plain", "Plain."),
+    ] {
+        stage.directive(id, "", prompt);
+    }
+    stage
+}
+
+fn copy(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to).unwrap();
+    for entry in std::fs::read_dir(from).unwrap() {
+        let path = entry.unwrap().path();
+        let target = to.join(path.file_name().unwrap());
+        match path.is_dir() {
+            true => copy(&path, &target),
+            false => std::fs::write(target, std::fs::read(&path).unwrap()).unwrap(),
+        }
+    }
+}
+
+fn adoption(thread: &str, directive: Option<&str>) -> Adoption {
+    Adoption {
+        thread: ThreadId::parse(thread).unwrap(),
+        directive: directive.map(|id| ItemId::parse(id).unwrap()),
+        inputs: serde_json::Map::new(),
+        cancel: Cancel::default(),
+    }
+}
+
+fn adopt(
+    stage: &Stage,
+    thread: &str,
+    directive: Option<&str>,
+) -> Result<crate::runner::Ran, Error> {
+    stage.engine(ONCE_MORE).adopt(&adoption(thread, directive))
+}
+
+fn as_the_original_tells(record: &VerifiedRecord) -> Vec<Value> {
+    let messages = record.messages().unwrap();
+    let lines = messages.iter().map(|message| rye_line(&message.to_value()));
+    lines
+        .map(|line| serde_json::from_slice(&line).unwrap())
+        .collect()
+}
+
+#[test]
+fn threads_of_the_original_go_on_with_exactly_the_messages_that_it_reconstructs() {
+    let Some(vectors) = shared("vectors/rye") else {
+        return;
+    };
+    for (id, directive) in [
+        ("clean/one-1", "clean/one"),
+        ("clean/three-1", "clean/three"),
+        ("clean/ten-1", "clean/ten"),
+    ] {
+        let stage = stage(&vectors, "proj_clean");
+        let thread = ThreadId::parse(id).unwrap();
+        let before = stage.read(&stage.folder(&thread).join("transcript.jsonl"));
+        let expected: Value = serde_json::from_slice(
+            &stage.read(&stage.folder(&thread).join("EXPECTED_messages.json")),
+        )
+        .unwrap();
+        let ran = adopt(&stage, id, Some(directive)).unwrap();
+        assert_eq!(ran.status, Status::Completed);
+        let engine = stage.engine(ONCE_MORE);
+        let found = as_the_original_tells(&engine.archive().record(&thread, None).unwrap());
+        assert_eq!(Value::from(found), expected, "{id}");
+        let events = stage.events(&ran.thread);
+        let told = of(&events, "thread_adopted")[0];
+        assert_eq!(
+            (&told["thread_id"], &told["verdict"]),
+            (&id.into(), &"verified".into()),
+            "{told}"
+        );
+        let resumed = engine.resume(&again(&thread)).unwrap();
+        assert_eq!(resumed.text, "Gladly.");
+        let asked = stage.last_asked();
+        assert_eq!(asked.len(), expected.as_array().unwrap().len() + 1, "{id}");
+        for (asked, expected) in asked.iter().zip(expected.as_array().unwrap()) {
+            let text = match asked {
+                ChatMessage::User(text) | ChatMessage::Assistant { text, .. } => text,
+                ChatMessage::ToolResult { content, .. } => content,
+            };
+            assert_eq!(text, expected["content"].as_str().unwrap(), "{id}");
+        }
+        let chain = engine.registry.chain(&resumed.thread).unwrap();
+        let ids: Vec<&str> = chain
+            .threads
+            .iter()
+            .map(|thread| thread.id.as_str())
+            .collect();
+        assert_eq!(ids, [id, ran.thread.as_str(), resumed.thread.as_str()]);
+        assert_eq!(
+            stage.read(&stage.folder(&thread).join("transcript.jsonl")),
+            before
+        );
+        // Nobody brings it in twice.
+        assert!(adopt(&stage, id, Some(directive)).is_err());
+    }
+}
+
+#[test]
+fn a_finished_thread_whose_end_is_not_sealed_is_adopted_and_not_resumed() {
+    let Some(vectors) = shared("vectors/rye") else {
+        return;
+    };
+    let stage = stage(&vectors, "proj");
+    let id = "test/plain/plain-1795293095262";
+    let thread = ThreadId::parse(id).unwrap();
+    let before = stage.state();
+    let error = adopt(&stage, id, Some("test/other"))
+        .unwrap_err()
+        .to_string();
+    assert!(error.contains("test/plain"), "{error}");
+    assert!(stage.state() == before);
+    let ran = adopt(&stage, id, None).unwrap();
+    assert_eq!(
+        (ran.status, ran.text.as_str()),
+        (
+            Status::Completed,
+            "All done, no tools. \u{65e5}\u{672c}\u{8a9e} \u{2028} line sep"
+        )
+    );
+    let events = stage.events(&ran.thread);
+    let told = of(&events, "thread_adopted")[0];
+    assert_eq!(told["verdict"], "unsigned_tail");
+    assert_eq!(
+        told["unverified"]["events"],
+        serde_json::json!(["thread_completed"])
+    );
+    assert_eq!(
+        (&told["end_sealed"], &told["thread_json"]),
+        (&false.into(), &"verified".into())
+    );
+    assert_eq!(stage.resume(&thread, ONCE_MORE).unwrap().text, "Gladly.");
+    assert_eq!(stage.last_asked().len(), 5);
+    // No checkpoint at all, and no ending.
+    for id in ["test/err/err-1795293095497", "live-root-1"] {
+        let before = stage.state();
+        assert!(adopt(&stage, id, None).is_err(), "{id}");
+        assert!(stage.state() == before, "{id}");
+    }
+}
+
+#[test]
+fn papers_of_the_original_must_verify_where_they_are_there() {
+    let Some(vectors) = shared("vectors/rye") else {
+        return;
+    };
+    let stage = stage(&vectors, "proj");
+    let id = "test/plain/plain-1795293095262";
+    let folder = stage.folder(&ThreadId::parse(id).unwrap());
+    for (name, from, to) in [
+        ("thread.json", "\"turns\": 25", "\"turns\": 99"),
+        (
+            "thread.json",
+            "test/plain/plain-1795293095262",
+            "test/plain/plain-1795293095263",
+        ),
+        ("capabilities.md", "Read a file", "Read any file"),
+        ("transcript.jsonl", "hello", "hallo"),
+    ] {
+        let path = folder.join(name);
+        let whole = stage.read(&path);
+        let changed = String::from_utf8(whole.clone())
+            .unwrap()
+            .replacen(from, to, 1);
+        assert_ne!(changed.as_bytes(), whole);
+        std::fs::write(&path, changed).unwrap();
+        let before = stage.state();
+        assert!(adopt(&stage, id, None).is_err(), "{name}");
+        assert!(stage.state() == before, "{name}");
+        std::fs::write(&path, whole).unwrap();
+    }
+    adopt(&stage, id, None).unwrap();
+}
+
+/// The tampered transcripts: none whose verdict is another one is gone on with, and nothing changes.
+#[test]
+fn no_changed_thread_of_the_original_is_resumed_or_adopted_and_nothing_changes() {
+    let Some(vectors) = shared("vectors/rye") else {
+        return;
+    };
+    let index = std::fs::read(vectors.join("tampered/index.json")).unwrap();
+    let index: Vec<Value> = serde_json::from_slice(&index).unwrap();
+    let stage = stage(&vectors, "proj_clean");
+    let (mut refused, mut tails) = (0, 0);
+    for case in &index {
+        let source = case["source"].as_str().unwrap_or_default();
+        let (thread, directive) = match source.rsplit('/').nth(1) {
+            Some("ten-1") => ("clean/ten-1", "clean/ten"),
+            Some("three-1") => ("clean/three-1", "clean/three"),
+            _ => continue,
+        };
+        let expect = case["expect"].as_str().unwrap();
+        if case["kind"] != "transcript" || !(expect == "invalid" || expect.starts_with("unsigned"))
+        {
+            continue;
+        }
+        let file: PathBuf = vectors
+            .join("tampered")
+            .join(case["file"].as_str().unwrap());
+        let Ok(bytes) = std::fs::read(&file) else {
+            continue;
+        };
+        let id = ThreadId::parse(thread).unwrap();
+        let path = stage.folder(&id).join("transcript.jsonl");
+        let whole = stage.read(&path);
+        std::fs::write(&path, bytes).unwrap();
+        let before = stage.state();
+        let what = &case["why"];
+        assert!(stage.resume(&id, ONCE_MORE).is_err(), "{file:?} {what}");
+        match adopt(&stage, thread, Some(directive)) {
+            Err(_) => {
+                assert!(stage.state() == before, "{file:?} {what}");
+                refused += 1;
+            }
+            Ok(ran) => {
+                // Only an end, or nothing, may stand behind the seals of what is adopted.
+                assert_eq!(expect, "unsigned_tail", "{file:?} {what}");
+                let events = stage.events(&ran.thread);
+                let told = of(&events, "thread_adopted")[0].clone();
+                assert_eq!(told["verdict"], "unsigned_tail", "{told}");
+                panic!("{file:?} {what}: adopted, {told}");
+            }
+        }
+        tails += usize::from(expect.starts_with("unsigned_tail"));
+        std::fs::write(&path, whole).unwrap();
+    }
+    assert!(refused > 80 && tails > 5, "{refused} {tails}");
+}

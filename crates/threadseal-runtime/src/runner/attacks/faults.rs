@@ -1,0 +1,199 @@
+//! Disks that fail while a thread goes on: its record is as it was, properly linked, or to be recovered; never forked.
+
+use super::stage::{Stage, again, of, order};
+use crate::project::Project;
+use crate::runner::Engine;
+use crate::testing::Bench;
+use std::path::Path;
+use threadseal::record::ThreadId;
+use threadseal::report::Verdict;
+use threadseal::transcript::{ScanOptions, VerifyOptions, verify};
+use threadseal_store::fault::{FaultFs, FaultKind, Keep};
+use threadseal_store::sys::Fs as _;
+
+const READS: &str = "answers:\n- {text: I read., calls: [{tool: rye_file-system_read, input: {path: notes.txt}}]}\n\
+                     - {text: Done.}\n";
+const GLADLY: &str = "answers: [{text: Gladly.}]";
+
+/// A stage on a disk that can fail.
+fn failing() -> (FaultFs, Stage) {
+    let disk = FaultFs::new();
+    disk.create_dir(Path::new("/p"), 0o700).unwrap();
+    let mut bench = Bench::new();
+    bench.host.fs = disk.shared();
+    bench.project = Project::init(&*bench.host.fs, Path::new("/p")).unwrap();
+    (disk, Stage::on(bench))
+}
+
+fn verdict(stage: &Stage, thread: &ThreadId) -> Verdict {
+    let bytes = stage.read(&stage.folder(thread).join("transcript.jsonl"));
+    let options = VerifyOptions {
+        trust: &stage.bench.trust,
+        now: stage.bench.host.clock.now().unwrap(),
+        held_since: None,
+        thread: Some(thread),
+    };
+    verify(&bytes, &ScanOptions::default(), &options)
+        .report
+        .verdict
+}
+
+/// What is true after any failure: the old record verifies, or says that a write was cut off and can be recovered; if it
+/// names a successor, that one stands; and the chain can be gone on with, once.
+fn sound(stage: &Stage, first: &ThreadId, what: &str) {
+    let engine = stage.engine(GLADLY);
+    if matches!(verdict(stage, first), Verdict::UnsignedTail | Verdict::Open) {
+        engine
+            .recover(first)
+            .unwrap_or_else(|error| panic!("{what}: {error}"));
+    }
+    assert_eq!(verdict(stage, first), Verdict::Verified, "{what}");
+    let events = stage.events(first);
+    let links: Vec<_> = of(&events, "thread_resumed")
+        .into_iter()
+        .chain(of(&events, "thread_handoff"))
+        .collect();
+    assert!(links.len() <= 1, "{what}: {links:?}");
+    let last = match links.first() {
+        None => first.clone(),
+        Some(link) => {
+            let successor = ThreadId::parse(link["new_thread_id"].as_str().unwrap()).unwrap();
+            let row = engine.registry.get(first).unwrap().unwrap();
+            if row.continuation.is_none() {
+                engine
+                    .recover(first)
+                    .unwrap_or_else(|error| panic!("{what}: {error}"));
+            }
+            ended(&engine, &successor, what);
+            successor
+        }
+    };
+    ended(&engine, &last, what);
+    let papers = stage.folder(&last).join("thread.json");
+    if stage.bench.host.fs.symlink_metadata(&papers).is_err() {
+        // It died before it was asked anything, and before anything could link to it.
+        assert!(links.is_empty(), "{what}");
+        return;
+    }
+    let ran = engine
+        .resume(&again(first))
+        .unwrap_or_else(|error| panic!("{what}: {error}"));
+    let chain = engine.archive().chain(&ran.thread).unwrap();
+    assert!(chain.has(first), "{what}");
+}
+
+/// Brings a thread whose process failed to its end.
+fn ended(engine: &Engine, thread: &ThreadId, what: &str) {
+    let row = engine.registry.get(thread).unwrap().unwrap();
+    if !row.status.clone().unwrap().is_resumable() && row.continuation.is_none() {
+        engine
+            .recover(thread)
+            .unwrap_or_else(|error| panic!("{what}: {thread}: {error}"));
+    }
+}
+
+fn each_fault(
+    work: &dyn Fn(&Stage, &ThreadId) -> Result<(), threadseal::error::Error>,
+    first: &dyn Fn(&Stage) -> ThreadId,
+) {
+    let (disk, stage) = failing();
+    let thread = first(&stage);
+    let before = disk.calls();
+    work(&stage, &thread).unwrap();
+    let calls = disk.calls() - before;
+    let kinds = [
+        FaultKind::Io,
+        FaultKind::ShortThenNoSpace,
+        FaultKind::DoneButFailed,
+        FaultKind::PowerOff,
+    ];
+    // A sample: every call would take minutes.
+    for call in (0..calls).step_by((calls / 14).max(1)) {
+        for kind in kinds {
+            let (disk, stage) = failing();
+            let thread = first(&stage);
+            disk.plan(disk.calls() + call, kind);
+            let done = work(&stage, &thread);
+            let struck = disk.struck();
+            if kind == FaultKind::PowerOff {
+                disk.cut_power(Keep::Nothing);
+            } else {
+                disk.kill_process();
+                disk.heal();
+            }
+            let what = format!(
+                "call {call} of {calls}, {kind:?} at {struck:?}, {:?}",
+                done.err()
+            );
+            sound(&stage, &thread, &what);
+        }
+    }
+}
+
+#[test]
+fn a_resume_that_fails_anywhere_leaves_the_old_record_whole() {
+    let ended = |stage: &Stage| stage.run(READS).thread;
+    each_fault(
+        &|stage, thread| stage.resume(thread, GLADLY).map(drop),
+        &ended,
+    );
+}
+
+#[test]
+fn a_handoff_that_fails_anywhere_leaves_the_old_record_whole() {
+    let ended = |stage: &Stage| stage.run(READS).thread;
+    each_fault(
+        &|stage, thread| stage.engine(GLADLY).handoff(&again(thread)).map(drop),
+        &ended,
+    );
+}
+
+#[test]
+fn a_thread_that_hands_itself_over_on_a_failing_disk_ends_once() {
+    let script = {
+        let mut script = "answers:\n".to_owned();
+        for turn in 0..7 {
+            script.push_str(&format!("- {{text: Turn {turn}., calls: [{{tool: rye_file-system_read, input: {{path: notes.txt}}}}]}}\n"));
+        }
+        script + "- {text: Done.}\n"
+    };
+    let small = |stage: &mut Stage| {
+        stage.window = 900;
+        stage.coordination = "resume_ceiling_tokens: 400".to_owned();
+    };
+    let (disk, mut stage) = failing();
+    small(&mut stage);
+    let before = disk.calls();
+    stage.run(&script);
+    let calls = disk.calls() - before;
+    for call in (0..calls).step_by((calls / 20).max(1)) {
+        for kind in [FaultKind::Io, FaultKind::PowerOff] {
+            let (disk, mut stage) = failing();
+            small(&mut stage);
+            disk.plan(disk.calls() + call, kind);
+            let done = stage.engine(&script).run(&order("demo/say"));
+            if kind == FaultKind::PowerOff {
+                disk.cut_power(Keep::Nothing);
+            } else {
+                disk.kill_process();
+                disk.heal();
+            }
+            let what = format!("call {call} of {calls}, {kind:?}, {:?}", done.err());
+            let engine = stage.engine(GLADLY);
+            let listed = engine
+                .registry
+                .list(&crate::registry::Filter::default())
+                .unwrap();
+            let Some(first) = listed.threads.last() else {
+                continue;
+            };
+            for thread in &listed.threads {
+                ended(&engine, &thread.id, &what);
+            }
+            let there = stage.folder(&first.id).join("transcript.jsonl");
+            if stage.bench.host.fs.symlink_metadata(&there).is_ok() {
+                sound(&stage, &first.id, &what);
+            }
+        }
+    }
+}

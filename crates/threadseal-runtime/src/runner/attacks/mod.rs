@@ -1,0 +1,7 @@
+//! Attacks on threads that go on, and what they must leave as it was.
+
+mod adopted;
+mod faults;
+mod handed_over;
+mod resumed;
+mod stage;

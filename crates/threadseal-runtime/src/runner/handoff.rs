@@ -1,0 +1,222 @@
+//! A thread whose model's window is full hands itself over.
+//!
+//! ```text
+//! context_limit_reached, seal ─► own record, its chain and its parent verified ─► summary ─► what fits of the conversation
+//!   ─► successor stands, its line 1 names this seal ─► thread_handoff, sealed ─► thread_continued, final seal
+//!   ─► registry, budget, thread.json ─► the successor runs, within what is left of the limits
+//! ```
+//! Whatever fails before the link leaves the thread as it was: it is suspended, and a person may resume it. A person's
+//! handoff of a thread that ended is in `resume`.
+//!
+//! Seed 001, "Automatic Handoff (Continuation)".
+
+use super::engine::{Engine, Order, Ran};
+use super::prepare::Plan;
+use super::recap::Recap;
+use super::resume::Given;
+use super::succession::{Predecessor, link_to};
+use super::thread::{Begun, ParentThread, Running, Start, no_room};
+use super::walker::GraphTools;
+use crate::context::Fill;
+use crate::item::ItemId;
+use crate::model::ChatMessage;
+use crate::past::VerifiedChain;
+use crate::status::Status;
+use crate::toolbox::Parentage as _;
+use serde_json::{Value, json};
+use std::sync::Arc;
+use threadseal::error::Error;
+use threadseal::record::{Head, RecordId, ThreadId};
+use threadseal::time::Timestamp;
+use threadseal::transcript::{Ending, Link};
+
+/// What a successor is told to do.
+const GO_ON: &str =
+    "The model's window was full. Go on with the directive where the conversation above ends.";
+
+/// What came of a handoff.
+pub(super) enum HandedOver {
+    /// The thread that goes on.
+    To(Box<Begun>),
+    /// Nobody goes on: the thread waits for somebody's decision.
+    Refused(Box<Ran>),
+}
+
+impl Begun {
+    /// Hands the thread over, or suspends it where nobody may go on.
+    ///
+    /// # Errors
+    /// When nothing can be recorded any more, or the thread that goes on could not be written down everywhere.
+    pub(super) fn hand_over(&mut self, fill: Fill) -> Result<HandedOver, Error> {
+        // What hooks recorded since is handed over, too: it is read from sealed bytes.
+        self.thread.journal.seal()?;
+        let mut linked = false;
+        let refused = match self.successor(&mut linked) {
+            Ok(next) => return Ok(HandedOver::To(Box::new(next))),
+            Err(error) if linked => return Err(error),
+            Err(error) => error,
+        };
+        let why = json!({"error": refused.to_string()});
+        self.thread.journal.event("handoff_refused", &why)?;
+        let cost = self.thread.cost;
+        let mut ran = self.thread.finish(no_room(fill), cost)?;
+        ran.error = Some(format!("the thread cannot hand itself over: {refused}"));
+        Ok(HandedOver::Refused(Box::new(ran)))
+    }
+
+    /// The thread that goes on from this one, linked.
+    fn successor(&mut self, linked: &mut bool) -> Result<Begun, Error> {
+        let engine = self.thread.engine.clone();
+        let chain = engine.archive().chain(&self.thread.id)?;
+        if self.thread.journal.head() != Some(&chain.last().record().head()) {
+            return Err(Error::refused(format!(
+                "the record of {} is not the one that this process writes",
+                self.thread.id
+            )));
+        }
+        let parent = chain
+            .parent()
+            .map(|parent| (parent.id.clone(), parent.head));
+        let inherited = self.inherited.clone();
+        let directive = ItemId::parse(&self.thread.plan.directive_id)?;
+        let next = Order {
+            inputs: engine.given_inputs(&directive, self.thread.plan.inputs.clone())?,
+            directive,
+            limits: self.thread.plan.limits,
+            cancel: self.cancel.clone(),
+        };
+        // Before a summary costs anything.
+        let graphs = Arc::new(GraphTools::new(engine.clone(), Arc::clone(&self.brood)));
+        engine.prepare(&next, inherited.as_ref(), Vec::new(), &graphs)?;
+        let summary = self.summary_of(&chain)?;
+        let old = &mut self.thread;
+        let carried = old.carried.and(&old.cost);
+        engine.begin_with(&next, inherited.as_ref(), |plan| {
+            let given = engine.given_of(plan, &chain, summary.as_ref(), &old.id)?;
+            Ok(Start {
+                messages: given.messages,
+                inherited: given.inherited,
+                notes: given.notes,
+                carried,
+                handed: true,
+                predecessor: Some(Box::new(Live {
+                    turns: given.turns,
+                    old,
+                    parent,
+                    linked,
+                })),
+                parent: None,
+            })
+        })
+    }
+
+    /// The summary, by a child of the thread: its parent's limits and money count.
+    fn summary_of(&mut self, chain: &VerifiedChain) -> Result<Option<Recap>, Error> {
+        let engine = self.thread.engine.clone();
+        let old = &mut self.thread;
+        let inherited = old.plan.inheritance();
+        let ledger = old.journal.ledger()?;
+        let parent = ParentThread {
+            id: &old.id,
+            inherited: &inherited,
+            record: &mut old.journal,
+            ledger,
+        };
+        let (summary, ran) = engine.summarise_as(chain, &self.cancel, Some(parent))?;
+        if let Some(ran) = ran {
+            let spend = ran.total().spend;
+            self.brood.begun();
+            self.brood.ended(spend);
+            old.cost.spend = old.cost.spend.saturating_add(spend);
+            old.cost.spawns += 1;
+            old.journal
+                .child_ended(&ran.thread, ran.status.as_str(), &ran.head)?;
+            old.journal.seal()?;
+        }
+        Ok(summary)
+    }
+}
+
+impl Engine {
+    /// What the successor is told: what fits, and the message to go on.
+    fn given_of(
+        &self,
+        plan: &mut Plan,
+        chain: &VerifiedChain,
+        summary: Option<&Recap>,
+        old: &ThreadId,
+    ) -> Result<Given, Error> {
+        let mut given = Given::of(self, plan, chain, true);
+        let message = summary.map_or(GO_ON.to_owned(), |summary| summary.before(GO_ON));
+        let continuation = self.continuation(plan, old, &message)?;
+        given.notes.extend(continuation.notes);
+        if let Some(summary) = summary {
+            summary.note(plan, &mut given.notes);
+        }
+        given.messages.push(ChatMessage::User(continuation.text));
+        Ok(given)
+    }
+}
+
+/// A running thread that hands itself over.
+struct Live<'a> {
+    old: &'a mut Running,
+    parent: Option<(ThreadId, Head)>,
+    turns: u64,
+    linked: &'a mut bool,
+}
+
+impl Predecessor for Live<'_> {
+    fn id(&self) -> &ThreadId {
+        &self.old.id
+    }
+
+    fn head(&self) -> Option<Head> {
+        self.old.journal.head().copied()
+    }
+
+    fn parent(&self) -> Option<Head> {
+        self.parent.as_ref().map(|(_, head)| *head)
+    }
+
+    fn parent_thread(&self) -> Option<&ThreadId> {
+        self.parent.as_ref().map(|(id, _)| id)
+    }
+
+    fn funds(&self) -> bool {
+        true
+    }
+
+    fn link(&mut self, successor: &ThreadId, record: RecordId) -> Result<(), Error> {
+        let old = &mut *self.old;
+        let said = json!({"directive": old.plan.directive_id, "trailing_turns": self.turns});
+        let (_, ext) = link_to(successor, record, &said)?;
+        let mut payload = json!({"new_thread_id": successor.as_str()});
+        if let (Value::Object(payload), Value::Object(said)) = (&mut payload, said) {
+            payload.extend(said);
+        }
+        // What is half written is no state to go on from.
+        *self.linked = true;
+        old.journal.link(Link::Handoff, &payload, ext)?;
+        let more = json!({"new_thread_id": successor.as_str()});
+        old.journal
+            .end(Ending::Continued, &old.cost, more)
+            .map(drop)
+    }
+
+    fn settle(
+        &mut self,
+        engine: &Engine,
+        successor: &ThreadId,
+        now: Timestamp,
+    ) -> Result<(), Error> {
+        let old = &mut *self.old;
+        engine.registry.set_cost(&old.id, &old.cost, now)?;
+        engine.registry.link(&old.id, successor, now)?;
+        engine.budgets.transfer(&old.id, successor, now)?;
+        old.files.meta.status = Status::Continued;
+        old.files.meta.cost = Some(old.cost);
+        old.files.write(engine)?;
+        old.files.write_entry(engine, &old.journal)
+    }
+}
