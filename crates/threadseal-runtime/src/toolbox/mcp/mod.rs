@@ -247,8 +247,9 @@ fn outcome(result: &CallToolResult, most: u64) -> Outcome {
         })
         .collect();
     let said = match (texts, &result.structured_content) {
-        (Some(texts), None) => Value::String(texts.join("\n")),
         (Some(texts), Some(structured)) if texts.is_empty() => structured.clone(),
+        // The text is for models, and says what the structure says.
+        (Some(texts), _) => Value::String(texts.join("\n")),
         (_, structured) => {
             let parts: Vec<Value> = result.content.iter().map(part).collect();
             match structured {
