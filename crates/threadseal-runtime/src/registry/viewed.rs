@@ -1,13 +1,17 @@
 //! [`ViewedRegistry`]: a registry that is only looked at, and of which nothing is changed.
 
-use super::{Filter, Listing, NewThread, Process, Registry, SqliteRegistry, Thread};
+use super::{Filter, Listing, NewThread, Process, Registry, RegistryView, SqliteRegistry, Thread};
+use crate::bounds::POLL_INTERVAL;
 use crate::limit::Cost;
 use crate::status::Status;
 use serde_json::Value;
 use std::path::PathBuf;
-use threadseal::error::Error;
+use threadseal::error::{Error, ErrorKind};
 use threadseal::record::{RecordId, ThreadId};
 use threadseal::time::Timestamp;
+
+/// How often a file that could not be read is looked at again.
+const LOOKS: usize = 10;
 
 /// A registry in an SQLite file, as it is at each look. What would change it is refused.
 #[derive(Debug)]
@@ -18,6 +22,24 @@ impl ViewedRegistry {
     pub fn new(path: PathBuf) -> Self {
         Self(path)
     }
+
+    /// What `work` finds. Again while the last writer closes the file: its log goes away then, under whoever looks.
+    fn look<T>(&self, work: impl Fn(&RegistryView<'_>) -> Result<T, Error>) -> Result<T, Error> {
+        let mut found = SqliteRegistry::view(&self.0, &work);
+        for _ in 0..LOOKS {
+            let gone = !self.0.exists();
+            if gone
+                || !found
+                    .as_ref()
+                    .is_err_and(|error| error.kind() == ErrorKind::External)
+            {
+                break;
+            }
+            std::thread::sleep(POLL_INTERVAL);
+            found = SqliteRegistry::view(&self.0, &work);
+        }
+        found
+    }
 }
 
 fn only_looked_at<T>() -> Result<T, Error> {
@@ -26,11 +48,11 @@ fn only_looked_at<T>() -> Result<T, Error> {
 
 impl Registry for ViewedRegistry {
     fn get(&self, id: &ThreadId) -> Result<Option<Thread>, Error> {
-        SqliteRegistry::view(&self.0, |view| view.get(id))
+        self.look(|view| view.get(id))
     }
 
     fn list(&self, filter: &Filter) -> Result<Listing, Error> {
-        SqliteRegistry::view(&self.0, |view| view.list(filter))
+        self.look(|view| view.list(filter))
     }
 
     fn place(&self) -> String {
