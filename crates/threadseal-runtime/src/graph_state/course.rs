@@ -244,13 +244,7 @@ impl Course {
             }
             "tool_call_result" | "tool_call_reused" => self.result(payload)?,
             "tool_call_settled" => self.settled(payload)?,
-            "tool_call_unresolved" => self.note(Happening::Unresolved {
-                item: payload["item_id"].as_str().unwrap_or_default().to_owned(),
-                key: payload["idempotency_key"]
-                    .as_str()
-                    .unwrap_or_default()
-                    .to_owned(),
-            }),
+            "tool_call_unresolved" => self.unresolved(payload),
             "state_changed" => self.changed(payload)?,
             "foreach_completed" => self.note(Happening::Iterated {
                 items: payload["items"].as_u64().unwrap_or(0),
@@ -404,6 +398,18 @@ impl Course {
         });
         self.calls
             .insert(call, CallState::Known(KnownCall { item, outcome }));
+    }
+
+    /// Whoever ended the run for its dead process says so: in the record, or only in a tail or a ledger, it began.
+    fn unresolved(&mut self, payload: &Value) {
+        let text = |name: &str| payload[name].as_str().unwrap_or_default().to_owned();
+        let (item, key) = (text("item_id"), text("idempotency_key"));
+        let open = CallState::Open(OpenCall {
+            item: item.clone(),
+            key: key.clone(),
+        });
+        self.calls.entry(text("call_id")).or_insert(open);
+        self.note(Happening::Unresolved { item, key });
     }
 
     fn changed(&mut self, payload: &Value) -> Result<(), Error> {

@@ -285,3 +285,64 @@ fn a_node_that_says_that_it_is_idempotent_is_called_again_under_the_same_key() {
         key(&ran.thread, "tool_call_start")
     );
 }
+
+#[test]
+fn a_run_that_was_recovered_has_its_unresolved_calls_and_goes_on() {
+    let field = Field::new();
+    field.graph("g/three", THREE);
+    let run = died(&field, "g/three");
+    let engine = field.engine(vec![ok("demo/a"), ok("demo/b")]);
+    let recovered = engine.recover(&run).unwrap();
+    assert_eq!(
+        (recovered.status, recovered.unresolved.len()),
+        (Status::Error, 1)
+    );
+    let why = resume(&engine, &run, Unresolved::Refuse)
+        .unwrap_err()
+        .to_string();
+    assert!(why.contains("demo/b"), "{why}");
+    let ran = resume(&engine, &run, Unresolved::Skip).unwrap();
+    assert_eq!(ran.outputs.unwrap()["b"], Value::Null);
+    field.all_verify();
+}
+
+#[test]
+fn a_request_to_cancel_ends_a_run_that_another_engine_walks() {
+    let field = Field::new();
+    field.graph("g/three", THREE);
+    let other = field.engine(vec![]);
+    let (threads, asked) = (field.ai("agent/threads"), Arc::new(AtomicUsize::new(0)));
+    let counted = Arc::clone(&asked);
+    let a = tool("demo/a", move |input| {
+        let folders = std::fs::read_dir(&threads).unwrap();
+        let names = folders.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        let run = names
+            .into_iter()
+            .find(|name| name.starts_with("g-three"))
+            .unwrap();
+        other
+            .request_cancel(&ThreadId::parse(&run).unwrap())
+            .unwrap();
+        counted.fetch_add(1, Ordering::SeqCst);
+        // Whoever walks looks for the request now and then.
+        std::thread::sleep(std::time::Duration::from_secs(2));
+        Outcome::ok(input.clone())
+    });
+    let engine = field.engine(vec![a, ok("demo/b")]);
+    let ran = engine.run_graph(&order("g/three", json!({}))).unwrap();
+    assert_eq!(
+        (ran.status, asked.load(Ordering::SeqCst)),
+        (Status::Cancelled, 1)
+    );
+    assert!(
+        field
+            .events(&ran.thread)
+            .iter()
+            .any(|(kind, _)| kind == "cancel_requested")
+    );
+    let went_on = resume(&engine, &ran.thread, Unresolved::Refuse).unwrap();
+    assert_eq!(
+        (went_on.status, asked.load(Ordering::SeqCst)),
+        (Status::Completed, 1)
+    );
+}
