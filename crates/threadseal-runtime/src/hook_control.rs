@@ -29,7 +29,7 @@ pub enum Control {
     Fail,
     /// End as cancelled.
     Abort,
-    /// Go on; hooks behind this one are not asked.
+    /// What happens without hooks happens; those behind this one are not asked.
     Continue,
     /// Stop until somebody decides.
     Escalate,
@@ -75,7 +75,7 @@ const TABLE: [(&str, &[Control], &[Control]); 8] = [
     ),
     (
         "context_limit_reached",
-        &[Continue, Fail, Abort, Escalate, Suspend, Skip],
+        &[Continue, Fail, Abort, Escalate, Suspend],
         &[],
     ),
     ("directive_return", &[Continue, Retry, Fail, Abort], &[]),
