@@ -175,8 +175,8 @@ impl Cradle {
     /// Goes on with a thread, at the cost of this one: it counts as one more child, and may spend at most what is left.
     ///
     /// # Errors
-    /// As [`Engine::resume`]; kind `Refused` at a limit.
-    pub(super) fn resume(&self, mut wanted: Resumption) -> Result<Ran, Error> {
+    /// As [`Engine::resume`] and [`Engine::handoff`]; kind `Refused` at a limit.
+    pub(super) fn go_on(&self, mut wanted: Resumption, hands_over: bool) -> Result<Ran, Error> {
         let (id, inherited) = self.owner()?;
         let _alone = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
         self.may_begin(inherited)?;
@@ -187,7 +187,10 @@ impl Cradle {
         }
         wanted.limits.spend = Some(wanted.limits.spend.map_or(left, |own| own.min(left)));
         self.brood.begun();
-        let ran = self.engine.resume(&wanted);
+        let ran = match hands_over {
+            true => self.engine.handoff(&wanted),
+            false => self.engine.resume(&wanted),
+        };
         self.brood
             .ended(ran.as_ref().map(spent).unwrap_or_default());
         ran

@@ -43,10 +43,11 @@ enum Kind {
     Search,
     Transcript,
     Resume,
+    Handoff,
 }
 
 /// Each word, what it means, and the members that it takes.
-const WORDS: [(&str, Kind, &[&str]); 14] = [
+const WORDS: [(&str, Kind, &[&str]); 15] = [
     ("run", Kind::Run, DIRECTIVE),
     ("spawn", Kind::Spawn, DIRECTIVE),
     (
@@ -81,7 +82,15 @@ const WORDS: [(&str, Kind, &[&str]); 14] = [
         Kind::Resume,
         &["thread_id", "message", "limit_overrides"],
     ),
+    (
+        "handoff_thread",
+        Kind::Handoff,
+        &["thread_id", "message", "limit_overrides"],
+    ),
 ];
+
+/// What a thread that is handed over is told where nobody says it.
+const GO_ON: &str = "Go on with the directive where the conversation above ends.";
 
 const DIRECTIVE: &[&str] = &[
     "directive_id",
@@ -140,7 +149,7 @@ impl Operation {
     pub(super) fn is_parallel(&self) -> bool {
         !matches!(
             self.kind,
-            Kind::Run | Kind::Cancel | Kind::Kill | Kind::Resume
+            Kind::Run | Kind::Cancel | Kind::Kill | Kind::Resume | Kind::Handoff
         )
     }
 
@@ -191,7 +200,7 @@ impl Operation {
                 let killed = doer.engine.kill(&id)?;
                 Ok(json!({"success": true, "thread_id": id.as_str(), "status": told(killed)}))
             }
-            Kind::Resume => self.resume(doer, &records),
+            Kind::Resume | Kind::Handoff => self.go_on(doer, &records),
         }
     }
 
@@ -210,10 +219,12 @@ impl Operation {
         }
     }
 
-    fn resume(&self, doer: &Doer<'_>, records: &Records) -> Result<Value, Error> {
+    fn go_on(&self, doer: &Doer<'_>, records: &Records) -> Result<Value, Error> {
         let id = self.thread(doer, records)?;
         let resolved = records.registry.resolve(&id)?;
-        let message = self.text("message")?.unwrap_or_default();
+        let hands_over = self.kind == Kind::Handoff;
+        let default = if hands_over { GO_ON } else { "" };
+        let message = self.text("message")?.unwrap_or(default);
         if message.is_empty() {
             return Err(Error::invalid("message says what to do next"));
         }
@@ -226,11 +237,12 @@ impl Operation {
             cancel: doer.cancel.clone(),
         };
         let ran = match doer.cradle {
-            Some(cradle) => cradle.resume(wanted)?,
+            Some(cradle) => cradle.go_on(wanted, hands_over)?,
+            None if hands_over => doer.engine.handoff(&wanted)?,
             None => doer.engine.resume(&wanted)?,
         };
         Ok(
-            json!({"success": true, "resumed": true, "old_thread_id": resolved.id.as_str(),
+            json!({"success": true, "resumed": !hands_over, "handed_over": hands_over, "old_thread_id": resolved.id.as_str(),
                   "new_thread_id": ran.thread.as_str(), "original_thread_id": id.as_str(),
                   "resolved_thread_id": resolved.id.as_str(), "directive": resolved.directive,
                   "new_thread_result": ran.to_json()}),
@@ -251,7 +263,7 @@ impl Operation {
         let itself = doer.reach.thread() == Some(id);
         let ends = matches!(
             self.kind,
-            Kind::Wait | Kind::Kill | Kind::Cancel | Kind::Resume | Kind::Aggregate
+            Kind::Wait | Kind::Kill | Kind::Cancel | Kind::Resume | Kind::Handoff | Kind::Aggregate
         );
         if itself && ends {
             return Err(Error::refused("a thread does not do this to itself"));

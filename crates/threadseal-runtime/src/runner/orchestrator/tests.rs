@@ -401,3 +401,20 @@ fn a_member_that_an_operation_does_not_know_is_an_error() {
         assert!(execute(&engine, &wrong).is_err(), "{wrong}");
     }
 }
+
+#[test]
+fn a_thread_that_ended_is_handed_over() {
+    let bench = bench();
+    let engine = bench.engine("answers: [{text: The first word.}, {text: The second word.}]");
+    let first = said(&engine).thread;
+    let operation = json!({"operation": "handoff_thread", "thread_id": first.as_str()});
+    let handed = done(&engine, &operation);
+    assert_eq!(handed["handed_over"], true, "{handed}");
+    let chain = done(
+        &engine,
+        &json!({"operation": "get_chain", "thread_id": first.as_str()}),
+    );
+    assert_eq!(chain["chain_length"], 2);
+    let result = &handed["new_thread_result"];
+    assert_eq!(result["result"], "The second word.");
+}
