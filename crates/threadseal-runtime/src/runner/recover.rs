@@ -393,10 +393,14 @@ fn started_only(ledger: &[u8]) -> Vec<Value> {
             open.retain(|(known, _)| *known != step);
         } else if effect["type"] == "tool_call" || effect["type"] == "hook_call" {
             let payload = &effect["payload"];
+            let item = match &payload["tool"] {
+                Value::Null => &payload["item_id"],
+                tool => tool,
+            };
             let call = json!({
                 "call_id": payload["call_id"],
-                "tool": payload["tool"],
-                "item_id": payload["tool"],
+                "tool": item,
+                "item_id": item,
                 "idempotency_key": record["idempotency_key"],
             });
             open.push((step, call));
