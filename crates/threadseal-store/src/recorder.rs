@@ -130,7 +130,8 @@ impl Recorder {
     ) -> Result<Self, Error> {
         let stamps = [host.stamp()?, host.stamp()?];
         let mut lines = Vec::new();
-        let sealer = Sealer::begin(thread, manifest, stamps, keys.signers(), &mut lines)?;
+        let (fence, signers) = (host.heads.fence(), keys.signers());
+        let sealer = Sealer::begin_under(fence, thread, manifest, stamps, signers, &mut lines)?;
         let log = begin(&lines)?;
         let first = lines
             .split(|byte| *byte == b'\n')
@@ -210,13 +211,16 @@ impl Recorder {
         accept(&outcome.report, tail)?;
         let report = outcome.report;
         let sealed = report.head.map_or(0, |head| head.size);
-        let sealer = match outcome.sealer {
+        let mut sealer = match outcome.sealer {
             Some(sealer) => sealer,
             // The state under the last seal, as if the tail were not there.
             None => examine::native_range(&file, sealed, &scan, &options, &|_| {})?
                 .sealer
                 .ok_or_else(|| refusal(&report))?,
         };
+        if let Some(token) = host.heads.fence() {
+            sealer.raise_fence(token)?;
+        }
         let aliases = examine::naming_leaves(&file)?
             .into_iter()
             .step_by(2)

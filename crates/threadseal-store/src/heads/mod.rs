@@ -169,6 +169,11 @@ pub trait HeadStore: fmt::Debug + Send + Sync {
     /// # Errors
     /// [`threadseal::error::ErrorKind::External`] when the store cannot be read or is damaged.
     fn find_by_place(&self, kind: RecordKind, place: &str) -> Result<Option<StoredHead>, Error>;
+
+    /// The fencing token of the lease under which heads are stored here: what each seal of a transcript holds.
+    fn fence(&self) -> Option<u64> {
+        None
+    }
 }
 
 /// `new` as it is stored after `old`: with the first `first_seen` and the aliases of both.

@@ -122,6 +122,16 @@ impl Scanner {
                 "turn_backwards",
                 "the seal's turn is lower than in the seal before".into(),
             ))
+        } else if self
+            .out
+            .last
+            .as_ref()
+            .is_some_and(|last| seal.ext.fence < last.fence)
+        {
+            Some((
+                "fence_backwards",
+                "the seal's fencing token is lower than in the seal before: its writer had lost the record".into(),
+            ))
         } else {
             None
         };
@@ -246,6 +256,7 @@ impl Scanner {
             line: place.line,
             turn: seal.turn,
             is_final: seal.is_final,
+            fence: seal.ext.fence,
         });
         if self.out.sealers.len() > MAX_RECORD_KEYS {
             let text = format!("more than {MAX_RECORD_KEYS} keys sealed this record");

@@ -58,6 +58,7 @@ pub(crate) struct GoodSeal {
     pub(crate) line: u64,
     pub(crate) turn: u64,
     pub(crate) is_final: bool,
+    pub(crate) fence: Option<u64>,
 }
 
 impl GoodSeal {

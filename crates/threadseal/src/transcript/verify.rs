@@ -183,6 +183,7 @@ pub fn conclude(scanner: Scanner, prefix: &PrefixHasher, options: &VerifyOptions
                 unsealed_lines: 0,
                 may_end: false,
                 ended,
+                fence: last.fence,
             })
         }
         _ => None,

@@ -106,6 +106,8 @@ pub struct Sealer {
     pub(super) unsealed_lines: u64,
     pub(super) may_end: bool,
     pub(super) ended: bool,
+    /// The fencing token of the last seal, or of the writer that goes on.
+    pub(super) fence: Option<u64>,
 }
 
 impl Sealer {
@@ -115,6 +117,21 @@ impl Sealer {
     /// Kind `InvalidInput` for a manifest that is no strict JSON, `Key` or `External` from the
     /// signers.
     pub fn begin(
+        thread: ThreadId,
+        manifest: Manifest,
+        stamps: [Stamp; 2],
+        signers: Signers<'_>,
+        out: &mut Vec<u8>,
+    ) -> Result<Self, Error> {
+        Self::begin_under(None, thread, manifest, stamps, signers, out)
+    }
+
+    /// As [`Sealer::begin`], under the lease with this fencing token, which each seal will hold.
+    ///
+    /// # Errors
+    /// As [`Sealer::begin`].
+    pub fn begin_under(
+        fence: Option<u64>,
         thread: ThreadId,
         manifest: Manifest,
         stamps: [Stamp; 2],
@@ -156,6 +173,7 @@ impl Sealer {
             unsealed_lines: 0,
             may_end: false,
             ended: false,
+            fence,
         };
         sealer.take_line(&line, out);
         sealer.seal(second, 0, false, Ext::default(), signers, out)?;
@@ -190,6 +208,26 @@ impl Sealer {
     /// Lines that no seal covers yet.
     pub fn unsealed_lines(&self) -> u64 {
         self.unsealed_lines
+    }
+
+    /// The fencing token that its next seal will hold.
+    pub fn fence(&self) -> Option<u64> {
+        self.fence
+    }
+
+    /// Goes on under a lease with this fencing token: no later seal may have a lower one.
+    ///
+    /// # Errors
+    /// Kind `Refused` when a later holder has sealed the record already.
+    pub fn raise_fence(&mut self, token: u64) -> Result<(), Error> {
+        if let Some(sealed) = self.fence.filter(|sealed| *sealed > token) {
+            let text = format!(
+                "fencing token {token} is lower than {sealed}, which the record holds: another writer took it over"
+            );
+            return Err(Error::refused(text));
+        }
+        self.fence = Some(token);
+        Ok(())
     }
 
     /// Did a final seal end the record?
@@ -366,6 +404,13 @@ impl Sealer {
         out: &mut Vec<u8>,
     ) -> Result<Head, Error> {
         self.check_seal(turn, is_final, signers)?;
+        if let Some(token) = ext.fence {
+            self.raise_fence(token)?;
+        }
+        let ext = Ext {
+            fence: self.fence,
+            ..ext
+        };
         let hash = self.prefix.digest_so_far();
         let seal = Seal {
             turn,

@@ -10,6 +10,8 @@
 //! then the head that stands there tells whether it was stored. All heads are durable, whatever was
 //! asked for.
 
+use super::database::Value;
+use super::leases::Lease;
 use super::read::cell;
 use super::{Failure, PostgresLedgerStore, append::refused};
 use crate::heads::{
@@ -34,25 +36,55 @@ lines AS (
 )
 SELECT 1 FROM swapped";
 const FIRST: &str = "
-WITH swapped AS (
-  INSERT INTO threadseal_known_heads (record, head) VALUES ($1, $2)
+swapped AS (
+  INSERT INTO threadseal_known_heads (record, head) SELECT $1, $2 FROM may
   ON CONFLICT DO NOTHING RETURNING record
 ), ";
 const NEXT: &str = "
-WITH swapped AS (
-  UPDATE threadseal_known_heads SET head = $2 WHERE record = $1 AND head = $5 RETURNING record
+swapped AS (
+  UPDATE threadseal_known_heads SET head = $2
+  WHERE record = $1 AND head = $5 AND EXISTS (SELECT 1 FROM may) RETURNING record
 ), ";
+/// Who writes under no lease always may.
+const FREE: &str = "WITH may AS (SELECT 1), ";
 
 /// Heads in the database of a [`PostgresLedgerStore`].
 #[derive(Debug)]
 pub struct PostgresHeadStore {
     store: Arc<PostgresLedgerStore>,
+    lease: Option<Lease>,
 }
 
 impl PostgresHeadStore {
     /// The heads in the database of `store`, over its connections.
     pub fn new(store: Arc<PostgresLedgerStore>) -> Self {
-        Self { store }
+        Self { store, lease: None }
+    }
+
+    /// The same for the holder of a lease: each swap checks it, in the same statement, and seals hold its token.
+    pub fn leased(store: Arc<PostgresLedgerStore>, lease: Lease) -> Self {
+        Self {
+            store,
+            lease: Some(lease),
+        }
+    }
+
+    /// The statement, and the values of the lease that follow its own `count` ones.
+    fn statement(&self, swap: &str, count: usize) -> String {
+        let may = match &self.lease {
+            None => FREE.to_owned(),
+            Some(_) => format!(
+                "WITH may AS MATERIALIZED (
+                   SELECT 1 FROM threadseal_orders
+                   WHERE id = ${} AND token = ${} AND holder = ${} AND state = 'taken'
+                     AND expires_at > clock_timestamp()
+                   FOR SHARE), ",
+                count + 1,
+                count + 2,
+                count + 3
+            ),
+        };
+        format!("{may}{swap}{INDEX}")
     }
 
     /// Writes `new` in place of `old`, or where there is none.
@@ -67,19 +99,20 @@ impl PostgresHeadStore {
             .collect();
         let place = new.path_hint.as_deref().map(|hint| place(new.kind, hint));
         let place = place.as_ref().map(|place| &place.as_bytes()[..]);
+        let held = self.lease.as_ref().map(Lease::values);
         let stored = self.store.ask(&async |client: &Object| {
             let record = &record.as_bytes()[..];
             let row = match &old {
                 None => {
-                    let statement = client.prepare_cached(&format!("{FIRST}{INDEX}")).await?;
-                    let values: [&(dyn tokio_postgres::types::ToSql + Sync); 4] =
-                        [&record, &bytes, &lines, &place];
+                    let statement = client.prepare_cached(&self.statement(FIRST, 4)).await?;
+                    let mut values: Vec<Value<'_>> = vec![&record, &bytes, &lines, &place];
+                    values.extend(held.iter().flat_map(values_of));
                     client.query_opt(&statement, &values).await?
                 }
                 Some(old) => {
-                    let statement = client.prepare_cached(&format!("{NEXT}{INDEX}")).await?;
-                    let values: [&(dyn tokio_postgres::types::ToSql + Sync); 5] =
-                        [&record, &bytes, &lines, &place, old];
+                    let statement = client.prepare_cached(&self.statement(NEXT, 5)).await?;
+                    let mut values: Vec<Value<'_>> = vec![&record, &bytes, &lines, &place, old];
+                    values.extend(held.iter().flat_map(values_of));
                     client.query_opt(&statement, &values).await?
                 }
             };
@@ -88,6 +121,9 @@ impl PostgresHeadStore {
         if stored {
             return Ok(Swap::Stored);
         }
+        if let Some(lease) = &self.lease {
+            lease.check()?;
+        }
         Ok(match self.fetch(&record)? {
             Some(found) if found == *new => Swap::Stored,
             found => Swap::Differs(found.map(Box::new)),
@@ -95,7 +131,15 @@ impl PostgresHeadStore {
     }
 }
 
+fn values_of<'v>(held: &'v (i64, i64, &'v [u8])) -> [Value<'v>; 3] {
+    [&held.0, &held.1, &held.2]
+}
+
 impl HeadStore for PostgresHeadStore {
+    fn fence(&self) -> Option<u64> {
+        self.lease.as_ref().map(Lease::token)
+    }
+
     fn fetch(&self, record: &RecordId) -> Result<Option<StoredHead>, Error> {
         self.store
             .ask(&async |client: &Object| read(client, record).await)

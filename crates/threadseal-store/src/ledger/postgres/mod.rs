@@ -13,9 +13,12 @@
 
 mod append;
 mod connect;
+mod database;
+pub mod files;
 mod fsck;
 mod heads;
 mod hint;
+pub mod leases;
 mod objects;
 mod read;
 mod schema;
@@ -24,6 +27,7 @@ mod tests;
 #[cfg(any(test, feature = "fault"))]
 pub mod throwaway;
 
+pub use database::{PostgresDatabase, Session, Value, cell};
 pub use heads::PostgresHeadStore;
 pub use objects::PostgresObjects;
 
@@ -71,20 +75,22 @@ impl PostgresLedgerStore {
     /// [`ErrorKind::External`] when the server cannot be reached, or does not commit durably. No
     /// message repeats the address.
     pub fn open(url: &str) -> Result<Self, Error> {
-        let server = Arc::new(Server::parse(url)?);
-        let pool = server.pool()?;
-        let set_up = async {
-            let mut client = connect::connection(&server, &pool).await?;
+        Self::over(&PostgresDatabase::open(url)?)
+    }
+
+    /// The same over the connections of a database that is open already.
+    ///
+    /// # Errors
+    /// As [`PostgresLedgerStore::open`].
+    pub fn over(database: &PostgresDatabase) -> Result<Self, Error> {
+        let (server, pool, facts) = database.parts();
+        if !facts.is_standby {
             let told = |failure: Failure| failure.told(&server);
-            let facts = connect::facts(&client)
-                .await
-                .map_err(|error| told(error.into()))?;
-            if !facts.is_standby {
-                schema::migrate(&mut client).await.map_err(told)?;
-            }
-            Ok(facts)
-        };
-        let facts = wait_for(set_up)?;
+            wait_for(async {
+                let mut client = connect::connection(&server, &pool).await?;
+                schema::migrate(&mut client).await.map_err(told)
+            })?;
+        }
         Ok(Self {
             server,
             pool,

@@ -84,7 +84,7 @@ CREATE TABLE threadseal_objects (
 ];
 
 /// Holds others off while the tables are made; any number that nobody else takes.
-const LOCK: i64 = 0x7468_7265_6164_7365;
+pub(super) const LOCK: i64 = 0x7468_7265_6164_7365;
 
 /// Brings the tables to the newest version.
 pub(super) async fn migrate(client: &mut Object) -> Result<(), Failure> {

@@ -87,3 +87,55 @@ fn a_writer_goes_on_from_a_verified_end_and_marks_what_it_adopts() {
             .any(|f| f.bytes == Some(adopted))
     );
 }
+
+#[test]
+fn a_fencing_token_stands_in_each_seal_and_a_lower_one_is_refused_and_found() {
+    let bench = Bench::new();
+    let mut bytes = Vec::new();
+    let thread = ThreadId::parse("demo/t-1").unwrap();
+    let stamps = [bench.stamp(), bench.stamp()];
+    let manifest = bench.manifest(5);
+    let mut sealer = Sealer::begin_under(
+        Some(3),
+        thread,
+        manifest,
+        stamps,
+        bench.signers(),
+        &mut bytes,
+    )
+    .unwrap();
+    bench.event(&mut sealer, "cognition_in", "{}", &mut bytes);
+    bench.seal(&mut sealer, 1, &mut bytes);
+    assert_eq!(
+        bytes
+            .split(|b| *b == b'\n')
+            .filter(|line| {
+                let text = String::from_utf8_lossy(line);
+                text.contains(r#""ext":{"fence":3}"#)
+            })
+            .count(),
+        2
+    );
+    let mut again = bench.verify(&bytes).sealer.unwrap();
+    assert_eq!(again.fence(), Some(3));
+    assert!(again.raise_fence(2).is_err());
+    again.raise_fence(4).unwrap();
+    bench.event(&mut again, "cognition_out", "{}", &mut bytes);
+    bench.seal(&mut again, 1, &mut bytes);
+    assert_eq!(bench.verify(&bytes).report.verdict, Verdict::Open);
+    // A writer that had lost the record and seals all the same, or leaves its token out.
+    for fallen in [Some(3), None] {
+        let (mut zombie, mut late) = (again.clone(), bytes.clone());
+        zombie.fence = fallen;
+        bench.event(&mut zombie, "cognition_out", "{}", &mut late);
+        bench.seal(&mut zombie, 1, &mut late);
+        let report = bench.verify(&late).report;
+        assert_eq!(report.verdict, Verdict::Tampered);
+        assert!(
+            report
+                .findings
+                .iter()
+                .any(|found| found.code == "fence_backwards")
+        );
+    }
+}

@@ -1,0 +1,291 @@
+//! What is known of one file: its row, and, of one that this process writes, the version that it has made.
+
+use super::{DEVICE, Inner, LEASE, failed, kind_of, parent_of};
+use crate::ledger::postgres::database::{Session, Value, cell};
+use crate::random::{self, SystemRandom};
+use crate::sys::{FileIdentity, Metadata};
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use threadseal::error::Error;
+
+/// A file or folder as its row says.
+#[derive(Debug, Clone)]
+pub(super) struct Row {
+    pub(super) inode: i64,
+    pub(super) is_folder: bool,
+    pub(super) mode: u32,
+    pub(super) size: u64,
+    pub(super) version: i64,
+}
+
+const COLUMNS: &str = "SELECT inode, is_folder, mode, size, version FROM threadseal_files";
+
+impl Row {
+    pub(super) fn of_path(session: &Session<'_>, path: &str) -> Result<Option<Self>, Error> {
+        Self::one(session, &format!("{COLUMNS} WHERE path = $1"), &path)
+    }
+
+    pub(super) fn of_inode(session: &Session<'_>, inode: i64) -> Result<Option<Self>, Error> {
+        Self::one(session, &format!("{COLUMNS} WHERE inode = $1"), &inode)
+    }
+
+    fn one(session: &Session<'_>, sql: &str, key: Value<'_>) -> Result<Option<Self>, Error> {
+        let Some(row) = session.opt(sql, &[key])? else {
+            return Ok(None);
+        };
+        Ok(Some(Self {
+            inode: cell(&row, 0)?,
+            is_folder: cell(&row, 1)?,
+            mode: u32::try_from(cell::<i32>(&row, 2)?).unwrap_or(0),
+            size: u64::try_from(cell::<i64>(&row, 3)?).unwrap_or(0),
+            version: cell(&row, 4)?,
+        }))
+    }
+
+    /// A folder of which nothing else matters.
+    pub(super) fn folder() -> Self {
+        Self {
+            inode: 0,
+            is_folder: true,
+            mode: 0o700,
+            size: 0,
+            version: 0,
+        }
+    }
+
+    pub(super) fn metadata(&self) -> Metadata {
+        Metadata {
+            kind: kind_of(self.is_folder),
+            size: self.size,
+            mode: self.mode,
+            uid: rustix::process::geteuid().as_raw(),
+            identity: FileIdentity {
+                device: DEVICE,
+                inode: self.inode.unsigned_abs(),
+            },
+            links: 1,
+            modified_ns: self.version.into(),
+            changed_ns: self.version.into(),
+        }
+    }
+}
+
+/// A file that this process writes.
+pub(super) struct Node {
+    pub(super) inner: Arc<Inner>,
+    state: Mutex<State>,
+    locked: AtomicBool,
+}
+
+struct State {
+    row: Row,
+    /// The bytes of a file that has no name yet.
+    unnamed: Option<Vec<u8>>,
+}
+
+impl Node {
+    pub(super) fn named(inner: Arc<Inner>, row: &Row) -> Self {
+        Self::of(inner, row.clone(), None)
+    }
+
+    pub(super) fn unnamed(inner: Arc<Inner>, mode: u32) -> io::Result<Self> {
+        let row = Row {
+            inode: new_inode()?,
+            is_folder: false,
+            mode,
+            size: 0,
+            version: 0,
+        };
+        Ok(Self::of(inner, row, Some(Vec::new())))
+    }
+
+    fn of(inner: Arc<Inner>, row: Row, unnamed: Option<Vec<u8>>) -> Self {
+        Self {
+            inner,
+            state: Mutex::new(State { row, unnamed }),
+            locked: AtomicBool::new(false),
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn inode(&self) -> i64 {
+        self.state().row.inode
+    }
+
+    pub(super) fn metadata(&self) -> Metadata {
+        self.state().row.metadata()
+    }
+
+    pub(super) fn try_lock(&self) -> bool {
+        !self.locked.swap(true, Ordering::AcqRel)
+    }
+
+    pub(super) fn is_locked(&self) -> bool {
+        self.locked.load(Ordering::Acquire)
+    }
+
+    pub(super) fn unlock(&self) {
+        self.locked.store(false, Ordering::Release);
+    }
+
+    /// Bytes of a file that has no name yet.
+    pub(super) fn in_memory(&self, buffer: &mut [u8], offset: u64) -> Option<usize> {
+        let state = self.state();
+        let bytes = state.unnamed.as_ref()?;
+        let from = usize::try_from(offset).map_or(bytes.len(), |from| from.min(bytes.len()));
+        let count = buffer.len().min(bytes.len() - from);
+        buffer[..count].copy_from_slice(&bytes[from..from + count]);
+        Some(count)
+    }
+
+    /// Adds bytes at the end.
+    pub(super) fn append(&self, bytes: &[u8]) -> io::Result<()> {
+        if bytes.is_empty() {
+            return Ok(());
+        }
+        let mut state = self.state();
+        let State { row, unnamed } = &mut *state;
+        if let Some(unnamed) = unnamed {
+            unnamed.extend_from_slice(bytes);
+            row.size = unnamed.len() as u64;
+            return Ok(());
+        }
+        let added = signed(bytes.len() as u64);
+        let sql = format!(
+            "{LEASE}, file AS (
+               UPDATE threadseal_files
+               SET size = size + $7, version = version + 1, changed_at = clock_timestamp()
+               WHERE inode = $4 AND order_id = $1 AND version = $5 AND size = $6
+                 AND EXISTS (SELECT 1 FROM lease)
+               RETURNING 1)
+             INSERT INTO threadseal_chunks SELECT $4, $6, $8 FROM file RETURNING 1"
+        );
+        self.change(row, &sql, &[&added, &bytes])?;
+        row.size += bytes.len() as u64;
+        Ok(())
+    }
+
+    /// Cuts it.
+    pub(super) fn cut(&self, size: u64) -> io::Result<()> {
+        let mut state = self.state();
+        let State { row, unnamed } = &mut *state;
+        if size > row.size {
+            return Err(io::ErrorKind::Unsupported.into());
+        }
+        if let Some(unnamed) = unnamed {
+            unnamed.truncate(usize::try_from(size).unwrap_or(usize::MAX));
+            row.size = size;
+            return Ok(());
+        }
+        if size == row.size {
+            return Ok(());
+        }
+        let left = signed(size);
+        let sql = format!(
+            "{LEASE}, file AS (
+               UPDATE threadseal_files
+               SET size = $7, version = version + 1, changed_at = clock_timestamp()
+               WHERE inode = $4 AND order_id = $1 AND version = $5 AND size = $6
+                 AND EXISTS (SELECT 1 FROM lease)
+               RETURNING inode),
+             beyond AS (DELETE FROM threadseal_chunks c USING file WHERE c.inode = file.inode AND c.at >= $7),
+             across AS (
+               UPDATE threadseal_chunks c SET bytes = substring(c.bytes FOR ($7 - c.at)::integer)
+               FROM file
+               WHERE c.inode = file.inode AND c.at < $7 AND c.at + octet_length(c.bytes) > $7)
+             SELECT 1 FROM file"
+        );
+        self.change(row, &sql, &[&left])?;
+        row.size = size;
+        Ok(())
+    }
+
+    /// Sends a change of the file as this writer knows it; whatever else stands there, nothing is done.
+    fn change(&self, row: &mut Row, sql: &str, more: &[Value<'_>]) -> io::Result<()> {
+        let (order, token, holder) = self.inner.lease()?.values();
+        let size = signed(row.size);
+        let mut values: Vec<Value<'_>> =
+            vec![&order, &token, &holder, &row.inode, &row.version, &size];
+        values.extend(more);
+        if self
+            .inner
+            .database
+            .once(sql, &values)
+            .map_err(failed)?
+            .is_empty()
+        {
+            self.inner.lease()?.check().map_err(failed)?;
+            let text = "the file was changed by somebody else: nothing was written";
+            return Err(io::Error::new(io::ErrorKind::StaleNetworkFileHandle, text));
+        }
+        row.version += 1;
+        Ok(())
+    }
+
+    /// Gives a new file its name, with all that is in it.
+    pub(super) fn name(&self, path: &str, replace: bool) -> io::Result<()> {
+        let mut state = self.state();
+        let State { row, unnamed } = &mut *state;
+        let Some(bytes) = unnamed else {
+            return Err(io::ErrorKind::AlreadyExists.into());
+        };
+        let (order, token, holder) = self.inner.lease()?.values();
+        let (mode, size) = (i32::try_from(row.mode).unwrap_or(0o600), signed(row.size));
+        // What stands there is removed first: `made` looks at what `gone` gave back.
+        let sql = format!(
+            "{LEASE}, gone AS (
+               DELETE FROM threadseal_files
+               WHERE $10 AND path = $4 AND order_id = $1 AND NOT is_folder AND EXISTS (SELECT 1 FROM lease)
+               RETURNING inode),
+             dropped AS (DELETE FROM threadseal_chunks c USING gone WHERE c.inode = gone.inode),
+             made AS (
+               INSERT INTO threadseal_files (path, folder, inode, order_id, is_folder, mode, size, version)
+               SELECT $4, $5, $6, $1, false, $7, $8, 0 FROM lease
+               WHERE (SELECT count(*) FROM gone) >= 0
+               ON CONFLICT DO NOTHING RETURNING inode),
+             filled AS (
+               INSERT INTO threadseal_chunks SELECT made.inode, 0, $9 FROM made WHERE $8 > 0)
+             SELECT 1 FROM made"
+        );
+        let folder = parent_of(path);
+        let values: [Value<'_>; 10] = [
+            &order,
+            &token,
+            &holder,
+            &path,
+            &folder,
+            &row.inode,
+            &mode,
+            &size,
+            &&bytes[..],
+            &replace,
+        ];
+        if self
+            .inner
+            .database
+            .once(&sql, &values)
+            .map_err(failed)?
+            .is_empty()
+        {
+            self.inner.lease()?.check().map_err(failed)?;
+            return Err(io::ErrorKind::AlreadyExists.into());
+        }
+        *unnamed = None;
+        Ok(())
+    }
+}
+
+/// A number that no other file has.
+pub(super) fn new_inode() -> io::Result<i64> {
+    let bytes: [u8; 8] = random::array(&SystemRandom).map_err(failed)?;
+    // Positive, and never 0.
+    Ok((i64::from_be_bytes(bytes) & i64::MAX) | 1)
+}
+
+pub(super) fn signed(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}
