@@ -18,6 +18,7 @@ use threadseal::key::KeyUsage;
 use threadseal::record::ThreadId;
 use threadseal_runtime::budget::SqliteBudgets;
 use threadseal_runtime::config::Config;
+use threadseal_runtime::fleet::{Books, Fleet};
 use threadseal_runtime::item::{Finder, Grounds, ItemPolicy};
 use threadseal_runtime::limit::Limits;
 use threadseal_runtime::model::{Catalogue, ScriptModel, Wish};
@@ -30,6 +31,7 @@ use threadseal_runtime::toolbox::{ReadFile, Tool, WriteFile};
 use threadseal_store::atomic;
 use threadseal_store::read::read_small;
 use threadseal_store::recorder::Keys;
+use threadseal_store::sys::Fs;
 
 /// Longest script of a model.
 const MAX_SCRIPT_BYTES: usize = 16 << 20;
@@ -156,6 +158,18 @@ fn tell(ran: &Ran, context: &Context, out: &mut Out) {
 /// # Errors
 /// When there is no project or home, or a setting may not be used.
 pub(crate) fn engine(args: &EngineArgs, context: &Context) -> Result<Engine, Failure> {
+    engine_in(args, context, None)
+}
+
+/// As [`engine`], for threads that lie in a database.
+///
+/// # Errors
+/// As [`engine`].
+pub(crate) fn engine_in(
+    args: &EngineArgs,
+    context: &Context,
+    fleet: Option<&Fleet>,
+) -> Result<Engine, Failure> {
     let fs = Arc::clone(&context.fs);
     let project = args.place.open(context)?;
     let root = project.root().to_owned();
@@ -196,9 +210,10 @@ pub(crate) fn engine(args: &EngineArgs, context: &Context) -> Result<Engine, Fai
         config.coordination.context_window,
         Arc::clone(&environment),
     );
-    atomic::create_directories(&*fs, &project.threads(Layout::Seed), THREADS_MODE)?;
-    let registry = SqliteRegistry::open(&project.registry(Layout::Seed))?;
-    let budgets = SqliteBudgets::open(&project.budgets(Layout::Seed))?;
+    let (registry, budgets) = match fleet {
+        Some(fleet) => fleet.books()?,
+        None => local_books(&*fs, &project)?,
+    };
     let project = Arc::new(project);
     let tools: Vec<Arc<dyn Tool>> = vec![
         Arc::new(ReadFile::new(Arc::clone(&fs), Arc::clone(&project))),
@@ -211,8 +226,8 @@ pub(crate) fn engine(args: &EngineArgs, context: &Context) -> Result<Engine, Fai
         trust: Arc::new(trust),
         finder,
         policy,
-        registry: Arc::new(registry),
-        budgets: Arc::new(budgets),
+        registry,
+        budgets,
         models: Arc::new(models),
         config: Arc::new(config),
         tools,
@@ -246,6 +261,15 @@ pub(crate) fn records(place: &ProjectArgs, context: &Context) -> Result<Records,
         host: context.host()?,
         trust: Arc::new(trust),
     })
+}
+
+/// Registry and budgets in the project's own files.
+fn local_books(fs: &dyn Fs, project: &Project) -> Result<Books, Failure> {
+    atomic::create_directories(fs, &project.threads(Layout::Seed), THREADS_MODE)?;
+    Ok((
+        Arc::new(SqliteRegistry::open(&project.registry(Layout::Seed))?),
+        Arc::new(SqliteBudgets::open(&project.budgets(Layout::Seed))?),
+    ))
 }
 
 fn wish(args: &EngineArgs, context: &Context) -> Result<Wish, Failure> {

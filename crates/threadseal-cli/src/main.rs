@@ -16,6 +16,7 @@ mod engine;
 mod events;
 mod examine;
 mod exit;
+mod fleet;
 mod gather;
 mod keyring;
 mod lines;

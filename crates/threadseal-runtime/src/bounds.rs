@@ -129,6 +129,16 @@ pub const MAX_ITEMS: usize = 10_000;
 pub const MAX_ITEM_LEVELS: usize = 32;
 /// Largest transcript whose conversation is taken up, in bytes: it is held in memory.
 pub const MAX_CONVERSATION_BYTES: usize = 256 << 20;
+/// How often an order is taken over before its threads are ended instead.
+pub const MAX_TAKEOVERS: u64 = 64;
+/// Most unresolved calls of one thread that are listed in its record.
+pub const MAX_UNRESOLVED_CALLS: usize = 1024;
+/// How long a worker's lease lasts unless it is renewed.
+pub const LEASE_TIME: Duration = Duration::from_secs(30);
+/// Shortest time for which an order may be held.
+pub const MIN_LEASE_TIME: Duration = Duration::from_millis(200);
+/// Most records of one step ledger that are looked through after a crash.
+pub const MAX_LEDGER_RECORDS: usize = 1 << 20;
 /// How much of a message stands in the link to a successor, in characters.
 pub const MAX_PREVIEW_CHARS: usize = 200;
 /// Longest text of an answer, a call or a result that is recorded, in bytes: six times as many, which is what

@@ -17,11 +17,14 @@
 //! Money that was spent is never refused: it is recorded even beyond the ceiling, and the caller is told
 //! (the original drops it). A commit has a key, so that one repeated after a crash counts once.
 
+mod books;
 mod inspect;
+mod postgres;
 mod schema;
 mod sqlite;
 
 pub use inspect::{contradiction, inspect};
+pub use postgres::PostgresBudgets;
 pub use sqlite::SqliteBudgets;
 
 use crate::money::Nanos;

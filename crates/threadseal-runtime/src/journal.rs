@@ -26,6 +26,7 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 use threadseal::digest::Digest;
 use threadseal::error::Error;
+use threadseal::key::Signer;
 use threadseal::ledger::{ActorFingerprint, Effect, Genesis, Parent, RunId};
 use threadseal::record::{Head, RecordId, ThreadId};
 use threadseal::transcript::event::{EventType, Payload};
@@ -108,11 +109,7 @@ impl Journal {
         genesis.actors.add(agent)?;
         let recorder =
             Recorder::create(host.clone(), &folder.transcript(), thread, manifest, keys)?;
-        let signers = ActorSigners::new().with(actor_id.clone(), native);
-        let store = JsonlLedgerStore::open(Arc::clone(&host.fs), folder.path())?;
-        let ledger = HashChainedLedgerStore::new(store)
-            .with_signer(Arc::new(signers))
-            .with_host(host.clone());
+        let ledger = steps_in(host, folder, &actor_id, native)?;
         let steps = RunRecorder::create(ledger, host.clone(), run, Some(actor_id), None, &genesis)?;
         Ok(Self {
             recorder,
@@ -122,6 +119,45 @@ impl Journal {
             children: Vec::new(),
             rendering: Renderer::danger_new(),
             began,
+        })
+    }
+
+    /// Goes on with both after another process, from what it sealed. `recorder` was opened on the transcript of
+    /// `folder`, and `lines` are those of it that were verified.
+    ///
+    /// # Errors
+    /// As [`Journal::begin`].
+    pub fn reopen<'l>(
+        host: &Host,
+        folder: &ThreadFolder,
+        recorder: Recorder,
+        keys: &Keys,
+        lines: impl Iterator<Item = &'l [u8]>,
+    ) -> Result<Self, Error> {
+        let native = Arc::clone(&keys.native);
+        let agent = ActorFingerprint::for_key("agent", None, Vec::new(), native.public_key())
+            .map_err(|why| Error::invalid(why.to_string()))?;
+        let actor_id = agent.actor_id().to_owned();
+        let ledger = steps_in(host, folder, &actor_id, native)?;
+        let run = run_of(recorder.state().manifest())?;
+        let mut rendering = Renderer::danger_new();
+        let mut hook_calls = 0;
+        for line in lines {
+            rendering.push_line(line)?;
+            let event: Value = serde_json::from_slice(line).unwrap_or_default();
+            hook_calls += u64::from(event["event_type"] == "hook_call_start");
+        }
+        let began = host.clock.now()?.to_epoch_text();
+        Ok(Self {
+            turn: recorder.state().turn(),
+            hook_calls,
+            recorder,
+            steps: RunRecorder::resume(ledger, host.clone(), run, Some(actor_id), None),
+            children: Vec::new(),
+            rendering,
+            began: began
+                .parse()
+                .map_err(|_| Error::invalid("the clock shows no time"))?,
         })
     }
 
@@ -397,8 +433,22 @@ impl Parentage for Journal {
     }
 }
 
+/// The ledger that lies beside a transcript, signed as `actor_id`.
+fn steps_in(
+    host: &Host,
+    folder: &ThreadFolder,
+    actor_id: &str,
+    native: Arc<dyn Signer + Send + Sync>,
+) -> Result<HashChainedLedgerStore<JsonlLedgerStore>, Error> {
+    let signers = ActorSigners::new().with(actor_id.to_owned(), native);
+    let store = JsonlLedgerStore::open(Arc::clone(&host.fs), folder.path())?;
+    Ok(HashChainedLedgerStore::new(store)
+        .with_signer(Arc::new(signers))
+        .with_host(host.clone()))
+}
+
 /// The run of a thread's ledger: the id of its record.
-fn run_of(manifest: &Manifest) -> Result<RunId, Error> {
+pub(crate) fn run_of(manifest: &Manifest) -> Result<RunId, Error> {
     RunId::parse(&manifest.record.to_string())
 }
 

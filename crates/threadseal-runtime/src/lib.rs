@@ -41,6 +41,7 @@
 //! | [`graph_state`] | runs of graphs as their records tell them, and the files that follow |
 //! | [`graph_journal`] | what a run of a graph records of itself |
 //! | [`runner`] | the loop of a thread |
+//! | [`fleet`] | threads on many machines: orders, leases, workers |
 //!
 //! Without the feature `engine` there is only what reads declarations: no database, no network, no threads.
 #![forbid(unsafe_code)]
@@ -55,6 +56,8 @@ pub mod config;
 #[cfg(feature = "engine")]
 pub mod context;
 pub mod directive;
+#[cfg(feature = "engine")]
+pub mod fleet;
 pub mod graph;
 #[cfg(feature = "engine")]
 pub mod graph_journal;

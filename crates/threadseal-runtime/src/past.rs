@@ -23,6 +23,7 @@ mod record;
 
 pub use chain::{ChainLink, VerifiedChain};
 pub use record::{Line, Successor, UNVERIFIED, VerifiedRecord};
+pub(crate) use record::{UNRESOLVED, answer_open_calls};
 
 use crate::capability::Capabilities;
 use crate::config::coordination::Integrity;

@@ -16,13 +16,16 @@
 
 mod chain;
 mod inspect;
+mod postgres;
 mod row;
+mod rules;
 mod schema;
 mod sqlite;
 mod viewed;
 
 pub use chain::{Chain, ChainFault};
 pub use inspect::{Fault, Inspection, contradictions, inspect};
+pub use postgres::PostgresRegistry;
 pub use sqlite::{RegistryView, SqliteRegistry};
 pub use viewed::ViewedRegistry;
 

@@ -22,6 +22,7 @@ mod transcript;
 pub(crate) mod trust;
 mod verify;
 mod watch;
+mod worker;
 
 use crate::args::Cli;
 use crate::context::Context;
@@ -53,6 +54,8 @@ pub(crate) enum Command {
     Demo(demo::DemoArgs),
     /// Run a directive in a thread, recorded and sealed as it goes
     Run(run::RunArgs),
+    /// Run the threads that others ordered, from a database that many machines share
+    Worker(worker::WorkerArgs),
     /// Chains of sealed turns: agent-scroll
     #[command(subcommand)]
     Scroll(scroll::ScrollCommand),
@@ -104,6 +107,7 @@ pub(crate) fn run(cli: Cli) -> Exit {
         Command::Watch(args) => watch::run(&args, &context, &mut out),
         Command::Demo(args) => demo::run(&args, &context, &mut out),
         Command::Run(args) => run::run(&args, &context, &mut out),
+        Command::Worker(args) => worker::run(&args, &context, &mut out),
         Command::Scroll(command) => scroll::run(&command, &context, &mut out),
         Command::Ledger(command) => ledger::run(&command, &context, &mut out),
         Command::Lineage(command) => lineage::run(&command, &context, &mut out),

@@ -5,13 +5,19 @@
 //!   standard error    what happens: turns, tokens, money, tools (a line each, or one line on a terminal)
 //!   standard output   what the thread said and returned; with --json its whole result
 //! ```
+//! With --database a worker runs it (`threadseal worker`), on whatever machine.
+//!
 //! 0 when the thread completed, 3 when it is suspended, else 2. Ctrl-C cancels it: it ends, sealed.
 
 use crate::context::{self, Context};
 use crate::engine::{EngineArgs, engine, pairs, told};
-use crate::exit::Outcome;
+use crate::exit::{Exit, Failure, Outcome, complain};
+use crate::fleet::DatabaseArgs;
 use crate::output::Out;
+use crate::render::clean::Clean;
 use clap::Args;
+use serde_json::{Value, json};
+use threadseal_runtime::fleet::Fleet;
 use threadseal_runtime::item::ItemId;
 use threadseal_runtime::runner::Order;
 use threadseal_runtime::toolbox::Cancel;
@@ -26,6 +32,11 @@ pub(crate) struct RunArgs {
     #[arg(long = "input", short, value_name = "NAME=VALUE")]
     inputs: Vec<String>,
     #[command(flatten)]
+    database: DatabaseArgs,
+    /// With --database: only give the order, and print its number
+    #[arg(long, requires = "database")]
+    detach: bool,
+    #[command(flatten)]
     engine: EngineArgs,
 }
 
@@ -39,6 +50,51 @@ pub(super) fn run(args: &RunArgs, context: &Context, out: &mut Out) -> Outcome {
         limits: args.engine.limits()?,
         cancel,
     };
+    if let Some(fleet) = args.database.open(context)? {
+        return give(&fleet, &order, args.detach, context, out);
+    }
     let ran = engine(&args.engine, context)?.run(&order)?;
     Ok(told(&ran, context, out))
+}
+
+/// Gives the order to workers, and waits for what comes of it.
+fn give(fleet: &Fleet, order: &Order, detach: bool, context: &Context, out: &mut Out) -> Outcome {
+    let number = fleet.put(order)?;
+    if detach {
+        match context.json {
+            true => out.json(&json!({"schema": "threadseal.order/1", "order": number})),
+            false => out.line(number),
+        }
+        return Ok(Exit::Done);
+    }
+    let standing = fleet.wait(number, None, &order.cancel, &context.host()?)?;
+    let Some(result) = standing.result else {
+        let text = format!("order {number} is not done; workers go on with it");
+        return Err(Failure::new(text));
+    };
+    let mut result: Value =
+        serde_json::from_str(&result).map_err(|error| Failure::new(error.to_string()))?;
+    let exit = match result["status"].as_str() {
+        Some("completed") => Exit::Done,
+        Some("suspended") => Exit::Unconfirmed,
+        _ => Exit::NoVerdict,
+    };
+    if context.json {
+        result["schema"] = "threadseal.run/1".into();
+        out.json(&result);
+        return Ok(exit);
+    }
+    if let Some(text) = result["result"].as_str().filter(|text| !text.is_empty()) {
+        out.line(Clean(text));
+    }
+    for (name, value) in result["outputs"].as_object().into_iter().flatten() {
+        let text = value
+            .as_str()
+            .map_or_else(|| value.to_string(), str::to_owned);
+        out.line(format!("{}: {}", Clean(name), Clean(&text)));
+    }
+    if let Some(error) = result["error"].as_str() {
+        complain(&format!("error: {}", Clean(error)));
+    }
+    Ok(exit)
 }

@@ -6,7 +6,7 @@ use std::fs::File;
 use std::process::Stdio;
 
 /// Every command, in the order of `--help`.
-const COMMANDS: [&str; 21] = [
+const COMMANDS: [&str; 22] = [
     "init",
     "seal",
     "verify",
@@ -17,6 +17,7 @@ const COMMANDS: [&str; 21] = [
     "watch",
     "demo",
     "run",
+    "worker",
     "scroll",
     "ledger",
     "lineage",

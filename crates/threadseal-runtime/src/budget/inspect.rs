@@ -13,7 +13,7 @@
 //! | `over_reserved` | more is set aside for children than remains |
 //! | `sum` | the children have spent more than their parent knows of |
 
-use super::sqlite::{ACTIVE, Entry};
+use super::books::{ACTIVE, Entry};
 use super::{Budget, schema};
 use crate::bounds::MAX_INSPECTED_ROWS;
 use crate::money::Nanos;

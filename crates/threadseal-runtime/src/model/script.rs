@@ -10,10 +10,17 @@
 //!   - when: "API key"          # only if the last message holds this text; else the thread fails
 //!     text: Done.
 //! ```
+//! Several conversations, by any number of threads and processes at once:
+//!
+//! ```text
+//! conversations:
+//!   - when: "Count the words"  # what the first message holds
+//!     answers: […]             # the n-th of them follows n-1 answers, whoever gave those
+//! ```
 //! An answer without `usage` counts a token for each four characters. After the last answer the script is
 //! silent, which is an error: it says how many there were.
 
-use super::{Answer, Model, ModelError, Request, Stop, ToolCall, Usage};
+use super::{Answer, ChatMessage, Model, ModelError, Request, Stop, ToolCall, Usage};
 use serde::Deserialize;
 use serde_json::Value;
 use std::collections::VecDeque;
@@ -27,15 +34,25 @@ pub struct ScriptModel {
     name: String,
     count: usize,
     left: Mutex<VecDeque<Line>>,
+    conversations: Vec<Conversation>,
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Script {
-    answers: Vec<Line>,
+    answers: Option<Vec<Line>>,
+    #[serde(default)]
+    conversations: Vec<Conversation>,
 }
 
 #[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Conversation {
+    when: String,
+    answers: Vec<Line>,
+}
+
+#[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Line {
     #[serde(default)]
@@ -52,7 +69,7 @@ struct Line {
     error: Option<Failure>,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Call {
     tool: String,
@@ -61,7 +78,7 @@ struct Call {
     id: Option<String>,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Tokens {
     #[serde(default)]
@@ -70,7 +87,7 @@ struct Tokens {
     output_tokens: u64,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Failure {
     #[serde(default)]
@@ -90,11 +107,49 @@ impl ScriptModel {
     pub fn parse(name: &str, script: &str) -> Result<Self, Error> {
         let script: Script = serde_saphyr::from_str(script)
             .map_err(|error| Error::invalid(format!("{name}: this is no script: {error}")))?;
+        let one = script.answers.is_some();
+        if one != script.conversations.is_empty() {
+            let text = format!("{name}: a script has `answers` or `conversations`");
+            return Err(Error::invalid(text));
+        }
+        let answers = script.answers.unwrap_or_default();
         Ok(Self {
             name: name.to_owned(),
-            count: script.answers.len(),
-            left: Mutex::new(script.answers.into()),
+            count: answers.len(),
+            left: Mutex::new(answers.into()),
+            conversations: script.conversations,
         })
+    }
+
+    /// The next answer and its number.
+    fn next(&self, request: &Request<'_>) -> Result<(Line, usize), ModelError> {
+        if self.conversations.is_empty() {
+            let mut left = self.left.lock().unwrap_or_else(PoisonError::into_inner);
+            let number = self.count - left.len() + 1;
+            let line = left.pop_front().ok_or_else(|| silent(number))?;
+            return Ok((line, number));
+        }
+        let answered = |message: &&ChatMessage| matches!(message, ChatMessage::Assistant { .. });
+        let number = request.messages.iter().filter(answered).count() + 1;
+        let first = request.messages.first().map_or("", ChatMessage::text);
+        let conversation = self
+            .conversations
+            .iter()
+            .find(|conversation| first.contains(&conversation.when));
+        let line = conversation.and_then(|found| found.answers.get(number - 1));
+        Ok((line.cloned().ok_or_else(|| silent(number))?, number))
+    }
+}
+
+fn silent(number: usize) -> ModelError {
+    failed(format!("the script has no answer {number}"))
+}
+
+fn failed(message: String) -> ModelError {
+    ModelError {
+        kind: "ScriptError".to_owned(),
+        message,
+        ..ModelError::default()
     }
 }
 
@@ -108,17 +163,7 @@ impl Model for ScriptModel {
         request: &Request<'_>,
         on_text: &mut dyn FnMut(&str),
     ) -> Result<Answer, ModelError> {
-        let mut left = self.left.lock().unwrap_or_else(PoisonError::into_inner);
-        let number = self.count - left.len() + 1;
-        let fail = |message: String| ModelError {
-            kind: "ScriptError".to_owned(),
-            message,
-            ..ModelError::default()
-        };
-        let Some(line) = left.pop_front() else {
-            return Err(fail(format!("the script has no answer {number}")));
-        };
-        drop(left);
+        let (line, number) = self.next(request)?;
         if let Some(expected) = &line.when
             && !request
                 .messages
@@ -126,10 +171,10 @@ impl Model for ScriptModel {
                 .is_some_and(|last| last.text().contains(expected.as_str()))
         {
             let message = format!("answer {number} is for {expected:?}, which was not said");
-            return Err(fail(message));
+            return Err(failed(message));
         }
         if request.cancel.within(Duration::from_millis(line.delay_ms)) {
-            return Err(fail("cancelled".to_owned()));
+            return Err(failed("cancelled".to_owned()));
         }
         if let Some(error) = line.error {
             return Err(ModelError {
@@ -235,6 +280,38 @@ mod tests {
     }
 
     #[test]
+    fn conversations_are_answered_by_how_far_they_have_come_whoever_asks() {
+        let script = "conversations:\n- {when: cats, answers: [{text: one}, {text: two}]}\n\
+                      - {when: dogs, answers: [{text: woof}]}\n";
+        let user = |text: &str| ChatMessage::User(text.to_owned());
+        let said = ChatMessage::Assistant {
+            text: "one".to_owned(),
+            calls: Vec::new(),
+        };
+        for _ in 0..2 {
+            let model = ScriptModel::parse("s", script).unwrap();
+            let answer = |messages: &[ChatMessage]| {
+                let request = Request {
+                    system: None,
+                    messages,
+                    tools: &[],
+                    max_output_tokens: 100,
+                    cancel: &Cancel::default(),
+                };
+                model.ask(&request, &mut |_| {}).map(|answer| answer.text)
+            };
+            assert_eq!(answer(&[user("of cats")]).unwrap(), "one");
+            assert_eq!(
+                answer(&[user("of cats"), said.clone(), user("on")]).unwrap(),
+                "two"
+            );
+            assert_eq!(answer(&[user("of dogs")]).unwrap(), "woof");
+            assert!(answer(&[user("of dogs"), said.clone(), user("on")]).is_err());
+            assert!(answer(&[user("of birds")]).is_err());
+        }
+    }
+
+    #[test]
     fn an_answer_for_something_else_is_an_error() {
         let model = ScriptModel::parse("s", "answers: [{when: key, text: Done.}]").unwrap();
         assert!(ask(&model, "go").unwrap_err().message.contains("\"key\""));
@@ -242,7 +319,13 @@ mod tests {
 
     #[test]
     fn a_script_with_a_word_that_means_nothing_is_refused() {
-        for script in ["answers: [{txt: a}]", "[]", "answers: 3", ""] {
+        for script in [
+            "answers: [{txt: a}]",
+            "[]",
+            "answers: 3",
+            "",
+            "{answers: [], conversations: [{when: a, answers: []}]}",
+        ] {
             assert!(ScriptModel::parse("s", script).is_err(), "{script:?}");
         }
     }

@@ -453,9 +453,13 @@ fn marked(sealed: &[ChatMessage], whole: Vec<ChatMessage>) -> Vec<ChatMessage> {
     each.collect()
 }
 
+/// What a model is told of a call that may have been carried out before.
+pub(crate) const UNRESOLVED: &str =
+    "unresolved: nobody knows whether this call was carried out; do not repeat it unseen";
+
 /// Gives each call without a result one that says so: models refuse a conversation with open calls, and nobody
 /// knows whether such a call was carried out.
-fn answer_open_calls(messages: &mut Vec<ChatMessage>) {
+pub(crate) fn answer_open_calls(messages: &mut Vec<ChatMessage>) {
     let mut answered = Vec::with_capacity(messages.len());
     let mut open: Vec<ToolCall> = Vec::new();
     for message in messages.drain(..) {
@@ -476,9 +480,7 @@ fn unresolved(call: ToolCall) -> ChatMessage {
     ChatMessage::ToolResult {
         call_id: call.id,
         tool: call.name,
-        content:
-            "unresolved: nobody knows whether this call was carried out; do not repeat it unseen"
-                .to_owned(),
+        content: UNRESOLVED.to_owned(),
     }
 }
 

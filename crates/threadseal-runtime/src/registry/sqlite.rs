@@ -1,7 +1,9 @@
 //! [`SqliteRegistry`]: the registry of a project, in one SQLite file.
 
 use super::chain::{self, unknown};
-use super::{Chain, Filter, Listing, NewThread, Origin, Process, Registry, Thread, row, schema};
+use super::{
+    Chain, Filter, Listing, NewThread, Origin, Process, Registry, Thread, row, rules, schema,
+};
 use crate::limit::Cost;
 use crate::status::Status;
 use rusqlite::types::Value as Column;
@@ -145,29 +147,18 @@ impl From<rusqlite::Error> for Failure {
     }
 }
 
-fn refused(message: String) -> Failure {
-    Failure::Refused(Error::refused(message))
-}
-
 impl Registry for SqliteRegistry {
     fn create(&self, new: &NewThread<'_>, at: Timestamp) -> Result<(), Error> {
         self.write(|transaction| {
             if self.thread(transaction, new.id)?.is_some() {
-                return Err(refused(format!(
-                    "a thread {} is registered already",
-                    new.id
-                )));
+                return Err(Failure::Refused(rules::taken(new.id)));
             }
             let parent = match new.origin {
                 Origin::Root => None,
                 Origin::Child { parent, max_spawns } => {
-                    let before = self.known(transaction, parent)?.spawns;
-                    if max_spawns.is_some_and(|max| before >= max) {
-                        return Err(refused(format!(
-                            "spawns_exceeded: {parent} has started {before} threads"
-                        )));
-                    }
-                    let spawns = integer(before.saturating_add(1));
+                    let known = self.known(transaction, parent)?;
+                    let spawns = rules::spawn(&known, max_spawns).map_err(Failure::Refused)?;
+                    let spawns = integer(spawns);
                     set(transaction, parent, at, &[("spawn_count", spawns)], &[])?;
                     Some(parent.as_str().to_owned())
                 }
@@ -192,17 +183,8 @@ impl Registry for SqliteRegistry {
         at: Timestamp,
     ) -> Result<Status, Error> {
         self.write(|transaction| {
-            let before = self.known(transaction, id)?.standing();
-            let before = before.map_err(Failure::Refused)?;
-            if let Some(expected) = expected.filter(|expected| *expected != before) {
-                return Err(refused(format!("{id} is {before}, not {expected}")));
-            }
-            if to == Status::Continued {
-                return Err(refused(format!(
-                    "{id} becomes continued by a link to its successor"
-                )));
-            }
-            before.step(to).map_err(Failure::Refused)?;
+            let known = self.known(transaction, id)?;
+            let before = rules::step(&known, expected, to).map_err(Failure::Refused)?;
             let ended = match to.is_terminal() {
                 true => text(&at.to_python_text()),
                 false => Column::Null,
@@ -217,29 +199,16 @@ impl Registry for SqliteRegistry {
         self.write(|transaction| {
             let before = self.known(transaction, old)?;
             let after = self.known(transaction, new)?;
-            if old == new {
-                return Err(refused(format!("{old} cannot go on from itself")));
-            }
-            if let Some(other) = &before.continuation {
-                return Err(refused(format!("{old} is continued by {other} already")));
-            }
-            // A thread that goes on elsewhere could stand before `old`: the chain would be a circle.
-            if after.continuation_of.is_some() || after.continuation.is_some() {
-                return Err(refused(format!("{new} is part of a chain already")));
-            }
-            let standing = before.standing().map_err(Failure::Refused)?;
-            standing.step(Status::Continued).map_err(Failure::Refused)?;
-            let ended = before.completed_at.unwrap_or_else(|| at.to_python_text());
-            let root = before.chain_root.unwrap_or_else(|| old.as_str().to_owned());
+            let linked = rules::link(before, &after, at).map_err(Failure::Refused)?;
             let columns = [
                 ("status", text(Status::Continued.as_str())),
-                ("completed_at", text(&ended)),
+                ("completed_at", text(&linked.ended)),
                 ("continuation_thread_id", text(new.as_str())),
             ];
             set(transaction, old, at, &columns, &[])?;
             let columns = [
                 ("continuation_of", text(old.as_str())),
-                ("chain_root_id", text(&root)),
+                ("chain_root_id", text(&linked.root)),
             ];
             set(transaction, new, at, &columns, &[])
         })
@@ -276,10 +245,8 @@ impl Registry for SqliteRegistry {
 
     fn set_record(&self, id: &ThreadId, record: &RecordId, at: Timestamp) -> Result<(), Error> {
         self.write(|transaction| {
-            let known = self.known(transaction, id)?.record;
-            if known.is_some_and(|known| known != *record) {
-                return Err(refused(format!("{id} has another record already")));
-            }
+            let known = self.known(transaction, id)?;
+            rules::record(&known, record).map_err(Failure::Refused)?;
             let ours = [("record", text(&record.to_hex()))];
             set(transaction, id, at, &[], &ours)
         })

@@ -73,7 +73,12 @@ impl Surroundings for Account<'_> {
         let amount = self.prices.cost(&usage.tokens());
         let now = self.engine.host.clock.now()?;
         let budgets = &self.engine.budgets;
-        budgets.commit(self.id, &format!("turn {turn}"), amount, now)?;
+        // Whoever takes a thread over asks its turn again, which is paid again.
+        let key = match self.engine.host.heads.fence() {
+            Some(token) => format!("turn {turn} under {token}"),
+            None => format!("turn {turn}"),
+        };
+        budgets.commit(self.id, &key, amount, now)?;
         Ok(amount)
     }
 

@@ -46,6 +46,11 @@ pub(crate) struct Cycle<'a> {
     /// Where calls and children that run beside the loop have something recorded.
     pub(crate) desk: &'a Desk,
     pub(crate) reflexes: &'a Reflexes<'a>,
+    /// The token of the lease under which it runs: part of each call's key.
+    pub(crate) fence: Option<u64>,
+    /// Calls that somebody began before, by their keys without a token: nobody knows whether they were carried out,
+    /// and they do not begin again.
+    pub(crate) unresolved: &'a HashSet<String>,
 }
 
 /// What surrounds the loop: money, files and people that follow it.

@@ -20,6 +20,7 @@
 //! | `recap` | what came before, in fewer words, for a successor |
 //! | `recover` | ending a thread whose process is gone |
 //! | `recovery` | what to do about errors of a model |
+//! | `takeover` | going on with a thread whose worker is gone, in the same record |
 //! | `returning` | `directive_return` |
 //! | `stop` | cancelling and killing threads from outside |
 //! | [`orchestrator`] | looking at threads and acting on them, for people and for threads |
@@ -49,6 +50,7 @@ mod returning;
 mod stop;
 mod succession;
 mod summary;
+mod takeover;
 mod thread;
 mod walker;
 

@@ -38,6 +38,7 @@ use crate::status::Status;
 use crate::thread_meta::{ThreadMeta, capabilities_file};
 use crate::toolbox::{Cancel, Parentage, Tool, Toolbox};
 use serde_json::{Value, json};
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 use threadseal::canon::{json, python};
@@ -132,6 +133,19 @@ impl Engine {
         inherited: Option<&Inherited>,
         start: impl FnOnce(&mut Plan) -> Result<Start<'p>, Error>,
     ) -> Result<Begun, Error> {
+        self.begin_by(order, inherited, |mut plan| {
+            let start = start(&mut plan)?;
+            self.begin(plan, start)
+        })
+    }
+
+    /// Checks `order`, has `make` make a thread of it, and puts beside that what it needs.
+    pub(super) fn begin_by(
+        &self,
+        order: &Order,
+        inherited: Option<&Inherited>,
+        make: impl FnOnce(Plan) -> Result<Running, Error>,
+    ) -> Result<Begun, Error> {
         let cancel = order.cancel.below();
         let (desk, brood) = (Desk::new(), Arc::new(Brood::of(&cancel)));
         let cradle = Cradle::new(self.clone(), Arc::clone(&brood), desk.window());
@@ -148,9 +162,8 @@ impl Engine {
         ];
         let graphs = Arc::new(GraphTools::new(self.clone(), Arc::clone(&brood)));
         let mut plan = self.prepare(order, inherited, more, &graphs)?;
-        let start = start(&mut plan)?;
         plan.tools.children(&children);
-        let thread = self.begin(plan, start)?;
+        let thread = make(plan)?;
         for cradle in [cradle, helpers] {
             cradle.belongs_to(&thread.id, thread.inheritance());
         }
@@ -271,6 +284,9 @@ impl Engine {
             plan,
             journal,
             files,
+            before: Cost::default(),
+            unresolved: HashSet::new(),
+            note: None,
             carried: start.carried,
             cost: Cost::default(),
             handed: start.handed,
@@ -399,10 +415,10 @@ impl Engine {
 pub(super) struct Begun {
     pub(super) thread: Running,
     /// The tool by which it starts others.
-    children: Arc<dyn Tool>,
+    pub(super) children: Arc<dyn Tool>,
     pub(super) cancel: Cancel,
     pub(super) brood: Arc<Brood>,
-    desk: Desk,
+    pub(super) desk: Desk,
     /// What its parent left to it, and so to whoever goes on from it.
     pub(super) inherited: Option<Inherited>,
 }
@@ -482,9 +498,9 @@ struct Beside<'a> {
 /// A thread that runs.
 pub(super) struct Running {
     pub(super) engine: Engine,
-    messages: Vec<ChatMessage>,
+    pub(super) messages: Vec<ChatMessage>,
     /// Whom it goes on from.
-    continues: Option<ThreadId>,
+    pub(super) continues: Option<ThreadId>,
     pub(super) id: ThreadId,
     pub(super) plan: Plan,
     pub(super) journal: Journal,
@@ -493,9 +509,15 @@ pub(super) struct Running {
     pub(super) carried: Cost,
     /// What it used itself, when its loop is over.
     pub(super) cost: Cost,
-    handed: bool,
-    inherited: usize,
-    warnings: Vec<String>,
+    pub(super) handed: bool,
+    pub(super) inherited: usize,
+    pub(super) warnings: Vec<String>,
+    /// What it used before this process took it over.
+    pub(super) before: Cost,
+    /// Calls of before that do not begin again ([`Cycle::unresolved`]).
+    pub(super) unresolved: HashSet<String>,
+    /// What the model is told of them.
+    pub(super) note: Option<String>,
 }
 
 impl Running {
@@ -557,12 +579,18 @@ impl Running {
             journal: &mut *journal,
             desk,
         };
-        let opened = edges::open(plan, continues, &reflexes, &mut record, &mut self.messages)?;
+        // Whoever takes over a thread that was asked something finds its first message in the record.
+        let opened = match self.before.turns {
+            0 => edges::open(plan, continues, &reflexes, &mut record, &mut self.messages)?,
+            _ => None,
+        };
+        self.messages
+            .extend(self.note.take().map(ChatMessage::User));
         let mut course = Course {
             messages: std::mem::take(&mut self.messages),
-            cost: Cost::default(),
+            cost: self.before,
             carried: self.carried,
-            own: Nanos::ZERO,
+            own: self.before.spend,
             began: engine.host.clock.elapsed(),
         };
         let system = plan.layers.system_prompt();
@@ -579,6 +607,8 @@ impl Running {
             recovery: &Configured::new(&engine.config),
             desk,
             reflexes: &reflexes,
+            fence: engine.host.heads.fence(),
+            unresolved: &self.unresolved,
         };
         let mut around = Account {
             engine,
@@ -678,22 +708,28 @@ impl Running {
         Ok(ran)
     }
 
-    fn settle(&mut self, ran: &Ran) -> Result<(), Error> {
+    pub(super) fn settle(&mut self, ran: &Ran) -> Result<(), Error> {
         let engine = &self.engine;
         self.files.meta.status = ran.status;
         self.files.meta.cost = Some(ran.cost);
         self.files.meta.outputs.clone_from(&ran.outputs);
         self.files.write(engine)?;
         self.files.write_entry(engine, &self.journal)?;
-        let now = engine.host.clock.now()?;
-        engine.registry.set_cost(&self.id, &ran.cost, now)?;
-        engine.registry.set_result(&self.id, &ran.to_json(), now)?;
-        if ran.status.is_terminal() && engine.budgets.get(&self.id)?.is_some() {
-            engine.budgets.release(&self.id, ran.status, now)?;
+        engine.note_end(ran)
+    }
+}
+
+impl Engine {
+    /// What budgets and registry say of a thread that has ended.
+    pub(super) fn note_end(&self, ran: &Ran) -> Result<(), Error> {
+        let (id, now) = (&ran.thread, self.host.clock.now()?);
+        self.registry.set_cost(id, &ran.cost, now)?;
+        self.registry.set_result(id, &ran.to_json(), now)?;
+        if ran.status.is_terminal() && self.budgets.get(id)?.is_some() {
+            self.budgets.release(id, ran.status, now)?;
         }
-        engine
-            .registry
-            .set_status(&self.id, Some(Status::Running), ran.status, now)
+        self.registry
+            .set_status(id, Some(Status::Running), ran.status, now)
             .map(drop)
     }
 }

@@ -23,6 +23,8 @@ use threadseal_store::host::Host;
 
 /// The variable that names a call.
 const CALL_VARIABLE: &str = "THREADSEAL_CALL";
+/// The variable with the fencing token of the lease under which the call runs: who takes effects refuses lower ones.
+const FENCE_VARIABLE: &str = "THREADSEAL_FENCE";
 
 /// What commands run in.
 #[derive(Clone)]
@@ -136,6 +138,9 @@ impl DeclaredCommand {
             environment.push((name.clone(), value));
         }
         environment.push((CALL_VARIABLE.to_owned(), key.to_owned()));
+        if let Some(token) = self.shop.host.heads.fence() {
+            environment.push((FENCE_VARIABLE.to_owned(), token.to_string()));
+        }
         Ok(environment)
     }
 }

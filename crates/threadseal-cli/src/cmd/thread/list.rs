@@ -4,13 +4,14 @@ use super::{Row, databases, word};
 use crate::context::Context;
 use crate::engine::ProjectArgs;
 use crate::exit::{Exit, Outcome};
+use crate::fleet::DatabaseArgs;
 use crate::output::Out;
 use crate::render::clean::Clean;
 use clap::Args;
 use serde::Serialize;
 use threadseal::record::ThreadId;
 use threadseal_runtime::project::Project;
-use threadseal_runtime::registry::{Filter, SqliteRegistry, Thread};
+use threadseal_runtime::registry::{Filter, Listing, Registry as _, SqliteRegistry, Thread};
 use threadseal_runtime::status::Status;
 
 /// What `thread list` takes.
@@ -18,6 +19,8 @@ use threadseal_runtime::status::Status;
 pub(crate) struct ListArgs {
     #[command(flatten)]
     project: ProjectArgs,
+    #[command(flatten)]
+    database: DatabaseArgs,
     /// Only threads with this status; may be given several times
     #[arg(long, value_name = "STATUS")]
     status: Vec<Status>,
@@ -57,10 +60,17 @@ pub(super) fn run(args: &ListArgs, context: &Context, out: &mut Out) -> Outcome 
         limit: Some(args.limit),
     };
     let (mut threads, mut unusable) = (Vec::new(), 0);
-    for path in databases(context, &project, Project::registry)? {
-        let listing = SqliteRegistry::view(&path, |view| view.list(&filter))?;
+    let mut take = |listing: Listing| {
         threads.extend(listing.threads);
         unusable += listing.unusable;
+    };
+    match args.database.open(context)? {
+        Some(fleet) => take(fleet.registry().list(&filter)?),
+        None => {
+            for path in databases(context, &project, Project::registry)? {
+                take(SqliteRegistry::view(&path, |view| view.list(&filter))?);
+            }
+        }
     }
     threads.sort_by(|a, b| b.created_at.cmp(&a.created_at));
     threads.truncate(args.limit);

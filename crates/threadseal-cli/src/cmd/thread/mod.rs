@@ -8,6 +8,7 @@ mod adopt;
 mod cancel;
 mod chain;
 mod exec;
+mod export;
 mod handoff;
 mod inspect;
 mod kill;
@@ -52,6 +53,8 @@ pub(crate) enum ThreadCommand {
     Transcript(transcript::TranscriptArgs),
     /// Do an operation of the orchestrator, given as JSON
     Exec(exec::ExecArgs),
+    /// Write the files of a thread that lies in a database into a folder
+    Export(export::ExportArgs),
     /// Show the threads that go on from each other
     Chain(chain::ChainArgs),
     /// Say what in the registry and the budgets cannot be true
@@ -78,6 +81,7 @@ pub(crate) fn run(command: &ThreadCommand, context: &Context, out: &mut Out) -> 
         ThreadCommand::Search(args) => search::run(args, context, out),
         ThreadCommand::Transcript(args) => transcript::run(args, context, out),
         ThreadCommand::Exec(args) => exec::run(args, context, out),
+        ThreadCommand::Export(args) => export::run(args, context, out),
         ThreadCommand::Chain(args) => chain::run(args, context, out),
         ThreadCommand::Inspect(args) => inspect::run(args, context, out),
         ThreadCommand::Resume(args) => resume::run(args, context, out),

@@ -4,6 +4,7 @@ use super::{Row, in_registry};
 use crate::context::Context;
 use crate::engine::ProjectArgs;
 use crate::exit::{Exit, Failure, Outcome};
+use crate::fleet::DatabaseArgs;
 use crate::output::Out;
 use crate::render::clean::Clean;
 use clap::Args;
@@ -11,13 +12,15 @@ use serde::Serialize;
 use serde_json::Value;
 use threadseal::error::Error;
 use threadseal::record::ThreadId;
-use threadseal_runtime::registry::{Filter, RegistryView, Thread};
+use threadseal_runtime::registry::{Filter, Registry as _, RegistryView, Thread};
 
 /// What `thread show` takes.
 #[derive(Debug, Args)]
 pub(crate) struct ShowArgs {
     #[command(flatten)]
     project: ProjectArgs,
+    #[command(flatten)]
+    database: DatabaseArgs,
     /// The thread
     thread: String,
 }
@@ -34,11 +37,25 @@ struct ShowOutput<'a> {
 pub(super) fn run(args: &ShowArgs, context: &Context, out: &mut Out) -> Outcome {
     let project = args.project.open(context)?;
     let id = ThreadId::parse(&args.thread)?;
-    let (thread, children) = in_registry(context, &project, &id, |view| {
-        let children = view.list(&Filter::children_of(&id))?.threads;
-        Ok((known(view, &id)?, children))
-    })?;
-    let folder = project.find_thread(&*context.fs, &id)?;
+    let (thread, children, folder) = match args.database.open(context)? {
+        Some(fleet) => {
+            let registry = fleet.registry();
+            let thread = registry.get(&id)?;
+            let thread = thread.ok_or_else(|| unknown(&id))?;
+            (
+                thread,
+                registry.list(&Filter::children_of(&id))?.threads,
+                None,
+            )
+        }
+        None => {
+            let (thread, children) = in_registry(context, &project, &id, |view| {
+                let children = view.list(&Filter::children_of(&id))?.threads;
+                Ok((known(view, &id)?, children))
+            })?;
+            (thread, children, project.find_thread(&*context.fs, &id)?)
+        }
+    };
     let folder = folder.map(|folder| folder.path().to_string_lossy().into_owned());
     let output = ShowOutput {
         schema: "threadseal.thread/1",
@@ -73,6 +90,9 @@ fn shown_result(text: &str) -> Value {
 }
 
 pub(super) fn known(view: &RegistryView<'_>, id: &ThreadId) -> Result<Thread, Error> {
-    let thread = view.get(id)?;
-    thread.ok_or_else(|| Error::refused(format!("no thread {id} is registered here")))
+    view.get(id)?.ok_or_else(|| unknown(id))
+}
+
+fn unknown(id: &ThreadId) -> Error {
+    Error::refused(format!("no thread {id} is registered here"))
 }

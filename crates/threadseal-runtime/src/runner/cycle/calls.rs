@@ -11,6 +11,7 @@ use crate::bounds::{MAX_CALLS_PER_TURN, MAX_PARALLEL_CALLS, MAX_RECORDED_TEXT_BY
 use crate::hook_control::Control;
 use crate::journal::{Intent, Journal};
 use crate::model::{ChatMessage, ToolCall};
+use crate::past::UNRESOLVED;
 use crate::toolbox::{Invocation, Outcome, Permitted};
 use serde_json::json;
 use threadseal::error::Error;
@@ -43,11 +44,11 @@ impl Cycle<'_> {
                     end = outputs;
                     outcome
                 }
-                None => match self.tools.find(call) {
+                None => match self.permitted(call, journal) {
                     Err(why) => self.not_run(call, journal, &why)?,
                     Ok(first) => {
                         let last = calls.len().min(MAX_CALLS_PER_TURN);
-                        let batch = self.at_once(first, &calls[place + 1..last]);
+                        let batch = self.at_once(first, &calls[place + 1..last], journal);
                         let batched = &calls[place..place + batch.len()];
                         for call in batched {
                             around.progress(Progress::Calling(&course.cost, &call.name));
@@ -69,7 +70,7 @@ impl Cycle<'_> {
     }
 
     /// The call that is next, and those behind it that may run at the same time.
-    fn at_once(&self, first: Permitted, behind: &[ToolCall]) -> Vec<Permitted> {
+    fn at_once(&self, first: Permitted, behind: &[ToolCall], journal: &Journal) -> Vec<Permitted> {
         let parallel = |call: &Permitted| call.tool.parallel(&call.input);
         let alone = !parallel(&first);
         let mut batch = vec![first];
@@ -79,7 +80,7 @@ impl Cycle<'_> {
         let behind = behind.iter().take(MAX_PARALLEL_CALLS - 1);
         let permitted = behind.map_while(|call| match self.returning.is(call) {
             true => None,
-            false => self.tools.find(call).ok().filter(parallel),
+            false => self.permitted(call, journal).ok().filter(parallel),
         });
         batch.extend(permitted);
         batch
@@ -124,8 +125,26 @@ impl Cycle<'_> {
         Ok(outcomes)
     }
 
-    fn key(&self, call: &ToolCall, journal: &Journal) -> String {
+    /// What a call is known by, however often it is attempted.
+    fn name(&self, call: &ToolCall, journal: &Journal) -> String {
         format!("{}/{}/{}", self.thread, journal.turn(), call.id)
+    }
+
+    /// Its idempotency key: its name, and under a lease the token of that.
+    fn key(&self, call: &ToolCall, journal: &Journal) -> String {
+        let name = self.name(call, journal);
+        match self.fence {
+            Some(token) => format!("{name}#{token}"),
+            None => name,
+        }
+    }
+
+    /// The tool of a call, or why it does not run. Nobody knows of some calls whether they were carried out already.
+    fn permitted(&self, call: &ToolCall, journal: &Journal) -> Result<Permitted, String> {
+        match self.unresolved.contains(&self.name(call, journal)) {
+            true => Err(UNRESOLVED.to_owned()),
+            false => self.tools.find(call),
+        }
     }
 
     /// Records a call that does not run, and why.

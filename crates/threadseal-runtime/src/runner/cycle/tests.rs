@@ -85,6 +85,8 @@ impl Bench {
                 cancel,
                 facts: json!({}),
             },
+            fence: None,
+            unresolved: &HashSet::new(),
         };
         let mut course = Course {
             messages: vec![ChatMessage::User("Go.".to_owned())],

@@ -1,0 +1,74 @@
+//! `thread export`: the files of a thread that lies in a database.
+//!
+//! ```text
+//! threadseal thread export --database postgres://… demo/greet-1 DIR ─► DIR/transcript.jsonl, DIR/thread.json, …
+//! threadseal verify DIR
+//! ```
+//! The bytes are those that were sealed; what they prove is for `verify` to say.
+
+use crate::context::Context;
+use crate::engine::ProjectArgs;
+use crate::exit::{Exit, Failure, Outcome, complain};
+use crate::fleet::DatabaseArgs;
+use crate::output::Out;
+use clap::Args;
+use serde_json::json;
+use std::path::PathBuf;
+use threadseal::record::ThreadId;
+use threadseal_runtime::bounds::MAX_CONVERSATION_BYTES;
+use threadseal_store::atomic::{self, PRIVATE_FILE};
+use threadseal_store::read::read_small;
+
+/// Permission bits of the folder: what an agent saw and did is its owner's business.
+const FOLDER_MODE: u32 = 0o700;
+
+/// What `thread export` takes.
+#[derive(Debug, Args)]
+pub(crate) struct ExportArgs {
+    #[command(flatten)]
+    database: DatabaseArgs,
+    #[command(flatten)]
+    project: ProjectArgs,
+    /// The thread
+    thread: String,
+    /// The folder, which is made
+    #[arg(value_name = "DIR")]
+    folder: PathBuf,
+}
+
+pub(super) fn run(args: &ExportArgs, context: &Context, out: &mut Out) -> Outcome {
+    let fleet = args.database.required(context)?;
+    let project = args.project.open(context)?;
+    let id = ThreadId::parse(&args.thread)?;
+    let host = fleet.host(&context.host()?, project.root(), None)?;
+    let folder = project.thread(&id);
+    let names = host.fs.read_dir(folder.path());
+    let names = names.map_err(|_| Failure::new(format!("{id} has no files in this database")))?;
+    atomic::create_directories(&*context.fs, &args.folder, FOLDER_MODE)?;
+    let mut written = Vec::new();
+    for name in names {
+        let from = folder.path().join(&name);
+        if host
+            .fs
+            .metadata(&from)
+            .is_ok_and(|found| found.size == 0 && found.identity.inode == 0)
+        {
+            // A folder.
+            continue;
+        }
+        let bytes = read_small(&*host.fs, &from, MAX_CONVERSATION_BYTES)?;
+        atomic::create_new(&*context.fs, &args.folder.join(&name), &bytes, PRIVATE_FILE)?;
+        written.push(name.to_string_lossy().into_owned());
+    }
+    written.sort();
+    if context.json {
+        out.json(&json!({"schema": "threadseal.thread-export/1", "thread_id": id.as_str(), "files": written}));
+    } else if !context.quiet {
+        complain(&format!(
+            "{} files written to {}",
+            written.len(),
+            args.folder.display()
+        ));
+    }
+    Ok(Exit::Done)
+}

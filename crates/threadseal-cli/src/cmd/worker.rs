@@ -1,0 +1,69 @@
+//! `worker`: takes orders of a database and runs their threads.
+//!
+//! ```text
+//! threadseal run demo/greet --database postgres://… --detach      gives an order
+//! threadseal worker --database postgres://…                       on as many machines as there are
+//! ```
+//! Nothing of a thread lies on this machine: another worker goes on when this one is gone. All workers of a database
+//! have the same keys, and the same project.
+
+use crate::context::{self, Context};
+use crate::engine::{EngineArgs, engine_in};
+use crate::exit::{Exit, Failure, Outcome, complain};
+use crate::fleet::DatabaseArgs;
+use crate::output::Out;
+use crate::render::clean::Clean;
+use clap::Args;
+use serde_json::json;
+use std::time::Duration;
+use threadseal_runtime::bounds::LEASE_TIME;
+use threadseal_runtime::fleet::Worker;
+use threadseal_runtime::toolbox::Cancel;
+
+/// What `worker` takes.
+#[derive(Debug, Args)]
+pub(crate) struct WorkerArgs {
+    #[command(flatten)]
+    database: DatabaseArgs,
+    /// How this worker is called, for people [default: its process number]
+    #[arg(long, value_name = "NAME")]
+    name: Option<String>,
+    /// For how long an order is held unless it is renewed, in seconds
+    #[arg(long, value_name = "SECONDS", default_value_t = LEASE_TIME.as_secs_f64())]
+    lease: f64,
+    /// End when no order is left
+    #[arg(long)]
+    until_idle: bool,
+    #[command(flatten)]
+    engine: EngineArgs,
+}
+
+/// Works.
+pub(super) fn run(args: &WorkerArgs, context: &Context, out: &mut Out) -> Outcome {
+    let cancel = Cancel::default();
+    context::cancel_on_interrupt(&cancel.flag())?;
+    let fleet = args.database.required(context)?;
+    let engine = engine_in(&args.engine, context, Some(&fleet))?;
+    let name = args.name.clone();
+    let lease = Duration::try_from_secs_f64(args.lease)
+        .map_err(|_| Failure::new("--lease is a number of seconds"))?;
+    let worker = Worker {
+        fleet: &fleet,
+        engine: &engine,
+        name: name.unwrap_or_else(|| std::process::id().to_string()),
+        lease,
+        until_idle: args.until_idle,
+        cancel,
+    };
+    let tally = worker.work(&mut |left| complain(&format!("{}", Clean(left))))?;
+    if context.json {
+        out.json(&json!({"schema": "threadseal.worker/1", "done": tally.done,
+                         "taken_over": tally.taken_over, "left": tally.left}));
+    } else if !context.quiet {
+        complain(&format!(
+            "{} orders done, {} taken over, {} left to others",
+            tally.done, tally.taken_over, tally.left
+        ));
+    }
+    Ok(Exit::Done)
+}

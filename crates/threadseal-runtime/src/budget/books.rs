@@ -1,0 +1,287 @@
+//! The rules of budgets, whatever they are kept in.
+//!
+//! [`Books`] decides within one transaction that no other writer of the same tree is in; a [`Shelf`] finds and
+//! keeps rows.
+
+use super::Budget;
+use crate::bounds::MAX_BUDGET_DEPTH;
+use crate::money::Nanos;
+use crate::status::Status;
+use threadseal::error::Error;
+use threadseal::record::ThreadId;
+use threadseal::time::Timestamp;
+
+/// Word of a budget that has not ended.
+pub(super) const ACTIVE: &str = "active";
+
+/// Where rows are kept, within one transaction.
+pub(super) trait Shelf {
+    /// The row of a thread.
+    fn find(&self, thread: &str) -> Result<Option<Entry>, Error>;
+
+    /// The rows of its children.
+    fn children(&self, thread: &str) -> Result<Vec<Entry>, Error>;
+
+    /// Adds a row.
+    fn add(&self, entry: &Entry, at: Timestamp) -> Result<(), Error>;
+
+    /// Writes a row, and makes it ours.
+    fn save(&self, entry: &Entry, at: Timestamp) -> Result<(), Error>;
+
+    /// What was noted under a key of a thread.
+    fn noted(&self, thread: &str, key: &str) -> Result<Option<Nanos>, Error>;
+
+    /// Notes it.
+    fn note(&self, thread: &str, key: &str, amount: Nanos) -> Result<(), Error>;
+}
+
+/// One row, in billionths whoever wrote it.
+#[derive(Debug, Clone)]
+pub(super) struct Entry {
+    pub(super) thread: String,
+    pub(super) parent: Option<String>,
+    pub(super) max: Option<Nanos>,
+    pub(super) reserved: Nanos,
+    pub(super) actual: Nanos,
+    /// What the thread itself spent.
+    pub(super) own: Nanos,
+    pub(super) status: String,
+    /// Does our table have it?
+    pub(super) ours: bool,
+}
+
+impl Entry {
+    pub(super) fn is_active(&self) -> bool {
+        self.status == ACTIVE
+    }
+
+    /// What is set aside and not spent. A child of the original tells its parent what it spent only when
+    /// it ends, and is forgotten then.
+    pub(super) fn outstanding(&self) -> Nanos {
+        match (self.ours, self.is_active()) {
+            (true, _) => self.reserved.saturating_sub(self.actual),
+            (false, true) => self.reserved,
+            (false, false) => Nanos::ZERO,
+        }
+    }
+
+    pub(super) fn shown(self, remaining: Nanos) -> Budget {
+        Budget {
+            parent: self.parent,
+            max: self.max,
+            reserved: self.reserved,
+            actual: self.actual,
+            remaining,
+            status: self.status,
+        }
+    }
+}
+
+/// The ledger within one transaction.
+pub(super) struct Books<S>(pub(super) S);
+
+fn refused<T>(message: impl Into<String>) -> Result<T, Error> {
+    Err(Error::refused(message.into()))
+}
+
+impl<S: Shelf> Books<S> {
+    pub(super) fn register(&self, root: &ThreadId, max: Nanos, at: Timestamp) -> Result<(), Error> {
+        self.open(root.as_str(), None, max, Nanos::ZERO, at)
+    }
+
+    pub(super) fn reserve(
+        &self,
+        child: &ThreadId,
+        parent: &ThreadId,
+        amount: Nanos,
+        at: Timestamp,
+    ) -> Result<(), Error> {
+        let giver = self.known(parent.as_str())?;
+        if !giver.is_active() {
+            return refused(format!(
+                "the budget of {parent} has ended: {}",
+                giver.status
+            ));
+        }
+        let remaining = self.remaining(&giver)?;
+        if remaining < amount {
+            return refused(format!(
+                "insufficient budget: {amount} dollars asked of {parent}, {remaining} remain"
+            ));
+        }
+        self.open(child.as_str(), Some(parent.as_str()), amount, amount, at)
+    }
+
+    pub(super) fn commit(
+        &self,
+        thread: &ThreadId,
+        key: &str,
+        amount: Nanos,
+        at: Timestamp,
+    ) -> Result<Budget, Error> {
+        let mut entry = self.known(thread.as_str())?;
+        if self.is_new(thread.as_str(), key, amount)? {
+            entry.own = entry.own.saturating_add(amount);
+            let mut line = self.ancestors(&entry)?;
+            line.insert(0, entry);
+            for entry in &mut line {
+                entry.actual = entry.actual.saturating_add(amount);
+                self.0.save(entry, at)?;
+            }
+            self.settle(&line, at)?;
+        }
+        let entry = self.known(thread.as_str())?;
+        let remaining = self.remaining(&entry)?;
+        Ok(entry.shown(remaining))
+    }
+
+    pub(super) fn release(
+        &self,
+        thread: &ThreadId,
+        end: Status,
+        at: Timestamp,
+    ) -> Result<Nanos, Error> {
+        if !end.is_terminal() {
+            return Err(Error::invalid(format!("{end} is no end of a thread")));
+        }
+        let entry = self.known(thread.as_str())?;
+        if entry.status == end.as_str() {
+            return Ok(Nanos::ZERO);
+        }
+        if !entry.is_active() {
+            return refused(format!("the budget of {thread} ended as {}", entry.status));
+        }
+        self.end(entry, end.as_str(), at)
+    }
+
+    pub(super) fn transfer(
+        &self,
+        old: &ThreadId,
+        new: &ThreadId,
+        at: Timestamp,
+    ) -> Result<Nanos, Error> {
+        let entry = self.known(old.as_str())?;
+        if !entry.is_active() {
+            return refused(format!("the budget of {old} ended as {}", entry.status));
+        }
+        let parent = entry.parent.clone();
+        let remaining = self.remaining(&entry)?;
+        let freed = self.end(entry, Status::Continued.as_str(), at)?;
+        // A child's ceiling may be above what was set aside for it, in rows of the original.
+        let (max, reserved) = match parent {
+            Some(_) => (remaining.min(freed), remaining.min(freed)),
+            None => (remaining, Nanos::ZERO),
+        };
+        self.open(new.as_str(), parent.as_deref(), max, reserved, at)?;
+        Ok(max)
+    }
+
+    pub(super) fn get(&self, thread: &ThreadId) -> Result<Option<Budget>, Error> {
+        let Some(entry) = self.0.find(thread.as_str())? else {
+            return Ok(None);
+        };
+        let remaining = self.remaining(&entry)?;
+        Ok(Some(entry.shown(remaining)))
+    }
+
+    fn known(&self, thread: &str) -> Result<Entry, Error> {
+        match self.0.find(thread)? {
+            Some(entry) => Ok(entry),
+            None => refused(format!("{thread} has no budget")),
+        }
+    }
+
+    /// The outstanding of all children.
+    fn promised(&self, entry: &Entry) -> Result<Nanos, Error> {
+        let children = self.0.children(&entry.thread)?;
+        let outstanding = children.iter().map(Entry::outstanding);
+        Ok(outstanding.fold(Nanos::ZERO, Nanos::saturating_add))
+    }
+
+    fn remaining(&self, entry: &Entry) -> Result<Nanos, Error> {
+        let spent = entry.actual.saturating_add(self.promised(entry)?);
+        Ok(entry.max.unwrap_or_default().saturating_sub(spent))
+    }
+
+    /// All threads above `entry`, the nearest first.
+    fn ancestors(&self, entry: &Entry) -> Result<Vec<Entry>, Error> {
+        let mut line: Vec<Entry> = Vec::new();
+        let mut next = entry.parent.clone();
+        while let Some(parent) = next {
+            let passed = line.iter().any(|above| above.thread == parent);
+            if passed || parent == entry.thread || line.len() >= MAX_BUDGET_DEPTH {
+                return refused(format!(
+                    "the budgets above {} lead in a circle",
+                    entry.thread
+                ));
+            }
+            // A parent that the original has removed takes no part any more.
+            let Some(above) = self.0.find(&parent)? else {
+                break;
+            };
+            next = above.parent.clone();
+            line.push(above);
+        }
+        Ok(line)
+    }
+
+    fn open(
+        &self,
+        thread: &str,
+        parent: Option<&str>,
+        max: Nanos,
+        reserved: Nanos,
+        at: Timestamp,
+    ) -> Result<(), Error> {
+        if self.0.find(thread)?.is_some() {
+            return refused(format!("{thread} has a budget already"));
+        }
+        let entry = Entry {
+            thread: thread.to_owned(),
+            parent: parent.map(str::to_owned),
+            max: Some(max),
+            reserved,
+            actual: Nanos::ZERO,
+            own: Nanos::ZERO,
+            status: ACTIVE.to_owned(),
+            ours: true,
+        };
+        self.0.add(&entry, at)
+    }
+
+    /// Notes a spending; false when it was noted before.
+    fn is_new(&self, thread: &str, key: &str, amount: Nanos) -> Result<bool, Error> {
+        match self.0.noted(thread, key)? {
+            Some(known) if known == amount => Ok(false),
+            Some(known) => refused(format!(
+                "{thread} has spent {} billionths under {key:?} already, not {}",
+                known.get(),
+                amount.get()
+            )),
+            None => self.0.note(thread, key, amount).map(|()| true),
+        }
+    }
+
+    /// Ends a budget and returns what goes back.
+    fn end(&self, mut entry: Entry, status: &str, at: Timestamp) -> Result<Nanos, Error> {
+        let before = entry.outstanding();
+        status.clone_into(&mut entry.status);
+        entry.reserved = entry.actual.saturating_add(self.promised(&entry)?);
+        entry.ours = true;
+        let freed = before.saturating_sub(entry.outstanding());
+        self.0.save(&entry, at)?;
+        let line = self.ancestors(&entry)?;
+        self.settle(&line, at)?;
+        Ok(freed)
+    }
+
+    /// What ended threads of a line keep set aside: no more than their children still may spend.
+    fn settle(&self, line: &[Entry], at: Timestamp) -> Result<(), Error> {
+        for entry in line.iter().filter(|entry| !entry.is_active()) {
+            let mut entry = entry.clone();
+            entry.reserved = entry.actual.saturating_add(self.promised(&entry)?);
+            self.0.save(&entry, at)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,117 @@
+//! [`Worker`]: takes orders and runs them, one after the other.
+
+use super::{Fleet, HINT_WAIT, is_final};
+use crate::bounds::{MAX_TAKEOVERS, MIN_LEASE_TIME};
+use crate::runner::Engine;
+use crate::toolbox::Cancel;
+use serde_json::{Value, json};
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::time::Duration;
+use threadseal::error::Error;
+use threadseal_store::ledger::postgres::leases::{Lease, Taken};
+use threadseal_store::random;
+
+/// A process that takes orders.
+pub struct Worker<'a> {
+    /// Where they are.
+    pub fleet: &'a Fleet,
+    /// What their threads run in; its files, registry, budgets and heads are not used.
+    pub engine: &'a Engine,
+    /// How it is called, for people.
+    pub name: String,
+    /// How long an order is held without being renewed.
+    pub lease: Duration,
+    /// Ends when no order is left, whoever works on it.
+    pub until_idle: bool,
+    /// Ends after the order it works on, which is cancelled.
+    pub cancel: Cancel,
+}
+
+/// What a worker did.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// Orders that it brought to an end.
+    pub done: u64,
+    /// Orders that it took over from a worker that was gone.
+    pub taken_over: u64,
+    /// Orders that it lost, or gave back.
+    pub left: u64,
+}
+
+impl Worker<'_> {
+    /// Works until it is cancelled, or until nothing is left. `tell` hears of each order that was left.
+    ///
+    /// # Errors
+    /// Kind `InvalidInput` for a lease that is too short, `External` when the server cannot be reached any more.
+    pub fn work(&self, tell: &mut dyn FnMut(&str)) -> Result<Tally, Error> {
+        if self.lease < MIN_LEASE_TIME {
+            return Err(Error::invalid(format!(
+                "a lease lasts {} ms at least",
+                MIN_LEASE_TIME.as_millis()
+            )));
+        }
+        let holder = random::array(&*self.engine.host.random)?;
+        let mut tally = Tally::default();
+        while !self.cancel.is_set() {
+            let hints = self.fleet.database.hints()?;
+            if let Some(taken) = self.fleet.orders.take(&self.name, holder, self.lease)? {
+                tally.taken_over += u64::from(taken.lease.token() > 1);
+                match self.attend(&taken) {
+                    Ok(()) => tally.done += 1,
+                    Err(why) => {
+                        tally.left += 1;
+                        tell(&format!("order {}: {why}", taken.lease.order()));
+                    }
+                }
+                continue;
+            }
+            if self.until_idle && self.fleet.orders.open_orders()? == 0 {
+                break;
+            }
+            self.fleet.database.wait(hints, HINT_WAIT.min(self.lease));
+        }
+        Ok(tally)
+    }
+
+    /// Works on one order while somebody renews its lease.
+    fn attend(&self, taken: &Taken) -> Result<(), Error> {
+        let cancel = Cancel::default();
+        let result = std::thread::scope(|scope| {
+            let (stop, stopped) = channel::<()>();
+            let (lease, cancel) = (&taken.lease, &cancel);
+            scope.spawn(move || {
+                loop {
+                    match stopped.recv_timeout(self.lease / 3) {
+                        Err(RecvTimeoutError::Timeout) => {}
+                        _ => return,
+                    }
+                    // Whoever lost it stops, his tools included.
+                    if self.cancel.is_set() || lease.renew(self.lease).is_err() {
+                        cancel.set();
+                    }
+                }
+            });
+            let result = self.fleet.work_on(self.engine, lease, &taken.task, cancel);
+            drop(stop);
+            result
+        });
+        self.conclude(&taken.lease, result)
+    }
+
+    /// Writes what came of an order, or leaves it to the next.
+    fn conclude(&self, lease: &Lease, result: Result<Value, Error>) -> Result<(), Error> {
+        match result {
+            Ok(result) => lease.finish(&result.to_string()),
+            Err(error) => {
+                lease.check()?;
+                if is_final(&error) || lease.token() > MAX_TAKEOVERS {
+                    let result = json!({"success": false, "error": error.to_string()});
+                    lease.finish(&result.to_string())?;
+                } else {
+                    lease.give_up()?;
+                }
+                Err(error)
+            }
+        }
+    }
+}

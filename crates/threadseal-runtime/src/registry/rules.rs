@@ -1,0 +1,80 @@
+//! What may become of the rows of a registry, whatever it is kept in. Each is asked within the transaction that
+//! then writes.
+
+use super::Thread;
+use crate::status::Status;
+use threadseal::error::Error;
+use threadseal::record::{RecordId, ThreadId};
+use threadseal::time::Timestamp;
+
+/// How many children `parent` has with one more.
+pub(super) fn spawn(parent: &Thread, max_spawns: Option<u64>) -> Result<u64, Error> {
+    let before = parent.spawns;
+    match max_spawns.is_some_and(|max| before >= max) {
+        false => Ok(before.saturating_add(1)),
+        true => Err(Error::refused(format!(
+            "spawns_exceeded: {} has started {before} threads",
+            parent.id
+        ))),
+    }
+}
+
+/// Where `thread` stood, if it may go to `to` from there.
+pub(super) fn step(thread: &Thread, expected: Option<Status>, to: Status) -> Result<Status, Error> {
+    let (id, before) = (&thread.id, thread.standing()?);
+    if let Some(expected) = expected.filter(|expected| *expected != before) {
+        return Err(Error::refused(format!("{id} is {before}, not {expected}")));
+    }
+    if to == Status::Continued {
+        return Err(Error::refused(format!(
+            "{id} becomes continued by a link to its successor"
+        )));
+    }
+    before.step(to)?;
+    Ok(before)
+}
+
+/// When a chain's older thread ended, and with which thread the chain begins.
+pub(super) struct Linked {
+    pub(super) ended: String,
+    pub(super) root: String,
+}
+
+/// May `after` go on from `before`?
+pub(super) fn link(before: Thread, after: &Thread, at: Timestamp) -> Result<Linked, Error> {
+    let (old, new) = (&before.id, &after.id);
+    if old == new {
+        return Err(Error::refused(format!("{old} cannot go on from itself")));
+    }
+    if let Some(other) = &before.continuation {
+        return Err(Error::refused(format!(
+            "{old} is continued by {other} already"
+        )));
+    }
+    // A thread that goes on elsewhere could stand before `old`: the chain would be a circle.
+    if after.continuation_of.is_some() || after.continuation.is_some() {
+        return Err(Error::refused(format!("{new} is part of a chain already")));
+    }
+    before.standing()?.step(Status::Continued)?;
+    let root = before.chain_root.clone();
+    Ok(Linked {
+        root: root.unwrap_or_else(|| old.as_str().to_owned()),
+        ended: before.completed_at.unwrap_or_else(|| at.to_python_text()),
+    })
+}
+
+/// May `record` be that of `thread`?
+pub(super) fn record(thread: &Thread, record: &RecordId) -> Result<(), Error> {
+    match thread.record.is_none_or(|known| known == *record) {
+        true => Ok(()),
+        false => Err(Error::refused(format!(
+            "{} has another record already",
+            thread.id
+        ))),
+    }
+}
+
+/// What is told of an id that is taken.
+pub(super) fn taken(id: &ThreadId) -> Error {
+    Error::refused(format!("a thread {id} is registered already"))
+}

@@ -1,0 +1,553 @@
+//! Taking a thread over: another worker goes on with it, in the same record.
+//!
+//! ```text
+//! lease with a higher token ─► record opened, verified; tail set aside ─► `tool_call_unresolved` for each call
+//!   without a sealed result ─► sealed under the new token ─► conversation of the verified lines ─► loop
+//! ```
+//! What no seal covers is never said to a model. Of a tail and of the step ledger only this is taken: that a call
+//! of this thread began, by its idempotency key. Such a call may have been carried out; it is listed, the model is
+//! told how many there are, in words of this file alone, and no call with the same name begins again.
+//!
+//! Normative: `spec/runtime.md`, "Many machines".
+
+use super::account::Files;
+use super::cycle::End;
+use super::engine::{Engine, Order, Ran};
+use super::recover::CAUSE;
+use super::thread::{Begun, Running};
+use crate::bounds::{MAX_CONVERSATION_BYTES, MAX_LEDGER_RECORDS, MAX_UNRESOLVED_CALLS};
+use crate::item::ItemId;
+use crate::journal::{Journal, run_of};
+use crate::limit::{Cost, Limits};
+use crate::model::{ChatMessage, conversation, dynamic};
+use crate::past::{UNRESOLVED, answer_open_calls};
+use crate::project::ThreadFolder;
+use crate::signed_file::{SignedFile, read_verified, refusal};
+use crate::status::Status;
+use crate::thread_meta::ThreadMeta;
+use crate::toolbox::Cancel;
+use serde_json::{Value, json};
+use std::collections::{BTreeMap, HashSet};
+use std::sync::Arc;
+use threadseal::document::{DocumentKind, ItemType, Options};
+use threadseal::error::{Error, ErrorKind};
+use threadseal::record::ThreadId;
+use threadseal::transcript::event::{EventType, Payload};
+use threadseal::transcript::ext::Ext;
+use threadseal::transcript::lines::VerifiedLines;
+use threadseal::transcript::manifest::Manifest;
+use threadseal::transcript::messages::Conversation;
+use threadseal::transcript::{Ending, ScanOptions, VerifyOptions};
+use threadseal_store::examine;
+use threadseal_store::ledger::{JsonlLedgerStore, LedgerStore};
+use threadseal_store::read::{open_regular, read_small};
+use threadseal_store::recorder::{Opened, Recorder, TailPolicy};
+
+/// A call that began, and of which no sealed line says what came of it.
+#[derive(Debug, Clone, Default)]
+struct Open {
+    tool: Value,
+    item: Value,
+    call: Value,
+    key: String,
+}
+
+/// What the sealed lines of a record say.
+struct Sealed {
+    messages: Vec<ChatMessage>,
+    lines: Vec<Vec<u8>>,
+    cost: Cost,
+    end: Option<(Status, Value)>,
+    outputs: Option<Value>,
+    text: String,
+}
+
+impl Engine {
+    /// Goes on with a thread that another worker left, under the lease that this engine's files are written with; with
+    /// `ends`, or where it cannot go on by itself, ends it in its record.
+    ///
+    /// # Errors
+    /// Kind `Refused` when its record or its files speak against that: [`Engine::recover`] ends it then, if that can be.
+    /// Otherwise as [`Engine::run`].
+    pub(crate) fn carry_on(
+        &self,
+        id: &ThreadId,
+        ends: bool,
+        cancel: &Cancel,
+    ) -> Result<Ran, Error> {
+        let folder = self.project.thread(id);
+        let mut recorder = self.open_sealed(id, &folder)?;
+        let manifest = recorder.state().manifest().clone();
+        if !recorder.state().is_ended() {
+            let (unresolved, by_hooks) = self.list_unresolved(id, &folder, &mut recorder)?;
+            let turn = recorder.state().turn();
+            // Whom a child, or a successor, hung on is gone with the worker; a hook would be asked again.
+            let ends =
+                ends || by_hooks || manifest.parent.is_some() || manifest.predecessor.is_some();
+            if !ends {
+                recorder.seal(turn, Ext::default())?;
+                let sealed = Sealed::of(&self.sealed_lines(id, &folder)?)?;
+                let begun =
+                    self.running(id, &folder, &manifest, recorder, sealed, unresolved, cancel)?;
+                return begun.go_on();
+            }
+            let cause = json!({"error": CAUSE, "unresolved": unresolved.len()});
+            let cause = Payload::parse(cause.to_string().as_bytes())?;
+            recorder.end(Ending::Error, &cause, turn)?;
+        }
+        let sealed = Sealed::of(&self.sealed_lines(id, &folder)?)?;
+        self.settle_ended(id, &folder, &manifest, recorder, &sealed)
+    }
+
+    /// The record, verified under the lease; what no seal covers is set aside.
+    fn open_sealed(&self, id: &ThreadId, folder: &ThreadFolder) -> Result<Recorder, Error> {
+        let options = VerifyOptions {
+            trust: &self.trust,
+            now: self.host.clock.now()?,
+            held_since: None,
+            thread: Some(id),
+        };
+        let (host, keys) = (self.host.clone(), self.keys.clone());
+        let Opened { recorder, .. } = Recorder::open(
+            host,
+            &folder.transcript(),
+            keys,
+            &options,
+            TailPolicy::SetAside,
+        )?;
+        Ok(recorder)
+    }
+
+    /// The verified lines of the record, which must all be sealed.
+    fn sealed_lines(&self, id: &ThreadId, folder: &ThreadFolder) -> Result<Vec<Vec<u8>>, Error> {
+        let path = folder.transcript();
+        let file = open_regular(&*self.host.fs, &path)?;
+        let first = examine::first_line(&file)?;
+        let record = first.as_deref().and_then(examine::native_record);
+        let known = examine::known(Some(&*self.host.heads), record.as_ref(), None, false)?;
+        let scan = ScanOptions {
+            expect: known.expect,
+            ..ScanOptions::default()
+        };
+        let options = VerifyOptions {
+            trust: &self.trust,
+            now: self.host.clock.now()?,
+            held_since: None,
+            thread: Some(id),
+        };
+        let outcome = examine::native(&file, &scan, &options, &|_| {})?;
+        let Some(verified) = outcome.verified else {
+            return Err(refusal(&path, &outcome.report));
+        };
+        let bytes = file.read_whole(MAX_CONVERSATION_BYTES)?;
+        let lines = VerifiedLines::open(&verified, &bytes)?;
+        Ok(lines.iter().map(|line| line.bytes.to_vec()).collect())
+    }
+
+    /// Names the calls without a sealed result: those of sealed lines, of everything that was ever set aside, and of
+    /// the step ledger.
+    fn list_unresolved(
+        &self,
+        id: &ThreadId,
+        folder: &ThreadFolder,
+        recorder: &mut Recorder,
+    ) -> Result<(HashSet<String>, bool), Error> {
+        let bytes = read_small(&*self.host.fs, &folder.transcript(), MAX_CONVERSATION_BYTES)?;
+        let size = recorder.state().head().map_or(0, |head| head.size);
+        let covered = bytes.get(..usize::try_from(size).unwrap_or(usize::MAX));
+        let mut seen = Calls::default();
+        seen.read(covered.unwrap_or_default(), id, true);
+        for name in self.host.fs.read_dir(folder.path()).map_err(|error| {
+            Error::new(ErrorKind::External, format!("cannot list {id}: {error}"))
+        })? {
+            let text = name.to_string_lossy();
+            if text.starts_with("transcript.jsonl.tail-") {
+                let path = folder.path().join(&name);
+                seen.read(
+                    &read_small(&*self.host.fs, &path, MAX_CONVERSATION_BYTES)?,
+                    id,
+                    false,
+                );
+            }
+        }
+        for key in self.began_in_ledger(folder, recorder.state().manifest())? {
+            seen.began(id, &key, &Value::Null);
+        }
+        let open: Vec<Open> = seen.open.into_values().take(MAX_UNRESOLVED_CALLS).collect();
+        for call in open.iter().filter(|call| !seen.listed.contains(&call.key)) {
+            let event = json!({"call_id": call.call, "tool": call.tool, "item_id": call.item,
+                               "idempotency_key": call.key});
+            recorder.append_buffered(
+                &EventType::parse("tool_call_unresolved")?,
+                &Payload::parse(event.to_string().as_bytes())?,
+            )?;
+        }
+        let names = open.iter().map(|call| name_of(&call.key).to_owned());
+        Ok((names.collect(), seen.by_hooks > 0))
+    }
+
+    /// Keys of the tool calls that the step ledger says began.
+    fn began_in_ledger(
+        &self,
+        folder: &ThreadFolder,
+        manifest: &Manifest,
+    ) -> Result<Vec<String>, Error> {
+        let store = JsonlLedgerStore::open(Arc::clone(&self.host.fs), folder.path())?;
+        let (run, mut keys, mut after) = (run_of(manifest)?, Vec::new(), 0);
+        loop {
+            let page = store.list_after(&run, after, MAX_LEDGER_RECORDS)?;
+            if page.is_empty() || after >= MAX_LEDGER_RECORDS as u64 {
+                return Ok(keys);
+            }
+            after += page.len() as u64;
+            for record in page {
+                let Ok(step) = serde_json::from_slice::<Value>(&record.line) else {
+                    continue;
+                };
+                if step["effect"]["type"] == "tool_call"
+                    && let Some(key) = step["idempotency_key"].as_str()
+                {
+                    keys.push(key.to_owned());
+                }
+            }
+        }
+    }
+
+    /// The thread as its last seal left it.
+    #[expect(clippy::too_many_arguments, reason = "each is a part of one thread")]
+    fn running(
+        &self,
+        id: &ThreadId,
+        folder: &ThreadFolder,
+        manifest: &Manifest,
+        recorder: Recorder,
+        mut sealed: Sealed,
+        unresolved: HashSet<String>,
+        cancel: &Cancel,
+    ) -> Result<Begun, Error> {
+        let directive = manifest.directive.as_deref();
+        let directive = directive.ok_or_else(|| Error::refused("line 1 names no directive"))?;
+        let order = Order {
+            directive: ItemId::parse(directive)?,
+            inputs: match &dynamic(&manifest.meta)?["inputs"] {
+                Value::Object(inputs) => inputs.clone(),
+                _ => {
+                    return Err(Error::refused(
+                        "line 1 does not say what the thread was given",
+                    ));
+                }
+            },
+            limits: Limits::from_json(&dynamic(&manifest.limits)?)?,
+            cancel: cancel.clone(),
+        };
+        let spent = self.budgets.get(id)?.map(|budget| budget.actual);
+        let spawns = self.registry.get(id)?.map_or(0, |thread| thread.spawns);
+        sealed.cost.spend = spent.unwrap_or_default();
+        sealed.cost.spawns = spawns;
+        let begun = self.begin_by(&order, None, |mut plan| {
+        plan.limits = order.limits;
+        if plan.tools.capabilities().to_texts() != manifest.capabilities {
+            let text = "its directive gives other capabilities now than line 1 of its record";
+            return Err(Error::refused(text));
+        }
+        let mut messages = sealed.messages;
+        if messages.is_empty() {
+            messages.push(ChatMessage::User(plan.prompt.clone()));
+        }
+        answer_open_calls(&mut messages);
+        let note = (!unresolved.is_empty()).then(|| {
+            format!(
+                "Another process went on with this thread: the one before was gone. {} of the calls that it had \
+                 begun are {UNRESOLVED}",
+                unresolved.len()
+            )
+        });
+        let lines = sealed.lines.iter().map(Vec::as_slice);
+        let journal = Journal::reopen(&self.host, folder, recorder, &self.keys, lines)?;
+        let files = self.files(id, folder, manifest, plan.limits, sealed.cost)?;
+        Ok(Running {
+            engine: self.clone(),
+            messages,
+            continues: None,
+            id: id.clone(),
+            plan,
+            journal,
+            files,
+            before: sealed.cost,
+            unresolved,
+            note,
+            carried: Cost::default(),
+            cost: Cost::default(),
+            handed: false,
+            inherited: 0,
+            warnings: Vec::new(),
+        })
+        })?;
+        (0..spawns).for_each(|_| begun.brood.begun());
+        Ok(begun)
+    }
+
+    /// `thread.json` and the entry, as they are or, where the worker died before them, anew.
+    fn files(
+        &self,
+        id: &ThreadId,
+        folder: &ThreadFolder,
+        manifest: &Manifest,
+        limits: Limits,
+        cost: Cost,
+    ) -> Result<Files, Error> {
+        let (path, kind) = (folder.metadata(), DocumentKind::Json);
+        let now = self.host.clock.now()?;
+        let (mut meta, file) = if self.host.fs.metadata(&path).is_ok() {
+            let trusted = ThreadMeta::read(&self.host, folder, id, Some(manifest), &self.trust)?;
+            let head = trusted.head();
+            let head = head.ok_or_else(|| Error::refused("thread.json has no native seal"))?;
+            (
+                trusted.get().clone(),
+                SignedFile::after(&path, kind, None, head),
+            )
+        } else {
+            let meta = ThreadMeta {
+                thread_id: id.clone(),
+                directive: manifest.directive.clone().unwrap_or_default(),
+                status: Status::Running,
+                created_at: now,
+                updated_at: now,
+                model: manifest.model.clone(),
+                limits,
+                capabilities: crate::capability::Capabilities::parse(&manifest.capabilities)?,
+                cost: None,
+                outputs: None,
+            };
+            (meta, SignedFile::new(&self.host, &path, kind, None)?)
+        };
+        meta.cost = Some(cost);
+        let mut files = Files {
+            entry: self.entry_after(&meta)?,
+            meta,
+            file,
+        };
+        if self.registry.get(id)?.and_then(|thread| thread.status.ok()) == Some(Status::Created) {
+            files.write(self)?;
+            self.registry
+                .set_status(id, Some(Status::Created), Status::Running, now)?;
+        }
+        Ok(files)
+    }
+
+    /// The knowledge entry, after the one that is there.
+    fn entry_after(&self, meta: &ThreadMeta) -> Result<SignedFile, Error> {
+        let directive = ThreadId::parse(&meta.directive)?;
+        let path = self.project.knowledge_entry(&directive, &meta.thread_id);
+        if self.host.fs.metadata(&path).is_err() {
+            return self.entry_of(meta);
+        }
+        let (kind, item_type) = (DocumentKind::Markdown, Some(ItemType::Knowledge));
+        let options = Options {
+            item_type,
+            expect_thread: Some(&meta.thread_id),
+            ..Options::new(kind, &self.trust, self.host.clock.now()?)
+        };
+        match read_verified(&self.host, &path, &options)?.head {
+            Some(head) => Ok(SignedFile::after(&path, kind, item_type, &head)),
+            None => self.entry_of(meta),
+        }
+    }
+
+    /// What follows the record of a thread whose worker died after its last seal.
+    fn settle_ended(
+        &self,
+        id: &ThreadId,
+        folder: &ThreadFolder,
+        manifest: &Manifest,
+        recorder: Recorder,
+        sealed: &Sealed,
+    ) -> Result<Ran, Error> {
+        let (status, payload) = sealed
+            .end
+            .clone()
+            .ok_or_else(|| Error::refused(format!("the record of {id} ends without an end")))?;
+        let head = recorder.state().head().copied();
+        let head = head.ok_or_else(|| Error::refused("the record has no seal"))?;
+        let cost = match &payload["cost"] {
+            Value::Null => Cost {
+                spend: self
+                    .budgets
+                    .get(id)?
+                    .map(|budget| budget.actual)
+                    .unwrap_or_default(),
+                spawns: self.registry.get(id)?.map_or(0, |thread| thread.spawns),
+                ..sealed.cost
+            },
+            cost => Cost::from_json(cost)?,
+        };
+        let limits = Limits::from_json(&dynamic(&manifest.limits)?)?;
+        let mut files = self.files(id, folder, manifest, limits, cost)?;
+        let ran = Ran {
+            thread: id.clone(),
+            status,
+            text: match (status, &sealed.outputs) {
+                (Status::Completed, None) => sealed.text.clone(),
+                _ => String::new(),
+            },
+            outputs: sealed.outputs.as_ref().and_then(Value::as_object).cloned(),
+            error: ["error", "reason", "suspend_reason"]
+                .iter()
+                .find_map(|name| payload[*name].as_str().map(str::to_owned)),
+            cost,
+            head,
+            carried: Cost::default(),
+            warnings: Vec::new(),
+        };
+        files.meta.status = ran.status;
+        files.meta.outputs.clone_from(&ran.outputs);
+        files.write(self)?;
+        let lines = sealed.lines.iter().map(Vec::as_slice);
+        let journal = Journal::reopen(&self.host, folder, recorder, &self.keys, lines)?;
+        files.write_entry(self, &journal)?;
+        self.note_end(&ran)?;
+        Ok(ran)
+    }
+}
+
+impl Begun {
+    /// Runs a thread on, or ends one that had said its last word.
+    fn go_on(mut self) -> Result<Ran, Error> {
+        if let Some(ChatMessage::Assistant { calls, text }) = self.thread.messages.last()
+            && calls.is_empty()
+        {
+            let end = End::Completed {
+                text: text.clone(),
+                outputs: None,
+            };
+            let cost = self.thread.before;
+            return self.thread.finish(end, cost);
+        }
+        self.run()
+    }
+}
+
+impl Sealed {
+    fn of(lines: &[Vec<u8>]) -> Result<Self, Error> {
+        let mut sealed = Self {
+            messages: Vec::new(),
+            lines: lines.to_vec(),
+            cost: Cost::default(),
+            end: None,
+            outputs: None,
+            text: String::new(),
+        };
+        // Verified, and cut from the bytes that were.
+        let mut said = Conversation::danger_new();
+        for line in lines {
+            said.push_line(line)?;
+            let Ok(event) = serde_json::from_slice::<Value>(line) else {
+                continue;
+            };
+            let payload = &event["payload"];
+            match event["event_type"].as_str().unwrap_or_default() {
+                "cognition_out" => {
+                    let usage = &payload["usage"];
+                    sealed.cost.turns += 1;
+                    sealed.cost.input_tokens += usage["input_tokens"].as_u64().unwrap_or(0);
+                    sealed.cost.output_tokens += usage["output_tokens"].as_u64().unwrap_or(0);
+                    payload["text"]
+                        .as_str()
+                        .unwrap_or_default()
+                        .clone_into(&mut sealed.text);
+                }
+                "directive_return" => sealed.outputs = Some(payload["outputs"].clone()),
+                "thread_completed" => sealed.end = Some((Status::Completed, payload.clone())),
+                "thread_error" => sealed.end = Some((Status::Error, payload.clone())),
+                "thread_cancelled" => sealed.end = Some((Status::Cancelled, payload.clone())),
+                "thread_suspended" => sealed.end = Some((Status::Suspended, payload.clone())),
+                _ => {}
+            }
+        }
+        sealed.messages = conversation(&said.into_messages())?;
+        Ok(sealed)
+    }
+}
+
+/// Calls that began, and those that came to an end.
+#[derive(Default)]
+struct Calls {
+    open: BTreeMap<String, Open>,
+    answered: HashSet<String>,
+    /// Keys of calls that the record lists as unresolved already.
+    listed: HashSet<String>,
+    /// Calls of hooks without a sealed result: hooks are asked again, and would repeat them.
+    by_hooks: i64,
+}
+
+impl Calls {
+    fn read(&mut self, bytes: &[u8], id: &ThreadId, sealed: bool) {
+        for line in bytes.split(|byte| *byte == b'\n') {
+            self.line(line, id, sealed);
+        }
+    }
+
+    /// A torn last line is no event.
+    fn line(&mut self, line: &[u8], id: &ThreadId, sealed: bool) {
+        let Ok(event) = serde_json::from_slice::<Value>(line) else {
+            return;
+        };
+        let payload = &event["payload"];
+        match event["event_type"].as_str() {
+            Some("tool_call_start") => {
+                let key = payload["idempotency_key"].as_str().unwrap_or_default();
+                self.began(id, key, payload);
+            }
+            Some("tool_call_unresolved") if sealed => {
+                let key = payload["idempotency_key"].as_str().unwrap_or_default();
+                self.began(id, key, payload);
+                self.listed.insert(key.to_owned());
+            }
+            Some("hook_call_start") => self.by_hooks += 1,
+            Some("hook_call_result") if sealed => self.by_hooks -= 1,
+            // The newest open call of this id: ids may come again in another turn.
+            Some("tool_call_result") if sealed => {
+                let call = &payload["call_id"];
+                let name = self.open.iter().filter(|(_, open)| open.call == *call);
+                let name = name.map(|(name, _)| name.clone()).next_back();
+                if let Some(name) = name {
+                    self.open.remove(&name);
+                    self.answered.insert(name);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Anybody may have written it: only what has the form of a key of this thread counts.
+    fn began(&mut self, id: &ThreadId, key: &str, payload: &Value) {
+        let name = name_of(key);
+        let rest = name
+            .strip_prefix(id.as_str())
+            .and_then(|rest| rest.strip_prefix('/'));
+        let Some((turn, call)) = rest.and_then(|rest| rest.split_once('/')) else {
+            return;
+        };
+        let plain = |text: &str| text.len() <= 200 && !text.chars().any(char::is_control);
+        let is_one = turn.parse::<u64>().is_ok() && plain(call);
+        if !is_one || self.answered.contains(name) || self.open.contains_key(name) {
+            return;
+        }
+        let text = |member: &str| match &payload[member] {
+            Value::String(text) if plain(text) => Value::String(text.clone()),
+            _ => Value::Null,
+        };
+        let open = Open {
+            tool: text("tool"),
+            item: text("item_id"),
+            call: Value::String(call.to_owned()),
+            key: key.to_owned(),
+        };
+        self.open.insert(name.to_owned(), open);
+    }
+}
+
+/// What a call is known by: its key without the token of a lease.
+fn name_of(key: &str) -> &str {
+    key.rsplit_once('#').map_or(key, |(name, _)| name)
+}
