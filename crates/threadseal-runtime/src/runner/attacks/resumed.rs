@@ -301,7 +301,11 @@ fn a_call_that_only_the_ledger_knows_is_named_and_not_repeated() {
     let ledger = std::fs::read_dir(stage.folder(&first)).unwrap();
     let ledger = ledger
         .map(|entry| entry.unwrap().path())
-        .find(|path| path.to_str().unwrap().contains("ledger_"))
+        .find(|path| {
+            // An index lies beside it.
+            path.extension().is_some_and(|end| end == "jsonl")
+                && path.to_string_lossy().contains("ledger_")
+        })
         .unwrap();
     let steps = String::from_utf8(stage.read(&ledger)).unwrap();
     let mut kept = String::new();
