@@ -1,0 +1,211 @@
+//! A thread that runs: its first event after seal 0, its loop, and the hooks of its end.
+
+use super::super::account::{Account, Files};
+use super::super::brood::Brood;
+use super::super::cycle::{Course, Cycle, End};
+use super::super::desk::Desk;
+use super::super::edges;
+use super::super::engine::Engine;
+use super::super::hooks::{AtDesk, Reflexes, ThreadCallees};
+use super::super::prepare::{Inherited, Plan};
+use super::super::recovery::Configured;
+use super::super::returning::Returning;
+use super::super::succession::Predecessor;
+use super::Went;
+use crate::bounds::POLL_INTERVAL;
+use crate::context::{Counter, Meter};
+use crate::hook_control::Scope;
+use crate::journal::Journal;
+use crate::limit::Cost;
+use crate::model::{ChatMessage, Usage};
+use crate::money::Nanos;
+use crate::toolbox::{Cancel, Tool};
+use serde_json::json;
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::Duration;
+use threadseal::error::Error;
+use threadseal::record::{RecordId, ThreadId};
+
+/// What a thread that runs has beside it.
+pub(super) struct Beside<'a> {
+    pub(super) cancel: &'a Cancel,
+    pub(super) brood: &'a Brood,
+    pub(super) desk: &'a Desk,
+    pub(super) children: &'a Arc<dyn Tool>,
+}
+
+/// A thread that runs.
+pub(in crate::runner) struct Running {
+    pub(in crate::runner) engine: Engine,
+    pub(in crate::runner) messages: Vec<ChatMessage>,
+    /// Whom it goes on from.
+    pub(in crate::runner) continues: Option<ThreadId>,
+    pub(in crate::runner) id: ThreadId,
+    pub(in crate::runner) plan: Plan,
+    pub(in crate::runner) journal: Journal,
+    pub(in crate::runner) files: Files,
+    /// What the threads used that handed themselves over to it.
+    pub(in crate::runner) carried: Cost,
+    /// What it used itself, when its loop is over.
+    pub(in crate::runner) cost: Cost,
+    pub(in crate::runner) handed: bool,
+    pub(in crate::runner) inherited: usize,
+    pub(in crate::runner) warnings: Vec<String>,
+    /// What it used before this process took it over.
+    pub(in crate::runner) before: Cost,
+    /// Calls of before that do not begin again ([`Cycle::unresolved`]).
+    pub(in crate::runner) unresolved: HashSet<String>,
+    /// What the model is told of them.
+    pub(in crate::runner) note: Option<String>,
+}
+
+impl Running {
+    /// What it leaves to its children; what its chain has spent of the spawns is gone.
+    pub(super) fn inheritance(&self) -> Inherited {
+        let mut left = self.plan.inheritance();
+        let spawns = &mut left.limits.spawns;
+        *spawns = spawns.map(|spawns| spawns.saturating_sub(self.carried.spawns));
+        left
+    }
+
+    /// Has the predecessor's record name this one, and lets all else follow.
+    pub(super) fn follow(
+        &mut self,
+        predecessor: &mut (dyn Predecessor + '_),
+        record: RecordId,
+    ) -> Result<(), Error> {
+        predecessor.link(&self.id, record)?;
+        let now = self.engine.host.clock.now()?;
+        predecessor.settle(&self.engine, &self.id, now)
+    }
+
+    pub(super) fn run(&mut self, beside: &Beside<'_>) -> Result<Went, Error> {
+        let mut cost = Cost::default();
+        let lived = self.live(beside, &mut cost);
+        self.cost = cost;
+        match lived {
+            Ok(End::Full(fill)) => Ok(Went::Full(fill)),
+            Ok(end) => Ok(Went::Ended(Box::new(self.finish(end, cost)?))),
+            Err(error) => {
+                // The record may still take an end; if not, the thread is to be recovered.
+                let _ = self.finish(End::Failed(error.to_string()), cost);
+                Err(error)
+            }
+        }
+    }
+
+    /// From the first event after seal 0 to what hooks do at the end. `cost` is what it used, also after an error.
+    fn live(&mut self, beside: &Beside<'_>, cost: &mut Cost) -> Result<End, Error> {
+        let (engine, plan, id) = (&self.engine, &self.plan, &self.id);
+        let (cancel, brood, desk) = (beside.cancel, beside.brood, beside.desk);
+        let callees = ThreadCallees {
+            engine,
+            tools: &plan.tools,
+            child: beside.children,
+        };
+        let reflexes = Reflexes {
+            hooks: &plan.hooks,
+            callees: &callees,
+            scope: Scope::Thread,
+            thread: id.as_str(),
+            clock: &*engine.host.clock,
+            cancel,
+            facts: edges::facts(plan, id, self.continues.as_ref()),
+        };
+        let journal = &mut self.journal;
+        let continues = self.continues.is_some();
+        let mut record = AtDesk {
+            journal: &mut *journal,
+            desk,
+        };
+        // Whoever takes over a thread that was asked something finds its first message in the record.
+        let opened = match self.before.turns {
+            0 => edges::open(plan, continues, &reflexes, &mut record, &mut self.messages)?,
+            _ => None,
+        };
+        self.messages
+            .extend(self.note.take().map(ChatMessage::User));
+        let mut course = Course {
+            messages: std::mem::take(&mut self.messages),
+            cost: self.before,
+            carried: self.carried,
+            own: self.before.spend,
+            began: engine.host.clock.elapsed(),
+        };
+        let system = plan.layers.system_prompt();
+        let cycle = Cycle {
+            thread: id.as_str(),
+            clock: &*engine.host.clock,
+            model: &*plan.chosen.model,
+            max_output_tokens: plan.chosen.max_output_tokens,
+            system: system.as_deref(),
+            tools: &plan.tools,
+            returning: Returning(&plan.directive),
+            limits: plan.limits,
+            cancel,
+            recovery: &Configured::new(&engine.config),
+            desk,
+            reflexes: &reflexes,
+            fence: engine.host.heads.fence(),
+            unresolved: &self.unresolved,
+        };
+        let mut around = Account {
+            engine,
+            id,
+            prices: plan.chosen.prices,
+            brood,
+            files: &mut self.files,
+            meter: Meter::new(
+                Counter::of_model(plan.chosen.model.name()),
+                plan.chosen.context_window,
+                engine.config.coordination.trigger_threshold,
+                system.as_deref(),
+                &plan.tools.schemas(),
+            ),
+        };
+        // A resumed thread may begin with more than fits; one that was handed over takes a turn first.
+        let resumed = self.inherited > 0 && !self.handed && opened.is_none();
+        let first = resumed.then(|| around.meter.full(&course.messages, &Usage::default()));
+        let ran = match (opened, first.flatten()) {
+            (Some(end), _) => Ok(end),
+            (None, Some(fill)) => {
+                // Whoever goes on must hear what was to be asked.
+                let asked = course.messages.last().map_or("", ChatMessage::text);
+                journal.event("cognition_in", &json!({"text": asked, "role": "user"}))?;
+                cycle.filled(fill, &course, journal)
+            }
+            (None, None) => cycle.run(&mut course, journal, &mut around),
+        };
+        let completed = matches!(ran, Ok(End::Completed { .. } | End::Full(_)));
+        let limit = plan.limits.duration_seconds.map(Duration::from_secs);
+        let elapsed = || engine.host.clock.elapsed().saturating_sub(course.began);
+        let late = || limit.is_some_and(|limit| elapsed() > limit);
+        // Its record ends after those of its children. What they do was asked for, unless the thread failed.
+        let wait = |journal: &mut Journal| {
+            while brood.is_busy() {
+                if !completed || late() {
+                    brood.cancel().set();
+                }
+                desk.serve_for(POLL_INTERVAL, journal);
+            }
+            desk.serve(journal);
+            brood.spent()
+        };
+        let total = |own: Nanos, (spent, spawns): (Nanos, u64), cost: &mut Cost| {
+            cost.spend = own.saturating_add(spent);
+            cost.spawns = spawns;
+        };
+        *cost = course.cost;
+        total(course.own, wait(journal), cost);
+        let end = ran?;
+        let mut record = AtDesk {
+            journal: &mut *journal,
+            desk,
+        };
+        let closed = edges::close(&end, cost, &reflexes, &mut record);
+        // What hooks began counts, too, and ends before the thread.
+        total(course.own, wait(journal), cost);
+        closed.map(|()| end)
+    }
+}
