@@ -10,7 +10,7 @@ mod vectors;
 
 use std::process::ExitCode;
 
-const USAGE: &str = "usage: cargo xtask tidy | sweep | bench [--quick] [--scroll | --ledger | --lineage] [--write FILE] | canon | vectors FOLDER | migrate-sim [SCHEDULES]";
+const USAGE: &str = "usage: cargo xtask tidy | sweep | bench [--quick] [--scroll | --ledger | --lineage | --runtime] [--write FILE] | canon | vectors FOLDER | migrate-sim [SCHEDULES]";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();

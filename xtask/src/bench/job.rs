@@ -37,7 +37,9 @@ pub(super) fn run(name: &str, path: &Path, rest: &[&str]) -> Done<Cost> {
         ("verify", []) => verify(path)?,
         ("write", [bytes]) => write(path, bytes.parse()?)?,
         ("durable", [events]) => durable(path, events.parse()?)?,
-        _ => match super::ledger_job::run(name, path, rest) {
+        _ => match super::ledger_job::run(name, path, rest)
+            .or_else(|| super::runtime_job::run(name, path, rest))
+        {
             Some(cost) => return cost,
             None => super::scroll_job::run(name, path, rest)
                 .or_else(|| super::lineage_job::run(name, path, rest))
@@ -112,7 +114,7 @@ fn hash_directory(path: &Path) -> Done<(u64, u64)> {
     Ok((files.len() as u64, bytes))
 }
 
-fn signer(seed: u8, usage: KeyUsage) -> LocalSigner {
+pub(super) fn signer(seed: u8, usage: KeyUsage) -> LocalSigner {
     LocalSigner::new(PrivateKey::from_seed([seed; 32]), usage)
 }
 
@@ -121,7 +123,7 @@ pub(super) fn public_pem() -> String {
     signer(1, KeyUsage::Native).public_key().to_pem()
 }
 
-fn trust(native: &LocalSigner) -> Done<Trust> {
+pub(super) fn trust(native: &LocalSigner) -> Done<Trust> {
     let mut store = TrustStore::new();
     let key = TrustedKey::new(
         TrustName::parse("bench")?,

@@ -1,8 +1,8 @@
 //! The performance table: ratios against one read-and-SHA-256 pass, in the same run.
 //!
 //! ```text
-//! cargo xtask bench [--quick] [--scroll | --ledger | --lineage] [--write FILE]
-//!                    --scroll, --ledger, --lineage: only those rows
+//! cargo xtask bench [--quick] [--scroll | --ledger | --lineage | --runtime] [--write FILE]
+//!                    --scroll, --ledger, --lineage, --runtime: only those rows
 //! ```
 //! Each job runs in a process of its own, several times, and tells its wall time, its CPU time and
 //! its peak memory; the table shows the median. A target that is missed makes the command fail.
@@ -13,6 +13,8 @@ mod ledger;
 mod ledger_job;
 mod lineage;
 mod lineage_job;
+mod runtime;
+mod runtime_job;
 mod scroll;
 mod scroll_job;
 mod table;
@@ -57,6 +59,7 @@ pub(crate) fn run(words: &[&str]) -> Result<bool, Box<dyn Error>> {
         words if words.contains(&"--scroll") => table::Part::Scrolls,
         words if words.contains(&"--ledger") => table::Part::Ledgers,
         words if words.contains(&"--lineage") => table::Part::Lineages,
+        words if words.contains(&"--runtime") => table::Part::Runtime,
         _ => table::Part::All,
     };
     let table = table::measure(quick, part)?;

@@ -23,6 +23,7 @@ pub(super) enum Part {
     Scrolls,
     Ledgers,
     Lineages,
+    Runtime,
 }
 
 /// Measures what is wanted; `quick` leaves out the gigabytes.
@@ -52,6 +53,9 @@ fn measure_in(table: &mut Table, folder: &Path, quick: bool, part: Part) -> Done
     }
     if matches!(part, Part::All | Part::Lineages) {
         super::lineage::rows(table, folder, quick)?;
+    }
+    if matches!(part, Part::All | Part::Runtime) {
+        super::runtime::rows(table, folder, quick)?;
     }
     Ok(())
 }
@@ -304,6 +308,17 @@ impl Table {
         self.all_met &= met;
         self.line(&format!(
             "| {work} | {times:.1} × faster | ≥ {target:.0} × | {} |",
+            yes(met)
+        ));
+    }
+
+    pub(super) fn seconds(&mut self, work: &str, seconds: f64, target: f64) {
+        let met = seconds <= target;
+        self.all_met &= met;
+        self.line(&format!(
+            "| {work} | {:.1} ms | ≤ {:.0} ms | {} |",
+            seconds * 1e3,
+            target * 1e3,
             yes(met)
         ));
     }
