@@ -69,6 +69,12 @@ pub trait Registry: fmt::Debug + Send + Sync {
         at: Timestamp,
     ) -> Result<Status, Error>;
 
+    /// Brings a row to what the record of its thread says, wherever the row stands: rows can be edited.
+    ///
+    /// # Errors
+    /// Kind `Refused` when there is no such thread; `External` when the store fails.
+    fn correct(&self, id: &ThreadId, to: Status, at: Timestamp) -> Result<(), Error>;
+
     /// Links `old` to its successor `new`: `old` becomes `continued`.
     ///
     /// # Errors

@@ -224,6 +224,16 @@ impl Registry for PostgresRegistry {
         })
     }
 
+    fn correct(&self, id: &ThreadId, to: Status, at: Timestamp) -> Result<(), Error> {
+        self.write(|session| {
+            self.known(session, id)?;
+            let ended = to.is_terminal().then(|| at.to_python_text());
+            let columns: [(&str, Value<'_>); 2] =
+                [("status", &to.as_str()), ("completed_at", &ended)];
+            self.set(session, id, at, &columns)
+        })
+    }
+
     fn link(&self, old: &ThreadId, new: &ThreadId, at: Timestamp) -> Result<(), Error> {
         self.write(|session| {
             let before = self.known(session, old)?;

@@ -195,6 +195,18 @@ impl Registry for SqliteRegistry {
         })
     }
 
+    fn correct(&self, id: &ThreadId, to: Status, at: Timestamp) -> Result<(), Error> {
+        self.write(|transaction| {
+            self.known(transaction, id)?;
+            let ended = match to.is_terminal() {
+                true => text(&at.to_python_text()),
+                false => Column::Null,
+            };
+            let columns = [("status", text(to.as_str())), ("completed_at", ended)];
+            set(transaction, id, at, &columns, &[])
+        })
+    }
+
     fn link(&self, old: &ThreadId, new: &ThreadId, at: Timestamp) -> Result<(), Error> {
         self.write(|transaction| {
             let before = self.known(transaction, old)?;

@@ -73,6 +73,10 @@ impl Registry for ViewedRegistry {
         only_looked_at()
     }
 
+    fn correct(&self, _: &ThreadId, _: Status, _: Timestamp) -> Result<(), Error> {
+        only_looked_at()
+    }
+
     fn link(&self, _: &ThreadId, _: &ThreadId, _: Timestamp) -> Result<(), Error> {
         only_looked_at()
     }

@@ -70,14 +70,18 @@ impl Engine {
         failed: Status,
         cause: &str,
     ) -> Result<Recovered, Error> {
-        let unknown = || Error::refused(format!("the registry knows no thread {id}"));
-        let row = self.registry.get(id)?.ok_or_else(unknown)?;
-        let status = row.standing()?;
-        let running = matches!(status, Status::Created | Status::Running);
+        let row = self.registry.get(id)?;
         let folder = self.project.thread(id);
         self.project.inside(&*self.host.fs, folder.path())?;
         let there = self.host.fs.symlink_metadata(&folder.transcript()).is_ok();
-        if running && !there {
+        if !there && row.is_none() {
+            let text = format!("the registry knows no thread {id}");
+            return Err(Error::refused(text));
+        }
+        // Where there is a record the row says only where to look.
+        let running = |row: &Thread| matches!(row.status, Ok(Status::Created | Status::Running));
+        let running = row.as_ref().is_some_and(running);
+        if !there && running {
             self.close(id, &folder.metadata(), failed)?;
             return Ok(Recovered {
                 status: failed,
@@ -86,7 +90,9 @@ impl Engine {
                 tail: None,
             });
         }
-        if !there || (!running && self.is_whole(&folder, &row)?) {
+        if !there || self.is_whole(&folder, id, row.as_ref(), running)? {
+            let status = row.as_ref().and_then(|row| row.status.as_ref().ok());
+            let status = status.map_or("whole", |status| status.as_str());
             return Err(Error::refused(format!(
                 "{id} is {status}: there is nothing to recover"
             )));
@@ -109,7 +115,7 @@ impl Engine {
                 failed
             }
         };
-        let now_at = self.follow_record(&row, &folder, ended, successor.as_ref())?;
+        let now_at = self.follow_record(id, row.as_ref(), &folder, ended, successor.as_ref())?;
         Ok(Recovered {
             status: now_at,
             head: recorder.state().head().copied(),
@@ -118,22 +124,51 @@ impl Engine {
         })
     }
 
-    /// Does the record end as it should, and does the registry know who goes on from it?
-    fn is_whole(&self, folder: &ThreadFolder, row: &Thread) -> Result<bool, Error> {
+    /// Does the record end as it should, do thread.json and the registry say the same, and does the registry know who
+    /// goes on from it?
+    fn is_whole(
+        &self,
+        folder: &ThreadFolder,
+        id: &ThreadId,
+        row: Option<&Thread>,
+        running: bool,
+    ) -> Result<bool, Error> {
         let first = examine::first_line(&open_regular(&*self.host.fs, &folder.transcript())?)?;
         if first.as_deref().and_then(parse_line).is_none() {
             // A record of the original is not ours to mend.
-            return Ok(true);
+            return Ok(!running);
         }
-        let options = self.as_of_now(&row.id)?;
+        let options = self.as_of_now(id)?;
         let file = open_regular(&*self.host.fs, &folder.transcript())?;
         let scan = threadseal::transcript::ScanOptions::default();
         let report = examine::native(&file, &scan, &options, &|_| {})?.report;
-        let linked = row.continuation.is_some();
+        let linked = row.is_none_or(|row| row.continuation.is_some());
         let left = self.left_open(&folder.transcript(), None, Vec::new())?;
-        Ok(report.verdict != Verdict::UnsignedTail
-            && left.is_ended
-            && (linked || left.successors.is_empty()))
+        if report.verdict == Verdict::UnsignedTail
+            || !left.is_ended
+            || !(linked || left.successors.is_empty())
+        {
+            return Ok(false);
+        }
+        let ended = match left.successors.is_empty() {
+            true => left.ended,
+            false => Status::Continued,
+        };
+        let stated = self.stated(id, folder)?;
+        let told = row.map(Thread::standing).transpose().ok();
+        let right =
+            |status: Status| suits(ended, status) && stated.is_none_or(|stated| stated == status);
+        Ok(stated.is_none_or(|stated| suits(ended, stated))
+            && told.is_some_and(|told| told.is_none_or(right)))
+    }
+
+    /// What thread.json says, where there is one.
+    fn stated(&self, id: &ThreadId, folder: &ThreadFolder) -> Result<Option<Status>, Error> {
+        if self.host.fs.symlink_metadata(&folder.metadata()).is_err() {
+            return Ok(None);
+        }
+        let trusted = ThreadMeta::read(&self.host, folder, id, None, &self.trust)?;
+        Ok(Some(trusted.get().status))
     }
 
     fn as_of_now<'a>(&'a self, id: &'a ThreadId) -> Result<VerifyOptions<'a>, Error> {
@@ -307,24 +342,24 @@ impl Engine {
     /// Lets registry, budget and thread.json follow what the record says; where the thread stands then.
     fn follow_record(
         &self,
-        row: &Thread,
+        id: &ThreadId,
+        row: Option<&Thread>,
         folder: &ThreadFolder,
         ended: Status,
         successor: Option<&ThreadId>,
     ) -> Result<Status, Error> {
-        let id = &row.id;
         let Some(successor) = successor else {
-            let standing = row.standing()?;
-            if matches!(standing, Status::Created | Status::Running) {
-                self.close(id, &folder.metadata(), ended)?;
-                return Ok(ended);
-            }
-            return Ok(standing);
+            // A record does not tell an error from a kill, nor what somebody decided about a thread that was suspended.
+            let stated = self.stated(id, folder)?;
+            let stands = stated.filter(|stated| suits(ended, *stated));
+            let stands = stands.unwrap_or(ended);
+            self.close(id, &folder.metadata(), stands)?;
+            return Ok(stands);
         };
         let now = self.host.clock.now()?;
-        if row.continuation.is_none() {
-            if row.standing()? == Status::Created {
-                self.registry.set_status(id, None, Status::Running, now)?;
+        if let Some(row) = row.filter(|row| row.continuation.is_none()) {
+            if !matches!(row.status, Ok(status) if status.may_become(Status::Continued)) {
+                self.registry.correct(id, Status::Running, now)?;
             }
             self.registry.link(id, successor, now)?;
         }
@@ -350,6 +385,9 @@ impl Engine {
             return Ok(());
         };
         let mut meta = trusted.get().clone();
+        if meta.status == status {
+            return Ok(());
+        }
         meta.status = status;
         meta.updated_at = self.host.clock.now()?;
         meta.cost = meta.cost.or_else(|| Some(Cost::default()));
@@ -365,12 +403,22 @@ impl Engine {
         if status.is_terminal() && self.budgets.get(id)?.is_some() {
             self.budgets.release(id, status, now)?;
         }
-        if self.registry.get(id)?.and_then(|thread| thread.status.ok()) == Some(Status::Created)
-            && !Status::Created.may_become(status)
-        {
-            self.registry.set_status(id, None, Status::Running, now)?;
+        // The row may be gone, or may have been edited.
+        match self.registry.get(id)?.map(|row| row.status) {
+            Some(Ok(before)) if before != status => self.registry.correct(id, status, now),
+            Some(Err(_)) => self.registry.correct(id, status, now),
+            _ => Ok(()),
         }
-        self.registry.set_status(id, None, status, now).map(drop)
+    }
+}
+
+/// May a thread, whose record says that it ended so, stand at `status`?
+fn suits(ended: Status, status: Status) -> bool {
+    match ended {
+        Status::Completed => matches!(status, Status::Completed | Status::CompletedWithErrors),
+        Status::Error => matches!(status, Status::Error | Status::Killed),
+        Status::Suspended => matches!(status, Status::Suspended | Status::Cancelled),
+        other => status == other,
     }
 }
 

@@ -188,7 +188,7 @@ impl Engine {
     }
 
     /// Takes the writer's lock and verifies under it.
-    fn hold(&self, id: &ThreadId) -> Result<Recorder, Error> {
+    pub(in crate::runner) fn hold(&self, id: &ThreadId) -> Result<Recorder, Error> {
         let folder = self.project.thread(id);
         self.project.inside(&*self.host.fs, folder.path())?;
         let options = VerifyOptions {

@@ -5,9 +5,11 @@
 //! kill     who holds the lock of its record (the kernel says) ─► the same as the registry's row? ─► pidfd
 //!            ─► SIGTERM ─► SIGKILL ─► its threads are recovered, as `killed`
 //! ```
-//! A row of a registry can be written by anybody who can write its file, so none is the reason to signal a process: the
-//! process must hold the record's lock, which the kernel alone gives, and be the one that the row names, so that a
-//! program that only looks at a record is not taken for its writer.
+//! A row of a registry can be written by anybody who can write its file, so none is the reason to signal a process, and
+//! none says where a thread stands: that say the lock of its record, which the kernel alone gives, and the record. A
+//! process that is signalled holds that lock for itself alone, of a record that has not ended, and is the one that the
+//! row names, where there is a row. A thread that is suspended is cancelled under that lock, which whoever goes on from
+//! it needs as well.
 //!
 //! A request is believed when it verifies for this thread. Others are told in the record, and change nothing.
 
@@ -26,6 +28,7 @@ use std::thread;
 use threadseal::document::{DocumentKind, Options};
 use threadseal::error::{Error, ErrorKind};
 use threadseal::record::ThreadId;
+use threadseal_store::recorder::Recorder;
 use threadseal_store::sys::FileKind;
 
 /// Why a killed thread ended.
@@ -48,20 +51,24 @@ impl Engine {
     /// # Errors
     /// Kind `Refused` when the thread has ended, or what lies in the place of the request is none.
     pub fn request_cancel(&self, id: &ThreadId) -> Result<(), Error> {
-        let row = self.known(id)?;
-        let status = row.standing()?;
-        if status.is_terminal() {
-            return Err(Error::refused(format!("{id} is {status}: it has ended")));
-        }
         let folder = self.project.thread(id);
         let path = folder.cancel();
         self.project.inside(&*self.host.fs, &path)?;
-        if status == Status::Suspended {
-            // Nothing of it runs: somebody decides.
-            return self.close(id, &folder.metadata(), Status::Cancelled);
-        }
         if self.writer(id)?.is_none() {
-            let text = format!("nobody runs {id}; see: threadseal thread recover");
+            let there = self.host.fs.symlink_metadata(&folder.transcript());
+            if there.is_err() {
+                return Err(nobody_runs(id));
+            }
+            match self.hold(id) {
+                Ok(recorder) => return self.cancel_held(id, &folder, &recorder),
+                // Somebody took it at this moment.
+                Err(error) if error.kind() == ErrorKind::External && self.writer(id)?.is_some() => {
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        if let Some(status) = self.ended(id) {
+            let text = format!("{id} is {status}, and somebody writes behind its end");
             return Err(Error::refused(text));
         }
         if self.host.fs.symlink_metadata(&path).is_ok() {
@@ -74,6 +81,36 @@ impl Engine {
         let bytes = format!("{request:#}\n");
         file.write(&self.host, &self.keys, Some(id), bytes.as_bytes())
             .map(drop)
+    }
+
+    /// Cancels a thread that waits for somebody's decision, under the lock of its record.
+    fn cancel_held(
+        &self,
+        id: &ThreadId,
+        folder: &ThreadFolder,
+        recorder: &Recorder,
+    ) -> Result<(), Error> {
+        if !recorder.state().is_ended() {
+            return Err(nobody_runs(id));
+        }
+        let thread = self.archive().thread(id, None)?;
+        let record = thread.record();
+        let stated = thread.meta().map(|meta| meta.get().status);
+        let waits = record.ended() == Some(Status::Suspended)
+            && record.successors().is_empty()
+            && stated == Some(Status::Suspended);
+        if !waits || Some(&record.head()) != recorder.state().head() {
+            let status = stated.or_else(|| record.ended());
+            let status = status.map_or("over", Status::as_str);
+            return Err(Error::refused(format!("{id} is {status}: it has ended")));
+        }
+        self.close(id, &folder.metadata(), Status::Cancelled)
+    }
+
+    /// How a thread ended, by a record that verifies; None where that says nothing of an end.
+    fn ended(&self, id: &ThreadId) -> Option<Status> {
+        let record = self.archive().record(id, None);
+        record.ok().and_then(|record| record.ended())
     }
 
     /// The request to end a thread.
@@ -136,15 +173,15 @@ impl Engine {
     /// Kind `Refused` when the thread has ended, or when the process that writes its record is not the one that the
     /// registry names: nothing is signalled then. `External` when the process cannot be ended.
     pub fn kill(&self, id: &ThreadId) -> Result<Killed, Error> {
-        let row = self.known(id)?;
-        let status = row.standing()?;
-        if status.is_terminal() {
-            return Err(Error::refused(format!("{id} is {status}: it has ended")));
+        let row = self.registry.get(id)?;
+        if let Some(status) = self.ended(id) {
+            let text = format!("{id} is {status}: it has ended, and nothing is signalled");
+            return Err(Error::refused(text));
         }
         let Some(holder) = self.writer(id)? else {
             // Nobody writes it: there is no process to end.
-            self.recover_as(id, Status::Killed, KILLED)?;
-            return Ok(Killed::Process(self.known(id)?.standing()?));
+            let recovered = self.recover_as(id, Status::Killed, KILLED)?;
+            return Ok(Killed::Process(recovered.status));
         };
         if holder == std::process::id() {
             self.request_cancel(id)?;
@@ -158,7 +195,8 @@ impl Engine {
         };
         // Again, now that the number cannot change hands.
         let same = self.writer(id)? == Some(holder);
-        if !same || !row.process().is_some_and(|named| held.id().is(&named)) {
+        let is_named = |row: &Thread| row.process().is_some_and(|named| held.id().is(&named));
+        if !same || !row.as_ref().is_none_or(is_named) {
             return Err(Error::refused(format!(
                 "process {holder} writes the record of {id}, and the registry names another one: nothing is signalled"
             )));
@@ -171,12 +209,12 @@ impl Engine {
                 return Err(Error::new(ErrorKind::External, text));
             }
         }
+        let killed = match self.ended(id) {
+            Some(status) => Killed::Ended(status),
+            None => Killed::Process(self.recover_as(id, Status::Killed, KILLED)?.status),
+        };
         self.bury(held.id())?;
-        let status = self.known(id)?.standing()?;
-        Ok(match status {
-            Status::Killed => Killed::Process(status),
-            ended => Killed::Ended(ended),
-        })
+        Ok(killed)
     }
 
     /// Recovers the threads of a process that is gone, as far as they did not end themselves.
@@ -200,11 +238,10 @@ impl Engine {
         let found = found.ok().filter(|found| found.kind == FileKind::Regular);
         Ok(found.and_then(|found| self.host.fs.lock_holder(found.identity)))
     }
+}
 
-    fn known(&self, id: &ThreadId) -> Result<Thread, Error> {
-        let unknown = || Error::refused(format!("the registry knows no thread {id}"));
-        self.registry.get(id)?.ok_or_else(unknown)
-    }
+fn nobody_runs(id: &ThreadId) -> Error {
+    Error::refused(format!("nobody runs {id}; see: threadseal thread recover"))
 }
 
 /// Looks for requests, until it is dropped.

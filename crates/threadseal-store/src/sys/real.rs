@@ -146,8 +146,9 @@ fn holder_in_proc_locks(text: &str, identity: FileIdentity) -> Option<u32> {
     text.lines().find_map(|line| {
         let mut words = line.split_whitespace();
         let kind = words.nth(1)?;
-        let pid = words.nth(2)?;
-        (kind == "FLOCK" && words.next()? == place)
+        let (mode, pid) = (words.nth(1)?, words.next()?);
+        // Writers lock a file for themselves alone; who shares a lock only reads.
+        (kind == "FLOCK" && mode == "WRITE" && words.next()? == place)
             .then(|| pid.parse().ok())
             .flatten()
             // 0 stands for a process that this namespace cannot see.
@@ -242,6 +243,7 @@ mod tests {
     #[test]
     fn the_holder_is_found_among_the_kernels_locks() {
         let text = "1: POSIX  ADVISORY  WRITE 11 fe:00:77 0 EOF\n\
+                    2: FLOCK  ADVISORY  READ 44 fe:00:77 0 EOF\n\
                     2: FLOCK  ADVISORY  WRITE 22 fe:00:77 0 EOF\n\
                     2: -> FLOCK  ADVISORY  WRITE 33 fe:00:77 0 EOF\n\
                     3: FLOCK  ADVISORY  WRITE 0 fe:00:78 0 EOF\n";

@@ -57,13 +57,17 @@ impl Search {
     /// Finds `query`, at most `most` times.
     ///
     /// # Errors
-    /// Kind `InvalidInput` when it is empty or no pattern, `Limit` when it is too long or compiles to too much.
+    /// Kind `InvalidInput` when it is empty or no pattern, `Limit` when it or `most` is too large.
     pub fn new(query: &str, kind: SearchType, most: Option<usize>) -> Result<Self, Error> {
         if query.is_empty() {
             return Err(Error::invalid("nothing to search for"));
         }
         if query.len() > MAX_REGEX_BYTES {
             let text = format!("a query has at most {MAX_REGEX_BYTES} bytes");
+            return Err(Error::new(ErrorKind::Limit, text));
+        }
+        if most.is_some_and(|most| most > MAX_CHAIN_SEARCH_HITS) {
+            let text = format!("max_results is at most {MAX_CHAIN_SEARCH_HITS}");
             return Err(Error::new(ErrorKind::Limit, text));
         }
         let pattern = match kind {
@@ -82,7 +86,7 @@ impl Search {
             })?;
         Ok(Self {
             pattern,
-            most: most.unwrap_or(DEFAULT_HITS).clamp(1, MAX_CHAIN_SEARCH_HITS),
+            most: most.unwrap_or(DEFAULT_HITS).max(1),
         })
     }
 }

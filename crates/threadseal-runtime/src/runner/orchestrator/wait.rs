@@ -8,7 +8,7 @@
 //! file system that tells nothing, no more watches) the polls alone find each end.
 
 use super::records::Records;
-use crate::bounds::{MAX_WAITED_THREADS, POLL_INTERVAL, REGISTRY_POLL};
+use crate::bounds::{MAX_CONVERSATION_BYTES, MAX_WAITED_THREADS, POLL_INTERVAL, REGISTRY_POLL};
 use crate::project::Layout;
 use crate::registry::Thread;
 use crate::status::Status;
@@ -20,6 +20,7 @@ use std::sync::mpsc::{self, Receiver};
 use std::time::Duration;
 use threadseal::error::{Error, ErrorKind};
 use threadseal::record::ThreadId;
+use threadseal_store::read::read_small;
 
 /// Hears that a registry changes.
 pub(super) struct Changes {
@@ -156,12 +157,28 @@ impl Records {
         Ok(Some(result.unwrap_or_else(|why| refused(&why))))
     }
 
+    /// Does `thread.json` say so, signed or not? Of a thread that is `continued` another one is the end.
+    fn is_said_to_have_ended(&self, id: &ThreadId) -> bool {
+        let Ok(Some(folder)) = self.project.find_thread(&*self.host.fs, id) else {
+            return false;
+        };
+        let bytes = read_small(&*self.host.fs, &folder.metadata(), MAX_CONVERSATION_BYTES);
+        let said = bytes
+            .ok()
+            .and_then(|bytes| serde_json::from_slice::<Value>(&bytes).ok());
+        let status = said.and_then(|said| said["status"].as_str().and_then(Status::parse));
+        status.is_some_and(|status| {
+            status == Status::Suspended || (status.is_terminal() && status != Status::Continued)
+        })
+    }
+
     /// Is it worth asking the record? The registry's word, or that of `thread.json`, which comes first.
     fn has_ended(&self, row: &Thread) -> bool {
         let over = |status: Status| status.is_terminal() || status == Status::Suspended;
         match row.standing() {
             Ok(status) if over(status) => true,
-            Ok(_) => false,
+            // Or it was edited. The word of thread.json says when to ask the record, which alone is believed.
+            Ok(_) => self.is_said_to_have_ended(&row.id) && self.result(&row.id).is_ok(),
             // A word that is no status: the record knows better.
             Err(_) => true,
         }

@@ -355,3 +355,95 @@ fn a_row_with_another_process_signals_nobody() {
         process.wait().unwrap();
     }
 }
+
+fn row_says(engine: &Engine, id: &ThreadId) -> Option<Status> {
+    let row = engine.registry.get(id).unwrap();
+    row.and_then(|row| row.status.ok())
+}
+
+#[test]
+fn whoever_holds_the_lock_decides_whether_a_thread_runs_and_not_its_row() {
+    let words = ["suspended", "completed", "error", "continued", "bogus", ""];
+    for word in words {
+        let bench = bench();
+        let engine = bench.engine(WAIT_LONG);
+        let (id, thread) = running(&engine);
+        match word {
+            "" => sql(
+                &engine,
+                "DELETE FROM threadseal_threads; DELETE FROM threads",
+            ),
+            word => sql(&engine, &format!("UPDATE threads SET status = '{word}'")),
+        }
+        assert!(engine.recover(&id).is_err(), "{word}");
+        let killed = engine.kill(&id).unwrap();
+        assert_eq!(killed, crate::runner::Killed::Asked, "{word}");
+        engine.request_cancel(&id).unwrap();
+        // Its end cannot be noted in a row that says another one.
+        let _ = thread.join();
+        let past = Records::from(&engine)
+            .past(&id, records::Need::Whole)
+            .unwrap();
+        let ended = Records::ended(&past).unwrap();
+        // Without a row the thread may fail at a note of its cost before it hears the request.
+        let event = ended.event.unwrap();
+        assert!(
+            event == "thread_cancelled" || (word.is_empty() && event == "thread_error"),
+            "{word}: {event}"
+        );
+    }
+}
+
+#[test]
+fn an_edited_row_of_an_ended_thread_is_recovered_and_nothing_is_killed() {
+    let bench = bench();
+    let engine = bench.engine("answers: [{text: The answer is 42.}]");
+    let id = said(&engine).thread;
+    for word in ["running", "error", "suspended", "bogus"] {
+        sql(&engine, &format!("UPDATE threads SET status = '{word}'"));
+        let waited = done(&engine, &all_of(id.as_str())[0]);
+        assert_eq!(waited["results"][id.as_str()]["status"], "completed");
+        assert!(engine.kill(&id).is_err() && engine.request_cancel(&id).is_err());
+        assert_eq!(engine.recover(&id).unwrap().status, Status::Completed);
+        assert_eq!(row_says(&engine, &id), Some(Status::Completed), "{word}");
+        assert!(engine.recover(&id).is_err(), "nothing is left to recover");
+    }
+}
+
+#[test]
+fn a_suspended_thread_is_cancelled_under_its_lock_alone() {
+    let bench = bench();
+    let engine = bench.engine("answers: [{text: The answer is 42.}]");
+    let mut wanted = order("say");
+    wanted.limits = crate::limit::Limits::from_json(&json!({"turns": 0})).unwrap();
+    let ran = engine.run(&wanted).unwrap();
+    assert_eq!(ran.status, Status::Suspended);
+    let id = ran.thread;
+    let before = fs::read(engine.project.thread(&id).metadata()).unwrap();
+    let held = engine.hold(&id).unwrap();
+    assert!(
+        engine.request_cancel(&id).is_err(),
+        "somebody goes on from it"
+    );
+    assert_eq!(
+        fs::read(engine.project.thread(&id).metadata()).unwrap(),
+        before
+    );
+    drop(held);
+    sql(&engine, "UPDATE threads SET status = 'completed'");
+    engine.request_cancel(&id).unwrap();
+    assert_eq!(row_says(&engine, &id), Some(Status::Cancelled));
+    assert!(engine.request_cancel(&id).is_err());
+    let verified = Records::from(&engine).result(&id).unwrap();
+    assert_eq!(verified["status"], "cancelled");
+}
+
+#[test]
+fn more_hits_than_there_may_be_are_refused() {
+    let bench = bench();
+    let engine = bench.engine("answers: [{text: The answer is 42.}]");
+    let id = said(&engine).thread;
+    let search = |most: u64| json!({"operation": "chain_search", "thread_id": id.as_str(), "query": "answer", "max_results": most});
+    assert!(execute(&engine, &search(1000)).is_ok());
+    assert!(execute(&engine, &search(1001)).is_err());
+}
