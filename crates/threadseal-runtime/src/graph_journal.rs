@@ -4,7 +4,7 @@
 //! graph_started        {graph_id, graph_run_id, start_node, inputs, state, step, resumed_from?, passed_over?}
 //! step_started         {step, node, node_type, action_id?}
 //! tool_call_start      {tool, call_id, input, item_id, idempotency_key}     durable before the call runs
-//! tool_call_result     {call_id, output, structured?, duration_ms, error?}
+//! tool_call_result     {call_id, output, structured?, duration_ms, error?, unknown?}
 //! tool_call_reused     {call_id, item_id, output, structured?, error?, from}  of the run before: not called again
 //! tool_call_settled    {call_id, item_id, idempotency_key, as: skipped | failed}  unresolved, and somebody decided
 //! state_changed        {step, node, set}
@@ -146,6 +146,9 @@ pub fn result(call: &str, outcome: &Outcome) -> Value {
     }
     if let Some(error) = &outcome.error {
         result["error"] = error.as_str().into();
+    }
+    if outcome.unknown {
+        result["unknown"] = true.into();
     }
     result
 }

@@ -318,6 +318,9 @@ impl Journal {
         if let Some(error) = &outcome.error {
             result["error"] = error.as_str().into();
         }
+        if outcome.unknown {
+            result["unknown"] = true.into();
+        }
         self.event("tool_call_result", &result)?;
         match &outcome.error {
             Some(error) => self.steps.fail(step, error).map(drop),

@@ -3,7 +3,7 @@
 use crate::bounds::MAX_HISTORY_STEPS;
 use crate::toolbox::Outcome;
 use serde_json::{Map, Value};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use threadseal::error::Error;
 
 /// A run of a graph, as far as its record goes.
@@ -29,6 +29,8 @@ pub struct Course {
     pub passed_over: bool,
     /// Calls of the step that is not over: with results, and without.
     calls: BTreeMap<String, CallState>,
+    /// Those of them that began once and of which nobody knows whether they were carried out.
+    unknown: BTreeSet<String>,
     rows: BTreeMap<String, Row>,
     history: VecDeque<Happening>,
 }
@@ -196,6 +198,7 @@ impl Course {
             standing: Standing::Running,
             passed_over: payload["passed_over"].as_bool().unwrap_or(false),
             calls: BTreeMap::new(),
+            unknown: BTreeSet::new(),
             rows: BTreeMap::new(),
             history: VecDeque::new(),
         })
@@ -283,6 +286,12 @@ impl Course {
         }
     }
 
+    /// Does nobody know whether this call of the step that is not over was carried out? A later attempt that failed
+    /// says nothing of the one before.
+    pub fn is_unknown(&self, call: &str) -> bool {
+        self.unknown.contains(call)
+    }
+
     /// Results of calls of the step that is not over, by the calls' ids.
     pub fn known_calls(&self) -> impl Iterator<Item = (&str, &KnownCall)> {
         self.calls.iter().filter_map(|(id, call)| match call {
@@ -351,6 +360,7 @@ impl Course {
             action,
         });
         self.calls.clear();
+        self.unknown.clear();
         self.at = Position::Within(node);
         Ok(())
     }
@@ -365,11 +375,23 @@ impl Course {
             (output, _) => output.clone(),
         };
         let error = payload["error"].as_str().map(str::to_owned);
-        self.settle(
-            text(payload, "call_id")?,
-            payload,
-            Outcome { output, error },
-        );
+        let unknown = payload["unknown"] == true;
+        let call = text(payload, "call_id")?;
+        match (unknown, &error) {
+            (true, _) => {
+                self.unknown.insert(call.clone());
+            }
+            (false, None) => {
+                self.unknown.remove(&call);
+            }
+            (false, Some(_)) => {}
+        }
+        let outcome = Outcome {
+            output,
+            error,
+            unknown,
+        };
+        self.settle(call, payload, outcome);
         Ok(())
     }
 
@@ -384,7 +406,9 @@ impl Course {
             item: payload["item_id"].as_str().unwrap_or_default().to_owned(),
             how,
         });
-        self.settle(text(payload, "call_id")?, payload, outcome);
+        let call = text(payload, "call_id")?;
+        self.unknown.remove(&call);
+        self.settle(call, payload, outcome);
         Ok(())
     }
 
@@ -447,6 +471,7 @@ impl Course {
             None => Position::End(node),
         };
         self.calls.clear();
+        self.unknown.clear();
         self.note(match error {
             Some(error) => Happening::Failed { error, next },
             None => Happening::Done { elapsed, next },

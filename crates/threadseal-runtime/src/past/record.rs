@@ -8,6 +8,7 @@ use crate::project::ThreadFolder;
 use crate::signed_file::refusal;
 use crate::status::Status;
 use serde_json::Value;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use threadseal::canon::json::{self, Value as Sealed};
 use threadseal::error::Error;
@@ -182,16 +183,34 @@ impl VerifiedRecord {
         Ok(said)
     }
 
-    /// Calls that its recovery found begun in the signed ledger and without a result: nobody knows whether they were
-    /// carried out.
+    /// Calls that began and of which nobody knows whether they were carried out: its recovery found them in the signed
+    /// ledger without a result, or their result says so.
     pub fn unresolved(&self) -> Vec<Value> {
         let sealed = self.lines().filter(|line| !line.unverified);
         let events = sealed.filter_map(|line| serde_json::from_slice::<Value>(line.bytes).ok());
-        events
-            .filter(|event| event["event_type"] == "tool_call_unresolved")
-            .map(|mut event| event["payload"].take())
-            .filter(|call| call["in_ledger"] == true)
-            .collect()
+        let mut begun: BTreeMap<String, Value> = BTreeMap::new();
+        let mut unresolved: Vec<Value> = Vec::new();
+        for mut event in events {
+            let payload = event["payload"].take();
+            let id = payload["call_id"].as_str().unwrap_or_default();
+            match event["event_type"].as_str() {
+                Some("tool_call_start") => {
+                    begun.insert(id.to_owned(), payload);
+                }
+                Some("tool_call_result") => {
+                    let call = begun.remove(id).filter(|_| payload["unknown"] == true);
+                    unresolved.extend(call);
+                }
+                // Recovery names those again whose result said so.
+                Some("tool_call_unresolved") if payload["in_ledger"] == true => {
+                    let key = &payload["idempotency_key"];
+                    unresolved.retain(|call| call["idempotency_key"] != *key);
+                    unresolved.push(payload);
+                }
+                _ => {}
+            }
+        }
+        unresolved
     }
 
     /// The member `meta` of line 1; null for a transcript of the original.

@@ -89,7 +89,7 @@ impl Tool for ChildTool {
             _ => Err(Error::invalid("async must be true or false")),
         };
         match started {
-            Ok(result) => Outcome::ok(result),
+            Ok(result) => Outcome::of_child(result),
             Err(error) => Outcome::failed(error.to_string()),
         }
     }
@@ -118,13 +118,17 @@ impl Cradle {
     /// When it cannot begin, or what it did cannot be recorded.
     pub(super) fn run(&self, input: &Value, cancel: &Cancel) -> Result<Value, Error> {
         let child = self.begin(input, cancel)?;
+        let id = child.id().clone();
         let ran = child.run();
         self.brood
             .ended(ran.as_ref().map(spent).unwrap_or_default());
-        let ran = ran?;
-        let mut desk = self.desk.clone();
-        desk.child_ended(&ran.thread, ran.status.as_str(), &ran.head)?;
-        Ok(ran.to_json())
+        let told = ran.and_then(|ran| {
+            let mut desk = self.desk.clone();
+            desk.child_ended(&ran.thread, ran.status.as_str(), &ran.head)?;
+            Ok(told(&self.engine, &ran))
+        });
+        // It began: an error of ours does not undo what it did.
+        Ok(told.unwrap_or_else(|why| lost(Some(&id), &why)))
     }
 
     /// Begins a child that goes on beside its parent.
@@ -228,6 +232,25 @@ impl Cradle {
         self.brood.begun();
         Ok(begun)
     }
+}
+
+/// What a child's end says to its parent.
+pub(super) fn told(engine: &Engine, ran: &Ran) -> Value {
+    let mut said = ran.to_json();
+    if engine.is_unknown(ran) {
+        said["unknown"] = true.into();
+    }
+    said
+}
+
+/// What is said of a child that began, and of whose end nobody knows.
+pub(super) fn lost(child: Option<&ThreadId>, why: &Error) -> Value {
+    let mut said =
+        json!({"success": false, "status": "error", "error": why.to_string(), "unknown": true});
+    if let Some(child) = child {
+        said["thread_id"] = child.as_str().into();
+    }
+    said
 }
 
 fn take(child: &Mutex<Option<Begun>>) -> Option<Begun> {

@@ -13,7 +13,7 @@
 //!
 //! Normative: `spec/runtime.md`, "Resuming and recovering".
 
-use super::engine::Engine;
+use super::engine::{Engine, Ran};
 use crate::bounds::MAX_CONVERSATION_BYTES;
 use crate::config::coordination::Integrity;
 use crate::limit::Cost;
@@ -266,6 +266,8 @@ impl Engine {
                             "idempotency_key": payload["idempotency_key"],
                         }));
                     }
+                    // Its error says that nobody knows whether it was carried out.
+                    Some("tool_call_result") if payload["unknown"] == true => {}
                     Some("tool_call_result" | "hook_call_result") if sealed => {
                         let id = &payload["call_id"];
                         left.unresolved.retain(|call| call["call_id"] != *id);
@@ -305,6 +307,22 @@ impl Engine {
             }
         }
         Ok(left)
+    }
+
+    /// May a child that ended like this have done more of its work than its record says, or have been stopped amid it?
+    pub(super) fn is_unknown(&self, ran: &Ran) -> bool {
+        let ended_itself = match ran.status {
+            Status::Completed => return false,
+            Status::Error | Status::Suspended => ran.carried == Cost::default(),
+            _ => false,
+        };
+        let folder = self.project.thread(&ran.thread);
+        let open = || {
+            let steps = self.open_steps(&folder)?;
+            let left = self.left_open(&folder.transcript(), None, steps)?;
+            Ok::<_, Error>(!left.is_ended || !left.unresolved.is_empty())
+        };
+        !ended_itself || open().unwrap_or(true)
     }
 
     /// The thread that the record's link names, if it stands: its line 1 names this record.

@@ -277,8 +277,8 @@ fn with_unresolved(mut message: String, calls: &[Value]) -> String {
         return message;
     }
     message.push_str(
-        "\n\nThese calls had begun when the thread before was cut off. Nobody knows whether they were carried out; do \
-         not repeat them unseen:",
+        "\n\nThese calls had begun when the thread before was cut off, or were given up before they ended. Nobody knows \
+         whether they were carried out; do not repeat them unseen:",
     );
     for call in calls {
         let text = |name: &str| call[name].as_str().unwrap_or("-").to_owned();

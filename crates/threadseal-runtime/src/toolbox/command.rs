@@ -26,6 +26,9 @@ const CALL_VARIABLE: &str = "THREADSEAL_CALL";
 /// The variable with the fencing token of the lease under which the call runs: who takes effects refuses lower ones.
 const FENCE_VARIABLE: &str = "THREADSEAL_FENCE";
 
+/// What is said of a command that did not end by itself.
+const NOT_KNOWN: &str = "whether it did its work is not known";
+
 /// What commands run in.
 #[derive(Clone)]
 pub struct Workshop {
@@ -181,17 +184,25 @@ fn outcome(fate: Fate, stdout: &Output, stderr: &Output) -> Outcome {
             match (status.code(), status.signal()) {
                 (Some(0), _) => None,
                 (Some(code), _) => Some(format!("it ended with exit code {code}")),
-                (None, signal) => Some(format!("it was ended by signal {}", signal.unwrap_or(0))),
+                (None, signal) => Some(format!(
+                    "it was ended by signal {}: {NOT_KNOWN}",
+                    signal.unwrap_or(0)
+                )),
             }
         }
-        Fate::TimedOut => Some("it took too long and was stopped".to_owned()),
-        Fate::Cancelled => Some("it was stopped, for the thread is cancelled".to_owned()),
+        Fate::TimedOut => Some(format!("it took too long and was stopped: {NOT_KNOWN}")),
+        Fate::Cancelled => Some(format!(
+            "it was stopped, for the thread is cancelled: {NOT_KNOWN}"
+        )),
     };
+    // Only an exit code is the command's own word that it is over.
+    let unknown = !matches!(fate, Fate::Ended(status) if status.code().is_some());
     // Models read one of both: an error says all that was written, too.
     let error = error.map(|error| format!("{error}\n{said}"));
     Outcome {
         output: said,
         error,
+        unknown,
     }
 }
 

@@ -34,6 +34,9 @@ pub struct Outcome {
     pub output: Value,
     /// What went wrong.
     pub error: Option<String>,
+    /// With an error: did it begin, and does nobody know whether it was carried out? Else it certainly did not run, or
+    /// ended by itself.
+    pub unknown: bool,
 }
 
 impl Outcome {
@@ -42,6 +45,7 @@ impl Outcome {
         Self {
             output: output.into(),
             error: None,
+            unknown: false,
         }
     }
 
@@ -50,6 +54,29 @@ impl Outcome {
         Self {
             output: Value::Null,
             error: Some(error.into()),
+            unknown: false,
+        }
+    }
+
+    /// It began, and nobody knows whether it was carried out.
+    pub fn unknown(error: impl Into<String>) -> Self {
+        Self {
+            unknown: true,
+            ..Self::failed(error)
+        }
+    }
+
+    /// What a child said; where that says `unknown`, nobody knows what it has done.
+    pub(crate) fn of_child(said: Value) -> Self {
+        let unknown = said["unknown"] == true;
+        let why = said["error"].as_str().unwrap_or("it did not complete");
+        let error = unknown.then(|| {
+            format!("{why}; what it has done of its work is not known: do not repeat it unseen")
+        });
+        Self {
+            output: said,
+            error,
+            unknown,
         }
     }
 

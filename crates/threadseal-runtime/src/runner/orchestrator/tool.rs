@@ -98,7 +98,7 @@ impl Tool for OrchestratorTool {
 
     fn run(&self, call: &mut Invocation<'_>) -> Outcome {
         match self.execute(call) {
-            Ok(result) => Outcome::ok(result),
+            Ok(result) => Outcome::of_child(result),
             Err(error) => Outcome::failed(error.to_string()),
         }
     }

@@ -181,7 +181,7 @@ impl Engine {
                 return false;
             }
             let over = step_of(call).is_some_and(|step| step <= course.steps_over());
-            !over && course.known(call).is_none()
+            !over && (course.known(call).is_none() || course.is_unknown(call))
         });
         Ok(began)
     }

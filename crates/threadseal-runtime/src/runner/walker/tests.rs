@@ -4,6 +4,7 @@ mod attacks;
 mod field;
 mod hooked;
 mod resumed;
+mod unknown;
 
 use super::GraphOrder;
 use crate::status::Status;

@@ -7,6 +7,7 @@
 //! each other end at the limit `depth`.
 
 use super::super::brood::Brood;
+use super::super::child::{lost, told};
 use super::super::engine::Engine;
 use super::super::prepare::Inherited;
 use super::super::thread::ParentThread;
@@ -16,12 +17,13 @@ use crate::graph::Graph;
 use crate::item::{ItemId, ItemKind, Used};
 use crate::limit::{Cost, Limits, When};
 use crate::model::ToolSchema;
-use crate::toolbox::{Invocation, Outcome, Tool, model_name};
+use crate::toolbox::{Invocation, Outcome, Parentage, Tool, model_name};
 use crate::yaml;
 use serde_json::{Map, Value, json};
 use std::sync::{Arc, OnceLock};
 use threadseal::error::Error;
-use threadseal::record::ThreadId;
+use threadseal::ledger::Parent;
+use threadseal::record::{Head, RecordId, ThreadId};
 
 /// The graphs that one thread may run.
 pub(in super::super) struct GraphTools {
@@ -121,19 +123,60 @@ impl GraphTools {
             cancel: call.cancel.clone(),
         };
         let ledger = call.record.ledger()?;
+        let mut begins = Begins {
+            record: &mut *call.record,
+            child: None,
+        };
         let parent = ParentThread {
             id,
             inherited,
-            record: call.record,
+            record: &mut begins,
             ledger,
         };
         let ran = self.engine.run_graph_under(&order, parent, &self.brood);
         let spent = ran.as_ref().map(|ran| ran.cost.spend);
         self.brood.ended(spent.unwrap_or_default());
-        let ran = ran?;
-        call.record
-            .child_ended(&ran.thread, ran.status.as_str(), &ran.head)?;
-        Ok(ran.to_json())
+        let child = begins.child.take();
+        let told = ran.and_then(|ran| {
+            begins.child_ended(&ran.thread, ran.status.as_str(), &ran.head)?;
+            Ok(told(&self.engine, &ran))
+        });
+        match (told, child) {
+            // It began: an error of ours does not undo what it did.
+            (Err(why), Some(child)) => Ok(lost(Some(&child), &why)),
+            (told, _) => told,
+        }
+    }
+}
+
+/// A parent's record that knows whether the child began.
+struct Begins<'r> {
+    record: &'r mut dyn Parentage,
+    child: Option<ThreadId>,
+}
+
+impl Parentage for Begins<'_> {
+    fn child_begins(
+        &mut self,
+        child: &ThreadId,
+        record: &RecordId,
+        directive: &str,
+    ) -> Result<Head, Error> {
+        let head = self.record.child_begins(child, record, directive)?;
+        self.child = Some(child.clone());
+        Ok(head)
+    }
+
+    fn child_ended(&mut self, child: &ThreadId, status: &str, head: &Head) -> Result<(), Error> {
+        self.record.child_ended(child, status, head)
+    }
+
+    fn seal(&mut self) -> Result<Head, Error> {
+        self.record.seal()
+    }
+
+    fn ledger(&self) -> Result<Parent, Error> {
+        self.record.ledger()
     }
 }
 
@@ -148,7 +191,7 @@ impl Tool for GraphTool {
 
     fn run(&self, call: &mut Invocation<'_>) -> Outcome {
         match self.tools.start(&self.graph, call) {
-            Ok(result) => Outcome::ok(result),
+            Ok(result) => Outcome::of_child(result),
             Err(error) => Outcome::failed(error.to_string()),
         }
     }

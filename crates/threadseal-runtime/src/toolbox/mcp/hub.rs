@@ -8,11 +8,10 @@
 //! drop the call when they give up. When the hub is dropped, its servers end.
 
 use super::Address;
-use super::server::{self, Connection, Offer, Order};
+use super::server::{self, Called, Connection, Offer, Order};
 use crate::bounds::{KILL_GRACE, POLL_INTERVAL};
 use crate::toolbox::Cancel;
 use futures_util::future::{Either, select};
-use rmcp::model::CallToolResult;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::pin::pin;
@@ -48,7 +47,7 @@ enum Ask {
     Call {
         arguments: Map<String, Value>,
         key: String,
-        reply: SyncSender<Result<CallToolResult, Error>>,
+        reply: SyncSender<Result<Called, Error>>,
     },
 }
 
@@ -63,13 +62,14 @@ impl Hub {
     pub(super) fn offer(&self, order: Order, timeout: Duration) -> Result<Offer, Error> {
         let (reply, answer) = mpsc::sync_channel(1);
         let _asking = self.ask(order, Ask::Offer(reply))?;
-        wait(&answer, timeout, &Cancel::default())
+        wait(&answer, timeout, &Cancel::default())?
     }
 
     /// Calls a tool.
     ///
     /// # Errors
-    /// As [`server::call`]; kind `External` when it takes too long or the thread is cancelled.
+    /// As [`server::call`]. A call that takes too long, or that the thread's end gives up, is lost: it may have
+    /// reached the server.
     pub(super) fn call(
         &self,
         order: Order,
@@ -77,7 +77,7 @@ impl Hub {
         key: String,
         timeout: Duration,
         cancel: &Cancel,
-    ) -> Result<CallToolResult, Error> {
+    ) -> Result<Called, Error> {
         let (reply, answer) = mpsc::sync_channel(1);
         let call = Ask::Call {
             arguments,
@@ -85,7 +85,7 @@ impl Hub {
             reply,
         };
         let _asking = self.ask(order, call)?;
-        wait(&answer, timeout, cancel)
+        wait(&answer, timeout, cancel).unwrap_or_else(|why| Ok(Called::Lost(why.to_string())))
     }
 
     /// Hands over work. Whoever drops what comes back gives it up.
@@ -146,17 +146,18 @@ impl Drop for Running {
     }
 }
 
+/// The answer, or why nobody waits for it any longer.
 fn wait<T>(
     answer: &Receiver<Result<T, Error>>,
     timeout: Duration,
     cancel: &Cancel,
-) -> Result<T, Error> {
+) -> Result<Result<T, Error>, Error> {
     let given_up = |why: &str| Error::new(ErrorKind::External, why.to_owned());
     let mut left = timeout;
     loop {
         let slice = left.min(POLL_INTERVAL);
         match answer.recv_timeout(slice) {
-            Ok(answer) => return answer,
+            Ok(answer) => return Ok(answer),
             Err(RecvTimeoutError::Disconnected) => {
                 return Err(given_up("the connection to the MCP server broke"));
             }
@@ -244,7 +245,7 @@ async fn called(
     order: Order,
     arguments: Map<String, Value>,
     key: String,
-) -> Result<CallToolResult, Error> {
+) -> Result<Called, Error> {
     let peer = {
         let slot = slot(servers, &order.address);
         let mut slot = slot.lock().await;

@@ -26,7 +26,7 @@ use crate::project::Project;
 use crate::tool::{self, McpServer, McpTool};
 use rmcp::model::{CallToolResult, ContentBlock};
 use serde_json::{Map, Value, json};
-use server::{Offer, Order};
+use server::{Called, Offer, Order};
 use std::path::PathBuf;
 use std::sync::Arc;
 use threadseal::digest::Digest;
@@ -136,8 +136,11 @@ impl DeclaredMcp {
         };
         let key = call.idempotency_key.to_owned();
         let timeout = self.declaration.timeout;
-        let result = self.hub.call(order, arguments, key, timeout, call.cancel)?;
-        Ok(outcome(&result, self.declaration.max_output_bytes))
+        let called = self.hub.call(order, arguments, key, timeout, call.cancel)?;
+        Ok(match called {
+            Called::Answered(result) => outcome(&result, self.declaration.max_output_bytes),
+            Called::Lost(why) => Outcome::unknown(why),
+        })
     }
 }
 

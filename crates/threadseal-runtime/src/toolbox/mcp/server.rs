@@ -240,31 +240,38 @@ impl Connection {
     }
 }
 
+/// What came of a call.
+pub(super) enum Called {
+    /// The server answered.
+    Answered(Box<CallToolResult>),
+    /// There is no answer: nobody knows whether the call was carried out.
+    Lost(String),
+}
+
 /// Calls a tool. Dropped before its end, the server is told.
 ///
 /// # Errors
-/// Kind `External` when there is no answer: nobody knows then whether the call was carried out.
+/// When the server says that it did not carry out the call.
 pub(super) async fn call(
     peer: Peer<RoleClient>,
     tool: String,
     arguments: Map<String, Value>,
     key: String,
-) -> Result<CallToolResult, Error> {
+) -> Result<Called, Error> {
     let mut meta = RequestMetaObject::new();
     meta.0.insert(CALL_MEMBER.to_owned(), key.into());
     let mut params = CallToolRequestParams::new(tool).with_arguments(arguments);
     params.meta = Some(meta);
     match peer.call_tool_once(params).await {
-        Ok(CallToolResponse::Complete(result)) => Ok(result),
+        Ok(CallToolResponse::Complete(result)) => Ok(Called::Answered(Box::new(result))),
         Ok(_) => Err(Error::refused(
             "the server asks for more than was called for",
         )),
         // The server's own word: it did not carry out the call.
         Err(ServiceError::McpError(error)) => Err(failed(&error.message)),
-        Err(error) => Err(Error::new(
-            ErrorKind::External,
-            format!("no answer, and whether it was carried out is not known: {error}"),
-        )),
+        Err(error) => Ok(Called::Lost(format!(
+            "no answer, and whether it was carried out is not known: {error}"
+        ))),
     }
 }
 
