@@ -4,7 +4,8 @@
 //! content ─► Rye's signature ─► native seal n of one record ─► whole or not at all, durable ─► head
 //! ```
 //! The original reads it as its own. The native seal covers what Rye's signature leaves out, binds the file to
-//! its record, and numbers its versions: an older one put back is `rolled_back` on the host that wrote it.
+//! its record, and numbers its versions: an older one put back is `rolled_back` on the host that wrote it. A number
+//! is used once, also by a write that fails: what came of that write, a reader, a head or a copy may have seen.
 
 use std::path::{Path, PathBuf};
 use threadseal::document::{
@@ -68,6 +69,38 @@ impl SignedFile {
         }
     }
 
+    /// A file of which this host knows the head, and that need not verify any more. It may be ahead of that head,
+    /// where publishing failed: what its own key sealed there keeps its number.
+    ///
+    /// # Errors
+    /// What the clock and the disk say.
+    pub fn over(
+        host: &Host,
+        keys: &Keys,
+        path: &Path,
+        kind: DocumentKind,
+        item_type: Option<ItemType>,
+        known: &Head,
+    ) -> Result<Self, Error> {
+        let mut file = Self::after(path, kind, item_type, known);
+        if host.fs.symlink_metadata(path).is_ok() {
+            let bytes = read_small(&*host.fs, path, MAX_DOCUMENT_BYTES)?;
+            let trust = Trust::default();
+            let options = Options::new(kind, &trust, host.clock.now()?);
+            let own = keys.native.public_key().key_id().to_hex();
+            if let Ok(found) = document::verify(&bytes, &options)
+                && let report = found.report
+                && report.verdict != Verdict::Tampered
+                && report.signers.iter().any(|signer| signer.key == own)
+                && let Some(head) = report.head
+                && head.record == file.record
+            {
+                file.next = file.next.max(head.seq.saturating_add(1));
+            }
+        }
+        Ok(file)
+    }
+
     /// Where it lies.
     pub fn path(&self) -> &Path {
         &self.path
@@ -76,7 +109,8 @@ impl SignedFile {
     /// Signs `content`, puts it in place of what is there, and publishes the head.
     ///
     /// # Errors
-    /// What the signers, the disk and the heads say. The file may be ahead of its head then, never behind.
+    /// What the signers, the disk and the heads say. The file may be ahead of its head then, never behind; the next
+    /// write has another number.
     pub fn write(
         &mut self,
         host: &Host,
@@ -101,6 +135,7 @@ impl SignedFile {
         let report =
             document::verify(&signed, &Options::new(self.kind, &Trust::default(), now))?.report;
         let head = report.head.ok_or_else(|| refusal(&self.path, &report))?;
+        self.next += 1;
         atomic::replace(&*host.fs, &self.path, &signed, Mode::KeepOr(PRIVATE_FILE))?;
         let naming = examine::naming_leaves(&open_regular(&*host.fs, &self.path)?)?;
         host.publish(&Published {
@@ -112,7 +147,6 @@ impl SignedFile {
             aliases: &naming,
             durability: Durability::Durable,
         })?;
-        self.next += 1;
         Ok(head)
     }
 }
@@ -177,3 +211,6 @@ pub(crate) fn refusal(path: &Path, report: &Report) -> Error {
     let why = worst.map_or(String::new(), |finding| format!(": {}", finding.message));
     Error::refused(format!("{} is {}{why}", path.display(), report.verdict))
 }
+
+#[cfg(test)]
+mod tests;

@@ -4,7 +4,7 @@
 //! lock (nobody writes it) ─► verify ─► tail set aside, `tail_dropped`; with `transcript_integrity: lenient` `tail_adopted`
 //!   ─► `tool_call_unresolved` for each call that began and of which the record has no result
 //!   ─► `thread_error`, or `thread_continued` where its link names a successor that stands; final seal
-//!   ─► thread.json, budget, registry
+//!   ─► thread.json (anew from line 1 where the thread died before its first one), budget, registry
 //! ```
 //! What no seal covers never counts again. Only the names of calls are taken from it, and from the step ledger, since
 //! a call's start is durable in both before the call runs: whether it was carried out nobody knows, and nothing
@@ -15,8 +15,9 @@
 
 use super::engine::{Engine, Ran};
 use crate::bounds::MAX_CONVERSATION_BYTES;
+use crate::capability::Capabilities;
 use crate::config::coordination::Integrity;
-use crate::limit::Cost;
+use crate::limit::{Cost, Limits};
 use crate::project::ThreadFolder;
 use crate::registry::Thread;
 use crate::signed_file::{SignedFile, refusal};
@@ -33,6 +34,7 @@ use threadseal::transcript::event::{EventType, Payload, is_terminal};
 use threadseal::transcript::manifest::parse_line;
 use threadseal::transcript::{Ending, VerifyOptions};
 use threadseal_store::examine;
+use threadseal_store::heads::RecordKind;
 use threadseal_store::ledger::known;
 use threadseal_store::read::{open_regular, read_small};
 use threadseal_store::recorder::{Opened, Recorder, TailPolicy};
@@ -393,11 +395,10 @@ impl Engine {
     }
 
     fn rewrite(&self, id: &ThreadId, path: &Path, status: Status) -> Result<(), Error> {
-        // A thread may have died before its first thread.json.
-        if self.host.fs.metadata(path).is_err() {
-            return Ok(());
-        }
         let folder = self.project.thread(id);
+        if self.host.fs.symlink_metadata(path).is_err() {
+            return self.write_first(id, &folder, status);
+        }
         let trusted = ThreadMeta::read(&self.host, &folder, id, None, &self.trust)?;
         let Some(head) = trusted.head() else {
             return Ok(());
@@ -410,6 +411,46 @@ impl Engine {
         meta.updated_at = self.host.clock.now()?;
         meta.cost = meta.cost.or_else(|| Some(Cost::default()));
         let mut file = SignedFile::after(path, DocumentKind::Json, None, head);
+        file.write(&self.host, &self.keys, Some(id), &meta.to_bytes())
+            .map(drop)
+    }
+
+    /// The `thread.json` of a thread that died before it wrote one: what line 1 says, and how the thread ended. One that
+    /// was there and was taken away stays missed.
+    fn write_first(
+        &self,
+        id: &ThreadId,
+        folder: &ThreadFolder,
+        status: Status,
+    ) -> Result<(), Error> {
+        let (path, record) = (folder.metadata(), folder.transcript());
+        if self.host.fs.symlink_metadata(&record).is_err() {
+            return Ok(());
+        }
+        let place = self.host.place(&path);
+        let known = self
+            .host
+            .heads
+            .find_by_place(RecordKind::Document, &place)?;
+        let first = examine::first_line(&open_regular(&*self.host.fs, &record)?)?;
+        let manifest = first.as_deref().and_then(parse_line);
+        let (None, Some(manifest)) = (known, manifest) else {
+            return Ok(());
+        };
+        let now = self.host.clock.now()?;
+        let meta = ThreadMeta {
+            thread_id: id.clone(),
+            directive: manifest.directive.clone().unwrap_or_default(),
+            status,
+            created_at: now,
+            updated_at: now,
+            model: manifest.model.clone(),
+            limits: Limits::from_json(&crate::model::dynamic(&manifest.limits)?)?,
+            capabilities: Capabilities::parse(&manifest.capabilities)?,
+            cost: Some(Cost::default()),
+            outputs: None,
+        };
+        let mut file = SignedFile::new(&self.host, &path, DocumentKind::Json, None)?;
         file.write(&self.host, &self.keys, Some(id), &meta.to_bytes())
             .map(drop)
     }

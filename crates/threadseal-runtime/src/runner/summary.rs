@@ -247,7 +247,9 @@ impl Engine {
             .heads
             .find_by_place(RecordKind::Document, &self.host.place(&path))?;
         let mut file = match known {
-            Some(known) => SignedFile::after(&path, kind, item, &known.head),
+            Some(known) => {
+                SignedFile::over(&self.host, &self.keys, &path, kind, item, &known.head)?
+            }
             None => SignedFile::new(&self.host, &path, kind, item)?,
         };
         let name = summary_id(directive, id);

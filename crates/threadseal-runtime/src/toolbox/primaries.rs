@@ -186,7 +186,9 @@ impl ItemPrimary {
         let item_type: Option<ItemType> =
             Some(kind.rye_type()).filter(|item_type| document.fits(*item_type));
         let mut file = match &known {
-            Some(known) => SignedFile::after(&path, document, item_type, &known.head),
+            Some(known) => {
+                SignedFile::over(host, &self.keys, &path, document, item_type, &known.head)?
+            }
             None => SignedFile::new(host, &path, document, item_type)?,
         };
         let head = file.write(host, &self.keys, None, &bytes)?;

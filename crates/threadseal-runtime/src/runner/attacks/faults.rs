@@ -3,7 +3,9 @@
 use super::stage::{Stage, again, of, order};
 use crate::project::Project;
 use crate::runner::Engine;
+use crate::status::Status;
 use crate::testing::Bench;
+use crate::thread_meta::ThreadMeta;
 use std::path::Path;
 use threadseal::record::ThreadId;
 use threadseal::report::Verdict;
@@ -196,4 +198,48 @@ fn a_thread_that_hands_itself_over_on_a_failing_disk_ends_once() {
             }
         }
     }
+}
+
+#[test]
+fn a_thread_that_dies_before_its_first_thread_json_gets_one_when_it_is_recovered() {
+    let mut without = 0;
+    for call in 0.. {
+        let (disk, stage) = failing();
+        let engine = stage.engine(GLADLY);
+        disk.plan(call, FaultKind::PowerOff);
+        let done = engine.run(&order("demo/say"));
+        disk.kill_process();
+        disk.heal();
+        let what = format!("call {call}, {:?}", done.err());
+        let engine = stage.engine(GLADLY);
+        let listed = engine
+            .registry
+            .list(&crate::registry::Filter::default())
+            .unwrap();
+        let Some(id) = listed.threads.first().map(|thread| thread.id.clone()) else {
+            continue;
+        };
+        let folder = engine.project.thread(&id);
+        let there = |path: &Path| stage.bench.host.fs.symlink_metadata(path).is_ok();
+        if there(&folder.metadata()) {
+            break;
+        }
+        if !there(&folder.transcript()) {
+            continue;
+        }
+        // Without line 1 there is nothing to end; without seal 0 it is refused, as before.
+        if engine.recover(&id).is_err() {
+            continue;
+        }
+        without += 1;
+        assert_eq!(verdict(&stage, &id), Verdict::Verified, "{what}");
+        let first = stage.read(&folder.transcript());
+        let first = first.split(|byte| *byte == b'\n').next().unwrap();
+        let manifest = threadseal::transcript::manifest::parse_line(first).unwrap();
+        let (host, trust) = (&engine.host, &engine.trust);
+        let meta = ThreadMeta::read(host, &folder, &id, Some(&manifest), trust);
+        let meta = meta.unwrap_or_else(|error| panic!("{what}: {error}"));
+        assert_eq!(meta.get().status, Status::Error, "{what}");
+    }
+    assert!(without > 0);
 }
