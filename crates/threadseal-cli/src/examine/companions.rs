@@ -6,21 +6,25 @@
 //!                              └ terminal event: ledger ───────────► ledger_<record>.jsonl ends with that record
 //! ```
 //! Each file may verify by itself; only the record that names it can miss one that was deleted or put there from
-//! elsewhere. A transcript that lies elsewhere than in its thread's folder was copied out: nothing is missed there.
+//! elsewhere. The other way round, a natively sealed `thread.json` and a ledger in the folder of a thread tell that it
+//! had a transcript: both are written after its line 1. A transcript that lies elsewhere than in its thread's folder was copied out: nothing is missed there.
 //! Whether each neighbour verifies by itself is not judged here.
 
-use super::{Examiner, shown};
+use super::{Examiner, ProfileArg, Seen, reports_of, shown};
 use crate::exit::Failure;
+use crate::walk::Candidate;
 use serde_json::Value;
-use std::path::Path;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 use threadseal::digest::Digest;
 use threadseal::limits::MAX_DOCUMENT_BYTES;
-use threadseal::record::{Head, ThreadId};
+use threadseal::record::{Head, RecordId, ThreadId};
 use threadseal::report::{Finding, Report, Verdict};
 use threadseal_runtime::limit::Limits;
 use threadseal_runtime::project::{CAPABILITIES_FILE, THREAD_FILE, TRANSCRIPT_FILE};
 use threadseal_store::examine::first_line;
 use threadseal_store::read::{RegularFile, Source as _, open_regular, read_small};
+use threadseal_store::sys::FileKind;
 
 /// How far from the end of the sealed part its terminal event may begin: links to successors follow it.
 const MAX_ENDING_BYTES: u64 = 4 << 20;
@@ -78,6 +82,88 @@ pub(super) fn beside(
         reports.extend(fault.map(|fault| told(examiner, &path, &head, &fault)));
     }
     Ok(reports)
+}
+
+/// A report for each transcript of which only neighbours are left.
+pub(super) fn left(examiner: &Examiner, candidates: &[Candidate], seen: &[Seen]) -> Vec<Report> {
+    let mut told = BTreeMap::new();
+    if examiner.asked.profile == ProfileArg::Observed {
+        return Vec::new();
+    }
+    for (candidate, seen) in candidates.iter().zip(seen) {
+        let Some(folder) = candidate.path.parent() else {
+            continue;
+        };
+        let path = folder.join(TRANSCRIPT_FILE);
+        // A link may lead to anything: a thread's record lies in its folder.
+        let is_there = examiner
+            .host
+            .fs
+            .symlink_metadata(&path)
+            .is_ok_and(|found| found.kind == FileKind::Regular);
+        if candidate.named || is_there {
+            continue;
+        }
+        if let Some(fault) = left_by(examiner, &candidate.path, folder, reports_of(seen)) {
+            told.entry(path).or_insert(fault);
+        }
+    }
+    let report = |(path, (record, neighbour)): (PathBuf, (Option<RecordId>, String))| {
+        let mut report = Report::begin("transcript", "native");
+        report.path = shown(&path);
+        report.trust = Some(examiner.asked.trust.digest());
+        report.record = record;
+        let (code, text) = match record {
+            Some(record) => (
+                "record_missing",
+                format!("{neighbour} beside it is of record {record}, which is not there"),
+            ),
+            None => (
+                "companion_missing",
+                format!("{neighbour} beside it is of a thread whose record is not there"),
+            ),
+        };
+        report.hold_because(Verdict::Missing, Finding::error(code, text));
+        report
+    };
+    told.into_iter().map(report).collect()
+}
+
+/// The record of which `path` tells, if it does, and the name that tells it.
+fn left_by(
+    examiner: &Examiner,
+    path: &Path,
+    folder: &Path,
+    reports: &[Report],
+) -> Option<(Option<RecordId>, String)> {
+    let name = path.file_name()?.to_str()?;
+    if let Some(run) = name
+        .strip_prefix("ledger_")
+        .and_then(|rest| rest.strip_suffix(".jsonl"))
+    {
+        let record = RecordId::parse_hex(run)?;
+        return is_folder_of_thread(folder).then(|| (Some(record), name.to_owned()));
+    }
+    let sealed = |report: &Report| report.profile == "native" && report.head.is_some();
+    if name != THREAD_FILE || !reports.iter().any(sealed) {
+        return None;
+    }
+    let bytes = read_small(&*examiner.host.fs, path, MAX_DOCUMENT_BYTES).ok()?;
+    let metadata: Value = serde_json::from_slice(&bytes).ok()?;
+    let thread = ThreadId::parse(metadata["thread_id"].as_str()?).ok()?;
+    folder
+        .ends_with(thread.as_str())
+        .then(|| (None, name.to_owned()))
+}
+
+/// A ledger that was copied out alone misses nothing.
+fn is_folder_of_thread(folder: &Path) -> bool {
+    let beside = |name: &str| folder.join(name).exists();
+    beside(THREAD_FILE)
+        || beside(CAPABILITIES_FILE)
+        || folder
+            .ancestors()
+            .any(|above| above.ends_with(".ai/agent/threads"))
 }
 
 /// What is wrong with a neighbour.

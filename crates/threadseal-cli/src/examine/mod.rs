@@ -210,7 +210,11 @@ impl Examiner {
         let gone: Vec<Option<Report>> = pairs.map(gone).collect::<Result<_, Failure>>()?;
         let gone = gone.into_iter().flatten();
         let elsewhere = |report: &Report| report.record.is_some_and(|id| here.contains(&id));
-        Ok(gone.filter(|report| !elsewhere(report)).collect())
+        let gone = gone.filter(|report| !elsewhere(report));
+        // Also where this host knows no head: what is left of a thread tells that it had a record.
+        Ok(gone
+            .chain(companions::left(self, candidates, seen))
+            .collect())
     }
 
     /// Verifies a transcript so that its believed part can be taken up.

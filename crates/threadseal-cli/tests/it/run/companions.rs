@@ -58,6 +58,41 @@ fn a_deleted_neighbour_of_a_transcript_is_missed() {
 }
 
 #[test]
+fn a_deleted_transcript_is_missed_by_each_neighbour_that_is_left() {
+    let (sandbox, folder) = ran();
+    let (record, papers) = (folder.join("transcript.jsonl"), folder.join("thread.json"));
+    let ledger = ledger(&folder);
+    let bytes = fs::read(&record).unwrap();
+    fs::remove_file(&record).unwrap();
+    let verify = || sandbox.run(["verify", "p", "--json"]);
+    tells(&verify(), "record_missing", "transcript.jsonl");
+    // A link in its place is none, wherever it leads.
+    let copy = sandbox.write("copies/one.jsonl", "");
+    fs::write(&copy, &bytes).unwrap();
+    std::os::unix::fs::symlink(&copy, &record).unwrap();
+    tells(&verify(), "record_missing", "transcript.jsonl");
+    fs::remove_file(&record).unwrap();
+    for (gone, code) in [(&papers, "record_missing"), (&ledger, "companion_missing")] {
+        let kept = fs::read(gone).unwrap();
+        fs::remove_file(gone).unwrap();
+        tells(&verify(), code, "transcript.jsonl");
+        fs::write(gone, kept).unwrap();
+    }
+    fs::write(&record, bytes).unwrap();
+    sandbox.run(["verify", "p"]).exits(0);
+}
+
+#[test]
+fn a_ledger_that_was_copied_out_alone_misses_nothing() {
+    let (sandbox, folder) = ran();
+    let ledger = ledger(&folder);
+    let copy = sandbox.write("copies/x", "");
+    let copy = copy.with_file_name(ledger.file_name().unwrap());
+    fs::copy(ledger, copy).unwrap();
+    sandbox.run(["verify", "copies"]).exits(0);
+}
+
+#[test]
 fn a_neighbour_of_another_thread_is_told() {
     let (sandbox, folder) = ran();
     let other = thread(&sandbox, "greet");
