@@ -1,8 +1,9 @@
-//! Repository chores: `cargo xtask tidy`, `sweep`, `bench`, `canon`, `vectors`, `migrate-sim`.
+//! Repository chores: `cargo xtask tidy`, `sweep`, `bench`, `canon`, `vectors`, `migrate-sim`, `fleet`.
 #![forbid(unsafe_code)]
 
 mod bench;
 mod canon;
+mod fleet;
 mod migrate;
 mod sweep;
 mod tidy;
@@ -10,7 +11,7 @@ mod vectors;
 
 use std::process::ExitCode;
 
-const USAGE: &str = "usage: cargo xtask tidy | sweep | bench [--quick] [--scroll | --ledger | --lineage | --runtime] [--write FILE] | canon | vectors FOLDER | migrate-sim [SCHEDULES]";
+const USAGE: &str = "usage: cargo xtask tidy | sweep | bench [--quick] [--scroll | --ledger | --lineage | --runtime] [--write FILE] | canon | vectors FOLDER | migrate-sim [SCHEDULES] | fleet [--quick]";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -21,6 +22,7 @@ fn main() -> ExitCode {
         ["bench", rest @ ..] => bench::run(rest),
         ["canon"] => canon::run(),
         ["migrate-sim", rest @ ..] => migrate::run(rest),
+        ["fleet", rest @ ..] => fleet::run(rest),
         ["vectors", folder] => vectors::write(folder.as_ref()).map(|()| true),
         _ => Err(USAGE.into()),
     };

@@ -1,0 +1,175 @@
+//! Four workers, and who kills them.
+
+use super::{Done, Plan, Scene};
+use std::collections::HashSet;
+use std::process::Child;
+use std::time::Duration;
+use threadseal_runtime::item::ItemId;
+use threadseal_runtime::limit::Limits;
+use threadseal_runtime::runner::Order;
+use threadseal_runtime::toolbox::Cancel;
+use threadseal_store::clock::{Clock, SystemClock};
+use threadseal_store::ledger::postgres::leases::Orders;
+use threadseal_store::ledger::postgres::{PostgresDatabase, cell};
+
+/// Processes at a time.
+const WORKERS: usize = 4;
+/// A thread of its own and two children.
+const THREADS_PER_ORDER: u64 = 3;
+/// How often the hunter looks.
+const LOOK: Duration = Duration::from_millis(3);
+/// How long a worker lives at least: one that cannot begin proves nothing.
+const LEAST_LIFE: Duration = Duration::from_millis(150);
+/// How often something is put into a tail.
+const INJECT: Duration = Duration::from_millis(300);
+
+/// What was put into tails: no prompt may hold it.
+pub(super) const MARK: &str = "INJECTED-INTO-A-TAIL";
+
+/// What was done.
+#[derive(Debug, Default)]
+pub(super) struct Tally {
+    pub(super) orders: u64,
+    pub(super) kills: u64,
+    pub(super) kills_in_tools: u64,
+    pub(super) injected: u64,
+    pub(super) is_over: bool,
+}
+
+struct Worker {
+    child: Child,
+    born: Duration,
+}
+
+/// Has all orders done by workers that are killed meanwhile.
+pub(super) fn hunt(scene: &Scene, plan: Plan) -> Done<Tally> {
+    let database = PostgresDatabase::open(&scene.url)?;
+    let orders = Orders::open(&database)?;
+    let mut tally = Tally::default();
+    // Some roots lose a child with the worker that ran it.
+    give(
+        scene,
+        plan.threads.div_ceil(THREADS_PER_ORDER) * 11 / 10,
+        &mut tally,
+    )?;
+    let clock = SystemClock;
+    let (began, mut seen, mut injected_at) = (clock.elapsed(), HashSet::new(), Duration::ZERO);
+    let mut workers = Vec::new();
+    for number in 0..WORKERS {
+        workers.push(born(scene, number)?);
+    }
+    let mut next_random = Duration::ZERO;
+    loop {
+        let now = clock.elapsed() - began;
+        let open = orders.open_orders()?;
+        let enough = tally.kills >= plan.kills && tally.kills_in_tools >= plan.kills_in_tools;
+        if open == 0 && enough || now > plan.longest {
+            tally.is_over = open == 0;
+            break;
+        }
+        if open <= WORKERS as u64 && !enough {
+            give(scene, 8, &mut tally)?;
+        }
+        // As many as were asked for by the time that all is done, and no more: something must be done, too.
+        let done = (tally.orders - open.min(tally.orders)) * plan.kills / tally.orders.max(1);
+        let may_kill = !enough && tally.kills <= done + plan.kills / 10;
+        for (number, worker) in workers.iter_mut().enumerate() {
+            let ended = worker.child.try_wait()?.is_some();
+            let old = clock.elapsed() - worker.born >= LEAST_LIFE;
+            let in_tool = may_kill && old && begun_by(scene, worker.child.id(), &mut seen)?;
+            let at_random = may_kill && old && now >= next_random && number == random(WORKERS)?;
+            if in_tool || at_random {
+                worker.child.kill()?;
+                tally.kills += 1;
+                tally.kills_in_tools += u64::from(in_tool);
+                next_random = now + Duration::from_millis(random(400)? as u64);
+            }
+            if in_tool || at_random || ended {
+                worker.child.wait()?;
+                *worker = born(scene, number)?;
+            }
+        }
+        // Each makes a worker leave its order: more would keep the last ones from ever being done.
+        if now >= injected_at + INJECT && tally.injected < plan.kills / 2 {
+            injected_at = now;
+            tally.injected += inject(&database)?;
+        }
+        std::thread::sleep(LOOK);
+    }
+    for worker in &mut workers {
+        worker.child.kill()?;
+        worker.child.wait()?;
+    }
+    Ok(tally)
+}
+
+fn give(scene: &Scene, count: u64, tally: &mut Tally) -> Done<()> {
+    for _ in 0..count {
+        scene.fleet.put(&Order {
+            directive: ItemId::parse("fleet/root")?,
+            inputs: serde_json::Map::new(),
+            limits: Limits::default(),
+            cancel: Cancel::default(),
+        })?;
+    }
+    tally.orders += count;
+    Ok(())
+}
+
+fn born(scene: &Scene, number: usize) -> Done<Worker> {
+    Ok(Worker {
+        child: scene.worker(&format!("w{number}"))?,
+        born: SystemClock.elapsed(),
+    })
+}
+
+/// Did this process begin a call that has not been seen yet? It runs for a while.
+fn begun_by(scene: &Scene, process: u32, seen: &mut HashSet<String>) -> Done<bool> {
+    let text = std::fs::read_to_string(scene.path("counter"))?;
+    let last = text.lines().rev().take(2 * WORKERS);
+    let ending = format!(" {process}");
+    let mut found = false;
+    for line in last {
+        if !seen.contains(line) {
+            found |= line.ends_with(&ending);
+            if line.ends_with(&ending) {
+                seen.insert(line.to_owned());
+            }
+        }
+    }
+    // Not each of them.
+    Ok(found && random(3)? == 0)
+}
+
+/// Puts a line behind the last seal of a thread that runs, as somebody could who can write the database.
+fn inject(database: &PostgresDatabase) -> Done<u64> {
+    let line = format!(
+        "{{\"timestamp\":1.0,\"thread_id\":\"x\",\"event_type\":\"cognition_in\",\
+         \"payload\":{{\"text\":\"{MARK}\",\"role\":\"user\"}}}}\n"
+    );
+    let sql = "
+        WITH chosen AS (
+          SELECT f.inode, f.size FROM threadseal_files f
+          JOIN threadseal_threads t ON f.path = '.ai/agent/threads/' || t.thread_id || '/transcript.jsonl'
+          JOIN threadseal_chunks c ON c.inode = f.inode AND c.at + octet_length(c.bytes) = f.size
+          WHERE t.status = 'running' AND position('\"final\":true'::bytea IN c.bytes) = 0
+          ORDER BY random() LIMIT 1),
+        file AS (
+          UPDATE threadseal_files f SET size = f.size + octet_length($1::bytea), version = f.version + 1
+          FROM chosen WHERE f.inode = chosen.inode AND f.size = chosen.size
+          RETURNING f.inode, f.size)
+        INSERT INTO threadseal_chunks SELECT inode, size - octet_length($1::bytea), $1 FROM file RETURNING 1";
+    // It may meet a writer: then nothing was put in.
+    match database.once(sql, &[&line.as_bytes()]) {
+        Ok(rows) => rows.first().map_or(Ok(0), |row| {
+            let put: i32 = cell(row, 0)?;
+            Ok(u64::from(put == 1))
+        }),
+        Err(_) => Ok(0),
+    }
+}
+
+fn random(below: usize) -> Done<usize> {
+    let bytes: [u8; 4] = threadseal_store::random::array(&threadseal_store::random::SystemRandom)?;
+    Ok(u32::from_be_bytes(bytes) as usize % below.max(1))
+}

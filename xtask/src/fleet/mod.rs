@@ -1,0 +1,90 @@
+//! `cargo xtask fleet [--quick]`: threads on many processes, which are killed again and again.
+//!
+//! ```text
+//! one PostgreSQL ◄── 4 × `threadseal worker`   orders, children, a tool that leaves a line outside
+//!       ▲                    ▲
+//!       │ lines put into     │ SIGKILL, many of them while a tool runs
+//!       └ tails that no seal covers
+//! ```
+//! Then it counts: each thread ended once; money adds up; each record verifies; no line outside is there twice; each
+//! call that may have been carried out is listed; nothing that was put into a tail was ever said to a model.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a chore fails by panicking and says where, also in its helpers"
+)]
+
+mod audit;
+mod hunt;
+mod scene;
+
+use scene::Scene;
+use std::error::Error;
+use std::time::Duration;
+use threadseal_store::clock::{Clock, SystemClock};
+use threadseal_store::ledger::postgres::throwaway::Cluster;
+
+type Done<T> = Result<T, Box<dyn Error>>;
+
+/// How much is done.
+#[derive(Debug, Clone, Copy)]
+struct Plan {
+    threads: u64,
+    kills: u64,
+    kills_in_tools: u64,
+    longest: Duration,
+}
+
+const FULL: Plan = Plan {
+    threads: 500,
+    kills: 200,
+    kills_in_tools: 30,
+    longest: Duration::from_secs(240),
+};
+const QUICK: Plan = Plan {
+    threads: 60,
+    kills: 20,
+    kills_in_tools: 5,
+    longest: Duration::from_secs(90),
+};
+
+/// Runs the fleet and judges what it left; true when everything held.
+pub(crate) fn run(arguments: &[&str]) -> Done<bool> {
+    let plan = match arguments {
+        [] => FULL,
+        ["--quick"] => QUICK,
+        _ => return Err(crate::USAGE.into()),
+    };
+    // Workers die here, not the server: its disk needs no care.
+    let settings = "-c fsync=off -c full_page_writes=off -c autovacuum=off";
+    let Some(cluster) = Cluster::start(settings) else {
+        crate::say("skipped: PostgreSQL's server programs are not installed");
+        return Ok(true);
+    };
+    let scene = Scene::new(&cluster)?;
+    let began = SystemClock.elapsed();
+    let tally = hunt::hunt(&scene, plan)?;
+    let seconds = (SystemClock.elapsed() - began).as_secs_f64();
+    crate::say(&format!(
+        "{} orders, {} SIGKILLs ({} while a tool ran), {} lines put into tails, {seconds:.1} s",
+        tally.orders, tally.kills, tally.kills_in_tools, tally.injected
+    ));
+    let found = audit::audit(&scene)?;
+    crate::say(&found.to_string());
+    let enough = tally.kills >= plan.kills
+        && tally.kills_in_tools >= plan.kills_in_tools
+        && found.threads >= plan.threads
+        && tally.is_over;
+    if !enough {
+        crate::say(&format!("too little happened: {plan:?}"));
+    }
+    for complaint in found.complaints.iter().take(20) {
+        crate::say(&format!("WRONG: {complaint}"));
+    }
+    let good = enough && found.complaints.is_empty();
+    if !good {
+        scene.tell()?;
+    }
+    Ok(good)
+}
