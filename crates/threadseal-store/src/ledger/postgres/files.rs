@@ -10,6 +10,7 @@
 //!
 //! * Each change is one statement, which checks the lease ([`super::leases`]), that the file belongs to the lease's
 //!   order, and that its version and size are those that this writer knows; it moves both on. No row means: stop.
+//! * Whoever had one change refused writes nothing more, to no file.
 //! * A change is durable when it returns; there is nothing to sync.
 //! * A new file is held in memory until it gets its name, so a crash leaves no half of one.
 //! * The lock of a file keeps the threads of one process apart; the lease keeps processes apart.
@@ -28,6 +29,7 @@ use std::ffi::OsString;
 use std::fmt;
 use std::io;
 use std::path::{Component, Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use threadseal::error::{Error, ErrorKind};
 
@@ -80,6 +82,8 @@ struct Inner {
     unnamed: Mutex<HashMap<String, Arc<Node>>>,
     /// Folders that are there: they do not go.
     known: Mutex<HashSet<String>>,
+    /// A change was not taken: nothing more is written from here.
+    stopped: AtomicBool,
 }
 
 impl LeasedFs {
@@ -112,6 +116,7 @@ impl LeasedFs {
             open: Mutex::default(),
             unnamed: Mutex::default(),
             known: Mutex::default(),
+            stopped: AtomicBool::new(false),
         })))
     }
 }
@@ -139,10 +144,24 @@ impl Inner {
         self.folders.iter().any(|folder| folder.starts_with(path))
     }
 
+    /// The lease to write under. Whoever had one change refused writes nothing more: not another file either, in
+    /// which it would go on as if nothing had happened.
     fn lease(&self) -> io::Result<&Lease> {
+        if self.stopped.load(Ordering::Acquire) {
+            let text = "an earlier change was not taken: this worker has stopped";
+            return Err(io::Error::new(io::ErrorKind::StaleNetworkFileHandle, text));
+        }
         self.lease.as_ref().ok_or_else(|| {
             let text = "threads in a database are written by workers only";
             io::Error::new(io::ErrorKind::ReadOnlyFilesystem, text)
+        })
+    }
+
+    /// What a change gives; after a failure nothing is written any more.
+    fn done<T>(&self, done: Result<T, Error>) -> io::Result<T> {
+        done.map_err(|error| {
+            self.stopped.store(true, Ordering::Release);
+            failed(error)
         })
     }
 
@@ -195,7 +214,7 @@ impl Inner {
 
     fn open_to_append(self: &Arc<Self>, path: &str) -> io::Result<Arc<dyn FileHandle>> {
         // Told before anything is made of it; each change checks it again.
-        self.lease()?.check().map_err(failed)?;
+        self.done(self.lease()?.check())?;
         let row = self.row(path)?.ok_or(io::ErrorKind::NotFound)?;
         if row.is_folder {
             return Err(io::ErrorKind::IsADirectory.into());
@@ -262,13 +281,8 @@ impl Inner {
         let folder = parent_of(path);
         let values: [super::Value<'_>; 7] =
             [&order, &token, &holder, &path, &folder, &inode, &mode];
-        if self
-            .database
-            .once(&sql, &values)
-            .map_err(failed)?
-            .is_empty()
-        {
-            self.lease()?.check().map_err(failed)?;
+        if self.done(self.database.once(&sql, &values))?.is_empty() {
+            self.done(self.lease()?.check())?;
             return Err(io::ErrorKind::AlreadyExists.into());
         }
         self.known().insert(path.to_owned());
@@ -289,13 +303,8 @@ impl Inner {
              SELECT 1 FROM gone"
         );
         let values: [super::Value<'_>; 4] = [&order, &token, &holder, &path];
-        if self
-            .database
-            .once(&sql, &values)
-            .map_err(failed)?
-            .is_empty()
-        {
-            self.lease()?.check().map_err(failed)?;
+        if self.done(self.database.once(&sql, &values))?.is_empty() {
+            self.done(self.lease()?.check())?;
             return Err(io::ErrorKind::NotFound.into());
         }
         Ok(())

@@ -213,14 +213,12 @@ impl Node {
         values.extend(more);
         if self
             .inner
-            .database
-            .once(sql, &values)
-            .map_err(failed)?
+            .done(self.inner.database.once(sql, &values))?
             .is_empty()
         {
-            self.inner.lease()?.check().map_err(failed)?;
+            self.inner.done(self.inner.lease()?.check())?;
             let text = "the file was changed by somebody else: nothing was written";
-            return Err(io::Error::new(io::ErrorKind::StaleNetworkFileHandle, text));
+            return self.inner.done(Err(Error::refused(text)));
         }
         row.version += 1;
         Ok(())
@@ -266,12 +264,10 @@ impl Node {
         ];
         if self
             .inner
-            .database
-            .once(&sql, &values)
-            .map_err(failed)?
+            .done(self.inner.database.once(&sql, &values))?
             .is_empty()
         {
-            self.inner.lease()?.check().map_err(failed)?;
+            self.inner.done(self.inner.lease()?.check())?;
             return Err(io::ErrorKind::AlreadyExists.into());
         }
         *unnamed = None;

@@ -207,7 +207,7 @@ fn a_ledger_of_lines_lies_in_a_database_whole() {
     let lease = bench.take("a", LONG);
     let run = RunId::parse("r").unwrap();
     let entry = |n: u32| Entry {
-        line: format!("{{\"n\":{n}}}").into_bytes(),
+        line: format!("{{\"run_id\":\"r\",\"n\":{n}}}").into_bytes(),
         record_hash: None,
         idempotency_key: None,
         status: "started".to_owned(),
@@ -225,7 +225,8 @@ fn a_ledger_of_lines_lies_in_a_database_whole() {
     }
     let store = JsonlLedgerStore::open(Arc::new(bench.fs(Some(&lease))), &bench.path("l")).unwrap();
     assert_eq!(store.list_after(&run, 0, 100).unwrap().len(), 6);
-    assert!(store.fsck(&run, false).unwrap().is_clean());
+    let report = store.fsck(&run, false).unwrap();
+    assert!(report.is_clean(), "{:?}", report.faults);
 }
 
 #[test]
@@ -373,6 +374,14 @@ fn bytes_that_somebody_put_into_a_file_stop_its_writer_and_are_set_aside() {
     assert!(event(&mut recorder, "two").is_err());
     assert!(recorder.seal(1, Ext::default()).is_err());
     drop(recorder);
+    // It writes nothing else either.
+    let beside = crate::atomic::replace(
+        &*host.fs,
+        &bench.path("beside"),
+        b"x",
+        crate::atomic::Mode::Set(0o600),
+    );
+    assert!(beside.unwrap_err().to_string().contains("has stopped"));
     // Another process, as far as it knows.
     let opened = bench.open(&bench.host(&lease)).unwrap();
     assert!(opened.moved.unwrap().length > 0);
