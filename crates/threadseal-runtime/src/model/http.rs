@@ -200,6 +200,9 @@ impl HttpModel {
                 continue;
             };
             let event = next.ok_or_else(|| cut_off("the stream ends in the middle"))?;
+            if seen.is_torn() {
+                return Err(cut_off("an event of it is torn"));
+            }
             let event = event.map_err(failed)?;
             if let Some(mut answer) = growing.push(event, &seen, request, on_text)? {
                 if answer.model.is_empty() {

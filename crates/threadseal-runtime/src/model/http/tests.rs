@@ -157,13 +157,47 @@ fn pieces_may_be_cut_in_the_middle_of_a_character_and_of_an_event() {
     for shape in Shape::ALL {
         for line_end in ["\n", "\r\n"] {
             let body = sse(shape, &events(shape, text)).replace('\n', line_end);
-            let bytes = body.as_bytes();
             for size in [1, 7] {
-                let pieces = bytes.chunks(size).map(<[u8]>::to_vec).collect();
+                let pieces = pieces_that_keep_line_ends(body.as_bytes(), size);
                 let answer = answered(shape, Response::pieces(pieces)).unwrap();
                 assert_eq!(answer.text, text, "{shape:?} {size} {line_end:?}");
                 assert_eq!(answer.calls.len(), 1, "{shape:?} {size}");
                 assert_eq!(answer.usage.input_tokens, 15, "{shape:?} {size}");
+            }
+        }
+    }
+}
+
+/// Pieces of about this size; none ends between CR and LF.
+fn pieces_that_keep_line_ends(bytes: &[u8], size: usize) -> Vec<Vec<u8>> {
+    let mut pieces: Vec<Vec<u8>> = Vec::new();
+    for piece in bytes.chunks(size) {
+        match pieces.last_mut() {
+            Some(last) if last.ends_with(b"\r") => last.extend_from_slice(piece),
+            _ => pieces.push(piece.to_vec()),
+        }
+    }
+    pieces
+}
+
+/// The library loses an event there; the answer without it counts as cut off, and is asked for again.
+#[test]
+fn a_line_end_that_is_cut_in_two_makes_no_other_answer() {
+    for shape in Shape::ALL {
+        let body = sse(shape, &events(shape, "Once more.")).replace('\n', "\r\n");
+        for (at, _) in body.match_indices("\r\n") {
+            let (before, after) = body.as_bytes().split_at(at + 1);
+            let mut response = Response::pieces(vec![before.to_vec(), after.to_vec()]);
+            response.pause = Duration::from_millis(15);
+            match answered(shape, response) {
+                Ok(answer) => {
+                    assert_eq!(answer.text, "Once more.", "{shape:?} {at}");
+                    assert_eq!(answer.calls.len(), 1, "{shape:?} {at}");
+                    assert_eq!(answer.stop, Stop::ToolCalls, "{shape:?} {at}");
+                }
+                Err(error) => {
+                    assert_eq!(error.kind, "ConnectionError", "{shape:?} {at}: {error:?}");
+                }
             }
         }
     }

@@ -20,6 +20,8 @@ pub(super) struct Response {
     pub(super) head: &'static str,
     /// Written one after the other, each at once.
     pub(super) pieces: Vec<Vec<u8>>,
+    /// Between two pieces, so that they arrive as two.
+    pub(super) pause: Duration,
     /// How long the connection stays open and silent then, at most; until the other side closes it.
     pub(super) silent: Duration,
 }
@@ -33,6 +35,7 @@ impl Response {
         Self {
             head: "200 OK\r\ncontent-type: text/event-stream",
             pieces,
+            pause: Duration::ZERO,
             silent: Duration::ZERO,
         }
     }
@@ -41,6 +44,7 @@ impl Response {
         Self {
             head,
             pieces: vec![body.to_string().into_bytes()],
+            pause: Duration::ZERO,
             silent: Duration::ZERO,
         }
     }
@@ -84,7 +88,10 @@ fn serve(listener: &TcpListener, response: &Response) -> (String, Value) {
         "HTTP/1.1 {}\r\nconnection: close\r\n\r\n",
         response.head
     );
-    for piece in &response.pieces {
+    for (place, piece) in response.pieces.iter().enumerate() {
+        if place > 0 {
+            std::thread::sleep(response.pause);
+        }
         if stream
             .write_all(piece)
             .and_then(|()| stream.flush())
