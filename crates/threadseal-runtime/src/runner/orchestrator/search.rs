@@ -1,7 +1,7 @@
 //! Finding words in what the threads of a chain said and did.
 //!
 //! ```text
-//! each thread of the chain ─► its record, verified ─► its lines on all cores ─► texts of each event ─► hits
+//! the threads of the chain, on all cores ─► each record, verified ─► its lines ─► texts of each event ─► hits
 //! ```
 //! Texts are searched as they were said, not as JSON escapes them, without regard to case, and in linear time whatever
 //! the pattern is. A record that does not verify has no hits: it is named, with what is wrong with it.
@@ -11,6 +11,7 @@ use crate::bounds::{
     MAX_CHAIN_SEARCH_HITS, MAX_REGEX_BYTES, MAX_REGEX_COMPILED_BYTES, MAX_SEARCH_SNIPPET_CHARS,
     MAX_SEARCH_TIME,
 };
+use crate::registry::Thread;
 use crate::toolbox::Cancel;
 use rayon::prelude::*;
 use regex::{Regex, RegexBuilder};
@@ -18,7 +19,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use std::borrow::Cow;
 use threadseal::error::{Error, ErrorKind};
-use threadseal::record::ThreadId;
+use threadseal::record::{RecordId, ThreadId};
 use threadseal::transcript::lines::VerifiedLine;
 
 /// How many hits there are where nobody says how many.
@@ -114,6 +115,14 @@ struct Payload<'a> {
     outputs: Option<Value>,
 }
 
+/// A record that was searched.
+struct Looked {
+    record: RecordId,
+    /// The record that its line 1 goes on from.
+    before: Option<RecordId>,
+    hits: Vec<Hit>,
+}
+
 /// Where something was found.
 struct Hit {
     line: u64,
@@ -135,37 +144,28 @@ impl Records {
             let elapsed = self.host.clock.elapsed().saturating_sub(began);
             cancel.is_set() || elapsed > MAX_SEARCH_TIME
         };
-        let (mut results, mut skipped) = (Vec::new(), Vec::new());
-        let mut truncated = false;
-        let mut before: Option<Past> = None;
-        for row in &chain.threads {
-            let past = self.past(&row.id, Need::Whole).and_then(|past| {
-                // A record is of this chain if its own line 1 says so.
-                let named = past.manifest.predecessor.map(|head| head.record);
-                match &before {
-                    Some(before) if named != Some(before.manifest.record) => Err(Error::refused(
-                        "its record does not go on from the thread before it",
-                    )),
-                    _ => Ok(past),
-                }
-            });
-            let past = match past {
-                Ok(past) => past,
-                Err(why) => {
-                    skipped.push(json!({"thread_id": row.id.as_str(), "reason": why.to_string()}));
-                    before = None;
-                    continue;
-                }
-            };
-            let left = search.most - results.len();
-            let (hits, more) = hits(&past, search, left, &late)?;
-            truncated |= more;
-            results.extend(hits.into_iter().map(|hit| {
-                json!({"thread_id": row.id.as_str(), "line": hit.line, "event_type": hit.event_type,
-                       "member": hit.member, "snippet": hit.snippet})
-            }));
-            before = Some(past);
+        let looked = |row: &Thread| match late() {
+            true => None,
+            false => self.looked(&row.id, search, &late).transpose(),
+        };
+        let looked: Option<Vec<_>> = chain.threads.par_iter().map(looked).collect();
+        let looked = looked.ok_or_else(|| {
+            let text = format!(
+                "the search was stopped: it was cancelled, or took {} s",
+                MAX_SEARCH_TIME.as_secs()
+            );
+            Error::new(ErrorKind::External, text)
+        })?;
+        let mut joined = Joined::default();
+        for (row, looked) in chain.threads.iter().zip(looked) {
+            joined.add(&row.id, looked, search.most);
         }
+        let Joined {
+            results,
+            skipped,
+            truncated,
+            ..
+        } = joined;
         let mut out = json!({"success": skipped.is_empty() && chain.fault.is_none(), "thread_id": id.as_str(),
                              "chain_length": chain.threads.len(), "count": results.len(), "results": results,
                              "truncated": truncated, "skipped": skipped});
@@ -174,17 +174,71 @@ impl Records {
         }
         Ok(out)
     }
+
+    /// The record of a thread and its hits; None when it got late.
+    fn looked(
+        &self,
+        id: &ThreadId,
+        search: &Search,
+        late: &(dyn Fn() -> bool + Sync),
+    ) -> Result<Option<Looked>, Error> {
+        let past = self.past(id, Need::Whole)?;
+        Ok(hits(&past, search, late)?.map(|hits| Looked {
+            record: past.manifest.record,
+            before: past.manifest.predecessor.map(|head| head.record),
+            hits,
+        }))
+    }
 }
 
-/// The first `most` hits, and whether there are more.
+/// What was found in the threads so far, in their order.
+#[derive(Default)]
+struct Joined {
+    results: Vec<Value>,
+    skipped: Vec<Value>,
+    truncated: bool,
+    /// The record that the next one must go on from, unless that of the last thread was passed over.
+    before: Option<RecordId>,
+}
+
+impl Joined {
+    fn add(&mut self, id: &ThreadId, looked: Result<Looked, Error>, most: usize) {
+        let looked = looked.and_then(|looked| match self.before.take() {
+            // A record is of this chain if its own line 1 says so.
+            Some(before) if looked.before != Some(before) => Err(Error::refused(
+                "its record does not go on from the thread before it",
+            )),
+            _ => Ok(looked),
+        });
+        match looked {
+            Ok(looked) => {
+                let left = most - self.results.len();
+                self.truncated |= looked.hits.len() > left;
+                self.results
+                    .extend(looked.hits.into_iter().take(left).map(|hit| {
+                    json!({"thread_id": id.as_str(), "line": hit.line, "event_type": hit.event_type,
+                           "member": hit.member, "snippet": hit.snippet})
+                }));
+                self.before = Some(looked.record);
+            }
+            Err(why) => {
+                self.before = None;
+                self.skipped
+                    .push(json!({"thread_id": id.as_str(), "reason": why.to_string()}));
+            }
+        }
+    }
+}
+
+/// The first hits, one more than fits, which tells that there are more; None when it got late.
 fn hits(
     past: &Past,
     search: &Search,
-    most: usize,
     late: &(dyn Fn() -> bool + Sync),
-) -> Result<(Vec<Hit>, bool), Error> {
+) -> Result<Option<Vec<Hit>>, Error> {
     let lines = past.lines()?;
     let lines: Vec<VerifiedLine<'_>> = lines.iter().collect();
+    let most = search.most.saturating_add(1);
     let found: Option<Vec<Vec<Hit>>> = lines
         .par_chunks(LINES_AT_ONCE)
         .map(|lines| {
@@ -192,25 +246,10 @@ fn hits(
                 return None;
             }
             let found = lines.iter().flat_map(|line| in_line(line, &search.pattern));
-            // One more than fits tells that there are more.
-            Some(found.take(most.saturating_add(1)).collect())
+            Some(found.take(most).collect())
         })
         .collect();
-    let found = found.ok_or_else(|| {
-        let text = format!(
-            "the search was stopped: it was cancelled, or took {} s",
-            MAX_SEARCH_TIME.as_secs()
-        );
-        Error::new(ErrorKind::External, text)
-    })?;
-    let mut hits: Vec<Hit> = found
-        .into_iter()
-        .flatten()
-        .take(most.saturating_add(1))
-        .collect();
-    let more = hits.len() > most;
-    hits.truncate(most);
-    Ok((hits, more))
+    Ok(found.map(|found| found.into_iter().flatten().take(most).collect()))
 }
 
 fn in_line(line: &VerifiedLine<'_>, pattern: &Regex) -> Vec<Hit> {
@@ -218,24 +257,25 @@ fn in_line(line: &VerifiedLine<'_>, pattern: &Regex) -> Vec<Hit> {
         return Vec::new();
     };
     let payload = &event.payload;
-    let as_json = |value: &Option<Value>| value.as_ref().map(|value| Cow::Owned(value.to_string()));
+    let as_json = |value: &Option<Value>| value.as_ref().map(Value::to_string);
+    let (input, outputs) = (as_json(&payload.input), as_json(&payload.outputs));
     let members = [
-        ("text", payload.text.clone()),
-        ("output", payload.output.clone()),
-        ("error", payload.error.clone()),
-        ("input", as_json(&payload.input)),
-        ("outputs", as_json(&payload.outputs)),
+        ("text", payload.text.as_deref()),
+        ("output", payload.output.as_deref()),
+        ("error", payload.error.as_deref()),
+        ("input", input.as_deref()),
+        ("outputs", outputs.as_deref()),
     ];
     members
         .into_iter()
         .filter_map(|(member, text)| {
             let text = text?;
-            let found = pattern.find(&text)?;
+            let found = pattern.find(text)?;
             Some(Hit {
                 line: line.number,
                 event_type: event.event_type.clone().into_owned(),
                 member,
-                snippet: around(&text, found.start(), found.end()),
+                snippet: around(text, found.start(), found.end()),
             })
         })
         .collect()
