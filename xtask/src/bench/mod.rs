@@ -1,7 +1,7 @@
 //! The performance table: ratios against one read-and-SHA-256 pass, in the same run.
 //!
 //! ```text
-//! cargo xtask bench [--quick] [--scroll | --ledger | --lineage | --runtime] [--write FILE]
+//! cargo xbench [--quick] [--scroll | --ledger | --lineage | --runtime] [--write FILE]
 //!                    --scroll, --ledger, --lineage, --runtime: only those rows
 //! ```
 //! Each job runs in a process of its own, several times, and tells its wall time, its CPU time and
