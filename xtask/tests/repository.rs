@@ -1,0 +1,14 @@
+//! The repository keeps its own rules; so the chores are built with the tests, once.
+
+use std::process::Command;
+
+#[test]
+fn the_repository_is_tidy() {
+    let told = Command::new(env!("CARGO_BIN_EXE_xtask"))
+        .arg("tidy")
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&told.stdout);
+    let wrong = String::from_utf8_lossy(&told.stderr);
+    assert!(told.status.success(), "{said}{wrong}");
+}
