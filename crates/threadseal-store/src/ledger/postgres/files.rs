@@ -17,7 +17,10 @@
 //! * Without a lease everything is read-only.
 
 mod handle;
+mod listing;
 mod node;
+
+pub use listing::{Listing, list};
 
 use super::database::{PostgresDatabase, Session, cell};
 use super::leases::Lease;

@@ -5,7 +5,8 @@
 //!
 //! put ─► ready ── take: token + 1, holder, expiry ─► taken ── finish ─► done
 //!          ▲                                          │ │
-//!          └──────────── give up ─────────────────────┘ └─ expired: taken by the next, token + 1
+//!          ├──────────── give up ─────────────────────┘ └─ expired: taken by the next, token + 1
+//!          └──────────── reopen, with another task ───────────────────────────────── done
 //! ```
 //! Everything that is written under a lease checks, in the same statement or transaction, that token and holder
 //! are those of the row and that the lease has not expired by the clock of the database; it holds the row in share
@@ -46,6 +47,20 @@ WHERE id = (
   ORDER BY id LIMIT 1 FOR UPDATE SKIP LOCKED)
 RETURNING id, token, task";
 
+const SEIZE: &str = "
+WITH before AS (
+  SELECT id, state, result FROM threadseal_orders
+  WHERE id = $4 AND (state <> 'taken' OR expires_at <= clock_timestamp()) FOR UPDATE)
+UPDATE threadseal_orders o
+SET state = 'taken', token = o.token + 1, holder = $1, worker = $2,
+    expires_at = clock_timestamp() + $3::bigint * interval '1 microsecond'
+FROM before b WHERE o.id = b.id
+RETURNING o.id, o.token, o.task, CASE b.state WHEN 'done' THEN coalesce(b.result, '') END";
+
+const REOPEN: &str = "
+UPDATE threadseal_orders SET state = 'ready', task = $3, result = NULL, expires_at = NULL, ended_at = NULL
+WHERE id = $1 AND token = $2 AND state = 'done' RETURNING 1";
+
 /// The row of a lease that still holds, kept from whoever would take it over until the end of the transaction.
 const HELD: &str = "
 SELECT 1 FROM threadseal_orders
@@ -80,6 +95,8 @@ pub struct Taken {
     pub lease: Lease,
     /// What to do.
     pub task: String,
+    /// What had come of it, where it was done already and was taken all the same.
+    pub result: Option<String>,
 }
 
 /// The right to write what belongs to one order, until it expires or is taken over.
@@ -128,10 +145,35 @@ impl Orders {
         let rows = self
             .database
             .once(TAKE, &[&&holder[..], &worker, &micros(lasts)])?;
-        let Some(row) = rows.first() else {
-            return Ok(None);
-        };
-        Ok(Some(Taken {
+        rows.first()
+            .map(|row| self.taken(row, holder, None))
+            .transpose()
+    }
+
+    /// Takes this very order, wherever it stands; None when somebody holds it, or there is none. Whoever takes one
+    /// that was done finishes it again.
+    ///
+    /// # Errors
+    /// As [`Orders::put`].
+    pub fn seize(
+        &self,
+        order: i64,
+        worker: &str,
+        holder: [u8; 16],
+        lasts: Duration,
+    ) -> Result<Option<Taken>, Error> {
+        let lasts = micros(lasts);
+        let rows = self
+            .database
+            .once(SEIZE, &[&&holder[..], &worker, &lasts, &order])?;
+        let taken = rows
+            .first()
+            .map(|row| self.taken(row, holder, cell(row, 3)?));
+        taken.transpose()
+    }
+
+    fn taken(&self, row: &Row, holder: [u8; 16], result: Option<String>) -> Result<Taken, Error> {
+        Ok(Taken {
             lease: Lease {
                 database: self.database.clone(),
                 order: cell(row, 0)?,
@@ -139,7 +181,20 @@ impl Orders {
                 holder,
             },
             task: cell(row, 2)?,
-        }))
+            result,
+        })
+    }
+
+    /// Makes an order that is done, and that nobody took since its token was `token`, ready again with a new task;
+    /// false when it is not so.
+    ///
+    /// # Errors
+    /// As [`Orders::put`].
+    pub fn reopen(&self, order: i64, token: u64, task: &str) -> Result<bool, Error> {
+        let token = i64::try_from(token).unwrap_or(i64::MAX);
+        let rows = self.database.once(REOPEN, &[&order, &token, &task])?;
+        self.database.tell()?;
+        Ok(!rows.is_empty())
     }
 
     /// Where an order stands.

@@ -1,0 +1,68 @@
+//! All files of a database by their own names, for whoever verifies them.
+//!
+//! A folder lists what its rows say lies in it, and a row can be edited to lie nowhere; readers open files by path.
+//! So what is verified is every row, whatever lists it.
+
+use crate::ledger::postgres::database::{PostgresDatabase, cell};
+use std::path::{Component, Path};
+use threadseal::error::{Error, ErrorKind};
+
+/// Most rows that are listed.
+const MAX_LISTED: i64 = 1 << 20;
+
+/// `$1` and `$2` bound the paths: `folder/` and what comes after everything that begins so.
+const LIST: &str = "
+SELECT path, size, is_folder FROM threadseal_files
+WHERE $1::text IS NULL OR (path >= $1 AND path < $2)
+ORDER BY path LIMIT $3";
+
+/// What lies in a database.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Listing {
+    /// Paths relative to the root, and sizes, in the order of the paths.
+    pub files: Vec<(String, u64)>,
+    /// Names under which nobody opens anything.
+    pub strays: Vec<String>,
+}
+
+/// The files below one of `folders`; with `below` only those below that one.
+///
+/// # Errors
+/// Kind `Limit` when there are too many, `External` when the server fails.
+pub fn list(
+    database: &PostgresDatabase,
+    folders: &[&str],
+    below: Option<&str>,
+) -> Result<Listing, Error> {
+    // `0` follows `/`, and the column is compared byte by byte.
+    let bounds = below.map(|folder| (format!("{folder}/"), format!("{folder}0")));
+    let (from, to) = (bounds.as_ref().map(|b| &b.0), bounds.as_ref().map(|b| &b.1));
+    let limit = MAX_LISTED + 1;
+    database.read(|session| {
+        let rows = session.query(LIST, &[&from, &to, &limit])?;
+        if i64::try_from(rows.len()).is_ok_and(|rows| rows > MAX_LISTED) {
+            let text = format!("more than {MAX_LISTED} files; name one thread");
+            return Err(Error::new(ErrorKind::Limit, text));
+        }
+        let mut listing = Listing::default();
+        for row in &rows {
+            let (path, size): (String, i64) = (cell(row, 0)?, cell(row, 1)?);
+            match (cell(row, 2)?, is_plain(&path, folders)) {
+                (true, true) => {}
+                (false, true) => listing.files.push((path, u64::try_from(size).unwrap_or(0))),
+                (_, false) => listing.strays.push(path),
+            }
+        }
+        Ok(listing)
+    })
+}
+
+/// Is it a path below one of the folders, spelled as its readers spell it?
+fn is_plain(path: &str, folders: &[&str]) -> bool {
+    let whole = Path::new(path);
+    let mut parts = whole.components();
+    let spelled: Vec<&str> = path.split('/').collect();
+    parts.all(|part| matches!(part, Component::Normal(_)))
+        && whole.components().count() == spelled.len()
+        && folders.iter().any(|folder| whole.starts_with(folder))
+}
