@@ -16,6 +16,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use threadseal::key::KeyUsage;
 use threadseal::record::ThreadId;
+use threadseal::trust::Trust;
 use threadseal_runtime::budget::SqliteBudgets;
 use threadseal_runtime::config::Config;
 use threadseal_runtime::fleet::{Books, Fleet};
@@ -23,12 +24,13 @@ use threadseal_runtime::item::{Finder, Grounds, ItemPolicy};
 use threadseal_runtime::limit::Limits;
 use threadseal_runtime::model::{Catalogue, ScriptModel, Wish};
 use threadseal_runtime::project::{Layout, Project};
-use threadseal_runtime::registry::{SqliteRegistry, ViewedRegistry};
+use threadseal_runtime::registry::{Registry, SqliteRegistry, ViewedRegistry};
 use threadseal_runtime::runner::orchestrator::Records;
 use threadseal_runtime::runner::{Engine, Progress, Ran, Watch};
 use threadseal_runtime::status::Status;
 use threadseal_runtime::toolbox::{ReadFile, Tool, WriteFile};
 use threadseal_store::atomic;
+use threadseal_store::host::Host;
 use threadseal_store::read::read_small;
 use threadseal_store::recorder::Keys;
 use threadseal_store::sys::Fs;
@@ -183,26 +185,12 @@ pub(crate) fn engine_in(
         rye: Arc::new(signer(KeyUsage::Rye)?),
     };
     let host = context.host()?;
-    let policy = if args.allow_unsigned {
-        ItemPolicy::AllowUnsigned
-    } else {
-        ItemPolicy::Signed
-    };
     let environment = Arc::new(context::environment());
-    let mut spaces = vec![root];
-    if args.user_space {
-        spaces.push(user_space(&environment)?);
-    }
-    let finder = Finder::new(Arc::clone(&fs), spaces);
-    let config = Config::load(
-        &finder,
-        &Grounds {
-            trust: &trust,
-            now: context.now()?,
-            heads: &*host.heads,
-            policy,
-        },
-    )?;
+    let Settings {
+        finder,
+        policy,
+        config,
+    } = settings(args, &project, &trust, context)?;
     let models = Catalogue::new(
         config.models.clone(),
         config.agent.clone(),
@@ -236,6 +224,51 @@ pub(crate) fn engine_in(
     })
 }
 
+/// What the project says of how its threads run.
+pub(crate) struct Settings {
+    /// Where its items are.
+    pub(crate) finder: Finder,
+    /// Which of them are used.
+    pub(crate) policy: ItemPolicy,
+    /// Its own settings.
+    pub(crate) config: Config,
+}
+
+/// The settings of a project.
+///
+/// # Errors
+/// When there is no home, or one may not be used.
+pub(crate) fn settings(
+    args: &EngineArgs,
+    project: &Project,
+    trust: &Trust,
+    context: &Context,
+) -> Result<Settings, Failure> {
+    let policy = match args.allow_unsigned {
+        true => ItemPolicy::AllowUnsigned,
+        false => ItemPolicy::Signed,
+    };
+    let mut spaces = vec![project.root().to_owned()];
+    if args.user_space {
+        spaces.push(user_space(&context::environment())?);
+    }
+    let finder = Finder::new(Arc::clone(&context.fs), spaces);
+    let config = Config::load(
+        &finder,
+        &Grounds {
+            trust,
+            now: context.now()?,
+            heads: &*context.host()?.heads,
+            policy,
+        },
+    )?;
+    Ok(Settings {
+        finder,
+        policy,
+        config,
+    })
+}
+
 /// The folder whose `.ai` is the user's, as the original has it.
 fn user_space(environment: &[(String, String)]) -> Result<PathBuf, Failure> {
     let home = environment
@@ -250,15 +283,37 @@ fn user_space(environment: &[(String, String)]) -> Result<PathBuf, Failure> {
 /// # Errors
 /// When there is no project or home.
 pub(crate) fn records(place: &ProjectArgs, context: &Context) -> Result<Records, Failure> {
+    records_in(place, context, None)
+}
+
+/// As [`records`], of threads that lie in a database.
+///
+/// # Errors
+/// As [`records`]; when the database cannot be reached.
+pub(crate) fn records_in(
+    place: &ProjectArgs,
+    context: &Context,
+    fleet: Option<&Fleet>,
+) -> Result<Records, Failure> {
     let project = place.open(context)?;
     let root = project.root().to_owned();
     let local = Local::to(std::slice::from_ref(&root), false, context);
     let trust = gather::gather(&[], None, &local, context)?;
-    let registry = project.registry(Layout::Seed);
+    let host = context.host()?;
+    let (registry, host): (Arc<dyn Registry>, Host) = match fleet {
+        None => {
+            let registry = project.registry(Layout::Seed);
+            (Arc::new(ViewedRegistry::new(registry)), host)
+        }
+        Some(fleet) => (
+            Arc::new(fleet.registry().clone()),
+            fleet.host(&host, &root, None)?,
+        ),
+    };
     Ok(Records {
-        registry: Arc::new(ViewedRegistry::new(registry)),
+        registry,
         project: Arc::new(project),
-        host: context.host()?,
+        host,
         trust: Arc::new(trust),
     })
 }

@@ -3,6 +3,7 @@
 //! ```text
 //! PATH                                           a file
 //! file:DIR#NAME s3://…#NAME object+file:DIR#NAME …   a transcript in a store
+//! postgres://…#THREAD                                a thread in a database, with all its files; only to verify
 //! ```
 //! A path that exists is never taken for an address.
 
@@ -37,6 +38,19 @@ pub(crate) fn store(
     let (address, name) = transcripts::split_address(address)?;
     let settings = context::object_storage_settings();
     Ok((transcripts::open_with(address, intent, &settings)?, name))
+}
+
+/// The database that an address names, and the name behind its `#`; None where it is no PostgreSQL database.
+pub(crate) fn database(address: &str) -> Option<(&str, Option<&str>)> {
+    let (scheme, _) = address.split_once(':')?;
+    let is_one = ["postgres", "postgresql"]
+        .iter()
+        .any(|known| scheme.eq_ignore_ascii_case(known));
+    let (url, name) = match address.split_once('#') {
+        Some((url, name)) => (url, Some(name).filter(|name| !name.is_empty())),
+        None => (address, None),
+    };
+    is_one.then_some((url, name))
 }
 
 /// The store and the record that an address must name.

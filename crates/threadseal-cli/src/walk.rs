@@ -2,12 +2,13 @@
 //!
 //! A file that is named is always looked at; a folder is walked to its leaves in the order of its
 //! names, without following symbolic links, so that a link cannot lead out of it or in circles. Of a store
-//! each transcript is looked at.
+//! each transcript is looked at, of a database each thread.
 
 use crate::exit::{Failure, io_reason};
 use crate::record;
 use crate::render::json::PathError;
 use std::path::{Path, PathBuf};
+use threadseal::record::ThreadId;
 use threadseal_store::ledger::url::{self, Intent};
 use threadseal_store::sys::path_text;
 use walkdir::WalkDir;
@@ -30,6 +31,8 @@ pub(crate) struct Found {
     pub(crate) files: Vec<Candidate>,
     /// Stores that may hold ledgers.
     pub(crate) stores: Vec<String>,
+    /// PostgreSQL databases in which threads may lie, and the one that is meant, if one is.
+    pub(crate) databases: Vec<(String, Option<ThreadId>)>,
     /// What could not be walked.
     pub(crate) errors: Vec<PathError>,
     /// Links, pipes and devices inside folders.
@@ -73,6 +76,11 @@ impl Found {
             named: true,
             bytes: 0,
         };
+        if let Some((url, name)) = record::database(address) {
+            let thread = name.map(ThreadId::parse).transpose()?;
+            self.databases.push((url.to_owned(), thread));
+            return Ok(());
+        }
         if !url::is_object_storage(address) && !address.contains('#') {
             self.stores.push(address.to_owned());
             return Ok(());

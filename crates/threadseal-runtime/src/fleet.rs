@@ -4,44 +4,53 @@
 //! order {directive, inputs, limits} ─► taken by a worker ─► its threads: records, files, registry, budgets, heads
 //!                                         │                  all in the database, all under the order's lease
 //!   worker gone: lease expires ───────────┴─► the next one: children end, the root goes on in the same record
+//!   resume: the order is given anew ──────┴─► a successor, under the same order
 //! ```
 //! An order covers the thread that it starts, whatever that starts and whatever goes on from it. A worker that loses
 //! its lease stops at once: nothing it still tries to write is taken, and its tools are stopped.
 //!
 //! Normative: `spec/runtime.md`, "Many machines".
 
+mod again;
 mod heads;
+mod task;
+mod work;
 mod worker;
 
 pub use worker::{Tally, Worker};
 
-use crate::bounds::MAX_TAKEOVERS;
 use crate::budget::{BudgetLedger, PostgresBudgets};
-use crate::item::ItemId;
-use crate::limit::Limits;
-use crate::registry::{PostgresRegistry, Registry, Thread};
+use crate::registry::{Inspection, PostgresRegistry, Registry};
 use crate::runner::{Engine, Order};
-use crate::status::Status;
 use crate::toolbox::Cancel;
 use heads::Both;
-use serde_json::{Map, Value, json};
 use std::sync::Arc;
 use std::time::Duration;
+use task::Task;
 use threadseal::error::{Error, ErrorKind};
+use threadseal::record::ThreadId;
 use threadseal_store::heads::HeadStore;
 use threadseal_store::host::Host;
-use threadseal_store::ledger::postgres::files::LeasedFs;
+use threadseal_store::ledger::postgres::files::{self, LeasedFs, Listing};
 use threadseal_store::ledger::postgres::leases::{Lease, Orders, Standing};
 use threadseal_store::ledger::postgres::{
-    PostgresDatabase, PostgresHeadStore, PostgresLedgerStore,
+    PostgresDatabase, PostgresHeadStore, PostgresLedgerStore, cell,
 };
+use threadseal_store::sys::path_text;
+
+/// The folder in which those of the threads lie, relative to a project's root.
+pub const THREADS: &str = ".ai/agent/threads";
 
 /// Folders of a project that lie in the database, relative to its root.
 pub const FOLDERS: [&str; 3] = [
-    ".ai/agent/threads",
+    THREADS,
     ".ai/knowledge/agent/threads",
     ".ai/knowledge/graphs",
 ];
+
+/// Did threads ever lie here? Any of their tables tells: whoever drops one hides nothing.
+const HAS_THREADS: &str = "SELECT coalesce(to_regclass('threadseal_threads'),
+  to_regclass('threadseal_orders'), to_regclass('threadseal_files')) IS NOT NULL";
 
 /// Which threads there are, and what they may spend.
 pub type Books = (Arc<dyn Registry>, Arc<dyn BudgetLedger>);
@@ -61,7 +70,20 @@ impl Fleet {
     /// # Errors
     /// As [`PostgresDatabase::open`] and [`PostgresDatabase::migrate`].
     pub fn open(url: &str) -> Result<Self, Error> {
+        Self::over(PostgresDatabase::open(url)?)
+    }
+
+    /// The same where threads lie in the database already; None, and nothing made, where none ever did.
+    ///
+    /// # Errors
+    /// As [`Fleet::open`].
+    pub fn existing(url: &str) -> Result<Option<Self>, Error> {
         let database = PostgresDatabase::open(url)?;
+        let has_any: bool = database.read(|session| cell(&session.one(HAS_THREADS, &[])?, 0))?;
+        has_any.then(|| Self::over(database)).transpose()
+    }
+
+    fn over(database: PostgresDatabase) -> Result<Self, Error> {
         Ok(Self {
             orders: Orders::open(&database)?,
             ledgers: Arc::new(PostgresLedgerStore::over(&database)?),
@@ -85,6 +107,27 @@ impl Fleet {
         &self.registry
     }
 
+    /// What in registry and budgets cannot be true, by the names of their tables.
+    ///
+    /// # Errors
+    /// Kind `Limit` when there are too many rows, `External` when the server fails.
+    pub fn inspect(&self) -> Result<[(&'static str, Inspection); 2], Error> {
+        let budgets = PostgresBudgets::open(&self.database, None)?;
+        Ok([
+            ("threadseal_threads", self.registry.inspect()?),
+            ("threadseal_budgets", budgets.inspect()?),
+        ])
+    }
+
+    /// The files of all threads, or those of one, whatever folders list.
+    ///
+    /// # Errors
+    /// Kind `Limit` when there are too many, `External` when the server fails.
+    pub fn files(&self, thread: Option<&ThreadId>) -> Result<Listing, Error> {
+        let folder = thread.map(|id| format!("{THREADS}/{id}"));
+        files::list(&self.database, &FOLDERS, folder.as_deref())
+    }
+
     /// Registry and budgets, without a lease.
     ///
     /// # Errors
@@ -99,9 +142,7 @@ impl Fleet {
     /// # Errors
     /// Kind `External` when the server fails.
     pub fn put(&self, order: &Order) -> Result<i64, Error> {
-        let task = json!({"directive": order.directive.as_str(), "inputs": order.inputs,
-                          "limits": order.limits.to_json()});
-        self.orders.put(&task.to_string())
+        self.orders.put(&Task::Run(order.clone()).to_text())
     }
 
     /// Waits until an order is done, at most `longest`; returns where it stands then.
@@ -142,6 +183,7 @@ impl Fleet {
         lease: Option<&Lease>,
     ) -> Result<Host, Error> {
         let real = Arc::clone(&local.fs);
+        let place = path_text(&real.canonicalize(root).unwrap_or_else(|_| root.to_owned()));
         let fs = LeasedFs::open(&self.database, lease.cloned(), real, root, &FOLDERS)?;
         let ledgers = Arc::clone(&self.ledgers);
         let shared: Arc<dyn HeadStore> = match lease {
@@ -153,6 +195,7 @@ impl Fleet {
             heads: Arc::new(Both {
                 shared,
                 local: Arc::clone(&local.heads),
+                root: place.trim_end_matches('/').to_owned(),
             }),
             ..local.clone()
         })
@@ -168,73 +211,6 @@ impl Fleet {
             ..base.clone()
         })
     }
-
-    /// Works on an order that is held, wherever it stands, to its end; gives its result.
-    fn work_on(
-        &self,
-        base: &Engine,
-        lease: &Lease,
-        task: &str,
-        cancel: &Cancel,
-    ) -> Result<Value, Error> {
-        let engine = self.engine(base, lease)?;
-        let threads = self.registry.of_order(lease.order())?;
-        let live =
-            |thread: &&Thread| matches!(thread.status, Ok(Status::Created | Status::Running));
-        // What others started ends: the call that waited for it is gone.
-        for child in threads
-            .iter()
-            .rev()
-            .filter(|thread| thread.parent.is_some())
-            .filter(live)
-        {
-            self.go_on(&engine, child, lease, cancel)?;
-        }
-        let roots: Vec<&Thread> = threads
-            .iter()
-            .filter(|thread| thread.parent.is_none())
-            .collect();
-        let mut result = None;
-        for root in roots.iter().copied().filter(live) {
-            result = self.go_on(&engine, root, lease, cancel)?.or(result);
-        }
-        let ended = roots.iter().rev().find_map(|root| root.result.clone());
-        let ended = ended.and_then(|text| serde_json::from_str(&text).ok());
-        match (result.or(ended), threads.is_empty()) {
-            (Some(result), _) => Ok(result),
-            (None, _) if lease.token() > MAX_TAKEOVERS => Err(Error::refused(format!(
-                "{} workers were lost over it",
-                lease.token()
-            ))),
-            // Nothing had begun, or what had begun left no record.
-            (None, _) => Ok(engine.run(&order(task, cancel)?)?.to_json()),
-        }
-    }
-
-    /// Goes on with a thread, or ends it where that cannot be; None where it had left no record.
-    fn go_on(
-        &self,
-        engine: &Engine,
-        root: &Thread,
-        lease: &Lease,
-        cancel: &Cancel,
-    ) -> Result<Option<Value>, Error> {
-        let transcript = engine.project.thread(&root.id).transcript();
-        let has_record = engine.host.fs.metadata(&transcript).is_ok();
-        if has_record {
-            let ends = lease.token() > MAX_TAKEOVERS;
-            match engine.carry_on(&root.id, ends, cancel) {
-                Ok(ran) => return Ok(Some(ran.to_json())),
-                Err(error) if is_final(&error) => lease.check()?,
-                Err(error) => return Err(error),
-            }
-        }
-        let recovered = engine.recover(&root.id)?;
-        Ok(has_record.then(|| {
-            json!({"success": false, "thread_id": root.id.as_str(),
-                   "status": recovered.status.as_str(), "error": "its worker was lost"})
-        }))
-    }
 }
 
 /// How long to sleep at most without looking.
@@ -246,22 +222,6 @@ fn is_final(error: &Error) -> bool {
         error.kind(),
         ErrorKind::InvalidInput | ErrorKind::Refused | ErrorKind::Key | ErrorKind::Limit
     )
-}
-
-/// The order that a task spells.
-fn order(task: &str, cancel: &Cancel) -> Result<Order, Error> {
-    let wrong = |what: &str| Error::invalid(format!("the order is none: {what}"));
-    let task: Value = serde_json::from_str(task).map_err(|error| wrong(&error.to_string()))?;
-    let directive = task["directive"].as_str();
-    Ok(Order {
-        directive: ItemId::parse(directive.ok_or_else(|| wrong("it names no directive"))?)?,
-        inputs: match &task["inputs"] {
-            Value::Object(inputs) => inputs.clone(),
-            _ => Map::new(),
-        },
-        limits: Limits::from_json(&task["limits"])?,
-        cancel: cancel.clone(),
-    })
 }
 
 #[cfg(test)]

@@ -29,7 +29,7 @@ pub use postgres::PostgresRegistry;
 pub use sqlite::{RegistryView, SqliteRegistry};
 pub use viewed::ViewedRegistry;
 
-pub(crate) use inspect::looked_at;
+pub(crate) use inspect::{check_rows, looked_at};
 pub(crate) use row::{count_of, real_of, text_of};
 
 use crate::limit::Cost;
@@ -37,6 +37,7 @@ use crate::money::Nanos;
 use crate::status::Status;
 use serde_json::Value;
 use std::fmt;
+use std::time::Duration;
 use threadseal::error::Error;
 use threadseal::record::{RecordId, ThreadId};
 use threadseal::time::Timestamp;
@@ -120,6 +121,20 @@ pub trait Registry: fmt::Debug + Send + Sync {
 
     /// Where it is, for people.
     fn place(&self) -> String;
+
+    /// How many changes it has told of; None where it tells of none by itself.
+    ///
+    /// # Errors
+    /// Kind `External` when it cannot begin to listen.
+    fn hints(&self) -> Result<Option<u64>, Error> {
+        Ok(None)
+    }
+
+    /// Waits until it tells of a change after the first `hints`, at most `longest`. Hints may be lost: look in any
+    /// case.
+    fn wait_for_hint(&self, hints: u64, longest: Duration) {
+        let _ = (hints, longest);
+    }
 
     /// The whole chain of `id`, from its first thread on.
     ///

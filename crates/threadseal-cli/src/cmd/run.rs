@@ -61,13 +61,29 @@ pub(super) fn run(args: &RunArgs, context: &Context, out: &mut Out) -> Outcome {
 fn give(fleet: &Fleet, order: &Order, detach: bool, context: &Context, out: &mut Out) -> Outcome {
     let number = fleet.put(order)?;
     if detach {
-        match context.json {
-            true => out.json(&json!({"schema": "threadseal.order/1", "order": number})),
-            false => out.line(number),
-        }
-        return Ok(Exit::Done);
+        return Ok(told_number(number, context, out));
     }
-    let standing = fleet.wait(number, None, &order.cancel, &context.host()?)?;
+    result_of(fleet, number, &order.cancel, context, out)
+}
+
+/// Prints the number of an order that somebody else waits for.
+pub(super) fn told_number(number: i64, context: &Context, out: &mut Out) -> Exit {
+    match context.json {
+        true => out.json(&json!({"schema": "threadseal.order/1", "order": number})),
+        false => out.line(number),
+    }
+    Exit::Done
+}
+
+/// Waits until workers are done with an order, and prints what came of it.
+pub(super) fn result_of(
+    fleet: &Fleet,
+    number: i64,
+    cancel: &Cancel,
+    context: &Context,
+    out: &mut Out,
+) -> Outcome {
+    let standing = fleet.wait(number, None, cancel, &context.host()?)?;
     let Some(result) = standing.result else {
         let text = format!("order {number} is not done; workers go on with it");
         return Err(Failure::new(text));

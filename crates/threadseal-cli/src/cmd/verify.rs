@@ -22,8 +22,8 @@ use threadseal::report::{Report, Verdict, combined_exit_code};
 #[derive(Debug, Args)]
 #[command(after_help = exit::HELP)]
 pub(crate) struct VerifyArgs {
-    /// Records, or folders of records; a store by its address (s3://…, sqlite:FILE, …), or STORE#NAME for
-    /// one transcript in it
+    /// Records, or folders of records; a store by its address (s3://…, sqlite:FILE, postgres://…), or STORE#NAME
+    /// for one transcript or thread in it
     #[arg(required = true, value_name = "PATH|DIR")]
     paths: Vec<PathBuf>,
     /// Which signatures count, and how much they must cover
@@ -77,6 +77,17 @@ struct Run {
     results: Vec<Report>,
     errors: Vec<PathError>,
     passed_over: u64,
+}
+
+impl Run {
+    fn add(&mut self, seen: Seen) {
+        match seen {
+            Seen::Reports(reports) => self.results.extend(reports),
+            Seen::PassedOver => self.passed_over += 1,
+            Seen::Elsewhere | Seen::Link(..) => {}
+            Seen::Failed(error) => self.errors.push(error),
+        }
+    }
 }
 
 /// Verifies and reports. In JSON also a failure has the shape of a result.
@@ -165,6 +176,22 @@ fn examine_all(args: &VerifyArgs, context: &Context) -> Result<Run, Failure> {
             }),
         }
     }
+    for (url, named) in &found.databases {
+        let asked = args.thread.as_ref();
+        if let (Some(named), Some(asked)) =
+            (named, asked.filter(|asked| Some(*asked) != named.as_ref()))
+        {
+            let text = format!("the address names {named}, and --thread {asked}");
+            return Err(Failure::new(text));
+        }
+        match examiner.database(url, named.as_ref().or(asked)) {
+            Ok(seen) => seen.into_iter().for_each(|seen| run.add(seen)),
+            Err(failure) => run.errors.push(PathError {
+                path: None,
+                message: failure.to_string(),
+            }),
+        }
+    }
     // Of one file nobody can say what else is missing.
     if has_folder {
         run.results.extend(examiner.missing(&found.files, &seen)?);
@@ -174,14 +201,7 @@ fn examine_all(args: &VerifyArgs, context: &Context) -> Result<Run, Failure> {
         return Err(is_of_one());
     }
     run.results.extend(lineages);
-    for seen in seen {
-        match seen {
-            Seen::Reports(reports) => run.results.extend(reports),
-            Seen::PassedOver => run.passed_over += 1,
-            Seen::Elsewhere | Seen::Link(..) => {}
-            Seen::Failed(error) => run.errors.push(error),
-        }
-    }
+    seen.into_iter().for_each(|seen| run.add(seen));
     Ok(run)
 }
 

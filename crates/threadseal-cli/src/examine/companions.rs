@@ -24,7 +24,6 @@ use threadseal_runtime::limit::Limits;
 use threadseal_runtime::project::{CAPABILITIES_FILE, THREAD_FILE, TRANSCRIPT_FILE};
 use threadseal_store::examine::first_line;
 use threadseal_store::read::{RegularFile, Source as _, open_regular, read_small};
-use threadseal_store::sys::FileKind;
 
 /// How far from the end of the sealed part its terminal event may begin: links to successors follow it.
 const MAX_ENDING_BYTES: u64 = 4 << 20;
@@ -66,7 +65,7 @@ pub(super) fn beside(
         (THREAD_FILE, differs_metadata),
     ] {
         let path = folder.join(name);
-        let fault = if path.is_file() {
+        let fault = if examiner.is_file(&path) {
             fault(
                 &named,
                 &read_small(&*examiner.host.fs, &path, MAX_DOCUMENT_BYTES)?,
@@ -96,12 +95,7 @@ pub(super) fn left(examiner: &Examiner, candidates: &[Candidate], seen: &[Seen])
         };
         let path = folder.join(TRANSCRIPT_FILE);
         // A link may lead to anything: a thread's record lies in its folder.
-        let is_there = examiner
-            .host
-            .fs
-            .symlink_metadata(&path)
-            .is_ok_and(|found| found.kind == FileKind::Regular);
-        if candidate.named || is_there {
+        if candidate.named || examiner.is_walked(&path) {
             continue;
         }
         if let Some(fault) = left_by(examiner, &candidate.path, folder, reports_of(seen)) {
@@ -142,7 +136,7 @@ fn left_by(
         .and_then(|rest| rest.strip_suffix(".jsonl"))
     {
         let record = RecordId::parse_hex(run)?;
-        return is_folder_of_thread(folder).then(|| (Some(record), name.to_owned()));
+        return is_folder_of_thread(examiner, folder).then(|| (Some(record), name.to_owned()));
     }
     let sealed = |report: &Report| report.profile == "native" && report.head.is_some();
     if name != THREAD_FILE || !reports.iter().any(sealed) {
@@ -157,8 +151,8 @@ fn left_by(
 }
 
 /// A ledger that was copied out alone misses nothing.
-fn is_folder_of_thread(folder: &Path) -> bool {
-    let beside = |name: &str| folder.join(name).exists();
+fn is_folder_of_thread(examiner: &Examiner, folder: &Path) -> bool {
+    let beside = |name: &str| examiner.exists(&folder.join(name));
     beside(THREAD_FILE)
         || beside(CAPABILITIES_FILE)
         || folder
@@ -204,7 +198,7 @@ fn ledger_fault(
     count: u64,
     hash: &str,
 ) -> Result<Option<Fault>, Failure> {
-    if !path.is_file() {
+    if !examiner.is_file(path) {
         return Ok(Some(Fault::Missing));
     }
     let file = open_regular(&*examiner.host.fs, path)?;

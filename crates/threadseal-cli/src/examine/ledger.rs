@@ -71,11 +71,11 @@ pub(super) fn look(
 /// As [`look`].
 pub(super) fn sidecar(examiner: &Examiner, head: &Path, named: bool) -> Result<Seen, Failure> {
     let ledger: PathBuf = head.with_extension("");
-    let walked = std::fs::symlink_metadata(&ledger).is_ok_and(|found| found.is_file());
+    let walked = examiner.is_walked(&ledger);
     if walked && !named {
         return Ok(Seen::Elsewhere);
     }
-    if ledger.is_file() {
+    if examiner.is_file(&ledger) {
         let file = open_regular(&*examiner.host.fs, &ledger)?;
         let mut report = examiner.ledger_file(&file)?.report;
         report.path = shown(&ledger);
@@ -396,7 +396,7 @@ fn run_of_name(path: &Path) -> Option<RunId> {
 /// The text beside the ledger at `path` that should be its signed head.
 fn read_head(examiner: &Examiner, path: &Path) -> Result<Option<String>, Failure> {
     let path = head_path(path);
-    if !path.exists() {
+    if !examiner.exists(&path) {
         return Ok(None);
     }
     let file = open_regular(&*examiner.host.fs, &path)?;

@@ -7,6 +7,7 @@
 //! A name takes no record out of sight that somebody reads: nothing reads temporary files; a tail must be what its
 //! name says, lie beside its record, and hold no seal of a record.
 
+use super::Examiner;
 use crate::detect;
 use crate::exit::Failure;
 use std::path::Path;
@@ -17,7 +18,7 @@ use threadseal_store::read::{RegularFile, Source as _};
 ///
 /// # Errors
 /// When it cannot be read.
-pub(super) fn is_one(file: &RegularFile) -> Result<bool, Failure> {
+pub(super) fn is_one(examiner: &Examiner, file: &RegularFile) -> Result<bool, Failure> {
     let name = file.path().file_name().unwrap_or_default();
     let name = name.to_string_lossy();
     if is_temporary(&name) {
@@ -26,7 +27,7 @@ pub(super) fn is_one(file: &RegularFile) -> Result<bool, Failure> {
     let Some((record, sha256)) = tail_of(&name) else {
         return Ok(false);
     };
-    let is_beside = file.path().with_file_name(record).is_file();
+    let is_beside = examiner.is_file(&file.path().with_file_name(record));
     Ok(is_beside && !detect::has_native_seal(file)? && digest_of(file)? == sha256)
 }
 

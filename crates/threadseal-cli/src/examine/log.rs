@@ -96,11 +96,11 @@ pub(super) fn hold_if_stripped(
 pub(super) fn sidecar(examiner: &Examiner, seal_file: &Path, named: bool) -> Result<Seen, Failure> {
     let log: PathBuf = seal_file.with_extension("");
     // A walk follows no links: a log behind one is looked at here, with its seals.
-    let walked = std::fs::symlink_metadata(&log).is_ok_and(|found| found.is_file());
+    let walked = examiner.is_walked(&log);
     if walked && !named {
         return Ok(Seen::Elsewhere);
     }
-    if log.is_file() {
+    if examiner.is_file(&log) {
         let file = threadseal_store::read::open_regular(&*examiner.host.fs, &log)?;
         let mut reports = vec![sealed(examiner, &file)?];
         reports[0].path = shown(&log);

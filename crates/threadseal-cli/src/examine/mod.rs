@@ -14,6 +14,7 @@
 
 mod companions;
 mod document;
+mod fleet;
 pub(crate) mod ledger;
 mod leftover;
 pub(crate) mod lineage;
@@ -49,7 +50,7 @@ use threadseal_store::examine::Known;
 use threadseal_store::host::Host;
 use threadseal_store::observer::seal_path;
 use threadseal_store::read::RegularFile;
-use threadseal_store::sys::path_text;
+use threadseal_store::sys::{FileKind, path_text};
 
 /// Looks after the first, where a record seems older than its head.
 const SECOND_LOOKS: usize = 2;
@@ -136,6 +137,8 @@ pub(crate) struct Examiner {
     bar: ProgressBar,
     /// Are other files looked at at the same time?
     among_many: bool,
+    /// Do the files lie in a database?
+    is_shared: bool,
 }
 
 impl Examiner {
@@ -150,6 +153,7 @@ impl Examiner {
             host: context.host()?,
             bar,
             among_many: false,
+            is_shared: false,
         })
     }
 
@@ -167,7 +171,13 @@ impl Examiner {
         // A record that was sealed while it was read seems older than its head: the file was
         // opened before the head was fetched. Another look, after that head, tells.
         for _ in 0..SECOND_LOOKS {
-            if !matches!(&seen, Seen::Reports(reports) if reports.iter().any(seems_older)) {
+            let again = match &seen {
+                Seen::Reports(reports) => reports.iter().any(seems_older),
+                // In a database a file that is replaced is gone for whoever had opened it.
+                Seen::Failed(_) => self.is_shared,
+                _ => false,
+            };
+            if !again {
                 break;
             }
             seen = self.look_or_fail(candidate);
@@ -250,7 +260,7 @@ impl Examiner {
     fn look(&self, candidate: &Candidate) -> Result<Seen, Failure> {
         // A small file is looked at several times, for what it is and for what it proves.
         let file = record::open(&*self.host.fs, &candidate.path)?.hold_if_small()?;
-        if !candidate.named && leftover::is_one(&file)? {
+        if !candidate.named && leftover::is_one(self, &file)? {
             return Ok(Seen::PassedOver);
         }
         let kind = self.kind(&file)?;
@@ -291,7 +301,7 @@ impl Examiner {
     ) -> Result<Vec<Report>, Failure> {
         let mut reports = Vec::new();
         let beside = matches!(self.asked.profile, ProfileArg::Auto | ProfileArg::Observed);
-        if beside && seal_path(file.path()).exists() {
+        if beside && self.exists(&seal_path(file.path())) {
             reports.push(log::sealed(self, file)?);
         }
         if self.asked.profile == ProfileArg::Observed {
@@ -347,6 +357,7 @@ impl Examiner {
             bar: ProgressBar::hidden(),
             now: self.now,
             among_many: self.among_many,
+            is_shared: self.is_shared,
         };
         let again = without.claims(file, kind, named)?;
         for (report, again) in reports.iter_mut().zip(again) {
@@ -373,13 +384,13 @@ impl Examiner {
                 return Ok(None);
             }
             // Of a file that is nothing by itself this host may know that it was more.
-            None if seal_path(file.path()).exists() => return Ok(None),
+            None if self.exists(&seal_path(file.path())) => return Ok(None),
             None => {
                 let report = self.unsealed(file)?;
                 return Ok((report.verdict == Verdict::Tampered).then_some(report));
             }
         };
-        if report.verdict == Verdict::Unsigned && !seal_path(file.path()).exists() {
+        if report.verdict == Verdict::Unsigned && !self.exists(&seal_path(file.path())) {
             log::hold_if_stripped(self, file, &mut report)?;
         }
         Ok(Some(report))
@@ -408,6 +419,23 @@ impl Examiner {
                 Some(Kind::Document(text.unwrap_or(DocumentKind::Markdown)))
             }
         })
+    }
+
+    /// Is anything there? Asked of the disk that is looked at, which may be a database.
+    fn exists(&self, path: &Path) -> bool {
+        self.host.fs.metadata(path).is_ok()
+    }
+
+    /// Is a regular file there?
+    fn is_file(&self, path: &Path) -> bool {
+        let found = self.host.fs.metadata(path);
+        found.is_ok_and(|found| found.kind == FileKind::Regular)
+    }
+
+    /// The same, a final link not followed: what a walk finds.
+    fn is_walked(&self, path: &Path) -> bool {
+        let found = self.host.fs.symlink_metadata(path);
+        found.is_ok_and(|found| found.kind == FileKind::Regular)
     }
 
     /// Tells the bar of bytes read.

@@ -9,6 +9,7 @@
 
 mod bad_input;
 mod fixtures;
+mod fleet;
 mod frame;
 mod graph;
 mod keys;

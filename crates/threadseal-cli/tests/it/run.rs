@@ -32,7 +32,7 @@ const SCRIPT: &str = "answers:\n\
     - {calls: [{tool: directive_return, input: {path: out.txt}}]}\n";
 
 /// A project with two directives and a tool, all sealed.
-fn project() -> Sandbox {
+pub(crate) fn project() -> Sandbox {
     let sandbox = Sandbox::new();
     sandbox.run(["init", "-q"]).exits(0);
     let files = [

@@ -17,7 +17,7 @@ use super::books::{ACTIVE, Entry};
 use super::{Budget, schema};
 use crate::bounds::MAX_INSPECTED_ROWS;
 use crate::money::Nanos;
-use crate::registry::{Fault, Inspection, looked_at, real_of};
+use crate::registry::{Fault, Inspection, check_rows, looked_at, real_of};
 use crate::status::Status;
 use rusqlite::Row;
 use rusqlite::types::ValueRef;
@@ -72,7 +72,33 @@ pub fn contradiction(thread: &ThreadId, budget: &Budget, limit: Nanos) -> Option
     })
 }
 
-fn judge_row(row: &Row<'_>, entry: &Entry, inspection: &mut Inspection) -> rusqlite::Result<()> {
+/// Inspects all rows of a database whose amounts are billionths; of each, the names of those below nothing.
+///
+/// # Errors
+/// Kind `Limit` above [`MAX_INSPECTED_ROWS`].
+pub(super) fn inspect_rows(
+    rows: Vec<(Entry, Vec<&'static str>)>,
+    place: &str,
+) -> Result<Inspection, Error> {
+    let mut inspection = Inspection {
+        rows: rows.len() as u64,
+        ..Inspection::default()
+    };
+    check_rows(inspection.rows, place)?;
+    for (entry, below) in &rows {
+        judge_words(entry, &mut inspection);
+        for name in below {
+            let message = format!("{name} is below nothing");
+            inspection.add("negative", &entry.thread, message);
+        }
+        judge_spent(entry, &mut inspection);
+    }
+    let entries: Vec<Entry> = rows.into_iter().map(|(entry, _)| entry).collect();
+    judge(&entries, &mut inspection);
+    Ok(inspection)
+}
+
+fn judge_words(entry: &Entry, inspection: &mut Inspection) {
     let id = entry.thread.as_str();
     if ThreadId::parse(id).is_err() {
         inspection.add("path_id", id, format!("{id:?} must not become a path"));
@@ -83,6 +109,20 @@ fn judge_row(row: &Row<'_>, entry: &Entry, inspection: &mut Inspection) -> rusql
     if !known {
         inspection.add("unknown_status", id, format!("{word:?} is no status"));
     }
+}
+
+fn judge_spent(entry: &Entry, inspection: &mut Inspection) {
+    if let Some(max) = entry.max
+        && exceeds(entry.actual, max)
+    {
+        let message = format!("{} spent of {max}", entry.actual);
+        inspection.add("overspent", &entry.thread, message);
+    }
+}
+
+fn judge_row(row: &Row<'_>, entry: &Entry, inspection: &mut Inspection) -> rusqlite::Result<()> {
+    let id = entry.thread.as_str();
+    judge_words(entry, inspection);
     let ours = [entry.max, Some(entry.reserved), Some(entry.actual)];
     for (column, name) in [(2, "max_spend"), (3, "reserved_spend"), (4, "actual_spend")] {
         let value = row.get_ref(column)?;
@@ -105,12 +145,7 @@ fn judge_row(row: &Row<'_>, entry: &Entry, inspection: &mut Inspection) -> rusql
             Some(_) => {}
         }
     }
-    if let Some(max) = entry.max
-        && exceeds(entry.actual, max)
-    {
-        let message = format!("{} spent of {max}", entry.actual);
-        inspection.add("overspent", id, message);
-    }
+    judge_spent(entry, inspection);
     Ok(())
 }
 

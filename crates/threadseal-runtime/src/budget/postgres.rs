@@ -9,9 +9,11 @@
 //! another crosswise. Whoever writes under a lease has it checked in the same transaction.
 
 use super::books::{Books, Entry, Shelf};
+use super::inspect;
 use super::{Budget, BudgetLedger};
-use crate::bounds::MAX_BUDGET_DEPTH;
+use crate::bounds::{MAX_BUDGET_DEPTH, MAX_INSPECTED_ROWS};
 use crate::money::Nanos;
+use crate::registry::Inspection;
 use crate::status::Status;
 use threadseal::error::Error;
 use threadseal::record::ThreadId;
@@ -74,6 +76,20 @@ impl PostgresBudgets {
             database: database.clone(),
             lease,
         })
+    }
+
+    /// What in them cannot be true, as [`super::inspect`] says of a file.
+    ///
+    /// # Errors
+    /// Kind `Limit` above [`MAX_INSPECTED_ROWS`], `External` when the server fails.
+    pub fn inspect(&self) -> Result<Inspection, Error> {
+        let most = i64::try_from(MAX_INSPECTED_ROWS).unwrap_or(i64::MAX);
+        let sql = format!("{ROW} ORDER BY thread_id LIMIT $1");
+        let rows = self.database.read(|session| {
+            let rows = session.query(&sql, &[&most.saturating_add(1)])?;
+            rows.iter().map(inspected).collect::<Result<Vec<_>, _>>()
+        })?;
+        inspect::inspect_rows(rows, self.database.place())
     }
 
     fn write<T>(
@@ -195,6 +211,35 @@ impl Shelf for Rows<'_> {
             .execute(sql, &[&thread, &key, &amount.to_i64()])
             .map(drop)
     }
+}
+
+/// A row as it stands there; an amount below nothing counts as none, and is named.
+fn inspected(row: &Row) -> Result<(Entry, Vec<&'static str>), Error> {
+    let amount = |column: usize| -> Result<i64, Error> { cell(row, column) };
+    let nanos = |column: usize| Nanos::from_i64(amount(column)?.max(0));
+    let named = [
+        (2, "max_nanos"),
+        (3, "reserved_nanos"),
+        (4, "actual_nanos"),
+        (5, "own_nanos"),
+    ];
+    let mut below = Vec::new();
+    for (column, name) in named {
+        if amount(column)? < 0 {
+            below.push(name);
+        }
+    }
+    let entry = Entry {
+        thread: cell(row, 0)?,
+        parent: cell(row, 1)?,
+        max: Some(nanos(2)?),
+        reserved: nanos(3)?,
+        actual: nanos(4)?,
+        own: nanos(5)?,
+        status: cell(row, 6)?,
+        ours: true,
+    };
+    Ok((entry, below))
 }
 
 fn entry(row: &Row) -> Result<Entry, Error> {

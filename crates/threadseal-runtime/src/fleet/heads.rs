@@ -1,28 +1,77 @@
 //! Heads of threads that all machines share, beside what this host alone knows.
+//!
+//! A head knows where its record was sealed. Machines have the project in different folders, so among the shared ones
+//! that place is spelled from the project's root: `project:.ai/agent/threads/…`.
 
+use super::FOLDERS;
+use std::sync::Arc;
 use threadseal::digest::Digest;
 use threadseal::error::Error;
 use threadseal::record::{Head, RecordId};
 use threadseal_store::heads::{Durability, HeadStore, RecordKind, StoredHead, Swap};
 
+/// What places begin with that all machines mean alike; no path of a disk does.
+const SHARED: &str = "project:";
+
 /// Looks first among the shared ones, then among this host's: directives and settings were sealed here. Writes the
 /// shared ones.
 #[derive(Debug)]
 pub(super) struct Both {
-    pub(super) shared: std::sync::Arc<dyn HeadStore>,
-    pub(super) local: std::sync::Arc<dyn HeadStore>,
+    pub(super) shared: Arc<dyn HeadStore>,
+    pub(super) local: Arc<dyn HeadStore>,
+    /// The project's folder on this machine, without a `/` at its end.
+    pub(super) root: String,
+}
+
+impl Both {
+    /// A place of this machine as all machines name it, where it lies in the database.
+    fn inward(&self, place: &str) -> Option<String> {
+        let rest = place.strip_prefix(&self.root)?.strip_prefix('/')?;
+        let mut folders = FOLDERS.iter();
+        let lies_there = folders.any(|folder| {
+            let rest = rest.strip_prefix(folder);
+            rest.is_some_and(|rest| rest.starts_with('/'))
+        });
+        lies_there.then(|| format!("{SHARED}{rest}"))
+    }
+
+    fn shared(&self, new: &StoredHead) -> StoredHead {
+        let place = new.path_hint.as_deref();
+        let inward = place.and_then(|place| self.inward(place));
+        StoredHead {
+            path_hint: inward.or_else(|| new.path_hint.clone()),
+            ..new.clone()
+        }
+    }
+
+    /// The same with the place that it has on this machine.
+    fn outward(&self, mut stored: StoredHead) -> StoredHead {
+        let place = stored.path_hint.as_deref();
+        if let Some(rest) = place.and_then(|place| place.strip_prefix(SHARED)) {
+            stored.path_hint = Some(format!("{}/{rest}", self.root));
+        }
+        stored
+    }
+
+    fn swapped(&self, swap: Swap) -> Swap {
+        match swap {
+            Swap::Differs(Some(found)) => Swap::Differs(Some(Box::new(self.outward(*found)))),
+            other => other,
+        }
+    }
 }
 
 impl HeadStore for Both {
     fn fetch(&self, record: &RecordId) -> Result<Option<StoredHead>, Error> {
         match self.shared.fetch(record)? {
-            Some(found) => Ok(Some(found)),
+            Some(found) => Ok(Some(self.outward(found))),
             None => self.local.fetch(record),
         }
     }
 
     fn create(&self, new: &StoredHead) -> Result<Swap, Error> {
-        self.shared.create(new)
+        let swap = self.shared.create(&self.shared(new))?;
+        Ok(self.swapped(swap))
     }
 
     fn replace_if(
@@ -31,7 +80,10 @@ impl HeadStore for Both {
         new: &StoredHead,
         durability: Durability,
     ) -> Result<Swap, Error> {
-        self.shared.replace_if(expected, new, durability)
+        let swap = self
+            .shared
+            .replace_if(expected, &self.shared(new), durability)?;
+        Ok(self.swapped(swap))
     }
 
     fn find_by_line(&self, line: &Digest) -> Result<Vec<RecordId>, Error> {
@@ -43,10 +95,12 @@ impl HeadStore for Both {
     }
 
     fn find_by_place(&self, kind: RecordKind, place: &str) -> Result<Option<StoredHead>, Error> {
-        match self.shared.find_by_place(kind, place)? {
-            Some(found) => Ok(Some(found)),
-            None => self.local.find_by_place(kind, place),
-        }
+        // What lies in the database was never sealed on this machine's disk.
+        let Some(inward) = self.inward(place) else {
+            return self.local.find_by_place(kind, place);
+        };
+        let found = self.shared.find_by_place(kind, &inward)?;
+        Ok(found.map(|found| self.outward(found)))
     }
 
     fn fence(&self) -> Option<u64> {

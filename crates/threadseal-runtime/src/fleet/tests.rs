@@ -4,12 +4,16 @@ use super::*;
 use crate::config::Config;
 use crate::config::models::Prices;
 use crate::directive::ModelChoice;
-use crate::item::{Finder, Grounds, ItemPolicy};
+use crate::item::{Finder, Grounds, ItemId, ItemPolicy};
+use crate::limit::Limits;
 use crate::model::{Answer, Chosen, Model, ModelError, Models, Request, ScriptModel, ToolSchema};
 use crate::money::Nanos;
+use crate::registry::Thread;
 use crate::runner::{Progress, Watch};
+use crate::status::Status;
 use crate::testing::Bench;
 use crate::toolbox::{Invocation, Outcome, Tool};
+use serde_json::{Map, Value, json};
 use std::sync::Mutex;
 use threadseal::record::ThreadId;
 use threadseal::report::Verdict;
@@ -359,6 +363,12 @@ fn an_order_that_is_none_is_refused() {
     assert_eq!(fleet.registry().of_order(1).unwrap(), []);
     let missing = fleet.wait(7, None, &Cancel::default(), &Bench::new().host);
     assert_eq!(missing.unwrap_err().kind(), ErrorKind::Refused);
-    assert!(order("{}", &Cancel::default()).is_err());
-    assert!(order("{\"directive\":\"../x\",\"limits\":{}}", &Cancel::default()).is_err());
+    for none in [
+        "{}",
+        "{\"directive\":\"../x\",\"limits\":{}}",
+        "{\"resume\":{\"thread\":\"../x\",\"last\":\"t\",\"way\":\"resume\",\"message\":\"\"},\"after\":1}",
+        "{\"resume\":{\"thread\":\"t\",\"last\":\"t\",\"way\":\"resume\",\"message\":\"\"}}",
+    ] {
+        assert!(Task::parse(none, &Cancel::default()).is_err(), "{none}");
+    }
 }

@@ -1,14 +1,15 @@
 //! [`Worker`]: takes orders and runs them, one after the other.
 
+use super::task::Task;
+use super::work::while_held;
 use super::{Fleet, HINT_WAIT, is_final};
-use crate::bounds::{MAX_TAKEOVERS, MIN_LEASE_TIME};
+use crate::bounds::MIN_LEASE_TIME;
 use crate::runner::Engine;
 use crate::toolbox::Cancel;
 use serde_json::{Value, json};
-use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
 use threadseal::error::Error;
-use threadseal_store::ledger::postgres::leases::{Lease, Taken};
+use threadseal_store::ledger::postgres::leases::Taken;
 use threadseal_store::random;
 
 /// A process that takes orders.
@@ -75,36 +76,21 @@ impl Worker<'_> {
 
     /// Works on one order while somebody renews its lease.
     fn attend(&self, taken: &Taken) -> Result<(), Error> {
-        let cancel = Cancel::default();
-        let result = std::thread::scope(|scope| {
-            let (stop, stopped) = channel::<()>();
-            let (lease, cancel) = (&taken.lease, &cancel);
-            scope.spawn(move || {
-                loop {
-                    match stopped.recv_timeout(self.lease / 3) {
-                        Err(RecvTimeoutError::Timeout) => {}
-                        _ => return,
-                    }
-                    // Whoever lost it stops, his tools included.
-                    if self.cancel.is_set() || lease.renew(self.lease).is_err() {
-                        cancel.set();
-                    }
-                }
-            });
-            let result = self.fleet.work_on(self.engine, lease, &taken.task, cancel);
-            drop(stop);
-            result
+        let (lease, cancel) = (&taken.lease, Cancel::default());
+        let result = while_held(lease, self.lease, &self.cancel, &cancel, || {
+            self.fleet.work_on(self.engine, lease, &taken.task, &cancel)
         });
-        self.conclude(&taken.lease, result)
+        Self::conclude(taken, result)
     }
 
     /// Writes what came of an order, or leaves it to the next.
-    fn conclude(&self, lease: &Lease, result: Result<Value, Error>) -> Result<(), Error> {
+    fn conclude(taken: &Taken, result: Result<Value, Error>) -> Result<(), Error> {
+        let lease = &taken.lease;
         match result {
             Ok(result) => lease.finish(&result.to_string()),
             Err(error) => {
                 lease.check()?;
-                if is_final(&error) || lease.token() > MAX_TAKEOVERS {
+                if is_final(&error) || Task::is_spent(&taken.task, lease) {
                     let result = json!({"success": false, "error": error.to_string()});
                     lease.finish(&result.to_string())?;
                 } else {

@@ -137,16 +137,77 @@ pub(crate) fn looked_at(
         Ok(inspection)
     });
     match seen {
-        Ok(inspection) if inspection.rows > MAX_INSPECTED_ROWS as u64 => Err(Error::new(
-            ErrorKind::Limit,
-            format!("{} has more than {MAX_INSPECTED_ROWS} rows", path.display()),
-        )),
+        Ok(inspection) => {
+            check_rows(inspection.rows, &path.display().to_string())?;
+            Ok(inspection)
+        }
         Err(error) if error.kind() == ErrorKind::Refused => {
             let mut inspection = Inspection::default();
             inspection.add("damaged", "", error.to_string());
             Ok(inspection)
         }
         seen => seen,
+    }
+}
+
+/// A row of a database whose columns hold no other types than their own.
+pub(super) struct Typed {
+    pub(super) id: String,
+    pub(super) status: String,
+    pub(super) parent: Option<String>,
+    pub(super) before: Option<String>,
+    pub(super) after: Option<String>,
+    /// What must not be below nothing, by name.
+    pub(super) counts: Vec<(&'static str, i64)>,
+}
+
+/// Inspects all rows of such a database.
+///
+/// # Errors
+/// Kind `Limit` above [`MAX_INSPECTED_ROWS`].
+pub(super) fn inspect_rows(rows: Vec<Typed>, place: &str) -> Result<Inspection, Error> {
+    let mut inspection = Inspection {
+        rows: rows.len() as u64,
+        ..Inspection::default()
+    };
+    check_rows(inspection.rows, place)?;
+    let mut nodes = Vec::with_capacity(rows.len());
+    for row in rows {
+        words(&row.id, &row.status, &mut inspection);
+        for (name, _) in row.counts.iter().filter(|(_, count)| *count < 0) {
+            let message = format!("{name} is no count");
+            inspection.add("ill_typed", &row.id, message);
+        }
+        nodes.push(Node {
+            continued: row.status == Status::Continued.as_str(),
+            id: row.id,
+            parent: row.parent,
+            before: row.before,
+            after: row.after,
+        });
+    }
+    judge(&nodes, &mut inspection);
+    Ok(inspection)
+}
+
+/// Refuses what is too much to be judged whole.
+pub(crate) fn check_rows(rows: u64, place: &str) -> Result<(), Error> {
+    match rows > MAX_INSPECTED_ROWS as u64 {
+        false => Ok(()),
+        true => Err(Error::new(
+            ErrorKind::Limit,
+            format!("{place} has more than {MAX_INSPECTED_ROWS} rows"),
+        )),
+    }
+}
+
+/// Is the id one, and the status?
+fn words(id: &str, status: &str, inspection: &mut Inspection) {
+    if ThreadId::parse(id).is_err() {
+        inspection.add("path_id", id, format!("{id:?} must not become a path"));
+    }
+    if Status::parse(status).is_none() {
+        inspection.add("unknown_status", id, format!("{status:?} is no status"));
     }
 }
 
@@ -163,15 +224,8 @@ impl Node {
     fn read(row: &Row<'_>, inspection: &mut Inspection) -> rusqlite::Result<Self> {
         let text = |column: usize| row.get_ref(column).map(text_of);
         let id = text(0)?.unwrap_or_default();
-        if ThreadId::parse(&id).is_err() {
-            let message = format!("{id:?} must not become a path");
-            inspection.add("path_id", &id, message);
-        }
         let word = text(3)?.unwrap_or_default();
-        if Status::parse(&word).is_none() {
-            let message = format!("{word:?} is no status");
-            inspection.add("unknown_status", &id, message);
-        }
+        words(&id, &word, inspection);
         for (column, name) in [
             (8, "turns"),
             (9, "input_tokens"),

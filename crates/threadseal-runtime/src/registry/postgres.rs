@@ -8,12 +8,15 @@
 //! `fence` is the token of the last who did, and does not fall.
 
 use super::chain::unknown;
+use super::inspect::{self, Typed};
 use super::rules;
-use super::{Filter, Listing, NewThread, Origin, Process, Registry, Thread};
+use super::{Filter, Inspection, Listing, NewThread, Origin, Process, Registry, Thread};
+use crate::bounds::MAX_INSPECTED_ROWS;
 use crate::limit::Cost;
 use crate::money::Nanos;
 use crate::status::Status;
 use serde_json::Value as Json;
+use std::time::Duration;
 use threadseal::error::Error;
 use threadseal::record::{RecordId, ThreadId};
 use threadseal::time::Timestamp;
@@ -57,6 +60,22 @@ const COLUMNS: &str = "thread_id, directive, parent_id, status, created_at, upda
   turns, input_tokens, output_tokens, spend_nanos, spawn_count, pid, process_started, model, continuation_of,
   continuation_thread_id, chain_root_id, record, fence";
 
+const INSPECTED: &str = "
+SELECT thread_id, status, parent_id, continuation_of, continuation_thread_id, turns, input_tokens, output_tokens,
+  spawn_count, spend_nanos, elapsed_micros, fence
+FROM threadseal_threads ORDER BY thread_id LIMIT $1";
+
+/// Its columns that count something, from the sixth on.
+const COUNTED: [&str; 7] = [
+    "turns",
+    "input_tokens",
+    "output_tokens",
+    "spawn_count",
+    "spend_nanos",
+    "elapsed_micros",
+    "fence",
+];
+
 /// Threads in a PostgreSQL database.
 #[derive(Debug, Clone)]
 pub struct PostgresRegistry {
@@ -77,6 +96,19 @@ impl PostgresRegistry {
         })
     }
 
+    /// The order to which a thread belongs.
+    ///
+    /// # Errors
+    /// Kind `Refused` when there is no such thread, or it belongs to none; what the server says.
+    pub fn order_of(&self, id: &ThreadId) -> Result<i64, Error> {
+        let sql = "SELECT order_id FROM threadseal_threads WHERE thread_id = $1";
+        let row = self
+            .database
+            .read(|session| session.opt(sql, &[&id.as_str()]))?;
+        let order: Option<i64> = cell(&row.ok_or_else(|| unknown(id))?, 0)?;
+        order.ok_or_else(|| Error::refused(format!("{id} belongs to no order")))
+    }
+
     /// The threads of an order, the oldest first.
     ///
     /// # Errors
@@ -90,6 +122,20 @@ impl PostgresRegistry {
             .database
             .read(|session| listing(&session.query(&sql, &[&order])?))?;
         Ok(found.threads)
+    }
+
+    /// What in it cannot be true, as [`super::inspect`] says of a file.
+    ///
+    /// # Errors
+    /// Kind `Limit` above [`MAX_INSPECTED_ROWS`], `External` when the server fails.
+    pub fn inspect(&self) -> Result<Inspection, Error> {
+        let most = i64::try_from(MAX_INSPECTED_ROWS).unwrap_or(i64::MAX);
+        let limit = most.saturating_add(1);
+        let rows = self.database.read(|session| {
+            let rows = session.query(INSPECTED, &[&limit])?;
+            rows.iter().map(typed).collect::<Result<Vec<_>, _>>()
+        })?;
+        inspect::inspect_rows(rows, self.database.place())
     }
 
     fn write<T>(&self, work: impl Fn(&Session<'_>) -> Result<T, Error>) -> Result<T, Error> {
@@ -318,6 +364,27 @@ impl Registry for PostgresRegistry {
     fn place(&self) -> String {
         self.database.place().to_owned()
     }
+
+    fn hints(&self) -> Result<Option<u64>, Error> {
+        self.database.hints().map(Some)
+    }
+
+    fn wait_for_hint(&self, hints: u64, longest: Duration) {
+        self.database.wait(hints, longest);
+    }
+}
+
+fn typed(row: &Row) -> Result<Typed, Error> {
+    let counts = COUNTED.iter().enumerate();
+    let counts = counts.map(|(at, name)| Ok((*name, cell(row, 5 + at)?)));
+    Ok(Typed {
+        id: cell(row, 0)?,
+        status: cell(row, 1)?,
+        parent: cell(row, 2)?,
+        before: cell(row, 3)?,
+        after: cell(row, 4)?,
+        counts: counts.collect::<Result<_, Error>>()?,
+    })
 }
 
 fn listing(rows: &[Row]) -> Result<Listing, Error> {
@@ -375,7 +442,6 @@ fn signed(number: u64) -> i64 {
 mod tests {
     use super::super::conformance::{self, at, id, new};
     use super::*;
-    use std::time::Duration;
     use threadseal::error::ErrorKind;
     use threadseal_store::ledger::postgres::leases::Orders;
     use threadseal_store::ledger::postgres::throwaway::{Cluster, database_of};

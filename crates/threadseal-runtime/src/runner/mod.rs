@@ -58,6 +58,6 @@ pub use adopt::Adoption;
 pub use cycle::Progress;
 pub use engine::{Engine, Order, Ran, Watch};
 pub use recover::Recovered;
-pub use resume::Resumption;
+pub use resume::{Resumption, Way, may_go_on_from};
 pub use stop::Killed;
 pub use walker::{GraphOrder, GraphResumption, ShownGraph, Unresolved};

@@ -32,7 +32,7 @@ use threadseal::record::{Head, RecordId, ThreadId};
 use threadseal::report::Verdict;
 use threadseal::transcript::event::{EventType, Payload, is_terminal};
 use threadseal::transcript::manifest::parse_line;
-use threadseal::transcript::{Ending, VerifyOptions};
+use threadseal::transcript::{Ending, ScanOptions, VerifyOptions};
 use threadseal_store::examine;
 use threadseal_store::heads::RecordKind;
 use threadseal_store::ledger::known;
@@ -72,18 +72,9 @@ impl Engine {
         failed: Status,
         cause: &str,
     ) -> Result<Recovered, Error> {
-        let row = self.registry.get(id)?;
         let folder = self.project.thread(id);
-        self.project.inside(&*self.host.fs, folder.path())?;
-        let there = self.host.fs.symlink_metadata(&folder.transcript()).is_ok();
-        if !there && row.is_none() {
-            let text = format!("the registry knows no thread {id}");
-            return Err(Error::refused(text));
-        }
-        // Where there is a record the row says only where to look.
-        let running = |row: &Thread| matches!(row.status, Ok(Status::Created | Status::Running));
-        let running = row.as_ref().is_some_and(running);
-        if !there && running {
+        let (row, there) = self.ailing(id, &folder)?;
+        if !there {
             self.close(id, &folder.metadata(), failed)?;
             return Ok(Recovered {
                 status: failed,
@@ -91,13 +82,6 @@ impl Engine {
                 unresolved: Vec::new(),
                 tail: None,
             });
-        }
-        if !there || self.is_whole(&folder, id, row.as_ref(), running)? {
-            let status = row.as_ref().and_then(|row| row.status.as_ref().ok());
-            let status = status.map_or("whole", |status| status.as_str());
-            return Err(Error::refused(format!(
-                "{id} is {status}: there is nothing to recover"
-            )));
         }
         let steps = self.open_steps(&folder)?;
         let mut opened = self.take_over(id, &folder)?;
@@ -126,6 +110,63 @@ impl Engine {
         })
     }
 
+    /// Would [`Engine::recover`] find something to do, in a record whose seals hold? Takes no lock and writes nothing.
+    ///
+    /// # Errors
+    /// As [`Engine::recover`].
+    pub(crate) fn check_recoverable(&self, id: &ThreadId) -> Result<(), Error> {
+        let folder = self.project.thread(id);
+        let (_, there) = self.ailing(id, &folder)?;
+        if !there {
+            return Ok(());
+        }
+        let path = folder.transcript();
+        let first = examine::first_line(&open_regular(&*self.host.fs, &path)?)?;
+        let record = first.as_deref().and_then(examine::native_record);
+        let known = examine::known(Some(&*self.host.heads), record.as_ref(), None, false)?;
+        let scan = ScanOptions {
+            expect: known.expect,
+            ..ScanOptions::default()
+        };
+        let file = open_regular(&*self.host.fs, &path)?;
+        let outcome = examine::native(&file, &scan, &self.as_of_now(id)?, &|_| {})?;
+        let report = outcome.report.clone();
+        if outcome.verified.is_none() && outcome.lenient().is_none() {
+            return Err(refusal(&path, &report));
+        }
+        self.open_steps(&folder).map(drop)
+    }
+
+    /// The row of a thread that may have to be recovered, and whether it left a record.
+    fn ailing(
+        &self,
+        id: &ThreadId,
+        folder: &ThreadFolder,
+    ) -> Result<(Option<Thread>, bool), Error> {
+        let row = self.registry.get(id)?;
+        self.project.inside(&*self.host.fs, folder.path())?;
+        let there = self.host.fs.symlink_metadata(&folder.transcript()).is_ok();
+        if !there && row.is_none() {
+            let text = format!("the registry knows no thread {id}");
+            return Err(Error::refused(text));
+        }
+        // Where there is a record the row says only where to look.
+        let running = |row: &Thread| matches!(row.status, Ok(Status::Created | Status::Running));
+        let running = row.as_ref().is_some_and(running);
+        let nothing = match there {
+            true => self.is_whole(folder, id, row.as_ref(), running)?,
+            false => !running,
+        };
+        if nothing {
+            let status = row.as_ref().and_then(|row| row.status.as_ref().ok());
+            let status = status.map_or("whole", |status| status.as_str());
+            return Err(Error::refused(format!(
+                "{id} is {status}: there is nothing to recover"
+            )));
+        }
+        Ok((row, there))
+    }
+
     /// Does the record end as it should, do thread.json and the registry say the same, and does the registry know who
     /// goes on from it?
     fn is_whole(
@@ -142,7 +183,7 @@ impl Engine {
         }
         let options = self.as_of_now(id)?;
         let file = open_regular(&*self.host.fs, &folder.transcript())?;
-        let scan = threadseal::transcript::ScanOptions::default();
+        let scan = ScanOptions::default();
         let report = examine::native(&file, &scan, &options, &|_| {})?.report;
         let linked = row.is_none_or(|row| row.continuation.is_some());
         let left = self.left_open(&folder.transcript(), None, Vec::new())?;

@@ -13,7 +13,7 @@
 use super::engine::{Engine, Order, Ran};
 use super::prepare::{Inherited, Plan};
 use super::recap::Recap;
-use super::succession::{Ended, Predecessor, preview};
+use super::succession::{Ended, Predecessor, preview, resumable};
 use super::thread::Start;
 use crate::config::coordination::Integrity;
 use crate::context::{Counter, trim};
@@ -21,7 +21,7 @@ use crate::directive::Directive;
 use crate::item::{ItemId, ItemKind};
 use crate::limit::Limits;
 use crate::model::ChatMessage;
-use crate::past::{VerifiedChain, VerifiedThread};
+use crate::past::{Archive, VerifiedChain, VerifiedThread};
 use crate::toolbox::Cancel;
 use serde_json::{Map, Value, json};
 use threadseal::error::Error;
@@ -47,9 +47,56 @@ pub struct Resumption {
 
 /// How a thread is gone on with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Way {
+pub enum Way {
+    /// By one that hears all that was said.
     Resume,
+    /// By one that hears what fits, and a summary where one is configured.
     HandOver,
+}
+
+impl Way {
+    /// Its word in an order.
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::Resume => "resume",
+            Self::HandOver => "handoff",
+        }
+    }
+
+    /// The way of a word.
+    pub(crate) fn parse(word: &str) -> Option<Self> {
+        [Self::Resume, Self::HandOver]
+            .into_iter()
+            .find(|way| way.as_str() == word)
+    }
+}
+
+/// The thread at which the chain of `thread` ends, if [`Engine::resume`] may go on with it as far as records and
+/// registry tell. Takes no lock and writes nothing.
+///
+/// # Errors
+/// As [`Engine::resume`].
+pub fn may_go_on_from(archive: &Archive<'_>, thread: &ThreadId) -> Result<ThreadId, Error> {
+    let last = resumable(archive.registry, thread)?.id;
+    if archive.is_original(&last)? {
+        let text =
+            format!("{last} is a thread of the original: it is gone on with where its files lie");
+        return Err(Error::refused(text));
+    }
+    leads_on(&archive.chain(&last)?, thread)?;
+    Ok(last)
+}
+
+/// May somebody go on with the last of these threads, and does `thread` lead to it?
+fn leads_on(chain: &VerifiedChain, thread: &ThreadId) -> Result<(), Error> {
+    may_go_on(chain.last())?;
+    match chain.has(thread) {
+        true => Ok(()),
+        false => Err(Error::refused(format!(
+            "the records of {} do not lead to {thread}",
+            chain.last().record().id()
+        ))),
+    }
 }
 
 impl Engine {
@@ -72,7 +119,7 @@ impl Engine {
     }
 
     fn go_on(&self, wanted: &Resumption, way: Way) -> Result<Ran, Error> {
-        let last = self.resumable(&wanted.thread)?;
+        let last = resumable(&*self.registry, &wanted.thread)?;
         if self.archive().is_original(&last.id)? {
             return self.go_on_from_original(wanted, &last.id);
         }
@@ -84,13 +131,7 @@ impl Engine {
                 last.id
             )));
         }
-        may_go_on(chain.last())?;
-        if !chain.has(&wanted.thread) {
-            return Err(Error::refused(format!(
-                "the records of {} do not lead to {}",
-                last.id, wanted.thread
-            )));
-        }
+        leads_on(&chain, &wanted.thread)?;
         let order = self.order_of(&chain, wanted)?;
         let inherited = inherited_of(&chain);
         let summary = match way {

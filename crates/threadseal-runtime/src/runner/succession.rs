@@ -13,7 +13,7 @@ use crate::bounds::MAX_PREVIEW_CHARS;
 use crate::directive::Directive;
 use crate::item::{ItemId, ItemKind};
 use crate::past::Archive;
-use crate::registry::Thread;
+use crate::registry::{Registry, Thread};
 use crate::signed_file::SignedFile;
 use crate::status::Status;
 use crate::thread_meta::TrustedMeta;
@@ -223,23 +223,21 @@ impl Engine {
             capabilities: parent.capabilities,
         }))
     }
+}
 
-    /// The end of the chain of `id`, if it can be gone on from.
-    pub(super) fn resumable(&self, id: &ThreadId) -> Result<Thread, Error> {
-        let last = self.registry.resolve(id)?;
-        let status = last.standing()?;
-        if status.is_resumable() {
-            return Ok(last);
-        }
-        let why = match status {
-            Status::Running | Status::Created => {
-                "; if its process is gone: threadseal thread recover"
-            }
-            _ => "",
-        };
-        Err(Error::new(
-            ErrorKind::Refused,
-            format!("{} is {status}: it cannot be resumed{why}", last.id),
-        ))
+/// The end of the chain of `id`, if it can be gone on from.
+pub(super) fn resumable(registry: &dyn Registry, id: &ThreadId) -> Result<Thread, Error> {
+    let last = registry.resolve(id)?;
+    let status = last.standing()?;
+    if status.is_resumable() {
+        return Ok(last);
     }
+    let why = match status {
+        Status::Running | Status::Created => "; if its process is gone: threadseal thread recover",
+        _ => "",
+    };
+    Err(Error::new(
+        ErrorKind::Refused,
+        format!("{} is {status}: it cannot be resumed{why}", last.id),
+    ))
 }

@@ -4,17 +4,21 @@ use super::{Row, in_registry, word};
 use crate::context::Context;
 use crate::engine::ProjectArgs;
 use crate::exit::{Exit, Outcome};
+use crate::fleet::DatabaseArgs;
 use crate::output::Out;
 use crate::render::clean::Clean;
 use clap::Args;
 use serde::Serialize;
 use threadseal::record::ThreadId;
+use threadseal_runtime::registry::Registry as _;
 
 /// What `thread chain` takes.
 #[derive(Debug, Args)]
 pub(crate) struct ChainArgs {
     #[command(flatten)]
     project: ProjectArgs,
+    #[command(flatten)]
+    database: DatabaseArgs,
     /// Any thread of the chain
     thread: String,
 }
@@ -31,7 +35,10 @@ struct ChainOutput<'a> {
 pub(super) fn run(args: &ChainArgs, context: &Context, out: &mut Out) -> Outcome {
     let project = args.project.open(context)?;
     let id = ThreadId::parse(&args.thread)?;
-    let chain = in_registry(context, &project, &id, |view| view.chain(&id))?;
+    let chain = match args.database.open(context)? {
+        Some(fleet) => fleet.registry().chain(&id)?,
+        None => in_registry(context, &project, &id, |view| view.chain(&id))?,
+    };
     let fault = chain.fault.as_ref().map(ToString::to_string);
     let exit = match fault {
         None => Exit::Done,

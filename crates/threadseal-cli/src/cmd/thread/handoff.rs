@@ -1,11 +1,12 @@
 //! `thread handoff`: a successor goes on with what fits of a record that verifies, and a summary where one is configured.
 
-use super::resume::wanted;
+use super::resume::{OrderArgs, wanted};
 use crate::context::{self, Context};
 use crate::engine::{EngineArgs, engine, told};
 use crate::exit::Outcome;
 use crate::output::Out;
 use clap::Args;
+use threadseal_runtime::runner::Way;
 use threadseal_runtime::toolbox::Cancel;
 
 /// What to do where nothing is said.
@@ -21,6 +22,8 @@ pub(crate) struct HandoffArgs {
     #[arg(long, short, value_name = "TEXT")]
     message: Option<String>,
     #[command(flatten)]
+    order: OrderArgs,
+    #[command(flatten)]
     engine: EngineArgs,
 }
 
@@ -30,6 +33,11 @@ pub(super) fn run(args: &HandoffArgs, context: &Context, out: &mut Out) -> Outco
     context::cancel_on_interrupt(&cancel.flag())?;
     let message = args.message.as_deref().unwrap_or(GO_ON);
     let wanted = wanted(&args.thread, message, &args.engine, cancel)?;
+    if let Some(fleet) = args.order.open(context)? {
+        return args
+            .order
+            .give(&fleet, &wanted, Way::HandOver, &args.engine, context, out);
+    }
     let ran = engine(&args.engine, context)?.handoff(&wanted)?;
     Ok(told(&ran, context, out))
 }

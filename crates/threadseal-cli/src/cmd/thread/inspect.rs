@@ -4,6 +4,7 @@ use super::databases;
 use crate::context::Context;
 use crate::engine::ProjectArgs;
 use crate::exit::{Exit, Failure, Outcome};
+use crate::fleet::DatabaseArgs;
 use crate::gather;
 use crate::local::Local;
 use crate::output::Out;
@@ -11,16 +12,22 @@ use crate::render::clean::Clean;
 use clap::Args;
 use serde::Serialize;
 use std::path::Path;
+use threadseal_runtime::fleet::Fleet;
 use threadseal_runtime::project::Project;
-use threadseal_runtime::registry::{Fault, Filter, Inspection, SqliteRegistry, contradictions};
+use threadseal_runtime::registry::{
+    Fault, Filter, Inspection, Registry as _, SqliteRegistry, Thread, contradictions,
+};
 use threadseal_runtime::thread_meta::ThreadMeta;
 use threadseal_runtime::{budget, registry};
+use threadseal_store::host::Host;
 
 /// What `thread inspect` takes.
 #[derive(Debug, Args)]
 pub(crate) struct InspectArgs {
     #[command(flatten)]
     project: ProjectArgs,
+    #[command(flatten)]
+    database: DatabaseArgs,
 }
 
 #[derive(Serialize)]
@@ -47,18 +54,13 @@ struct FaultOutput {
 /// Exit 1 when a database says what cannot be true.
 pub(super) fn run(args: &InspectArgs, context: &Context, out: &mut Out) -> Outcome {
     let project = args.project.open(context)?;
-    let mut found = Vec::new();
-    for path in databases(context, &project, Project::registry)? {
-        let mut inspection = registry::inspect(&path)?;
-        against_metadata(&path, &project, context, &mut inspection)?;
-        found.push((path.clone(), inspection));
-    }
-    for path in databases(context, &project, Project::budgets)? {
-        found.push((path.clone(), budget::inspect(&path)?));
-    }
+    let found = match args.database.open(context)? {
+        Some(fleet) => in_fleet(&fleet, &project, context)?,
+        None => in_files(&project, context)?,
+    };
     let shown: Vec<DatabaseOutput> = found
         .into_iter()
-        .map(|(path, inspection)| database(path.to_string_lossy().into_owned(), inspection))
+        .map(|(path, inspection)| database(path, inspection))
         .collect();
     let exit = match shown.iter().all(|database| database.faults.is_empty()) {
         true => Exit::Done,
@@ -89,27 +91,54 @@ pub(super) fn run(args: &InspectArgs, context: &Context, out: &mut Out) -> Outco
     Ok(exit)
 }
 
-/// Holds the rows of our own threads against what their `thread.json` says, where that verifies. A registry that is
-/// damaged has told so already.
-fn against_metadata(
-    path: &Path,
+fn in_files(project: &Project, context: &Context) -> Result<Vec<(String, Inspection)>, Failure> {
+    let mut found = Vec::new();
+    let name = |path: &Path| path.to_string_lossy().into_owned();
+    for path in databases(context, project, Project::registry)? {
+        let mut inspection = registry::inspect(&path)?;
+        // A registry that is damaged has told so already.
+        if let Ok(listing) = SqliteRegistry::view(&path, |view| view.list(&Filter::default())) {
+            let host = context.host()?;
+            against_metadata(&listing.threads, project, &host, context, &mut inspection)?;
+        }
+        found.push((name(&path), inspection));
+    }
+    for path in databases(context, project, Project::budgets)? {
+        found.push((name(&path), budget::inspect(&path)?));
+    }
+    Ok(found)
+}
+
+fn in_fleet(
+    fleet: &Fleet,
     project: &Project,
+    context: &Context,
+) -> Result<Vec<(String, Inspection)>, Failure> {
+    let mut found = fleet.inspect()?;
+    let listing = fleet.registry().list(&Filter::default())?;
+    let host = fleet.host(&context.host()?, project.root(), None)?;
+    against_metadata(&listing.threads, project, &host, context, &mut found[0].1)?;
+    let named = found.map(|(table, inspection)| (format!("{}#{table}", fleet.place()), inspection));
+    Ok(named.into())
+}
+
+/// Holds the rows of our own threads against what their `thread.json` says, where that verifies.
+fn against_metadata(
+    rows: &[Thread],
+    project: &Project,
+    host: &Host,
     context: &Context,
     inspection: &mut Inspection,
 ) -> Result<(), Failure> {
-    let Ok(listing) = SqliteRegistry::view(path, |view| view.list(&Filter::default())) else {
-        return Ok(());
-    };
     let root = project.root().to_owned();
     let local = Local::to(std::slice::from_ref(&root), false, context);
     let trust = gather::gather(&[], None, &local, context)?;
-    let host = context.host()?;
-    for row in listing.threads.iter().filter(|row| row.record.is_some()) {
+    for row in rows.iter().filter(|row| row.record.is_some()) {
         let folder = project.thread(&row.id);
-        if context.fs.symlink_metadata(&folder.metadata()).is_err() {
+        if host.fs.symlink_metadata(&folder.metadata()).is_err() {
             continue;
         }
-        let found = match ThreadMeta::read(&host, &folder, &row.id, None, &trust) {
+        let found = match ThreadMeta::read(host, &folder, &row.id, None, &trust) {
             Ok(meta) => contradictions(row, meta.get().status, &meta.get().directive),
             Err(error) => vec![Fault {
                 code: "metadata_refused",

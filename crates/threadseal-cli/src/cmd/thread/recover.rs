@@ -1,13 +1,15 @@
 //! `thread recover`: an honest end for a thread whose process is gone.
 
 use crate::context::Context;
-use crate::engine::{EngineArgs, engine};
+use crate::engine::{EngineArgs, engine_in};
 use crate::exit::{Exit, Outcome};
+use crate::fleet::DatabaseArgs;
 use crate::output::Out;
 use crate::render::clean::Clean;
 use clap::Args;
 use serde_json::json;
 use threadseal::record::ThreadId;
+use threadseal_runtime::bounds::LEASE_TIME;
 
 /// What `thread recover` takes.
 #[derive(Debug, Args)]
@@ -16,13 +18,23 @@ pub(crate) struct RecoverArgs {
     #[arg(value_name = "THREAD")]
     thread: String,
     #[command(flatten)]
+    database: DatabaseArgs,
+    #[command(flatten)]
     engine: EngineArgs,
 }
 
 /// Recovers the thread, and names the calls of which nobody knows whether they were carried out.
 pub(super) fn run(args: &RecoverArgs, context: &Context, out: &mut Out) -> Outcome {
     let id = ThreadId::parse(&args.thread)?;
-    let recovered = engine(&args.engine, context)?.recover(&id)?;
+    let fleet = args.database.open(context)?;
+    let engine = engine_in(&args.engine, context, fleet.as_ref())?;
+    let recovered = match &fleet {
+        Some(fleet) => {
+            let worker = format!("recover {}", std::process::id());
+            fleet.recover(&engine, &id, &worker, LEASE_TIME)?
+        }
+        None => engine.recover(&id)?,
+    };
     let tail = recovered
         .tail
         .as_ref()

@@ -1,12 +1,16 @@
 //! `thread resume`: a successor goes on with a record that verifies, and with nothing else.
 
+use crate::cmd::run::{result_of, told_number};
 use crate::context::{self, Context};
-use crate::engine::{EngineArgs, engine, told};
+use crate::engine::{EngineArgs, engine, records_in, settings, told};
 use crate::exit::{Failure, Outcome};
+use crate::fleet::DatabaseArgs;
 use crate::output::Out;
 use clap::Args;
 use threadseal::record::ThreadId;
-use threadseal_runtime::runner::Resumption;
+use threadseal_runtime::fleet::Fleet;
+use threadseal_runtime::past::Archive;
+use threadseal_runtime::runner::{Resumption, Way};
 use threadseal_runtime::toolbox::Cancel;
 
 /// What `thread resume` takes.
@@ -19,7 +23,19 @@ pub(crate) struct ResumeArgs {
     #[arg(long, short, value_name = "TEXT")]
     message: String,
     #[command(flatten)]
+    order: OrderArgs,
+    #[command(flatten)]
     engine: EngineArgs,
+}
+
+/// Whether workers do it.
+#[derive(Debug, Args)]
+pub(super) struct OrderArgs {
+    #[command(flatten)]
+    database: DatabaseArgs,
+    /// With --database: only give the order, and print its number
+    #[arg(long, requires = "database")]
+    detach: bool,
 }
 
 /// Resumes the thread.
@@ -27,8 +43,52 @@ pub(super) fn run(args: &ResumeArgs, context: &Context, out: &mut Out) -> Outcom
     let cancel = Cancel::default();
     context::cancel_on_interrupt(&cancel.flag())?;
     let wanted = wanted(&args.thread, &args.message, &args.engine, cancel)?;
+    if let Some(fleet) = args.order.open(context)? {
+        return args
+            .order
+            .give(&fleet, &wanted, Way::Resume, &args.engine, context, out);
+    }
     let ran = engine(&args.engine, context)?.resume(&wanted)?;
     Ok(told(&ran, context, out))
+}
+
+impl OrderArgs {
+    /// The database in which the thread lies, if one is named.
+    ///
+    /// # Errors
+    /// When it cannot be reached.
+    pub(super) fn open(&self, context: &Context) -> Result<Option<Fleet>, Failure> {
+        self.database.open(context)
+    }
+
+    /// Gives the order to workers, if what is there verifies, and waits for what comes of it.
+    ///
+    /// # Errors
+    /// When the thread may not be gone on with, or the database cannot be reached.
+    pub(super) fn give(
+        &self,
+        fleet: &Fleet,
+        wanted: &Resumption,
+        way: Way,
+        engine: &EngineArgs,
+        context: &Context,
+        out: &mut Out,
+    ) -> Outcome {
+        let records = records_in(&engine.place, context, Some(fleet))?;
+        let settings = settings(engine, &records.project, &records.trust, context)?;
+        let archive = Archive {
+            host: &records.host,
+            project: &records.project,
+            trust: &records.trust,
+            registry: &*records.registry,
+            integrity: settings.config.coordination.transcript_integrity,
+        };
+        let number = fleet.resume(wanted, way, &archive)?;
+        match self.detach {
+            true => Ok(told_number(number, context, out)),
+            false => result_of(fleet, number, &wanted.cancel, context, out),
+        }
+    }
 }
 
 /// What shall be gone on with.

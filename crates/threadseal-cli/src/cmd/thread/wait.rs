@@ -1,8 +1,9 @@
 //! `thread wait`: until threads have ended.
 
 use crate::context::{self, Context};
-use crate::engine::{ProjectArgs, records};
+use crate::engine::{ProjectArgs, records_in};
 use crate::exit::{Exit, Failure, Outcome, complain};
+use crate::fleet::DatabaseArgs;
 use crate::output::Out;
 use crate::render::clean::Clean;
 use clap::Args;
@@ -16,6 +17,8 @@ use threadseal_runtime::toolbox::Cancel;
 pub(crate) struct WaitArgs {
     #[command(flatten)]
     project: ProjectArgs,
+    #[command(flatten)]
+    database: DatabaseArgs,
     /// The threads
     #[arg(value_name = "THREAD", required = true)]
     threads: Vec<String>,
@@ -32,7 +35,8 @@ pub(super) fn run(args: &WaitArgs, context: &Context, out: &mut Out) -> Outcome 
     let threads = threads.collect::<Result<Vec<_>, _>>()?;
     let timeout = Duration::try_from_secs_f64(args.timeout)
         .map_err(|_| Failure::new("--timeout is a number of seconds"))?;
-    let records = records(&args.project, context)?;
+    let fleet = args.database.open(context)?;
+    let records = records_in(&args.project, context, fleet.as_ref())?;
     if context.progress && !context.json {
         complain(&format!("waiting for {} threads", threads.len()));
     }

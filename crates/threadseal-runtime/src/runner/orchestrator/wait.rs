@@ -1,21 +1,23 @@
 //! Waiting for threads to end.
 //!
 //! ```text
-//! registry's folder changes (notify) ─┐
-//! every 500 ms, whatever is watched ──┴─► the end of each chain: ended? ─► its result, from its record
+//! registry's folder changes (notify), or a database tells (NOTIFY) ─┐
+//! every 500 ms, whatever is watched ────────────────────────────────┴─► the end of each chain: ended?
+//!   ─► its result, from its record
 //! ```
 //! The watch is set before the first look, so that nothing that happens between them is missed; where there is none (a
-//! file system that tells nothing, no more watches) the polls alone find each end.
+//! file system that tells nothing, no more watches, a hint that was lost) the polls alone find each end.
 
 use super::records::Records;
 use crate::bounds::{MAX_CONVERSATION_BYTES, MAX_WAITED_THREADS, POLL_INTERVAL, REGISTRY_POLL};
 use crate::project::Layout;
-use crate::registry::Thread;
+use crate::registry::{Registry, Thread};
 use crate::status::Status;
 use crate::toolbox::Cancel;
 use notify::{RecommendedWatcher, RecursiveMode, Watcher as _};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver};
 use std::time::Duration;
 use threadseal::error::{Error, ErrorKind};
@@ -26,10 +28,18 @@ use threadseal_store::read::read_small;
 pub(super) struct Changes {
     heard: Receiver<()>,
     _watcher: Option<RecommendedWatcher>,
+    /// A registry that tells of changes by itself.
+    telling: Option<Arc<dyn Registry>>,
 }
 
 impl Changes {
     fn of(records: &Records) -> Self {
+        if matches!(records.registry.hints(), Ok(Some(_))) {
+            return Self {
+                telling: Some(Arc::clone(&records.registry)),
+                ..Self::none()
+            };
+        }
         let (tell, heard) = mpsc::sync_channel(1);
         let registry = records.project.registry(Layout::Seed);
         let watch = || {
@@ -46,22 +56,42 @@ impl Changes {
         Self {
             _watcher: watch(),
             heard,
+            telling: None,
+        }
+    }
+
+    fn none() -> Self {
+        let (_, heard) = mpsc::sync_channel(1);
+        Self {
+            heard,
+            _watcher: None,
+            telling: None,
         }
     }
 
     /// Hears nothing, as where files are watched in vain.
     #[cfg(test)]
     pub(super) fn unheard() -> Self {
-        let (_, heard) = mpsc::sync_channel(1);
-        Self {
-            heard,
-            _watcher: None,
-        }
+        Self::none()
     }
 
-    /// Until something changes, or this time is over.
-    fn wait(&self, most: Duration, cancel: &Cancel) {
+    /// How much was heard so far: taken before a look, so that nothing after it is missed.
+    fn mark(&self) -> u64 {
+        let hints = self.telling.as_ref().map(|registry| registry.hints());
+        hints.and_then(Result::ok).flatten().unwrap_or_default()
+    }
+
+    /// Until something changes after `mark`, or this time is over.
+    fn wait(&self, mark: u64, most: Duration, cancel: &Cancel) {
         let mut left = most;
+        if let Some(registry) = &self.telling {
+            while !left.is_zero() && !cancel.is_set() && self.mark() == mark {
+                let slice = left.min(POLL_INTERVAL);
+                registry.wait_for_hint(mark, slice);
+                left -= slice;
+            }
+            return;
+        }
         while !left.is_zero() && !cancel.is_set() {
             let slice = left.min(POLL_INTERVAL);
             match self.heard.recv_timeout(slice) {
@@ -108,6 +138,7 @@ impl Records {
         let began = self.host.clock.elapsed();
         let mut results: BTreeMap<&ThreadId, Value> = BTreeMap::new();
         loop {
+            let mark = changes.mark();
             for id in threads {
                 if !results.contains_key(id)
                     && let Some(result) = self.end_of(id)?
@@ -121,7 +152,7 @@ impl Records {
             if all || left.is_zero() || cancel.is_set() {
                 break;
             }
-            changes.wait(left.min(REGISTRY_POLL), cancel);
+            changes.wait(mark, left.min(REGISTRY_POLL), cancel);
         }
         let word = if cancel.is_set() {
             "cancelled"

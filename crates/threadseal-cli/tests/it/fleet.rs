@@ -1,0 +1,421 @@
+//! Threads in a PostgreSQL database: verified, followed, gone on with and ended from the command line.
+
+#[path = "../../../threadseal-store/src/ledger/postgres/throwaway.rs"]
+#[allow(
+    dead_code,
+    unreachable_pub,
+    reason = "it is the cluster of another crate's tests, which use the rest of it"
+)]
+mod throwaway;
+
+use crate::run::project;
+use crate::sandbox::{Ran, Sandbox};
+use std::process::{Child, Stdio};
+use std::time::Duration;
+use throwaway::{Cluster, database_of};
+
+/// A thread with a child, run by a worker to its end.
+struct Ended {
+    sandbox: Sandbox,
+    cluster: &'static Cluster,
+    url: String,
+    thread: String,
+}
+
+impl Ended {
+    fn new() -> Option<Self> {
+        let cluster = Cluster::shared()?;
+        let (sandbox, url) = (project(), cluster.fresh());
+        sandbox.write("more.yaml", "answers: [{when: Once more., text: Gladly.}]");
+        let mut ended = Self {
+            sandbox,
+            cluster,
+            url,
+            thread: String::new(),
+        };
+        let order = ["run", "demo/greet", "-i", "name=Ada", "--detach"];
+        ended.run(&order).exits(0);
+        ended.work("answers.yaml");
+        ended.thread = ended.root().unwrap();
+        Some(ended)
+    }
+
+    /// The newest thread that no other started.
+    fn root(&self) -> Option<String> {
+        let threads = self.run(&["thread", "list", "--json"]).exits(0).json();
+        let mut rows = threads["threads"].as_array().unwrap().iter();
+        let root = rows.find(|row| row["parent_id"].is_null())?;
+        Some(root["thread_id"].as_str().unwrap().to_owned())
+    }
+
+    /// A worker beside this test.
+    fn worker(&self, more: &[&str]) -> Child {
+        let mut command = self.sandbox.command();
+        command
+            .args(["worker", "-q", "--project", "p"])
+            .args(more)
+            .env("THREADSEAL_DATABASE", &self.url)
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
+        command.spawn().unwrap()
+    }
+
+    /// What a refused command says; it changes nothing.
+    #[track_caller]
+    fn refuses(&self, arguments: &[&str], why: &str) {
+        let before = self.everything();
+        let ran = self.run(arguments).exits(2);
+        assert!(ran.stderr.contains(why), "{why}: {}", ran.stderr);
+        assert_eq!(self.everything(), before, "{arguments:?}");
+    }
+
+    /// Has the name that the thread was greeted by be another one, under all seals.
+    fn edit(&self, from: &str, to: &str) {
+        self.sql(&format!(
+            "UPDATE threadseal_chunks c SET bytes = convert_to(replace(convert_from(c.bytes, 'UTF8'), '{from}', '{to}'), 'UTF8')
+             FROM threadseal_files f WHERE f.inode = c.inode AND f.path LIKE '%/transcript.jsonl'"
+        ));
+    }
+
+    /// A command for this project and database.
+    fn run(&self, arguments: &[&str]) -> Ran {
+        let mut command = self.sandbox.command();
+        command
+            .args(arguments)
+            .args(["--project", "p"])
+            .env("THREADSEAL_DATABASE", &self.url);
+        Ran::of(command.output().unwrap())
+    }
+
+    /// A worker that does what there is to do.
+    fn work(&self, script: &str) {
+        self.run(&["worker", "-q", "--until-idle", "--script", script])
+            .exits(0);
+    }
+
+    fn verify(&self, thread: &str) -> Ran {
+        let address = match thread {
+            "" => self.url.clone(),
+            thread => format!("{}#{thread}", self.url),
+        };
+        self.sandbox.run(["verify", "--json", &address])
+    }
+
+    fn sql(&self, sql: &str) -> String {
+        self.cluster.sql(database_of(&self.url), sql)
+    }
+
+    /// Everything that stands in the database.
+    fn everything(&self) -> String {
+        let dumped = self.cluster.run(
+            "pg_dump",
+            &["--data-only", "--inserts", database_of(&self.url)],
+        );
+        // A word that each dump draws anew.
+        let lines = dumped.lines().filter(|line| !line.starts_with('\\'));
+        lines.collect::<Vec<_>>().join("\n")
+    }
+
+    /// Does `sql`, holds what is said against `code` of a path that ends so, and undoes it.
+    #[track_caller]
+    fn tells(&self, sql: &str, code: &str, name: &str) {
+        self.sql(
+            "DROP SCHEMA IF EXISTS kept CASCADE; CREATE SCHEMA kept;
+                  CREATE TABLE kept.files AS SELECT * FROM threadseal_files;
+                  CREATE TABLE kept.chunks AS SELECT * FROM threadseal_chunks",
+        );
+        self.sql(sql);
+        let ran = self.verify("");
+        assert_eq!(ran.code, 1, "{sql}: {}{}", ran.stdout, ran.stderr);
+        let results = &ran.json()["results"];
+        let told = results.as_array().unwrap().iter().any(|report| {
+            let mut findings = report["findings"].as_array().unwrap().iter();
+            report["path"].as_str().unwrap().ends_with(name)
+                && findings.any(|found| found["code"] == code)
+        });
+        assert!(told, "{sql}: {code} of {name}: {results:#}");
+        self.sql(
+            "DELETE FROM threadseal_files; DELETE FROM threadseal_chunks;
+                  INSERT INTO threadseal_files SELECT * FROM kept.files;
+                  INSERT INTO threadseal_chunks SELECT * FROM kept.chunks",
+        );
+    }
+}
+
+#[test]
+fn what_was_done_to_threads_in_a_database_is_told_as_of_files() {
+    let Some(ended) = Ended::new() else { return };
+    let whole = ended.verify("").exits(0).json();
+    // Of both threads transcript, ledger, thread.json, capabilities.md and knowledge entry.
+    assert_eq!(whole["summary"]["verified"], 10, "{whole:#}");
+    let one = ended.verify(&ended.thread).exits(0).json();
+    assert_eq!(one["summary"]["verified"], 4, "{one:#}");
+    let folder = format!(".ai/agent/threads/{}/", ended.thread);
+    let paths: Vec<&str> = one["results"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|report| report["path"].as_str().unwrap())
+        .collect();
+    assert!(
+        paths
+            .iter()
+            .all(|path| path.contains(&format!("#{folder}"))),
+        "{paths:?}"
+    );
+    assert!(!whole.to_string().contains("secret"));
+    ended.verify("demo/none").exits(2);
+    let of = |name: &str| format!("path = '{folder}{name}'");
+    let (record, papers) = (of("transcript.jsonl"), of("thread.json"));
+    let ledger = format!("path LIKE '{folder}ledger\\_%.jsonl'");
+    let edited = format!(
+        "UPDATE threadseal_chunks c SET bytes = convert_to(replace(convert_from(c.bytes, 'UTF8'), 'Ada', 'Eve'), 'UTF8')
+         FROM threadseal_files f WHERE f.inode = c.inode AND f.{record}"
+    );
+    let gone = |of: &str| format!("DELETE FROM threadseal_files WHERE {of}");
+    ended.tells(&edited, "checkpoint_altered", "transcript.jsonl");
+    ended.tells(&gone(&record), "record_missing", "transcript.jsonl");
+    ended.tells(&gone(&papers), "companion_missing", "thread.json");
+    ended.tells(&gone(&ledger), "companion_missing", ".jsonl");
+    ended.tells(
+        &gone(&of("capabilities.md")),
+        "companion_missing",
+        "capabilities.md",
+    );
+    // Every file of it: what is left is the row of the registry, and the head that all machines know.
+    ended.tells(
+        &gone(&format!("path LIKE '{folder}%'")),
+        "record_missing",
+        "transcript.jsonl",
+    );
+    // Out of the sight of whoever lists the folder, and not of whoever opens the file.
+    let hidden = format!("UPDATE threadseal_files SET folder = 'x' WHERE {record}");
+    ended.tells(
+        &format!("{hidden}; {edited}"),
+        "checkpoint_altered",
+        "transcript.jsonl",
+    );
+    // Another thread's, whole by itself.
+    let swapped = format!(
+        "UPDATE threadseal_files a SET inode = -1 WHERE a.{record};
+         INSERT INTO threadseal_files SELECT '{folder}x', folder, 7, order_id, is_folder, mode, size, version, changed_at
+           FROM threadseal_files WHERE path LIKE '%/demo/child%transcript.jsonl';
+         INSERT INTO threadseal_chunks SELECT 7, at, c.bytes FROM threadseal_chunks c JOIN threadseal_files f USING (inode)
+           WHERE f.path LIKE '%/demo/child%transcript.jsonl';
+         DELETE FROM threadseal_files WHERE {record};
+         UPDATE threadseal_files SET path = '{folder}transcript.jsonl' WHERE path = '{folder}x'");
+    ended.tells(&swapped, "thread_differs", "transcript.jsonl");
+    let cut = format!(
+        "WITH last AS (SELECT f.inode, max(c.at) AS at FROM threadseal_files f JOIN threadseal_chunks c USING (inode)
+                       WHERE f.{record} GROUP BY f.inode),
+              gone AS (DELETE FROM threadseal_chunks c USING last WHERE c.inode = last.inode AND c.at = last.at)
+         UPDATE threadseal_files f SET size = last.at FROM last WHERE f.inode = last.inode");
+    ended.tells(&cut, "head_ahead", "transcript.jsonl");
+    let stray =
+        "INSERT INTO threadseal_files VALUES ('.ai/agent/threads//x', '', 7, 1, false, 0, 0, 0)";
+    ended.tells(stray, "path_bad", ".ai/agent/threads//x");
+    ended.verify("").exits(0);
+    // Where nothing of threads is, nothing is made.
+    let empty = ended.cluster.fresh();
+    ended.sandbox.run(["verify", &empty]).exits(2);
+    ended
+        .sandbox
+        .run(["verify", &format!("{empty}#demo/x")])
+        .exits(2);
+    let made = "SELECT count(*) FROM pg_tables WHERE tablename IN ('threadseal_files', 'threadseal_threads')";
+    assert_eq!(ended.cluster.sql(database_of(&empty), made), "0\n");
+}
+
+#[test]
+fn threads_in_a_database_are_waited_for_followed_and_inspected() {
+    let Some(ended) = Ended::new() else { return };
+    // One that is waited for while it runs.
+    ended
+        .run(&["run", "demo/greet", "-i", "name=Eve", "--detach"])
+        .exits(0);
+    let mut worker = ended.worker(&["--script", "answers.yaml", "--until-idle"]);
+    let next = loop {
+        match ended.root() {
+            Some(root) if root != ended.thread => break root,
+            _ => std::thread::sleep(Duration::from_millis(20)),
+        }
+    };
+    let waited = ended.run(&["thread", "wait", &next, &ended.thread, "--json"]);
+    worker.wait().unwrap();
+    let waited = waited.exits(0).json();
+    for thread in [&next, &ended.thread] {
+        let result = &waited["results"][thread];
+        assert_eq!(result["outputs"]["path"], "out.txt", "{waited}");
+    }
+    let chain = ended.run(&["thread", "chain", &next, "--json"]).exits(0);
+    assert_eq!(chain.json()["chain_length"], 1);
+    ended.run(&["thread", "inspect"]).exits(0);
+    let of = format!("WHERE thread_id = '{next}'");
+    for (change, code) in [
+        (
+            "threadseal_threads SET status = 'suspended'",
+            "status_mismatch",
+        ),
+        (
+            "threadseal_threads SET directive = 'demo/other'",
+            "directive_mismatch",
+        ),
+        ("threadseal_threads SET status = 'asleep'", "unknown_status"),
+        (
+            "threadseal_threads SET continuation_thread_id = thread_id",
+            "cycle",
+        ),
+        (
+            "threadseal_threads SET continuation_of = 'demo/none'",
+            "dangling",
+        ),
+        ("threadseal_threads SET turns = -1", "ill_typed"),
+        (
+            "threadseal_budgets SET actual_nanos = max_nanos + 1000000",
+            "overspent",
+        ),
+        (
+            "threadseal_budgets SET parent_thread_id = thread_id",
+            "cycle",
+        ),
+    ] {
+        ended.sql("DROP TABLE IF EXISTS kept_threads, kept_budgets;
+                   CREATE TABLE kept_threads AS SELECT thread_id, status, directive, continuation_thread_id, continuation_of, turns FROM threadseal_threads;
+                   CREATE TABLE kept_budgets AS SELECT thread_id, actual_nanos, parent_thread_id FROM threadseal_budgets");
+        ended.sql(&format!("UPDATE {change} {of}"));
+        let seen = ended.run(&["thread", "inspect", "--json"]);
+        assert!(
+            seen.stdout.contains(&format!("\"code\":\"{code}\"")),
+            "{change}: {}",
+            seen.stdout
+        );
+        ended.sql("UPDATE threadseal_threads t SET status = k.status, directive = k.directive, turns = k.turns,
+                     continuation_thread_id = k.continuation_thread_id, continuation_of = k.continuation_of
+                   FROM kept_threads k WHERE k.thread_id = t.thread_id;
+                   UPDATE threadseal_budgets b SET actual_nanos = k.actual_nanos, parent_thread_id = k.parent_thread_id
+                   FROM kept_budgets k WHERE k.thread_id = b.thread_id");
+    }
+    ended.run(&["thread", "inspect"]).exits(0);
+    ended.sql(&format!("UPDATE threadseal_threads SET status = 'continued', continuation_thread_id = thread_id {of}"));
+    ended.run(&["thread", "chain", &next]).exits(1);
+    // A chain without an end is not waited for.
+    let refused = ended.run(&["thread", "wait", &next, "--json"]).exits(2);
+    assert_eq!(refused.json()["results"][&next]["status"], "refused");
+}
+
+#[test]
+fn a_thread_in_a_database_is_gone_on_with_from_records_that_verify_only() {
+    let Some(ended) = Ended::new() else { return };
+    let thread = ended.thread.as_str();
+    let resume = ["thread", "resume", thread, "-m", "Once more."];
+    let detached = [&resume[..], &["--detach"]].concat();
+    ended.edit("Ada", "Eve");
+    ended.refuses(&resume, "tampered");
+    ended.refuses(&["thread", "handoff", thread], "tampered");
+    ended.edit("Eve", "Ada");
+    // A worker that lives may still go on with it.
+    ended.sql(
+        "UPDATE threadseal_orders SET state = 'taken', expires_at = now() + interval '1 hour'",
+    );
+    ended.refuses(&resume, "is not done");
+    ended.sql("UPDATE threadseal_orders SET state = 'done'");
+    // What is changed behind the order's back stops the worker.
+    ended.run(&detached).exits(0);
+    ended.edit("Ada", "Eve");
+    ended.work("more.yaml");
+    let threads = "SELECT count(*) FROM threadseal_threads";
+    assert_eq!(ended.sql(threads), "2\n");
+    assert!(
+        ended
+            .sql("SELECT result FROM threadseal_orders")
+            .contains("tampered")
+    );
+    ended.edit("Eve", "Ada");
+    ended.verify("").exits(0);
+    // Whole again, it is gone on with; whoever waits for the first thread hears of the last one.
+    let mut worker = ended.worker(&["--script", "more.yaml"]);
+    let resumed = ended.run(&[&resume[..], &["--json"]].concat());
+    worker.kill().unwrap();
+    worker.wait().unwrap();
+    let resumed = resumed.exits(0).json();
+    assert_eq!(
+        (&resumed["status"], &resumed["result"]),
+        (&"completed".into(), &"Gladly.".into())
+    );
+    ended
+        .run(&["thread", "handoff", thread, "-m", "Once more.", "--detach"])
+        .exits(0);
+    ended.work("more.yaml");
+    let waited = ended
+        .run(&["thread", "wait", thread, "--json"])
+        .exits(0)
+        .json();
+    assert_eq!(waited["results"][thread]["result"], "Gladly.");
+    let chain = ended
+        .run(&["thread", "chain", thread, "--json"])
+        .exits(0)
+        .json();
+    assert_eq!(chain["chain_length"], 3, "{chain}");
+    assert_eq!(chain["chain"][1]["thread_id"], resumed["thread_id"]);
+    // One order, whose token rose each time.
+    assert_eq!(
+        ended.sql("SELECT count(*), max(token) FROM threadseal_orders"),
+        "1|4\n"
+    );
+    ended.verify("").exits(0);
+    ended.run(&["thread", "inspect"]).exits(0);
+}
+
+#[test]
+fn a_thread_whose_worker_is_gone_is_ended_by_hand_and_not_while_a_lease_stands() {
+    let Some(ended) = Ended::new() else { return };
+    let directive = "# Slow\n\n```xml\n<directive name=\"slow\" version=\"1.0.0\">\n<metadata><description>d</description>\
+        <category>demo</category><author>a</author><model id=\"claude-haiku-4-5\" /><limits turns=\"6\" spend=\"0.05\" />\
+        <permissions><execute><tool>demo.nap</tool></execute></permissions></metadata>\n</directive>\n```\n\nSleep.\n";
+    let sandbox = &ended.sandbox;
+    let paths = [
+        sandbox.write("p/.ai/directives/demo/slow.md", directive),
+        sandbox.write(
+            "p/.ai/tools/demo/nap.yaml",
+            "tool_type: command\ncommand: [/bin/sh, -c, 'echo >began; sleep 2']\nconfig_schema:\n  type: object\n",
+        ),
+    ];
+    let seal = paths.iter().map(|path| path.to_str().unwrap());
+    sandbox.run(std::iter::once("seal").chain(seal)).exits(0);
+    sandbox.write(
+        "nap.yaml",
+        "answers: [{calls: [{tool: demo_nap, input: {}, id: n1}]}]",
+    );
+    ended.run(&["run", "demo/slow", "--detach"]).exits(0);
+    let mut worker = ended.worker(&["--script", "nap.yaml"]);
+    while !sandbox.work().join("p/began").exists() {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    worker.kill().unwrap();
+    worker.wait().unwrap();
+    let thread = ended.root().unwrap();
+    let recover = ["thread", "recover", &thread, "--json"];
+    let expires = |when: &str| {
+        ended.sql(&format!("UPDATE threadseal_orders SET expires_at = now() + interval '{when}' WHERE state = 'taken'"));
+    };
+    expires("1 hour");
+    ended.refuses(&recover, "held by a worker");
+    expires("-1 hour");
+    ended.edit("tool.demo.nap", "tool.demo.nax");
+    ended.refuses(&recover, "tampered");
+    ended.edit("tool.demo.nax", "tool.demo.nap");
+    let recovered = ended.run(&recover).exits(0).json();
+    assert_eq!(recovered["status"], "error");
+    let call = format!("{thread}/1/n1#1");
+    assert_eq!(
+        recovered["unresolved"][0]["idempotency_key"], call,
+        "{recovered}"
+    );
+    ended.verify("").exits(0);
+    assert_eq!(
+        ended.sql("SELECT DISTINCT state FROM threadseal_orders"),
+        "done\n"
+    );
+    ended.refuses(&recover, "nothing to recover");
+    ended.run(&["thread", "inspect"]).exits(0);
+}

@@ -1,0 +1,131 @@
+//! Going on with threads of a database that ended, and ending those whose worker is gone.
+//!
+//! ```text
+//! resume    the chain verified here, nothing written ─► its order ready again, with a new task ─► any worker
+//! recover   no live lease? something to recover, in a record that holds? ─► order taken here, token + 1
+//!             ─► children ended, the thread ended ─► order done, or, where others of it go on, ready again
+//! ```
+//! A successor belongs to the order of the thread that it goes on from: the link in the old record, the old
+//! `thread.json` and the registry are written under one lease, and its token, which rises, stands in their seals.
+
+use super::task::{GoOn, Task};
+use super::work::{is_live, while_held};
+use super::{Fleet, is_final};
+use crate::past::Archive;
+use crate::registry::Thread;
+use crate::runner::{Engine, Recovered, Resumption, Way, may_go_on_from};
+use crate::toolbox::Cancel;
+use serde_json::json;
+use std::time::Duration;
+use threadseal::error::Error;
+use threadseal::record::ThreadId;
+use threadseal_store::ledger::postgres::leases::Taken;
+use threadseal_store::random;
+
+impl Fleet {
+    /// Gives the order to go on with a thread that ended or was suspended; returns its number. `archive` looks at this
+    /// database. A worker verifies all of it again, under the lock of the record.
+    ///
+    /// # Errors
+    /// Kind `Refused` as [`Engine::resume`], and when the order is not done; nothing is changed then.
+    pub fn resume(
+        &self,
+        wanted: &Resumption,
+        way: Way,
+        archive: &Archive<'_>,
+    ) -> Result<i64, Error> {
+        let last = may_go_on_from(archive, &wanted.thread)?;
+        let order = self.registry.order_of(&last)?;
+        let standing = self.orders.get(order)?;
+        let standing = standing.ok_or_else(|| {
+            Error::refused(format!("there is no order {order}, to which it belongs"))
+        })?;
+        let task = Task::GoOn(Box::new(GoOn {
+            wanted: wanted.clone(),
+            way,
+            last,
+            after: standing.token,
+        }));
+        match self.orders.reopen(order, standing.token, &task.to_text())? {
+            true => Ok(order),
+            false => Err(Error::refused(format!(
+                "order {order}, to which it belongs, is not done: a worker may still go on with it"
+            ))),
+        }
+    }
+
+    /// Ends a thread whose worker is gone, with its children, as the next worker would who cannot go on with it. Its
+    /// order is held as `worker` for as long as that takes.
+    ///
+    /// # Errors
+    /// Kind `Refused` when a worker holds its order, or as [`Engine::recover`]; nothing is changed then.
+    pub fn recover(
+        &self,
+        base: &Engine,
+        id: &ThreadId,
+        worker: &str,
+        lasts: Duration,
+    ) -> Result<Recovered, Error> {
+        let order = self.registry.order_of(id)?;
+        let looking = Engine {
+            host: self.host(&base.host, base.project.root(), None)?,
+            ..base.clone()
+        };
+        looking.check_recoverable(id)?;
+        let holder = random::array(&*base.host.random)?;
+        let taken = self.orders.seize(order, worker, holder, lasts)?;
+        let taken = taken.ok_or_else(|| {
+            let text =
+                format!("order {order}, to which {id} belongs, is held by a worker that lives");
+            Error::refused(text)
+        })?;
+        let (asked, cancel) = (Cancel::default(), Cancel::default());
+        let recovered = while_held(&taken.lease, lasts, &asked, &cancel, || {
+            self.end(base, id, &taken)
+        });
+        self.give_back(id, &taken, recovered)
+    }
+
+    fn end(&self, base: &Engine, id: &ThreadId, taken: &Taken) -> Result<Recovered, Error> {
+        let engine = self.engine(base, &taken.lease)?;
+        let threads = self.registry.of_order(taken.lease.order())?;
+        let is_root = |thread: &Thread| thread.id == *id && thread.parent.is_none();
+        if threads.iter().any(is_root) {
+            let children = |thread: &&Thread| thread.parent.is_some();
+            for child in threads.iter().rev().filter(children).filter(is_live) {
+                match engine.recover(&child.id) {
+                    // Its record speaks against itself: whoever recovers it by name is told.
+                    Err(error) if is_final(&error) => taken.lease.check()?,
+                    Err(error) => return Err(error),
+                    Ok(_) => {}
+                }
+            }
+        }
+        engine.recover(id)
+    }
+
+    /// Leaves the order as it should stand now.
+    fn give_back(
+        &self,
+        id: &ThreadId,
+        taken: &Taken,
+        recovered: Result<Recovered, Error>,
+    ) -> Result<Recovered, Error> {
+        let threads = self.registry.of_order(taken.lease.order())?;
+        let others = threads
+            .iter()
+            .filter(is_live)
+            .any(|thread| thread.parent.is_none());
+        match (&taken.result, &recovered) {
+            (Some(result), _) => taken.lease.finish(result)?,
+            (None, Ok(recovered)) if !others => {
+                let result = json!({"success": false, "thread_id": id.as_str(),
+                                    "status": recovered.status.as_str(),
+                                    "error": "its worker was lost, and it was recovered by hand"});
+                taken.lease.finish(&result.to_string())?;
+            }
+            (None, _) => taken.lease.give_up()?,
+        }
+        recovered
+    }
+}

@@ -1,0 +1,140 @@
+//! What the holder of an order does with it.
+
+use super::task::{GoOn, Task};
+use super::{Fleet, is_final};
+use crate::registry::{Registry as _, Thread};
+use crate::runner::{Engine, Way};
+use crate::status::Status;
+use crate::toolbox::Cancel;
+use serde_json::{Value, json};
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::time::Duration;
+use threadseal::error::Error;
+use threadseal_store::ledger::postgres::leases::Lease;
+
+/// Does `work` while somebody renews the lease. `cancel` is set for whoever loses it, or where `asked` is.
+pub(super) fn while_held<T>(
+    lease: &Lease,
+    lasts: Duration,
+    asked: &Cancel,
+    cancel: &Cancel,
+    work: impl FnOnce() -> T,
+) -> T {
+    std::thread::scope(|scope| {
+        let (stop, stopped) = channel::<()>();
+        scope.spawn(move || {
+            loop {
+                match stopped.recv_timeout(lasts / 3) {
+                    Err(RecvTimeoutError::Timeout) => {}
+                    _ => return,
+                }
+                // Whoever lost it stops, his tools included.
+                if asked.is_set() || lease.renew(lasts).is_err() {
+                    cancel.set();
+                }
+            }
+        });
+        let done = work();
+        drop(stop);
+        done
+    })
+}
+
+/// Is it said to run, and does whoever ran it hold no lease any more?
+pub(super) fn is_live(thread: &&Thread) -> bool {
+    matches!(thread.status, Ok(Status::Created | Status::Running))
+}
+
+impl Fleet {
+    /// Works on an order that is held, wherever it stands, to its end; gives its result.
+    pub(super) fn work_on(
+        &self,
+        base: &Engine,
+        lease: &Lease,
+        task: &str,
+        cancel: &Cancel,
+    ) -> Result<Value, Error> {
+        let engine = self.engine(base, lease)?;
+        let threads = self.registry.of_order(lease.order())?;
+        let ends = Task::is_spent(task, lease);
+        let of_others = |thread: &&Thread| thread.parent.is_some();
+        // What others started ends: the call that waited for it is gone.
+        for child in threads.iter().rev().filter(of_others).filter(is_live) {
+            self.go_on(&engine, child, lease, ends, cancel)?;
+        }
+        let roots: Vec<&Thread> = threads
+            .iter()
+            .filter(|thread| thread.parent.is_none())
+            .collect();
+        let mut result = None;
+        for root in roots.iter().copied().filter(is_live) {
+            result = self.go_on(&engine, root, lease, ends, cancel)?.or(result);
+        }
+        if let Some(result) = result {
+            return Ok(result);
+        }
+        let order = match Task::parse(task, cancel) {
+            Ok(Task::GoOn(task)) => return self.take_up(&engine, &task, ends),
+            Ok(Task::Run(order)) => Ok(order),
+            Err(error) => Err(error),
+        };
+        let ended = roots.iter().rev().find_map(|root| root.result.as_deref());
+        match (ended.and_then(|text| serde_json::from_str(text).ok()), ends) {
+            (Some(ended), _) => Ok(ended),
+            (None, true) => Err(spent()),
+            // Nothing had begun, or what had begun left no record.
+            (None, false) => Ok(engine.run(&order?)?.to_json()),
+        }
+    }
+
+    /// Goes on from a thread that had ended, unless an earlier worker came so far.
+    fn take_up(&self, engine: &Engine, task: &GoOn, ends: bool) -> Result<Value, Error> {
+        let now = self.registry.resolve(&task.wanted.thread)?;
+        if now.id != task.last {
+            let result = now.result.as_deref();
+            let result = result.and_then(|text| serde_json::from_str(text).ok());
+            let lost = || {
+                json!({"success": false, "thread_id": now.id.as_str(),
+                       "error": "its worker was lost"})
+            };
+            return Ok(result.unwrap_or_else(lost));
+        }
+        if ends {
+            return Err(spent());
+        }
+        let ran = match task.way {
+            Way::Resume => engine.resume(&task.wanted)?,
+            Way::HandOver => engine.handoff(&task.wanted)?,
+        };
+        Ok(ran.to_json())
+    }
+
+    /// Goes on with a thread, or ends it where that cannot be; None where it had left no record.
+    fn go_on(
+        &self,
+        engine: &Engine,
+        root: &Thread,
+        lease: &Lease,
+        ends: bool,
+        cancel: &Cancel,
+    ) -> Result<Option<Value>, Error> {
+        let transcript = engine.project.thread(&root.id).transcript();
+        let has_record = engine.host.fs.metadata(&transcript).is_ok();
+        if has_record {
+            match engine.carry_on(&root.id, ends, cancel) {
+                Ok(ran) => return Ok(Some(ran.to_json())),
+                Err(error) if is_final(&error) => lease.check()?,
+                Err(error) => return Err(error),
+            }
+        }
+        let recovered = engine.recover(&root.id)?;
+        Ok(has_record.then(|| {
+            json!({"success": false, "thread_id": root.id.as_str(),
+                   "status": recovered.status.as_str(), "error": "its worker was lost"})
+        }))
+    }
+}
+
+fn spent() -> Error {
+    Error::refused("too many workers were lost over it")
+}
