@@ -56,7 +56,8 @@ CREATE TABLE IF NOT EXISTS threadseal_threads (
   process_started TEXT,
   record TEXT,
   fence INTEGER NOT NULL DEFAULT 0
-) WITHOUT ROWID;";
+) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS idx_threadseal_listed ON threads(created_at, thread_id);";
 
 /// Columns in the order in which [`super::row`] takes them: of the original, then ours.
 const THEIR_COLUMNS: [&str; 18] = [
