@@ -17,19 +17,18 @@ use std::sync::Arc;
 use threadseal::key::KeyUsage;
 use threadseal::record::ThreadId;
 use threadseal::trust::Trust;
-use threadseal_runtime::budget::SqliteBudgets;
+use threadseal_runtime::budget::LateBudgets;
 use threadseal_runtime::config::Config;
 use threadseal_runtime::fleet::{Books, Fleet};
 use threadseal_runtime::item::{Finder, Grounds, ItemPolicy};
 use threadseal_runtime::limit::Limits;
 use threadseal_runtime::model::{Catalogue, ScriptModel, Wish};
 use threadseal_runtime::project::{Layout, Project};
-use threadseal_runtime::registry::{Registry, SqliteRegistry, ViewedRegistry};
+use threadseal_runtime::registry::{LateRegistry, Registry, ViewedRegistry};
 use threadseal_runtime::runner::orchestrator::Records;
 use threadseal_runtime::runner::{Engine, Progress, Ran, Watch};
 use threadseal_runtime::status::Status;
 use threadseal_runtime::toolbox::{ReadFile, Tool, WriteFile};
-use threadseal_store::atomic;
 use threadseal_store::host::Host;
 use threadseal_store::read::read_small;
 use threadseal_store::recorder::Keys;
@@ -37,9 +36,6 @@ use threadseal_store::sys::Fs;
 
 /// Longest script of a model.
 const MAX_SCRIPT_BYTES: usize = 16 << 20;
-
-/// Permission bits of the folder of all threads, before the umask.
-const THREADS_MODE: u32 = 0o777;
 
 /// What threads run in.
 #[derive(Debug, Args)]
@@ -200,7 +196,7 @@ pub(crate) fn engine_in(
     );
     let (registry, budgets) = match fleet {
         Some(fleet) => fleet.books()?,
-        None => local_books(&*fs, &project)?,
+        None => local_books(&fs, &project)?,
     };
     let project = Arc::new(project);
     let tools: Vec<Arc<dyn Tool>> = vec![
@@ -318,12 +314,18 @@ pub(crate) fn records_in(
     })
 }
 
-/// Registry and budgets in the project's own files.
-fn local_books(fs: &dyn Fs, project: &Project) -> Result<Books, Failure> {
-    atomic::create_directories(fs, &project.threads(Layout::Seed), THREADS_MODE)?;
+/// Registry and budgets in the project's own files, which nothing makes or changes before a thread is let in.
+fn local_books(fs: &Arc<dyn Fs>, project: &Project) -> Result<Books, Failure> {
+    let (registry, budgets) = (
+        project.registry(Layout::Seed),
+        project.budgets(Layout::Seed),
+    );
+    for path in [&registry, &budgets] {
+        project.inside(&**fs, path)?;
+    }
     Ok((
-        Arc::new(SqliteRegistry::open(&project.registry(Layout::Seed))?),
-        Arc::new(SqliteBudgets::open(&project.budgets(Layout::Seed))?),
+        Arc::new(LateRegistry::new(Arc::clone(fs), registry)),
+        Arc::new(LateBudgets::new(Arc::clone(fs), budgets)),
     ))
 }
 
@@ -353,12 +355,29 @@ fn wish(args: &EngineArgs, context: &Context) -> Result<Wish, Failure> {
 /// # Errors
 /// When one is no pair, or a name comes twice.
 pub(crate) fn pairs(texts: &[String], option: &str) -> Result<Map<String, Value>, Failure> {
+    let read = |text: &str| serde_json::from_str(text).unwrap_or_else(|_| text.into());
+    members(texts, option, read)
+}
+
+/// The same, each value as it was typed: what it is, the declared type says.
+///
+/// # Errors
+/// As [`pairs`].
+pub(crate) fn typed(texts: &[String], option: &str) -> Result<Map<String, Value>, Failure> {
+    members(texts, option, |text| text.into())
+}
+
+fn members(
+    texts: &[String],
+    option: &str,
+    read: impl Fn(&str) -> Value,
+) -> Result<Map<String, Value>, Failure> {
     let mut members = Map::new();
     for text in texts {
         let (name, value) = text
             .split_once('=')
             .ok_or_else(|| Failure::new(format!("{option} {text:?}: it is NAME=VALUE")))?;
-        let value = serde_json::from_str(value).unwrap_or_else(|_| value.into());
+        let value = read(value);
         if members.insert(name.to_owned(), value).is_some() {
             return Err(Failure::new(format!("{option} {name} is given twice")));
         }

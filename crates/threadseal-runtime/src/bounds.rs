@@ -107,6 +107,8 @@ pub const CANCEL_POLL: Duration = Duration::from_millis(200);
 pub const TERMINATE_PATIENCE: Duration = Duration::from_secs(3);
 /// How long a process that is ended may take to be gone: it may write to a slow disk.
 pub const KILL_PATIENCE: Duration = Duration::from_secs(10);
+/// How long the hooks of an end may take where less than that is left of `duration_seconds`.
+pub const END_HOOK_TIME: Duration = Duration::from_secs(30);
 /// Most bytes that are read of a file of `/proc`.
 pub const MAX_PROC_BYTES: u64 = 4096;
 /// How often a wait for threads looks at the registry, also where nothing tells of changes (seed 001).

@@ -19,11 +19,13 @@
 
 mod books;
 mod inspect;
+mod late;
 mod postgres;
 mod schema;
 mod sqlite;
 
 pub use inspect::{contradiction, inspect};
+pub use late::LateBudgets;
 pub use postgres::PostgresBudgets;
 pub use sqlite::SqliteBudgets;
 

@@ -3,6 +3,8 @@
 use crate::bounds::POLL_INTERVAL;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread;
 use std::time::Duration;
 
 /// Says that a thread shall stop; all clones are one.
@@ -38,13 +40,55 @@ impl Cancel {
         }
     }
 
+    /// Does `work`, which shall stop when this one is set, and when `most` is over where there is a bound.
+    pub fn for_at_most<T>(&self, most: Option<Duration>, work: impl FnOnce(&Self) -> T) -> T {
+        let own = self.below();
+        let Some(most) = most else {
+            return work(&own);
+        };
+        thread::scope(|scope| {
+            let (working, over) = mpsc::channel::<()>();
+            let late = own.clone();
+            let watch = move || {
+                if over.recv_timeout(most) == Err(RecvTimeoutError::Timeout) {
+                    late.set();
+                }
+            };
+            if thread::Builder::new().spawn_scoped(scope, watch).is_err() {
+                // Nobody would stop it later.
+                own.set();
+            }
+            let done = work(&own);
+            drop(working);
+            done
+        })
+    }
+
     /// Waits that long, or until it shall stop. Shall it?
     pub fn within(&self, mut wait: Duration) -> bool {
         while !wait.is_zero() && !self.is_set() {
             let slice = wait.min(POLL_INTERVAL);
-            std::thread::sleep(slice);
+            thread::sleep(slice);
             wait -= slice;
         }
         self.is_set()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn work_stops_when_its_time_is_over_and_no_sooner() {
+        let above = Cancel::default();
+        let hour = Duration::from_secs(3600);
+        assert!(!above.for_at_most(Some(hour), Cancel::is_set));
+        assert!(!above.for_at_most(None, Cancel::is_set));
+        assert!(above.for_at_most(Some(Duration::ZERO), |own| own.within(hour)));
+        // Only it was stopped.
+        assert!(!above.is_set());
+        above.set();
+        assert!(above.for_at_most(Some(hour), Cancel::is_set));
     }
 }

@@ -234,6 +234,18 @@ impl Graph {
         }
     }
 
+    /// The same of what somebody typed, each by its declared type ([`Schema::typed`]).
+    pub fn typed_inputs(&self, typed: &Map<String, Value>) -> Map<String, Value> {
+        let read = |name: &String, value: &Value| match (&self.schema, value) {
+            (Some(schema), Value::String(text)) => schema.typed(name, text),
+            _ => value.clone(),
+        };
+        let read = typed
+            .iter()
+            .map(|(name, value)| (name.clone(), read(name, value)));
+        read.collect()
+    }
+
     /// The first node.
     pub fn start(&self) -> Option<&GraphNode> {
         self.node(&self.start)

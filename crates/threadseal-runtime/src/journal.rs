@@ -20,6 +20,7 @@ pub use hooks::HookCall;
 
 use crate::limit::Cost;
 use crate::model::{Answer, Stop, ToolCall, Usage, sealed};
+use crate::no_links::NoLinks;
 use crate::project::ThreadFolder;
 use crate::toolbox::{Outcome, Parentage};
 use serde_json::{Value, json};
@@ -107,8 +108,13 @@ impl Journal {
         genesis.inputs_sha256 = origin.inputs_sha256;
         genesis.parent = origin.parent;
         genesis.actors.add(agent)?;
-        let recorder =
-            Recorder::create(host.clone(), &folder.transcript(), thread, manifest, keys)?;
+        let recorder = Recorder::create(
+            NoLinks::host(host),
+            &folder.transcript(),
+            thread,
+            manifest,
+            keys,
+        )?;
         let ledger = steps_in(host, folder, &actor_id, native)?;
         let steps = RunRecorder::create(ledger, host.clone(), run, Some(actor_id), None, &genesis)?;
         Ok(Self {
@@ -444,7 +450,7 @@ fn steps_in(
     native: Arc<dyn Signer + Send + Sync>,
 ) -> Result<HashChainedLedgerStore<JsonlLedgerStore>, Error> {
     let signers = ActorSigners::new().with(actor_id.to_owned(), native);
-    let store = JsonlLedgerStore::open(Arc::clone(&host.fs), folder.path())?;
+    let store = JsonlLedgerStore::open(NoLinks::host(host).fs, folder.path())?;
     Ok(HashChainedLedgerStore::new(store)
         .with_signer(Arc::new(signers))
         .with_host(host.clone()))

@@ -10,6 +10,7 @@
 //! | [`money`] | [`money::Nanos`], billionths of a dollar |
 //! | [`cancel`] | the word that a thread shall stop |
 //! | [`project`] | where everything of an `.ai/` folder lies |
+//! | [`no_links`] | files that are not written through links |
 //! | [`status`] | where a thread stands, and where it may go from there |
 //! | [`capability`] | what a thread may do, its inheritance, its risk |
 //! | [`limit`] | limits, how they are found, when one is hit |
@@ -75,6 +76,8 @@ pub mod limit;
 #[cfg(feature = "engine")]
 pub mod model;
 pub mod money;
+#[cfg(feature = "engine")]
+pub mod no_links;
 #[cfg(feature = "engine")]
 pub mod past;
 pub mod path;

@@ -243,7 +243,7 @@ impl Project {
             }
         }
         Err(Error::refused(format!(
-            "{} leads out of the project {}",
+            "{} leads out of the project {}; remove the link that leads there",
             path.display(),
             self.root.display()
         )))

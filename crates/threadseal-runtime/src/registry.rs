@@ -16,6 +16,7 @@
 
 mod chain;
 mod inspect;
+mod late;
 mod postgres;
 mod row;
 mod rules;
@@ -25,11 +26,13 @@ mod viewed;
 
 pub use chain::{Chain, ChainFault};
 pub use inspect::{Fault, Inspection, contradictions, inspect};
+pub use late::LateRegistry;
 pub use postgres::PostgresRegistry;
 pub use sqlite::{RegistryView, SqliteRegistry};
 pub use viewed::ViewedRegistry;
 
 pub(crate) use inspect::{check_rows, looked_at};
+pub(crate) use late::{make_folder, once};
 pub(crate) use row::{count_of, real_of, text_of};
 
 use crate::limit::Cost;

@@ -78,6 +78,18 @@ impl Schema {
         &self.json
     }
 
+    /// What `text` is as the argument `name`, where somebody typed it: text as it stands where that is declared, else
+    /// JSON where it reads as such.
+    pub fn typed(&self, name: &str, text: &str) -> Value {
+        let declared = self.rules.properties.get(name);
+        let read = || serde_json::from_str(text).ok();
+        let read = match declared.is_some_and(|rules| rules.types == [Type::String]) {
+            true => None,
+            false => read(),
+        };
+        read.unwrap_or_else(|| Value::String(text.to_owned()))
+    }
+
     /// The arguments with defaults where none are given.
     ///
     /// # Errors

@@ -7,6 +7,7 @@
 //! its record, and numbers its versions: an older one put back is `rolled_back` on the host that wrote it. A number
 //! is used once, also by a write that fails: what came of that write, a reader, a head or a copy may have seen.
 
+use crate::no_links::NoLinks;
 use std::path::{Path, PathBuf};
 use threadseal::document::{
     self, DocumentKind, ItemType, NativeSealing, Options, RyeSigning, sign_native, sign_rye,
@@ -109,7 +110,7 @@ impl SignedFile {
     /// Signs `content`, puts it in place of what is there, and publishes the head.
     ///
     /// # Errors
-    /// What the signers, the disk and the heads say. The file may be ahead of its head then, never behind; the next
+    /// What the signers, the disk and the heads say; a symbolic link in its place is refused. The file may be ahead of its head then, never behind; the next
     /// write has another number.
     pub fn write(
         &mut self,
@@ -136,7 +137,8 @@ impl SignedFile {
             document::verify(&signed, &Options::new(self.kind, &Trust::default(), now))?.report;
         let head = report.head.ok_or_else(|| refusal(&self.path, &report))?;
         self.next += 1;
-        atomic::replace(&*host.fs, &self.path, &signed, Mode::KeepOr(PRIVATE_FILE))?;
+        let fs = NoLinks::over(&host.fs);
+        atomic::replace(&fs, &self.path, &signed, Mode::KeepOr(PRIVATE_FILE))?;
         let naming = examine::naming_leaves(&open_regular(&*host.fs, &self.path)?)?;
         host.publish(&Published {
             head,

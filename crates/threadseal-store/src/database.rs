@@ -26,12 +26,12 @@ impl Database {
     /// Opens the file at `path` to write, and makes it where there is none.
     ///
     /// # Errors
-    /// Kind `Refused` for a file that is damaged or no SQLite file, `External` when it cannot be
+    /// Kind `Refused` for a symbolic link, for a file that is damaged or no SQLite file, `External` when it cannot be
     /// opened.
     pub fn open(path: &Path) -> Result<Self, Error> {
         Ok(Self {
             path: path.to_owned(),
-            connection: Mutex::new(connect::durable(path)?),
+            connection: Mutex::new(connect::durable_itself(path)?),
             turnstile: Turnstile::of(path),
         })
     }
@@ -83,7 +83,8 @@ impl Database {
     }
 }
 
-/// Looks at the file at `path` without leaving a trace, again as long as somebody changes it meanwhile.
+/// Looks at the file at `path` without leaving a trace, again as long as somebody changes it meanwhile. One that
+/// somebody was about to make, and did not come to, is empty.
 ///
 /// # Errors
 /// What `work` says; kind `External` when there is no such file or it is always being changed,
@@ -95,6 +96,10 @@ pub fn view<T>(
     /// Looks before giving up on a file without locks.
     const LOOKS: usize = 10;
     for _ in 0..LOOKS {
+        if connect::is_unmade(path) {
+            let nothing = Connection::open_in_memory();
+            return work(&nothing.map_err(|error| error_of(path, &error))?);
+        }
         let reading = connect::Reading::bare(path)?;
         let seen = work(&reading.connection);
         if reading.is_unchanged() {
@@ -108,6 +113,15 @@ pub fn view<T>(
             path.display()
         ),
     ))
+}
+
+/// Is nothing in it, not even a table?
+///
+/// # Errors
+/// What SQLite says.
+pub fn is_empty(connection: &Connection) -> rusqlite::Result<bool> {
+    let tables = "SELECT NOT EXISTS (SELECT 1 FROM sqlite_master)";
+    connection.query_row(tables, [], |row| row.get(0))
 }
 
 /// [`Database::failed`] for the file at `path`.

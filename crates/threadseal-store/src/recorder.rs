@@ -241,7 +241,11 @@ impl Recorder {
             failed: false,
         };
         let moved = recorder.settle_tail(&file, sealed, tail)?;
-        recorder.publish(Durability::Durable)?;
+        // Who only holds the record may find a reason not to go on, and has changed nothing then: the next seal
+        // publishes what it covers.
+        if matches!(tail, TailPolicy::SetAside | TailPolicy::Adopt) {
+            recorder.publish(Durability::Durable)?;
+        }
         recorder.close_again()?;
         Ok(Opened {
             recorder,

@@ -10,7 +10,7 @@
 //! 0 when the thread completed, 3 when it is suspended, else 2. Ctrl-C cancels it: it ends, sealed.
 
 use crate::context::{self, Context};
-use crate::engine::{EngineArgs, engine, pairs, told};
+use crate::engine::{EngineArgs, engine, told, typed};
 use crate::exit::{Exit, Failure, Outcome, complain};
 use crate::fleet::DatabaseArgs;
 use crate::output::Out;
@@ -28,7 +28,7 @@ pub(crate) struct RunArgs {
     /// The directive's id: demo/greet is .ai/directives/demo/greet.md
     #[arg(value_name = "DIRECTIVE")]
     directive: String,
-    /// An input of the directive; JSON where it reads as such, else text
+    /// An input of the directive: text as it stands, or JSON where another type is declared
     #[arg(long = "input", short, value_name = "NAME=VALUE")]
     inputs: Vec<String>,
     #[command(flatten)]
@@ -46,7 +46,7 @@ pub(super) fn run(args: &RunArgs, context: &Context, out: &mut Out) -> Outcome {
     context::cancel_on_interrupt(&cancel.flag())?;
     let order = Order {
         directive: ItemId::parse(&args.directive)?,
-        inputs: pairs(&args.inputs, "--input")?,
+        inputs: typed(&args.inputs, "--input")?,
         limits: args.engine.limits()?,
         cancel,
     };

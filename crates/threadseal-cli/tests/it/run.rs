@@ -3,6 +3,7 @@
 mod companions;
 mod orchestrate;
 mod providers;
+mod refusals;
 mod resume;
 
 use crate::sandbox::{Ran, Sandbox};

@@ -5,26 +5,27 @@
 //! | `damaged` | the file's pages contradict each other, or it has no budgets |
 //! | `path_id` | a thread id must not become a path |
 //! | `unknown_status` | a word that is none |
-//! | `orphan` | the parent has no budget here |
+//! | `orphan` | the parent has no budget here, or our own count has none |
 //! | `cycle` | parents lead in a circle |
 //! | `negative` | an amount below nothing, which would add to what a parent may spend |
 //! | `ill_typed` | an amount that is none, or money that differs from our own count of it |
 //! | `overspent` | more was spent than allowed |
 //! | `over_reserved` | more is set aside for children than remains |
-//! | `sum` | the children have spent more than their parent knows of |
+//! | `sum` | what a thread and its children spent is not what it comes to, or less than what was noted of it |
 
 use super::books::{ACTIVE, Entry};
 use super::{Budget, schema};
 use crate::bounds::MAX_INSPECTED_ROWS;
 use crate::money::Nanos;
-use crate::registry::{Fault, Inspection, check_rows, looked_at, real_of};
+use crate::registry::{Fault, Inspection, check_rows, count_of, looked_at, real_of, text_of};
 use crate::status::Status;
-use rusqlite::Row;
 use rusqlite::types::ValueRef;
+use rusqlite::{Connection, Row};
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use threadseal::error::Error;
 use threadseal::record::ThreadId;
+use threadseal_store::database;
 
 /// How far the original's sums of doubles may be off.
 const TOLERANCE: u64 = 1000;
@@ -37,11 +38,16 @@ const TOLERANCE: u64 = 1000;
 pub fn inspect(path: &Path) -> Result<Inspection, Error> {
     looked_at(path, |connection, inspection| {
         if !schema::has_table(connection, "budget_ledger")? {
+            if database::is_empty(connection)? {
+                // Somebody was about to make it.
+                return Ok(());
+            }
             let message = "there is no table of budgets".to_owned();
             inspection.add("damaged", "", message);
             return Ok(());
         }
-        let sql = match schema::has_table(connection, "threadseal_budgets")? {
+        let ours = schema::has_table(connection, "threadseal_budgets")?;
+        let sql = match ours {
             true => schema::ROW,
             false => schema::THEIR_ROW,
         };
@@ -57,8 +63,75 @@ pub fn inspect(path: &Path) -> Result<Inspection, Error> {
             inspection.rows += 1;
         }
         judge(&entries, inspection);
+        if ours {
+            strays(connection, inspection)?;
+        }
+        if schema::has_table(connection, "threadseal_commits")? {
+            commits(connection, &entries, inspection)?;
+        }
         Ok(())
     })
+}
+
+/// Our own count of a budget that is not there.
+fn strays(connection: &Connection, inspection: &mut Inspection) -> rusqlite::Result<()> {
+    let mut statement = connection.prepare(schema::STRAYS)?;
+    let mut rows = statement.query([])?;
+    while let Some(row) = rows.next()? {
+        let id = text_of(row.get_ref(0)?).unwrap_or_default();
+        let message = "our own count is of a thread that has no budget".to_owned();
+        inspection.add("orphan", &id, message);
+    }
+    Ok(())
+}
+
+/// What was noted as spent must be amounts, and no more in all than a thread has spent itself.
+fn commits(
+    connection: &Connection,
+    entries: &[Entry],
+    inspection: &mut Inspection,
+) -> rusqlite::Result<()> {
+    let known: HashSet<&str> = entries.iter().map(|entry| entry.thread.as_str()).collect();
+    let mut noted: HashMap<String, Nanos> = HashMap::new();
+    let mut statement = connection.prepare(schema::COMMITS)?;
+    let mut rows = statement.query([])?;
+    while let Some(row) = rows.next()? {
+        let id = text_of(row.get_ref(0)?).unwrap_or_default();
+        let found = amount(row.get_ref(1)?, "a spending", &id, inspection);
+        if !known.contains(id.as_str()) {
+            let message = "a spending is noted of a thread that has no budget".to_owned();
+            inspection.add("orphan", &id, message);
+        } else if let Some(nanos) = found {
+            let sum = noted.entry(id).or_default();
+            *sum = sum.saturating_add(nanos);
+        }
+    }
+    for entry in entries {
+        // The thread of a row that the original wrote first had spent something before.
+        let sum = noted.get(&entry.thread).copied().unwrap_or_default();
+        if entry.ours && sum > entry.own {
+            let message = format!("{} spent by itself, {sum} noted", entry.own);
+            inspection.add("sum", &entry.thread, message);
+        }
+    }
+    Ok(())
+}
+
+/// An amount of our own count: a whole number that is not negative.
+fn amount(value: ValueRef<'_>, name: &str, id: &str, inspection: &mut Inspection) -> Option<Nanos> {
+    let found = count_of(value).and_then(Nanos::new);
+    if found.is_none() {
+        let below = match value {
+            ValueRef::Integer(nanos) => nanos < 0,
+            ValueRef::Real(nanos) => nanos < 0.0,
+            _ => false,
+        };
+        match below {
+            true => inspection.add("negative", id, format!("{name} is below nothing")),
+            false => inspection.add("ill_typed", id, format!("{name} is no amount")),
+        }
+    }
+    found
 }
 
 /// Where a budget allows more than the signed limit of its thread: `budget_mismatch`. A successor's may
@@ -123,11 +196,23 @@ fn judge_spent(entry: &Entry, inspection: &mut Inspection) {
 fn judge_row(row: &Row<'_>, entry: &Entry, inspection: &mut Inspection) -> rusqlite::Result<()> {
     let id = entry.thread.as_str();
     judge_words(entry, inspection);
+    if row.get_ref(10)? != ValueRef::Null {
+        for (column, name) in [
+            (6, "max_nanos"),
+            (7, "reserved_nanos"),
+            (8, "actual_nanos"),
+            (9, "own_nanos"),
+        ] {
+            // Each fault by itself: what is read instead would be judged below.
+            amount(row.get_ref(column)?, name, id, inspection);
+        }
+    }
     let ours = [entry.max, Some(entry.reserved), Some(entry.actual)];
     for (column, name) in [(2, "max_spend"), (3, "reserved_spend"), (4, "actual_spend")] {
         let value = row.get_ref(column)?;
         let below = match value {
-            ValueRef::Null => continue,
+            // The original's roots may have no ceiling; then nothing may be spent.
+            ValueRef::Null if column == 2 => continue,
             ValueRef::Real(dollars) => dollars < 0.0,
             ValueRef::Integer(dollars) => dollars < 0,
             _ => false,
@@ -152,6 +237,7 @@ fn judge_row(row: &Row<'_>, entry: &Entry, inspection: &mut Inspection) -> rusql
 fn judge(entries: &[Entry], inspection: &mut Inspection) {
     let index: HashMap<&str, &Entry> = entries.iter().map(|e| (e.thread.as_str(), e)).collect();
     let (mut promised, mut told) = (HashMap::new(), HashMap::new());
+    let mut theirs: HashSet<&str> = HashSet::new();
     for entry in entries {
         let Some(parent) = entry.parent.as_deref() else {
             continue;
@@ -165,6 +251,8 @@ fn judge(entries: &[Entry], inspection: &mut Inspection) {
         if entry.ours {
             let sum: &mut Nanos = told.entry(parent).or_default();
             *sum = sum.saturating_add(entry.actual);
+        } else {
+            theirs.insert(parent);
         }
     }
     for entry in entries {
@@ -178,8 +266,10 @@ fn judge(entries: &[Entry], inspection: &mut Inspection) {
             inspection.add("over_reserved", &entry.thread, message);
         }
         let known = entry.own.saturating_add(of(&told).unwrap_or_default());
-        if entry.ours && known > entry.actual {
-            let message = format!("{} spent, {known} with its children", entry.actual);
+        // What the original's children spent stands in no count of ours.
+        let whole = !theirs.contains(entry.thread.as_str());
+        if entry.ours && (known > entry.actual || (whole && known < entry.actual)) {
+            let message = format!("{} spent, {known} by itself and its children", entry.actual);
             inspection.add("sum", &entry.thread, message);
         }
     }

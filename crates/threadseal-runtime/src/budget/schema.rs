@@ -52,14 +52,22 @@ INSERT INTO threadseal_schema (version)
 /// What [`super::sqlite`] and [`super::inspect`] read of a row: the original's columns, then ours.
 pub(super) const ROW: &str = "
 SELECT b.thread_id, b.parent_thread_id, b.max_spend, b.reserved_spend, b.actual_spend, b.status,
-       s.max_nanos, s.reserved_nanos, s.actual_nanos, s.own_nanos
+       s.max_nanos, s.reserved_nanos, s.actual_nanos, s.own_nanos, s.thread_id
 FROM budget_ledger b LEFT JOIN threadseal_budgets s ON s.thread_id = b.thread_id";
 
 /// The same of a file in which only the original's table is.
 pub(super) const THEIR_ROW: &str = "
 SELECT b.thread_id, b.parent_thread_id, b.max_spend, b.reserved_spend, b.actual_spend, b.status,
-       NULL, NULL, NULL, NULL
+       NULL, NULL, NULL, NULL, NULL
 FROM budget_ledger b";
+
+/// What [`super::inspect`] reads of the amounts that were spent, each once.
+pub(super) const COMMITS: &str = "SELECT thread_id, nanos FROM threadseal_commits";
+
+/// Our own rows of threads that the original's table does not have.
+pub(super) const STRAYS: &str = "
+SELECT s.thread_id FROM threadseal_budgets s
+LEFT JOIN budget_ledger b ON b.thread_id = s.thread_id WHERE b.thread_id IS NULL ORDER BY 1";
 
 /// Makes what is missing in one transaction.
 pub(super) fn migrate(database: &Database) -> Result<(), Error> {

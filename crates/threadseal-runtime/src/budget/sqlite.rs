@@ -6,11 +6,12 @@ use crate::money::Nanos;
 use crate::registry::{count_of, real_of, text_of};
 use crate::status::Status;
 use rusqlite::{Connection, OptionalExtension, Row};
+use std::io;
 use std::path::Path;
 use threadseal::error::Error;
 use threadseal::record::ThreadId;
 use threadseal::time::Timestamp;
-use threadseal_store::database::Database;
+use threadseal_store::database::{self, Database};
 
 /// Budgets in an SQLite file.
 #[derive(Debug)]
@@ -34,13 +35,9 @@ impl SqliteBudgets {
         &self,
         work: impl FnOnce(&Books<Rows<'_>>) -> Result<T, Error>,
     ) -> Result<T, Error> {
-        let database = &self.database;
-        database.write(|connection| {
-            work(&Books(Rows {
-                connection,
-                database,
-            }))
-        })
+        let path = self.database.path();
+        self.database
+            .write(|connection| work(&Books(Rows::of(connection, path))))
     }
 }
 
@@ -78,11 +75,35 @@ impl BudgetLedger for SqliteBudgets {
     }
 
     fn get(&self, thread: &ThreadId) -> Result<Option<Budget>, Error> {
-        let database = &self.database;
-        database.read(|connection| {
+        let path = self.database.path();
+        self.database
+            .read(|connection| Books(Rows::of(connection, path)).get(thread))
+    }
+}
+
+impl SqliteBudgets {
+    /// As [`BudgetLedger::get`], of a file that is only looked at: none in one that is not there, or that somebody was
+    /// about to make.
+    ///
+    /// # Errors
+    /// Kind `Refused` for a file that is damaged, `External` when it cannot be read.
+    pub fn view(path: &Path, thread: &ThreadId) -> Result<Option<Budget>, Error> {
+        let found = std::fs::symlink_metadata(path);
+        if found.is_err_and(|error| error.kind() == io::ErrorKind::NotFound) {
+            return Ok(None);
+        }
+        database::view(path, |connection| {
+            let fail = |error| database::error_of(path, &error);
+            if !schema::has_table(connection, "budget_ledger").map_err(fail)? {
+                return Ok(None);
+            }
+            let ours = schema::has_table(connection, "threadseal_budgets").map_err(fail)?;
             let rows = Rows {
-                connection,
-                database,
+                row: match ours {
+                    true => schema::ROW,
+                    false => schema::THEIR_ROW,
+                },
+                ..Rows::of(connection, path)
             };
             Books(rows).get(thread)
         })
@@ -116,15 +137,25 @@ impl Entry {
 /// The tables within one transaction.
 struct Rows<'c> {
     connection: &'c Connection,
-    database: &'c Database,
+    path: &'c Path,
+    /// What is read of a row.
+    row: &'static str,
 }
 
-impl Rows<'_> {
+impl<'c> Rows<'c> {
+    fn of(connection: &'c Connection, path: &'c Path) -> Self {
+        Self {
+            connection,
+            path,
+            row: schema::ROW,
+        }
+    }
+
     fn ask<T>(
         &self,
         question: impl FnOnce(&Connection) -> rusqlite::Result<T>,
     ) -> Result<T, Error> {
-        question(self.connection).map_err(|error| self.database.failed(&error))
+        question(self.connection).map_err(|error| database::error_of(self.path, &error))
     }
 
     fn put_ours(connection: &Connection, entry: &Entry) -> rusqlite::Result<()> {
@@ -146,7 +177,7 @@ impl Rows<'_> {
 impl Shelf for Rows<'_> {
     fn find(&self, thread: &str) -> Result<Option<Entry>, Error> {
         self.ask(|connection| {
-            let sql = format!("{} WHERE b.thread_id = ?1", schema::ROW);
+            let sql = format!("{} WHERE b.thread_id = ?1", self.row);
             let mut statement = connection.prepare_cached(&sql)?;
             statement.query_row([thread], Entry::read).optional()
         })
@@ -154,7 +185,7 @@ impl Shelf for Rows<'_> {
 
     fn children(&self, thread: &str) -> Result<Vec<Entry>, Error> {
         self.ask(|connection| {
-            let sql = format!("{} WHERE b.parent_thread_id = ?1", schema::ROW);
+            let sql = format!("{} WHERE b.parent_thread_id = ?1", self.row);
             let mut statement = connection.prepare_cached(&sql)?;
             statement.query_map([thread], Entry::read)?.collect()
         })

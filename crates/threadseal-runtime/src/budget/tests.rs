@@ -152,6 +152,134 @@ fn rows_that_cannot_be_true_are_named() {
     assert!(circle.to_string().contains("circle"), "{circle}");
 }
 
+#[test]
+fn amounts_of_our_own_count_that_are_none_are_named() {
+    for (change, code) in [
+        (
+            "threadseal_budgets SET max_nanos = -1 WHERE thread_id = 'root'",
+            "negative",
+        ),
+        (
+            "threadseal_budgets SET reserved_nanos = -5 WHERE thread_id = 'child'",
+            "negative",
+        ),
+        (
+            "threadseal_budgets SET actual_nanos = -1 WHERE thread_id = 'root'",
+            "negative",
+        ),
+        (
+            "threadseal_budgets SET own_nanos = -1 WHERE thread_id = 'child'",
+            "negative",
+        ),
+        (
+            "threadseal_budgets SET own_nanos = -0.5 WHERE thread_id = 'child'",
+            "negative",
+        ),
+        (
+            "threadseal_budgets SET actual_nanos = 'much' WHERE thread_id = 'child'",
+            "ill_typed",
+        ),
+        (
+            "threadseal_budgets SET max_nanos = x'00' WHERE thread_id = 'root'",
+            "ill_typed",
+        ),
+        (
+            "threadseal_budgets SET reserved_nanos = 1.5 WHERE thread_id = 'child'",
+            "ill_typed",
+        ),
+        (
+            "threadseal_budgets SET own_nanos = NULL WHERE thread_id = 'child'",
+            "ill_typed",
+        ),
+        (
+            "threadseal_budgets SET max_nanos = NULL, reserved_nanos = NULL, actual_nanos = NULL, own_nanos = NULL",
+            "ill_typed",
+        ),
+        (
+            "budget_ledger SET reserved_spend = NULL WHERE thread_id = 'child'",
+            "ill_typed",
+        ),
+        (
+            "budget_ledger SET actual_spend = x'01' WHERE thread_id = 'child'",
+            "ill_typed",
+        ),
+        // More than it comes to, and less.
+        (
+            "threadseal_budgets SET own_nanos = own_nanos + 1 WHERE thread_id = 'root'",
+            "sum",
+        ),
+        (
+            "threadseal_budgets SET own_nanos = own_nanos - 1 WHERE thread_id = 'root'",
+            "sum",
+        ),
+        (
+            "threadseal_commits SET nanos = nanos + 1 WHERE thread_id = 'child'",
+            "sum",
+        ),
+        (
+            "threadseal_commits SET nanos = -1 WHERE thread_id = 'child'",
+            "negative",
+        ),
+        (
+            "threadseal_commits SET nanos = 'x' WHERE thread_id = 'child'",
+            "ill_typed",
+        ),
+        (
+            "threadseal_commits SET thread_id = 'gone' WHERE thread_id = 'child'",
+            "orphan",
+        ),
+        (
+            "threadseal_budgets SET thread_id = 'gone' WHERE thread_id = 'child'",
+            "orphan",
+        ),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("budget_ledger.db");
+        let ledger = SqliteBudgets::open(&path).unwrap();
+        ledger.register(&id("root"), usd("1"), at(0)).unwrap();
+        ledger
+            .reserve(&id("child"), &id("root"), usd("0.5"), at(1))
+            .unwrap();
+        ledger.commit(&id("child"), "1", usd("0.2"), at(2)).unwrap();
+        ledger.commit(&id("root"), "1", usd("0.1"), at(3)).unwrap();
+        drop(ledger);
+        assert_eq!(codes(&path), [""; 0]);
+        let raw = Connection::open(&path).unwrap();
+        // Whoever edits a file need not keep its constraints.
+        raw.execute_batch(
+            "PRAGMA writable_schema = ON;
+             UPDATE sqlite_master SET sql = replace(sql, ' NOT NULL', '') WHERE type = 'table';
+             PRAGMA writable_schema = RESET;",
+        )
+        .unwrap();
+        raw.execute_batch(&format!("UPDATE {change}")).unwrap();
+        drop(raw);
+        assert!(codes(&path).contains(&code), "{change}: {:?}", codes(&path));
+    }
+}
+
+#[test]
+fn a_ledger_that_is_only_looked_at_or_not_made_yet_stays_as_it_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("new/budget_ledger.db");
+    let late = LateBudgets::new(threadseal_store::sys::RealFs::shared(), path.clone());
+    assert_eq!(late.get(&id("root")).unwrap(), None);
+    assert!(!folder.path().join("new").exists());
+    late.register(&id("root"), usd("1"), at(0)).unwrap();
+    let again = LateBudgets::new(threadseal_store::sys::RealFs::shared(), path.clone());
+    assert_eq!(
+        again.get(&id("root")).unwrap(),
+        late.get(&id("root")).unwrap()
+    );
+    // The original's own file gets no table of ours by a look.
+    let other = folder.path().join("theirs.db");
+    drop(theirs(&other));
+    let bytes = std::fs::read(&other).unwrap();
+    let late = LateBudgets::new(threadseal_store::sys::RealFs::shared(), other.clone());
+    assert!(late.get(&id("runs")).unwrap().is_some());
+    assert_eq!(std::fs::read(&other).unwrap(), bytes);
+}
+
 /// What each of the shared vectors is: a file, and the code of its fault.
 const VECTORS: [(&str, Option<&str>); 11] = [
     (

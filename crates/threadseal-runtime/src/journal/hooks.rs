@@ -80,6 +80,9 @@ impl Journal {
         if let Some(error) = &outcome.error {
             result["error"] = error.as_str().into();
         }
+        if outcome.unknown {
+            result["unknown"] = true.into();
+        }
         self.event("hook_call_result", &result)?;
         match &outcome.error {
             Some(error) => self.steps.fail(step, error).map(drop),

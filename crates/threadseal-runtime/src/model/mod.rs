@@ -207,6 +207,8 @@ pub struct ModelError {
     pub message: String,
     /// How long to wait before another attempt, when the provider said so.
     pub retry_after: Option<Duration>,
+    /// Is it certain that no other attempt will be answered? A script or a transcript that has no further answer.
+    pub is_final: bool,
 }
 
 impl ModelError {
@@ -393,6 +395,7 @@ mod tests {
             code: Some("slow".to_owned()),
             message: "too many requests".to_owned(),
             retry_after: Some(Duration::from_millis(1500)),
+            is_final: false,
         };
         let expected = json!({
             "status_code": 429,

@@ -96,7 +96,8 @@ impl Model for ReplayModel {
         let Some(answer) = left.pop_front() else {
             return Err(ModelError {
                 kind: "ReplayError".to_owned(),
-                message: "the transcript has no further answer".to_owned(),
+                message: "the transcript that is replayed has no further answer".to_owned(),
+                is_final: true,
                 ..ModelError::default()
             });
         };

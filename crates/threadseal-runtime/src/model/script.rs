@@ -149,6 +149,7 @@ fn failed(message: String) -> ModelError {
     ModelError {
         kind: "ScriptError".to_owned(),
         message,
+        is_final: true,
         ..ModelError::default()
     }
 }
@@ -185,6 +186,7 @@ impl Model for ScriptModel {
                 retry_after: error
                     .retry_after
                     .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok()),
+                is_final: false,
             });
         }
         if !line.text.is_empty() {

@@ -188,17 +188,21 @@ impl VerifiedRecord {
     pub fn unresolved(&self) -> Vec<Value> {
         let sealed = self.lines().filter(|line| !line.unverified);
         let events = sealed.filter_map(|line| serde_json::from_slice::<Value>(line.bytes).ok());
-        let mut begun: BTreeMap<String, Value> = BTreeMap::new();
+        // A model may name its call as a hook's is named.
+        let mut begun: BTreeMap<(bool, String), Value> = BTreeMap::new();
         let mut unresolved: Vec<Value> = Vec::new();
         for mut event in events {
             let payload = event["payload"].take();
+            let kind = event["event_type"].as_str();
+            let by_hook = kind.is_some_and(|kind| kind.starts_with("hook_"));
             let id = payload["call_id"].as_str().unwrap_or_default();
-            match event["event_type"].as_str() {
-                Some("tool_call_start") => {
-                    begun.insert(id.to_owned(), payload);
+            let id = (by_hook, id.to_owned());
+            match kind {
+                Some("tool_call_start" | "hook_call_start") => {
+                    begun.insert(id, payload);
                 }
-                Some("tool_call_result") => {
-                    let call = begun.remove(id).filter(|_| payload["unknown"] == true);
+                Some("tool_call_result" | "hook_call_result") => {
+                    let call = begun.remove(&id).filter(|_| payload["unknown"] == true);
                     unresolved.extend(call);
                 }
                 // Recovery names those again whose result said so.

@@ -71,6 +71,10 @@ impl Inspection {
 pub fn inspect(path: &Path) -> Result<Inspection, Error> {
     looked_at(path, |connection, inspection| {
         let Some(select) = schema::select(connection)? else {
+            if database::is_empty(connection)? {
+                // Somebody was about to make it.
+                return Ok(());
+            }
             let message = "there is no table of threads".to_owned();
             inspection.add("damaged", "", message);
             return Ok(());

@@ -38,7 +38,8 @@ impl SqliteRegistry {
         Ok(Self { database, select })
     }
 
-    /// Does `work` on a file that is only looked at, again when somebody changes it meanwhile.
+    /// Does `work` on a file that is only looked at, again when somebody changes it meanwhile. One that somebody was
+    /// about to make, and did not come to, has no threads.
     ///
     /// # Errors
     /// Kind `Refused` for a file that is damaged or no registry, `External` when it cannot be read; what
@@ -48,12 +49,15 @@ impl SqliteRegistry {
         mut work: impl FnMut(&RegistryView<'_>) -> Result<T, Error>,
     ) -> Result<T, Error> {
         database::view(path, |connection| {
-            let select = schema::select(connection);
-            let select = select.map_err(|error| database::error_of(path, &error))?;
+            let fail = |error| database::error_of(path, &error);
+            let select = schema::select(connection).map_err(fail)?;
+            if select.is_none() && !database::is_empty(connection).map_err(fail)? {
+                return Err(no_registry(path));
+            }
             work(&RegistryView {
                 path,
                 connection,
-                select: select.ok_or_else(|| no_registry(path))?,
+                select,
             })
         })
     }
@@ -96,7 +100,8 @@ impl SqliteRegistry {
 pub struct RegistryView<'c> {
     path: &'c Path,
     connection: &'c Connection,
-    select: String,
+    /// None where there is no table yet.
+    select: Option<String>,
 }
 
 impl RegistryView<'_> {
@@ -105,7 +110,10 @@ impl RegistryView<'_> {
     /// # Errors
     /// Kind `Refused` when the file is damaged, `External` when it cannot be read.
     pub fn get(&self, id: &ThreadId) -> Result<Option<Thread>, Error> {
-        let found = thread(self.connection, &self.select, id);
+        let Some(select) = &self.select else {
+            return Ok(None);
+        };
+        let found = thread(self.connection, select, id);
         found.map_err(|error| database::error_of(self.path, &error))
     }
 
@@ -114,7 +122,10 @@ impl RegistryView<'_> {
     /// # Errors
     /// As [`RegistryView::get`].
     pub fn list(&self, filter: &Filter) -> Result<Listing, Error> {
-        let listed = list(self.connection, &self.select, filter);
+        let Some(select) = &self.select else {
+            return Ok(Listing::default());
+        };
+        let listed = list(self.connection, select, filter);
         listed.map_err(|error| database::error_of(self.path, &error))
     }
 

@@ -312,3 +312,103 @@ fn a_registry_ahead_of_signed_metadata_does_not_contradict_it() {
     }
     assert_eq!(contradictions(&row, Status::Completed, "other").len(), 2);
 }
+
+#[test]
+fn a_registry_that_nobody_came_to_make_has_no_threads_and_is_completed_by_the_next() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("registry.db");
+    let nothing = |what: &str| {
+        let found = all(&path).unwrap_or_else(|error| panic!("{what}: {error}"));
+        assert_eq!(found, Listing::default(), "{what}");
+        assert_eq!(codes(&path), [""; 0], "{what}");
+        let viewed = ViewedRegistry::new(path.clone());
+        assert_eq!(viewed.get(&id("a")).unwrap(), None, "{what}");
+    };
+    let viewed = ViewedRegistry::new(path.clone());
+    assert_eq!(viewed.list(&Filter::default()).unwrap(), Listing::default());
+    // The file was made, and nothing more.
+    std::fs::write(&path, b"").unwrap();
+    nothing("empty");
+    SqliteRegistry::open(&path).unwrap();
+    std::fs::remove_file(&path).unwrap();
+    // It says that it has a write-ahead log; no table yet.
+    let made = Connection::open(&path).unwrap();
+    made.pragma_update(None, "journal_mode", "WAL").unwrap();
+    drop(made);
+    nothing("no table");
+    // The first page was written, and the journal that takes it back is there.
+    let journal = folder.path().join("registry.db-journal");
+    let mut header = vec![0xd9, 0xd5, 0x05, 0xf9, 0x20, 0xa1, 0x63, 0xd7];
+    header.extend([0, 0, 0, 0, 1, 2, 3, 4, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 16, 0]);
+    header.resize(512, 0);
+    std::fs::write(&journal, header).unwrap();
+    nothing("a hot journal");
+    SqliteRegistry::open(&path).unwrap();
+    assert!(!journal.exists());
+}
+
+#[test]
+fn what_a_dead_process_left_of_its_shared_memory_keeps_nobody_waiting() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("registry.db");
+    let registry = SqliteRegistry::open(&path).unwrap();
+    registry
+        .create(&new(&id("a"), Origin::Root), at(0))
+        .unwrap();
+    // As the disk is when the process dies: the log has what the file lacks, the memory says anything.
+    for (memory, left) in [
+        (vec![0; 32 << 10], 1),
+        (b"x".repeat(32 << 10), 1),
+        (vec![0; 100], 0),
+    ] {
+        let copy = tempfile::tempdir().unwrap();
+        let copied = copy.path().join("registry.db");
+        std::fs::copy(&path, &copied).unwrap();
+        let log = std::fs::read(folder.path().join("registry.db-wal")).unwrap();
+        // Without a whole transaction there is nothing.
+        let log = &log[..if left == 0 { 4000 } else { log.len() }];
+        std::fs::write(copy.path().join("registry.db-wal"), log).unwrap();
+        std::fs::write(copy.path().join("registry.db-shm"), memory).unwrap();
+        assert_eq!(all(&copied).unwrap().threads.len(), left);
+        // SQLite itself waits ten seconds for whoever left it, and gives up then.
+        assert!(copy.path().join("registry.db-shm").exists());
+    }
+    // Who has it open is waited for and seen.
+    assert_eq!(all(&path).unwrap().threads.len(), 1);
+    registry
+        .create(&new(&id("b"), Origin::Root), at(1))
+        .unwrap();
+    assert_eq!(all(&path).unwrap().threads.len(), 2);
+}
+
+#[test]
+fn no_registry_and_no_budget_is_written_through_a_link() {
+    let (folder, outside) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let away = outside.path().join("away.db");
+    let path = folder.path().join("registry.db");
+    for there in [false, true] {
+        if there {
+            std::fs::write(&away, b"").unwrap();
+        }
+        let _ = std::fs::remove_file(&path);
+        std::os::unix::fs::symlink(&away, &path).unwrap();
+        let late = LateRegistry::new(threadseal_store::sys::RealFs::shared(), path.clone());
+        let refused = late
+            .create(&new(&id("a"), Origin::Root), at(0))
+            .unwrap_err();
+        assert!(refused.to_string().contains("remove the link"), "{refused}");
+        assert!(SqliteRegistry::open(&path).is_err());
+        assert!(crate::budget::SqliteBudgets::open(&path).is_err());
+        assert_eq!(away.exists(), there);
+        assert_eq!(std::fs::read(&away).unwrap_or_default(), b"");
+    }
+    std::fs::remove_file(&path).unwrap();
+    // The small file beside it is not made elsewhere, either.
+    let turn = outside.path().join("turn");
+    std::os::unix::fs::symlink(&turn, folder.path().join("registry.db-turn")).unwrap();
+    let registry = SqliteRegistry::open(&path).unwrap();
+    registry
+        .create(&new(&id("a"), Origin::Root), at(0))
+        .unwrap();
+    assert!(!turn.exists());
+}

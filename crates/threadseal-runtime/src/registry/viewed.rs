@@ -5,6 +5,7 @@ use crate::bounds::POLL_INTERVAL;
 use crate::limit::Cost;
 use crate::status::Status;
 use serde_json::Value;
+use std::io;
 use std::path::PathBuf;
 use threadseal::error::{Error, ErrorKind};
 use threadseal::record::{RecordId, ThreadId};
@@ -13,7 +14,8 @@ use threadseal::time::Timestamp;
 /// How often a file that could not be read is looked at again.
 const LOOKS: usize = 10;
 
-/// A registry in an SQLite file, as it is at each look. What would change it is refused.
+/// A registry in an SQLite file, as it is at each look; without threads where there is no file. What would change it is
+/// refused.
 #[derive(Debug)]
 pub struct ViewedRegistry(PathBuf);
 
@@ -27,11 +29,9 @@ impl ViewedRegistry {
     fn look<T>(&self, work: impl Fn(&RegistryView<'_>) -> Result<T, Error>) -> Result<T, Error> {
         let mut found = SqliteRegistry::view(&self.0, &work);
         for _ in 0..LOOKS {
-            let gone = !self.0.exists();
-            if gone
-                || !found
-                    .as_ref()
-                    .is_err_and(|error| error.kind() == ErrorKind::External)
+            if !found
+                .as_ref()
+                .is_err_and(|error| error.kind() == ErrorKind::External)
             {
                 break;
             }
@@ -39,6 +39,12 @@ impl ViewedRegistry {
             found = SqliteRegistry::view(&self.0, &work);
         }
         found
+    }
+
+    /// Nobody has made it yet.
+    fn is_absent(&self) -> bool {
+        let found = std::fs::symlink_metadata(&self.0);
+        found.is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
     }
 }
 
@@ -48,11 +54,17 @@ fn only_looked_at<T>() -> Result<T, Error> {
 
 impl Registry for ViewedRegistry {
     fn get(&self, id: &ThreadId) -> Result<Option<Thread>, Error> {
-        self.look(|view| view.get(id))
+        match self.is_absent() {
+            true => Ok(None),
+            false => self.look(|view| view.get(id)),
+        }
     }
 
     fn list(&self, filter: &Filter) -> Result<Listing, Error> {
-        self.look(|view| view.list(filter))
+        match self.is_absent() {
+            true => Ok(Listing::default()),
+            false => self.look(|view| view.list(filter)),
+        }
     }
 
     fn place(&self) -> String {

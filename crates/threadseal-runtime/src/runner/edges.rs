@@ -10,10 +10,12 @@ use super::cycle::{End, Pause, ended_by};
 use super::hooks::{AtDesk, Reflexes};
 use super::layers::{inject, refuse_too_long};
 use super::prepare::Plan;
+use crate::bounds::END_HOOK_TIME;
 use crate::journal::Journal;
 use crate::limit::Cost;
 use crate::model::ChatMessage;
 use serde_json::{Value, json};
+use std::time::Duration;
 use threadseal::error::Error;
 use threadseal::record::ThreadId;
 
@@ -90,13 +92,14 @@ pub(super) fn open(
     Ok(None)
 }
 
-/// Asks the hooks of the end.
+/// Asks the hooks of the end. What they call is stopped when `most` is over.
 ///
 /// # Errors
 /// As [`open`].
 pub(super) fn close(
     end: &End,
     cost: &Cost,
+    most: Option<Duration>,
     reflexes: &Reflexes<'_>,
     record: &mut AtDesk<'_>,
 ) -> Result<(), Error> {
@@ -109,7 +112,21 @@ pub(super) fn close(
     };
     let more = json!({"status": status, "result": text, "outputs": outputs, "error": error,
                       "cost": cost.to_json()});
-    reflexes.fire("after_complete", &more, record).map(drop)
+    let fired = reflexes.cancel.for_at_most(most, |cancel| {
+        let reflexes = Reflexes {
+            cancel,
+            facts: reflexes.facts.clone(),
+            ..*reflexes
+        };
+        reflexes.fire("after_complete", &more, record)
+    });
+    fired.map(drop)
+}
+
+/// How long the hooks of an end may take, by what is left of a limit on time.
+pub(super) fn time_of_end(limit: Option<u64>, elapsed: Duration) -> Option<Duration> {
+    let limit = limit.map(Duration::from_secs);
+    limit.map(|limit| limit.saturating_sub(elapsed).max(END_HOOK_TIME))
 }
 
 /// Records that a thread waits, and for whom; what its terminal event says of it.

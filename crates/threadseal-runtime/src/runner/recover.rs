@@ -18,6 +18,7 @@ use crate::bounds::MAX_CONVERSATION_BYTES;
 use crate::capability::Capabilities;
 use crate::config::coordination::Integrity;
 use crate::limit::{Cost, Limits};
+use crate::no_links::NoLinks;
 use crate::project::ThreadFolder;
 use crate::registry::Thread;
 use crate::signed_file::{SignedFile, refusal};
@@ -229,7 +230,7 @@ impl Engine {
             Integrity::Strict => TailPolicy::SetAside,
             Integrity::Lenient => TailPolicy::Adopt,
         };
-        let (host, keys) = (self.host.clone(), self.keys.clone());
+        let (host, keys) = (NoLinks::host(&self.host), self.keys.clone());
         Recorder::open(host, &folder.transcript(), keys, &options, policy)
     }
 
@@ -278,7 +279,7 @@ impl Engine {
             is_ended: false,
             successors: Vec::new(),
         };
-        let mut known: Vec<Value> = Vec::new();
+        let (mut known, mut hooks): (Vec<Value>, Vec<Value>) = (Vec::new(), Vec::new());
         for (path, sealed) in [(Some(record), true), (tail, false)] {
             let Some(path) = path else { continue };
             let bytes = read_small(&*self.host.fs, path, MAX_CONVERSATION_BYTES)?;
@@ -302,6 +303,7 @@ impl Engine {
                     // What hooks called is open in the same way.
                     Some("hook_call_start") => {
                         known.push(payload["idempotency_key"].clone());
+                        hooks.push(payload["idempotency_key"].clone());
                         left.unresolved.push(json!({
                             "call_id": payload["call_id"],
                             "tool": payload["item_id"],
@@ -310,10 +312,15 @@ impl Engine {
                         }));
                     }
                     // Its error says that nobody knows whether it was carried out.
-                    Some("tool_call_result") if payload["unknown"] == true => {}
-                    Some("tool_call_result" | "hook_call_result") if sealed => {
-                        let id = &payload["call_id"];
-                        left.unresolved.retain(|call| call["call_id"] != *id);
+                    Some("tool_call_result" | "hook_call_result") if payload["unknown"] == true => {
+                    }
+                    Some(kind @ ("tool_call_result" | "hook_call_result")) if sealed => {
+                        let (id, by_hook) = (&payload["call_id"], kind == "hook_call_result");
+                        // A model may name its call as a hook's is named.
+                        left.unresolved.retain(|call| {
+                            let of_hook = hooks.contains(&call["idempotency_key"]);
+                            call["call_id"] != *id || of_hook != by_hook
+                        });
                     }
                     Some("tool_call_unresolved") if sealed => {
                         let id = &payload["call_id"];

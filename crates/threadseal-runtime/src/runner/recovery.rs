@@ -24,14 +24,19 @@ impl Configured {
 
 impl Recovery for Configured {
     fn judge(&self, error: &ModelError, attempts: u32) -> Judgement {
+        let never = |code: &str| Judgement {
+            code: code.to_owned(),
+            category: "permanent".to_owned(),
+            retryable: false,
+            retry: None,
+            again: None,
+        };
+        if error.is_final {
+            // Without a status it looks like a connection that dropped.
+            return never("no_answer");
+        }
         let Ok(found) = self.errors.classify(&error.to_value()) else {
-            return Judgement {
-                code: "unclassified".to_owned(),
-                category: "permanent".to_owned(),
-                retryable: false,
-                retry: None,
-                again: None,
-            };
+            return never("unclassified");
         };
         let header = |name: &str| {
             let seconds = error.retry_after.filter(|_| name == "retry-after")?;

@@ -21,6 +21,7 @@ use crate::directive::Directive;
 use crate::item::{ItemId, ItemKind};
 use crate::limit::Limits;
 use crate::model::ChatMessage;
+use crate::no_links::NoLinks;
 use crate::past::{Archive, VerifiedChain, VerifiedThread};
 use crate::toolbox::Cancel;
 use serde_json::{Map, Value, json};
@@ -242,7 +243,7 @@ impl Engine {
             Integrity::Strict => TailPolicy::Refuse,
             Integrity::Lenient => TailPolicy::Hold,
         };
-        let (host, keys) = (self.host.clone(), self.keys.clone());
+        let (host, keys) = (NoLinks::host(&self.host), self.keys.clone());
         let opened = Recorder::open(host, &folder.transcript(), keys, &options, tail)?;
         Ok(opened.recorder)
     }

@@ -20,6 +20,7 @@ use crate::item::ItemId;
 use crate::journal::{Journal, run_of};
 use crate::limit::{Cost, Limits};
 use crate::model::{ChatMessage, conversation, dynamic};
+use crate::no_links::NoLinks;
 use crate::past::{UNRESOLVED, answer_open_calls};
 use crate::project::ThreadFolder;
 use crate::signed_file::{SignedFile, read_verified, refusal};
@@ -28,7 +29,6 @@ use crate::thread_meta::ThreadMeta;
 use crate::toolbox::Cancel;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, HashSet};
-use std::sync::Arc;
 use threadseal::document::{DocumentKind, ItemType, Options};
 use threadseal::error::{Error, ErrorKind};
 use threadseal::record::ThreadId;
@@ -50,6 +50,9 @@ struct Open {
     item: Value,
     call: Value,
     key: String,
+    by_hook: bool,
+    /// Has it a sealed result, which says that nobody knows its end?
+    told: bool,
 }
 
 /// What the sealed lines of a record say.
@@ -107,7 +110,7 @@ impl Engine {
             held_since: None,
             thread: Some(id),
         };
-        let (host, keys) = (self.host.clone(), self.keys.clone());
+        let (host, keys) = (NoLinks::host(&self.host), self.keys.clone());
         let Opened { recorder, .. } = Recorder::open(
             host,
             &folder.transcript(),
@@ -170,9 +173,10 @@ impl Engine {
                 );
             }
         }
-        for key in self.began_in_ledger(folder, recorder.state().manifest())? {
-            seen.began(id, &key, &Value::Null);
+        for (key, item) in self.began_in_ledger(folder, recorder.state().manifest())? {
+            seen.began(id, &key, &json!({"item_id": item}));
         }
+        let by_hooks = seen.asks_again();
         let open: Vec<Open> = seen.open.into_values().take(MAX_UNRESOLVED_CALLS).collect();
         for call in open.iter().filter(|call| !seen.listed.contains(&call.key)) {
             let event = json!({"call_id": call.call, "tool": call.tool, "item_id": call.item,
@@ -183,16 +187,16 @@ impl Engine {
             )?;
         }
         let names = open.iter().map(|call| name_of(&call.key).to_owned());
-        Ok((names.collect(), seen.by_hooks > 0))
+        Ok((names.collect(), by_hooks))
     }
 
-    /// Keys of the tool calls that the step ledger says began.
+    /// Keys and items of the calls, also of hooks, that the step ledger says began.
     fn began_in_ledger(
         &self,
         folder: &ThreadFolder,
         manifest: &Manifest,
-    ) -> Result<Vec<String>, Error> {
-        let store = JsonlLedgerStore::open(Arc::clone(&self.host.fs), folder.path())?;
+    ) -> Result<Vec<(String, Value)>, Error> {
+        let store = JsonlLedgerStore::open(NoLinks::host(&self.host).fs, folder.path())?;
         let (run, mut keys, mut after) = (run_of(manifest)?, Vec::new(), 0);
         loop {
             let page = store.list_after(&run, after, MAX_LEDGER_RECORDS)?;
@@ -204,10 +208,15 @@ impl Engine {
                 let Ok(step) = serde_json::from_slice::<Value>(&record.line) else {
                     continue;
                 };
-                if step["effect"]["type"] == "tool_call"
+                let (kind, said) = (&step["effect"]["type"], &step["effect"]["payload"]);
+                if (kind == "tool_call" || kind == "hook_call")
                     && let Some(key) = step["idempotency_key"].as_str()
                 {
-                    keys.push(key.to_owned());
+                    let item = match &said["tool"] {
+                        Value::Null => &said["item_id"],
+                        tool => tool,
+                    };
+                    keys.push((key.to_owned(), item.clone()));
                 }
             }
         }
@@ -476,8 +485,6 @@ struct Calls {
     answered: HashSet<String>,
     /// Keys of calls that the record lists as unresolved already.
     listed: HashSet<String>,
-    /// Calls of hooks without a sealed result: hooks are asked again, and would repeat them.
-    by_hooks: i64,
 }
 
 impl Calls {
@@ -494,7 +501,7 @@ impl Calls {
         };
         let payload = &event["payload"];
         match event["event_type"].as_str() {
-            Some("tool_call_start") => {
+            Some("tool_call_start" | "hook_call_start") => {
                 let key = payload["idempotency_key"].as_str().unwrap_or_default();
                 self.began(id, key, payload);
             }
@@ -503,20 +510,34 @@ impl Calls {
                 self.began(id, key, payload);
                 self.listed.insert(key.to_owned());
             }
-            Some("hook_call_start") => self.by_hooks += 1,
-            Some("hook_call_result") if sealed => self.by_hooks -= 1,
-            // The newest open call of this id: ids may come again in another turn.
-            Some("tool_call_result") if sealed => {
-                let call = &payload["call_id"];
-                let name = self.open.iter().filter(|(_, open)| open.call == *call);
-                let name = name.map(|(name, _)| name.clone()).next_back();
-                if let Some(name) = name {
-                    self.open.remove(&name);
-                    self.answered.insert(name);
-                }
+            Some(kind @ ("tool_call_result" | "hook_call_result")) if sealed => {
+                let by_hook = kind == "hook_call_result";
+                self.ended(&payload["call_id"], by_hook, payload["unknown"] == true);
             }
             _ => {}
         }
+    }
+
+    /// Would a hook be asked again, and repeat its call? Not one whose call has a result, whatever that says.
+    fn asks_again(&self) -> bool {
+        self.open.values().any(|call| call.by_hook && !call.told)
+    }
+
+    /// A result of the newest open call of this id: ids may come again in another turn.
+    fn ended(&mut self, call: &Value, by_hook: bool, unknown: bool) {
+        let open = self.open.iter_mut();
+        let mut open = open
+            .filter(|(_, open)| open.by_hook == by_hook && !open.told && open.call == *call)
+            .map(|(name, open)| (name.clone(), open));
+        let Some((name, open)) = open.next_back() else {
+            return;
+        };
+        if unknown {
+            open.told = true;
+            return;
+        }
+        self.open.remove(&name);
+        self.answered.insert(name);
     }
 
     /// Anybody may have written it: only what has the form of a key of this thread counts.
@@ -529,7 +550,11 @@ impl Calls {
             return;
         };
         let plain = |text: &str| text.len() <= 200 && !text.chars().any(char::is_control);
-        let is_one = turn.parse::<u64>().is_ok() && plain(call);
+        let by_hook = turn == "hook";
+        let is_one = match by_hook {
+            true => call.parse::<u64>().is_ok(),
+            false => turn.parse::<u64>().is_ok() && plain(call),
+        };
         if !is_one || self.answered.contains(name) || self.open.contains_key(name) {
             return;
         }
@@ -537,11 +562,21 @@ impl Calls {
             Value::String(text) if plain(text) => Value::String(text.clone()),
             _ => Value::Null,
         };
+        let item = text("item_id");
         let open = Open {
-            tool: text("tool"),
-            item: text("item_id"),
-            call: Value::String(call.to_owned()),
+            tool: match by_hook {
+                true => item.clone(),
+                false => text("tool"),
+            },
+            item,
+            call: match by_hook {
+                // As its events name it.
+                true => Value::String(format!("hook_{call}")),
+                false => Value::String(call.to_owned()),
+            },
             key: key.to_owned(),
+            by_hook,
+            told: false,
         };
         self.open.insert(name.to_owned(), open);
     }
@@ -551,3 +586,6 @@ impl Calls {
 fn name_of(key: &str) -> &str {
     key.rsplit_once('#').map_or(key, |(name, _)| name)
 }
+
+#[cfg(test)]
+mod tests;

@@ -11,10 +11,13 @@
 use super::{Invocation, Outcome, Tool};
 use crate::bounds::{MAX_FILE_READ_BYTES, MAX_FILE_WRITE_BYTES};
 use crate::model::ToolSchema;
+use crate::no_links::LINK;
 use crate::project::Project;
+use rustix::fs::OFlags;
 use serde_json::{Value, json};
 use std::fs::OpenOptions;
 use std::io::Write as _;
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 use threadseal_store::read::read_small;
@@ -236,11 +239,12 @@ fn read_text(fs: &dyn Fs, path: &Path) -> Result<String, String> {
 
 fn store(path: &Path, mode: &str, content: &[u8]) -> Result<(), String> {
     let said = |error: std::io::Error| format!("{}: {error}", path.display());
-    if path
-        .symlink_metadata()
-        .is_ok_and(|metadata| !metadata.is_file())
-    {
-        return Err(format!("{}: not a regular file", path.display()));
+    match path.symlink_metadata() {
+        Ok(found) if found.is_symlink() => return Err(format!("{}: {LINK}", path.display())),
+        Ok(found) if !found.is_file() => {
+            return Err(format!("{}: not a regular file", path.display()));
+        }
+        _ => {}
     }
     match mode {
         "overwrite" => {
@@ -256,6 +260,8 @@ fn store(path: &Path, mode: &str, content: &[u8]) -> Result<(), String> {
             let mut file = OpenOptions::new()
                 .append(true)
                 .create(true)
+                // A link may have been put there since the path was looked at, or a pipe.
+                .custom_flags((OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed())
                 .open(path)
                 .map_err(said)?;
             file.write_all(content).map_err(said)

@@ -16,6 +16,8 @@
 mod real;
 
 pub use real::RealFs;
+#[cfg(feature = "sqlite")]
+pub(crate) use real::{is_locked, is_open_here};
 
 use std::ffi::OsString;
 use std::fmt;

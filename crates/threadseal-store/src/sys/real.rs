@@ -135,14 +135,39 @@ fn is_unsupported(error: &io::Error) -> bool {
 
 /// Finds the holder of a whole-file lock in Linux's `/proc/locks` (`proc_locks(5)`):
 /// `1: FLOCK  ADVISORY  WRITE 4242 08:01:131 0 EOF`, device numbers in hex, inode in decimal.
-fn holder_in_proc_locks(text: &str, identity: FileIdentity) -> Option<u32> {
+/// Does the kernel know of any lock on this file? Also where it does not tell.
+#[cfg(feature = "sqlite")]
+pub(crate) fn is_locked(identity: FileIdentity) -> bool {
+    let place = place_in_proc_locks(identity);
+    let Ok(text) = fs::read_to_string("/proc/locks") else {
+        return true;
+    };
+    text.lines()
+        .any(|line| line.split_whitespace().any(|word| word == place))
+}
+
+/// Has this process the file open?
+#[cfg(feature = "sqlite")]
+pub(crate) fn is_open_here(identity: FileIdentity) -> bool {
+    let Ok(open) = fs::read_dir("/proc/self/fd") else {
+        return true;
+    };
+    open.filter_map(|entry| fs::metadata(entry.ok()?.path()).ok())
+        .any(|found| convert(&found).identity == identity)
+}
+
+fn place_in_proc_locks(identity: FileIdentity) -> String {
     let device = identity.device;
-    let place = format!(
+    format!(
         "{:02x}:{:02x}:{}",
         rustix::fs::major(device),
         rustix::fs::minor(device),
         identity.inode
-    );
+    )
+}
+
+fn holder_in_proc_locks(text: &str, identity: FileIdentity) -> Option<u32> {
+    let place = place_in_proc_locks(identity);
     text.lines().find_map(|line| {
         let mut words = line.split_whitespace();
         let kind = words.nth(1)?;

@@ -8,7 +8,7 @@
 //! 0 when it completed, 3 when it is suspended, else 2; also where it completed with errors.
 
 use crate::context::{self, Context};
-use crate::engine::{EngineArgs, engine, pairs, told};
+use crate::engine::{EngineArgs, engine, told, typed};
 use crate::exit::Outcome;
 use crate::output::Out;
 use clap::Args;
@@ -22,7 +22,7 @@ pub(crate) struct RunArgs {
     /// The graph's id: demo/pipeline is .ai/graphs/demo/pipeline.yaml, or that below .ai/tools
     #[arg(value_name = "GRAPH")]
     graph: String,
-    /// An input of the graph; JSON where it reads as such, else text
+    /// An input of the graph: text as it stands where that is declared, else JSON where it reads as such
     #[arg(long = "input", short, value_name = "NAME=VALUE")]
     inputs: Vec<String>,
     #[command(flatten)]
@@ -33,12 +33,16 @@ pub(crate) struct RunArgs {
 pub(super) fn run(args: &RunArgs, context: &Context, out: &mut Out) -> Outcome {
     let cancel = Cancel::default();
     context::cancel_on_interrupt(&cancel.flag())?;
+    let graph = ItemId::parse(&args.graph)?;
+    let given = typed(&args.inputs, "--input")?;
+    let limits = args.engine.limits()?;
+    let engine = engine(&args.engine, context)?;
     let order = GraphOrder {
-        graph: ItemId::parse(&args.graph)?,
-        inputs: pairs(&args.inputs, "--input")?,
-        limits: args.engine.limits()?,
+        inputs: engine.graph_inputs(&graph, &given)?,
+        graph,
+        limits,
         cancel,
     };
-    let ran = engine(&args.engine, context)?.run_graph(&order)?;
+    let ran = engine.run_graph(&order)?;
     Ok(told(&ran, context, out))
 }

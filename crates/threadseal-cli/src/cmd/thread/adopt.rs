@@ -4,7 +4,7 @@
 //! thread of ThreadSeal's own from then on; the original's files stay as they are.
 
 use crate::context::{self, Context};
-use crate::engine::{EngineArgs, engine, pairs};
+use crate::engine::{EngineArgs, engine, typed};
 use crate::exit::{Exit, Outcome, complain};
 use crate::output::Out;
 use crate::render::clean::Clean;
@@ -24,7 +24,8 @@ pub(crate) struct AdoptArgs {
     /// The directive that it runs, where no thread.json says so
     #[arg(long, value_name = "DIRECTIVE")]
     directive: Option<String>,
-    /// An input that it was given, which the original does not record; JSON where it reads as such, else text
+    /// An input that it was given, which the original does not record: text as it stands, or JSON where another type
+    /// is declared
     #[arg(long = "input", short, value_name = "NAME=VALUE")]
     inputs: Vec<String>,
     #[command(flatten)]
@@ -38,7 +39,7 @@ pub(super) fn run(args: &AdoptArgs, context: &Context, out: &mut Out) -> Outcome
     let wanted = Adoption {
         thread: ThreadId::parse(&args.thread)?,
         directive: args.directive.as_deref().map(ItemId::parse).transpose()?,
-        inputs: pairs(&args.inputs, "--input")?,
+        inputs: typed(&args.inputs, "--input")?,
         cancel,
     };
     let ran = engine(&args.engine, context)?.adopt(&wanted)?;

@@ -3,5 +3,6 @@
 mod adopted;
 mod faults;
 mod handed_over;
+mod linked;
 mod resumed;
 mod stage;

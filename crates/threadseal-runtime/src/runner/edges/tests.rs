@@ -438,8 +438,19 @@ fn a_directive_is_executed_as_a_child_by_leave_for_that_directive() {
 
 #[test]
 fn a_hooks_call_that_a_crash_left_open_is_named() {
+    hooks_call_is_named(false);
+}
+
+#[test]
+fn a_hooks_call_of_which_nobody_knows_the_end_is_named_as_any_other() {
+    hooks_call_is_named(true);
+}
+
+/// Also where a call of the model has its name, and a result.
+fn hooks_call_is_named(has_result: bool) {
     use crate::journal::{HookCall, Journal, Origin};
     use crate::registry::{NewThread, Origin as Descent};
+    use crate::toolbox::Outcome;
     use threadseal::transcript::manifest::Manifest;
     let bench = Bench::new();
     let engine = bench.engine("answers: []");
@@ -485,7 +496,22 @@ fn a_hooks_call_that_a_crash_left_open_is_named() {
         item_id: "demo/mail".to_owned(),
         input: json!({}),
     };
-    let _open = journal.hook_begins(&call).unwrap();
+    let open = journal.hook_begins(&call).unwrap();
+    if has_result {
+        let outcome = Outcome::unknown("it took too long");
+        journal.hook_ended(open, &call, &outcome, 1).unwrap();
+    }
+    let same = crate::model::ToolCall {
+        id: "hook_1".to_owned(),
+        name: "t".to_owned(),
+        input: json!({}),
+        signatures: Vec::new(),
+    };
+    let key = "demo/say-1/1/hook_1";
+    let step = journal.intend(&same, "demo/t", key).unwrap();
+    journal.done(step, &same, &Outcome::ok("fine"), 1).unwrap();
+    // Behind a seal anybody can write that a call has a result.
+    journal.seal().unwrap();
     // What no process holds any more.
     drop(journal);
     let recovered = engine.recover(&id).unwrap();

@@ -335,3 +335,71 @@ fn knowledge_comes_back_as_a_block_where_its_author_or_a_leave_names_it() {
     assert!(refused.fired.blocks.is_empty());
     assert_eq!(named(&refused.events, "hook_failed").len(), 1);
 }
+
+/// A tool that works until it is stopped.
+struct Endless(ToolSchema);
+
+impl Tool for Endless {
+    fn id(&self) -> &str {
+        "demo/echo"
+    }
+
+    fn schema(&self) -> &ToolSchema {
+        &self.0
+    }
+
+    fn run(&self, call: &mut Invocation<'_>) -> Outcome {
+        match call.cancel.within(std::time::Duration::from_secs(600)) {
+            true => Outcome::unknown("stopped"),
+            false => Outcome::ok("done"),
+        }
+    }
+}
+
+#[test]
+fn what_hooks_of_the_end_call_is_stopped_when_their_time_is_over() {
+    use crate::bounds::END_HOOK_TIME;
+    use crate::runner::cycle::End;
+    use crate::runner::edges::{close, time_of_end};
+    use std::time::Duration;
+    let second = Duration::from_secs;
+    assert_eq!(time_of_end(Some(100), second(10)), Some(second(90)));
+    assert_eq!(time_of_end(Some(100), second(99)), Some(END_HOOK_TIME));
+    assert_eq!(time_of_end(Some(1), second(9999)), Some(END_HOOK_TIME));
+    assert_eq!(time_of_end(None, second(1)), None);
+    let bench = Bench::new();
+    let mut journal: Journal = bench.journal();
+    let schema = ToolSchema {
+        name: "demo_echo".to_owned(),
+        description: String::new(),
+        parameters: json!({}),
+    };
+    let reflexes = Reflexes {
+        hooks: &own(&call("tell", "after_complete", "{n: 1}")),
+        callees: &One(Arc::new(Endless(schema))),
+        scope: Scope::Thread,
+        thread: "demo/say-1",
+        clock: &SystemClock,
+        cancel: &Cancel::default(),
+        facts: json!({}),
+    };
+    let mut record = AtDesk {
+        journal: &mut journal,
+        desk: &Desk::new(),
+    };
+    let end = End::Failed("why".to_owned());
+    let most = Some(Duration::from_millis(20));
+    close(&end, &Cost::default(), most, &reflexes, &mut record).unwrap();
+    assert!(!reflexes.cancel.is_set());
+    journal
+        .end(Ending::Completed, &Cost::default(), json!({}))
+        .unwrap();
+    let events = bench.events();
+    // What it did is not known, and the record says so, as of any call.
+    let result = &named(&events, "hook_call_result")[0];
+    assert_eq!(
+        (&result["error"], &result["unknown"]),
+        (&json!("stopped"), &json!(true))
+    );
+    assert_eq!(named(&events, "hook_failed").len(), 1);
+}

@@ -203,7 +203,9 @@ impl Running {
             journal: &mut *journal,
             desk,
         };
-        let closed = edges::close(&end, cost, &reflexes, &mut record);
+        let spent = course.carried.elapsed.saturating_add(elapsed());
+        let most = edges::time_of_end(plan.limits.duration_seconds, spent);
+        let closed = edges::close(&end, cost, most, &reflexes, &mut record);
         // What hooks began counts, too, and ends before the thread.
         total(course.own, wait(journal), cost);
         closed.map(|()| end)

@@ -157,11 +157,7 @@ impl Engine {
                 },
             );
         }
-        let hooks = sealed.events.iter();
-        let hooks = hooks.filter(|(kind, _)| kind == "hook_call_result");
-        let hooks: HashSet<&str> = hooks
-            .filter_map(|(_, payload)| payload["call_id"].as_str())
-            .collect();
+        let hooks = settled_hooks(&sealed.events);
         let open = sealed
             .events
             .iter()
@@ -386,4 +382,18 @@ impl Past {
             ),
         )
     }
+}
+
+/// Calls of hooks of which is known what came of them: that it is unknown is settled when the run went past it.
+fn settled_hooks(events: &[(String, Value)]) -> HashSet<&str> {
+    let (mut settled, mut unknown) = (HashSet::new(), Vec::new());
+    for (kind, payload) in events {
+        match (kind.as_str(), payload["call_id"].as_str()) {
+            ("hook_call_result", Some(id)) if payload["unknown"] == true => unknown.push(id),
+            ("hook_call_result", Some(id)) => drop(settled.insert(id)),
+            ("step_completed", _) => settled.extend(unknown.drain(..)),
+            _ => {}
+        }
+    }
+    settled
 }

@@ -44,6 +44,19 @@ impl GraphPlan {
 }
 
 impl Engine {
+    /// The inputs of a graph, from what somebody typed: the declared type says what each is.
+    ///
+    /// # Errors
+    /// Kind `InvalidInput` or `Refused` when the graph may not be used.
+    pub fn graph_inputs(
+        &self,
+        graph: &ItemId,
+        typed: &Map<String, Value>,
+    ) -> Result<Map<String, Value>, Error> {
+        let item = self.finder.load(ItemKind::Graph, graph, &self.grounds()?)?;
+        Ok(Graph::parse(item.path(), item.text())?.typed_inputs(typed))
+    }
+
     /// Checks `order`.
     ///
     /// # Errors

@@ -18,6 +18,7 @@ use crate::graph_state::{Course, Position, Standing};
 use crate::item::ItemId;
 use crate::limit::Limits;
 use crate::model::dynamic;
+use crate::no_links::NoLinks;
 use crate::signed_file::SignedFile;
 use crate::status::Status;
 use crate::thread_meta::{ThreadMeta, TrustedMeta};
@@ -107,7 +108,7 @@ impl Engine {
             true => TailPolicy::Refuse,
             false => TailPolicy::SetAside,
         };
-        let (host, keys) = (self.host.clone(), self.keys.clone());
+        let (host, keys) = (NoLinks::host(&self.host), self.keys.clone());
         let transcript = past.folder.transcript();
         let mut recorder = Recorder::open(host, &transcript, keys, &options, policy)?.recorder;
         if recorder.state().head() != Some(&past.head) {

@@ -3,6 +3,7 @@
 use super::super::brood::Brood;
 use super::super::cycle::Progress;
 use super::super::desk::{Desk, Window};
+use super::super::edges::time_of_end;
 use super::super::engine::{Engine, Ran};
 use super::super::prepare::Inherited;
 use super::call::Settled;
@@ -178,7 +179,8 @@ impl Walk {
             End::Cancelled => ("graph_cancelled", json!({"status": "cancelled"})),
             End::Suspended { .. } => return Ok(end),
         };
-        self.fire(event, more, cancel)?;
+        let most = time_of_end(self.plan.limits.duration_seconds, self.cost().elapsed);
+        cancel.for_at_most(most, |cancel| self.fire(event, more, cancel))?;
         Ok(end)
     }
 

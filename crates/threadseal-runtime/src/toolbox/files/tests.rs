@@ -150,6 +150,22 @@ fn records_settings_and_trust_are_not_for_models_to_write() {
 }
 
 #[test]
+fn no_file_is_written_through_a_link_even_within_the_project() {
+    let bench = Bench::new();
+    let root = bench.folder.path();
+    fs::write(root.join("target"), "t").unwrap();
+    std::os::unix::fs::symlink("target", root.join("link")).unwrap();
+    for mode in ["overwrite", "append", "create"] {
+        let wrote = bench.writes(json!({"path": "link", "content": "x", "mode": mode}));
+        let why = wrote.error.unwrap();
+        assert!(why.contains("remove the link"), "{mode}: {why}");
+    }
+    // Not even by whoever comes after the look: the file is opened as what it is called.
+    assert!(store(&root.join("target"), "append", b"+").is_ok());
+    assert_eq!(fs::read(root.join("target")).unwrap(), b"t+");
+}
+
+#[test]
 fn a_link_to_records_does_not_make_them_writable() {
     let bench = Bench::new();
     let root = bench.folder.path();

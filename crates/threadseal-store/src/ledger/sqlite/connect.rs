@@ -3,8 +3,8 @@
 //! ```text
 //! to write         WAL, synchronous = FULL: a commit that returned has reached the disk
 //! to read          no -wal beside the file             immutable: no lock, no second file
-//!                  a -wal and its -shm (in use)        read-only, also the shared memory
-//!                  a -wal alone (a copy, a crash)      read-only, its index in this process
+//!                  a -wal and its -shm, in use         read-only, also the shared memory
+//!                  a -wal and nobody (copy, crash)     read-only, its index in this process
 //! ```
 //! Without locks nothing tells a reader of a change, so [`Reading::is_unchanged`] compares the sizes
 //! and times of both files after each look. A rollback journal (`-journal`) that was not finished can
@@ -16,7 +16,7 @@
 use super::{failed, schema};
 use crate::clock::{Clock, SystemClock};
 use crate::lock::MAX_TURN_WAIT;
-use crate::sys::{Fs as _, Metadata, RealFs};
+use crate::sys::{FileKind, Fs as _, Metadata, RealFs, directory_of};
 use rusqlite::config::DbConfig;
 use rusqlite::limits::Limit;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
@@ -52,8 +52,32 @@ pub(super) fn to_write(path: &Path) -> Result<Connection, Error> {
 
 /// The same, whatever tables there are.
 pub(crate) fn durable(path: &Path) -> Result<Connection, Error> {
+    durable_with(path, OpenFlags::empty())
+}
+
+/// The same of a file that is no link: who put one there would choose which file is written.
+pub(crate) fn durable_itself(path: &Path) -> Result<Connection, Error> {
+    let link = RealFs
+        .symlink_metadata(path)
+        .is_ok_and(|found| found.kind == FileKind::Symlink);
+    if link {
+        return Err(Error::refused(format!(
+            "{}: it is a symbolic link, and no database is written through one; remove the link, or put the file \
+             itself in its place",
+            path.display()
+        )));
+    }
+    // The folder may lie behind links of whoever made the project.
+    let real = directory_of(path);
+    let real = RealFs.canonicalize(real);
+    let real = real.map_err(|error| crate::sys::failure("open", path, &error))?;
+    let name = path.file_name().unwrap_or_default();
+    durable_with(&real.join(name), OpenFlags::SQLITE_OPEN_NOFOLLOW)
+}
+
+fn durable_with(path: &Path, more: OpenFlags) -> Result<Connection, Error> {
     create_if_absent(path)?;
-    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX | more;
     let mut connection = Connection::open_with_flags(path, flags)
         .map_err(|error| failed("it cannot be opened", path, &error))?;
     let fail = |error| failed("it cannot be opened", path, &error);
@@ -179,7 +203,7 @@ impl Reading {
             )));
         }
         let stamps = stamps(path);
-        let (how, locked) = match (size("-wal") > 0, fs.metadata(&beside(path, "-shm")).is_ok()) {
+        let (how, locked) = match (size("-wal") > 0, is_in_use(&beside(path, "-shm"))) {
             (false, _) => ("immutable=1", false),
             (true, true) => ("readonly_shm=1", true),
             (true, false) => (NO_LOCKS, false),
@@ -203,6 +227,42 @@ impl Reading {
         self.stamps
             .is_none_or(|before| before == stamps(&self.path))
     }
+}
+
+/// Has anybody the shared memory open? Whoever died may have left it half written, and SQLite waits ten seconds for
+/// him then. It is not opened here to find out: closing it again would take SQLite's locks from this process
+/// (sqlite.org/howtocorrupt.html, §2.2).
+fn is_in_use(shared_memory: &Path) -> bool {
+    let Ok(found) = RealFs.metadata(shared_memory) else {
+        return false;
+    };
+    crate::sys::is_locked(found.identity) || crate::sys::is_open_here(found.identity)
+}
+
+/// Is there a file at `path` of which the first transaction was never finished? Nothing is in it, and whoever writes
+/// to it next completes it.
+pub(crate) fn is_unmade(path: &Path) -> bool {
+    let Ok(found) = RealFs.metadata(path) else {
+        return false;
+    };
+    let regular = found.kind == FileKind::Regular;
+    regular && (found.size == 0 || began_from_nothing(&beside(path, "-journal")))
+}
+
+/// Does a rollback journal take a file back to no page at all? (sqlite.org/fileformat2.html, §3)
+fn began_from_nothing(journal: &Path) -> bool {
+    const MAGIC: [u8; 8] = [0xd9, 0xd5, 0x05, 0xf9, 0x20, 0xa1, 0x63, 0xd7];
+    let mut header = [0; 20];
+    let regular = RealFs
+        .metadata(journal)
+        .is_ok_and(|found| found.kind == FileKind::Regular);
+    let file = regular.then(|| RealFs.open(journal, crate::sys::Access::Read));
+    let Some(Ok(file)) = file else { return false };
+    let read = crate::sys::read_full_at(&*file, &mut header, 0);
+    // A header without its magic was not synced: the file was not written yet.
+    read.is_ok_and(|read| {
+        read == header.len() && header.starts_with(&MAGIC) && header[16..] == [0; 4]
+    })
 }
 
 fn open_uri(path: &Path, how: &str) -> Result<Connection, Error> {

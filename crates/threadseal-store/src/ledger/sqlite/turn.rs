@@ -17,7 +17,7 @@
 use super::connect;
 use crate::atomic::SHARED_FILE;
 use crate::lock::Turn;
-use crate::sys::{Access, FileHandle, Fs, RealFs};
+use crate::sys::{Access, FileHandle, FileKind, Fs, RealFs};
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -67,6 +67,11 @@ impl Turnstile {
     /// can lock it.
     fn open(&self) -> Option<Arc<dyn FileHandle>> {
         let mode = RealFs.metadata(&self.database).ok()?.mode & SHARED_FILE;
+        let found = RealFs.symlink_metadata(&self.path);
+        if found.is_ok_and(|found| found.kind == FileKind::Symlink) {
+            // It would be made, or locked, wherever the link leads.
+            return None;
+        }
         let made = RealFs.open(&self.path, Access::OpenOrCreate(mode));
         made.or_else(|_| RealFs.open(&self.path, Access::Read)).ok()
     }

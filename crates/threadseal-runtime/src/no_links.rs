@@ -1,0 +1,158 @@
+//! [`NoLinks`]: files that are written under their own names, and never through a symbolic link.
+//!
+//! ```text
+//! Append, Rewrite, OpenOrCreate   refused where the name is a link, before it is opened and once it is open
+//! canonicalize                    refused for a link: who replaces a file through one asks where it leads
+//! all else                        as the file system below does it: it makes names, and follows none
+//! ```
+//! Who can put a link in the place of `transcript.jsonl` would choose which file is appended to, also one out of the
+//! project; a folder that leads out is refused by [`crate::project::Project::inside`].
+
+use std::ffi::OsString;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use threadseal_store::host::Host;
+use threadseal_store::sys::{Access, FileHandle, FileIdentity, FileKind, Fs, Metadata};
+
+/// What is said of a link in the place of a file.
+pub const LINK: &str = "it is a symbolic link, and nothing is written through one; remove the link, or put the \
+                               file itself in its place";
+
+/// A file system whose files are not written through links.
+#[derive(Debug)]
+pub struct NoLinks(Arc<dyn Fs>);
+
+impl NoLinks {
+    /// Over `fs`.
+    pub fn over(fs: &Arc<dyn Fs>) -> Self {
+        Self(Arc::clone(fs))
+    }
+
+    /// `host`, whose files are not written through links.
+    pub fn host(host: &Host) -> Host {
+        Host {
+            fs: Arc::new(Self::over(&host.fs)),
+            ..host.clone()
+        }
+    }
+
+    fn refuse_link(&self, path: &Path) -> io::Result<()> {
+        match self.0.symlink_metadata(path) {
+            Ok(found) if found.kind == FileKind::Symlink => Err(link()),
+            _ => Ok(()),
+        }
+    }
+}
+
+fn link() -> io::Error {
+    io::Error::new(io::ErrorKind::PermissionDenied, LINK)
+}
+
+impl Fs for NoLinks {
+    fn open(&self, path: &Path, access: Access) -> io::Result<Arc<dyn FileHandle>> {
+        if matches!(access, Access::Read | Access::CreateNew(_)) {
+            return self.0.open(path, access);
+        }
+        self.refuse_link(path)?;
+        let file = self.0.open(path, access)?;
+        // A link may have been put there since, and the file again: what was opened must be what has the name.
+        let named = self.0.symlink_metadata(path)?;
+        match named.kind != FileKind::Symlink && named.identity == file.metadata()?.identity {
+            true => Ok(file),
+            false => Err(link()),
+        }
+    }
+
+    fn canonicalize(&self, path: &Path) -> io::Result<PathBuf> {
+        self.refuse_link(path)?;
+        self.0.canonicalize(path)
+    }
+
+    fn metadata(&self, path: &Path) -> io::Result<Metadata> {
+        self.0.metadata(path)
+    }
+
+    fn symlink_metadata(&self, path: &Path) -> io::Result<Metadata> {
+        self.0.symlink_metadata(path)
+    }
+
+    fn read_link(&self, path: &Path) -> io::Result<PathBuf> {
+        self.0.read_link(path)
+    }
+
+    fn read_dir(&self, path: &Path) -> io::Result<Vec<OsString>> {
+        self.0.read_dir(path)
+    }
+
+    fn create_dir(&self, path: &Path, mode: u32) -> io::Result<()> {
+        self.0.create_dir(path, mode)
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        self.0.rename(from, to)
+    }
+
+    fn rename_no_replace(&self, from: &Path, to: &Path) -> io::Result<()> {
+        self.0.rename_no_replace(from, to)
+    }
+
+    fn hard_link(&self, from: &Path, to: &Path) -> io::Result<()> {
+        self.0.hard_link(from, to)
+    }
+
+    fn unlink(&self, path: &Path) -> io::Result<()> {
+        self.0.unlink(path)
+    }
+
+    fn sync_dir(&self, path: &Path) -> io::Result<()> {
+        self.0.sync_dir(path)
+    }
+
+    fn effective_uid(&self) -> u32 {
+        self.0.effective_uid()
+    }
+
+    fn lock_holder(&self, identity: FileIdentity) -> Option<u32> {
+        self.0.lock_holder(identity)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+    use std::os::unix::fs::symlink;
+    use threadseal_store::atomic::{self, Mode};
+    use threadseal_store::lock::WriterLock;
+    use threadseal_store::sys::RealFs;
+
+    #[test]
+    fn nothing_is_opened_to_write_or_replaced_through_a_link() {
+        let folder = tempfile::tempdir().unwrap();
+        let [file, link, dangling, fresh] =
+            ["file", "link", "dangling", "fresh"].map(|name| folder.path().join(name));
+        fs::write(&file, "bytes").unwrap();
+        symlink(&file, &link).unwrap();
+        symlink(folder.path().join("nowhere"), &dangling).unwrap();
+        let plain: Arc<dyn Fs> = Arc::new(NoLinks::over(&RealFs::shared()));
+        for name in [&link, &dangling] {
+            for access in [Access::Append, Access::Rewrite, Access::OpenOrCreate(0o600)] {
+                let refused = plain.open(name, access).unwrap_err().to_string();
+                assert!(refused.contains("symbolic link"), "{refused}");
+            }
+            let refused = atomic::replace(&*plain, name, b"new", Mode::KeepOr(0o600));
+            assert!(refused.unwrap_err().to_string().contains("remove the link"));
+            assert!(atomic::create_new(&*plain, name, b"new", 0o600).is_err());
+        }
+        let locked = WriterLock::acquire(Arc::clone(&plain), &link).unwrap_err();
+        assert!(locked.to_string().contains("remove the link"), "{locked}");
+        assert!(!folder.path().join("nowhere").exists());
+        assert_eq!(fs::read(&file).unwrap(), b"bytes");
+        WriterLock::acquire(Arc::clone(&plain), &file).unwrap();
+        atomic::replace(&*plain, &file, b"new", Mode::KeepOr(0o600)).unwrap();
+        plain.open(&fresh, Access::OpenOrCreate(0o600)).unwrap();
+        assert_eq!(fs::read(&file).unwrap(), b"new");
+        assert!(plain.open(&link, Access::Read).is_ok());
+    }
+}
