@@ -25,7 +25,7 @@ if [ -z "${THREADSEAL:-}" ]; then
     THREADSEAL=$target/debug/threadseal
 fi
 
-(cd "$root" && cargo build --quiet --package threadseal-store --example run)
+(cd "$root" && cargo build --quiet --workspace --examples)
 
 "$venv/bin/python" "$here/check_ledger.py" --example "$target/debug/examples/run" \
     --threadseal "$THREADSEAL" --python "$venv/bin/python" --seeds "${SEEDS:-12}"

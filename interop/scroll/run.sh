@@ -3,7 +3,7 @@
 # answers, and read what it writes.
 #
 #   interop/scroll/run.sh          builds the command, installs the packages, runs check_*.py
-#   THREADSEAL=path run.sh         uses that command instead
+#   THREADSEAL=path XTASK=path run.sh   uses these commands instead
 #   DOCUMENTS=1000000 run.sh       so many random documents are canonicalised [default: 50000]
 #   SCROLL_TOOLS=folder run.sh     keeps the packages there [default: beside what cargo builds]
 set -euo pipefail
@@ -50,13 +50,16 @@ if [ -z "${THREADSEAL:-}" ]; then
     (cd "$root" && cargo build --quiet --package threadseal-cli)
     THREADSEAL=$target/debug/threadseal
 fi
-# As `cargo xtask` builds it.
-(cd "$root" && cargo build --quiet --release --package xtask)
+if [ -z "${XTASK:-}" ]; then
+    # As `cargo xtask` builds it.
+    (cd "$root" && cargo build --quiet --profile chores --package xtask)
+    XTASK=$target/chores/xtask
+fi
 
 python=$tools/python/bin/python
 "$python" "$here/check_suite.py" --threadseal "$THREADSEAL" --peer "$tools/cargo/debug/scroll-peer"
 "$python" "$here/check_anthropic.py" --threadseal "$THREADSEAL"
 "$python" "$here/check_export.py" --threadseal "$THREADSEAL"
 "$python" "$here/check_canonical.py" \
-    --xtask "$target/release/xtask" --node-modules "$tools/node/node_modules" \
+    --xtask "$XTASK" --node-modules "$tools/node/node_modules" \
     --documents "${DOCUMENTS:-50000}"
