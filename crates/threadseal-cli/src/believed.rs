@@ -12,10 +12,9 @@ use std::path::Path;
 use threadseal::canon::json::{self, IrregularityKind, Value};
 use threadseal::report::{Report, Verdict};
 use threadseal::transcript::lines::VerifiedLines;
-use threadseal_runtime::model::ReplayModel;
 
 /// Largest transcript that is taken up in memory.
-const MAX_TAKEN_UP_BYTES: usize = 2 << 30;
+pub(crate) const MAX_TAKEN_UP_BYTES: usize = 2 << 30;
 
 /// An event that may be believed.
 #[derive(Debug, Clone)]
@@ -78,26 +77,6 @@ impl Believed {
         }
         Exit::from_code(verdict.exit_code())
     }
-}
-
-/// A model that answers as the transcript at `path` says that one answered then.
-///
-/// # Errors
-/// When the transcript is anything but verified: nobody vouches for its answers then.
-pub(crate) fn replay(path: &Path, context: &Context) -> Result<ReplayModel, Failure> {
-    let local = Local::to(&[], false, context);
-    let trust = gather::gather(&[], None, &local, context)?;
-    let examiner = Examiner::new(Asked::by(trust), ProgressBar::hidden(), context)?;
-    let file = record::open(&*context.fs, path)?;
-    let looked = examiner.transcript(&file)?;
-    let verdict = looked.report.verdict;
-    let (Verdict::Verified, Some(verified)) = (verdict, &looked.believed) else {
-        let text = format!("{verdict}: only a verified transcript answers; see: threadseal verify");
-        return Err(Failure::new(text).about(path));
-    };
-    let bytes = file.read_whole(MAX_TAKEN_UP_BYTES)?;
-    let lines = VerifiedLines::open(verified, &bytes)?;
-    ReplayModel::new("replay", &lines).map_err(|error| Failure::from(error).about(path))
 }
 
 fn event(line: &[u8], number: u64) -> Result<BelievedEvent, Failure> {

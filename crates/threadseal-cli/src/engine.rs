@@ -1,6 +1,5 @@
 //! What threads run in, from the options of `run` and `thread resume`; how they are followed and told.
 
-use crate::believed;
 use crate::context::{self, Context};
 use crate::exit::{Exit, Failure, complain};
 use crate::gather;
@@ -9,6 +8,7 @@ use crate::local::Local;
 use crate::output::Out;
 use crate::passphrase::PassphraseArgs;
 use crate::render::clean::Clean;
+use crate::replaying;
 use clap::Args;
 use indicatif::{ProgressBar, ProgressDrawTarget};
 use serde_json::{Map, Value, json};
@@ -54,7 +54,8 @@ pub(crate) struct EngineArgs {
     /// Take the model's answers from this file, in order, without a network
     #[arg(long, value_name = "FILE", conflicts_with_all = ["model", "provider", "base_url"])]
     script: Option<PathBuf>,
-    /// Take the model's answers from this transcript, in order; it must be verified
+    /// Take the model's answers from this transcript, in order, and those of children from theirs; all must be
+    /// verified
     #[arg(long, value_name = "TRANSCRIPT", conflicts_with_all = ["model", "provider", "base_url", "script"])]
     replay: Option<PathBuf>,
     /// A limit that counts before the directive's: turns, tokens, spend, spawns, depth, duration_seconds
@@ -332,6 +333,7 @@ fn local_books(fs: &Arc<dyn Fs>, project: &Project) -> Result<Books, Failure> {
 fn wish(args: &EngineArgs, context: &Context) -> Result<Wish, Failure> {
     let mut wish = Wish {
         there: None,
+        replay: None,
         model: args.model.clone(),
         provider: args.provider.clone(),
         base_url: args.base_url.clone(),
@@ -345,7 +347,7 @@ fn wish(args: &EngineArgs, context: &Context) -> Result<Wish, Failure> {
         wish.there = Some(Arc::new(model));
     }
     if let Some(path) = &args.replay {
-        wish.there = Some(Arc::new(believed::replay(path, context)?));
+        wish.replay = Some(replaying::replay(path, context)?);
     }
     Ok(wish)
 }

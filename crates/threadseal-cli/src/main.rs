@@ -26,6 +26,7 @@ mod passphrase;
 mod progress;
 mod record;
 mod render;
+mod replaying;
 mod secrets;
 mod trusting;
 mod walk;

@@ -141,6 +141,8 @@ pub const LEASE_TIME: Duration = Duration::from_secs(30);
 pub const MIN_LEASE_TIME: Duration = Duration::from_millis(200);
 /// Most records of one step ledger that are looked through after a crash.
 pub const MAX_LEDGER_RECORDS: usize = 1 << 20;
+/// Most threads of one replay, children and their children included.
+pub const MAX_REPLAYED_THREADS: usize = 4096;
 /// How much of a message stands in the link to a successor, in characters.
 pub const MAX_PREVIEW_CHARS: usize = 200;
 /// Longest text of an answer, a call or a result that is recorded, in bytes: six times as many, which is what

@@ -361,6 +361,65 @@ fn a_verified_transcript_answers_again_and_no_other_does() {
 }
 
 #[test]
+fn children_are_replayed_from_their_own_transcripts_which_must_be_those_that_the_parent_names() {
+    let sandbox = project();
+    greet(&sandbox, &["--script", "answers.yaml"]).exits(0);
+    let [parent, child] =
+        ["greet", "child"].map(|name| thread(&sandbox, name).join("transcript.jsonl"));
+    let threads = || {
+        let folder = sandbox.work().join("p/.ai/agent/threads/demo");
+        let mut names: Vec<_> = std::fs::read_dir(folder)
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name())
+            .collect();
+        names.sort();
+        names
+    };
+    let before = threads();
+    let replay = |path: &std::path::Path| {
+        let path = path.to_str().unwrap();
+        greet(&sandbox, &["--replay", path, "--json"])
+    };
+    // Nobody answers for a child that is changed, gone, or another one; and nothing is written then.
+    let genuine = std::fs::read_to_string(&child).unwrap();
+    let foreign = std::fs::read_to_string(&parent).unwrap();
+    for (changed, why) in [
+        (
+            genuine.replace("I am the child.", "I am the boss.!"),
+            "only a verified transcript answers",
+        ),
+        (foreign, "transcript.jsonl"),
+    ] {
+        std::fs::write(&child, changed).unwrap();
+        replay(&parent).fails_with(why);
+    }
+    std::fs::remove_file(&child).unwrap();
+    replay(&parent).fails_with("transcript.jsonl");
+    std::fs::write(&child, &genuine).unwrap();
+    let copy = sandbox.write("copy.jsonl", std::fs::read(&parent).unwrap());
+    replay(&copy).fails_with("where it lies");
+    assert_eq!(threads(), before);
+    let ran = replay(&parent).exits(0).json();
+    assert_eq!(ran["outputs"]["path"], "out.txt");
+    let new: Vec<_> = threads()
+        .into_iter()
+        .filter(|name| !before.contains(name))
+        .collect();
+    assert_eq!(new.len(), 2, "{new:?}");
+    for name in new {
+        let folder = sandbox.work().join("p/.ai/agent/threads/demo").join(&name);
+        let text = std::fs::read_to_string(folder.join("transcript.jsonl")).unwrap();
+        let of_child = name.to_str().unwrap().starts_with("child");
+        assert_eq!(
+            text.contains("\"text\":\"I am the child.\""),
+            of_child,
+            "{name:?}"
+        );
+    }
+    sandbox.run(["verify", "p"]).exits(0);
+}
+
+#[test]
 fn the_users_space_counts_only_when_it_is_asked_for_and_after_the_project() {
     let sandbox = project();
     let home = sandbox.work().join("home");

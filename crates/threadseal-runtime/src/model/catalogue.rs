@@ -9,10 +9,11 @@
 //! The first of these whose provider's key is there answers. A model whose window or price nobody knows is refused:
 //! limits on tokens and money would mean nothing.
 
-use super::{Endpoint, HttpModel, Model, Shape};
+use super::{Endpoint, HttpModel, Model, ReplayModel, Shape};
 use crate::config::agent::Agent;
 use crate::config::models::{self, Prices, Provider};
 use crate::directive::ModelChoice;
+use serde_json::{Map, Value};
 use std::sync::Arc;
 use threadseal::error::Error;
 
@@ -26,6 +27,19 @@ pub trait Models: Send + Sync {
     /// # Errors
     /// Kind `InvalidInput` when there is none such, saying what to configure.
     fn choose(&self, wanted: &ModelChoice) -> Result<Chosen, Error>;
+
+    /// The models of a child that is started to run `directive` with `inputs`, where it has others.
+    fn of_child(&self, _directive: &str, _inputs: &Map<String, Value>) -> Option<Arc<dyn Models>> {
+        None
+    }
+
+    /// May a thread with these models go on with other threads?
+    ///
+    /// # Errors
+    /// Kind `Refused` where those would be answered what this one is to be answered.
+    fn may_go_on(&self) -> Result<(), Error> {
+        Ok(())
+    }
 }
 
 /// A model, and what one must know of it.
@@ -48,6 +62,8 @@ pub struct Chosen {
 pub struct Wish {
     /// This one answers all.
     pub there: Option<Arc<dyn Model>>,
+    /// This one answers, and its children answer for the thread's children.
+    pub replay: Option<ReplayModel>,
     /// The model of this name.
     pub model: Option<String>,
     /// Of this provider.
@@ -57,6 +73,7 @@ pub struct Wish {
 }
 
 /// The models of the configuration.
+#[derive(Clone)]
 pub struct Catalogue {
     models: models::Models,
     agent: Agent,
@@ -163,10 +180,14 @@ impl Catalogue {
 
 impl Models for Catalogue {
     fn choose(&self, wanted: &ModelChoice) -> Result<Chosen, Error> {
-        if let Some(model) = &self.wish.there {
+        let replay = || {
+            let replay = self.wish.replay.clone()?;
+            Some(Arc::new(replay) as Arc<dyn Model>)
+        };
+        if let Some(model) = self.wish.there.clone().or_else(replay) {
             let known = self.models.model(model.name());
             return Ok(Chosen {
-                model: Arc::clone(model),
+                model: Arc::clone(&model),
                 prices: known.and_then(|known| known.prices).unwrap_or_default(),
                 context_window: known
                     .and_then(|known| known.context_window)
@@ -184,6 +205,22 @@ impl Models for Catalogue {
         }
         let nothing = || Error::invalid("no model is configured for this; name one with --model");
         Err(first.unwrap_or_else(nothing))
+    }
+
+    fn of_child(&self, directive: &str, inputs: &Map<String, Value>) -> Option<Arc<dyn Models>> {
+        let replay = self.wish.replay.as_ref()?;
+        let mut own = self.clone();
+        own.wish.replay = Some(replay.child(directive, inputs));
+        Some(Arc::new(own))
+    }
+
+    fn may_go_on(&self) -> Result<(), Error> {
+        match &self.wish.replay {
+            None => Ok(()),
+            Some(_) => Err(Error::refused(
+                "a replay does not go on with other threads: what these were answered stands elsewhere",
+            )),
+        }
     }
 }
 

@@ -19,7 +19,7 @@ mod script;
 
 pub use catalogue::{Catalogue, Chosen, Models, Wish};
 pub use http::{Endpoint, HttpModel, Shape};
-pub use replay::ReplayModel;
+pub use replay::{NamedChild, Recorded, ReplayModel, ReplayedChild};
 pub use script::ScriptModel;
 
 use crate::cancel::Cancel;

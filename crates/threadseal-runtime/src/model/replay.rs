@@ -2,44 +2,229 @@
 //!
 //! ```text
 //! cognition_out {text}  tool_call_start {tool, call_id, input} …    one answer
+//! child_thread_started {child_thread_id, child_directive, child_record}
+//!                                                                   a child, which answers from its own transcript
 //! ```
 //! Its tokens are those that the transcript counted (`cognition_out.usage`), else none. Asked once more than it
-//! answered then, it is silent, which is an error.
+//! answered then, it is silent, which is an error. Children may begin in another order than then: which one a new
+//! child is, its directive and what it is given say.
 
 use super::{
     Answer, ChatMessage, Model, ModelError, Request, Stop, ToolCall, Usage, conversation, dynamic,
 };
-use std::collections::VecDeque;
-use std::sync::{Mutex, PoisonError};
+use serde_json::{Map, Value};
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use threadseal::canon::json;
 use threadseal::error::Error;
+use threadseal::record::{Head, RecordId, ThreadId};
 use threadseal::transcript::lines::VerifiedLines;
+use threadseal::transcript::manifest::parse_line;
 use threadseal::transcript::messages;
 
-/// Answers from a transcript.
+/// What records call the model.
+const NAME: &str = "replay";
+
+/// Answers from the transcript of a thread, and of its children.
+#[derive(Debug, Clone)]
+pub struct ReplayModel(Arc<Source>);
+
 #[derive(Debug)]
-pub struct ReplayModel {
-    name: String,
-    left: Mutex<VecDeque<Answer>>,
+enum Source {
+    /// A thread that is replayed.
+    Read {
+        left: Mutex<VecDeque<Answer>>,
+        children: Mutex<Vec<ReplayedChild>>,
+    },
+    /// One of its children: which, is found when somebody asks.
+    Child {
+        parent: ReplayModel,
+        directive: String,
+        inputs: Map<String, Value>,
+        found: OnceLock<Option<ReplayModel>>,
+    },
 }
 
-impl ReplayModel {
-    /// The answers of a verified transcript. `name` is what records call the model.
+/// A child of a thread that is replayed.
+#[derive(Debug)]
+pub struct ReplayedChild {
+    /// What it runs.
+    pub directive: String,
+    /// What it was given, by its line 1.
+    pub inputs: Map<String, Value>,
+    /// Its answers.
+    pub model: ReplayModel,
+}
+
+/// What a verified transcript holds for a replay.
+#[derive(Debug)]
+pub struct Recorded {
+    answers: Vec<Answer>,
+    /// Whose it is.
+    pub thread: String,
+    /// What it was given.
+    pub inputs: Map<String, Value>,
+    /// Which record it is; None of the original's.
+    pub record: Option<RecordId>,
+    /// The seal of its parent that line 1 names.
+    pub parent: Option<Head>,
+    /// The seal that line 1 names of the thread before it.
+    pub predecessor: Option<Head>,
+    /// The children that it says it started, in order.
+    pub children: Vec<NamedChild>,
+    /// With which seals children ended, by the last thread of each.
+    pub ended: BTreeMap<String, String>,
+    /// The thread that it handed itself over to.
+    pub successor: Option<ThreadId>,
+}
+
+/// A child, as the transcript of its parent names it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NamedChild {
+    /// Which thread.
+    pub thread: ThreadId,
+    /// Its record.
+    pub record: RecordId,
+    /// What it runs.
+    pub directive: String,
+}
+
+impl Recorded {
+    /// Reads a verified transcript.
     ///
     /// # Errors
     /// Kind `Refused` when a line is no event, or holds what no model can have said.
-    pub fn new(name: &str, lines: &VerifiedLines<'_>) -> Result<Self, Error> {
+    pub fn read(lines: &VerifiedLines<'_>) -> Result<Self, Error> {
         let said = conversation(&messages::reconstruct(lines)?)?;
         let mut usages = usages(lines)?.into_iter();
         let answers = said.into_iter().filter_map(|message| match message {
             ChatMessage::Assistant { text, calls } => Some((text, calls)),
             _ => None,
         });
-        let answers = answers.map(|(text, calls)| answer(name, text, calls, usages.next()));
-        Ok(Self {
-            name: name.to_owned(),
+        let answers = answers.map(|(text, calls)| answer(NAME, text, calls, usages.next()));
+        let mut read = Self {
+            answers: answers.collect(),
+            thread: String::new(),
+            inputs: Map::new(),
+            record: None,
+            parent: None,
+            predecessor: None,
+            children: Vec::new(),
+            ended: BTreeMap::new(),
+            successor: None,
+        };
+        let first = lines.iter().next().map_or(&b""[..], |line| line.bytes);
+        let thread = json::parse_python(first)?.value;
+        if let Some(thread) = thread.get("thread_id").and_then(json::Value::as_str) {
+            thread.clone_into(&mut read.thread);
+        }
+        if let Some(manifest) = parse_line(first) {
+            read.record = Some(manifest.record);
+            (read.parent, read.predecessor) = (manifest.parent, manifest.predecessor);
+            if let Value::Object(inputs) = dynamic(&manifest.meta)?["inputs"].take() {
+                read.inputs = inputs;
+            }
+        }
+        for line in lines
+            .iter()
+            .filter(|line| !line.bytes.trim_ascii().is_empty())
+        {
+            read.note(line.bytes)?;
+        }
+        Ok(read)
+    }
+
+    fn note(&mut self, line: &[u8]) -> Result<(), Error> {
+        let event = json::parse_python(line)?.value;
+        let payload = event.get("payload");
+        let text = |name: &str| {
+            let member = payload.and_then(|payload| payload.get(name));
+            member.and_then(json::Value::as_str).unwrap_or_default()
+        };
+        match event.get("event_type").and_then(json::Value::as_str) {
+            Some("child_thread_started") => {
+                let record = RecordId::parse_hex(text("child_record"));
+                self.children.push(NamedChild {
+                    thread: ThreadId::parse(text("child_thread_id"))?,
+                    record: record.ok_or_else(|| Error::refused("a child without a record"))?,
+                    directive: text("child_directive").to_owned(),
+                });
+            }
+            Some("child_thread_ended") => {
+                let (thread, head) = (text("child_thread_id"), text("head"));
+                self.ended.insert(thread.to_owned(), head.to_owned());
+            }
+            Some("thread_continued") if !text("new_thread_id").is_empty() => {
+                self.successor = Some(ThreadId::parse(text("new_thread_id"))?);
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
+impl ReplayModel {
+    /// The answers of a thread, over all that handed themselves over one to the next, and its children.
+    pub fn new(thread: Vec<Recorded>, children: Vec<ReplayedChild>) -> Self {
+        let answers = thread.into_iter().flat_map(|part| part.answers);
+        Self(Arc::new(Source::Read {
             left: Mutex::new(answers.collect()),
-        })
+            children: Mutex::new(children),
+        }))
+    }
+
+    /// The model of a child that the thread starts now.
+    #[must_use]
+    pub fn child(&self, directive: &str, inputs: &Map<String, Value>) -> Self {
+        Self(Arc::new(Source::Child {
+            parent: self.clone(),
+            directive: directive.to_owned(),
+            inputs: inputs.clone(),
+            found: OnceLock::new(),
+        }))
+    }
+
+    /// The transcript that it answers from; each child of a thread once.
+    fn found(&self) -> Option<&Self> {
+        match &*self.0 {
+            Source::Read { .. } => Some(self),
+            Source::Child {
+                parent,
+                directive,
+                inputs,
+                found,
+            } => {
+                let find = || parent.found()?.take(directive, inputs);
+                found.get_or_init(find).as_ref()
+            }
+        }
+    }
+
+    /// The child that ran this with these inputs, else the first that ran it.
+    fn take(&self, directive: &str, inputs: &Map<String, Value>) -> Option<Self> {
+        let Source::Read { children, .. } = &*self.0 else {
+            return None;
+        };
+        let mut children = children.lock().unwrap_or_else(PoisonError::into_inner);
+        let same =
+            |child: &&ReplayedChild| inputs.iter().all(|(name, given)| child.was(name, given));
+        let runs = |child: &ReplayedChild| child.directive == directive;
+        let exactly = children
+            .iter()
+            .position(|child| runs(child) && same(&child));
+        let place = exactly.or_else(|| children.iter().position(runs))?;
+        Some(children.remove(place).model)
+    }
+}
+
+impl ReplayedChild {
+    /// Was it given this? A text that spells a value of the declared type became that value.
+    fn was(&self, name: &str, given: &Value) -> bool {
+        let known = self.inputs.get(name).unwrap_or(&Value::Null);
+        known == given
+            || given
+                .as_str()
+                .is_some_and(|text| serde_json::from_str(text).ok().as_ref() == Some(known))
     }
 }
 
@@ -88,20 +273,117 @@ fn usages(lines: &VerifiedLines<'_>) -> Result<Vec<Usage>, Error> {
 
 impl Model for ReplayModel {
     fn name(&self) -> &str {
-        &self.name
+        NAME
     }
 
     fn ask(&self, _: &Request<'_>, on_text: &mut dyn FnMut(&str)) -> Result<Answer, ModelError> {
-        let mut left = self.left.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(answer) = left.pop_front() else {
-            return Err(ModelError {
-                kind: "ReplayError".to_owned(),
-                message: "the transcript that is replayed has no further answer".to_owned(),
-                is_final: true,
-                ..ModelError::default()
-            });
+        let Some(Source::Read { left, .. }) = self.found().map(|found| &*found.0) else {
+            return Err(silent(
+                "the thread that is replayed started no further child of this kind",
+            ));
         };
+        let mut left = left.lock().unwrap_or_else(PoisonError::into_inner);
+        let answer = left
+            .pop_front()
+            .ok_or_else(|| silent("the transcript that is replayed has no further answer"))?;
         on_text(&answer.text);
         Ok(answer)
+    }
+}
+
+fn silent(why: &str) -> ModelError {
+    ModelError {
+        kind: "ReplayError".to_owned(),
+        message: why.to_owned(),
+        is_final: true,
+        ..ModelError::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cancel::Cancel;
+    use serde_json::json;
+
+    fn part(texts: &[&str]) -> Recorded {
+        let answers = texts
+            .iter()
+            .map(|text| answer(NAME, (*text).to_owned(), Vec::new(), None));
+        Recorded {
+            answers: answers.collect(),
+            thread: String::new(),
+            inputs: Map::new(),
+            record: None,
+            parent: None,
+            predecessor: None,
+            children: Vec::new(),
+            ended: BTreeMap::new(),
+            successor: None,
+        }
+    }
+
+    fn members(value: &Value) -> Map<String, Value> {
+        value.as_object().cloned().unwrap()
+    }
+
+    fn child(
+        directive: &str,
+        inputs: &Value,
+        texts: &[&str],
+        below: Vec<ReplayedChild>,
+    ) -> ReplayedChild {
+        ReplayedChild {
+            directive: directive.to_owned(),
+            inputs: members(inputs),
+            model: ReplayModel::new(vec![part(texts)], below),
+        }
+    }
+
+    fn ask(model: &ReplayModel) -> Result<String, ModelError> {
+        let request = Request {
+            system: None,
+            messages: &[],
+            tools: &[],
+            max_output_tokens: 1,
+            cancel: &Cancel::default(),
+        };
+        model.ask(&request, &mut |_| {}).map(|answer| answer.text)
+    }
+
+    #[test]
+    fn children_answer_from_their_own_transcripts_in_whatever_order_they_begin() {
+        let below = vec![child("d/leaf", &json!({}), &["leaf"], Vec::new())];
+        let children = vec![
+            child("d/say", &json!({"n": 1}), &["one"], Vec::new()),
+            child("d/say", &json!({"n": 2}), &["two", "more"], below),
+            child("d/other", &json!({}), &["other"], Vec::new()),
+        ];
+        let root = ReplayModel::new(vec![part(&["a"]), part(&["b"])], children);
+        let [two, one] =
+            [2, 1].map(|n| root.child("d/say", &members(&json!({"n": n.to_string()}))));
+        assert_eq!(ask(&two).unwrap(), "two");
+        assert_eq!(ask(&root).unwrap(), "a");
+        assert_eq!(ask(&one).unwrap(), "one");
+        assert_eq!(ask(&two.child("d/leaf", &Map::new())).unwrap(), "leaf");
+        assert_eq!(ask(&two).unwrap(), "more");
+        // Over a handoff, and to the end.
+        assert_eq!(ask(&root).unwrap(), "b");
+        for over in [
+            &root,
+            &one,
+            &root.child("d/say", &Map::new()),
+            &one.child("d/leaf", &Map::new()),
+        ] {
+            let error = ask(over).unwrap_err();
+            assert!(
+                error.is_final && error.message.contains("replayed"),
+                "{error:?}"
+            );
+        }
+        assert_eq!(
+            ask(&root.child("d/other", &members(&json!({"x": 9})))).unwrap(),
+            "other"
+        );
     }
 }

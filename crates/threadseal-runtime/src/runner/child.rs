@@ -181,6 +181,7 @@ impl Cradle {
     /// # Errors
     /// As [`Engine::resume`] and [`Engine::handoff`]; kind `Refused` at a limit.
     pub(super) fn go_on(&self, mut wanted: Resumption, hands_over: bool) -> Result<Ran, Error> {
+        self.engine.models.may_go_on()?;
         let (id, inherited) = self.owner()?;
         let _alone = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
         self.may_begin(inherited)?;

@@ -307,6 +307,16 @@ impl Models for Preferring {
             .or_else(|_| self.inner.choose(&model))
             .or_else(|_| self.inner.choose(wanted))
     }
+
+    fn of_child(&self, directive: &str, inputs: &Map<String, Value>) -> Option<Arc<dyn Models>> {
+        let inner = self.inner.of_child(directive, inputs)?;
+        let name = self.name.clone();
+        Some(Arc::new(Self { inner, name }))
+    }
+
+    fn may_go_on(&self) -> Result<(), Error> {
+        self.inner.may_go_on()
+    }
 }
 
 #[cfg(test)]

@@ -38,7 +38,7 @@ use crate::limit::Cost;
 use crate::model::ChatMessage;
 use crate::toolbox::{Cancel, Parentage, Tool};
 use life::Beside;
-use serde_json::Value;
+use serde_json::{Map, Value};
 use std::sync::Arc;
 use threadseal::error::Error;
 use threadseal::ledger::Parent;
@@ -99,9 +99,19 @@ impl Engine {
         parent: ParentThread<'_>,
     ) -> Result<Begun, Error> {
         let inherited = parent.inherited;
-        self.begin_with(order, Some(inherited), |plan| {
+        let own = self.for_child(order.directive.as_str(), &order.inputs);
+        own.begin_with(order, Some(inherited), |plan| {
             Ok(Start::afresh(plan, Some(parent)))
         })
+    }
+
+    /// What a child runs in: the same, with the models of a child where these are others.
+    pub(super) fn for_child(&self, directive: &str, inputs: &Map<String, Value>) -> Self {
+        let mut engine = self.clone();
+        if let Some(models) = self.models.of_child(directive, inputs) {
+            engine.models = models;
+        }
+        engine
     }
 
     /// Checks `order` under what a parent left, lets `start` say what the thread begins with, and runs it; if it hands

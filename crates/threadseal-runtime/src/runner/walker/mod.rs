@@ -87,7 +87,8 @@ impl Engine {
     ) -> Result<Ran, Error> {
         self.trusts_parent(&parent)?;
         let inherited = parent.inherited;
-        self.walk_with(order, Some(inherited), &|| family.begun(), |_| {
+        let own = self.for_child(order.graph.as_str(), &order.inputs);
+        own.walk_with(order, Some(inherited), &|| family.begun(), |_| {
             Ok(Origin {
                 parent: Some(parent),
                 ..Origin::default()

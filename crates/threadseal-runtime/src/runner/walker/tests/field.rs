@@ -113,6 +113,7 @@ impl Field {
             model: None,
             provider: None,
             base_url: None,
+            replay: None,
         };
         let environment = Arc::new(Vec::new());
         let window = config.coordination.context_window;
