@@ -27,6 +27,7 @@ use threadseal::record::{Head, ThreadId};
 use threadseal::report::Report;
 use threadseal::time::Timestamp;
 use threadseal::transcript::manifest::Manifest;
+use threadseal::transcript::render::{self, Cover};
 use threadseal::trust::Trust;
 use threadseal_store::host::Host;
 
@@ -81,6 +82,25 @@ impl TrustedMeta {
 }
 
 impl ThreadMeta {
+    /// Has `render` make something of the thread for readers, with what stands above that.
+    pub fn covered<T>(&self, render: impl FnOnce(&Cover<'_>) -> T) -> T {
+        let cost = self.cost.unwrap_or_default();
+        render(&Cover {
+            thread: &self.thread_id,
+            directive: &self.directive,
+            status: self.status.as_str(),
+            model: self.model.as_deref().unwrap_or_default(),
+            cost: render::Cost {
+                turns: cost.turns,
+                input_tokens: cost.input_tokens,
+                output_tokens: cost.output_tokens,
+                spend: cost.spend.to_real(),
+                elapsed_seconds: cost.elapsed.as_secs_f64(),
+            },
+            permissions: &self.capabilities.to_texts(),
+        })
+    }
+
     /// The file without signatures.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut members = Map::new();

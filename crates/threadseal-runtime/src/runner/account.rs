@@ -13,7 +13,6 @@ use crate::signed_file::SignedFile;
 use crate::thread_meta::ThreadMeta;
 use threadseal::error::Error;
 use threadseal::record::ThreadId;
-use threadseal::transcript::render::{self, Cover};
 
 /// `thread.json` and the knowledge entry, written again and again.
 pub(super) struct Files {
@@ -35,21 +34,7 @@ impl Files {
     /// Rewrites the thread for readers.
     pub(super) fn write_entry(&mut self, engine: &Engine, journal: &Journal) -> Result<(), Error> {
         let meta = &self.meta;
-        let cost = meta.cost.unwrap_or_default();
-        let text = journal.entry(&Cover {
-            thread: &meta.thread_id,
-            directive: &meta.directive,
-            status: meta.status.as_str(),
-            model: meta.model.as_deref().unwrap_or_default(),
-            cost: render::Cost {
-                turns: cost.turns,
-                input_tokens: cost.input_tokens,
-                output_tokens: cost.output_tokens,
-                spend: cost.spend.to_real(),
-                elapsed_seconds: cost.elapsed.as_secs_f64(),
-            },
-            permissions: &meta.capabilities.to_texts(),
-        });
+        let text = meta.covered(|cover| journal.entry(cover));
         let thread = Some(&meta.thread_id);
         let (host, keys) = (&engine.host, &engine.keys);
         self.entry

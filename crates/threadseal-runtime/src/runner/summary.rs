@@ -12,14 +12,13 @@
 
 use super::child::Cradle;
 use super::engine::Engine;
-use crate::bounds::{
-    MAX_CONVERSATION_BYTES, MAX_SUMMARY_CHARS_PER_TOKEN, MAX_SUMMARY_SOURCE_BYTES,
-};
+use super::orchestrator::{Need, Records};
+use crate::bounds::{MAX_SUMMARY_CHARS_PER_TOKEN, MAX_SUMMARY_SOURCE_BYTES};
 use crate::capability::{Call, Capabilities};
 use crate::directive::ModelChoice;
 use crate::model::{Chosen, Models, ToolSchema};
 use crate::project::Project;
-use crate::signed_file::{SignedFile, refusal};
+use crate::signed_file::SignedFile;
 use crate::toolbox::{Invocation, Outcome, Tool, model_name};
 use serde_json::{Map, Value, json};
 use std::path::PathBuf;
@@ -27,13 +26,9 @@ use std::sync::{Arc, OnceLock};
 use threadseal::document::{DocumentKind, ItemType};
 use threadseal::error::Error;
 use threadseal::record::ThreadId;
-use threadseal::transcript::lines::VerifiedLines;
 use threadseal::transcript::render::{Cost, Cover, render};
-use threadseal::transcript::{ScanOptions, VerifyOptions};
 use threadseal_store::atomic;
-use threadseal_store::examine;
 use threadseal_store::heads::RecordKind;
-use threadseal_store::read::open_regular;
 
 /// The directive that summarises where none is named.
 const DIRECTIVE: &str = "rye/agent/threads/thread_summary";
@@ -187,35 +182,8 @@ pub(super) fn summary_id(directive: &str, id: &ThreadId) -> String {
 impl Engine {
     /// The verified record of a thread as readers see it, and its directive.
     fn rendering(&self, id: &ThreadId) -> Result<(String, String), Error> {
-        let folder = self.project.thread(id);
-        self.project.inside(&*self.host.fs, folder.path())?;
-        let path = folder.transcript();
-        let file = open_regular(&*self.host.fs, &path)?;
-        let first = examine::first_line(&file)?;
-        let record = first.as_deref().and_then(examine::native_record);
-        let record = record
-            .ok_or_else(|| Error::refused(format!("{} is no native record", path.display())))?;
-        let known = examine::known(Some(&*self.host.heads), Some(&record), None, false)?;
-        let scan = ScanOptions {
-            expect: known.expect,
-            ..ScanOptions::default()
-        };
-        let options = VerifyOptions {
-            trust: &self.trust,
-            now: self.host.clock.now()?,
-            held_since: None,
-            thread: Some(id),
-        };
-        let outcome = examine::native(&file, &scan, &options, &|_| {})?;
-        let Some(verified) = outcome.verified else {
-            return Err(refusal(&path, &outcome.report));
-        };
-        let bytes = file.read_whole(MAX_CONVERSATION_BYTES)?;
-        let lines = VerifiedLines::open(&verified, &bytes)?;
-        let manifest = first
-            .as_deref()
-            .and_then(threadseal::transcript::manifest::parse_line);
-        let directive = manifest.and_then(|manifest| manifest.directive);
+        let past = Records::from(self).past(id, Need::Whole)?;
+        let directive = past.manifest.directive.clone();
         let directive =
             directive.ok_or_else(|| Error::refused(format!("{id} does not say what it runs")))?;
         let cover = Cover {
@@ -226,7 +194,7 @@ impl Engine {
             cost: Cost::default(),
             permissions: &[],
         };
-        Ok((render(&lines, &cover)?, directive))
+        Ok((render(&past.lines()?, &cover)?, directive))
     }
 
     /// Writes the summary as knowledge.

@@ -13,6 +13,7 @@
 use super::account::Files;
 use super::cycle::End;
 use super::engine::{Engine, Order, Ran};
+use super::orchestrator::{Need, Records};
 use super::recover::CAUSE;
 use super::thread::{Begun, Running};
 use crate::bounds::{MAX_CONVERSATION_BYTES, MAX_LEDGER_RECORDS, MAX_UNRESOLVED_CALLS};
@@ -23,7 +24,7 @@ use crate::model::{ChatMessage, conversation, dynamic};
 use crate::no_links::NoLinks;
 use crate::past::{UNRESOLVED, answer_open_calls};
 use crate::project::ThreadFolder;
-use crate::signed_file::{SignedFile, read_verified, refusal};
+use crate::signed_file::{SignedFile, read_verified};
 use crate::status::Status;
 use crate::thread_meta::ThreadMeta;
 use crate::toolbox::Cancel;
@@ -34,13 +35,11 @@ use threadseal::error::{Error, ErrorKind};
 use threadseal::record::ThreadId;
 use threadseal::transcript::event::{EventType, Payload};
 use threadseal::transcript::ext::Ext;
-use threadseal::transcript::lines::VerifiedLines;
 use threadseal::transcript::manifest::Manifest;
 use threadseal::transcript::messages::Conversation;
-use threadseal::transcript::{Ending, ScanOptions, VerifyOptions};
-use threadseal_store::examine;
+use threadseal::transcript::{Ending, VerifyOptions};
 use threadseal_store::ledger::{JsonlLedgerStore, LedgerStore};
-use threadseal_store::read::{open_regular, read_small};
+use threadseal_store::read::read_small;
 use threadseal_store::recorder::{Opened, Recorder, TailPolicy};
 
 /// A call that began, and of which no sealed line says what came of it.
@@ -89,7 +88,7 @@ impl Engine {
                 ends || by_hooks || manifest.parent.is_some() || manifest.predecessor.is_some();
             if !ends {
                 recorder.seal(turn, Ext::default())?;
-                let sealed = Sealed::of(&self.sealed_lines(id, &folder)?)?;
+                let sealed = Sealed::of(&self.sealed_lines(id)?)?;
                 let begun =
                     self.running(id, &folder, &manifest, recorder, sealed, unresolved, cancel)?;
                 return begun.go_on();
@@ -98,7 +97,7 @@ impl Engine {
             let cause = Payload::parse(cause.to_string().as_bytes())?;
             recorder.end(Ending::Error, &cause, turn)?;
         }
-        let sealed = Sealed::of(&self.sealed_lines(id, &folder)?)?;
+        let sealed = Sealed::of(&self.sealed_lines(id)?)?;
         self.settle_ended(id, &folder, &manifest, recorder, &sealed)
     }
 
@@ -122,28 +121,9 @@ impl Engine {
     }
 
     /// The verified lines of the record, which must all be sealed.
-    fn sealed_lines(&self, id: &ThreadId, folder: &ThreadFolder) -> Result<Vec<Vec<u8>>, Error> {
-        let path = folder.transcript();
-        let file = open_regular(&*self.host.fs, &path)?;
-        let first = examine::first_line(&file)?;
-        let record = first.as_deref().and_then(examine::native_record);
-        let known = examine::known(Some(&*self.host.heads), record.as_ref(), None, false)?;
-        let scan = ScanOptions {
-            expect: known.expect,
-            ..ScanOptions::default()
-        };
-        let options = VerifyOptions {
-            trust: &self.trust,
-            now: self.host.clock.now()?,
-            held_since: None,
-            thread: Some(id),
-        };
-        let outcome = examine::native(&file, &scan, &options, &|_| {})?;
-        let Some(verified) = outcome.verified else {
-            return Err(refusal(&path, &outcome.report));
-        };
-        let bytes = file.read_whole(MAX_CONVERSATION_BYTES)?;
-        let lines = VerifiedLines::open(&verified, &bytes)?;
+    fn sealed_lines(&self, id: &ThreadId) -> Result<Vec<Vec<u8>>, Error> {
+        let past = Records::from(self).past(id, Need::Whole)?;
+        let lines = past.lines()?;
         Ok(lines.iter().map(|line| line.bytes.to_vec()).collect())
     }
 

@@ -22,6 +22,7 @@ mod tool;
 mod wait;
 
 pub use operation::Operation;
+pub(in crate::runner) use records::Need;
 pub use records::Records;
 pub use search::{Search, SearchType};
 

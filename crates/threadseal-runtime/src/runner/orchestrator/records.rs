@@ -48,7 +48,7 @@ impl From<&Engine> for Records {
 
 /// How much of a record is asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Need {
+pub(in crate::runner) enum Need {
     /// All of it: nothing but `verified` will do.
     Whole,
     /// What its seals cover, of a thread that still runs.
@@ -56,8 +56,8 @@ pub(super) enum Need {
 }
 
 /// A record that may be believed, as far as its seals reach.
-pub(super) struct Past {
-    pub(super) manifest: Manifest,
+pub(in crate::runner) struct Past {
+    pub(in crate::runner) manifest: Manifest,
     pub(super) verdict: Verdict,
     verified: Verified<Coverage>,
     bytes: Vec<u8>,
@@ -68,7 +68,7 @@ impl Past {
     ///
     /// # Errors
     /// Kind `Refused` when the file was changed while it was read.
-    pub(super) fn lines(&self) -> Result<VerifiedLines<'_>, Error> {
+    pub(in crate::runner) fn lines(&self) -> Result<VerifiedLines<'_>, Error> {
         VerifiedLines::open(&self.verified, &self.bytes)
     }
 
@@ -123,7 +123,7 @@ impl Records {
     ///
     /// # Errors
     /// Kind `Refused` with the verdict, unless it may be believed as far as `need` says.
-    pub(super) fn past(&self, id: &ThreadId, need: Need) -> Result<Past, Error> {
+    pub(in crate::runner) fn past(&self, id: &ThreadId, need: Need) -> Result<Past, Error> {
         let folder = self
             .project
             .find_thread(&*self.host.fs, id)?

@@ -9,7 +9,7 @@ use crate::status::Status;
 use serde_json::{Map, Value, json};
 use threadseal::error::{Error, ErrorKind};
 use threadseal::record::ThreadId;
-use threadseal::transcript::render::{self, Cover, render};
+use threadseal::transcript::render::render;
 
 impl Records {
     /// Where a thread stands: by its `thread.json`, where that may be believed, else by the registry alone.
@@ -130,25 +130,8 @@ impl Records {
     pub fn transcript(&self, id: &ThreadId, tail_lines: Option<usize>) -> Result<Value, Error> {
         let past = self.past(id, Need::Sealed)?;
         let meta = self.meta(id, &past)?;
-        let meta = meta.get();
-        let cost = meta.cost.unwrap_or_default();
-        let text = render(
-            &past.lines()?,
-            &Cover {
-                thread: id,
-                directive: &meta.directive,
-                status: meta.status.as_str(),
-                model: meta.model.as_deref().unwrap_or_default(),
-                cost: render::Cost {
-                    turns: cost.turns,
-                    input_tokens: cost.input_tokens,
-                    output_tokens: cost.output_tokens,
-                    spend: cost.spend.to_real(),
-                    elapsed_seconds: cost.elapsed.as_secs_f64(),
-                },
-                permissions: &meta.capabilities.to_texts(),
-            },
-        )?;
+        let lines = past.lines()?;
+        let text = meta.get().covered(|cover| render(&lines, cover))?;
         let (kept, left_out) = tail(&text, tail_lines);
         Ok(
             json!({"success": true, "thread_id": id.as_str(), "verdict": past.verdict.to_string(),

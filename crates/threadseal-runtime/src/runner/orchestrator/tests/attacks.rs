@@ -381,9 +381,7 @@ fn whoever_holds_the_lock_decides_whether_a_thread_runs_and_not_its_row() {
         engine.request_cancel(&id).unwrap();
         // Its end cannot be noted in a row that says another one.
         let _ = thread.join();
-        let past = Records::from(&engine)
-            .past(&id, records::Need::Whole)
-            .unwrap();
+        let past = Records::from(&engine).past(&id, Need::Whole).unwrap();
         let ended = Records::ended(&past).unwrap();
         // Without a row the thread may fail at a note of its cost before it hears the request.
         let event = ended.event.unwrap();
