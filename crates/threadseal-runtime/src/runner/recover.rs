@@ -199,11 +199,21 @@ impl Engine {
             false => Status::Continued,
         };
         let stated = self.stated(id, folder)?;
+        if stated.is_none() && self.never_had(&folder.metadata())? {
+            return Ok(false);
+        }
         let told = row.map(Thread::standing).transpose().ok();
         let right =
             |status: Status| suits(ended, status) && stated.is_none_or(|stated| stated == status);
         Ok(stated.is_none_or(|stated| suits(ended, stated))
             && told.is_some_and(|told| told.is_none_or(right)))
+    }
+
+    /// Did this host never seal a document in this place? One that it sealed and that is gone stays missed.
+    fn never_had(&self, path: &Path) -> Result<bool, Error> {
+        let place = self.host.place(path);
+        let known = self.host.heads.find_by_place(RecordKind::Document, &place);
+        Ok(known?.is_none())
     }
 
     /// What thread.json says, where there is one.
@@ -475,14 +485,9 @@ impl Engine {
         if self.host.fs.symlink_metadata(&record).is_err() {
             return Ok(());
         }
-        let place = self.host.place(&path);
-        let known = self
-            .host
-            .heads
-            .find_by_place(RecordKind::Document, &place)?;
         let first = examine::first_line(&open_regular(&*self.host.fs, &record)?)?;
         let manifest = first.as_deref().and_then(parse_line);
-        let (None, Some(manifest)) = (known, manifest) else {
+        let (true, Some(manifest)) = (self.never_had(&path)?, manifest) else {
             return Ok(());
         };
         let now = self.host.clock.now()?;

@@ -95,13 +95,14 @@ fn ended(engine: &Engine, thread: &ThreadId, what: &str) {
 }
 
 fn each_fault(
-    work: &dyn Fn(&Stage, &ThreadId) -> Result<(), threadseal::error::Error>,
+    work: &dyn Fn(&Engine, &ThreadId) -> Result<(), threadseal::error::Error>,
     first: &dyn Fn(&Stage) -> ThreadId,
 ) {
     let (disk, stage) = failing();
     let thread = first(&stage);
+    let engine = stage.engine(GLADLY);
     let before = disk.calls();
-    work(&stage, &thread).unwrap();
+    work(&engine, &thread).unwrap();
     let calls = disk.calls() - before;
     let kinds = [
         FaultKind::Io,
@@ -109,14 +110,18 @@ fn each_fault(
         FaultKind::DoneButFailed,
         FaultKind::PowerOff,
     ];
+    let (mut planned, mut hits) = (0, 0);
     // A sample: every call would take minutes.
     for call in (0..calls).step_by((calls / 14).max(1)) {
         for kind in kinds {
             let (disk, stage) = failing();
             let thread = first(&stage);
-            disk.plan(disk.calls() + call, kind);
-            let done = work(&stage, &thread);
+            let engine = stage.engine(GLADLY);
+            disk.plan(call, kind);
+            let done = work(&engine, &thread);
             let struck = disk.struck();
+            planned += 1;
+            hits += usize::from(struck.is_some());
             if kind == FaultKind::PowerOff {
                 disk.cut_power(Keep::Nothing);
             } else {
@@ -130,13 +135,18 @@ fn each_fault(
             sound(&stage, &thread, &what);
         }
     }
+    // A run makes a few calls more or fewer than another one.
+    assert!(
+        hits * 10 >= planned * 9,
+        "{hits} of {planned} faults struck"
+    );
 }
 
 #[test]
 fn a_resume_that_fails_anywhere_leaves_the_old_record_whole() {
     let ended = |stage: &Stage| stage.run(READS).thread;
     each_fault(
-        &|stage, thread| stage.resume(thread, GLADLY).map(drop),
+        &|engine, thread| engine.resume(&again(thread)).map(drop),
         &ended,
     );
 }
@@ -145,7 +155,7 @@ fn a_resume_that_fails_anywhere_leaves_the_old_record_whole() {
 fn a_handoff_that_fails_anywhere_leaves_the_old_record_whole() {
     let ended = |stage: &Stage| stage.run(READS).thread;
     each_fault(
-        &|stage, thread| stage.engine(GLADLY).handoff(&again(thread)).map(drop),
+        &|engine, thread| engine.handoff(&again(thread)).map(drop),
         &ended,
     );
 }
@@ -165,15 +175,20 @@ fn a_thread_that_hands_itself_over_on_a_failing_disk_ends_once() {
     };
     let (disk, mut stage) = failing();
     small(&mut stage);
+    let engine = stage.engine(&script);
     let before = disk.calls();
-    stage.run(&script);
+    engine.run(&order("demo/say")).unwrap();
     let calls = disk.calls() - before;
+    let (mut planned, mut hits) = (0, 0);
     for call in (0..calls).step_by((calls / 20).max(1)) {
         for kind in [FaultKind::Io, FaultKind::PowerOff] {
             let (disk, mut stage) = failing();
             small(&mut stage);
-            disk.plan(disk.calls() + call, kind);
-            let done = stage.engine(&script).run(&order("demo/say"));
+            let engine = stage.engine(&script);
+            disk.plan(call, kind);
+            let done = engine.run(&order("demo/say"));
+            planned += 1;
+            hits += usize::from(disk.struck().is_some());
             if kind == FaultKind::PowerOff {
                 disk.cut_power(Keep::Nothing);
             } else {
@@ -198,6 +213,10 @@ fn a_thread_that_hands_itself_over_on_a_failing_disk_ends_once() {
             }
         }
     }
+    assert!(
+        hits * 10 >= planned * 9,
+        "{hits} of {planned} faults struck"
+    );
 }
 
 #[test]
@@ -242,4 +261,57 @@ fn a_thread_that_dies_before_its_first_thread_json_gets_one_when_it_is_recovered
         assert_eq!(meta.get().status, Status::Error, "{what}");
     }
     assert!(without > 0);
+}
+
+#[test]
+fn a_recovery_that_dies_before_the_first_thread_json_is_made_up_for_by_the_next() {
+    // Where a thread dies that has line 1 and no thread.json.
+    let dead = |call: usize| {
+        let (disk, stage) = failing();
+        let engine = stage.engine(GLADLY);
+        disk.plan(call, FaultKind::PowerOff);
+        let _ = engine.run(&order("demo/say"));
+        disk.kill_process();
+        disk.heal();
+        let listed = engine.registry.list(&crate::registry::Filter::default());
+        let id = listed.unwrap().threads.first()?.id.clone();
+        let folder = engine.project.thread(&id);
+        let there = |path: &Path| stage.bench.host.fs.symlink_metadata(path).is_ok();
+        let is_so = there(&folder.transcript()) && !there(&folder.metadata());
+        is_so.then_some((disk, stage, id))
+    };
+    let well = |call: &usize| {
+        let dead = dead(*call);
+        dead.is_some_and(|(_, stage, id)| stage.engine(GLADLY).recover(&id).is_ok())
+    };
+    let call = (0..1000).find(well).unwrap();
+    let (disk, stage, id) = dead(call).unwrap();
+    let engine = stage.engine(GLADLY);
+    let before = disk.calls();
+    engine.recover(&id).unwrap();
+    let calls = disk.calls() - before;
+    let mut ended_without = 0;
+    for fault in 0..calls {
+        let (disk, stage, id) = dead(call).unwrap();
+        let engine = stage.engine(GLADLY);
+        disk.plan(fault, FaultKind::PowerOff);
+        let done = engine.recover(&id);
+        disk.kill_process();
+        disk.heal();
+        let papers = engine.project.thread(&id).metadata();
+        let there = || stage.bench.host.fs.symlink_metadata(&papers).is_ok();
+        let events = stage.events(&id);
+        ended_without += usize::from(!of(&events, "thread_error").is_empty() && !there());
+        let again = engine.recover(&id);
+        let what = format!("call {fault} of {calls}, {:?}, {again:?}", done.err());
+        assert!(there(), "{what}");
+        assert_eq!(verdict(&stage, &id), Verdict::Verified, "{what}");
+        let first = stage.read(&engine.project.thread(&id).transcript());
+        let first = first.split(|byte| *byte == b'\n').next().unwrap();
+        let manifest = threadseal::transcript::manifest::parse_line(first).unwrap();
+        let folder = engine.project.thread(&id);
+        let meta = ThreadMeta::read(&engine.host, &folder, &id, Some(&manifest), &engine.trust);
+        assert_eq!(meta.unwrap().get().status, Status::Error, "{what}");
+    }
+    assert!(ended_without > 0);
 }
