@@ -6,7 +6,7 @@
 //! tool_call_start      {tool, call_id, input, item_id, idempotency_key}     durable before the call runs
 //! tool_call_result     {call_id, output, structured?, duration_ms, error?, unknown?}
 //! tool_call_reused     {call_id, item_id, output, structured?, error?, from}  of the run before: not called again
-//! tool_call_settled    {call_id, item_id, idempotency_key, as: skipped | failed}  unresolved, and somebody decided
+//! tool_call_settled    {call_id, item_id, idempotency_key, as: skipped | failed | repeated}  it was unresolved
 //! state_changed        {step, node, set}
 //! foreach_completed    {step, node, items, failed, next_node}
 //! step_completed       {step, node, action_id?, status, elapsed_s, next_node, thread_id?, error?, passed_over?, ledger}

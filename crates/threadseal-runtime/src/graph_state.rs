@@ -16,6 +16,7 @@ mod entry;
 mod file;
 mod text;
 
+pub(crate) use course::step_of;
 pub use course::{Course, KnownCall, OpenCall, Position, Standing, Visit};
 pub use entry::{EntryCover, entry};
 pub use file::{StateCover, agrees, state_file};

@@ -31,6 +31,8 @@ pub struct Course {
     calls: BTreeMap<String, CallState>,
     /// Those of them that began once and of which nobody knows whether they were carried out.
     unknown: BTreeSet<String>,
+    /// Those of them that somebody decided to count as failed, and the keys under which they began.
+    given_up: BTreeMap<String, String>,
     rows: BTreeMap<String, Row>,
     history: VecDeque<Happening>,
 }
@@ -199,6 +201,7 @@ impl Course {
             passed_over: payload["passed_over"].as_bool().unwrap_or(false),
             calls: BTreeMap::new(),
             unknown: BTreeSet::new(),
+            given_up: BTreeMap::new(),
             rows: BTreeMap::new(),
             history: VecDeque::new(),
         })
@@ -292,6 +295,12 @@ impl Course {
         self.unknown.contains(call)
     }
 
+    /// The key of a call of the step that is not over, if somebody decided to count it as failed although nobody knows
+    /// whether it was carried out.
+    pub fn given_up(&self, call: &str) -> Option<&str> {
+        self.given_up.get(call).map(String::as_str)
+    }
+
     /// Results of calls of the step that is not over, by the calls' ids.
     pub fn known_calls(&self) -> impl Iterator<Item = (&str, &KnownCall)> {
         self.calls.iter().filter_map(|(id, call)| match call {
@@ -359,8 +368,11 @@ impl Course {
             kind: payload["node_type"].as_str().unwrap_or("action").to_owned(),
             action,
         });
-        self.calls.clear();
-        self.unknown.clear();
+        // What the run before did of this step is told before the step begins.
+        let now = self.step;
+        self.calls.retain(|call, _| step_of(call) == Some(now));
+        self.unknown.retain(|call| step_of(call) == Some(now));
+        self.given_up.retain(|call, _| step_of(call) == Some(now));
         self.at = Position::Within(node);
         Ok(())
     }
@@ -396,18 +408,29 @@ impl Course {
     }
 
     fn settled(&mut self, payload: &Value) -> Result<(), Error> {
-        let how = text(payload, "as")?;
+        let (call, how) = (text(payload, "call_id")?, text(payload, "as")?);
+        let (item, key) = (text(payload, "item_id")?, text(payload, "idempotency_key")?);
+        self.note(Happening::Settled {
+            item: item.clone(),
+            how: how.clone(),
+        });
+        self.unknown.remove(&call);
+        self.given_up.remove(&call);
         let outcome = match how.as_str() {
             "skipped" => Outcome::ok(Value::Null),
-            "failed" => Outcome::failed("unresolved: nobody knows whether it was carried out"),
+            "failed" => {
+                self.given_up.insert(call.clone(), key);
+                Outcome::failed("unresolved: nobody knows whether it was carried out")
+            }
+            // It is made once more, and until then nobody knows.
+            "repeated" => {
+                self.unknown.insert(call.clone());
+                let open = CallState::Open(OpenCall { item, key });
+                self.calls.insert(call, open);
+                return Ok(());
+            }
             _ => return Err(broken("a call is settled in no known way")),
         };
-        self.note(Happening::Settled {
-            item: payload["item_id"].as_str().unwrap_or_default().to_owned(),
-            how,
-        });
-        let call = text(payload, "call_id")?;
-        self.unknown.remove(&call);
         self.settle(call, payload, outcome);
         Ok(())
     }
@@ -472,6 +495,7 @@ impl Course {
         };
         self.calls.clear();
         self.unknown.clear();
+        self.given_up.clear();
         self.note(match error {
             Some(error) => Happening::Failed { error, next },
             None => Happening::Done { elapsed, next },
@@ -498,6 +522,13 @@ impl Course {
         }
         self.history.push_back(happening);
     }
+}
+
+/// The step of a call's id, `<step>.<place>`.
+pub(crate) fn step_of(call: &str) -> Option<u64> {
+    let (step, place) = call.split_once('.')?;
+    place.parse::<u64>().ok()?;
+    step.parse().ok()
 }
 
 fn text(payload: &Value, name: &str) -> Result<String, Error> {

@@ -1,9 +1,15 @@
 //! The files of a run, made in the order in which a thread's are.
+//!
+//! ```text
+//! row, budget, folder, capabilities.md ─► line 1, graph_started, what is settled, seal ─► thread.json, `running`
+//!   ─► of a run that goes on: the link in the record before ─► registry, its thread.json
+//! ```
+//! The link is written when the run stands: what fails before leaves the run before as it was, and a run that no link
+//! names is resumed by nobody.
 
 use super::super::brood::Brood;
 use super::super::engine::Engine;
 use super::super::thread::{FOLDER_MODE, ParentThread, in_line_1};
-use super::call::Settled;
 use super::follow::Files;
 use super::prepare::GraphPlan;
 use super::resume::Before;
@@ -19,6 +25,7 @@ use crate::status::Status;
 use crate::thread_meta::ThreadMeta;
 use crate::toolbox::Tool;
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use threadseal::digest::Digest;
 use threadseal::document::{DocumentKind, ItemType};
@@ -116,47 +123,54 @@ impl Engine {
             manifest.parent = Some(parent.record.child_begins(&id, &record, plan.id.as_str())?);
             ledger.parent = Some(parent.ledger);
         }
-        if let Some(before) = &mut origin.before {
+        if let Some(before) = &origin.before {
             manifest.parent = before.parent();
             files.parent = before.parent_id();
-            manifest.predecessor = Some(before.hand_on(&id, record)?);
+            manifest.predecessor = before.head();
         }
         let keys = self.keys.clone();
         let journal = Journal::begin(&self.host, &folder, id.clone(), manifest, keys, ledger)?;
         let started = started(&plan, &id, origin.before.as_ref().map(Before::course))?;
-        let mut record = GraphJournal::begin(journal, &started)?;
+        let mut journal = GraphJournal::begin(journal, &started)?;
+        // Under the same seal as the begin: whoever goes on from this run knows it, too, whenever that dies.
+        if let Some(before) = &origin.before {
+            before.tell(&mut journal)?;
+        }
         for used in &plan.used {
             let used =
                 serde_json::to_value(used).map_err(|error| Error::invalid(error.to_string()))?;
-            record.tell("item_used", &used)?;
+            journal.tell("item_used", &used)?;
         }
         for risk in &plan.risks {
             let event = json!({"capability": risk.capability.as_str(), "risk": risk.risk});
-            record.tell("risk_unacknowledged", &event)?;
+            journal.tell("risk_unacknowledged", &event)?;
         }
-        record.seal()?;
+        journal.seal()?;
         files.write_meta(self)?;
         let now = self.host.clock.now()?;
         let created = Some(Status::Created);
         self.registry
             .set_status(&id, created, Status::Running, now)?;
-        let mut settled = Settled::default();
-        if let Some(before) = origin.before {
-            self.registry.link(before.id(), &id, now)?;
-            settled = before.settle(self)?;
-        }
-        let walk = Walk {
+        let mut walk = Walk {
             engine: self.clone(),
             plan,
             id,
-            record: Arc::new(Mutex::new(record)),
+            record: Arc::new(Mutex::new(journal)),
             files,
             child,
             brood,
-            settled,
+            keys: BTreeMap::new(),
             began: self.host.clock.elapsed(),
             own_steps: 0,
         };
+        if let Some(mut before) = origin.before.take() {
+            if let Err(error) = before.follow(self, &walk.id, record) {
+                // Nobody resumes it, for no link names it; it ends all the same.
+                walk.fail(&error);
+                return Err(error);
+            }
+            walk.keys = before.keys();
+        }
         Ok(walk)
     }
 

@@ -4,7 +4,8 @@
 //! item and parameters rendered ─► permitted? ─► intent durable ─► runs ─► result recorded
 //! ```
 //! What a run before has done already is not done again: its result is taken. What it may have done is what somebody
-//! decided, or, where the node says that it is idempotent, done again under the same key.
+//! decided, or, where the node says that it is idempotent, done again under the same key. All of this the new run
+//! records before its first step: whoever goes on from it, too, knows it.
 
 use super::super::engine::Engine;
 use super::walk::Walk;
@@ -40,7 +41,30 @@ pub(super) enum Settlement {
     /// It may have been made: it counts as failed.
     Fail { item: String, key: String },
     /// It may have been made: it is made again under this key.
-    Repeat { key: String },
+    Repeat { item: String, key: String },
+}
+
+impl Settlement {
+    /// What a run that goes on records of it, before its first step.
+    pub(super) fn event(&self, id: &str) -> (&'static str, Value) {
+        let (item, key, how) = match self {
+            Self::Known {
+                item,
+                outcome,
+                from,
+            } => {
+                let mut payload = result(id, outcome);
+                payload["item_id"] = item.as_str().into();
+                payload["from"] = from.as_str().into();
+                return ("tool_call_reused", payload);
+            }
+            Self::Skip { item, key } => (item, key, "skipped"),
+            Self::Fail { item, key } => (item, key, "failed"),
+            Self::Repeat { item, key } => (item, key, "repeated"),
+        };
+        let payload = json!({"call_id": id, "item_id": item, "idempotency_key": key, "as": how});
+        ("tool_call_settled", payload)
+    }
 }
 
 /// What a call means.
@@ -69,12 +93,8 @@ impl Walk {
         if let Some(made) = self.made(id) {
             return Ok(made);
         }
-        let mut key = format!("{}/{id}", self.id);
-        match self.settled.get(id) {
-            Some(Settlement::Repeat { key: before }) => key.clone_from(before),
-            Some(settlement) => return self.taken(id, settlement),
-            None => {}
-        }
+        let before = self.keys.get(id).cloned();
+        let key = before.unwrap_or_else(|| format!("{}/{id}", self.id));
         let meant = match self.meant(action, context) {
             Ok(meant) => meant,
             Err(why) => return Ok(Outcome::failed(why.to_string())),
@@ -97,38 +117,14 @@ impl Walk {
         Ok(known(&record, id))
     }
 
-    /// What came of a call that an earlier attempt at this step made: it is not made again.
-    fn made(&self, id: &str) -> Option<Outcome> {
+    /// What came of a call that an earlier attempt at this step, or the run before, made, or that was given up: it is
+    /// not made again.
+    pub(super) fn made(&self, id: &str) -> Option<Outcome> {
         let record = self.record();
-        let known = record.course().known(id)?;
-        Some(known.outcome.clone()).filter(|outcome| outcome.error.is_none())
-    }
-
-    fn taken(&self, id: &str, settlement: &Settlement) -> Result<Outcome, Error> {
-        let (kind, payload) = match settlement {
-            Settlement::Known {
-                item,
-                outcome,
-                from,
-            } => {
-                let mut payload = result(id, outcome);
-                payload["item_id"] = item.as_str().into();
-                payload["from"] = from.as_str().into();
-                ("tool_call_reused", payload)
-            }
-            Settlement::Skip { item, key } => {
-                ("tool_call_settled", decided(id, item, key, "skipped"))
-            }
-            Settlement::Fail { item, key } => {
-                ("tool_call_settled", decided(id, item, key, "failed"))
-            }
-            Settlement::Repeat { .. } => {
-                return Err(Error::invalid("a call that is made is not settled"));
-            }
-        };
-        let mut record = self.record();
-        record.tell(kind, &payload)?;
-        Ok(known(&record, id))
+        let course = record.course();
+        let known = course.known(id)?;
+        let stays = known.outcome.error.is_none() || course.given_up(id).is_some();
+        stays.then(|| known.outcome.clone())
     }
 
     /// What the action calls now, if the run may.
@@ -265,10 +261,6 @@ fn said(mut outcome: Outcome) -> Outcome {
         outcome.error = Some(why);
     }
     outcome
-}
-
-fn decided(id: &str, item: &str, key: &str, how: &str) -> Value {
-    json!({"call_id": id, "item_id": item, "idempotency_key": key, "as": how})
 }
 
 /// What came of the call, as the record has it.

@@ -3,21 +3,14 @@
 //! A call is durable in both before it runs. Whoever removes the tail of one leaves it in the other, and whoever cuts
 //! the ledger is noticed: this host knows where it ended.
 
-use crate::bounds::MAX_CONVERSATION_BYTES;
+use crate::past::Steps;
 use crate::project::ThreadFolder;
-use crate::signed_file::refusal;
 use serde_json::Value;
 use std::collections::BTreeMap;
-use threadseal::digest::Digest;
 use threadseal::error::Error;
-use threadseal::ledger::{ChainOptions, ChainTip, Judging, RunId};
-use threadseal::record::ExpectedHead;
-use threadseal::report::{Expectation, Verdict};
 use threadseal::transcript::manifest::Manifest;
 use threadseal::trust::Trust;
 use threadseal_store::host::Host;
-use threadseal_store::ledger::{known, verify};
-use threadseal_store::read::open_regular;
 
 /// A call that began.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -61,43 +54,7 @@ pub(super) fn in_ledger(
     manifest: &Manifest,
     named: Option<&Value>,
 ) -> Result<BTreeMap<String, Began>, Error> {
-    let run = RunId::parse(&manifest.record.to_string())?;
-    let path = folder.path().join(format!("ledger_{run}.jsonl"));
-    let file = open_regular(&*host.fs, &path)?;
-    let known = known::known(host, &run.record_id())?;
-    let sealed = named.and_then(|named| {
-        let count = named["count"].as_u64()?;
-        let hash = Digest::parse_hex(named["head"].as_str()?)?;
-        Some(Expectation {
-            head: ExpectedHead::Head(
-                ChainTip {
-                    run: run.clone(),
-                    count,
-                    hash,
-                }
-                .head(),
-            ),
-            exact: false,
-            remembered: false,
-        })
-    });
-    let options = ChainOptions {
-        run: Some(run),
-        expect: known.expectation().into_iter().chain(sealed).collect(),
-        ..ChainOptions::default()
-    };
-    let judging = Judging {
-        signers: &known.signers,
-        ..Judging::new(trust, host.clock.now()?)
-    };
-    let report = verify(file.chunks(), options, &judging, &|_| {})?.report;
-    if !matches!(
-        report.verdict,
-        Verdict::Verified | Verdict::Open | Verdict::UnsignedTail
-    ) {
-        return Err(refusal(&path, &report));
-    }
-    let bytes = file.read_whole(MAX_CONVERSATION_BYTES)?;
+    let bytes = Steps::read(host, trust, folder, &manifest.record, named)?.bytes;
     let lines = bytes.split(|byte| *byte == b'\n');
     let records = lines.filter_map(|line| serde_json::from_slice::<Value>(line).ok());
     let calls = records.filter(|record| {

@@ -4,7 +4,6 @@
 //! is in the state all the same. (The original never tells of such failures, and takes what is no list for an empty
 //! one.) Each result is sealed before the next call, so that a run that goes on repeats none.
 
-use super::call::Settlement;
 use super::node::{Did, collected};
 use super::walk::Walk;
 use crate::bounds::{MAX_FOREACH_ITEMS, MAX_STATE_BYTES};
@@ -107,11 +106,11 @@ impl Walk {
         cancel: &Cancel,
     ) -> Result<Outcome, Error> {
         let id = format!("{}.{place}", self.step_number());
-        let reused = matches!(self.settled.get(&id), Some(Settlement::Known { .. }));
-        let outcome = self.call(&id, &foreach.action, context, cancel)?;
-        if !reused {
-            self.record().seal()?;
+        if let Some(made) = self.made(&id) {
+            return Ok(made);
         }
+        let outcome = self.call(&id, &foreach.action, context, cancel)?;
+        self.record().seal()?;
         Ok(outcome)
     }
 }

@@ -77,15 +77,16 @@ impl Engine {
         self.walk_with(order, None, &|| (), |_| Ok(Origin::default()))
     }
 
-    /// Runs the graph as a child of `parent`, whose `thread.json` must say what the parent itself says; `family` counts
-    /// it.
+    /// Runs the graph as a child of `parent`, whose `thread.json` must say what the parent itself says, `own`; `family`
+    /// counts it.
     pub(super) fn run_graph_under(
         &self,
         order: &GraphOrder,
         parent: ParentThread<'_>,
+        own: &Inherited,
         family: &Brood,
     ) -> Result<Ran, Error> {
-        self.trusts_parent(&parent)?;
+        self.trusts_parent(&parent, own)?;
         let inherited = parent.inherited;
         let own = self.for_child(order.graph.as_str(), &order.inputs);
         own.walk_with(order, Some(inherited), &|| family.begun(), |_| {
@@ -116,7 +117,7 @@ impl Engine {
         let mut walk = self.begin_graph(plan, origin, child, brood)?;
         begun();
         cradle.belongs_to(walk.id(), walk.inheritance());
-        graphs.belongs_to(walk.id(), walk.inheritance());
+        graphs.belongs_to(walk.id(), walk.inheritance(), walk.inheritance());
         let attendant = self.attend(walk.id(), &cancel, desk.window());
         let ran = walk.run(&cancel, desk);
         drop(attendant);

@@ -12,7 +12,7 @@ use super::super::prepare::Inherited;
 use super::begin::KIND;
 use super::calls::{Began, in_ledger, in_tail};
 use crate::bounds::MAX_CONVERSATION_BYTES;
-use crate::graph_state::{Course, Standing, agrees};
+use crate::graph_state::{Course, Standing, agrees, step_of};
 use crate::model::dynamic;
 use crate::project::ThreadFolder;
 use crate::registry::Thread;
@@ -89,6 +89,7 @@ impl Engine {
         self.project.inside(&*self.host.fs, folder.path())?;
         let sealed = self.sealed(&folder, id)?;
         let course = self.stopped_course(id, &row, &sealed)?;
+        self.is_linked(id, &sealed.manifest, &course)?;
         let ended = sealed.events.iter().any(|(kind, _)| is_terminal(kind));
         let meta = ThreadMeta::read(&self.host, &folder, id, Some(&sealed.manifest), &self.trust)?;
         if meta.get().directive != course.graph {
@@ -99,6 +100,7 @@ impl Engine {
         self.same_capabilities(&folder, &sealed.manifest)?;
         self.same_state(id, &row, &sealed, &course)?;
         let began = self.began(&folder, &sealed, &course)?;
+        self.has_children(id, &sealed)?;
         let inherited = self.parent_of(&row, sealed.manifest.parent)?;
         Ok(Past {
             id: id.clone(),
@@ -229,16 +231,16 @@ impl Engine {
         sealed: &Sealed,
     ) -> Result<Course, Error> {
         is_run(id, &sealed.manifest)?;
-        for (kind, payload) in &sealed.events {
-            let successor = payload["new_thread_id"].as_str().filter(|_| is_link(kind));
-            let Some(successor) = successor else { continue };
-            // One that died before its first line leaves nothing to go on from.
+        let mut links = sealed.events.iter().filter(|(kind, _)| is_link(kind));
+        let successor = links.find_map(|(_, payload)| payload["new_thread_id"].as_str());
+        if let Some(successor) = successor {
+            // A link is written when its successor stands: one that is not there was taken away.
             let folder = self.project.thread(&ThreadId::parse(successor)?);
-            if self.host.fs.metadata(&folder.transcript()).is_ok() {
-                return Err(Error::refused(format!(
-                    "{id} goes on as {successor}: resume that one"
-                )));
-            }
+            let there = self.host.fs.metadata(&folder.transcript()).is_ok();
+            return Err(Error::refused(match there {
+                true => format!("{id} goes on as {successor}: resume that one"),
+                false => format!("{id} goes on as {successor}, whose record is missing"),
+            }));
         }
         let course = course(&sealed.events, None)?;
         if matches!(
@@ -262,6 +264,42 @@ impl Engine {
                 "{id} is {standing}: it cannot be resumed"
             ))),
         }
+    }
+
+    /// Does the record of the run that this one goes on from say so? One that died before that is gone on with by
+    /// nobody: the run before was left as it was.
+    fn is_linked(&self, id: &ThreadId, manifest: &Manifest, course: &Course) -> Result<(), Error> {
+        let (head, before) = match (manifest.predecessor, &course.resumed_from) {
+            (None, None) => return Ok(()),
+            (Some(head), Some(before)) => (head, ThreadId::parse(before)?),
+            _ => {
+                let text = format!("the record of {id} does not say what it goes on from");
+                return Err(Error::refused(text));
+            }
+        };
+        let earlier = self.archive().record(&before, Some(head))?;
+        let mut links = earlier.successors().iter();
+        match links.any(|link| link.thread == id.as_str() && link.record == Some(manifest.record)) {
+            true => Ok(()),
+            false => Err(Error::refused(format!(
+                "{id} says that it goes on from {before}, whose record does not say so: resume that one"
+            ))),
+        }
+    }
+
+    /// Are the children there whose end the record seals?
+    fn has_children(&self, id: &ThreadId, sealed: &Sealed) -> Result<(), Error> {
+        let mut ended = sealed.events.iter();
+        ended.try_for_each(|(kind, payload)| {
+            let text = |name: &str| payload[name].as_str();
+            let head = text("head").and_then(Head::parse);
+            match (kind.as_str(), text("child_thread_id"), head) {
+                ("child_thread_ended", Some(child), Some(head)) => {
+                    self.archive().child(id, child, head)
+                }
+                _ => Ok(()),
+            }
+        })
     }
 
     /// Does `capabilities.md` lie there as line 1 names it?
@@ -352,13 +390,6 @@ fn course(events: &Events, until: Option<u64>) -> Result<Course, Error> {
         .iter()
         .map(|(kind, payload)| (kind.as_str(), payload));
     Course::read(events, until)
-}
-
-/// The step of a call's id, `<step>.<place>`.
-fn step_of(call: &str) -> Option<u64> {
-    let (step, place) = call.split_once('.')?;
-    place.parse::<u64>().ok()?;
-    step.parse().ok()
 }
 
 /// What stands behind the line of the signatures, Rye's and the native one.

@@ -119,7 +119,11 @@ impl Engine {
 
     /// Does the parent's `thread.json` verify, and say what the parent says itself? The original starts a graph
     /// without any limits where it does not.
-    pub(super) fn trusts_parent(&self, parent: &ParentThread<'_>) -> Result<(), Error> {
+    pub(super) fn trusts_parent(
+        &self,
+        parent: &ParentThread<'_>,
+        own: &Inherited,
+    ) -> Result<(), Error> {
         let folder = self.project.thread(parent.id);
         self.project.inside(&*self.host.fs, folder.path())?;
         let refuse = |why: &str| Error::refused(format!("the parent {}: {why}", parent.id));
@@ -131,7 +135,7 @@ impl Engine {
         }
         let meta = ThreadMeta::read(&self.host, &folder, parent.id, Some(&manifest), &self.trust)?;
         let (limits, capabilities) = (meta.get().limits, &meta.get().capabilities);
-        if limits != parent.inherited.limits || *capabilities != parent.inherited.capabilities {
+        if limits != own.limits || *capabilities != own.capabilities {
             return Err(refuse("its thread.json gives other limits or capabilities"));
         }
         Ok(())

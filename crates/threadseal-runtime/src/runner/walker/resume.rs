@@ -3,17 +3,19 @@
 //! ```text
 //! everything of it verified and compared (`past`) ─► the graph is the same file, inputs, limits, tools as for any run
 //!   ─► unresolved calls: decided, or refused ─► lock; the record still ends where it was read
-//!   ─► a run whose process died gets its end ─► link sealed ─► successor from the same state and node
+//!   ─► a run whose process died gets its end ─► successor stands, with the same state, node and calls ─► link sealed
 //! ```
-//! Until the lock nothing is written: what is refused changes nothing, and ends no run.
+//! Until the lock nothing is written: what is refused changes nothing, and ends no run. Until the link the run can be
+//! gone on with as before.
 
 use super::super::engine::{Engine, Ran};
 use super::super::recover;
+use super::super::succession::{link_to, preview};
 use super::call::{Settled, Settlement};
 use super::past::Past;
 use super::prepare::GraphPlan;
 use super::{GraphOrder, Origin};
-use crate::bounds::MAX_PREVIEW_CHARS;
+use crate::graph_journal::GraphJournal;
 use crate::graph_state::{Course, Position, Standing};
 use crate::item::ItemId;
 use crate::limit::Limits;
@@ -24,12 +26,11 @@ use crate::status::Status;
 use crate::thread_meta::{ThreadMeta, TrustedMeta};
 use crate::toolbox::Cancel;
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use threadseal::document::DocumentKind;
 use threadseal::error::Error;
 use threadseal::record::{Head, RecordId, ThreadId};
-use threadseal::transcript::event::Payload;
-use threadseal::transcript::ext::Ext;
 use threadseal::transcript::{Link, VerifyOptions};
 use threadseal_store::recorder::{Recorder, TailPolicy};
 
@@ -178,25 +179,34 @@ impl Past {
             node.ok_or_else(|| Error::refused("the graph has no node at which the run stands"))?;
         let mut settled = Settled::new();
         for (id, known) in self.course.known_calls() {
-            // What failed is tried again: that is what going on is for.
-            if known.outcome.error.is_none() {
-                let (item, outcome) = (known.item.clone(), known.outcome.clone());
-                let from = self.id.as_str().to_owned();
-                settled.insert(
-                    id.to_owned(),
-                    Settlement::Known {
-                        item,
-                        outcome,
-                        from,
-                    },
-                );
-            }
+            let (item, outcome) = (known.item.clone(), known.outcome.clone());
+            let settlement = match (self.course.given_up(id), unresolved) {
+                // Nobody knows more about it than when it was given up.
+                (Some(key), Unresolved::Skip) => Settlement::Skip {
+                    item,
+                    key: key.to_owned(),
+                },
+                (Some(key), _) => Settlement::Fail {
+                    item,
+                    key: key.to_owned(),
+                },
+                // What failed is tried again: that is what going on is for.
+                (None, _) if outcome.error.is_some() => continue,
+                (None, _) => Settlement::Known {
+                    item,
+                    outcome,
+                    from: self.id.as_str().to_owned(),
+                },
+            };
+            settled.insert(id.to_owned(), settlement);
         }
         for (id, began) in &self.unresolved {
             let (item, key) = (began.item.clone(), began.key.clone());
             let settlement = match unresolved {
                 // A hook that was asked is no call of the node.
-                _ if node.idempotent && !id.starts_with("hook_") => Settlement::Repeat { key },
+                _ if node.idempotent && !id.starts_with("hook_") => {
+                    Settlement::Repeat { item, key }
+                }
                 Unresolved::Refuse => return Err(self.unresolved_refusal()),
                 Unresolved::Skip => Settlement::Skip { item, key },
                 Unresolved::Fail => Settlement::Fail { item, key },
@@ -225,34 +235,53 @@ impl Before {
         self.parent_id.clone()
     }
 
-    /// Seals that `successor` goes on, and gives the head that its first line names.
-    pub(super) fn hand_on(
-        &mut self,
-        successor: &ThreadId,
-        record: RecordId,
-    ) -> Result<Head, Error> {
-        let where_it_is = format!("step {} at {}", self.course.step, self.course.at.node());
-        let preview: String = where_it_is.chars().take(MAX_PREVIEW_CHARS).collect();
-        let event = json!({"new_thread_id": successor.as_str(), "directive": self.meta.get().directive,
-                           "message_preview": preview});
-        let ext = Ext {
-            successor: Some(record),
-            ..Ext::default()
-        };
-        let payload = Payload::parse(event.to_string().as_bytes())?;
-        self.recorder.link(Link::Resumed, &payload, ext)
+    /// Its last seal, which its successor's line 1 names.
+    pub(super) fn head(&self) -> Option<Head> {
+        self.recorder.state().head().copied()
     }
 
-    /// Says in its thread.json that another run goes on, and gives what is settled about its calls.
-    pub(super) fn settle(self, engine: &Engine) -> Result<Settled, Error> {
-        if let Some(head) = self.meta.head() {
-            let mut file = SignedFile::after(&self.path, DocumentKind::Json, None, head);
-            let mut meta = self.meta.get().clone();
-            meta.status = Status::Continued;
-            meta.updated_at = engine.host.clock.now()?;
-            let thread = Some(&self.id);
-            file.write(&engine.host, &engine.keys, thread, &meta.to_bytes())?;
+    /// Records what is settled about calls of the step that was left. A hook that was asked is no call of the step.
+    pub(super) fn tell(&self, journal: &mut GraphJournal) -> Result<(), Error> {
+        let calls = self.settled.iter();
+        for (id, settlement) in calls.filter(|(id, _)| !id.starts_with("hook_")) {
+            let (kind, payload) = settlement.event(id);
+            journal.tell(kind, &payload)?;
         }
-        Ok(self.settled)
+        Ok(())
+    }
+
+    /// The keys under which calls are made again.
+    pub(super) fn keys(&self) -> BTreeMap<String, String> {
+        let calls = self.settled.iter();
+        let again = calls.filter_map(|(id, settlement)| match settlement {
+            Settlement::Repeat { key, .. } => Some((id.clone(), key.clone())),
+            _ => None,
+        });
+        again.collect()
+    }
+
+    /// Seals that `successor`, which stands, goes on; then lets the registry and its thread.json follow.
+    pub(super) fn follow(
+        &mut self,
+        engine: &Engine,
+        successor: &ThreadId,
+        record: RecordId,
+    ) -> Result<(), Error> {
+        let where_it_is = format!("step {} at {}", self.course.step, self.course.at.node());
+        let said = json!({"directive": self.meta.get().directive, "message_preview": preview(&where_it_is)});
+        let (payload, ext) = link_to(successor, record, &said)?;
+        self.recorder.link(Link::Resumed, &payload, ext)?;
+        let now = engine.host.clock.now()?;
+        engine.registry.link(&self.id, successor, now)?;
+        let Some(head) = self.meta.head() else {
+            return Ok(());
+        };
+        let mut file = SignedFile::after(&self.path, DocumentKind::Json, None, head);
+        let mut meta = self.meta.get().clone();
+        meta.status = Status::Continued;
+        meta.updated_at = now;
+        let thread = Some(&self.id);
+        file.write(&engine.host, &engine.keys, thread, &meta.to_bytes())
+            .map(drop)
     }
 }

@@ -1,6 +1,7 @@
 //! Runs of graphs: where they go, what they leave.
 
 mod attacks;
+mod faults;
 mod field;
 mod hooked;
 mod resumed;

@@ -29,7 +29,16 @@ use threadseal::record::{Head, RecordId, ThreadId};
 pub(in super::super) struct GraphTools {
     engine: Engine,
     brood: Arc<Brood>,
-    owner: OnceLock<(ThreadId, Inherited)>,
+    owner: OnceLock<Owner>,
+}
+
+/// Whose they are.
+struct Owner {
+    id: ThreadId,
+    /// Its limits and capabilities, as its `thread.json` says them.
+    own: Inherited,
+    /// What of them is left to its children.
+    left: Inherited,
 }
 
 /// One of them.
@@ -49,8 +58,9 @@ impl GraphTools {
     }
 
     /// Says whose they are, before the first call.
-    pub(in super::super) fn belongs_to(&self, thread: &ThreadId, inherited: Inherited) {
-        let _ = self.owner.set((thread.clone(), inherited));
+    pub(in super::super) fn belongs_to(&self, thread: &ThreadId, own: Inherited, left: Inherited) {
+        let id = thread.clone();
+        let _ = self.owner.set(Owner { id, own, left });
     }
 
     /// Adds the graphs that the project declares and `capabilities` permit. One that does not verify, or is none,
@@ -101,7 +111,7 @@ impl GraphTools {
 
     fn start(&self, graph: &ItemId, call: &mut Invocation<'_>) -> Result<Value, Error> {
         let owner = self.owner.get();
-        let (id, inherited) = owner.ok_or_else(|| Error::refused("the thread has not begun"))?;
+        let owner = owner.ok_or_else(|| Error::refused("the thread has not begun"))?;
         let inputs = match call.input {
             Value::Null => Map::new(),
             Value::Object(inputs) => inputs.clone(),
@@ -112,7 +122,7 @@ impl GraphTools {
             spawns,
             ..Cost::default()
         };
-        if let Some(hit) = inherited.limits.check(When::BeforeChild, &cost) {
+        if let Some(hit) = owner.left.limits.check(When::BeforeChild, &cost) {
             let text = format!("{}: {} of {}", hit.code, hit.current, hit.max);
             return Err(Error::refused(text));
         }
@@ -128,12 +138,14 @@ impl GraphTools {
             child: None,
         };
         let parent = ParentThread {
-            id,
-            inherited,
+            id: &owner.id,
+            inherited: &owner.left,
             record: &mut begins,
             ledger,
         };
-        let ran = self.engine.run_graph_under(&order, parent, &self.brood);
+        let ran = self
+            .engine
+            .run_graph_under(&order, parent, &owner.own, &self.brood);
         let spent = ran.as_ref().map(|ran| ran.cost.spend);
         self.brood.ended(spent.unwrap_or_default());
         let child = begins.child.take();

@@ -6,7 +6,6 @@ use super::super::desk::{Desk, Window};
 use super::super::edges::time_of_end;
 use super::super::engine::{Engine, Ran};
 use super::super::prepare::Inherited;
-use super::call::Settled;
 use super::follow::Files;
 use super::node::Way;
 use super::prepare::GraphPlan;
@@ -18,6 +17,7 @@ use crate::limit::{Cost, LimitHit, When};
 use crate::status::Status;
 use crate::toolbox::{Cancel, Tool};
 use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
@@ -36,7 +36,8 @@ pub(super) struct Walk {
     pub(super) files: Files,
     pub(super) child: Arc<dyn Tool>,
     pub(super) brood: Arc<Brood>,
-    pub(super) settled: Settled,
+    /// Keys under which calls of the step that was left are made again, by the calls' ids.
+    pub(super) keys: BTreeMap<String, String>,
     /// When it began, by the clock's steady time.
     pub(super) began: Duration,
     /// Steps of this run; one that it goes on from had its own.
@@ -210,8 +211,8 @@ impl Walk {
                 .watch
                 .progress(&self.id, Progress::Step(number, &node));
             let way = self.step(&found, cancel)?;
-            // What is settled about the step that was left is settled once.
-            self.settled.clear();
+            // What the step that was left made again, it made once.
+            self.keys.clear();
             match way {
                 Way::Next(Some(next)) => {
                     self.record().seal()?;
@@ -257,6 +258,11 @@ impl Walk {
         limits.turns = None;
         let hit = limits.check(when, &cost);
         hit.map(|hit| self.at_limit(hit, cancel)).transpose()
+    }
+
+    /// Ends a run that must not be walked. What went wrong before is what to tell, whatever becomes of this.
+    pub(super) fn fail(&mut self, error: &Error) {
+        let _ = self.finish(&End::Failed(error.to_string()));
     }
 
     /// Writes how it ended: record first, then what follows it.

@@ -6,7 +6,7 @@ use crate::config::Config;
 use crate::item::{Finder, Grounds, ItemId, ItemPolicy};
 use crate::limit::Limits;
 use crate::model::{Catalogue, ScriptModel, ToolSchema, Wish};
-use crate::project::Layout;
+use crate::project::{Layout, Project};
 use crate::registry::SqliteRegistry;
 use crate::runner::{Engine, Progress, Watch};
 use crate::testing::Bench;
@@ -19,8 +19,11 @@ use threadseal::document::{DocumentKind, ItemType, Options};
 use threadseal::record::ThreadId;
 use threadseal::report::Verdict;
 use threadseal::transcript::{ScanOptions, VerifyOptions};
+use threadseal_store::atomic;
 use threadseal_store::examine;
-use threadseal_store::read::open_regular;
+use threadseal_store::fault::FaultFs;
+use threadseal_store::read::{open_regular, read_small};
+use threadseal_store::sys::Fs as _;
 
 pub(super) struct Field {
     pub(super) bench: Bench,
@@ -94,6 +97,23 @@ impl Field {
         }
     }
 
+    /// The same on a disk that can fail; its databases lie on a real one.
+    pub(super) fn failing() -> (FaultFs, Self) {
+        let (disk, mut bench) = (FaultFs::new(), Bench::new());
+        disk.create_dir(Path::new("/p"), 0o700).unwrap();
+        bench.host.fs = disk.shared();
+        bench.project = Project::init(&*bench.host.fs, Path::new("/p")).unwrap();
+        (disk, Self { bench })
+    }
+
+    /// Where a database lies.
+    pub(super) fn database(&self, of: fn(&Project, Layout) -> PathBuf) -> PathBuf {
+        let project = &self.bench.project;
+        let path = of(project, Layout::Seed);
+        let below = path.strip_prefix(project.root()).unwrap();
+        self.bench.folder.path().join(below)
+    }
+
     /// An engine with these tools; its model says `Hello Ada.`, again and again.
     pub(super) fn engine(&self, tools: Vec<Arc<dyn Tool>>) -> Engine {
         let bench = &self.bench;
@@ -121,8 +141,8 @@ impl Field {
         let models = Catalogue::new(models, agent, wish, window, Arc::clone(&environment));
         let project = bench.project.clone();
         Engine {
-            registry: Arc::new(SqliteRegistry::open(&project.registry(Layout::Seed)).unwrap()),
-            budgets: Arc::new(SqliteBudgets::open(&project.budgets(Layout::Seed)).unwrap()),
+            registry: Arc::new(SqliteRegistry::open(&self.database(Project::registry)).unwrap()),
+            budgets: Arc::new(SqliteBudgets::open(&self.database(Project::budgets)).unwrap()),
             project: Arc::new(project),
             host: bench.host.clone(),
             keys: bench.keys.clone(),
@@ -143,8 +163,9 @@ impl Field {
 
     pub(super) fn write(&self, path: &str, text: &str) {
         let path = self.ai(path);
-        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-        std::fs::write(path, text).unwrap();
+        let fs = &*self.bench.host.fs;
+        atomic::create_directories(fs, path.parent().unwrap(), 0o700).unwrap();
+        atomic::replace(fs, &path, text.as_bytes(), atomic::Mode::KeepOr(0o600)).unwrap();
     }
 
     pub(super) fn graph(&self, id: &str, text: &str) {
@@ -187,10 +208,11 @@ impl Field {
             "{}",
             path.display()
         );
-        let text = std::fs::read_to_string(path).unwrap();
-        let lines = text
-            .lines()
-            .map(|line| serde_json::from_str::<Value>(line).unwrap());
+        let bytes = read_small(&*self.bench.host.fs, &path, 1 << 30).unwrap();
+        let lines = bytes.split(|byte| *byte == b'\n');
+        let lines = lines
+            .filter(|line| !line.is_empty())
+            .map(|line| serde_json::from_slice::<Value>(line).unwrap());
         lines
             .map(|line| {
                 (
