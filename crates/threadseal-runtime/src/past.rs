@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! record    one transcript                                             VerifiedRecord
-//! thread    and its thread.json and capabilities.md                    VerifiedThread
+//! thread    and its thread.json, capabilities.md and step ledger       VerifiedThread
 //! chain     and all threads that it goes on from, and the parent       VerifiedChain
 //! ```
 //! Each thread of a chain names the seal of the one before in its line 1, and that one names its record in a link:
@@ -14,16 +14,19 @@
 //! | module | owns |
 //! |---|---|
 //! | `record` | one transcript, ThreadSeal's or the original's |
+//! | `steps` | the step ledger of a thread |
 //! | `chain` | threads that go on from each other |
 //!
 //! Seed 000 §4, "Integration with resume/handoff", §6; seed 001, "The Continuation Chain".
 
 mod chain;
 mod record;
+mod steps;
 
 pub use chain::{ChainLink, VerifiedChain};
 pub use record::{Line, Successor, UNVERIFIED, VerifiedRecord};
 pub(crate) use record::{UNRESOLVED, answer_open_calls};
+pub(crate) use steps::Steps;
 
 use crate::capability::Capabilities;
 use crate::config::coordination::Integrity;
@@ -58,7 +61,7 @@ pub struct Archive<'a> {
     pub integrity: Integrity,
 }
 
-/// A thread whose transcript, thread.json and capabilities.md are verified and agree.
+/// A thread whose transcript, thread.json, capabilities.md and step ledger are verified and agree.
 #[derive(Debug)]
 pub struct VerifiedThread {
     record: VerifiedRecord,
@@ -133,6 +136,7 @@ impl Archive<'_> {
     pub fn thread(&self, id: &ThreadId, named: Option<Head>) -> Result<VerifiedThread, Error> {
         let folder = self.folder(id)?;
         let record = record::open(self, &folder, id, named, record::Need::Whole)?;
+        self.has_children(&record)?;
         self.with_papers(record, folder)
     }
 
@@ -145,7 +149,36 @@ impl Archive<'_> {
             false => record::Need::Whole,
         };
         let record = record::open(self, &folder, id, Some(head), need)?;
+        self.has_children(&record)?;
         self.with_papers(record, folder)
+    }
+
+    /// Are the children there whose end `record` seals, with the seals that it names? They may have been gone on with
+    /// since.
+    fn has_children(&self, record: &VerifiedRecord) -> Result<(), Error> {
+        for (child, head) in record.children() {
+            self.child(record.id(), child, *head)?;
+        }
+        Ok(())
+    }
+
+    /// The child of `parent` whose last seal was `head`, when the parent recorded its end.
+    ///
+    /// # Errors
+    /// Kind `Refused` when its record is missing, or is not the one of that seal.
+    pub(crate) fn child(&self, parent: &ThreadId, child: &str, head: Head) -> Result<(), Error> {
+        let id = ThreadId::parse(child)?;
+        let found = self.project.find_thread(&*self.host.fs, &id)?;
+        let there = |found: &ThreadFolder| {
+            let found = self.host.fs.symlink_metadata(&found.transcript());
+            found.is_ok()
+        };
+        let Some(folder) = found.filter(there) else {
+            return Err(Error::refused(format!(
+                "the record of {id} is missing: {parent} started it, and seals its end"
+            )));
+        };
+        record::open(self, &folder, &id, Some(head), record::Need::Sealed).map(drop)
     }
 
     /// Is the transcript of `id` one of the original's?
@@ -267,6 +300,7 @@ impl Archive<'_> {
             }
             None => {}
         }
+        steps::check(self, &folder, &record)?;
         Ok(VerifiedThread {
             record,
             meta,

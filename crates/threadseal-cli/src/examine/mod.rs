@@ -12,6 +12,7 @@
 //! A file inside a folder is passed over when nothing claims to protect it and it is no record by
 //! itself (a plain source file); a file that was named is always answered for.
 
+mod children;
 mod companions;
 mod document;
 mod fleet;
@@ -224,7 +225,16 @@ impl Examiner {
         // Also where this host knows no head: what is left of a thread tells that it had a record.
         Ok(gone
             .chain(companions::left(self, candidates, seen))
+            .chain(self.children(candidates, seen)?)
             .collect())
+    }
+
+    /// Children that are not what their parents' records seal of them.
+    fn children(&self, candidates: &[Candidate], seen: &[Seen]) -> Result<Vec<Report>, Failure> {
+        match self.asked.profile {
+            ProfileArg::Auto | ProfileArg::Native => children::missing(self, candidates, seen),
+            _ => Ok(Vec::new()),
+        }
     }
 
     /// Verifies a transcript so that its believed part can be taken up.

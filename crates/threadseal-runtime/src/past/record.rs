@@ -65,7 +65,11 @@ pub struct Successor {
 #[derive(Debug, Default)]
 struct Events {
     ended: Option<Status>,
+    /// Where the terminal event says that the step ledger ends.
+    ledger: Option<Value>,
     successors: Vec<Successor>,
+    /// Children whose end is sealed: thread, and its last seal then.
+    children: Vec<(String, Head)>,
 }
 
 /// How much of a transcript must be covered.
@@ -111,6 +115,16 @@ impl VerifiedRecord {
     /// How it says that its thread ended, under a seal.
     pub fn ended(&self) -> Option<Status> {
         self.events.ended
+    }
+
+    /// Where it says that its step ledger ends, under a seal: `count`, and `head`, the hash of the last record.
+    pub fn ledger(&self) -> Option<&Value> {
+        self.events.ledger.as_ref()
+    }
+
+    /// The children whose end it seals, with their last seals.
+    pub(super) fn children(&self) -> &[(String, Head)] {
+        &self.events.children
     }
 
     /// The threads that it says go on from it, under a seal.
@@ -402,6 +416,16 @@ impl Events {
             let payload = event.get("payload");
             if is_terminal(kind) {
                 events.ended = Some(status_of(kind));
+                let event = serde_json::from_slice::<Value>(line.bytes).unwrap_or_default();
+                let ledger = event["payload"]["ledger"].clone();
+                events.ledger = Some(ledger).filter(|ledger| !ledger.is_null());
+            }
+            if kind == "child_thread_ended" {
+                let text = |name: &str| payload.and_then(|payload| payload.get(name)?.as_str());
+                let child = text("child_thread_id").map(str::to_owned);
+                events
+                    .children
+                    .extend(child.zip(text("head").and_then(Head::parse)));
             }
             if is_link(kind) {
                 let thread = payload.and_then(|payload| payload.get("new_thread_id")?.as_str());

@@ -83,6 +83,57 @@ fn a_deleted_transcript_is_missed_by_each_neighbour_that_is_left() {
 }
 
 #[test]
+fn a_child_that_is_gone_as_a_whole_is_missed_by_its_parents_record() {
+    let (sandbox, folder) = ran();
+    let kept = sandbox.work().join("kept");
+    fs::rename(&folder, &kept).unwrap();
+    let child = folder.file_name().unwrap().to_str().unwrap();
+    let name = format!("{child}/transcript.jsonl");
+    let verify = |what: &str| sandbox.run(["verify", what, "--json"]);
+    tells(&verify("p"), "record_missing", &name);
+    tells(&verify("p/.ai/agent/threads"), "record_missing", &name);
+    let from_inside = sandbox.work().join("p/.ai/agent/threads/demo");
+    tells(
+        &verify(from_inside.to_str().unwrap()),
+        "record_missing",
+        &name,
+    );
+    // What was copied out of the project misses nobody.
+    let parent = thread(&sandbox, "greet");
+    let copy = sandbox
+        .work()
+        .join("copies/demo")
+        .join(parent.file_name().unwrap());
+    fs::create_dir_all(&copy).unwrap();
+    for entry in fs::read_dir(&parent).unwrap() {
+        let entry = entry.unwrap();
+        fs::copy(entry.path(), copy.join(entry.file_name())).unwrap();
+    }
+    sandbox.run(["verify", "copies"]).exits(0);
+    // Whoever lies elsewhere in what is looked at is not gone.
+    let moved = sandbox.work().join("p/moved/demo");
+    fs::create_dir_all(&moved).unwrap();
+    fs::rename(&kept, moved.join(child)).unwrap();
+    sandbox.run(["verify", "p"]).exits(0);
+    fs::rename(moved.join(child), &folder).unwrap();
+    let papers = parent.to_str().unwrap();
+    sandbox.run(["verify", papers]).exits(0);
+    // Older than its end, on a host that knows no head.
+    for head in fs::read_dir(sandbox.home().join("heads")).unwrap() {
+        let head = head.unwrap().path();
+        match head.is_dir() {
+            true => fs::remove_dir_all(head).unwrap(),
+            false => fs::remove_file(head).unwrap(),
+        }
+    }
+    let path = folder.join("transcript.jsonl");
+    let text = fs::read_to_string(&path).unwrap();
+    let begin: Vec<&str> = text.split_inclusive('\n').take(2).collect();
+    fs::write(&path, begin.concat()).unwrap();
+    tells(&verify("p"), "head_ahead", &name);
+}
+
+#[test]
 fn a_ledger_that_was_copied_out_alone_misses_nothing() {
     let (sandbox, folder) = ran();
     let ledger = ledger(&folder);

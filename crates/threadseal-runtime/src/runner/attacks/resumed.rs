@@ -98,11 +98,122 @@ fn every_record_of_a_chain_its_papers_and_its_parent_must_verify() {
             "capabilities.md",
         );
         refused("capabilities.md", &|_| String::new(), "capabilities.md");
+        let ledger = ledger_of(&stage, attacked);
+        refused(
+            &ledger,
+            &|text| lines(text, text.lines().count() - 1),
+            "rolled_back",
+        );
+        refused(&ledger, &|_| String::new(), "ledger_");
+        refused(
+            &ledger,
+            &|text| text.replace("llm_call", "llm_cell"),
+            "tampered|forged",
+        );
+        let again = |text: &str| format!("{text}{}", text.lines().last().unwrap());
+        refused(&ledger, &again, "ledger_");
     }
     let ran = stage.resume(&first, GLADLY).unwrap();
     assert_eq!(ran.text, "Gladly.");
     // Prompt, call, result, end; twice the continuation, once its answer.
     assert_eq!(stage.last_asked().len(), 7);
+}
+
+/// The name of a thread's step ledger.
+fn ledger_of(stage: &Stage, thread: &ThreadId) -> String {
+    let events = stage.events(thread);
+    let end = events
+        .iter()
+        .find_map(|event| event["payload"]["ledger"]["run_id"].as_str());
+    format!("ledger_{}.jsonl", end.unwrap())
+}
+
+/// Neither resumed nor handed over, in these words, and nothing changes.
+fn stays(stage: &Stage, thread: &ThreadId, word: &str) {
+    let before = stage.state();
+    let engine = stage.engine(GLADLY);
+    for error in [
+        engine.resume(&again(thread)),
+        engine.handoff(&again(thread)),
+    ] {
+        let error = error.unwrap_err().to_string();
+        assert!(error.contains(word), "{word}: {error}");
+    }
+    assert!(stage.state() == before, "{word}: something changed");
+}
+
+#[test]
+fn a_step_ledger_is_missed_and_held_against_the_end_that_names_it() {
+    let mut stage = Stage::new();
+    let thread = stage.run(READS).thread;
+    let path = stage.folder(&thread).join(ledger_of(&stage, &thread));
+    let whole = stage.read(&path);
+    std::fs::remove_file(&path).unwrap();
+    stays(&stage, &thread, "is missing");
+    // A host that knows nothing of it has what the transcript seals.
+    stage.bench.host.heads =
+        std::sync::Arc::new(threadseal_store::heads::MemoryHeadStore::default());
+    stays(&stage, &thread, "is missing");
+    let text = String::from_utf8(whole.clone()).unwrap();
+    let (cut, _) = text.trim_end().rsplit_once('\n').unwrap();
+    std::fs::write(&path, format!("{cut}\n")).unwrap();
+    stays(&stage, &thread, "truncated");
+    let other = stage.run(READS).thread;
+    let foreign = stage.read(&stage.folder(&other).join(ledger_of(&stage, &other)));
+    std::fs::write(&path, foreign).unwrap();
+    stays(&stage, &thread, "ledger_");
+    std::fs::write(&path, whole).unwrap();
+    assert_eq!(
+        stage.resume(&thread, GLADLY).unwrap().status,
+        Status::Completed
+    );
+}
+
+#[test]
+fn a_child_whose_end_is_sealed_must_be_there() {
+    let mut stage = Stage::new();
+    let script = "answers:\n- {calls: [{tool: rye_agent_threads_thread_directive, input: {directive_id: demo/say}}]}\n\
+                  - {text: I am the child.}\n- {text: Done.}\n";
+    let child_of = |stage: &Stage, parent: &ThreadId| {
+        let events = stage.events(parent);
+        let ended = of(&events, "child_thread_ended");
+        ThreadId::parse(ended[0]["child_thread_id"].as_str().unwrap()).unwrap()
+    };
+    let parent = stage.run(script).thread;
+    let other = stage.run(script).thread;
+    let (child, foreign) = (child_of(&stage, &parent), child_of(&stage, &other));
+    let folder = stage.folder(&child);
+    let kept = folder.with_extension("kept");
+    std::fs::rename(&folder, &kept).unwrap();
+    stays(&stage, &parent, "is missing");
+    stage.bench.host.heads =
+        std::sync::Arc::new(threadseal_store::heads::MemoryHeadStore::default());
+    stays(&stage, &parent, "is missing");
+    std::fs::create_dir(&folder).unwrap();
+    std::fs::copy(
+        stage.folder(&foreign).join("transcript.jsonl"),
+        folder.join("transcript.jsonl"),
+    )
+    .unwrap();
+    stays(&stage, &parent, "foreign");
+    // Its end is gone, by the words of its parent alone.
+    let whole = stage.read(&kept.join("transcript.jsonl"));
+    let two: Vec<u8> = whole
+        .split_inclusive(|byte| *byte == b'\n')
+        .take(2)
+        .flatten()
+        .copied()
+        .collect();
+    std::fs::write(folder.join("transcript.jsonl"), two).unwrap();
+    stays(&stage, &parent, "truncated");
+    std::fs::remove_dir_all(&folder).unwrap();
+    std::fs::rename(&kept, &folder).unwrap();
+    // A child that was gone on with has more than its end.
+    stage.resume(&child, GLADLY).unwrap();
+    assert_eq!(
+        stage.resume(&parent, GLADLY).unwrap().status,
+        Status::Completed
+    );
 }
 
 #[test]
