@@ -144,24 +144,29 @@ impl Engine {
         id: &ItemId,
         chain: &VerifiedChain,
     ) -> Result<Map<String, Value>, Error> {
+        let given = json!({
+            "thread_id": chain.last().record().id().as_str(),
+            "transcript": rendered(chain.messages()),
+            "directive": directive_of(chain),
+            "max_tokens": self.config.coordination.summary_max_tokens,
+        });
+        self.declared_by(id, given)
+    }
+
+    /// Those of `given` that the directive declares as inputs.
+    pub(super) fn declared_by(
+        &self,
+        id: &ItemId,
+        given: Value,
+    ) -> Result<Map<String, Value>, Error> {
         let item = self
             .finder
             .load(ItemKind::Directive, id, &self.grounds()?)?;
-        let directive = Directive::parse(item.path(), item.text())?;
-        let mut given = Map::new();
-        for (name, value) in [
-            ("thread_id", json!(chain.last().record().id().as_str())),
-            ("transcript", json!(rendered(chain.messages()))),
-            ("directive", json!(directive_of(chain))),
-            (
-                "max_tokens",
-                json!(self.config.coordination.summary_max_tokens),
-            ),
-        ] {
-            if directive.inputs.iter().any(|input| input.name == name) {
-                given.insert(name.to_owned(), value);
-            }
-        }
+        let declared = Directive::parse(item.path(), item.text())?.inputs;
+        let Value::Object(mut given) = given else {
+            return Ok(Map::new());
+        };
+        given.retain(|name, _| declared.iter().any(|input| input.name == *name));
         Ok(given)
     }
 }

@@ -16,14 +16,15 @@ use super::orchestrator::{Need, Records};
 use crate::bounds::{MAX_SUMMARY_CHARS_PER_TOKEN, MAX_SUMMARY_SOURCE_BYTES};
 use crate::capability::{Call, Capabilities};
 use crate::directive::ModelChoice;
+use crate::item::ItemId;
 use crate::model::{Chosen, Models, ToolSchema};
 use crate::project::Project;
-use crate::signed_file::SignedFile;
+use crate::signed_file::{SignedFile, read_verified};
 use crate::toolbox::{Invocation, Outcome, Tool, model_name};
 use serde_json::{Map, Value, json};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
-use threadseal::document::{DocumentKind, ItemType};
+use threadseal::document::{DocumentKind, ItemType, Options};
 use threadseal::error::Error;
 use threadseal::record::ThreadId;
 use threadseal::transcript::render::{Cost, Cover, render};
@@ -88,11 +89,11 @@ impl SummaryTool {
         let coordination = &self.engine.config.coordination;
         let tokens = coordination.summary_max_tokens;
         let named = coordination.summary_directive.as_ref();
-        let mut input = json!({
-            "directive_id": named.map_or(DIRECTIVE, |id| id.as_str()),
-            "inputs": {"thread_id": id.as_str(), "directive": directive, "max_tokens": tokens,
-                       "transcript": shortened(&rendering)},
-        });
+        let named = named.map_or_else(|| ItemId::parse(DIRECTIVE), |id| Ok(id.clone()))?;
+        let given = json!({"thread_id": id.as_str(), "directive": directive, "max_tokens": tokens,
+                           "transcript": shortened(&rendering)});
+        let inputs = self.engine.declared_by(&named, given)?;
+        let mut input = json!({"directive_id": named.as_str(), "inputs": inputs});
         input["limit_overrides"] = coordination.summary_limits.to_json();
         let summary = said(&self.cradle.run(&input, call.cancel)?)?;
         let most = tokens.saturating_mul(MAX_SUMMARY_CHARS_PER_TOKEN);
@@ -209,17 +210,7 @@ impl Engine {
         if let Some(folder) = path.parent() {
             atomic::create_directories(&*self.host.fs, folder, FOLDER_MODE)?;
         }
-        let (kind, item) = (DocumentKind::Markdown, Some(ItemType::Knowledge));
-        let known = self
-            .host
-            .heads
-            .find_by_place(RecordKind::Document, &self.host.place(&path))?;
-        let mut file = match known {
-            Some(known) => {
-                SignedFile::over(&self.host, &self.keys, &path, kind, item, &known.head)?
-            }
-            None => SignedFile::new(&self.host, &path, kind, item)?,
-        };
+        let mut file = self.file_of_summary(&path)?;
         let name = summary_id(directive, id);
         let text = entry(id, directive, &name, summary);
         let head = file.write(&self.host, &self.keys, Some(id), text.as_bytes())?;
@@ -233,6 +224,40 @@ impl Engine {
             result.insert(member.to_owned(), value.into());
         }
         Ok(Value::Object(result))
+    }
+}
+
+impl Engine {
+    /// The file of a summary, after the version that is there. One that somebody changed is not written over: whoever
+    /// changed it would lose it, and nobody would hear of that.
+    fn file_of_summary(&self, path: &Path) -> Result<SignedFile, Error> {
+        let (kind, item) = (DocumentKind::Markdown, Some(ItemType::Knowledge));
+        if self.host.fs.symlink_metadata(path).is_err() {
+            let known = self
+                .host
+                .heads
+                .find_by_place(RecordKind::Document, &self.host.place(path))?;
+            return match known {
+                Some(known) => Ok(SignedFile::after(path, kind, item, &known.head)),
+                None => SignedFile::new(&self.host, path, kind, item),
+            };
+        }
+        let shown = path.to_string_lossy();
+        let options = Options {
+            path: &shown,
+            item_type: item,
+            ..Options::new(kind, &self.trust, self.host.clock.now()?)
+        };
+        let checked = read_verified(&self.host, path, &options).map_err(|error| {
+            let text = format!("{error}; it is not written over: sign it, or move it away");
+            Error::new(error.kind(), text)
+        })?;
+        match checked.head {
+            Some(head) => Ok(SignedFile::after(path, kind, item, &head)),
+            None => Err(Error::refused(format!(
+                "{shown} has no native seal; it is not written over: move it away"
+            ))),
+        }
     }
 }
 

@@ -314,3 +314,62 @@ fn a_summary_is_made_of_the_verified_conversation_kept_and_told() {
     assert_eq!(chain.threads[0].spawns, 1);
     assert_eq!(line_1["meta"]["carried"]["turns"], json!(at));
 }
+
+#[test]
+fn a_summary_by_a_hook_stands_for_the_configured_one_when_a_thread_hands_itself_over() {
+    let mut stage = small();
+    stage.seal(
+        ".ai/directives/demo/sum.md",
+        "# sum\n\n```xml\n<directive name=\"sum\" version=\"1.0.0\">\n  <metadata>\n    <description>d</description>\n    \
+         <category>demo</category>\n    <model tier=\"fast\" />\n  </metadata>\n  <inputs>\n    \
+         <input name=\"transcript\" type=\"string\" required=\"true\">c</input>\n  </inputs>\n</directive>\n```\n\n\
+         Summarise:\n{input:transcript}\n",
+        ItemType::Directive,
+    );
+    stage.seal(
+        ".ai/directives/demo/full.md",
+        "# full\n\n```xml\n<directive name=\"full\" version=\"1.0.0\">\n  <metadata>\n    <description>d</description>\n    \
+         <category>demo</category>\n    <model tier=\"general\" />\n    <permissions><execute><tool>rye.file-system.*</tool>\
+         <tool>rye.agent.threads.thread_summary</tool></execute></permissions>\n    <hooks>\n      \
+         <hook id=\"sum\" event=\"context_limit_reached\"><action primary=\"execute\" item_type=\"tool\" \
+         item_id=\"rye/agent/threads/thread_summary\"><param name=\"thread_id\">${thread_id}</param></action></hook>\n    \
+         </hooks>\n  </metadata>\n  <inputs><input name=\"name\" type=\"string\" required=\"false\">w</input></inputs>\n\
+         </directive>\n```\n\nSay {input:name}.\n",
+        ItemType::Directive,
+    );
+    stage
+        .coordination
+        .push_str("\nsummary_directive: demo/sum\nsummary_limit_overrides: {turns: 3}");
+    // Whoever is asked to summarise says so, wherever the window is full.
+    let script = reads(6, "All done.");
+    let turns: Vec<&str> = script.lines().skip(1).collect();
+    let script = format!(
+        "conversations:\n- when: 'Summarise:'\n  answers: [{{text: It read the notes.}}, {{text: Again.}}]\n\
+         - when: Say\n  answers:\n{}\n- when: 'This thread goes on'\n  answers: [{{text: All done.}}]\n",
+        turns
+            .iter()
+            .map(|turn| format!("  {turn}\n"))
+            .collect::<String>()
+    );
+    let engine = stage.engine(&script);
+    let ran = engine.run(&order("demo/full")).unwrap();
+    let chain = engine.registry.chain(&ran.thread).unwrap();
+    assert!(chain.threads.len() >= 2, "{ran:?}");
+    let (old, new) = (&chain.threads[0].id, &chain.threads[1].id);
+    let events = stage.events(old);
+    assert_eq!(of(&events, "hook_failed").len(), 0, "{events:#?}");
+    // One summary, by the hook's child; the handoff names that and makes no other.
+    assert_eq!(of(&events, "child_thread_ended").len(), 1);
+    let result = of(&events, "hook_call_result")[0];
+    assert!(result["error"].is_null(), "{result}");
+    let line_1 = &stage.events(new)[0]["payload"];
+    let id = line_1["meta"]["inputs"]["previous_summary_id"]
+        .as_str()
+        .unwrap();
+    assert!(result["output"].as_str().unwrap().contains(id), "{result}");
+    let entry = format!(".ai/knowledge/agent/threads/{id}.md");
+    let entry = stage.bench.project.root().join(entry);
+    let text = String::from_utf8(stage.read(&entry)).unwrap();
+    assert!(text.contains("> It read the notes."), "{text}");
+    assert!(engine.archive().chain(&ran.thread).is_ok());
+}

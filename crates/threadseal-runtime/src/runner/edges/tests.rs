@@ -354,6 +354,50 @@ fn layers_that_are_missing_unsigned_or_turn_in_a_circle_refuse_the_thread() {
 }
 
 #[test]
+fn a_summary_that_somebody_edited_between_two_hooks_is_not_written_over() {
+    let bench = Bench::new();
+    let hook = |of: &str| {
+        SEED_RIGHTS.to_owned()
+            + "<hooks><hook id=\"sum\" event=\"after_complete\"><action primary=\"execute\" item_type=\"tool\" \
+               item_id=\"rye/agent/threads/thread_summary\"><param name=\"thread_id\">${"
+            + of
+            + "}</param></action></hook></hooks>"
+    };
+    directive(&bench, "first", "", &hook("thread_id"), "");
+    let about = "<inputs><input name=\"about\" type=\"string\">a</input></inputs>";
+    directive(&bench, "again", "", &hook("inputs.about"), about);
+    let script = "answers: [{text: Found.}, {text: It found.}, {text: A.}, {text: It found more.}, \
+                  {text: B.}, {text: Lost.}, {text: C.}, {text: Lost.}]";
+    let engine = bench.engine(script);
+    let first = engine.run(&order("first")).unwrap();
+    let told = |ran: &Ran| payloads(&bench.lines(&ran.thread), "hook_call_result")[0].clone();
+    let output: Value = serde_json::from_str(told(&first)["output"].as_str().unwrap()).unwrap();
+    let entry = format!(
+        ".ai/knowledge/{}.md",
+        output["knowledge_id"].as_str().unwrap()
+    );
+    let entry = bench.folder.path().join(entry);
+    let again = || {
+        engine
+            .run(&with("again", &json!({"about": first.thread.as_str()})))
+            .unwrap()
+    };
+    // What the runtime wrote itself is replaced.
+    assert!(told(&again())["error"].is_null());
+    let text = std::fs::read_to_string(&entry).unwrap();
+    assert!(text.contains("It found more."), "{text}");
+    let edited = text.replace("It found more.", "It found gold.");
+    for content in [edited.as_str(), "# mine\n"] {
+        std::fs::write(&entry, content).unwrap();
+        let ran = again();
+        assert_eq!(ran.status, Status::Completed);
+        let why = told(&ran)["error"].as_str().unwrap_or_default().to_owned();
+        assert!(why.contains("not written over"), "{why}");
+        assert_eq!(std::fs::read_to_string(&entry).unwrap(), content);
+    }
+}
+
+#[test]
 fn a_thread_of_a_hook_has_at_most_what_its_parent_has() {
     let bench = Bench::new();
     let hook = "<hooks><hook id=\"tell\" event=\"after_complete\"><action primary=\"execute\" item_type=\"directive\" \
