@@ -15,15 +15,20 @@ use crate::testing::Bench;
 use crate::toolbox::{Invocation, Outcome, Tool};
 use serde_json::{Map, Value, json};
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
 use threadseal::record::ThreadId;
 use threadseal::report::Verdict;
+use threadseal::time::Timestamp;
 use threadseal::transcript::{ScanOptions, VerifyOptions, verify};
+use threadseal_store::clock::{Clock, SystemClock};
 use threadseal_store::ledger::postgres::throwaway::{Cluster, database_of};
 use threadseal_store::read::read_small;
 
 const DIRECTIVE: &str = "# Job\n\n```xml\n<directive name=\"job\" version=\"1.0.0\">\n<metadata><description>d</description>\
 <category>t</category><author>a</author><model tier=\"fast\"/><limits turns=\"9\" spend=\"1\"/>\
-<permissions><execute><tool>t.effect</tool></execute></permissions></metadata>\n</directive>\n```\n\nThe job.\n";
+<permissions><execute><tool>t.effect</tool><tool>t.graph</tool></execute></permissions></metadata>\n</directive>\n```\n\nThe job.\n";
+
+const GRAPH: &str = "tool_type: graph\npermissions: [rye.execute.tool.t.effect]\nconfig:\n  start: a\n  nodes:\n    a: {type: return}\n";
 
 const SCRIPT: &str = "{conversations: [{when: The job., answers: [\
   {text: one, calls: [{tool: t_effect, input: {n: 1}, id: a1}], usage: {input_tokens: 100, output_tokens: 10}},\
@@ -117,9 +122,38 @@ struct Outcomes {
 
 /// Gives one order to a worker, under which `crash` happens to the database during the first call.
 fn outcomes(cluster: &'static Cluster, crash: &'static str) -> Outcomes {
+    outcomes_by(cluster, crash, SCRIPT, Limits::default())
+}
+
+/// Whoever looks at this clock finds another minute gone; the time that a process measures itself passes as it does.
+#[derive(Debug)]
+struct Minutes(AtomicU64);
+
+impl Clock for Minutes {
+    fn now(&self) -> Result<Timestamp, Error> {
+        let minutes = self.0.fetch_add(1, Ordering::SeqCst);
+        let micros = SystemClock.now()?.as_micros() + minutes * 60_000_000;
+        Timestamp::from_micros(micros)
+    }
+
+    fn elapsed(&self) -> Duration {
+        SystemClock.elapsed()
+    }
+}
+
+fn outcomes_by(
+    cluster: &'static Cluster,
+    crash: &'static str,
+    script: &str,
+    limits: Limits,
+) -> Outcomes {
     let url = cluster.fresh();
     let fleet = Fleet::open(&url).unwrap();
-    let bench = Bench::new();
+    let mut bench = Bench::new();
+    if limits != Limits::default() {
+        bench.host.clock = Arc::new(Minutes(AtomicU64::new(0)));
+    }
+    bench.file(".ai/graphs/t/graph.yaml", GRAPH);
     let folder = bench.folder.path().join(".ai/directives/t");
     std::fs::create_dir_all(&folder).unwrap();
     std::fs::write(folder.join("job.md"), DIRECTIVE).unwrap();
@@ -138,7 +172,7 @@ fn outcomes(cluster: &'static Cluster, crash: &'static str) -> Outcomes {
         crash: Box::new(move || drop(cluster.sql(&database, crash))),
     };
     let model = Heard {
-        script: ScriptModel::parse("script", SCRIPT).unwrap(),
+        script: ScriptModel::parse("script", script).unwrap(),
         prompts: Arc::clone(&prompts),
     };
     let (registry, budgets) = fleet.books().unwrap();
@@ -173,7 +207,7 @@ fn outcomes(cluster: &'static Cluster, crash: &'static str) -> Outcomes {
         .put(&Order {
             directive: ItemId::parse("t/job").unwrap(),
             inputs: Map::new(),
-            limits: Limits::default(),
+            limits,
             cancel: Cancel::default(),
         })
         .unwrap();
@@ -314,6 +348,49 @@ fn another_worker_goes_on_in_the_same_record_and_repeats_no_call() {
         budget.actual.get().abs_diff(exact.get()) <= 4,
         "{budget:?} {exact}"
     );
+}
+
+#[test]
+fn the_time_that_earlier_workers_spent_counts_against_the_limit_of_a_thread_and_of_its_children() {
+    let Some(cluster) = Cluster::shared() else {
+        return;
+    };
+    let within = |seconds| Limits {
+        duration_seconds: Some(seconds),
+        ..Limits::default()
+    };
+    // By the times in its record the first worker had it for more than a minute.
+    let seen = outcomes_by(cluster, EXPIRE, SCRIPT, within(50));
+    let result: Value = serde_json::from_str(seen.standing.result.as_deref().unwrap()).unwrap();
+    let tally = (seen.tally.taken_over, seen.done.len());
+    assert_eq!(tally, (1, 1), "{result}");
+    assert_eq!(result["status"], "suspended", "{result}");
+    let why = result["error"].as_str().unwrap();
+    assert!(why.contains("duration_seconds_exceeded"), "{why}");
+    // What is left is what its children have.
+    let script = SCRIPT.replace(
+        "{tool: t_effect, input: {n: 2}, id: a2}",
+        "{tool: t_graph, input: {}, id: a2}",
+    );
+    let seen = outcomes_by(cluster, EXPIRE, &script, within(360_000));
+    let listing = seen
+        .fleet
+        .registry()
+        .list(&crate::registry::Filter::default());
+    let threads = listing.unwrap().threads;
+    let graph = threads
+        .iter()
+        .find(|thread| thread.directive == "t/graph")
+        .unwrap();
+    let host = seen
+        .fleet
+        .host(&seen.bench.host, seen.bench.project.root(), None)
+        .unwrap();
+    let papers = seen.bench.project.thread(&graph.id).metadata();
+    let papers: Value =
+        serde_json::from_slice(&read_small(&*host.fs, &papers, 1 << 20).unwrap()).unwrap();
+    let left = papers["limits"]["duration_seconds"].as_u64().unwrap();
+    assert!((1..=360_000 - 60).contains(&left), "{papers}");
 }
 
 #[test]

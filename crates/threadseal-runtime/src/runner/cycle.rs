@@ -158,6 +158,16 @@ pub(crate) struct Course {
     pub(crate) own: Nanos,
     /// When it began, by the clock's steady time.
     pub(crate) began: Duration,
+    /// How long it had run before this process went on with it.
+    pub(crate) before: Duration,
+}
+
+impl Course {
+    /// How long it has run.
+    pub(crate) fn elapsed(&self, clock: &dyn Clock) -> Duration {
+        let here = clock.elapsed().saturating_sub(self.began);
+        here.saturating_add(self.before)
+    }
 }
 
 impl Cycle<'_> {
@@ -237,7 +247,7 @@ impl Cycle<'_> {
 
     /// Time and children's money, as they are now.
     fn count(&self, course: &mut Course, around: &dyn Surroundings) {
-        course.cost.elapsed = self.clock.elapsed().saturating_sub(course.began);
+        course.cost.elapsed = course.elapsed(self.clock);
         let (children, spawns) = around.children();
         course.cost.spend = course.own.saturating_add(children);
         course.cost.spawns = spawns;

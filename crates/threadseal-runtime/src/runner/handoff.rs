@@ -114,7 +114,7 @@ impl Begun {
     fn summary_of(&mut self, chain: &VerifiedChain) -> Result<Option<Recap>, Error> {
         let engine = self.thread.engine.clone();
         let old = &mut self.thread;
-        let inherited = old.plan.inheritance();
+        let inherited = old.inheritance();
         let ledger = old.journal.ledger()?;
         let parent = ParentThread {
             id: &old.id,

@@ -10,6 +10,8 @@
 //!
 //! Normative: `spec/runtime.md`, "Many machines".
 
+mod spent;
+
 use super::account::Files;
 use super::cycle::End;
 use super::engine::{Engine, Order, Ran};
@@ -29,6 +31,7 @@ use crate::status::Status;
 use crate::thread_meta::ThreadMeta;
 use crate::toolbox::Cancel;
 use serde_json::{Value, json};
+use spent::Spent;
 use std::collections::{BTreeMap, HashSet};
 use threadseal::document::{DocumentKind, ItemType, Options};
 use threadseal::error::{Error, ErrorKind};
@@ -428,11 +431,13 @@ impl Sealed {
         };
         // Verified, and cut from the bytes that were.
         let mut said = Conversation::danger_new();
+        let mut spent = Spent::default();
         for line in lines {
             said.push_line(line)?;
             let Ok(event) = serde_json::from_slice::<Value>(line) else {
                 continue;
             };
+            spent.line(&event);
             let payload = &event["payload"];
             match event["event_type"].as_str().unwrap_or_default() {
                 "cognition_out" => {
@@ -453,6 +458,7 @@ impl Sealed {
                 _ => {}
             }
         }
+        sealed.cost.elapsed = spent.total();
         sealed.messages = conversation(&said.into_messages())?;
         Ok(sealed)
     }

@@ -166,7 +166,7 @@ impl Engine {
         for cradle in [cradle, helpers] {
             cradle.belongs_to(&thread.id, thread.inheritance());
         }
-        graphs.belongs_to(&thread.id, thread.plan.inheritance());
+        graphs.belongs_to(&thread.id, thread.plan.inheritance(), thread.inheritance());
         summary.belongs_to(&thread.id, thread.plan.tools.capabilities().clone());
         Ok(Begun {
             thread,

@@ -94,6 +94,7 @@ impl Bench {
             carried: Cost::default(),
             own: Nanos::ZERO,
             began: SystemClock.elapsed(),
+            before: Duration::ZERO,
         };
         let end = cycle.run(&mut course, &mut journal, &mut Penny).unwrap();
         journal

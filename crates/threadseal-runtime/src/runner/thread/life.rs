@@ -16,7 +16,7 @@ use crate::bounds::POLL_INTERVAL;
 use crate::context::{Counter, Meter};
 use crate::hook_control::Scope;
 use crate::journal::Journal;
-use crate::limit::Cost;
+use crate::limit::{Cost, Limits};
 use crate::model::{ChatMessage, Usage};
 use crate::money::Nanos;
 use crate::toolbox::{Cancel, Tool};
@@ -61,11 +61,19 @@ pub(in crate::runner) struct Running {
 }
 
 impl Running {
-    /// What it leaves to its children; what its chain has spent of the spawns is gone.
-    pub(super) fn inheritance(&self) -> Inherited {
+    /// What it leaves to its children; what its chain has spent of spawns and time is gone, and the time that other
+    /// workers had it.
+    pub(in crate::runner) fn inheritance(&self) -> Inherited {
         let mut left = self.plan.inheritance();
-        let spawns = &mut left.limits.spawns;
+        let Limits {
+            spawns,
+            duration_seconds: time,
+            ..
+        } = &mut left.limits;
         *spawns = spawns.map(|spawns| spawns.saturating_sub(self.carried.spawns));
+        let gone = self.carried.elapsed.saturating_add(self.before.elapsed);
+        let seconds = gone.as_secs() + u64::from(gone.subsec_nanos() > 0);
+        *time = time.map(|time| time.saturating_sub(seconds));
         left
     }
 
@@ -132,6 +140,7 @@ impl Running {
             carried: self.carried,
             own: self.before.spend,
             began: engine.host.clock.elapsed(),
+            before: self.before.elapsed,
         };
         let system = plan.layers.system_prompt();
         let cycle = Cycle {
@@ -179,8 +188,11 @@ impl Running {
         };
         let completed = matches!(ran, Ok(End::Completed { .. } | End::Full(_)));
         let limit = plan.limits.duration_seconds.map(Duration::from_secs);
-        let elapsed = || engine.host.clock.elapsed().saturating_sub(course.began);
-        let late = || limit.is_some_and(|limit| elapsed() > limit);
+        let spent = || {
+            let own = course.elapsed(&*engine.host.clock);
+            course.carried.elapsed.saturating_add(own)
+        };
+        let late = || limit.is_some_and(|limit| spent() > limit);
         // Its record ends after those of its children. What they do was asked for, unless the thread failed.
         let wait = |journal: &mut Journal| {
             while brood.is_busy() {
@@ -203,8 +215,7 @@ impl Running {
             journal: &mut *journal,
             desk,
         };
-        let spent = course.carried.elapsed.saturating_add(elapsed());
-        let most = edges::time_of_end(plan.limits.duration_seconds, spent);
+        let most = edges::time_of_end(plan.limits.duration_seconds, spent());
         let closed = edges::close(&end, cost, most, &reflexes, &mut record);
         // What hooks began counts, too, and ends before the thread.
         total(course.own, wait(journal), cost);
