@@ -275,19 +275,11 @@ fn user_space(environment: &[(String, String)]) -> Result<PathBuf, Failure> {
         .ok_or_else(|| Failure::new("--user-space needs HOME, the folder in which .ai lies"))
 }
 
-/// What is needed to look at threads, without keys and without a trace.
+/// What is needed to look at threads, of the project or of a database, without keys and without a trace.
 ///
 /// # Errors
-/// When there is no project or home.
-pub(crate) fn records(place: &ProjectArgs, context: &Context) -> Result<Records, Failure> {
-    records_in(place, context, None)
-}
-
-/// As [`records`], of threads that lie in a database.
-///
-/// # Errors
-/// As [`records`]; when the database cannot be reached.
-pub(crate) fn records_in(
+/// When there is no project or home, or the database cannot be reached.
+pub(crate) fn records(
     place: &ProjectArgs,
     context: &Context,
     fleet: Option<&Fleet>,

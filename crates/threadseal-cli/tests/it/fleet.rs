@@ -240,6 +240,11 @@ fn threads_in_a_database_are_waited_for_followed_and_inspected() {
             _ => std::thread::sleep(Duration::from_millis(20)),
         }
     };
+    // Who looks while it is written is never told that somebody changed it.
+    while worker.try_wait().unwrap().is_none() {
+        let seen = ended.verify("");
+        assert!(matches!(seen.code, 0 | 3), "{}{}", seen.stdout, seen.stderr);
+    }
     let waited = ended.run(&["thread", "wait", &next, &ended.thread, "--json"]);
     worker.wait().unwrap();
     let waited = waited.exits(0).json();
@@ -249,6 +254,12 @@ fn threads_in_a_database_are_waited_for_followed_and_inspected() {
     }
     let chain = ended.run(&["thread", "chain", &next, "--json"]).exits(0);
     assert_eq!(chain.json()["chain_length"], 1);
+    let status = ended.run(&["thread", "status", &next, "--json"]).exits(0);
+    assert_eq!(status.json()["verified"], true);
+    for look in [["transcript", &next, "-q"], ["search", &next, "Greet Eve"]] {
+        let seen = ended.run(&[&["thread"], &look[..]].concat()).exits(0);
+        assert!(seen.stdout.contains("Greet Eve"), "{}", seen.stdout);
+    }
     ended.run(&["thread", "inspect"]).exits(0);
     let of = format!("WHERE thread_id = '{next}'");
     for (change, code) in [
@@ -377,7 +388,7 @@ fn a_thread_whose_worker_is_gone_is_ended_by_hand_and_not_while_a_lease_stands()
         sandbox.write("p/.ai/directives/demo/slow.md", directive),
         sandbox.write(
             "p/.ai/tools/demo/nap.yaml",
-            "tool_type: command\ncommand: [/bin/sh, -c, 'echo >began; sleep 2']\nconfig_schema:\n  type: object\n",
+            "tool_type: command\ncommand: [/bin/sh, -c, 'echo >>began; sleep 2']\nconfig_schema:\n  type: object\n",
         ),
     ];
     let seal = paths.iter().map(|path| path.to_str().unwrap());
@@ -388,7 +399,11 @@ fn a_thread_whose_worker_is_gone_is_ended_by_hand_and_not_while_a_lease_stands()
     );
     ended.run(&["run", "demo/slow", "--detach"]).exits(0);
     let mut worker = ended.worker(&["--script", "nap.yaml"]);
-    while !sandbox.work().join("p/began").exists() {
+    let naps = || {
+        let began = std::fs::read_to_string(sandbox.work().join("p/began"));
+        began.map_or(0, |began| began.lines().count())
+    };
+    while naps() < 1 {
         std::thread::sleep(Duration::from_millis(20));
     }
     worker.kill().unwrap();
@@ -417,5 +432,34 @@ fn a_thread_whose_worker_is_gone_is_ended_by_hand_and_not_while_a_lease_stands()
         "done\n"
     );
     ended.refuses(&recover, "nothing to recover");
+    // A worker that goes on with it is lost too: the next one ends the successor, and repeats no call.
+    let order = ["thread", "resume", &thread, "-m", "Again.", "--detach"];
+    ended.run(&order).exits(0);
+    let mut worker = ended.worker(&["--script", "nap.yaml"]);
+    while naps() < 2 {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    worker.kill().unwrap();
+    worker.wait().unwrap();
+    expires("-1 hour");
+    ended.work("nap.yaml");
+    assert_eq!(naps(), 2);
+    let chain = ended
+        .run(&["thread", "chain", &thread, "--json"])
+        .exits(0)
+        .json();
+    let statuses: Vec<&str> = chain["chain"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|row| row["status"].as_str().unwrap())
+        .collect();
+    assert_eq!(statuses, ["continued", "error"]);
+    let waited = ended
+        .run(&["thread", "wait", &thread, "--json"])
+        .exits(2)
+        .json();
+    assert_eq!(waited["results"][&thread]["status"], "error", "{waited}");
+    ended.verify("").exits(0);
     ended.run(&["thread", "inspect"]).exits(0);
 }

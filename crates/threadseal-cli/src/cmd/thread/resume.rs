@@ -2,7 +2,7 @@
 
 use crate::cmd::run::{result_of, told_number};
 use crate::context::{self, Context};
-use crate::engine::{EngineArgs, engine, records_in, settings, told};
+use crate::engine::{EngineArgs, engine, records, settings, told};
 use crate::exit::{Failure, Outcome};
 use crate::fleet::DatabaseArgs;
 use crate::output::Out;
@@ -74,7 +74,7 @@ impl OrderArgs {
         context: &Context,
         out: &mut Out,
     ) -> Outcome {
-        let records = records_in(&engine.place, context, Some(fleet))?;
+        let records = records(&engine.place, context, Some(fleet))?;
         let settings = settings(engine, &records.project, &records.trust, context)?;
         let archive = Archive {
             host: &records.host,

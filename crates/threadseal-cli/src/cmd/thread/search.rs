@@ -3,6 +3,7 @@
 use crate::context::{self, Context};
 use crate::engine::{ProjectArgs, records};
 use crate::exit::{Exit, Outcome, complain};
+use crate::fleet::DatabaseArgs;
 use crate::output::Out;
 use crate::render::clean::Clean;
 use clap::Args;
@@ -16,6 +17,8 @@ use threadseal_runtime::toolbox::Cancel;
 pub(crate) struct SearchArgs {
     #[command(flatten)]
     project: ProjectArgs,
+    #[command(flatten)]
+    database: DatabaseArgs,
     /// Any thread of the chain
     #[arg(value_name = "THREAD")]
     thread: String,
@@ -40,7 +43,9 @@ pub(super) fn run(args: &SearchArgs, context: &Context, out: &mut Out) -> Outcom
         false => SearchType::Text,
     };
     let search = Search::new(&args.query, kind, Some(args.limit))?;
-    let found = records(&args.project, context)?.search(&id, &search, &cancel)?;
+    let fleet = args.database.open(context)?;
+    let records = records(&args.project, context, fleet.as_ref())?;
+    let found = records.search(&id, &search, &cancel)?;
     let exit = match found["success"] == true {
         true => Exit::Done,
         false => Exit::Unconfirmed,

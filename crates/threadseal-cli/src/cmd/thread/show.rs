@@ -93,6 +93,6 @@ pub(super) fn known(view: &RegistryView<'_>, id: &ThreadId) -> Result<Thread, Er
     view.get(id)?.ok_or_else(|| unknown(id))
 }
 
-fn unknown(id: &ThreadId) -> Error {
+pub(super) fn unknown(id: &ThreadId) -> Error {
     Error::refused(format!("no thread {id} is registered here"))
 }

@@ -1,21 +1,25 @@
 //! `thread status`: by the registry, and by `thread.json` where that verifies.
 
-use super::show::known;
+use super::show::{known, unknown};
 use super::{in_registry, word};
 use crate::context::Context;
 use crate::engine::{ProjectArgs, records};
 use crate::exit::{Exit, Outcome};
+use crate::fleet::DatabaseArgs;
 use crate::output::Out;
 use crate::render::clean::Clean;
 use clap::Args;
 use serde::Serialize;
 use threadseal::record::ThreadId;
+use threadseal_runtime::registry::Registry as _;
 
 /// What `thread status` takes.
 #[derive(Debug, Args)]
 pub(crate) struct StatusArgs {
     #[command(flatten)]
     project: ProjectArgs,
+    #[command(flatten)]
+    database: DatabaseArgs,
     /// The thread
     thread: String,
     /// Of this thread itself, not of the one that goes on from it
@@ -36,12 +40,17 @@ struct StatusOutput<'a> {
 pub(super) fn run(args: &StatusArgs, context: &Context, out: &mut Out) -> Outcome {
     let project = args.project.open(context)?;
     let id = ThreadId::parse(&args.thread)?;
-    let thread = in_registry(context, &project, &id, |view| match args.itself {
-        true => known(view, &id),
-        false => view.resolve(&id),
-    })?;
+    let fleet = args.database.open(context)?;
+    let thread = match (&fleet, args.itself) {
+        (Some(fleet), true) => fleet.registry().get(&id)?.ok_or_else(|| unknown(&id))?,
+        (Some(fleet), false) => fleet.registry().resolve(&id)?,
+        (None, itself) => in_registry(context, &project, &id, |view| match itself {
+            true => known(view, &id),
+            false => view.resolve(&id),
+        })?,
+    };
     // Without a home there is nobody to trust, and the registry alone speaks.
-    let said = records(&args.project, context).ok();
+    let said = records(&args.project, context, fleet.as_ref()).ok();
     let said = said.and_then(|records| records.status(&thread.id).ok());
     let verified = said.as_ref().is_some_and(|said| said["verified"] == true);
     let status = match (&said, verified) {

@@ -3,6 +3,7 @@
 use crate::context::Context;
 use crate::engine::{ProjectArgs, records};
 use crate::exit::{Exit, Outcome, complain};
+use crate::fleet::DatabaseArgs;
 use crate::output::Out;
 use crate::render::clean::Clean;
 use clap::Args;
@@ -14,6 +15,8 @@ use threadseal::record::ThreadId;
 pub(crate) struct TranscriptArgs {
     #[command(flatten)]
     project: ProjectArgs,
+    #[command(flatten)]
+    database: DatabaseArgs,
     /// The thread
     #[arg(value_name = "THREAD")]
     thread: String,
@@ -25,7 +28,9 @@ pub(crate) struct TranscriptArgs {
 /// Prints it. 3 when the record is not verified to its end: the thread still runs.
 pub(super) fn run(args: &TranscriptArgs, context: &Context, out: &mut Out) -> Outcome {
     let id = ThreadId::parse(&args.thread)?;
-    let read = records(&args.project, context)?.transcript(&id, args.tail)?;
+    let fleet = args.database.open(context)?;
+    let records = records(&args.project, context, fleet.as_ref())?;
+    let read = records.transcript(&id, args.tail)?;
     let verdict = read["verdict"].as_str().unwrap_or_default().to_owned();
     let exit = match verdict.as_str() {
         "verified" => Exit::Done,

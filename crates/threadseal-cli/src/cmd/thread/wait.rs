@@ -1,7 +1,7 @@
 //! `thread wait`: until threads have ended.
 
 use crate::context::{self, Context};
-use crate::engine::{ProjectArgs, records_in};
+use crate::engine::{ProjectArgs, records};
 use crate::exit::{Exit, Failure, Outcome, complain};
 use crate::fleet::DatabaseArgs;
 use crate::output::Out;
@@ -36,7 +36,7 @@ pub(super) fn run(args: &WaitArgs, context: &Context, out: &mut Out) -> Outcome 
     let timeout = Duration::try_from_secs_f64(args.timeout)
         .map_err(|_| Failure::new("--timeout is a number of seconds"))?;
     let fleet = args.database.open(context)?;
-    let records = records_in(&args.project, context, fleet.as_ref())?;
+    let records = records(&args.project, context, fleet.as_ref())?;
     if context.progress && !context.json {
         complain(&format!("waiting for {} threads", threads.len()));
     }
