@@ -53,6 +53,22 @@ pub(crate) fn database(address: &str) -> Option<(&str, Option<&str>)> {
     is_one.then_some((url, name))
 }
 
+/// An address as it may be repeated: without a password, and without settings, of which one may be a password.
+pub(crate) fn without_secrets(address: &str) -> String {
+    let Some((url, _)) = database(address) else {
+        return address.to_owned();
+    };
+    let url = url.split_once('?').map_or(url, |(url, _)| url);
+    let (scheme, rest) = url.split_once("://").unwrap_or((url, ""));
+    match rest.rsplit_once('@') {
+        Some((user, rest)) => {
+            let user = user.split_once(':').map_or(user, |(user, _)| user);
+            format!("{scheme}://{user}@{rest}")
+        }
+        None => format!("{scheme}://{rest}"),
+    }
+}
+
 /// The store and the record that an address must name.
 ///
 /// # Errors
@@ -106,6 +122,26 @@ pub(crate) fn names(store: &dyn TranscriptStore) -> Result<Vec<RecordName>, Fail
         if all.len() > MAX_RECORDS {
             let text = format!("more than {MAX_RECORDS} records; name one as STORE#NAME");
             return Err(Failure::new(text));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_is_repeated_without_its_secrets() {
+        for (address, shown) in [
+            ("postgres://u:secret@h:1/d", "postgres://u@h:1/d"),
+            (
+                "postgresql://u:sec/re@t@h/d?password=x#run",
+                "postgresql://u@h/d",
+            ),
+            ("POSTGRES://h/d?password=secret", "POSTGRES://h/d"),
+            ("sqlite:a@b?c", "sqlite:a@b?c"),
+        ] {
+            assert_eq!(without_secrets(address), shown);
         }
     }
 }

@@ -9,6 +9,7 @@
 use super::{Examiner, Seen, shown};
 use crate::detect::LedgerShape;
 use crate::exit::Failure;
+use crate::record::without_secrets;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -177,7 +178,7 @@ impl Examiner {
         let report = |stray: &String| {
             let mut report = Report::begin("ledger", "abstractruntime");
             report.trust = Some(self.asked.trust.digest());
-            report.path = format!("{name}#{stray}");
+            report.path = format!("{}#{stray}", without_secrets(name));
             let text = "something is stored under a name that no run of this store has; who reads it goes astray";
             let finding = Finding::error("run_name_bad", text);
             report.hold_because(Verdict::Malformed, finding);
@@ -249,7 +250,7 @@ impl Examiner {
                 outcome.report.hold_because(Verdict::Missing, finding);
             }
         }
-        outcome.report.path = format!("{name}#{run}");
+        outcome.report.path = format!("{}#{run}", without_secrets(name));
         self.finish(&mut outcome.report, Path::new(name));
         Ok(outcome)
     }
