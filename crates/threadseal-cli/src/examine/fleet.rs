@@ -84,7 +84,7 @@ impl Examiner {
         let mut more = inside.missing(&candidates, &seen)?;
         more.extend(inside.lineage_reports(&candidates, &mut seen)?);
         more.extend(listing.strays.iter().map(|path| inside.stray(path)));
-        let lost = inside.lost(&rows, &seen, &more)?;
+        let lost = inside.lost(&rows, &candidates, &seen, &more)?;
         more.extend(lost);
         seen.push(Seen::Reports(more));
         for seen in &mut seen {
@@ -115,6 +115,7 @@ impl Examiner {
     fn lost(
         &self,
         rows: &[Thread],
+        candidates: &[Candidate],
         seen: &[Seen],
         more: &[Report],
     ) -> Result<Vec<Report>, Failure> {
@@ -128,8 +129,16 @@ impl Examiner {
                 continue;
             };
             let path = format!("{ROOT}{THREADS}/{}/{TRANSCRIPT_FILE}", row.id);
+            let is_new = || {
+                // It was made after the files were listed.
+                let is_it = |candidate: &Candidate| candidate.path == Path::new(&path);
+                self.exists(Path::new(&path)) && !candidates.iter().any(is_it)
+            };
             // One that died before its first seal left none.
-            if missing.contains(path.as_str()) || self.host.heads.fetch(&record)?.is_none() {
+            if missing.contains(path.as_str())
+                || self.host.heads.fetch(&record)?.is_none()
+                || is_new()
+            {
                 continue;
             }
             let text = format!(
