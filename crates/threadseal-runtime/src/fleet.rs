@@ -21,7 +21,7 @@ pub use worker::{Tally, Worker};
 
 use crate::budget::{BudgetLedger, PostgresBudgets};
 use crate::registry::{Inspection, PostgresRegistry, Registry};
-use crate::runner::{Engine, Order};
+use crate::runner::{Engine, GraphOrder, Order};
 use crate::toolbox::Cancel;
 use heads::Both;
 use std::sync::Arc;
@@ -145,6 +145,14 @@ impl Fleet {
         self.orders.put(&Task::Run(order.clone()).to_text())
     }
 
+    /// Gives the order to run a graph; returns its number.
+    ///
+    /// # Errors
+    /// As [`Fleet::put`].
+    pub fn put_graph(&self, order: &GraphOrder) -> Result<i64, Error> {
+        self.orders.put(&Task::Walk(order.clone()).to_text())
+    }
+
     /// Waits until an order is done, at most `longest`; returns where it stands then.
     ///
     /// # Errors
@@ -198,6 +206,17 @@ impl Fleet {
                 root: place.trim_end_matches('/').to_owned(),
             }),
             ..local.clone()
+        })
+    }
+
+    /// `base` with the files of this database, only to look.
+    ///
+    /// # Errors
+    /// As [`Fleet::host`].
+    pub fn looking(&self, base: &Engine) -> Result<Engine, Error> {
+        Ok(Engine {
+            host: self.host(&base.host, base.project.root(), None)?,
+            ..base.clone()
         })
     }
 

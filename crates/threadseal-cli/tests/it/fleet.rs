@@ -471,3 +471,82 @@ fn a_thread_whose_worker_is_gone_is_ended_by_hand_and_not_while_a_lease_stands()
     ended.verify("").exits(0);
     ended.run(&["thread", "inspect"]).exits(0);
 }
+
+#[test]
+fn a_run_of_a_graph_is_an_order_and_ends_with_its_worker_until_somebody_decides() {
+    let Some(ended) = Ended::new() else { return };
+    let sandbox = &ended.sandbox;
+    let paths = [
+        sandbox.write(
+            "p/.ai/graphs/demo/naps.yaml",
+            "tool_type: graph\npermissions: [rye.execute.tool.demo.*]\nconfig:\n  start: one\n  nodes:\n\
+             \x20   one: {action: {primary: execute, item_type: tool, item_id: demo/count, params: {file: out.txt}}, next: two}\n\
+             \x20   two: {action: {primary: execute, item_type: tool, item_id: demo/nap}, next: end}\n\
+             \x20   end: {type: return}\n",
+        ),
+        sandbox.write(
+            "p/.ai/tools/demo/nap.yaml",
+            "tool_type: command\ncommand: [/bin/sh, -c, 'echo >>began; sleep 2']\nconfig_schema:\n  type: object\n",
+        ),
+    ];
+    let seal = paths.iter().map(|path| path.to_str().unwrap());
+    sandbox.run(std::iter::once("seal").chain(seal)).exits(0);
+    let naps = || {
+        let began = std::fs::read_to_string(sandbox.work().join("p/began"));
+        began.map_or(0, |began| began.lines().count())
+    };
+    ended
+        .run(&["graph", "run", "demo/naps", "--detach"])
+        .exits(0);
+    let mut worker = ended.worker(&[]);
+    while naps() < 1 {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    worker.kill().unwrap();
+    worker.wait().unwrap();
+    let run = ended.root().unwrap();
+    let resume = ["graph", "resume", &run];
+    let decided = [&resume[..], &["--skip-unresolved", "--detach"]].concat();
+    // As long as the lease stands somebody else may go on.
+    ended.sql(
+        "UPDATE threadseal_orders SET expires_at = now() + interval '1 hour' WHERE state = 'taken'",
+    );
+    ended.refuses(&decided, "is not done");
+    ended.sql(
+        "UPDATE threadseal_orders SET expires_at = now() - interval '1 hour' WHERE state = 'taken'",
+    );
+    ended.work("answers.yaml");
+    let waited = ended
+        .run(&["thread", "wait", &run, "--json"])
+        .exits(2)
+        .json();
+    assert_eq!(waited["results"][&run]["status"], "error", "{waited}");
+    assert_eq!(naps(), 1);
+    // Nobody knows of the call: nothing goes on, until somebody decides.
+    ended.refuses(&resume, "--skip-unresolved");
+    ended.edit("demo/naps", "demo/nap5");
+    ended.refuses(&decided, "tampered");
+    ended.edit("demo/nap5", "demo/naps");
+    ended.run(&decided).exits(0);
+    ended.work("answers.yaml");
+    let waited = ended
+        .run(&["thread", "wait", &run, "--json"])
+        .exits(0)
+        .json();
+    assert_eq!(waited["results"][&run]["status"], "completed", "{waited}");
+    assert_eq!(naps(), 1);
+    let chain = ended
+        .run(&["thread", "chain", &run, "--json"])
+        .exits(0)
+        .json();
+    let last = chain["chain"][1]["thread_id"].as_str().unwrap();
+    let shown = ended
+        .run(&["graph", "show", last, "--json"])
+        .exits(0)
+        .json();
+    assert_eq!(
+        (&shown["status"], &shown["resumed_from"]),
+        (&"completed".into(), &run.as_str().into())
+    );
+    ended.verify("").exits(0);
+}

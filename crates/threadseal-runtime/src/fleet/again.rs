@@ -13,7 +13,7 @@ use super::work::{is_live, while_held};
 use super::{Fleet, is_final};
 use crate::past::Archive;
 use crate::registry::Thread;
-use crate::runner::{Engine, Recovered, Resumption, Way, may_go_on_from};
+use crate::runner::{Engine, GraphResumption, Recovered, Resumption, Way, may_go_on_from};
 use crate::toolbox::Cancel;
 use serde_json::json;
 use std::time::Duration;
@@ -35,18 +35,36 @@ impl Fleet {
         archive: &Archive<'_>,
     ) -> Result<i64, Error> {
         let last = may_go_on_from(archive, &wanted.thread)?;
-        let order = self.registry.order_of(&last)?;
+        self.give_anew(&last.clone(), |after| {
+            Task::GoOn(Box::new(GoOn {
+                wanted: wanted.clone(),
+                way,
+                last,
+                after,
+            }))
+        })
+    }
+
+    /// Gives the order to go on with a run of a graph; returns its number.
+    ///
+    /// # Errors
+    /// Kind `Refused` as [`Engine::resume_graph`], and when the order is not done; nothing is changed then.
+    pub fn resume_graph(&self, base: &Engine, wanted: &GraphResumption) -> Result<i64, Error> {
+        self.looking(base)?.check_resumable_graph(wanted)?;
+        self.give_anew(&wanted.run, |after| Task::WalkOn(wanted.clone(), after))
+    }
+
+    /// Makes the order of a thread ready again, with another task.
+    fn give_anew(&self, thread: &ThreadId, task: impl FnOnce(u64) -> Task) -> Result<i64, Error> {
+        let order = self.registry.order_of(thread)?;
         let standing = self.orders.get(order)?;
         let standing = standing.ok_or_else(|| {
             Error::refused(format!("there is no order {order}, to which it belongs"))
         })?;
-        let task = Task::GoOn(Box::new(GoOn {
-            wanted: wanted.clone(),
-            way,
-            last,
-            after: standing.token,
-        }));
-        match self.orders.reopen(order, standing.token, &task.to_text())? {
+        match self
+            .orders
+            .reopen(order, standing.token, &task(standing.token).to_text())?
+        {
             true => Ok(order),
             false => Err(Error::refused(format!(
                 "order {order}, to which it belongs, is not done: a worker may still go on with it"
@@ -67,11 +85,7 @@ impl Fleet {
         lasts: Duration,
     ) -> Result<Recovered, Error> {
         let order = self.registry.order_of(id)?;
-        let looking = Engine {
-            host: self.host(&base.host, base.project.root(), None)?,
-            ..base.clone()
-        };
-        looking.check_recoverable(id)?;
+        self.looking(base)?.check_recoverable(id)?;
         let holder = random::array(&*base.host.random)?;
         let taken = self.orders.seize(order, worker, holder, lasts)?;
         let taken = taken.ok_or_else(|| {

@@ -4,6 +4,8 @@
 //! {directive, inputs, limits}                                       a new thread
 //! {resume: {thread, last, way, message, limits}, after}             a thread that goes on from the one at which the
 //!                                                                   chain of `thread` ended then, `last`
+//! {graph, inputs, limits}                                           a new run of a graph
+//! {resume_graph: {run, unresolved, limits}, after}                  a run that goes on from another
 //! ```
 //! An order that is given anew covers the same threads under the same token, which never falls: `after` is the token
 //! that it had, and only what is above it are workers of this task.
@@ -11,7 +13,7 @@
 use crate::bounds::MAX_TAKEOVERS;
 use crate::item::ItemId;
 use crate::limit::Limits;
-use crate::runner::{Order, Resumption, Way};
+use crate::runner::{GraphOrder, GraphResumption, Order, Resumption, Unresolved, Way};
 use crate::toolbox::Cancel;
 use serde_json::{Map, Value, json};
 use threadseal::error::Error;
@@ -25,6 +27,10 @@ pub(super) enum Task {
     Run(Order),
     /// A thread that goes on from another.
     GoOn(Box<GoOn>),
+    /// A new run of a graph.
+    Walk(GraphOrder),
+    /// A run that goes on from another, and the order's token before.
+    WalkOn(GraphResumption, u64),
 }
 
 /// A thread to go on with.
@@ -46,6 +52,14 @@ impl Task {
                 json!({"directive": order.directive.as_str(), "inputs": order.inputs,
                                        "limits": order.limits.to_json()})
             }
+            Self::Walk(order) => json!({"graph": order.graph.as_str(), "inputs": order.inputs,
+                                        "limits": order.limits.to_json()}),
+            Self::WalkOn(wanted, after) => {
+                json!({"after": after,
+                       "resume_graph": {"run": wanted.run.as_str(),
+                                        "unresolved": wanted.unresolved.as_str(),
+                                        "limits": wanted.limits.to_json()}})
+            }
             Self::GoOn(task) => {
                 let wanted = &task.wanted;
                 json!({"after": task.after,
@@ -63,14 +77,32 @@ impl Task {
     /// Kind `InvalidInput` when it is none.
     pub(super) fn parse(text: &str, cancel: &Cancel) -> Result<Self, Error> {
         let task: Value = serde_json::from_str(text).map_err(|error| wrong(&error.to_string()))?;
-        match &task["resume"] {
-            Value::Null => new_thread(&task, cancel).map(Self::Run),
-            resume => {
-                let after = task["after"].as_u64();
-                let after = after.ok_or_else(|| wrong("it does not say which order it follows"))?;
-                Ok(Self::GoOn(Box::new(go_on(resume, after, cancel)?)))
-            }
+        let after = || {
+            let after = task["after"].as_u64();
+            after.ok_or_else(|| wrong("it does not say which order it follows"))
+        };
+        if task["resume"].is_object() {
+            let task = go_on(&task["resume"], after()?, cancel)?;
+            return Ok(Self::GoOn(Box::new(task)));
         }
+        if task["resume_graph"].is_object() {
+            let wanted = walk_on(&task["resume_graph"], cancel)?;
+            return Ok(Self::WalkOn(wanted, after()?));
+        }
+        if let Some(graph) = task["graph"].as_str() {
+            return Ok(Self::Walk(GraphOrder {
+                graph: ItemId::parse(graph)?,
+                inputs: inputs(&task),
+                limits: Limits::from_json(&task["limits"])?,
+                cancel: cancel.clone(),
+            }));
+        }
+        new_thread(&task, cancel).map(Self::Run)
+    }
+
+    /// Are its threads runs of graphs?
+    pub(super) fn is_of_graph(&self) -> bool {
+        matches!(self, Self::Walk(_) | Self::WalkOn(..))
     }
 
     /// Were too many workers lost over it?
@@ -89,11 +121,26 @@ fn new_thread(task: &Value, cancel: &Cancel) -> Result<Order, Error> {
     let directive = task["directive"].as_str();
     Ok(Order {
         directive: ItemId::parse(directive.ok_or_else(|| wrong("it names no directive"))?)?,
-        inputs: match &task["inputs"] {
-            Value::Object(inputs) => inputs.clone(),
-            _ => Map::new(),
-        },
+        inputs: inputs(task),
         limits: Limits::from_json(&task["limits"])?,
+        cancel: cancel.clone(),
+    })
+}
+
+fn inputs(task: &Value) -> Map<String, Value> {
+    match &task["inputs"] {
+        Value::Object(inputs) => inputs.clone(),
+        _ => Map::new(),
+    }
+}
+
+fn walk_on(resume: &Value, cancel: &Cancel) -> Result<GraphResumption, Error> {
+    let unresolved = resume["unresolved"].as_str().and_then(Unresolved::parse);
+    let run = resume["run"].as_str();
+    Ok(GraphResumption {
+        run: ThreadId::parse(run.ok_or_else(|| wrong("it names no run"))?)?,
+        unresolved: unresolved.ok_or_else(|| wrong("it does not say what is decided"))?,
+        limits: Limits::from_json(&resume["limits"])?,
         cancel: cancel.clone(),
     })
 }

@@ -1,15 +1,16 @@
 //! What the holder of an order does with it.
 
-use super::task::{GoOn, Task};
+use super::task::Task;
 use super::{Fleet, is_final};
 use crate::registry::{Registry as _, Thread};
-use crate::runner::{Engine, Way};
+use crate::runner::{Engine, Ran, Way};
 use crate::status::Status;
 use crate::toolbox::Cancel;
 use serde_json::{Value, json};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
 use threadseal::error::Error;
+use threadseal::record::ThreadId;
 use threadseal_store::ledger::postgres::leases::Lease;
 
 /// Does `work` while somebody renews the lease. `cancel` is set for whoever loses it, or where `asked` is.
@@ -57,6 +58,9 @@ impl Fleet {
         let engine = self.engine(base, lease)?;
         let threads = self.registry.of_order(lease.order())?;
         let ends = Task::is_spent(task, lease);
+        let task = Task::parse(task, cancel);
+        // A run of a graph ends with its worker: whoever goes on with it decides about its calls, and about limits.
+        let walks = task.as_ref().is_ok_and(Task::is_of_graph);
         let of_others = |thread: &&Thread| thread.parent.is_some();
         // What others started ends: the call that waited for it is gone.
         for child in threads.iter().rev().filter(of_others).filter(is_live) {
@@ -68,29 +72,52 @@ impl Fleet {
             .collect();
         let mut result = None;
         for root in roots.iter().copied().filter(is_live) {
-            result = self.go_on(&engine, root, lease, ends, cancel)?.or(result);
+            let ended = match walks {
+                true => Self::end_run(&engine, root)?,
+                false => self.go_on(&engine, root, lease, ends, cancel)?,
+            };
+            result = ended.or(result);
         }
         if let Some(result) = result {
             return Ok(result);
         }
-        let order = match Task::parse(task, cancel) {
-            Ok(Task::GoOn(task)) => return self.take_up(&engine, &task, ends),
-            Ok(Task::Run(order)) => Ok(order),
-            Err(error) => Err(error),
-        };
+        match &task {
+            Ok(Task::GoOn(task)) => {
+                let go_on = || match task.way {
+                    Way::Resume => engine.resume(&task.wanted),
+                    Way::HandOver => engine.handoff(&task.wanted),
+                };
+                return self.take_up(&task.wanted.thread, &task.last, ends, &go_on);
+            }
+            Ok(Task::WalkOn(wanted, _)) => {
+                let walk_on = || engine.resume_graph(wanted);
+                return self.take_up(&wanted.run, &wanted.run, ends, &walk_on);
+            }
+            _ => {}
+        }
         let ended = roots.iter().rev().find_map(|root| root.result.as_deref());
         match (ended.and_then(|text| serde_json::from_str(text).ok()), ends) {
             (Some(ended), _) => Ok(ended),
             (None, true) => Err(spent()),
             // Nothing had begun, or what had begun left no record.
-            (None, false) => Ok(engine.run(&order?)?.to_json()),
+            (None, false) => match task? {
+                Task::Walk(order) => Ok(engine.run_graph(&order)?.to_json()),
+                Task::Run(order) => Ok(engine.run(&order)?.to_json()),
+                Task::GoOn(_) | Task::WalkOn(..) => Err(spent()),
+            },
         }
     }
 
-    /// Goes on from a thread that had ended, unless an earlier worker came so far.
-    fn take_up(&self, engine: &Engine, task: &GoOn, ends: bool) -> Result<Value, Error> {
-        let now = self.registry.resolve(&task.wanted.thread)?;
-        if now.id != task.last {
+    /// Goes on from `last`, at which the chain of `thread` ended, unless an earlier worker came so far.
+    fn take_up(
+        &self,
+        thread: &ThreadId,
+        last: &ThreadId,
+        ends: bool,
+        go_on: &dyn Fn() -> Result<Ran, Error>,
+    ) -> Result<Value, Error> {
+        let now = self.registry.resolve(thread)?;
+        if now.id != *last {
             let result = now.result.as_deref();
             let result = result.and_then(|text| serde_json::from_str(text).ok());
             let lost = || {
@@ -102,11 +129,19 @@ impl Fleet {
         if ends {
             return Err(spent());
         }
-        let ran = match task.way {
-            Way::Resume => engine.resume(&task.wanted)?,
-            Way::HandOver => engine.handoff(&task.wanted)?,
-        };
-        Ok(ran.to_json())
+        Ok(go_on()?.to_json())
+    }
+
+    /// Ends a run of a graph whose worker is gone; None where it had left no record.
+    fn end_run(engine: &Engine, run: &Thread) -> Result<Option<Value>, Error> {
+        let transcript = engine.project.thread(&run.id).transcript();
+        let has_record = engine.host.fs.metadata(&transcript).is_ok();
+        let recovered = engine.recover(&run.id)?;
+        Ok(has_record.then(|| {
+            json!({"success": false, "thread_id": run.id.as_str(), "status": recovered.status.as_str(),
+                   "error": "its worker was lost; see: threadseal graph resume",
+                   "unresolved": recovered.unresolved})
+        }))
     }
 
     /// Goes on with a thread, or ends it where that cannot be; None where it had left no record.

@@ -1,8 +1,10 @@
 //! `graph resume`: a run that stopped goes on from its sealed state, repeating nothing.
 
+use crate::cmd::run::{result_of, told_number};
 use crate::context::{self, Context};
-use crate::engine::{EngineArgs, engine, told};
+use crate::engine::{EngineArgs, engine_in, told};
 use crate::exit::Outcome;
+use crate::fleet::DatabaseArgs;
 use crate::output::Out;
 use clap::Args;
 use threadseal::record::ThreadId;
@@ -22,6 +24,11 @@ pub(crate) struct ResumeArgs {
     #[arg(long, alias = "fail", conflicts_with = "skip_unresolved")]
     fail_unresolved: bool,
     #[command(flatten)]
+    database: DatabaseArgs,
+    /// With --database: only give the order, and print its number
+    #[arg(long, requires = "database")]
+    detach: bool,
+    #[command(flatten)]
     engine: EngineArgs,
 }
 
@@ -39,6 +46,15 @@ pub(super) fn run(args: &ResumeArgs, context: &Context, out: &mut Out) -> Outcom
         limits: args.engine.limits()?,
         cancel,
     };
-    let ran = engine(&args.engine, context)?.resume_graph(&wanted)?;
+    let fleet = args.database.open(context)?;
+    let engine = engine_in(&args.engine, context, fleet.as_ref())?;
+    if let Some(fleet) = fleet {
+        let number = fleet.resume_graph(&engine, &wanted)?;
+        return match args.detach {
+            true => Ok(told_number(number, context, out)),
+            false => result_of(&fleet, number, &wanted.cancel, context, out),
+        };
+    }
+    let ran = engine.resume_graph(&wanted)?;
     Ok(told(&ran, context, out))
 }

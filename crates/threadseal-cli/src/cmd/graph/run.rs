@@ -5,11 +5,15 @@
 //!   standard error    what happens: steps, tools, the turns of threads that it starts
 //!   standard output   what it returns; with --json its whole result
 //! ```
+//! With --database a worker runs it (`threadseal worker`), on whatever machine.
+//!
 //! 0 when it completed, 3 when it is suspended, else 2; also where it completed with errors.
 
+use crate::cmd::run::{result_of, told_number};
 use crate::context::{self, Context};
-use crate::engine::{EngineArgs, engine, told, typed};
+use crate::engine::{EngineArgs, engine_in, told, typed};
 use crate::exit::Outcome;
+use crate::fleet::DatabaseArgs;
 use crate::output::Out;
 use clap::Args;
 use threadseal_runtime::item::ItemId;
@@ -26,6 +30,11 @@ pub(crate) struct RunArgs {
     #[arg(long = "input", short, value_name = "NAME=VALUE")]
     inputs: Vec<String>,
     #[command(flatten)]
+    database: DatabaseArgs,
+    /// With --database: only give the order, and print its number
+    #[arg(long, requires = "database")]
+    detach: bool,
+    #[command(flatten)]
     engine: EngineArgs,
 }
 
@@ -36,13 +45,21 @@ pub(super) fn run(args: &RunArgs, context: &Context, out: &mut Out) -> Outcome {
     let graph = ItemId::parse(&args.graph)?;
     let given = typed(&args.inputs, "--input")?;
     let limits = args.engine.limits()?;
-    let engine = engine(&args.engine, context)?;
+    let fleet = args.database.open(context)?;
+    let engine = engine_in(&args.engine, context, fleet.as_ref())?;
     let order = GraphOrder {
         inputs: engine.graph_inputs(&graph, &given)?,
         graph,
         limits,
         cancel,
     };
+    if let Some(fleet) = fleet {
+        let number = fleet.put_graph(&order)?;
+        return match args.detach {
+            true => Ok(told_number(number, context, out)),
+            false => result_of(&fleet, number, &order.cancel, context, out),
+        };
+    }
     let ran = engine.run_graph(&order)?;
     Ok(told(&ran, context, out))
 }

@@ -1,8 +1,9 @@
 //! `graph show`: a run as its verified record has it: where it stands, its nodes, its state.
 
 use crate::context::Context;
-use crate::engine::{EngineArgs, engine};
+use crate::engine::{EngineArgs, engine_in};
 use crate::exit::{Exit, Outcome};
+use crate::fleet::DatabaseArgs;
 use crate::output::Out;
 use crate::render::clean::Clean;
 use clap::Args;
@@ -17,13 +18,20 @@ pub(crate) struct ShowArgs {
     #[arg(value_name = "RUN")]
     run: String,
     #[command(flatten)]
+    database: DatabaseArgs,
+    #[command(flatten)]
     engine: EngineArgs,
 }
 
 /// Shows the run.
 pub(super) fn run(args: &ShowArgs, context: &Context, out: &mut Out) -> Outcome {
     let id = ThreadId::parse(&args.run)?;
-    let shown = engine(&args.engine, context)?.show_graph(&id)?;
+    let fleet = args.database.open(context)?;
+    let engine = engine_in(&args.engine, context, fleet.as_ref())?;
+    let shown = match &fleet {
+        Some(fleet) => fleet.looking(&engine)?.show_graph(&id)?,
+        None => engine.show_graph(&id)?,
+    };
     let course = &shown.course;
     let visits: Vec<Value> = course
         .visits()

@@ -106,22 +106,66 @@ impl Engine {
         begun: &dyn Fn(),
         origin: impl FnOnce(&GraphPlan) -> Result<Origin<'p>, Error>,
     ) -> Result<Ran, Error> {
-        let cancel = order.cancel.below();
-        let (desk, brood) = (Desk::new(), Arc::new(Brood::of(&cancel)));
-        let cradle = Cradle::new(self.clone(), Arc::clone(&brood), desk.window());
-        let cradle = Arc::new(cradle);
-        let child: Arc<dyn Tool> = Arc::new(ChildTool::new(Arc::clone(&cradle)));
-        let graphs = Arc::new(GraphTools::new(self.clone(), Arc::clone(&brood)));
-        let plan = self.prepare_graph(order, inherited, Arc::clone(&child), &graphs)?;
+        let ground = Ground::of(self, &order.cancel);
+        let plan = ground.plan(self, order, inherited)?;
         let origin = origin(&plan)?;
-        let mut walk = self.begin_graph(plan, origin, child, brood)?;
+        let mut walk = self.begin_graph(plan, origin, ground.child, ground.brood)?;
         begun();
-        cradle.belongs_to(walk.id(), walk.inheritance());
-        graphs.belongs_to(walk.id(), walk.inheritance(), walk.inheritance());
-        let attendant = self.attend(walk.id(), &cancel, desk.window());
-        let ran = walk.run(&cancel, desk);
+        ground.cradle.belongs_to(walk.id(), walk.inheritance());
+        ground
+            .graphs
+            .belongs_to(walk.id(), walk.inheritance(), walk.inheritance());
+        let attendant = self.attend(walk.id(), &ground.cancel, ground.desk.window());
+        let ran = walk.run(&ground.cancel, ground.desk);
         drop(attendant);
         ran
+    }
+
+    /// Would [`Engine::resume_graph`] go on? Takes no lock and writes nothing.
+    ///
+    /// # Errors
+    /// As [`Engine::resume_graph`].
+    pub(crate) fn check_resumable_graph(&self, wanted: &GraphResumption) -> Result<(), Error> {
+        let past = self.past_of(&wanted.run)?;
+        let order = past.order(wanted)?;
+        let plan = Ground::of(self, &order.cancel).plan(self, &order, past.inherited.as_ref())?;
+        past.may_go_on(&plan, wanted.unresolved)
+    }
+}
+
+/// What a run stands on before it begins: what its nodes may start.
+struct Ground {
+    cancel: Cancel,
+    desk: Desk,
+    brood: Arc<Brood>,
+    cradle: Arc<Cradle>,
+    child: Arc<dyn Tool>,
+    graphs: Arc<GraphTools>,
+}
+
+impl Ground {
+    fn of(engine: &Engine, cancel: &Cancel) -> Self {
+        let cancel = cancel.below();
+        let (desk, brood) = (Desk::new(), Arc::new(Brood::of(&cancel)));
+        let cradle = Cradle::new(engine.clone(), Arc::clone(&brood), desk.window());
+        let cradle = Arc::new(cradle);
+        Self {
+            child: Arc::new(ChildTool::new(Arc::clone(&cradle))),
+            graphs: Arc::new(GraphTools::new(engine.clone(), Arc::clone(&brood))),
+            cancel,
+            desk,
+            brood,
+            cradle,
+        }
+    }
+
+    fn plan(
+        &self,
+        engine: &Engine,
+        order: &GraphOrder,
+        inherited: Option<&Inherited>,
+    ) -> Result<GraphPlan, Error> {
+        engine.prepare_graph(order, inherited, Arc::clone(&self.child), &self.graphs)
     }
 }
 

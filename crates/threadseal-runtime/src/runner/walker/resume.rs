@@ -59,6 +59,24 @@ pub enum Unresolved {
     Fail,
 }
 
+impl Unresolved {
+    /// Its word in an order.
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::Refuse => "refuse",
+            Self::Skip => "skip",
+            Self::Fail => "fail",
+        }
+    }
+
+    /// The decision of a word.
+    pub(crate) fn parse(word: &str) -> Option<Self> {
+        [Self::Refuse, Self::Skip, Self::Fail]
+            .into_iter()
+            .find(|decided| decided.as_str() == word)
+    }
+}
+
 /// The run that another one goes on from: held until the link is written.
 pub(super) struct Before {
     id: ThreadId,
@@ -80,12 +98,7 @@ impl Engine {
     /// [`Engine::run_graph`].
     pub fn resume_graph(&self, wanted: &GraphResumption) -> Result<Ran, Error> {
         let past = self.past_of(&wanted.run)?;
-        let order = GraphOrder {
-            graph: ItemId::parse(&past.course.graph)?,
-            inputs: past.course.inputs.clone(),
-            limits: wanted.limits,
-            cancel: wanted.cancel.clone(),
-        };
+        let order = past.order(wanted)?;
         let inherited = past.inherited.clone();
         self.walk_with(&order, inherited.as_ref(), &|| (), |plan| {
             past.same_graph(plan)?;
@@ -154,6 +167,22 @@ impl Engine {
 }
 
 impl Past {
+    /// What the run was ordered to do.
+    pub(super) fn order(&self, wanted: &GraphResumption) -> Result<GraphOrder, Error> {
+        Ok(GraphOrder {
+            graph: ItemId::parse(&self.course.graph)?,
+            inputs: self.course.inputs.clone(),
+            limits: wanted.limits,
+            cancel: wanted.cancel.clone(),
+        })
+    }
+
+    /// May another run go on from it, by this plan and this decision?
+    pub(super) fn may_go_on(&self, plan: &GraphPlan, decided: Unresolved) -> Result<(), Error> {
+        self.same_graph(plan)?;
+        self.settled(plan, decided).map(drop)
+    }
+
     /// Is the graph the very file that the run began with?
     fn same_graph(&self, plan: &GraphPlan) -> Result<(), Error> {
         let meta = dynamic(&self.manifest.meta)?;
