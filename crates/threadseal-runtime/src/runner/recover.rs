@@ -13,11 +13,12 @@
 //!
 //! Normative: `spec/runtime.md`, "Resuming and recovering".
 
+mod first;
+
 use super::engine::{Engine, Ran};
 use crate::bounds::MAX_CONVERSATION_BYTES;
-use crate::capability::Capabilities;
 use crate::config::coordination::Integrity;
-use crate::limit::{Cost, Limits};
+use crate::limit::Cost;
 use crate::no_links::NoLinks;
 use crate::project::ThreadFolder;
 use crate::registry::Thread;
@@ -35,7 +36,6 @@ use threadseal::transcript::event::{EventType, Payload, is_terminal};
 use threadseal::transcript::manifest::parse_line;
 use threadseal::transcript::{Ending, ScanOptions, VerifyOptions};
 use threadseal_store::examine;
-use threadseal_store::heads::RecordKind;
 use threadseal_store::ledger::known;
 use threadseal_store::read::{open_regular, read_small};
 use threadseal_store::recorder::{Opened, Recorder, TailPolicy};
@@ -207,13 +207,6 @@ impl Engine {
             |status: Status| suits(ended, status) && stated.is_none_or(|stated| stated == status);
         Ok(stated.is_none_or(|stated| suits(ended, stated))
             && told.is_some_and(|told| told.is_none_or(right)))
-    }
-
-    /// Did this host never seal a document in this place? One that it sealed and that is gone stays missed.
-    fn never_had(&self, path: &Path) -> Result<bool, Error> {
-        let place = self.host.place(path);
-        let known = self.host.heads.find_by_place(RecordKind::Document, &place);
-        Ok(known?.is_none())
     }
 
     /// What thread.json says, where there is one.
@@ -469,41 +462,6 @@ impl Engine {
         meta.updated_at = self.host.clock.now()?;
         meta.cost = meta.cost.or_else(|| Some(Cost::default()));
         let mut file = SignedFile::after(path, DocumentKind::Json, None, head);
-        file.write(&self.host, &self.keys, Some(id), &meta.to_bytes())
-            .map(drop)
-    }
-
-    /// The `thread.json` of a thread that died before it wrote one: what line 1 says, and how the thread ended. One that
-    /// was there and was taken away stays missed.
-    fn write_first(
-        &self,
-        id: &ThreadId,
-        folder: &ThreadFolder,
-        status: Status,
-    ) -> Result<(), Error> {
-        let (path, record) = (folder.metadata(), folder.transcript());
-        if self.host.fs.symlink_metadata(&record).is_err() {
-            return Ok(());
-        }
-        let first = examine::first_line(&open_regular(&*self.host.fs, &record)?)?;
-        let manifest = first.as_deref().and_then(parse_line);
-        let (true, Some(manifest)) = (self.never_had(&path)?, manifest) else {
-            return Ok(());
-        };
-        let now = self.host.clock.now()?;
-        let meta = ThreadMeta {
-            thread_id: id.clone(),
-            directive: manifest.directive.clone().unwrap_or_default(),
-            status,
-            created_at: now,
-            updated_at: now,
-            model: manifest.model.clone(),
-            limits: Limits::from_json(&crate::model::dynamic(&manifest.limits)?)?,
-            capabilities: Capabilities::parse(&manifest.capabilities)?,
-            cost: Some(Cost::default()),
-            outputs: None,
-        };
-        let mut file = SignedFile::new(&self.host, &path, DocumentKind::Json, None)?;
         file.write(&self.host, &self.keys, Some(id), &meta.to_bytes())
             .map(drop)
     }

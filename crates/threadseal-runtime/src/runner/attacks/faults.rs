@@ -264,6 +264,37 @@ fn a_thread_that_dies_before_its_first_thread_json_gets_one_when_it_is_recovered
 }
 
 #[test]
+fn a_thread_json_that_was_never_written_is_made_of_a_record_that_has_its_end() {
+    let mut stage = Stage::new();
+    let ran = stage.run(READS);
+    let papers = stage.folder(&ran.thread).join("thread.json");
+    let before: serde_json::Value = serde_json::from_slice(&stage.read(&papers)).unwrap();
+    std::fs::remove_file(&papers).unwrap();
+    // Whoever sealed it misses it.
+    assert!(stage.engine(GLADLY).recover(&ran.thread).is_err());
+    assert!(!papers.exists());
+    stage.bench.host.heads =
+        std::sync::Arc::new(threadseal_store::heads::MemoryHeadStore::default());
+    let recovered = stage.engine(GLADLY).recover(&ran.thread).unwrap();
+    assert_eq!(recovered.status, Status::Completed);
+    let after: serde_json::Value = serde_json::from_slice(&stage.read(&papers)).unwrap();
+    for member in [
+        "thread_id",
+        "status",
+        "directive",
+        "limits",
+        "capabilities",
+        "cost",
+    ] {
+        assert_eq!(before[member], after[member], "{member}");
+    }
+    assert_eq!(
+        stage.resume(&ran.thread, GLADLY).unwrap().status,
+        Status::Completed
+    );
+}
+
+#[test]
 fn a_recovery_that_dies_before_the_first_thread_json_is_made_up_for_by_the_next() {
     // Where a thread dies that has line 1 and no thread.json.
     let dead = |call: usize| {

@@ -1,0 +1,90 @@
+//! The `thread.json` of a thread that died before it wrote one: what its record says.
+
+use super::super::engine::Engine;
+use crate::bounds::MAX_CONVERSATION_BYTES;
+use crate::capability::Capabilities;
+use crate::limit::{Cost, Limits};
+use crate::project::ThreadFolder;
+use crate::signed_file::SignedFile;
+use crate::status::Status;
+use crate::thread_meta::ThreadMeta;
+use serde_json::{Map, Value};
+use std::path::Path;
+use threadseal::document::DocumentKind;
+use threadseal::error::Error;
+use threadseal::record::ThreadId;
+use threadseal::transcript::event::is_terminal;
+use threadseal::transcript::manifest::parse_line;
+use threadseal_store::heads::RecordKind;
+use threadseal_store::read::read_small;
+
+impl Engine {
+    /// Did this host never seal a document in this place, where none is? One that it sealed and that is gone stays
+    /// missed.
+    pub(super) fn never_had(&self, path: &Path) -> Result<bool, Error> {
+        // What is not there has no place of its own: its folder has.
+        let folder = path.parent().map(|folder| self.host.place(folder));
+        let place = match (folder, path.file_name()) {
+            (Some(folder), Some(name)) => Path::new(&folder).join(name),
+            _ => path.to_owned(),
+        };
+        let place = self.host.place(&place);
+        let known = self.host.heads.find_by_place(RecordKind::Document, &place);
+        Ok(known?.is_none())
+    }
+
+    /// Writes it: what line 1 says, and how the thread ended. One that was there and was taken away stays missed.
+    pub(super) fn write_first(
+        &self,
+        id: &ThreadId,
+        folder: &ThreadFolder,
+        status: Status,
+    ) -> Result<(), Error> {
+        let (path, record) = (folder.metadata(), folder.transcript());
+        if self.host.fs.symlink_metadata(&record).is_err() {
+            return Ok(());
+        }
+        let bytes = read_small(&*self.host.fs, &record, MAX_CONVERSATION_BYTES)?;
+        let manifest = bytes.split(|byte| *byte == b'\n').next();
+        let manifest = manifest.and_then(parse_line);
+        let (true, Some(manifest)) = (self.never_had(&path)?, manifest) else {
+            return Ok(());
+        };
+        let now = self.host.clock.now()?;
+        let (cost, outputs) = said_at_the_end(&bytes);
+        let meta = ThreadMeta {
+            thread_id: id.clone(),
+            directive: manifest.directive.clone().unwrap_or_default(),
+            status,
+            created_at: now,
+            updated_at: now,
+            model: manifest.model.clone(),
+            limits: Limits::from_json(&crate::model::dynamic(&manifest.limits)?)?,
+            capabilities: Capabilities::parse(&manifest.capabilities)?,
+            cost: Some(cost),
+            outputs,
+        };
+        let mut file = SignedFile::new(&self.host, &path, DocumentKind::Json, None)?;
+        file.write(&self.host, &self.keys, Some(id), &meta.to_bytes())
+            .map(drop)
+    }
+}
+
+/// What the terminal event says that the thread cost, and what a thread that completed returned; of one that was ended
+/// for its dead process nobody knows. What stands behind the end anybody may have written.
+fn said_at_the_end(record: &[u8]) -> (Cost, Option<Map<String, Value>>) {
+    let mut outputs = None;
+    let lines = record.split(|byte| *byte == b'\n');
+    for event in lines.filter_map(|line| serde_json::from_slice::<Value>(line).ok()) {
+        let payload = &event["payload"];
+        let kind = event["event_type"].as_str().unwrap_or_default();
+        if kind == "directive_return" {
+            outputs = payload["outputs"].as_object().cloned();
+        }
+        if is_terminal(kind) {
+            let cost = Cost::from_json(&payload["cost"]).unwrap_or_default();
+            return (cost, outputs.filter(|_| kind == "thread_completed"));
+        }
+    }
+    (Cost::default(), None)
+}
