@@ -458,6 +458,34 @@ mod tests {
     }
 
     #[test]
+    fn whoever_waits_hears_of_a_change_by_another_machine() {
+        let Some(cluster) = Cluster::shared() else {
+            return;
+        };
+        let url = cluster.fresh();
+        let open = || PostgresRegistry::open(&PostgresDatabase::open(&url).unwrap(), None).unwrap();
+        let (here, there) = (open(), open());
+        // By nobody who tells.
+        cluster.sql(
+            database_of(&url),
+            "INSERT INTO threadseal_threads (thread_id, directive, status, created_at, updated_at)
+             VALUES ('a', 'd', 'running', '', '')",
+        );
+        let hints = || there.hints().unwrap().unwrap();
+        let hears_after = |mark: u64| {
+            (0..400).any(|_| {
+                there.wait_for_hint(mark, Duration::from_millis(50));
+                hints() != mark
+            })
+        };
+        // That it listens is the first hint.
+        assert!(hears_after(0));
+        let mark = hints();
+        here.set_model(&id("a"), "m", at(1)).unwrap();
+        assert!(hears_after(mark));
+    }
+
+    #[test]
     fn only_the_holder_of_the_lease_changes_a_thread_of_its_order() {
         let Some(cluster) = Cluster::shared() else {
             return;
