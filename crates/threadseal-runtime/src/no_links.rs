@@ -8,10 +8,12 @@
 //! Who can put a link in the place of `transcript.jsonl` would choose which file is appended to, also one out of the
 //! project; a folder that leads out is refused by [`crate::project::Project::inside`].
 
+use crate::project::ThreadFolder;
 use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use threadseal::error::Error;
 use threadseal_store::host::Host;
 use threadseal_store::sys::{Access, FileHandle, FileIdentity, FileKind, Fs, Metadata};
 
@@ -43,6 +45,25 @@ impl NoLinks {
             _ => Ok(()),
         }
     }
+}
+
+/// Refuses a thread of which one of these files is a link. Whoever goes on from it writes them, once it is too late to
+/// refuse: asked before anything is written.
+///
+/// # Errors
+/// Kind `Refused`, saying what to do.
+pub fn refuse_links(fs: &dyn Fs, folder: &ThreadFolder) -> Result<(), Error> {
+    for path in [
+        folder.transcript(),
+        folder.metadata(),
+        folder.capabilities(),
+    ] {
+        let found = fs.symlink_metadata(&path);
+        if found.is_ok_and(|found| found.kind == FileKind::Symlink) {
+            return Err(Error::refused(format!("{}: {LINK}", path.display())));
+        }
+    }
+    Ok(())
 }
 
 fn link() -> io::Error {

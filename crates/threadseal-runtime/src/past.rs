@@ -31,7 +31,7 @@ pub(crate) use steps::Steps;
 use crate::capability::Capabilities;
 use crate::config::coordination::Integrity;
 use crate::limit::Limits;
-use crate::no_links::LINK;
+use crate::no_links::refuse_links;
 use crate::project::{Project, ThreadFolder};
 use crate::registry::Registry;
 use crate::thread_meta::{ThreadMeta, TrustedMeta};
@@ -44,7 +44,6 @@ use threadseal::record::{Head, ThreadId};
 use threadseal::trust::Trust;
 use threadseal_store::host::Host;
 use threadseal_store::read::read_small;
-use threadseal_store::sys::FileKind;
 
 /// What reads threads of the past.
 #[derive(Clone, Copy)]
@@ -264,17 +263,7 @@ impl Archive<'_> {
     ) -> Result<VerifiedThread, Error> {
         let fs = &*self.host.fs;
         let native = record.manifest().is_some();
-        // Whoever goes on writes these files; what is a link leads elsewhere by then, if somebody likes.
-        for path in [
-            folder.transcript(),
-            folder.metadata(),
-            folder.capabilities(),
-        ] {
-            let found = fs.symlink_metadata(&path);
-            if found.is_ok_and(|found| found.kind == FileKind::Symlink) {
-                return Err(Error::refused(format!("{}: {LINK}", path.display())));
-            }
-        }
+        refuse_links(fs, &folder)?;
         // What was sealed with a thread.json beside it has one.
         let meta = if native || fs.symlink_metadata(&folder.metadata()).is_ok() {
             let (id, manifest) = (record.id(), record.manifest());

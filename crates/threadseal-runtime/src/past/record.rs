@@ -202,33 +202,7 @@ impl VerifiedRecord {
     pub fn unresolved(&self) -> Vec<Value> {
         let sealed = self.lines().filter(|line| !line.unverified);
         let events = sealed.filter_map(|line| serde_json::from_slice::<Value>(line.bytes).ok());
-        // A model may name its call as a hook's is named.
-        let mut begun: BTreeMap<(bool, String), Value> = BTreeMap::new();
-        let mut unresolved: Vec<Value> = Vec::new();
-        for mut event in events {
-            let payload = event["payload"].take();
-            let kind = event["event_type"].as_str();
-            let by_hook = kind.is_some_and(|kind| kind.starts_with("hook_"));
-            let id = payload["call_id"].as_str().unwrap_or_default();
-            let id = (by_hook, id.to_owned());
-            match kind {
-                Some("tool_call_start" | "hook_call_start") => {
-                    begun.insert(id, payload);
-                }
-                Some("tool_call_result" | "hook_call_result") => {
-                    let call = begun.remove(&id).filter(|_| payload["unknown"] == true);
-                    unresolved.extend(call);
-                }
-                // Recovery names those again whose result said so.
-                Some("tool_call_unresolved") if payload["in_ledger"] == true => {
-                    let key = &payload["idempotency_key"];
-                    unresolved.retain(|call| call["idempotency_key"] != *key);
-                    unresolved.push(payload);
-                }
-                _ => {}
-            }
-        }
-        unresolved
+        unresolved_of(events)
     }
 
     /// The member `meta` of line 1; null for a transcript of the original.
@@ -244,6 +218,46 @@ impl VerifiedRecord {
     pub(super) fn text_of_line_1(&self, name: &str) -> Result<Option<String>, Error> {
         Ok(self.meta_of_line_1()?[name].as_str().map(str::to_owned))
     }
+}
+
+/// As [`VerifiedRecord::unresolved`]. An open call of the model has its place in the conversation, and is told there.
+fn unresolved_of(events: impl Iterator<Item = Value>) -> Vec<Value> {
+    // A model may name its call as a hook's is named.
+    let mut begun: BTreeMap<(bool, String), Value> = BTreeMap::new();
+    let mut unresolved: Vec<Value> = Vec::new();
+    for mut event in events {
+        let payload = event["payload"].take();
+        let kind = event["event_type"].as_str();
+        let by_hook = kind.is_some_and(|kind| kind.starts_with("hook_"));
+        let id = payload["call_id"].as_str().unwrap_or_default();
+        let id = (by_hook, id.to_owned());
+        match kind {
+            Some("tool_call_start" | "hook_call_start") => {
+                begun.insert(id, payload);
+            }
+            Some("tool_call_result" | "hook_call_result") => {
+                let call = begun.remove(&id).filter(|_| payload["unknown"] == true);
+                unresolved.extend(call);
+            }
+            Some("tool_call_unresolved") => {
+                let key = &payload["idempotency_key"];
+                let open = |((of_hook, _), call): (&(bool, String), &Value)| {
+                    *of_hook && call["idempotency_key"] == *key
+                };
+                let counts = payload["in_ledger"] == true || begun.iter().any(open);
+                // Those are named again whose result said so.
+                if counts
+                    && !unresolved
+                        .iter()
+                        .any(|call| call["idempotency_key"] == *key)
+                {
+                    unresolved.push(payload);
+                }
+            }
+            _ => {}
+        }
+    }
+    unresolved
 }
 
 /// Is the transcript in `folder` one of the original's?
@@ -532,69 +546,4 @@ fn unresolved(call: ToolCall) -> ChatMessage {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn call(id: &str) -> ToolCall {
-        ToolCall {
-            id: id.to_owned(),
-            name: "t".to_owned(),
-            input: Value::Null,
-            signatures: Vec::new(),
-        }
-    }
-
-    fn result(id: &str) -> ChatMessage {
-        ChatMessage::ToolResult {
-            call_id: id.to_owned(),
-            tool: "t".to_owned(),
-            content: "done".to_owned(),
-        }
-    }
-
-    fn said(calls: Vec<ToolCall>) -> ChatMessage {
-        ChatMessage::Assistant {
-            text: String::new(),
-            calls,
-        }
-    }
-
-    #[test]
-    fn every_call_of_a_conversation_has_one_result_behind_it() {
-        let user = ChatMessage::User("u".to_owned());
-        let mut messages = vec![
-            said(vec![call("a"), call("b")]),
-            result("a"),
-            user.clone(),
-            said(vec![call("c")]),
-        ];
-        answer_open_calls(&mut messages);
-        let expected = [
-            said(vec![call("a"), call("b")]),
-            result("a"),
-            unresolved(call("b")),
-            user,
-            said(vec![call("c")]),
-            unresolved(call("c")),
-        ];
-        assert_eq!(messages, expected);
-    }
-
-    #[test]
-    fn what_no_seal_covers_is_marked_and_nothing_else_is() {
-        let user = |text: &str| ChatMessage::User(text.to_owned());
-        let sealed = [user("u"), said(vec![call("a")])];
-        let whole = vec![
-            user("u"),
-            said(vec![call("a"), call("b")]),
-            result("a"),
-            user("v"),
-        ];
-        let told = marked(&sealed, whole.clone());
-        assert_eq!(told[..2], whole[..2]);
-        assert!(
-            matches!(&told[2], ChatMessage::ToolResult { content, .. } if content.starts_with(UNVERIFIED))
-        );
-        assert_eq!(told[3], user(&format!("{UNVERIFIED}v")));
-    }
-}
+mod tests;

@@ -19,7 +19,7 @@ use super::engine::{Engine, Ran};
 use crate::bounds::MAX_CONVERSATION_BYTES;
 use crate::config::coordination::Integrity;
 use crate::limit::Cost;
-use crate::no_links::NoLinks;
+use crate::no_links::{NoLinks, refuse_links};
 use crate::project::ThreadFolder;
 use crate::registry::Thread;
 use crate::signed_file::{SignedFile, refusal};
@@ -144,6 +144,7 @@ impl Engine {
         id: &ThreadId,
         folder: &ThreadFolder,
     ) -> Result<(Option<Thread>, bool), Error> {
+        refuse_links(&*self.host.fs, folder)?;
         let row = self.registry.get(id)?;
         self.project.inside(&*self.host.fs, folder.path())?;
         let there = self.host.fs.symlink_metadata(&folder.transcript()).is_ok();
@@ -326,9 +327,10 @@ impl Engine {
                         });
                     }
                     Some("tool_call_unresolved") if sealed => {
-                        let id = &payload["call_id"];
-                        known.push(payload["idempotency_key"].clone());
-                        left.unresolved.retain(|call| call["call_id"] != *id);
+                        let key = &payload["idempotency_key"];
+                        known.push(key.clone());
+                        left.unresolved
+                            .retain(|call| call["idempotency_key"] != *key);
                     }
                     Some("thread_resumed" | "thread_handoff") if sealed => {
                         let id = payload["new_thread_id"].as_str();

@@ -146,6 +146,58 @@ fn what_is_refused_of_a_thread_that_ran_changes_nothing() {
 }
 
 #[test]
+fn what_is_refused_of_a_run_of_a_graph_changes_nothing() {
+    let sandbox = project();
+    let graph = "tool_type: graph\npermissions: [rye.execute.tool.demo.count]\nconfig:\n  start: count\n  nodes:\n    count:\n      \
+                 action: {primary: execute, item_type: tool, item_id: demo/count, params: {file: there.txt}}\n      next: done\n    \
+                 done: {type: return}\n";
+    let graph = sandbox.write("p/.ai/graphs/demo/count.yaml", graph);
+    sandbox.run(["seal", graph.to_str().unwrap()]).exits(0);
+    let run = ["graph", "run", "demo/count", "--json"];
+    let ran = sandbox.run(run.into_iter().chain(PROJECT)).exits(2).json();
+    assert_eq!(ran["status"], "error");
+    let id = ran["thread_id"].as_str().unwrap().to_owned();
+    let threads = sandbox.work().join("p/.ai/agent/threads");
+    let state = format!("p/.ai/knowledge/graphs/demo/count/{id}.md");
+    let resume = ["graph", "resume", &id];
+    for path in [
+        threads.join(&id).join("transcript.jsonl"),
+        threads.join(&id).join("thread.json"),
+        threads.join(&id).join("capabilities.md"),
+        sandbox.work().join(state),
+        graph,
+    ] {
+        let genuine = fs::read(&path).unwrap();
+        let text = String::from_utf8(genuine.clone()).unwrap();
+        fs::write(&path, text.replacen("count", "conut", 3)).unwrap();
+        assert_ne!(fs::read(&path).unwrap(), genuine, "{path:?}");
+        refused(&sandbox, &resume);
+        fs::write(&path, &genuine).unwrap();
+        // Nor through a link.
+        let away = sandbox.work().join("away");
+        fs::rename(&path, &away).unwrap();
+        std::os::unix::fs::symlink(&away, &path).unwrap();
+        refused(&sandbox, &resume);
+        fs::remove_file(&path).unwrap();
+        fs::rename(&away, &path).unwrap();
+    }
+    all_refused(&sandbox, &id, &["resume", "handoff"]);
+    sandbox.write("p/there.txt", "there");
+    sandbox.run(resume.into_iter().chain(PROJECT)).exits(0);
+    // It goes on already, and its successor is complete.
+    refused(&sandbox, &resume);
+    let list = sandbox
+        .run(["thread", "list", "--project", "p", "--json"])
+        .exits(0)
+        .json();
+    let complete = list["threads"].as_array().unwrap().iter();
+    let complete = complete.map(|row| row["thread_id"].as_str().unwrap());
+    for complete in complete.filter(|complete| *complete != id) {
+        refused(&sandbox, &["graph", "resume", complete]);
+    }
+}
+
+#[test]
 fn the_declared_type_says_what_an_input_is_and_not_how_it_reads() {
     let sandbox = project();
     sandbox.write("answers.yaml", "answers: [{text: Done.}]");

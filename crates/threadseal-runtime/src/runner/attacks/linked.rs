@@ -47,25 +47,26 @@ fn nobody_goes_on_from_a_thread_whose_file_is_a_link_and_nothing_is_written_thro
 
 #[test]
 fn a_thread_that_died_is_not_ended_through_a_link() {
-    let stage = Stage::new();
-    let ran = stage.run(GLADLY);
-    let folder = stage.folder(&ran.thread);
-    // Its end was lost: line 1 and seal 0 are left.
-    let transcript = folder.join("transcript.jsonl");
-    let text = fs::read_to_string(&transcript).unwrap();
-    let torn = format!("{text}{{\"timest");
-    fs::write(&transcript, torn).unwrap();
-    let outside = tempfile::tempdir().unwrap();
-    let away = outside.path().join("away");
-    lead_out(&transcript, &away);
-    let bytes = fs::read(&away).unwrap();
-    let refused = stage.engine(GLADLY).recover(&ran.thread).unwrap_err();
-    assert!(refused.to_string().contains("remove the link"), "{refused}");
-    assert_eq!(fs::read(&away).unwrap(), bytes);
-    // The file itself in its place again, it is.
-    fs::remove_file(&transcript).unwrap();
-    fs::copy(&away, &transcript).unwrap();
-    stage.engine(GLADLY).recover(&ran.thread).unwrap();
+    for name in ["transcript.jsonl", "thread.json"] {
+        let stage = Stage::new();
+        let ran = stage.run(GLADLY);
+        let folder = stage.folder(&ran.thread);
+        let transcript = folder.join("transcript.jsonl");
+        let text = fs::read_to_string(&transcript).unwrap();
+        fs::write(&transcript, format!("{text}{{\"timest")).unwrap();
+        let outside = tempfile::tempdir().unwrap();
+        let away = outside.path().join("away");
+        lead_out(&folder.join(name), &away);
+        let (bytes, before) = (fs::read(&away).unwrap(), stage.state());
+        let refused = stage.engine(GLADLY).recover(&ran.thread).unwrap_err();
+        assert!(refused.to_string().contains("remove the link"), "{refused}");
+        assert_eq!(fs::read(&away).unwrap(), bytes, "{name}");
+        assert_eq!(stage.state(), before, "{name}");
+        // The file itself in its place again, it is.
+        fs::remove_file(folder.join(name)).unwrap();
+        fs::copy(&away, folder.join(name)).unwrap();
+        stage.engine(GLADLY).recover(&ran.thread).unwrap();
+    }
 }
 
 #[test]
@@ -86,4 +87,46 @@ fn what_follows_a_record_is_not_written_through_a_link() {
     let refused = engine.keep_summary(&id, "demo/say", "s").unwrap_err();
     assert!(refused.to_string().contains("remove the link"), "{refused}");
     assert_eq!(fs::read(&away).unwrap(), b"kept");
+}
+
+#[test]
+fn a_ledger_that_becomes_a_link_is_not_appended_to_where_that_leads() {
+    let bench = crate::testing::Bench::new();
+    let mut journal = bench.journal();
+    let folder = bench.folder.path().join(".ai/agent/threads/demo/say-1");
+    let outside = tempfile::tempdir().unwrap();
+    let mut led = 0;
+    for entry in fs::read_dir(&folder).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_name().unwrap().to_str().unwrap().to_owned();
+        if name.starts_with("ledger_") {
+            lead_out(&path, &outside.path().join(name));
+            led += 1;
+        }
+    }
+    assert!(led > 0);
+    let bytes = || {
+        let files = fs::read_dir(outside.path()).unwrap();
+        let mut files: Vec<_> = files.map(|entry| entry.unwrap().path()).collect();
+        files.sort();
+        files
+            .iter()
+            .map(|path| fs::read(path).unwrap())
+            .collect::<Vec<_>>()
+    };
+    let before = bytes();
+    let call = crate::journal::HookCall {
+        id: "hook_1".to_owned(),
+        key: "demo/say-1/hook/1".to_owned(),
+        hook: "tell".to_owned(),
+        event: "after_step".to_owned(),
+        primary: "execute",
+        item_type: "tool",
+        item_id: "demo/echo".to_owned(),
+        input: serde_json::json!({}),
+    };
+    // Whoever has it open may or may not notice; nobody writes where the link leads.
+    let _ = journal.hook_begins(&call);
+    let _ = journal.hook_begins(&call);
+    assert_eq!(bytes(), before);
 }

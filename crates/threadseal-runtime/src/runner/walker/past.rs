@@ -14,6 +14,7 @@ use super::calls::{Began, in_ledger, in_tail};
 use crate::bounds::MAX_CONVERSATION_BYTES;
 use crate::graph_state::{Course, Standing, agrees, step_of};
 use crate::model::dynamic;
+use crate::no_links::refuse_links;
 use crate::project::ThreadFolder;
 use crate::registry::Thread;
 use crate::signed_file::{read_verified, refusal};
@@ -87,6 +88,7 @@ impl Engine {
         let row = self.registry.get(id)?.ok_or_else(unknown)?;
         let folder = self.project.thread(id);
         self.project.inside(&*self.host.fs, folder.path())?;
+        refuse_links(&*self.host.fs, &folder)?;
         let sealed = self.sealed(&folder, id)?;
         let course = self.stopped_course(id, &row, &sealed)?;
         self.is_linked(id, &sealed.manifest, &course)?;

@@ -1,0 +1,111 @@
+//! What a record says of calls, and of what no seal covers.
+
+use super::*;
+use serde_json::json;
+
+fn call(id: &str) -> ToolCall {
+    ToolCall {
+        id: id.to_owned(),
+        name: "t".to_owned(),
+        input: Value::Null,
+        signatures: Vec::new(),
+    }
+}
+
+fn result(id: &str) -> ChatMessage {
+    ChatMessage::ToolResult {
+        call_id: id.to_owned(),
+        tool: "t".to_owned(),
+        content: "done".to_owned(),
+    }
+}
+
+fn said(calls: Vec<ToolCall>) -> ChatMessage {
+    ChatMessage::Assistant {
+        text: String::new(),
+        calls,
+    }
+}
+
+#[test]
+fn calls_of_the_model_and_of_hooks_are_unresolved_alike_and_named_once() {
+    let event = |kind: &str, call: &str, key: &str, more: Value| {
+        let mut payload = json!({"call_id": call, "idempotency_key": key});
+        if let (Value::Object(payload), Value::Object(more)) = (&mut payload, more) {
+            payload.extend(more);
+        }
+        json!({"event_type": kind, "payload": payload})
+    };
+    let keys = |events: &[Value]| {
+        let found = unresolved_of(events.iter().cloned());
+        let keys = found.iter().map(|call| call["idempotency_key"].clone());
+        keys.collect::<Vec<_>>()
+    };
+    let (none, unknown) = (json!({}), json!({"unknown": true}));
+    for (start, result, key) in [
+        ("tool_call_start", "tool_call_result", "t/1/a"),
+        ("hook_call_start", "hook_call_result", "t/hook/1"),
+    ] {
+        let start = event(start, "a", key, none.clone());
+        let named = event("tool_call_unresolved", "a", key, none.clone());
+        let ended = |more: &Value| event(result, "a", "", more.clone());
+        assert_eq!(keys(&[start.clone(), ended(&none)]), [""; 0]);
+        assert_eq!(keys(&[start.clone(), ended(&unknown)]), [key]);
+        assert_eq!(
+            keys(&[start.clone(), ended(&unknown), named.clone()]),
+            [key]
+        );
+        let in_ledger = event("tool_call_unresolved", "a", key, json!({"in_ledger": true}));
+        assert_eq!(keys(&[start.clone(), in_ledger.clone()]), [key]);
+        assert_eq!(keys(&[in_ledger]), [key]);
+        // The model's own is told in the conversation; a hook's stands nowhere else.
+        let open = keys(&[start, named]);
+        assert_eq!(open.len(), usize::from(key == "t/hook/1"));
+    }
+    let hook = event("hook_call_start", "hook_1", "t/hook/1", none.clone());
+    let same = event("tool_call_start", "hook_1", "t/1/hook_1", none.clone());
+    let results = [
+        event("tool_call_result", "hook_1", "", none),
+        event("hook_call_result", "hook_1", "", unknown),
+    ];
+    assert_eq!(keys(&[&[hook, same], &results[..]].concat()), ["t/hook/1"]);
+}
+
+#[test]
+fn every_call_of_a_conversation_has_one_result_behind_it() {
+    let user = ChatMessage::User("u".to_owned());
+    let mut messages = vec![
+        said(vec![call("a"), call("b")]),
+        result("a"),
+        user.clone(),
+        said(vec![call("c")]),
+    ];
+    answer_open_calls(&mut messages);
+    let expected = [
+        said(vec![call("a"), call("b")]),
+        result("a"),
+        unresolved(call("b")),
+        user,
+        said(vec![call("c")]),
+        unresolved(call("c")),
+    ];
+    assert_eq!(messages, expected);
+}
+
+#[test]
+fn what_no_seal_covers_is_marked_and_nothing_else_is() {
+    let user = |text: &str| ChatMessage::User(text.to_owned());
+    let sealed = [user("u"), said(vec![call("a")])];
+    let whole = vec![
+        user("u"),
+        said(vec![call("a"), call("b")]),
+        result("a"),
+        user("v"),
+    ];
+    let told = marked(&sealed, whole.clone());
+    assert_eq!(told[..2], whole[..2]);
+    assert!(
+        matches!(&told[2], ChatMessage::ToolResult { content, .. } if content.starts_with(UNVERIFIED))
+    );
+    assert_eq!(told[3], user(&format!("{UNVERIFIED}v")));
+}
