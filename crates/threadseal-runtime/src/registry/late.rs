@@ -3,7 +3,7 @@
 //! What is refused leaves no trace: neither a new file, nor a registry of the original that got other columns.
 
 use super::{
-    Filter, Listing, NewThread, Process, Registry, SqliteRegistry, Thread, ViewedRegistry,
+    Chain, Filter, Listing, NewThread, Process, Registry, SqliteRegistry, Thread, ViewedRegistry,
 };
 use crate::limit::Cost;
 use crate::status::Status;
@@ -84,6 +84,20 @@ impl Registry for LateRegistry {
         match self.opened.get() {
             Some(opened) => opened.list(filter),
             None => self.viewed.list(filter),
+        }
+    }
+
+    fn chain(&self, id: &ThreadId) -> Result<Chain, Error> {
+        match self.opened.get() {
+            Some(opened) => opened.chain(id),
+            None => self.viewed.chain(id),
+        }
+    }
+
+    fn resolve(&self, id: &ThreadId) -> Result<Thread, Error> {
+        match self.opened.get() {
+            Some(opened) => opened.resolve(id),
+            None => self.viewed.resolve(id),
         }
     }
 

@@ -1,5 +1,6 @@
 //! [`ViewedRegistry`]: a registry that is only looked at, and of which nothing is changed.
 
+use super::chain::{self, Chain};
 use super::{Filter, Listing, NewThread, Process, Registry, RegistryView, SqliteRegistry, Thread};
 use crate::bounds::POLL_INTERVAL;
 use crate::limit::Cost;
@@ -64,6 +65,21 @@ impl Registry for ViewedRegistry {
         match self.is_absent() {
             true => Ok(Listing::default()),
             false => self.look(|view| view.list(filter)),
+        }
+    }
+
+    // One look for a whole chain.
+    fn chain(&self, id: &ThreadId) -> Result<Chain, Error> {
+        match self.is_absent() {
+            true => chain::whole(id, |_| Ok(None)),
+            false => self.look(|view| view.chain(id)),
+        }
+    }
+
+    fn resolve(&self, id: &ThreadId) -> Result<Thread, Error> {
+        match self.is_absent() {
+            true => chain::last(id, |_| Ok(None)),
+            false => self.look(|view| view.resolve(id)),
         }
     }
 

@@ -418,7 +418,7 @@ impl Past {
 }
 
 /// Calls of hooks of which is known what came of them: that it is unknown is settled when the run went past it.
-fn settled_hooks(events: &[(String, Value)]) -> HashSet<&str> {
+pub(super) fn settled_hooks(events: &[(String, Value)]) -> HashSet<&str> {
     let (mut settled, mut unknown) = (HashSet::new(), Vec::new());
     for (kind, payload) in events {
         match (kind.as_str(), payload["call_id"].as_str()) {

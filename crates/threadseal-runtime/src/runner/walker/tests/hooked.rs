@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Two calls, with these hooks.
-fn graph(hooks: &str) -> String {
+pub(super) fn graph(hooks: &str) -> String {
     format!(
         "tool_type: graph\npermissions: [rye.execute.tool.demo.*]\nconfig:\n  start: a\n  hooks:\n{hooks}  nodes:\n    \
          a: {{action: {{primary: execute, item_type: tool, item_id: demo/a}}, next: b}}\n    \
@@ -25,7 +25,7 @@ fn decides(id: &str, event: &str, action: &str) -> String {
     )
 }
 
-fn calls(id: &str, event: &str) -> String {
+pub(super) fn calls(id: &str, event: &str) -> String {
     format!(
         "    - {{id: {id}, event: {event}, action: {{primary: execute, item_type: tool, item_id: demo/note, params: {{event: {event}, step: \"${{step}}\", run: \"${{graph_run_id}}\"}}}}}}\n"
     )

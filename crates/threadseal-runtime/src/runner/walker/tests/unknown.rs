@@ -2,6 +2,7 @@
 
 use super::super::Unresolved;
 use super::field::{Field, ok, order, tool};
+use super::hooked::{calls, graph};
 use super::resumed::{THREE, resume};
 use crate::runner::Engine;
 use crate::status::Status;
@@ -105,5 +106,44 @@ fn a_child_that_left_a_call_of_unknown_end_is_not_run_again_unasked() {
         let ran = resume(&engine, &run.thread, decision).unwrap();
         assert_eq!(ran.status, Status::Completed);
     }
+    field.all_verify();
+}
+
+#[test]
+fn a_hooks_call_of_unknown_end_is_settled_when_the_run_went_past_it() {
+    let event = |kind: &str, payload: Value| (kind.to_owned(), payload);
+    let known = event("hook_call_result", json!({"call_id": "hook_1"}));
+    let unknown = event(
+        "hook_call_result",
+        json!({"call_id": "hook_2", "unknown": true}),
+    );
+    let over = event("step_completed", json!({"step": 1}));
+    let settled = |events: &[(String, Value)]| {
+        let found = super::super::past::settled_hooks(events);
+        let mut found: Vec<String> = found.into_iter().map(str::to_owned).collect();
+        found.sort();
+        found
+    };
+    let stopped = [known.clone(), over.clone(), unknown.clone()];
+    assert_eq!(settled(&stopped), ["hook_1"]);
+    assert_eq!(settled(&[known, unknown, over]), ["hook_1", "hook_2"]);
+}
+
+#[test]
+fn a_hooks_call_of_unknown_end_stops_the_run_until_somebody_decides() {
+    let field = Field::new();
+    field.graph("g/hooked", &graph(&calls("tell", "error")));
+    let lost = || tool("demo/note", |_| Outcome::unknown("no answer"));
+    let bad = tool("demo/b", |_| Outcome::failed("not now"));
+    let engine = field.engine(vec![ok("demo/a"), bad, lost()]);
+    let run = engine.run_graph(&order("g/hooked", json!({}))).unwrap();
+    assert_eq!(run.status, Status::Error);
+    let events = field.events(&run.thread);
+    let mut results = events.iter().filter(|(kind, _)| kind == "hook_call_result");
+    assert_eq!(results.next().unwrap().1["unknown"], true);
+    let engine = field.engine(vec![ok("demo/a"), ok("demo/b"), lost()]);
+    refused(&field, &engine, &run.thread);
+    let ran = resume(&engine, &run.thread, Unresolved::Skip).unwrap();
+    assert_eq!(ran.status, Status::Completed, "{ran:?}");
     field.all_verify();
 }
