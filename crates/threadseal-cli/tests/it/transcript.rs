@@ -142,7 +142,11 @@ fn addresses_that_name_no_record_are_refused() {
             "there is no folder",
         ),
         (&["verify", "sqlite:none.db"], "none.db"),
-        (&["verify", "postgres:x#y"], "a store of transcripts"),
+        (
+            &["verify", "postgres:x#y"],
+            "the address of the PostgreSQL server",
+        ),
+        (&["verify", "sqlite:x#y"], "a store of transcripts"),
         (&["messages", "file:.#none"], "there is no record none"),
         (&["messages", "file:."], "STORE#NAME"),
         (&["fsck", "file:.#none"], "there is no record none"),
