@@ -13,10 +13,12 @@
 
 mod again;
 mod heads;
+mod stop;
 mod task;
 mod work;
 mod worker;
 
+pub use stop::Cancelled;
 pub use worker::{Tally, Worker};
 
 use crate::budget::{BudgetLedger, PostgresBudgets};

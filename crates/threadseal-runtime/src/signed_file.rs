@@ -24,6 +24,9 @@ use threadseal_store::host::{Host, Published};
 use threadseal_store::read::{open_regular, read_small};
 use threadseal_store::recorder::Keys;
 
+/// Puts the bytes of a file in its place.
+pub(crate) type Put<'a> = dyn Fn(&Path, &[u8]) -> Result<(), Error> + 'a;
+
 /// A file of one record, at its newest version.
 #[derive(Debug)]
 pub struct SignedFile {
@@ -119,6 +122,21 @@ impl SignedFile {
         thread: Option<&ThreadId>,
         content: &[u8],
     ) -> Result<Head, Error> {
+        self.write_by(host, keys, thread, content, &|path, signed| {
+            let fs = NoLinks::over(&host.fs);
+            atomic::replace(&fs, path, signed, Mode::KeepOr(PRIVATE_FILE))
+        })
+    }
+
+    /// The same, where `put` puts it in its place.
+    pub(crate) fn write_by(
+        &mut self,
+        host: &Host,
+        keys: &Keys,
+        thread: Option<&ThreadId>,
+        content: &[u8],
+        put: &Put<'_>,
+    ) -> Result<Head, Error> {
         let now = host.clock.now()?;
         let rye = RyeSigning {
             item_type: self.item_type,
@@ -137,8 +155,7 @@ impl SignedFile {
             document::verify(&signed, &Options::new(self.kind, &Trust::default(), now))?.report;
         let head = report.head.ok_or_else(|| refusal(&self.path, &report))?;
         self.next += 1;
-        let fs = NoLinks::over(&host.fs);
-        atomic::replace(&fs, &self.path, &signed, Mode::KeepOr(PRIVATE_FILE))?;
+        put(&self.path, &signed)?;
         let naming = examine::naming_leaves(&open_regular(&*host.fs, &self.path)?)?;
         host.publish(&Published {
             head,

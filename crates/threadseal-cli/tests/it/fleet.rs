@@ -8,6 +8,8 @@
 )]
 mod throwaway;
 
+mod stopped;
+
 use crate::run::project;
 use crate::sandbox::{Ran, Sandbox};
 use crate::scroll::piped;

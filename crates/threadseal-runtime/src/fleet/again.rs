@@ -97,7 +97,12 @@ impl Fleet {
         let recovered = while_held(&taken.lease, lasts, &asked, &cancel, || {
             self.end(base, id, &taken)
         });
-        self.give_back(id, &taken, recovered)
+        self.give_back(
+            id,
+            &taken,
+            recovered,
+            "its worker was lost, and it was recovered by hand",
+        )
     }
 
     fn end(&self, base: &Engine, id: &ThreadId, taken: &Taken) -> Result<Recovered, Error> {
@@ -119,11 +124,12 @@ impl Fleet {
     }
 
     /// Leaves the order as it should stand now.
-    fn give_back(
+    pub(super) fn give_back(
         &self,
         id: &ThreadId,
         taken: &Taken,
         recovered: Result<Recovered, Error>,
+        why: &str,
     ) -> Result<Recovered, Error> {
         let threads = self.registry.of_order(taken.lease.order())?;
         let others = threads
@@ -135,7 +141,7 @@ impl Fleet {
             (None, Ok(recovered)) if !others => {
                 let result = json!({"success": false, "thread_id": id.as_str(),
                                     "status": recovered.status.as_str(),
-                                    "error": "its worker was lost, and it was recovered by hand"});
+                                    "error": why});
                 taken.lease.finish(&result.to_string())?;
             }
             (None, _) => taken.lease.give_up()?,

@@ -59,5 +59,6 @@ pub use cycle::Progress;
 pub use engine::{Engine, Order, Ran, Watch};
 pub use recover::Recovered;
 pub use resume::{Resumption, Way, may_go_on_from};
+pub(crate) use stop::KILLED;
 pub use stop::Killed;
 pub use walker::{GraphOrder, GraphResumption, ShownGraph, Unresolved};

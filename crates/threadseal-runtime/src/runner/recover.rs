@@ -67,7 +67,7 @@ impl Engine {
     }
 
     /// As [`Engine::recover`]; a thread that did not end itself gets this status, for this cause.
-    pub(super) fn recover_as(
+    pub(crate) fn recover_as(
         &self,
         id: &ThreadId,
         failed: Status,

@@ -16,10 +16,11 @@
 use super::desk::Window;
 use super::engine::Engine;
 use crate::bounds::{CANCEL_POLL, KILL_PATIENCE, TERMINATE_PATIENCE};
+use crate::no_links::NoLinks;
 use crate::process_id::{Held, ProcessId};
 use crate::project::ThreadFolder;
 use crate::registry::{Filter, Thread};
-use crate::signed_file::{SignedFile, read_verified};
+use crate::signed_file::{Put, SignedFile, read_verified};
 use crate::status::Status;
 use crate::toolbox::Cancel;
 use serde_json::{Value, json};
@@ -28,11 +29,12 @@ use std::thread;
 use threadseal::document::{DocumentKind, Options};
 use threadseal::error::{Error, ErrorKind};
 use threadseal::record::ThreadId;
+use threadseal_store::atomic::{self, Mode, PRIVATE_FILE};
 use threadseal_store::recorder::Recorder;
 use threadseal_store::sys::FileKind;
 
 /// Why a killed thread ended.
-const KILLED: &str = "its process was killed";
+pub(crate) const KILLED: &str = "its process was killed";
 
 /// How a thread was killed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -67,10 +69,23 @@ impl Engine {
                 Err(error) => return Err(error),
             }
         }
+        self.leave_request(id, &|path, bytes| {
+            let fs = NoLinks::over(&self.host.fs);
+            atomic::replace(&fs, path, bytes, Mode::KeepOr(PRIVATE_FILE))
+        })
+    }
+
+    /// Leaves the request in the folder of a thread that somebody runs; `put` writes it there.
+    ///
+    /// # Errors
+    /// As [`Engine::request_cancel`].
+    pub(crate) fn leave_request(&self, id: &ThreadId, put: &Put<'_>) -> Result<(), Error> {
         if let Some(status) = self.ended(id) {
             let text = format!("{id} is {status}, and somebody writes behind its end");
             return Err(Error::refused(text));
         }
+        let folder = self.project.thread(id);
+        let path = folder.cancel();
         if self.host.fs.symlink_metadata(&path).is_ok() {
             // Asked before; what is there must be a request, not something that keeps one away.
             return self.requested(&folder, id).map(drop);
@@ -79,7 +94,7 @@ impl Engine {
         let request = json!({"thread_id": id.as_str(), "requested_at": now.to_iso_seconds()});
         let mut file = SignedFile::new(&self.host, &path, DocumentKind::Json, None)?;
         let bytes = format!("{request:#}\n");
-        file.write(&self.host, &self.keys, Some(id), bytes.as_bytes())
+        file.write_by(&self.host, &self.keys, Some(id), bytes.as_bytes(), put)
             .map(drop)
     }
 
@@ -108,7 +123,7 @@ impl Engine {
     }
 
     /// How a thread ended, by a record that verifies; None where that says nothing of an end.
-    fn ended(&self, id: &ThreadId) -> Option<Status> {
+    pub(crate) fn ended(&self, id: &ThreadId) -> Option<Status> {
         let record = self.archive().record(id, None);
         record.ok().and_then(|record| record.ended())
     }

@@ -1,8 +1,9 @@
 //! `graph cancel`: a signed request, which whoever runs the run looks for.
 
 use crate::context::Context;
-use crate::engine::{EngineArgs, engine};
+use crate::engine::{EngineArgs, engine_in};
 use crate::exit::{Exit, Outcome};
+use crate::fleet::DatabaseArgs;
 use crate::output::Out;
 use crate::render::clean::Clean;
 use clap::Args;
@@ -16,13 +17,20 @@ pub(crate) struct CancelArgs {
     #[arg(value_name = "RUN")]
     run: String,
     #[command(flatten)]
+    database: DatabaseArgs,
+    #[command(flatten)]
     engine: EngineArgs,
 }
 
 /// Asks for the end of the run.
 pub(super) fn run(args: &CancelArgs, context: &Context, out: &mut Out) -> Outcome {
     let id = ThreadId::parse(&args.run)?;
-    engine(&args.engine, context)?.request_cancel(&id)?;
+    let fleet = args.database.open(context)?;
+    let engine = engine_in(&args.engine, context, fleet.as_ref())?;
+    match &fleet {
+        Some(fleet) => fleet.cancel(&engine, &id).map(drop)?,
+        None => engine.request_cancel(&id)?,
+    }
     if context.json {
         out.json(&json!({"schema": "threadseal.graph-cancel/1", "graph_run_id": id.as_str()}));
     } else if !context.quiet {

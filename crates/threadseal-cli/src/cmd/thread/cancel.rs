@@ -1,32 +1,52 @@
-//! `thread cancel`: a signed request, which whoever runs the thread looks for.
+//! `thread cancel`: a signed request, which whoever runs the thread looks for, also on another machine.
 
 use crate::context::Context;
-use crate::engine::{EngineArgs, engine};
+use crate::engine::{EngineArgs, engine_in};
 use crate::exit::{Exit, Outcome};
+use crate::fleet::DatabaseArgs;
 use crate::output::Out;
 use crate::render::clean::Clean;
 use clap::Args;
 use serde_json::json;
 use threadseal::record::ThreadId;
+use threadseal_runtime::fleet::Cancelled;
 
 /// What `thread cancel` takes.
 #[derive(Debug, Args)]
 pub(crate) struct CancelArgs {
-    /// The thread
+    /// The thread; with --database also the number of an order, as `run --detach` prints it
     #[arg(value_name = "THREAD")]
     thread: String,
+    #[command(flatten)]
+    database: DatabaseArgs,
     #[command(flatten)]
     engine: EngineArgs,
 }
 
-/// Asks; `thread wait` tells when it has ended.
+/// Asks; `thread wait` tells when it has ended. An order that nobody took is ended at once.
 pub(super) fn run(args: &CancelArgs, context: &Context, out: &mut Out) -> Outcome {
-    let id = ThreadId::parse(&args.thread)?;
-    engine(&args.engine, context)?.request_cancel(&id)?;
-    if context.json {
-        out.json(&json!({"schema": "threadseal.thread-cancel/1", "thread_id": id.as_str(), "cancelled": true}));
-    } else {
-        out.line(format_args!("cancelling  {}", Clean(id.as_str())));
+    let fleet = args.database.open(context)?;
+    let engine = engine_in(&args.engine, context, fleet.as_ref())?;
+    let order = args.thread.parse::<i64>().ok();
+    let cancelled = match (&fleet, order) {
+        (Some(fleet), Some(order)) => fleet.cancel_order(&engine, order)?,
+        (Some(fleet), None) => fleet.cancel(&engine, &ThreadId::parse(&args.thread)?)?,
+        (None, _) => {
+            let id = ThreadId::parse(&args.thread)?;
+            engine.request_cancel(&id)?;
+            Cancelled::Asked(id)
+        }
+    };
+    let schema = "threadseal.thread-cancel/1";
+    match cancelled {
+        Cancelled::Asked(id) if context.json => {
+            out.json(&json!({"schema": schema, "thread_id": id.as_str(), "cancelled": true}));
+        }
+        Cancelled::Asked(id) => out.line(format_args!("cancelling  {}", Clean(id.as_str()))),
+        Cancelled::Order(order) if context.json => {
+            out.json(&json!({"schema": schema, "order": order, "cancelled": true}));
+        }
+        Cancelled::Order(order) => out.line(format_args!("cancelled  order {order}")),
     }
     Ok(Exit::Done)
 }

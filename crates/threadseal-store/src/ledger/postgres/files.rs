@@ -14,12 +14,14 @@
 //! * A change is durable when it returns; there is nothing to sync.
 //! * A new file is held in memory until it gets its name, so a crash leaves no half of one.
 //! * The lock of a file keeps the threads of one process apart; the lease keeps processes apart.
-//! * Without a lease everything is read-only.
+//! * Without a lease everything is read-only; only a request to the holder may be left ([`leave`]).
 
 mod handle;
+mod leaving;
 mod listing;
 mod node;
 
+pub use leaving::leave;
 pub use listing::{Listing, list};
 
 use super::database::{PostgresDatabase, Session, cell};

@@ -7,6 +7,9 @@
 //!          ▲                                          │ │
 //!          ├──────────── give up ─────────────────────┘ └─ expired: taken by the next, token + 1
 //!          └──────────── reopen, with another task ───────────────────────────────── done
+//!
+//! withdraw   ready, or expired ─► done, where nothing of it began
+//! wrest      whoever holds it ─► taken by somebody else, token + 1
 //! ```
 //! Everything that is written under a lease checks, in the same statement or transaction, that token and holder
 //! are those of the row and that the lease has not expired by the clock of the database; it holds the row in share
@@ -50,7 +53,7 @@ RETURNING id, token, task";
 const SEIZE: &str = "
 WITH before AS (
   SELECT id, state, result FROM threadseal_orders
-  WHERE id = $4 AND (state <> 'taken' OR expires_at <= clock_timestamp()) FOR UPDATE)
+  WHERE id = $4 AND ($5 OR state <> 'taken' OR expires_at <= clock_timestamp()) FOR UPDATE)
 UPDATE threadseal_orders o
 SET state = 'taken', token = o.token + 1, holder = $1, worker = $2,
     expires_at = clock_timestamp() + $3::bigint * interval '1 microsecond'
@@ -60,6 +63,11 @@ RETURNING o.id, o.token, o.task, CASE b.state WHEN 'done' THEN coalesce(b.result
 const REOPEN: &str = "
 UPDATE threadseal_orders SET state = 'ready', task = $3, result = NULL, expires_at = NULL, ended_at = NULL
 WHERE id = $1 AND token = $2 AND state = 'done' RETURNING 1";
+
+const WITHDRAW: &str = "
+UPDATE threadseal_orders SET state = 'done', result = $3, expires_at = NULL, ended_at = clock_timestamp()
+WHERE id = $1 AND token = $2 AND (state = 'ready' OR (state = 'taken' AND expires_at <= clock_timestamp()))
+RETURNING 1";
 
 /// The row of a lease that still holds, kept from whoever would take it over until the end of the transaction.
 const HELD: &str = "
@@ -162,10 +170,35 @@ impl Orders {
         holder: [u8; 16],
         lasts: Duration,
     ) -> Result<Option<Taken>, Error> {
+        self.seize_as(order, worker, holder, lasts, false)
+    }
+
+    /// Takes this very order away from whoever holds it, as if his lease had expired; None when there is none. As
+    /// with [`Orders::seize`], one that was done is to be finished again.
+    ///
+    /// # Errors
+    /// As [`Orders::put`].
+    pub fn wrest(
+        &self,
+        order: i64,
+        worker: &str,
+        holder: [u8; 16],
+        lasts: Duration,
+    ) -> Result<Option<Taken>, Error> {
+        self.seize_as(order, worker, holder, lasts, true)
+    }
+
+    fn seize_as(
+        &self,
+        order: i64,
+        worker: &str,
+        holder: [u8; 16],
+        lasts: Duration,
+        by_force: bool,
+    ) -> Result<Option<Taken>, Error> {
         let lasts = micros(lasts);
-        let rows = self
-            .database
-            .once(SEIZE, &[&&holder[..], &worker, &lasts, &order])?;
+        let values: [Value<'_>; 5] = [&&holder[..], &worker, &lasts, &order, &by_force];
+        let rows = self.database.once(SEIZE, &values)?;
         let taken = rows
             .first()
             .map(|row| self.taken(row, holder, cell(row, 3)?));
@@ -193,6 +226,18 @@ impl Orders {
     pub fn reopen(&self, order: i64, token: u64, task: &str) -> Result<bool, Error> {
         let token = i64::try_from(token).unwrap_or(i64::MAX);
         let rows = self.database.once(REOPEN, &[&order, &token, &task])?;
+        self.database.tell()?;
+        Ok(!rows.is_empty())
+    }
+
+    /// Ends an order that nobody holds, and that nobody took since its token was `token`, with this result; false when
+    /// it is not so.
+    ///
+    /// # Errors
+    /// As [`Orders::put`].
+    pub fn withdraw(&self, order: i64, token: u64, result: &str) -> Result<bool, Error> {
+        let token = i64::try_from(token).unwrap_or(i64::MAX);
+        let rows = self.database.once(WITHDRAW, &[&order, &token, &result])?;
         self.database.tell()?;
         Ok(!rows.is_empty())
     }

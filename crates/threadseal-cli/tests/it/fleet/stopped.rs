@@ -1,0 +1,117 @@
+//! Threads and runs that workers run, cancelled and killed from elsewhere.
+
+use super::*;
+
+#[test]
+fn what_other_machines_run_is_cancelled_and_killed_and_what_has_ended_is_not() {
+    let Some(ended) = Ended::new() else { return };
+    let directive = "# Slow\n\n```xml\n<directive name=\"slow\" version=\"1.0.0\">\n<metadata><description>d</description>\
+        <category>demo</category><author>a</author><model id=\"claude-haiku-4-5\" /><limits turns=\"6\" spend=\"0.05\" />\
+        <permissions><execute><tool>demo.nap</tool></execute></permissions></metadata>\n</directive>\n```\n\nSleep.\n";
+    let sandbox = &ended.sandbox;
+    let paths = [
+        sandbox.write("p/.ai/directives/demo/slow.md", directive),
+        sandbox.write(
+            "p/.ai/tools/demo/nap.yaml",
+            "tool_type: command\ncommand: [/bin/sh, -c, 'echo >>began; sleep 60']\nconfig_schema:\n  type: object\n",
+        ),
+        sandbox.write(
+            "p/.ai/graphs/demo/naps.yaml",
+            "tool_type: graph\npermissions: [rye.execute.tool.demo.*]\nconfig:\n  start: one\n  nodes:\n\
+             \x20   one: {action: {primary: execute, item_type: tool, item_id: demo/nap}, next: end}\n\
+             \x20   end: {type: return}\n",
+        ),
+    ];
+    let seal = paths.iter().map(|path| path.to_str().unwrap());
+    sandbox.run(std::iter::once("seal").chain(seal)).exits(0);
+    sandbox.write(
+        "nap.yaml",
+        "answers: [{calls: [{tool: demo_nap, input: {}, id: n1}]}]",
+    );
+    let naps = |count: usize| {
+        let path = sandbox.work().join("p/began");
+        while std::fs::read_to_string(&path).map_or(0, |began| began.lines().count()) < count {
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    };
+    let order = || {
+        let ran = ended.run(&["run", "demo/slow", "--detach"]).exits(0);
+        ran.stdout.trim().to_owned()
+    };
+    let status = |thread: &str| {
+        let waited = ended.run(&["thread", "wait", thread, "--json"]).exits(2);
+        waited.json()["results"][thread]["status"].clone()
+    };
+    // What has ended.
+    ended.refuses(&["thread", "cancel", &ended.thread], "is done");
+    ended.refuses(&["thread", "kill", &ended.thread], "has ended");
+    // An order that nobody took.
+    let waiting = order();
+    ended.run(&["thread", "cancel", &waiting]).exits(0);
+    let result = format!(
+        "SELECT state, result::json->>'status' FROM threadseal_orders WHERE id = {waiting}"
+    );
+    assert_eq!(ended.sql(&result), "done|cancelled\n");
+    ended.refuses(&["thread", "cancel", &waiting], "is done");
+    // One that goes on with a thread; the thread stays as it is.
+    let resume = [
+        "thread",
+        "resume",
+        &ended.thread,
+        "-m",
+        "Once more.",
+        "--detach",
+    ];
+    ended.run(&resume).exits(0);
+    ended.run(&["thread", "cancel", &ended.thread]).exits(0);
+    // A thread in the middle of a call: its worker ends it as one of files.
+    order();
+    let mut worker = ended.worker(&["--script", "nap.yaml", "--until-idle"]);
+    naps(1);
+    let thread = ended.root().unwrap();
+    assert_ne!(thread, ended.thread);
+    let cancel = ["thread", "cancel", &thread, "--json"];
+    let asked = ended.run(&cancel).exits(0).json();
+    assert_eq!(
+        (&asked["thread_id"], &asked["cancelled"]),
+        (&thread.as_str().into(), &true.into())
+    );
+    assert!(worker.wait().unwrap().success());
+    assert_eq!(status(&thread), "cancelled");
+    let events = ended
+        .run(&["thread", "transcript", &thread, "--json"])
+        .exits(0);
+    assert!(events.stdout.contains("**Cancelled**"), "{}", events.stdout);
+    ended.refuses(&cancel, "is done");
+    ended.verify("").exits(0);
+    let runs = ["graph", "run", "demo/naps", "--detach"];
+    ended.run(&runs).exits(0);
+    let mut worker = ended.worker(&["--until-idle"]);
+    naps(2);
+    let run = ended.root().unwrap();
+    ended.run(&["graph", "cancel", &run]).exits(0);
+    assert!(worker.wait().unwrap().success());
+    assert_eq!(status(&run), "cancelled");
+    // Another one loses its worker: nothing that this still has to say is stored.
+    order();
+    let mut worker = ended.worker(&["--script", "nap.yaml", "--until-idle", "--lease", "2"]);
+    naps(3);
+    let thread = ended.root().unwrap();
+    let kill = ["thread", "kill", &thread, "--json"];
+    let killed = ended.run(&kill).exits(0).json();
+    assert_eq!(killed["status"], "killed");
+    let before = ended.everything();
+    assert!(worker.wait().unwrap().success());
+    assert_eq!(ended.everything(), before);
+    assert_eq!(status(&thread), "killed");
+    ended.refuses(&kill, "has ended");
+    ended.refuses(&["thread", "cancel", &thread], "is done");
+    assert_eq!(
+        ended.sql("SELECT DISTINCT state FROM threadseal_orders"),
+        "done\n"
+    );
+    let budgets = "SELECT count(*) FROM threadseal_budgets WHERE status = 'active'";
+    assert_eq!(ended.sql(budgets), "0\n");
+    ended.verify("").exits(0);
+    ended.run(&["thread", "inspect"]).exits(0);
+}

@@ -1,0 +1,160 @@
+//! Stopping what workers of other machines run: asking for an end, and taking the lease away.
+//!
+//! ```text
+//! cancel   nothing of it began ─► the order is done at once, under its token
+//!          it runs ─► <thread>/cancel.json, signed, among the files of its order ─► its worker looks for it ─► Cancel
+//! kill     no process of another machine can be signalled: the lease goes to whoever kills, token + 1
+//!            ─► nothing the worker still writes is taken ─► its threads are recovered, as `killed` ─► order done
+//! ```
+//! What a row says decides nothing alone: a thread has ended where its record says so, and a request is believed by
+//! its worker when it verifies for this thread.
+
+use super::work::{is_live, while_held};
+use super::{Fleet, THREADS, is_final};
+use crate::registry::Thread;
+use crate::runner::{Engine, KILLED, Recovered};
+use crate::status::Status;
+use crate::toolbox::Cancel;
+use serde_json::json;
+use std::path::Path;
+use std::time::Duration;
+use threadseal::error::Error;
+use threadseal::record::ThreadId;
+use threadseal_store::ledger::postgres::files;
+use threadseal_store::ledger::postgres::leases::{Standing, Taken};
+use threadseal_store::random;
+
+/// What came of asking for an end.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Cancelled {
+    /// The order waited, and is done; nothing of it began.
+    Order(i64),
+    /// The worker of this thread was asked.
+    Asked(ThreadId),
+}
+
+impl Fleet {
+    /// Cancels an order by its number: at once where nobody took it, else by asking the worker of its thread.
+    ///
+    /// # Errors
+    /// Kind `Refused` when it is done, or was taken at this moment; nothing is changed then.
+    pub fn cancel_order(&self, base: &Engine, order: i64) -> Result<Cancelled, Error> {
+        let standing = self.standing(order)?;
+        if standing.state == "done" {
+            return Err(Error::refused(format!("order {order} is done")));
+        }
+        let threads = self.registry.of_order(order)?;
+        let mut roots = threads.iter().rev().filter(|root| root.parent.is_none());
+        match roots.find(is_live) {
+            Some(root) => self.cancel(base, &root.id),
+            None => self.withdraw(&standing),
+        }
+    }
+
+    /// Asks the worker of a thread, or of a run of a graph, to end it. An order to go on with it that nobody took is
+    /// ended at once.
+    ///
+    /// # Errors
+    /// Kind `Refused` when it has ended, or its record speaks against itself; nothing is changed then.
+    pub fn cancel(&self, base: &Engine, id: &ThreadId) -> Result<Cancelled, Error> {
+        let order = self.registry.order_of(id)?;
+        let standing = self.standing(order)?;
+        let looking = self.looking(base)?;
+        let ended = looking.ended(id);
+        if standing.state == "done" {
+            let status = ended.map_or("not run by anybody; see: threadseal thread recover", |it| {
+                it.as_str()
+            });
+            let text = format!("{id} is {status}: order {order}, to which it belongs, is done");
+            return Err(Error::refused(text));
+        }
+        let threads = self.registry.of_order(order)?;
+        match (ended, threads.iter().any(|thread| is_live(&thread))) {
+            (Some(_), false) => self.withdraw(&standing),
+            (Some(status), true) => Err(Error::refused(format!("{id} is {status}: it has ended"))),
+            (None, _) => self.ask(&looking, id, order),
+        }
+    }
+
+    fn standing(&self, order: i64) -> Result<Standing, Error> {
+        let none = || Error::refused(format!("there is no order {order}"));
+        self.orders.get(order)?.ok_or_else(none)
+    }
+
+    /// Ends an order of which nothing began.
+    fn withdraw(&self, standing: &Standing) -> Result<Cancelled, Error> {
+        let order = standing.id;
+        let result = json!({"success": false, "status": Status::Cancelled.as_str(),
+                            "error": "it was cancelled before a worker took it"});
+        match self
+            .orders
+            .withdraw(order, standing.token, &result.to_string())?
+        {
+            true => Ok(Cancelled::Order(order)),
+            false => Err(Error::refused(format!(
+                "a worker takes order {order} at this moment, and its thread is not there yet; ask again"
+            ))),
+        }
+    }
+
+    /// Leaves the request among the files of the order.
+    fn ask(&self, looking: &Engine, id: &ThreadId, order: i64) -> Result<Cancelled, Error> {
+        let put = |path: &Path, bytes: &[u8]| {
+            let name = path.file_name().and_then(|name| name.to_str());
+            let path = format!("{THREADS}/{id}/{}", name.unwrap_or_default());
+            match files::leave(&self.database, order, &path, bytes)? {
+                true => Ok(()),
+                false => Err(Error::refused(format!(
+                    "{id} ended, or was cancelled, at this moment"
+                ))),
+            }
+        };
+        looking.leave_request(id, &put)?;
+        Ok(Cancelled::Asked(id.clone()))
+    }
+
+    /// Takes the lease of a thread's order away from whoever holds it, and ends all that ran under it, as `killed`.
+    /// The order is held as `worker` for as long as that takes, and is done then.
+    ///
+    /// # Errors
+    /// Kind `Refused` when the thread has ended, or as [`Engine::recover`]; nothing is changed then.
+    pub fn kill(
+        &self,
+        base: &Engine,
+        id: &ThreadId,
+        worker: &str,
+        lasts: Duration,
+    ) -> Result<Recovered, Error> {
+        let order = self.registry.order_of(id)?;
+        let looking = self.looking(base)?;
+        if let Some(status) = looking.ended(id) {
+            let text = format!("{id} is {status}: it has ended, and no lease is taken away");
+            return Err(Error::refused(text));
+        }
+        looking.check_recoverable(id)?;
+        let holder = random::array(&*base.host.random)?;
+        let taken = self.orders.wrest(order, worker, holder, lasts)?;
+        let taken = taken.ok_or_else(|| Error::refused(format!("there is no order {order}")))?;
+        let (asked, cancel) = (Cancel::default(), Cancel::default());
+        let killed = while_held(&taken.lease, lasts, &asked, &cancel, || {
+            self.end_killed(base, id, &taken)
+        });
+        self.give_back(id, &taken, killed, KILLED)
+    }
+
+    /// Ends what a worker ran: children first, the thread that was named last.
+    fn end_killed(&self, base: &Engine, id: &ThreadId, taken: &Taken) -> Result<Recovered, Error> {
+        let engine = self.engine(base, &taken.lease)?;
+        let threads = self.registry.of_order(taken.lease.order())?;
+        let others = |thread: &&Thread| thread.id != *id;
+        for thread in threads.iter().rev().filter(others).filter(is_live) {
+            match engine.recover_as(&thread.id, Status::Killed, KILLED) {
+                // Its record speaks against itself: whoever recovers it by name is told.
+                Err(error) if is_final(&error) => taken.lease.check()?,
+                Err(error) => return Err(error),
+                Ok(_) => {}
+            }
+        }
+        engine.recover_as(id, Status::Killed, KILLED)
+    }
+}
