@@ -35,6 +35,7 @@ mod trusted_key;
 
 pub use kind::{DocumentKind, ItemType};
 pub use seal::NativeSeal;
+pub(crate) use seal::begins_like_a_seal;
 pub use sign::{NativeSealing, RyeSigning, sign_native, sign_rye};
 
 use crate::canon::json::{JsonError, Value, parse_python};

@@ -206,15 +206,23 @@ fn own_lines(text: &str) -> impl Iterator<Item = OwnLine> {
     text.split_inclusive('\n').filter_map(move |line| {
         let range = start..start + line.len();
         start = range.end;
-        let comment = Comment::ALL.into_iter().find(|comment| {
-            line.strip_prefix(comment.open())
-                .is_some_and(|rest| rest.starts_with(PREFIX))
-        })?;
         Some(OwnLine {
             line: range,
-            comment,
+            comment: claimed_comment(line)?,
         })
     })
+}
+
+fn claimed_comment(line: &str) -> Option<Comment> {
+    Comment::ALL.into_iter().find(|comment| {
+        line.strip_prefix(comment.open())
+            .is_some_and(|rest| rest.starts_with(PREFIX))
+    })
+}
+
+/// Whether this line claims to be a native seal, in any comment style. A text that has it cannot be sealed.
+pub(crate) fn begins_like_a_seal(line: &str) -> bool {
+    claimed_comment(line).is_some()
 }
 
 impl OwnLine {

@@ -15,8 +15,10 @@
 //! which would take the effect from the last.
 //!
 //! CR and CR LF end lines as LF does. Other control characters, tab excepted, become U+FFFD, and so do
-//! those that show text in another order than it stands in (UAX #9 §2.1 to §2.4).
+//! those that show text in another order than it stands in (UAX #9 §2.1 to §2.4). A line that begins like a native
+//! seal gets a blank before it: the file that holds it can be sealed, and nothing takes the line for its seal.
 
+use crate::document::begins_like_a_seal;
 use std::borrow::Cow;
 
 /// Text outside fences.
@@ -85,11 +87,20 @@ pub(crate) fn one_line(text: &str) -> String {
 fn plain(text: &str) -> Cow<'_, str> {
     let reorders = |c: char| matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
     let strange = |c: char| reorders(c) || c.is_control() && !matches!(c, '\n' | '\t');
-    if !text.contains(strange) {
-        return Cow::Borrowed(text);
+    let text = if text.contains(strange) {
+        let lines = text.replace("\r\n", "\n").replace('\r', "\n");
+        Cow::Owned(lines.replace(strange, "\u{fffd}"))
+    } else {
+        Cow::Borrowed(text)
+    };
+    if !text.split('\n').any(begins_like_a_seal) {
+        return text;
     }
-    let lines = text.replace("\r\n", "\n").replace('\r', "\n");
-    Cow::Owned(lines.replace(strange, "\u{fffd}"))
+    let set_off = |line| match begins_like_a_seal(line) {
+        true => format!(" {line}"),
+        false => line.to_owned(),
+    };
+    Cow::Owned(text.split('\n').map(set_off).collect::<Vec<_>>().join("\n"))
 }
 
 #[derive(Clone, Copy)]
