@@ -138,7 +138,7 @@ fn tell(ran: &Ran, context: &Context, out: &mut Out) {
             complain(&format!("warning: {}", Clean(warning)));
         }
         let cost = &ran.total();
-        let tokens = cost.input_tokens + cost.output_tokens;
+        let tokens = cost.tokens();
         complain(&format!(
             "{} {}: {} turns, {tokens} tokens, ${}",
             Clean(ran.thread.as_str()),
@@ -412,7 +412,7 @@ impl Watch for Live {
     fn progress(&self, thread: &ThreadId, progress: Progress<'_>) {
         match progress {
             Progress::Asking(cost) => {
-                let tokens = cost.input_tokens + cost.output_tokens;
+                let tokens = cost.tokens();
                 let text = format!("turn {}, {tokens} tokens, ${}", cost.turns + 1, cost.spend);
                 self.say(thread, &text);
             }

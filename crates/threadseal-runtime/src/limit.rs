@@ -179,7 +179,7 @@ impl Limits {
             });
             return spawns.hit(when).or(depth);
         }
-        let tokens = cost.input_tokens.saturating_add(cost.output_tokens);
+        let tokens = cost.tokens();
         let turns = Check::of("turns_exceeded", cost.turns, self.turns);
         let tokens = Check::of("tokens_exceeded", tokens, self.tokens);
         turns.hit(when).or_else(|| tokens.hit(when)).or_else(|| {
@@ -221,6 +221,18 @@ pub struct Cost {
 }
 
 impl Cost {
+    /// Tokens that went in and came out, together.
+    pub fn tokens(&self) -> u64 {
+        self.input_tokens.saturating_add(self.output_tokens)
+    }
+
+    /// Counts a turn. What a model says of its tokens may be any number.
+    pub(crate) fn add_turn(&mut self, input_tokens: u64, output_tokens: u64) {
+        self.turns = self.turns.saturating_add(1);
+        self.input_tokens = self.input_tokens.saturating_add(input_tokens);
+        self.output_tokens = self.output_tokens.saturating_add(output_tokens);
+    }
+
     /// Both together.
     #[must_use]
     pub fn and(&self, other: &Self) -> Self {

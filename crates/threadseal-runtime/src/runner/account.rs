@@ -11,7 +11,7 @@ use crate::model::{ChatMessage, Usage};
 use crate::money::Nanos;
 use crate::signed_file::SignedFile;
 use crate::thread_meta::ThreadMeta;
-use threadseal::error::Error;
+use threadseal::error::{Error, ErrorKind};
 use threadseal::record::ThreadId;
 
 /// `thread.json` and the knowledge entry, written again and again.
@@ -19,6 +19,8 @@ pub(super) struct Files {
     pub(super) meta: ThreadMeta,
     pub(super) file: SignedFile,
     pub(super) entry: SignedFile,
+    /// Why the entry does not show the newest state.
+    pub(super) unshown: Option<String>,
 }
 
 impl Files {
@@ -31,15 +33,22 @@ impl Files {
             .map(drop)
     }
 
-    /// Rewrites the thread for readers.
+    /// Rewrites the thread for readers. What cannot be shown to them is no reason to end a thread: the record
+    /// stands, and the thread's end says that the entry does not show it.
     pub(super) fn write_entry(&mut self, engine: &Engine, journal: &Journal) -> Result<(), Error> {
         let meta = &self.meta;
         let text = meta.covered(|cover| journal.entry(cover));
         let thread = Some(&meta.thread_id);
         let (host, keys) = (&engine.host, &engine.keys);
-        self.entry
-            .write(host, keys, thread, text.as_bytes())
-            .map(drop)
+        let written = self.entry.write(host, keys, thread, text.as_bytes());
+        self.unshown = match written {
+            Ok(_) => None,
+            Err(error) if matches!(error.kind(), ErrorKind::InvalidInput | ErrorKind::Limit) => {
+                Some(format!("the knowledge entry is not up to date: {error}"))
+            }
+            Err(error) => return Err(error),
+        };
+        Ok(())
     }
 }
 

@@ -192,9 +192,10 @@ impl Cycle<'_> {
                 Ok(answer) => answer,
                 Err(end) => return Ok(end),
             };
-            course.cost.turns += 1;
-            course.cost.input_tokens += answer.usage.input_tokens;
-            course.cost.output_tokens += answer.usage.output_tokens;
+            let usage = &answer.usage;
+            course
+                .cost
+                .add_turn(usage.input_tokens, usage.output_tokens);
             course.own = course
                 .own
                 .saturating_add(around.charge(course.cost.turns, &answer.usage)?);

@@ -318,6 +318,7 @@ impl Engine {
             entry: self.entry_after(&meta)?,
             meta,
             file,
+            unshown: None,
         };
         if self.registry.get(id)?.and_then(|thread| thread.status.ok()) == Some(Status::Created) {
             files.write(self)?;
@@ -375,7 +376,7 @@ impl Engine {
         };
         let limits = Limits::from_json(&dynamic(&manifest.limits)?)?;
         let mut files = self.files(id, folder, manifest, limits, cost)?;
-        let ran = Ran {
+        let mut ran = Ran {
             thread: id.clone(),
             status,
             text: match (status, &sealed.outputs) {
@@ -396,8 +397,9 @@ impl Engine {
         files.write(self)?;
         let lines = sealed.lines.iter().map(Vec::as_slice);
         let journal = Journal::reopen(&self.host, folder, recorder, &self.keys, lines)?;
-        files.write_entry(self, &journal)?;
         self.note_end(&ran)?;
+        files.write_entry(self, &journal)?;
+        ran.warnings.extend(files.unshown.take());
         Ok(ran)
     }
 }
@@ -442,9 +444,10 @@ impl Sealed {
             match event["event_type"].as_str().unwrap_or_default() {
                 "cognition_out" => {
                     let usage = &payload["usage"];
-                    sealed.cost.turns += 1;
-                    sealed.cost.input_tokens += usage["input_tokens"].as_u64().unwrap_or(0);
-                    sealed.cost.output_tokens += usage["output_tokens"].as_u64().unwrap_or(0);
+                    let count = |name: &str| usage[name].as_u64().unwrap_or(0);
+                    sealed
+                        .cost
+                        .add_turn(count("input_tokens"), count("output_tokens"));
                     payload["text"]
                         .as_str()
                         .unwrap_or_default()

@@ -6,3 +6,4 @@ mod handed_over;
 mod linked;
 mod resumed;
 mod stage;
+mod told;

@@ -111,6 +111,7 @@ impl Engine {
         let file = SignedFile::new(&self.host, &folder.metadata(), DocumentKind::Json, None)?;
         let mut files = Files {
             entry: self.entry_of(&meta)?,
+            unshown: None,
             meta,
             file,
         };

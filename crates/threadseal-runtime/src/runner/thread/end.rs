@@ -36,7 +36,7 @@ impl Running {
             End::Suspended(pause) => (String::new(), None, Some(pause.why)),
             End::Full(_) => (String::new(), None, None),
         };
-        let ran = Ran {
+        let mut ran = Ran {
             thread: self.id.clone(),
             status,
             text,
@@ -48,6 +48,7 @@ impl Running {
             warnings: self.warnings.clone(),
         };
         self.settle(&ran)?;
+        ran.warnings.extend(self.files.unshown.take());
         Ok(ran)
     }
 
@@ -57,8 +58,8 @@ impl Running {
         self.files.meta.cost = Some(ran.cost);
         self.files.meta.outputs.clone_from(&ran.outputs);
         self.files.write(engine)?;
-        self.files.write_entry(engine, &self.journal)?;
-        engine.note_end(ran)
+        engine.note_end(ran)?;
+        self.files.write_entry(engine, &self.journal)
     }
 }
 
