@@ -20,12 +20,15 @@ pub use id::{ItemId, ItemKind};
 
 use crate::bounds::MAX_ITEM_BYTES;
 use serde::Serialize;
+use std::path::Path;
 use threadseal::digest::Digest;
 use threadseal::document::{self, DocumentKind, Options, Outcome, Profile};
 use threadseal::error::Error;
-use threadseal::record::ExpectedHead;
+use threadseal::record::{ExpectedHead, RecordId};
 use threadseal::report::{Report, Verdict};
 use threadseal_store::heads::RecordKind;
+use threadseal_store::read::read_small;
+use threadseal_store::sys::Fs;
 
 /// Members of tools and graphs that mean nothing here: names and places are told by the id, the rest is the
 /// original's.
@@ -154,6 +157,9 @@ struct Candidate<'a> {
     path: &'a str,
     /// As the head store spells places.
     place: &'a str,
+    /// The space's `.ai`, its links followed.
+    home: &'a Path,
+    fs: &'a dyn Fs,
     bytes: &'a [u8],
 }
 
@@ -171,6 +177,7 @@ impl Candidate<'_> {
         if let Some(record) = report.record
             && let Some(stored) = grounds.heads.fetch(&record)?
         {
+            self.is_no_copy(record, stored.path_hint.as_deref(), grounds)?;
             options.expect_head = Some(ExpectedHead::Head(stored.head));
             report = self.verify(&options)?;
         }
@@ -218,6 +225,40 @@ impl Candidate<'_> {
             &report,
             "; seal it with a trusted key, or allow unsigned items",
         ))
+    }
+
+    /// What was sealed as one item is not another one: capabilities judge ids, and a seal names none. A moved file is
+    /// no copy, nor is that of a project which was copied whole.
+    fn is_no_copy(
+        &self,
+        record: RecordId,
+        sealed: Option<&str>,
+        grounds: &Grounds<'_>,
+    ) -> Result<(), Error> {
+        let other = sealed.filter(|other| *other != self.place);
+        let Some(other) = other.filter(|other| Path::new(other).starts_with(self.home)) else {
+            return Ok(());
+        };
+        let Some(document) = DocumentKind::of_name(other) else {
+            return Ok(());
+        };
+        if self.fs.symlink_metadata(Path::new(other)).is_err() {
+            return Ok(());
+        }
+        let bytes = read_small(self.fs, Path::new(other), MAX_ITEM_BYTES)?;
+        let options = Options {
+            path: other,
+            ..Options::new(document, grounds.trust, grounds.now)
+        };
+        match document::verify(&bytes, &options)?.report.record == Some(record) {
+            true => Err(Error::refused(format!(
+                "{}: {}: a copy of {other}, which is sealed as that item and still there; move it, or seal what is \
+                 to be an item of its own (without the copied seal)",
+                self.path,
+                Verdict::Foreign
+            ))),
+            false => Ok(()),
+        }
     }
 
     fn verify(&self, options: &Options<'_>) -> Result<Report, Error> {

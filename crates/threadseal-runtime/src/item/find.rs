@@ -229,6 +229,8 @@ impl Finder {
             kind,
             path: &path_text(path),
             place: &path_text(&real_path),
+            home: &real_home,
+            fs: &*self.fs,
             bytes: &bytes,
         };
         let standing = candidate.standing(grounds)?;

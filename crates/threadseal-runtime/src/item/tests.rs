@@ -207,6 +207,49 @@ fn a_version_that_is_older_than_a_known_head_is_refused() {
 }
 
 #[test]
+fn a_copy_of_a_sealed_item_is_refused_and_a_moved_one_or_a_copied_project_is_not() {
+    use threadseal_store::heads::StoredHead;
+    let bench = Bench::new();
+    let bytes = natively(TEXT, &native());
+    bench.put(FILE, &bytes);
+    let options = Options::new(DocumentKind::Markdown, &bench.trust, now());
+    let report = document::verify(&bytes, &options).unwrap().report;
+    let at = bench.folder.path().join(FILE);
+    let real = fs::canonicalize(&at).unwrap();
+    let stored = StoredHead {
+        head: report.head.unwrap(),
+        kind: RecordKind::Document,
+        is_final: false,
+        thread: None,
+        first_seen: now(),
+        updated: now(),
+        path_hint: Some(real.to_string_lossy().into_owned()),
+        aliases: Vec::new(),
+    };
+    let _ = bench.heads.create(&stored).unwrap();
+    assert!(bench.directive(ItemPolicy::Signed).is_ok());
+    bench.put("p/.ai/directives/b/t.md", &bytes);
+    let copy = || bench.find(ItemKind::Directive, "b/t", ItemPolicy::AllowUnsigned);
+    let error = copy().unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Refused);
+    assert!(error.to_string().contains("a copy of"), "{error}");
+    bench.put("u/.ai/directives/c/t.md", &bytes);
+    assert!(
+        bench
+            .find(ItemKind::Directive, "c/t", ItemPolicy::Signed)
+            .is_ok()
+    );
+    for other in [None, Some(&b"another"[..])] {
+        fs::remove_file(&at).unwrap();
+        if let Some(other) = other {
+            fs::write(&at, other).unwrap();
+        }
+        assert!(copy().is_ok());
+        fs::write(&at, &bytes).unwrap();
+    }
+}
+
+#[test]
 fn the_project_comes_before_the_user_and_both_before_what_is_built_in() {
     let bench = Bench::new();
     let policy = ItemPolicy::AllowUnsigned;

@@ -53,6 +53,7 @@ impl Toolbox {
             if !tool.is_permitted(&capabilities) {
                 continue;
             }
+            let tool = tool.under(&capabilities).unwrap_or(tool);
             let name = tool.schema().name.clone();
             if let Some(other) = tools.get(&name) {
                 let text = format!(

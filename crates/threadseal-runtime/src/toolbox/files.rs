@@ -6,10 +6,13 @@
 //! ```
 //! A path is relative to the project. It must not lead out of it, also not through a link, and never to what
 //! this program writes itself (records, databases under `.ai/agent` and `.ai/state`, knowledge of threads), nor to
-//! settings: hooks and limits stand there, and a model would loosen what holds it.
+//! settings: hooks and limits stand there, and a model would loosen what holds it. An item is written by who may sign it.
+
+mod place;
 
 use super::{Invocation, Outcome, Tool};
 use crate::bounds::{MAX_FILE_READ_BYTES, MAX_FILE_WRITE_BYTES};
+use crate::capability::Capabilities;
 use crate::model::ToolSchema;
 use crate::no_links::LINK;
 use crate::project::Project;
@@ -22,16 +25,6 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 use threadseal_store::read::read_small;
 use threadseal_store::sys::Fs;
-
-/// What only this program and people write, below the project's root.
-const OURS: [&str; 6] = [
-    ".ai/agent",
-    ".ai/threads",
-    ".ai/state",
-    ".ai/config",
-    ".ai/knowledge/agent/threads",
-    ".ai/knowledge/graphs",
-];
 
 /// Where the files are.
 #[derive(Debug, Clone)]
@@ -52,6 +45,8 @@ pub struct ReadFile {
 pub struct WriteFile {
     files: Files,
     schema: ToolSchema,
+    /// Of the thread that writes. None until it is known: then no item is written.
+    capabilities: Capabilities,
 }
 
 impl ReadFile {
@@ -103,6 +98,7 @@ impl WriteFile {
         Self {
             files: Files { fs, project },
             schema,
+            capabilities: Capabilities::NONE,
         }
     }
 }
@@ -142,18 +138,22 @@ impl Tool for WriteFile {
         &self.schema
     }
 
+    fn under(&self, capabilities: &Capabilities) -> Option<Arc<dyn Tool>> {
+        Some(Arc::new(Self {
+            files: self.files.clone(),
+            schema: self.schema.clone(),
+            capabilities: capabilities.clone(),
+        }))
+    }
+
     fn run(&self, call: &mut Invocation<'_>) -> Outcome {
         let write = || {
             let path = self.files.path(&call.input["path"])?;
             let relative = path
                 .strip_prefix(self.files.project.root())
                 .unwrap_or(&path);
-            let real = self.files.real(&path)?;
-            if OURS
-                .iter()
-                .any(|ours| relative.starts_with(ours) || real.starts_with(ours))
-            {
-                return Err(format!("{} is not for models to write", relative.display()));
+            for name in self.files.names(&path, relative)? {
+                place::writable(&name, &self.capabilities)?;
             }
             let content = call.input["content"]
                 .as_str()
@@ -207,6 +207,20 @@ impl Files {
         let rest = path.strip_prefix(known).unwrap_or(Path::new(""));
         let real = self.fs.canonicalize(known).map_err(said)?.join(rest);
         Ok(real.strip_prefix(root).unwrap_or(&real).to_owned())
+    }
+
+    /// All that the file is called, below the project: what it was called, where links lead, and what links of the
+    /// guarded folders make of that.
+    fn names(&self, path: &Path, relative: &Path) -> Result<Vec<PathBuf>, String> {
+        let (root, real) = (self.project.root(), self.real(path)?);
+        let mut names = vec![relative.to_owned(), real.clone()];
+        for folder in place::guarded() {
+            if let Ok(led) = self.fs.canonicalize(&root.join(folder)) {
+                let led = led.strip_prefix(root).unwrap_or(&led);
+                names.extend(place::also(&real, folder, led));
+            }
+        }
+        Ok(names)
     }
 
     fn inside(&self, path: &Path) -> Result<(), String> {

@@ -23,6 +23,7 @@ pub use primaries::{ItemPrimary, primary_name};
 use crate::capability::{Call, Capabilities};
 use crate::model::ToolSchema;
 use serde_json::Value;
+use std::sync::Arc;
 use threadseal::error::Error;
 use threadseal::ledger::Parent;
 use threadseal::record::{Head, RecordId, ThreadId};
@@ -171,6 +172,11 @@ pub trait Tool: Send + Sync {
     /// May a thread with these capabilities call it at all?
     fn is_permitted(&self, capabilities: &Capabilities) -> bool {
         Call::new("execute", "tool", Some(self.id())).is_ok_and(|call| capabilities.permits(&call))
+    }
+
+    /// The same for a thread with these capabilities, where they say more than whether it may be called.
+    fn under(&self, _capabilities: &Capabilities) -> Option<Arc<dyn Tool>> {
+        None
     }
 
     /// May a call with this input run while other calls of the same answer do? Only what changes nothing that the

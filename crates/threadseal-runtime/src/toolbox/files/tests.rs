@@ -132,6 +132,11 @@ fn records_settings_and_trust_are_not_for_models_to_write() {
         ".ai/config/x",
         ".ai/config",
         ".ai/knowledge/agent/threads/x.md",
+        ".ai/knowledge/agent/graphs/x.md",
+        ".AI/Config/agent/hooks.yaml",
+        ".ai\u{200b}/conf\u{ad}ig/agent/hooks.yaml",
+        ".ai/Agent/threads/x",
+        ".ai/config./x",
     ] {
         assert!(
             bench
@@ -143,10 +148,82 @@ fn records_settings_and_trust_are_not_for_models_to_write() {
     }
     assert!(
         bench
-            .writes(json!({"path": ".ai/knowledge/notes.md", "content": "x"}))
+            .writes(json!({"path": ".ai/notes.md", "content": "x"}))
             .error
             .is_none()
     );
+}
+
+#[test]
+fn an_item_is_written_by_who_may_sign_it_however_its_folder_is_spelled() {
+    let bench = Bench::new();
+    let root = bench.folder.path();
+    fs::create_dir_all(root.join(".ai/own")).unwrap();
+    std::os::unix::fs::symlink("own", root.join(".ai/graphs")).unwrap();
+    std::os::unix::fs::symlink(".ai/tools", root.join("ln")).unwrap();
+    let may = |capability: &str, path: &str| {
+        let capabilities = Capabilities::parse([capability]).unwrap();
+        let tool = bench.write.under(&capabilities).unwrap();
+        Bench::call(&*tool, &json!({"path": path, "content": "x"}))
+    };
+    for (path, needed) in [
+        (".ai/tools/safe/rm.yaml", "rye.sign.tool.safe.rm"),
+        (".ai/tools/safe/rm.YML", "rye.sign.tool.safe.rm"),
+        (".ai/tools/safe/rm.py", "rye.sign.tool.safe.rm"),
+        (".ai/tools/safe/lib.txt", "rye.sign.tool.safe.lib.txt"),
+        (".ai/tools/rm.yaml", "rye.sign.tool.rm"),
+        ("ln/safe/rm.yaml", "rye.sign.tool.safe.rm"),
+        (".ai/directives/a/b.md", "rye.sign.directive.a.b"),
+        (".ai/knowledge/a/b.md", "rye.sign.knowledge.a.b"),
+        (".ai/graphs/a/b.yaml", "rye.sign.graph.a.b"),
+        (".ai/own/a/b.yaml", "rye.sign.graph.a.b"),
+        (".AI/Tools/safe/rm.yaml", "rye.sign.tool.safe.rm"),
+        (".ai/too\u{200b}ls/safe/rm.yaml", "rye.sign.tool.safe.rm"),
+        (".ai/\u{212a}nowledge/a.md", "rye.sign.knowledge.a"),
+        (".ai/tool\u{17f}/a.yaml", "rye.sign.tool.a"),
+    ] {
+        for other in ["rye.execute.*", "rye.sign.tool.other.*", "rye.load.*"] {
+            let why = may(other, path).error.unwrap();
+            assert!(why.ends_with(&format!("capability {needed}")), "{why}");
+        }
+        let wrote = may(needed, path);
+        assert_eq!(wrote.error, None, "{path}");
+        assert!(
+            bench
+                .writes(json!({"path": path, "content": "x"}))
+                .error
+                .is_some()
+        );
+    }
+    for path in [
+        ".ai/tools",
+        ".ai/tools/a/.x.yaml",
+        ".ai/tools/a\u{200b}.yaml",
+        ".ai/tools/a b.yaml",
+    ] {
+        assert!(may("rye.*", path).error.is_some(), "{path}");
+    }
+}
+
+#[test]
+fn an_items_folder_under_another_name_is_its_folder() {
+    let bench = Bench::new();
+    let root = bench.folder.path();
+    fs::rename(root.join(".ai"), root.join("declared")).unwrap();
+    std::os::unix::fs::symlink("declared", root.join(".ai")).unwrap();
+    for path in [
+        "declared/tools/safe/rm.yaml",
+        "declared/config/agent/hooks.yaml",
+    ] {
+        assert!(
+            bench
+                .writes(json!({"path": path, "content": "x"}))
+                .error
+                .is_some(),
+            "{path}"
+        );
+        assert!(!root.join(path).exists());
+    }
 }
 
 #[test]

@@ -1,0 +1,106 @@
+//! What lies where below `.ai`, and who may write there.
+//!
+//! A seal says nothing of the place of a file: sealed bytes that a model copies to another id would be a good item of
+//! that id, which capabilities then judge. So a file below an item's folder is written by those alone who may sign it.
+//!
+//! ```text
+//! .ai/tools/a/b.yaml   .ai/tools/a/b.py      rye.sign.tool.a.b
+//! .ai/graphs/a/b.yaml                        rye.sign.graph.a.b
+//! .AI/Tools/a/b.yaml                         the same: a disk may ignore case, and what nobody sees
+//! ```
+
+use crate::capability::{Call, Capabilities};
+use crate::item::{ItemId, ItemKind};
+use std::path::{Path, PathBuf};
+
+/// What only this program and people write, below the project's root.
+const OURS: [&str; 7] = [
+    ".ai/agent",
+    ".ai/threads",
+    ".ai/state",
+    ".ai/config",
+    ".ai/knowledge/agent/threads",
+    ".ai/knowledge/agent/graphs",
+    ".ai/knowledge/graphs",
+];
+
+/// Where items lie, and as what they are signed. Scripts lie beside the tools that they are of.
+const ITEMS: [(&str, ItemKind); 4] = [
+    (".ai/directives", ItemKind::Directive),
+    (".ai/tools", ItemKind::Tool),
+    (".ai/graphs", ItemKind::Graph),
+    (".ai/knowledge", ItemKind::Knowledge),
+];
+
+/// Every folder that a link may be another name of.
+pub(super) fn guarded() -> impl Iterator<Item = &'static str> {
+    let items = ITEMS.iter().map(|(folder, _)| *folder);
+    [".ai"].into_iter().chain(OURS).chain(items)
+}
+
+/// May a thread with these capabilities write `relative`, a path below the project's root?
+///
+/// # Errors
+/// What the model is told: nobody may, or which capability is missing.
+pub(super) fn writable(relative: &Path, capabilities: &Capabilities) -> Result<(), String> {
+    let parts: Vec<String> = relative
+        .components()
+        .map(|part| part.as_os_str().to_string_lossy().into_owned())
+        .collect();
+    let refused = || format!("{} is not for models to write", relative.display());
+    if OURS.iter().any(|ours| below(&parts, ours).is_some()) {
+        return Err(refused());
+    }
+    let found = ITEMS
+        .iter()
+        .find_map(|(folder, kind)| below(&parts, folder).map(|rest| (*kind, rest)));
+    let Some((kind, rest)) = found else {
+        return Ok(());
+    };
+    let id =
+        ItemId::parse(stem(&rest.join("/"))).map_err(|error| format!("{}: {error}", refused()))?;
+    let call =
+        Call::new("sign", kind.as_str(), Some(id.as_str())).map_err(|error| error.to_string())?;
+    match capabilities.permits(&call) {
+        true => Ok(()),
+        false => Err(format!(
+            "{} is the place of an item: who may not sign it may not write it; missing is the capability {call}",
+            relative.display()
+        )),
+    }
+}
+
+/// What is left of a path below `folder`.
+fn below<'a>(parts: &'a [String], folder: &str) -> Option<&'a [String]> {
+    let names: Vec<&str> = folder.split('/').collect();
+    let (start, rest) = parts.split_at_checked(names.len())?;
+    let same = start
+        .iter()
+        .zip(&names)
+        .all(|(part, name)| plain(part) == *name);
+    same.then_some(rest)
+}
+
+/// A name as the most careless disk would compare it: without case (the Kelvin sign is a `k`, the long s an `s`),
+/// without marks, format characters and anything else that is not ASCII, without dots at its end.
+fn plain(name: &str) -> String {
+    let folded = name.to_uppercase().to_lowercase();
+    let seen: String = folded.chars().filter(char::is_ascii_graphic).collect();
+    seen.trim_end_matches('.').to_owned()
+}
+
+/// An item's path without the ending that items of any kind have.
+fn stem(name: &str) -> &str {
+    let kinds = [ItemKind::Directive, ItemKind::Tool, ItemKind::Script];
+    let mut endings = kinds.into_iter().flat_map(|kind| kind.places().1);
+    match name.rsplit_once('.') {
+        Some((stem, ending)) if endings.any(|known| known.eq_ignore_ascii_case(ending)) => stem,
+        _ => name,
+    }
+}
+
+/// `path` as it is called below `folder`, where a link makes it that.
+pub(super) fn also(path: &Path, folder: &str, real: &Path) -> Option<PathBuf> {
+    let rest = path.strip_prefix(real).ok()?;
+    Some(Path::new(folder).join(rest))
+}
