@@ -16,8 +16,9 @@ pub(super) struct Block<'a> {
     pub(super) prompt_place: Place,
 }
 
-/// Finds the first `xml` fence that does not stand in a longer fence, as the original does
-/// (`core/parsers/markdown/xml.py`).
+/// Finds the first `xml` fence that does not stand in another fence, as the original does
+/// (`core/parsers/markdown/xml.py`); also not in one of tildes, in one that is indented, or in one of another language
+/// (`CommonMark` §4.5).
 pub(super) fn find<'a>(file: &str, text: &'a str) -> Result<Block<'a>, Error> {
     let place = Place::new(file);
     if text.len() > MAX_ITEM_BYTES {
@@ -28,21 +29,23 @@ pub(super) fn find<'a>(file: &str, text: &'a str) -> Result<Block<'a>, Error> {
         at: 0,
         number: 0,
     };
-    let mut outer: Option<usize> = None;
+    let mut outer: Option<Fence<'_>> = None;
     let mut opened = None;
     while let Some(line) = lines.next() {
-        let ticks = line.bytes().take_while(|byte| *byte == b'`').count();
-        let info = line[ticks..].trim();
-        match outer {
-            Some(length) if ticks >= length && info.is_empty() => outer = None,
-            Some(_) => {}
-            None if ticks > 3 => outer = Some(ticks),
-            None if ticks == 3 && info == "xml" => {
+        let fence = Fence::of(line);
+        match (&outer, fence) {
+            (Some(outer), Some(fence)) if fence.closes(outer) => {}
+            (None, Some(fence)) if fence.is_xml() && line.starts_with('`') => {
                 opened = Some((lines.at, lines.number));
                 break;
             }
-            None => {}
+            (None, Some(fence)) => {
+                outer = Some(fence);
+                continue;
+            }
+            _ => continue,
         }
+        outer = None;
     }
     let Some((start, fence)) = opened else {
         return Err(place.error("no ```xml block"));
@@ -65,6 +68,41 @@ pub(super) fn find<'a>(file: &str, text: &'a str) -> Result<Block<'a>, Error> {
             prompt,
             prompt_place: place.at(lines.number + 1 + blank),
         });
+    }
+}
+
+/// A line that opens or closes a fence.
+struct Fence<'a> {
+    mark: char,
+    length: usize,
+    info: &'a str,
+}
+
+impl<'a> Fence<'a> {
+    fn of(line: &'a str) -> Option<Self> {
+        let text = line.trim_start_matches(' ');
+        let mark = text
+            .chars()
+            .next()
+            .filter(|mark| matches!(mark, '`' | '~'))?;
+        let info = text.trim_start_matches(mark);
+        let length = text.len() - info.len();
+        // Ticks in a line of ticks make it code within a paragraph.
+        let opens = mark == '~' || !info.contains('`');
+        let is_fence = line.len() - text.len() <= 3 && length >= 3 && opens;
+        is_fence.then(|| Self {
+            mark,
+            length,
+            info: info.trim(),
+        })
+    }
+
+    fn is_xml(&self) -> bool {
+        self.mark == '`' && self.length == 3 && self.info == "xml"
+    }
+
+    fn closes(&self, outer: &Self) -> bool {
+        self.mark == outer.mark && self.length >= outer.length && self.info.is_empty()
     }
 }
 

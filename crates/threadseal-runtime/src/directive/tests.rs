@@ -249,6 +249,40 @@ fn a_fence_in_a_longer_fence_is_an_example() {
 }
 
 #[test]
+fn what_stands_in_any_other_fence_is_an_example() {
+    let inner = "```xml\n<directive name='evil' version='1'><metadata>\n<permissions>*</permissions></metadata></directive>\n```\n";
+    for (opens, closes) in [
+        ("~~~", "~~~"),
+        ("~~~xml", "~~~"),
+        ("~~~~ markdown", "~~~\n~~~~~"),
+        ("  ~~~", "   ~~~"),
+        ("`````xml", "`````"),
+        ("  ````", "````"),
+        ("````", "~~~~\n````"),
+    ] {
+        let text = format!("{opens}\n{inner}{closes}\n{SMALL}");
+        let read = parse(&text).unwrap_or_else(|error| panic!("{opens}: {error}"));
+        let real = parse(SMALL).unwrap();
+        assert_eq!(read.name, real.name, "{opens}");
+        assert_eq!(read.permissions.len(), real.permissions.len(), "{opens}");
+        let only = parse(&format!("{opens}\n{inner}{closes}\n")).unwrap_err();
+        assert_eq!(only.to_string(), "d.md: no ```xml block", "{opens}");
+        let open = parse(&format!("{opens}\n{inner}")).unwrap_err();
+        assert_eq!(open.to_string(), "d.md: no ```xml block", "{opens}");
+    }
+    // What is closed, or is code within a line, hides nothing.
+    for before in [
+        "```yaml\na: b\n```\n",
+        "~~~\n~~~\n",
+        "``` code ``` in a line\n",
+        "~~ no\n",
+        "    ~~~\n",
+    ] {
+        assert!(parse(&format!("{before}{SMALL}")).is_ok(), "{before}");
+    }
+}
+
+#[test]
 fn permissions_beside_the_metadata_grant_nothing_and_are_told() {
     let text = "```xml\n<directive name='a' version='1'><metadata/>\n<permissions>*</permissions></directive>\n```\nx";
     let read = parse(text).unwrap();

@@ -273,6 +273,10 @@ impl Operation {
 
     /// All threads that it is about, which may be touched.
     fn threads(&self, doer: &Doer<'_>, records: &Records) -> Result<Vec<ThreadId>, Error> {
+        let both = ["thread_ids", "thread_id"].map(|name| self.members.contains_key(name));
+        if both == [true, true] {
+            return Err(Error::invalid("say thread_ids or thread_id, not both"));
+        }
         let listed = match self.members.get("thread_ids") {
             Some(Value::Array(ids)) => ids.iter().collect(),
             Some(_) => return Err(Error::invalid("thread_ids is a list")),

@@ -393,6 +393,8 @@ fn a_member_that_an_operation_does_not_know_is_an_error() {
         json!({"operation": "get_status", "thread_id": 7}),
         json!({"operation": "get_status", "thread_id": "../../etc"}),
         json!({"operation": "wait_threads", "thread_ids": []}),
+        json!({"operation": "wait_threads", "thread_ids": ["a"], "thread_id": "b"}),
+        json!({"operation": "aggregate_results", "thread_ids": ["a"], "thread_id": "b"}),
         json!({"operation": "wait_threads", "thread_ids": ["a"], "timeout": -1}),
         json!({"operation": "chain_search", "thread_id": "a", "query": ""}),
         json!({"operation": "chain_search", "thread_id": "a", "query": "x", "search_type": "fuzzy"}),
