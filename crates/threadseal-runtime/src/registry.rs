@@ -250,6 +250,21 @@ pub struct Thread {
 }
 
 impl Thread {
+    /// Does the row say that the thread cost this? It knows neither the time exactly nor how children were counted.
+    pub fn cost_is(&self, cost: &Cost) -> bool {
+        (
+            self.turns,
+            self.input_tokens,
+            self.output_tokens,
+            self.spend,
+        ) == (
+            cost.turns,
+            cost.input_tokens,
+            cost.output_tokens,
+            cost.spend,
+        )
+    }
+
     /// Its status.
     ///
     /// # Errors

@@ -16,6 +16,7 @@
 use super::row::{count_of, real_of, text_of};
 use super::{Thread, schema};
 use crate::bounds::{MAX_INSPECTED_ROWS, MAX_LISTED_FAULTS};
+use crate::limit::Cost;
 use crate::money::Nanos;
 use crate::status::Status;
 use rusqlite::types::ValueRef;
@@ -94,9 +95,14 @@ pub fn inspect(path: &Path) -> Result<Inspection, Error> {
 }
 
 /// Where a registry says otherwise than the signed metadata of a thread: `status_mismatch`,
-/// `directive_mismatch`. `thread.json` is written when a thread begins and when it ends; in between the
+/// `directive_mismatch`, and of a thread that has ended `cost_mismatch`. `thread.json` is written when a thread begins and when it ends; in between the
 /// registry is ahead of it, and a link to a successor comes later.
-pub fn contradictions(row: &Thread, signed: Status, directive: &str) -> Vec<Fault> {
+pub fn contradictions(
+    row: &Thread,
+    signed: Status,
+    directive: &str,
+    cost: Option<&Cost>,
+) -> Vec<Fault> {
     let fits = match row.status {
         Err(_) => false,
         Ok(Status::Continued) => true,
@@ -118,6 +124,25 @@ pub fn contradictions(row: &Thread, signed: Status, directive: &str) -> Vec<Faul
             row.directive
         );
         found.add("directive_mismatch", row.id.as_str(), message);
+    }
+    let over = signed.is_terminal()
+        || (signed == Status::Suspended && row.status == Ok(Status::Suspended));
+    if let Some(cost) = cost.filter(|cost| over && !row.cost_is(cost)) {
+        let told = |turns, input: u64, output, spend| {
+            let tokens = input.saturating_add(output);
+            format!("{turns} turns, {tokens} tokens, {spend} dollars")
+        };
+        let message = format!(
+            "the registry says {}, thread.json {}",
+            told(row.turns, row.input_tokens, row.output_tokens, row.spend),
+            told(
+                cost.turns,
+                cost.input_tokens,
+                cost.output_tokens,
+                cost.spend
+            )
+        );
+        found.add("cost_mismatch", row.id.as_str(), message);
     }
     found.faults
 }

@@ -278,7 +278,7 @@ fn contradicted(registry: &str) -> Option<Vec<&'static str>> {
     let row = SqliteRegistry::view(&path, |view| view.get(&root))
         .unwrap()
         .unwrap();
-    let faults = contradictions(&row, Status::Running, "test/live");
+    let faults = contradictions(&row, Status::Running, "test/live", None);
     Some(faults.iter().map(|fault| fault.code).collect())
 }
 
@@ -298,7 +298,7 @@ fn a_registry_ahead_of_signed_metadata_does_not_contradict_it() {
         .create(&new(&id("a"), Origin::Root), at(0))
         .unwrap();
     let mut row = registry.get(&id("a")).unwrap().unwrap();
-    let named = |row: &Thread, signed| contradictions(row, signed, "test/task").len();
+    let named = |row: &Thread, signed| contradictions(row, signed, "test/task", None).len();
     for (registered, signed, faults) in [
         (Ok(Status::Created), Status::Running, 0),
         (Ok(Status::Suspended), Status::Running, 0),
@@ -310,7 +310,10 @@ fn a_registry_ahead_of_signed_metadata_does_not_contradict_it() {
         row.status = registered;
         assert_eq!(named(&row, signed), faults, "{row:?}");
     }
-    assert_eq!(contradictions(&row, Status::Completed, "other").len(), 2);
+    assert_eq!(
+        contradictions(&row, Status::Completed, "other", None).len(),
+        2
+    );
 }
 
 #[test]

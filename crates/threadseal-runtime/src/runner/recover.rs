@@ -16,6 +16,7 @@
 mod first;
 
 use super::engine::{Engine, Ran};
+use super::orchestrator::Records;
 use crate::bounds::MAX_CONVERSATION_BYTES;
 use crate::config::coordination::Integrity;
 use crate::limit::Cost;
@@ -199,10 +200,15 @@ impl Engine {
             true => left.ended,
             false => Status::Continued,
         };
-        let stated = self.stated(id, folder)?;
-        if stated.is_none() && self.never_had(&folder.metadata())? {
+        let papers = self.papers(id, folder)?;
+        if papers.is_none() && self.never_had(&folder.metadata())? {
             return Ok(false);
         }
+        let cost = papers.as_ref().and_then(|papers| papers.cost);
+        if row.zip(cost).is_some_and(|(row, cost)| !row.cost_is(&cost)) {
+            return Ok(false);
+        }
+        let stated = papers.map(|papers| papers.status);
         let told = row.map(Thread::standing).transpose().ok();
         let right =
             |status: Status| suits(ended, status) && stated.is_none_or(|stated| stated == status);
@@ -211,12 +217,12 @@ impl Engine {
     }
 
     /// What thread.json says, where there is one.
-    fn stated(&self, id: &ThreadId, folder: &ThreadFolder) -> Result<Option<Status>, Error> {
+    fn papers(&self, id: &ThreadId, folder: &ThreadFolder) -> Result<Option<ThreadMeta>, Error> {
         if self.host.fs.symlink_metadata(&folder.metadata()).is_err() {
             return Ok(None);
         }
         let trusted = ThreadMeta::read(&self.host, folder, id, None, &self.trust)?;
-        Ok(Some(trusted.get().status))
+        Ok(Some(trusted.get().clone()))
     }
 
     fn as_of_now<'a>(&'a self, id: &'a ThreadId) -> Result<VerifyOptions<'a>, Error> {
@@ -423,7 +429,7 @@ impl Engine {
     ) -> Result<Status, Error> {
         let Some(successor) = successor else {
             // A record does not tell an error from a kill, nor what somebody decided about a thread that was suspended.
-            let stated = self.stated(id, folder)?;
+            let stated = self.papers(id, folder)?.map(|papers| papers.status);
             let stands = stated.filter(|stated| suits(ended, *stated));
             let stands = stands.unwrap_or(ended);
             self.close(id, &folder.metadata(), stands)?;
@@ -444,6 +450,7 @@ impl Engine {
             };
         }
         self.rewrite(id, &folder.metadata(), Status::Continued)?;
+        self.tell_cost(id, folder)?;
         Ok(Status::Continued)
     }
 
@@ -462,7 +469,9 @@ impl Engine {
         }
         meta.status = status;
         meta.updated_at = self.host.clock.now()?;
-        meta.cost = meta.cost.or_else(|| Some(Cost::default()));
+        let (cost, outputs) = self.said_of(&folder)?;
+        meta.cost = cost.or(meta.cost).or_else(|| Some(Cost::default()));
+        meta.outputs = meta.outputs.or(outputs);
         let mut file = SignedFile::after(path, DocumentKind::Json, None, head);
         file.write(&self.host, &self.keys, Some(id), &meta.to_bytes())
             .map(drop)
@@ -475,11 +484,30 @@ impl Engine {
         if status.is_terminal() && self.budgets.get(id)?.is_some() {
             self.budgets.release(id, status, now)?;
         }
+        self.tell_cost(id, &self.project.thread(id))?;
         // The row may be gone, or may have been edited.
-        match self.registry.get(id)?.map(|row| row.status) {
-            Some(Ok(before)) if before != status => self.registry.correct(id, status, now),
-            Some(Err(_)) => self.registry.correct(id, status, now),
-            _ => Ok(()),
+        let Some(row) = self.registry.get(id)? else {
+            return Ok(());
+        };
+        let stands = row.status == Ok(status);
+        if (!stands || row.result.is_none())
+            && let Ok(result) = Records::from(self).result(id)
+        {
+            self.registry.set_result(id, &result, now)?;
+        }
+        match stands {
+            true => Ok(()),
+            false => self.registry.correct(id, status, now),
+        }
+    }
+
+    /// Brings the row's cost to what thread.json says.
+    fn tell_cost(&self, id: &ThreadId, folder: &ThreadFolder) -> Result<(), Error> {
+        let cost = self.papers(id, folder)?.and_then(|papers| papers.cost);
+        let row = self.registry.get(id)?;
+        match cost.zip(row).filter(|(cost, row)| !row.cost_is(cost)) {
+            Some((cost, _)) => self.registry.set_cost(id, &cost, self.host.clock.now()?),
+            None => Ok(()),
         }
     }
 }

@@ -139,7 +139,10 @@ fn against_metadata(
             continue;
         }
         let found = match ThreadMeta::read(host, &folder, &row.id, None, &trust) {
-            Ok(meta) => contradictions(row, meta.get().status, &meta.get().directive),
+            Ok(meta) => {
+                let meta = meta.get();
+                contradictions(row, meta.status, &meta.directive, meta.cost.as_ref())
+            }
             Err(error) => vec![Fault {
                 code: "metadata_refused",
                 thread: Some(row.id.to_string()),

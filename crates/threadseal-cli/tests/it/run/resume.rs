@@ -471,3 +471,46 @@ fn a_row_that_says_otherwise_than_signed_metadata_is_named() {
     std::fs::write(&meta, text.replace("completed", "cancelled")).unwrap();
     assert!(inspect().exits(1).stdout.contains("metadata_refused"));
 }
+
+#[test]
+fn a_row_with_another_cost_is_named_and_recovered_by_the_record() {
+    let (sandbox, first) = ended();
+    let inspect = || sandbox.run(["thread", "inspect", "--project", "p"]);
+    let row = || -> (i64, i64, String, String) {
+        let select = "SELECT turns, input_tokens, status, result FROM threads WHERE thread_id = ?1";
+        let read =
+            |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?));
+        registry(&sandbox)
+            .query_row(select, [&first], read)
+            .unwrap()
+    };
+    let before = row();
+    assert_ne!(before.0, 0);
+    let zero = "turns = 0, input_tokens = 0, output_tokens = 0, spend = 0.0";
+    for more in ["", ", status = 'running', result = NULL"] {
+        let sql = format!("UPDATE threads SET {zero}{more} WHERE thread_id = ?1");
+        registry(&sandbox).execute(&sql, [&first]).unwrap();
+        let told = inspect().exits(1).stdout;
+        assert!(
+            told.contains("cost_mismatch") && told.contains(&first),
+            "{told}"
+        );
+        let recover = ["thread", "recover", &first, "--project", "p"];
+        assert_eq!(
+            sandbox.run(recover).exits(0).stdout,
+            format!("completed  {first}\n")
+        );
+        inspect().exits(0);
+        let after = row();
+        assert_eq!(
+            (after.0, after.1, &after.2),
+            (before.0, before.1, &before.2)
+        );
+        let result = |text: &str| serde_json::from_str::<Value>(text).unwrap();
+        for member in ["success", "thread_id", "status", "result", "cost", "head"] {
+            let (before, after) = (result(&before.3), result(&after.3));
+            assert_eq!(before[member], after[member], "{member}");
+        }
+        sandbox.run(recover).fails_with("nothing to recover");
+    }
+}

@@ -346,3 +346,74 @@ fn a_recovery_that_dies_before_the_first_thread_json_is_made_up_for_by_the_next(
     }
     assert!(ended_without > 0);
 }
+
+#[test]
+fn whoever_is_recovered_stands_at_the_cost_and_the_result_of_its_record() {
+    let calls = {
+        let (disk, stage) = failing();
+        let engine = stage.engine(READS);
+        let before = disk.calls();
+        engine.run(&order("demo/say")).unwrap();
+        disk.calls() - before
+    };
+    let mut ended = 0;
+    for call in (calls.saturating_sub(36)..calls).step_by(2) {
+        let (disk, stage) = failing();
+        let engine = stage.engine(READS);
+        disk.plan(call, FaultKind::PowerOff);
+        let done = engine.run(&order("demo/say"));
+        disk.kill_process();
+        disk.heal();
+        let what = format!("call {call} of {calls}, {:?}", done.err());
+        let engine = stage.engine(READS);
+        let filter = crate::registry::Filter::default();
+        let row = engine.registry.list(&filter).unwrap().threads.remove(0);
+        // As if the row had never been told anything.
+        let zero = crate::limit::Cost::default();
+        let at = engine.host.clock.now().unwrap();
+        engine
+            .registry
+            .correct(&row.id, Status::Running, at)
+            .unwrap();
+        engine.registry.set_cost(&row.id, &zero, at).unwrap();
+        let recovered = engine
+            .recover(&row.id)
+            .unwrap_or_else(|error| panic!("{what}: {error}"));
+        // What no seal covered is no end.
+        let events = stage.events(&row.id);
+        let end = |kind| of(&events, kind).first().map(|end| end["cost"].clone());
+        let end = end("thread_completed").or_else(|| end("thread_error"));
+        let folder = engine.project.thread(&row.id);
+        let meta = ThreadMeta::read(&engine.host, &folder, &row.id, None, &engine.trust).unwrap();
+        let cost = meta.get().cost.unwrap();
+        let row = engine.registry.get(&row.id).unwrap().unwrap();
+        assert!(row.cost_is(&cost), "{what}");
+        assert_eq!(row.status, Ok(recovered.status), "{what}");
+        let result: serde_json::Value =
+            serde_json::from_str(row.result.as_deref().unwrap()).unwrap();
+        assert_eq!(result["status"], recovered.status.as_str(), "{what}");
+        assert_eq!(result["cost"], cost.to_json(), "{what}");
+        if let Some(end) = end.filter(serde_json::Value::is_object) {
+            ended += 1;
+            assert_eq!(end, cost.to_json(), "{what}");
+            assert_ne!(cost.turns, 0, "{what}");
+        }
+        // Once is enough; and a row that was changed later is brought back.
+        assert!(engine.recover(&row.id).is_err(), "{what}");
+        engine
+            .registry
+            .set_cost(&row.id, &crate::limit::Cost { turns: 99, ..cost }, at)
+            .unwrap();
+        engine.recover(&row.id).unwrap();
+        assert!(
+            engine
+                .registry
+                .get(&row.id)
+                .unwrap()
+                .unwrap()
+                .cost_is(&cost),
+            "{what}"
+        );
+    }
+    assert!(ended > 0);
+}

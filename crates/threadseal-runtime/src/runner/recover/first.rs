@@ -18,6 +18,9 @@ use threadseal::transcript::manifest::parse_line;
 use threadseal_store::heads::RecordKind;
 use threadseal_store::read::read_small;
 
+/// What a thread cost, and what it returned.
+type Said = (Option<Cost>, Option<Map<String, Value>>);
+
 impl Engine {
     /// Did this host never seal a document in this place, where none is? One that it sealed and that is gone stays
     /// missed.
@@ -31,6 +34,16 @@ impl Engine {
         let place = self.host.place(&place);
         let known = self.host.heads.find_by_place(RecordKind::Document, &place);
         Ok(known?.is_none())
+    }
+
+    /// What the end of its record says that it cost and returned, where there is one.
+    pub(super) fn said_of(&self, folder: &ThreadFolder) -> Result<Said, Error> {
+        let record = folder.transcript();
+        if self.host.fs.symlink_metadata(&record).is_err() {
+            return Ok((None, None));
+        }
+        let bytes = read_small(&*self.host.fs, &record, MAX_CONVERSATION_BYTES)?;
+        Ok(said_at_the_end(&bytes))
     }
 
     /// Writes it: what line 1 says, and how the thread ended. One that was there and was taken away stays missed.
@@ -61,7 +74,7 @@ impl Engine {
             model: manifest.model.clone(),
             limits: Limits::from_json(&crate::model::dynamic(&manifest.limits)?)?,
             capabilities: Capabilities::parse(&manifest.capabilities)?,
-            cost: Some(cost),
+            cost: Some(cost.unwrap_or_default()),
             outputs,
         };
         let mut file = SignedFile::new(&self.host, &path, DocumentKind::Json, None)?;
@@ -72,7 +85,7 @@ impl Engine {
 
 /// What the terminal event says that the thread cost, and what a thread that completed returned; of one that was ended
 /// for its dead process nobody knows. What stands behind the end anybody may have written.
-fn said_at_the_end(record: &[u8]) -> (Cost, Option<Map<String, Value>>) {
+fn said_at_the_end(record: &[u8]) -> Said {
     let mut outputs = None;
     let lines = record.split(|byte| *byte == b'\n');
     for event in lines.filter_map(|line| serde_json::from_slice::<Value>(line).ok()) {
@@ -82,9 +95,9 @@ fn said_at_the_end(record: &[u8]) -> (Cost, Option<Map<String, Value>>) {
             outputs = payload["outputs"].as_object().cloned();
         }
         if is_terminal(kind) {
-            let cost = Cost::from_json(&payload["cost"]).unwrap_or_default();
+            let cost = Cost::from_json(&payload["cost"]).ok();
             return (cost, outputs.filter(|_| kind == "thread_completed"));
         }
     }
-    (Cost::default(), None)
+    (None, None)
 }
