@@ -15,8 +15,9 @@
 //! | [`digest`] | SHA-256 digests, tagged digests |
 //! | [`canon`] | strict JSON reader, RFC 8785, named Python dialects |
 //! | [`key`] | Ed25519 keys, their files and names, signers |
-//! | [`merkle`] | RFC 6962 root and frontier |
+//! | [`merkle`] | RFC 6962 root, frontier and proofs |
 //! | [`note`] | C2SP signed notes |
+//! | [`tlog`] | C2SP transparency logs: checkpoints, tiles, proofs as files |
 //! | [`record`] | record ids, thread ids, heads |
 //! | [`trust`] | whose signature counts, for what, until when |
 //! | [`report`] | verdicts, findings, [`report::Verified`] |
@@ -42,5 +43,6 @@ pub mod record;
 pub mod report;
 pub mod scroll;
 pub mod time;
+pub mod tlog;
 pub mod transcript;
 pub mod trust;

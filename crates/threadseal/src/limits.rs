@@ -28,6 +28,14 @@ pub const MAX_NOTE_SIGNATURES: usize = 64;
 /// Longest id and signature of one line of a signed note in bytes (ML-DSA-44 has 2,420, SLH-DSA up to
 /// 49,856).
 pub const MAX_NOTE_SIGNATURE_BYTES: usize = 64 << 10;
+/// Most hashes of one proof about a tree: enough for 2^63 leaves (C2SP tlog-witness allows no more).
+pub const MAX_PROOF_HASHES: usize = 63;
+/// Longest origin of a log in bytes.
+pub const MAX_ORIGIN_BYTES: usize = 1024;
+/// Most lines of a checkpoint behind its root.
+pub const MAX_CHECKPOINT_EXTENSIONS: usize = 16;
+/// Longest `extra` of a proof of an entry in bytes (C2SP tlog-proof sets no bound).
+pub const MAX_PROOF_EXTRA_BYTES: usize = 1 << 20;
 /// Longest name of a note key in bytes.
 pub const MAX_KEY_NAME_BYTES: usize = 1024;
 /// Most keys that may seal one record over its life.

@@ -1,4 +1,4 @@
-//! RFC 6962 Merkle trees over SHA-256: the root of a growing list.
+//! RFC 6962 Merkle trees over SHA-256: the root of a growing list, and what it proves.
 //!
 //! ```text
 //! MTH({})            = SHA-256("")                                          RFC 6962 §2.1
@@ -9,6 +9,10 @@
 //! A [`Frontier`] holds the roots of the complete subtrees that the list splits into, largest
 //! first: one for each set bit of the size. It is never stored: who continues a record computes it
 //! again from the record's bytes.
+
+mod proof;
+
+pub use proof::{ConsistencyProof, InclusionProof, Node, ProofError};
 
 use crate::digest::{Digest, Hasher};
 
@@ -46,6 +50,22 @@ pub fn root(leaves: &[Digest]) -> Digest {
     frontier.root()
 }
 
+/// A tree as far as it is said: how many leaves, and their root.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TreeHead {
+    /// Leaves.
+    pub size: u64,
+    /// The root over them.
+    pub root: Digest,
+}
+
+impl TreeHead {
+    /// The tree without leaves.
+    pub fn empty() -> Self {
+        Frontier::new().head()
+    }
+}
+
 /// A tree that only grows: O(1) amortised per leaf, O(log n) per root, at most 64 digests.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Frontier {
@@ -77,6 +97,14 @@ impl Frontier {
     /// The number of leaves.
     pub fn size(&self) -> u64 {
         self.size
+    }
+
+    /// Size and root.
+    pub fn head(&self) -> TreeHead {
+        TreeHead {
+            size: self.size,
+            root: self.root(),
+        }
     }
 
     /// The root over all leaves so far.
