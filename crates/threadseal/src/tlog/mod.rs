@@ -6,7 +6,7 @@
 //! | [`tile`] | where the hashes and entries of a tree lie | C2SP tlog-tiles |
 //! | [`proof_file`] | one file that proves one entry | C2SP tlog-proof |
 //!
-//! Trees and proofs themselves are [`crate::merkle`]'s, signature lines [`crate::note`]'s.
+//! `spec/anchors.md` states what the sources leave open. Trees and proofs themselves are [`crate::merkle`]'s, signature lines [`crate::note`]'s.
 
 pub mod checkpoint;
 pub mod proof_file;
