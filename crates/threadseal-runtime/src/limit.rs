@@ -227,7 +227,7 @@ impl Cost {
     }
 
     /// Counts a turn. What a model says of its tokens may be any number.
-    pub(crate) fn add_turn(&mut self, input_tokens: u64, output_tokens: u64) {
+    pub fn add_turn(&mut self, input_tokens: u64, output_tokens: u64) {
         self.turns = self.turns.saturating_add(1);
         self.input_tokens = self.input_tokens.saturating_add(input_tokens);
         self.output_tokens = self.output_tokens.saturating_add(output_tokens);
