@@ -95,11 +95,7 @@ impl InclusionProof {
                 from = middle;
             }
         }
-        let path = beside.into_iter().rev();
-        let hashes: Result<_, E> = path
-            .map(|(from, to)| root_between(from, to, read))
-            .collect();
-        hashes.map(Self)
+        roots_between(&beside, read).map(Self)
     }
 
     /// Its hashes.
@@ -187,11 +183,7 @@ impl ConsistencyProof {
         if from > 0 {
             parts.push((from, to));
         }
-        let path = parts.into_iter().rev();
-        let hashes: Result<_, E> = path
-            .map(|(from, to)| root_between(from, to, read))
-            .collect();
-        hashes.map(Self)
+        roots_between(&parts, read).map(Self)
     }
 
     /// Its hashes.
@@ -270,6 +262,17 @@ fn bounded(hashes: Vec<Digest>) -> Result<Vec<Digest>, ProofError> {
 /// The largest power of two below `leaves`, which are at least 2.
 fn split(leaves: u64) -> u64 {
     1 << (u64::BITS - 1 - (leaves - 1).leading_zeros())
+}
+
+/// The roots over these parts of a tree, the last one that it was split into first: as a checker goes up.
+fn roots_between<E>(
+    parts: &[(u64, u64)],
+    read: &mut dyn FnMut(Node) -> Result<Digest, E>,
+) -> Result<Vec<Digest>, E> {
+    let upwards = parts.iter().rev();
+    upwards
+        .map(|(from, to)| root_between(*from, *to, read))
+        .collect()
 }
 
 /// The root over leaves `from` to `to`, of which there is one at least; `from` is a multiple of the largest power of
