@@ -14,7 +14,7 @@ use threadseal_store::home::{Home, KeyEntry, KeyFileName, KeyFiles};
 use threadseal_store::random;
 use zeroize::Zeroizing;
 
-/// The name of the key that `init` makes for `usage`, and under which it trusts it.
+/// The name of the user's own key for `usage`; those that `init` makes it trusts under this name.
 pub(crate) fn self_name(usage: KeyUsage) -> &'static str {
     match usage {
         KeyUsage::Native => "self",
@@ -22,6 +22,8 @@ pub(crate) fn self_name(usage: KeyUsage) -> &'static str {
         KeyUsage::Observed => "self-observed",
         KeyUsage::Scroll => "self-scroll",
         KeyUsage::Igor => "self-igor",
+        KeyUsage::Log => "self-log",
+        KeyUsage::Witness => "self-witness",
     }
 }
 

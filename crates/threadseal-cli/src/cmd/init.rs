@@ -1,4 +1,4 @@
-//! `init`: a home with one key of each usage, trusted by itself; and where asked for a project.
+//! `init`: a home with a key for each thing that hosts sign, trusted by itself; and where asked for a project.
 
 use crate::cmd::key::{KeyOutput, key_line};
 use crate::context::Context;
@@ -16,6 +16,14 @@ use threadseal::time::Timestamp;
 use threadseal::trust::{TrustName, TrustStore, TrustedKey};
 use threadseal_runtime::project::Project;
 use threadseal_store::home::Home;
+
+/// What a host has keys for. A key of igor's is an agent's; not every host keeps a log or watches one.
+const MADE: [KeyUsage; 4] = [
+    KeyUsage::Native,
+    KeyUsage::Rye,
+    KeyUsage::Observed,
+    KeyUsage::Scroll,
+];
 
 /// What `init` takes.
 #[derive(Debug, Args)]
@@ -89,9 +97,7 @@ pub(crate) fn make(passphrase: &PassphraseArgs, context: &Context) -> Result<Mad
     let keyring = Keyring::of(&home);
     let (mut keys, mut new) = (Vec::new(), None);
     let mut changed = false;
-    // A key of igor's is an agent's, not this host's.
-    let usages = KeyUsage::ALL.into_iter();
-    for usage in usages.filter(|usage| *usage != KeyUsage::Igor) {
+    for usage in MADE {
         if let Some(key) = keyring.get(self_name(usage))? {
             keys.push(key);
             continue;

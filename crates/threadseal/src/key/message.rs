@@ -1,11 +1,13 @@
 //! What a key may sign: no raw bytes, ever.
 //!
 //! ```text
-//! note      the text of a signed note (C2SP signed-note), as it is: ends in LF, no byte below 0x20
+//! note      the text of a signed note (C2SP signed-note), as it is: ends in LF, no byte below 0x20,
+//!           does not begin as a cosignature does
 //! tagged    "threadseal/1 signed digest" 0x00  SHA-256-tagged(tag, parts)[32]     59 bytes
 //! Rye hash  the 64 lower-case hex digits of a SHA-256 digest, as ASCII
 //! turn      the canonical bytes of a scroll's turn: begins with `{` (JCS) or 0xa0..=0xbf (CBOR)
 //! igor      a checkpoint of v0x04 without its signature: begins with 0x04; `long` signs it
+//! cosign    "cosignature/v1" LF "time " decimal LF, the text of a checkpoint (C2SP tlog-cosignature)
 //! ```
 //! They never collide: a note ends in LF and holds no NUL, a tagged message has a NUL at
 //! byte 26, a Rye hash has neither, no JCS text ends in LF, and none of these begins with 0x04.
@@ -15,11 +17,13 @@
 //!
 //! | usage | signs |
 //! |---|---|
-//! | native | notes and tagged messages outside the observed domain |
+//! | native | notes of neither of the rows below, and tagged messages outside the observed domain |
 //! | observed | notes whose first line, and tagged messages whose tag, begin with [`OBSERVED_DOMAIN`] |
 //! | rye | Rye hashes, nothing else |
 //! | scroll | turns of scrolls, nothing else |
 //! | igor | checkpoints of v0x04, nothing else |
+//! | log | notes of the form of a checkpoint that do not begin with [`RECORD_DOMAIN`] |
+//! | witness | cosignatures, nothing else |
 
 use super::{PrivateKey, PublicKey, Signature};
 use crate::digest::Digest;
@@ -29,8 +33,17 @@ use std::fmt;
 /// Notes and tags that begin with this say "these bytes existed", not "this agent wrote them".
 pub const OBSERVED_DOMAIN: &str = "threadseal/observed/";
 
+/// What notes about records begin with, seals and heads of ledgers among them; no log has such a name.
+pub const RECORD_DOMAIN: &str = "threadseal/";
+
+/// What a cosignature signs begins with this line (C2SP tlog-cosignature), and no note's text does.
+pub const COSIGNATURE_DOMAIN: &str = "cosignature/v1\n";
+
 /// What stands before the tagged digest in the bytes that are signed.
 pub const SEALED_DIGEST_DOMAIN: &[u8; 27] = b"threadseal/1 signed digest\0";
+
+/// The base64 of 32 bytes.
+const ROOT_CHARACTERS: usize = 44;
 
 /// What a key is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -45,19 +58,25 @@ pub enum KeyUsage {
     Scroll,
     /// Checkpoints of v0x04, igor's.
     Igor,
+    /// Checkpoints of a transparency log.
+    Log,
+    /// Cosignatures of checkpoints that others signed.
+    Witness,
 }
 
 impl KeyUsage {
     /// All usages.
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 7] = [
         Self::Native,
         Self::Rye,
         Self::Observed,
         Self::Scroll,
         Self::Igor,
+        Self::Log,
+        Self::Witness,
     ];
 
-    /// `native`, `rye`, `observed`, `scroll` or `igor`.
+    /// `native`, `rye`, `observed`, `scroll`, `igor`, `log` or `witness`.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Native => "native",
@@ -65,6 +84,8 @@ impl KeyUsage {
             Self::Observed => "observed",
             Self::Scroll => "scroll",
             Self::Igor => "igor",
+            Self::Log => "log",
+            Self::Witness => "witness",
         }
     }
 
@@ -105,7 +126,11 @@ impl Message {
         let digest = Digest::tagged(tag, parts);
         Self {
             bytes: [SEALED_DIGEST_DOMAIN, digest.as_bytes().as_slice()].concat(),
-            usage: usage_of_domain(tag),
+            usage: if tag.starts_with(OBSERVED_DOMAIN) {
+                KeyUsage::Observed
+            } else {
+                KeyUsage::Native
+            },
         }
     }
 
@@ -121,7 +146,16 @@ impl Message {
     pub(crate) fn of_note_text(text: &str) -> Self {
         Self {
             bytes: text.as_bytes().to_vec(),
-            usage: usage_of_domain(text),
+            usage: usage_of_note(text),
+        }
+    }
+
+    /// The message of a cosignature; only [`crate::tlog`] calls this, with the text of a checkpoint.
+    pub(crate) fn of_cosignature(time: u64, checkpoint: &str) -> Self {
+        let text = format!("{COSIGNATURE_DOMAIN}time {time}\n{checkpoint}");
+        Self {
+            bytes: text.into_bytes(),
+            usage: KeyUsage::Witness,
         }
     }
 
@@ -158,12 +192,22 @@ impl AsRef<[u8]> for Message {
     }
 }
 
-fn usage_of_domain(text: &str) -> KeyUsage {
+fn usage_of_note(text: &str) -> KeyUsage {
     if text.starts_with(OBSERVED_DOMAIN) {
         KeyUsage::Observed
+    } else if !text.starts_with(RECORD_DOMAIN) && has_form_of_checkpoint(text) {
+        KeyUsage::Log
     } else {
         KeyUsage::Native
     }
+}
+
+/// Could anybody read a checkpoint in this? What is one exactly, `tlog` says; that is less.
+fn has_form_of_checkpoint(text: &str) -> bool {
+    let mut lines = text.split('\n').skip(1);
+    let (size, root) = (lines.next(), lines.next());
+    let is_number = |size: &str| !size.is_empty() && size.bytes().all(|b| b.is_ascii_digit());
+    size.is_some_and(is_number) && root.is_some_and(|root| root.len() == ROOT_CHARACTERS)
 }
 
 /// Signs messages. The private key may be in this process, in another, or in hardware.
@@ -225,15 +269,67 @@ mod tests {
     use super::*;
     use crate::note::NoteText;
 
-    fn messages() -> [Message; 6] {
-        [
-            Message::note(&NoteText::parse("example.com/log\n1\n").unwrap()),
-            Message::note(&NoteText::parse("threadseal/observed/x\n1\n").unwrap()),
+    const ROOT: &str = "CsUYapGGPo4dkMgIAUqom/Xajj7h2fB2MPA3j2jxq2I=";
+
+    fn note(text: &str) -> Message {
+        Message::note(&NoteText::parse(text).unwrap())
+    }
+
+    fn messages() -> Vec<Message> {
+        let checkpoint = format!("example.com/log\n1\n{ROOT}\n");
+        vec![
+            note("example.com/log\n1\n"),
+            note(&format!("threadseal/1/transcript/x\n1\n{ROOT}\nline 0\n")),
+            note(&format!("threadseal/observed/x\n1\n{ROOT}\n")),
+            note(&checkpoint),
+            Message::of_cosignature(1, &checkpoint),
             Message::tagged("receipt", &[b"a"]),
             Message::tagged("threadseal/observed/1/receipt", &[b"a"]),
             Message::rye_hash(&Digest::of(b"a")),
             Message::of_turn(b"{\"turn\":0}".to_vec()),
         ]
+    }
+
+    #[test]
+    fn what_could_be_read_as_a_checkpoint_of_a_log_is_signed_by_keys_of_logs_alone() {
+        let log = |text: &str| note(text).usage() == KeyUsage::Log;
+        for text in [
+            format!("a\n0\n{ROOT}\n"),
+            format!("a\n007\n{ROOT}\nmore\n\n"),
+            format!("a\n1\n{}\n", "x".repeat(44)),
+            format!("threadseal\n1\n{ROOT}\n"),
+        ] {
+            assert!(log(&text), "{text:?}");
+        }
+        for text in [
+            format!("threadseal/1/ledger/0\n1\n{ROOT}\n"),
+            format!("threadseal/\n1\n{ROOT}\n"),
+            format!("a\n\n{ROOT}\n"),
+            format!("a\n1 \n{ROOT}\n"),
+            format!("a\n1\n{ROOT}=\n"),
+            "a\n1\n".to_owned(),
+            "a\n".to_owned(),
+        ] {
+            assert!(!log(&text), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn no_note_begins_as_a_cosignature_does() {
+        let checkpoint = format!("example.com/log\n1\n{ROOT}\n");
+        let cosigned = Message::of_cosignature(7, &checkpoint);
+        let text = std::str::from_utf8(cosigned.as_bytes()).unwrap();
+        assert_eq!(text, format!("cosignature/v1\ntime 7\n{checkpoint}"));
+        for text in [text, COSIGNATURE_DOMAIN] {
+            assert!(NoteText::parse(text).is_err(), "{text:?}");
+        }
+        for text in [
+            "cosignature/v1 \n",
+            "cosignature/v10\n",
+            "a\ncosignature/v1\n",
+        ] {
+            assert!(NoteText::parse(text).is_ok(), "{text:?}");
+        }
     }
 
     #[test]

@@ -27,7 +27,10 @@ mod repeated;
 
 pub use long::Reread;
 pub(crate) use long::{StreamVerifier, sign_long, sign_parts};
-pub use message::{KeyUsage, LocalSigner, Message, OBSERVED_DOMAIN, SEALED_DIGEST_DOMAIN, Signer};
+pub use message::{
+    COSIGNATURE_DOMAIN, KeyUsage, LocalSigner, Message, OBSERVED_DOMAIN, RECORD_DOMAIN,
+    SEALED_DIGEST_DOMAIN, Signer,
+};
 pub use private::PrivateKey;
 pub(crate) use repeated::RepeatedKeys;
 

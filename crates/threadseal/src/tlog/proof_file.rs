@@ -147,7 +147,7 @@ mod tests {
             .unwrap()
             .to_note_text()
             .unwrap();
-        let signer = LocalSigner::new(PrivateKey::from_seed([7; 32]), KeyUsage::Native);
+        let signer = LocalSigner::new(PrivateKey::from_seed([7; 32]), KeyUsage::Log);
         let name = KeyName::parse("example.com/log").unwrap();
         let proof = InclusionProof::make::<ProofError>(index, 5, &mut |node| {
             let from = usize::try_from(node.index << node.level).unwrap();

@@ -6,7 +6,7 @@
 //! [[key]]
 //! name = "build host"
 //! key = "64 hex digits"
-//! usage = ["native"]                           # native, rye, observed
+//! usage = ["native"]                           # those of KeyUsage
 //! scope.threads = ["agency/*"]                 # left out: ["*"]
 //! scope.formats = ["transcript"]               # left out: all four
 //! not_before = "2026-01-01T00:00:00Z"
@@ -136,8 +136,10 @@ impl Source<'_> {
             name: self.read(&entry.name, |text| TrustName::parse(text))?,
             key: self.read(&entry.key, |text| PublicKey::from_hex(text))?,
             usage: self.set(&entry.usage, |text| {
-                KeyUsage::parse(text)
-                    .ok_or_else(|| Error::invalid("a usage is native, rye or observed"))
+                KeyUsage::parse(text).ok_or_else(|| {
+                    let known = KeyUsage::ALL.map(KeyUsage::as_str).join(", ");
+                    Error::invalid(format!("a usage is one of {known}"))
+                })
             })?,
             scope,
             not_before: self.time(entry.not_before.as_ref())?,

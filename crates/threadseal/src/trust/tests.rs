@@ -430,7 +430,7 @@ prop_compose! {
     fn any_entry()(
         seed in 0u8..6,
         name in "[a-zé0-9]([a-zé0-9 ._@/+:-]{0,12}[a-zé0-9])?",
-        usage in prop::collection::btree_set(prop::sample::select(&KeyUsage::ALL[..]), 1..=5),
+        usage in prop::collection::btree_set(prop::sample::select(&KeyUsage::ALL[..]), 1..=KeyUsage::ALL.len()),
         threads in prop::collection::btree_set("[a-z*/.\" -]{1,8}", 1..4),
         formats in prop::collection::btree_set(prop::sample::select(&Format::ALL[..]), 1..=7),
         times in prop::collection::vec(prop::option::of(0u64..4_000_000_000_000_000), 4),

@@ -42,6 +42,10 @@ pub(crate) enum UsageArg {
     Scroll,
     /// Checkpoints of igor's formats
     Igor,
+    /// Checkpoints of a transparency log
+    Log,
+    /// Cosignatures of others' checkpoints
+    Witness,
 }
 
 impl From<UsageArg> for KeyUsage {
@@ -52,6 +56,8 @@ impl From<UsageArg> for KeyUsage {
             UsageArg::Observed => Self::Observed,
             UsageArg::Scroll => Self::Scroll,
             UsageArg::Igor => Self::Igor,
+            UsageArg::Log => Self::Log,
+            UsageArg::Witness => Self::Witness,
         }
     }
 }
