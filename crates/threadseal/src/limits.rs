@@ -36,6 +36,18 @@ pub const MAX_ORIGIN_BYTES: usize = 1024;
 pub const MAX_CHECKPOINT_EXTENSIONS: usize = 16;
 /// Longest `extra` of a proof of an entry in bytes (C2SP tlog-proof sets no bound).
 pub const MAX_PROOF_EXTRA_BYTES: usize = 1 << 20;
+/// Longest key of a note in bytes, its type included (ML-DSA-44 has 1,313, ML-DSA-87 2,593).
+pub const MAX_NOTE_KEY_BYTES: usize = 4 << 10;
+/// Largest policy about logs and witnesses in bytes.
+pub const MAX_POLICY_BYTES: usize = 1 << 20;
+/// Most logs of one policy (C2SP tlog-policy asks for at least 32, as of the next two).
+pub const MAX_POLICY_LOGS: usize = 256;
+/// Most witnesses of one policy.
+pub const MAX_POLICY_WITNESSES: usize = 256;
+/// Most groups of one policy.
+pub const MAX_POLICY_GROUPS: usize = 256;
+/// Largest body of a request to a witness in bytes, and of its answer: more than forty signatures of ML-DSA-44.
+pub const MAX_WITNESS_BODY_BYTES: usize = 256 << 10;
 /// Longest name of a note key in bytes.
 pub const MAX_KEY_NAME_BYTES: usize = 1024;
 /// Most keys that may seal one record over its life.

@@ -6,7 +6,7 @@
 //! — <name> <base64( id[4] ‖ signature )> LF      one to MAX_NOTE_SIGNATURES lines
 //! ```
 //! "—" is U+2014, the blanks are U+0020, base64 is RFC 4648 §4 with padding and zero trailing
-//! bits. Nothing below 0x20 but LF occurs. A name is not empty and holds no Unicode blank and no
+//! bits. Nothing below 0x20 but LF occurs. The text's first line is not that of a cosignature. A name is not empty and holds no Unicode blank and no
 //! "+". For Ed25519 (type 0x01) the signature is over the text and
 //! `id = SHA-256(name ‖ 0x0a ‖ 0x01 ‖ key)[..4]`.
 //!
@@ -17,10 +17,11 @@
 mod name;
 
 pub use name::{KeyName, note_key_id, parse_vkey, vkey};
+pub(crate) use name::{parse_typed_vkey, typed_key_id, typed_vkey};
 
 use crate::encoding;
 use crate::error::Error;
-use crate::key::{Message, PublicKey, Signature, Signer};
+use crate::key::{COSIGNATURE_DOMAIN, Message, PublicKey, Signature, Signer};
 use crate::limits::{MAX_NOTE_BYTES, MAX_NOTE_SIGNATURE_BYTES, MAX_NOTE_SIGNATURES};
 use std::fmt;
 
@@ -51,7 +52,7 @@ impl fmt::Display for NoteError {
 impl std::error::Error for NoteError {}
 
 /// The text of a note: not empty, ends in LF, nothing else below 0x20, at most
-/// [`MAX_NOTE_BYTES`].
+/// [`MAX_NOTE_BYTES`]; it does not begin with [`COSIGNATURE_DOMAIN`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NoteText(String);
 
@@ -69,6 +70,11 @@ impl NoteText {
         }
         if text.bytes().any(|b| b < 0x20 && b != b'\n') {
             return Err(NoteError::Malformed("the text holds a control character"));
+        }
+        if text.starts_with(COSIGNATURE_DOMAIN) {
+            return Err(NoteError::Malformed(
+                "the text begins as what a witness signs",
+            ));
         }
         Ok(Self(text.to_owned()))
     }
@@ -113,8 +119,17 @@ impl NoteSignature {
         })
     }
 
+    /// A line of a key of another type; id and signature have at most [`MAX_NOTE_SIGNATURE_BYTES`].
+    pub(crate) fn of(name: KeyName, id: [u8; 4], signature: Vec<u8>) -> Self {
+        Self {
+            name,
+            id,
+            signature,
+        }
+    }
+
     /// Reads a line without its LF.
-    fn parse(line: &str) -> Result<Self, NoteError> {
+    pub(crate) fn parse(line: &str) -> Result<Self, NoteError> {
         let (name, blob) = line
             .strip_prefix(SIGNATURE_PREFIX)
             .and_then(|rest| rest.split_once(' '))
@@ -218,6 +233,14 @@ impl SignedNote {
             return Err(NoteError::Malformed("too many signatures"));
         }
         Ok(Self { text, signatures })
+    }
+
+    /// A note with this one line.
+    pub(crate) fn of(text: NoteText, line: NoteSignature) -> Self {
+        Self {
+            text,
+            signatures: vec![line],
+        }
     }
 
     /// Adds a line.

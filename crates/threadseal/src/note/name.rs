@@ -1,9 +1,10 @@
 //! Names of note keys, and the text by which a note key is handed around.
 //!
 //! ```text
-//! id    SHA-256( name ‖ 0x0a ‖ 0x01 ‖ key[32] )[..4]
-//! vkey  <name>+<8 hex of id>+<base64( 0x01 ‖ key[32] )>
+//! id    SHA-256( name ‖ 0x0a ‖ type ‖ key )[..4]
+//! vkey  <name>+<8 hex of id>+<base64( type ‖ key )>
 //! ```
+//! Type 0x01 is Ed25519 with 32 bytes of key; [`crate::tlog`] knows others.
 //! (C2SP signed-note v1.0.0, "Signatures"; the vkey text is Go's `sumdb/note`.)
 
 use super::NoteError;
@@ -11,7 +12,7 @@ use crate::digest::Hasher;
 use crate::encoding;
 use crate::error::Error;
 use crate::key::PublicKey;
-use crate::limits::MAX_KEY_NAME_BYTES;
+use crate::limits::{MAX_KEY_NAME_BYTES, MAX_NOTE_KEY_BYTES};
 use std::fmt;
 
 /// C2SP signed-note, "Signature types": Ed25519.
@@ -51,10 +52,15 @@ impl fmt::Display for KeyName {
 
 /// The 32-bit id of an Ed25519 key under a name: a hint, not a name.
 pub fn note_key_id(name: &KeyName, key: &PublicKey) -> [u8; 4] {
+    typed_key_id(name, ED25519_TYPE, key.as_bytes())
+}
+
+/// The 32-bit id of a key of any type under a name.
+pub(crate) fn typed_key_id(name: &KeyName, kind: u8, key: &[u8]) -> [u8; 4] {
     let mut hasher = Hasher::new();
     hasher.update(name.0.as_bytes());
-    hasher.update(&[b'\n', ED25519_TYPE]);
-    hasher.update(key.as_bytes());
+    hasher.update(&[b'\n', kind]);
+    hasher.update(key);
     let mut id = [0; 4];
     id.copy_from_slice(&hasher.finish().as_bytes()[..4]);
     id
@@ -62,8 +68,13 @@ pub fn note_key_id(name: &KeyName, key: &PublicKey) -> [u8; 4] {
 
 /// The key as the text that note tools take.
 pub fn vkey(name: &KeyName, key: &PublicKey) -> String {
-    let id = encoding::hex(&note_key_id(name, key));
-    let typed = [&[ED25519_TYPE], key.as_bytes().as_slice()].concat();
+    typed_vkey(name, ED25519_TYPE, key.as_bytes())
+}
+
+/// A key of any type as that text.
+pub(crate) fn typed_vkey(name: &KeyName, kind: u8, key: &[u8]) -> String {
+    let id = encoding::hex(&typed_key_id(name, kind, key));
+    let typed = [&[kind], key].concat();
     format!("{name}+{id}+{}", encoding::base64(&typed))
 }
 
@@ -74,21 +85,26 @@ pub fn vkey(name: &KeyName, key: &PublicKey) -> String {
 /// name and key.
 pub fn parse_vkey(text: &str) -> Result<(KeyName, PublicKey), Error> {
     let refuse = || Error::key("not the verifier key of an Ed25519 note key (name+id+base64)");
+    match parse_typed_vkey(text) {
+        Some((name, ED25519_TYPE, key)) => {
+            let key = <&[u8; 32]>::try_from(key.as_slice()).map_err(|_| refuse())?;
+            Ok((name, PublicKey::from_bytes(key)?))
+        }
+        _ => Err(refuse()),
+    }
+}
+
+/// Reads the text of a key of any type: its name, type and bytes. The id fits them.
+pub(crate) fn parse_typed_vkey(text: &str) -> Option<(KeyName, u8, Vec<u8>)> {
     // Base64 holds "+" too: only the first two separate.
     let mut parts = text.splitn(3, '+');
-    let (name, id, typed) = match (parts.next(), parts.next(), parts.next()) {
-        (Some(name), Some(id), Some(typed)) if typed.len() == 44 => (name, id, typed),
-        _ => return Err(refuse()),
-    };
-    let name = KeyName::parse(name).map_err(|_| refuse())?;
-    let typed = encoding::parse_base64(typed).ok_or_else(refuse)?;
-    let key = typed
-        .strip_prefix(&[ED25519_TYPE])
-        .and_then(|key| <&[u8; 32]>::try_from(key).ok())
-        .ok_or_else(refuse)?;
-    let key = PublicKey::from_bytes(key)?;
-    if encoding::parse_hex_array(id) != Some(note_key_id(&name, &key)) {
-        return Err(refuse());
+    let (name, id, typed) = (parts.next()?, parts.next()?, parts.next()?);
+    if typed.len() > MAX_NOTE_KEY_BYTES.div_ceil(3) * 4 {
+        return None;
     }
-    Ok((name, key))
+    let name = KeyName::parse(name).ok()?;
+    let typed = encoding::parse_base64(typed)?;
+    let (kind, key) = typed.split_first()?;
+    let fits = encoding::parse_hex_array(id)? == typed_key_id(&name, *kind, key);
+    fits.then(|| (name, *kind, key.to_vec()))
 }

@@ -11,9 +11,11 @@
 
 use crate::digest::Digest;
 use crate::encoding;
+use crate::error::Error;
+use crate::key::{COSIGNATURE_DOMAIN, RECORD_DOMAIN, Signer};
 use crate::limits::{MAX_CHECKPOINT_EXTENSIONS, MAX_ORIGIN_BYTES};
 use crate::merkle::TreeHead;
-use crate::note::{NoteError, NoteText};
+use crate::note::{self, KeyName, NoteError, NoteText, SignedNote};
 use std::fmt;
 
 /// Whose log it is: a schema-less address, as C2SP asks for, or any other line.
@@ -21,7 +23,8 @@ use std::fmt;
 pub struct Origin(String);
 
 impl Origin {
-    /// Checks and takes `text`: 1 to [`MAX_ORIGIN_BYTES`] bytes, nothing below 0x20.
+    /// Checks and takes `text`: 1 to [`MAX_ORIGIN_BYTES`] bytes, nothing below 0x20, and not the first line of
+    /// what a witness signs.
     ///
     /// # Errors
     /// [`NoteError::Malformed`].
@@ -29,6 +32,11 @@ impl Origin {
         if text.is_empty() || text.len() > MAX_ORIGIN_BYTES || text.bytes().any(|b| b < b' ') {
             return Err(NoteError::Malformed(
                 "an origin is empty, too long, or holds a control character",
+            ));
+        }
+        if COSIGNATURE_DOMAIN.strip_suffix('\n') == Some(text) {
+            return Err(NoteError::Malformed(
+                "an origin is the first line of what a witness signs",
             ));
         }
         Ok(Self(text.to_owned()))
@@ -75,6 +83,15 @@ impl Checkpoint {
     /// # Errors
     /// [`NoteError::Malformed`].
     pub fn parse(text: &NoteText) -> Result<Self, NoteError> {
+        let read = Self::parse_with_any_root(text)?;
+        match read.is_of_an_empty_log_with_leaves() {
+            true => Err(NoteError::Malformed("an empty log has another root")),
+            false => Ok(read),
+        }
+    }
+
+    /// Reads it also where it says something of the empty log that cannot be: a witness tells the two apart.
+    pub(super) fn parse_with_any_root(text: &NoteText) -> Result<Self, NoteError> {
         let mut lines = text.lines();
         let mut line = |missing| lines.next().ok_or(NoteError::Malformed(missing));
         let origin = Origin::parse(line("a checkpoint has no origin")?)?;
@@ -88,9 +105,6 @@ impl Checkpoint {
             "the root of a checkpoint is not the base64 of 32 bytes",
         ))?;
         let tree = TreeHead { size, root };
-        if size == 0 && tree != TreeHead::empty() {
-            return Err(NoteError::Malformed("an empty log has another root"));
-        }
         let extensions: Vec<String> = lines.map(str::to_owned).collect();
         if extensions.len() > MAX_CHECKPOINT_EXTENSIONS {
             return Err(NoteError::Malformed("a checkpoint has too many extensions"));
@@ -105,6 +119,27 @@ impl Checkpoint {
             tree,
             extensions,
         })
+    }
+
+    /// Has it size 0 and the root of another tree?
+    pub(super) fn is_of_an_empty_log_with_leaves(&self) -> bool {
+        self.tree.size == 0 && self.tree != TreeHead::empty()
+    }
+
+    /// Signs it as its log, under the name that is its origin.
+    ///
+    /// # Errors
+    /// Kind `InvalidInput` when the origin is no name of a key, or begins with [`RECORD_DOMAIN`]; those of
+    /// [`Signer::sign`], which refuses when the key is not for logs.
+    pub fn sign(&self, signer: &dyn Signer) -> Result<SignedNote, Error> {
+        let invalid = |error: NoteError| Error::invalid(error.to_string());
+        if self.origin.as_str().starts_with(RECORD_DOMAIN) {
+            return Err(Error::invalid(format!(
+                "the origin of a log does not begin with {RECORD_DOMAIN:?}"
+            )));
+        }
+        let name = KeyName::parse(self.origin.as_str()).map_err(invalid)?;
+        note::sign(self.to_note_text().map_err(invalid)?, &name, signer)
     }
 
     /// Whose it is.

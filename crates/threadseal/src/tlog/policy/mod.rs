@@ -1,0 +1,282 @@
+//! Whose checkpoints count, and who must have cosigned them (C2SP tlog-policy).
+//!
+//! ```text
+//! log <vkey> [<url>]                     a key of a log, whose name is the origin of its checkpoints
+//! witness <name> <vkey> [<url>]
+//! group <name> all|any|<k> <name>...     members stand before it; a name is a member of one group at most
+//! quorum <name>|none                     one line; the name stands before it
+//! ```
+//! [`Policy::judge`] holds a note against it. A met quorum is a value, [`Witnessed`], that nothing else makes. `quorum none`
+//! says that the log's word is enough; what it lets through is another value, [`LogSigned`].
+
+mod parse;
+
+pub use parse::PolicyError;
+
+use super::checkpoint::{Checkpoint, Origin};
+use super::cosignature::CosignatureTime;
+use super::verifier::{self, SignedBy, VerifierKey};
+use crate::note::{NoteError, SignedNote};
+use std::fmt;
+
+/// A policy that was read: every name stands for something before it, so that nothing goes in a circle.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Policy {
+    logs: Vec<PolicyLog>,
+    witnesses: Vec<PolicyWitness>,
+    /// Witnesses and groups, in the order of their lines.
+    rules: Vec<Rule>,
+    /// Which of the rules must be met; `None` for `quorum none`.
+    quorum: Option<usize>,
+}
+
+/// A log that counts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PolicyLog {
+    /// Its key, whose name is its origin.
+    pub key: VerifierKey,
+    /// Where it is reached, whatever that means to the caller.
+    pub url: Option<PolicyText>,
+}
+
+/// A witness that counts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PolicyWitness {
+    /// Its name in this policy, and nowhere else.
+    pub name: PolicyText,
+    /// Its key.
+    pub key: VerifierKey,
+    /// Where it is reached, by C2SP tlog-witness the prefix of submissions.
+    pub url: Option<PolicyText>,
+}
+
+/// A name or an address as the file has it: bytes without blanks, most often UTF-8.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PolicyText(Vec<u8>);
+
+impl PolicyText {
+    /// The bytes.
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.0
+    }
+
+    /// It as text, where it is UTF-8.
+    pub fn as_str(&self) -> Option<&str> {
+        std::str::from_utf8(&self.0).ok()
+    }
+}
+
+impl fmt::Display for PolicyText {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&String::from_utf8_lossy(&self.0))
+    }
+}
+
+/// What is met or not; members are numbers of rules before it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Rule {
+    /// This witness cosigned.
+    Witness(usize),
+    /// So many of the members are met.
+    Group { least: usize, members: Vec<usize> },
+}
+
+/// A cosignature that counts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Cosigned {
+    /// The witness's name in the policy.
+    pub witness: PolicyText,
+    /// Its key.
+    pub key: VerifierKey,
+    /// When it cosigned last, by its own word.
+    pub time: CosignatureTime,
+}
+
+/// A checkpoint that a log of the policy signed. Whether witnesses saw it is another question.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LogSigned {
+    checkpoint: Checkpoint,
+    log: VerifierKey,
+    cosignatures: Vec<Cosigned>,
+}
+
+impl LogSigned {
+    /// The checkpoint.
+    pub fn checkpoint(&self) -> &Checkpoint {
+        &self.checkpoint
+    }
+
+    /// The first key of the policy by which the log signed it.
+    pub fn log(&self) -> &VerifierKey {
+        &self.log
+    }
+
+    /// Who of the policy's witnesses cosigned it, in the policy's order.
+    pub fn cosignatures(&self) -> &[Cosigned] {
+        &self.cosignatures
+    }
+}
+
+/// A checkpoint of a log of the policy that a quorum of its witnesses cosigned.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Witnessed {
+    signed: LogSigned,
+    at: CosignatureTime,
+}
+
+impl Witnessed {
+    /// Checkpoint, log and cosignatures.
+    pub fn signed(&self) -> &LogSigned {
+        &self.signed
+    }
+
+    /// The last moment at which, or later, a quorum cosigned it: then it was the log's largest for all of them.
+    pub fn at(&self) -> CosignatureTime {
+        self.at
+    }
+}
+
+/// What a policy lets through.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Judgement {
+    /// A quorum saw it.
+    Witnessed(Witnessed),
+    /// The policy asks for no witness: its log's word is all that there is.
+    LogOnly(LogSigned),
+}
+
+impl Judgement {
+    /// Checkpoint, log and cosignatures.
+    pub fn signed(&self) -> &LogSigned {
+        match self {
+            Self::Witnessed(witnessed) => &witnessed.signed,
+            Self::LogOnly(signed) => signed,
+        }
+    }
+}
+
+/// Why a policy does not let a note through.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum NotAccepted {
+    /// It is no checkpoint, or a line of a key of the policy does not hold.
+    Note(NoteError),
+    /// No log of the policy has this origin.
+    UnknownLog(Origin),
+    /// The policy knows the log, and no key of it signed.
+    NotSigned(Origin),
+    /// The log signed, and too few witnesses cosigned.
+    NoQuorum(Box<LogSigned>),
+}
+
+impl fmt::Display for NotAccepted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Note(why) => why.fmt(f),
+            Self::UnknownLog(origin) => write!(f, "the policy knows no log {origin}"),
+            Self::NotSigned(origin) => write!(f, "the log {origin} did not sign the checkpoint"),
+            Self::NoQuorum(signed) => write!(
+                f,
+                "cosigned by {} of the policy's witnesses, which is no quorum",
+                signed.cosignatures.len()
+            ),
+        }
+    }
+}
+
+impl std::error::Error for NotAccepted {}
+
+impl Policy {
+    /// Its logs.
+    pub fn logs(&self) -> &[PolicyLog] {
+        &self.logs
+    }
+
+    /// Its witnesses.
+    pub fn witnesses(&self) -> &[PolicyWitness] {
+        &self.witnesses
+    }
+
+    /// Does it ask for witnesses at all?
+    pub fn asks_for_witnesses(&self) -> bool {
+        self.quorum.is_some()
+    }
+
+    /// Holds a note against the policy. A line that names a key of the policy, of whichever log or witness, and
+    /// does not hold condemns the note.
+    ///
+    /// # Errors
+    /// [`NotAccepted`] says what is missing.
+    pub fn judge(&self, note: &SignedNote) -> Result<Judgement, NotAccepted> {
+        let signed = self.log_signed(note)?;
+        let Some(quorum) = self.quorum else {
+            return Ok(Judgement::LogOnly(signed));
+        };
+        match self.met_at(quorum, &signed.cosignatures) {
+            Some(at) => Ok(Judgement::Witnessed(Witnessed { signed, at })),
+            None => Err(NotAccepted::NoQuorum(Box::new(signed))),
+        }
+    }
+
+    fn log_signed(&self, note: &SignedNote) -> Result<LogSigned, NotAccepted> {
+        let keys = self.logs.iter().map(|log| &log.key);
+        let keys = keys.chain(self.witnesses.iter().map(|witness| &witness.key));
+        let known: Vec<_> = keys.collect();
+        let (checkpoint, signers) = verifier::open(note, &known).map_err(NotAccepted::Note)?;
+        let origin = checkpoint.origin();
+        let is_its = |key: &VerifierKey| key.name().as_str() == origin.as_str();
+        let its_logs = || self.logs.iter().filter(|log| is_its(&log.key));
+        if its_logs().next().is_none() {
+            return Err(NotAccepted::UnknownLog(origin.clone()));
+        }
+        let signed_by = |key| signers.iter().find(|signed| signed.key == key);
+        let log = its_logs().find(|log| signed_by(&log.key).is_some());
+        let log = log.ok_or_else(|| NotAccepted::NotSigned(origin.clone()))?;
+        let cosigned = self.witnesses.iter().filter_map(|witness| {
+            let SignedBy { time, .. } = signed_by(&witness.key)?;
+            Some(Cosigned {
+                witness: witness.name.clone(),
+                key: witness.key.clone(),
+                time: (*time)?,
+            })
+        });
+        Ok(LogSigned {
+            log: log.key.clone(),
+            cosignatures: cosigned.collect(),
+            checkpoint,
+        })
+    }
+
+    /// The latest time such that the cosignatures of then and later meet the rule.
+    fn met_at(&self, quorum: usize, cosigned: &[Cosigned]) -> Option<CosignatureTime> {
+        let mut times: Vec<_> = cosigned.iter().map(|cosigned| cosigned.time).collect();
+        times.sort_unstable_by(|a, b| b.cmp(a));
+        times.dedup();
+        times.into_iter().find(|time| {
+            let since = |witness: &PolicyWitness| {
+                let mut same = cosigned
+                    .iter()
+                    .filter(|cosigned| cosigned.key == witness.key);
+                same.any(|cosigned| cosigned.time >= *time)
+            };
+            self.is_met(quorum, &since)
+        })
+    }
+
+    /// Each rule once, in order: members stand before their group.
+    fn is_met(&self, quorum: usize, cosigned: &dyn Fn(&PolicyWitness) -> bool) -> bool {
+        let mut met: Vec<bool> = Vec::with_capacity(quorum + 1);
+        for rule in self.rules.iter().take(quorum + 1) {
+            met.push(match rule {
+                Rule::Witness(number) => cosigned(&self.witnesses[*number]),
+                Rule::Group { least, members } => {
+                    members.iter().filter(|member| met[**member]).count() >= *least
+                }
+            });
+        }
+        met.last().copied().unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests;
