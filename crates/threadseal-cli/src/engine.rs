@@ -29,6 +29,7 @@ use threadseal_runtime::runner::orchestrator::Records;
 use threadseal_runtime::runner::{Engine, Progress, Ran, Watch};
 use threadseal_runtime::status::Status;
 use threadseal_runtime::toolbox::{ReadFile, Tool, WriteFile};
+use threadseal_store::home::Home;
 use threadseal_store::host::Host;
 use threadseal_store::read::read_small;
 use threadseal_store::recorder::Keys;
@@ -175,12 +176,7 @@ pub(crate) fn engine_in(
     let home = context.existing_home()?;
     let local = Local::to(std::slice::from_ref(&root), false, context);
     let trust = gather::gather(&[], None, &local, context)?;
-    let keyring = Keyring::of(&home);
-    let signer = |usage| keyring.signer(Some(self_name(usage)), usage, &args.passphrase);
-    let keys = Keys {
-        native: Arc::new(signer(KeyUsage::Native)?),
-        rye: Arc::new(signer(KeyUsage::Rye)?),
-    };
+    let keys = own_keys(&home, &args.passphrase)?;
     let host = context.host()?;
     let environment = Arc::new(context::environment());
     let Settings {
@@ -218,6 +214,19 @@ pub(crate) fn engine_in(
         tools,
         environment,
         watch: Arc::new(Live::new(context)),
+    })
+}
+
+/// The keys by which threads, and what lies beside them, are sealed.
+///
+/// # Errors
+/// When one is not there, or does not open.
+pub(crate) fn own_keys(home: &Home, passphrase: &PassphraseArgs) -> Result<Keys, Failure> {
+    let keyring = Keyring::of(home);
+    let signer = |usage| keyring.signer(Some(self_name(usage)), usage, passphrase);
+    Ok(Keys {
+        native: Arc::new(signer(KeyUsage::Native)?),
+        rye: Arc::new(signer(KeyUsage::Rye)?),
     })
 }
 
@@ -289,19 +298,24 @@ pub(crate) fn records(
     let local = Local::to(std::slice::from_ref(&root), false, context);
     let trust = gather::gather(&[], None, &local, context)?;
     let host = context.host()?;
-    let (registry, host): (Arc<dyn Registry>, Host) = match fleet {
+    let (registry, host, project): (Arc<dyn Registry>, Host, Arc<Project>) = match fleet {
         None => {
             let registry = project.registry(Layout::Seed);
-            (Arc::new(ViewedRegistry::new(registry)), host)
+            (
+                Arc::new(ViewedRegistry::new(registry)),
+                host,
+                Arc::new(project),
+            )
         }
         Some(fleet) => (
             Arc::new(fleet.registry().clone()),
             fleet.host(&host, &root, None)?,
+            fleet.project(&project)?,
         ),
     };
     Ok(Records {
         registry,
-        project: Arc::new(project),
+        project,
         host,
         trust: Arc::new(trust),
     })

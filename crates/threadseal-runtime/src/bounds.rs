@@ -45,6 +45,8 @@ pub const MAX_TOOL_OUTPUT_BYTES: u64 = 64 << 20;
 pub const MAX_ARGUMENTS: usize = 4096;
 /// Most nodes of one graph.
 pub const MAX_GRAPH_NODES: usize = 10_000;
+/// Most other projects whose threads one project goes on with.
+pub const MAX_ACCEPTED_PROJECTS: usize = 64;
 /// Most steps that a graph may allow itself.
 pub const MAX_GRAPH_STEPS: u64 = 100_000;
 /// Most iterations of a foreach that a graph may run at once.

@@ -22,6 +22,7 @@ pub use stop::Cancelled;
 pub use worker::{Tally, Worker};
 
 use crate::budget::{BudgetLedger, PostgresBudgets};
+use crate::project::{Project, ProjectId};
 use crate::registry::{Inspection, PostgresRegistry, Registry};
 use crate::runner::{Engine, GraphOrder, Order};
 use crate::toolbox::Cancel;
@@ -53,6 +54,16 @@ pub const FOLDERS: [&str; 3] = [
 /// Did threads ever lie here? Any of their tables tells: whoever drops one hides nothing.
 const HAS_THREADS: &str = "SELECT coalesce(to_regclass('threadseal_threads'),
   to_regclass('threadseal_orders'), to_regclass('threadseal_files')) IS NOT NULL";
+
+/// Which project's threads lie here: 32 random bytes, once and for all.
+const PROJECT: [&str; 1] = ["
+CREATE TABLE threadseal_project (
+  only_row boolean PRIMARY KEY DEFAULT true CHECK (only_row),
+  id text NOT NULL CHECK (id ~ '^[0-9a-f]{64}$')
+);
+INSERT INTO threadseal_project (id)
+VALUES (replace(gen_random_uuid()::text || gen_random_uuid()::text, '-', ''));
+"];
 
 /// Which threads there are, and what they may spend.
 pub type Books = (Arc<dyn Registry>, Arc<dyn BudgetLedger>);
@@ -86,6 +97,7 @@ impl Fleet {
     }
 
     fn over(database: PostgresDatabase) -> Result<Self, Error> {
+        database.migrate("project", &PROJECT)?;
         Ok(Self {
             orders: Orders::open(&database)?,
             ledgers: Arc::new(PostgresLedgerStore::over(&database)?),
@@ -102,6 +114,20 @@ impl Fleet {
     /// What of the server's set-up takes away from what is promised.
     pub fn warnings(&self) -> Vec<String> {
         self.database.warnings()
+    }
+
+    /// The project of this folder, whose threads lie here: it is the one that the database says.
+    ///
+    /// # Errors
+    /// Kind `Refused` when it says none, `External` when the server fails.
+    pub fn project(&self, folder: &Project) -> Result<Arc<Project>, Error> {
+        let id: String = self.database.read(|session| {
+            let select = "SELECT coalesce((SELECT id FROM threadseal_project), '')";
+            cell(&session.one(select, &[])?, 0)
+        })?;
+        let none = || Error::refused("threadseal_project holds no id of a project");
+        let id = ProjectId::parse(&id).ok_or_else(none)?;
+        Ok(Arc::new(folder.in_database(id)))
     }
 
     /// All threads.
@@ -218,6 +244,7 @@ impl Fleet {
     pub fn looking(&self, base: &Engine) -> Result<Engine, Error> {
         Ok(Engine {
             host: self.host(&base.host, base.project.root(), None)?,
+            project: self.project(&base.project)?,
             ..base.clone()
         })
     }
@@ -227,6 +254,7 @@ impl Fleet {
         let host = self.host(&base.host, base.project.root(), Some(lease))?;
         Ok(Engine {
             host,
+            project: self.project(&base.project)?,
             registry: Arc::new(PostgresRegistry::open(&self.database, Some(lease.clone()))?),
             budgets: Arc::new(PostgresBudgets::open(&self.database, Some(lease.clone()))?),
             ..base.clone()

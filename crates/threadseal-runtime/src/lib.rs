@@ -35,6 +35,7 @@
 //! | [`model`] | models over HTTP, from a script, from a transcript |
 //! | [`context`] | how full a model's window is, and what of a conversation a successor is given |
 //! | [`signed_file`] | files that are signed anew at each write, and read only when they verify |
+//! | [`identity`] | which project this is, and whose threads it goes on with |
 //! | [`toolbox`] | tools, and what of them a thread may use |
 //! | [`thread_meta`] | `thread.json` and `capabilities.md` |
 //! | [`past`] | threads of the past, read as far as they verify, the whole way back |
@@ -66,6 +67,8 @@ pub mod graph_journal;
 pub mod graph_state;
 pub mod hook_control;
 pub mod hook_declaration;
+#[cfg(feature = "engine")]
+pub mod identity;
 pub mod interpolate;
 pub mod item;
 #[cfg(feature = "engine")]

@@ -30,6 +30,7 @@ pub(crate) use steps::Steps;
 
 use crate::capability::Capabilities;
 use crate::config::coordination::Integrity;
+use crate::identity;
 use crate::limit::Limits;
 use crate::no_links::refuse_links;
 use crate::project::{Project, ThreadFolder};
@@ -180,6 +181,18 @@ impl Archive<'_> {
         record::open(self, &folder, &id, Some(head), record::Need::Sealed).map(drop)
     }
 
+    /// Does a thread that somebody names belong to this project?
+    pub(crate) fn belongs_here(&self, record: &VerifiedRecord) -> Result<(), Error> {
+        match record.manifest() {
+            Some(manifest) => {
+                let (host, project) = (self.host, self.project);
+                identity::check(host, project, self.trust, record.path(), manifest)
+            }
+            // The original's records name no project.
+            None => Ok(()),
+        }
+    }
+
     /// Is the transcript of `id` one of the original's?
     ///
     /// # Errors
@@ -188,11 +201,11 @@ impl Archive<'_> {
         record::is_original(self, &self.folder(id)?)
     }
 
-    /// The thread `id`, all that it goes on from, and its parent.
+    /// The thread `id` of this project, all that it goes on from, and its parent.
     ///
     /// # Errors
-    /// As [`Archive::thread`], for each of them; kind `Refused` when they do not name each other, `Limit` when there
-    /// are too many.
+    /// As [`Archive::thread`], for each of them; kind `Refused` when they do not name each other or it is another
+    /// project's, `Limit` when there are too many.
     pub fn chain(&self, id: &ThreadId) -> Result<VerifiedChain, Error> {
         chain::read(self, id, crate::bounds::MAX_CHAIN_THREADS)
     }

@@ -1,7 +1,7 @@
 //! [`Project`]: where everything of an `.ai/` folder lies.
 //!
 //! ```text
-//! .ai/agent/threads/registry.db  budget_ledger.db
+//! .ai/agent/threads/registry.db  budget_ledger.db  project.json
 //! .ai/agent/threads/<thread_id>/thread.json  transcript.jsonl  capabilities.md
 //! .ai/knowledge/agent/threads/<directive>/<last part of thread_id>.md
 //! .ai/knowledge/graphs/<graph_id>/<graph_run_id>.md
@@ -15,10 +15,11 @@
 //! Ids become paths only here. A [`ThreadId`] has no part that leads out; [`Project::inside`] also
 //! follows symbolic links, so that no folder of a project may point to another place.
 
+use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 use threadseal::error::{Error, ErrorKind};
-use threadseal::record::ThreadId;
+use threadseal::record::{RecordId, ThreadId};
 use threadseal_store::atomic;
 use threadseal_store::sys::{FileKind, Fs};
 
@@ -28,6 +29,8 @@ pub const AI_FOLDER: &str = ".ai";
 pub const REGISTRY_FILE: &str = "registry.db";
 /// Name of the budgets' database.
 pub const BUDGET_FILE: &str = "budget_ledger.db";
+/// Name of the file that says which project it is.
+pub const IDENTITY_FILE: &str = "project.json";
 /// Name of a thread's metadata.
 pub const THREAD_FILE: &str = "thread.json";
 /// Name of a thread's transcript.
@@ -77,10 +80,34 @@ impl Layout {
     }
 }
 
+/// Which project it is, wherever it lies: 32 random bytes, written as 64 hex digits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ProjectId(RecordId);
+
+impl ProjectId {
+    /// The id of these random bytes.
+    pub fn new(random: RecordId) -> Self {
+        Self(random)
+    }
+
+    /// Reads 64 lower-case hex digits.
+    pub fn parse(text: &str) -> Option<Self> {
+        RecordId::parse_hex(text).map(Self)
+    }
+}
+
+impl fmt::Display for ProjectId {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(out)
+    }
+}
+
 /// A project.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Project {
     root: PathBuf,
+    /// Of threads that lie in a database, which says whose they are.
+    in_database: Option<ProjectId>,
 }
 
 impl Project {
@@ -93,7 +120,10 @@ impl Project {
             .canonicalize(root)
             .map_err(|error| failed(root, &error))?;
         match folder_at(fs, &real.join(AI_FOLDER))? {
-            true => Ok(Self { root: real }),
+            true => Ok(Self {
+                root: real,
+                in_database: None,
+            }),
             false => Err(Error::invalid(format!(
                 "{} is no project: it has no {AI_FOLDER} folder (`init --project` makes one)",
                 root.display()
@@ -134,6 +164,25 @@ impl Project {
             atomic::create_directories(fs, &path, FOLDER_MODE)?;
         }
         Self::open(fs, &real)
+    }
+
+    /// The same, whose threads lie in the database of the project `id`.
+    #[must_use]
+    pub fn in_database(&self, id: ProjectId) -> Self {
+        Self {
+            in_database: Some(id),
+            ..self.clone()
+        }
+    }
+
+    /// Which project its database says that it is; None where threads lie in files.
+    pub fn id_of_database(&self) -> Option<ProjectId> {
+        self.in_database
+    }
+
+    /// Where threads that lie in files say which project it is.
+    pub fn identity(&self) -> PathBuf {
+        self.threads(Layout::Seed).join(IDENTITY_FILE)
     }
 
     /// The folder that holds `.ai`, without symbolic links.

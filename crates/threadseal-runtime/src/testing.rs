@@ -2,6 +2,7 @@
 
 use crate::budget::SqliteBudgets;
 use crate::config::Config;
+use crate::identity;
 use crate::item::{Finder, Grounds, ItemPolicy};
 use crate::limit::Limits;
 use crate::model::{Catalogue, ScriptModel, Wish};
@@ -11,16 +12,21 @@ use crate::runner::{Engine, Order, Progress, Watch};
 use crate::toolbox::{Cancel, Parentage, ReadFile, Tool, WriteFile};
 use serde_json::{Map, Value};
 use std::sync::Arc;
+use threadseal::canon::json::Value as Sealed;
 use threadseal::error::Error;
 use threadseal::key::{KeyUsage, LocalSigner, PrivateKey, Signer as _};
 use threadseal::ledger::Parent;
 use threadseal::record::{Head, RecordId, ThreadId};
+use threadseal::transcript::Ending;
+use threadseal::transcript::event::{EventType, Payload};
+use threadseal::transcript::ext::Ext;
+use threadseal::transcript::manifest::parse_line;
 use threadseal::trust::{Trust, TrustName, TrustStore, TrustedKey};
 use threadseal_store::clock::SystemClock;
 use threadseal_store::heads::MemoryHeadStore;
 use threadseal_store::host::Host;
 use threadseal_store::random::SystemRandom;
-use threadseal_store::recorder::Keys;
+use threadseal_store::recorder::{Keys, Recorder};
 use threadseal_store::sys::RealFs;
 
 /// A project on a host.
@@ -125,6 +131,51 @@ impl Bench {
             environment,
             watch: Arc::new(Nobody),
         }
+    }
+
+    /// Records a thread anew, on a host that knows nothing of it, with this as the project that line 1 names.
+    pub(crate) fn record_anew(&mut self, thread: &ThreadId, named: Option<&Sealed>) {
+        self.host.heads = Arc::new(MemoryHeadStore::default());
+        let path = self.project.thread(thread).transcript();
+        let text = std::fs::read_to_string(&path).unwrap();
+        let mut manifest = parse_line(text.lines().next().unwrap().as_bytes()).unwrap();
+        let meta = manifest.meta.as_object().unwrap().iter();
+        let meta = meta.filter_map(|(name, value)| match name.as_str() {
+            Some(identity::MEMBER) => named.map(|named| (name.clone(), named.clone())),
+            _ => Some((name.clone(), value.clone())),
+        });
+        manifest.meta = Sealed::Object(meta.collect());
+        std::fs::remove_file(&path).unwrap();
+        let (host, keys) = (self.host.clone(), self.keys.clone());
+        let thread = thread.clone();
+        let mut recorder = Recorder::create(host, &path, thread, manifest, keys).unwrap();
+        let events = text.lines().skip(2);
+        let events: Vec<Value> = events
+            .map(|line| serde_json::from_str(line).unwrap())
+            .collect();
+        for (place, event) in events.iter().enumerate() {
+            let kind = event["event_type"].as_str().unwrap();
+            let payload = Payload::parse(event["payload"].to_string().as_bytes()).unwrap();
+            let turn = |event: &Value| event["payload"]["turn"].as_u64().unwrap();
+            let ending = match kind {
+                "thread_completed" => Ending::Completed,
+                "thread_cancelled" => Ending::Cancelled,
+                "checkpoint" => {
+                    recorder.seal(turn(event), Ext::default()).unwrap();
+                    continue;
+                }
+                kind => {
+                    let kind = EventType::parse(kind).unwrap();
+                    recorder.append(&kind, &payload).unwrap();
+                    continue;
+                }
+            };
+            recorder
+                .end(ending, &payload, turn(&events[place + 1]))
+                .unwrap();
+            return;
+        }
+        panic!("the thread has not ended");
     }
 
     /// The events of a thread, as its transcript has them.

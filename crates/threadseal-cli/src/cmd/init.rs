@@ -2,8 +2,11 @@
 
 use crate::cmd::key::{KeyOutput, key_line};
 use crate::context::Context;
+use crate::engine::own_keys;
 use crate::exit::{Exit, Failure, Outcome};
+use crate::gather;
 use crate::keyring::{self, Keyring, OwnKey, self_name};
+use crate::local::Local;
 use crate::output::Out;
 use crate::passphrase::PassphraseArgs;
 use crate::render::clean::Clean;
@@ -14,7 +17,8 @@ use std::path::PathBuf;
 use threadseal::key::KeyUsage;
 use threadseal::time::Timestamp;
 use threadseal::trust::{TrustName, TrustStore, TrustedKey};
-use threadseal_runtime::project::Project;
+use threadseal_runtime::identity;
+use threadseal_runtime::project::{Project, ProjectId};
 use threadseal_store::home::Home;
 
 /// What a host has keys for. A key of igor's is an agent's; not every host keeps a log or watches one.
@@ -31,6 +35,10 @@ pub(crate) struct InitArgs {
     /// Also make a project's `.ai` folder, here or in DIR
     #[arg(long, value_name = "DIR", num_args = 0..=1, default_missing_value = ".")]
     project: Option<PathBuf>,
+    /// With --project: also go on here with threads that name the project ID in their line 1; only where they go
+    /// on nowhere else any more
+    #[arg(long, value_name = "ID", requires = "project")]
+    accept: Vec<String>,
     #[command(flatten)]
     passphrase: PassphraseArgs,
 }
@@ -51,15 +59,18 @@ pub(crate) fn run(args: &InitArgs, context: &Context, out: &mut Out) -> Outcome 
     let path = made.home.path().to_string_lossy().into_owned();
     let project = args.project.as_deref().map(|folder| {
         let project = Project::init(&*context.fs, folder)?;
-        Ok::<_, Failure>(project.root().to_string_lossy().into_owned())
+        let accepted = accept(&project, args, &made.home, context)?;
+        let root = project.root().to_string_lossy().into_owned();
+        Ok::<_, Failure>((root, accepted))
     });
-    let project = project.transpose()?;
+    let (project, accepted) = project.transpose()?.unzip();
+    let changed = made.changed || accepted == Some(true);
     if context.json {
         out.json(&InitOutput {
             schema: "threadseal.init/1",
             home: path,
             project,
-            changed: made.changed,
+            changed,
             keys: made.keys.iter().map(KeyOutput::of).collect(),
         });
         return Ok(Exit::Done);
@@ -68,17 +79,38 @@ pub(crate) fn run(args: &InitArgs, context: &Context, out: &mut Out) -> Outcome 
         out.line(key_line(key));
     }
     if !context.quiet {
-        let said = if made.changed {
-            "ready"
-        } else {
-            "nothing to do"
-        };
+        let said = if changed { "ready" } else { "nothing to do" };
         out.line(format_args!("{said}: {}", Clean(&path)));
         if let Some(project) = &project {
             out.line(format_args!("project: {}", Clean(project)));
         }
     }
     Ok(Exit::Done)
+}
+
+/// Has the project go on with the threads of others; whether that is new.
+fn accept(
+    project: &Project,
+    args: &InitArgs,
+    home: &Home,
+    context: &Context,
+) -> Result<bool, Failure> {
+    if args.accept.is_empty() {
+        return Ok(false);
+    }
+    let id = |text: &String| {
+        ProjectId::parse(text).ok_or_else(|| {
+            Failure::new(format!(
+                "--accept {text:?}: the id of a project has 64 hex digits"
+            ))
+        })
+    };
+    let others = args.accept.iter().map(id).collect::<Result<Vec<_>, _>>()?;
+    let local = Local::to(&[project.root().to_owned()], false, context);
+    let trust = gather::gather(&[], None, &local, context)?;
+    let keys = own_keys(home, &args.passphrase)?;
+    let host = context.host()?;
+    Ok(identity::accept(&host, &keys, project, &trust, &others)?)
 }
 
 /// A home with its keys.

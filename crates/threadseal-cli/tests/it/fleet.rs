@@ -9,6 +9,7 @@
 mod throwaway;
 
 mod stopped;
+mod strayed;
 
 use crate::run::project;
 use crate::sandbox::{Ran, Sandbox};

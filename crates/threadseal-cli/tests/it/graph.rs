@@ -133,9 +133,9 @@ fn a_graph_runs_shows_itself_and_all_that_it_leaves_verifies() {
     );
     let id = ran["thread_id"].as_str().unwrap().to_owned();
     let verified = sandbox.run(["verify", "p", "--json"]).exits(0).json();
-    // Four items; of the run and of the thread below it transcript, ledger, thread.json, capabilities.md and entry, and
+    // Four items and project.json; of the run and of the thread below it transcript, ledger, thread.json, capabilities.md and entry, and
     // of the run the state file.
-    assert_eq!(verified["summary"]["verified"], 15, "{verified}");
+    assert_eq!(verified["summary"]["verified"], 16, "{verified}");
     let shown = sandbox
         .run(["graph", "show", &id, "--project", "p", "--json"])
         .exits(0)

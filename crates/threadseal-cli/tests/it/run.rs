@@ -5,6 +5,7 @@ mod orchestrate;
 mod providers;
 mod refusals;
 mod resume;
+mod strayed;
 
 use crate::sandbox::{Ran, Sandbox};
 use serde_json::Value;
@@ -88,9 +89,9 @@ fn a_directive_runs_with_tools_and_a_child_and_all_that_it_leaves_verifies() {
         "Hello"
     );
     let verified = sandbox.run(["verify", "p", "--json"]).exits(0).json();
-    // Two directives and a tool; of each thread transcript, ledger, thread.json, capabilities.md and
+    // Two directives, a tool and project.json; of each thread transcript, ledger, thread.json, capabilities.md and
     // knowledge entry.
-    assert_eq!(verified["summary"]["verified"], 13, "{verified}");
+    assert_eq!(verified["summary"]["verified"], 14, "{verified}");
     let transcript =
         std::fs::read_to_string(thread(&sandbox, "greet").join("transcript.jsonl")).unwrap();
     assert!(

@@ -432,6 +432,34 @@ fn a_record_whose_sealed_lines_were_changed_is_not_gone_on_with() {
 }
 
 #[test]
+fn a_thread_of_another_project_that_lies_in_this_ones_database_is_not_taken_over() {
+    let Some(cluster) = Cluster::shared() else {
+        return;
+    };
+    // Its rows and files were copied from the database of another project.
+    let seen = outcomes(
+        cluster,
+        "UPDATE threadseal_orders SET expires_at = now() - interval '1 hour';
+         UPDATE threadseal_project SET id = repeat('a', 64)",
+    );
+    assert_eq!((seen.prompts.len(), seen.done.len()), (1, 1));
+    let result: Value = serde_json::from_str(seen.standing.result.as_deref().unwrap()).unwrap();
+    assert_eq!(result["success"], false);
+    let why = result["error"].as_str().unwrap();
+    assert!(why.contains("is foreign"), "{why}");
+    let thread = seen.thread();
+    assert_eq!(thread.status, Ok(Status::Running));
+    let (host, root) = (&seen.bench.host, seen.bench.project.root());
+    let host = seen.fleet.host(host, root, None).unwrap();
+    let path = seen.bench.project.thread(&thread.id).transcript();
+    let record = read_small(&*host.fs, &path, 1 << 20).unwrap();
+    let record = String::from_utf8(record).unwrap();
+    // Neither its tail nor its end was touched.
+    assert!(record.contains("\"tool_call_start\""), "{record}");
+    assert!(!record.contains("tail_dropped") && !record.contains("thread_error"));
+}
+
+#[test]
 fn an_order_that_is_none_is_refused() {
     let Some(cluster) = Cluster::shared() else {
         return;

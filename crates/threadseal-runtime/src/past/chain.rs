@@ -122,6 +122,7 @@ pub(super) fn read(
     most: usize,
 ) -> Result<VerifiedChain, Error> {
     let last = archive.thread(id, None)?;
+    archive.belongs_here(last.record())?;
     let parent = archive.parent(last.record())?;
     let mut threads = vec![link(last.record())];
     let mut seen = HashSet::from([last.record().head().record]);

@@ -19,6 +19,7 @@ use super::engine::{Engine, Ran};
 use super::orchestrator::Records;
 use crate::bounds::MAX_CONVERSATION_BYTES;
 use crate::config::coordination::Integrity;
+use crate::identity;
 use crate::limit::Cost;
 use crate::no_links::{NoLinks, refuse_links};
 use crate::project::ThreadFolder;
@@ -61,7 +62,7 @@ impl Engine {
     /// Ends a thread that is said to run, and that nobody runs any more; mends the end of one that has ended.
     ///
     /// # Errors
-    /// Kind `Refused` when there is nothing to recover, or its record or its ledger speaks against itself;
+    /// Kind `Refused` when there is nothing to recover, it is another project's, or its record or its ledger speaks against itself;
     /// `External` when a process still writes it.
     pub fn recover(&self, id: &ThreadId) -> Result<Recovered, Error> {
         self.recover_as(id, Status::Error, CAUSE)
@@ -148,6 +149,7 @@ impl Engine {
         refuse_links(&*self.host.fs, folder)?;
         let row = self.registry.get(id)?;
         self.project.inside(&*self.host.fs, folder.path())?;
+        identity::check_thread(&self.host, &self.project, &self.trust, id)?;
         let there = self.host.fs.symlink_metadata(&folder.transcript()).is_ok();
         if !there && row.is_none() {
             let text = format!("the registry knows no thread {id}");

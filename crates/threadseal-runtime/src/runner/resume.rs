@@ -18,6 +18,7 @@ use super::thread::Start;
 use crate::config::coordination::Integrity;
 use crate::context::{Counter, trim};
 use crate::directive::Directive;
+use crate::identity;
 use crate::item::{ItemId, ItemKind};
 use crate::limit::Limits;
 use crate::model::ChatMessage;
@@ -25,9 +26,12 @@ use crate::no_links::NoLinks;
 use crate::past::{Archive, VerifiedChain, VerifiedThread};
 use crate::toolbox::Cancel;
 use serde_json::{Map, Value, json};
+use std::path::Path;
 use threadseal::error::Error;
 use threadseal::record::ThreadId;
 use threadseal::transcript::{Link, VerifyOptions};
+use threadseal_store::examine;
+use threadseal_store::read::open_regular;
 use threadseal_store::recorder::{Recorder, TailPolicy};
 
 /// The member of inputs that names the summary of what came before.
@@ -244,8 +248,25 @@ impl Engine {
             Integrity::Lenient => TailPolicy::Hold,
         };
         let (host, keys) = (NoLinks::host(&self.host), self.keys.clone());
-        let opened = Recorder::open(host, &folder.transcript(), keys, &options, tail)?;
-        Ok(opened.recorder)
+        let path = folder.transcript();
+        let opened = Recorder::open(host, &path, keys, &options, tail);
+        let told = |error: Error| match self.copy_elsewhere(&path) {
+            Some(copy) => Error::new(error.kind(), format!("{error}; {copy}")),
+            None => error,
+        };
+        Ok(opened.map_err(told)?.recorder)
+    }
+
+    /// Where else the record lies whose first line is that of `path`, if this host sealed it last there: of two copies
+    /// of a project one stays behind.
+    fn copy_elsewhere(&self, path: &Path) -> Option<String> {
+        let first = examine::first_line(&open_regular(&*self.host.fs, path).ok()?).ok()??;
+        let record = examine::native_record(&first)?;
+        let known = self.host.heads.fetch(&record).ok()??;
+        let there = known.path_hint?;
+        let elsewhere = there != self.host.place(path);
+        let stands = self.host.fs.symlink_metadata(Path::new(&there)).is_ok();
+        (elsewhere && stands).then(|| format!("this host sealed it last in {there}"))
     }
 }
 
@@ -264,6 +285,13 @@ impl Given {
     pub(super) fn of(engine: &Engine, plan: &Plan, chain: &VerifiedChain, trimmed: bool) -> Self {
         let whole = chain.messages();
         let mut notes = Vec::new();
+        let last = chain.last().record();
+        if last
+            .manifest()
+            .is_some_and(|line_1| !identity::is_named(line_1))
+        {
+            notes.push(identity::unnamed(last.id()));
+        }
         if chain.unverified_bytes() > 0 {
             let taken = chain
                 .threads()

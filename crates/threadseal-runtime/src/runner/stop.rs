@@ -110,6 +110,7 @@ impl Engine {
         }
         let thread = self.archive().thread(id, None)?;
         let record = thread.record();
+        self.archive().belongs_here(record)?;
         let stated = thread.meta().map(|meta| meta.get().status);
         let waits = record.ended() == Some(Status::Suspended)
             && record.successors().is_empty()

@@ -11,14 +11,16 @@ use super::engine::Engine;
 use super::prepare::{Inherited, Plan};
 use crate::bounds::MAX_PREVIEW_CHARS;
 use crate::directive::Directive;
+use crate::identity;
 use crate::item::{ItemId, ItemKind};
 use crate::past::Archive;
+use crate::project::ProjectId;
 use crate::registry::{Registry, Thread};
 use crate::signed_file::SignedFile;
 use crate::status::Status;
 use crate::thread_meta::TrustedMeta;
 use serde_json::{Value, json};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use threadseal::document::DocumentKind;
 use threadseal::error::{Error, ErrorKind};
 use threadseal::record::{Head, RecordId, ThreadId};
@@ -26,6 +28,7 @@ use threadseal::time::Timestamp;
 use threadseal::transcript::Link;
 use threadseal::transcript::event::Payload;
 use threadseal::transcript::ext::Ext;
+use threadseal::transcript::manifest::Manifest;
 use threadseal_store::recorder::Recorder;
 
 /// The directive that words the first message where none is named.
@@ -174,6 +177,22 @@ impl Engine {
             registry: &*self.registry,
             integrity: self.config.coordination.transcript_integrity,
         }
+    }
+
+    /// Does the thread of this line 1, whose record lies at `path`, belong to this project?
+    ///
+    /// # Errors
+    /// Kind `Refused`, with the verdict `foreign`, when it is another project's.
+    pub(super) fn belongs_here(&self, path: &Path, manifest: &Manifest) -> Result<(), Error> {
+        identity::check(&self.host, &self.project, &self.trust, path, manifest)
+    }
+
+    /// The id of this project, which line 1 of its threads names; it gets one where it has none.
+    ///
+    /// # Errors
+    /// As [`identity::find_or_make`].
+    pub(super) fn own_project(&self) -> Result<ProjectId, Error> {
+        identity::find_or_make(&self.host, &self.keys, &self.project, &self.trust)
     }
 
     /// Words the first message of a thread that goes on from `previous`. Without the directive that words it the

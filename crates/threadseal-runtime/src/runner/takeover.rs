@@ -19,6 +19,7 @@ use super::orchestrator::{Need, Records};
 use super::recover::CAUSE;
 use super::thread::{Begun, Running};
 use crate::bounds::{MAX_CONVERSATION_BYTES, MAX_LEDGER_RECORDS, MAX_UNRESOLVED_CALLS};
+use crate::identity;
 use crate::item::ItemId;
 use crate::journal::{Journal, run_of};
 use crate::limit::{Cost, Limits};
@@ -106,6 +107,7 @@ impl Engine {
 
     /// The record, verified under the lease; what no seal covers is set aside.
     fn open_sealed(&self, id: &ThreadId, folder: &ThreadFolder) -> Result<Recorder, Error> {
+        identity::check_thread(&self.host, &self.project, &self.trust, id)?;
         let options = VerifyOptions {
             trust: &self.trust,
             now: self.host.clock.now()?,

@@ -12,7 +12,9 @@ use crate::render::clean::Clean;
 use clap::Args;
 use serde::Serialize;
 use std::path::Path;
+use threadseal::error::Error;
 use threadseal_runtime::fleet::Fleet;
+use threadseal_runtime::identity::Identity;
 use threadseal_runtime::project::Project;
 use threadseal_runtime::registry::{
     Fault, Filter, Inspection, Registry as _, SqliteRegistry, Thread, contradictions,
@@ -117,12 +119,14 @@ fn in_fleet(
     let mut found = fleet.inspect()?;
     let listing = fleet.registry().list(&Filter::default())?;
     let host = fleet.host(&context.host()?, project.root(), None)?;
+    let project = &fleet.project(project)?;
     against_metadata(&listing.threads, project, &host, context, &mut found[0].1)?;
     let named = found.map(|(table, inspection)| (format!("{}#{table}", fleet.place()), inspection));
     Ok(named.into())
 }
 
-/// Holds the rows of our own threads against what their `thread.json` says, where that verifies.
+/// Holds the rows of our own threads against the project that their records name, and against what their `thread.json`
+/// says, where that verifies.
 fn against_metadata(
     rows: &[Thread],
     project: &Project,
@@ -133,8 +137,28 @@ fn against_metadata(
     let root = project.root().to_owned();
     let local = Local::to(std::slice::from_ref(&root), false, context);
     let trust = gather::gather(&[], None, &local, context)?;
+    let fault = |code, thread: Option<String>, error: Error| Fault {
+        code,
+        thread,
+        message: error.to_string(),
+    };
+    let identity = match Identity::read(host, project, &trust) {
+        Ok(identity) => Some(identity),
+        Err(error) => {
+            let refused = fault("project_refused", None, error);
+            inspection.faults.push(refused);
+            None
+        }
+    };
     for row in rows.iter().filter(|row| row.record.is_some()) {
         let folder = project.thread(&row.id);
+        let stray = identity
+            .as_ref()
+            .and_then(|identity| identity.stray(host, project, &row.id));
+        let thread = Some(row.id.to_string());
+        inspection
+            .faults
+            .extend(stray.map(|error| fault("foreign", thread, error)));
         if host.fs.symlink_metadata(&folder.metadata()).is_err() {
             continue;
         }
@@ -143,11 +167,7 @@ fn against_metadata(
                 let meta = meta.get();
                 contradictions(row, meta.status, &meta.directive, meta.cost.as_ref())
             }
-            Err(error) => vec![Fault {
-                code: "metadata_refused",
-                thread: Some(row.id.to_string()),
-                message: error.to_string(),
-            }],
+            Err(error) => vec![fault("metadata_refused", Some(row.id.to_string()), error)],
         };
         inspection.faults.extend(found);
     }

@@ -2,16 +2,18 @@
 
 use super::{Row, databases, word};
 use crate::context::Context;
-use crate::engine::ProjectArgs;
-use crate::exit::{Exit, Outcome};
+use crate::engine::{ProjectArgs, records};
+use crate::exit::{Exit, Outcome, complain};
 use crate::fleet::DatabaseArgs;
 use crate::output::Out;
 use crate::render::clean::Clean;
 use clap::Args;
 use serde::Serialize;
 use threadseal::record::ThreadId;
+use threadseal_runtime::identity::Identity;
 use threadseal_runtime::project::Project;
 use threadseal_runtime::registry::{Filter, Listing, Registry as _, SqliteRegistry, Thread};
+use threadseal_runtime::runner::orchestrator::Records;
 use threadseal_runtime::status::Status;
 
 /// What `thread list` takes.
@@ -43,11 +45,15 @@ struct ListOutput<'a> {
     schema: &'static str,
     project: String,
     threads: Vec<Row<'a>>,
+    /// Those of them whose record names another project.
+    foreign: Vec<&'a str>,
     unusable: u64,
 }
 
 pub(super) fn run(args: &ListArgs, context: &Context, out: &mut Out) -> Outcome {
-    let project = args.project.open(context)?;
+    let fleet = args.database.open(context)?;
+    let records = records(&args.project, context, fleet.as_ref())?;
+    let project = &records.project;
     let parent = args.parent.as_deref().map(ThreadId::parse).transpose()?;
     let statuses = match args.active {
         true => Filter::active().statuses,
@@ -64,27 +70,33 @@ pub(super) fn run(args: &ListArgs, context: &Context, out: &mut Out) -> Outcome 
         threads.extend(listing.threads);
         unusable += listing.unusable;
     };
-    match args.database.open(context)? {
+    match fleet {
         Some(fleet) => take(fleet.registry().list(&filter)?),
         None => {
-            for path in databases(context, &project, Project::registry)? {
+            for path in databases(context, project, Project::registry)? {
                 take(SqliteRegistry::view(&path, |view| view.list(&filter))?);
             }
         }
     }
     threads.sort_by(|a, b| b.created_at.cmp(&a.created_at));
     threads.truncate(args.limit);
+    let foreign = foreign(&records, &threads);
     if context.json {
         out.json(&ListOutput {
             schema: "threadseal.thread-list/1",
             project: project.root().to_string_lossy().into_owned(),
             threads: threads.iter().map(Row::of).collect(),
+            foreign,
             unusable,
         });
         return Ok(Exit::Done);
     }
     for thread in &threads {
-        out.line(line(thread));
+        let mark = match foreign.contains(&thread.id.as_str()) {
+            true => "  foreign",
+            false => "",
+        };
+        out.line(format_args!("{}{mark}", line(thread)));
     }
     if unusable > 0 {
         out.line(format_args!(
@@ -92,6 +104,22 @@ pub(super) fn run(args: &ListArgs, context: &Context, out: &mut Out) -> Outcome 
         ));
     }
     Ok(Exit::Done)
+}
+
+/// The threads that belong to another project, as line 1 of each says: they are not gone on with here.
+fn foreign<'t>(records: &Records, threads: &'t [Thread]) -> Vec<&'t str> {
+    let (host, project) = (&records.host, &records.project);
+    let identity = match Identity::read(host, project, &records.trust) {
+        Ok(identity) => identity,
+        Err(error) => {
+            complain(&format!("warning: {}", Clean(&error.to_string())));
+            return Vec::new();
+        }
+    };
+    let strays = threads
+        .iter()
+        .filter(|thread| identity.stray(host, project, &thread.id).is_some());
+    strays.map(|thread| thread.id.as_str()).collect()
 }
 
 fn line(thread: &Thread) -> String {

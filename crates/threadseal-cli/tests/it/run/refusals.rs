@@ -9,7 +9,7 @@ use std::path::PathBuf;
 const PROJECT: [&str; 4] = ["--project", "p", "--script", "answers.yaml"];
 
 /// Names and bytes of everything below the working folder and the home.
-fn everything(sandbox: &Sandbox) -> BTreeMap<PathBuf, Vec<u8>> {
+pub(super) fn everything(sandbox: &Sandbox) -> BTreeMap<PathBuf, Vec<u8>> {
     let paths = walk(&sandbox.work()).into_iter();
     let paths = paths.chain(walk(&sandbox.home()));
     paths
@@ -19,7 +19,7 @@ fn everything(sandbox: &Sandbox) -> BTreeMap<PathBuf, Vec<u8>> {
 
 /// Runs what must be refused, and compares.
 #[track_caller]
-fn refused(sandbox: &Sandbox, arguments: &[&str]) -> Ran {
+pub(super) fn refused(sandbox: &Sandbox, arguments: &[&str]) -> Ran {
     let before = everything(sandbox);
     let ran = sandbox
         .run(arguments.iter().copied().chain(PROJECT))
@@ -35,7 +35,7 @@ fn refused(sandbox: &Sandbox, arguments: &[&str]) -> Ran {
 
 /// Every command that goes on with, or stops, the thread `id`.
 #[track_caller]
-fn all_refused(sandbox: &Sandbox, id: &str, but: &[&str]) {
+pub(super) fn all_refused(sandbox: &Sandbox, id: &str, but: &[&str]) {
     let resume = ["thread", "resume", id, "-m", "Go on."];
     let all: [&[&str]; 9] = [
         &resume,

@@ -7,4 +7,5 @@ mod handed_over;
 mod linked;
 mod resumed;
 mod stage;
+mod strayed;
 mod told;

@@ -1,6 +1,7 @@
 //! [`Records`]: what may be believed of threads.
 
 use crate::bounds::{MAX_BUDGET_DEPTH, MAX_CONVERSATION_BYTES};
+use crate::identity;
 use crate::project::Project;
 use crate::registry::{Registry, Thread};
 use crate::runner::Engine;
@@ -122,7 +123,7 @@ impl Records {
     /// The record of a thread.
     ///
     /// # Errors
-    /// Kind `Refused` with the verdict, unless it may be believed as far as `need` says.
+    /// Kind `Refused` with the verdict, unless it is of this project and may be believed as far as `need` says.
     pub(in crate::runner) fn past(&self, id: &ThreadId, need: Need) -> Result<Past, Error> {
         let folder = self
             .project
@@ -171,8 +172,10 @@ impl Records {
             None => return Err(refused),
         };
         examine::refuse_displacing(&self.host, &path, RecordKind::Transcript, &record)?;
+        let manifest = parse_line(&first).ok_or_else(|| refuse("its first line is no manifest"))?;
+        identity::check(&self.host, &self.project, &self.trust, &path, &manifest)?;
         Ok(Past {
-            manifest: parse_line(&first).ok_or_else(|| refuse("its first line is no manifest"))?,
+            manifest,
             verdict,
             verified,
             bytes: file.read_whole(MAX_CONVERSATION_BYTES)?,

@@ -8,12 +8,13 @@ use super::super::engine::Engine;
 use super::super::prepare::Plan;
 use super::{Running, Start};
 use crate::bounds::MAX_ID_ATTEMPTS;
+use crate::identity;
 use crate::journal::{Journal, Origin};
 use crate::limit::Cost;
 use crate::model::sealed;
 use crate::money::Nanos;
 use crate::process_id::ProcessId;
-use crate::project::ThreadFolder;
+use crate::project::{ProjectId, ThreadFolder};
 use crate::registry::{NewThread, Origin as Descent};
 use crate::signed_file::SignedFile;
 use crate::status::Status;
@@ -36,13 +37,14 @@ pub(in crate::runner) const FOLDER_MODE: u32 = 0o700;
 impl Engine {
     /// Makes the thread's files.
     pub(super) fn begin(&self, plan: Plan, start: Start<'_>) -> Result<Running, Error> {
+        let project = self.own_project()?;
         let record = self.host.new_record()?;
         let created_at = self.host.clock.now()?;
         if let Some(predecessor) = &start.predecessor {
             predecessor.enroll(self, created_at)?;
         }
         let id = self.register(&plan, &start, record)?;
-        let begun = self.begin_as(id.clone(), plan, start, record, created_at);
+        let begun = self.begin_as(id.clone(), plan, start, record, created_at, project);
         if begun.is_err() {
             // What went wrong is what to tell, whatever becomes of this note.
             let _ = self
@@ -60,6 +62,7 @@ impl Engine {
         start: Start<'_>,
         record: RecordId,
         created_at: Timestamp,
+        project: ProjectId,
     ) -> Result<Running, Error> {
         let parent = start.parent.as_ref().map(|parent| parent.id);
         let predecessor = start.predecessor.as_ref();
@@ -71,7 +74,7 @@ impl Engine {
         atomic::create_directories(&*self.host.fs, folder.path(), FOLDER_MODE)?;
         let capabilities = self.write_capabilities(&plan.tools, &folder)?;
         let mut manifest = self.manifest(&plan, record)?;
-        manifest.meta = in_line_1(&meta_of(&plan, &start, capabilities))?;
+        manifest.meta = in_line_1(&meta_of(&plan, &start, capabilities, project))?;
         let mut origin = Origin {
             directive_sha256: Some(plan.directive_sha256),
             inputs_sha256: Some(Digest::of(
@@ -256,11 +259,12 @@ impl Engine {
 }
 
 /// What line 1 says beside its own members.
-fn meta_of(plan: &Plan, start: &Start<'_>, capabilities: Digest) -> Value {
+fn meta_of(plan: &Plan, start: &Start<'_>, capabilities: Digest, project: ProjectId) -> Value {
     let mut meta = json!({
         "capabilities_sha256": capabilities.to_hex(),
         "inherited_messages": start.inherited,
         "inputs": plan.inputs,
+        identity::MEMBER: project.to_string(),
     });
     let predecessor = start.predecessor.as_ref();
     if let Some(predecessor) = predecessor {

@@ -17,8 +17,10 @@ use super::walk::Walk;
 use crate::bounds::MAX_ID_ATTEMPTS;
 use crate::graph_journal::GraphJournal;
 use crate::graph_state::{Course, Position};
+use crate::identity;
 use crate::journal::{Journal, Origin as LedgerOrigin};
 use crate::process_id::ProcessId;
+use crate::project::ProjectId;
 use crate::registry::{NewThread, Origin as Descent};
 use crate::signed_file::SignedFile;
 use crate::status::Status;
@@ -43,6 +45,7 @@ struct Made {
     id: ThreadId,
     record: RecordId,
     created_at: Timestamp,
+    project: ProjectId,
 }
 
 /// Where a run comes from.
@@ -63,6 +66,7 @@ impl Engine {
         child: Arc<dyn Tool>,
         brood: Arc<Brood>,
     ) -> Result<Walk, Error> {
+        let project = self.own_project()?;
         let record = self.host.new_record()?;
         let created_at = self.host.clock.now()?;
         let id = self.register_graph(&plan, &origin, record)?;
@@ -70,6 +74,7 @@ impl Engine {
             id: id.clone(),
             record,
             created_at,
+            project,
         };
         let begun = self.begin_graph_as(made, plan, origin, child, brood);
         if begun.is_err() {
@@ -95,6 +100,7 @@ impl Engine {
             id,
             record,
             created_at,
+            project,
         } = made;
         let parent = origin.parent.as_ref().map(|parent| parent.id.clone());
         plan.limits.spend =
@@ -111,7 +117,7 @@ impl Engine {
             meta,
             parent: parent.as_ref().map(|parent| parent.as_str().to_owned()),
         };
-        let mut manifest = self.graph_manifest(&plan, record, &capabilities)?;
+        let mut manifest = self.graph_manifest(&plan, record, &capabilities, project)?;
         let mut ledger = LedgerOrigin {
             directive_sha256: Some(plan.sha256),
             inputs_sha256: Some(Digest::of(
@@ -230,6 +236,7 @@ impl Engine {
         plan: &GraphPlan,
         record: RecordId,
         capabilities: &Digest,
+        project: ProjectId,
     ) -> Result<Manifest, Error> {
         let (native, rye) = (*self.keys.native.public_key(), *self.keys.rye.public_key());
         let mut manifest = Manifest::new(record, native, rye);
@@ -241,6 +248,7 @@ impl Engine {
             "graph_sha256": plan.sha256.to_hex(),
             "inputs": plan.inputs,
             "kind": KIND,
+            identity::MEMBER: project.to_string(),
         }))?;
         Ok(manifest)
     }

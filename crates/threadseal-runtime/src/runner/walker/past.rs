@@ -90,6 +90,7 @@ impl Engine {
         self.project.inside(&*self.host.fs, folder.path())?;
         refuse_links(&*self.host.fs, &folder)?;
         let sealed = self.sealed(&folder, id)?;
+        self.belongs_here(&folder.transcript(), &sealed.manifest)?;
         let course = self.stopped_course(id, &row, &sealed)?;
         self.is_linked(id, &sealed.manifest, &course)?;
         let ended = sealed.events.iter().any(|(kind, _)| is_terminal(kind));

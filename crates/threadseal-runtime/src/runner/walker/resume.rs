@@ -17,6 +17,7 @@ use super::prepare::GraphPlan;
 use super::{GraphOrder, Origin};
 use crate::graph_journal::GraphJournal;
 use crate::graph_state::{Course, Position, Standing};
+use crate::identity;
 use crate::item::ItemId;
 use crate::limit::Limits;
 use crate::model::dynamic;
@@ -87,6 +88,7 @@ pub(super) struct Before {
     parent_id: Option<String>,
     course: Course,
     settled: Settled,
+    names_project: bool,
 }
 
 impl Engine {
@@ -161,6 +163,7 @@ impl Engine {
             parent_id: past.parent_id,
             course: past.course,
             settled,
+            names_project: identity::is_named(&past.manifest),
             id: past.id,
         })
     }
@@ -269,8 +272,12 @@ impl Before {
         self.recorder.state().head().copied()
     }
 
-    /// Records what is settled about calls of the step that was left. A hook that was asked is no call of the step.
+    /// Records that the run before names no project, and what is settled about calls of the step that was left. A hook that was asked is no call of the step.
     pub(super) fn tell(&self, journal: &mut GraphJournal) -> Result<(), Error> {
+        if !self.names_project {
+            let note = identity::unnamed(&self.id);
+            journal.tell(note.0, &note.1)?;
+        }
         let calls = self.settled.iter();
         for (id, settlement) in calls.filter(|(id, _)| !id.starts_with("hook_")) {
             let (kind, payload) = settlement.event(id);

@@ -37,6 +37,30 @@ pub(super) fn resume(
 }
 
 #[test]
+fn a_run_that_is_older_than_projects_with_ids_goes_on_and_the_record_says_so() {
+    let mut field = Field::new();
+    field.graph("g/three", THREE);
+    let stopped = order("g/three", json!({}));
+    stopped.cancel.set();
+    let tools = || vec![ok("demo/a"), ok("demo/b")];
+    let first = field.engine(tools()).run_graph(&stopped).unwrap();
+    assert_eq!(first.status, Status::Cancelled);
+    field.bench.record_anew(&first.thread, None);
+    // Its state names a seal of the record that was.
+    std::fs::remove_file(field.state("g/three", &first.thread)).unwrap();
+    let ran = resume(&field.engine(tools()), &first.thread, Unresolved::Refuse).unwrap();
+    assert_eq!(ran.status, Status::Completed, "{:?}", ran.error);
+    let events = field.events(&ran.thread);
+    assert_eq!(
+        events[0].1["meta"]["project"].as_str().map(str::len),
+        Some(64)
+    );
+    let mut told = events.iter().filter(|(kind, _)| kind == "project_unnamed");
+    let (_, told) = told.next().unwrap();
+    assert_eq!(told["thread_id"], first.thread.as_str());
+}
+
+#[test]
 fn a_run_that_failed_goes_on_where_it_stood_and_repeats_nothing() {
     let field = Field::new();
     field.graph("g/three", THREE);

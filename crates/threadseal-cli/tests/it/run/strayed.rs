@@ -1,0 +1,420 @@
+//! Threads in a project that is not theirs; and projects that were moved, copied and cloned in good faith.
+
+use super::refusals::{all_refused, everything, refused};
+use super::{greet, project, thread};
+use crate::sandbox::{Ran, Sandbox};
+use serde_json::Value;
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+const THREADS: &str = ".ai/agent/threads";
+const IDENTITY: &str = ".ai/agent/threads/project.json";
+
+/// Copies what is below `from`, over what is there.
+fn copy(sandbox: &Sandbox, from: &str, to: &str) {
+    let from = sandbox.work().join(from).join(".");
+    let to = sandbox.work().join(to);
+    fs::create_dir_all(&to).unwrap();
+    let copied = Command::new("cp").arg("-a").args([from, to]).status();
+    assert!(copied.unwrap().success());
+}
+
+/// Two projects with the same items, `p` and `q`, and a thread that ended in `q`; in `p` too where it has an id.
+fn two(with_id: bool) -> (Sandbox, String) {
+    let sandbox = project();
+    sandbox.write("more.yaml", "answers: [{when: Once more., text: Gladly.}]");
+    copy(&sandbox, "p", "q");
+    if with_id {
+        greet(&sandbox, &["--script", "answers.yaml"]).exits(0);
+    }
+    let id = run_in(&sandbox, "q");
+    (sandbox, id)
+}
+
+fn run_in(sandbox: &Sandbox, folder: &str) -> String {
+    let own = ["run", "demo/greet", "--project", folder, "-i", "name=Ada"];
+    let script = ["--script", "answers.yaml", "--json"];
+    let ran = sandbox.run(own.iter().chain(&script)).exits(0).json();
+    ran["thread_id"].as_str().unwrap().to_owned()
+}
+
+fn resume(sandbox: &Sandbox, folder: &str, id: &str) -> Ran {
+    let own = ["thread", "resume", id, "-m", "Once more.", "--json"];
+    let place = ["--project", folder, "--script", "more.yaml"];
+    sandbox.run(own.iter().chain(&place))
+}
+
+/// Forgets all that the host knew of records.
+fn forget(sandbox: &Sandbox) {
+    for entry in fs::read_dir(sandbox.home().join("heads")).unwrap() {
+        let path = entry.unwrap().path();
+        match path.is_dir() {
+            true => fs::remove_dir_all(path).unwrap(),
+            false => fs::remove_file(path).unwrap(),
+        }
+    }
+}
+
+/// What `thread list` says is foreign.
+fn strays(sandbox: &Sandbox, folder: &str) -> Vec<String> {
+    let list = ["thread", "list", "--project", folder, "--json"];
+    let list = sandbox.run(list).exits(0).json();
+    let strays = list["foreign"].as_array().unwrap().iter();
+    strays.map(|id| id.as_str().unwrap().to_owned()).collect()
+}
+
+/// Lets `p` keep its own id, or none, and have all else that lies below the threads of `q`.
+fn copy_threads(sandbox: &Sandbox) {
+    let own = sandbox.work().join("p").join(IDENTITY);
+    let kept = fs::read(&own).ok();
+    for entry in fs::read_dir(own.parent().unwrap()).into_iter().flatten() {
+        let path = entry.unwrap().path();
+        // A log that a database left is of that one.
+        if !path.is_dir() {
+            fs::remove_file(path).unwrap();
+        }
+    }
+    let (from, to) = (format!("q/{THREADS}"), format!("p/{THREADS}"));
+    copy(sandbox, &from, &to);
+    match kept {
+        Some(bytes) => fs::write(own, bytes).unwrap(),
+        None => fs::remove_file(own).unwrap(),
+    }
+}
+
+fn line_1(path: &Path) -> Value {
+    let text = fs::read_to_string(path.join("transcript.jsonl")).unwrap();
+    serde_json::from_str(text.lines().next().unwrap()).unwrap()
+}
+
+fn project_of(sandbox: &Sandbox, folder: &str, id: &str) -> String {
+    let first = line_1(&sandbox.work().join(folder).join(THREADS).join(id));
+    let named = first["payload"]["meta"]["project"].as_str();
+    named.unwrap().to_owned()
+}
+
+#[test]
+fn a_thread_that_was_copied_into_another_project_is_foreign_there_and_goes_on_at_home() {
+    for with_id in [true, false] {
+        let (sandbox, id) = two(with_id);
+        copy_threads(&sandbox);
+        all_refused(&sandbox, &id, &[]);
+        let resumed = ["thread", "resume", &id, "-m", "Go on."];
+        let all: [&[&str]; 4] = [
+            &resumed,
+            &["thread", "handoff", &id],
+            &["thread", "cancel", &id],
+            &["graph", "resume", &id],
+        ];
+        for arguments in all {
+            let said = refused(&sandbox, arguments).stderr;
+            assert!(said.contains("is foreign"), "{arguments:?}: {said}");
+        }
+        // Not even what it left behind, or what it returned, is anything of this project's.
+        let transcript = sandbox
+            .work()
+            .join("p")
+            .join(THREADS)
+            .join(&id)
+            .join("transcript.jsonl");
+        let sealed = fs::read_to_string(&transcript).unwrap();
+        fs::write(&transcript, format!("{sealed}{{\"timest")).unwrap();
+        for arguments in [&["thread", "recover", &id], &["thread", "kill", &id]] {
+            let said = refused(&sandbox, arguments).stderr;
+            assert!(said.contains("is foreign"), "{arguments:?}: {said}");
+        }
+        fs::write(&transcript, sealed).unwrap();
+        let waited = ["thread", "wait", &id, "--project", "p", "--json"];
+        let waited = sandbox.run(waited).stdout;
+        assert!(
+            waited.contains("is foreign") && !waited.contains("out.txt\""),
+            "{waited}"
+        );
+        // Both the thread and its child, which came along.
+        assert_eq!(strays(&sandbox, "p").len(), 2);
+        let list = sandbox.run(["thread", "list", "--project", "p"]).exits(0);
+        assert_eq!(list.stdout.matches("  foreign\n").count(), 2);
+        let inspect = ["thread", "inspect", "--project", "p"];
+        let told = sandbox.run(inspect).exits(1).stdout;
+        assert_eq!(told.matches(": foreign ").count(), 2, "{told}");
+        // A record says what it says wherever it lies.
+        sandbox
+            .run(["verify", transcript.to_str().unwrap()])
+            .exits(0);
+        assert_eq!(strays(&sandbox, "q"), Vec::<String>::new());
+        resume(&sandbox, "q", &id).exits(0);
+    }
+}
+
+#[test]
+fn a_copied_folder_without_its_row_is_not_recovered() {
+    let (sandbox, id) = two(true);
+    let folder = format!("{THREADS}/{id}");
+    copy(&sandbox, &format!("q/{folder}"), &format!("p/{folder}"));
+    let transcript = sandbox
+        .work()
+        .join("p")
+        .join(&folder)
+        .join("transcript.jsonl");
+    let sealed = fs::read_to_string(&transcript).unwrap();
+    fs::write(&transcript, format!("{sealed}{{\"timest")).unwrap();
+    all_refused(&sandbox, &id, &[]);
+    let said = refused(&sandbox, &["thread", "recover", &id]).stderr;
+    assert!(said.contains("is foreign"), "{said}");
+}
+
+#[test]
+fn the_child_of_a_copied_parent_is_as_foreign_as_that() {
+    let (sandbox, _) = two(true);
+    let child = {
+        let folder = sandbox.work().join("q").join(THREADS).join("demo");
+        let names = fs::read_dir(folder).unwrap();
+        let mut names = names.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        let name = names.find(|name| name.starts_with("child")).unwrap();
+        format!("demo/{name}")
+    };
+    copy_threads(&sandbox);
+    let said = refused(&sandbox, &["thread", "resume", &child, "-m", "Go on."]).stderr;
+    assert!(said.contains("is foreign"), "{said}");
+    resume(&sandbox, "q", &child).exits(0);
+}
+
+#[test]
+fn a_run_of_a_graph_is_not_gone_on_with_in_another_project() {
+    let (sandbox, _) = two(true);
+    let graph = "tool_type: graph\npermissions: [rye.execute.tool.demo.count]\nconfig:\n  start: a\n  nodes:\n    \
+                 a: {action: {primary: execute, item_type: tool, item_id: demo/count, params: {file: no}}}\n";
+    for folder in ["p", "q"] {
+        let path = sandbox.write(&format!("{folder}/.ai/graphs/demo/g.yaml"), graph);
+        sandbox.run(["seal", path.to_str().unwrap()]).exits(0);
+    }
+    let run = [
+        "graph",
+        "run",
+        "demo/g",
+        "--project",
+        "q",
+        "--script",
+        "more.yaml",
+        "--json",
+    ];
+    let ran = sandbox.run(run).exits(2).json();
+    let id = ran["thread_id"].as_str().unwrap().to_owned();
+    copy_threads(&sandbox);
+    let said = refused(&sandbox, &["graph", "resume", &id]).stderr;
+    assert!(said.contains("is foreign"), "{said}");
+    // At home it goes on, and fails as before.
+    let again = [
+        "graph",
+        "resume",
+        &id,
+        "--project",
+        "q",
+        "--script",
+        "more.yaml",
+        "--json",
+    ];
+    let again = sandbox.run(again).exits(2).json();
+    assert_ne!(again["thread_id"], Value::Null, "{again}");
+}
+
+#[test]
+fn a_project_that_was_moved_or_copied_once_it_was_gone_goes_on() {
+    let (sandbox, id) = two(false);
+    let work = sandbox.work();
+    fs::create_dir(work.join("elsewhere")).unwrap();
+    fs::rename(work.join("q"), work.join("elsewhere/moved")).unwrap();
+    let second = resume(&sandbox, "elsewhere/moved", &id).exits(0).json();
+    let second = second["thread_id"].as_str().unwrap();
+    copy(&sandbox, "elsewhere/moved", "copy");
+    fs::remove_dir_all(work.join("elsewhere")).unwrap();
+    let third = resume(&sandbox, "copy", second).exits(0).json();
+    let third = third["thread_id"].as_str().unwrap();
+    let own = project_of(&sandbox, "copy", &id);
+    for id in [second, third] {
+        assert_eq!(project_of(&sandbox, "copy", id), own);
+    }
+    assert_eq!(strays(&sandbox, "copy"), Vec::<String>::new());
+    sandbox
+        .run(["thread", "inspect", "--project", "copy"])
+        .exits(0);
+    sandbox.run(["verify", "copy"]).exits(0);
+}
+
+#[test]
+fn a_clone_on_another_machine_is_the_same_project() {
+    let (sandbox, id) = two(false);
+    copy(&sandbox, "q", "clone");
+    fs::remove_dir_all(sandbox.work().join("q")).unwrap();
+    // The same keys and trust, and nothing that this host knew.
+    forget(&sandbox);
+    copy(&sandbox, "clone", "bare");
+    resume(&sandbox, "clone", &id).exits(0);
+    // Databases are often left out: then nobody knows which threads may go on, but they are no strangers.
+    for name in ["registry.db", "budget_ledger.db"] {
+        fs::remove_file(sandbox.work().join("bare").join(THREADS).join(name)).unwrap();
+    }
+    forget(&sandbox);
+    let recover = [
+        "thread",
+        "recover",
+        &id,
+        "--project",
+        "bare",
+        "--script",
+        "more.yaml",
+    ];
+    sandbox.run(recover).fails_with("nothing to recover");
+    let fresh = run_in(&sandbox, "bare");
+    assert_eq!(
+        project_of(&sandbox, "bare", &fresh),
+        project_of(&sandbox, "bare", &id)
+    );
+}
+
+#[test]
+fn of_two_copies_of_a_project_the_one_that_stayed_behind_is_told_so() {
+    let (sandbox, id) = two(false);
+    copy(&sandbox, "q", "twin");
+    resume(&sandbox, "twin", &id).exits(0);
+    let before = everything(&sandbox);
+    let said = resume(&sandbox, "q", &id).exits(2).stdout;
+    let told = said.contains("rolled_back") && said.contains("sealed it last in");
+    assert!(told && said.contains("/twin/.ai/"), "{said}");
+    assert_eq!(everything(&sandbox), before);
+    resume(&sandbox, "twin", &id).exits(0);
+}
+
+#[test]
+fn threads_of_another_project_go_on_here_when_somebody_says_so() {
+    let (sandbox, id) = two(true);
+    copy_threads(&sandbox);
+    let theirs = project_of(&sandbox, "q", &id);
+    let accept = |id: &str| sandbox.run(["init", "--project", "p", "--accept", id]);
+    accept("demo").fails_with("64 hex digits");
+    resume(&sandbox, "p", &id).exits(2);
+    let said = accept(&theirs).exits(0).stdout;
+    assert!(said.contains("ready"), "{said}");
+    let again = accept(&theirs).exits(0).stdout;
+    assert!(again.contains("nothing to do"), "{again}");
+    let next = resume(&sandbox, "p", &id).exits(0).json();
+    let next = next["thread_id"].as_str().unwrap();
+    assert_ne!(project_of(&sandbox, "p", next), theirs);
+    assert_eq!(strays(&sandbox, "p"), Vec::<String>::new());
+    sandbox.run(["verify", "p"]).exits(0);
+    // One that lost its file is another project, until somebody says that it is the same.
+    let (sandbox, id) = two(false);
+    fs::remove_file(sandbox.work().join("q").join(IDENTITY)).unwrap();
+    let said = resume(&sandbox, "q", &id).exits(2).stdout;
+    assert!(
+        said.contains("is foreign") && said.contains("--accept"),
+        "{said}"
+    );
+    let theirs = project_of(&sandbox, "q", &id);
+    sandbox
+        .run(["init", "--project", "q", "--accept", &theirs])
+        .exits(0);
+    resume(&sandbox, "q", &id).exits(0);
+}
+
+#[test]
+fn what_says_which_project_it_is_must_verify() {
+    let (sandbox, strange) = two(true);
+    let own = thread(&sandbox, "greet");
+    let own = format!("demo/{}", own.file_name().unwrap().to_str().unwrap());
+    let (p, q) = (sandbox.work().join("p"), sandbox.work().join("q"));
+    let whole = fs::read_to_string(p.join(IDENTITY)).unwrap();
+    let (id, other) = (
+        project_of(&sandbox, "p", &own),
+        project_of(&sandbox, "q", &strange),
+    );
+    let told = |words: &[&str]| {
+        let resumed = ["thread", "resume", &own, "-m", "Once more."];
+        for arguments in [&resumed[..], &["run", "demo/greet", "-i", "name=Ada"]] {
+            let said = refused(&sandbox, arguments).stderr;
+            assert!(
+                words.iter().any(|word| said.contains(word)),
+                "{words:?}: {said}"
+            );
+        }
+        let inspect = ["thread", "inspect", "--project", "p"];
+        let inspected = sandbox.run(inspect).exits(1).stdout;
+        assert!(inspected.contains("project_refused"), "{inspected}");
+    };
+    let put = |text: &str| fs::write(p.join(IDENTITY), text).unwrap();
+    put(&fs::read_to_string(q.join(IDENTITY)).unwrap());
+    told(&["is the place of record"]);
+    put(&whole.replace(&id, &other));
+    told(&["tampered", "forged"]);
+    put(&whole.replace("\"also\": []", &format!("\"also\": [\"{other}\"]")));
+    told(&["tampered", "forged"]);
+    put(&format!("{{\"project\": \"{other}\", \"also\": []}}\n"));
+    told(&["is the place of record", "unsigned"]);
+    put("");
+    told(&["is the place of record", "malformed", "unsigned"]);
+    fs::remove_file(p.join(IDENTITY)).unwrap();
+    for (outside, word) in [(true, "leads out"), (false, "symbolic link")] {
+        let to = match outside {
+            true => q.join(IDENTITY),
+            false => p.join("whole.json"),
+        };
+        fs::write(p.join("whole.json"), &whole).unwrap();
+        std::os::unix::fs::symlink(to, p.join(IDENTITY)).unwrap();
+        told(&[word]);
+        fs::remove_file(p.join(IDENTITY)).unwrap();
+    }
+    // What somebody accepted is not taken back by an older file, nor brought back by one.
+    put(&whole);
+    sandbox
+        .run(["init", "--project", "p", "--accept", &other])
+        .exits(0);
+    let newer = fs::read_to_string(p.join(IDENTITY)).unwrap();
+    put(&whole);
+    told(&["rolled_back"]);
+    put(&newer);
+    resume(&sandbox, "p", &own).exits(0);
+    // Whoever cannot put it right removes it, and says whose threads go on.
+    put(&fs::read_to_string(q.join(IDENTITY)).unwrap());
+    told(&["--accept"]);
+    fs::remove_file(p.join(IDENTITY)).unwrap();
+    let accept = ["init", "--project", "p", "--accept", &id];
+    sandbox.run(accept).exits(0);
+    run_in(&sandbox, "p");
+    resume(&sandbox, "p", &own).exits(0);
+}
+
+#[test]
+fn first_threads_that_begin_at_once_agree_on_the_project() {
+    let sandbox = project();
+    let mut command = sandbox.command();
+    command
+        .args([
+            "run",
+            "demo/child",
+            "--project",
+            "p",
+            "-i",
+            "name=Ada",
+            "--script",
+            "more.yaml",
+        ])
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
+    sandbox.write("more.yaml", "answers: [{text: Gladly.}]");
+    let running: Vec<_> = (0..6).map(|_| command.spawn().unwrap()).collect();
+    for mut one in running {
+        assert!(one.wait().unwrap().success());
+    }
+    let folder = sandbox.work().join("p").join(THREADS).join("demo");
+    let threads = fs::read_dir(folder).unwrap();
+    let named: Vec<Value> = threads
+        .map(|entry| line_1(&entry.unwrap().path())["payload"]["meta"]["project"].clone())
+        .collect();
+    assert_eq!(named.len(), 6);
+    assert!(
+        named.iter().all(|id| id.is_string() && *id == named[0]),
+        "{named:?}"
+    );
+    sandbox.run(["verify", "p"]).exits(0);
+}
