@@ -159,6 +159,8 @@ impl SignedFile {
         let naming = examine::naming_leaves(&open_regular(&*host.fs, &self.path)?)?;
         host.publish(&Published {
             head,
+            root: None,
+            key: None,
             kind: RecordKind::Document,
             is_final: false,
             thread,

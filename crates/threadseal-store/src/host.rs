@@ -8,6 +8,7 @@ use std::path::Path;
 use std::sync::Arc;
 use threadseal::digest::Digest;
 use threadseal::error::{Error, ErrorKind};
+use threadseal::key::KeyId;
 use threadseal::record::{Head, RecordId, ThreadId};
 use threadseal::transcript::Stamp;
 use threadseal::transcript::event::Salt;
@@ -61,6 +62,8 @@ impl Host {
         let now = self.clock.now()?;
         let new = StoredHead {
             head: published.head,
+            root: published.root,
+            key: published.key,
             kind: published.kind,
             is_final: published.is_final,
             thread: published.thread.cloned(),
@@ -69,7 +72,7 @@ impl Host {
             path_hint: published.path.map(|path| self.place(path)),
             aliases: published.aliases.to_vec(),
         };
-        let known = self.heads.fetch(&published.head.record)?;
+        let known = self.heads.fetch_to_replace(&published.head.record)?;
         let swap = match &known {
             None => self.heads.create(&new)?,
             Some(known) if known.head == new.head => return Ok(()),
@@ -95,6 +98,10 @@ impl Host {
 pub struct Published<'a> {
     /// The head.
     pub head: Head,
+    /// The root that the seal states, where its format has one.
+    pub root: Option<Digest>,
+    /// Who sealed, where something was signed.
+    pub key: Option<KeyId>,
     /// Of what.
     pub kind: RecordKind,
     /// Does it end the record?

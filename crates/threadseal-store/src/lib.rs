@@ -23,6 +23,7 @@
 //! | [`ledger`] | stores of step ledgers, appended by compare-and-swap |
 //! | [`database`] | SQLite files of other layers, opened as the stores open theirs (feature `sqlite`) |
 //! | [`lineage`] | stores of agents' checkpoints and keys, and moving agents between machines |
+//! | [`seal_log`] | the log of a host: what it sealed, so that nobody can take it back |
 //! | [`observer`] | sealing logs that other programs write |
 //! | [`host`] | the effects of one host, bundled |
 //! | [`home`] | `$THREADSEAL_HOME`: keys, trust, heads |
@@ -57,5 +58,6 @@ pub mod recorder;
 #[cfg(any(feature = "postgres", feature = "object"))]
 pub mod runtime;
 pub mod scroll;
+pub mod seal_log;
 pub mod sys;
 pub mod transcripts;

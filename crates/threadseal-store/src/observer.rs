@@ -203,6 +203,8 @@ fn check_lines(seals: &SealFile, scan: &LogScan, log: &Path) -> Result<(), Error
 fn publish(host: &Host, log: &Path, seal: &ObservedSeal, scan: &LogScan) -> Result<(), Error> {
     host.publish(&Published {
         head: seal.head,
+        root: None,
+        key: None,
         kind: RecordKind::Observed,
         is_final: seal.is_final,
         thread: None,

@@ -410,8 +410,11 @@ impl Recorder {
             return Ok(());
         };
         let path = self.log.path().to_owned();
+        let stated = self.sealer.stated();
         let done = self.host.publish(&Published {
             head,
+            root: stated.map(|(root, _)| root),
+            key: stated.map(|(_, key)| key),
             kind: RecordKind::Transcript,
             is_final: self.sealer.is_ended(),
             thread: Some(self.sealer.thread()),

@@ -155,6 +155,8 @@ impl Known {
 pub fn publish(host: &Host, head: Head, signers: &[Digest]) -> Result<(), Error> {
     host.publish(&Published {
         head,
+        root: None,
+        key: None,
         kind: RecordKind::Scroll,
         is_final: false,
         thread: None,

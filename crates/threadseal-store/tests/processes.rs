@@ -252,6 +252,8 @@ fn head_of(seq: u64) -> StoredHead {
             // Each process seals in its own way: two winners of one round would be a fork.
             line: Digest::of(format!("{seq} by {}", std::process::id()).as_bytes()),
         },
+        root: None,
+        key: None,
         kind: RecordKind::Transcript,
         is_final: false,
         thread: None,

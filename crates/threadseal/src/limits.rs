@@ -30,6 +30,8 @@ pub const MAX_NOTE_SIGNATURES: usize = 64;
 pub const MAX_NOTE_SIGNATURE_BYTES: usize = 64 << 10;
 /// Most hashes of one proof about a tree: enough for 2^63 leaves (C2SP tlog-witness allows no more).
 pub const MAX_PROOF_HASHES: usize = 63;
+/// Longest entry of a seal log in bytes; C2SP tlog-tiles holds up to 65,535.
+pub const MAX_LOG_ENTRY_BYTES: usize = 4096;
 /// Longest origin of a log in bytes.
 pub const MAX_ORIGIN_BYTES: usize = 1024;
 /// Most lines of a checkpoint behind its root.

@@ -52,6 +52,58 @@ impl fmt::Display for RecordId {
     }
 }
 
+/// What a head is the head of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum RecordKind {
+    /// A transcript that seals itself; it only grows.
+    Transcript,
+    /// A foreign log with detached seals; it only grows.
+    Observed,
+    /// A signed document; a new version may be smaller.
+    Document,
+    /// A chain of sealed turns; it only grows.
+    Scroll,
+    /// The ledger of a run; it only grows.
+    Ledger,
+    /// The checkpoints of an agent; `size` is the tick, which never falls.
+    Lineage,
+}
+
+impl RecordKind {
+    /// All kinds.
+    pub const ALL: [Self; 6] = [
+        Self::Transcript,
+        Self::Observed,
+        Self::Document,
+        Self::Scroll,
+        Self::Ledger,
+        Self::Lineage,
+    ];
+
+    /// Reads [`RecordKind::as_str`]'s words.
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.as_str() == text)
+    }
+
+    /// The word in files and messages.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Transcript => "transcript",
+            Self::Observed => "observed",
+            Self::Document => "document",
+            Self::Scroll => "scroll",
+            Self::Ledger => "ledger",
+            Self::Lineage => "lineage",
+        }
+    }
+}
+
+impl fmt::Display for RecordKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
 /// The newest seal of a record, as somebody knows it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Head {

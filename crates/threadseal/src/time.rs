@@ -21,6 +21,9 @@ const EPOCH: DateTime = datetime(1970, 1, 1, 0, 0, 0, 0);
 const MAX_MICROS: u64 = 253_402_300_799_999_999;
 
 impl Timestamp {
+    /// The first moment of 1970.
+    pub const UNIX_EPOCH: Self = Self(0);
+
     /// `micros` microseconds since 1970.
     ///
     /// # Errors

@@ -3,7 +3,7 @@
 //! ```text
 //! threadseal.head/1 <64 hex: SHA-256 of the second line without its LF> LF
 //! {"record":…,"seq":…,"size":…,"line":…,"kind":…,"final":…,"thread":…,"first_seen":…,
-//!  "updated":…,"path":…,"aliases":[…]} LF
+//!  "updated":…,"path":…,"aliases":[…],"root":…,"key":…} LF          root and key where they are known
 //! ```
 //! Times are microseconds since 1970. The checksum finds damage, not intent: whoever may write
 //! here may also compute it, which is why the directory belongs to its user alone.
@@ -12,6 +12,7 @@ use super::{MAX_ALIASES, RecordKind, StoredHead};
 use serde::{Deserialize, Serialize};
 use threadseal::digest::Digest;
 use threadseal::error::{Error, ErrorKind};
+use threadseal::key::KeyId;
 use threadseal::record::{Head, RecordId, ThreadId};
 use threadseal::time::Timestamp;
 
@@ -36,6 +37,10 @@ struct Form {
     updated: u64,
     path: Option<String>,
     aliases: Vec<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    root: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    key: Option<String>,
 }
 
 /// The bytes of the module's heading.
@@ -55,6 +60,8 @@ pub(crate) fn encode(stored: &StoredHead) -> Result<Vec<u8>, Error> {
         updated: stored.updated.as_micros(),
         path: stored.path_hint.clone(),
         aliases: stored.aliases.iter().map(Digest::to_hex).collect(),
+        root: stored.root.as_ref().map(Digest::to_hex),
+        key: stored.key.as_ref().map(KeyId::to_hex),
     };
     let json = serde_json::to_string(&form).map_err(|error| {
         Error::new(ErrorKind::Limit, format!("head cannot be written: {error}"))
@@ -89,9 +96,15 @@ pub(crate) fn decode(bytes: &[u8]) -> Option<StoredHead> {
             size: form.size,
             line: Digest::parse_hex(&form.line)?,
         },
-        kind: RecordKind::ALL
-            .into_iter()
-            .find(|kind| kind.as_str() == form.kind)?,
+        root: match form.root {
+            Some(hex) => Some(Digest::parse_hex(&hex)?),
+            None => None,
+        },
+        key: match form.key {
+            Some(hex) => Some(KeyId::parse_hex(&hex)?),
+            None => None,
+        },
+        kind: RecordKind::parse(&form.kind)?,
         is_final: form.is_final,
         thread: match form.thread {
             Some(id) => Some(ThreadId::parse(&id).ok()?),

@@ -29,11 +29,15 @@ pub use memory::MemoryHeadStore;
 #[cfg(feature = "object")]
 pub use object::ObjectHeadStore;
 
+pub use threadseal::record::RecordKind;
+
 use std::fmt;
 use threadseal::digest::Digest;
 use threadseal::error::Error;
+use threadseal::key::KeyId;
 use threadseal::record::{Head, RecordId, ThreadId};
 use threadseal::time::Timestamp;
+use threadseal::tlog::entry::LoggedHead;
 
 /// Most aliases of one record.
 pub const MAX_ALIASES: usize = 64;
@@ -42,58 +46,15 @@ pub const MAX_RECORDS_PER_LINE: usize = 65_536;
 /// Longest path hint in bytes; longer ones are left out.
 pub const MAX_PATH_HINT_BYTES: usize = 4096;
 
-/// What a head is the head of.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum RecordKind {
-    /// A transcript that seals itself; it only grows.
-    Transcript,
-    /// A foreign log with detached seals; it only grows.
-    Observed,
-    /// A signed document; a new version may be smaller.
-    Document,
-    /// A chain of sealed turns; it only grows.
-    Scroll,
-    /// The ledger of a run; it only grows.
-    Ledger,
-    /// The checkpoints of an agent; `size` is the tick, which never falls.
-    Lineage,
-}
-
-impl RecordKind {
-    /// All kinds.
-    pub const ALL: [Self; 6] = [
-        Self::Transcript,
-        Self::Observed,
-        Self::Document,
-        Self::Scroll,
-        Self::Ledger,
-        Self::Lineage,
-    ];
-
-    /// The word in files and messages.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Transcript => "transcript",
-            Self::Observed => "observed",
-            Self::Document => "document",
-            Self::Scroll => "scroll",
-            Self::Ledger => "ledger",
-            Self::Lineage => "lineage",
-        }
-    }
-}
-
-impl fmt::Display for RecordKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
-
 /// A head and what is remembered with it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredHead {
     /// The newest seal.
     pub head: Head,
+    /// The root that it states, where its format has one and the store keeps it.
+    pub root: Option<Digest>,
+    /// Whose it is, where something was signed and the store keeps it.
+    pub key: Option<KeyId>,
     /// Of what.
     pub kind: RecordKind,
     /// Did that seal end the record?
@@ -109,6 +70,24 @@ pub struct StoredHead {
     pub path_hint: Option<String>,
     /// Digests of lines by which the record can be found; a store only ever adds to them.
     pub aliases: Vec<Digest>,
+}
+
+impl StoredHead {
+    /// What a log alone knows of a head.
+    pub(crate) fn of_log(logged: &LoggedHead) -> Self {
+        Self {
+            head: logged.head,
+            root: logged.root,
+            key: logged.key,
+            kind: logged.kind,
+            is_final: false,
+            thread: None,
+            first_seen: Timestamp::UNIX_EPOCH,
+            updated: Timestamp::UNIX_EPOCH,
+            path_hint: None,
+            aliases: Vec::new(),
+        }
+    }
 }
 
 /// What a stored head survives.
@@ -137,6 +116,14 @@ pub trait HeadStore: fmt::Debug + Send + Sync {
     /// # Errors
     /// [`threadseal::error::ErrorKind::External`] when the store cannot be read or is damaged.
     fn fetch(&self, record: &RecordId) -> Result<Option<StoredHead>, Error>;
+
+    /// The head of `record` as this store has it, to be replaced by a newer one: what others know of it is not asked.
+    ///
+    /// # Errors
+    /// As [`HeadStore::fetch`].
+    fn fetch_to_replace(&self, record: &RecordId) -> Result<Option<StoredHead>, Error> {
+        self.fetch(record)
+    }
 
     /// Stores the first head of a record, durably.
     ///

@@ -44,6 +44,8 @@ impl RecentHead {
     pub(super) fn applied_to(&self, stored: &StoredHead) -> StoredHead {
         StoredHead {
             head: self.head,
+            root: None,
+            key: None,
             is_final: self.is_final,
             updated: self.updated,
             ..stored.clone()

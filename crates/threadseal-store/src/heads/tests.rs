@@ -24,6 +24,8 @@ fn stored(record: u8, seq: u64, size: u64) -> StoredHead {
             size,
             line: digest(&format!("seal {seq}")),
         },
+        root: None,
+        key: None,
         kind: RecordKind::Transcript,
         is_final: false,
         thread: Some(ThreadId::parse("clean/ten-1").unwrap()),

@@ -286,6 +286,8 @@ impl<S: LedgerStore> HashChainedLedgerStore<S> {
         let now = host.clock.now()?;
         let new = StoredHead {
             head,
+            root: None,
+            key: None,
             kind: RecordKind::Ledger,
             is_final: false,
             thread: None,
@@ -294,7 +296,8 @@ impl<S: LedgerStore> HashChainedLedgerStore<S> {
             path_hint: None,
             aliases: Vec::new(),
         };
-        let mut known = host.heads.fetch(&new.head.record)?.map(Box::new);
+        let known = host.heads.fetch_to_replace(&new.head.record)?;
+        let mut known = known.map(Box::new);
         for _ in 0..MAX_RACES {
             let swap = match &known {
                 None => host.heads.create(&new)?,

@@ -105,6 +105,8 @@ pub fn known(host: &Host, record: &RecordId) -> Result<Known, Error> {
 pub fn publish(host: &Host, head: Head, signers: &[Digest]) -> Result<(), Error> {
     host.publish(&Published {
         head,
+        root: None,
+        key: None,
         kind: RecordKind::Ledger,
         is_final: false,
         thread: None,

@@ -116,6 +116,8 @@ impl RememberedStore {
     fn publish(&self, head: Head) -> Result<(), Error> {
         self.host.publish(&Published {
             head,
+            root: None,
+            key: None,
             kind: RecordKind::Lineage,
             is_final: false,
             thread: None,

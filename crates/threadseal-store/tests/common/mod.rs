@@ -213,6 +213,8 @@ impl<'p> Sealer<'p> {
         };
         let new = StoredHead {
             head,
+            root: None,
+            key: None,
             kind: RecordKind::Transcript,
             is_final: head.seq == LAST_SEAL,
             thread: None,

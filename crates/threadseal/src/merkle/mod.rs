@@ -7,8 +7,8 @@
 //!                      k = the largest power of two below n
 //! ```
 //! A [`Frontier`] holds the roots of the complete subtrees that the list splits into, largest
-//! first: one for each set bit of the size. It is never stored: who continues a record computes it
-//! again from the record's bytes.
+//! first: one for each set bit of the size. Of a record it is never stored: who continues one computes
+//! it again from the record's bytes. Of a log it is read from the tiles, and compared with the log's root.
 
 mod proof;
 
@@ -78,6 +78,24 @@ impl Frontier {
     /// The empty tree.
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// The frontier of a tree of `size` leaves, whose subtrees `read` knows. Whether they are its subtrees,
+    /// [`Frontier::root`] tells.
+    ///
+    /// # Errors
+    /// Those of `read`.
+    pub fn of_tree<E>(
+        size: u64,
+        read: &mut dyn FnMut(Node) -> Result<Digest, E>,
+    ) -> Result<Self, E> {
+        let levels = (0..u64::BITS).rev().filter(|level| size >> level & 1 == 1);
+        let complete = levels.map(|level| {
+            let index = (size >> level) - 1;
+            read(Node { level, index })
+        });
+        let complete = complete.collect::<Result<_, E>>()?;
+        Ok(Self { size, complete })
     }
 
     /// Appends a leaf by its [`leaf_hash`].
@@ -182,6 +200,23 @@ mod tests {
                 "{size} leaves"
             );
             assert_eq!(frontier.complete.len(), size.count_ones() as usize);
+            if let Some(leaf) = leaves.get(size) {
+                frontier.push_leaf(*leaf);
+            }
+        }
+    }
+
+    #[test]
+    fn a_frontier_is_read_back_from_the_subtrees_of_its_tree() {
+        let leaves: Vec<Digest> = (0..300u32).map(|i| leaf_hash(&i.to_be_bytes())).collect();
+        let mut frontier = Frontier::new();
+        for size in 0..=leaves.len() {
+            let mut read = |node: Node| {
+                let width = 1_usize << node.level;
+                let first = usize::try_from(node.index).unwrap() * width;
+                Ok::<_, ()>(root(&leaves[first..first + width]))
+            };
+            assert_eq!(Frontier::of_tree(size as u64, &mut read).unwrap(), frontier);
             if let Some(leaf) = leaves.get(size) {
                 frontier.push_leaf(*leaf);
             }

@@ -10,12 +10,14 @@
 //! | [`policy`] | whose checkpoints count, and cosigned by whom | C2SP tlog-policy |
 //! | [`witness`] | requests to a witness, what it decides and answers | C2SP tlog-witness |
 //! | [`conflict`] | two checkpoints that convict whoever signed both | `spec/anchors.md` |
+//! | [`entry`] | what the entries of a seal log say | `spec/anchors.md` |
 //!
 //! `spec/anchors.md` states what the sources leave open. Trees and proofs themselves are [`crate::merkle`]'s, signature lines [`crate::note`]'s.
 
 pub mod checkpoint;
 pub mod conflict;
 pub mod cosignature;
+pub mod entry;
 #[cfg(feature = "ml-dsa")]
 pub mod ml_dsa;
 pub mod policy;

@@ -184,6 +184,7 @@ pub fn conclude(scanner: Scanner, prefix: &PrefixHasher, options: &VerifyOptions
                 may_end: false,
                 ended,
                 fence: last.fence,
+                stated: None,
             })
         }
         _ => None,

@@ -20,7 +20,7 @@ use super::sealing_keys::SealingKeys;
 use crate::digest::{Digest, Hasher};
 use crate::encoding;
 use crate::error::Error;
-use crate::key::{Message, PublicKey, RyeFingerprint, Signer};
+use crate::key::{KeyId, Message, PublicKey, RyeFingerprint, Signer};
 use crate::limits::MAX_LINE_BYTES;
 use crate::merkle::{Frontier, leaf_hash};
 use crate::note::KeyName;
@@ -108,6 +108,8 @@ pub struct Sealer {
     pub(super) ended: bool,
     /// The fencing token of the last seal, or of the writer that goes on.
     pub(super) fence: Option<u64>,
+    /// Root and key of the last seal that this writer made.
+    pub(super) stated: Option<(Digest, KeyId)>,
 }
 
 impl Sealer {
@@ -174,6 +176,7 @@ impl Sealer {
             may_end: false,
             ended: false,
             fence,
+            stated: None,
         };
         sealer.take_line(&line, out);
         sealer.seal(second, 0, false, Ext::default(), signers, out)?;
@@ -193,6 +196,11 @@ impl Sealer {
     /// The last seal.
     pub fn head(&self) -> Option<&Head> {
         self.head.as_ref()
+    }
+
+    /// The root and the key of the last seal that this writer made; None before its first.
+    pub fn stated(&self) -> Option<(Digest, KeyId)> {
+        self.stated
     }
 
     /// Bytes written so far.
@@ -443,6 +451,7 @@ impl Sealer {
         self.keys
             .sealed(signers.native.public_key(), seal.ext.next_key.as_ref());
         self.head = Some(head);
+        self.stated = Some((seal.root, seal.key));
         self.turn = turn;
         self.unsealed_lines = 0;
         self.may_end = false;

@@ -85,6 +85,8 @@ fn seal_natively(
     if let Some(head) = after.head {
         sealing.host.publish(&Published {
             head,
+            root: None,
+            key: None,
             kind: RecordKind::Document,
             is_final: false,
             thread: None,

@@ -138,6 +138,8 @@ fn publish(sealing: &Sealing<'_>, path: &Path) -> Result<Sealed, Failure> {
     if let Some(head) = head {
         sealing.host.publish(&Published {
             head,
+            root: None,
+            key: None,
             kind: RecordKind::Transcript,
             is_final: false,
             thread: None,

@@ -1,0 +1,154 @@
+//! What is fixed when a log is made: its id, its key, its host, its marks.
+//!
+//! ```text
+//! log.json   {"schema":"threadseal.log/1","origin":…,"vkey":…,"host":…|null,"marks":[…],"single_host":…} LF
+//! ```
+//! `host` is a tagged digest of what the system calls this machine, so that a copy of the home on another one is told from
+//! a home that moved within it. `marks` are folders of the second place.
+
+use super::place::{Place, damaged};
+use crate::atomic;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::path::PathBuf;
+use threadseal::digest::Digest;
+use threadseal::encoding;
+use threadseal::error::{Error, ErrorKind};
+use threadseal::key::PublicKey;
+use threadseal::note::{KeyName, SignedNote, parse_vkey, vkey};
+use threadseal::tlog::checkpoint::{Checkpoint, Origin};
+
+const SCHEMA: &str = "threadseal.log/1";
+const ORIGIN: &str = "threadseal.log/";
+const FILE: &str = "log.json";
+const MAX_DESCRIPTION_BYTES: usize = 64 << 10;
+
+/// Which log of all: 16 random bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct LogId([u8; 16]);
+
+impl LogId {
+    /// The id with these bytes; new ids must come from a cryptographic source.
+    pub const fn from_bytes(bytes: [u8; 16]) -> Self {
+        Self(bytes)
+    }
+
+    /// Reads 32 lower-case hex digits.
+    pub fn parse_hex(text: &str) -> Option<Self> {
+        encoding::parse_hex_array(text).map(Self)
+    }
+
+    /// The origin of its checkpoints, and the name of its key.
+    pub fn origin(&self) -> String {
+        format!("{ORIGIN}{self}")
+    }
+
+    /// The name of its key's files.
+    pub fn key_file(&self) -> String {
+        format!("log-{}", encoding::hex(&self.0[..8]))
+    }
+}
+
+impl fmt::Display for LogId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&encoding::hex(&self.0))
+    }
+}
+
+/// What is fixed of a log.
+#[derive(Debug, Clone)]
+pub struct Description {
+    /// Which log.
+    pub id: LogId,
+    /// Whose signature its checkpoints have.
+    pub key: PublicKey,
+    /// On which machine it was made, where the system tells.
+    pub host: Option<Digest>,
+    /// Folders in which its last checkpoint is kept a second time.
+    pub marks: Vec<PathBuf>,
+    /// Was it said that one machine alone uses the home, whatever file system it lies on?
+    pub single_host: bool,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Form {
+    schema: String,
+    origin: String,
+    vkey: String,
+    host: Option<String>,
+    marks: Vec<PathBuf>,
+    single_host: bool,
+}
+
+impl Description {
+    /// The name under which the log signs: its origin.
+    ///
+    /// # Errors
+    /// None that a log id can give.
+    pub(super) fn name(&self) -> Result<KeyName, Error> {
+        KeyName::parse(&self.id.origin()).map_err(|error| Error::invalid(error.to_string()))
+    }
+
+    pub(super) fn origin(&self) -> Result<Origin, Error> {
+        Origin::parse(&self.id.origin()).map_err(|error| Error::invalid(error.to_string()))
+    }
+
+    /// The checkpoint of a note that this log signed; None for any other.
+    pub fn checkpoint(&self, note: &SignedNote) -> Option<Checkpoint> {
+        let known = [(self.name().ok()?, self.key)];
+        note.verify(&known).ok()?;
+        let checkpoint = Checkpoint::parse(note.text()).ok()?;
+        let ours =
+            *checkpoint.origin() == self.origin().ok()? && checkpoint.extensions().is_empty();
+        ours.then_some(checkpoint)
+    }
+
+    pub(super) fn write(&self, place: &Place) -> Result<(), Error> {
+        let form = Form {
+            schema: SCHEMA.to_owned(),
+            origin: self.id.origin(),
+            vkey: vkey(&self.name()?, &self.key),
+            host: self.host.as_ref().map(Digest::to_hex),
+            marks: self.marks.clone(),
+            single_host: self.single_host,
+        };
+        let text = serde_json::to_string(&form);
+        let text = text.map_err(|error| Error::invalid(format!("{FILE}: {error}")))?;
+        let path = place.file(FILE);
+        atomic::create_new(
+            &*place.fs,
+            &path,
+            format!("{text}\n").as_bytes(),
+            atomic::PRIVATE_FILE,
+        )
+    }
+
+    /// Reads the description of the log with this id.
+    pub(super) fn read(place: &Place, id: LogId) -> Result<Self, Error> {
+        let path = place.file(FILE);
+        let bytes = place.read(&path, MAX_DESCRIPTION_BYTES)?;
+        let bytes = bytes.ok_or_else(|| {
+            let text = format!("the log {id} has no {}", path.display());
+            Error::new(ErrorKind::External, text)
+        })?;
+        Self::parse(&bytes, id).ok_or_else(|| damaged(&path))
+    }
+
+    fn parse(bytes: &[u8], id: LogId) -> Option<Self> {
+        let form: Form = serde_json::from_slice(bytes).ok()?;
+        let (name, key) = parse_vkey(&form.vkey).ok()?;
+        let known = form.schema == SCHEMA && form.origin == id.origin();
+        let host = match form.host {
+            None => None,
+            Some(hex) => Some(Digest::parse_hex(&hex)?),
+        };
+        (known && name.as_str() == form.origin).then_some(Self {
+            id,
+            key,
+            host,
+            marks: form.marks,
+            single_host: form.single_host,
+        })
+    }
+}

@@ -1,0 +1,106 @@
+//! The high-water mark: the log's last checkpoint in a second place.
+//!
+//! ```text
+//! <folder>/<16 hex of the home's path>-<log id>.mark   the signed checkpoint
+//! ```
+//! A log that is restored from a copy is good by itself. That it went back shows only where something stands that did not go back
+//! with it. How strong that is depends on the place: a folder beside the home is restored with the disk, one on another disk
+//! is not, and a witness is in other hands.
+
+use super::description::{Description, LogId};
+use super::place::damaged;
+use crate::atomic::{self, Mode, PRIVATE_FILE};
+use crate::home::PRIVATE_DIRECTORY;
+use crate::read;
+use crate::sys::{Fs, path_text};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use threadseal::digest::Digest;
+use threadseal::error::Error;
+use threadseal::limits::MAX_NOTE_BYTES;
+use threadseal::merkle::TreeHead;
+use threadseal::note::SignedNote;
+
+const ENDING: &str = ".mark";
+
+/// One second place.
+#[derive(Debug, Clone)]
+pub(super) struct Mark {
+    fs: Arc<dyn Fs>,
+    folder: PathBuf,
+    path: PathBuf,
+}
+
+impl Mark {
+    pub(super) fn new(fs: Arc<dyn Fs>, folder: &Path, home: &Path, id: LogId) -> Self {
+        Self {
+            path: folder.join(format!("{}-{id}{ENDING}", prefix(home))),
+            folder: folder.to_owned(),
+            fs,
+        }
+    }
+
+    /// What stands there: of a home that was moved, more than one.
+    pub(super) fn read(
+        &self,
+        description: &Description,
+    ) -> Result<Vec<(SignedNote, TreeHead)>, Error> {
+        let ending = format!("-{}{ENDING}", description.id);
+        let names = names(&*self.fs, &self.folder)?;
+        let ours = names.iter().filter(|name| name.ends_with(&ending));
+        ours.map(|name| read_one(&*self.fs, &self.folder.join(name), description))
+            .collect()
+    }
+
+    pub(super) fn write(&self, note: &SignedNote) -> Result<(), Error> {
+        atomic::create_directories(&*self.fs, &self.folder, PRIVATE_DIRECTORY)?;
+        let text = note.to_string();
+        atomic::replace(
+            &*self.fs,
+            &self.path,
+            text.as_bytes(),
+            Mode::Set(PRIVATE_FILE),
+        )
+    }
+}
+
+fn read_one(
+    fs: &dyn Fs,
+    path: &Path,
+    description: &Description,
+) -> Result<(SignedNote, TreeHead), Error> {
+    let bytes = read::read_small(fs, path, MAX_NOTE_BYTES)?;
+    let text = String::from_utf8(bytes).ok();
+    let note = text.and_then(|text| SignedNote::parse(&text).ok());
+    let checkpoint = note.as_ref().and_then(|note| description.checkpoint(note));
+    let both = note.zip(checkpoint).ok_or_else(|| damaged(path))?;
+    Ok((both.0, *both.1.tree()))
+}
+
+/// Logs of this home that have a mark in `folder`.
+pub(super) fn of_home(fs: &dyn Fs, folder: &Path, home: &Path) -> Result<Vec<LogId>, Error> {
+    let prefix = format!("{}-", prefix(home));
+    let names = names(fs, folder)?;
+    let ids = names.iter().filter_map(|name| {
+        let id = name.strip_prefix(&prefix)?.strip_suffix(ENDING)?;
+        LogId::parse_hex(id)
+    });
+    Ok(ids.collect())
+}
+
+fn prefix(home: &Path) -> String {
+    let digest = Digest::tagged("log mark", &[path_text(home).as_bytes()]);
+    digest.to_hex()[..16].to_owned()
+}
+
+fn names(fs: &dyn Fs, folder: &Path) -> Result<Vec<String>, Error> {
+    match fs.read_dir(folder) {
+        Ok(names) => Ok(names
+            .into_iter()
+            .filter_map(|name| name.into_string().ok())
+            .collect()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+        Err(error) => Err(crate::sys::failure("read", folder, &error)),
+    }
+}

@@ -1,0 +1,435 @@
+//! [`SealLog`]: the log of a host, in which every head that it stores is written down (`spec/anchors.md`).
+//!
+//! ```text
+//! head stored ─► spool file ─► waits ─┐                      one thread of each process
+//!                                     ├─► Writer: journal, fsync, sign ─► tiles, checkpoint
+//! heads of processes that ended ──────┘                      one process at a time
+//!
+//! reader ─► journal, tiles ─► LogView: proofs against the signed checkpoint
+//! ```
+//! | file | owns |
+//! |---|---|
+//! | `place`, `contents` | tiles on the disk; the tree over tiles and journal |
+//! | `journal`, `writer` | what is committed, and in which order things become durable |
+//! | `view` | reading without the lock |
+//! | `index`, `index_file` | where the heads of a record are |
+//! | `spool`, `committer` | heads that wait, and who commits them |
+//! | `mark` | the second place |
+//! | `heads` | a store of heads that logs what it stores, and believes the log where that knows more |
+//!
+//! Laws:
+//! * No two trees of one size are ever signed, whatever fails.
+//! * That a head waits, or cannot be committed, never holds up or undoes its seal.
+//! * Of one record and number the first head that was committed stands.
+//! * A log that is behind its mark, or on another machine, commits nothing.
+
+mod committer;
+mod contents;
+mod description;
+mod heads;
+mod index;
+#[cfg(feature = "sqlite")]
+mod index_file;
+mod journal;
+mod mark;
+mod place;
+mod spool;
+#[cfg(test)]
+mod tests;
+mod view;
+mod writer;
+
+pub use committer::{Fork, Published};
+pub use description::{Description, LogId};
+pub use heads::LoggedHeads;
+pub use view::LogView;
+
+use crate::atomic::{self, Mode, PRIVATE_FILE};
+use crate::home::PRIVATE_DIRECTORY;
+use crate::random::{self, Random};
+use crate::read::{self, Stamp};
+use crate::sys::Fs;
+use committer::Committer;
+use index::Index;
+use mark::Mark;
+use place::Place;
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use threadseal::digest::Digest;
+use threadseal::error::{Error, ErrorKind};
+use threadseal::key::Signer;
+use threadseal::merkle::TreeHead;
+use threadseal::record::RecordId;
+use threadseal::tlog::entry::LoggedHead;
+use writer::Writer;
+
+/// Longest `current` in bytes.
+const MAX_CURRENT_BYTES: usize = 64;
+
+/// Where the logs of a home are, and the second place.
+#[derive(Debug, Clone)]
+pub struct LogPlaces {
+    /// Files.
+    pub fs: Arc<dyn Fs>,
+    /// The home, whose folder `log` holds its logs.
+    pub home: PathBuf,
+    /// The second place that this home has without being told.
+    pub mark: PathBuf,
+    /// A tagged digest of what the system calls this machine, where it tells.
+    pub host: Option<Digest>,
+}
+
+/// Why a log commits nothing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Fault {
+    /// The second place knows a checkpoint that this log does not continue.
+    RolledBack {
+        /// There.
+        mark: TreeHead,
+        /// Here.
+        log: TreeHead,
+    },
+    /// It was made on another machine.
+    OtherHost,
+}
+
+impl Fault {
+    fn into_error(self) -> Error {
+        Error::refused(format!(
+            "log_rolled_back: {self}; nothing is committed. See: threadseal log status"
+        ))
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::RolledBack { mark, log } => write!(
+                f,
+                "the second place knows a checkpoint of {} entries that this log of {} does not continue",
+                mark.size, log.size
+            ),
+            Self::OtherHost => f.write_str("this log was made on another machine"),
+        }
+    }
+}
+
+impl LogPlaces {
+    fn logs(&self) -> PathBuf {
+        self.home.join("log")
+    }
+
+    fn place(&self, id: LogId) -> Place {
+        Place {
+            fs: Arc::clone(&self.fs),
+            root: self.logs().join(id.to_string()),
+        }
+    }
+
+    fn marks(&self, description: &Description) -> Vec<Mark> {
+        let folders = std::iter::once(&self.mark).chain(&description.marks);
+        folders
+            .map(|folder| Mark::new(Arc::clone(&self.fs), folder, &self.home, description.id))
+            .collect()
+    }
+
+    /// The log that goes on; None when this home never had one.
+    ///
+    /// # Errors
+    /// Kind `Refused`, `log_missing`, when there is none and the second place knows one; `External` when a file is damaged
+    /// or cannot be read.
+    pub fn current(&self) -> Result<Option<Description>, Error> {
+        let path = self.logs().join("current");
+        let place = Place {
+            fs: Arc::clone(&self.fs),
+            root: self.logs(),
+        };
+        if let Some(bytes) = place.read(&path, MAX_CURRENT_BYTES)? {
+            let text = std::str::from_utf8(&bytes).ok();
+            let id = text.and_then(|text| LogId::parse_hex(text.strip_suffix('\n')?));
+            let id = id.ok_or_else(|| place::damaged(&path))?;
+            return Description::read(&self.place(id), id).map(Some);
+        }
+        match mark::of_home(&*self.fs, &self.mark, &self.home)?.first() {
+            None => Ok(None),
+            Some(id) => Err(Error::refused(format!(
+                "log_missing: this home had the log {id} ({} knows it), and it is gone; bring it back, or run: \
+                 threadseal log restart",
+                self.mark.display()
+            ))),
+        }
+    }
+
+    /// Makes a log and lets it go on from now. `entries` are its first ones.
+    ///
+    /// # Errors
+    /// Kind `External` when the system fails. The log goes on only after everything of it is durable.
+    pub fn create(
+        &self,
+        description: &Description,
+        key: &LogKey,
+        entries: &[Vec<u8>],
+    ) -> Result<(), Error> {
+        let place = self.place(description.id);
+        atomic::create_directories(&*self.fs, &place.root, PRIVATE_DIRECTORY)?;
+        description.write(&place)?;
+        let empty = writer::sign(description, key, TreeHead::empty())?;
+        place.replace(&place.checkpoint(), empty.to_string().as_bytes())?;
+        place.replace(&place.journal(), &journal::Journal::begin(&empty))?;
+        let mut writer = Writer::open(&place, description, key)?;
+        writer.commit(entries)?;
+        writer.fold()?;
+        for mark in self.marks(description) {
+            mark.write(writer.head())?;
+        }
+        drop(writer);
+        let current = format!("{}\n", description.id);
+        let path = self.logs().join("current");
+        atomic::replace(
+            &*self.fs,
+            &path,
+            current.as_bytes(),
+            Mode::Set(PRIVATE_FILE),
+        )
+    }
+}
+
+/// The log of a host, to read and to commit to.
+#[derive(Debug)]
+pub struct SealLog {
+    shared: Arc<Shared>,
+    committer: Mutex<Option<Committer>>,
+    seen: Mutex<Option<(Stamp, Arc<LogView>)>>,
+}
+
+/// What the one thread that commits and all that read have together.
+#[derive(Debug)]
+struct Shared {
+    places: LogPlaces,
+    place: Place,
+    description: Description,
+    key: Option<LogKey>,
+    random: Arc<dyn Random>,
+    index: Mutex<Index>,
+}
+
+impl SealLog {
+    /// Opens a log. Without its key it is only read.
+    ///
+    /// # Errors
+    /// Kind `External` when its index cannot be opened.
+    pub fn open(
+        places: LogPlaces,
+        description: Description,
+        key: Option<LogKey>,
+        random: Arc<dyn Random>,
+        index: IndexKind,
+    ) -> Result<Self, Error> {
+        let place = places.place(description.id);
+        let index = index.open(&place)?;
+        Ok(Self {
+            shared: Arc::new(Shared {
+                places,
+                place,
+                description,
+                key,
+                random,
+                index: Mutex::new(index),
+            }),
+            committer: Mutex::default(),
+            seen: Mutex::default(),
+        })
+    }
+
+    /// What is fixed of it.
+    pub fn description(&self) -> &Description {
+        &self.shared.description
+    }
+
+    /// The log as it stands.
+    ///
+    /// # Errors
+    /// Kind `External` when a file is lacking or damaged, or cannot be read.
+    pub fn view(&self) -> Result<Arc<LogView>, Error> {
+        let path = self.shared.place.journal();
+        let stamp = read::open_regular(&*self.shared.place.fs, &path)?.stamp();
+        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((known, view)) = &*seen
+            && *known == stamp
+        {
+            return Ok(Arc::clone(view));
+        }
+        let view = Arc::new(LogView::read(&self.shared.place, &self.shared.description)?);
+        *seen = Some((stamp, Arc::clone(&view)));
+        Ok(view)
+    }
+
+    /// Why it commits nothing; None when nothing is wrong with it.
+    ///
+    /// # Errors
+    /// As [`SealLog::view`].
+    pub fn fault(&self) -> Result<Option<Fault>, Error> {
+        let view = self.view()?;
+        self.shared.fault(view.contents(), view.tree())
+    }
+
+    /// What the second places know: each folder with its largest checkpoint, if it has one.
+    ///
+    /// # Errors
+    /// Kind `External` when one cannot be read or is damaged.
+    pub fn marks(&self) -> Result<Vec<Option<TreeHead>>, Error> {
+        let Shared {
+            places,
+            description,
+            ..
+        } = &*self.shared;
+        let marks = places.marks(description);
+        let trees = marks.iter().map(|mark| {
+            let known = mark.read(description)?;
+            Ok(known
+                .into_iter()
+                .map(|(_, tree)| tree)
+                .max_by_key(|tree| tree.size))
+        });
+        trees.collect()
+    }
+
+    /// The newest head of a record, and the number of its entry, proved to be in the log.
+    ///
+    /// # Errors
+    /// As [`SealLog::view`]; kind `External` also when the index does not fit the log.
+    pub fn newest(&self, record: &RecordId) -> Result<Option<(u64, LoggedHead)>, Error> {
+        let view = self.view()?;
+        let mut index = self.shared.index();
+        index.catch_up(view.contents())?;
+        view.newest(&index, record)
+    }
+
+    /// Lets a head wait for the next commit. Never waits itself; that nothing could be written down is told by
+    /// [`SealLog::flush`].
+    pub fn publish(&self, head: &LoggedHead) {
+        let mut committer = self.committer();
+        let committer = committer.get_or_insert_with(|| Committer::start(Arc::clone(&self.shared)));
+        committer.publish(head);
+    }
+
+    /// Waits until everything that waits in this process was committed, or cannot be.
+    pub fn flush(&self) -> Published {
+        let mut committer = self.committer();
+        let committer = committer.get_or_insert_with(|| Committer::start(Arc::clone(&self.shared)));
+        committer.flush()
+    }
+
+    /// Writes the tiles and the checkpoint of all that was committed, for those who read the files.
+    ///
+    /// # Errors
+    /// Kind `Refused` when the log commits nothing, `External` when the system fails.
+    pub fn fold(&self) -> Result<(), Error> {
+        self.shared.write(|writer, _| writer.fold())
+    }
+
+    fn committer(&self) -> std::sync::MutexGuard<'_, Option<Committer>> {
+        self.committer
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Shared {
+    fn index(&self) -> std::sync::MutexGuard<'_, Index> {
+        self.index.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn fault(&self, contents: &contents::Contents, tree: TreeHead) -> Result<Option<Fault>, Error> {
+        if self.description.host != self.places.host && self.description.host.is_some() {
+            return Ok(Some(Fault::OtherHost));
+        }
+        for mark in self.places.marks(&self.description) {
+            for (_, mark) in mark.read(&self.description)? {
+                if !contents.begins_with(&mark)? {
+                    return Ok(Some(Fault::RolledBack { mark, log: tree }));
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    /// Does `work` as the one who commits, and brings index and marks up to date.
+    fn write<T>(
+        &self,
+        work: impl FnOnce(&mut Writer<'_>, &Index) -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        let key = self.key.as_ref().ok_or_else(|| {
+            let key = self.description.id.key_file();
+            Error::new(
+                ErrorKind::Key,
+                format!("the key of the log, {key}, is not there; nothing is committed"),
+            )
+        })?;
+        let mut writer = Writer::open(&self.place, &self.description, key)?;
+        let fault = self.fault(writer.contents(), writer.tree())?;
+        fault.map_or(Ok(()), |fault| Err(fault.into_error()))?;
+        let mut index = self.index();
+        index.catch_up(writer.contents())?;
+        let before = writer.tree();
+        let done = work(&mut writer, &index);
+        if writer.tree() != before {
+            for mark in self.places.marks(&self.description) {
+                mark.write(writer.head())?;
+            }
+        }
+        done
+    }
+}
+
+/// The key of a log: of the usage `log`, and in this process.
+#[derive(Clone)]
+pub struct LogKey(pub Arc<dyn Signer + Send + Sync>);
+
+impl fmt::Debug for LogKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("LogKey").field(self.0.public_key()).finish()
+    }
+}
+
+/// Where an index is kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum IndexKind {
+    /// In memory: each process reads all tiles once.
+    Memory,
+    /// In an SQLite file beside the tiles.
+    #[cfg(feature = "sqlite")]
+    Sqlite,
+}
+
+impl IndexKind {
+    fn open(self, place: &Place) -> Result<Index, Error> {
+        let _ = place;
+        Ok(match self {
+            Self::Memory => Index::Memory(index::MemoryIndex::default()),
+            #[cfg(feature = "sqlite")]
+            Self::Sqlite => Index::Sqlite(index_file::IndexFile::open(&place.file("index.db"))?),
+        })
+    }
+}
+
+/// A new log id.
+///
+/// # Errors
+/// Kind `External` when the random source fails.
+pub fn new_id(random: &dyn Random) -> Result<LogId, Error> {
+    Ok(LogId::from_bytes(random::array(random)?))
+}
+
+/// What the system calls this machine, as a tagged digest; None where it does not tell (machine-id(5)).
+pub fn machine(fs: &dyn Fs) -> Option<Digest> {
+    const FILES: [&str; 2] = ["/etc/machine-id", "/var/lib/dbus/machine-id"];
+    const MAX_MACHINE_ID_BYTES: usize = 4096;
+    let read = |path: &&str| match read::read_small(fs, Path::new(path), MAX_MACHINE_ID_BYTES) {
+        Ok(bytes) if !bytes.trim_ascii().is_empty() => Some(bytes),
+        _ => None,
+    };
+    let bytes = FILES.iter().find_map(read)?;
+    Some(Digest::tagged("log host", &[bytes.trim_ascii()]))
+}

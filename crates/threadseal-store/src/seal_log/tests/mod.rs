@@ -1,0 +1,421 @@
+//! The log of a host: what it promises, and what it does when something fails, goes back or is in two places.
+
+mod crashes;
+
+use super::*;
+use crate::fault::FaultFs;
+use crate::heads::{FileHeadStore, HeadStore as _, RecordKind, StoredHead, Swap};
+use crate::random::SeededRandom;
+use crate::sys::RealFs;
+use std::thread;
+use threadseal::key::{KeyUsage, LocalSigner, Message, PrivateKey, PublicKey, Signature};
+use threadseal::note::SignedNote;
+use threadseal::record::Head;
+use threadseal::tlog::checkpoint::Checkpoint;
+use threadseal::tlog::entry::LogEntry;
+
+/// A key that remembers what it signed.
+#[derive(Debug)]
+struct Remembering {
+    signer: LocalSigner,
+    signed: Mutex<Vec<TreeHead>>,
+}
+
+impl Remembering {
+    fn new() -> Arc<Self> {
+        Arc::new(Self {
+            signer: LocalSigner::new(PrivateKey::from_seed([9; 32]), KeyUsage::Log),
+            signed: Mutex::default(),
+        })
+    }
+}
+
+impl Signer for Remembering {
+    fn public_key(&self) -> &PublicKey {
+        self.signer.public_key()
+    }
+
+    fn usage(&self) -> KeyUsage {
+        self.signer.usage()
+    }
+
+    fn sign(&self, message: &Message) -> Result<Signature, Error> {
+        let text = std::str::from_utf8(message.as_bytes()).unwrap();
+        let text = threadseal::note::NoteText::parse(text).unwrap();
+        let tree = *Checkpoint::parse(&text).unwrap().tree();
+        self.signed.lock().unwrap().push(tree);
+        self.signer.sign(message)
+    }
+}
+
+fn places(fs: Arc<dyn Fs>, home: &Path) -> LogPlaces {
+    LogPlaces {
+        fs,
+        home: home.to_owned(),
+        mark: home.with_extension("mark"),
+        host: None,
+    }
+}
+
+fn description(key: &Remembering) -> Description {
+    Description {
+        id: LogId::from_bytes([0xab; 16]),
+        key: *key.public_key(),
+        host: None,
+        marks: Vec::new(),
+        single_host: false,
+    }
+}
+
+fn made(places: &LogPlaces, key: &Arc<Remembering>) {
+    let log_key = LogKey(Arc::clone(key) as _);
+    places.create(&description(key), &log_key, &[]).unwrap();
+}
+
+fn open(places: &LogPlaces, key: &Arc<Remembering>) -> SealLog {
+    let description = places.current().unwrap().unwrap();
+    SealLog::open(
+        places.clone(),
+        description,
+        Some(LogKey(Arc::clone(key) as _)),
+        Arc::new(SeededRandom::new(5)),
+        IndexKind::Memory,
+    )
+    .unwrap()
+}
+
+/// A home with a log, in memory.
+fn in_memory() -> (FaultFs, LogPlaces, Arc<Remembering>) {
+    let fs = FaultFs::new();
+    let places = places(fs.shared(), Path::new("/home"));
+    atomic::create_directories(&fs, &places.home, PRIVATE_DIRECTORY).unwrap();
+    let key = Remembering::new();
+    made(&places, &key);
+    (fs, places, key)
+}
+
+fn head(record: u8, seq: u64) -> LoggedHead {
+    LoggedHead {
+        kind: RecordKind::Transcript,
+        head: Head {
+            record: RecordId::from_bytes([record; 32]),
+            seq,
+            size: 100 * (seq + 1),
+            line: Digest::of(format!("{record} {seq}").as_bytes()),
+        },
+        root: Some(Digest::of(b"root")),
+        key: None,
+    }
+}
+
+fn record(number: u8) -> RecordId {
+    RecordId::from_bytes([number; 32])
+}
+
+fn flushed(log: &SealLog) {
+    let published = log.flush();
+    assert!(published.error.is_none(), "{published:?}");
+    assert_eq!(published.waiting, 0);
+    assert_eq!(published.forks, []);
+}
+
+#[test]
+fn what_was_published_is_in_the_log_with_its_proof_also_for_who_opens_it_later() {
+    let (_, places, key) = in_memory();
+    let log = open(&places, &key);
+    let empty = log.view().unwrap().tree();
+    assert_eq!(empty, TreeHead::empty());
+    for seq in 0..150 {
+        for record in 0..5 {
+            log.publish(&head(record, seq));
+        }
+        if seq % 40 == 0 {
+            flushed(&log);
+        }
+    }
+    flushed(&log);
+    for log in [log, open(&places, &key)] {
+        let view = log.view().unwrap();
+        assert_eq!(view.tree().size, 750);
+        assert!(view.consistency(&empty).unwrap().is_some());
+        for number in 0..5 {
+            let (at, newest) = log.newest(&record(number)).unwrap().unwrap();
+            assert_eq!(newest, head(number, 149));
+            let entry = view.entry(at).unwrap();
+            assert_eq!(LogEntry::read(&entry), Ok(LogEntry::Head(newest)));
+            let proof = view.inclusion(at, &entry).unwrap();
+            let leaf = threadseal::merkle::leaf_hash(&entry);
+            proof.check(&leaf, at, &view.tree()).unwrap();
+        }
+        assert_eq!(log.newest(&record(77)).unwrap(), None);
+        assert_eq!(log.fault().unwrap(), None);
+        assert_eq!(log.marks().unwrap(), [Some(view.tree())]);
+    }
+}
+
+#[test]
+fn the_files_are_those_of_a_log_of_tiles_once_they_are_folded() {
+    let (fs, places, key) = in_memory();
+    let log = open(&places, &key);
+    (0..300).for_each(|seq| log.publish(&head(1, seq)));
+    flushed(&log);
+    log.fold().unwrap();
+    let root = places.logs().join("ab".repeat(16));
+    let note = String::from_utf8(fs.bytes_of(&root.join("checkpoint")).unwrap()).unwrap();
+    let note = SignedNote::parse(&note).unwrap();
+    assert_eq!(note, *log.view().unwrap().checkpoint());
+    assert_eq!(log.view().unwrap().tree().size, 300);
+    for (file, bytes) in [
+        ("tile/0/000", 8192),
+        ("tile/0/001.p/44", 44 * 32),
+        ("tile/1/000.p/1", 32),
+    ] {
+        let found = fs.bytes_of(&root.join(file)).map(|found| found.len());
+        assert_eq!(found, Some(bytes), "{file}");
+    }
+    assert!(fs.bytes_of(&root.join("tile/entries/001.p/44")).is_some());
+}
+
+#[test]
+fn the_first_head_of_a_number_stands_and_another_one_is_told() {
+    let (_, places, key) = in_memory();
+    let log = open(&places, &key);
+    log.publish(&head(1, 3));
+    flushed(&log);
+    let mut other = head(1, 3);
+    other.head.line = Digest::of(b"another seal 3");
+    log.publish(&other);
+    // Known already, and older than what is known: neither says anything new.
+    log.publish(&head(1, 3));
+    log.publish(&head(1, 2));
+    let published = log.flush();
+    let fork = Fork {
+        logged: head(1, 3),
+        refused: other,
+    };
+    assert_eq!(published.forks, [fork]);
+    assert_eq!(log.view().unwrap().tree().size, 1);
+    // Also when it stands in the tiles.
+    log.fold().unwrap();
+    log.publish(&other);
+    assert_eq!(log.flush().forks, [fork]);
+    assert_eq!(log.newest(&record(1)).unwrap(), Some((0, head(1, 3))));
+}
+
+#[test]
+fn many_processes_commit_to_one_log_and_nothing_is_lost_or_written_twice() {
+    let folder = tempfile::tempdir().unwrap();
+    let home = folder.path().join("home");
+    std::fs::create_dir(&home).unwrap();
+    let places = places(RealFs::shared(), &home);
+    let key = Remembering::new();
+    made(&places, &key);
+    thread::scope(|scope| {
+        for number in 0..4 {
+            let (places, key) = (&places, &key);
+            scope.spawn(move || {
+                let log = open(places, key);
+                for seq in 0..200 {
+                    log.publish(&head(number, seq));
+                    if seq % 50 == 17 {
+                        flushed(&log);
+                    }
+                }
+                flushed(&log);
+            });
+        }
+    });
+    let log = open(&places, &key);
+    let view = log.view().unwrap();
+    assert_eq!(view.tree().size, 800);
+    let mut seen = std::collections::BTreeSet::new();
+    for at in 0..800 {
+        match LogEntry::read(&view.entry(at).unwrap()).unwrap() {
+            LogEntry::Head(logged) => {
+                assert!(seen.insert((logged.head.record, logged.head.seq)));
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+    drop(log);
+    let spool = places.place(LogId::from_bytes([0xab; 16])).file("spool");
+    assert_eq!(std::fs::read_dir(spool).unwrap().count(), 0);
+}
+
+#[test]
+fn what_waited_when_its_process_ended_is_taken_up_by_the_next() {
+    let (fs, places, key) = in_memory();
+    let log = open(&places, &key);
+    // Without its key nothing can be committed, and everything waits.
+    let reader = SealLog::open(
+        places.clone(),
+        places.current().unwrap().unwrap(),
+        None,
+        Arc::new(SeededRandom::new(6)),
+        IndexKind::Memory,
+    )
+    .unwrap();
+    reader.publish(&head(1, 0));
+    reader.publish(&head(2, 0));
+    let published = reader.flush();
+    assert_eq!(published.waiting, 2);
+    assert!(
+        published
+            .error
+            .unwrap()
+            .to_string()
+            .contains("log-ababababababab")
+    );
+    fs.kill_process();
+    drop(reader);
+    drop(log);
+    let log = open(&places, &key);
+    log.publish(&head(3, 0));
+    flushed(&log);
+    assert_eq!(log.view().unwrap().tree().size, 3);
+}
+
+/// A whole older copy of the log, put back: the mark tells, and nothing is committed onto it.
+#[test]
+fn a_log_that_was_put_back_says_so_and_commits_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let home = folder.path().join("home");
+    std::fs::create_dir(&home).unwrap();
+    let places = places(RealFs::shared(), &home);
+    let key = Remembering::new();
+    made(&places, &key);
+    let log = open(&places, &key);
+    log.publish(&head(1, 0));
+    flushed(&log);
+    drop(log);
+    let older = folder.path().join("older");
+    copy(&home, &older);
+    let log = open(&places, &key);
+    log.publish(&head(1, 1));
+    flushed(&log);
+    let tree = log.view().unwrap().tree();
+    drop(log);
+    std::fs::remove_dir_all(&home).unwrap();
+    std::fs::rename(&older, &home).unwrap();
+    let log = open(&places, &key);
+    let here = log.view().unwrap().tree();
+    let fault = Fault::RolledBack {
+        mark: tree,
+        log: here,
+    };
+    assert_eq!(log.fault().unwrap(), Some(fault));
+    log.publish(&head(1, 1));
+    let published = log.flush();
+    assert_eq!(published.waiting, 1);
+    let error = published.error.unwrap();
+    assert_eq!(error.kind(), ErrorKind::Refused);
+    assert!(error.to_string().contains("log_rolled_back"), "{error}");
+    assert_eq!(log.view().unwrap().tree(), here);
+    drop(log);
+    // Without any log the mark still knows that there was one.
+    std::fs::remove_dir_all(home.join("log")).unwrap();
+    let error = places.current().unwrap_err();
+    assert!(error.to_string().contains("log_missing"), "{error}");
+}
+
+#[test]
+fn a_log_that_was_made_on_another_machine_commits_nothing() {
+    let (_, places, key) = in_memory();
+    let description = Description {
+        id: LogId::from_bytes([0xcd; 16]),
+        host: Some(Digest::of(b"one")),
+        ..description(&key)
+    };
+    let there = LogPlaces {
+        host: Some(Digest::of(b"one")),
+        ..places.clone()
+    };
+    let log_key = LogKey(Arc::clone(&key) as _);
+    there.create(&description, &log_key, &[]).unwrap();
+    let log = open(&there, &key);
+    log.publish(&head(1, 0));
+    flushed(&log);
+    drop(log);
+    let here = LogPlaces {
+        host: Some(Digest::of(b"other")),
+        ..places
+    };
+    let log = open(&here, &key);
+    assert_eq!(log.fault().unwrap(), Some(Fault::OtherHost));
+    log.publish(&head(1, 1));
+    assert!(
+        log.flush()
+            .error
+            .unwrap()
+            .to_string()
+            .contains("another machine")
+    );
+    assert_eq!(log.newest(&record(1)).unwrap(), Some((0, head(1, 0))));
+}
+
+#[test]
+fn a_folder_of_heads_that_was_put_back_does_not_take_back_what_the_log_knows() {
+    let folder = tempfile::tempdir().unwrap();
+    let home = folder.path().join("home");
+    std::fs::create_dir(&home).unwrap();
+    let places = places(RealFs::shared(), &home);
+    let key = Remembering::new();
+    made(&places, &key);
+    let files = || Arc::new(FileHeadStore::new(RealFs::shared(), home.join("heads")));
+    let log = Arc::new(open(&places, &key));
+    let heads = LoggedHeads::new(files(), Arc::clone(&log));
+    let first = StoredHead::of_log(&head(1, 0));
+    assert_eq!(heads.create(&first).unwrap(), Swap::Stored);
+    flushed(&log);
+    copy(&home.join("heads"), &folder.path().join("older"));
+    let second = StoredHead::of_log(&head(1, 1));
+    let swap = heads.replace_if(&first.head, &second, crate::heads::Durability::Written);
+    assert_eq!(swap.unwrap(), Swap::Stored);
+    flushed(&log);
+    assert_eq!(heads.fetch(&record(1)).unwrap().unwrap().head, second.head);
+    std::fs::remove_dir_all(home.join("heads")).unwrap();
+    assert_eq!(heads.fetch(&record(1)).unwrap().unwrap().head, second.head);
+    std::fs::rename(folder.path().join("older"), home.join("heads")).unwrap();
+    let found = heads.fetch(&record(1)).unwrap().unwrap();
+    assert_eq!((found.head, found.root), (second.head, head(1, 1).root));
+    assert_eq!(files().fetch(&record(1)).unwrap().unwrap().head, first.head);
+}
+
+#[test]
+fn a_tile_that_was_changed_proves_nothing() {
+    let (fs, places, key) = in_memory();
+    let log = open(&places, &key);
+    (0..300).for_each(|seq| log.publish(&head(1, seq)));
+    flushed(&log);
+    log.fold().unwrap();
+    drop(log);
+    let root = places.logs().join("ab".repeat(16));
+    let entries = root.join("tile/entries/000");
+    let bytes = fs.bytes_of(&entries).unwrap();
+    let mut changed = bytes.clone();
+    // A digit of the digest of entry 0.
+    changed[20] ^= 1;
+    fs.set_bytes(&entries, &changed).unwrap();
+    let log = open(&places, &key);
+    let error = log.view().unwrap().entry(0).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::External);
+    assert!(log.view().unwrap().entry(1).is_ok());
+    fs.set_bytes(&entries, &bytes).unwrap();
+    let hashes = root.join("tile/0/001.p/44");
+    let mut changed = fs.bytes_of(&hashes).unwrap();
+    changed[0] ^= 1;
+    fs.set_bytes(&hashes, &changed).unwrap();
+    assert!(open(&places, &key).view().is_err());
+}
+
+fn copy(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to).unwrap();
+    for entry in std::fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        let to = to.join(entry.file_name());
+        match entry.file_type().unwrap().is_dir() {
+            true => copy(&entry.path(), &to),
+            false => drop(std::fs::copy(entry.path(), to).unwrap()),
+        }
+    }
+}

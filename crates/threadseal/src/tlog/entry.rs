@@ -1,0 +1,279 @@
+//! What entries of a seal log say (`spec/anchors.md`): heads of records, and where the log came from.
+//!
+//! ```text
+//! {"digest":…,"key":…,"record":…,"root":…,"seq":…,"size":…,"type":"head/transcript"}     key, root: where there are any
+//! {"checkpoint":…,"mark":…,"origin":…,"type":"restart"}                                  mark: where it is another one
+//! ```
+//! RFC 8785, so one entry has one text: `read(x)?.to_bytes() == x`. An entry names nothing and nobody: who reads the log
+//! of a host learns that something was sealed, not what.
+
+use crate::canon::json::{self, Value};
+use crate::digest::Digest;
+use crate::encoding;
+use crate::key::KeyId;
+use crate::limits::MAX_LOG_ENTRY_BYTES;
+use crate::record::{Head, RecordId, RecordKind};
+use crate::tlog::checkpoint::Origin;
+use std::fmt::Write as _;
+
+const HEAD: &str = "head/";
+const RESTART: &str = "restart";
+/// Largest whole number that every reader of JSON keeps (RFC 7493 §2.2).
+const MAX_NUMBER: u64 = (1 << 53) - 1;
+
+/// A head as a log holds it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LoggedHead {
+    /// Of what.
+    pub kind: RecordKind,
+    /// The head.
+    pub head: Head,
+    /// The root that the seal states, where its format has one.
+    pub root: Option<Digest>,
+    /// Who sealed, where something was signed.
+    pub key: Option<KeyId>,
+}
+
+/// Where a log goes on that cannot be gone on with itself.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Restart {
+    /// The log before.
+    pub origin: Origin,
+    /// Its last known signed checkpoint: bytes of a note.
+    pub checkpoint: Vec<u8>,
+    /// The signed checkpoint in the second place, where that is another one.
+    pub mark: Option<Vec<u8>>,
+}
+
+/// One entry.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum LogEntry {
+    /// A head of a record.
+    Head(LoggedHead),
+    /// The log before this one.
+    Restart(Restart),
+    /// Of a type that this version does not know.
+    Unknown,
+}
+
+/// The bytes of an entry are none of its type.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BadEntry;
+
+impl LogEntry {
+    /// Reads an entry.
+    ///
+    /// # Errors
+    /// [`BadEntry`] when it is no object of RFC 8785 with a `type`, too long, or of a known type and not just as that is
+    /// spelt.
+    pub fn read(bytes: &[u8]) -> Result<Self, BadEntry> {
+        if bytes.len() > MAX_LOG_ENTRY_BYTES {
+            return Err(BadEntry);
+        }
+        let value = json::parse(bytes).map_err(|_| BadEntry)?;
+        let kind = value.get("type").and_then(Value::as_str).ok_or(BadEntry)?;
+        let entry = match (kind.strip_prefix(HEAD), kind) {
+            (Some(kind), _) => match RecordKind::parse(kind) {
+                Some(kind) => Self::Head(head(kind, &value).ok_or(BadEntry)?),
+                None => Self::Unknown,
+            },
+            (None, RESTART) => Self::Restart(restart(&value).ok_or(BadEntry)?),
+            (None, _) => Self::Unknown,
+        };
+        let canonical = match &entry {
+            Self::Unknown => crate::canon::jcs::to_vec(&value).map_err(|_| BadEntry)?,
+            known => known.to_bytes().ok_or(BadEntry)?,
+        };
+        match canonical == bytes {
+            true => Ok(entry),
+            false => Err(BadEntry),
+        }
+    }
+
+    /// Its bytes; None for an unknown one, and for one that is too long or whose numbers are too large.
+    pub fn to_bytes(&self) -> Option<Vec<u8>> {
+        let text = match self {
+            Self::Head(head) => head_text(head)?,
+            Self::Restart(restart) => restart_text(restart),
+            Self::Unknown => return None,
+        };
+        (text.len() <= MAX_LOG_ENTRY_BYTES).then(|| text.into_bytes())
+    }
+}
+
+fn head_text(logged: &LoggedHead) -> Option<String> {
+    let Head {
+        record,
+        seq,
+        size,
+        line,
+    } = logged.head;
+    if seq > MAX_NUMBER || size > MAX_NUMBER {
+        return None;
+    }
+    let mut text = format!("{{\"digest\":\"{line}\"");
+    if let Some(key) = logged.key {
+        let _ = write!(text, ",\"key\":\"{}\"", key.to_hex());
+    }
+    let _ = write!(text, ",\"record\":\"{record}\"");
+    if let Some(root) = logged.root {
+        let _ = write!(text, ",\"root\":\"{root}\"");
+    }
+    let _ = write!(
+        text,
+        ",\"seq\":{seq},\"size\":{size},\"type\":\"{HEAD}{}\"}}",
+        logged.kind
+    );
+    Some(text)
+}
+
+fn restart_text(restart: &Restart) -> String {
+    let checkpoint = encoding::base64(&restart.checkpoint);
+    let mark = restart.mark.as_ref().map_or(String::new(), |mark| {
+        format!(",\"mark\":\"{}\"", encoding::base64(mark))
+    });
+    let mut origin = Vec::new();
+    json::write_ascii_string(&mut origin, restart.origin.as_str());
+    let origin = String::from_utf8_lossy(&origin);
+    format!("{{\"checkpoint\":\"{checkpoint}\"{mark},\"origin\":{origin},\"type\":\"{RESTART}\"}}")
+}
+
+fn head(kind: RecordKind, value: &Value) -> Option<LoggedHead> {
+    let text = |name| value.get(name).map(Value::as_str);
+    let root = match text("root") {
+        None => None,
+        Some(root) => Some(Digest::parse_hex(root?)?),
+    };
+    let key = match text("key") {
+        None => None,
+        Some(key) => Some(KeyId::parse_hex(key?)?),
+    };
+    let head = Head {
+        record: RecordId::parse_hex(text("record")??)?,
+        seq: value.get("seq")?.as_u64()?,
+        size: value.get("size")?.as_u64()?,
+        line: Digest::parse_hex(text("digest")??)?,
+    };
+    Some(LoggedHead {
+        kind,
+        head,
+        root,
+        key,
+    })
+}
+
+fn restart(value: &Value) -> Option<Restart> {
+    let bytes = |value: &Value| encoding::parse_base64(value.as_str()?);
+    let mark = match value.get("mark") {
+        None => None,
+        Some(mark) => Some(bytes(mark)?),
+    };
+    Some(Restart {
+        origin: Origin::parse(value.get("origin")?.as_str()?).ok()?,
+        checkpoint: bytes(value.get("checkpoint")?)?,
+        mark,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn logged(root: bool, key: bool) -> LoggedHead {
+        LoggedHead {
+            kind: RecordKind::Ledger,
+            head: Head {
+                record: RecordId::from_bytes([0xab; 32]),
+                seq: 7,
+                size: 1234,
+                line: Digest::of(b"line"),
+            },
+            root: root.then(|| Digest::of(b"root")),
+            key: key.then(|| KeyId::parse_hex(&"cd".repeat(32)).unwrap()),
+        }
+    }
+
+    fn entries() -> Vec<LogEntry> {
+        let restart = |mark: Option<&[u8]>| Restart {
+            origin: Origin::parse("threadseal.log/00ff").unwrap(),
+            checkpoint: b"a note\n".to_vec(),
+            mark: mark.map(<[u8]>::to_vec),
+        };
+        vec![
+            LogEntry::Head(logged(true, true)),
+            LogEntry::Head(logged(false, true)),
+            LogEntry::Head(logged(false, false)),
+            LogEntry::Restart(restart(None)),
+            LogEntry::Restart(restart(Some(b"another"))),
+        ]
+    }
+
+    #[test]
+    fn entries_are_read_as_they_were_written_and_are_canonical() {
+        for entry in entries() {
+            let bytes = entry.to_bytes().unwrap();
+            assert_eq!(crate::canon::jcs::canonicalize(&bytes).unwrap(), bytes);
+            assert_eq!(LogEntry::read(&bytes), Ok(entry));
+        }
+    }
+
+    #[test]
+    fn the_text_of_a_head_is_the_documented_one() {
+        let text = String::from_utf8(entries()[0].to_bytes().unwrap()).unwrap();
+        let (record, key) = ("ab".repeat(32), "cd".repeat(32));
+        let (line, root) = (Digest::of(b"line"), Digest::of(b"root"));
+        let expected = format!(
+            r#"{{"digest":"{line}","key":"{key}","record":"{record}","root":"{root}","seq":7,"size":1234,"type":"head/ledger"}}"#
+        );
+        assert_eq!(text, expected);
+    }
+
+    #[test]
+    fn another_spelling_of_an_entry_is_none() {
+        for entry in entries() {
+            let text = String::from_utf8(entry.to_bytes().unwrap()).unwrap();
+            let spaced = text.replace(':', ": ");
+            let more = text.replacen('{', "{\"a\":1,", 1);
+            let less = text.replacen("\"type\"", "\"typ\"", 1);
+            let upper = text.replace("abab", "ABAB");
+            let escaped = text.replace("type", "\\u0074ype");
+            for other in [spaced, more, less, escaped] {
+                assert_eq!(LogEntry::read(other.as_bytes()), Err(BadEntry), "{other}");
+            }
+            if upper != text {
+                assert_eq!(LogEntry::read(upper.as_bytes()), Err(BadEntry));
+            }
+        }
+        for none in [&b""[..], b"[]", b"{}", b"{\"type\":1}", b"\"head\""] {
+            assert_eq!(LogEntry::read(none), Err(BadEntry));
+        }
+    }
+
+    #[test]
+    fn a_type_of_later_versions_is_unknown_and_still_canonical() {
+        assert_eq!(
+            LogEntry::read(br#"{"a":[1],"type":"x"}"#),
+            Ok(LogEntry::Unknown)
+        );
+        assert_eq!(
+            LogEntry::read(br#"{"type":"head/other"}"#),
+            Ok(LogEntry::Unknown)
+        );
+        assert_eq!(LogEntry::read(br#"{"type":"x","a":1}"#), Err(BadEntry));
+        let long = format!(
+            "{{\"type\":\"x\",\"z\":\"{}\"}}",
+            "z".repeat(MAX_LOG_ENTRY_BYTES)
+        );
+        assert_eq!(LogEntry::read(long.as_bytes()), Err(BadEntry));
+    }
+
+    #[test]
+    fn a_number_that_not_every_reader_keeps_is_not_written() {
+        let mut large = logged(true, true);
+        large.head.seq = MAX_NUMBER + 1;
+        assert_eq!(LogEntry::Head(large).to_bytes(), None);
+        large.head.seq = MAX_NUMBER;
+        let bytes = LogEntry::Head(large).to_bytes().unwrap();
+        assert_eq!(LogEntry::read(&bytes), Ok(LogEntry::Head(large)));
+    }
+}
