@@ -190,6 +190,8 @@ fn a_version_that_is_older_than_a_known_head_is_refused() {
     let real = fs::canonicalize(bench.folder.path().join(FILE)).unwrap();
     let stored = StoredHead {
         head,
+        root: None,
+        key: None,
         kind: RecordKind::Document,
         is_final: false,
         thread: None,
@@ -218,6 +220,8 @@ fn a_copy_of_a_sealed_item_is_refused_and_a_moved_one_or_a_copied_project_is_not
     let real = fs::canonicalize(&at).unwrap();
     let stored = StoredHead {
         head: report.head.unwrap(),
+        root: None,
+        key: None,
         kind: RecordKind::Document,
         is_final: false,
         thread: None,

@@ -11,6 +11,9 @@ use threadseal::merkle::{
 };
 use threadseal::tlog::tile::Tile;
 
+/// What is done with an entry and its number.
+pub(super) type EachEntry<'w> = dyn FnMut(u64, &[u8]) -> Result<(), Error> + 'w;
+
 /// The leaves of a log.
 #[derive(Debug)]
 pub(super) struct Contents {
@@ -87,7 +90,7 @@ impl Contents {
         &self,
         from: u64,
         until: u64,
-        work: &mut dyn FnMut(u64, &[u8]) -> Result<(), Error>,
+        work: &mut EachEntry<'_>,
     ) -> Result<(), Error> {
         let mut at = from;
         while at < self.base.min(until) {

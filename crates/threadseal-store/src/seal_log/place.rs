@@ -52,7 +52,7 @@ impl Place {
 
     /// The hashes of a tile.
     pub(super) fn hashes(&self, tile: &Tile) -> Result<Vec<Digest>, Error> {
-        self.tile(tile, |tile, bytes| tile::read_hashes(tile, bytes))
+        self.tile(tile, tile::read_hashes)
     }
 
     /// The entries of a tile.
