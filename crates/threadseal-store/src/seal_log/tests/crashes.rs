@@ -86,7 +86,7 @@ fn fail_each(rounds: &[u64], step: usize) {
             let turn = call / step + number;
             let keep = keeps[turn % keeps.len()];
             let what = format!("{kind:?} at {call} ({:?}), {keep:?}, {done:?}", fs.struck());
-            if turn % 3 == 0 {
+            if turn.is_multiple_of(3) {
                 // The process lives on and tries again.
                 fs.heal();
                 let again = work(&places, &key, rounds);
