@@ -17,8 +17,8 @@
 //! | [`key`] | Ed25519 keys, their files and names, signers |
 //! | [`merkle`] | RFC 6962 root, frontier and proofs |
 //! | [`note`] | C2SP signed notes |
-//! | [`tlog`] | C2SP transparency logs: checkpoints, tiles, proofs as files, witnesses |
 //! | [`record`] | record ids, thread ids, heads |
+//! | [`tlog`] | C2SP transparency logs: checkpoints, tiles, proofs as files, witnesses |
 //! | [`trust`] | whose signature counts, for what, until when |
 //! | [`report`] | verdicts, findings, [`report::Verified`] |
 //! | [`document`] | signed JSON and signed text files |
