@@ -14,10 +14,10 @@
 //! Normative: `spec/runtime.md`, "Resuming and recovering".
 
 mod first;
+mod open;
 
 use super::engine::{Engine, Ran};
 use super::orchestrator::Records;
-use crate::bounds::MAX_CONVERSATION_BYTES;
 use crate::config::coordination::Integrity;
 use crate::identity;
 use crate::limit::Cost;
@@ -27,19 +27,18 @@ use crate::registry::Thread;
 use crate::signed_file::{SignedFile, refusal};
 use crate::status::Status;
 use crate::thread_meta::ThreadMeta;
+use open::Left;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use threadseal::document::DocumentKind;
 use threadseal::error::Error;
-use threadseal::ledger::{ChainOptions, Judging, RunId, judge};
 use threadseal::record::{Head, RecordId, ThreadId};
 use threadseal::report::Verdict;
-use threadseal::transcript::event::{EventType, Payload, is_terminal};
+use threadseal::transcript::event::{EventType, Payload};
 use threadseal::transcript::manifest::parse_line;
 use threadseal::transcript::{Ending, ScanOptions, VerifyOptions};
 use threadseal_store::examine;
-use threadseal_store::ledger::known;
-use threadseal_store::read::{open_regular, read_small};
+use threadseal_store::read::open_regular;
 use threadseal_store::recorder::{Opened, Recorder, TailPolicy};
 
 /// Why a recovered thread ended.
@@ -86,10 +85,10 @@ impl Engine {
                 tail: None,
             });
         }
-        let steps = self.open_steps(&folder)?;
+        let steps = self.steps_of(&folder)?;
         let mut opened = self.take_over(id, &folder)?;
         let tail = opened.moved.take().map(|moved| moved.path);
-        let left = self.left_open(&folder.transcript(), tail.as_deref(), steps)?;
+        let left = self.left_open(id, &folder, steps)?;
         let successor =
             self.standing_successor(&folder, &left, opened.recorder.state().manifest().record)?;
         let mut recorder = opened.recorder;
@@ -137,7 +136,7 @@ impl Engine {
         if outcome.verified.is_none() && outcome.lenient().is_none() {
             return Err(refusal(&path, &report));
         }
-        self.open_steps(&folder).map(drop)
+        self.steps_of(&folder).map(drop)
     }
 
     /// The row of a thread that may have to be recovered, and whether it left a record.
@@ -191,7 +190,7 @@ impl Engine {
         let scan = ScanOptions::default();
         let report = examine::native(&file, &scan, &options, &|_| {})?.report;
         let linked = row.is_none_or(|row| row.continuation.is_some());
-        let left = self.left_open(&folder.transcript(), None, Vec::new())?;
+        let left = self.left_open(id, folder, Vec::new())?;
         if report.verdict == Verdict::UnsignedTail
             || !left.is_ended
             || !(linked || left.successors.is_empty())
@@ -246,132 +245,6 @@ impl Engine {
         Recorder::open(host, &folder.transcript(), keys, &options, policy)
     }
 
-    /// Calls that began by the step ledger, which is signed record by record, and did not end by it.
-    fn open_steps(&self, folder: &ThreadFolder) -> Result<Vec<Value>, Error> {
-        let first = examine::first_line(&open_regular(&*self.host.fs, &folder.transcript())?)?;
-        let Some(manifest) = first.as_deref().and_then(parse_line) else {
-            return Ok(Vec::new());
-        };
-        let run = RunId::parse(&manifest.record.to_string())?;
-        let path = folder.path().join(format!("ledger_{run}.jsonl"));
-        let record = run.record_id();
-        let head = known::known(&self.host, &record)?.expectation();
-        if head.is_none() && self.host.fs.symlink_metadata(&path).is_err() {
-            return Ok(Vec::new());
-        }
-        let bytes = read_small(&*self.host.fs, &path, MAX_CONVERSATION_BYTES)?;
-        let options = ChainOptions {
-            expect: head.into_iter().collect(),
-            ..ChainOptions::default()
-        };
-        let report = judge(
-            &bytes,
-            options,
-            &Judging::new(&self.trust, self.host.clock.now()?),
-        )
-        .report;
-        if report.verdict <= Verdict::UnknownSigner {
-            return Err(refusal(&path, &report));
-        }
-        Ok(started_only(&bytes))
-    }
-
-    /// Calls that began, in the record, behind its last seal, or by the ledger, and have no result in the record; and
-    /// what the record says of its own end. Behind a seal anybody can write that a call has a result, or that a thread
-    /// completed.
-    fn left_open(
-        &self,
-        record: &Path,
-        tail: Option<&Path>,
-        steps: Vec<Value>,
-    ) -> Result<Left, Error> {
-        let mut left = Left {
-            unresolved: Vec::new(),
-            ended: Status::Error,
-            is_ended: false,
-            successors: Vec::new(),
-        };
-        let (mut known, mut hooks): (Vec<Value>, Vec<Value>) = (Vec::new(), Vec::new());
-        for (path, sealed) in [(Some(record), true), (tail, false)] {
-            let Some(path) = path else { continue };
-            let bytes = read_small(&*self.host.fs, path, MAX_CONVERSATION_BYTES)?;
-            // A torn last line is no event.
-            let lines = bytes.split(|byte| *byte == b'\n');
-            let events = lines.filter_map(|line| serde_json::from_slice::<Value>(line).ok());
-            for event in events {
-                let payload = &event["payload"];
-                let kind = event["event_type"].as_str();
-                left.is_ended |= sealed && kind.is_some_and(is_terminal);
-                match kind {
-                    Some("tool_call_start") => {
-                        known.push(payload["idempotency_key"].clone());
-                        left.unresolved.push(json!({
-                            "call_id": payload["call_id"],
-                            "tool": payload["tool"],
-                            "item_id": payload["item_id"],
-                            "idempotency_key": payload["idempotency_key"],
-                        }));
-                    }
-                    // What hooks called is open in the same way.
-                    Some("hook_call_start") => {
-                        known.push(payload["idempotency_key"].clone());
-                        hooks.push(payload["idempotency_key"].clone());
-                        left.unresolved.push(json!({
-                            "call_id": payload["call_id"],
-                            "tool": payload["item_id"],
-                            "item_id": payload["item_id"],
-                            "idempotency_key": payload["idempotency_key"],
-                        }));
-                    }
-                    // Its error says that nobody knows whether it was carried out.
-                    Some("tool_call_result" | "hook_call_result") if payload["unknown"] == true => {
-                    }
-                    Some(kind @ ("tool_call_result" | "hook_call_result")) if sealed => {
-                        let (id, by_hook) = (&payload["call_id"], kind == "hook_call_result");
-                        // A model may name its call as a hook's is named.
-                        left.unresolved.retain(|call| {
-                            let of_hook = hooks.contains(&call["idempotency_key"]);
-                            call["call_id"] != *id || of_hook != by_hook
-                        });
-                    }
-                    Some("tool_call_unresolved") if sealed => {
-                        let key = &payload["idempotency_key"];
-                        known.push(key.clone());
-                        left.unresolved
-                            .retain(|call| call["idempotency_key"] != *key);
-                    }
-                    Some("thread_resumed" | "thread_handoff") if sealed => {
-                        let id = payload["new_thread_id"].as_str();
-                        left.successors.extend(id.map(str::to_owned));
-                    }
-                    Some("thread_completed") if sealed => left.ended = Status::Completed,
-                    Some("thread_cancelled") if sealed => left.ended = Status::Cancelled,
-                    Some("thread_suspended") if sealed => left.ended = Status::Suspended,
-                    Some("thread_continued") if sealed => left.ended = Status::Continued,
-                    _ => {}
-                }
-            }
-        }
-        // A tail says what anybody wrote there: where the ledger has the call, its words count.
-        for call in &mut left.unresolved {
-            let key = &call["idempotency_key"];
-            let step = steps.iter().find(|step| step["idempotency_key"] == *key);
-            let in_ledger = step.is_some();
-            if let Some(step) = step {
-                call.clone_from(step);
-            }
-            call["in_ledger"] = in_ledger.into();
-        }
-        // Calls of which the transcript lost even the start.
-        for mut step in steps {
-            if !known.contains(&step["idempotency_key"]) {
-                step["in_ledger"] = true.into();
-                left.unresolved.push(step);
-            }
-        }
-        Ok(left)
-    }
-
     /// May a child that ended like this have done more of its work than its record says, or have been stopped amid it?
     pub(super) fn is_unknown(&self, ran: &Ran) -> bool {
         let ended_itself = match ran.status {
@@ -380,12 +253,7 @@ impl Engine {
             _ => false,
         };
         let folder = self.project.thread(&ran.thread);
-        let open = || {
-            let steps = self.open_steps(&folder)?;
-            let left = self.left_open(&folder.transcript(), None, steps)?;
-            Ok::<_, Error>(!left.is_ended || !left.unresolved.is_empty())
-        };
-        !ended_itself || open().unwrap_or(true)
+        !ended_itself || self.may_be_open(&ran.thread, &folder)
     }
 
     /// The thread that the record's link names, if it stands: its line 1 names this record.
@@ -471,7 +339,7 @@ impl Engine {
         }
         meta.status = status;
         meta.updated_at = self.host.clock.now()?;
-        let (cost, outputs) = self.said_of(&folder)?;
+        let (cost, outputs) = self.said_of(id, &folder)?;
         meta.cost = cost.or(meta.cost).or_else(|| Some(Cost::default()));
         meta.outputs = meta.outputs.or(outputs);
         let mut file = SignedFile::after(path, DocumentKind::Json, None, head);
@@ -522,41 +390,6 @@ fn suits(ended: Status, status: Status) -> bool {
         Status::Suspended => matches!(status, Status::Suspended | Status::Cancelled),
         other => status == other,
     }
-}
-
-/// What a record left open, and what it says of itself.
-struct Left {
-    unresolved: Vec<Value>,
-    ended: Status,
-    is_ended: bool,
-    successors: Vec<String>,
-}
-
-/// The calls of a ledger that began and did not end.
-fn started_only(ledger: &[u8]) -> Vec<Value> {
-    let mut open: Vec<(String, Value)> = Vec::new();
-    let lines = ledger.split(|byte| *byte == b'\n');
-    for record in lines.filter_map(|line| serde_json::from_slice::<Value>(line).ok()) {
-        let step = record["step_id"].as_str().unwrap_or_default().to_owned();
-        let effect = &record["effect"];
-        if record["status"] != "started" {
-            open.retain(|(known, _)| *known != step);
-        } else if effect["type"] == "tool_call" || effect["type"] == "hook_call" {
-            let payload = &effect["payload"];
-            let item = match &payload["tool"] {
-                Value::Null => &payload["item_id"],
-                tool => tool,
-            };
-            let call = json!({
-                "call_id": payload["call_id"],
-                "tool": item,
-                "item_id": item,
-                "idempotency_key": record["idempotency_key"],
-            });
-            open.push((step, call));
-        }
-    }
-    open.into_iter().map(|(_, call)| call).collect()
 }
 
 /// Names the open calls and ends the record.

@@ -5,6 +5,7 @@ mod copied;
 mod faults;
 mod handed_over;
 mod linked;
+mod recovered;
 mod resumed;
 mod stage;
 mod strayed;

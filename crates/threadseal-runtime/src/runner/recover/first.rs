@@ -1,7 +1,6 @@
 //! The `thread.json` of a thread that died before it wrote one: what its record says.
 
 use super::super::engine::Engine;
-use crate::bounds::MAX_CONVERSATION_BYTES;
 use crate::capability::Capabilities;
 use crate::limit::{Cost, Limits};
 use crate::project::ThreadFolder;
@@ -16,7 +15,6 @@ use threadseal::record::ThreadId;
 use threadseal::transcript::event::is_terminal;
 use threadseal::transcript::manifest::parse_line;
 use threadseal_store::heads::RecordKind;
-use threadseal_store::read::read_small;
 
 /// What a thread cost, and what it returned.
 type Said = (Option<Cost>, Option<Map<String, Value>>);
@@ -37,13 +35,12 @@ impl Engine {
     }
 
     /// What the end of its record says that it cost and returned, where there is one.
-    pub(super) fn said_of(&self, folder: &ThreadFolder) -> Result<Said, Error> {
+    pub(super) fn said_of(&self, id: &ThreadId, folder: &ThreadFolder) -> Result<Said, Error> {
         let record = folder.transcript();
         if self.host.fs.symlink_metadata(&record).is_err() {
             return Ok((None, None));
         }
-        let bytes = read_small(&*self.host.fs, &record, MAX_CONVERSATION_BYTES)?;
-        Ok(said_at_the_end(&bytes))
+        Ok(said_at_the_end(self.lines_of(id, folder)?.sealed()))
     }
 
     /// Writes it: what line 1 says, and how the thread ended. One that was there and was taken away stays missed.
@@ -57,14 +54,15 @@ impl Engine {
         if self.host.fs.symlink_metadata(&record).is_err() {
             return Ok(());
         }
-        let bytes = read_small(&*self.host.fs, &record, MAX_CONVERSATION_BYTES)?;
-        let manifest = bytes.split(|byte| *byte == b'\n').next();
+        let lines = self.lines_of(id, folder)?;
+        let manifest = lines.sealed().next();
+        let manifest = manifest.map(|line| line.strip_suffix(b"\n").unwrap_or(line));
         let manifest = manifest.and_then(parse_line);
         let (true, Some(manifest)) = (self.never_had(&path)?, manifest) else {
             return Ok(());
         };
         let now = self.host.clock.now()?;
-        let (cost, outputs) = said_at_the_end(&bytes);
+        let (cost, outputs) = said_at_the_end(lines.sealed());
         let meta = ThreadMeta {
             thread_id: id.clone(),
             directive: manifest.directive.clone().unwrap_or_default(),
@@ -85,10 +83,9 @@ impl Engine {
 
 /// What the terminal event says that the thread cost, and what a thread that completed returned; of one that was ended
 /// for its dead process nobody knows. What stands behind the end anybody may have written.
-fn said_at_the_end(record: &[u8]) -> Said {
+fn said_at_the_end<'l>(sealed: impl Iterator<Item = &'l [u8]>) -> Said {
     let mut outputs = None;
-    let lines = record.split(|byte| *byte == b'\n');
-    for event in lines.filter_map(|line| serde_json::from_slice::<Value>(line).ok()) {
+    for event in sealed.filter_map(|line| serde_json::from_slice::<Value>(line).ok()) {
         let payload = &event["payload"];
         let kind = event["event_type"].as_str().unwrap_or_default();
         if kind == "directive_return" {

@@ -1,0 +1,383 @@
+//! What a record left open: the calls that began, and of which no sealed line says what came of them.
+//!
+//! ```text
+//! began   sealed lines, lines that no seal covers (adopted, behind the last seal, set aside), the signed step ledger
+//! ended   sealed lines alone: a result, or the name of the call as unresolved
+//! open    began more often than it ended, and not named yet
+//! ```
+//! A result that the ledger alone has is lost: no model hears it, so the call is open like any other. Of lines that no
+//! seal covers nothing else is taken than that a call of this thread began; where the ledger has it, its words count.
+//!
+//! Normative: `spec/runtime.md`, "Recovering".
+
+use super::super::engine::Engine;
+use crate::bounds::{MAX_CONVERSATION_BYTES, MAX_UNRESOLVED_CALLS};
+use crate::project::ThreadFolder;
+use crate::signed_file::refusal;
+use crate::status::Status;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use threadseal::error::{Error, ErrorKind};
+use threadseal::ledger::{ChainOptions, Judging, RunId, judge};
+use threadseal::record::ThreadId;
+use threadseal::report::Verdict;
+use threadseal::transcript::event::is_terminal;
+use threadseal::transcript::manifest::parse_line;
+use threadseal::transcript::{Coverage, ScanOptions};
+use threadseal_store::examine;
+use threadseal_store::ledger::known;
+use threadseal_store::read::{open_regular, read_small};
+
+/// How the files begin into which bytes behind a last seal are moved.
+const TAIL_PREFIX: &str = "transcript.jsonl.tail-";
+/// Longest name of a call, or of what it called, that is taken from a line that no seal covers.
+const MAX_UNSEALED_NAME_CHARS: usize = 200;
+
+/// What a record left open, and what it says of itself.
+pub(super) struct Left {
+    /// Calls: `call_id`, `tool`, `item_id`, `idempotency_key`, `in_ledger`.
+    pub(super) unresolved: Vec<Value>,
+    pub(super) ended: Status,
+    pub(super) is_ended: bool,
+    pub(super) successors: Vec<String>,
+}
+
+/// The lines of a record, apart.
+pub(super) struct Lines {
+    bytes: Vec<u8>,
+    /// Up to where seals cover it, and what in there was adopted.
+    covered: Option<(u64, Vec<[u64; 2]>)>,
+}
+
+/// A call that began.
+struct Call {
+    /// As it is named where it stays open.
+    named: Value,
+    began: u64,
+    ended: u64,
+    /// Does a sealed line name it as unresolved already?
+    listed: bool,
+    /// Does only a line say so that no seal covers?
+    unsealed: bool,
+}
+
+/// The calls of a thread, by their keys.
+#[derive(Default)]
+struct Calls {
+    known: BTreeMap<String, Call>,
+    /// Keys in the order in which they began.
+    order: Vec<String>,
+    /// Calls that wait for a result: id, whether a hook made it, key. Ids come again in other turns, and a model may
+    /// name its call as a hook's is named.
+    waiting: Vec<(String, bool, String)>,
+}
+
+impl Engine {
+    /// The lines of the record in `folder`, and which of them seals cover.
+    pub(super) fn lines_of(&self, id: &ThreadId, folder: &ThreadFolder) -> Result<Lines, Error> {
+        let file = open_regular(&*self.host.fs, &folder.transcript())?;
+        let scan = ScanOptions::default();
+        let outcome = examine::native(&file, &scan, &self.as_of_now(id)?, &|_| {})?;
+        let verified = outcome.verified.clone();
+        let verified = verified.or_else(|| outcome.lenient().map(|parts| parts.verified));
+        let covered = verified.map(|verified| {
+            let Coverage { head, adopted, .. } = verified.get();
+            (head.size, adopted.clone())
+        });
+        Ok(Lines {
+            bytes: file.read_whole(MAX_CONVERSATION_BYTES)?,
+            covered,
+        })
+    }
+
+    /// The calls that a thread left open, and what its record says of its own end. Behind a seal anybody can write that
+    /// a call has a result, or that a thread completed.
+    pub(super) fn left_open(
+        &self,
+        id: &ThreadId,
+        folder: &ThreadFolder,
+        steps: Vec<(String, Value)>,
+    ) -> Result<Left, Error> {
+        let lines = self.lines_of(id, folder)?;
+        let mut left = Left {
+            unresolved: Vec::new(),
+            ended: Status::Error,
+            is_ended: false,
+            successors: Vec::new(),
+        };
+        let mut calls = Calls::default();
+        for event in events(lines.sealed()) {
+            calls.sealed(&event);
+            left.told(&event);
+        }
+        for event in events(lines.unsealed()) {
+            calls.unsealed(id, &event);
+        }
+        for tail in self.moved_out(folder)? {
+            for event in events(tail.split(|byte| *byte == b'\n')) {
+                calls.unsealed(id, &event);
+            }
+        }
+        left.unresolved = calls.open(steps);
+        Ok(left)
+    }
+
+    /// What was moved out of the record, also by a recovery that came to no end. What is longer than any conversation is
+    /// passed over: the ledger has its calls.
+    fn moved_out(&self, folder: &ThreadFolder) -> Result<Vec<Vec<u8>>, Error> {
+        let fs = &*self.host.fs;
+        let names = fs.read_dir(folder.path()).map_err(|error| {
+            let text = format!("cannot list {}: {error}", folder.path().display());
+            Error::new(ErrorKind::External, text)
+        })?;
+        let tails = names
+            .into_iter()
+            .filter(|name| name.to_string_lossy().starts_with(TAIL_PREFIX));
+        let mut found = Vec::new();
+        for name in tails {
+            match read_small(fs, &folder.path().join(name), MAX_CONVERSATION_BYTES) {
+                Ok(bytes) => found.push(bytes),
+                Err(error) if error.kind() == ErrorKind::Limit => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(found)
+    }
+
+    /// The calls that the step ledger says began, which is signed record by record: keys, and how they are named.
+    pub(super) fn steps_of(&self, folder: &ThreadFolder) -> Result<Vec<(String, Value)>, Error> {
+        let first = examine::first_line(&open_regular(&*self.host.fs, &folder.transcript())?)?;
+        let Some(manifest) = first.as_deref().and_then(parse_line) else {
+            return Ok(Vec::new());
+        };
+        let run = RunId::parse(&manifest.record.to_string())?;
+        let path = folder.path().join(format!("ledger_{run}.jsonl"));
+        let record = run.record_id();
+        let head = known::known(&self.host, &record)?.expectation();
+        if head.is_none() && self.host.fs.symlink_metadata(&path).is_err() {
+            return Ok(Vec::new());
+        }
+        let bytes = read_small(&*self.host.fs, &path, MAX_CONVERSATION_BYTES)?;
+        let options = ChainOptions {
+            expect: head.into_iter().collect(),
+            ..ChainOptions::default()
+        };
+        let judging = Judging::new(&self.trust, self.host.clock.now()?);
+        let report = judge(&bytes, options, &judging).report;
+        match report.verdict <= Verdict::UnknownSigner {
+            true => Err(refusal(&path, &report)),
+            false => Ok(begun_by(&bytes)),
+        }
+    }
+
+    /// May the thread whose record lies in `folder` have calls of which nobody knows the end, or no end itself?
+    pub(super) fn may_be_open(&self, id: &ThreadId, folder: &ThreadFolder) -> bool {
+        let open = || {
+            let left = self.left_open(id, folder, self.steps_of(folder)?)?;
+            Ok::<_, Error>(!left.is_ended || !left.unresolved.is_empty())
+        };
+        open().unwrap_or(true)
+    }
+}
+
+impl Left {
+    fn told(&mut self, event: &Value) {
+        let Some(kind) = event["event_type"].as_str() else {
+            return;
+        };
+        self.is_ended |= is_terminal(kind);
+        match kind {
+            "thread_completed" => self.ended = Status::Completed,
+            "thread_cancelled" => self.ended = Status::Cancelled,
+            "thread_suspended" => self.ended = Status::Suspended,
+            "thread_continued" => self.ended = Status::Continued,
+            "thread_resumed" | "thread_handoff" => {
+                let id = event["payload"]["new_thread_id"].as_str();
+                self.successors.extend(id.map(str::to_owned));
+            }
+            _ => {}
+        }
+    }
+}
+
+impl Lines {
+    /// Those that a seal covers and nobody adopted.
+    pub(super) fn sealed(&self) -> impl Iterator<Item = &[u8]> {
+        self.each()
+            .filter(|(covered, _)| *covered)
+            .map(|(_, line)| line)
+    }
+
+    /// The others.
+    fn unsealed(&self) -> impl Iterator<Item = &[u8]> {
+        self.each()
+            .filter(|(covered, _)| !*covered)
+            .map(|(_, line)| line)
+    }
+
+    fn each(&self) -> impl Iterator<Item = (bool, &[u8])> {
+        let mut at = 0;
+        let lines = self.bytes.split_inclusive(|byte| *byte == b'\n');
+        lines.map(move |line| {
+            let from = at;
+            at += line.len() as u64;
+            let covered = self.covered.as_ref().is_some_and(|(end, adopted)| {
+                let taken = |[begin, end]: &[u64; 2]| (*begin..*end).contains(&from);
+                from < *end && !adopted.iter().any(taken)
+            });
+            (covered, line)
+        })
+    }
+}
+
+impl Calls {
+    fn sealed(&mut self, event: &Value) {
+        let payload = &event["payload"];
+        let key = payload["idempotency_key"].as_str().unwrap_or_default();
+        let id = payload["call_id"].as_str().unwrap_or_default();
+        match event["event_type"].as_str() {
+            Some(kind @ ("tool_call_start" | "hook_call_start")) => {
+                let by_hook = kind == "hook_call_start";
+                let tool = match by_hook {
+                    true => &payload["item_id"],
+                    false => &payload["tool"],
+                };
+                let named = json!({"call_id": id, "tool": tool, "item_id": payload["item_id"],
+                                   "idempotency_key": key});
+                self.began(key, named, false);
+                self.waiting.push((id.to_owned(), by_hook, key.to_owned()));
+            }
+            Some(kind @ ("tool_call_result" | "hook_call_result")) => {
+                let by_hook = kind == "hook_call_result";
+                let of_id =
+                    |(waits, hook, _): &(String, bool, String)| waits == id && *hook == by_hook;
+                let Some(place) = self.waiting.iter().rposition(of_id) else {
+                    return;
+                };
+                let (_, _, key) = self.waiting.remove(place);
+                // An error may say that nobody knows whether the call was carried out.
+                if payload["unknown"] != true
+                    && let Some(call) = self.known.get_mut(&key)
+                {
+                    call.ended += 1;
+                }
+            }
+            Some("tool_call_unresolved") => {
+                self.began(key, Value::Null, false);
+                if let Some(call) = self.known.get_mut(key) {
+                    call.listed = true;
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Anybody may have written it: only the names of a call of this thread count.
+    fn unsealed(&mut self, id: &ThreadId, event: &Value) {
+        let kind = &event["event_type"];
+        let payload = &event["payload"];
+        let Some(key) = plain(&payload["idempotency_key"]) else {
+            return;
+        };
+        let rest = key.strip_prefix(id.as_str());
+        let is_own = rest.is_some_and(|rest| rest.starts_with('/'));
+        if !is_own || !(kind == "tool_call_start" || kind == "hook_call_start") {
+            return;
+        }
+        let tool = match kind == "hook_call_start" {
+            true => &payload["item_id"],
+            false => &payload["tool"],
+        };
+        let named = json!({"call_id": plain(&payload["call_id"]), "tool": plain(tool),
+                           "item_id": plain(&payload["item_id"]), "idempotency_key": key});
+        self.began(key, named, true);
+    }
+
+    fn began(&mut self, key: &str, named: Value, unsealed: bool) {
+        if let Some(call) = self.known.get_mut(key) {
+            call.began += 1;
+            return;
+        }
+        self.order.push(key.to_owned());
+        let call = Call {
+            named,
+            began: 1,
+            ended: 0,
+            listed: false,
+            unsealed,
+        };
+        self.known.insert(key.to_owned(), call);
+    }
+
+    /// The calls that stay open, by these steps of the ledger, too.
+    fn open(mut self, steps: Vec<(String, Value)>) -> Vec<Value> {
+        let mut by_ledger: BTreeMap<&str, (u64, &Value)> = BTreeMap::new();
+        for (key, named) in &steps {
+            by_ledger.entry(key).or_insert((0, named)).0 += 1;
+            if !self.known.contains_key(key) {
+                self.began(key, named.clone(), false);
+            }
+        }
+        let mut unsealed = 0;
+        let mut open = Vec::new();
+        for key in self.order {
+            let Some(mut call) = self.known.remove(&key) else {
+                continue;
+            };
+            let step = by_ledger.get(key.as_str());
+            let began = call.began.max(step.map_or(0, |(began, _)| *began));
+            if call.listed || began <= call.ended {
+                continue;
+            }
+            if call.unsealed && step.is_none() {
+                unsealed += 1;
+                if unsealed > MAX_UNRESOLVED_CALLS {
+                    continue;
+                }
+            }
+            if let Some((_, named)) = step {
+                call.named = (*named).clone();
+            }
+            call.named["in_ledger"] = step.is_some().into();
+            open.push(call.named);
+        }
+        open
+    }
+}
+
+/// The events of lines; a torn last line is none.
+fn events<'l>(lines: impl Iterator<Item = &'l [u8]>) -> impl Iterator<Item = Value> {
+    lines.filter_map(|line| serde_json::from_slice(line).ok())
+}
+
+/// A short text without control characters.
+fn plain(value: &Value) -> Option<&str> {
+    let text = value.as_str()?;
+    let short = text.chars().take(MAX_UNSEALED_NAME_CHARS + 1).count() <= MAX_UNSEALED_NAME_CHARS;
+    (short && !text.chars().any(char::is_control)).then_some(text)
+}
+
+/// The calls of a ledger that began, with or without an end.
+fn begun_by(ledger: &[u8]) -> Vec<(String, Value)> {
+    let records = events(ledger.split(|byte| *byte == b'\n'));
+    let begun = records.filter_map(|record| {
+        let effect = &record["effect"];
+        let is_call = effect["type"] == "tool_call" || effect["type"] == "hook_call";
+        if record["status"] != "started" || !is_call {
+            return None;
+        }
+        let payload = &effect["payload"];
+        let item = match &payload["tool"] {
+            Value::Null => &payload["item_id"],
+            tool => tool,
+        };
+        let key = record["idempotency_key"].as_str()?.to_owned();
+        let named = json!({"call_id": payload["call_id"], "tool": item, "item_id": item,
+                           "idempotency_key": key});
+        Some((key, named))
+    });
+    begun.collect()
+}
+
+#[cfg(test)]
+mod tests;
