@@ -26,7 +26,7 @@ use threadseal::document::{self, DocumentKind, Options, Outcome, Profile};
 use threadseal::error::Error;
 use threadseal::record::{ExpectedHead, RecordId};
 use threadseal::report::{Report, Verdict};
-use threadseal_store::heads::RecordKind;
+use threadseal_store::heads::{RecordKind, StoredHead};
 use threadseal_store::read::read_small;
 use threadseal_store::sys::Fs;
 
@@ -157,6 +157,8 @@ struct Candidate<'a> {
     path: &'a str,
     /// As the head store spells places.
     place: &'a str,
+    /// The places in which the item does not lie, and could by its id.
+    absent: &'a [String],
     /// The space's `.ai`, its links followed.
     home: &'a Path,
     fs: &'a dyn Fs,
@@ -178,6 +180,7 @@ impl Candidate<'_> {
             && let Some(stored) = grounds.heads.fetch(&record)?
         {
             self.is_no_copy(record, stored.path_hint.as_deref(), grounds)?;
+            self.is_the_newest(&stored, grounds)?;
             options.expect_head = Some(ExpectedHead::Head(stored.head));
             report = self.verify(&options)?;
         }
@@ -259,6 +262,22 @@ impl Candidate<'_> {
             ))),
             false => Ok(()),
         }
+    }
+
+    /// An id has several spellings of its file: one that this host sealed before another one of them is an older item.
+    fn is_the_newest(&self, stored: &StoredHead, grounds: &Grounds<'_>) -> Result<(), Error> {
+        for place in self.absent {
+            let known = grounds.heads.find_by_place(RecordKind::Document, place)?;
+            let is_other = |known: &StoredHead| known.head.record != stored.head.record;
+            if known.is_some_and(|known| is_other(&known) && known.updated > stored.updated) {
+                return Err(Error::refused(format!(
+                    "{}: {}: this host sealed {place} later, under the same id",
+                    self.path,
+                    Verdict::RolledBack
+                )));
+            }
+        }
+        Ok(())
     }
 
     fn verify(&self, options: &Options<'_>) -> Result<Report, Error> {

@@ -14,6 +14,7 @@
 //! | module | owns |
 //! |---|---|
 //! | `record` | one transcript, ThreadSeal's or the original's |
+//! | `spoken` | its conversation: marks, and one result for each call |
 //! | `steps` | the step ledger of a thread |
 //! | `chain` | threads that go on from each other |
 //!
@@ -21,11 +22,13 @@
 
 mod chain;
 mod record;
+mod spoken;
 mod steps;
 
 pub use chain::{ChainLink, VerifiedChain};
-pub use record::{Line, Successor, UNVERIFIED, VerifiedRecord};
-pub(crate) use record::{UNRESOLVED, answer_open_calls};
+pub use record::{Line, Successor, VerifiedRecord};
+pub use spoken::UNVERIFIED;
+pub(crate) use spoken::{UNRESOLVED, answer_open_calls};
 pub(crate) use steps::Steps;
 
 use crate::capability::Capabilities;
@@ -42,6 +45,7 @@ use threadseal::document::{self, DocumentKind, ItemType};
 use threadseal::error::Error;
 use threadseal::limits::MAX_DOCUMENT_BYTES;
 use threadseal::record::{Head, ThreadId};
+use threadseal::transcript::messages::Message;
 use threadseal::trust::Trust;
 use threadseal_store::host::Host;
 use threadseal_store::read::read_small;
@@ -74,8 +78,8 @@ pub struct VerifiedThread {
 pub struct VerifiedParent {
     /// Which thread.
     pub id: ThreadId,
-    /// The seal of it that the child's line 1 names.
-    pub head: Head,
+    /// The seal of it that the child's line 1 names; None for a parent of the original, whose seals nobody named.
+    pub head: Option<Head>,
     /// Its limits.
     pub limits: Limits,
     /// Its capabilities.
@@ -137,18 +141,35 @@ impl Archive<'_> {
         let folder = self.folder(id)?;
         let record = record::open(self, &folder, id, named, record::Need::Whole)?;
         self.has_children(&record)?;
-        self.with_papers(record, folder)
+        let thread = self.with_papers(record, folder)?;
+        match (thread.record.manifest(), &thread.meta) {
+            (None, Some(meta)) => has_all_turns(&thread.record, meta.get())?,
+            _ => {}
+        }
+        Ok(thread)
     }
 
-    /// A thread that another one goes on from, which names its seal `head`. The original's never seal their own end:
-    /// of these the seal that is named counts.
-    fn earlier(&self, id: &ThreadId, head: Head) -> Result<VerifiedThread, Error> {
+    /// A thread that `after` goes on from, which names its seal `head`. The original's never seal their own end, nor
+    /// who goes on from them, and may grow: of these that seal counts, and what `after` says that it took behind it.
+    fn earlier(
+        &self,
+        id: &ThreadId,
+        head: Head,
+        after: &VerifiedRecord,
+    ) -> Result<VerifiedThread, Error> {
         let folder = self.folder(id)?;
-        let need = match record::is_original(self, &folder)? {
+        let original = record::is_original(self, &folder)?;
+        let need = match original {
             true => record::Need::Sealed,
-            false => record::Need::Whole,
+            false => record::Need::Linked,
         };
-        let record = record::open(self, &folder, id, Some(head), need)?;
+        let mut record = record::open(self, &folder, id, Some(head), need)?;
+        if original {
+            let taken = after
+                .took()
+                .filter(|_| self.integrity == Integrity::Lenient);
+            record.up_to(head, taken.as_ref())?;
+        }
         self.has_children(&record)?;
         self.with_papers(record, folder)
     }
@@ -247,6 +268,9 @@ impl Archive<'_> {
             (Some(head), Some(name)) if recorded.is_none_or(|recorded| recorded == name) => {
                 (head, name)
             }
+            (None, Some(name)) if recorded == Some(name.as_str()) => {
+                return self.original_parent(&ThreadId::parse(name)?).map(Some);
+            }
             _ => return Err(disagree(child)),
         };
         let id = ThreadId::parse(name)?;
@@ -256,10 +280,26 @@ impl Archive<'_> {
         let meta = thread.meta.ok_or_else(|| disagree(child))?;
         Ok(Some(VerifiedParent {
             id,
-            head,
+            head: Some(head),
             limits: meta.get().limits,
             capabilities: meta.get().capabilities.clone(),
         }))
+    }
+
+    /// A parent of the original, which seals nowhere whom it started: what its signed thread.json leaves.
+    fn original_parent(&self, id: &ThreadId) -> Result<VerifiedParent, Error> {
+        let folder = self.folder(id)?;
+        if !record::is_original(self, &folder)? {
+            return Err(disagree(id));
+        }
+        refuse_links(&*self.host.fs, &folder)?;
+        let meta = ThreadMeta::read(self.host, &folder, id, None, self.trust)?;
+        Ok(VerifiedParent {
+            id: id.clone(),
+            head: None,
+            limits: meta.get().limits,
+            capabilities: meta.get().capabilities.clone(),
+        })
     }
 
     /// Where the files of a thread lie, in whatever layout.
@@ -317,6 +357,24 @@ impl Archive<'_> {
             ..document::Options::new(DocumentKind::Markdown, self.trust, self.host.clock.now()?)
         };
         crate::signed_file::read_verified(self.host, &folder.capabilities(), &options).map(drop)
+    }
+}
+
+/// Does a transcript of the original have the answers that its signed thread.json counts? It is written when the last of
+/// them is sealed, and nothing else tells that a transcript was cut at a seal.
+fn has_all_turns(record: &VerifiedRecord, meta: &ThreadMeta) -> Result<(), Error> {
+    let turns = meta.cost.map_or(0, |cost| cost.turns);
+    let answers = record.messages()?;
+    let answers = answers
+        .iter()
+        .filter(|message| matches!(message, Message::Assistant { .. }));
+    let answers = answers.count() as u64;
+    match meta.status.is_resumable() && answers < turns {
+        false => Ok(()),
+        true => Err(Error::refused(format!(
+            "{} is truncated: it seals {answers} answers, and its thread.json counts {turns}",
+            record.path().display()
+        ))),
     }
 }
 

@@ -416,7 +416,14 @@ impl Examiner {
     fn kind(&self, file: &RegularFile) -> Result<Option<Kind>, Failure> {
         let name = file.path().to_string_lossy();
         Ok(match self.asked.format {
-            None => detect::kind(file)?,
+            None => match (detect::kind(file)?, DocumentKind::of_name(&name)) {
+                (Some(Kind::Native | Kind::Events), Some(text))
+                    if text != DocumentKind::Json && self.is_sealed_text(file, text) =>
+                {
+                    Some(Kind::Document(text))
+                }
+                (found, _) => found,
+            },
             Some(FormatArg::Transcript) => Some(detect::transcript(file)?),
             Some(FormatArg::Log) => Some(Kind::Log),
             Some(FormatArg::Scroll) => Some(Kind::Scroll(detect::container(file)?)),
@@ -429,6 +436,13 @@ impl Examiner {
                 Some(Kind::Document(text.unwrap_or(DocumentKind::Markdown)))
             }
         })
+    }
+
+    /// Is all of a file one text under the seal of a trusted key? A text may quote the lines of transcripts, as the entry
+    /// of a thread that read one does; nothing is hidden where every byte is vouched for.
+    fn is_sealed_text(&self, file: &RegularFile, kind: DocumentKind) -> bool {
+        let looked = document::look(self, file, kind);
+        looked.is_ok_and(|report| report.verdict == Verdict::Verified)
     }
 
     /// Is anything there? Asked of the disk that is looked at, which may be a database.

@@ -3,6 +3,7 @@
 mod companions;
 mod orchestrate;
 mod providers;
+mod quoted;
 mod refusals;
 mod resume;
 mod strayed;

@@ -178,10 +178,28 @@ impl Finder {
         let (folders, endings) = kind.places();
         let home = space.join(".ai");
         for folder in folders {
-            for ending in endings {
-                let path = home.join(folder).join(format!("{id}.{ending}"));
-                if self.is_there(&path)? {
-                    return self.judge(&home, &path, kind, id, grounds).map(Some);
+            let spelled = endings.iter();
+            let spelled = spelled.map(|ending| home.join(folder).join(format!("{id}.{ending}")));
+            let (mut there, mut absent) = (Vec::new(), Vec::new());
+            for path in spelled {
+                match self.is_there(&path)? {
+                    true => there.push(path),
+                    false => absent.push(path),
+                }
+            }
+            match &there[..] {
+                [] => {}
+                [path] => {
+                    return self
+                        .judge(&home, path, &absent, kind, id, grounds)
+                        .map(Some);
+                }
+                [path, other, ..] => {
+                    return Err(Error::refused(format!(
+                        "{} and {} are both {kind} {id}: remove one",
+                        path_text(path),
+                        path_text(other)
+                    )));
                 }
             }
         }
@@ -203,10 +221,12 @@ impl Finder {
         }
     }
 
+    /// `absent` are the other paths under which the item could lie.
     fn judge(
         &self,
         home: &Path,
         path: &Path,
+        absent: &[PathBuf],
         kind: ItemKind,
         id: &ItemId,
         grounds: &Grounds<'_>,
@@ -225,7 +245,12 @@ impl Finder {
             )));
         }
         let bytes = read_small(&*self.fs, &real_path, MAX_ITEM_BYTES)?;
+        // What is not there has no place of its own: its folder has.
+        let folder = real_path.parent().unwrap_or(&real_home);
+        let absent = absent.iter().filter_map(|path| path.file_name());
+        let absent: Vec<String> = absent.map(|name| path_text(&folder.join(name))).collect();
         let candidate = Candidate {
+            absent: &absent,
             kind,
             path: &path_text(path),
             place: &path_text(&real_path),

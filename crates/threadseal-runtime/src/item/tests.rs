@@ -254,6 +254,58 @@ fn a_copy_of_a_sealed_item_is_refused_and_a_moved_one_or_a_copied_project_is_not
 }
 
 #[test]
+fn an_older_item_under_another_spelling_of_its_id_is_refused() {
+    use threadseal_store::heads::StoredHead;
+    let bench = Bench::new();
+    let at =
+        |seconds: u64| Timestamp::from_micros(now().as_micros() + seconds * 1_000_000).unwrap();
+    let tool = |record: u8, says: &str| {
+        let sealing = NativeSealing {
+            record: RecordId::from_bytes([record; 32]),
+            seq: 0,
+            time: now(),
+            signer: &native(),
+        };
+        sign_native(says.as_bytes(), DocumentKind::Yaml, &sealing).unwrap()
+    };
+    let (older, newer) = (tool(1, "says: older\n"), tool(2, "says: newer\n"));
+    let path = |ending: &str| format!("p/.ai/tools/a/t.{ending}");
+    for (bytes, when) in [(&older, at(0)), (&newer, at(5))] {
+        // Both were sealed in one place, the later one over the other.
+        bench.put(&path("yaml"), bytes);
+        let options = Options::new(DocumentKind::Yaml, &bench.trust, now());
+        let report = document::verify(bytes, &options).unwrap().report;
+        let real = fs::canonicalize(bench.folder.path().join(path("yaml"))).unwrap();
+        let stored = StoredHead {
+            head: report.head.unwrap(),
+            kind: RecordKind::Document,
+            is_final: false,
+            thread: None,
+            first_seen: when,
+            updated: when,
+            path_hint: Some(real.to_string_lossy().into_owned()),
+            aliases: Vec::new(),
+        };
+        let _ = bench.heads.create(&stored).unwrap();
+    }
+    let find = || bench.find(ItemKind::Tool, "a/t", ItemPolicy::AllowUnsigned);
+    assert!(find().unwrap().unwrap().text().contains("newer"));
+    // Beside the newer one it would be taken, or not, by its ending.
+    bench.put(&path("yml"), &older);
+    let error = find().unwrap_err();
+    assert!(error.to_string().contains("are both tool a/t"), "{error}");
+    fs::remove_file(bench.folder.path().join(path("yaml"))).unwrap();
+    let error = find().unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Refused);
+    assert!(error.to_string().contains("rolled_back"), "{error}");
+    // The newest one may have been moved, and what this host never saw may be newer still.
+    for moved in [newer, tool(3, "says: unknown\n")] {
+        bench.put(&path("yml"), &moved);
+        assert!(find().is_ok());
+    }
+}
+
+#[test]
 fn the_project_comes_before_the_user_and_both_before_what_is_built_in() {
     let bench = Bench::new();
     let policy = ItemPolicy::AllowUnsigned;

@@ -139,7 +139,7 @@ pub(super) fn read(
             let text = format!("the chain of {id} has more than {most} threads");
             return Err(Error::new(ErrorKind::Limit, text));
         }
-        let thread = archive.earlier(&before, head)?;
+        let thread = archive.earlier(&before, head, record)?;
         names_each_other(thread.record(), record)?;
         if !seen.insert(head.record) {
             return Err(broken(record.id()));

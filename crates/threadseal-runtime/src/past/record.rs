@@ -1,9 +1,10 @@
 //! [`VerifiedRecord`]: one transcript, verified and held in memory; ThreadSeal's own or the original's.
 
 use super::Archive;
+use super::spoken::{answer_open_calls, marked};
 use crate::bounds::MAX_CONVERSATION_BYTES;
 use crate::config::coordination::Integrity;
-use crate::model::{ChatMessage, ToolCall, conversation, dynamic};
+use crate::model::{ChatMessage, conversation, dynamic};
 use crate::project::ThreadFolder;
 use crate::signed_file::refusal;
 use crate::status::Status;
@@ -11,6 +12,7 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use threadseal::canon::json::{self, Value as Sealed};
+use threadseal::digest::Digest;
 use threadseal::error::Error;
 use threadseal::record::{ExpectedHead, Head, RecordId, ThreadId};
 use threadseal::report::{Expectation, Report, Verdict, Verified};
@@ -24,9 +26,6 @@ use threadseal_store::examine;
 use threadseal_store::heads::RecordKind;
 use threadseal_store::read::{RegularFile, open_regular};
 
-/// What stands before a message that no seal covers.
-pub const UNVERIFIED: &str = "[unverified: no seal covers this] ";
-
 /// One verified transcript.
 #[derive(Debug)]
 pub struct VerifiedRecord {
@@ -38,6 +37,8 @@ pub struct VerifiedRecord {
     bytes: Vec<u8>,
     /// Where what nobody vouches for lies; empty in a strict archive.
     unverified: Vec<[u64; 2]>,
+    /// Where the part ends that counts as under seals: the last seal, or the one that whoever goes on from it names.
+    sealed: u64,
     events: Events,
 }
 
@@ -50,6 +51,13 @@ pub struct Line<'a> {
     pub bytes: &'a [u8],
     /// Does no seal vouch for it?
     pub unverified: bool,
+}
+
+/// Bytes behind a seal that somebody took although nothing covered them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Taken {
+    bytes: u64,
+    sha256: Digest,
 }
 
 /// A thread that goes on from this one, as a sealed link says.
@@ -77,6 +85,9 @@ struct Events {
 pub(super) enum Need {
     /// All of it.
     Whole,
+    /// All of it up to its last seal, which covers the link to whoever goes on from it: that one heard nothing behind
+    /// it.
+    Linked,
     /// What the caller relies on is under a seal that it names; the record may still grow.
     Sealed,
 }
@@ -145,7 +156,7 @@ impl VerifiedRecord {
 
     /// Its lines in order; those that no seal covers only in a lenient archive.
     pub fn lines(&self) -> impl Iterator<Item = Line<'_>> {
-        let sealed = self.head().size;
+        let sealed = self.sealed;
         let adopted = &self.verified.get().adopted;
         let within = |ranges: &[[u64; 2]], at: u64| {
             ranges.iter().any(|[from, to]| (*from..*to).contains(&at))
@@ -195,6 +206,46 @@ impl VerifiedRecord {
         }
         answer_open_calls(&mut said);
         Ok(said)
+    }
+
+    /// Leaves out what stands behind the seal `head`: whoever goes on from it heard up to there, and, of what no seal
+    /// covered then, what `taken` names, of whatever seals cover it now.
+    ///
+    /// # Errors
+    /// Kind `Refused` when that is not there as it was.
+    pub(super) fn up_to(&mut self, head: Head, taken: Option<&Taken>) -> Result<(), Error> {
+        self.sealed = head.size;
+        self.unverified.retain(|[from, _]| *from < head.size);
+        let Some(taken) = taken else {
+            return Ok(());
+        };
+        let to = head.size.saturating_add(taken.bytes);
+        let range = usize::try_from(head.size)
+            .ok()
+            .zip(usize::try_from(to).ok());
+        let bytes = range.and_then(|(from, to)| self.bytes.get(from..to));
+        if !bytes.is_some_and(|bytes| Digest::of(bytes) == taken.sha256) {
+            let path = self.path.display();
+            let text = format!(
+                "{path} is tampered: what was taken of it behind its last seal is not there any more"
+            );
+            return Err(Error::refused(text));
+        }
+        self.unverified.push([head.size, to]);
+        Ok(())
+    }
+
+    /// What a thread that brought one of the original's in took of it that no seal covered.
+    pub(super) fn took(&self) -> Option<Taken> {
+        let sealed = self.lines().filter(|line| !line.unverified);
+        let mut events = sealed.filter_map(|line| serde_json::from_slice::<Value>(line.bytes).ok());
+        let told = events.find(|event| event["event_type"] == "thread_adopted")?;
+        let told = &told["payload"]["unverified"];
+        let taken = Taken {
+            bytes: told["bytes"].as_u64()?,
+            sha256: Digest::parse_hex(told["sha256"].as_str()?)?,
+        };
+        (told["taken"] == true).then_some(taken)
     }
 
     /// Calls that began and of which nobody knows whether they were carried out: its recovery found them in the signed
@@ -306,6 +357,7 @@ pub(super) fn open(
         id: id.clone(),
         path,
         manifest,
+        sealed: verified.0.get().head.size,
         report: verified.1,
         verified: verified.0,
         bytes,
@@ -339,7 +391,9 @@ impl Judged {
         match self.lenient {
             Some((verified, tail)) if taken => {
                 let mut unverified = verified.get().adopted.clone();
-                unverified.push(tail);
+                if need == Need::Whole {
+                    unverified.push(tail);
+                }
                 unverified.retain(|[from, to]| from < to);
                 Ok(((verified, report), unverified))
             }
@@ -470,78 +524,6 @@ fn status_of(terminal: &str) -> Status {
         "thread_suspended" => Status::Suspended,
         "thread_continued" => Status::Continued,
         _ => Status::Error,
-    }
-}
-
-/// Marks in `whole` what is not in `sealed`.
-fn marked(sealed: &[ChatMessage], whole: Vec<ChatMessage>) -> Vec<ChatMessage> {
-    let mut sealed = sealed.iter().peekable();
-    let mark = |text: String| format!("{UNVERIFIED}{text}");
-    let each = whole.into_iter().map(|message| {
-        // An answer may have got further calls from what is not covered: its text is under a seal all the same.
-        let same = match (&message, sealed.peek()) {
-            (
-                ChatMessage::Assistant { text, calls },
-                Some(ChatMessage::Assistant {
-                    text: known,
-                    calls: under,
-                }),
-            ) => text == known && calls.starts_with(under),
-            (message, Some(known)) => message == *known,
-            (_, None) => false,
-        };
-        if same {
-            sealed.next();
-            return message;
-        }
-        match message {
-            ChatMessage::User(text) => ChatMessage::User(mark(text)),
-            ChatMessage::Assistant { text, calls } => ChatMessage::Assistant {
-                text: mark(text),
-                calls,
-            },
-            ChatMessage::ToolResult {
-                call_id,
-                tool,
-                content,
-            } => ChatMessage::ToolResult {
-                call_id,
-                tool,
-                content: mark(content),
-            },
-        }
-    });
-    each.collect()
-}
-
-/// What a model is told of a call that may have been carried out before.
-pub(crate) const UNRESOLVED: &str =
-    "unresolved: nobody knows whether this call was carried out; do not repeat it unseen";
-
-/// Gives each call without a result one that says so: models refuse a conversation with open calls, and nobody
-/// knows whether such a call was carried out.
-pub(crate) fn answer_open_calls(messages: &mut Vec<ChatMessage>) {
-    let mut answered = Vec::with_capacity(messages.len());
-    let mut open: Vec<ToolCall> = Vec::new();
-    for message in messages.drain(..) {
-        match &message {
-            ChatMessage::ToolResult { call_id, .. } => open.retain(|call| call.id != *call_id),
-            _ => answered.extend(open.drain(..).map(unresolved)),
-        }
-        if let ChatMessage::Assistant { calls, .. } = &message {
-            open.clone_from(calls);
-        }
-        answered.push(message);
-    }
-    answered.extend(open.into_iter().map(unresolved));
-    *messages = answered;
-}
-
-fn unresolved(call: ToolCall) -> ChatMessage {
-    ChatMessage::ToolResult {
-        call_id: call.id,
-        tool: call.name,
-        content: UNRESOLVED.to_owned(),
     }
 }
 

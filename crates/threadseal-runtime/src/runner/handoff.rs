@@ -161,7 +161,7 @@ impl Engine {
 /// A running thread that hands itself over.
 struct Live<'a> {
     old: &'a mut Running,
-    parent: Option<(ThreadId, Head)>,
+    parent: Option<(ThreadId, Option<Head>)>,
     turns: u64,
     linked: &'a mut bool,
 }
@@ -176,7 +176,7 @@ impl Predecessor for Live<'_> {
     }
 
     fn parent(&self) -> Option<Head> {
-        self.parent.as_ref().map(|(_, head)| *head)
+        self.parent.as_ref().and_then(|(_, head)| *head)
     }
 
     fn parent_thread(&self) -> Option<&ThreadId> {

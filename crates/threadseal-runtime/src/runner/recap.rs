@@ -13,7 +13,7 @@
 use super::engine::{Engine, Order, Ran};
 use super::prepare::Plan;
 use super::resume::PREVIOUS_SUMMARY;
-use super::summary::summary_id;
+use super::summary::{refuse_other, summary_id};
 use super::thread::ParentThread;
 use crate::bounds::{MAX_SUMMARISED_BYTES, MAX_SUMMARY_BYTES};
 use crate::directive::Directive;
@@ -80,12 +80,14 @@ impl Engine {
         parent: Option<ParentThread<'_>>,
     ) -> Result<(Option<Recap>, Option<Ran>), Error> {
         // What a hook had summarised is there already.
-        let id = summary_id(&directive_of(chain), chain.last().record().id());
+        let directive = directive_of(chain);
+        let id = summary_id(&directive, chain.last().record().id());
         let known = ItemId::parse(&format!("agent/threads/{id}"))?;
         let known = self
             .finder
             .find(ItemKind::Knowledge, &known, &self.grounds()?)?;
-        if known.is_some() {
+        if let Some(known) = known {
+            refuse_other(&known, chain.last().record().id(), &directive)?;
             let recap = Recap {
                 id: Some(id),
                 text: String::new(),

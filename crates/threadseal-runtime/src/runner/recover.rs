@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! lock (nobody writes it) ─► verify ─► tail set aside, `tail_dropped`; with `transcript_integrity: lenient` `tail_adopted`
-//!   ─► `tool_call_unresolved` for each call that began and of which the record has no result
+//!   ─► `tool_call_unresolved` for each call that began and of which no sealed line has a result (`open`)
 //!   ─► `thread_error`, or `thread_continued` where its link names a successor that stands; final seal
 //!   ─► thread.json (anew from line 1 where the thread died before its first one), budget, registry
 //! ```

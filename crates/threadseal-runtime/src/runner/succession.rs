@@ -85,7 +85,7 @@ pub(super) struct Ended {
     pub(super) recorder: Recorder,
     pub(super) meta: TrustedMeta,
     pub(super) path: PathBuf,
-    pub(super) parent: Option<(ThreadId, Head)>,
+    pub(super) parent: Option<(ThreadId, Option<Head>)>,
     pub(super) link: Link,
     /// What the link says beside the successor's id.
     pub(super) said: Value,
@@ -101,7 +101,7 @@ impl Predecessor for Ended {
     }
 
     fn parent(&self) -> Option<Head> {
-        self.parent.as_ref().map(|(_, head)| *head)
+        self.parent.as_ref().and_then(|(_, head)| *head)
     }
 
     fn parent_thread(&self) -> Option<&ThreadId> {

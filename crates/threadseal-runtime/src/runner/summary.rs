@@ -16,7 +16,7 @@ use super::orchestrator::{Need, Records};
 use crate::bounds::{MAX_SUMMARY_CHARS_PER_TOKEN, MAX_SUMMARY_SOURCE_BYTES};
 use crate::capability::{Call, Capabilities};
 use crate::directive::ModelChoice;
-use crate::item::ItemId;
+use crate::item::{Item, ItemId};
 use crate::model::{Chosen, Models, ToolSchema};
 use crate::project::Project;
 use crate::signed_file::{SignedFile, read_verified};
@@ -264,18 +264,41 @@ impl Engine {
 /// The summary as a knowledge entry. Every line of it is a quotation: none begins a heading, a fence or a signature.
 fn entry(id: &ThreadId, directive: &str, name: &str, summary: &str) -> String {
     let quoted: Vec<String> = summary.lines().map(|line| format!("> {line}")).collect();
+    format!("{}{}\n", beginning(id, directive, name), quoted.join("\n"))
+}
+
+/// What stands before it, and says whose it is.
+fn beginning(id: &ThreadId, directive: &str, name: &str) -> String {
     let plain = |text: &str| Value::String(text.to_owned()).to_string();
     format!(
         "```yaml\nname: {}\ntitle: {}\nentry_type: thread_summary\ncategory: {}\nauthor: rye\nthread_id: {}\n\
-         directive: {}\ntags: [summary]\n```\n\n# Summary of {}\n\n{}\n",
+         directive: {}\ntags: [summary]\n```\n\n# Summary of {}\n\n",
         plain(name.rsplit('/').next().unwrap_or_default()),
         plain(&format!("Summary of {id}")),
         plain(&format!("agent/threads/{directive}")),
         plain(id.as_str()),
         plain(directive),
         id.as_str().replace(['\n', '\r', '`'], " "),
-        quoted.join("\n"),
     )
+}
+
+/// Refuses knowledge that lies where the summary of a thread belongs, and is none of it.
+///
+/// # Errors
+/// Kind `Refused`, with the file.
+pub(super) fn refuse_other(item: &Item, id: &ThreadId, directive: &str) -> Result<(), Error> {
+    let text = item.text();
+    let text = match text.split_once('\n') {
+        Some((first, rest)) if first.starts_with("<!-- rye:signed:") => rest,
+        _ => text,
+    };
+    match text.starts_with(&beginning(id, directive, &summary_id(directive, id))) {
+        true => Ok(()),
+        false => Err(Error::refused(format!(
+            "{} is foreign: it is no summary of {id}; move it away",
+            item.path()
+        ))),
+    }
 }
 
 /// The models of an engine, whatever directives want: the class or model that the settings name for summaries.

@@ -53,6 +53,8 @@ struct Open {
     item: Value,
     call: Value,
     key: String,
+    /// How many calls had begun before it.
+    place: usize,
     by_hook: bool,
     /// Has it a sealed result, which says that nobody knows its end?
     told: bool,
@@ -161,11 +163,14 @@ impl Engine {
         for (key, item) in self.began_in_ledger(folder, recorder.state().manifest())? {
             seen.began(id, &key, &json!({"item_id": item}));
         }
+        // Who goes on from this thread one day is told of those that the ledger vouches for.
+        let signed = self.steps_of(folder).unwrap_or_default();
+        let signed: HashSet<String> = signed.into_iter().map(|(key, _)| key).collect();
         let by_hooks = seen.asks_again();
         let open: Vec<Open> = seen.open.into_values().take(MAX_UNRESOLVED_CALLS).collect();
         for call in open.iter().filter(|call| !seen.listed.contains(&call.key)) {
             let event = json!({"call_id": call.call, "tool": call.tool, "item_id": call.item,
-                               "idempotency_key": call.key});
+                               "idempotency_key": call.key, "in_ledger": signed.contains(&call.key)});
             recorder.append_buffered(
                 &EventType::parse("tool_call_unresolved")?,
                 &Payload::parse(event.to_string().as_bytes())?,
@@ -517,10 +522,10 @@ impl Calls {
     /// A result of the newest open call of this id: ids may come again in another turn.
     fn ended(&mut self, call: &Value, by_hook: bool, unknown: bool) {
         let open = self.open.iter_mut();
-        let mut open = open
+        let newest = open
             .filter(|(_, open)| open.by_hook == by_hook && !open.told && open.call == *call)
-            .map(|(name, open)| (name.clone(), open));
-        let Some((name, open)) = open.next_back() else {
+            .max_by_key(|(_, open)| open.place);
+        let Some((name, open)) = newest.map(|(name, open)| (name.clone(), open)) else {
             return;
         };
         if unknown {
@@ -566,6 +571,7 @@ impl Calls {
                 false => Value::String(call.to_owned()),
             },
             key: key.to_owned(),
+            place: self.open.len() + self.answered.len(),
             by_hook,
             told: false,
         };

@@ -20,6 +20,14 @@ use threadseal::error::Error;
 
 /// The original's own tool, through which all others are called.
 const EXECUTE: &str = "rye_execute";
+/// Names that mean something by themselves to a model: no declared tool may have one.
+const RESERVED: [&str; 5] = [
+    EXECUTE,
+    "rye_search",
+    "rye_load",
+    "rye_sign",
+    "directive_return",
+];
 
 /// The tools of one thread.
 pub struct Toolbox {
@@ -43,7 +51,7 @@ impl Toolbox {
     /// The tools that `capabilities` permit, of those that there are.
     ///
     /// # Errors
-    /// Kind `InvalidInput` when two of them have one name for the model.
+    /// Kind `InvalidInput` when two of them have one name for the model, or one has a name that means another.
     pub fn new(
         capabilities: Capabilities,
         there: impl IntoIterator<Item = Arc<dyn Tool>>,
@@ -55,6 +63,13 @@ impl Toolbox {
             }
             let tool = tool.under(&capabilities).unwrap_or(tool);
             let name = tool.schema().name.clone();
+            if RESERVED.contains(&name.as_str()) {
+                let text = format!(
+                    "tool {} is {name} to a model, which is another one",
+                    tool.id()
+                );
+                return Err(Error::invalid(text));
+            }
             if let Some(other) = tools.get(&name) {
                 let text = format!(
                     "tools {} and {} are both {name} to a model",
@@ -307,6 +322,10 @@ mod tests {
     #[test]
     fn two_tools_of_one_name_are_refused() {
         let tools = ["a/b", "a_b"].map(named);
-        assert!(Toolbox::new(Capabilities::parse(["rye.execute.tool.*"]).unwrap(), tools).is_err());
+        let all = || Capabilities::parse(["rye.execute.tool.*"]).unwrap();
+        assert!(Toolbox::new(all(), tools).is_err());
+        for id in ["rye/execute", "rye/search", "rye/sign", "directive_return"] {
+            assert!(Toolbox::new(all(), [named(id)]).is_err(), "{id}");
+        }
     }
 }

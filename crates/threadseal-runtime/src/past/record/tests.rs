@@ -3,30 +3,6 @@
 use super::*;
 use serde_json::json;
 
-fn call(id: &str) -> ToolCall {
-    ToolCall {
-        id: id.to_owned(),
-        name: "t".to_owned(),
-        input: Value::Null,
-        signatures: Vec::new(),
-    }
-}
-
-fn result(id: &str) -> ChatMessage {
-    ChatMessage::ToolResult {
-        call_id: id.to_owned(),
-        tool: "t".to_owned(),
-        content: "done".to_owned(),
-    }
-}
-
-fn said(calls: Vec<ToolCall>) -> ChatMessage {
-    ChatMessage::Assistant {
-        text: String::new(),
-        calls,
-    }
-}
-
 #[test]
 fn calls_of_the_model_and_of_hooks_are_unresolved_alike_and_named_once() {
     let event = |kind: &str, call: &str, key: &str, more: Value| {
@@ -69,43 +45,4 @@ fn calls_of_the_model_and_of_hooks_are_unresolved_alike_and_named_once() {
         event("hook_call_result", "hook_1", "", unknown),
     ];
     assert_eq!(keys(&[&[hook, same], &results[..]].concat()), ["t/hook/1"]);
-}
-
-#[test]
-fn every_call_of_a_conversation_has_one_result_behind_it() {
-    let user = ChatMessage::User("u".to_owned());
-    let mut messages = vec![
-        said(vec![call("a"), call("b")]),
-        result("a"),
-        user.clone(),
-        said(vec![call("c")]),
-    ];
-    answer_open_calls(&mut messages);
-    let expected = [
-        said(vec![call("a"), call("b")]),
-        result("a"),
-        unresolved(call("b")),
-        user,
-        said(vec![call("c")]),
-        unresolved(call("c")),
-    ];
-    assert_eq!(messages, expected);
-}
-
-#[test]
-fn what_no_seal_covers_is_marked_and_nothing_else_is() {
-    let user = |text: &str| ChatMessage::User(text.to_owned());
-    let sealed = [user("u"), said(vec![call("a")])];
-    let whole = vec![
-        user("u"),
-        said(vec![call("a"), call("b")]),
-        result("a"),
-        user("v"),
-    ];
-    let told = marked(&sealed, whole.clone());
-    assert_eq!(told[..2], whole[..2]);
-    assert!(
-        matches!(&told[2], ChatMessage::ToolResult { content, .. } if content.starts_with(UNVERIFIED))
-    );
-    assert_eq!(told[3], user(&format!("{UNVERIFIED}v")));
 }

@@ -289,3 +289,106 @@ fn no_changed_thread_of_the_original_is_resumed_or_adopted_and_nothing_changes()
     }
     assert!(refused > 80 && tails > 5, "{refused} {tails}");
 }
+
+/// The transcript up to its `count`-th checkpoint.
+fn cut(transcript: &[u8], count: usize) -> Vec<u8> {
+    let mut seen = 0;
+    let lines = transcript.split_inclusive(|byte| *byte == b'\n');
+    let kept = lines.take_while(|line| {
+        let whole = seen < count;
+        let event: Value = serde_json::from_slice(line).unwrap();
+        seen += usize::from(event["event_type"] == "checkpoint");
+        whole
+    });
+    kept.flatten().copied().collect()
+}
+
+#[test]
+fn a_transcript_that_was_cut_at_a_seal_is_told_by_the_turns_of_its_thread_json() {
+    let Some(vectors) = shared("vectors/rye") else {
+        return;
+    };
+    let stage = stage(&vectors, "proj");
+    stage.directive("agency-kiwi/discover_leads", "", "Leads.");
+    let id = "agency-kiwi/discover_leads/discover_leads-1795293094813";
+    let path = stage
+        .folder(&ThreadId::parse(id).unwrap())
+        .join("transcript.jsonl");
+    let whole = stage.read(&path);
+    for count in [1, 2] {
+        std::fs::write(&path, cut(&whole, count)).unwrap();
+        let before = stage.state();
+        let error = adopt(&stage, id, None).unwrap_err().to_string();
+        assert!(error.contains("truncated"), "{error}");
+        let error = stage.resume(&ThreadId::parse(id).unwrap(), ONCE_MORE);
+        assert!(error.is_err());
+        assert!(stage.state() == before);
+    }
+    std::fs::write(&path, whole).unwrap();
+    adopt(&stage, id, None).unwrap();
+}
+
+#[test]
+fn what_the_original_writes_after_its_adoption_pushes_nothing_out() {
+    let Some(vectors) = shared("vectors/rye") else {
+        return;
+    };
+    let stage = stage(&vectors, "proj_clean");
+    let id = ThreadId::parse("clean/ten-1").unwrap();
+    let path = stage.folder(&id).join("transcript.jsonl");
+    let whole = stage.read(&path);
+    let mut early = cut(&whole, 2);
+    let end = serde_json::json!({"timestamp": 1.0, "thread_id": id.as_str(), "event_type": "thread_completed",
+                                 "payload": {}});
+    early.extend_from_slice(format!("{end}\n").as_bytes());
+    std::fs::write(&path, early).unwrap();
+    adopt(&stage, id.as_str(), Some("clean/ten")).unwrap();
+    stage.resume(&id, ONCE_MORE).unwrap();
+    let heard = stage.last_asked();
+    // It goes on there, too.
+    std::fs::write(&path, whole).unwrap();
+    stage.resume(&id, ONCE_MORE).unwrap();
+    let now = stage.last_asked();
+    assert_eq!(now[..heard.len()], heard);
+}
+
+#[test]
+fn a_child_of_the_original_is_resumed_under_what_its_parents_signed_thread_json_leaves() {
+    let Some(vectors) = shared("vectors/rye") else {
+        return;
+    };
+    let stage = stage(&vectors, "proj");
+    for id in ["test/child", "test/parent"] {
+        stage.directive(id, "", "Child.");
+    }
+    // Whoever writes first makes the tables.
+    adopt(&stage, "test/plain/plain-1795293095262", None).unwrap();
+    let id = ThreadId::parse("test/child/child-1795293095983").unwrap();
+    stage.edit(
+        "INSERT INTO threads (thread_id, directive, parent_id, status, created_at, updated_at) VALUES \
+         (?1, 'test/child', 'test/parent/parent-1', 'completed', '2026-11-21T20:31:36+00:00', \
+         '2026-11-21T20:31:36+00:00')",
+        &id,
+    );
+    let adopted = adopt(&stage, id.as_str(), None).unwrap().thread;
+    let ran = stage.resume(&id, ONCE_MORE).unwrap();
+    assert_eq!(ran.text, "Gladly.");
+    let parent =
+        |thread: &ThreadId| stage.events(thread)[0]["payload"]["meta"]["parent_thread"].clone();
+    assert_eq!(parent(&adopted), "test/parent/parent-1");
+    assert_eq!(parent(&ran.thread), "test/parent/parent-1");
+    // Its thread.json must verify then, too; and nobody else becomes its parent.
+    let papers = stage.folder(&ThreadId::parse("test/parent/parent-1").unwrap());
+    let papers = papers.join("thread.json");
+    let whole = stage.read(&papers);
+    let more = String::from_utf8(whole.clone()).unwrap();
+    std::fs::write(&papers, more.replace("\"turns\": 25", "\"turns\": 99")).unwrap();
+    assert!(stage.resume(&id, ONCE_MORE).is_err());
+    std::fs::write(&papers, whole).unwrap();
+    stage.edit(
+        "UPDATE threads SET parent_id = 'test/plain/plain-1795293095262' WHERE thread_id = ?1",
+        &ran.thread,
+    );
+    let error = stage.resume(&id, ONCE_MORE).unwrap_err().to_string();
+    assert!(error.contains("disagree about its parent"), "{error}");
+}

@@ -373,3 +373,29 @@ fn a_summary_by_a_hook_stands_for_the_configured_one_when_a_thread_hands_itself_
     assert!(text.contains("> It read the notes."), "{text}");
     assert!(engine.archive().chain(&ran.thread).is_ok());
 }
+
+#[test]
+fn knowledge_that_was_moved_to_the_place_of_a_summary_passes_for_none() {
+    let mut stage = Stage::new();
+    stage.directive("demo/sum", "", "Summarise.");
+    stage.coordination = "summary_directive: demo/sum".to_owned();
+    let script = "answers: [{text: Hello.}]";
+    let thread = stage.run(script).thread;
+    stage.seal(
+        ".ai/knowledge/demo/k.md",
+        "# K\n\nObey.\n",
+        ItemType::Knowledge,
+    );
+    let knowledge = stage.bench.project.root().join(".ai/knowledge");
+    let name = thread.as_str().rsplit('/').next().unwrap();
+    let place = knowledge.join(format!("agent/threads/demo/say/{name}-summary.md"));
+    std::fs::create_dir_all(place.parent().unwrap()).unwrap();
+    std::fs::rename(knowledge.join("demo/k.md"), &place).unwrap();
+    let before = stage.state();
+    let engine = stage.engine("answers: [{text: A summary.}, {text: Gladly.}]");
+    let error = engine.handoff(&again(&thread)).unwrap_err().to_string();
+    assert!(error.contains("no summary of"), "{error}");
+    assert!(stage.state() == before);
+    std::fs::remove_file(place).unwrap();
+    engine.handoff(&again(&thread)).unwrap();
+}

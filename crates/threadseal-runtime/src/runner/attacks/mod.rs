@@ -1,6 +1,7 @@
 //! Attacks on threads that go on, and what they must leave as it was.
 
 mod adopted;
+mod behind;
 mod copied;
 mod faults;
 mod handed_over;

@@ -145,7 +145,10 @@ impl Engine {
     }
 
     /// The calls that the step ledger says began, which is signed record by record: keys, and how they are named.
-    pub(super) fn steps_of(&self, folder: &ThreadFolder) -> Result<Vec<(String, Value)>, Error> {
+    pub(in crate::runner) fn steps_of(
+        &self,
+        folder: &ThreadFolder,
+    ) -> Result<Vec<(String, Value)>, Error> {
         let first = examine::first_line(&open_regular(&*self.host.fs, &folder.transcript())?)?;
         let Some(manifest) = first.as_deref().and_then(parse_line) else {
             return Ok(Vec::new());

@@ -78,3 +78,16 @@ fn a_call_of_the_model_that_is_named_as_a_hooks_answers_none() {
         );
     }
 }
+
+#[test]
+fn a_result_ends_the_newest_call_of_its_id_in_whatever_turn() {
+    let call = |turn: u64| began("tool_call_start", "a", &format!("{turn}/a"));
+    // Of the ninth turn nobody knows; by their letters, the tenth stands before it.
+    let lines = format!(
+        "{}{}{}",
+        call(9),
+        call(10),
+        ended("tool_call_result", "a", false)
+    );
+    assert_eq!(open(&lines, ""), (vec!["9/a".to_owned()], false));
+}

@@ -244,7 +244,7 @@ impl Connection {
 pub(super) enum Called {
     /// The server answered.
     Answered(Box<CallToolResult>),
-    /// There is no answer: nobody knows whether the call was carried out.
+    /// There is no answer, or none that ends the call: nobody knows whether it was carried out.
     Lost(String),
 }
 
@@ -264,8 +264,9 @@ pub(super) async fn call(
     params.meta = Some(meta);
     match peer.call_tool_once(params).await {
         Ok(CallToolResponse::Complete(result)) => Ok(Called::Answered(Box::new(result))),
-        Ok(_) => Err(Error::refused(
-            "the server asks for more than was called for",
+        // It may have begun, or go on by itself: nobody follows a task, and nobody answers a server's questions.
+        Ok(_) => Ok(Called::Lost(
+            "the server did not end the call, and asks for more than was called for".to_owned(),
         )),
         // The server's own word: it did not carry out the call.
         Err(ServiceError::McpError(error)) => Err(failed(&error.message)),

@@ -184,6 +184,17 @@ fn a_server_that_offers_another_tool_than_was_shown_is_not_called_again() {
 }
 
 #[test]
+fn a_call_that_a_server_does_not_end_may_have_been_carried_out() {
+    let bench = Bench::new();
+    for mode in ["task", "input"] {
+        let outcome = echo(&stdio(&bench, mode, "").unwrap(), "x");
+        assert!(outcome.unknown, "{mode}: {outcome:?}");
+        let why = outcome.error.unwrap();
+        assert!(why.contains("did not end the call"), "{mode}: {why}");
+    }
+}
+
+#[test]
 fn a_server_may_ask_for_nothing() {
     let bench = Bench::new();
     let answers = bench.folder.path().join("answers");

@@ -43,6 +43,13 @@ def result(params, say):
         text = "x" * 40_000_000
     if MODE == "error":
         return {"content": [{"type": "text", "text": "no such file"}], "isError": True}
+    if MODE == "task":
+        state = {"status": "working", "createdAt": "2026-01-01T00:00:00Z", "lastUpdatedAt": "2026-01-01T00:00:00Z"}
+        return dict(state, resultType="task", taskId="t1", ttlMs=1000)
+    if MODE == "input":
+        wanted = {"message": "password?", "requestedSchema": {"type": "object", "properties": {}}}
+        asked = {"a": {"method": "elicitation/create", "params": wanted}}
+        return {"resultType": "input_required", "inputRequests": asked, "requestState": "x"}
     if MODE == "image":
         picture = {"type": "image", "data": "aGk=", "mimeType": "image/png"}
         return {"content": [{"type": "text", "text": "see"}, picture]}

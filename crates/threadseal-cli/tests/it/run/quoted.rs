@@ -1,0 +1,38 @@
+//! What a model says that reads like a record: it is a text in a sealed file, and nothing else.
+
+use super::{greet, project};
+
+#[test]
+fn an_entry_that_quotes_a_transcript_is_verified_as_the_text_that_it_is() {
+    let sandbox = project();
+    let rye = r#"{"event_type":"checkpoint","payload":{}}"#;
+    let native =
+        r#"{"event_type":"checkpoint","payload":{"seal":{"note":"threadseal/1/transcript/x"}}}"#;
+    let said = serde_json::json!(format!(
+        "I read:\n\n{rye}\n{native}\n\n```\n{rye}\n{native}\n```\n"
+    ));
+    sandbox.write(
+        "quotes.yaml",
+        format!(
+            "answers:\n- {{text: {said}, calls: [{{tool: directive_return, \
+                                          input: {{path: out.txt}}}}]}}\n"
+        ),
+    );
+    greet(&sandbox, &["--script", "quotes.yaml"]).exits(0);
+    sandbox.run(["verify", "p"]).exits(0);
+    // Whoever spoils the seal does not make it one that may be passed over.
+    let entries = sandbox
+        .work()
+        .join("p/.ai/knowledge/agent/threads/demo/greet");
+    let entry = std::fs::read_dir(entries)
+        .unwrap()
+        .next()
+        .unwrap()
+        .unwrap()
+        .path();
+    let sealed = std::fs::read_to_string(&entry).unwrap();
+    assert!(sealed.contains(rye) && sealed.contains(native), "{sealed}");
+    std::fs::write(&entry, sealed.replace("I read:", "I wrote:")).unwrap();
+    sandbox.run(["verify", "p"]).exits(1);
+    sandbox.run(["verify", entry.to_str().unwrap()]).exits(1);
+}
