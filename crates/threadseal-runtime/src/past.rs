@@ -142,9 +142,8 @@ impl Archive<'_> {
         let record = record::open(self, &folder, id, named, record::Need::Whole)?;
         self.has_children(&record)?;
         let thread = self.with_papers(record, folder)?;
-        match (thread.record.manifest(), &thread.meta) {
-            (None, Some(meta)) => has_all_turns(&thread.record, meta.get())?,
-            _ => {}
+        if let (None, Some(meta)) = (thread.record.manifest(), &thread.meta) {
+            has_all_turns(&thread.record, meta.get())?;
         }
         Ok(thread)
     }
@@ -289,7 +288,8 @@ impl Archive<'_> {
     /// A parent of the original, which seals nowhere whom it started: what its signed thread.json leaves.
     fn original_parent(&self, id: &ThreadId) -> Result<VerifiedParent, Error> {
         let folder = self.folder(id)?;
-        if !record::is_original(self, &folder)? {
+        let has_record = self.host.fs.symlink_metadata(&folder.transcript()).is_ok();
+        if has_record && !record::is_original(self, &folder)? {
             return Err(disagree(id));
         }
         refuse_links(&*self.host.fs, &folder)?;

@@ -282,6 +282,8 @@ impl Outcomes {
             .map(|line| serde_json::from_str::<Value>(line).unwrap());
         let listed = lines.filter(|event| event["event_type"] == "tool_call_unresolved");
         let keys = listed.map(|event| {
+            // Who goes on from the thread one day is told of what the signed ledger vouches for.
+            assert_eq!(event["payload"]["in_ledger"], true, "{event}");
             event["payload"]["idempotency_key"]
                 .as_str()
                 .unwrap()

@@ -224,7 +224,7 @@ impl VerifiedRecord {
             .ok()
             .zip(usize::try_from(to).ok());
         let bytes = range.and_then(|(from, to)| self.bytes.get(from..to));
-        if !bytes.is_some_and(|bytes| Digest::of(bytes) == taken.sha256) {
+        if bytes.is_none_or(|bytes| Digest::of(bytes) != taken.sha256) {
             let path = self.path.display();
             let text = format!(
                 "{path} is tampered: what was taken of it behind its last seal is not there any more"

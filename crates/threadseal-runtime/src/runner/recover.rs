@@ -88,7 +88,7 @@ impl Engine {
         let steps = self.steps_of(&folder)?;
         let mut opened = self.take_over(id, &folder)?;
         let tail = opened.moved.take().map(|moved| moved.path);
-        let left = self.left_open(id, &folder, steps)?;
+        let left = self.left_open(id, &folder, &steps)?;
         let successor =
             self.standing_successor(&folder, &left, opened.recorder.state().manifest().record)?;
         let mut recorder = opened.recorder;
@@ -190,7 +190,7 @@ impl Engine {
         let scan = ScanOptions::default();
         let report = examine::native(&file, &scan, &options, &|_| {})?.report;
         let linked = row.is_none_or(|row| row.continuation.is_some());
-        let left = self.left_open(id, folder, Vec::new())?;
+        let left = self.left_open(id, folder, &[])?;
         if report.verdict == Verdict::UnsignedTail
             || !left.is_ended
             || !(linked || left.successors.is_empty())

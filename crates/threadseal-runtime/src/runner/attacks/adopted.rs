@@ -366,7 +366,7 @@ fn a_child_of_the_original_is_resumed_under_what_its_parents_signed_thread_json_
     let id = ThreadId::parse("test/child/child-1795293095983").unwrap();
     stage.edit(
         "INSERT INTO threads (thread_id, directive, parent_id, status, created_at, updated_at) VALUES \
-         (?1, 'test/child', 'test/parent/parent-1', 'completed', '2026-11-21T20:31:36+00:00', \
+         (?1, 'test/child', 'live-root-1', 'completed', '2026-11-21T20:31:36+00:00', \
          '2026-11-21T20:31:36+00:00')",
         &id,
     );
@@ -375,10 +375,11 @@ fn a_child_of_the_original_is_resumed_under_what_its_parents_signed_thread_json_
     assert_eq!(ran.text, "Gladly.");
     let parent =
         |thread: &ThreadId| stage.events(thread)[0]["payload"]["meta"]["parent_thread"].clone();
-    assert_eq!(parent(&adopted), "test/parent/parent-1");
-    assert_eq!(parent(&ran.thread), "test/parent/parent-1");
+    // Of that one there is no record, only its thread.json.
+    assert_eq!(parent(&adopted), "live-root-1");
+    assert_eq!(parent(&ran.thread), "live-root-1");
     // Its thread.json must verify then, too; and nobody else becomes its parent.
-    let papers = stage.folder(&ThreadId::parse("test/parent/parent-1").unwrap());
+    let papers = stage.folder(&ThreadId::parse("live-root-1").unwrap());
     let papers = papers.join("thread.json");
     let whole = stage.read(&papers);
     let more = String::from_utf8(whole.clone()).unwrap();

@@ -96,7 +96,7 @@ impl Engine {
         &self,
         id: &ThreadId,
         folder: &ThreadFolder,
-        steps: Vec<(String, Value)>,
+        steps: &[(String, Value)],
     ) -> Result<Left, Error> {
         let lines = self.lines_of(id, folder)?;
         let mut left = Left {
@@ -176,7 +176,7 @@ impl Engine {
     /// May the thread whose record lies in `folder` have calls of which nobody knows the end, or no end itself?
     pub(super) fn may_be_open(&self, id: &ThreadId, folder: &ThreadFolder) -> bool {
         let open = || {
-            let left = self.left_open(id, folder, self.steps_of(folder)?)?;
+            let left = self.left_open(id, folder, &self.steps_of(folder)?)?;
             Ok::<_, Error>(!left.is_ended || !left.unresolved.is_empty())
         };
         open().unwrap_or(true)
@@ -313,9 +313,9 @@ impl Calls {
     }
 
     /// The calls that stay open, by these steps of the ledger, too.
-    fn open(mut self, steps: Vec<(String, Value)>) -> Vec<Value> {
+    fn open(mut self, steps: &[(String, Value)]) -> Vec<Value> {
         let mut by_ledger: BTreeMap<&str, (u64, &Value)> = BTreeMap::new();
-        for (key, named) in &steps {
+        for (key, named) in steps {
             by_ledger.entry(key).or_insert((0, named)).0 += 1;
             if !self.known.contains_key(key) {
                 self.began(key, named.clone(), false);

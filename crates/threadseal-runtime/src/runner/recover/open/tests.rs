@@ -35,7 +35,7 @@ fn left(sealed: &[Value], unsealed: &[Value], ledger: &[&str]) -> Vec<Value> {
     let mut calls = Calls::default();
     sealed.iter().for_each(|event| calls.sealed(event));
     unsealed.iter().for_each(|event| calls.unsealed(&id, event));
-    calls.open(steps(ledger))
+    calls.open(&steps(ledger))
 }
 
 /// Keys of what stays open, without the thread's name.
