@@ -263,7 +263,7 @@ impl Archive<'_> {
         let known = self.registry.get(child)?;
         let registered = known.and_then(|thread| thread.parent);
         let (head, name) = match (head, &registered) {
-            (None, None) => return Ok(None),
+            (None, None) if recorded.is_none() => return Ok(None),
             (Some(head), Some(name)) if recorded.is_none_or(|recorded| recorded == name) => {
                 (head, name)
             }

@@ -386,10 +386,12 @@ fn a_child_of_the_original_is_resumed_under_what_its_parents_signed_thread_json_
     std::fs::write(&papers, more.replace("\"turns\": 25", "\"turns\": 99")).unwrap();
     assert!(stage.resume(&id, ONCE_MORE).is_err());
     std::fs::write(&papers, whole).unwrap();
-    stage.edit(
-        "UPDATE threads SET parent_id = 'test/plain/plain-1795293095262' WHERE thread_id = ?1",
-        &ran.thread,
-    );
-    let error = stage.resume(&id, ONCE_MORE).unwrap_err().to_string();
-    assert!(error.contains("disagree about its parent"), "{error}");
+    for other in ["'test/plain/plain-1795293095262'", "NULL"] {
+        stage.edit(
+            &format!("UPDATE threads SET parent_id = {other} WHERE thread_id = ?1"),
+            &ran.thread,
+        );
+        let error = stage.resume(&id, ONCE_MORE).unwrap_err().to_string();
+        assert!(error.contains("disagree about its parent"), "{error}");
+    }
 }
