@@ -285,6 +285,8 @@ fn an_older_item_under_another_spelling_of_its_id_is_refused() {
             updated: when,
             path_hint: Some(real.to_string_lossy().into_owned()),
             aliases: Vec::new(),
+            key: None,
+            root: None,
         };
         let _ = bench.heads.create(&stored).unwrap();
     }
