@@ -170,6 +170,14 @@ mod tests {
     }
 
     #[test]
+    fn a_conflict_that_another_implementation_signed_is_read() {
+        let text = include_str!("../../../../testkit/tlog/forked.tlog-conflict");
+        let found = Conflict::parse(text).unwrap();
+        assert_eq!(found.key().name().as_str(), "example.com/forked");
+        assert_eq!(found.to_string(), text);
+    }
+
+    #[test]
     fn a_witness_that_cosigned_both_is_convicted_too() {
         let (one, other) = (
             note(&checkpoint(5), &[(1, 7)]),

@@ -203,6 +203,10 @@ fn two_histories_of_one_size_are_told_apart_from_a_bad_proof() {
         refused(&same, proof(3, 5)),
         Refusal::NotProved(ProofError::Length)
     );
+    // Of an empty log there is one tree alone; whoever says otherwise contradicts himself, and nobody else.
+    let empty = request(0, proof(0, 0), &signed(&other_checkpoint(0)));
+    let refused = judge(&empty, &[log_key()], None);
+    assert_eq!(refused, Err(Refusal::EmptyWithLeaves));
 }
 
 #[test]
