@@ -11,6 +11,7 @@
 use super::{Archive, VerifiedParent, VerifiedRecord, VerifiedThread, disagree};
 use crate::bounds::MAX_CONVERSATION_BYTES;
 use crate::model::{ChatMessage, ToolCall};
+use serde_json::Value;
 use std::collections::HashSet;
 use threadseal::canon::json;
 use threadseal::error::{Error, ErrorKind};
@@ -35,6 +36,7 @@ pub struct VerifiedChain {
     messages: Vec<ChatMessage>,
     prompt: Option<String>,
     parent: Option<VerifiedParent>,
+    unresolved: Vec<Value>,
 }
 
 impl VerifiedChain {
@@ -61,6 +63,11 @@ impl VerifiedChain {
     /// Who started the first thread, and so all of them.
     pub fn parent(&self) -> Option<&VerifiedParent> {
         self.parent.as_ref()
+    }
+
+    /// The calls of all its threads that nobody knows the outcome of, the oldest first.
+    pub fn unresolved(&self) -> &[Value] {
+        &self.unresolved
     }
 
     /// Is `id` one of its threads?
@@ -129,6 +136,7 @@ pub(super) fn read(
     let mut pieces = vec![Piece::of(last.record(), usize::MAX)?];
     let mut held = size_of(&pieces[0].own);
     let mut needed = pieces[0].inherited;
+    let mut unresolved = vec![last.record().unresolved()];
     let mut earlier: Option<VerifiedRecord> = None;
     loop {
         let record = earlier.as_ref().unwrap_or_else(|| last.record());
@@ -157,6 +165,7 @@ pub(super) fn read(
         }
         needed = needed.saturating_sub(piece.own_count).min(piece.inherited);
         threads.push(link(thread.record()));
+        unresolved.push(thread.record().unresolved());
         pieces.push(piece);
         earlier = Some(thread.into_parts().0);
     }
@@ -171,6 +180,7 @@ pub(super) fn read(
     Ok(VerifiedChain {
         threads,
         messages: joined(pieces),
+        unresolved: unresolved.into_iter().rev().flatten().collect(),
         prompt,
         parent,
         last,

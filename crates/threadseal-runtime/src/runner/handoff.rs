@@ -13,7 +13,7 @@
 use super::engine::{Engine, Order, Ran};
 use super::prepare::Plan;
 use super::recap::Recap;
-use super::resume::Given;
+use super::resume::{Given, with_unresolved};
 use super::succession::{Predecessor, link_to};
 use super::thread::{Begun, ParentThread, Running, Start, no_room};
 use super::walker::GraphTools;
@@ -148,6 +148,8 @@ impl Engine {
     ) -> Result<Given, Error> {
         let mut given = Given::of(self, plan, chain, true);
         let message = summary.map_or(GO_ON.to_owned(), |summary| summary.before(GO_ON));
+        // What the conversation said of them may be cut off.
+        let message = with_unresolved(message, chain.unresolved());
         let continuation = self.continuation(plan, old, &message)?;
         given.notes.extend(continuation.notes);
         if let Some(summary) = summary {

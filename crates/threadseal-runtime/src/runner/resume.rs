@@ -15,6 +15,7 @@ use super::prepare::{Inherited, Plan};
 use super::recap::Recap;
 use super::succession::{Ended, Predecessor, preview, resumable};
 use super::thread::Start;
+use crate::bounds::MAX_UNRESOLVED_CALLS;
 use crate::config::coordination::Integrity;
 use crate::context::{Counter, trim};
 use crate::directive::Directive;
@@ -194,7 +195,11 @@ impl Engine {
             Some(summary) => summary.before(&wanted.message),
             None => wanted.message.clone(),
         };
-        let message = with_unresolved(message, &chain.last().record().unresolved());
+        let message = match way {
+            // What was said of earlier calls is heard again.
+            Way::Resume => with_unresolved(message, &chain.last().record().unresolved()),
+            Way::HandOver => with_unresolved(message, chain.unresolved()),
+        };
         let continuation = self.continuation(plan, &id, &message)?;
         given.notes.extend(continuation.notes);
         if let Some(summary) = summary {
@@ -342,15 +347,19 @@ fn answers(messages: &[ChatMessage]) -> u64 {
 }
 
 /// Tells of calls that nobody knows the outcome of, so that the successor does not repeat them.
-fn with_unresolved(mut message: String, calls: &[Value]) -> String {
+pub(super) fn with_unresolved(mut message: String, calls: &[Value]) -> String {
     if calls.is_empty() {
         return message;
     }
+    let left_out = calls.len().saturating_sub(MAX_UNRESOLVED_CALLS);
     message.push_str(
         "\n\nThese calls had begun when the thread before was cut off, or were given up before they ended. Nobody knows \
          whether they were carried out; do not repeat them unseen:",
     );
-    for call in calls {
+    if left_out > 0 {
+        message.push_str(&format!("\n- {left_out} older ones"));
+    }
+    for call in &calls[left_out..] {
         let text = |name: &str| call[name].as_str().unwrap_or("-").to_owned();
         message.push_str(&format!(
             "\n- {} ({})",

@@ -1,6 +1,7 @@
 //! Threads whose process died, and what is forged behind their last seal before they are recovered.
 
 use super::stage::{Stage, again, of};
+use crate::bounds::MAX_CONVERSATION_BYTES;
 use crate::model::ChatMessage;
 use crate::status::Status;
 use serde_json::{Value, json};
@@ -130,4 +131,39 @@ fn a_lenient_recovery_believes_nothing_of_an_adopted_tail() {
     engine.resume(&again(&thread)).unwrap();
     let told = last_told(&stage);
     assert!(told.contains("do not repeat them unseen"), "{told}");
+}
+
+#[test]
+fn a_tail_that_is_longer_than_any_conversation_keeps_no_thread_from_its_end() {
+    let stage = Stage::new();
+    let thread = died(&stage, "tool_call_result", &[]);
+    let path = stage.folder(&thread).join("transcript.jsonl");
+    let file = std::fs::OpenOptions::new()
+        .append(true)
+        .open(&path)
+        .unwrap();
+    // Holes: nothing is written.
+    file.set_len(MAX_CONVERSATION_BYTES as u64 + 7).unwrap();
+    let engine = elsewhere(&stage);
+    let recovered = engine.recover(&thread).unwrap();
+    assert_eq!(recovered.unresolved.len(), 1, "{:?}", recovered.unresolved);
+    assert_eq!(recovered.unresolved[0]["in_ledger"], true);
+    engine.resume(&again(&thread)).unwrap();
+}
+
+#[test]
+fn a_call_of_unknown_end_is_told_again_where_the_conversation_that_told_it_is_cut_off() {
+    let mut stage = Stage::new();
+    stage.coordination = "resume_ceiling_tokens: 30".to_owned();
+    let thread = died(&stage, "tool_call_start", &[]);
+    let engine = elsewhere(&stage);
+    let recovered = engine.recover(&thread).unwrap();
+    let key = recovered.unresolved[0]["idempotency_key"].as_str().unwrap();
+    for _ in 0..2 {
+        let mut engine = stage.engine(GLADLY);
+        engine.host.heads = Arc::new(MemoryHeadStore::default());
+        engine.handoff(&again(&thread)).unwrap();
+        let told = last_told(&stage);
+        assert!(told.contains(key), "{told}");
+    }
 }

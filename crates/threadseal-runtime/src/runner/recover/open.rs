@@ -26,7 +26,7 @@ use threadseal::transcript::manifest::parse_line;
 use threadseal::transcript::{Coverage, ScanOptions};
 use threadseal_store::examine;
 use threadseal_store::ledger::known;
-use threadseal_store::read::{open_regular, read_small};
+use threadseal_store::read::{RegularFile, Source as _, open_regular, read_small};
 
 /// How the files begin into which bytes behind a last seal are moved.
 const TAIL_PREFIX: &str = "transcript.jsonl.tail-";
@@ -84,10 +84,13 @@ impl Engine {
             let Coverage { head, adopted, .. } = verified.get();
             (head.size, adopted.clone())
         });
-        Ok(Lines {
-            bytes: file.read_whole(MAX_CONVERSATION_BYTES)?,
-            covered,
-        })
+        // What stands behind the last seal must not keep anybody from reading what stands before it.
+        let sealed = covered.as_ref().map_or(0, |(end, _)| *end);
+        let bytes = match file.size() <= MAX_CONVERSATION_BYTES as u64 {
+            true => file.read_whole(MAX_CONVERSATION_BYTES)?,
+            false => beginning(&file, sealed)?,
+        };
+        Ok(Lines { bytes, covered })
     }
 
     /// The calls that a thread left open, and what its record says of its own end. Behind a seal anybody can write that
@@ -345,6 +348,26 @@ impl Calls {
             open.push(call.named);
         }
         open
+    }
+}
+
+/// The first `size` bytes of a file.
+fn beginning(file: &RegularFile, size: u64) -> Result<Vec<u8>, Error> {
+    if size > MAX_CONVERSATION_BYTES as u64 {
+        let text = format!(
+            "{} seals more than {MAX_CONVERSATION_BYTES} bytes",
+            file.path().display()
+        );
+        return Err(Error::new(ErrorKind::Limit, text));
+    }
+    let (mut chunks, mut chunk) = (file.range(0, size), Vec::new());
+    let mut bytes = Vec::new();
+    loop {
+        chunks.next_chunk(&mut chunk)?;
+        if chunk.is_empty() {
+            return Ok(bytes);
+        }
+        bytes.extend_from_slice(&chunk);
     }
 }
 
