@@ -5,7 +5,8 @@
 //! view     read-only, no lock and no second file where nobody has it open: a copy, evidence
 //! ```
 //! Of several writers, of this process or others, one is in a transaction at a time; the others wait.
-//! Schemas of found files are not trusted, long values are not loaded, damaged pages are noticed.
+//! Schemas of found files are not trusted, long values are not loaded, damaged pages are noticed. What a file declares
+//! to happen when it is written (triggers) does not happen, and a view is no table: none of these files has either.
 
 use crate::ledger::sqlite::turn::Turnstile;
 use crate::ledger::sqlite::{connect, failed};
@@ -29,9 +30,11 @@ impl Database {
     /// Kind `Refused` for a symbolic link, for a file that is damaged or no SQLite file, `External` when it cannot be
     /// opened.
     pub fn open(path: &Path) -> Result<Self, Error> {
+        let connection = connect::durable_itself(path)?;
+        connect::without_triggers(&connection).map_err(|error| error_of(path, &error))?;
         Ok(Self {
             path: path.to_owned(),
-            connection: Mutex::new(connect::durable_itself(path)?),
+            connection: Mutex::new(connection),
             turnstile: Turnstile::of(path),
         })
     }
@@ -160,6 +163,33 @@ mod tests {
         assert_eq!(database.read(count).unwrap(), 1);
         assert_eq!(view(&path, count).unwrap(), 1);
         assert_eq!(Database::open(&path).unwrap().read(count).unwrap(), 1);
+    }
+
+    #[test]
+    fn a_trigger_of_a_found_file_does_nothing_and_a_view_is_no_table() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("d.db");
+        let raw = Connection::open(&path).unwrap();
+        raw.execute_batch(
+            "CREATE TABLE t (n INTEGER); CREATE VIEW v AS SELECT 1 AS n;
+             CREATE TRIGGER g AFTER INSERT ON t BEGIN DELETE FROM t; END",
+        )
+        .unwrap();
+        let insert = |connection: &Connection| connection.execute("INSERT INTO t VALUES (1)", []);
+        insert(&raw).unwrap();
+        let left = |connection: &Connection| count(connection).unwrap();
+        assert_eq!(left(&raw), 0);
+        drop(raw);
+        let database = Database::open(&path).unwrap();
+        let done = database.write(|transaction| {
+            insert(transaction).map_err(|error| error_of(&path, &error))?;
+            transaction
+                .query_row("SELECT n FROM v", [], |row| row.get::<_, i64>(0))
+                .unwrap_err();
+            count(transaction)
+        });
+        assert_eq!(done.unwrap(), 1);
+        assert_eq!(database.read(count).unwrap(), 1);
     }
 
     #[test]

@@ -139,6 +139,13 @@ fn distrust(connection: &Connection) -> rusqlite::Result<()> {
     connection.pragma_update(None, "cell_size_check", true)
 }
 
+/// Keeps the file from changing what is written to it, and from making up what is read.
+pub(crate) fn without_triggers(connection: &Connection) -> rusqlite::Result<()> {
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_TRIGGER, false)?;
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_VIEW, false)?;
+    Ok(())
+}
+
 fn use_write_ahead_log(connection: &Connection, path: &Path) -> Result<(), Error> {
     let start = SystemClock.elapsed();
     loop {
