@@ -22,11 +22,12 @@ pub use stop::Cancelled;
 pub use worker::{Tally, Worker};
 
 use crate::budget::{BudgetLedger, PostgresBudgets};
-use crate::project::{Project, ProjectId};
+use crate::project::{Project, ProjectId, THREAD_FILE, TRANSCRIPT_FILE};
 use crate::registry::{Inspection, PostgresRegistry, Registry};
 use crate::runner::{Engine, GraphOrder, Order};
 use crate::toolbox::Cancel;
 use heads::Both;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 use task::Task;
@@ -156,6 +157,17 @@ impl Fleet {
         files::list(&self.database, &FOLDERS, folder.as_deref())
     }
 
+    /// The threads of which files lie here, whatever folders list.
+    ///
+    /// # Errors
+    /// As [`Fleet::files`].
+    pub fn left(&self) -> Result<Vec<ThreadId>, Error> {
+        let files = self.files(None)?.files;
+        let threads = files.iter().filter_map(|(path, _)| thread_of(path));
+        let threads: BTreeSet<ThreadId> = threads.collect();
+        Ok(threads.into_iter().collect())
+    }
+
     /// Registry and budgets, without a lease.
     ///
     /// # Errors
@@ -237,6 +249,20 @@ impl Fleet {
         })
     }
 
+    /// The order to which a thread belongs: of one whose row is gone, that of its record.
+    ///
+    /// # Errors
+    /// As [`PostgresRegistry::order_of`].
+    fn order_of(&self, id: &ThreadId) -> Result<i64, Error> {
+        if self.registry.get(id)?.is_none() {
+            let record = format!("{THREADS}/{id}/{TRANSCRIPT_FILE}");
+            if let Some(order) = files::order_of(&self.database, &record)? {
+                return Ok(order);
+            }
+        }
+        self.registry.order_of(id)
+    }
+
     /// `base` with the files of this database, only to look.
     ///
     /// # Errors
@@ -260,6 +286,14 @@ impl Fleet {
             ..base.clone()
         })
     }
+}
+
+/// The thread whose transcript or `thread.json` lies at a path.
+fn thread_of(path: &str) -> Option<ThreadId> {
+    let below = path.strip_prefix(THREADS)?.strip_prefix('/')?;
+    let (folder, name) = below.rsplit_once('/')?;
+    let known = name == TRANSCRIPT_FILE || name == THREAD_FILE;
+    known.then(|| ThreadId::parse(folder).ok()).flatten()
 }
 
 /// How long to sleep at most without looking.

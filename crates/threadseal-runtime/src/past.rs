@@ -17,15 +17,18 @@
 //! | `spoken` | its conversation: marks, and one result for each call |
 //! | `steps` | the step ledger of a thread |
 //! | `chain` | threads that go on from each other |
+//! | `kin` | what of this a registry says, too |
 //!
 //! Seed 000 §4, "Integration with resume/handoff", §6; seed 001, "The Continuation Chain".
 
 mod chain;
+mod kin;
 mod record;
 mod spoken;
 mod steps;
 
 pub use chain::{ChainLink, VerifiedChain};
+pub use kin::Kin;
 pub use record::{Line, Successor, VerifiedRecord};
 pub use spoken::UNVERIFIED;
 pub(crate) use spoken::{UNRESOLVED, answer_open_calls};

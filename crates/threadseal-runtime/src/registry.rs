@@ -18,6 +18,7 @@ mod chain;
 mod inspect;
 mod late;
 mod postgres;
+mod recorded;
 mod row;
 mod rules;
 mod schema;
@@ -28,11 +29,13 @@ pub use chain::{Chain, ChainFault};
 pub use inspect::{Fault, Inspection, contradictions, inspect};
 pub use late::LateRegistry;
 pub use postgres::PostgresRegistry;
+pub use recorded::Recorded;
 pub use sqlite::{RegistryView, SqliteRegistry};
 pub use viewed::ViewedRegistry;
 
 pub(crate) use inspect::{check_rows, looked_at};
 pub(crate) use late::{make_folder, once};
+pub(crate) use recorded::suits;
 pub(crate) use row::{count_of, real_of, text_of};
 
 use crate::limit::Cost;
@@ -53,6 +56,13 @@ pub trait Registry: fmt::Debug + Send + Sync {
     /// Kind `Refused` when the id is taken, the parent or predecessor is unknown, or the parent has no
     /// spawn left; `External` when the store fails.
     fn create(&self, new: &NewThread<'_>, at: Timestamp) -> Result<(), Error>;
+
+    /// Brings a row to what the record of its thread says of it, and makes one, `created`, where there is none. Nothing
+    /// counts against a parent, which need not be there; a count of children does not fall.
+    ///
+    /// # Errors
+    /// Kind `External` when the store fails.
+    fn enter(&self, said: &Recorded, at: Timestamp) -> Result<(), Error>;
 
     /// The thread `id`.
     ///

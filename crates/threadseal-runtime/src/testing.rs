@@ -7,7 +7,8 @@ use crate::item::{Finder, Grounds, ItemPolicy};
 use crate::limit::Limits;
 use crate::model::{Catalogue, ScriptModel, Wish};
 use crate::project::{Layout, Project};
-use crate::registry::SqliteRegistry;
+use crate::registry::{Filter, Inspection, SqliteRegistry};
+use crate::runner::orchestrator::Records;
 use crate::runner::{Engine, Order, Progress, Watch};
 use crate::toolbox::{Cancel, Parentage, ReadFile, Tool, WriteFile};
 use serde_json::{Map, Value};
@@ -195,6 +196,21 @@ pub(crate) fn order(name: &str) -> Order {
         limits: Limits::default(),
         cancel: Cancel::default(),
     }
+}
+
+/// What whoever inspects the registry is told of the threads in it: codes, each with its thread.
+pub(crate) fn told(engine: &Engine) -> Vec<(&'static str, String)> {
+    let records = Records::from(engine);
+    let rows = engine.registry.list(&Filter::default()).unwrap().threads;
+    let left = records.left().unwrap();
+    let mut inspection = Inspection::default();
+    records
+        .audit(&rows, &left, Some(&*engine.budgets), &mut inspection)
+        .unwrap();
+    let faults = inspection.faults.into_iter();
+    faults
+        .map(|fault| (fault.code, fault.thread.unwrap_or_default()))
+        .collect()
 }
 
 /// Follows nothing.

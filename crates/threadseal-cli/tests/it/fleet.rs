@@ -8,6 +8,7 @@
 )]
 mod throwaway;
 
+mod rows;
 mod stopped;
 mod strayed;
 
@@ -62,6 +63,33 @@ impl Ended {
             .stdout(Stdio::null())
             .stderr(Stdio::null());
         command.spawn().unwrap()
+    }
+
+    /// The directive `demo/slow`, whose script `nap.yaml` calls a tool once that sleeps so long.
+    fn slow(&self, seconds: u64) {
+        let directive = "# Slow\n\n```xml\n<directive name=\"slow\" version=\"1.0.0\">\n<metadata><description>d</description>\
+            <category>demo</category><author>a</author><model id=\"claude-haiku-4-5\" /><limits turns=\"6\" spend=\"0.05\" />\
+            <permissions><execute><tool>demo.nap</tool></execute></permissions></metadata>\n</directive>\n```\n\nSleep.\n";
+        let tool = format!(
+            "tool_type: command\ncommand: [/bin/sh, -c, 'echo >>began; sleep {seconds}']\nconfig_schema:\n  type: object\n"
+        );
+        let sandbox = &self.sandbox;
+        let paths = [
+            sandbox.write("p/.ai/directives/demo/slow.md", directive),
+            sandbox.write("p/.ai/tools/demo/nap.yaml", &tool),
+        ];
+        let seal = paths.iter().map(|path| path.to_str().unwrap());
+        sandbox.run(std::iter::once("seal").chain(seal)).exits(0);
+        sandbox.write(
+            "nap.yaml",
+            "answers: [{calls: [{tool: demo_nap, input: {}, id: n1}]}]",
+        );
+    }
+
+    /// How often its tool began.
+    fn naps(&self) -> usize {
+        let began = std::fs::read_to_string(self.sandbox.work().join("p/began"));
+        began.map_or(0, |began| began.lines().count())
     }
 
     /// What a refused command says; it changes nothing.
@@ -393,30 +421,10 @@ fn a_thread_in_a_database_is_gone_on_with_from_records_that_verify_only() {
 #[test]
 fn a_thread_whose_worker_is_gone_is_ended_by_hand_and_not_while_a_lease_stands() {
     let Some(ended) = Ended::new() else { return };
-    let directive = "# Slow\n\n```xml\n<directive name=\"slow\" version=\"1.0.0\">\n<metadata><description>d</description>\
-        <category>demo</category><author>a</author><model id=\"claude-haiku-4-5\" /><limits turns=\"6\" spend=\"0.05\" />\
-        <permissions><execute><tool>demo.nap</tool></execute></permissions></metadata>\n</directive>\n```\n\nSleep.\n";
-    let sandbox = &ended.sandbox;
-    let paths = [
-        sandbox.write("p/.ai/directives/demo/slow.md", directive),
-        sandbox.write(
-            "p/.ai/tools/demo/nap.yaml",
-            "tool_type: command\ncommand: [/bin/sh, -c, 'echo >>began; sleep 2']\nconfig_schema:\n  type: object\n",
-        ),
-    ];
-    let seal = paths.iter().map(|path| path.to_str().unwrap());
-    sandbox.run(std::iter::once("seal").chain(seal)).exits(0);
-    sandbox.write(
-        "nap.yaml",
-        "answers: [{calls: [{tool: demo_nap, input: {}, id: n1}]}]",
-    );
+    ended.slow(2);
     ended.run(&["run", "demo/slow", "--detach"]).exits(0);
     let mut worker = ended.worker(&["--script", "nap.yaml"]);
-    let naps = || {
-        let began = std::fs::read_to_string(sandbox.work().join("p/began"));
-        began.map_or(0, |began| began.lines().count())
-    };
-    while naps() < 1 {
+    while ended.naps() < 1 {
         std::thread::sleep(Duration::from_millis(20));
     }
     worker.kill().unwrap();
@@ -449,14 +457,14 @@ fn a_thread_whose_worker_is_gone_is_ended_by_hand_and_not_while_a_lease_stands()
     let order = ["thread", "resume", &thread, "-m", "Again.", "--detach"];
     ended.run(&order).exits(0);
     let mut worker = ended.worker(&["--script", "nap.yaml"]);
-    while naps() < 2 {
+    while ended.naps() < 2 {
         std::thread::sleep(Duration::from_millis(20));
     }
     worker.kill().unwrap();
     worker.wait().unwrap();
     expires("-1 hour");
     ended.work("nap.yaml");
-    assert_eq!(naps(), 2);
+    assert_eq!(ended.naps(), 2);
     let chain = ended
         .run(&["thread", "chain", &thread, "--json"])
         .exits(0)

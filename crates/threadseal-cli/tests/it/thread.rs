@@ -45,6 +45,11 @@ fn project() -> Sandbox {
         max_spawns: None,
     };
     create(&child, origin, 3);
+    // As the original leaves threads whose transcripts nobody sealed.
+    for id in [&first, &next, &child] {
+        let folder = sandbox.work().join(".ai/agent/threads").join(id.as_str());
+        std::fs::create_dir_all(folder).unwrap();
+    }
     sandbox
 }
 

@@ -56,7 +56,7 @@ impl Fleet {
 
     /// Makes the order of a thread ready again, with another task.
     fn give_anew(&self, thread: &ThreadId, task: impl FnOnce(u64) -> Task) -> Result<i64, Error> {
-        let order = self.registry.order_of(thread)?;
+        let order = self.order_of(thread)?;
         let standing = self.orders.get(order)?;
         let standing = standing.ok_or_else(|| {
             Error::refused(format!("there is no order {order}, to which it belongs"))
@@ -84,7 +84,7 @@ impl Fleet {
         worker: &str,
         lasts: Duration,
     ) -> Result<Recovered, Error> {
-        let order = self.registry.order_of(id)?;
+        let order = self.order_of(id)?;
         self.looking(base)?.check_recoverable(id)?;
         let holder = random::array(&*base.host.random)?;
         let taken = self.orders.seize(order, worker, holder, lasts)?;

@@ -57,7 +57,7 @@ impl Fleet {
     /// # Errors
     /// Kind `Refused` when it has ended, or its record speaks against itself; nothing is changed then.
     pub fn cancel(&self, base: &Engine, id: &ThreadId) -> Result<Cancelled, Error> {
-        let order = self.registry.order_of(id)?;
+        let order = self.order_of(id)?;
         let standing = self.standing(order)?;
         let looking = self.looking(base)?;
         let ended = looking.ended(id);
@@ -125,7 +125,7 @@ impl Fleet {
         worker: &str,
         lasts: Duration,
     ) -> Result<Recovered, Error> {
-        let order = self.registry.order_of(id)?;
+        let order = self.order_of(id)?;
         let looking = self.looking(base)?;
         if let Some(status) = looking.ended(id) {
             let text = format!("{id} is {status}: it has ended, and no lease is taken away");

@@ -1,7 +1,8 @@
 //! What the holder of an order does with it.
 
 use super::task::Task;
-use super::{Fleet, is_final};
+use super::{Fleet, is_final, thread_of};
+use crate::project::TRANSCRIPT_FILE;
 use crate::registry::{Registry as _, Thread};
 use crate::runner::{Engine, Ran, Way};
 use crate::status::Status;
@@ -11,6 +12,7 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
 use threadseal::error::Error;
 use threadseal::record::ThreadId;
+use threadseal_store::ledger::postgres::files;
 use threadseal_store::ledger::postgres::leases::Lease;
 
 /// Does `work` while somebody renews the lease. `cancel` is set for whoever loses it, or where `asked` is.
@@ -56,6 +58,7 @@ impl Fleet {
         cancel: &Cancel,
     ) -> Result<Value, Error> {
         let engine = self.engine(base, lease)?;
+        self.enter_lost(&engine, lease)?;
         let threads = self.registry.of_order(lease.order())?;
         let ends = Task::is_spent(task, lease);
         let task = Task::parse(task, cancel);
@@ -106,6 +109,22 @@ impl Fleet {
                 Task::GoOn(_) | Task::WalkOn(..) => Err(spent()),
             },
         }
+    }
+
+    /// Ends the threads of an order whose rows are gone, and enters them again: what the order began would begin anew.
+    fn enter_lost(&self, engine: &Engine, lease: &Lease) -> Result<(), Error> {
+        // Under the first token nothing had begun.
+        if lease.token() <= 1 {
+            return Ok(());
+        }
+        for path in files::of_order(&self.database, lease.order(), TRANSCRIPT_FILE)? {
+            if let Some(id) = thread_of(&path)
+                && self.registry.get(&id)?.is_none()
+            {
+                engine.recover(&id)?;
+            }
+        }
+        Ok(())
     }
 
     /// Goes on from `last`, at which the chain of `thread` ended, unless an earlier worker came so far.

@@ -31,6 +31,7 @@ pub(super) fn all<R: Registry>(empty: impl Fn() -> R) {
     statuses_change_along_the_table_only(&empty());
     a_child_counts_against_its_parents_limit(&empty());
     a_link_is_written_both_ways_or_not_at_all(&empty());
+    what_a_record_says_is_entered_whatever_the_row_said(&empty());
     chains_are_followed_from_any_of_their_threads(&empty());
     costs_results_processes_and_records_are_kept(&empty());
     lists_are_filtered_and_newest_first(&empty());
@@ -129,6 +130,79 @@ fn a_link_is_written_both_ways_or_not_at_all(registry: &dyn Registry) {
     assert_eq!(b.chain_root.as_deref(), Some("a"));
     assert_eq!(b.parent.as_deref(), Some("p"));
     assert_eq!(registry.get(&p).unwrap().unwrap().spawns, 1);
+}
+
+fn what_a_record_says_is_entered_whatever_the_row_said(registry: &dyn Registry) {
+    let a = id("a");
+    let said = Recorded {
+        id: a.clone(),
+        record: RecordId::from_bytes([7; 32]),
+        directive: "test/task".to_owned(),
+        model: Some("m".to_owned()),
+        parent: Some(id("p")),
+        began: at(3),
+        spawns: 2,
+        before: Some(id("b")),
+        after: None,
+        root: Some(id("r")),
+        ended: Some(Status::Completed),
+    };
+    registry.enter(&said, at(9)).unwrap();
+    let made = registry.get(&a).unwrap().unwrap();
+    assert_eq!(made.created_at, Some(at(3).to_python_text()));
+    assert_eq!(made.standing().unwrap(), Status::Created);
+    assert_eq!(said.contradictions(&made), []);
+    assert_eq!((made.parent.as_deref(), made.spawns), (Some("p"), 2));
+    registry.correct(&a, Status::Completed, at(10)).unwrap();
+    // Children of which the record knows nothing are not forgotten.
+    let child = Origin::Child {
+        parent: &a,
+        max_spawns: None,
+    };
+    registry.create(&new(&id("c"), child), at(11)).unwrap();
+    let other = Recorded {
+        record: RecordId::from_bytes([8; 32]),
+        directive: "other".to_owned(),
+        model: None,
+        parent: None,
+        before: None,
+        after: Some(id("s")),
+        root: None,
+        ..said.clone()
+    };
+    let row = registry.get(&a).unwrap().unwrap();
+    let codes: Vec<&str> = other
+        .contradictions(&row)
+        .iter()
+        .map(|fault| fault.code)
+        .collect();
+    let chain = "chain_mismatch";
+    assert_eq!(
+        codes,
+        [
+            "record_mismatch",
+            "directive_mismatch",
+            "model_mismatch",
+            "parent_mismatch",
+            chain,
+            chain,
+            chain
+        ]
+    );
+    registry.enter(&other, at(12)).unwrap();
+    let row = registry.get(&a).unwrap().unwrap();
+    assert_eq!(other.contradictions(&row), []);
+    assert_eq!(
+        (row.spawns, row.standing().unwrap()),
+        (3, Status::Completed)
+    );
+    assert_eq!(row.created_at, Some(at(3).to_python_text()));
+    let alone = Recorded {
+        after: None,
+        ..other
+    };
+    registry.enter(&alone, at(13)).unwrap();
+    assert_eq!(registry.get(&a).unwrap().unwrap().continuation, None);
 }
 
 fn chains_are_followed_from_any_of_their_threads(registry: &dyn Registry) {

@@ -10,6 +10,9 @@
 //! | `fork` | two threads claim to go on from one, or one is said to go on from two |
 //! | `one_sided` | a continuation is written on one side only |
 //! | `ill_typed` | a number is none, is negative, or money differs from our own count of it |
+//! | `double` | two rows of one thread |
+//! | `orphan` | our own columns of a thread that has no row |
+//! | `foreign_schema` | a trigger or a view, by which the file itself changes what is written or makes up what is read |
 //!
 //! A registry is evidence of nothing; whoever finds one of these reads the signed files instead.
 
@@ -52,15 +55,24 @@ pub struct Inspection {
 impl Inspection {
     pub(crate) fn add(&mut self, code: &'static str, thread: &str, message: String) {
         let thread = Some(thread).filter(|thread| !thread.is_empty());
-        if self.faults.len() >= MAX_LISTED_FAULTS {
-            self.more += 1;
-            return;
-        }
-        self.faults.push(Fault {
+        self.push(Fault {
             code,
             thread: thread.map(str::to_owned),
             message,
         });
+    }
+
+    /// Are so few faults listed that another one is listed, too?
+    pub(crate) fn has_room(&self) -> bool {
+        self.faults.len() < MAX_LISTED_FAULTS
+    }
+
+    /// Adds a fault, or counts it where too many are listed already.
+    pub(crate) fn push(&mut self, fault: Fault) {
+        match self.has_room() {
+            true => self.faults.push(fault),
+            false => self.more += 1,
+        }
     }
 }
 
@@ -90,8 +102,46 @@ pub fn inspect(path: &Path) -> Result<Inspection, Error> {
             inspection.rows += 1;
         }
         judge(&nodes, inspection);
-        Ok(())
+        orphans(connection, inspection)
     })
+}
+
+/// Tells of rows of our own table without one of the original's.
+fn orphans(connection: &Connection, inspection: &mut Inspection) -> rusqlite::Result<()> {
+    if schema::columns(connection, "threadseal_threads")?.is_empty() {
+        return Ok(());
+    }
+    let mut statement = connection.prepare(
+        "SELECT thread_id FROM threadseal_threads
+         WHERE thread_id NOT IN (SELECT thread_id FROM threads WHERE thread_id IS NOT NULL) ORDER BY thread_id",
+    )?;
+    let mut rows = statement.query([])?;
+    while let Some(row) = rows.next()? {
+        let id = text_of(row.get_ref(0)?).unwrap_or_default();
+        let message = "its row is gone, and what we had noted beside it is not".to_owned();
+        inspection.add("orphan", &id, message);
+    }
+    Ok(())
+}
+
+/// Tells of what no registry and no ledger of budgets has.
+fn strangers(connection: &Connection, inspection: &mut Inspection) -> rusqlite::Result<()> {
+    let mut statement = connection.prepare(
+        "SELECT type, name, tbl_name FROM sqlite_master WHERE type IN ('trigger', 'view') ORDER BY name",
+    )?;
+    let mut rows = statement.query([])?;
+    while let Some(row) = rows.next()? {
+        let text = |column: usize| Ok::<_, rusqlite::Error>(text_of(row.get_ref(column)?));
+        let (kind, name, table) = (text(0)?, text(1)?, text(2)?);
+        let message = format!(
+            "{} {:?} of {:?}: nothing of this program makes one",
+            kind.unwrap_or_default(),
+            name.unwrap_or_default(),
+            table.unwrap_or_default()
+        );
+        inspection.add("foreign_schema", "", message);
+    }
+    Ok(())
 }
 
 /// Where a registry says otherwise than the signed metadata of a thread: `status_mismatch`,
@@ -162,6 +212,7 @@ pub(crate) fn looked_at(
         if pages != "ok" {
             inspection.add("damaged", "", pages);
         }
+        strangers(connection, &mut inspection).map_err(fail)?;
         work(connection, &mut inspection).map_err(fail)?;
         Ok(inspection)
     });
@@ -296,6 +347,12 @@ fn money(row: &Row<'_>, id: &str, inspection: &mut Inspection) -> rusqlite::Resu
 fn judge(nodes: &[Node], inspection: &mut Inspection) {
     let index = nodes.iter().enumerate();
     let index: HashMap<&str, usize> = index.map(|(at, node)| (node.id.as_str(), at)).collect();
+    for (at, node) in nodes.iter().enumerate() {
+        if index.get(node.id.as_str()).is_some_and(|last| *last != at) && !node.id.is_empty() {
+            let message = "it has another row, too".to_owned();
+            inspection.add("double", &node.id, message);
+        }
+    }
     let place = |id: &Option<String>| id.as_deref().and_then(|id| index.get(id).copied());
     circles(nodes, "continuations", inspection, |node| {
         place(&node.after)

@@ -3,7 +3,8 @@
 //! What is refused leaves no trace: neither a new file, nor a registry of the original that got other columns.
 
 use super::{
-    Chain, Filter, Listing, NewThread, Process, Registry, SqliteRegistry, Thread, ViewedRegistry,
+    Chain, Filter, Listing, NewThread, Process, Recorded, Registry, SqliteRegistry, Thread,
+    ViewedRegistry,
 };
 use crate::limit::Cost;
 use crate::status::Status;
@@ -107,6 +108,10 @@ impl Registry for LateRegistry {
 
     fn create(&self, new: &NewThread<'_>, at: Timestamp) -> Result<(), Error> {
         self.open()?.create(new, at)
+    }
+
+    fn enter(&self, said: &Recorded, at: Timestamp) -> Result<(), Error> {
+        self.open()?.enter(said, at)
     }
 
     fn set_status(

@@ -10,7 +10,7 @@
 use super::chain::unknown;
 use super::inspect::{self, Typed};
 use super::rules;
-use super::{Filter, Inspection, Listing, NewThread, Origin, Process, Registry, Thread};
+use super::{Filter, Inspection, Listing, NewThread, Origin, Process, Recorded, Registry, Thread};
 use crate::bounds::MAX_INSPECTED_ROWS;
 use crate::limit::Cost;
 use crate::money::Nanos;
@@ -242,6 +242,37 @@ impl Registry for PostgresRegistry {
                 0 => Err(rules::taken(new.id)),
                 _ => Ok(()),
             }
+        })
+    }
+
+    fn enter(&self, said: &Recorded, at: Timestamp) -> Result<(), Error> {
+        let (began, record) = (said.began.to_python_text(), said.record.to_hex());
+        let order = self.lease.as_ref().map(Lease::order);
+        let id = |id: &Option<ThreadId>| id.as_ref().map(|id| id.as_str().to_owned());
+        let (parent, root) = (id(&said.parent), id(&said.root));
+        let (before, after) = (id(&said.before), id(&said.after));
+        self.write(|session| {
+            session.execute(
+                "INSERT INTO threadseal_threads (thread_id, directive, status, created_at, updated_at, order_id)
+                 VALUES ($1, $2, 'created', $3, $3, $4) ON CONFLICT DO NOTHING",
+                &[&said.id.as_str(), &said.directive, &began, &order],
+            )?;
+            let spawns = signed(self.known(session, &said.id)?.spawns.max(said.spawns));
+            self.set(
+                session,
+                &said.id,
+                at,
+                &[
+                    ("directive", &said.directive),
+                    ("model", &said.model),
+                    ("record", &record),
+                    ("parent_id", &parent),
+                    ("spawn_count", &spawns),
+                    ("continuation_of", &before),
+                    ("continuation_thread_id", &after),
+                    ("chain_root_id", &root),
+                ],
+            )
         })
     }
 

@@ -2,7 +2,8 @@
 
 use super::chain::{self, unknown};
 use super::{
-    Chain, Filter, Listing, NewThread, Origin, Process, Registry, Thread, row, rules, schema,
+    Chain, Filter, Listing, NewThread, Origin, Process, Recorded, Registry, Thread, row, rules,
+    schema,
 };
 use crate::limit::Cost;
 use crate::status::Status;
@@ -176,6 +177,37 @@ impl Registry for SqliteRegistry {
                 Origin::Successor { of } => self.known(transaction, of)?.parent,
             };
             insert(transaction, new, parent, at)
+        })
+    }
+
+    fn enter(&self, said: &Recorded, at: Timestamp) -> Result<(), Error> {
+        self.write(|transaction| {
+            let known = self.thread(transaction, &said.id)?;
+            if known.is_none() {
+                let new = NewThread {
+                    id: &said.id,
+                    directive: &said.directive,
+                    origin: Origin::Root,
+                    model: None,
+                    record: None,
+                    process: None,
+                };
+                insert(transaction, &new, None, said.began)?;
+            }
+            let spawns = known.map_or(0, |known| known.spawns).max(said.spawns);
+            let id =
+                |id: &Option<ThreadId>| id.as_ref().map_or(Column::Null, |id| text(id.as_str()));
+            let theirs = [
+                ("directive", text(&said.directive)),
+                ("model", said.model.as_deref().map_or(Column::Null, text)),
+                ("parent_id", id(&said.parent)),
+                ("spawn_count", integer(spawns)),
+                ("continuation_of", id(&said.before)),
+                ("continuation_thread_id", id(&said.after)),
+                ("chain_root_id", id(&said.root)),
+            ];
+            let ours = [("record", text(&said.record.to_hex()))];
+            set(transaction, &said.id, at, &theirs, &ours)
         })
     }
 

@@ -1,7 +1,9 @@
 //! [`ViewedRegistry`]: a registry that is only looked at, and of which nothing is changed.
 
 use super::chain::{self, Chain};
-use super::{Filter, Listing, NewThread, Process, Registry, RegistryView, SqliteRegistry, Thread};
+use super::{
+    Filter, Listing, NewThread, Process, Recorded, Registry, RegistryView, SqliteRegistry, Thread,
+};
 use crate::bounds::POLL_INTERVAL;
 use crate::limit::Cost;
 use crate::status::Status;
@@ -88,6 +90,10 @@ impl Registry for ViewedRegistry {
     }
 
     fn create(&self, _: &NewThread<'_>, _: Timestamp) -> Result<(), Error> {
+        only_looked_at()
+    }
+
+    fn enter(&self, _: &Recorded, _: Timestamp) -> Result<(), Error> {
         only_looked_at()
     }
 

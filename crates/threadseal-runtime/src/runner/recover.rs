@@ -4,33 +4,33 @@
 //! lock (nobody writes it) ─► verify ─► tail set aside, `tail_dropped`; with `transcript_integrity: lenient` `tail_adopted`
 //!   ─► `tool_call_unresolved` for each call that began and of which no sealed line has a result (`open`)
 //!   ─► `thread_error`, or `thread_continued` where its link names a successor that stands; final seal
-//!   ─► thread.json (anew from line 1 where the thread died before its first one), budget, registry
+//!   ─► thread.json (anew from line 1 where the thread died before its first one), budget, registry (its row, too)
 //! ```
 //! What no seal covers never counts again. Only the names of calls are taken from it, and from the step ledger, since
 //! a call's start is durable in both before the call runs: whether it was carried out nobody knows, and nothing
 //! repeats it. A thread that had ended is recovered too, if its record has a tail (a link that was cut off) or names a
-//! successor of which the registry knows nothing.
+//! successor of which the registry knows nothing; or if its row is gone, or says anything else.
 //!
 //! Normative: `spec/runtime.md`, "Resuming and recovering".
 
 mod first;
+mod follow;
 mod open;
+mod row;
 
 use super::engine::{Engine, Ran};
-use super::orchestrator::Records;
 use crate::config::coordination::Integrity;
 use crate::identity;
 use crate::limit::Cost;
 use crate::no_links::{NoLinks, refuse_links};
 use crate::project::ThreadFolder;
-use crate::registry::Thread;
-use crate::signed_file::{SignedFile, refusal};
+use crate::registry::{Thread, suits};
+use crate::signed_file::refusal;
 use crate::status::Status;
 use crate::thread_meta::ThreadMeta;
 use open::Left;
 use serde_json::{Value, json};
-use std::path::{Path, PathBuf};
-use threadseal::document::DocumentKind;
+use std::path::PathBuf;
 use threadseal::error::Error;
 use threadseal::record::{Head, RecordId, ThreadId};
 use threadseal::report::Verdict;
@@ -75,7 +75,7 @@ impl Engine {
         cause: &str,
     ) -> Result<Recovered, Error> {
         let folder = self.project.thread(id);
-        let (row, there) = self.ailing(id, &folder)?;
+        let there = self.ailing(id, &folder)?;
         if !there {
             self.close(id, &folder.metadata(), failed)?;
             return Ok(Recovered {
@@ -103,7 +103,7 @@ impl Engine {
                 failed
             }
         };
-        let now_at = self.follow_record(id, row.as_ref(), &folder, ended, successor.as_ref())?;
+        let now_at = self.follow_record(id, &folder, ended, successor.as_ref())?;
         Ok(Recovered {
             status: now_at,
             head: recorder.state().head().copied(),
@@ -118,7 +118,7 @@ impl Engine {
     /// As [`Engine::recover`].
     pub(crate) fn check_recoverable(&self, id: &ThreadId) -> Result<(), Error> {
         let folder = self.project.thread(id);
-        let (_, there) = self.ailing(id, &folder)?;
+        let there = self.ailing(id, &folder)?;
         if !there {
             return Ok(());
         }
@@ -139,12 +139,8 @@ impl Engine {
         self.steps_of(&folder).map(drop)
     }
 
-    /// The row of a thread that may have to be recovered, and whether it left a record.
-    fn ailing(
-        &self,
-        id: &ThreadId,
-        folder: &ThreadFolder,
-    ) -> Result<(Option<Thread>, bool), Error> {
+    /// Did a thread that may have to be recovered leave a record?
+    fn ailing(&self, id: &ThreadId, folder: &ThreadFolder) -> Result<bool, Error> {
         refuse_links(&*self.host.fs, folder)?;
         let row = self.registry.get(id)?;
         self.project.inside(&*self.host.fs, folder.path())?;
@@ -168,7 +164,7 @@ impl Engine {
                 "{id} is {status}: there is nothing to recover"
             )));
         }
-        Ok((row, there))
+        Ok(there)
     }
 
     /// Does the record end as it should, do thread.json and the registry say the same, and does the registry know who
@@ -189,14 +185,11 @@ impl Engine {
         let file = open_regular(&*self.host.fs, &folder.transcript())?;
         let scan = ScanOptions::default();
         let report = examine::native(&file, &scan, &options, &|_| {})?.report;
-        let linked = row.is_none_or(|row| row.continuation.is_some());
         let left = self.left_open(id, folder, &[])?;
-        if report.verdict == Verdict::UnsignedTail
-            || !left.is_ended
-            || !(linked || left.successors.is_empty())
-        {
+        let Some(row) = row.filter(|_| report.verdict != Verdict::UnsignedTail && left.is_ended)
+        else {
             return Ok(false);
-        }
+        };
         let ended = match left.successors.is_empty() {
             true => left.ended,
             false => Status::Continued,
@@ -206,15 +199,15 @@ impl Engine {
             return Ok(false);
         }
         let cost = papers.as_ref().and_then(|papers| papers.cost);
-        if row.zip(cost).is_some_and(|(row, cost)| !row.cost_is(&cost)) {
+        if cost.is_some_and(|cost| !row.cost_is(&cost)) {
             return Ok(false);
         }
         let stated = papers.map(|papers| papers.status);
-        let told = row.map(Thread::standing).transpose().ok();
         let right =
             |status: Status| suits(ended, status) && stated.is_none_or(|stated| stated == status);
         Ok(stated.is_none_or(|stated| suits(ended, stated))
-            && told.is_some_and(|told| told.is_none_or(right)))
+            && row.standing().is_ok_and(right)
+            && self.says_the_same(id, row))
     }
 
     /// What thread.json says, where there is one.
@@ -286,109 +279,6 @@ impl Engine {
                 folder.transcript().display()
             ))),
         }
-    }
-
-    /// Lets registry, budget and thread.json follow what the record says; where the thread stands then.
-    fn follow_record(
-        &self,
-        id: &ThreadId,
-        row: Option<&Thread>,
-        folder: &ThreadFolder,
-        ended: Status,
-        successor: Option<&ThreadId>,
-    ) -> Result<Status, Error> {
-        let Some(successor) = successor else {
-            // A record does not tell an error from a kill, nor what somebody decided about a thread that was suspended.
-            let stated = self.papers(id, folder)?.map(|papers| papers.status);
-            let stands = stated.filter(|stated| suits(ended, *stated));
-            let stands = stands.unwrap_or(ended);
-            self.close(id, &folder.metadata(), stands)?;
-            return Ok(stands);
-        };
-        let now = self.host.clock.now()?;
-        if let Some(row) = row.filter(|row| row.continuation.is_none()) {
-            if !matches!(row.status, Ok(status) if status.may_become(Status::Continued)) {
-                self.registry.correct(id, Status::Running, now)?;
-            }
-            self.registry.link(id, successor, now)?;
-        }
-        let budget = self.budgets.get(id)?;
-        if budget.is_some_and(|budget| budget.status == "active") {
-            match self.budgets.get(successor)? {
-                None => self.budgets.transfer(id, successor, now)?,
-                Some(_) => self.budgets.release(id, Status::Continued, now)?,
-            };
-        }
-        self.rewrite(id, &folder.metadata(), Status::Continued)?;
-        self.tell_cost(id, folder)?;
-        Ok(Status::Continued)
-    }
-
-    fn rewrite(&self, id: &ThreadId, path: &Path, status: Status) -> Result<(), Error> {
-        let folder = self.project.thread(id);
-        if self.host.fs.symlink_metadata(path).is_err() {
-            return self.write_first(id, &folder, status);
-        }
-        let trusted = ThreadMeta::read(&self.host, &folder, id, None, &self.trust)?;
-        let Some(head) = trusted.head() else {
-            return Ok(());
-        };
-        let mut meta = trusted.get().clone();
-        if meta.status == status {
-            return Ok(());
-        }
-        meta.status = status;
-        meta.updated_at = self.host.clock.now()?;
-        let (cost, outputs) = self.said_of(id, &folder)?;
-        meta.cost = cost.or(meta.cost).or_else(|| Some(Cost::default()));
-        meta.outputs = meta.outputs.or(outputs);
-        let mut file = SignedFile::after(path, DocumentKind::Json, None, head);
-        file.write(&self.host, &self.keys, Some(id), &meta.to_bytes())
-            .map(drop)
-    }
-
-    /// What follows the record: thread.json, the budget, the registry.
-    pub(super) fn close(&self, id: &ThreadId, path: &Path, status: Status) -> Result<(), Error> {
-        let now = self.host.clock.now()?;
-        self.rewrite(id, path, status)?;
-        if status.is_terminal() && self.budgets.get(id)?.is_some() {
-            self.budgets.release(id, status, now)?;
-        }
-        self.tell_cost(id, &self.project.thread(id))?;
-        // The row may be gone, or may have been edited.
-        let Some(row) = self.registry.get(id)? else {
-            return Ok(());
-        };
-        let stands = row.status == Ok(status);
-        if (!stands || row.result.is_none())
-            && let Ok(result) = Records::from(self).result(id)
-        {
-            self.registry.set_result(id, &result, now)?;
-        }
-        match stands {
-            true => Ok(()),
-            false => self.registry.correct(id, status, now),
-        }
-    }
-
-    /// Brings the row's cost to what thread.json says.
-    fn tell_cost(&self, id: &ThreadId, folder: &ThreadFolder) -> Result<(), Error> {
-        let cost = self.papers(id, folder)?.and_then(|papers| papers.cost);
-        let row = self.registry.get(id)?;
-        match cost.zip(row).filter(|(cost, row)| !row.cost_is(cost)) {
-            Some((cost, _)) => self.registry.set_cost(id, &cost, self.host.clock.now()?),
-            None => Ok(()),
-        }
-    }
-}
-
-/// May a thread, whose record says that it ended so, stand at `status`?
-fn suits(ended: Status, status: Status) -> bool {
-    match ended {
-        Status::Completed => matches!(status, Status::Completed | Status::CompletedWithErrors),
-        Status::Error => matches!(status, Status::Error | Status::Killed),
-        Status::Suspended => matches!(status, Status::Suspended | Status::Cancelled),
-        other => status == other,
     }
 }
 

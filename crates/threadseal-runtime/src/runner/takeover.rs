@@ -240,7 +240,7 @@ impl Engine {
             cancel: cancel.clone(),
         };
         let spent = self.budgets.get(id)?.map(|budget| budget.actual);
-        let spawns = self.registry.get(id)?.map_or(0, |thread| thread.spawns);
+        let spawns = self.spawned(id, &sealed)?;
         sealed.cost.spend = spent.unwrap_or_default();
         sealed.cost.spawns = spawns;
         let begun = self.begin_by(&order, None, |mut plan| {
@@ -284,6 +284,12 @@ impl Engine {
         })?;
         (0..spawns).for_each(|_| begun.brood.begun());
         Ok(begun)
+    }
+
+    /// How many children it began: a row may count those that came to nothing, and may have been edited.
+    fn spawned(&self, id: &ThreadId, sealed: &Sealed) -> Result<u64, Error> {
+        let noted = self.registry.get(id)?.map_or(0, |thread| thread.spawns);
+        Ok(noted.max(sealed.cost.spawns))
     }
 
     /// `thread.json` and the entry, as they are or, where the worker died before them, anew.
@@ -376,7 +382,7 @@ impl Engine {
                     .get(id)?
                     .map(|budget| budget.actual)
                     .unwrap_or_default(),
-                spawns: self.registry.get(id)?.map_or(0, |thread| thread.spawns),
+                spawns: self.spawned(id, sealed)?,
                 ..sealed.cost
             },
             cost => Cost::from_json(cost)?,
@@ -460,6 +466,7 @@ impl Sealed {
                         .unwrap_or_default()
                         .clone_into(&mut sealed.text);
                 }
+                "child_thread_started" => sealed.cost.spawns += 1,
                 "directive_return" => sealed.outputs = Some(payload["outputs"].clone()),
                 "thread_completed" => sealed.end = Some((Status::Completed, payload.clone())),
                 "thread_error" => sealed.end = Some((Status::Error, payload.clone())),

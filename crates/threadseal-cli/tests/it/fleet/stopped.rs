@@ -5,32 +5,17 @@ use super::*;
 #[test]
 fn what_other_machines_run_is_cancelled_and_killed_and_what_has_ended_is_not() {
     let Some(ended) = Ended::new() else { return };
-    let directive = "# Slow\n\n```xml\n<directive name=\"slow\" version=\"1.0.0\">\n<metadata><description>d</description>\
-        <category>demo</category><author>a</author><model id=\"claude-haiku-4-5\" /><limits turns=\"6\" spend=\"0.05\" />\
-        <permissions><execute><tool>demo.nap</tool></execute></permissions></metadata>\n</directive>\n```\n\nSleep.\n";
-    let sandbox = &ended.sandbox;
-    let paths = [
-        sandbox.write("p/.ai/directives/demo/slow.md", directive),
-        sandbox.write(
-            "p/.ai/tools/demo/nap.yaml",
-            "tool_type: command\ncommand: [/bin/sh, -c, 'echo >>began; sleep 60']\nconfig_schema:\n  type: object\n",
-        ),
-        sandbox.write(
-            "p/.ai/graphs/demo/naps.yaml",
-            "tool_type: graph\npermissions: [rye.execute.tool.demo.*]\nconfig:\n  start: one\n  nodes:\n\
-             \x20   one: {action: {primary: execute, item_type: tool, item_id: demo/nap}, next: end}\n\
-             \x20   end: {type: return}\n",
-        ),
-    ];
-    let seal = paths.iter().map(|path| path.to_str().unwrap());
-    sandbox.run(std::iter::once("seal").chain(seal)).exits(0);
-    sandbox.write(
-        "nap.yaml",
-        "answers: [{calls: [{tool: demo_nap, input: {}, id: n1}]}]",
+    ended.slow(60);
+    let graph = ended.sandbox.write(
+        "p/.ai/graphs/demo/naps.yaml",
+        "tool_type: graph\npermissions: [rye.execute.tool.demo.*]\nconfig:\n  start: one\n  nodes:\n\
+         \x20   one: {action: {primary: execute, item_type: tool, item_id: demo/nap}, next: end}\n\
+         \x20   end: {type: return}\n",
     );
+    let seal = ["seal", graph.to_str().unwrap()];
+    ended.sandbox.run(seal).exits(0);
     let naps = |count: usize| {
-        let path = sandbox.work().join("p/began");
-        while std::fs::read_to_string(&path).map_or(0, |began| began.lines().count()) < count {
+        while ended.naps() < count {
             std::thread::sleep(Duration::from_millis(20));
         }
     };

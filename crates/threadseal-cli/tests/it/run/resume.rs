@@ -514,3 +514,55 @@ fn a_row_with_another_cost_is_named_and_recovered_by_the_record() {
         sandbox.run(recover).fails_with("nothing to recover");
     }
 }
+
+#[test]
+fn a_registry_that_is_gone_is_told_and_made_again_from_records_and_from_nothing_else() {
+    let (sandbox, first) = ended();
+    let ran = resume(&sandbox, &first, &["--json"]).exits(0).json();
+    let second = ran["thread_id"].as_str().unwrap();
+    let child = thread(&sandbox, "child");
+    let child = format!("demo/{}", child.file_name().unwrap().to_str().unwrap());
+    let inspect = || sandbox.run(["thread", "inspect", "--project", "p"]);
+    let listed = || {
+        let listed = ["thread", "list", "--project", "p", "--json"];
+        let mut rows = sandbox.run(listed).exits(0).json()["threads"].take();
+        for row in rows.as_array_mut().unwrap() {
+            for member in ["updated_at", "completed_at", "created_at", "pid"] {
+                row[member].take();
+            }
+        }
+        let rows = rows.as_array_mut().unwrap();
+        rows.sort_by_key(|row| row["thread_id"].to_string());
+        rows.clone()
+    };
+    inspect().exits(0);
+    let before = listed();
+    assert_eq!(before.len(), 3);
+    let folder = sandbox.work().join("p/.ai/agent/threads");
+    for name in ["registry.db", "registry.db-wal", "registry.db-shm"] {
+        let _ = std::fs::remove_file(folder.join(name));
+    }
+    let told = inspect().exits(1).stdout;
+    assert_eq!(told.matches("row_missing").count(), 3, "{told}");
+    let transcript = folder.join(&first).join("transcript.jsonl");
+    let whole = std::fs::read_to_string(&transcript).unwrap();
+    std::fs::write(&transcript, whole.replace("I write it.", "I rob it.")).unwrap();
+    let recover = |id: &str| sandbox.run(["thread", "recover", id, "--project", "p"]);
+    recover(&first).exits(2);
+    assert!(!folder.join("registry.db").exists());
+    std::fs::write(&transcript, whole).unwrap();
+    for id in [second, &child, &first] {
+        let said = recover(id).exits(0).stdout;
+        let status = if id == first {
+            "continued"
+        } else {
+            "completed"
+        };
+        assert_eq!(said, format!("{status}  {id}\n"));
+    }
+    inspect().exits(0);
+    assert_eq!(listed(), before);
+    sandbox.write("more.yaml", "answers: [{text: Again.}]");
+    resume(&sandbox, &first, &[]).exits(0);
+    inspect().exits(0);
+}

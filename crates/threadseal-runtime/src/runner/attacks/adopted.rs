@@ -134,6 +134,15 @@ fn threads_of_the_original_go_on_with_exactly_the_messages_that_it_reconstructs(
         );
         let resumed = engine.resume(&again(&thread)).unwrap();
         assert_eq!(resumed.text, "Gladly.");
+        // Of threads of the original the registry alone says who goes on from them.
+        assert_eq!(crate::testing::told(&engine), []);
+        let told = engine.registry.get(&resumed.thread).unwrap().unwrap();
+        stage.edit("DELETE FROM threads WHERE thread_id = ?1", &resumed.thread);
+        engine.recover(&resumed.thread).unwrap();
+        assert_eq!(crate::testing::told(&engine), []);
+        let after = engine.registry.get(&resumed.thread).unwrap().unwrap();
+        assert_eq!(after.continuation_of, told.continuation_of);
+        assert_eq!(after.chain_root, told.chain_root);
         let asked = stage.last_asked();
         assert_eq!(asked.len(), expected.as_array().unwrap().len() + 1, "{id}");
         for (asked, expected) in asked.iter().zip(expected.as_array().unwrap()) {

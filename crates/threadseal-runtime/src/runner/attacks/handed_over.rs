@@ -9,7 +9,7 @@ use threadseal::document::ItemType;
 use threadseal::record::ThreadId;
 
 /// Reads again and again; every thread of the chain has room for a few turns.
-fn reads(turns: usize, last: &str) -> String {
+pub(super) fn reads(turns: usize, last: &str) -> String {
     let mut script = "answers:\n".to_owned();
     for turn in 0..turns {
         script.push_str(&format!(
@@ -20,7 +20,7 @@ fn reads(turns: usize, last: &str) -> String {
     script
 }
 
-fn small() -> Stage {
+pub(super) fn small() -> Stage {
     let mut stage = Stage::new();
     // A turn has about 120 tokens.
     stage.window = 900;
@@ -312,6 +312,7 @@ fn a_summary_is_made_of_the_verified_conversation_kept_and_told() {
     let events = stage.events(&chain.threads[0].id);
     assert_eq!(of(&events, "child_thread_ended").len(), 1);
     assert_eq!(chain.threads[0].spawns, 1);
+    assert_eq!(crate::testing::told(&engine), []);
     assert_eq!(line_1["meta"]["carried"]["turns"], json!(at));
 }
 

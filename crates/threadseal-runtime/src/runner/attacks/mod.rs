@@ -8,6 +8,7 @@ mod handed_over;
 mod linked;
 mod recovered;
 mod resumed;
+mod rows;
 mod stage;
 mod strayed;
 mod told;

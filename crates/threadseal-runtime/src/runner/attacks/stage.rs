@@ -263,8 +263,18 @@ impl Stage {
         self.edit_in("registry.db", sql, thread);
     }
 
+    /// Where one of the databases lies.
+    pub(super) fn database(&self, file: &str) -> PathBuf {
+        self.databases.path().join(file)
+    }
+
+    pub(super) fn batch(&self, file: &str, sql: &str) {
+        let database = rusqlite::Connection::open(self.database(file)).unwrap();
+        database.execute_batch(sql).unwrap();
+    }
+
     pub(super) fn edit_in(&self, file: &str, sql: &str, thread: &ThreadId) {
-        let database = rusqlite::Connection::open(self.databases.path().join(file)).unwrap();
+        let database = rusqlite::Connection::open(self.database(file)).unwrap();
         database.execute(sql, [thread.as_str()]).unwrap();
     }
 }

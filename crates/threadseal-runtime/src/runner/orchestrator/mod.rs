@@ -3,6 +3,7 @@
 //! | module | owns |
 //! |---|---|
 //! | `records` | what may be believed of a thread: its record, its `thread.json` |
+//! | `audit` | what a registry says of threads, held against what they left |
 //! | `wait` | waiting for threads to end |
 //! | `results` | how threads ended, one by one and together |
 //! | `search` | finding words in the records of a chain |
@@ -13,6 +14,7 @@
 //! A registry says where to look and nothing more. What comes out of here about a thread that ended was read from a
 //! record and a `thread.json` that verify; where they do not, the answer says so and has nothing from them.
 
+mod audit;
 mod operation;
 mod reach;
 mod records;

@@ -2,6 +2,7 @@
 
 use crate::bounds::{MAX_BUDGET_DEPTH, MAX_CONVERSATION_BYTES};
 use crate::identity;
+use crate::limit::Cost;
 use crate::project::Project;
 use crate::registry::{Registry, Thread};
 use crate::runner::Engine;
@@ -10,6 +11,7 @@ use crate::status::Status;
 use crate::thread_meta::{ThreadMeta, TrustedMeta};
 use serde_json::{Value, json};
 use std::sync::Arc;
+use std::time::Duration;
 use threadseal::error::{Error, ErrorKind};
 use threadseal::record::{RecordId, ThreadId};
 use threadseal::report::{Verdict, Verified};
@@ -262,6 +264,32 @@ impl Records {
             out["error"] = error.into();
         }
         Ok(out)
+    }
+
+    /// Does a row give another result than record and `thread.json` do? The times of both need not be the same, and the
+    /// last words of a thread that failed are no result.
+    pub(in crate::runner) fn denies_result(&self, row: &Thread) -> bool {
+        let (Some(noted), Ok(right)) = (&row.result, self.result(&row.id)) else {
+            return false;
+        };
+        let Ok(noted) = serde_json::from_str::<Value>(noted) else {
+            return true;
+        };
+        let cost = |result: &Value| {
+            let cost = Cost::from_json(&result["cost"]).ok();
+            cost.map(|cost| Cost {
+                elapsed: Duration::ZERO,
+                ..cost
+            })
+        };
+        let failed = noted["success"] != true && noted["result"] == "";
+        // One that was adopted as it ended gives what its predecessor said last.
+        let silent = right["result"] == "";
+        let over = right["status"] != Status::Continued.as_str();
+        noted["outputs"] != right["outputs"]
+            || cost(&noted) != cost(&right)
+            || (over && noted["success"] != right["success"])
+            || (noted["result"] != right["result"] && !failed && !silent)
     }
 
     /// The threads of the chain that ends with `last`, back to `first`, each the one that the next one's line 1 names.

@@ -1,6 +1,7 @@
 //! The `thread.json` of a thread that died before it wrote one: what its record says.
 
 use super::super::engine::Engine;
+use super::super::orchestrator::Records;
 use crate::capability::Capabilities;
 use crate::limit::{Cost, Limits};
 use crate::project::ThreadFolder;
@@ -23,13 +24,7 @@ impl Engine {
     /// Did this host never seal a document in this place, where none is? One that it sealed and that is gone stays
     /// missed.
     pub(super) fn never_had(&self, path: &Path) -> Result<bool, Error> {
-        // What is not there has no place of its own: its folder has.
-        let folder = path.parent().map(|folder| self.host.place(folder));
-        let place = match (folder, path.file_name()) {
-            (Some(folder), Some(name)) => Path::new(&folder).join(name),
-            _ => path.to_owned(),
-        };
-        let place = self.host.place(&place);
+        let place = Records::from(self).place(path);
         let known = self.host.heads.find_by_place(RecordKind::Document, &place);
         Ok(known?.is_none())
     }

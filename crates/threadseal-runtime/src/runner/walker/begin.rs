@@ -117,7 +117,7 @@ impl Engine {
             meta,
             parent: parent.as_ref().map(|parent| parent.as_str().to_owned()),
         };
-        let mut manifest = self.graph_manifest(&plan, record, &capabilities, project)?;
+        let mut manifest = self.graph_manifest(&plan, record, &capabilities, project, &origin)?;
         let mut ledger = LedgerOrigin {
             directive_sha256: Some(plan.sha256),
             inputs_sha256: Some(Digest::of(
@@ -237,19 +237,30 @@ impl Engine {
         record: RecordId,
         capabilities: &Digest,
         project: ProjectId,
+        origin: &Origin<'_>,
     ) -> Result<Manifest, Error> {
         let (native, rye) = (*self.keys.native.public_key(), *self.keys.rye.public_key());
         let mut manifest = Manifest::new(record, native, rye);
         manifest.directive = Some(plan.id.as_str().to_owned());
         manifest.capabilities = plan.tools.capabilities().to_texts();
         manifest.limits = in_line_1(&plan.limits.to_json())?;
-        manifest.meta = in_line_1(&json!({
+        let mut meta = json!({
             "capabilities_sha256": capabilities.to_hex(),
             "graph_sha256": plan.sha256.to_hex(),
             "inputs": plan.inputs,
             "kind": KIND,
             identity::MEMBER: project.to_string(),
-        }))?;
+        });
+        let before = origin.before.as_ref();
+        if let Some(before) = before {
+            meta["predecessor_thread"] = before.id().as_str().into();
+        }
+        let parent = origin.parent.as_ref();
+        let parent = parent.map(|parent| parent.id.as_str().to_owned());
+        if let Some(parent) = parent.or_else(|| before?.parent_id()) {
+            meta["parent_thread"] = parent.into();
+        }
+        manifest.meta = in_line_1(&meta)?;
         Ok(manifest)
     }
 }

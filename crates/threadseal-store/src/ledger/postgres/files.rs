@@ -22,7 +22,7 @@ mod listing;
 mod node;
 
 pub use leaving::leave;
-pub use listing::{Listing, list};
+pub use listing::{Listing, list, of_order, order_of};
 
 use super::database::{PostgresDatabase, Session, cell};
 use super::leases::Lease;
@@ -41,7 +41,8 @@ use threadseal::error::{Error, ErrorKind};
 /// Device number of all files of the database: none that a kernel gives.
 const DEVICE: u64 = u64::MAX;
 
-const VERSIONS: [&str; 1] = ["
+const VERSIONS: [&str; 2] = [
+    "
 CREATE TABLE threadseal_files (
   path text COLLATE \"C\" PRIMARY KEY,
   folder text COLLATE \"C\" NOT NULL,
@@ -60,7 +61,11 @@ CREATE TABLE threadseal_chunks (
   bytes bytea NOT NULL,
   PRIMARY KEY (inode, at)
 );
-"];
+",
+    "
+CREATE INDEX threadseal_files_order ON threadseal_files (order_id);
+",
+];
 
 /// Begins each statement that changes something: no row of `lease`, nothing done. `$1` to `$3` are the lease's.
 pub(super) const LEASE: &str = "

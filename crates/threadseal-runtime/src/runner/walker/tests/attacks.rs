@@ -6,6 +6,7 @@ use super::resumed::{THREE, resume};
 use crate::project::Layout;
 use crate::runner::Engine;
 use crate::status::Status;
+use crate::testing::told;
 use crate::toolbox::Outcome;
 use serde_json::{Value, json};
 use std::path::Path;
@@ -285,6 +286,64 @@ fn an_edited_registry_neither_hides_an_end_nor_makes_one() {
         )
         .unwrap();
     refused(&field, &engine, &run, "state");
+}
+
+#[test]
+fn rows_of_runs_and_of_what_they_started_are_told_and_entered_again() {
+    let (field, engine, failed) = failed();
+    let outer = "tool_type: graph\npermissions: [rye.execute.tool.*, rye.execute.directive.*]\nconfig:\n  start: a\n  nodes:\n    \
+                 a: {action: {primary: execute, item_type: tool, item_id: g/inner}, next: c}\n    c: {type: return}\n";
+    let inner = "tool_type: graph\npermissions: [rye.execute.directive.*]\nconfig:\n  start: a\n  nodes:\n    \
+                 a: {action: {primary: execute, item_type: directive, item_id: demo/say}, next: c}\n    c: {type: return}\n";
+    field.graph("g/outer", outer);
+    field.graph("g/inner", inner);
+    field.directive("demo/say");
+    engine.run_graph(&order("g/outer", json!({}))).unwrap();
+    resume(&engine, &failed, Unresolved::Refuse).unwrap();
+    assert_eq!(told(&engine), []);
+    let listed = || {
+        engine
+            .registry
+            .list(&crate::registry::Filter::default())
+            .unwrap()
+            .threads
+    };
+    let before = listed();
+    // A run, a run in it, a thread in that; a run, and one that goes on from it.
+    assert_eq!(before.len(), 5, "{before:?}");
+    assert_eq!(before.iter().filter(|row| row.parent.is_some()).count(), 2);
+    let database = rusqlite::Connection::open(field.bench.project.registry(Layout::Seed)).unwrap();
+    for changed in ["parent_id = NULL", "continuation_of = 'x'", "model = 'x'"] {
+        let sql = format!("UPDATE threads SET {changed}, updated_at = 'edited'");
+        database.execute(&sql, []).unwrap();
+        assert!(told(&engine).len() >= 2, "{changed}");
+        for row in &before {
+            // Some say it still.
+            let _ = engine.recover(&row.id);
+        }
+        assert_eq!(told(&engine), [], "{changed}");
+    }
+    database.execute("DELETE FROM threads", []).unwrap();
+    assert_eq!(told(&engine).len(), 5);
+    for row in &before {
+        engine.recover(&row.id).unwrap();
+    }
+    assert_eq!(told(&engine), []);
+    for row in &before {
+        let after = listed()
+            .into_iter()
+            .find(|after| after.id == row.id)
+            .unwrap();
+        assert_eq!(
+            (
+                &after.parent,
+                &after.continuation,
+                &after.status,
+                after.spawns
+            ),
+            (&row.parent, &row.continuation, &row.status, row.spawns)
+        );
+    }
 }
 
 #[test]

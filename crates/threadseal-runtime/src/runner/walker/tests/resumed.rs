@@ -5,6 +5,7 @@ use super::field::{Field, ok, order, tool};
 use crate::limit::Limits;
 use crate::runner::{Engine, Ran};
 use crate::status::Status;
+use crate::testing::told;
 use crate::toolbox::{Cancel, Outcome};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -81,6 +82,7 @@ fn a_run_that_failed_goes_on_where_it_stood_and_repeats_nothing() {
     assert_eq!(ran.status, Status::Completed);
     assert_eq!(Value::Object(ran.outputs.unwrap()), json!({"a": 1, "b": 1}));
     assert_eq!(calls.load(Ordering::SeqCst), 1);
+    assert_eq!(told(&engine), []);
     let old = engine.registry.get(&failed.thread).unwrap().unwrap();
     assert_eq!(
         (old.status, old.continuation.as_deref()),

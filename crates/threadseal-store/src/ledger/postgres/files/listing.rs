@@ -25,6 +25,35 @@ pub struct Listing {
     pub strays: Vec<String>,
 }
 
+/// The order to which the file at `path` belongs; None where none lies there.
+///
+/// # Errors
+/// Kind `External` when the server fails.
+pub fn order_of(database: &PostgresDatabase, path: &str) -> Result<Option<i64>, Error> {
+    database.read(|session| {
+        let has_files = "SELECT to_regclass('threadseal_files') IS NOT NULL";
+        if !cell::<bool>(&session.one(has_files, &[])?, 0)? {
+            return Ok(None);
+        }
+        let sql = "SELECT order_id FROM threadseal_files WHERE path = $1 AND NOT is_folder";
+        let row = session.opt(sql, &[&path])?;
+        row.as_ref().map(|row| cell(row, 0)).transpose()
+    })
+}
+
+/// The paths of the files of an order that have this name, sorted. Whoever holds its lease asks.
+///
+/// # Errors
+/// Kind `External` when the server fails.
+pub fn of_order(database: &PostgresDatabase, order: i64, name: &str) -> Result<Vec<String>, Error> {
+    let sql = "SELECT path FROM threadseal_files
+       WHERE order_id = $1 AND NOT is_folder AND right(path, length($2) + 1) = '/' || $2 ORDER BY path";
+    database.read(|session| {
+        let rows = session.query(sql, &[&order, &name])?;
+        rows.iter().map(|row| cell(row, 0)).collect()
+    })
+}
+
 /// The files below one of `folders`; with `below` only those below that one.
 ///
 /// # Errors

@@ -1,0 +1,100 @@
+//! Rows of a registry in PostgreSQL that somebody deleted or edited: named, and brought to what records say.
+
+use super::*;
+
+/// What a row says that the record says, too.
+const SAID: &str = "SELECT thread_id, directive, parent_id, status, turns, input_tokens, output_tokens, spend_nanos,
+  spawn_count, model, continuation_of, continuation_thread_id, chain_root_id, record, order_id
+  FROM threadseal_threads ORDER BY thread_id";
+
+#[test]
+fn rows_of_a_database_that_were_deleted_or_edited_are_named_and_recovered_by_their_records() {
+    let Some(ended) = Ended::new() else { return };
+    let resume = [
+        "thread",
+        "resume",
+        &ended.thread,
+        "-m",
+        "Once more.",
+        "--detach",
+    ];
+    ended.run(&resume).exits(0);
+    ended.work("more.yaml");
+    let before = ended.sql(SAID);
+    let ids = ended.sql("SELECT thread_id FROM threadseal_threads ORDER BY thread_id");
+    let ids: Vec<&str> = ids.lines().collect();
+    assert_eq!(ids.len(), 3);
+    ended.run(&["thread", "inspect"]).exits(0);
+    let inspect = || ended.run(&["thread", "inspect", "--json"]);
+    let named = |code: &str, id: &str| {
+        let seen = inspect().exits(1).json();
+        let mut faults = seen["databases"][0]["faults"].as_array().unwrap().iter();
+        faults.any(|fault| fault["code"] == code && fault["thread"] == id)
+    };
+    for id in &ids {
+        let edits = [
+            ("DELETE FROM threadseal_threads", "row_missing"),
+            (
+                "UPDATE threadseal_threads SET parent_id = 'x'",
+                "parent_mismatch",
+            ),
+            (
+                "UPDATE threadseal_threads SET record = NULL",
+                "record_mismatch",
+            ),
+            (
+                "UPDATE threadseal_threads SET continuation_of = 'x'",
+                "chain_mismatch",
+            ),
+            ("UPDATE threadseal_threads SET turns = 77", "cost_mismatch"),
+        ];
+        for (edit, code) in edits {
+            ended.sql(&format!("{edit} WHERE thread_id = '{id}'"));
+            // The cost of one that goes on elsewhere is its record's all the same.
+            assert!(named(code, id), "{edit} {id}: {}", inspect().stdout);
+            ended.run(&["thread", "recover", id]).exits(0);
+            assert_eq!(ended.sql(SAID), before, "{edit} {id}");
+            ended.run(&["thread", "inspect"]).exits(0);
+            ended.refuses(&["thread", "recover", id], "nothing to recover");
+        }
+    }
+    // A record that does not verify enters nothing.
+    ended.sql(&format!(
+        "DELETE FROM threadseal_threads WHERE thread_id = '{}'",
+        ended.thread
+    ));
+    ended.edit("Ada", "Eve");
+    ended.refuses(&["thread", "recover", &ended.thread], "tampered");
+    ended.edit("Eve", "Ada");
+    assert!(named("row_missing", &ended.thread));
+    ended.run(&["thread", "recover", &ended.thread]).exits(0);
+    ended.run(&resume).exits(0);
+}
+
+#[test]
+fn an_order_whose_rows_are_gone_when_its_worker_is_lost_does_not_begin_anew() {
+    let Some(ended) = Ended::new() else { return };
+    ended.slow(2);
+    ended.run(&["run", "demo/slow", "--detach"]).exits(0);
+    let mut worker = ended.worker(&["--script", "nap.yaml"]);
+    while ended.naps() < 1 {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    worker.kill().unwrap();
+    worker.wait().unwrap();
+    let thread = ended.root().unwrap();
+    ended.sql(&format!(
+        "DELETE FROM threadseal_threads WHERE thread_id = '{thread}';
+         UPDATE threadseal_orders SET expires_at = now() - interval '1 hour' WHERE state = 'taken'"
+    ));
+    ended.work("nap.yaml");
+    assert_eq!(ended.naps(), 1);
+    let waited = ended.run(&["thread", "wait", &thread, "--json"]).exits(2);
+    assert_eq!(waited.json()["results"][&thread]["status"], "error");
+    ended.run(&["thread", "inspect"]).exits(0);
+    ended.verify("").exits(0);
+    assert_eq!(
+        ended.sql("SELECT DISTINCT state FROM threadseal_orders"),
+        "done\n"
+    );
+}

@@ -1,0 +1,123 @@
+//! [`Recorded`]: what the record of a thread says of it that a row says, too.
+//!
+//! Whoever reads records makes it; a row that says anything else is named, and brought to it.
+
+use super::{Fault, Thread};
+use crate::status::Status;
+use threadseal::record::{RecordId, ThreadId};
+use threadseal::time::Timestamp;
+
+/// What the record of a thread says of it, under its seals.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Recorded {
+    /// Its id.
+    pub id: ThreadId,
+    /// The record itself.
+    pub record: RecordId,
+    /// The directive or graph that it runs.
+    pub directive: String,
+    /// The model that it asks.
+    pub model: Option<String>,
+    /// The thread that started it.
+    pub parent: Option<ThreadId>,
+    /// When its record began.
+    pub began: Timestamp,
+    /// How many children its record says that it started; a row may count more, which came to nothing.
+    pub spawns: u64,
+    /// The thread that it goes on from: both records say so.
+    pub before: Option<ThreadId>,
+    /// The thread that goes on from it.
+    pub after: Option<ThreadId>,
+    /// The first thread of its chain; None in that one itself.
+    pub root: Option<ThreadId>,
+    /// How it says that its thread ended.
+    pub ended: Option<Status>,
+}
+
+impl Recorded {
+    /// Where a row says otherwise: `record_mismatch`, `directive_mismatch`, `model_mismatch`, `parent_mismatch`,
+    /// `chain_mismatch`, `spawns_mismatch`. Where the thread stands is another question: [`Recorded::suits`].
+    pub fn contradictions(&self, row: &Thread) -> Vec<Fault> {
+        let mut found = Vec::new();
+        let mut differs = |code, what: &str, row_says: Option<&str>, record: Option<&str>| {
+            if row_says != record {
+                let told =
+                    |said: Option<&str>| said.map_or("none".to_owned(), |it| format!("{it:?}"));
+                found.push(Fault {
+                    code,
+                    thread: Some(self.id.to_string()),
+                    message: format!(
+                        "{what}: the registry says {}, the record {}",
+                        told(row_says),
+                        told(record)
+                    ),
+                });
+            }
+        };
+        let id = |id: &Option<ThreadId>| id.as_ref().map(|id| id.as_str().to_owned());
+        let noted = row.record.map(|record| record.to_hex());
+        let record = self.record.to_hex();
+        differs("record_mismatch", "record", noted.as_deref(), Some(&record));
+        let directive = Some(self.directive.as_str());
+        differs(
+            "directive_mismatch",
+            "directive",
+            Some(&row.directive),
+            directive,
+        );
+        differs(
+            "model_mismatch",
+            "model",
+            row.model.as_deref(),
+            self.model.as_deref(),
+        );
+        for (code, what, noted, record) in [
+            ("parent_mismatch", "parent", &row.parent, &self.parent),
+            (
+                "chain_mismatch",
+                "goes on from",
+                &row.continuation_of,
+                &self.before,
+            ),
+            (
+                "chain_mismatch",
+                "goes on as",
+                &row.continuation,
+                &self.after,
+            ),
+            (
+                "chain_mismatch",
+                "first of the chain",
+                &row.chain_root,
+                &self.root,
+            ),
+        ] {
+            differs(code, what, noted.as_deref(), id(record).as_deref());
+        }
+        if row.spawns < self.spawns {
+            let (noted, record) = (row.spawns.to_string(), self.spawns.to_string());
+            differs("spawns_mismatch", "children", Some(&noted), Some(&record));
+        }
+        found
+    }
+
+    /// May the thread stand at `status`, by its record?
+    pub fn suits(&self, status: Status) -> bool {
+        match (self.ended, &self.after) {
+            (_, Some(_)) => status == Status::Continued,
+            (Some(ended), None) => suits(ended, status),
+            (None, None) => matches!(status, Status::Created | Status::Running),
+        }
+    }
+}
+
+/// May a thread, whose record says that it ended so, stand at `status`? A record does not tell an error from a kill, nor
+/// what somebody decided about a thread that was suspended.
+pub(crate) fn suits(ended: Status, status: Status) -> bool {
+    match ended {
+        Status::Completed => matches!(status, Status::Completed | Status::CompletedWithErrors),
+        Status::Error => matches!(status, Status::Error | Status::Killed),
+        Status::Suspended => matches!(status, Status::Suspended | Status::Cancelled),
+        other => status == other,
+    }
+}

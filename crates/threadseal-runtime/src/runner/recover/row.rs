@@ -1,0 +1,67 @@
+//! The row of a thread, brought to what its record says, and entered anew where it is gone.
+//!
+//! ```text
+//! record verifies, as far as its seals reach ─► line 1: directive, model, parent, predecessor; links; children
+//!   ─► row made, or brought to that ─► status, cost and result follow as of any thread that is recovered
+//! ```
+//! A registry proves nothing, so nothing in it is missed that a record says: who deletes or edits a row hides no thread.
+
+use super::super::engine::Engine;
+use super::super::orchestrator::Records;
+use crate::past::Kin;
+use crate::registry::Thread;
+use crate::status::Status;
+use threadseal::error::Error;
+use threadseal::record::ThreadId;
+
+impl Engine {
+    /// Brings the row of a thread to what its record says, where it has one of ThreadSeal's.
+    pub(super) fn enter(&self, id: &ThreadId) -> Result<(), Error> {
+        let transcript = self.project.thread(id).transcript();
+        let there = self.host.fs.symlink_metadata(&transcript).is_ok();
+        if !there || self.archive().is_original(id)? {
+            return Ok(());
+        }
+        let row = self.registry.get(id)?;
+        let said = Kin::new(self.archive()).recorded(id, row.as_ref())?;
+        match row.is_some_and(|row| said.contradictions(&row).is_empty()) {
+            true => Ok(()),
+            false => self.registry.enter(&said, self.host.clock.now()?),
+        }
+    }
+
+    /// Does a row say what the record, and `thread.json` of the result, say? Not where the record does not verify:
+    /// whoever recovers it is told.
+    pub(super) fn says_the_same(&self, id: &ThreadId, row: &Thread) -> bool {
+        let said = Kin::new(self.archive()).recorded(id, Some(row));
+        said.is_ok_and(|said| said.contradictions(row).is_empty())
+            && !Records::from(self).denies_result(row)
+    }
+
+    /// Brings the rows of a thread and of the one that goes on from it to what both records say: in one step, where
+    /// neither says anything yet.
+    pub(super) fn tell_link(&self, id: &ThreadId, successor: &ThreadId) -> Result<(), Error> {
+        let now = self.host.clock.now()?;
+        let (row, after) = (self.registry.get(id)?, self.registry.get(successor)?);
+        let is_linked = |row: &Thread| row.continuation.is_some() || row.continuation_of.is_some();
+        if let (Some(row), Some(after)) = (&row, &after)
+            && row.continuation.is_none()
+            && !is_linked(after)
+        {
+            if !matches!(row.status, Ok(status) if status.may_become(Status::Continued)) {
+                self.registry.correct(id, Status::Running, now)?;
+            }
+            self.registry.link(id, successor, now)?;
+        }
+        self.enter(id)?;
+        let row = self.registry.get(id)?;
+        if row.is_some_and(|row| row.status != Ok(Status::Continued)) {
+            self.registry.correct(id, Status::Continued, now)?;
+        }
+        match after {
+            Some(_) => self.enter(successor),
+            // Whoever recovers that one enters it.
+            None => Ok(()),
+        }
+    }
+}
