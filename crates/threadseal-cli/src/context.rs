@@ -5,17 +5,19 @@
 use crate::args::Global;
 use crate::exit::Failure;
 use crate::render::style::Palette;
+use crate::seal_log;
 use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, OnceLock};
 use threadseal::time::Timestamp;
 use threadseal_store::clock::{Clock as _, SystemClock};
 use threadseal_store::heads::{HeadStore, MemoryHeadStore};
 use threadseal_store::home::{self, Home};
 use threadseal_store::host::Host;
 use threadseal_store::random::SystemRandom;
+use threadseal_store::seal_log::{LoggedHeads, SealLog};
 use threadseal_store::sys::{Fs, RealFs};
 
 /// Built once from the global options.
@@ -34,6 +36,7 @@ pub(crate) struct Context {
     /// The disk.
     pub(crate) fs: Arc<dyn Fs>,
     home: Option<PathBuf>,
+    log: OnceLock<Option<Arc<SealLog>>>,
 }
 
 impl Context {
@@ -47,6 +50,7 @@ impl Context {
             random: SystemRandom,
             fs: RealFs::shared(),
             home: global.home.clone(),
+            log: OnceLock::new(),
         }
     }
 
@@ -55,6 +59,7 @@ impl Context {
         Self {
             home: Some(home),
             fs: Arc::clone(&self.fs),
+            log: OnceLock::new(),
             ..*self
         }
     }
@@ -115,7 +120,7 @@ impl Context {
     /// As [`Context::home`].
     pub(crate) fn host(&self) -> Result<Host, Failure> {
         let heads: Arc<dyn HeadStore> = match self.home()? {
-            Some(home) => Arc::new(home.heads()),
+            Some(home) => self.heads(&home)?,
             None => Arc::new(MemoryHeadStore::default()),
         };
         Ok(Host {
@@ -124,6 +129,55 @@ impl Context {
             random: Arc::new(self.random),
             heads,
         })
+    }
+
+    /// The heads of a home, with its log where it has one.
+    fn heads(&self, home: &Home) -> Result<Arc<dyn HeadStore>, Failure> {
+        let heads: Arc<dyn HeadStore> = Arc::new(home.heads());
+        let log = match self.log.get() {
+            Some(log) => log,
+            None => {
+                let log = seal_log::open(home, self)?.map(Arc::new);
+                if let Some(log) = &log {
+                    seal_log::warn(log)?;
+                }
+                self.log.get_or_init(|| log)
+            }
+        };
+        Ok(match log {
+            Some(log) => Arc::new(LoggedHeads::new(heads, Arc::clone(log))),
+            None => heads,
+        })
+    }
+
+    /// Lets what this command published be written into the log.
+    pub(crate) fn settle_log(&self) {
+        if let Some(Some(log)) = self.log.get() {
+            seal_log::settle(log);
+        }
+    }
+
+    /// The second place of a home's log: among the user's state for the home that is there without being named, else
+    /// beside the home.
+    ///
+    /// # Errors
+    /// When the home has no name.
+    pub(crate) fn mark_path(&self, home: &Home) -> Result<PathBuf, Failure> {
+        let named = self.home.is_some() || variable("THREADSEAL_HOME").is_some();
+        let [state, user] =
+            ["XDG_STATE_HOME", "HOME"].map(|name| variable(name).map(PathBuf::from));
+        let state = state.filter(|path| path.is_absolute());
+        let state = state.or_else(|| user.map(|user| user.join(".local/state")));
+        if let (false, Some(state)) = (named, state) {
+            return Ok(state.join("threadseal/marks"));
+        }
+        let mut name = home
+            .path()
+            .file_name()
+            .ok_or_else(|| Failure::new("the home is a root folder".to_owned()))?
+            .to_owned();
+        name.push(".marks");
+        Ok(home.path().with_file_name(name))
     }
 
     /// The home, made where it is missing.

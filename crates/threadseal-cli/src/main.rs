@@ -27,6 +27,7 @@ mod progress;
 mod record;
 mod render;
 mod replaying;
+mod seal_log;
 mod secrets;
 mod trusting;
 mod walk;

@@ -10,6 +10,7 @@ mod key;
 mod knowledge;
 mod ledger;
 mod lineage;
+mod log;
 mod man;
 mod messages;
 mod render;
@@ -79,6 +80,9 @@ pub(crate) enum Command {
     Graph(graph::GraphCommand),
     /// Say whether what a store holds is whole, and mend what is torn
     Fsck(fsck::FsckArgs),
+    /// What this host has sealed, written down so that nobody can take it back
+    #[command(subcommand)]
+    Log(log::LogCommand),
     /// Your own keys
     #[command(subcommand)]
     Key(key::KeyCommand),
@@ -116,11 +120,13 @@ pub(crate) fn run(cli: Cli) -> Exit {
         Command::Transcript(command) => transcript::run(&command, &context, &mut out),
         Command::Graph(command) => graph::run(&command, &context, &mut out),
         Command::Fsck(args) => fsck::run(&args, &context, &mut out),
+        Command::Log(command) => log::run(&command, &context, &mut out),
         Command::Key(command) => key::run(&command, &context, &mut out),
         Command::Trust(command) => trust::run(&command, &context, &mut out),
         Command::Completions(args) => completions::run(&args, &mut out),
         Command::Man(args) => man::run(&args, &context, &mut out),
     };
+    context.settle_log();
     let exit = settle(outcome, json, &mut out);
     out.finish(exit)
 }

@@ -15,6 +15,7 @@ mod graph;
 mod keys;
 mod ledger;
 mod lineage;
+mod log;
 mod place;
 mod read;
 mod real_runs;

@@ -43,8 +43,8 @@ impl LogId {
         format!("{ORIGIN}{self}")
     }
 
-    /// The name of its key's files.
-    pub fn key_file(&self) -> String {
+    /// The name of its key.
+    pub fn key_name(&self) -> String {
         format!("log-{}", encoding::hex(&self.0[..8]))
     }
 }
@@ -102,6 +102,12 @@ impl Description {
         let ours =
             *checkpoint.origin() == self.origin().ok()? && checkpoint.extensions().is_empty();
         ours.then_some(checkpoint)
+    }
+
+    /// Its key as C2SP signed-note spells keys.
+    pub fn vkey(&self) -> String {
+        self.name()
+            .map_or_else(|_| String::new(), |name| vkey(&name, &self.key))
     }
 
     pub(super) fn write(&self, place: &Place) -> Result<(), Error> {

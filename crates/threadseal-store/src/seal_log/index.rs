@@ -74,6 +74,19 @@ impl Index {
         }
     }
 
+    /// All entries of the tiles with heads of a record.
+    pub(super) fn all(&self, record: &RecordId) -> Result<Vec<u64>, Error> {
+        match self {
+            Self::Memory(memory) => Ok(memory
+                .heads
+                .get(record)
+                .map(|heads| heads.values().copied().collect())
+                .unwrap_or_default()),
+            #[cfg(feature = "sqlite")]
+            Self::Sqlite(file) => file.all(record),
+        }
+    }
+
     /// The entry with the head of this number.
     pub(super) fn at(&self, record: &RecordId, seq: u64) -> Result<Option<u64>, Error> {
         match self {

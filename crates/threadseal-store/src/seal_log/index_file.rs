@@ -101,6 +101,21 @@ impl IndexFile {
         self.number(sql, [record.as_bytes()])
     }
 
+    pub(super) fn all(&self, record: &RecordId) -> Result<Vec<u64>, Error> {
+        let sql = "SELECT at FROM heads WHERE record = ?1 ORDER BY seq";
+        self.database.read(|connection| {
+            let all = connection.prepare_cached(sql).and_then(|mut statement| {
+                let rows = statement.query_map([record.as_bytes()], |row| row.get::<_, i64>(0))?;
+                rows.collect::<Result<Vec<i64>, _>>()
+            });
+            let all = all.map_err(|error| self.database.failed(&error))?;
+            Ok(all
+                .into_iter()
+                .filter_map(|at| u64::try_from(at).ok())
+                .collect())
+        })
+    }
+
     pub(super) fn at(&self, record: &RecordId, seq: u64) -> Result<Option<u64>, Error> {
         let sql = "SELECT at FROM heads WHERE record = ?1 AND seq = ?2";
         self.number(sql, (record.as_bytes(), column(seq)))

@@ -7,6 +7,7 @@
 //! with it. How strong that is depends on the place: a folder beside the home is restored with the disk, one on another disk
 //! is not, and a witness is in other hands.
 
+use super::again::read_note;
 use super::description::{Description, LogId};
 use super::place::damaged;
 use crate::atomic::{self, Mode, PRIVATE_FILE};
@@ -76,6 +77,28 @@ fn read_one(
     let checkpoint = note.as_ref().and_then(|note| description.checkpoint(note));
     let both = note.zip(checkpoint).ok_or_else(|| damaged(path))?;
     Ok((both.0, *both.1.tree()))
+}
+
+/// The largest checkpoint of any log of this home in `folder`; who signed it is not known.
+pub(super) fn last_of_home(
+    fs: &dyn Fs,
+    folder: &Path,
+    home: &Path,
+) -> Result<Option<(SignedNote, TreeHead)>, Error> {
+    let prefix = format!("{}-", prefix(home));
+    let names = names(fs, folder)?;
+    let ours = names.iter().filter(|name| name.starts_with(&prefix));
+    let mut last = None;
+    for name in ours {
+        let path = folder.join(name);
+        let found = read_note(read::read_small(fs, &path, MAX_NOTE_BYTES)?);
+        let found = found.ok_or_else(|| damaged(&path))?;
+        last = [last, Some(found)]
+            .into_iter()
+            .flatten()
+            .max_by_key(|(_, tree)| tree.size);
+    }
+    Ok(last)
 }
 
 /// Logs of this home that have a mark in `folder`.

@@ -23,9 +23,11 @@
 //! * Of one record and number the first head that was committed stands.
 //! * A log that is behind its mark, or on another machine, commits nothing.
 
+mod again;
 mod committer;
 mod contents;
 mod description;
+mod fsck;
 mod heads;
 mod index;
 #[cfg(feature = "sqlite")]
@@ -39,8 +41,10 @@ mod tests;
 mod view;
 mod writer;
 
+pub use again::Past;
 pub use committer::{Fork, Published};
 pub use description::{Description, LogId};
+pub use fsck::Checked;
 pub use heads::LoggedHeads;
 pub use view::LogView;
 
@@ -306,6 +310,20 @@ impl SealLog {
         view.newest(&index, record)
     }
 
+    /// The numbers of all entries that are heads of a record, in their order.
+    ///
+    /// # Errors
+    /// As [`SealLog::newest`].
+    pub fn entries_of(&self, record: &RecordId) -> Result<Vec<u64>, Error> {
+        let view = self.view()?;
+        let mut index = self.shared.index();
+        index.catch_up(view.contents())?;
+        let mut numbers = index.all(record)?;
+        numbers.retain(|at| *at < view.contents().base());
+        numbers.extend(view.fresh_of(record));
+        Ok(numbers)
+    }
+
     /// Lets a head wait for the next commit. Never waits itself; that nothing could be written down is told by
     /// [`SealLog::flush`].
     pub fn publish(&self, head: &LoggedHead) {
@@ -355,18 +373,22 @@ impl Shared {
         Ok(None)
     }
 
+    fn key(&self) -> Result<&LogKey, Error> {
+        self.key.as_ref().ok_or_else(|| {
+            let key = self.description.id.key_name();
+            Error::new(
+                ErrorKind::Key,
+                format!("the key of the log, {key}, is not there; nothing is committed"),
+            )
+        })
+    }
+
     /// Does `work` as the one who commits, and brings index and marks up to date.
     fn write<T>(
         &self,
         work: impl FnOnce(&mut Writer<'_>, &Index) -> Result<T, Error>,
     ) -> Result<T, Error> {
-        let key = self.key.as_ref().ok_or_else(|| {
-            let key = self.description.id.key_file();
-            Error::new(
-                ErrorKind::Key,
-                format!("the key of the log, {key}, is not there; nothing is committed"),
-            )
-        })?;
+        let key = self.key()?;
         let mut writer = Writer::open(&self.place, &self.description, key)?;
         let fault = self.fault(writer.contents(), writer.tree())?;
         fault.map_or(Ok(()), |fault| Err(fault.into_error()))?;
@@ -411,6 +433,21 @@ impl IndexKind {
             #[cfg(feature = "sqlite")]
             Self::Sqlite => Index::Sqlite(index_file::IndexFile::open(&place.file("index.db"))?),
         })
+    }
+}
+
+/// Refuses a folder that other machines may write to as well: of two that commit to one log, neither would know of the other.
+///
+/// # Errors
+/// Kind `Refused` for a network file system, `External` when the system does not tell.
+pub fn refuse_shared(fs: &dyn Fs, folder: &Path) -> Result<(), Error> {
+    let shared = fs.is_on_network(folder);
+    match shared.map_err(|error| crate::sys::failure("look at", folder, &error))? {
+        false => Ok(()),
+        true => Err(Error::refused(format!(
+            "{} lies on a network file system; if this machine alone uses it, say so with --single-host",
+            folder.display()
+        ))),
     }
 }
 

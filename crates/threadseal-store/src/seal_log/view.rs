@@ -123,6 +123,15 @@ impl LogView {
         }
     }
 
+    /// The entries beyond the tiles that are heads of a record.
+    pub(super) fn fresh_of(&self, record: &RecordId) -> Vec<u64> {
+        let fresh = (self.contents.base()..).zip(self.contents.fresh());
+        let ours = fresh.filter(|(_, entry)| {
+            matches!(LogEntry::read(entry), Ok(LogEntry::Head(logged)) if logged.head.record == *record)
+        });
+        ours.map(|(at, _)| at).collect()
+    }
+
     pub(super) fn contents(&self) -> &Contents {
         &self.contents
     }

@@ -173,6 +173,14 @@ pub trait Fs: fmt::Debug + Send + Sync {
     /// What the system says.
     fn sync_dir(&self, path: &Path) -> io::Result<()>;
 
+    /// Does `path` lie on a file system that other machines may write to as well?
+    ///
+    /// # Errors
+    /// What the system says.
+    fn is_on_network(&self, path: &Path) -> io::Result<bool> {
+        self.metadata(path).map(|_| false)
+    }
+
     /// Whom this process acts as.
     fn effective_uid(&self) -> u32;
 

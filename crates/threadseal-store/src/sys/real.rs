@@ -44,6 +44,28 @@ impl Fs for RealFs {
         fs::metadata(path).map(|found| convert(&found))
     }
 
+    fn is_on_network(&self, path: &Path) -> io::Result<bool> {
+        // linux/magic.h, and what each file system's own source says; FUSE may be anything.
+        const ON_NETWORK: [u32; 12] = [
+            0x6969,      // NFS
+            0x517b,      // SMB
+            0xff53_4d42, // CIFS
+            0xfe53_4d42, // SMB2
+            0x0102_1997, // 9P
+            0x00c3_6400, // Ceph
+            0x5346_414f, // AFS
+            0x7375_7245, // Coda
+            0x0116_1970, // GFS2
+            0x7461_636f, // OCFS2
+            0x0bd0_0bd0, // Lustre
+            0x6573_5546, // FUSE
+        ];
+        let found = rustix::fs::statfs(path)?;
+        // The type has another width and sign on each platform; these are 32 bits.
+        let low = u32::try_from(i128::from(found.f_type) & 0xffff_ffff).unwrap_or(u32::MAX);
+        Ok(ON_NETWORK.contains(&low))
+    }
+
     fn symlink_metadata(&self, path: &Path) -> io::Result<Metadata> {
         fs::symlink_metadata(path).map(|found| convert(&found))
     }

@@ -1,0 +1,63 @@
+//! `log entries`: what was written down, each entry proved to be in the tree of the checkpoint.
+
+use super::existing;
+use crate::context::Context;
+use crate::exit::{Exit, Failure, Outcome};
+use crate::output::Out;
+use crate::render::clean::Clean;
+use clap::Args;
+use threadseal::record::RecordId;
+use threadseal::tlog::entry::LogEntry;
+
+/// What `log entries` takes.
+#[derive(Debug, Args)]
+pub(crate) struct EntriesArgs {
+    /// Number of the first entry [default: the last 20]
+    #[arg(long, value_name = "N")]
+    from: Option<u64>,
+    /// Most entries
+    #[arg(long, value_name = "N", default_value_t = 20)]
+    limit: u64,
+    /// Of this record alone
+    #[arg(long, value_name = "ID", value_parser = record)]
+    record: Option<RecordId>,
+}
+
+fn record(text: &str) -> Result<RecordId, String> {
+    RecordId::parse_hex(text).ok_or_else(|| "a record id is 64 hex digits".to_owned())
+}
+
+/// Prints entries in their order: number and text.
+pub(super) fn run(args: &EntriesArgs, context: &Context, out: &mut Out) -> Outcome {
+    let log = existing(context)?;
+    let view = log.view()?;
+    let size = view.tree().size;
+    let numbers: Vec<u64> = match (&args.record, args.from) {
+        (Some(record), from) => {
+            let from = from.unwrap_or(0);
+            let known = log.entries_of(record)?.into_iter();
+            let limit = usize::try_from(args.limit).unwrap_or(usize::MAX);
+            known.filter(|at| *at >= from).take(limit).collect()
+        }
+        (None, Some(from)) => (from..size.min(from.saturating_add(args.limit))).collect(),
+        (None, None) => (size.saturating_sub(args.limit)..size).collect(),
+    };
+    for at in numbers {
+        let entry = view.entry(at)?;
+        let text = String::from_utf8(entry).map_err(|_| Failure::new("an entry is no text"))?;
+        if context.json {
+            // An entry is JSON in its canonical form already.
+            out.line(format_args!("{{\"index\":{at},\"entry\":{text}}}"));
+            continue;
+        }
+        match LogEntry::read(text.as_bytes()) {
+            Ok(LogEntry::Head(logged)) => out.line(format_args!(
+                "{at:>8}  {:<10}  {}",
+                logged.kind.as_str(),
+                logged.head
+            )),
+            _ => out.line(format_args!("{at:>8}  {}", Clean(&text))),
+        }
+    }
+    Ok(Exit::Done)
+}

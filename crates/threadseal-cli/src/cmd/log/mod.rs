@@ -1,0 +1,55 @@
+//! `log`: what this host has sealed, written down so that nobody can take it back.
+
+mod catch_up;
+mod entries;
+mod fsck;
+mod head;
+mod init;
+mod restart;
+mod status;
+
+use crate::context::Context;
+use crate::exit::{Failure, Outcome};
+use crate::output::Out;
+use crate::seal_log;
+use clap::Subcommand;
+use threadseal_store::seal_log::SealLog;
+
+/// What to do with the log.
+#[derive(Debug, Subcommand)]
+pub(crate) enum LogCommand {
+    /// Make the log of this home, with a key of its own
+    Init(init::InitArgs),
+    /// Say how large the log is, what its second place knows, and whether both agree
+    Status,
+    /// List what was written down, the newest first
+    Entries(entries::EntriesArgs),
+    /// Print the signed checkpoint
+    Head(head::HeadArgs),
+    /// Read every entry and compute every hash again
+    Fsck,
+    /// Take over what a copy of the log has beyond it
+    CatchUp(catch_up::CatchUpArgs),
+    /// Go on with another log in the place of one that was rolled back, cloned or lost
+    Restart(restart::RestartArgs),
+}
+
+/// Runs the command.
+pub(super) fn run(command: &LogCommand, context: &Context, out: &mut Out) -> Outcome {
+    match command {
+        LogCommand::Init(args) => init::run(args, context, out),
+        LogCommand::Status => status::run(context, out),
+        LogCommand::Entries(args) => entries::run(args, context, out),
+        LogCommand::Head(args) => head::run(args, context, out),
+        LogCommand::Fsck => fsck::run(context, out),
+        LogCommand::CatchUp(args) => catch_up::run(args, context, out),
+        LogCommand::Restart(args) => restart::run(args, context, out),
+    }
+}
+
+/// The log of this home, which must be there.
+fn existing(context: &Context) -> Result<SealLog, Failure> {
+    let home = context.existing_home()?;
+    seal_log::open(&home, context)?
+        .ok_or_else(|| Failure::new("this home has no log; run: threadseal log init".to_owned()))
+}

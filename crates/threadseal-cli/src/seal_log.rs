@@ -1,0 +1,89 @@
+//! The log of this home: where it is, with which key, and what is said of it on the way out.
+
+use crate::context::Context;
+use crate::exit::{Failure, complain};
+use crate::keyring::Keyring;
+use std::sync::Arc;
+use threadseal::key::{KeyUsage, LocalSigner, PrivateKey};
+use threadseal_store::home::Home;
+use threadseal_store::seal_log::{Description, IndexKind, LogKey, LogPlaces, SealLog, machine};
+
+/// Where the logs of `home` are, and its second place.
+pub(crate) fn places(home: &Home, context: &Context) -> Result<LogPlaces, Failure> {
+    Ok(LogPlaces {
+        fs: Arc::clone(&context.fs),
+        home: home.path().to_owned(),
+        mark: context.mark_path(home)?,
+        host: machine(&*context.fs),
+    })
+}
+
+/// The log of `home`; None where it never had one.
+///
+/// # Errors
+/// When there was one and it is gone, or it cannot be read.
+pub(crate) fn open(home: &Home, context: &Context) -> Result<Option<SealLog>, Failure> {
+    let places = places(home, context)?;
+    match places.current()? {
+        None => Ok(None),
+        Some(description) => of(home, places, description, context).map(Some),
+    }
+}
+
+/// The log that `description` is of.
+pub(crate) fn of(
+    home: &Home,
+    places: LogPlaces,
+    description: Description,
+    context: &Context,
+) -> Result<SealLog, Failure> {
+    let key = key(home, &description)?;
+    let random = Arc::new(context.random);
+    let log = SealLog::open(places, description, key, random, IndexKind::Sqlite)?;
+    Ok(log)
+}
+
+/// The key of a log; None where its private half is not here.
+fn key(home: &Home, description: &Description) -> Result<Option<LogKey>, Failure> {
+    let keyring = Keyring::of(home);
+    let own = keyring.get(&description.id.key_name())?;
+    let Some(own) = own.filter(|own| own.has_private && own.public == description.key) else {
+        return Ok(None);
+    };
+    // Nobody is there to be asked for a passphrase when a head is written down.
+    let pem = keyring.private_pem(&own.file)?;
+    let private = PrivateKey::from_pem(&pem)
+        .map_err(|error| Failure::new(format!("the key of the log, {}: {error}", own.name)))?;
+    let signer = LocalSigner::new(private, KeyUsage::Log);
+    Ok(Some(LogKey(Arc::new(signer))))
+}
+
+/// Says when a log cannot vouch that what is known here is the latest.
+///
+/// # Errors
+/// When the log or its second place cannot be read.
+pub(crate) fn warn(log: &SealLog) -> Result<(), Failure> {
+    if let Some(fault) = log.fault()? {
+        complain(&format!(
+            "warning: log_rolled_back: {fault}; heads of records may be older than they were (threadseal log status)"
+        ));
+    }
+    Ok(())
+}
+
+/// Lets what waits be committed, and says what could not be, or must not. No command fails by it: the records are sealed.
+pub(crate) fn settle(log: &SealLog) {
+    let published = log.flush();
+    if let Some(error) = published.error {
+        let waiting = published.waiting;
+        complain(&format!(
+            "warning: {waiting} heads wait to be written into the log: {error}"
+        ));
+    }
+    for fork in published.forks {
+        let (logged, refused) = (fork.logged.head, fork.refused.head);
+        complain(&format!(
+            "warning: forked: the log holds seal {logged}, another one of that number is {refused}; verify the record"
+        ));
+    }
+}

@@ -1,0 +1,257 @@
+//! `log`.
+
+use crate::sandbox::Sandbox;
+use std::fs;
+use std::path::Path;
+
+fn ready() -> Sandbox {
+    let sandbox = Sandbox::new();
+    sandbox.run(["init"]).exits(0);
+    sandbox.run(["log", "init"]).exits(0);
+    sandbox
+}
+
+fn size(sandbox: &Sandbox) -> u64 {
+    let status = sandbox.run(["log", "status", "--json"]).exits(0).json();
+    status["size"].as_u64().unwrap()
+}
+
+fn copy(from: &Path, to: &Path) {
+    fs::create_dir_all(to).unwrap();
+    for entry in fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        let to = to.join(entry.file_name());
+        match entry.file_type().unwrap().is_dir() {
+            true => copy(&entry.path(), &to),
+            false => drop(fs::copy(entry.path(), to).unwrap()),
+        }
+    }
+}
+
+#[test]
+fn what_is_sealed_is_written_down_and_can_be_listed_and_proved() {
+    let sandbox = ready();
+    assert_eq!(size(&sandbox), 0);
+    sandbox.write("a.json", "{\"a\":1}\n");
+    sandbox.run(["seal", "a.json"]).exits(0);
+    sandbox.write("b.log", "one\ntwo\n");
+    sandbox.run(["seal", "--detached", "b.log"]).exits(0);
+    assert_eq!(size(&sandbox), 2);
+    let listed = sandbox.run(["log", "entries"]).exits(0).stdout;
+    assert!(
+        listed.contains("document") && listed.contains("observed"),
+        "{listed}"
+    );
+    let json = sandbox.run(["log", "entries", "--json", "--from", "0", "--limit", "1"]);
+    let entry = json.exits(0).json();
+    assert_eq!(entry["index"], 0);
+    assert_eq!(entry["entry"]["type"], "head/document");
+    let record = entry["entry"]["record"].as_str().unwrap().to_owned();
+    let of = sandbox
+        .run(["log", "entries", "--record", &record])
+        .exits(0);
+    assert_eq!(of.stdout.lines().count(), 1);
+    // Nothing that is sealed stands in it by name.
+    let all = sandbox.run(["log", "entries", "--json"]).exits(0).stdout;
+    assert!(!all.contains("a.json") && !all.contains("b.log"), "{all}");
+    let note = sandbox.run(["log", "head", "--write"]).exits(0).stdout;
+    assert!(note.starts_with("threadseal.log/"), "{note}");
+    let folder = sandbox.home().join("log").join(&note[15..47]);
+    assert_eq!(fs::read_to_string(folder.join("checkpoint")).unwrap(), note);
+    assert!(folder.join("tile/entries/000.p/2").is_file());
+    sandbox.run(["log", "fsck"]).exits(0);
+    let again = sandbox.run(["log", "init"]).exits(2);
+    assert!(again.stderr.contains("already"), "{}", again.stderr);
+}
+
+/// An older record together with the older folder of heads: without a log, nothing on this host knew better.
+#[test]
+fn an_older_copy_of_a_record_and_of_the_heads_is_noticed_by_the_log() {
+    let sandbox = ready();
+    sandbox.write("a.log", "one\n");
+    sandbox.run(["seal", "--detached", "a.log"]).exits(0);
+    let older = sandbox.work().join("older");
+    copy(&sandbox.home().join("heads"), &older);
+    let seals = fs::read(sandbox.work().join("a.log.seal")).unwrap();
+    sandbox.write("a.log", "one\ntwo\n");
+    sandbox.run(["seal", "--detached", "a.log"]).exits(0);
+    sandbox.write("a.log", "one\n");
+    sandbox.write("a.log.seal", seals);
+    fs::remove_dir_all(sandbox.home().join("heads")).unwrap();
+    fs::rename(&older, sandbox.home().join("heads")).unwrap();
+    let verified = sandbox.run(["verify", "a.log", "--json"]).exits(1).json();
+    let verdict = verified["results"][0]["verdict"].as_str().unwrap();
+    assert!(["rolled_back", "truncated"].contains(&verdict), "{verdict}");
+}
+
+#[test]
+fn a_home_that_was_restored_says_so_and_goes_on_by_a_restart_alone() {
+    let sandbox = ready();
+    sandbox.write("a.json", "{\"a\":1}\n");
+    sandbox.run(["seal", "a.json"]).exits(0);
+    let backup = sandbox.work().join("backup");
+    copy(&sandbox.home(), &backup);
+    sandbox.write("b.json", "{\"b\":1}\n");
+    sandbox.run(["seal", "b.json"]).exits(0);
+    let newest = sandbox.work().join("newest");
+    copy(&sandbox.home(), &newest);
+    fs::remove_dir_all(sandbox.home()).unwrap();
+    copy(&backup, &sandbox.home());
+
+    let status = sandbox.run(["log", "status", "--json"]).exits(1).json();
+    assert_eq!(status["state"], "log_rolled_back");
+    sandbox.write("c.json", "{\"c\":1}\n");
+    // The seal stands; that it is not written down is said.
+    let sealed = sandbox.run(["seal", "c.json"]).exits(0);
+    assert!(
+        sealed.stderr.contains("log_rolled_back"),
+        "{}",
+        sealed.stderr
+    );
+    assert!(sealed.stderr.contains("1 heads wait"), "{}", sealed.stderr);
+    let verified = sandbox.run(["verify", "a.json"]).exits(0);
+    assert!(
+        verified.stderr.contains("log_rolled_back"),
+        "{}",
+        verified.stderr
+    );
+
+    // A copy that has all of it: the log goes on as the one it was.
+    let log = fs::read_dir(newest.join("log"))
+        .unwrap()
+        .map(|entry| entry.unwrap().path());
+    let folder = log.into_iter().find(|path| path.is_dir()).unwrap();
+    let other = Sandbox::new();
+    other.run(["init"]).exits(0);
+    other.run(["log", "init"]).exits(0);
+    let foreign = fs::read_dir(other.home().join("log"))
+        .unwrap()
+        .map(|entry| entry.unwrap().path());
+    let foreign = foreign.into_iter().find(|path| path.is_dir()).unwrap();
+    sandbox
+        .run(["log", "catch-up", foreign.to_str().unwrap()])
+        .exits(2);
+    let came = sandbox
+        .run(["log", "catch-up", folder.to_str().unwrap(), "--json"])
+        .exits(0)
+        .json();
+    assert_eq!(
+        (came["came"].as_u64(), came["size"].as_u64()),
+        (Some(1), Some(2))
+    );
+    sandbox.run(["verify", "b.json"]).exits(0);
+    let again = sandbox.run(["log", "restart"]).exits(2);
+    assert!(
+        again.stderr.contains("nothing is wrong"),
+        "{}",
+        again.stderr
+    );
+    sandbox.run(["log", "fsck"]).exits(0);
+
+    // Without one: another log, whose first entry says which it follows.
+    fs::remove_dir_all(sandbox.home()).unwrap();
+    copy(&backup, &sandbox.home());
+    sandbox.run(["log", "status"]).exits(1);
+    sandbox.run(["log", "restart"]).exits(0);
+    let status = sandbox.run(["log", "status", "--json"]).exits(0).json();
+    assert_eq!(
+        (&status["state"], status["size"].as_u64()),
+        (&"good".into(), Some(1))
+    );
+    let first = sandbox.run(["log", "entries", "--json"]).exits(0).json();
+    assert_eq!(first["entry"]["type"], "restart");
+    assert!(first["entry"]["mark"].is_string());
+    sandbox.run(["seal", "b.json"]).exits(0);
+}
+
+#[test]
+fn a_log_that_is_gone_is_missing_and_is_not_made_anew() {
+    let sandbox = ready();
+    sandbox.write("a.json", "{\"a\":1}\n");
+    sandbox.run(["seal", "a.json"]).exits(0);
+    fs::remove_dir_all(sandbox.home().join("log")).unwrap();
+    for command in [
+        &["log", "status"][..],
+        &["log", "init"],
+        &["verify", "a.json"],
+    ] {
+        let refused = sandbox.run(command).exits(2);
+        assert!(refused.stderr.contains("log_missing"), "{}", refused.stderr);
+    }
+    sandbox.run(["log", "restart"]).exits(0);
+    sandbox.run(["verify", "a.json"]).exits(0);
+}
+
+#[test]
+fn a_changed_file_of_the_log_is_found() {
+    let sandbox = ready();
+    let home = sandbox.home();
+    for number in 0..3 {
+        let name = format!("{number}.json");
+        sandbox.write(&name, format!("{{\"n\":{number}}}\n"));
+        sandbox.run(["seal", &name]).exits(0);
+    }
+    let note = sandbox.run(["log", "head", "--write"]).exits(0).stdout;
+    let folder = home.join("log").join(&note[15..47]);
+    for file in [
+        "tile/entries/000.p/3",
+        "tile/0/000.p/3",
+        "checkpoint",
+        "journal",
+    ] {
+        let path = folder.join(file);
+        let bytes = fs::read(&path).unwrap();
+        let mut changed = bytes.clone();
+        changed[30] ^= 1;
+        fs::write(&path, &changed).unwrap();
+        let checked = sandbox.run(["log", "fsck"]);
+        assert!(
+            checked.code == 1 || checked.code == 2,
+            "{file}: {checked:?}"
+        );
+        assert!(!checked.stdout.contains("clean"), "{file}");
+        fs::write(&path, &bytes).unwrap();
+    }
+    sandbox.run(["log", "fsck"]).exits(0);
+}
+
+/// Threads, their seals, metadata and knowledge: all heads that a run publishes, each with its root and key where it has one.
+#[test]
+fn a_thread_is_written_down_as_it_runs_and_with_what_each_seal_states() {
+    let sandbox = crate::run::project();
+    sandbox.run(["log", "init"]).exits(0);
+    let run = [
+        "run",
+        "demo/greet",
+        "--project",
+        "p",
+        "-i",
+        "name=Ada",
+        "--script",
+        "answers.yaml",
+    ];
+    let ran = sandbox.run(run).exits(0);
+    assert!(!ran.stderr.contains("warning"), "{}", ran.stderr);
+    let checked = sandbox.run(["log", "fsck", "--json"]).exits(0).json();
+    assert!(checked["entries"].as_u64().unwrap() > 20, "{checked}");
+    let listed = sandbox
+        .run(["log", "entries", "--json", "--limit", "1000"])
+        .exits(0)
+        .stdout;
+    let entries: Vec<serde_json::Value> = listed
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let seals = entries
+        .iter()
+        .filter(|entry| entry["entry"]["type"] == "head/transcript");
+    let seals: Vec<_> = seals.collect();
+    assert!(seals.len() >= 8, "{listed}");
+    for seal in seals {
+        assert!(
+            seal["entry"]["root"].is_string() && seal["entry"]["key"].is_string(),
+            "{seal}"
+        );
+    }
+    sandbox.run(["verify", "p"]).exits(0);
+}
