@@ -103,6 +103,7 @@ impl Engine {
                 failed
             }
         };
+        self.remember_steps(&folder)?;
         let now_at = self.follow_record(id, &folder, ended, successor.as_ref())?;
         Ok(Recovered {
             status: now_at,

@@ -6,8 +6,10 @@ use crate::model::ChatMessage;
 use crate::status::Status;
 use serde_json::{Value, json};
 use std::sync::Arc;
+use threadseal::ledger::RunId;
 use threadseal::record::ThreadId;
 use threadseal_store::heads::MemoryHeadStore;
+use threadseal_store::ledger::known::known;
 
 const READS: &str = "answers:\n- {text: I read., calls: [{tool: rye_file-system_read, input: {path: notes.txt}}]}\n\
                      - {text: Done.}\n";
@@ -67,6 +69,15 @@ fn a_call_whose_result_only_the_ledger_has_is_named_and_not_repeated() {
     engine.resume(&again(&thread)).unwrap();
     let told = last_told(&stage);
     assert!(told.contains("do not repeat them unseen"), "{told}");
+    // The host knows from now on where the ledger of whoever died ends.
+    let line_1 = &stage.events(&thread)[0]["payload"];
+    let run = RunId::parse(line_1["record"].as_str().unwrap()).unwrap();
+    assert!(
+        known(&engine.host, &run.record_id())
+            .unwrap()
+            .head
+            .is_some()
+    );
     // Nothing is left to recover, and nothing is named twice.
     assert!(engine.recover(&thread).is_err());
 }

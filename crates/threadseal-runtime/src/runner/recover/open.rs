@@ -17,8 +17,9 @@ use crate::signed_file::refusal;
 use crate::status::Status;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
+use threadseal::digest::Digest;
 use threadseal::error::{Error, ErrorKind};
-use threadseal::ledger::{ChainOptions, Judging, RunId, judge};
+use threadseal::ledger::{ChainOptions, ChainTip, Judging, RunId, judge, signer_name};
 use threadseal::record::ThreadId;
 use threadseal::report::Verdict;
 use threadseal::transcript::event::is_terminal;
@@ -47,6 +48,16 @@ pub(super) struct Lines {
     bytes: Vec<u8>,
     /// Up to where seals cover it, and what in there was adopted.
     covered: Option<(u64, Vec<[u64; 2]>)>,
+}
+
+/// A step ledger whose chain and signatures hold.
+struct Steps {
+    bytes: Vec<u8>,
+    tip: Option<ChainTip>,
+    /// Names of the keys that signed it.
+    signers: Vec<Digest>,
+    /// Does this host know where it ended?
+    is_known: bool,
 }
 
 /// A call that began.
@@ -152,28 +163,51 @@ impl Engine {
         &self,
         folder: &ThreadFolder,
     ) -> Result<Vec<(String, Value)>, Error> {
+        let steps = self.judged_steps(folder)?;
+        Ok(steps.map_or_else(Vec::new, |steps| begun_by(&steps.bytes)))
+    }
+
+    /// Remembers where the step ledger ends, if whoever wrote it died before he did: it holds, and grows no more.
+    pub(super) fn remember_steps(&self, folder: &ThreadFolder) -> Result<(), Error> {
+        let Some(steps) = self.judged_steps(folder)?.filter(|steps| !steps.is_known) else {
+            return Ok(());
+        };
+        match steps.tip {
+            Some(tip) => known::publish(&self.host, tip.head(), &steps.signers),
+            None => Ok(()),
+        }
+    }
+
+    /// The step ledger of the record in `folder`, if there is one.
+    fn judged_steps(&self, folder: &ThreadFolder) -> Result<Option<Steps>, Error> {
         let first = examine::first_line(&open_regular(&*self.host.fs, &folder.transcript())?)?;
         let Some(manifest) = first.as_deref().and_then(parse_line) else {
-            return Ok(Vec::new());
+            return Ok(None);
         };
         let run = RunId::parse(&manifest.record.to_string())?;
         let path = folder.path().join(format!("ledger_{run}.jsonl"));
         let record = run.record_id();
         let head = known::known(&self.host, &record)?.expectation();
         if head.is_none() && self.host.fs.symlink_metadata(&path).is_err() {
-            return Ok(Vec::new());
+            return Ok(None);
         }
         let bytes = read_small(&*self.host.fs, &path, MAX_CONVERSATION_BYTES)?;
+        let is_known = head.is_some();
         let options = ChainOptions {
             expect: head.into_iter().collect(),
             ..ChainOptions::default()
         };
         let judging = Judging::new(&self.trust, self.host.clock.now()?);
-        let report = judge(&bytes, options, &judging).report;
-        match report.verdict <= Verdict::UnknownSigner {
-            true => Err(refusal(&path, &report)),
-            false => Ok(begun_by(&bytes)),
+        let outcome = judge(&bytes, options, &judging);
+        if outcome.report.verdict <= Verdict::UnknownSigner {
+            return Err(refusal(&path, &outcome.report));
         }
+        Ok(Some(Steps {
+            signers: outcome.signers.iter().map(signer_name).collect(),
+            tip: outcome.tip,
+            bytes,
+            is_known,
+        }))
     }
 
     /// May the thread whose record lies in `folder` have calls of which nobody knows the end, or no end itself?
