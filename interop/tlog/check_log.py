@@ -1,0 +1,114 @@
+"""Reads the log of a host with aics-tlog.
+
+A throw-away home seals documents until its log has sizes at which tiles are empty, partly filled, full, and filled on the
+level above. At each size aics-tlog reads the checkpoint with the log's key, computes the root from the tiles, proves every
+entry, and proves that the log grew out of each earlier size. What it finds is compared with what the command says.
+"""
+
+import argparse
+import base64
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+from aics_tlog import checkpoint, hashing, note, tiles, tree
+
+# The journal is folded at 256 entries; one, two and more tiles, and a full one with nothing behind it.
+SIZES = [0, 1, 2, 255, 256, 257, 600]
+
+
+class Host:
+    """A home with a log."""
+
+    def __init__(self, program, folder):
+        self.program = program
+        self.folder = pathlib.Path(folder)
+        self.sealed = 0
+        self.environment = {"THREADSEAL_HOME": str(self.folder / "home"), "PATH": os.environ["PATH"]}
+        self.run("init", "-q")
+        made = json.loads(self.run("log", "init", "--json"))
+        self.origin, self.vkey = made["origin"], made["vkey"]
+        self.log = self.folder / "home" / "log" / self.origin.split("/")[1]
+
+    def run(self, *arguments):
+        done = subprocess.run(
+            [self.program, *arguments], env=self.environment, cwd=self.folder, capture_output=True, text=True
+        )
+        if done.returncode != 0:
+            sys.exit(f"{arguments}: exit {done.returncode}: {done.stderr}")
+        return done.stdout
+
+    def grow(self, size):
+        """Seals documents until the log has this size, and has its files written."""
+        names = []
+        for number in range(self.sealed, size):
+            name = f"{number}.json"
+            (self.folder / name).write_text(json.dumps({"number": number}) + "\n")
+            names.append(name)
+        if names:
+            self.run("seal", "-q", *names)
+        self.sealed = size
+        return self.run("log", "head", "--write")
+
+    def entries(self):
+        """What the command says the entries are."""
+        lines = self.run("log", "entries", "--json", "--from", "0", "--limit", "1000000").splitlines()
+        found = []
+        for number, line in enumerate(lines):
+            prefix = f'{{"index":{number},"entry":'
+            assert line.startswith(prefix), line
+            found.append(line[len(prefix) : -1].encode())
+        return found
+
+
+def check(host, size, earlier):
+    text = host.grow(size)
+    assert (host.log / "checkpoint").read_text() == text
+    key = note.parse_vkey(host.vkey)
+    result = checkpoint.verify_checkpoint(note.parse_note(text), key, [], quorum=0)
+    assert result.ok, result
+    head = checkpoint.checkpoint_from_note(text)[0]
+    assert (head.origin, head.size) == (host.origin, size), head
+    reader = tiles.FileSystemTileReader(host.log)
+    root = tiles.tree_root_from_tiles(reader, size) if size else hashing.sha256(b"")
+    assert root == head.root, size
+    entries = host.entries()
+    assert len(entries) == size
+    for index, entry in enumerate(entries):
+        assert tiles.read_entry(reader, index, size) == entry, index
+        if index % 37 == 0 or index == size - 1:
+            proof = tiles.inclusion_proof_from_tiles(reader, index, size)
+            assert tree.verify_leaf_inclusion(entry, index, size, proof, root), index
+            # A proof that proves everything would prove nothing.
+            assert not tree.verify_leaf_inclusion(entry + b" ", index, size, proof, root)
+    for size_before, root_before in earlier:
+        proof = tiles.consistency_proof_from_tiles(reader, size_before, size)
+        assert tree.verify_consistency(size_before, size, root_before, root, proof), size_before
+    # A changed checkpoint is refused.
+    lines = text.split("\n")
+    lines[1] = str(size + 1)
+    forged = checkpoint.verify_checkpoint(note.parse_note("\n".join(lines)), key, [], quorum=0)
+    assert not forged.ok
+    earlier.append((size, root))
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--threadseal", required=True)
+    arguments = parser.parse_args()
+    program = str(pathlib.Path(arguments.threadseal).resolve())
+    with tempfile.TemporaryDirectory() as folder:
+        host = Host(program, folder)
+        earlier = []
+        for size in SIZES:
+            check(host, size, earlier)
+        status = json.loads(host.run("log", "status", "--json"))
+        assert base64.b64decode(status["root"]) == earlier[-1][1]
+    print(f"aics-tlog read {len(SIZES)} checkpoints of one log, {SIZES[-1]} entries, all proofs held")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,42 @@
+#!/usr/bin/env bash
+# Lets aics-tlog, another implementation of the C2SP documents, read the log of a host: notes, checkpoints, tiles, entries,
+# and proofs that it makes of them.
+#
+#   interop/tlog/run.sh            builds the command, installs aics-tlog, runs check_log.py
+#   THREADSEAL=path run.sh         uses that command instead
+#   TLOG_PYTHON=path run.sh        a Python of 3.12 or later [default: the first one that is found]
+#   TLOG_VENV=folder run.sh        keeps the installation there [default: beside what cargo builds]
+set -euo pipefail
+here=$(cd "$(dirname "$0")" && pwd)
+root=$(cd "$here/../.." && pwd)
+target=${CARGO_TARGET_DIR:-$root/target}
+venv=${TLOG_VENV:-$target/interop-tlog}
+
+# aics-tlog asks for 3.12; not every system has one by that name.
+find_python() {
+    local python
+    for python in "${TLOG_PYTHON:-}" python3.14 python3.13 python3.12 python3 "$HOME"/.pyenv/versions/3.1[2-9]*/bin/python3; do
+        if [ -n "$python" ] && "$python" -c 'import sys; sys.exit(sys.version_info < (3, 12))' 2>/dev/null; then
+            echo "$python"
+            return
+        fi
+    done
+    echo 'no Python of 3.12 or later is found; name one in TLOG_PYTHON' >&2
+    return 1
+}
+
+pins=$(cksum <"$here/requirements.txt")
+if [ "$(cat "$venv/pins" 2>/dev/null)" != "$pins" ]; then
+    rm -rf "$venv"
+    python=$(find_python)
+    "$python" -m venv "$venv"
+    "$venv/bin/pip" install --quiet --disable-pip-version-check --no-deps -r "$here/requirements.txt"
+    printf '%s\n' "$pins" >"$venv/pins"
+fi
+
+if [ -z "${THREADSEAL:-}" ]; then
+    (cd "$root" && cargo build --quiet --package threadseal-cli)
+    THREADSEAL=$target/debug/threadseal
+fi
+
+"$venv/bin/python" "$here/check_log.py" --threadseal "$THREADSEAL"
