@@ -15,6 +15,7 @@
 //! handed out.
 
 mod chain;
+mod free;
 mod inspect;
 mod late;
 mod postgres;
@@ -33,6 +34,7 @@ pub use recorded::Recorded;
 pub use sqlite::{RegistryView, SqliteRegistry};
 pub use viewed::ViewedRegistry;
 
+pub(crate) use free::create_free;
 pub(crate) use inspect::{check_rows, looked_at};
 pub(crate) use late::{make_folder, once};
 pub(crate) use recorded::suits;

@@ -7,7 +7,6 @@ use super::super::cycle::End;
 use super::super::engine::Engine;
 use super::super::prepare::Plan;
 use super::{Running, Start};
-use crate::bounds::MAX_ID_ATTEMPTS;
 use crate::identity;
 use crate::journal::{Journal, Origin};
 use crate::limit::Cost;
@@ -15,7 +14,7 @@ use crate::model::sealed;
 use crate::money::Nanos;
 use crate::process_id::ProcessId;
 use crate::project::{ProjectId, ThreadFolder};
-use crate::registry::{NewThread, Origin as Descent};
+use crate::registry::{NewThread, Origin as Descent, create_free};
 use crate::signed_file::SignedFile;
 use crate::status::Status;
 use crate::thread_meta::{ThreadMeta, capabilities_file};
@@ -191,26 +190,17 @@ impl Engine {
             },
             (None, None) => Descent::Root,
         };
-        let first = self.host.clock.now()?.as_micros() / 1000;
-        for millis in first..first + MAX_ID_ATTEMPTS {
-            let id = ThreadId::parse(&format!("{}-{millis}", plan.directive_id))?;
-            if self.registry.get(&id)?.is_some() {
-                continue;
-            }
-            let new = NewThread {
-                id: &id,
-                directive: &plan.directive_id,
-                origin,
-                model: Some(plan.chosen.model.name()),
-                record: Some(record),
-                process: ProcessId::own().map(|own| own.to_row()),
-            };
-            self.registry.create(&new, self.host.clock.now()?)?;
-            return Ok(id);
-        }
-        Err(Error::refused(
-            "too many threads of this directive begin at this moment",
-        ))
+        let new = NewThread {
+            id: &ThreadId::parse(&plan.directive_id)?,
+            directive: &plan.directive_id,
+            origin,
+            model: Some(plan.chosen.model.name()),
+            record: Some(record),
+            process: ProcessId::own().map(|own| own.to_row()),
+        };
+        let now = self.host.clock.now()?;
+        let id = create_free(&*self.registry, &plan.directive_id, &new, now)?;
+        id.ok_or_else(|| Error::refused("too many threads of this directive begin at this moment"))
     }
 
     /// The knowledge entry of a thread, which is not there yet.

@@ -14,14 +14,13 @@ use super::follow::Files;
 use super::prepare::GraphPlan;
 use super::resume::Before;
 use super::walk::Walk;
-use crate::bounds::MAX_ID_ATTEMPTS;
 use crate::graph_journal::GraphJournal;
 use crate::graph_state::{Course, Position};
 use crate::identity;
 use crate::journal::{Journal, Origin as LedgerOrigin};
 use crate::process_id::ProcessId;
 use crate::project::ProjectId;
-use crate::registry::{NewThread, Origin as Descent};
+use crate::registry::{NewThread, Origin as Descent, create_free};
 use crate::signed_file::SignedFile;
 use crate::status::Status;
 use crate::thread_meta::ThreadMeta;
@@ -197,25 +196,16 @@ impl Engine {
             (None, None) => Descent::Root,
         };
         let name = plan.id.as_str().replace('/', "-");
-        let first = self.host.clock.now()?.as_micros() / 1000;
-        for millis in first..first + MAX_ID_ATTEMPTS {
-            let id = ThreadId::parse(&format!("{name}-{millis}"))?;
-            if self.registry.get(&id)?.is_some() {
-                continue;
-            }
-            let new = NewThread {
-                id: &id,
-                directive: plan.id.as_str(),
-                origin: descent,
-                model: None,
-                record: Some(record),
-                process: ProcessId::own().map(|own| own.to_row()),
-            };
-            self.registry.create(&new, self.host.clock.now()?)?;
-            return Ok(id);
-        }
-        let text = "too many runs of this graph begin at this moment";
-        Err(Error::refused(text))
+        let new = NewThread {
+            id: &ThreadId::parse(&name)?,
+            directive: plan.id.as_str(),
+            origin: descent,
+            model: None,
+            record: Some(record),
+            process: ProcessId::own().map(|own| own.to_row()),
+        };
+        let id = create_free(&*self.registry, &name, &new, self.host.clock.now()?)?;
+        id.ok_or_else(|| Error::refused("too many runs of this graph begin at this moment"))
     }
 
     /// The state file of a run, which is not there yet.
