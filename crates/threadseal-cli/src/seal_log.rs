@@ -39,8 +39,13 @@ pub(crate) fn of(
 ) -> Result<SealLog, Failure> {
     let key = key(home, &description)?;
     let random = Arc::new(context.random);
-    let log = SealLog::open(places, description, key, random, IndexKind::Sqlite)?;
-    Ok(log)
+    Ok(SealLog::open(
+        places,
+        description,
+        key,
+        random,
+        IndexKind::Sqlite,
+    ))
 }
 
 /// The key of a log; None where its private half is not here.

@@ -48,9 +48,7 @@ impl SealLog {
         let entries = entries.collect::<Result<Vec<_>, _>>()?;
         writer.commit(&entries)?;
         writer.fold()?;
-        for mark in shared.places.marks(&shared.description) {
-            mark.write(writer.head())?;
-        }
+        shared.mark(&writer)?;
         Ok(entries.len() as u64)
     }
 }

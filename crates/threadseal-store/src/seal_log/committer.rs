@@ -180,7 +180,9 @@ fn run(shared: &Shared, gate: &Gate) {
         let heads: Vec<LoggedHead> = heads.copied().collect();
         let done = match heads.is_empty() {
             true => Ok(Vec::new()),
-            false => shared.write(|writer, index| commit(writer, index, &heads)),
+            false => shared.write(&|| !gate.queue().waiting.is_empty(), |writer, index| {
+                commit(writer, index, &heads)
+            }),
         };
         if done.is_ok() {
             left.into_iter().for_each(|left| left.done(&shared.place));

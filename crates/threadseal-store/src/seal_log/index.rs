@@ -44,7 +44,15 @@ impl Indexed {
 
 impl Index {
     /// Takes in the entries of the tiles that it lacks.
+    /// A file that cannot be written, on a disk that is full or only read, is done without.
     pub(super) fn catch_up(&mut self, contents: &Contents) -> Result<(), Error> {
+        #[cfg(feature = "sqlite")]
+        if let Self::Sqlite(file) = self {
+            if file.catch_up(contents).is_ok() {
+                return Ok(());
+            }
+            *self = Self::Memory(MemoryIndex::default());
+        }
         match self {
             Self::Memory(memory) => {
                 let from = memory.indexed;
@@ -57,7 +65,7 @@ impl Index {
                 })
             }
             #[cfg(feature = "sqlite")]
-            Self::Sqlite(file) => file.catch_up(contents),
+            Self::Sqlite(_) => Ok(()),
         }
     }
 

@@ -220,19 +220,16 @@ struct Shared {
 
 impl SealLog {
     /// Opens a log. Without its key it is only read.
-    ///
-    /// # Errors
-    /// Kind `External` when its index cannot be opened.
     pub fn open(
         places: LogPlaces,
         description: Description,
         key: Option<LogKey>,
         random: Arc<dyn Random>,
         index: IndexKind,
-    ) -> Result<Self, Error> {
+    ) -> Self {
         let place = places.place(description.id);
-        let index = index.open(&place)?;
-        Ok(Self {
+        let index = index.open(&place);
+        Self {
             shared: Arc::new(Shared {
                 places,
                 place,
@@ -243,7 +240,7 @@ impl SealLog {
             }),
             committer: Mutex::default(),
             seen: Mutex::default(),
-        })
+        }
     }
 
     /// What is fixed of it.
@@ -344,7 +341,7 @@ impl SealLog {
     /// # Errors
     /// Kind `Refused` when the log commits nothing, `External` when the system fails.
     pub fn fold(&self) -> Result<(), Error> {
-        self.shared.write(|writer, _| writer.fold())
+        self.shared.write(&|| false, |writer, _| writer.fold())
     }
 
     fn committer(&self) -> std::sync::MutexGuard<'_, Option<Committer>> {
@@ -383,9 +380,10 @@ impl Shared {
         })
     }
 
-    /// Does `work` as the one who commits, and brings index and marks up to date.
+    /// Does `work` as the one who commits, and brings the marks up to the log unless more is to come at once.
     fn write<T>(
         &self,
+        more: &dyn Fn() -> bool,
         work: impl FnOnce(&mut Writer<'_>, &Index) -> Result<T, Error>,
     ) -> Result<T, Error> {
         let key = self.key()?;
@@ -394,14 +392,22 @@ impl Shared {
         fault.map_or(Ok(()), |fault| Err(fault.into_error()))?;
         let mut index = self.index();
         index.catch_up(writer.contents())?;
-        let before = writer.tree();
         let done = work(&mut writer, &index);
-        if writer.tree() != before {
-            for mark in self.places.marks(&self.description) {
+        if !more() {
+            self.mark(&writer)?;
+        }
+        done
+    }
+
+    /// Brings the marks up to what was committed.
+    fn mark(&self, writer: &Writer<'_>) -> Result<(), Error> {
+        for mark in self.places.marks(&self.description) {
+            let known = mark.read(&self.description)?;
+            if !known.iter().any(|(_, tree)| *tree == writer.tree()) {
                 mark.write(writer.head())?;
             }
         }
-        done
+        Ok(())
     }
 }
 
@@ -420,19 +426,22 @@ impl fmt::Debug for LogKey {
 pub enum IndexKind {
     /// In memory: each process reads all tiles once.
     Memory,
-    /// In an SQLite file beside the tiles.
+    /// In an SQLite file beside the tiles; in memory where there can be none.
     #[cfg(feature = "sqlite")]
     Sqlite,
 }
 
 impl IndexKind {
-    fn open(self, place: &Place) -> Result<Index, Error> {
+    fn open(self, place: &Place) -> Index {
         let _ = place;
-        Ok(match self {
+        match self {
             Self::Memory => Index::Memory(index::MemoryIndex::default()),
             #[cfg(feature = "sqlite")]
-            Self::Sqlite => Index::Sqlite(index_file::IndexFile::open(&place.file("index.db"))?),
-        })
+            Self::Sqlite => {
+                let file = index_file::IndexFile::open(&place.file("index.db"));
+                file.map_or_else(|_| Self::Memory.open(place), Index::Sqlite)
+            }
+        }
     }
 }
 

@@ -22,20 +22,20 @@ fn work(places: &LogPlaces, key: &Arc<Remembering>, rounds: &[u64]) -> Result<u6
 
 fn commit(log: &SealLog, heads: &[LoggedHead]) -> Result<(), Error> {
     let work = |writer: &mut Writer<'_>, index: &Index| committer::commit(writer, index, heads);
-    log.shared.write(work).map(drop)
+    log.shared.write(&|| false, work).map(drop)
 }
 
 fn open_or(places: &LogPlaces, key: &Arc<Remembering>) -> Result<SealLog, Error> {
     let description = places.current()?.ok_or_else(|| Error::invalid("no log"))?;
     let log_key = LogKey(Arc::clone(key) as _);
     let random = Arc::new(SeededRandom::new(5));
-    SealLog::open(
+    Ok(SealLog::open(
         places.clone(),
         description,
         Some(log_key),
         random,
         IndexKind::Memory,
-    )
+    ))
 }
 
 /// All trees that were ever signed are one history, and the log as it is now continues all of them.

@@ -82,7 +82,6 @@ fn open(places: &LogPlaces, key: &Arc<Remembering>) -> SealLog {
         Arc::new(SeededRandom::new(5)),
         IndexKind::Memory,
     )
-    .unwrap()
 }
 
 /// A home with a log, in memory.
@@ -254,8 +253,7 @@ fn what_waited_when_its_process_ended_is_taken_up_by_the_next() {
         None,
         Arc::new(SeededRandom::new(6)),
         IndexKind::Memory,
-    )
-    .unwrap();
+    );
     reader.publish(&head(1, 0));
     reader.publish(&head(2, 0));
     let published = reader.flush();

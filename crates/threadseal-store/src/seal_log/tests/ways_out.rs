@@ -155,7 +155,7 @@ fn an_index_in_a_file_finds_the_same_as_one_in_memory() {
         let log_key = LogKey(Arc::clone(&key) as _);
         let description = places.current().unwrap().unwrap();
         let random = Arc::new(SeededRandom::new(8));
-        SealLog::open(places.clone(), description, Some(log_key), random, kind).unwrap()
+        SealLog::open(places.clone(), description, Some(log_key), random, kind)
     };
     let log = with(IndexKind::Sqlite);
     for seq in 0..400 {
@@ -202,4 +202,40 @@ fn an_index_in_a_file_finds_the_same_as_one_in_memory() {
             .unwrap()
             .is_some()
     );
+}
+
+/// An auditor has the home on a disk that is only read.
+#[cfg(feature = "sqlite")]
+#[test]
+fn a_log_is_read_also_where_no_index_can_be_kept() {
+    let (_folder, places, key) = on_disk();
+    published(&places, &key, 0..300);
+    let index = folder_of(&places).join("index.db");
+    for file in ["index.db", "index.db-wal", "index.db-shm"] {
+        let _ = std::fs::remove_file(folder_of(&places).join(file));
+    }
+    // A folder stands where the file would be.
+    std::fs::create_dir(&index).unwrap();
+    let description = places.current().unwrap().unwrap();
+    let random = Arc::new(SeededRandom::new(8));
+    let log = SealLog::open(places.clone(), description, None, random, IndexKind::Sqlite);
+    assert_eq!(log.newest(&record(1)).unwrap().unwrap().1, head(1, 299));
+    assert_eq!(log.fsck().unwrap().faults, Vec::<String>::new());
+}
+
+/// A second place that cannot be written is told as often as somebody asks, and what was committed stays so.
+#[test]
+fn a_mark_that_cannot_be_written_is_told_and_takes_nothing_back() {
+    let (_folder, places, key) = on_disk();
+    std::fs::remove_dir_all(&places.mark).unwrap();
+    std::fs::write(&places.mark, "a file").unwrap();
+    let log = open(&places, &key);
+    for seq in 0..2 {
+        log.publish(&head(1, seq));
+        assert!(log.flush().error.is_some());
+    }
+    std::fs::remove_file(&places.mark).unwrap();
+    log.publish(&head(1, 2));
+    flushed(&log);
+    assert_eq!(log.marks().unwrap(), [Some(log.view().unwrap().tree())]);
 }
