@@ -24,6 +24,7 @@
 //! | [`database`] | SQLite files of other layers, opened as the stores open theirs (feature `sqlite`) |
 //! | [`lineage`] | stores of agents' checkpoints and keys, and moving agents between machines |
 //! | [`seal_log`] | the log of a host: what it sealed, so that nobody can take it back |
+//! | [`witness`] | what a witness remembers of the logs it watches, and cosigns |
 //! | [`observer`] | sealing logs that other programs write |
 //! | [`host`] | the effects of one host, bundled |
 //! | [`home`] | `$THREADSEAL_HOME`: keys, trust, heads |
@@ -61,3 +62,4 @@ pub mod scroll;
 pub mod seal_log;
 pub mod sys;
 pub mod transcripts;
+pub mod witness;

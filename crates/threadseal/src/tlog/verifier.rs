@@ -14,6 +14,7 @@ use super::cosignature::{self, COSIGNER_TYPE, CosignatureTime};
 use super::ml_dsa::{ML_DSA_TYPE, MlDsaPublicKey};
 use crate::error::Error;
 use crate::key::{Message, PublicKey, RECORD_DOMAIN, Signature, SignatureError};
+use crate::limits::MAX_NOTE_SIGNATURES;
 use crate::note::{
     self, KeyName, NoteError, NoteSignature, NoteText, SignedNote, typed_key_id, typed_vkey,
 };
@@ -204,6 +205,16 @@ pub(super) fn signers<'k>(
         }
     }
     Ok(signed.into_iter().flatten().collect())
+}
+
+/// The note with one line of each of these keys, and room for one line more; `None` where there are none. Whether
+/// they hold, [`signers`] says.
+pub(super) fn lines_of(note: &SignedNote, keys: &[&VerifierKey]) -> Option<SignedNote> {
+    let of = |key: &&VerifierKey| note.signatures().iter().find(|line| key.claimed_by(line));
+    let mut lines = keys.iter().filter_map(of).take(MAX_NOTE_SIGNATURES - 1);
+    let mut kept = SignedNote::of(note.text().clone(), lines.next()?.clone());
+    lines.try_for_each(|line| kept.add(line.clone())).ok()?;
+    Some(kept)
 }
 
 #[cfg(test)]

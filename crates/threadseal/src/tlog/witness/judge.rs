@@ -4,7 +4,7 @@ use super::{AddCheckpoint, SIZE_CONTENT_TYPE};
 use crate::error::Error;
 use crate::key::Signer;
 use crate::merkle::{ProofError, TreeHead};
-use crate::note::{KeyName, NoteError, NoteSignature};
+use crate::note::{KeyName, NoteError, NoteSignature, SignedNote};
 use crate::tlog::checkpoint::Checkpoint;
 use crate::tlog::cosignature::{self, CosignatureTime};
 use crate::tlog::verifier::{self, VerifierKey};
@@ -14,12 +14,19 @@ use std::fmt;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Accepted {
     checkpoint: Checkpoint,
+    note: SignedNote,
 }
 
 impl Accepted {
-    /// What to remember of the log, durably, before the answer leaves.
+    /// What to remember of the log, durably, before anything is signed.
     pub fn checkpoint(&self) -> &Checkpoint {
         &self.checkpoint
+    }
+
+    /// The checkpoint with one line of each key by which the log signed it, and no line of anybody else: what
+    /// convicts the log should it sign another tree of this size. There is room for one line more.
+    pub fn note(&self) -> &SignedNote {
+        &self.note
     }
 
     /// The witness's line.
@@ -133,7 +140,10 @@ pub fn judge(
         return Err(Refusal::OtherRoot);
     }
     request.proof.check(&old, new).map_err(Refusal::NotProved)?;
+    let note = verifier::lines_of(&request.note, &keys)
+        .ok_or(Refusal::NotSigned(NoteError::NoKnownSigner))?;
     Ok(Accepted {
         checkpoint: checkpoint.clone(),
+        note,
     })
 }

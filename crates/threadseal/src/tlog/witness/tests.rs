@@ -240,6 +240,23 @@ fn what_was_accepted_is_cosigned_answered_read_and_counts() {
     assert!(matches!(judged, Ok(Judgement::Witnessed(_))));
 }
 
+/// Whoever asks may add lines of anybody; they are not kept, and leave room for the witness's own.
+#[test]
+fn of_an_accepted_note_the_lines_of_the_log_alone_are_kept() {
+    let mut crowded = signed(&checkpoint(5));
+    let own = crowded.signatures()[0].clone();
+    for second in 1..MAX_NOTE_SIGNATURES as u64 {
+        let line = match second % 2 {
+            0 => own.clone(),
+            _ => cosigned(&checkpoint(5), 1, second),
+        };
+        crowded.add(line).unwrap();
+    }
+    let asked = request(3, proof(3, 5), &crowded);
+    let accepted = judge(&asked, &[log_key()], Some(&tree(3))).unwrap();
+    assert_eq!(accepted.note(), &signed(&checkpoint(5)));
+}
+
 #[test]
 fn every_changed_bit_of_an_answer_is_noticed() {
     let asked = signed(&checkpoint(5));
