@@ -1,16 +1,22 @@
 //! `ledger export`: a run as lines, or with the runs below it as a history bundle.
+//!
+//! As it lies there, or with `--verified` only where it verifies: that is how a program reads a ledger.
 
 use super::place::{self, Place};
+use super::vouched::Vouched;
 use crate::context::Context;
-use crate::exit::{Exit, Failure, Outcome};
+use crate::exit::{Exit, Failure, Outcome, complain};
 use crate::output::Out;
+use crate::render::json::VerifyOutput;
 use clap::{Args, ValueEnum};
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
+use std::slice;
 use threadseal::canon::json::{self, Value};
 use threadseal::error::{Error, ErrorKind};
 use threadseal::ledger::{Records, RunId, RunState, write_bundle};
 use threadseal::limits::{MAX_BUNDLE_RUNS, MAX_SOURCE_BYTES};
+use threadseal::report::Report;
 use threadseal_store::atomic::NewFile;
 use threadseal_store::read::open_regular;
 
@@ -35,6 +41,9 @@ pub(crate) struct ExportArgs {
     /// A new file [default: standard output]
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
+    /// Write nothing unless all of it verifies, by the home's trust and the heads that it knows
+    #[arg(long)]
+    verified: bool,
 }
 
 /// `--to`
@@ -46,10 +55,22 @@ enum FormArg {
     Bundle,
 }
 
-/// Writes the records as they are.
+/// Writes the records as they are, or none.
 pub(super) fn run(args: &ExportArgs, context: &Context, out: &mut Out) -> Outcome {
     let place = place::readable(&args.ledger, context)?;
     let run = place.one(args.run.as_ref())?;
+    let runs = match args.to {
+        FormArg::Jsonl => vec![run.clone()],
+        FormArg::Bundle => descendants(&place, run.clone())?,
+    };
+    let records: Box<dyn Records> = if args.verified {
+        match Vouched::read(&place, &args.ledger, &runs, context)? {
+            Ok(vouched) => Box::new(vouched),
+            Err(report) => return Ok(refused(&report, context, out)),
+        }
+    } else {
+        Box::new(Of(&place))
+    };
     let mut file = match &args.out {
         Some(path) => Some(NewFile::begin(&*context.fs, path, EXPORT_MODE)?),
         None => None,
@@ -62,21 +83,34 @@ pub(super) fn run(args: &ExportArgs, context: &Context, out: &mut Out) -> Outcom
         }
     };
     match args.to {
-        FormArg::Jsonl => place.each(&run, &mut |line| {
+        FormArg::Jsonl => records.each(&run, &mut |line| {
             put(line)?;
             put(b"\n")
         })?,
         FormArg::Bundle => {
             let state = state(args.state.as_deref(), &run, context)?;
-            let runs = descendants(&place, run)?;
-            let records = Of(&place);
-            write_bundle(&runs, state.as_ref(), context.now()?, &records, &mut put)?;
+            write_bundle(&runs, state.as_ref(), context.now()?, &*records, &mut put)?;
         }
     }
     if let Some(file) = file {
         file.commit_new()?;
     }
     Ok(Exit::Done)
+}
+
+/// Says why nothing is written; the exit is the verdict's.
+fn refused(report: &Report, context: &Context, out: &mut Out) -> Exit {
+    let verdict = report.verdict;
+    let exit = Exit::from_code(verdict.exit_code());
+    if context.json {
+        out.json(&VerifyOutput::new(slice::from_ref(report), &[], 0, exit));
+    } else {
+        complain(&format!(
+            "{} is {verdict}: nothing is written; see: threadseal ledger verify",
+            report.path
+        ));
+    }
+    exit
 }
 
 struct Of<'p>(&'p Place);

@@ -13,6 +13,7 @@ mod sign;
 mod stats;
 mod tail;
 mod verify;
+mod vouched;
 
 use crate::context::Context;
 use crate::exit::Outcome;

@@ -145,7 +145,7 @@ fn of_place(
 }
 
 /// The part of the disk that a place lies on.
-fn path_of(ledger: &str) -> Option<PathBuf> {
+pub(super) fn path_of(ledger: &str) -> Option<PathBuf> {
     let path = ["file://", "file:", "sqlite://", "sqlite:"]
         .into_iter()
         .find_map(|scheme| ledger.strip_prefix(scheme))

@@ -223,3 +223,81 @@ fn names_that_no_run_has_are_told_and_take_no_other_run_out_of_sight() {
         .run(["ledger", "verify", store, "--run", "r1"])
         .exits(0);
 }
+
+#[test]
+fn what_is_asked_for_as_verified_is_written_whole_or_not_at_all() {
+    let sandbox = ready();
+    let path = signed(&sandbox);
+    let honest = fs::read_to_string(&path).unwrap();
+    let verified = ["ledger", "export", "file:runs", "--verified"];
+    assert_eq!(sandbox.run(verified).exits(0).stdout, honest);
+    let bundle = verified.iter().chain(&["--to", "bundle"]);
+    let bundle = sandbox.write("b.json", sandbox.run(bundle).exits(0).stdout);
+    let of_bundle = ["ledger", "export", bundle.to_str().unwrap(), "--verified"];
+    assert_eq!(sandbox.run(of_bundle).exits(0).stdout, honest);
+
+    let lines: Vec<&str> = honest.split_inclusive('\n').collect();
+    for (text, expected) in [
+        (honest.replace("\"ho\"", "\"he\""), "tampered"),
+        (lines[..2].concat(), "rolled_back"),
+        (lines.concat() + lines[2], "tampered"),
+    ] {
+        fs::write(&path, text).unwrap();
+        for more in [&[][..], &["--to", "bundle"], &["--out", "new"]] {
+            let ran = sandbox.run(verified.iter().chain(more)).exits(1);
+            assert_eq!(ran.stdout, "");
+            assert!(ran.stderr.contains(expected), "{expected}: {}", ran.stderr);
+        }
+        let (code, told) = report(&sandbox, &verified);
+        assert_eq!((code, &told["verdict"]), (1, &expected.into()), "{told:#}");
+    }
+    assert!(!sandbox.work().join("new").exists());
+    let elsewhere = sandbox.work().join("elsewhere");
+    let home = ["--home", elsewhere.to_str().unwrap()];
+    fs::write(&path, &honest).unwrap();
+    let ran = sandbox.run(verified.iter().chain(&home)).exits(3);
+    assert_eq!(ran.stdout, "");
+    assert!(ran.stderr.contains("unknown_signer"), "{}", ran.stderr);
+}
+
+#[test]
+fn what_nobody_signed_is_written_as_verified_where_a_head_vouches_for_it() {
+    let sandbox = ready();
+    let append = ["ledger", "append", "file:runs", "--run", "r1"];
+    piped(&sandbox, &append, STEPS).exits(0);
+    let verified = ["ledger", "export", "file:runs", "--verified"];
+    let forget = || {
+        for known in fs::read_dir(sandbox.home().join("heads")).unwrap() {
+            fs::remove_dir_all(known.unwrap().path()).unwrap();
+        }
+    };
+    sandbox.run(verified).exits(0);
+    forget();
+    let ran = sandbox.run(verified).exits(3);
+    assert_eq!(ran.stdout, "");
+    assert!(ran.stderr.contains("consistent"), "{}", ran.stderr);
+    let path = sandbox.work().join("runs/ledger_r1.jsonl");
+    sandbox
+        .run(["ledger", "sign", path.to_str().unwrap()])
+        .exits(0);
+    forget();
+    let lines = fs::read_to_string(&path).unwrap();
+    assert_eq!(sandbox.run(verified).exits(0).stdout, lines);
+}
+
+#[test]
+fn rows_of_a_database_are_written_as_verified_only_where_its_notes_agree() {
+    let sandbox = ready();
+    let store = "sqlite:runs.db";
+    let append = ["ledger", "append", store, "--run", "r1", "--sign"];
+    piped(&sandbox, &append, STEPS).exits(0);
+    let verified = ["ledger", "export", store, "--verified"];
+    assert_eq!(sandbox.run(verified).exits(0).stdout.lines().count(), 3);
+    rusqlite::Connection::open(sandbox.work().join("runs.db"))
+        .unwrap()
+        .execute("UPDATE threadseal_heads SET hash = ?1", ["00".repeat(32)])
+        .unwrap();
+    let ran = sandbox.run(verified).exits(1);
+    assert_eq!(ran.stdout, "");
+    assert!(ran.stderr.contains("tampered"), "{}", ran.stderr);
+}

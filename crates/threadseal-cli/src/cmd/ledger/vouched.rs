@@ -1,0 +1,125 @@
+//! Ledgers as a reader may take them up: verified where they lie, then read from lines that hold the same chain.
+//!
+//! ```text
+//! place ─► verify, with its notes and its signed head ─► verified? ─► lines in memory ─► verify ─► the same end? ─► handed over
+//! ```
+
+use super::place::Place;
+use super::verify::path_of;
+use crate::context::Context;
+use crate::examine::{Asked, Examiner, LedgerAsked};
+use crate::exit::Failure;
+use crate::gather;
+use crate::local::Local;
+use indicatif::ProgressBar;
+use std::path::PathBuf;
+use threadseal::error::{Error, ErrorKind};
+use threadseal::ledger::{BundledLedger, Outcome, Records, RunId, View};
+use threadseal::limits::MAX_SOURCE_BYTES;
+use threadseal::report::{Report, Verdict};
+use threadseal_store::read::open_regular;
+
+/// Ledgers that verify.
+pub(super) struct Vouched(Vec<BundledLedger>);
+
+impl Vouched {
+    /// Reads `runs` at `place`, called `name`, by the home's trust and with the heads that it knows; where one does not
+    /// verify, what is said of it.
+    ///
+    /// # Errors
+    /// When it cannot be read, changes meanwhile, or is larger than [`MAX_SOURCE_BYTES`].
+    pub(super) fn read(
+        place: &Place,
+        name: &str,
+        runs: &[RunId],
+        context: &Context,
+    ) -> Result<Result<Self, Box<Report>>, Failure> {
+        let (mut ledgers, mut room) = (Vec::new(), MAX_SOURCE_BYTES);
+        for run in runs {
+            let examiner = examiner(name, run, context)?;
+            let ledger = held(place, run, &mut room)?;
+            let read = examiner.bundled(&ledger)?;
+            let lies = where_it_lies(place, name, run, &examiner, context)?;
+            let said = lies.as_ref().unwrap_or(&read);
+            if said.report.verdict != Verdict::Verified {
+                return Ok(Err(Box::new(said.report.clone())));
+            }
+            // What a signed head beside it vouches for need not be signed itself.
+            if read.report.verdict.exit_code() == 1 || read.tip != said.tip {
+                let text = format!("the ledger of run {run} changed while it was read");
+                return Err(Failure::new(text));
+            }
+            ledgers.push(ledger);
+        }
+        Ok(Ok(Self(ledgers)))
+    }
+}
+
+impl Records for Vouched {
+    fn each(
+        &self,
+        run: &RunId,
+        take: &mut dyn FnMut(&[u8]) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        let ledger = self.0.iter().find(|ledger| ledger.run == *run);
+        let lines = ledger.map(|ledger| &*ledger.lines).unwrap_or_default();
+        lines.iter().try_for_each(|line| take(line))
+    }
+}
+
+fn examiner(name: &str, run: &RunId, context: &Context) -> Result<Examiner, Failure> {
+    let paths: Vec<PathBuf> = path_of(name).into_iter().collect();
+    let trust = gather::gather(&[], None, &Local::to(&paths, false, context), context)?;
+    let asked = Asked {
+        ledger: LedgerAsked {
+            run: Some(run.clone()),
+            length: None,
+        },
+        ..Asked::by(trust)
+    };
+    Examiner::new(asked, ProgressBar::hidden(), context)
+}
+
+/// The lines of `run`, of which there may be `room` bytes.
+fn held(place: &Place, run: &RunId, room: &mut usize) -> Result<BundledLedger, Error> {
+    if let Place::Bundle(bundle) = place
+        && let Some(ledger) = bundle.ledgers.iter().find(|ledger| ledger.run == *run)
+    {
+        return Ok(ledger.clone());
+    }
+    let mut lines: Vec<Vec<u8>> = Vec::new();
+    place.each(run, &mut |line| {
+        *room = room.checked_sub(line.len()).ok_or_else(|| {
+            let text = format!("more than {MAX_SOURCE_BYTES} bytes of records");
+            Error::new(ErrorKind::Limit, text)
+        })?;
+        lines.push(line.to_vec());
+        Ok(())
+    })?;
+    Ok(BundledLedger {
+        run: run.clone(),
+        total: lines.len() as u64,
+        first: 0,
+        lines,
+        view: View::Whole,
+    })
+}
+
+/// What is said of the ledger where it lies; a bundle says nothing but its lines.
+fn where_it_lies(
+    place: &Place,
+    name: &str,
+    run: &RunId,
+    examiner: &Examiner,
+    context: &Context,
+) -> Result<Option<Outcome>, Failure> {
+    Ok(Some(match place {
+        Place::Lines(file) => examiner.ledger_file(file)?,
+        Place::Bundle(_) => return Ok(None),
+        Place::Store(store) => examiner.run(&**store, run, name)?,
+        Place::Files(store) => match place.file_of(Some(run), context)? {
+            Some(path) => examiner.ledger_file(&open_regular(&*context.fs, &path)?)?,
+            None => examiner.run(store, run, name)?,
+        },
+    }))
+}
