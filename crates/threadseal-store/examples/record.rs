@@ -1,13 +1,13 @@
 //! Records a thread: what a program that runs an agent does with this library.
 //!
 //! ```text
-//! record HOME FILE < entries
+//! record HOME FILE [--open] < entries
 //!
 //! cognition_in {"text": "…", "role": "user"}    an event and its payload
 //! 1                                             turn 1 is over: seal it
 //! ```
-//! `HOME` is what `threadseal init` made. At the end of the input the thread is completed and its
-//! record final.
+//! `HOME` is what `threadseal init` made. A `FILE` that is there is gone on with, if it verifies. At the
+//! end of the input the thread is completed and its record final; with `--open` both go on another time.
 
 use std::error::Error;
 use std::io::BufRead as _;
@@ -15,24 +15,27 @@ use std::path::Path;
 use std::sync::Arc;
 use threadseal::key::{KeyUsage, LocalSigner, PrivateKey, Signer as _};
 use threadseal::record::ThreadId;
-use threadseal::transcript::Ending;
 use threadseal::transcript::event::{EventType, Payload};
 use threadseal::transcript::ext::Ext;
 use threadseal::transcript::manifest::Manifest;
+use threadseal::transcript::{Ending, VerifyOptions};
+use threadseal::trust::{Trust, TrustStore};
 use threadseal_store::clock::SystemClock;
 use threadseal_store::home::{Home, KeyFileName};
 use threadseal_store::host::Host;
 use threadseal_store::random::SystemRandom;
-use threadseal_store::recorder::{Keys, Recorder};
+use threadseal_store::recorder::{Keys, Recorder, TailPolicy};
 use threadseal_store::sys::RealFs;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let [home, file] = arguments.as_slice() else {
-        return Err("usage: record HOME FILE < entries".into());
+    let (home, file, stays_open) = match arguments.as_slice() {
+        [home, file] => (home, file, false),
+        [home, file, open] if open == "--open" => (home, file, true),
+        _ => return Err("usage: record HOME FILE [--open] < entries".into()),
     };
     let mut recorder = begin(home.as_ref(), file.as_ref())?;
-    let mut turn = 0;
+    let mut turn = recorder.state().turn();
     for line in std::io::stdin().lock().lines() {
         let line = line?;
         if let Ok(over) = line.parse() {
@@ -45,7 +48,9 @@ fn main() -> Result<(), Box<dyn Error>> {
             recorder.append(&EventType::parse(event_type)?, &payload)?;
         }
     }
-    recorder.end(Ending::Completed, &Payload::parse(b"{}")?, turn)?;
+    if !stays_open {
+        recorder.end(Ending::Completed, &Payload::parse(b"{}")?, turn)?;
+    }
     Ok(())
 }
 
@@ -61,13 +66,28 @@ fn begin(home: &Path, file: &Path) -> Result<Recorder, Box<dyn Error>> {
         heads: Arc::new(home.heads()),
     };
     let (authority, rye_key) = (*native.public_key(), *rye.public_key());
-    let manifest = Manifest::new(host.new_record()?, authority, rye_key);
     let keys = Keys {
         native: Arc::new(native),
         rye: Arc::new(rye),
     };
+    if file.exists() {
+        let options = VerifyOptions {
+            trust: &trust(&home)?,
+            now: host.clock.now()?,
+            held_since: None,
+            thread: None,
+        };
+        return Ok(Recorder::open(host, file, keys, &options, TailPolicy::Refuse)?.recorder);
+    }
+    let manifest = Manifest::new(host.new_record()?, authority, rye_key);
     let thread = ThreadId::parse("example/thread")?;
     Ok(Recorder::create(host, file, thread, manifest, keys)?)
+}
+
+fn trust(home: &Home) -> Result<Trust, Box<dyn Error>> {
+    let text = home.read_trust()?.ok_or("the home trusts nobody")?;
+    let store = TrustStore::parse(std::str::from_utf8(&text)?)?;
+    Ok(Trust::new(store))
 }
 
 fn signer(home: &Home, name: &str, usage: KeyUsage) -> Result<LocalSigner, Box<dyn Error>> {
