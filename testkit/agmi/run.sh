@@ -1,0 +1,40 @@
+#!/usr/bin/env bash
+# Lets agent-memory-integrity edit our stores in the nine ways that it knows, and fails unless all are refused where they are read.
+#
+#   testkit/agmi/run.sh            builds the commands, installs agent-memory-integrity, runs agmi-check
+#   THREADSEAL=path run.sh         uses that command instead
+#   AGMI_VENV=folder run.sh        keeps the installation there [default: beside what cargo builds]
+set -euo pipefail
+here=$(cd "$(dirname "$0")" && pwd)
+root=$(cd "$here/../.." && pwd)
+target=${CARGO_TARGET_DIR:-$root/target}
+venv=${AGMI_VENV:-$target/testkit-agmi}
+
+pins=$(cksum <"$here/requirements.txt")
+if [ "$(cat "$venv/pins" 2>/dev/null)" != "$pins" ]; then
+    rm -rf "$venv"
+    python3 -m venv "$venv"
+    "$venv/bin/pip" install --quiet --disable-pip-version-check --no-deps -r "$here/requirements.txt"
+    printf '%s\n' "$pins" >"$venv/pins"
+fi
+
+if [ -z "${THREADSEAL:-}" ]; then
+    (cd "$root" && cargo build --quiet --package threadseal-cli)
+    THREADSEAL=$target/debug/threadseal
+fi
+(cd "$root" && cargo build --quiet --workspace --examples)
+export THREADSEAL RECORD=$target/debug/examples/record PYTHONPATH=$here PYTHONDONTWRITEBYTECODE=1
+
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+# The suite leaves its copies of stores behind.
+export TMPDIR=$work/tmp
+mkdir "$TMPDIR"
+for adapter in transcripts:Transcripts ledgers:Ledgers; do
+    "$venv/bin/agmi-check" --adapter "threadseal_agmi.$adapter" --json "$work/${adapter#*:}.json"
+    echo
+done
+"$venv/bin/agmi-check" --adapter threadseal_agmi.ledgers:Unverified --fail-on none --json "$work/control.json"
+echo
+python3 "$here/check_cells.py" REJECTED "$work/Transcripts.json" "$work/Ledgers.json"
+python3 "$here/check_cells.py" ACCEPTED "$work/control.json"
