@@ -30,6 +30,12 @@ pub const MAX_NOTE_SIGNATURES: usize = 64;
 pub const MAX_NOTE_SIGNATURE_BYTES: usize = 64 << 10;
 /// Most hashes of one proof about a tree: enough for 2^63 leaves (C2SP tlog-witness allows no more).
 pub const MAX_PROOF_HASHES: usize = 63;
+/// Most hashes of a proof about a run of leaves: on each level of the tree one before it and one behind it.
+pub const MAX_RANGE_PROOF_HASHES: usize = 2 * MAX_PROOF_HASHES;
+/// Largest proof of a turn in bytes.
+pub const MAX_TURN_PROOF_BYTES: usize = 64 << 20;
+/// Most lines of a record that a proof of a turn shows.
+pub const MAX_TURN_PROOF_LINES: usize = 1 << 20;
 /// Longest entry of a seal log in bytes; C2SP tlog-tiles holds up to 65,535.
 pub const MAX_LOG_ENTRY_BYTES: usize = 4096;
 /// Longest origin of a log in bytes.

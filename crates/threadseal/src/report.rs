@@ -340,7 +340,7 @@ impl Serialize for Compat {
 pub struct Report {
     /// Where the record lies, as the caller named it.
     pub path: String,
-    /// `transcript`, `log`, `json`, `text`, `scroll`, `ledger` or `lineage`.
+    /// `transcript`, `log`, `json`, `text`, `scroll`, `ledger`, `lineage` or `proof`.
     pub format: &'static str,
     /// `native`, `rye`, `observed`, `scroll-v0.1`, `abstractruntime`, `igor`, `threadseal` or `none`.
     pub profile: &'static str,

@@ -11,8 +11,10 @@
 //! it again from the record's bytes. Of a log it is read from the tiles, and compared with the log's root.
 
 mod proof;
+mod range;
 
 pub use proof::{ConsistencyProof, InclusionProof, Node, ProofError};
+pub use range::RangeProof;
 
 use crate::digest::{Digest, Hasher};
 

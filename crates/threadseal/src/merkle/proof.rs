@@ -260,7 +260,7 @@ fn bounded(hashes: Vec<Digest>) -> Result<Vec<Digest>, ProofError> {
 }
 
 /// The largest power of two below `leaves`, which are at least 2.
-fn split(leaves: u64) -> u64 {
+pub(super) fn split(leaves: u64) -> u64 {
     1 << (u64::BITS - 1 - (leaves - 1).leading_zeros())
 }
 

@@ -89,7 +89,7 @@ fn is_event_type(text: &[u8]) -> bool {
 }
 
 /// 16 random bytes of one line: what a proof of that line does not tell of its neighbours.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Salt([u8; 16]);
 
 impl Salt {
@@ -175,6 +175,7 @@ pub(crate) struct Frame<'a> {
     /// The thread id as it is spelled, quotes included.
     pub(crate) thread_id: &'a [u8],
     pub(crate) event_type: &'a str,
+    pub(crate) salt: Salt,
     pub(crate) payload: &'a [u8],
 }
 
@@ -192,7 +193,7 @@ pub(crate) fn parse_frame(line: &[u8]) -> Option<Frame<'_>> {
         return None;
     }
     cursor.expect(b"\",\"salt\":\"")?;
-    encoding::parse_hex_array::<16>(cursor.text(32)?)?;
+    let salt = Salt(encoding::parse_hex_array(cursor.text(32)?)?);
     cursor.expect(b"\",\"payload\":")?;
     let payload = cursor.rest().strip_suffix(b"}")?;
     let event_type = std::str::from_utf8(event_type).ok()?;
@@ -200,6 +201,7 @@ pub(crate) fn parse_frame(line: &[u8]) -> Option<Frame<'_>> {
         timestamp,
         thread_id,
         event_type,
+        salt,
         payload,
     })
 }

@@ -7,6 +7,7 @@
 //! scan ─ check ─ prefix ─ verify                             two halves in, one report out
 //! observed ─ log ─ observe                                   detached seals of foreign logs
 //! rye ─ rye_compat                                           the seed's format, Rye's own answer
+//! turn_proof                                                 one turn shown, the others not
 //! messages ─ render                                          what the lines say: to a model, to people
 //! ```
 
@@ -21,6 +22,7 @@ pub mod observed;
 pub mod render;
 pub mod rye;
 pub mod rye_compat;
+pub mod turn_proof;
 
 mod check;
 mod prefix;

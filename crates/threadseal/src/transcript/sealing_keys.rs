@@ -8,7 +8,7 @@
 
 use super::manifest::{self, Manifest};
 use crate::canon::json::{self, Value};
-use crate::key::{KeyId, PublicKey};
+use crate::key::{KeyId, PublicKey, Signature};
 use crate::limits::MAX_RECORD_KEYS;
 
 /// The keys that may seal from here on.
@@ -36,9 +36,13 @@ impl SealingKeys {
 
     /// Takes a `key` event: `{"next":HEX}`.
     pub(crate) fn announce(&mut self, payload: &[u8]) -> Result<(), String> {
-        let next = member_key(&parse(payload)?, "next")?;
-        self.announced = Some(next);
+        self.announced = Some(Self::named_by(payload)?);
         Ok(())
+    }
+
+    /// The key that a `key` event names.
+    pub(crate) fn named_by(payload: &[u8]) -> Result<PublicKey, String> {
+        member_key(&parse(payload)?, "next")
     }
 
     /// Forgets a key that was announced but not sealed: a recovering writer speaks for nobody.
@@ -48,11 +52,7 @@ impl SealingKeys {
 
     /// Takes a `delegation` event: `{"key":HEX,"signature":BASE64}`.
     pub(crate) fn delegate(&mut self, payload: &[u8], manifest: &Manifest) -> Result<(), String> {
-        let value = parse(payload)?;
-        let key = member_key(&value, "key")?;
-        let signature = value.get("signature").and_then(Value::as_str);
-        let signature = signature.and_then(manifest::parse_signature);
-        let signature = signature.ok_or("\"signature\" is not 64 bytes of base64")?;
+        let (key, signature) = Self::delegated_by(payload)?;
         let message = manifest::delegation_message(&manifest.record, &key);
         if manifest.authority.verify(&message, &signature).is_err() {
             return Err("the authority did not sign this delegation".into());
@@ -64,6 +64,16 @@ impl SealingKeys {
             self.delegates.push(key);
         }
         Ok(())
+    }
+
+    /// The key that a `delegation` event lets in, and the signature that must be the authority's.
+    pub(crate) fn delegated_by(payload: &[u8]) -> Result<(PublicKey, Signature), String> {
+        let value = parse(payload)?;
+        let key = member_key(&value, "key")?;
+        let signature = value.get("signature").and_then(Value::as_str);
+        let signature = signature.and_then(manifest::parse_signature);
+        let signature = signature.ok_or("\"signature\" is not 64 bytes of base64")?;
+        Ok((key, signature))
     }
 
     /// The key with this id, if it may seal now.

@@ -246,17 +246,38 @@ fn check_trust(report: &mut Report, scan: &Scan, options: &VerifyOptions<'_>) ->
         );
         return false;
     };
-    let thread = thread_of(scan);
+    let signed = Signed {
+        authority: &manifest.authority,
+        sealers: &scan.sealers,
+        thread: thread_of(scan),
+    };
+    judge_signers(report, &signed, options)
+}
+
+/// Whose word a record, or a part of it, rests on.
+pub(super) struct Signed<'a> {
+    pub(super) authority: &'a PublicKey,
+    /// Keys whose seals count in it.
+    pub(super) sealers: &'a [PublicKey],
+    pub(super) thread: Option<ThreadId>,
+}
+
+/// Judges the signers; true when the authority, or each key by itself, counts.
+pub(super) fn judge_signers(
+    report: &mut Report,
+    signed: &Signed<'_>,
+    options: &VerifyOptions<'_>,
+) -> bool {
     let purpose = Purpose {
         usage: KeyUsage::Native,
         format: Format::Transcript,
-        thread: thread.as_ref().map(ThreadId::as_str),
+        thread: signed.thread.as_ref().map(ThreadId::as_str),
         evidence: options.held_since,
     };
     let judge = |key: &PublicKey| options.trust.judge(key, &purpose, options.now);
-    let authority = judge(&manifest.authority);
-    let mut all = !scan.sealers.is_empty();
-    for key in &scan.sealers {
+    let authority = judge(signed.authority);
+    let mut all = !signed.sealers.is_empty();
+    for key in signed.sealers {
         let own = judge(key);
         // The authority's word is enough for a key that it let in, unless that key was revoked.
         let revoked = matches!(own.standing, Standing::Revoked { .. });
@@ -268,19 +289,14 @@ fn check_trust(report: &mut Report, scan: &Scan, options: &VerifyOptions<'_>) ->
         let key = if revoked || own.standing.counts() {
             key
         } else {
-            &manifest.authority
+            signed.authority
         };
         all &= report.signer(key, decisive);
     }
     if let (Standing::Revoked { .. }, true) = (&authority.standing, all) {
-        all = report.signer(&manifest.authority, &authority);
+        all = report.signer(signed.authority, &authority);
     }
-    let result = if all {
-        CheckResult::Pass
-    } else {
-        CheckResult::Fail
-    };
-    report.check("trust", result, None);
+    report.check("trust", CheckResult::of(all), None);
     all
 }
 
@@ -296,12 +312,21 @@ fn check_thread(report: &mut Report, scan: &Scan, expected: Option<&ThreadId>) {
             Finding::error("thread_id_bad", "the thread id could not be a path").at_line(1);
         report.hold_because(Verdict::Malformed, finding);
     }
+    expect_thread(report, actual.as_ref(), expected);
+}
+
+/// Holds another thread than the `expected` one against what `report` is of.
+pub(super) fn expect_thread(
+    report: &mut Report,
+    actual: Option<&ThreadId>,
+    expected: Option<&ThreadId>,
+) {
     match expected {
         None => {
             let why = "no thread was asked for";
             report.check("thread", CheckResult::Skipped, Some(why.to_owned()));
         }
-        Some(expected) if actual.as_ref() == Some(expected) => {
+        Some(expected) if actual == Some(expected) => {
             report.check("thread", CheckResult::Pass, None);
         }
         Some(expected) => {

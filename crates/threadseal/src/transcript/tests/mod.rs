@@ -5,10 +5,12 @@
 //! edits     bytes and lines that were changed, cut, moved
 //! keys      who may seal
 //! writing   what a writer may add, and where it goes on
+//! turns     what one turn proves, shown without the others
 //! ```
 
 mod edits;
 mod keys;
+mod turns;
 mod whole;
 mod writing;
 

@@ -1,0 +1,288 @@
+//! Proofs of turns: one file that shows one turn of a native record to anybody, and no other turn
+//! (`spec/anchors.md`, "Proofs of turns").
+//!
+//! ```text
+//! threadseal/1 proof of a turn LF
+//! turn <number> LF
+//! first <number> LF                     in the record, of the first line that is shown
+//! manifest <line 1 of the record> LF
+//! delegation <key> <signature> LF       who may seal: this …
+//! next <line of a seal> LF              … or any of these two, in order
+//! key <line of the event> LF hash …  seal <line of the seal right behind it> LF
+//! line <a line> LF                      the seal before the turn, then all lines of the turn
+//! hash <base64> LF                      a range proof of these lines in the tree of …
+//! seal <line of the closing seal> LF    … the seal behind the turn
+//! ```
+//! Native lines are ASCII without control characters, so that each of them is one line here. One proof, one text:
+//! `parse(x)?.to_string() == x`. To hold one says nothing: ask [`TurnProof::check`].
+
+mod check;
+mod make;
+mod read;
+mod turn;
+
+pub use check::{Checked, ShownLine, check_file};
+
+use super::manifest;
+use crate::digest::Digest;
+use crate::encoding;
+use crate::key::{PublicKey, Signature};
+use crate::limits::{
+    MAX_LINE_BYTES, MAX_PROOF_HASHES, MAX_RANGE_PROOF_HASHES, MAX_RECORD_KEYS,
+    MAX_TURN_PROOF_BYTES, MAX_TURN_PROOF_LINES,
+};
+use crate::merkle::{InclusionProof, RangeProof};
+use crate::tlog::checkpoint::parse_size;
+use std::fmt;
+use std::str::Split;
+
+/// What a file begins with.
+pub const FIRST_LINE: &str = "threadseal/1 proof of a turn";
+
+/// A proof as it is written down; nothing of it is checked but its form.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TurnProof {
+    /// Which turn, from 1.
+    turn: u64,
+    /// The number of the first shown line, from 1.
+    first: u64,
+    manifest: String,
+    chain: Chain,
+    /// The seal before the turn, then the turn's lines.
+    lines: Vec<String>,
+    range: RangeProof,
+    closing: String,
+}
+
+/// How the key of the closing seal came to seal this record.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Chain {
+    /// From the manifest's key, step by step; without steps it is that key.
+    Steps(Vec<Step>),
+    /// By the word of the authority.
+    Delegation(Box<(PublicKey, Signature)>),
+}
+
+/// One change of the current key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Step {
+    /// A seal whose `ext` names the next key.
+    Named { seal: String },
+    /// A `key` event, and the seal right behind it with the event's place in its tree.
+    Announced {
+        event: String,
+        proof: InclusionProof,
+        seal: String,
+    },
+}
+
+/// Why a file is no proof of a turn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NotAProof(&'static str);
+
+impl fmt::Display for NotAProof {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "not a proof of a turn: {}", self.0)
+    }
+}
+
+impl std::error::Error for NotAProof {}
+
+impl TurnProof {
+    /// Reads a file, of at most [`MAX_TURN_PROOF_BYTES`].
+    ///
+    /// # Errors
+    /// When it has another form.
+    pub fn parse(file: &[u8]) -> Result<Self, NotAProof> {
+        if file.len() > MAX_TURN_PROOF_BYTES {
+            return Err(NotAProof("it is too large"));
+        }
+        let text = std::str::from_utf8(file).map_err(|_| NotAProof("it is not ASCII"))?;
+        if !text
+            .bytes()
+            .all(|b| b == b'\n' || (0x20..0x7f).contains(&b))
+        {
+            return Err(NotAProof("it is not ASCII"));
+        }
+        let text = text
+            .strip_suffix('\n')
+            .ok_or(NotAProof("its last line has no end"))?;
+        let mut reader = Reader::of(text);
+        if reader.rest.next() != Some(FIRST_LINE) {
+            return Err(NotAProof("its first line is another one"));
+        }
+        reader.advance();
+        let turn = reader.number("turn ", "it names no turn")?;
+        let first = reader.number("first ", "it does not say where its lines stand")?;
+        let manifest = reader.line("manifest ", "it has no manifest")?;
+        let chain = reader.chain()?;
+        let lines = reader.lines()?;
+        let range = reader.hashes(MAX_RANGE_PROOF_HASHES)?;
+        let closing = reader.line("seal ", "it has no closing seal")?;
+        if reader.next.is_some() {
+            return Err(NotAProof("something stands where nothing belongs"));
+        }
+        Ok(Self {
+            turn,
+            first,
+            manifest,
+            chain,
+            lines,
+            range: RangeProof::from_hashes(range)
+                .map_err(|_| NotAProof("it has too many hashes"))?,
+            closing,
+        })
+    }
+
+    /// Which turn it is about, as it says.
+    pub fn turn(&self) -> u64 {
+        self.turn
+    }
+}
+
+impl fmt::Display for TurnProof {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{FIRST_LINE}")?;
+        writeln!(f, "turn {}", self.turn)?;
+        writeln!(f, "first {}", self.first)?;
+        writeln!(f, "manifest {}", self.manifest)?;
+        match &self.chain {
+            Chain::Steps(steps) => steps.iter().try_for_each(|step| write!(f, "{step}"))?,
+            Chain::Delegation(word) => {
+                let (key, signature) = &**word;
+                let signature = encoding::base64(signature.as_bytes());
+                writeln!(f, "delegation {} {signature}", key.to_hex())?;
+            }
+        }
+        for line in &self.lines {
+            writeln!(f, "line {line}")?;
+        }
+        write_hashes(f, self.range.hashes())?;
+        writeln!(f, "seal {}", self.closing)
+    }
+}
+
+impl fmt::Display for Step {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Named { seal } => writeln!(f, "next {seal}"),
+            Self::Announced { event, proof, seal } => {
+                writeln!(f, "key {event}")?;
+                write_hashes(f, proof.hashes())?;
+                writeln!(f, "seal {seal}")
+            }
+        }
+    }
+}
+
+fn write_hashes(f: &mut fmt::Formatter<'_>, hashes: &[Digest]) -> fmt::Result {
+    hashes
+        .iter()
+        .try_for_each(|hash| writeln!(f, "hash {}", encoding::base64(hash.as_bytes())))
+}
+
+/// Lines of the file, one ahead.
+struct Reader<'a> {
+    rest: Split<'a, char>,
+    next: Option<&'a str>,
+}
+
+impl<'a> Reader<'a> {
+    fn of(text: &'a str) -> Self {
+        Self {
+            rest: text.split('\n'),
+            next: None,
+        }
+    }
+
+    fn advance(&mut self) {
+        self.next = self.rest.next();
+    }
+
+    /// What follows `word` on the next line, if it begins so.
+    fn take(&mut self, word: &str) -> Option<&'a str> {
+        let value = self.next?.strip_prefix(word)?;
+        self.advance();
+        Some(value)
+    }
+
+    fn number(&mut self, word: &str, missing: &'static str) -> Result<u64, NotAProof> {
+        let number = self.take(word).and_then(parse_size);
+        number
+            .filter(|number| *number > 0)
+            .ok_or(NotAProof(missing))
+    }
+
+    fn line(&mut self, word: &str, missing: &'static str) -> Result<String, NotAProof> {
+        let line = self.take(word).ok_or(NotAProof(missing))?;
+        match line.len() > MAX_LINE_BYTES {
+            true => Err(NotAProof(
+                "a line in it is longer than lines of a record may be",
+            )),
+            false => Ok(line.to_owned()),
+        }
+    }
+
+    fn chain(&mut self) -> Result<Chain, NotAProof> {
+        if let Some(text) = self.take("delegation ") {
+            let parts = text.split_once(' ');
+            let read = parts.and_then(|(key, signature)| {
+                let key = PublicKey::from_hex(key).ok()?;
+                let signature = manifest::parse_signature(signature)?;
+                Some(Chain::Delegation(Box::new((key, signature))))
+            });
+            return read.ok_or(NotAProof("its delegation is not a key and a signature"));
+        }
+        let mut steps = Vec::new();
+        while let Some(step) = self.step()? {
+            if steps.len() >= MAX_RECORD_KEYS {
+                return Err(NotAProof("it has too many steps from key to key"));
+            }
+            steps.push(step);
+        }
+        Ok(Chain::Steps(steps))
+    }
+
+    fn step(&mut self) -> Result<Option<Step>, NotAProof> {
+        let begins = |word| self.next.is_some_and(|line| line.starts_with(word));
+        if begins("next ") {
+            let seal = self.line("next ", "a step names no seal")?;
+            return Ok(Some(Step::Named { seal }));
+        }
+        if !begins("key ") {
+            return Ok(None);
+        }
+        let event = self.line("key ", "a step names no key")?;
+        let proof = InclusionProof::from_hashes(self.hashes(MAX_PROOF_HASHES)?)
+            .map_err(|_| NotAProof("it has too many hashes"))?;
+        let seal = self.line("seal ", "a step names no seal")?;
+        Ok(Some(Step::Announced { event, proof, seal }))
+    }
+
+    fn lines(&mut self) -> Result<Vec<String>, NotAProof> {
+        let mut lines = Vec::new();
+        while self.next.is_some_and(|line| line.starts_with("line ")) {
+            if lines.len() >= MAX_TURN_PROOF_LINES {
+                return Err(NotAProof("it shows too many lines"));
+            }
+            lines.push(self.line("line ", "it shows no line")?);
+        }
+        match lines.is_empty() {
+            true => Err(NotAProof("it shows no line")),
+            false => Ok(lines),
+        }
+    }
+
+    fn hashes(&mut self, most: usize) -> Result<Vec<Digest>, NotAProof> {
+        let mut hashes = Vec::new();
+        while let Some(text) = self.take("hash ") {
+            if hashes.len() >= most {
+                return Err(NotAProof("it has too many hashes"));
+            }
+            let hash = encoding::parse_base64(text).and_then(|hash| hash.try_into().ok());
+            let hash = hash.ok_or(NotAProof("a hash is not the base64 of 32 bytes"))?;
+            hashes.push(Digest::from_bytes(hash));
+        }
+        Ok(hashes)
+    }
+}
