@@ -39,6 +39,7 @@ pub(super) fn run(name: &str, path: &Path, rest: &[&str]) -> Done<Cost> {
         ("durable", [events]) => durable(path, events.parse()?)?,
         _ => match super::ledger_job::run(name, path, rest)
             .or_else(|| super::runtime_job::run(name, path, rest))
+            .or_else(|| super::log_job::run(name, path, rest))
         {
             Some(cost) => return cost,
             None => super::scroll_job::run(name, path, rest)

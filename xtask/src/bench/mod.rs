@@ -1,8 +1,8 @@
 //! The performance table: ratios against one read-and-SHA-256 pass, in the same run.
 //!
 //! ```text
-//! cargo xbench [--quick] [--scroll | --ledger | --lineage | --runtime] [--write FILE]
-//!                    --scroll, --ledger, --lineage, --runtime: only those rows
+//! cargo xbench [--quick] [--scroll | --ledger | --lineage | --runtime | --log] [--write FILE]
+//!                    --scroll, --ledger, --lineage, --runtime, --log: only those rows
 //! ```
 //! Each job runs in a process of its own, several times, and tells its wall time, its CPU time and
 //! its peak memory; the table shows the median. A target that is missed makes the command fail.
@@ -13,6 +13,8 @@ mod ledger;
 mod ledger_job;
 mod lineage;
 mod lineage_job;
+mod log;
+mod log_job;
 mod runtime;
 mod runtime_job;
 mod scroll;
@@ -60,6 +62,7 @@ pub(crate) fn run(words: &[&str]) -> Result<bool, Box<dyn Error>> {
         words if words.contains(&"--ledger") => table::Part::Ledgers,
         words if words.contains(&"--lineage") => table::Part::Lineages,
         words if words.contains(&"--runtime") => table::Part::Runtime,
+        words if words.contains(&"--log") => table::Part::Log,
         _ => table::Part::All,
     };
     let table = table::measure(quick, part)?;

@@ -24,6 +24,7 @@ pub(super) enum Part {
     Ledgers,
     Lineages,
     Runtime,
+    Log,
 }
 
 /// Measures what is wanted; `quick` leaves out the gigabytes.
@@ -56,6 +57,9 @@ fn measure_in(table: &mut Table, folder: &Path, quick: bool, part: Part) -> Done
     }
     if matches!(part, Part::All | Part::Runtime) {
         super::runtime::rows(table, folder, quick)?;
+    }
+    if matches!(part, Part::All | Part::Log) {
+        super::log::rows(table, folder, quick)?;
     }
     Ok(())
 }

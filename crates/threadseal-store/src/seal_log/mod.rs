@@ -59,6 +59,7 @@ use mark::Mark;
 use place::Place;
 use std::fmt;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use threadseal::digest::Digest;
 use threadseal::error::{Error, ErrorKind};
@@ -216,6 +217,7 @@ struct Shared {
     key: Option<LogKey>,
     random: Arc<dyn Random>,
     index: Mutex<Index>,
+    commits: AtomicU64,
 }
 
 impl SealLog {
@@ -237,6 +239,7 @@ impl SealLog {
                 key,
                 random,
                 index: Mutex::new(index),
+                commits: AtomicU64::default(),
             }),
             committer: Mutex::default(),
             seen: Mutex::default(),
@@ -336,6 +339,11 @@ impl SealLog {
         committer.flush()
     }
 
+    /// How often this process has committed heads; each time one fsync made all that waited durable.
+    pub fn commits(&self) -> u64 {
+        self.shared.commits.load(Ordering::Relaxed)
+    }
+
     /// Writes the tiles and the checkpoint of all that was committed, for those who read the files.
     ///
     /// # Errors
@@ -393,6 +401,7 @@ impl Shared {
         let mut index = self.index();
         index.catch_up(writer.contents())?;
         let done = work(&mut writer, &index);
+        self.commits.fetch_add(writer.commits(), Ordering::Relaxed);
         if !more() {
             self.mark(&writer)?;
         }

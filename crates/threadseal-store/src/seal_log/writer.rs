@@ -30,6 +30,7 @@ pub(super) struct Writer<'l> {
     contents: Contents,
     frontier: Frontier,
     head: SignedNote,
+    commits: u64,
     _lock: Exclusive,
 }
 
@@ -59,6 +60,7 @@ impl<'l> Writer<'l> {
             contents: loaded.contents,
             frontier: loaded.frontier,
             head: loaded.signed,
+            commits: 0,
             _lock: lock,
         };
         if loaded.unsigned || torn {
@@ -72,6 +74,11 @@ impl<'l> Writer<'l> {
     /// The last signed checkpoint.
     pub(super) fn head(&self) -> &SignedNote {
         &self.head
+    }
+
+    /// How often entries were committed; each time one fsync made them durable.
+    pub(super) fn commits(&self) -> u64 {
+        self.commits
     }
 
     /// The tree that it is of.
@@ -96,6 +103,7 @@ impl<'l> Writer<'l> {
             self.journal
                 .append(&Journal::batch(batch, &frontier.head()))?;
             self.journal.sync()?;
+            self.commits += 1;
             self.frontier = frontier;
             for entry in batch {
                 self.contents.push(entry.clone());
