@@ -100,6 +100,17 @@ impl Context {
         Ok(Some(Home::open(Arc::clone(&self.fs), &path)?))
     }
 
+    /// The home, if anything names one and it is there: for what needs none.
+    ///
+    /// # Errors
+    /// When there is one that must not be trusted.
+    pub(crate) fn home_where_named(&self) -> Result<Option<Home>, Failure> {
+        match self.home_path() {
+            Ok(_) => self.home(),
+            Err(_) => Ok(None),
+        }
+    }
+
     /// The home, which must be there.
     ///
     /// # Errors

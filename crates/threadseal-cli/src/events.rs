@@ -26,6 +26,17 @@ pub(crate) struct Event {
 }
 
 impl Event {
+    /// A line by itself, of which the place is known.
+    pub(crate) fn alone(line: u64, bytes: &[u8]) -> Self {
+        let mut event = Self {
+            line,
+            bytes: bytes.to_vec(),
+            ..Self::default()
+        };
+        event.read_members();
+        event
+    }
+
     /// The payload's bytes; the whole line where it has none.
     pub(crate) fn payload(&self) -> &[u8] {
         let span = self.payload.clone();

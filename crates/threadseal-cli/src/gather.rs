@@ -19,6 +19,7 @@ use threadseal::key::{KeyUsage, PublicKey};
 use threadseal::limits::{MAX_KEY_FILE_BYTES, MAX_TRUST_FILE_BYTES};
 use threadseal::trust::rye::{self, TrustSet};
 use threadseal::trust::{Trust, TrustName, TrustStore, TrustedKey};
+use threadseal_store::home::Home;
 use threadseal_store::read::read_small;
 
 /// The trust for one run of a verifying command.
@@ -31,12 +32,40 @@ pub(crate) fn gather(
     local: &Local,
     context: &Context,
 ) -> Result<Trust, Failure> {
+    of(context.home()?.as_ref(), sources, key, local, context)
+}
+
+/// The same also where nothing names a home.
+///
+/// # Errors
+/// As [`gather`].
+pub(crate) fn gather_anywhere(
+    sources: &[PathBuf],
+    key: Option<&str>,
+    local: &Local,
+    context: &Context,
+) -> Result<Trust, Failure> {
+    of(
+        context.home_where_named()?.as_ref(),
+        sources,
+        key,
+        local,
+        context,
+    )
+}
+
+fn of(
+    home: Option<&Home>,
+    sources: &[PathBuf],
+    key: Option<&str>,
+    local: &Local,
+    context: &Context,
+) -> Result<Trust, Failure> {
     // A home inside the tree would also bring heads along, so its place counts in any case.
-    let home = context.home()?;
-    if let Some(home) = &home {
+    if let Some(home) = home {
         local.admit_home(home)?;
     }
-    let store = match (&home, sources) {
+    let store = match (home, sources) {
         (_, [_, ..]) => union(sources, local, context)?,
         (Some(home), []) => of_home(home)?,
         (None, []) => TrustStore::new(),

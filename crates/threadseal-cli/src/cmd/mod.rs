@@ -1,5 +1,6 @@
 //! The commands, one file each.
 
+mod check_proof;
 mod completions;
 mod demo;
 mod diff;
@@ -13,6 +14,7 @@ mod lineage;
 mod log;
 mod man;
 mod messages;
+mod prove;
 mod render;
 mod run;
 mod scroll;
@@ -47,6 +49,10 @@ pub(crate) enum Command {
     Messages(messages::MessagesArgs),
     /// Print the believed part of a transcript as Markdown
     Render(render::RenderArgs),
+    /// Write one turn of a record into a file that proves it to anybody, and shows no other turn
+    Prove(prove::ProveArgs),
+    /// Say what a proof of a turn proves, by itself
+    CheckProof(check_proof::CheckProofArgs),
     /// Show where two records first part
     Diff(diff::DiffArgs),
     /// Seal the logs below a folder as they grow
@@ -107,6 +113,8 @@ pub(crate) fn run(cli: Cli) -> Exit {
         Command::Show(args) => show::run(&args, &context, &mut out),
         Command::Messages(args) => messages::run(&args, &context, &mut out),
         Command::Render(args) => render::run(&args, &context, &mut out),
+        Command::Prove(args) => prove::run(&args, &context, &mut out),
+        Command::CheckProof(args) => check_proof::run(&args, &context, &mut out),
         Command::Diff(args) => diff::run(&args, &context, &mut out),
         Command::Watch(args) => watch::run(&args, &context, &mut out),
         Command::Demo(args) => demo::run(&args, &context, &mut out),

@@ -126,7 +126,7 @@ fn show_text(
             out.line(palette.strong(&format!("turn {turn}")));
         }
         shown += 1;
-        let text = text(&event);
+        let text = said(&event);
         let text = match args.turn {
             Some(_) => text,
             None => summary(&text),
@@ -141,7 +141,7 @@ fn show_text(
 }
 
 /// What an event says, for people: its text, its tool and input, its result, else its payload.
-fn text(event: &Event) -> String {
+pub(super) fn said(event: &Event) -> String {
     if event.is_seal() {
         return String::new();
     }

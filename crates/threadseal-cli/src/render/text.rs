@@ -39,7 +39,10 @@ pub(crate) fn report(report: &Report, palette: Palette) -> String {
     if let Some(head) = report.head {
         row("head", head.to_string());
     }
-    row("completeness", completeness(report.completeness).to_owned());
+    // A part of a record says nothing of the whole.
+    if report.format != "proof" {
+        row("completeness", completeness(report.completeness).to_owned());
+    }
     let passed = names(&report.checks, CheckResult::Pass);
     if !passed.is_empty() {
         row("checked", passed.join(", "));
@@ -55,15 +58,15 @@ pub(crate) fn report(report: &Report, palette: Palette) -> String {
     for item in &report.unauthenticated {
         row("nothing covers", Clean(item).to_string());
     }
-    if let Some(hint) = hint(report.verdict) {
+    if let Some(hint) = hint(report) {
         row("hint", hint.to_owned());
     }
     out
 }
 
 /// What to do next, where a verdict leaves something to do.
-fn hint(verdict: Verdict) -> Option<&'static str> {
-    match verdict {
+fn hint(report: &Report) -> Option<&'static str> {
+    match report.verdict {
         Verdict::UnknownSigner => {
             Some("if you know whose key it is, trust it: threadseal trust add KEY --name NAME")
         }
@@ -71,6 +74,9 @@ fn hint(verdict: Verdict) -> Option<&'static str> {
             Some("no claim can be made about it; to seal it from now on: threadseal seal PATH")
         }
         Verdict::UnsignedTail => Some("normal while a thread runs, or after it crashed"),
+        Verdict::Open if report.format == "proof" => {
+            Some("prove the turn again when the next one was sealed")
+        }
         Verdict::Open => {
             Some("a head kept elsewhere shows whether this is the newest seal: --expect-head HEAD")
         }

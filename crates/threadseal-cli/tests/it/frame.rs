@@ -6,13 +6,15 @@ use std::fs::File;
 use std::process::Stdio;
 
 /// Every command, in the order of `--help`.
-const COMMANDS: [&str; 22] = [
+const COMMANDS: [&str; 24] = [
     "init",
     "seal",
     "verify",
     "show",
     "messages",
     "render",
+    "prove",
+    "check-proof",
     "diff",
     "watch",
     "demo",

@@ -17,6 +17,7 @@ mod ledger;
 mod lineage;
 mod log;
 mod place;
+mod prove;
 mod read;
 mod real_runs;
 mod run;

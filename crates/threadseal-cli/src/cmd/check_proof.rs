@@ -1,0 +1,118 @@
+//! `check-proof FILE`: what a proof of a turn proves. It needs nothing but the file: no record, no network, no home.
+
+use crate::cmd::show;
+use crate::context::Context;
+use crate::events::Event;
+use crate::exit::{self, Exit, Failure, Outcome};
+use crate::gather;
+use crate::local::Local;
+use crate::output::Out;
+use crate::render::clean::{Clean, quoted};
+use crate::render::text;
+use clap::Args;
+use serde::Serialize;
+use std::path::PathBuf;
+use threadseal::limits::MAX_TURN_PROOF_BYTES;
+use threadseal::record::ThreadId;
+use threadseal::report::Report;
+use threadseal::transcript::VerifyOptions;
+use threadseal::transcript::turn_proof::{Checked, FIRST_LINE, ShownLine, check_file};
+use threadseal_store::read::open_regular;
+use threadseal_store::sys::path_text;
+
+/// What `check-proof` takes.
+#[derive(Debug, Args)]
+#[command(after_help = exit::HELP)]
+pub(crate) struct CheckProofArgs {
+    /// The proof
+    #[arg(value_name = "FILE")]
+    proof: PathBuf,
+    /// Trust these instead of the home's trust store: PEM files, trust stores, folders of them; may be given several times
+    #[arg(long, value_name = "PATH")]
+    trust: Vec<PathBuf>,
+    /// Accept this signer only: PEM file, 64 hex digits, did:key, or a name of the trust store
+    #[arg(long)]
+    key: Option<String>,
+    /// The thread that the record must belong to
+    #[arg(long, value_name = "ID", value_parser = ThreadId::parse)]
+    thread: Option<ThreadId>,
+}
+
+#[derive(Serialize)]
+struct ProofOutput<'a> {
+    schema: &'static str,
+    result: &'a Report,
+    /// The turn; none where anything speaks against the proof.
+    turn: Option<u64>,
+    lines: Vec<LineOutput<'a>>,
+    exit: u8,
+}
+
+#[derive(Serialize)]
+struct LineOutput<'a> {
+    line: u64,
+    event_type: &'a str,
+    /// The line's JSON text, as it stands in the record.
+    text: &'a str,
+}
+
+/// Checks it, and shows what it proves.
+pub(crate) fn run(args: &CheckProofArgs, context: &Context, out: &mut Out) -> Outcome {
+    let local = Local::to(&[], false, context);
+    let trust = gather::gather_anywhere(&args.trust, args.key.as_deref(), &local, context)?;
+    let bytes = open_regular(&*context.fs, &args.proof)?.read_whole(MAX_TURN_PROOF_BYTES)?;
+    let begin = bytes.get(..=FIRST_LINE.len());
+    if begin.and_then(|begin| begin.strip_suffix(b"\n")) != Some(FIRST_LINE.as_bytes()) {
+        return Err(Failure::new("not a proof of a turn").about(&args.proof));
+    }
+    let options = VerifyOptions {
+        trust: &trust,
+        now: context.now()?,
+        held_since: None,
+        thread: args.thread.as_ref(),
+    };
+    let mut checked = check_file(&bytes, &options);
+    checked.report.path = path_text(&args.proof);
+    let exit = Exit::from_code(checked.report.verdict.exit_code());
+    if context.json {
+        out.json(&output(&checked, exit));
+        return Ok(exit);
+    }
+    if !context.quiet || exit != Exit::Done {
+        out.line(text::report(&checked.report, context.palette));
+    }
+    if let Some(turn) = checked.turn.filter(|_| !context.quiet) {
+        out.line(context.palette.strong(&format!("turn {turn}")));
+        checked
+            .lines
+            .iter()
+            .for_each(|line| print(line, context, out));
+    }
+    Ok(exit)
+}
+
+fn output(checked: &Checked, exit: Exit) -> ProofOutput<'_> {
+    let lines = checked.lines.iter().map(|line| LineOutput {
+        line: line.number,
+        event_type: &line.event_type,
+        text: &line.text,
+    });
+    ProofOutput {
+        schema: "threadseal.check-proof/1",
+        result: &checked.report,
+        turn: checked.turn,
+        lines: lines.collect(),
+        exit: exit.code(),
+    }
+}
+
+/// A line as `show` shows it: what it says stands behind a margin.
+fn print(line: &ShownLine, context: &Context, out: &mut Out) {
+    let event = Event::alone(line.number, line.text.as_bytes());
+    let place = context.palette.faint(&format!("line {}", line.number));
+    out.line(format_args!("  {place}  {}", Clean(&line.event_type)));
+    let text = show::said(&event);
+    if !text.is_empty() {
+        out.line(quoted(&text, "    | "));
+    }
+}

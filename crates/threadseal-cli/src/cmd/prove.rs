@@ -1,0 +1,195 @@
+//! `prove RECORD#TURN`: one turn of a record as a file that proves it to anybody, and shows no other
+//! (`spec/anchors.md`, "Proofs of turns").
+
+use crate::believed::MAX_TAKEN_UP_BYTES;
+use crate::context::Context;
+use crate::engine::ProjectArgs;
+use crate::examine::{Asked, Examiner};
+use crate::exit::{self, Exit, Failure, Outcome, complain};
+use crate::gather;
+use crate::local::Local;
+use crate::output::Out;
+use crate::record;
+use crate::render::clean::Clean;
+use clap::Args;
+use indicatif::ProgressBar;
+use serde::Serialize;
+use std::path::{Path, PathBuf};
+use threadseal::record::ThreadId;
+use threadseal::report::{Report, Severity, Verdict};
+use threadseal::tlog::checkpoint::parse_size;
+use threadseal::transcript::VerifyOptions;
+use threadseal::transcript::turn_proof::{Checked, TurnProof};
+use threadseal::trust::Trust;
+use threadseal_store::atomic;
+use threadseal_store::read::RegularFile;
+use threadseal_store::sys::path_text;
+
+/// Permission bits of a proof: it is for everybody.
+const MODE: u32 = 0o644;
+
+/// What `prove` takes.
+#[derive(Debug, Args)]
+#[command(after_help = exit::HELP)]
+pub(crate) struct ProveArgs {
+    /// A native transcript (a path, STORE#NAME, or a thread of the project) and the number of the turn, from 1
+    #[arg(value_name = "RECORD#TURN", value_parser = Named::parse)]
+    named: Named,
+    /// New file to write, *.turn-proof, instead of standard output
+    #[arg(long, short, value_name = "FILE")]
+    out: Option<PathBuf>,
+    #[command(flatten)]
+    place: ProjectArgs,
+}
+
+/// A turn of a record.
+#[derive(Debug, Clone)]
+struct Named {
+    record: String,
+    turn: u64,
+}
+
+impl Named {
+    fn parse(text: &str) -> Result<Self, String> {
+        let parts = text
+            .rsplit_once('#')
+            .filter(|(record, _)| !record.is_empty());
+        let named = parts.and_then(|(record, turn)| {
+            Some(Self {
+                record: record.to_owned(),
+                turn: parse_size(turn).filter(|turn| *turn > 0)?,
+            })
+        });
+        named.ok_or_else(|| "name a record and one of its turns, as t.jsonl#2".to_owned())
+    }
+}
+
+#[derive(Serialize)]
+struct ProveOutput<'a> {
+    schema: &'static str,
+    /// The proof; none where the record is not verified.
+    path: Option<String>,
+    turn: u64,
+    /// What was said of the whole record.
+    result: &'a Report,
+    exit: u8,
+}
+
+/// Verifies the record, and proves the turn if it is verified.
+pub(crate) fn run(args: &ProveArgs, context: &Context, out: &mut Out) -> Outcome {
+    if context.json && args.out.is_none() {
+        let text = "a proof is no JSON: give --out, or leave out --json";
+        return Err(Failure::new(text));
+    }
+    let file = open(args, context)?;
+    let trust = gather::gather(&[], None, &Local::to(&[], false, context), context)?;
+    let examiner = Examiner::new(Asked::by(trust.clone()), ProgressBar::hidden(), context)?;
+    let looked = examiner.transcript(&file)?;
+    let report = looked.report;
+    if report.profile != "native" {
+        let text = "a transcript in Rye's format: its seals are no tree, so that no turn can be shown without the others";
+        return Err(Failure::new(text).about(file.path()));
+    }
+    let exit = Exit::from_code(report.verdict.exit_code());
+    let verified = looked
+        .believed
+        .filter(|_| report.verdict == Verdict::Verified);
+    let Some(verified) = verified else {
+        if context.json {
+            out.json(&output(args, &report, None, exit));
+        }
+        complain(&format!(
+            "{} is {}: turns are proved of verified records only; see: threadseal verify",
+            report.path, report.verdict
+        ));
+        return Ok(exit);
+    };
+    let bytes = file.read_whole(MAX_TAKEN_UP_BYTES)?;
+    let proof = TurnProof::make(&verified, &bytes, args.named.turn)?;
+    settle(&proof.check(&options(&trust, context)?))?;
+    let text = proof.to_string();
+    match &args.out {
+        None => out.bytes(text.as_bytes()),
+        Some(path) => {
+            atomic::create_new(&*context.fs, path, text.as_bytes(), MODE)?;
+            if context.json {
+                out.json(&output(args, &report, Some(path), exit));
+            } else if !context.quiet {
+                let (size, turn) = (text.len(), args.named.turn);
+                let path = path_text(path);
+                out.line(format_args!(
+                    "{}: {size} bytes prove turn {turn}",
+                    Clean(&path)
+                ));
+            }
+        }
+    }
+    Ok(exit)
+}
+
+/// What checking a proof takes: nothing but trust and the time.
+fn options<'t>(trust: &'t Trust, context: &Context) -> Result<VerifyOptions<'t>, Failure> {
+    Ok(VerifyOptions {
+        trust,
+        now: context.now()?,
+        held_since: None,
+        thread: None,
+    })
+}
+
+/// A proof that would not be believed here is not handed out; what it warns of is said.
+fn settle(checked: &Checked) -> Result<(), Failure> {
+    let report = &checked.report;
+    let told = |severity| {
+        report
+            .findings
+            .iter()
+            .filter(move |f| f.severity == severity)
+    };
+    if !matches!(report.verdict, Verdict::Verified | Verdict::Open) {
+        let why = told(Severity::Error).next();
+        let why = why.map_or_else(String::new, |finding| format!(": {}", finding.message));
+        let text = format!(
+            "the record is verified, and a proof of it would be {}{why}",
+            report.verdict
+        );
+        return Err(Failure::new(text));
+    }
+    for finding in told(Severity::Warning).chain(told(Severity::Note)) {
+        complain(&format!("warning: {} [{}]", finding.message, finding.code));
+    }
+    Ok(())
+}
+
+fn output<'a>(
+    args: &ProveArgs,
+    report: &'a Report,
+    path: Option<&Path>,
+    exit: Exit,
+) -> ProveOutput<'a> {
+    ProveOutput {
+        schema: "threadseal.prove/1",
+        path: path.map(path_text),
+        turn: args.named.turn,
+        result: report,
+        exit: exit.code(),
+    }
+}
+
+/// The record: a path or an address, else a thread of the project.
+fn open(args: &ProveArgs, context: &Context) -> Result<RegularFile, Failure> {
+    let text = &args.named.record;
+    let path = Path::new(text);
+    if path.exists() || record::address_of(path).is_some() {
+        return record::open(&*context.fs, path);
+    }
+    let neither = || {
+        Failure::new(format!(
+            "{text} is neither a file nor a thread of a project here"
+        ))
+    };
+    let id = ThreadId::parse(text).map_err(|_| neither())?;
+    let project = args.place.open(context).map_err(|_| neither())?;
+    let folder = project.find_thread(&*context.fs, &id)?;
+    record::open(&*context.fs, &folder.ok_or_else(neither)?.transcript())
+}

@@ -1,0 +1,185 @@
+//! `prove`, `check-proof`: one turn of a record, shown without the others.
+
+use crate::fixtures::{ended_record, ready, recorder, rye_events};
+use crate::sandbox::{Ran, Sandbox};
+use std::fs;
+use std::process::Stdio;
+
+const PROOF: &str = "two.turn-proof";
+
+/// A record of three turns whose second is proved.
+fn proved() -> Sandbox {
+    let sandbox = ready();
+    ended_record(&sandbox, "t.jsonl", 3);
+    let ran = sandbox.run(["prove", "t.jsonl#2", "--out", PROOF]).exits(0);
+    assert!(
+        ran.stdout.ends_with("bytes prove turn 2\n"),
+        "{}",
+        ran.stdout
+    );
+    sandbox
+}
+
+/// Runs where nothing names a home, with the proof alone.
+fn elsewhere(sandbox: &Sandbox, arguments: &[&str]) -> Ran {
+    let folder = tempfile::tempdir().unwrap();
+    fs::copy(sandbox.work().join(PROOF), folder.path().join(PROOF)).unwrap();
+    let mut command = sandbox.command();
+    command.env_clear().current_dir(folder.path());
+    command.arg("check-proof").arg(PROOF).args(arguments);
+    Ran::of(command.stdin(Stdio::null()).output().unwrap())
+}
+
+#[test]
+fn a_proof_shows_its_turn_whole_and_no_other() {
+    let sandbox = proved();
+    let text = fs::read_to_string(sandbox.work().join(PROOF)).unwrap();
+    for other in ["question 1", "answer 1", "question 3", "result 3"] {
+        assert!(!text.contains(other), "{other}");
+    }
+    let to_output = sandbox.run(["prove", "t.jsonl#2"]).exits(0);
+    assert_eq!(to_output.stdout, text);
+    assert_eq!(to_output.stderr, "");
+    let ran = sandbox.run(["check-proof", PROOF]).exits(0);
+    for part in [
+        "verified  two.turn-proof  (proof, native)\n",
+        "turn 2\n",
+        "    | question 2\n",
+        "    | result 2\n",
+    ] {
+        assert!(
+            ran.stdout.contains(part),
+            "{part} is not in\n{}",
+            ran.stdout
+        );
+    }
+    let json = sandbox
+        .run(["check-proof", PROOF, "--json"])
+        .exits(0)
+        .json();
+    assert_eq!(json["turn"], 2);
+    assert_eq!(json["result"]["verdict"], "verified");
+    let record = fs::read_to_string(sandbox.work().join("t.jsonl")).unwrap();
+    let record: Vec<&str> = record.lines().collect();
+    let lines = json["lines"].as_array().unwrap();
+    assert_eq!(lines.len(), 4);
+    for line in lines {
+        let number = usize::try_from(line["line"].as_u64().unwrap()).unwrap();
+        assert_eq!(line["text"], record[number - 1]);
+    }
+    let quiet = sandbox.run(["check-proof", "-q", PROOF]).exits(0);
+    assert_eq!(quiet.stdout, "");
+}
+
+#[test]
+fn a_proof_needs_no_home_and_without_a_key_nobody_vouches_for_it() {
+    let sandbox = proved();
+    let ran = elsewhere(&sandbox, &[]).exits(3);
+    assert!(ran.stdout.starts_with("unknown_signer"), "{}", ran.stdout);
+    let json = elsewhere(&sandbox, &["--json"]).exits(3).json();
+    let did = json["result"]["signers"][0]["did"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    elsewhere(&sandbox, &["--key", &did]).exits(0);
+    let pem = sandbox.work().join("self.pem");
+    let pem = pem.to_str().unwrap();
+    sandbox
+        .run(["key", "export", "self", "--out", pem])
+        .exits(0);
+    elsewhere(&sandbox, &["--key", pem]).exits(0);
+    elsewhere(&sandbox, &["--trust", pem]).exits(0);
+    let other = ready();
+    let path = other.work().join("self.pem");
+    let path = path.to_str().unwrap();
+    other.run(["key", "export", "self", "--out", path]).exits(0);
+    let ran = elsewhere(&sandbox, &["--key", path]).exits(1);
+    assert!(ran.stdout.starts_with("forged"), "{}", ran.stdout);
+    assert!(!ran.stdout.contains("question 2"), "{}", ran.stdout);
+    elsewhere(&sandbox, &["--trust", path]).exits(3);
+    elsewhere(&sandbox, &["--key", pem, "--thread", "demo/thread-1"]).exits(0);
+    elsewhere(&sandbox, &["--key", pem, "--thread", "demo/other"]).exits(1);
+}
+
+#[test]
+fn a_changed_proof_is_evidence_and_another_file_no_proof() {
+    let sandbox = proved();
+    let text = fs::read_to_string(sandbox.work().join(PROOF)).unwrap();
+    for (from, to, verdict) in [
+        ("answer 2", "answer X", "tampered"),
+        ("turn 2", "turn 3", "tampered"),
+        ("first ", "first x", "malformed"),
+    ] {
+        sandbox.write("changed", text.replacen(from, to, 1));
+        let ran = sandbox.run(["check-proof", "changed", "--json"]).exits(1);
+        let json = ran.json();
+        assert_eq!(json["result"]["verdict"], verdict);
+        assert_eq!(json["turn"], serde_json::Value::Null);
+        assert_eq!(json["lines"].as_array().unwrap().len(), 0);
+    }
+    sandbox
+        .run(["check-proof", "t.jsonl"])
+        .fails_with("not a proof of a turn");
+    sandbox.run(["check-proof", "none"]).fails_with("none");
+}
+
+#[test]
+fn turns_are_proved_of_verified_native_records_only() {
+    let sandbox = proved();
+    for (named, why) in [
+        ("t.jsonl", "as t.jsonl#2"),
+        ("t.jsonl#0", "as t.jsonl#2"),
+        ("t.jsonl#x", "as t.jsonl#2"),
+    ] {
+        let ran = sandbox.run(["prove", named]).exits(2);
+        assert!(ran.stderr.contains(why), "{}", ran.stderr);
+    }
+    sandbox
+        .run(["prove", "t.jsonl#4"])
+        .fails_with("closes a turn 4");
+    sandbox
+        .run(["prove", "no/thread#1"])
+        .fails_with("neither a file nor a thread");
+    sandbox
+        .run(["prove", "t.jsonl#1", "--out", PROOF])
+        .fails_with(PROOF);
+    sandbox
+        .run(["prove", "t.jsonl#1", "--json"])
+        .fails_with("no JSON");
+    rye_events(&sandbox, "r.jsonl", 2);
+    sandbox
+        .run(["prove", "r.jsonl#1"])
+        .fails_with("Rye's format");
+
+    let refused = |sandbox: &Sandbox, code, verdict: &str| {
+        let ran = sandbox
+            .run(["prove", "t.jsonl#1", "--out", "p"])
+            .exits(code);
+        assert!(ran.stderr.contains(verdict), "{}", ran.stderr);
+        assert_eq!(ran.stdout, "");
+        let ran = sandbox
+            .run(["prove", "t.jsonl#1", "--out", "p", "--json"])
+            .exits(code);
+        assert_eq!(ran.json()["result"]["verdict"], verdict);
+        assert!(!sandbox.work().join("p").exists());
+    };
+    let stranger = ready();
+    let text = fs::read_to_string(sandbox.work().join("t.jsonl")).unwrap();
+    stranger.write("t.jsonl", &text);
+    refused(&stranger, 3, "unknown_signer");
+    sandbox.write("t.jsonl", text.replace("answer 1", "answer X"));
+    refused(&sandbox, 1, "tampered");
+}
+
+#[test]
+fn the_newest_turn_of_a_record_that_goes_on_is_open() {
+    let sandbox = ready();
+    let recorder = recorder(&sandbox, "t.jsonl", 2);
+    let ran = sandbox.run(["prove", "t.jsonl#2", "--out", PROOF]).exits(0);
+    assert!(ran.stderr.contains("turn_may_go_on"), "{}", ran.stderr);
+    let ran = sandbox.run(["check-proof", PROOF]).exits(3);
+    assert!(ran.stdout.starts_with("open"), "{}", ran.stdout);
+    sandbox.run(["prove", "t.jsonl#1", "--out", "one"]).exits(0);
+    sandbox.run(["check-proof", "one"]).exits(0);
+    drop(recorder);
+}
