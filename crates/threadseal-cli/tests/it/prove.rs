@@ -1,6 +1,7 @@
 //! `prove`, `check-proof`: one turn of a record, shown without the others.
 
 use crate::fixtures::{ended_record, ready, recorder, rye_events};
+use crate::run::project;
 use crate::sandbox::{Ran, Sandbox};
 use std::fs;
 use std::process::Stdio;
@@ -182,4 +183,40 @@ fn the_newest_turn_of_a_record_that_goes_on_is_open() {
     sandbox.run(["prove", "t.jsonl#1", "--out", "one"]).exits(0);
     sandbox.run(["check-proof", "one"]).exits(0);
     drop(recorder);
+}
+
+#[test]
+fn a_thread_of_a_project_is_named_by_its_id() {
+    let sandbox = project();
+    let options = [
+        "--project",
+        "p",
+        "-i",
+        "name=Ada",
+        "--script",
+        "answers.yaml",
+        "--json",
+    ];
+    let ran = sandbox
+        .run(["run", "demo/greet"].iter().chain(&options))
+        .exits(0);
+    let thread = ran.json()["thread_id"].as_str().unwrap().to_owned();
+    let turn = |number: u64| format!("{thread}#{number}");
+    sandbox
+        .run(["prove", &turn(1), "--project", "p", "-o", PROOF])
+        .exits(0);
+    let json = sandbox
+        .run(["check-proof", PROOF, "--thread", &thread, "--json"])
+        .exits(0)
+        .json();
+    assert_eq!(json["turn"], 1);
+    let by_path = format!("p/.ai/agent/threads/{thread}/transcript.jsonl#1");
+    let text = sandbox.run(["prove", &by_path]).exits(0).stdout;
+    assert_eq!(
+        fs::read_to_string(sandbox.work().join(PROOF)).unwrap(),
+        text
+    );
+    sandbox
+        .run(["prove", &turn(1)])
+        .fails_with("neither a file nor a thread");
 }
