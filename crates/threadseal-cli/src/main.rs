@@ -7,6 +7,7 @@
     reason = "many doc comments are help texts, which would show the backticks"
 )]
 
+mod anchoring;
 mod args;
 mod believed;
 mod cmd;
@@ -31,6 +32,7 @@ mod seal_log;
 mod secrets;
 mod trusting;
 mod walk;
+mod witness;
 
 use std::process::ExitCode;
 

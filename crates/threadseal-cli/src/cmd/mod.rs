@@ -1,5 +1,6 @@
 //! The commands, one file each.
 
+mod anchor;
 mod check_proof;
 mod completions;
 mod demo;
@@ -25,6 +26,7 @@ mod transcript;
 pub(crate) mod trust;
 mod verify;
 mod watch;
+mod witness;
 mod worker;
 
 use crate::args::Cli;
@@ -89,6 +91,12 @@ pub(crate) enum Command {
     /// What this host has sealed, written down so that nobody can take it back
     #[command(subcommand)]
     Log(log::LogCommand),
+    /// Who else saw the log of this home: policies of witnesses, and what they cosigned
+    #[command(subcommand)]
+    Anchor(anchor::AnchorCommand),
+    /// Be a witness of other logs: serve, add, list
+    #[command(subcommand)]
+    Witness(witness::WitnessCommand),
     /// Your own keys
     #[command(subcommand)]
     Key(key::KeyCommand),
@@ -129,6 +137,8 @@ pub(crate) fn run(cli: Cli) -> Exit {
         Command::Graph(command) => graph::run(&command, &context, &mut out),
         Command::Fsck(args) => fsck::run(&args, &context, &mut out),
         Command::Log(command) => log::run(&command, &context, &mut out),
+        Command::Anchor(command) => anchor::run(&command, &context, &mut out),
+        Command::Witness(command) => witness::run(&command, &context, &mut out),
         Command::Key(command) => key::run(&command, &context, &mut out),
         Command::Trust(command) => trust::run(&command, &context, &mut out),
         Command::Completions(args) => completions::run(&args, &mut out),

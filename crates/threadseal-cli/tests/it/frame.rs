@@ -6,7 +6,7 @@ use std::fs::File;
 use std::process::Stdio;
 
 /// Every command, in the order of `--help`.
-const COMMANDS: [&str; 24] = [
+const COMMANDS: [&str; 27] = [
     "init",
     "seal",
     "verify",
@@ -26,6 +26,9 @@ const COMMANDS: [&str; 24] = [
     "thread",
     "knowledge",
     "graph",
+    "log",
+    "anchor",
+    "witness",
     "fsck",
     "key",
     "trust",

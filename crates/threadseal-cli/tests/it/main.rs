@@ -7,6 +7,7 @@
     reason = "a test that cannot go on fails where it stands, one that is skipped says so"
 )]
 
+mod anchor;
 mod bad_input;
 mod fixtures;
 mod fleet;
@@ -33,3 +34,4 @@ mod trust;
 mod vectors;
 mod verify;
 mod watch;
+mod witness;

@@ -15,6 +15,7 @@
 //! | `index`, `index_file` | where the heads of a record are |
 //! | `spool`, `committer` | heads that wait, and who commits them |
 //! | `mark` | the second place |
+//! | `cosigned` | what witnesses said of it |
 //! | `heads` | a store of heads that logs what it stores, and believes the log where that knows more |
 //!
 //! Laws:
@@ -26,6 +27,7 @@
 mod again;
 mod committer;
 mod contents;
+mod cosigned;
 mod description;
 mod fsck;
 mod heads;

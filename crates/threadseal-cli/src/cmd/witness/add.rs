@@ -1,0 +1,47 @@
+//! `witness add`: a log that is watched from now on.
+
+use super::files;
+use crate::context::Context;
+use crate::exit::{Exit, Outcome};
+use crate::output::Out;
+use crate::render::clean::Clean;
+use clap::Args;
+use serde::Serialize;
+use threadseal::tlog::verifier::VerifierKey;
+
+/// What `witness add` takes.
+#[derive(Debug, Args)]
+pub(crate) struct AddArgs {
+    /// The verifier key of the log, whose name is the log's origin (see: threadseal log status --json)
+    #[arg(value_name = "VKEY")]
+    vkey: String,
+    /// Where the log is, for people
+    #[arg(long)]
+    url: Option<String>,
+}
+
+#[derive(Serialize)]
+struct AddOutput<'a> {
+    schema: &'static str,
+    origin: &'a str,
+    added: bool,
+}
+
+/// Writes it down. What was cosigned of the log before stays.
+pub(super) fn run(args: &AddArgs, context: &Context, out: &mut Out) -> Outcome {
+    let key = VerifierKey::parse(&args.vkey)?;
+    let home = context.existing_home()?;
+    let added = files(&home, context).watch(&key, args.url.as_deref())?;
+    let origin = key.name().as_str();
+    if context.json {
+        out.json(&AddOutput {
+            schema: "threadseal.witness.add/1",
+            origin,
+            added,
+        });
+    } else if !context.quiet {
+        let done = if added { "watched" } else { "known already" };
+        out.line(format_args!("{done}: {}", Clean(origin)));
+    }
+    Ok(Exit::Done)
+}

@@ -1,0 +1,36 @@
+//! `witness …`: say of other logs that they only grew (`spec/anchors.md`).
+
+mod add;
+mod list;
+mod serve;
+
+use crate::context::Context;
+use crate::exit::Outcome;
+use crate::output::Out;
+use clap::Subcommand;
+use threadseal_store::home::Home;
+use threadseal_store::witness::WitnessFiles;
+
+/// What to do as a witness.
+#[derive(Debug, Subcommand)]
+pub(crate) enum WitnessCommand {
+    /// Answer logs over HTTP: C2SP tlog-witness
+    Serve(serve::ServeArgs),
+    /// Watch a log from now on; a witness that serves needs no restart
+    Add(add::AddArgs),
+    /// List the logs that are watched, and what was cosigned of them last
+    List,
+}
+
+/// Runs one of them.
+pub(super) fn run(command: &WitnessCommand, context: &Context, out: &mut Out) -> Outcome {
+    match command {
+        WitnessCommand::Serve(args) => serve::run(args, context, out),
+        WitnessCommand::Add(args) => add::run(args, context, out),
+        WitnessCommand::List => list::run(context, out),
+    }
+}
+
+fn files(home: &Home, context: &Context) -> WitnessFiles {
+    WitnessFiles::of_home(std::sync::Arc::clone(&context.fs), home.path())
+}

@@ -1,0 +1,78 @@
+//! `witness serve`: C2SP tlog-witness over HTTP.
+
+use super::files;
+use crate::context::{self, Context};
+use crate::exit::{Exit, Failure, Outcome};
+use crate::keyring::Keyring;
+use crate::output::Out;
+use crate::passphrase::PassphraseArgs;
+use crate::witness::{Service, serve};
+use clap::Args;
+use serde::Serialize;
+use std::net::{SocketAddr, TcpListener};
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex};
+use threadseal::key::{KeyUsage, Signer as _};
+use threadseal::note::KeyName;
+use threadseal_store::witness::WitnessKey;
+
+/// What `witness serve` takes.
+#[derive(Debug, Args)]
+pub(crate) struct ServeArgs {
+    /// Where to listen; port 0 takes one that is free. TLS is for a proxy in front
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:7380")]
+    listen: SocketAddr,
+    /// The key to cosign with, of the usage witness [default: self-witness]
+    #[arg(long, value_name = "NAME")]
+    key: Option<String>,
+    /// The name that others know the key by, best an address without `https://`
+    /// [default: threadseal.witness/ and 16 digits of the key's id]
+    #[arg(long, value_name = "NAME")]
+    name: Option<String>,
+    #[command(flatten)]
+    passphrase: PassphraseArgs,
+}
+
+#[derive(Serialize)]
+struct ServeOutput {
+    schema: &'static str,
+    vkey: String,
+    url: String,
+}
+
+/// Serves until it is interrupted or asked to end.
+pub(super) fn run(args: &ServeArgs, context: &Context, out: &mut Out) -> Outcome {
+    let end = Arc::<AtomicBool>::default();
+    context::cancel_on_interrupt(&end)?;
+    let home = context.existing_home()?;
+    let keyring = Keyring::of(&home);
+    let signer = keyring.signer(args.key.as_deref(), KeyUsage::Witness, &args.passphrase)?;
+    let name = args.name.clone().unwrap_or_else(|| {
+        let id = signer.public_key().key_id().to_string();
+        format!("threadseal.witness/{id:.16}")
+    });
+    let name = KeyName::parse(&name).map_err(|error| Failure::new(format!("{name:?}: {error}")))?;
+    let key = WitnessKey {
+        name,
+        signer: Arc::new(signer),
+    };
+    let unheard = |error| Failure::new(format!("cannot listen on {}: {error}", args.listen));
+    let listener = TcpListener::bind(args.listen).map_err(unheard)?;
+    let url = format!("http://{}", listener.local_addr().map_err(unheard)?);
+    let vkey = key.verifier().to_string();
+    if context.json {
+        out.json(&ServeOutput {
+            schema: "threadseal.witness.serve/1",
+            vkey,
+            url,
+        });
+    } else {
+        out.line(format_args!("witness  {vkey}"));
+        out.line(format_args!("listens  {url}"));
+    }
+    out.flush();
+    let files = files(&home, context);
+    let told = Mutex::default();
+    serve(listener, Service { files, key, told }, &end)?;
+    Ok(Exit::Done)
+}

@@ -1,0 +1,186 @@
+//! `anchor`: this home's log and its witnesses, as real processes.
+
+use crate::sandbox::{Ran, Sandbox};
+use crate::witness::{Serving, witness};
+use std::fs;
+use std::path::Path;
+use threadseal::note::SignedNote;
+use threadseal::tlog::conflict::Conflict;
+use threadseal::tlog::policy::{Judgement, Policy};
+
+/// A home with a log of one entry, and the log's key.
+fn logged() -> (Sandbox, String) {
+    let sandbox = Sandbox::new();
+    sandbox.run(["init"]).exits(0);
+    sandbox.run(["log", "init"]).exits(0);
+    seal(&sandbox, "first");
+    let status = sandbox.run(["log", "status", "--json"]).exits(0).json();
+    let vkey = status["vkey"].as_str().unwrap().to_owned();
+    (sandbox, vkey)
+}
+
+fn seal(sandbox: &Sandbox, name: &str) {
+    let file = format!("{name}.json");
+    sandbox.write(&file, format!("{{\"name\":\"{name}\"}}\n"));
+    sandbox.run(["seal", &file]).exits(0);
+}
+
+fn policy(log: &str, witnesses: &[&Serving], least: usize) -> String {
+    let mut text = format!("log {log}\n");
+    let mut names = String::new();
+    for (number, serving) in witnesses.iter().enumerate() {
+        let Serving { key, address, .. } = serving;
+        text.push_str(&format!("witness w{number} {key} http://{address}/\n"));
+        names.push_str(&format!(" w{number}"));
+    }
+    format!("{text}group all {least}{names}\nquorum all\n")
+}
+
+fn add(sandbox: &Sandbox, name: &str, text: &str) {
+    let file = format!("{name}.txt");
+    sandbox.write(&file, text);
+    sandbox.run(["anchor", "add", &file]).exits(0);
+}
+
+fn check(sandbox: &Sandbox, names: &[&str]) -> Ran {
+    sandbox.run([&["anchor", "check", "--json"], names].concat())
+}
+
+fn copy(from: &Path, to: &Path) {
+    fs::create_dir_all(to).unwrap();
+    for entry in fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        let to = to.join(entry.file_name());
+        match entry.file_type().unwrap().is_dir() {
+            true => copy(&entry.path(), &to),
+            false => drop(fs::copy(entry.path(), to).unwrap()),
+        }
+    }
+}
+
+#[test]
+fn a_quorum_is_met_or_not_by_who_answers_and_what_was_collected_can_be_judged_by_anybody() {
+    let (sandbox, log) = logged();
+    let (first, second) = (witness(&[&log]), witness(&[&log]));
+    let (one, mut two) = (Serving::start(&first), Serving::start(&second));
+    let text = policy(&log, &[&one, &two], 2);
+    add(&sandbox, "both", &text);
+    add(&sandbox, "either", &policy(&log, &[&one, &two], 1));
+    let listed = sandbox.run(["anchor", "list"]).exits(0).stdout;
+    assert!(listed.contains(&one.address), "{listed}");
+    let checked = check(&sandbox, &["both"]).exits(0).json();
+    assert_eq!(checked["policies"][0]["state"], "witnessed");
+    let folder = sandbox.home().join("log").join(&log[15..47]);
+    let note = fs::read_to_string(folder.join("cosigned")).unwrap();
+    let note = SignedNote::parse(&note).unwrap();
+    assert_eq!(note.signatures().len(), 3);
+    let judged = Policy::parse(text.as_bytes()).unwrap().judge(&note);
+    assert!(matches!(judged, Ok(Judgement::Witnessed(_))), "{judged:?}");
+    // Asked again they say it again, and no line stands twice.
+    check(&sandbox, &[]).exits(0);
+    let again = fs::read_to_string(folder.join("cosigned")).unwrap();
+    assert_eq!(SignedNote::parse(&again).unwrap().signatures().len(), 3);
+    // The log grows, and one witness is gone.
+    (0..40).for_each(|number| seal(&sandbox, &format!("more{number}")));
+    two.signal("KILL");
+    two.ended();
+    let checked = check(&sandbox, &["both"]).exits(3).json();
+    assert_eq!(checked["size"], 41);
+    assert_eq!(checked["policies"][0]["state"], "no_quorum");
+    let why = checked["policies"][0]["witnesses"][1]["why"]
+        .as_str()
+        .unwrap();
+    assert!(why.contains("cannot be reached"), "{why}");
+    check(&sandbox, &["either"]).exits(0);
+    sandbox
+        .run(["anchor", "check", "either", "--offline"])
+        .exits(0);
+    check(&sandbox, &[]).exits(3);
+    seal(&sandbox, "last");
+    sandbox
+        .run(["anchor", "check", "either", "--offline"])
+        .exits(3);
+}
+
+#[test]
+fn a_witness_shows_a_home_that_went_back_and_that_it_forked() {
+    let (sandbox, log) = logged();
+    let witness = witness(&[&log]);
+    let serving = Serving::start(&witness);
+    add(&sandbox, "w", &policy(&log, &[&serving], 1));
+    let copied = sandbox.work().join("copied");
+    copy(&sandbox.home(), &copied);
+    seal(&sandbox, "second");
+    check(&sandbox, &[]).exits(0);
+    // Home and mark go back together: nothing here shows it.
+    let mark = sandbox.home().with_extension("marks");
+    fs::remove_dir_all(sandbox.home()).unwrap();
+    copy(&copied, &sandbox.home());
+    fs::remove_dir_all(&mark).unwrap();
+    sandbox.run(["log", "status"]).exits(0);
+    let checked = check(&sandbox, &[]).exits(1).json();
+    let told = &checked["policies"][0]["witnesses"][0];
+    assert_eq!(told["state"], "contradicted");
+    assert!(
+        told["why"].as_str().unwrap().contains("log_rolled_back"),
+        "{told}"
+    );
+    // It goes on otherwise, up to the very size that was cosigned.
+    seal(&sandbox, "another");
+    let checked = check(&sandbox, &[]).exits(1).json();
+    let why = checked["policies"][0]["witnesses"][0]["why"]
+        .as_str()
+        .unwrap();
+    assert!(why.contains("forked"), "{why}");
+    let kept = why.split_once("kept: ").unwrap().1;
+    assert!(Conflict::parse(&fs::read_to_string(kept).unwrap()).is_ok());
+    witness.run(["witness", "list"]).exits(1);
+    seal(&sandbox, "beyond");
+    check(&sandbox, &[]).exits(1);
+}
+
+#[test]
+fn a_witness_that_is_another_than_the_policy_names_counts_for_nothing() {
+    let (sandbox, log) = logged();
+    let (first, second) = (witness(&[&log]), witness(&[&log]));
+    let (one, mut two) = (Serving::start(&first), Serving::start(&second));
+    let swapped = std::mem::replace(&mut two.address, one.address.clone());
+    add(&sandbox, "w", &policy(&log, &[&two], 1));
+    let checked = check(&sandbox, &[]).exits(3).json();
+    assert_eq!(
+        checked["policies"][0]["witnesses"][0]["state"],
+        "not_cosigned"
+    );
+    two.address = swapped;
+    add(&sandbox, "w", &policy(&log, &[&two], 1));
+    check(&sandbox, &[]).exits(0);
+    add(&sandbox, "n", &format!("log {log}\nquorum none\n"));
+    let none = check(&sandbox, &["n"]).exits(3).json();
+    assert_eq!(none["policies"][0]["state"], "log_only");
+}
+
+#[test]
+fn a_policy_that_does_not_name_this_log_is_not_kept() {
+    let (sandbox, log) = logged();
+    sandbox.run(["anchor", "check"]).fails_with("anchor add");
+    sandbox
+        .run(["anchor", "check", "x"])
+        .fails_with("anchor list");
+    let (_, other) = logged();
+    for (text, part) in [
+        (
+            format!("log {other}\nquorum none\n"),
+            "add the line: log threadseal.log/",
+        ),
+        (format!("log {log}\n"), "quorum"),
+        ("quorum none\n".to_owned(), "add the line"),
+    ] {
+        let path = sandbox.write("p.txt", text);
+        let path = path.to_str().unwrap();
+        sandbox.run(["anchor", "add", path]).fails_with(part);
+    }
+    let path = sandbox.write("Bad Name.txt", format!("log {log}\nquorum none\n"));
+    let added = sandbox.run([Path::new("anchor"), Path::new("add"), &path]);
+    added.fails_with("--name");
+    assert!(sandbox.run(["anchor", "list"]).exits(0).stdout.is_empty());
+}
