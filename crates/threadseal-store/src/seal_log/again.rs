@@ -120,6 +120,15 @@ impl LogPlaces {
         description: &Description,
         key: &LogKey,
     ) -> Result<(), Error> {
+        // Durable before the other log goes on: the old origin never signs again, also in a copy.
+        if let Ok(Some(ended)) = self.current() {
+            let marks = self.marks(&ended);
+            let _alone = marks
+                .iter()
+                .map(mark::Mark::enter)
+                .collect::<Result<Vec<_>, _>>()?;
+            marks.iter().try_for_each(mark::Mark::end)?;
+        }
         let entry = LogEntry::Restart(past.restart).to_bytes();
         let entry = entry.ok_or_else(|| {
             Error::new(

@@ -275,7 +275,7 @@ fn newest_in_tiles(
     index: &Index,
     record: &RecordId,
 ) -> Result<Option<u64>, Error> {
-    match index.newest(record)? {
+    match index.newest(record, writer.contents().base())? {
         None => Ok(None),
         Some(at) => Ok(Some(head_at(writer, at)?.head.seq)),
     }

@@ -45,6 +45,7 @@ impl SealLog {
             checked: Checked::default(),
             frontier: Frontier::new(),
             levels: BTreeMap::new(),
+            heads: 0,
             last: HashMap::new(),
         };
         let base = walk.size;
@@ -54,6 +55,12 @@ impl SealLog {
             view.contents().each_in_tiles(0, base, &mut |at, entry| {
                 walk.entry(at, entry, Some(&index))
             })?;
+        }
+        if let Some(count) = self.shared.index().count_in_file()?
+            && count != walk.heads
+        {
+            walk.checked
+                .fault("the index holds other heads than the log");
         }
         walk.parts()?;
         for (at, entry) in (base..).zip(view.contents().fresh()) {
@@ -80,6 +87,8 @@ struct Walk<'l> {
     frontier: Frontier,
     /// Hashes of the tile that is not full yet, and its number, on each level.
     levels: BTreeMap<u32, (u64, Vec<Digest>)>,
+    /// Heads in the tiles.
+    heads: u64,
     /// The number of the newest seal of each record.
     last: HashMap<RecordId, u64>,
 }
@@ -111,8 +120,10 @@ impl Walk<'_> {
             }
             Ok(_) => {}
         }
+        let head = Indexed::of(at, entry);
+        self.heads += u64::from(index.is_some() && head.is_some());
         if let Some(index) = index
-            && let Some(head) = Indexed::of(at, entry)
+            && let Some(head) = head
             && index.at(&head.record, head.seq)? != Some(at)
         {
             self.checked

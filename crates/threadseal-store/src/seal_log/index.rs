@@ -2,15 +2,20 @@
 
 use super::contents::Contents;
 use std::collections::{BTreeMap, HashMap};
+use std::path::PathBuf;
 use threadseal::error::Error;
 use threadseal::record::RecordId;
 use threadseal::tlog::entry::LogEntry;
 
+/// Entries of a log whose index is made from them by each process. That of a larger one is read from its file, and may leave
+/// something out until `fsck` is run.
+pub(super) const MAX_WALKED_ENTRIES: u64 = 16_384;
+
 /// Where entries are: number of the seal to number of the entry, of each record.
 #[derive(Debug)]
 pub(super) enum Index {
-    /// Made again by each process.
-    Memory(MemoryIndex),
+    /// Made by each process from all entries; with the place of a file, for a log that outgrows this.
+    Memory(MemoryIndex, Option<PathBuf>),
     /// Kept in a file.
     #[cfg(feature = "sqlite")]
     Sqlite(super::index_file::IndexFile),
@@ -47,14 +52,22 @@ impl Index {
     /// A file that cannot be written, on a disk that is full or only read, is done without.
     pub(super) fn catch_up(&mut self, contents: &Contents) -> Result<(), Error> {
         #[cfg(feature = "sqlite")]
-        if let Self::Sqlite(file) = self {
-            if file.catch_up(contents).is_ok() {
-                return Ok(());
+        {
+            if let Self::Memory(_, Some(path)) = self
+                && contents.base() > MAX_WALKED_ENTRIES
+                && let Ok(file) = super::index_file::IndexFile::open(path)
+            {
+                *self = Self::Sqlite(file);
             }
-            *self = Self::Memory(MemoryIndex::default());
+            if let Self::Sqlite(file) = self {
+                if file.catch_up(contents).is_ok() {
+                    return Ok(());
+                }
+                *self = Self::Memory(MemoryIndex::default(), None);
+            }
         }
         match self {
-            Self::Memory(memory) => {
+            Self::Memory(memory, _) => {
                 let from = memory.indexed;
                 contents.each_in_tiles(from, contents.base(), &mut |at, entry| {
                     if let Some(head) = Indexed::of(at, entry) {
@@ -69,23 +82,32 @@ impl Index {
         }
     }
 
-    /// The entry with the newest head of a record that is in the tiles.
-    pub(super) fn newest(&self, record: &RecordId) -> Result<Option<u64>, Error> {
+    /// The entry with the newest head of a record among the first `size` entries, as far as they are in tiles.
+    pub(super) fn newest(&self, record: &RecordId, size: u64) -> Result<Option<u64>, Error> {
         match self {
-            Self::Memory(memory) => Ok(memory
-                .heads
-                .get(record)
-                .and_then(|heads| heads.last_key_value())
-                .map(|(_, at)| *at)),
+            Self::Memory(memory, _) => {
+                let heads = memory.heads.get(record);
+                let mut numbers = heads.into_iter().flat_map(|heads| heads.values().rev());
+                Ok(numbers.find(|at| **at < size).copied())
+            }
             #[cfg(feature = "sqlite")]
-            Self::Sqlite(file) => file.newest(record),
+            Self::Sqlite(file) => file.newest(record, size),
+        }
+    }
+
+    /// How many heads the file of the index holds, where there is one in use.
+    pub(super) fn count_in_file(&self) -> Result<Option<u64>, Error> {
+        match self {
+            Self::Memory(..) => Ok(None),
+            #[cfg(feature = "sqlite")]
+            Self::Sqlite(file) => file.count().map(Some),
         }
     }
 
     /// All entries of the tiles with heads of a record.
     pub(super) fn all(&self, record: &RecordId) -> Result<Vec<u64>, Error> {
         match self {
-            Self::Memory(memory) => Ok(memory
+            Self::Memory(memory, _) => Ok(memory
                 .heads
                 .get(record)
                 .map(|heads| heads.values().copied().collect())
@@ -98,7 +120,7 @@ impl Index {
     /// The entry with the head of this number.
     pub(super) fn at(&self, record: &RecordId, seq: u64) -> Result<Option<u64>, Error> {
         match self {
-            Self::Memory(memory) => Ok(memory
+            Self::Memory(memory, _) => Ok(memory
                 .heads
                 .get(record)
                 .and_then(|heads| heads.get(&seq))

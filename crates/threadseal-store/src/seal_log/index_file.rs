@@ -63,6 +63,10 @@ impl IndexFile {
 
     pub(super) fn catch_up(&mut self, contents: &Contents) -> Result<(), Error> {
         let mut indexed = self.indexed()?;
+        if indexed > contents.base() {
+            // Of another log, or of one that was put back: not to be mended, only to be made anew.
+            return Err(Error::refused("the index is ahead of its log"));
+        }
         while indexed < contents.base() {
             let until = contents.base().min(indexed + BATCH);
             self.database
@@ -96,9 +100,15 @@ impl IndexFile {
         done.map(drop).map_err(fail)
     }
 
-    pub(super) fn newest(&self, record: &RecordId) -> Result<Option<u64>, Error> {
-        let sql = "SELECT at FROM heads WHERE record = ?1 ORDER BY seq DESC LIMIT 1";
-        self.number(sql, [record.as_bytes()])
+    pub(super) fn newest(&self, record: &RecordId, size: u64) -> Result<Option<u64>, Error> {
+        let sql = "SELECT at FROM heads WHERE record = ?1 AND at < ?2 ORDER BY seq DESC LIMIT 1";
+        self.number(sql, (record.as_bytes(), column(size)))
+    }
+
+    /// How many heads it holds.
+    pub(super) fn count(&self) -> Result<u64, Error> {
+        let count = self.number("SELECT COUNT(*) FROM heads", [])?;
+        Ok(count.unwrap_or_default())
     }
 
     pub(super) fn all(&self, record: &RecordId) -> Result<Vec<u64>, Error> {

@@ -2,6 +2,8 @@
 //!
 //! ```text
 //! <folder>/<16 hex of the home's path>-<log id>.mark   the signed checkpoint
+//!          <log id>.ended                              another log has taken its place
+//!          <log id>.lock                               held while one of all copies of a home commits
 //! ```
 //! A log that is restored from a copy is good by itself. That it went back shows only where something stands that did not go back
 //! with it. How strong that is depends on the place: a folder beside the home is restored with the disk, one on another disk
@@ -12,6 +14,7 @@ use super::description::{Description, LogId};
 use super::place::damaged;
 use crate::atomic::{self, Mode, PRIVATE_FILE};
 use crate::home::PRIVATE_DIRECTORY;
+use crate::lock::Exclusive;
 use crate::read;
 use crate::sys::{Fs, path_text};
 use std::io;
@@ -24,6 +27,7 @@ use threadseal::merkle::TreeHead;
 use threadseal::note::SignedNote;
 
 const ENDING: &str = ".mark";
+const ENDED: &str = ".ended";
 
 /// One second place.
 #[derive(Debug, Clone)]
@@ -31,6 +35,7 @@ pub(super) struct Mark {
     fs: Arc<dyn Fs>,
     folder: PathBuf,
     path: PathBuf,
+    id: LogId,
 }
 
 impl Mark {
@@ -39,6 +44,7 @@ impl Mark {
             path: folder.join(format!("{}-{id}{ENDING}", prefix(home))),
             folder: folder.to_owned(),
             fs,
+            id,
         }
     }
 
@@ -52,6 +58,29 @@ impl Mark {
         let ours = names.iter().filter(|name| name.ends_with(&ending));
         ours.map(|name| read_one(&*self.fs, &self.folder.join(name), description))
             .collect()
+    }
+
+    /// The right to look at the marks in this folder and to commit by what they say.
+    pub(super) fn enter(&self) -> Result<Exclusive, Error> {
+        atomic::create_directories(&*self.fs, &self.folder, PRIVATE_DIRECTORY)?;
+        Exclusive::enter(&*self.fs, &self.folder.join(format!("{}.lock", self.id)))
+    }
+
+    /// Says that another log has taken the place of this one.
+    pub(super) fn end(&self) -> Result<(), Error> {
+        atomic::create_directories(&*self.fs, &self.folder, PRIVATE_DIRECTORY)?;
+        let path = self.folder.join(format!("{}{ENDED}", self.id));
+        atomic::replace(&*self.fs, &path, b"", Mode::Set(PRIVATE_FILE))
+    }
+
+    /// Did somebody say so?
+    pub(super) fn has_ended(&self) -> Result<bool, Error> {
+        let path = self.folder.join(format!("{}{ENDED}", self.id));
+        match self.fs.metadata(&path) {
+            Ok(_) => Ok(true),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+            Err(error) => Err(crate::sys::failure("read", &path, &error)),
+        }
     }
 
     pub(super) fn write(&self, note: &SignedNote) -> Result<(), Error> {

@@ -99,6 +99,8 @@ pub enum Fault {
     },
     /// It was made on another machine.
     OtherHost,
+    /// Another log was put in its place.
+    Ended,
 }
 
 impl Fault {
@@ -118,6 +120,7 @@ impl fmt::Display for Fault {
                 mark.size, log.size
             ),
             Self::OtherHost => f.write_str("this log was made on another machine"),
+            Self::Ended => f.write_str("another log was put in the place of this one"),
         }
     }
 }
@@ -135,8 +138,14 @@ impl LogPlaces {
     }
 
     fn marks(&self, description: &Description) -> Vec<Mark> {
-        let folders = std::iter::once(&self.mark).chain(&description.marks);
+        let mut folders: Vec<&PathBuf> = description.marks.iter().collect();
+        if !folders.contains(&&self.mark) {
+            folders.push(&self.mark);
+        }
+        // One order, so that two who wait for all of them do not wait for each other.
+        folders.sort();
         folders
+            .into_iter()
             .map(|folder| Mark::new(Arc::clone(&self.fs), folder, &self.home, description.id))
             .collect()
     }
@@ -147,15 +156,7 @@ impl LogPlaces {
     /// Kind `Refused`, `log_missing`, when there is none and the second place knows one; `External` when a file is damaged
     /// or cannot be read.
     pub fn current(&self) -> Result<Option<Description>, Error> {
-        let path = self.logs().join("current");
-        let place = Place {
-            fs: Arc::clone(&self.fs),
-            root: self.logs(),
-        };
-        if let Some(bytes) = place.read(&path, MAX_CURRENT_BYTES)? {
-            let text = std::str::from_utf8(&bytes).ok();
-            let id = text.and_then(|text| LogId::parse_hex(text.strip_suffix('\n')?));
-            let id = id.ok_or_else(|| place::damaged(&path))?;
+        if let Some(id) = self.current_id()? {
             return Description::read(&self.place(id), id).map(Some);
         }
         match mark::of_home(&*self.fs, &self.mark, &self.home)?.first() {
@@ -166,6 +167,20 @@ impl LogPlaces {
                 self.mark.display()
             ))),
         }
+    }
+
+    fn current_id(&self) -> Result<Option<LogId>, Error> {
+        let path = self.logs().join("current");
+        let place = Place {
+            fs: Arc::clone(&self.fs),
+            root: self.logs(),
+        };
+        let Some(bytes) = place.read(&path, MAX_CURRENT_BYTES)? else {
+            return Ok(None);
+        };
+        let text = std::str::from_utf8(&bytes).ok();
+        let id = text.and_then(|text| LogId::parse_hex(text.strip_suffix('\n')?));
+        id.map(Some).ok_or_else(|| place::damaged(&path))
     }
 
     /// Makes a log and lets it go on from now. `entries` are its first ones.
@@ -276,8 +291,10 @@ impl SealLog {
     /// # Errors
     /// As [`SealLog::view`].
     pub fn fault(&self) -> Result<Option<Fault>, Error> {
+        // The marks first: whoever commits in between makes the log larger, and no mark is ever ahead of it.
+        let marks = self.shared.known_marks()?;
         let view = self.view()?;
-        self.shared.fault(view.contents(), view.tree())
+        self.shared.fault(&marks, view.contents(), view.tree())
     }
 
     /// What the second places know: each folder with its largest checkpoint, if it has one.
@@ -366,15 +383,36 @@ impl Shared {
         self.index.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn fault(&self, contents: &contents::Contents, tree: TreeHead) -> Result<Option<Fault>, Error> {
+    /// What the second places know of this log.
+    fn known_marks(&self) -> Result<Vec<TreeHead>, Error> {
+        let mut known = Vec::new();
+        for mark in self.places.marks(&self.description) {
+            let read = mark.read(&self.description)?;
+            known.extend(read.into_iter().map(|(_, tree)| tree));
+        }
+        Ok(known)
+    }
+
+    fn fault(
+        &self,
+        marks: &[TreeHead],
+        contents: &contents::Contents,
+        tree: TreeHead,
+    ) -> Result<Option<Fault>, Error> {
         if self.description.host != self.places.host && self.description.host.is_some() {
             return Ok(Some(Fault::OtherHost));
         }
         for mark in self.places.marks(&self.description) {
-            for (_, mark) in mark.read(&self.description)? {
-                if !contents.begins_with(&mark)? {
-                    return Ok(Some(Fault::RolledBack { mark, log: tree }));
-                }
+            if mark.has_ended()? {
+                return Ok(Some(Fault::Ended));
+            }
+        }
+        for mark in marks {
+            if !contents.begins_with(mark)? {
+                return Ok(Some(Fault::RolledBack {
+                    mark: *mark,
+                    log: tree,
+                }));
             }
         }
         Ok(None)
@@ -397,8 +435,17 @@ impl Shared {
         work: impl FnOnce(&mut Writer<'_>, &Index) -> Result<T, Error>,
     ) -> Result<T, Error> {
         let key = self.key()?;
+        // Two copies of one home have their marks in common: one of them commits at a time.
+        let marks = self.places.marks(&self.description);
+        let _alone = marks
+            .iter()
+            .map(Mark::enter)
+            .collect::<Result<Vec<_>, _>>()?;
         let mut writer = Writer::open(&self.place, &self.description, key)?;
-        let fault = self.fault(writer.contents(), writer.tree())?;
+        if self.places.current_id()? != Some(self.description.id) {
+            return Err(Fault::Ended.into_error());
+        }
+        let fault = self.fault(&self.known_marks()?, writer.contents(), writer.tree())?;
         fault.map_or(Ok(()), |fault| Err(fault.into_error()))?;
         let mut index = self.index();
         index.catch_up(writer.contents())?;
@@ -437,22 +484,19 @@ impl fmt::Debug for LogKey {
 pub enum IndexKind {
     /// In memory: each process reads all tiles once.
     Memory,
-    /// In an SQLite file beside the tiles; in memory where there can be none.
+    /// In an SQLite file beside the tiles, once the log is large; in memory where there can be none.
     #[cfg(feature = "sqlite")]
     Sqlite,
 }
 
 impl IndexKind {
     fn open(self, place: &Place) -> Index {
-        let _ = place;
-        match self {
-            Self::Memory => Index::Memory(index::MemoryIndex::default()),
+        let file = match self {
+            Self::Memory => None,
             #[cfg(feature = "sqlite")]
-            Self::Sqlite => {
-                let file = index_file::IndexFile::open(&place.file("index.db"));
-                file.map_or_else(|_| Self::Memory.open(place), Index::Sqlite)
-            }
-        }
+            Self::Sqlite => Some(place.file("index.db")),
+        };
+        Index::Memory(index::MemoryIndex::default(), file)
     }
 }
 

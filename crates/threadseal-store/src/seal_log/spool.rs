@@ -19,6 +19,8 @@ use threadseal::tlog::entry::{LogEntry, LoggedHead};
 
 /// Largest file that is taken over, in bytes.
 const MAX_SPOOL_BYTES: usize = 64 << 20;
+/// Files that are taken over at once.
+const MAX_TAKEN: usize = 32;
 /// Names tried for a file.
 const MAX_NAMES: usize = 16;
 
@@ -89,12 +91,13 @@ pub(super) struct Left {
 }
 
 impl Left {
-    /// All files that nobody holds.
+    /// Files that nobody holds, some of them: each is open until its heads are committed.
     pub(super) fn all(place: &Place) -> Vec<Self> {
         let folder = place.file("spool");
         let names = place.fs.read_dir(&folder).unwrap_or_default();
         let paths = names.into_iter().map(|name| folder.join(name));
-        paths.filter_map(|path| Self::take(place, path)).collect()
+        let taken = paths.filter_map(|path| Self::take(place, path));
+        taken.take(MAX_TAKEN).collect()
     }
 
     fn take(place: &Place, path: PathBuf) -> Option<Self> {

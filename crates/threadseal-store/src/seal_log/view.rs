@@ -109,7 +109,7 @@ impl LogView {
     ) -> Result<Option<(u64, LoggedHead)>, Error> {
         let at = match self.newest.get(record) {
             Some(at) => Some(*at),
-            None => index.newest(record)?.filter(|at| *at < self.tree.size),
+            None => index.newest(record, self.tree.size)?,
         };
         let Some(at) = at else {
             return Ok(None);

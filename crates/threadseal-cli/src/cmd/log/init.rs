@@ -44,7 +44,7 @@ pub(super) fn run(args: &InitArgs, context: &Context, out: &mut Out) -> Outcome 
     }
     let (description, key) = describe(&home, &places, args, context)?;
     places.create(&description, &key, &[])?;
-    tell(&description, &places, context, out);
+    tell(&description, context, out);
     Ok(Exit::Done)
 }
 
@@ -61,8 +61,10 @@ pub(super) fn describe(
     let id = store::new_id(&context.random)?;
     let private = keyring::generate(context)?;
     let own = Keyring::of(home).create(&id.key_name(), KeyUsage::Log, &private, None, context)?;
-    let marks = args.mark.iter().map(std::path::absolute);
+    // Also the one that goes without saying: a copy of the home must find it, wherever it lies.
+    let marks = std::iter::once(&places.mark).chain(&args.mark);
     let marks = marks
+        .map(std::path::absolute)
         .collect::<Result<Vec<_>, _>>()
         .map_err(|error| Failure::new(error.to_string()))?;
     let description = Description {
@@ -77,13 +79,8 @@ pub(super) fn describe(
 }
 
 /// Says what was made.
-pub(super) fn tell(
-    description: &Description,
-    places: &LogPlaces,
-    context: &Context,
-    out: &mut Out,
-) {
-    let folders = std::iter::once(&places.mark).chain(&description.marks);
+pub(super) fn tell(description: &Description, context: &Context, out: &mut Out) {
+    let folders = description.marks.iter();
     let marks: Vec<String> = folders.map(|folder| folder.display().to_string()).collect();
     let vkey = description.vkey();
     if context.json {

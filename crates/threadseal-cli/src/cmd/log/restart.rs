@@ -49,6 +49,6 @@ pub(super) fn run(args: &RestartArgs, context: &Context, out: &mut Out) -> Outco
             "the log before had {before} entries, as far as is known"
         ));
     }
-    init::tell(&description, &places, context, out);
+    init::tell(&description, context, out);
     Ok(Exit::Done)
 }

@@ -158,9 +158,12 @@ fn an_index_in_a_file_finds_the_same_as_one_in_memory() {
         SealLog::open(places.clone(), description, Some(log_key), random, kind)
     };
     let log = with(IndexKind::Sqlite);
-    for seq in 0..400 {
+    // More than a process reads for itself.
+    for seq in 0..index::MAX_WALKED_ENTRIES {
         log.publish(&head(1, seq));
-        log.publish(&head(2, 2 * seq));
+        if seq < 400 {
+            log.publish(&head(2, 2 * seq));
+        }
     }
     flushed(&log);
     let mut other = head(2, 30);
@@ -178,7 +181,8 @@ fn an_index_in_a_file_finds_the_same_as_one_in_memory() {
             memory.entries_of(&record(number)).unwrap()
         );
     }
-    assert_eq!(log.entries_of(&record(1)).unwrap().len(), 400);
+    assert_eq!(log.entries_of(&record(2)).unwrap().len(), 400);
+    log.fold().unwrap();
     drop(log);
     // A row that somebody removed is missed by fsck, and a lost file is made again.
     let index = folder_of(&places).join("index.db");
@@ -188,7 +192,8 @@ fn an_index_in_a_file_finds_the_same_as_one_in_memory() {
         .unwrap();
     drop(connection);
     let checked = with(IndexKind::Sqlite).fsck().unwrap();
-    assert_eq!(checked.faults.len(), 2, "{checked:?}");
+    // Two entries that it does not know, and their number.
+    assert_eq!(checked.faults.len(), 3, "{checked:?}");
     for file in ["index.db", "index.db-wal", "index.db-shm"] {
         let _ = std::fs::remove_file(folder_of(&places).join(file));
     }
@@ -238,4 +243,105 @@ fn a_mark_that_cannot_be_written_is_told_and_takes_nothing_back() {
     log.publish(&head(1, 2));
     flushed(&log);
     assert_eq!(log.marks().unwrap(), [Some(log.view().unwrap().tree())]);
+}
+
+/// Both are on one machine and have one key: what they have in common besides is the mark.
+#[test]
+fn of_two_copies_of_a_home_one_goes_on() {
+    let (folder, places, key) = on_disk();
+    published(&places, &key, 0..2);
+    let twin = LogPlaces {
+        home: folder.path().join("twin"),
+        ..places.clone()
+    };
+    copy(&places.home, &twin.home);
+    published(&places, &key, 2..3);
+    let log = open(&twin, &key);
+    log.publish(&head(2, 0));
+    let error = log.flush().error.unwrap();
+    assert!(error.to_string().contains("log_rolled_back"), "{error}");
+    let sizes = key.signed.lock().unwrap().clone();
+    for tree in &sizes {
+        assert!(
+            sizes
+                .iter()
+                .all(|other| other.size != tree.size || other == tree)
+        );
+    }
+}
+
+#[test]
+fn a_log_in_whose_place_another_was_put_never_signs_again() {
+    let (folder, places, key) = on_disk();
+    published(&places, &key, 0..2);
+    let before = folder.path().join("before");
+    copy(&places.home, &before);
+    let running = open(&places, &key);
+    let past = places.past().unwrap().unwrap();
+    let next = Description {
+        id: LogId::from_bytes([0xcd; 16]),
+        ..description(&key)
+    };
+    let log_key = LogKey(Arc::clone(&key) as _);
+    places.restart(past, &next, &log_key).unwrap();
+    // A process that had it open, and a copy of the home from before.
+    running.publish(&head(1, 2));
+    assert!(
+        running
+            .flush()
+            .error
+            .unwrap()
+            .to_string()
+            .contains("another log")
+    );
+    drop(running);
+    std::fs::remove_dir_all(&places.home).unwrap();
+    std::fs::rename(&before, &places.home).unwrap();
+    let log = open(&places, &key);
+    assert_eq!(log.fault().unwrap(), Some(Fault::Ended));
+    log.publish(&head(1, 2));
+    assert!(log.flush().error.is_some());
+    assert_eq!(log.view().unwrap().tree().size, 2);
+}
+
+#[test]
+fn many_left_files_are_taken_up_by_and_by() {
+    let (_folder, places, key) = on_disk();
+    let spool = folder_of(&places).join("spool");
+    std::fs::create_dir_all(&spool).unwrap();
+    for number in 0..100 {
+        let entry = LogEntry::Head(head(number, 0)).to_bytes().unwrap();
+        std::fs::write(
+            spool.join(format!("{number:016x}")),
+            [&entry[..], b"\n"].concat(),
+        )
+        .unwrap();
+    }
+    let log = open(&places, &key);
+    for _ in 0..4 {
+        flushed(&log);
+    }
+    assert_eq!(log.view().unwrap().tree().size, 100);
+    drop(log);
+    assert_eq!(std::fs::read_dir(&spool).unwrap().count(), 0);
+}
+
+/// What an index leaves out is not believed to be absent, as long as a process can read all entries itself.
+#[cfg(feature = "sqlite")]
+#[test]
+fn a_row_that_is_gone_hides_no_head_of_a_log_that_a_process_can_read() {
+    let (_folder, places, key) = on_disk();
+    published(&places, &key, 0..300);
+    let connection = rusqlite::Connection::open(folder_of(&places).join("index.db")).unwrap();
+    connection
+        .execute_batch(
+            "CREATE TABLE heads (record BLOB, seq INTEGER, at INTEGER, PRIMARY KEY (record, seq)) WITHOUT ROWID;
+             CREATE TABLE state (indexed INTEGER); INSERT INTO state VALUES (300);",
+        )
+        .unwrap();
+    drop(connection);
+    let description = places.current().unwrap().unwrap();
+    let random = Arc::new(SeededRandom::new(8));
+    let log = SealLog::open(places.clone(), description, None, random, IndexKind::Sqlite);
+    assert_eq!(log.newest(&record(1)).unwrap().unwrap().1, head(1, 299));
 }
