@@ -73,6 +73,11 @@ pub(crate) fn warn(log: &SealLog) -> Result<(), Failure> {
             "warning: log_rolled_back: {fault}; heads of records may be older than they were (threadseal log status)"
         ));
     }
+    if log.view()?.tree().size > 0 && log.marks()?.iter().all(Option::is_none) {
+        complain(
+            "warning: the second place of the log is gone; nothing would show that the log went back (threadseal log status)",
+        );
+    }
     Ok(())
 }
 
@@ -80,10 +85,14 @@ pub(crate) fn warn(log: &SealLog) -> Result<(), Failure> {
 pub(crate) fn settle(log: &SealLog) {
     let published = log.flush();
     if let Some(error) = published.error {
-        let waiting = published.waiting;
-        complain(&format!(
-            "warning: {waiting} heads wait to be written into the log: {error}"
-        ));
+        match published.waiting {
+            0 => complain(&format!(
+                "warning: the log is written, its second place is not: {error}"
+            )),
+            waiting => complain(&format!(
+                "warning: {waiting} heads wait to be written into the log: {error}"
+            )),
+        }
     }
     for fork in published.forks {
         let (logged, refused) = (fork.logged.head, fork.refused.head);

@@ -68,7 +68,7 @@ fn log(home: &Path) -> Done<SealLog> {
     };
     let key = LogKey(Arc::new(key));
     if places.current()?.is_none() {
-        places.create(&description, &key, &[])?;
+        places.create(&description, &key, &[], None)?;
     }
     let random = Arc::new(SystemRandom);
     let index = IndexKind::Memory;

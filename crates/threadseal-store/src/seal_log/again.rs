@@ -80,8 +80,8 @@ impl LogPlaces {
         let there = match &description {
             Some(description) => {
                 let marks = self.marks(description);
-                let known = marks.iter().map(|mark| mark.read(description));
-                let known = known.collect::<Result<Vec<_>, _>>()?;
+                // One that cannot be read tells nothing, and must not stand in the way out.
+                let known = marks.iter().filter_map(|mark| mark.read(description).ok());
                 known
                     .into_iter()
                     .flatten()
@@ -136,7 +136,8 @@ impl LogPlaces {
                 "the last checkpoint of the log is too long for an entry",
             )
         })?;
-        self.create(description, key, &[entry])
+        let replaced = self.current_id().ok().flatten();
+        self.create(description, key, &[entry], replaced)
     }
 }
 

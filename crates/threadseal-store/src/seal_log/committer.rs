@@ -15,6 +15,8 @@ use threadseal::error::{Error, ErrorKind};
 use threadseal::record::RecordId;
 use threadseal::tlog::entry::{LogEntry, LoggedHead};
 
+/// Heads that wait in memory; when more of them cannot be committed, they wait on the disk alone.
+const MAX_WAITING: usize = if cfg!(test) { 1000 } else { 65_536 };
 /// Forks that are remembered until somebody asks.
 const MAX_FORKS: usize = 64;
 
@@ -27,12 +29,15 @@ pub struct Fork {
     pub refused: LoggedHead,
 }
 
+/// Heads that were refused, and why the marks are behind, if they are.
+type Done = (Vec<Fork>, Option<Error>);
+
 /// What became of the heads that waited.
 #[derive(Debug, Default)]
 pub struct Published {
     /// Heads that still wait.
     pub waiting: usize,
-    /// Why.
+    /// Why; where none waits, why the second place is behind the log.
     pub error: Option<Error>,
     /// Heads that were refused since the last time somebody asked.
     pub forks: Vec<Fork>,
@@ -41,8 +46,14 @@ pub struct Published {
 #[derive(Debug, Default)]
 struct Queue {
     waiting: Vec<LoggedHead>,
-    /// Did something come since the last attempt?
+    /// Did something come that is to be tried?
     fresh: bool,
+    /// Did the last attempt fail, and with how many?
+    failed: Option<usize>,
+    /// Heads in files of this process that it has let go of.
+    set_aside: usize,
+    /// Is there a head that could not be put on the disk?
+    unspooled: bool,
     /// Is the thread at work on what it took?
     busy: bool,
     /// Somebody asks for an attempt, also when nothing new waits.
@@ -99,30 +110,34 @@ impl Committer {
         }
     }
 
-    pub(super) fn publish(&mut self, head: &LoggedHead) {
+    pub(super) fn publish(&self, head: &LoggedHead) {
         let mut queue = self.gate.queue();
         if let Some(entry) = LogEntry::Head(*head).to_bytes() {
             let spooled = queue.spooled(&self.shared, &entry);
             if let Err(error) = spooled {
+                queue.unspooled = true;
                 queue.error = Some(error);
             }
         }
         queue.waiting.push(*head);
-        queue.fresh = true;
+        // What fails again and again is tried less and less often.
+        let waiting = queue.waiting.len();
+        queue.fresh |= queue.failed.is_none_or(|failed| waiting >= 2 * failed);
         self.gate.changed.notify_all();
     }
 
-    pub(super) fn flush(&mut self) -> Published {
+    pub(super) fn flush(&self) -> Published {
         let mut queue = self.gate.queue();
         if self.thread.is_some() {
-            queue.asked = true;
+            // An attempt that is under way, or about to be, is waited for and not made twice.
+            queue.asked |= !(queue.busy || queue.fresh);
             self.gate.changed.notify_all();
-            while queue.asked || queue.busy {
+            while queue.asked || queue.busy || queue.fresh {
                 queue = self.gate.wait(queue);
             }
         }
         Published {
-            waiting: queue.waiting.len(),
+            waiting: queue.waiting.len() + queue.set_aside,
             error: queue.error.take(),
             forks: std::mem::take(&mut queue.forks),
         }
@@ -164,14 +179,18 @@ fn run(shared: &Shared, gate: &Gate) {
         while !(queue.fresh || queue.asked || queue.closing) {
             queue = gate.wait(queue);
         }
-        // What could not be committed is tried again when somebody comes, and once more at the end.
+        if queue.closing && !queue.fresh && !queue.asked && queue.failed.is_some() {
+            // It waits on the disk for the next process.
+            return;
+        }
         let taken = std::mem::take(&mut queue.waiting);
-        let (asked, closing) = (queue.asked, queue.closing);
+        let asked = queue.asked;
+        let look = first || asked || queue.set_aside > 0;
         queue.fresh = false;
         queue.busy = true;
         drop(queue);
 
-        let left = match first || asked {
+        let left = match look {
             true => Left::all(&shared.place),
             false => Vec::new(),
         };
@@ -179,7 +198,7 @@ fn run(shared: &Shared, gate: &Gate) {
         let heads = left.iter().flat_map(|left| &left.heads).chain(&taken);
         let heads: Vec<LoggedHead> = heads.copied().collect();
         let done = match heads.is_empty() {
-            true => Ok(Vec::new()),
+            true => Ok((Vec::new(), None)),
             false => shared.write(&|| !gate.queue().waiting.is_empty(), |writer, index| {
                 commit(writer, index, &heads)
             }),
@@ -193,28 +212,39 @@ fn run(shared: &Shared, gate: &Gate) {
         queue.busy = false;
         queue.asked &= !asked;
         gate.changed.notify_all();
-        if closing {
+        if queue.closing && !queue.fresh && !queue.asked {
             return;
         }
     }
 }
 
 impl Queue {
-    fn answer(&mut self, taken: Vec<LoggedHead>, done: Result<Vec<Fork>, Error>) {
+    fn answer(&mut self, taken: Vec<LoggedHead>, done: Result<Done, Error>) {
         match done {
-            Ok(forks) => {
-                self.error = None;
+            Ok((forks, unmarked)) => {
+                self.failed = None;
+                self.set_aside = 0;
+                self.error = unmarked;
                 self.forks.extend(forks);
                 self.forks.truncate(MAX_FORKS);
                 if self.waiting.is_empty()
                     && let Some(spool) = &mut self.spool
                 {
                     spool.clear();
+                    self.unspooled = false;
                 }
             }
             Err(error) => {
                 self.error = Some(error);
                 self.waiting.splice(0..0, taken);
+                self.failed = Some(self.waiting.len());
+                if self.waiting.len() >= MAX_WAITING && !self.unspooled {
+                    // Its file is nobody's from here on, and is taken up with those of processes that ended.
+                    self.spool = None;
+                    self.set_aside += self.waiting.len();
+                    self.waiting.clear();
+                    self.failed = None;
+                }
             }
         }
     }

@@ -52,6 +52,7 @@ pub use view::LogView;
 
 use crate::atomic::{self, Mode, PRIVATE_FILE};
 use crate::home::PRIVATE_DIRECTORY;
+use crate::lock::Exclusive;
 use crate::random::{self, Random};
 use crate::read::{self, Stamp};
 use crate::sys::Fs;
@@ -62,7 +63,7 @@ use place::Place;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use threadseal::digest::Digest;
 use threadseal::error::{Error, ErrorKind};
 use threadseal::key::Signer;
@@ -183,16 +184,22 @@ impl LogPlaces {
         id.map(Some).ok_or_else(|| place::damaged(&path))
     }
 
-    /// Makes a log and lets it go on from now. `entries` are its first ones.
+    /// Makes a log and lets it go on from now, in the place of `replaced`. `entries` are its first ones.
     ///
     /// # Errors
-    /// Kind `External` when the system fails. The log goes on only after everything of it is durable.
+    /// Kind `Refused` when another one was made meanwhile, `External` when the system fails. The log goes on only after everything of it is durable.
     pub fn create(
         &self,
         description: &Description,
         key: &LogKey,
         entries: &[Vec<u8>],
+        replaced: Option<LogId>,
     ) -> Result<(), Error> {
+        atomic::create_directories(&*self.fs, &self.logs(), PRIVATE_DIRECTORY)?;
+        let _alone = Exclusive::enter(&*self.fs, &self.logs().join("lock"))?;
+        if self.current_id().ok().flatten() != replaced {
+            return Err(Error::refused("another log was made meanwhile"));
+        }
         let place = self.place(description.id);
         atomic::create_directories(&*self.fs, &place.root, PRIVATE_DIRECTORY)?;
         description.write(&place)?;
@@ -221,7 +228,7 @@ impl LogPlaces {
 #[derive(Debug)]
 pub struct SealLog {
     shared: Arc<Shared>,
-    committer: Mutex<Option<Committer>>,
+    committer: OnceLock<Committer>,
     seen: Mutex<Option<(Stamp, Arc<LogView>)>>,
 }
 
@@ -258,7 +265,7 @@ impl SealLog {
                 index: Mutex::new(index),
                 commits: AtomicU64::default(),
             }),
-            committer: Mutex::default(),
+            committer: OnceLock::new(),
             seen: Mutex::default(),
         }
     }
@@ -346,16 +353,12 @@ impl SealLog {
     /// Lets a head wait for the next commit. Never waits itself; that nothing could be written down is told by
     /// [`SealLog::flush`].
     pub fn publish(&self, head: &LoggedHead) {
-        let mut committer = self.committer();
-        let committer = committer.get_or_insert_with(|| Committer::start(Arc::clone(&self.shared)));
-        committer.publish(head);
+        self.committer().publish(head);
     }
 
     /// Waits until everything that waits in this process was committed, or cannot be.
     pub fn flush(&self) -> Published {
-        let mut committer = self.committer();
-        let committer = committer.get_or_insert_with(|| Committer::start(Arc::clone(&self.shared)));
-        committer.flush()
+        self.committer().flush()
     }
 
     /// How often this process has committed heads; each time one fsync made all that waited durable.
@@ -368,13 +371,13 @@ impl SealLog {
     /// # Errors
     /// Kind `Refused` when the log commits nothing, `External` when the system fails.
     pub fn fold(&self) -> Result<(), Error> {
-        self.shared.write(&|| false, |writer, _| writer.fold())
+        let folded = self.shared.write(&|| false, |writer, _| writer.fold())?;
+        folded.1.map_or(Ok(()), Err)
     }
 
-    fn committer(&self) -> std::sync::MutexGuard<'_, Option<Committer>> {
-        self.committer
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+    fn committer(&self) -> &Committer {
+        let start = || Committer::start(Arc::clone(&self.shared));
+        self.committer.get_or_init(start)
     }
 }
 
@@ -428,12 +431,13 @@ impl Shared {
         })
     }
 
-    /// Does `work` as the one who commits, and brings the marks up to the log unless more is to come at once.
+    /// Does `work` as the one who commits, and brings the marks up to the log unless more is to come at once. Answers
+    /// with why that failed, if it did.
     fn write<T>(
         &self,
         more: &dyn Fn() -> bool,
         work: impl FnOnce(&mut Writer<'_>, &Index) -> Result<T, Error>,
-    ) -> Result<T, Error> {
+    ) -> Result<(T, Option<Error>), Error> {
         let key = self.key()?;
         // Two copies of one home have their marks in common: one of them commits at a time.
         let marks = self.places.marks(&self.description);
@@ -451,10 +455,13 @@ impl Shared {
         index.catch_up(writer.contents())?;
         let done = work(&mut writer, &index);
         self.commits.fetch_add(writer.commits(), Ordering::Relaxed);
-        if !more() {
-            self.mark(&writer)?;
-        }
-        done
+        let done = done?;
+        // What was committed stays so, whatever becomes of the marks.
+        let unmarked = match more() {
+            true => None,
+            false => self.mark(&writer).err(),
+        };
+        Ok((done, unmarked))
     }
 
     /// Brings the marks up to what was committed.

@@ -31,6 +31,8 @@ pub(super) struct Spool {
     path: PathBuf,
     file: Arc<dyn FileHandle>,
     used: bool,
+    /// May the last line lack its end?
+    torn: bool,
 }
 
 impl Spool {
@@ -51,6 +53,7 @@ impl Spool {
                     path,
                     file,
                     used: false,
+                    torn: false,
                 });
             }
         }
@@ -60,8 +63,12 @@ impl Spool {
 
     pub(super) fn append(&mut self, entry: &[u8]) -> Result<(), Error> {
         self.used = true;
-        let line = [entry, b"\n"].concat();
+        let line = match self.torn {
+            true => [b"\n", entry, b"\n"].concat(),
+            false => [entry, b"\n"].concat(),
+        };
         let done = sys::append_all(&*self.file, &line);
+        self.torn = done.is_err();
         done.map_err(|error| sys::failure("write", &self.path, &error))
     }
 

@@ -96,6 +96,10 @@ impl<'l> Writer<'l> {
     /// Kind `External` when the system fails; the writer is of no use then.
     pub(super) fn commit(&mut self, entries: &[Vec<u8>]) -> Result<(), Error> {
         for batch in entries.chunks(MAX_BATCH_ENTRIES) {
+            if self.contents.fresh().len() >= FOLD_ENTRIES {
+                // It could not be folded before: a journal that only grows could not be read one day.
+                self.fold()?;
+            }
             let mut frontier = self.frontier.clone();
             for entry in batch {
                 frontier.push_leaf(leaf_hash(entry));

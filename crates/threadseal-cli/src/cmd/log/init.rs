@@ -43,7 +43,7 @@ pub(super) fn run(args: &InitArgs, context: &Context, out: &mut Out) -> Outcome 
         )));
     }
     let (description, key) = describe(&home, &places, args, context)?;
-    places.create(&description, &key, &[])?;
+    places.create(&description, &key, &[], None)?;
     tell(&description, context, out);
     Ok(Exit::Done)
 }

@@ -70,7 +70,9 @@ fn description(key: &Remembering) -> Description {
 
 fn made(places: &LogPlaces, key: &Arc<Remembering>) {
     let log_key = LogKey(Arc::clone(key) as _);
-    places.create(&description(key), &log_key, &[]).unwrap();
+    places
+        .create(&description(key), &log_key, &[], None)
+        .unwrap();
 }
 
 fn open(places: &LogPlaces, key: &Arc<Remembering>) -> SealLog {
@@ -332,7 +334,14 @@ fn a_log_that_was_made_on_another_machine_commits_nothing() {
         ..places.clone()
     };
     let log_key = LogKey(Arc::clone(&key) as _);
-    there.create(&description, &log_key, &[]).unwrap();
+    there
+        .create(
+            &description,
+            &log_key,
+            &[],
+            Some(LogId::from_bytes([0xab; 16])),
+        )
+        .unwrap();
     let log = open(&there, &key);
     log.publish(&head(1, 0));
     flushed(&log);

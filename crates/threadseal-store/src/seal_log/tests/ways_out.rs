@@ -345,3 +345,54 @@ fn a_row_that_is_gone_hides_no_head_of_a_log_that_a_process_can_read() {
     let log = SealLog::open(places.clone(), description, None, random, IndexKind::Sqlite);
     assert_eq!(log.newest(&record(1)).unwrap().unwrap().1, head(1, 299));
 }
+
+/// A worker whose log commits nothing for days must neither grow without bound nor forget.
+#[test]
+fn what_cannot_be_committed_for_long_waits_on_the_disk_alone() {
+    let (_folder, places, key) = on_disk();
+    let description = places.current().unwrap().unwrap();
+    let random = Arc::new(SeededRandom::new(8));
+    let index = IndexKind::Memory;
+    let keyless = SealLog::open(places.clone(), description, None, random, index);
+    for seq in 0..2500 {
+        keyless.publish(&head(1, seq));
+    }
+    let published = keyless.flush();
+    assert_eq!((published.waiting, published.error.is_some()), (2500, true));
+    drop(keyless);
+    let files = std::fs::read_dir(folder_of(&places).join("spool"))
+        .unwrap()
+        .count();
+    assert!(files >= 2, "{files}");
+    let log = open(&places, &key);
+    flushed(&log);
+    // Files are taken up in no order, and a later head says what the earlier ones said.
+    assert_eq!(log.newest(&record(1)).unwrap().unwrap().1, head(1, 2499));
+}
+
+#[test]
+fn of_two_who_make_a_log_at_once_one_is_told_that_there_is_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let places = places(RealFs::shared(), &folder.path().join("home"));
+    std::fs::create_dir(&places.home).unwrap();
+    let key = Remembering::new();
+    let made: Vec<bool> = thread::scope(|scope| {
+        let making: Vec<_> = (1..=4_u8)
+            .map(|number| {
+                let (places, key) = (&places, &key);
+                scope.spawn(move || {
+                    let description = Description {
+                        id: LogId::from_bytes([number; 16]),
+                        ..description(key)
+                    };
+                    let log_key = LogKey(Arc::clone(key) as _);
+                    places.create(&description, &log_key, &[], None).is_ok()
+                })
+            })
+            .collect();
+        making.into_iter().map(|one| one.join().unwrap()).collect()
+    });
+    assert_eq!(made.iter().filter(|made| **made).count(), 1);
+    let error = open(&places, &key).fault();
+    assert_eq!(error.unwrap(), None);
+}
