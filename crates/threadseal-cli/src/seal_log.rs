@@ -63,20 +63,24 @@ fn key(home: &Home, description: &Description) -> Result<Option<LogKey>, Failure
     Ok(Some(LogKey(Arc::new(signer))))
 }
 
-/// Says when a log cannot vouch that what is known here is the latest.
+/// Says when a log cannot vouch that what is known here is the latest. The log itself is read, or nothing is judged by it; that its
+/// second place cannot be read is no reason to seal nothing.
 ///
 /// # Errors
-/// When the log or its second place cannot be read.
+/// When the log cannot be read.
 pub(crate) fn warn(log: &SealLog) -> Result<(), Failure> {
-    if let Some(fault) = log.fault()? {
-        complain(&format!(
+    let size = log.view()?.tree().size;
+    match (log.fault(), log.marks()) {
+        (Ok(Some(fault)), _) => complain(&format!(
             "warning: log_rolled_back: {fault}; heads of records may be older than they were (threadseal log status)"
-        ));
-    }
-    if log.view()?.tree().size > 0 && log.marks()?.iter().all(Option::is_none) {
-        complain(
-            "warning: the second place of the log is gone; nothing would show that the log went back (threadseal log status)",
-        );
+        )),
+        (Err(error), _) | (_, Err(error)) => complain(&format!(
+            "warning: the second place of the log cannot be read, and nothing would show that the log went back: {error}"
+        )),
+        (Ok(None), Ok(marks)) if size > 0 && marks.iter().all(Option::is_none) => complain(
+            "warning: the second place of the log is gone, and nothing would show that the log went back",
+        ),
+        (Ok(None), Ok(_)) => {}
     }
     Ok(())
 }

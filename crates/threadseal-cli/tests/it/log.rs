@@ -182,6 +182,38 @@ fn a_log_that_is_gone_is_missing_and_is_not_made_anew() {
     sandbox.run(["verify", "a.json"]).exits(0);
 }
 
+/// The second place is a disk that is not there, or a file that is damaged: what is sealed is sealed.
+#[test]
+fn a_second_place_that_cannot_be_read_holds_up_no_seal() {
+    let sandbox = ready();
+    sandbox.write("a.json", "{\"a\":1}\n");
+    sandbox.run(["seal", "a.json"]).exits(0);
+    let marks = sandbox.home().with_file_name("home.marks");
+    let mark = fs::read_dir(&marks)
+        .unwrap()
+        .map(|entry| entry.unwrap().path());
+    let mark = mark
+        .into_iter()
+        .find(|path| path.extension().is_some_and(|end| end == "mark"));
+    fs::write(mark.unwrap(), "damaged").unwrap();
+    sandbox.write("b.json", "{\"b\":1}\n");
+    let sealed = sandbox.run(["seal", "b.json"]).exits(0);
+    assert!(sealed.stderr.contains("second place"), "{}", sealed.stderr);
+    sandbox.run(["verify", "a.json", "b.json"]).exits(0);
+    // A way out that needs nothing of it.
+    sandbox.run(["log", "restart"]).exits(0);
+    let sealed = sandbox.run(["seal", "b.json"]).exits(0);
+    assert!(!sealed.stderr.contains("warning"), "{}", sealed.stderr);
+    // And one that is gone altogether is said to be.
+    fs::remove_dir_all(&marks).unwrap();
+    let verified = sandbox.run(["verify", "a.json"]).exits(0);
+    assert!(
+        verified.stderr.contains("second place of the log is gone"),
+        "{}",
+        verified.stderr
+    );
+}
+
 #[test]
 fn a_changed_file_of_the_log_is_found() {
     let sandbox = ready();

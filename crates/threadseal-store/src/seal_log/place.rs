@@ -33,6 +33,11 @@ impl Place {
         self.file("journal")
     }
 
+    /// Where heads wait for whichever log goes on: beside all of them.
+    pub(super) fn spool(&self) -> PathBuf {
+        directory_of(&self.root).join("spool")
+    }
+
     pub(super) fn checkpoint(&self) -> PathBuf {
         self.file("checkpoint")
     }

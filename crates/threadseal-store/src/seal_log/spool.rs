@@ -1,7 +1,7 @@
 //! [`Spool`]: heads that wait to be committed, on the disk, so that they survive their process.
 //!
 //! ```text
-//! spool/<16 hex>   entries, each with LF; locked by the process that writes it
+//! log/spool/<16 hex>   entries, each with LF; locked by the process that writes it
 //! ```
 //! Nothing here is synced: a record may be ahead of the log, and is logged again when it is sealed next. A file that nobody
 //! holds was left by a process that ended: whoever commits next takes what is in it.
@@ -37,7 +37,7 @@ pub(super) struct Spool {
 
 impl Spool {
     pub(super) fn create(place: &Place, random: &dyn Random) -> Result<Self, Error> {
-        let folder = place.file("spool");
+        let folder = place.spool();
         atomic::create_directories(&*place.fs, &folder, PRIVATE_DIRECTORY)?;
         for _ in 0..MAX_NAMES {
             let name = encoding::hex(&random::array::<8>(random)?);
@@ -100,7 +100,7 @@ pub(super) struct Left {
 impl Left {
     /// Files that nobody holds, some of them: each is open until its heads are committed.
     pub(super) fn all(place: &Place) -> Vec<Self> {
-        let folder = place.file("spool");
+        let folder = place.spool();
         let names = place.fs.read_dir(&folder).unwrap_or_default();
         let paths = names.into_iter().map(|name| folder.join(name));
         let taken = paths.filter_map(|path| Self::take(place, path));

@@ -242,7 +242,7 @@ fn many_processes_commit_to_one_log_and_nothing_is_lost_or_written_twice() {
         }
     }
     drop(log);
-    let spool = places.place(LogId::from_bytes([0xab; 16])).file("spool");
+    let spool = places.place(LogId::from_bytes([0xab; 16])).spool();
     assert_eq!(std::fs::read_dir(spool).unwrap().count(), 0);
 }
 

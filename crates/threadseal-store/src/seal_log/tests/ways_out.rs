@@ -307,7 +307,7 @@ fn a_log_in_whose_place_another_was_put_never_signs_again() {
 #[test]
 fn many_left_files_are_taken_up_by_and_by() {
     let (_folder, places, key) = on_disk();
-    let spool = folder_of(&places).join("spool");
+    let spool = places.logs().join("spool");
     std::fs::create_dir_all(&spool).unwrap();
     for number in 0..100 {
         let entry = LogEntry::Head(head(number, 0)).to_bytes().unwrap();
@@ -346,6 +346,33 @@ fn a_row_that_is_gone_hides_no_head_of_a_log_that_a_process_can_read() {
     assert_eq!(log.newest(&record(1)).unwrap().unwrap().1, head(1, 299));
 }
 
+/// What waited for a log that does not go on is written into the one in its place.
+#[test]
+fn heads_that_waited_for_a_log_that_was_put_back_are_in_the_next_one() {
+    let (folder, places, key) = on_disk();
+    published(&places, &key, 0..2);
+    let older = folder.path().join("older");
+    copy(&places.logs(), &older);
+    published(&places, &key, 2..3);
+    std::fs::remove_dir_all(places.logs()).unwrap();
+    copy(&older, &places.logs());
+    let log = open(&places, &key);
+    log.publish(&head(4, 0));
+    assert!(log.flush().error.is_some());
+    drop(log);
+    let next = Description {
+        id: LogId::from_bytes([0xcd; 16]),
+        ..description(&key)
+    };
+    let past = places.past().unwrap().unwrap();
+    places
+        .restart(past, &next, &LogKey(Arc::clone(&key) as _))
+        .unwrap();
+    let log = open(&places, &key);
+    flushed(&log);
+    assert_eq!(log.newest(&record(4)).unwrap().unwrap().1, head(4, 0));
+}
+
 /// A worker whose log commits nothing for days must neither grow without bound nor forget.
 #[test]
 fn what_cannot_be_committed_for_long_waits_on_the_disk_alone() {
@@ -360,7 +387,7 @@ fn what_cannot_be_committed_for_long_waits_on_the_disk_alone() {
     let published = keyless.flush();
     assert_eq!((published.waiting, published.error.is_some()), (2500, true));
     drop(keyless);
-    let files = std::fs::read_dir(folder_of(&places).join("spool"))
+    let files = std::fs::read_dir(places.logs().join("spool"))
         .unwrap()
         .count();
     assert!(files >= 2, "{files}");
