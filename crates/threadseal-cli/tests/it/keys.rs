@@ -130,6 +130,29 @@ fn the_texts_of_a_key_are_each_one_line_or_one_pem_file() {
     assert_eq!(exported, show("pem"));
 }
 
+/// A log and a witness are known by names that their key files do not have.
+#[test]
+fn the_vkey_of_a_log_or_a_witness_is_shown_by_what_knows_its_name() {
+    let sandbox = Sandbox::new();
+    sandbox.run(["init"]).exits(0);
+    sandbox.run(["log", "init"]).exits(0);
+    let witness = ["key", "new", "--name", "w", "--usage", "witness"];
+    sandbox.run(witness).exits(0);
+    let keys = sandbox.run(["key", "list", "--json"]).exits(0).json();
+    let keys = keys["keys"].as_array().unwrap();
+    let log = keys.iter().find(|key| key["usage"] == "log").unwrap();
+    for (name, hint) in [
+        (log["name"].as_str().unwrap(), "log status"),
+        ("w", "witness serve"),
+    ] {
+        sandbox
+            .run(["key", "show", name, "--format", "vkey"])
+            .fails_with(hint);
+    }
+    let status = sandbox.run(["log", "status"]).exits(0).stdout;
+    assert!(status.contains("key    threadseal.log/"), "{status}");
+}
+
 #[test]
 fn a_key_under_a_passphrase_opens_with_it_only() {
     let sandbox = Sandbox::new();

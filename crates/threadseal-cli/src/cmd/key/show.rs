@@ -6,6 +6,7 @@ use crate::exit::{Exit, Failure, Outcome};
 use crate::keyring::{Keyring, OwnKey};
 use crate::output::Out;
 use clap::{Args, ValueEnum};
+use threadseal::key::KeyUsage;
 use threadseal::note::{KeyName, vkey};
 
 /// What `key show` takes.
@@ -70,6 +71,17 @@ fn text(key: &OwnKey, format: KeyFormat) -> Result<String, Failure> {
         KeyFormat::Hex => public.to_hex(),
         KeyFormat::Did => public.to_did_key(),
         KeyFormat::Rye => public.rye_fingerprint().to_hex(),
+        // Both are known by other names than their files': another vkey would be nobody's.
+        KeyFormat::Vkey if key.usage == KeyUsage::Log => {
+            return Err(Failure::new(
+                "the vkey of a log has its name; run: threadseal log status",
+            ));
+        }
+        KeyFormat::Vkey if key.usage == KeyUsage::Witness => {
+            return Err(Failure::new(
+                "the vkey of a witness has its name; threadseal witness serve prints it",
+            ));
+        }
         KeyFormat::Vkey => {
             let name = KeyName::parse(&key.name)
                 .map_err(|error| Failure::new(format!("{:?}: {error}", key.name)))?;

@@ -59,6 +59,7 @@ pub(super) fn run(context: &Context, out: &mut Out) -> Outcome {
         return Ok(exit);
     }
     out.line(format_args!("log    {}", description.id.origin()));
+    out.line(format_args!("key    {}", description.vkey()));
     out.line(format_args!("size   {} entries", tree.size));
     out.line(format_args!("root   {root}"));
     for mark in marks {
