@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Lets aics-tlog, another implementation of the C2SP documents, read the log of a host: notes, checkpoints, tiles, entries,
-# and proofs that it makes of them.
+# and proofs that it makes of them; and lets witnesses of both makes cosign the logs of the other.
 #
-#   interop/tlog/run.sh            builds the command, installs aics-tlog, runs check_log.py
+#   interop/tlog/run.sh            builds the command, installs aics-tlog and aics-witness, runs both checks
 #   THREADSEAL=path run.sh         uses that command instead
 #   TLOG_PYTHON=path run.sh        a Python of 3.12 or later [default: the first one that is found]
 #   TLOG_VENV=folder run.sh        keeps the installation there [default: beside what cargo builds]
@@ -40,3 +40,4 @@ if [ -z "${THREADSEAL:-}" ]; then
 fi
 
 "$venv/bin/python" "$here/check_log.py" --threadseal "$THREADSEAL"
+"$venv/bin/python" "$here/check_witness.py" --threadseal "$THREADSEAL"
