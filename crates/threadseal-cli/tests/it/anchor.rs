@@ -1,6 +1,6 @@
 //! `anchor`: this home's log and its witnesses, as real processes.
 
-use crate::sandbox::{Ran, Sandbox};
+use crate::sandbox::{Ran, Sandbox, copy};
 use crate::witness::{Serving, witness};
 use std::fs;
 use std::path::Path;
@@ -44,18 +44,6 @@ fn add(sandbox: &Sandbox, name: &str, text: &str) {
 
 fn check(sandbox: &Sandbox, names: &[&str]) -> Ran {
     sandbox.run([&["anchor", "check", "--json"], names].concat())
-}
-
-fn copy(from: &Path, to: &Path) {
-    fs::create_dir_all(to).unwrap();
-    for entry in fs::read_dir(from).unwrap() {
-        let entry = entry.unwrap();
-        let to = to.join(entry.file_name());
-        match entry.file_type().unwrap().is_dir() {
-            true => copy(&entry.path(), &to),
-            false => drop(fs::copy(entry.path(), to).unwrap()),
-        }
-    }
 }
 
 #[test]

@@ -1,8 +1,7 @@
 //! `log`.
 
-use crate::sandbox::Sandbox;
+use crate::sandbox::{Sandbox, copy};
 use std::fs;
-use std::path::Path;
 
 fn ready() -> Sandbox {
     let sandbox = Sandbox::new();
@@ -14,18 +13,6 @@ fn ready() -> Sandbox {
 fn size(sandbox: &Sandbox) -> u64 {
     let status = sandbox.run(["log", "status", "--json"]).exits(0).json();
     status["size"].as_u64().unwrap()
-}
-
-fn copy(from: &Path, to: &Path) {
-    fs::create_dir_all(to).unwrap();
-    for entry in fs::read_dir(from).unwrap() {
-        let entry = entry.unwrap();
-        let to = to.join(entry.file_name());
-        match entry.file_type().unwrap().is_dir() {
-            true => copy(&entry.path(), &to),
-            false => drop(fs::copy(entry.path(), to).unwrap()),
-        }
-    }
 }
 
 #[test]
@@ -120,14 +107,20 @@ fn a_home_that_was_restored_says_so_and_goes_on_by_a_restart_alone() {
     let log = fs::read_dir(newest.join("log"))
         .unwrap()
         .map(|entry| entry.unwrap().path());
-    let folder = log.into_iter().find(|path| path.is_dir()).unwrap();
+    let folder = log
+        .into_iter()
+        .find(|path| path.join("journal").is_file())
+        .unwrap();
     let other = Sandbox::new();
     other.run(["init"]).exits(0);
     other.run(["log", "init"]).exits(0);
     let foreign = fs::read_dir(other.home().join("log"))
         .unwrap()
         .map(|entry| entry.unwrap().path());
-    let foreign = foreign.into_iter().find(|path| path.is_dir()).unwrap();
+    let foreign = foreign
+        .into_iter()
+        .find(|path| path.join("journal").is_file())
+        .unwrap();
     sandbox
         .run(["log", "catch-up", foreign.to_str().unwrap()])
         .exits(2);

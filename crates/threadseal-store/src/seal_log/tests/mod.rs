@@ -96,6 +96,17 @@ fn in_memory() -> (FaultFs, LogPlaces, Arc<Remembering>) {
     (fs, places, key)
 }
 
+/// One on the disk.
+fn on_disk() -> (tempfile::TempDir, LogPlaces, Arc<Remembering>) {
+    let folder = tempfile::tempdir().unwrap();
+    let home = folder.path().join("home");
+    std::fs::create_dir(&home).unwrap();
+    let places = places(RealFs::shared(), &home);
+    let key = Remembering::new();
+    made(&places, &key);
+    (folder, places, key)
+}
+
 fn head(record: u8, seq: u64) -> LoggedHead {
     LoggedHead {
         kind: RecordKind::Transcript,
@@ -208,12 +219,7 @@ fn the_first_head_of_a_number_stands_and_another_one_is_told() {
 
 #[test]
 fn many_processes_commit_to_one_log_and_nothing_is_lost_or_written_twice() {
-    let folder = tempfile::tempdir().unwrap();
-    let home = folder.path().join("home");
-    std::fs::create_dir(&home).unwrap();
-    let places = places(RealFs::shared(), &home);
-    let key = Remembering::new();
-    made(&places, &key);
+    let (_folder, places, key) = on_disk();
     thread::scope(|scope| {
         for number in 0..4 {
             let (places, key) = (&places, &key);
@@ -281,12 +287,8 @@ fn what_waited_when_its_process_ended_is_taken_up_by_the_next() {
 /// A whole older copy of the log, put back: the mark tells, and nothing is committed onto it.
 #[test]
 fn a_log_that_was_put_back_says_so_and_commits_nothing() {
-    let folder = tempfile::tempdir().unwrap();
-    let home = folder.path().join("home");
-    std::fs::create_dir(&home).unwrap();
-    let places = places(RealFs::shared(), &home);
-    let key = Remembering::new();
-    made(&places, &key);
+    let (folder, places, key) = on_disk();
+    let home = places.home.clone();
     let log = open(&places, &key);
     log.publish(&head(1, 0));
     flushed(&log);
@@ -365,12 +367,8 @@ fn a_log_that_was_made_on_another_machine_commits_nothing() {
 
 #[test]
 fn a_folder_of_heads_that_was_put_back_does_not_take_back_what_the_log_knows() {
-    let folder = tempfile::tempdir().unwrap();
-    let home = folder.path().join("home");
-    std::fs::create_dir(&home).unwrap();
-    let places = places(RealFs::shared(), &home);
-    let key = Remembering::new();
-    made(&places, &key);
+    let (folder, places, key) = on_disk();
+    let home = places.home.clone();
     let files = || Arc::new(FileHeadStore::new(RealFs::shared(), home.join("heads")));
     let log = Arc::new(open(&places, &key));
     let heads = LoggedHeads::new(files(), Arc::clone(&log));

@@ -2,16 +2,6 @@
 
 use super::*;
 
-fn on_disk() -> (tempfile::TempDir, LogPlaces, Arc<Remembering>) {
-    let folder = tempfile::tempdir().unwrap();
-    let home = folder.path().join("home");
-    std::fs::create_dir(&home).unwrap();
-    let places = places(RealFs::shared(), &home);
-    let key = Remembering::new();
-    made(&places, &key);
-    (folder, places, key)
-}
-
 fn published(places: &LogPlaces, key: &Arc<Remembering>, seqs: std::ops::Range<u64>) {
     let log = open(places, key);
     seqs.for_each(|seq| log.publish(&head(1, seq)));
