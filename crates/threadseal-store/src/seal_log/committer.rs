@@ -185,6 +185,8 @@ fn run(shared: &Shared, gate: &Gate) {
         }
         let taken = std::mem::take(&mut queue.waiting);
         let asked = queue.asked;
+        // Marks that are behind are tried again with nothing new, too.
+        let pending = queue.error.is_some();
         let look = first || asked || queue.set_aside > 0;
         queue.fresh = false;
         queue.busy = true;
@@ -197,7 +199,7 @@ fn run(shared: &Shared, gate: &Gate) {
         first = false;
         let heads = left.iter().flat_map(|left| &left.heads).chain(&taken);
         let heads: Vec<LoggedHead> = heads.copied().collect();
-        let done = match heads.is_empty() {
+        let done = match heads.is_empty() && !pending {
             true => Ok((Vec::new(), None)),
             false => shared.write(&|| !gate.queue().waiting.is_empty(), |writer, index| {
                 commit(writer, index, &heads)
