@@ -1,8 +1,9 @@
-"""Reads the log of a host with aics-tlog.
+"""Reads the log of a host with aics-tlog, and with the crates signed_note and tlog_tiles; and a transcript as a log.
 
 A throw-away home seals documents until its log has sizes at which tiles are empty, partly filled, full, and filled on the
 level above. At each size aics-tlog reads the checkpoint with the log's key, computes the root from the tiles, proves every
-entry, and proves that the log grew out of each earlier size. What it finds is compared with what the command says.
+entry, and proves that the log grew out of each earlier size. What it finds is compared with what the command says. The crates do
+the same over the same files. A recorded thread is written as a log three times while it grows, and read in the same way.
 """
 
 import argparse
@@ -10,12 +11,14 @@ import base64
 import json
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
 import tempfile
 
 from aics_tlog import checkpoint, hashing, note, tiles, tree
 
+EXAMPLES = pathlib.Path(__file__).resolve().parents[2] / "examples"
 # The journal is folded at 256 entries; one, two and more tiles, and a full one with nothing behind it.
 SIZES = [0, 1, 2, 255, 256, 257, 600]
 
@@ -67,16 +70,20 @@ class Host:
 def check(host, size, earlier):
     text = host.grow(size)
     assert (host.log / "checkpoint").read_text() == text
-    key = note.parse_vkey(host.vkey)
+    check_tree(host.log, host.origin, host.vkey, host.entries(), earlier)
+
+
+def check_tree(folder, origin, vkey, entries, earlier):
+    """A tree on the disk of which the entries, and what it was earlier, are known."""
+    text, size = (folder / "checkpoint").read_text(), len(entries)
+    key = note.parse_vkey(vkey)
     result = checkpoint.verify_checkpoint(note.parse_note(text), key, [], quorum=0)
     assert result.ok, result
     head = checkpoint.checkpoint_from_note(text)[0]
-    assert (head.origin, head.size) == (host.origin, size), head
-    reader = tiles.FileSystemTileReader(host.log)
+    assert (head.origin, head.size) == (origin, size), head
+    reader = tiles.FileSystemTileReader(folder)
     root = tiles.tree_root_from_tiles(reader, size) if size else hashing.sha256(b"")
     assert root == head.root, size
-    entries = host.entries()
-    assert len(entries) == size
     for index, entry in enumerate(entries):
         assert tiles.read_entry(reader, index, size) == entry, index
         if index % 37 == 0 or index == size - 1:
@@ -95,19 +102,56 @@ def check(host, size, earlier):
     earlier.append((size, root))
 
 
+def ask_crates(peer, folder, vkey, earlier):
+    """The crates prove every entry of the same files, and that the tree continues each earlier one."""
+    before = [(size, root) for size, root in earlier[:-1] if size]
+    arguments = [text for size, root in before for text in (str(size), base64.b64encode(root).decode())]
+    done = subprocess.run([peer, folder, vkey, *arguments], capture_output=True, text=True)
+    held = f"{earlier[-1][0] + len(before)} proofs held\n"
+    if done.returncode != 0 or done.stdout != held:
+        sys.exit(f"tlog-peer: exit {done.returncode}: {done.stdout}{done.stderr}")
+
+
+def check_record(host, peer):
+    """The transcript of a thread as a log: also a continuation of what each of its seals signed."""
+    shutil.copytree(EXAMPLES / "tour", host.folder / "tour")
+    items = (host.folder / "tour" / ".ai").glob("*/tour/*")
+    host.run("seal", "-q", *sorted(str(item) for item in items if item.suffix in (".md", ".yaml")))
+    script = str(host.folder / "tour" / "answers.yaml")
+    host.run("run", "tour/report", "--project", "tour", "--input", "file=text.txt", "--script", script)
+    records = sorted((host.folder / "tour" / ".ai" / "agent" / "threads").rglob("transcript.jsonl"))
+    assert len(records) == 2, records
+    for number, record in enumerate(records):
+        folder = host.folder / f"as-log-{number}"
+        made = json.loads(host.run("transcript", "export", str(record), "--as-log", str(folder), "--json"))
+        lines = record.read_bytes().split(b"\n")
+        events = [json.loads(line) for line in lines if line]
+        seals = [event["payload"]["seal"] for event in events if event["event_type"] == "checkpoint"]
+        assert seals[-1]["lines"] == made["size"] == len(events) - 1
+        earlier = [(seal["lines"], bytes.fromhex(seal["root"])) for seal in seals[:-1]]
+        check_tree(folder, made["origin"], made["vkey"], lines[: made["size"]], earlier)
+        assert earlier[-1] == (made["size"], bytes.fromhex(seals[-1]["root"]))
+        ask_crates(peer, folder, made["vkey"], earlier)
+    return len(records)
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--threadseal", required=True)
+    parser.add_argument("--peer", required=True, help="tlog-peer, which asks the crates")
     arguments = parser.parse_args()
-    program = str(pathlib.Path(arguments.threadseal).resolve())
+    program, peer = (str(pathlib.Path(path).resolve()) for path in (arguments.threadseal, arguments.peer))
     with tempfile.TemporaryDirectory() as folder:
         host = Host(program, folder)
         earlier = []
         for size in SIZES:
             check(host, size, earlier)
+            if size:
+                ask_crates(peer, host.log, host.vkey, earlier)
         status = json.loads(host.run("log", "status", "--json"))
         assert base64.b64decode(status["root"]) == earlier[-1][1]
-    print(f"aics-tlog read {len(SIZES)} checkpoints of one log, {SIZES[-1]} entries, all proofs held")
+        records = check_record(host, peer)
+    print(f"aics-tlog and tlog_tiles read {len(SIZES)} checkpoints of one log, {SIZES[-1]} entries, and {records} transcripts as logs")
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Lets aics-tlog, another implementation of the C2SP documents, read the log of a host: notes, checkpoints, tiles, entries,
-# and proofs that it makes of them; and lets witnesses of both makes cosign the logs of the other.
+# Lets aics-tlog and the crates signed_note and tlog_tiles, other implementations of the C2SP documents, read the log of a host,
+# and transcripts as logs: notes, checkpoints, tiles, entries, and proofs that they make of them; and lets witnesses of both makes cosign the logs of the other.
 #
-#   interop/tlog/run.sh            builds the command, installs aics-tlog and aics-witness, runs both checks
+#   interop/tlog/run.sh            builds the command and the crates' reader, installs aics-tlog and aics-witness, runs both checks
 #   THREADSEAL=path run.sh         uses that command instead
 #   TLOG_PYTHON=path run.sh        a Python of 3.12 or later [default: the first one that is found]
 #   TLOG_VENV=folder run.sh        keeps the installation there [default: beside what cargo builds]
@@ -39,5 +39,6 @@ if [ -z "${THREADSEAL:-}" ]; then
     THREADSEAL=$target/debug/threadseal
 fi
 
-"$venv/bin/python" "$here/check_log.py" --threadseal "$THREADSEAL"
+cargo build --quiet --locked --manifest-path "$here/peer/Cargo.toml" --target-dir "$target/interop-tlog-peer"
+"$venv/bin/python" "$here/check_log.py" --threadseal "$THREADSEAL" --peer "$target/interop-tlog-peer/debug/tlog-peer"
 "$venv/bin/python" "$here/check_witness.py" --threadseal "$THREADSEAL"

@@ -36,6 +36,8 @@ pub const MAX_RANGE_PROOF_HASHES: usize = 2 * MAX_PROOF_HASHES;
 pub const MAX_TURN_PROOF_BYTES: usize = 64 << 20;
 /// Most lines of a record that a proof of a turn shows.
 pub const MAX_TURN_PROOF_LINES: usize = 1 << 20;
+/// Longest entry of any log in bytes: its length is a u16 (C2SP tlog-tiles).
+pub const MAX_TILE_ENTRY_BYTES: usize = 65_535;
 /// Longest entry of a seal log in bytes; C2SP tlog-tiles holds up to 65,535.
 pub const MAX_LOG_ENTRY_BYTES: usize = 4096;
 /// Longest origin of a log in bytes.

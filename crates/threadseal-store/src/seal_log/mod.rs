@@ -16,6 +16,7 @@
 //! | `spool`, `committer` | heads that wait, and who commits them |
 //! | `mark` | the second place |
 //! | `cosigned` | what witnesses said of it |
+//! | `record_log` | a record as a log, for tools that know logs |
 //! | `heads` | a store of heads that logs what it stores, and believes the log where that knows more |
 //!
 //! Laws:
@@ -37,6 +38,7 @@ mod index_file;
 mod journal;
 mod mark;
 mod place;
+mod record_log;
 mod spool;
 #[cfg(test)]
 mod tests;
@@ -48,6 +50,7 @@ pub use committer::{Fork, Published};
 pub use description::{Description, LogId};
 pub use fsck::Checked;
 pub use heads::LoggedHeads;
+pub use record_log::write_record_log;
 pub use view::LogView;
 
 use crate::atomic::{self, Mode, PRIVATE_FILE};

@@ -46,6 +46,12 @@ impl<'a> VerifiedLines<'a> {
         })
     }
 
+    /// All lines that the seals cover, without their LF.
+    pub(crate) fn all(&self) -> impl Iterator<Item = &'a [u8]> {
+        let lines = self.bytes.split_inclusive(|byte| *byte == b'\n');
+        lines.map(|line| line.strip_suffix(b"\n").unwrap_or(line))
+    }
+
     /// The lines in order, those left out that the record itself calls unverified.
     pub fn iter(&self) -> impl Iterator<Item = VerifiedLine<'a>> {
         let mut offset = 0;

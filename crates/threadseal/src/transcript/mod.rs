@@ -8,9 +8,11 @@
 //! observed ─ log ─ observe                                   detached seals of foreign logs
 //! rye ─ rye_compat                                           the seed's format, Rye's own answer
 //! turn_proof                                                 one turn shown, the others not
+//! as_log                                                     a record as a log that other tools can check
 //! messages ─ render                                          what the lines say: to a model, to people
 //! ```
 
+pub mod as_log;
 pub mod event;
 pub mod ext;
 pub mod lines;

@@ -172,6 +172,12 @@ impl ParsedSeal<'_> {
         }
         .read(self.note)
     }
+
+    /// The note as a file of its own would hold it.
+    pub(crate) fn note_text(&self) -> String {
+        let note = String::from_utf8_lossy(self.note);
+        note.replace("\\n", "\n").replace("\\u2014", "\u{2014}") + "\n"
+    }
 }
 
 /// The frame values of a checkpoint line.

@@ -1,28 +1,59 @@
-//! `transcript export`: the bytes of a record, as they are in its store.
+//! `transcript export`: the bytes of a record, as they are in its store; or the record as a log that other tools check.
+//!
+//! ```text
+//! threadseal transcript export s3://…#demo/greet-1 --out greet.jsonl
+//! threadseal transcript export greet.jsonl --as-log DIR ─► DIR/checkpoint, DIR/tile/…        C2SP tlog-tiles
+//! ```
 
+use crate::believed::MAX_TAKEN_UP_BYTES;
 use crate::context::Context;
-use crate::exit::{Exit, Outcome};
+use crate::examine::{Asked, Examiner};
+use crate::exit::{Exit, Failure, Outcome, complain};
+use crate::gather;
+use crate::local::Local;
 use crate::output::Out;
 use crate::record;
 use clap::Args;
-use std::path::PathBuf;
+use indicatif::ProgressBar;
+use serde::Serialize;
+use std::path::{Path, PathBuf};
+use threadseal::encoding::base64;
+use threadseal::report::Verdict;
+use threadseal::transcript::as_log::RecordLog;
 use threadseal_store::atomic::{NewFile, PRIVATE_FILE};
-use threadseal_store::read::Source as _;
+use threadseal_store::read::{RegularFile, Source as _};
+use threadseal_store::seal_log;
 
 /// What `transcript export` takes.
 #[derive(Debug, Args)]
 pub(crate) struct ExportArgs {
-    /// STORE#NAME
+    /// STORE#NAME, or a file
     #[arg(value_name = "TRANSCRIPT")]
     from: PathBuf,
     /// A new file [default: standard output]
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
+    /// Verify the record and write it into a new folder as a log of C2SP tlog-tiles: its lines are the entries,
+    /// its last seal is the checkpoint
+    #[arg(long, value_name = "DIR", conflicts_with = "out")]
+    as_log: Option<PathBuf>,
 }
 
-/// Writes the record; whether it holds, verify says of the store and of the file.
+#[derive(Serialize)]
+struct LogOutput {
+    schema: &'static str,
+    origin: String,
+    vkey: String,
+    size: u64,
+    root: String,
+}
+
+/// Writes the record; whether its bytes hold, verify says of the store and of the file.
 pub(super) fn run(args: &ExportArgs, context: &Context, out: &mut Out) -> Outcome {
     let file = record::open(&*context.fs, &args.from)?;
+    if let Some(folder) = &args.as_log {
+        return as_log(&file, folder, context, out);
+    }
     let mut to = match &args.out {
         Some(path) => Some(NewFile::begin(&*context.fs, path, PRIVATE_FILE)?),
         None => None,
@@ -40,6 +71,40 @@ pub(super) fn run(args: &ExportArgs, context: &Context, out: &mut Out) -> Outcom
     }
     if let Some(to) = to {
         to.commit_new()?;
+    }
+    Ok(Exit::Done)
+}
+
+/// Writes what was verified, and nothing where the record is not.
+fn as_log(file: &RegularFile, folder: &Path, context: &Context, out: &mut Out) -> Outcome {
+    let trust = gather::gather(&[], None, &Local::to(&[], false, context), context)?;
+    let examiner = Examiner::new(Asked::by(trust), ProgressBar::hidden(), context)?;
+    let looked = examiner.transcript(file)?;
+    let verdict = looked.report.verdict;
+    let Some(verified) = looked.believed.filter(|_| verdict == Verdict::Verified) else {
+        let path = &looked.report.path;
+        complain(&format!(
+            "{path} is {verdict}: only what is verified becomes a log; see: threadseal verify"
+        ));
+        return Ok(Exit::from_code(verdict.exit_code()));
+    };
+    let bytes = file.read_whole(MAX_TAKEN_UP_BYTES)?;
+    let log =
+        RecordLog::open(&verified, &bytes).map_err(|e| Failure::from(e).about(file.path()))?;
+    seal_log::write_record_log(&context.fs, folder, &log)?;
+    let tree = log.tree();
+    let (origin, vkey) = (log.key().name().to_string(), log.key().to_string());
+    if context.json {
+        out.json(&LogOutput {
+            schema: "threadseal.transcript.as-log/1",
+            origin,
+            vkey,
+            size: tree.size,
+            root: base64(tree.root.as_bytes()),
+        });
+    } else if !context.quiet {
+        out.line(format_args!("key      {vkey}"));
+        out.line(format_args!("entries  {}", tree.size));
     }
     Ok(Exit::Done)
 }

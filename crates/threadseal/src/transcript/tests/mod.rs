@@ -6,8 +6,10 @@
 //! keys      who may seal
 //! writing   what a writer may add, and where it goes on
 //! turns     what one turn proves, shown without the others
+//! as_log    a record as a log for other tools
 //! ```
 
+mod as_log;
 mod edits;
 mod keys;
 mod turns;

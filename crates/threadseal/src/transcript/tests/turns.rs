@@ -11,7 +11,7 @@ use crate::transcript::turn_proof::{Checked, TurnProof, check_file};
 
 /// A record of seven turns. The second has a seal in its midst; before the third the key changes by an event, before the
 /// fifth by a seal that names it; the sixth is sealed by a delegate, and the seventh by whoever sealed the fifth.
-fn rotated(bench: &Bench, record: u8) -> Vec<u8> {
+pub(super) fn rotated(bench: &Bench, record: u8) -> Vec<u8> {
     let (second, third, delegate) = keys();
     let mut out = Vec::new();
     let mut sealer = bench.begin(record, &mut out);
