@@ -12,10 +12,10 @@
 //! A file inside a folder is passed over when nothing claims to protect it and it is no record by
 //! itself (a plain source file); a file that was named is always answered for.
 
-mod children;
 mod companions;
 mod document;
 mod fleet;
+mod kin;
 pub(crate) mod ledger;
 mod leftover;
 pub(crate) mod lineage;
@@ -225,14 +225,14 @@ impl Examiner {
         // Also where this host knows no head: what is left of a thread tells that it had a record.
         Ok(gone
             .chain(companions::left(self, candidates, seen))
-            .chain(self.children(candidates, seen)?)
+            .chain(self.kin(candidates, seen)?)
             .collect())
     }
 
-    /// Children that are not what their parents' records seal of them.
-    fn children(&self, candidates: &[Candidate], seen: &[Seen]) -> Result<Vec<Report>, Failure> {
+    /// Threads that are not what the records of others seal of them.
+    fn kin(&self, candidates: &[Candidate], seen: &[Seen]) -> Result<Vec<Report>, Failure> {
         match self.asked.profile {
-            ProfileArg::Auto | ProfileArg::Native => children::missing(self, candidates, seen),
+            ProfileArg::Auto | ProfileArg::Native => kin::missing(self, candidates, seen),
             _ => Ok(Vec::new()),
         }
     }

@@ -134,6 +134,56 @@ fn a_child_that_is_gone_as_a_whole_is_missed_by_its_parents_record() {
 }
 
 #[test]
+fn a_parent_a_predecessor_and_a_successor_that_are_gone_as_a_whole_are_missed_once() {
+    let (sandbox, child) = ran();
+    let first = thread(&sandbox, "greet");
+    sandbox.write("more.yaml", "answers: [{when: Once more., text: Gladly.}]");
+    let id = format!("demo/{}", first.file_name().unwrap().to_str().unwrap());
+    let resumed = sandbox.run([
+        "thread",
+        "resume",
+        &id,
+        "--project",
+        "p",
+        "-m",
+        "Once more.",
+        "--script",
+        "more.yaml",
+        "--json",
+    ]);
+    let resumed = resumed.exits(0).json();
+    let second = resumed["thread_id"].as_str().unwrap();
+    let second = sandbox.work().join("p/.ai/agent/threads").join(second);
+    sandbox.run(["verify", "p"]).exits(0);
+    let verify = || sandbox.run(["verify", "p", "--json"]);
+    let kept = sandbox.work().join("kept");
+    // The first is the parent of the child and the predecessor of the second, the second the successor of the first.
+    for folder in [&first, &second] {
+        fs::rename(folder, &kept).unwrap();
+        let name = format!(
+            "{}/transcript.jsonl",
+            folder.file_name().unwrap().to_str().unwrap()
+        );
+        let told = verify();
+        tells(&told, "record_missing", &name);
+        let results = told.json()["results"].clone();
+        let of_it = |report: &&serde_json::Value| report["path"].as_str().unwrap().ends_with(&name);
+        assert_eq!(results.as_array().unwrap().iter().filter(of_it).count(), 1);
+        fs::rename(&kept, folder).unwrap();
+        sandbox.run(["verify", "p"]).exits(0);
+    }
+    // Older than what the second goes on from, on a host that knows no head: no end of a child tells of it.
+    fs::remove_dir_all(sandbox.home().join("heads")).unwrap();
+    fs::create_dir(sandbox.home().join("heads")).unwrap();
+    fs::remove_dir_all(child).unwrap();
+    let path = first.join("transcript.jsonl");
+    let text = fs::read_to_string(&path).unwrap();
+    let begin: Vec<&str> = text.split_inclusive('\n').take(2).collect();
+    fs::write(&path, begin.concat()).unwrap();
+    tells(&verify(), "head_ahead", "/transcript.jsonl");
+}
+
+#[test]
 fn a_ledger_that_was_copied_out_alone_misses_nothing() {
     let (sandbox, folder) = ran();
     let ledger = ledger(&folder);
