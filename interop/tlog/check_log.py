@@ -31,8 +31,7 @@ class Host:
         self.folder = pathlib.Path(folder)
         self.sealed = 0
         self.environment = {"THREADSEAL_HOME": str(self.folder / "home"), "PATH": os.environ["PATH"]}
-        self.run("init", "-q")
-        made = json.loads(self.run("log", "init", "--json"))
+        made = json.loads(self.run("init", "--json"))["log"]
         self.origin, self.vkey = made["origin"], made["vkey"]
         self.log = self.folder / "home" / "log" / self.origin.split("/")[1]
 

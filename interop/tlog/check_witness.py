@@ -97,7 +97,7 @@ def answers(url):
 def theirs_cosigns_ours(program, bin_folder, folder):
     """An aics-witness and the log of a home."""
     host = Host(program, folder)
-    made = json.loads(host.run("log", "init", "--json"))
+    made = json.loads(host.run("log", "status", "--json"))
     witness = str(bin_folder / "aics-witness")
     config = str(pathlib.Path(folder) / "witness.json")
     port = free_port()

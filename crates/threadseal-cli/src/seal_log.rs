@@ -63,6 +63,28 @@ fn key(home: &Home, description: &Description) -> Result<Option<LogKey>, Failure
     Ok(Some(LogKey(Arc::new(signer))))
 }
 
+/// Writes the second place of a log again where a crash or somebody left none of it; whether that was so. A log that commits
+/// nothing, and one whose second place cannot be read, are left for `log status`.
+///
+/// # Errors
+/// When the log cannot be read or the second place cannot be written.
+pub(crate) fn mend(
+    home: &Home,
+    places: &LogPlaces,
+    description: &Description,
+    context: &Context,
+) -> Result<bool, Failure> {
+    let log = of(home, places.clone(), description.clone(), context)?;
+    let lacking = log
+        .marks()
+        .is_ok_and(|marks| marks.iter().all(Option::is_none));
+    let good = log.fault().is_ok_and(|fault| fault.is_none());
+    if lacking && good {
+        log.fold()?;
+    }
+    Ok(lacking && good)
+}
+
 /// Says when a log cannot vouch that what is known here is the latest. The log itself is read, or nothing is judged by it; that its
 /// second place cannot be read is no reason to seal nothing.
 ///

@@ -35,7 +35,6 @@ class Adapter(MemoryAdapter):
         self.store, self.home = folder / "store", folder / "home"
         self.store.mkdir()
         self.command("init", "-q")
-        self.command("log", "init", "-q")
 
     def teardown(self):
         if self._temporary is not None:

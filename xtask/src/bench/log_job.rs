@@ -68,7 +68,7 @@ fn log(home: &Path) -> Done<SealLog> {
     };
     let key = LogKey(Arc::new(key));
     if places.current()?.is_none() {
-        places.create(&description, &key, &[], None)?;
+        places.create(&description, &key, &[])?;
     }
     let random = Arc::new(SystemRandom);
     let index = IndexKind::Memory;

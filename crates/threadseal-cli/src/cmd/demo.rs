@@ -6,6 +6,7 @@
 //! ```
 
 use crate::cmd::init;
+use crate::cmd::log::init::LogArgs;
 use crate::context::Context;
 use crate::examine::{Asked, Examiner, Seen};
 use crate::exit::{Exit, Failure, Outcome};
@@ -162,11 +163,17 @@ struct DemoOutput {
 pub(crate) fn run(args: &DemoArgs, context: &Context, out: &mut Out) -> Outcome {
     let folder = make_folder(args.dir.as_deref())?;
     let context = context.with_home(folder.join("home"));
-    init::make(&PassphraseArgs::default(), &context)?;
+    // Wherever the folder lies: nobody else works in it.
+    let log = LogArgs {
+        single_host: true,
+        ..LogArgs::default()
+    };
+    init::make(Some(&log), &PassphraseArgs::default(), &context)?;
     let records = folder.join("records");
     fs::create_dir(&records).map_err(|error| Failure::io("make", &records, &error))?;
     let path = records.join(STEPS[0].file);
     record(&path, &context)?;
+    context.settle_log();
     let honest = fs::read_to_string(&path).map_err(|error| Failure::io("read", &path, &error))?;
     let mut steps = Vec::new();
     for step in &STEPS {

@@ -1,6 +1,8 @@
-//! `init`: a home with a key for each thing that hosts sign, trusted by itself; and where asked for a project.
+//! `init`: a home with a key for each thing that hosts sign, trusted by itself, and with a log of what it seals; and
+//! where asked for a project.
 
 use crate::cmd::key::{KeyOutput, key_line};
+use crate::cmd::log::init as log;
 use crate::context::Context;
 use crate::engine::own_keys;
 use crate::exit::{Exit, Failure, Outcome};
@@ -10,6 +12,7 @@ use crate::local::Local;
 use crate::output::Out;
 use crate::passphrase::PassphraseArgs;
 use crate::render::clean::Clean;
+use crate::seal_log;
 use crate::trusting;
 use clap::Args;
 use serde::Serialize;
@@ -20,8 +23,9 @@ use threadseal::trust::{TrustName, TrustStore, TrustedKey};
 use threadseal_runtime::identity;
 use threadseal_runtime::project::{Project, ProjectId};
 use threadseal_store::home::Home;
+use threadseal_store::seal_log::{Description, refuse_shared};
 
-/// What a host has keys for. A key of igor's is an agent's; not every host keeps a log or watches one.
+/// What a host has keys for. A key of igor's is an agent's; a log's is made with the log, a witness's with the witness.
 const MADE: [KeyUsage; 4] = [
     KeyUsage::Native,
     KeyUsage::Rye,
@@ -39,6 +43,11 @@ pub(crate) struct InitArgs {
     /// on nowhere else any more
     #[arg(long, value_name = "ID", requires = "project")]
     accept: Vec<String>,
+    /// Make no log of what is sealed: then an older copy of the home is not noticed
+    #[arg(long, conflicts_with_all = ["mark", "single_host"])]
+    no_log: bool,
+    #[command(flatten)]
+    log: log::LogArgs,
     #[command(flatten)]
     passphrase: PassphraseArgs,
 }
@@ -51,11 +60,30 @@ struct InitOutput {
     project: Option<String>,
     changed: bool,
     keys: Vec<KeyOutput>,
+    log: Option<LogOutput>,
+}
+
+#[derive(Serialize)]
+struct LogOutput {
+    origin: String,
+    vkey: String,
+    marks: Vec<String>,
+}
+
+impl LogOutput {
+    fn of(description: &Description) -> Self {
+        Self {
+            origin: description.id.origin(),
+            vkey: description.vkey(),
+            marks: log::marks(description),
+        }
+    }
 }
 
 /// Makes what is missing, changes nothing that is there.
 pub(crate) fn run(args: &InitArgs, context: &Context, out: &mut Out) -> Outcome {
-    let made = make(&args.passphrase, context)?;
+    let wanted = (!args.no_log).then_some(&args.log);
+    let made = make(wanted, &args.passphrase, context)?;
     let path = made.home.path().to_string_lossy().into_owned();
     let project = args.project.as_deref().map(|folder| {
         let project = Project::init(&*context.fs, folder)?;
@@ -72,11 +100,15 @@ pub(crate) fn run(args: &InitArgs, context: &Context, out: &mut Out) -> Outcome 
             project,
             changed,
             keys: made.keys.iter().map(KeyOutput::of).collect(),
+            log: made.log.as_ref().map(LogOutput::of),
         });
         return Ok(Exit::Done);
     }
     for key in &made.keys {
         out.line(key_line(key));
+    }
+    if let Some(description) = &made.log {
+        out.line(format_args!("log: {}", description.id.origin()));
     }
     if !context.quiet {
         let said = if changed { "ready" } else { "nothing to do" };
@@ -113,19 +145,32 @@ fn accept(
     Ok(identity::accept(&host, &keys, project, &trust, &others)?)
 }
 
-/// A home with its keys.
+/// A home with its keys and its log.
 pub(crate) struct Made {
     home: Home,
     keys: Vec<OwnKey>,
+    log: Option<Description>,
     changed: bool,
 }
 
-/// Makes what is missing.
+/// Makes what is missing; a log only where one is `wanted`.
 ///
 /// # Errors
-/// When the home must not be trusted or cannot be written, or a name is taken.
-pub(crate) fn make(passphrase: &PassphraseArgs, context: &Context) -> Result<Made, Failure> {
+/// When the home must not be trusted or cannot be written, a name is taken, or there was a log and it is gone.
+pub(crate) fn make(
+    wanted: Option<&log::LogArgs>,
+    passphrase: &PassphraseArgs,
+    context: &Context,
+) -> Result<Made, Failure> {
+    if let Some(args) = wanted {
+        admit(args, context)?;
+    }
     let home = context.made_home()?;
+    let places = seal_log::places(&home, context)?;
+    let current = match wanted {
+        Some(_) => places.current()?,
+        None => places.current().ok().flatten(),
+    };
     let keyring = Keyring::of(&home);
     let (mut keys, mut new) = (Vec::new(), None);
     let mut changed = false;
@@ -153,11 +198,53 @@ pub(crate) fn make(passphrase: &PassphraseArgs, context: &Context) -> Result<Mad
     })?;
     // A lock that is there already is taken on a full disk, too.
     drop(home.enter_documents()?);
+    let log = match (wanted, current) {
+        (None, current) => current,
+        (Some(args), Some(there)) => {
+            refuse_other_marks(args, &there)?;
+            changed |= seal_log::mend(&home, &places, &there, context)?;
+            Some(there)
+        }
+        (Some(args), None) => {
+            changed = true;
+            Some(log::make(&home, &places, args, context)?)
+        }
+    };
     Ok(Made {
         home,
         keys,
+        log,
         changed,
     })
+}
+
+/// Refuses a log on a network file system before anything is made, unless one machine alone uses it.
+fn admit(args: &log::LogArgs, context: &Context) -> Result<(), Failure> {
+    let home = context.home_path()?;
+    let has_log = context.fs.symlink_metadata(&home.join("log/current"));
+    if args.single_host || has_log.is_ok() {
+        return Ok(());
+    }
+    let home = std::path::absolute(&home).map_err(|error| Failure::io("find", &home, &error))?;
+    let refused = refuse_shared(&*context.fs, &home);
+    refused.map_err(|error| Failure::new(format!("{error}; --no-log makes a home without a log")))
+}
+
+/// What is fixed of a log is not changed by asking for it.
+fn refuse_other_marks(args: &log::LogArgs, there: &Description) -> Result<(), Failure> {
+    for folder in &args.mark {
+        let folder =
+            std::path::absolute(folder).map_err(|error| Failure::io("find", folder, &error))?;
+        if !there.marks.contains(&folder) {
+            return Err(Failure::new(format!(
+                "the log {} has no second place in {folder}, and what is fixed of a log stays; another log \
+                 gets it by: threadseal log restart --anyway --mark {folder}",
+                there.id.origin(),
+                folder = folder.display()
+            )));
+        }
+    }
+    Ok(())
 }
 
 /// Trusts an own key for its usage unless that was ever decided: a revoked or narrowed entry is
@@ -171,4 +258,52 @@ fn trust_own(store: &mut TrustStore, key: &OwnKey, now: Timestamp) -> Result<boo
     entry.note = Some("made here by init".to_owned());
     store.add(entry)?;
     Ok(true)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::args::Global;
+    use crate::render::style::ColorChoice;
+    use std::path::Path;
+    use threadseal_store::fault::FaultFs;
+    use threadseal_store::sys::Fs as _;
+
+    /// What `init` with these asks makes of a home on a network file system.
+    fn on_network(wanted: Option<&log::LogArgs>) -> (FaultFs, Result<Made, Failure>) {
+        let fs = FaultFs::new();
+        fs.put_on_network(Path::new("/"));
+        let mut context = Context::new(&Global {
+            home: Some("/far/home".into()),
+            json: false,
+            color: ColorChoice::Never,
+            quiet: true,
+            no_progress: true,
+        });
+        context.fs = fs.shared();
+        let made = make(wanted, &PassphraseArgs::default(), &context);
+        (fs, made)
+    }
+
+    #[test]
+    fn a_home_on_a_network_file_system_is_refused_before_anything_is_made() {
+        let (fs, made) = on_network(Some(&log::LogArgs::default()));
+        let said = made.err().unwrap().to_string();
+        assert!(
+            said.contains("--single-host") && said.contains("--no-log"),
+            "{said}"
+        );
+        assert_eq!(fs.read_dir(Path::new("/")).unwrap().len(), 0);
+
+        let alone = log::LogArgs {
+            single_host: true,
+            ..log::LogArgs::default()
+        };
+        let (_, made) = on_network(Some(&alone));
+        let description = made.unwrap().log.unwrap();
+        assert!(description.single_host);
+        let (fs, made) = on_network(None);
+        assert!(made.unwrap().log.is_none());
+        assert!(fs.read_dir(Path::new("/far/home/log")).is_err());
+    }
 }

@@ -12,7 +12,6 @@ use threadseal::tlog::policy::{Judgement, Policy};
 fn logged() -> (Sandbox, String) {
     let sandbox = Sandbox::new();
     sandbox.run(["init"]).exits(0);
-    sandbox.run(["log", "init"]).exits(0);
     seal(&sandbox, "first");
     let status = sandbox.run(["log", "status", "--json"]).exits(0).json();
     let vkey = status["vkey"].as_str().unwrap().to_owned();

@@ -6,7 +6,6 @@ use std::fs;
 fn ready() -> Sandbox {
     let sandbox = Sandbox::new();
     sandbox.run(["init"]).exits(0);
-    sandbox.run(["log", "init"]).exits(0);
     sandbox
 }
 
@@ -113,7 +112,6 @@ fn a_home_that_was_restored_says_so_and_goes_on_by_a_restart_alone() {
         .unwrap();
     let other = Sandbox::new();
     other.run(["init"]).exits(0);
-    other.run(["log", "init"]).exits(0);
     let foreign = fs::read_dir(other.home().join("log"))
         .unwrap()
         .map(|entry| entry.unwrap().path());
@@ -244,7 +242,6 @@ fn a_changed_file_of_the_log_is_found() {
 #[test]
 fn a_thread_is_written_down_as_it_runs_and_with_what_each_seal_states() {
     let sandbox = crate::run::project();
-    sandbox.run(["log", "init"]).exits(0);
     let run = [
         "run",
         "demo/greet",

@@ -17,6 +17,7 @@ mod keys;
 mod ledger;
 mod lineage;
 mod log;
+mod log_made;
 mod place;
 mod prove;
 mod read;

@@ -30,6 +30,20 @@ impl Sandbox {
         self.root.path().join("home")
     }
 
+    /// Makes the host one that knew of no record: without heads, log and second place, with the same keys and trust.
+    pub(crate) fn forget(&self) {
+        for part in [
+            self.home().join("heads"),
+            self.home().join("log"),
+            self.home().with_file_name("home.marks"),
+        ] {
+            if part.exists() {
+                std::fs::remove_dir_all(part).unwrap();
+            }
+        }
+        std::fs::create_dir(self.home().join("heads")).unwrap();
+    }
+
     /// Writes a file under the working folder, with the folders it needs.
     pub(crate) fn write(&self, name: &str, bytes: impl AsRef<[u8]>) -> PathBuf {
         let path = self.work().join(name);

@@ -92,6 +92,8 @@ struct State {
     full: bool,
     read_only: bool,
     power_off: bool,
+    /// Below here lies what other machines may write to as well.
+    network: Option<PathBuf>,
     /// Handles opened under an earlier generation belong to a dead process.
     generation: u64,
     handles: u64,
@@ -115,6 +117,7 @@ impl FaultFs {
             full: false,
             read_only: false,
             power_off: false,
+            network: None,
             generation: 0,
             handles: 0,
             locks: BTreeMap::new(),
@@ -167,6 +170,11 @@ impl FaultFs {
         self.heal();
         let mut state = self.state();
         state.disk.cut_power(keep);
+    }
+
+    /// Says that `folder` and all below it lies on a network file system.
+    pub fn put_on_network(&self, folder: &Path) {
+        self.state().network = Some(folder.to_owned());
     }
 
     /// What a file holds now, without counting a call; `None` when there is none.
@@ -288,6 +296,12 @@ impl Fs for FaultFs {
 
     fn symlink_metadata(&self, path: &Path) -> io::Result<Metadata> {
         self.metadata(path)
+    }
+
+    fn is_on_network(&self, path: &Path) -> io::Result<bool> {
+        self.metadata(path)?;
+        let network = self.state().network.clone();
+        Ok(network.is_some_and(|network| path.starts_with(network)))
     }
 
     fn canonicalize(&self, path: &Path) -> io::Result<PathBuf> {

@@ -16,7 +16,7 @@
 //!   alias whose record has no head (a crash between the two) leads to nothing. So with a place:
 //!   in a crash the record that lay there before is forgotten rather than the new one accused.
 //!
-//! A lookup costs a few opens whatever the number of records; nothing scans the directory.
+//! A lookup costs a few opens whatever the number of records. Only [`FileHeadStore::all`] goes through the directory.
 
 use super::recent::{RecentHead, Slots};
 use super::{
@@ -35,7 +35,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use threadseal::digest::Digest;
 use threadseal::error::{Error, ErrorKind};
 use threadseal::record::{Head, RecordId};
+use threadseal::tlog::entry::LoggedHead;
 
+/// Digits of a record id that name its directory.
+const SHARD_DIGITS: usize = 2;
 /// Bytes of a place file: a record id in hex and LF.
 const PLACE_FILE_BYTES: usize = 65;
 
@@ -56,6 +59,39 @@ impl FileHeadStore {
             fs,
             root: root.into(),
             durable_directories: Mutex::default(),
+        }
+    }
+
+    /// Every head that is stored here, by record id: for a log that is made beside a store that has some already.
+    ///
+    /// # Errors
+    /// [`ErrorKind::External`] when a head is damaged or cannot be read: nobody could say that these are all.
+    pub fn all(&self) -> Result<Vec<LoggedHead>, Error> {
+        let mut records = Vec::new();
+        let shards = self.names(&self.root)?;
+        for shard in shards.iter().filter(|name| name.len() == SHARD_DIGITS) {
+            for name in self.names(&self.root.join(shard))? {
+                let rest = name.strip_suffix(".head");
+                let record = rest.and_then(|rest| RecordId::parse_hex(&format!("{shard}{rest}")));
+                records.extend(record);
+            }
+        }
+        records.sort_unstable();
+        let heads = records
+            .iter()
+            .filter_map(|record| self.fetch(record).transpose());
+        heads.map(|stored| Ok(stored?.to_log())).collect()
+    }
+
+    /// The names in a directory that are text, which all of ours are; none where it is missing.
+    fn names(&self, directory: &Path) -> Result<Vec<String>, Error> {
+        match self.fs.read_dir(directory) {
+            Ok(names) => Ok(names
+                .into_iter()
+                .filter_map(|name| name.into_string().ok())
+                .collect()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+            Err(error) => Err(sys::failure("read", directory, &error)),
         }
     }
 
@@ -81,20 +117,20 @@ impl FileHeadStore {
 
     fn path_of(&self, record: &RecordId, ending: &str) -> PathBuf {
         let hex = record.to_hex();
-        let (shard, rest) = hex.split_at(2);
+        let (shard, rest) = hex.split_at(SHARD_DIGITS);
         self.root.join(shard).join(format!("{rest}.{ending}"))
     }
 
     fn line_directory(&self, line: &Digest) -> PathBuf {
         let hex = line.to_hex();
-        let (shard, rest) = hex.split_at(2);
+        let (shard, rest) = hex.split_at(SHARD_DIGITS);
         self.root.join("lines").join(shard).join(rest)
     }
 
     pub(super) fn place_file(&self, kind: RecordKind, place: &str) -> PathBuf {
         let parts = [kind.as_str().as_bytes(), place.as_bytes()];
         let hex = Digest::tagged("head place", &parts).to_hex();
-        let (shard, rest) = hex.split_at(2);
+        let (shard, rest) = hex.split_at(SHARD_DIGITS);
         self.root.join("places").join(shard).join(rest)
     }
 

@@ -73,6 +73,16 @@ pub struct StoredHead {
 }
 
 impl StoredHead {
+    /// What a log is told of a head.
+    pub(crate) fn to_log(&self) -> LoggedHead {
+        LoggedHead {
+            kind: self.kind,
+            head: self.head,
+            root: self.root,
+            key: self.key,
+        }
+    }
+
     /// What a log alone knows of a head.
     pub(crate) fn of_log(logged: &LoggedHead) -> Self {
         Self {

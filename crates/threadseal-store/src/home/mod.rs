@@ -6,7 +6,8 @@
 //! ├── trust.toml      0600   whose signatures count
 //! ├── config.toml     0600
 //! ├── documents.lock  0600   held while a document is sealed
-//! └── heads/          0700   last known heads                         (crate::heads)
+//! ├── heads/          0700   last known heads                         (crate::heads)
+//! └── log/            0700   every head that was stored               (crate::seal_log)
 //! ```
 //! Invariants: the directories belong to the user (or to root) and nobody else may write to
 //! them, else nothing is read from them; and a home inside the tree that is being verified is

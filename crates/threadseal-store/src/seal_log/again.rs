@@ -137,7 +137,7 @@ impl LogPlaces {
             )
         })?;
         let replaced = self.current_id().ok().flatten();
-        self.create(description, key, &[entry], replaced)
+        self.make(description, key, &[entry], replaced)
     }
 }
 

@@ -136,6 +136,12 @@ impl Committer {
                 queue = self.gate.wait(queue);
             }
         }
+        if queue.waiting.is_empty() {
+            // Nothing waits in it, and a process may end in ways that close nothing.
+            if let Some(spool) = queue.spool.take_if(|spool| !spool.is_used()) {
+                spool.close();
+            }
+        }
         Published {
             waiting: queue.waiting.len() + queue.set_aside,
             error: queue.error.take(),

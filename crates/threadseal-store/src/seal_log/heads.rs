@@ -10,7 +10,6 @@ use std::sync::Arc;
 use threadseal::digest::Digest;
 use threadseal::error::Error;
 use threadseal::record::{Head, RecordId};
-use threadseal::tlog::entry::LoggedHead;
 
 /// A store of heads beside a log.
 #[derive(Debug)]
@@ -27,12 +26,7 @@ impl LoggedHeads {
 
     fn logged(&self, swap: Swap, new: &StoredHead) -> Swap {
         if swap == Swap::Stored {
-            self.log.publish(&LoggedHead {
-                kind: new.kind,
-                head: new.head,
-                root: new.root,
-                key: new.key,
-            });
+            self.log.publish(&new.to_log());
         }
         swap
     }

@@ -9,6 +9,7 @@
 //! ```
 //! | file | owns |
 //! |---|---|
+//! | `places` | where the logs of a home are, which one goes on, and how one is made |
 //! | `place`, `contents` | tiles on the disk; the tree over tiles and journal |
 //! | `journal`, `writer` | what is committed, and in which order things become durable |
 //! | `view` | reading without the lock |
@@ -38,6 +39,7 @@ mod index_file;
 mod journal;
 mod mark;
 mod place;
+mod places;
 mod record_log;
 mod spool;
 #[cfg(test)]
@@ -50,46 +52,25 @@ pub use committer::{Fork, Published};
 pub use description::{Description, LogId};
 pub use fsck::Checked;
 pub use heads::LoggedHeads;
+pub use places::{LogPlaces, machine, new_id, refuse_shared};
 pub use record_log::write_record_log;
 pub use view::LogView;
 
-use crate::atomic::{self, Mode, PRIVATE_FILE};
-use crate::home::PRIVATE_DIRECTORY;
-use crate::lock::Exclusive;
-use crate::random::{self, Random};
+use crate::random::Random;
 use crate::read::{self, Stamp};
-use crate::sys::Fs;
 use committer::Committer;
 use index::Index;
 use mark::Mark;
 use place::Place;
 use std::fmt;
-use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-use threadseal::digest::Digest;
 use threadseal::error::{Error, ErrorKind};
 use threadseal::key::Signer;
 use threadseal::merkle::TreeHead;
 use threadseal::record::RecordId;
 use threadseal::tlog::entry::LoggedHead;
 use writer::Writer;
-
-/// Longest `current` in bytes.
-const MAX_CURRENT_BYTES: usize = 64;
-
-/// Where the logs of a home are, and the second place.
-#[derive(Debug, Clone)]
-pub struct LogPlaces {
-    /// Files.
-    pub fs: Arc<dyn Fs>,
-    /// The home, whose folder `log` holds its logs.
-    pub home: PathBuf,
-    /// The second place that this home has without being told.
-    pub mark: PathBuf,
-    /// A tagged digest of what the system calls this machine, where it tells.
-    pub host: Option<Digest>,
-}
 
 /// Why a log commits nothing.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -126,104 +107,6 @@ impl fmt::Display for Fault {
             Self::OtherHost => f.write_str("this log was made on another machine"),
             Self::Ended => f.write_str("another log was put in the place of this one"),
         }
-    }
-}
-
-impl LogPlaces {
-    fn logs(&self) -> PathBuf {
-        self.home.join("log")
-    }
-
-    fn place(&self, id: LogId) -> Place {
-        Place {
-            fs: Arc::clone(&self.fs),
-            root: self.logs().join(id.to_string()),
-        }
-    }
-
-    fn marks(&self, description: &Description) -> Vec<Mark> {
-        let mut folders: Vec<&PathBuf> = description.marks.iter().collect();
-        if !folders.contains(&&self.mark) {
-            folders.push(&self.mark);
-        }
-        // One order, so that two who wait for all of them do not wait for each other.
-        folders.sort();
-        folders
-            .into_iter()
-            .map(|folder| Mark::new(Arc::clone(&self.fs), folder, &self.home, description.id))
-            .collect()
-    }
-
-    /// The log that goes on; None when this home never had one.
-    ///
-    /// # Errors
-    /// Kind `Refused`, `log_missing`, when there is none and the second place knows one; `External` when a file is damaged
-    /// or cannot be read.
-    pub fn current(&self) -> Result<Option<Description>, Error> {
-        if let Some(id) = self.current_id()? {
-            return Description::read(&self.place(id), id).map(Some);
-        }
-        match mark::of_home(&*self.fs, &self.mark, &self.home)?.first() {
-            None => Ok(None),
-            Some(id) => Err(Error::refused(format!(
-                "log_missing: this home had the log {id} ({} knows it), and it is gone; bring it back, or run: \
-                 threadseal log restart",
-                self.mark.display()
-            ))),
-        }
-    }
-
-    fn current_id(&self) -> Result<Option<LogId>, Error> {
-        let path = self.logs().join("current");
-        let place = Place {
-            fs: Arc::clone(&self.fs),
-            root: self.logs(),
-        };
-        let Some(bytes) = place.read(&path, MAX_CURRENT_BYTES)? else {
-            return Ok(None);
-        };
-        let text = std::str::from_utf8(&bytes).ok();
-        let id = text.and_then(|text| LogId::parse_hex(text.strip_suffix('\n')?));
-        id.map(Some).ok_or_else(|| place::damaged(&path))
-    }
-
-    /// Makes a log and lets it go on from now, in the place of `replaced`. `entries` are its first ones.
-    ///
-    /// # Errors
-    /// Kind `Refused` when another one was made meanwhile, `External` when the system fails. The log goes on only after everything of it is durable.
-    pub fn create(
-        &self,
-        description: &Description,
-        key: &LogKey,
-        entries: &[Vec<u8>],
-        replaced: Option<LogId>,
-    ) -> Result<(), Error> {
-        atomic::create_directories(&*self.fs, &self.logs(), PRIVATE_DIRECTORY)?;
-        let _alone = Exclusive::enter(&*self.fs, &self.logs().join("lock"))?;
-        if self.current_id().ok().flatten() != replaced {
-            return Err(Error::refused("another log was made meanwhile"));
-        }
-        let place = self.place(description.id);
-        atomic::create_directories(&*self.fs, &place.root, PRIVATE_DIRECTORY)?;
-        description.write(&place)?;
-        let empty = writer::sign(description, key, TreeHead::empty())?;
-        place.replace(&place.checkpoint(), empty.to_string().as_bytes())?;
-        place.replace(&place.journal(), &journal::Journal::begin(&empty))?;
-        let mut writer = Writer::open(&place, description, key)?;
-        writer.commit(entries)?;
-        writer.fold()?;
-        for mark in self.marks(description) {
-            mark.write(writer.head())?;
-        }
-        drop(writer);
-        let current = format!("{}\n", description.id);
-        let path = self.logs().join("current");
-        atomic::replace(
-            &*self.fs,
-            &path,
-            current.as_bytes(),
-            Mode::Set(PRIVATE_FILE),
-        )
     }
 }
 
@@ -508,39 +391,4 @@ impl IndexKind {
         };
         Index::Memory(index::MemoryIndex::default(), file)
     }
-}
-
-/// Refuses a folder that other machines may write to as well: of two that commit to one log, neither would know of the other.
-///
-/// # Errors
-/// Kind `Refused` for a network file system, `External` when the system does not tell.
-pub fn refuse_shared(fs: &dyn Fs, folder: &Path) -> Result<(), Error> {
-    let shared = fs.is_on_network(folder);
-    match shared.map_err(|error| crate::sys::failure("look at", folder, &error))? {
-        false => Ok(()),
-        true => Err(Error::refused(format!(
-            "{} lies on a network file system; if this machine alone uses it, say so with --single-host",
-            folder.display()
-        ))),
-    }
-}
-
-/// A new log id.
-///
-/// # Errors
-/// Kind `External` when the random source fails.
-pub fn new_id(random: &dyn Random) -> Result<LogId, Error> {
-    Ok(LogId::from_bytes(random::array(random)?))
-}
-
-/// What the system calls this machine, as a tagged digest; None where it does not tell (machine-id(5)).
-pub fn machine(fs: &dyn Fs) -> Option<Digest> {
-    const FILES: [&str; 2] = ["/etc/machine-id", "/var/lib/dbus/machine-id"];
-    const MAX_MACHINE_ID_BYTES: usize = 4096;
-    let read = |path: &&str| match read::read_small(fs, Path::new(path), MAX_MACHINE_ID_BYTES) {
-        Ok(bytes) if !bytes.trim_ascii().is_empty() => Some(bytes),
-        _ => None,
-    };
-    let bytes = FILES.iter().find_map(read)?;
-    Some(Digest::tagged("log host", &[bytes.trim_ascii()]))
 }

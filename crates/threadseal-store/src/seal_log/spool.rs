@@ -72,6 +72,11 @@ impl Spool {
         done.map_err(|error| sys::failure("write", &self.path, &error))
     }
 
+    /// May something wait in it?
+    pub(super) fn is_used(&self) -> bool {
+        self.used
+    }
+
     /// Everything in it was committed.
     pub(super) fn clear(&mut self) {
         // What stays is committed already, and is noticed to be.

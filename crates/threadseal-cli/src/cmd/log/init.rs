@@ -14,14 +14,14 @@ use threadseal_store::home::Home;
 use threadseal_store::seal_log::{self as store, Description, LogKey, LogPlaces};
 
 /// What `log init` takes.
-#[derive(Debug, Args)]
-pub(crate) struct InitArgs {
-    /// Another folder for the last checkpoint, best on another disk; may be given again
+#[derive(Debug, Default, Args)]
+pub(crate) struct LogArgs {
+    /// Another folder for the log's last checkpoint, best on another disk; may be given again
     #[arg(long, value_name = "DIR")]
-    pub(super) mark: Vec<PathBuf>,
+    pub(crate) mark: Vec<PathBuf>,
     /// The home lies on a network file system, and one machine alone uses it
     #[arg(long)]
-    pub(super) single_host: bool,
+    pub(crate) single_host: bool,
 }
 
 #[derive(Serialize)]
@@ -33,7 +33,7 @@ struct InitOutput {
 }
 
 /// Makes the log.
-pub(super) fn run(args: &InitArgs, context: &Context, out: &mut Out) -> Outcome {
+pub(super) fn run(args: &LogArgs, context: &Context, out: &mut Out) -> Outcome {
     let home = context.existing_home()?;
     let places = seal_log::places(&home, context)?;
     if let Some(there) = places.current()? {
@@ -42,17 +42,31 @@ pub(super) fn run(args: &InitArgs, context: &Context, out: &mut Out) -> Outcome 
             there.id.origin()
         )));
     }
-    let (description, key) = describe(&home, &places, args, context)?;
-    places.create(&description, &key, &[], None)?;
+    let description = make(&home, &places, args, context)?;
     tell(&description, context, out);
     Ok(Exit::Done)
+}
+
+/// Makes the first log of a home, and writes into it every head that the home has.
+///
+/// # Errors
+/// When the home lies on a network file system, or a file cannot be read or written.
+pub(crate) fn make(
+    home: &Home,
+    places: &LogPlaces,
+    args: &LogArgs,
+    context: &Context,
+) -> Result<Description, Failure> {
+    let (description, key) = describe(home, places, args, context)?;
+    places.create(&description, &key, &home.heads().all()?)?;
+    Ok(description)
 }
 
 /// A new log with a new key; nothing of it but the key is on the disk yet.
 pub(super) fn describe(
     home: &Home,
     places: &LogPlaces,
-    args: &InitArgs,
+    args: &LogArgs,
     context: &Context,
 ) -> Result<(Description, LogKey), Failure> {
     if !args.single_host {
@@ -80,8 +94,7 @@ pub(super) fn describe(
 
 /// Says what was made.
 pub(super) fn tell(description: &Description, context: &Context, out: &mut Out) {
-    let folders = description.marks.iter();
-    let marks: Vec<String> = folders.map(|folder| folder.display().to_string()).collect();
+    let marks = marks(description);
     let vkey = description.vkey();
     if context.json {
         out.json(&InitOutput {
@@ -100,4 +113,10 @@ pub(super) fn tell(description: &Description, context: &Context, out: &mut Out) 
             crate::render::clean::Clean(&mark)
         ));
     }
+}
+
+/// The folders of the second place, for people and programs.
+pub(crate) fn marks(description: &Description) -> Vec<String> {
+    let folders = description.marks.iter();
+    folders.map(|folder| folder.display().to_string()).collect()
 }

@@ -4,7 +4,7 @@ mod catch_up;
 mod entries;
 mod fsck;
 mod head;
-mod init;
+pub(crate) mod init;
 mod restart;
 mod status;
 
@@ -18,8 +18,8 @@ use threadseal_store::seal_log::SealLog;
 /// What to do with the log.
 #[derive(Debug, Subcommand)]
 pub(crate) enum LogCommand {
-    /// Make the log of this home, with a key of its own
-    Init(init::InitArgs),
+    /// Make the log of a home that has none, with a key of its own (init makes it by itself)
+    Init(init::LogArgs),
     /// Say how large the log is, what its second place knows, and whether both agree
     Status,
     /// List what was written down, the newest first

@@ -1,6 +1,6 @@
 //! `log restart`: another log in the place of one that does not go on.
 
-use super::init::{self, InitArgs};
+use super::init::{self, LogArgs};
 use crate::context::Context;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::output::Out;
@@ -11,7 +11,7 @@ use clap::Args;
 #[derive(Debug, Args)]
 pub(crate) struct RestartArgs {
     #[command(flatten)]
-    init: InitArgs,
+    init: LogArgs,
     /// Also when nothing is wrong with the log
     #[arg(long)]
     anyway: bool,

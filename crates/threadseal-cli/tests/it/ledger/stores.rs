@@ -266,13 +266,8 @@ fn what_nobody_signed_is_written_as_verified_where_a_head_vouches_for_it() {
     let append = ["ledger", "append", "file:runs", "--run", "r1"];
     piped(&sandbox, &append, STEPS).exits(0);
     let verified = ["ledger", "export", "file:runs", "--verified"];
-    let forget = || {
-        for known in fs::read_dir(sandbox.home().join("heads")).unwrap() {
-            fs::remove_dir_all(known.unwrap().path()).unwrap();
-        }
-    };
     sandbox.run(verified).exits(0);
-    forget();
+    sandbox.forget();
     let ran = sandbox.run(verified).exits(3);
     assert_eq!(ran.stdout, "");
     assert!(ran.stderr.contains("consistent"), "{}", ran.stderr);
@@ -280,7 +275,7 @@ fn what_nobody_signed_is_written_as_verified_where_a_head_vouches_for_it() {
     sandbox
         .run(["ledger", "sign", path.to_str().unwrap()])
         .exits(0);
-    forget();
+    sandbox.forget();
     let lines = fs::read_to_string(&path).unwrap();
     assert_eq!(sandbox.run(verified).exits(0).stdout, lines);
 }

@@ -119,13 +119,7 @@ fn a_child_that_is_gone_as_a_whole_is_missed_by_its_parents_record() {
     let papers = parent.to_str().unwrap();
     sandbox.run(["verify", papers]).exits(0);
     // Older than its end, on a host that knows no head.
-    for head in fs::read_dir(sandbox.home().join("heads")).unwrap() {
-        let head = head.unwrap().path();
-        match head.is_dir() {
-            true => fs::remove_dir_all(head).unwrap(),
-            false => fs::remove_file(head).unwrap(),
-        }
-    }
+    sandbox.forget();
     let path = folder.join("transcript.jsonl");
     let text = fs::read_to_string(&path).unwrap();
     let begin: Vec<&str> = text.split_inclusive('\n').take(2).collect();

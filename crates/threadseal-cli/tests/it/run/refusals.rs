@@ -1,7 +1,7 @@
 //! What is refused changes nothing: no name and no byte, neither of the project nor of the home.
 
 use super::{directive, greet, project};
-use crate::sandbox::{Ran, Sandbox, walk};
+use crate::sandbox::{Ran, Sandbox, copy, walk};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
@@ -130,14 +130,16 @@ fn what_is_refused_of_a_thread_that_ran_changes_nothing() {
     refused(&sandbox, &resume);
     refused(&sandbox, &["thread", "handoff", &id]);
     // Nor does a host that knows nothing of the record note its head.
-    let heads = sandbox.home().join("heads");
-    let elsewhere = sandbox.home().join("known");
-    fs::rename(&heads, &elsewhere).unwrap();
-    fs::create_dir(&heads).unwrap();
+    let (home, elsewhere) = (sandbox.home(), sandbox.home().with_file_name("elsewhere"));
+    copy(&home, &elsewhere.join("home"));
+    let marks = home.with_file_name("home.marks");
+    fs::rename(&marks, elsewhere.join("marks")).unwrap();
+    sandbox.forget();
     refused(&sandbox, &resume);
     refused(&sandbox, &["thread", "handoff", &id]);
-    fs::remove_dir(&heads).unwrap();
-    fs::rename(&elsewhere, &heads).unwrap();
+    fs::remove_dir_all(&home).unwrap();
+    fs::rename(elsewhere.join("home"), &home).unwrap();
+    fs::rename(elsewhere.join("marks"), &marks).unwrap();
     fs::write(&own, sealed).unwrap();
     // And it could have been gone on with all the time.
     sandbox.write("answers.yaml", "answers: [{text: Gladly.}]");

@@ -45,17 +45,6 @@ fn resume(sandbox: &Sandbox, folder: &str, id: &str) -> Ran {
     sandbox.run(own.iter().chain(&place))
 }
 
-/// Forgets all that the host knew of records.
-fn forget(sandbox: &Sandbox) {
-    for entry in fs::read_dir(sandbox.home().join("heads")).unwrap() {
-        let path = entry.unwrap().path();
-        match path.is_dir() {
-            true => fs::remove_dir_all(path).unwrap(),
-            false => fs::remove_file(path).unwrap(),
-        }
-    }
-}
-
 /// What `thread list` says is foreign.
 fn strays(sandbox: &Sandbox, folder: &str) -> Vec<String> {
     let list = ["thread", "list", "--project", folder, "--json"];
@@ -248,14 +237,14 @@ fn a_clone_on_another_machine_is_the_same_project() {
     copy(&sandbox, "q", "clone");
     fs::remove_dir_all(sandbox.work().join("q")).unwrap();
     // The same keys and trust, and nothing that this host knew.
-    forget(&sandbox);
+    sandbox.forget();
     copy(&sandbox, "clone", "bare");
     resume(&sandbox, "clone", &id).exits(0);
     // Databases are often left out: records say which threads may go on, and they are no strangers.
     for name in ["registry.db", "budget_ledger.db"] {
         fs::remove_file(sandbox.work().join("bare").join(THREADS).join(name)).unwrap();
     }
-    forget(&sandbox);
+    sandbox.forget();
     let recover = [
         "thread",
         "recover",

@@ -1,14 +1,19 @@
 //! The log of a host: what it promises, and what it does when something fails, goes back or is in two places.
 
 mod crashes;
+mod taking_over;
 mod ways_out;
 
 use super::*;
+use crate::atomic;
 use crate::fault::FaultFs;
 use crate::heads::{FileHeadStore, HeadStore as _, RecordKind, StoredHead, Swap};
+use crate::home::PRIVATE_DIRECTORY;
 use crate::random::SeededRandom;
-use crate::sys::RealFs;
+use crate::sys::{Fs, RealFs};
+use std::path::{Path, PathBuf};
 use std::thread;
+use threadseal::digest::Digest;
 use threadseal::key::{KeyUsage, LocalSigner, Message, PrivateKey, PublicKey, Signature};
 use threadseal::note::SignedNote;
 use threadseal::record::Head;
@@ -70,9 +75,7 @@ fn description(key: &Remembering) -> Description {
 
 fn made(places: &LogPlaces, key: &Arc<Remembering>) {
     let log_key = LogKey(Arc::clone(key) as _);
-    places
-        .create(&description(key), &log_key, &[], None)
-        .unwrap();
+    places.create(&description(key), &log_key, &[]).unwrap();
 }
 
 fn open(places: &LogPlaces, key: &Arc<Remembering>) -> SealLog {
@@ -337,7 +340,7 @@ fn a_log_that_was_made_on_another_machine_commits_nothing() {
     };
     let log_key = LogKey(Arc::clone(&key) as _);
     there
-        .create(
+        .make(
             &description,
             &log_key,
             &[],

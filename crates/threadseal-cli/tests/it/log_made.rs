@@ -1,0 +1,134 @@
+//! The log that `init` makes: when, with what in it, and when not.
+
+use crate::sandbox::{Sandbox, copy};
+use std::fs;
+use std::path::PathBuf;
+
+fn marks(sandbox: &Sandbox) -> PathBuf {
+    sandbox.home().with_file_name("home.marks")
+}
+
+fn seal(sandbox: &Sandbox, name: &str) {
+    sandbox.write(name, format!("{{\"name\":\"{name}\"}}\n"));
+    sandbox.run(["seal", name]).exits(0);
+}
+
+fn size(sandbox: &Sandbox) -> u64 {
+    let status = sandbox.run(["log", "status", "--json"]).exits(0).json();
+    assert_eq!(status["marks"][0]["size"], status["size"]);
+    status["size"].as_u64().unwrap()
+}
+
+#[test]
+fn init_makes_a_log_with_a_second_place_and_says_which() {
+    let sandbox = Sandbox::new();
+    let made = sandbox.run(["init", "--json"]).exits(0).json();
+    let origin = made["log"]["origin"].as_str().unwrap();
+    assert!(origin.starts_with("threadseal.log/"), "{made}");
+    let status = sandbox.run(["log", "status", "--json"]).exits(0).json();
+    assert_eq!(status["origin"], made["log"]["origin"]);
+    assert_eq!(status["vkey"], made["log"]["vkey"]);
+    assert_eq!(made["log"]["marks"], serde_json::json!([marks(&sandbox)]));
+    assert!(marks(&sandbox).is_dir());
+    // A second run makes no other one, and puts back a second place that is gone.
+    let again = sandbox.run(["init", "--json"]).exits(0).json();
+    assert_eq!(
+        (&again["log"], &again["changed"]),
+        (&made["log"], &false.into())
+    );
+    seal(&sandbox, "a.json");
+    fs::remove_dir_all(marks(&sandbox)).unwrap();
+    let mended = sandbox.run(["init", "--json"]).exits(0).json();
+    assert_eq!(
+        (&mended["log"], &mended["changed"]),
+        (&made["log"], &true.into())
+    );
+    assert_eq!(size(&sandbox), 1);
+    // Another second place is not taken for one that the log has.
+    let other = sandbox.run(["init", "--mark", "elsewhere"]).exits(2);
+    assert!(
+        other.stderr.contains("no second place in"),
+        "{}",
+        other.stderr
+    );
+    assert!(!sandbox.work().join("elsewhere").exists());
+}
+
+/// As homes were before there were logs: what they know must not be forgotten by the log that comes.
+#[test]
+fn init_takes_every_known_head_into_a_log_that_comes_later() {
+    let sandbox = Sandbox::new();
+    let made = sandbox.run(["init", "--no-log", "--json"]).exits(0).json();
+    assert_eq!(made["log"], serde_json::Value::Null);
+    assert!(!sandbox.home().join("log").exists() && !marks(&sandbox).exists());
+    sandbox.write("a.log", "one\n");
+    sandbox.run(["seal", "--detached", "a.log"]).exits(0);
+    let older = sandbox.work().join("older");
+    copy(&sandbox.home().join("heads"), &older);
+    let seals = fs::read(sandbox.work().join("a.log.seal")).unwrap();
+    sandbox.write("a.log", "one\ntwo\n");
+    sandbox.run(["seal", "--detached", "a.log"]).exits(0);
+    seal(&sandbox, "b.json");
+    // No command makes a log by itself, and asking for none again makes none.
+    let without = sandbox.run(["log", "status"]).exits(2);
+    assert!(without.stderr.contains("no log"), "{}", without.stderr);
+    sandbox.run(["init", "--no-log"]).exits(0);
+    assert!(!sandbox.home().join("log").exists());
+
+    sandbox.run(["init"]).exits(0);
+    assert_eq!(size(&sandbox), 2);
+    sandbox.run(["log", "fsck"]).exits(0);
+    sandbox.run(["verify", "a.log", "b.json"]).exits(0);
+    fs::remove_dir_all(sandbox.home().join("heads")).unwrap();
+    fs::rename(older, sandbox.home().join("heads")).unwrap();
+    sandbox.write("a.log", "one\n");
+    sandbox.write("a.log.seal", seals);
+    let verified = sandbox.run(["verify", "a.log", "--json"]).exits(1).json();
+    let verdict = verified["results"][0]["verdict"].as_str().unwrap();
+    assert!(["rolled_back", "truncated"].contains(&verdict), "{verdict}");
+    // Where there is a log, a home without one is not made of it.
+    sandbox.run(["init", "--no-log"]).exits(0);
+    assert_eq!(size(&sandbox), 2);
+}
+
+/// `log init` is for homes that were made without.
+#[test]
+fn a_home_that_was_made_without_a_log_gets_one_when_it_is_asked_for() {
+    let sandbox = Sandbox::new();
+    sandbox.run(["init", "--no-log"]).exits(0);
+    seal(&sandbox, "a.json");
+    let made = sandbox
+        .run(["log", "init", "--mark", "second", "--json"])
+        .exits(0)
+        .json();
+    assert_eq!(made["marks"].as_array().unwrap().len(), 2);
+    assert_eq!(size(&sandbox), 1);
+    sandbox.run(["init"]).exits(0);
+    sandbox.run(["init", "--mark", "second"]).exits(0);
+    for conflict in ["--single-host", "--mark=x"] {
+        sandbox.run(["init", "--no-log", conflict]).exits(2);
+    }
+}
+
+/// Also a home that is gone altogether is not made anew as if there had been none.
+#[test]
+fn init_makes_no_log_where_one_is_missing_and_says_what_does() {
+    for part in ["home", "home/log", "home/log/current"] {
+        let sandbox = Sandbox::new();
+        sandbox.run(["init"]).exits(0);
+        seal(&sandbox, "a.json");
+        let part = sandbox.home().with_file_name(part);
+        match part.is_dir() {
+            true => fs::remove_dir_all(&part).unwrap(),
+            false => fs::remove_file(&part).unwrap(),
+        }
+        let refused = sandbox.run(["init"]).exits(2);
+        assert!(refused.stderr.contains("log_missing"), "{}", refused.stderr);
+        assert!(refused.stderr.contains("threadseal log restart"));
+        sandbox.run(["log", "restart"]).exits(0);
+        sandbox.run(["init"]).exits(0);
+        let first = sandbox.run(["log", "entries", "--json", "--from", "0", "--limit", "1"]);
+        assert_eq!(first.exits(0).json()["entry"]["type"], "restart");
+        seal(&sandbox, "b.json");
+    }
+}

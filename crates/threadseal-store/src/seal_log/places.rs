@@ -1,0 +1,205 @@
+//! [`LogPlaces`]: where the logs of a home are, which one goes on, and how one is made.
+//!
+//! ```text
+//! make   log/<log id>/… with its first entries ─► log/current ─► marks             each durable before the next
+//! ```
+//! Up to `log/current` nothing has happened: the home has the log that it had, or none.
+
+use super::LogKey;
+use super::description::{Description, LogId};
+use super::journal::Journal;
+use super::mark::{self, Mark};
+use super::place::{self, Place};
+use super::writer::{self, Writer};
+use crate::atomic::{self, Mode, PRIVATE_FILE};
+use crate::home::PRIVATE_DIRECTORY;
+use crate::lock::Exclusive;
+use crate::random::{self, Random};
+use crate::read;
+use crate::sys::Fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use threadseal::digest::Digest;
+use threadseal::error::{Error, ErrorKind};
+use threadseal::merkle::TreeHead;
+use threadseal::tlog::entry::{LogEntry, LoggedHead};
+
+/// Longest `current` in bytes.
+const MAX_CURRENT_BYTES: usize = 64;
+
+/// Where the logs of a home are, and the second place.
+#[derive(Debug, Clone)]
+pub struct LogPlaces {
+    /// Files.
+    pub fs: Arc<dyn Fs>,
+    /// The home, whose folder `log` holds its logs.
+    pub home: PathBuf,
+    /// The second place that this home has without being told.
+    pub mark: PathBuf,
+    /// A tagged digest of what the system calls this machine, where it tells.
+    pub host: Option<Digest>,
+}
+
+impl LogPlaces {
+    pub(super) fn logs(&self) -> PathBuf {
+        self.home.join("log")
+    }
+
+    pub(super) fn place(&self, id: LogId) -> Place {
+        Place {
+            fs: Arc::clone(&self.fs),
+            root: self.logs().join(id.to_string()),
+        }
+    }
+
+    pub(super) fn marks(&self, description: &Description) -> Vec<Mark> {
+        let mut folders: Vec<&PathBuf> = description.marks.iter().collect();
+        if !folders.contains(&&self.mark) {
+            folders.push(&self.mark);
+        }
+        // One order, so that two who wait for all of them do not wait for each other.
+        folders.sort();
+        folders
+            .into_iter()
+            .map(|folder| Mark::new(Arc::clone(&self.fs), folder, &self.home, description.id))
+            .collect()
+    }
+
+    /// The log that goes on; None when this home never had one.
+    ///
+    /// # Errors
+    /// Kind `Refused`, `log_missing`, when there is none and the second place knows one; `External` when a file is damaged
+    /// or cannot be read.
+    pub fn current(&self) -> Result<Option<Description>, Error> {
+        if let Some(id) = self.current_id()? {
+            return Description::read(&self.place(id), id).map(Some);
+        }
+        match mark::of_home(&*self.fs, &self.mark, &self.home)?.first() {
+            None => Ok(None),
+            Some(id) => Err(Error::refused(format!(
+                "log_missing: this home had the log {id} ({} knows it), and it is gone; bring it back, or run: \
+                 threadseal log restart",
+                self.mark.display()
+            ))),
+        }
+    }
+
+    pub(super) fn current_id(&self) -> Result<Option<LogId>, Error> {
+        let path = self.logs().join("current");
+        let place = Place {
+            fs: Arc::clone(&self.fs),
+            root: self.logs(),
+        };
+        let Some(bytes) = place.read(&path, MAX_CURRENT_BYTES)? else {
+            return Ok(None);
+        };
+        let text = std::str::from_utf8(&bytes).ok();
+        let id = text.and_then(|text| LogId::parse_hex(text.strip_suffix('\n')?));
+        id.map(Some).ok_or_else(|| place::damaged(&path))
+    }
+
+    /// Makes the first log of this home. Heads that are known already are its first entries.
+    ///
+    /// # Errors
+    /// Kind `Refused` when one was made meanwhile, `External` when the system fails. The log goes on only after everything
+    /// of it is durable.
+    pub fn create(
+        &self,
+        description: &Description,
+        key: &LogKey,
+        known: &[LoggedHead],
+    ) -> Result<(), Error> {
+        self.make(description, key, &entries_of(known)?, None)
+    }
+
+    /// Makes a log with these entries and lets it go on from now, in the place of `replaced`.
+    pub(super) fn make(
+        &self,
+        description: &Description,
+        key: &LogKey,
+        entries: &[Vec<u8>],
+        replaced: Option<LogId>,
+    ) -> Result<(), Error> {
+        atomic::create_directories(&*self.fs, &self.logs(), PRIVATE_DIRECTORY)?;
+        let _alone = Exclusive::enter(&*self.fs, &self.logs().join("lock"))?;
+        if self.current_id().ok().flatten() != replaced {
+            return Err(Error::refused("another log was made meanwhile"));
+        }
+        // Before anything is made: a second place that cannot be written refuses the log.
+        let marks = self.marks(description);
+        let _marking = marks
+            .iter()
+            .map(Mark::enter)
+            .collect::<Result<Vec<_>, _>>()?;
+        let place = self.place(description.id);
+        atomic::create_directories(&*self.fs, &place.root, PRIVATE_DIRECTORY)?;
+        description.write(&place)?;
+        let empty = writer::sign(description, key, TreeHead::empty())?;
+        place.replace(&place.checkpoint(), empty.to_string().as_bytes())?;
+        place.replace(&place.journal(), &Journal::begin(&empty))?;
+        let mut writer = Writer::open(&place, description, key)?;
+        writer.commit(entries)?;
+        writer.fold()?;
+        let current = format!("{}\n", description.id);
+        let path = self.logs().join("current");
+        atomic::replace(
+            &*self.fs,
+            &path,
+            current.as_bytes(),
+            Mode::Set(PRIVATE_FILE),
+        )?;
+        // Behind `current`: a mark of a log that never went on would say that one is missing. The next commit makes up
+        // for a mark that a crash kept from being written.
+        marks.iter().try_for_each(|mark| mark.write(writer.head()))
+    }
+}
+
+/// Refuses a folder that other machines may write to as well: of two that commit to one log, neither would know of the other.
+/// One that is not there yet would lie where the nearest folder above it lies.
+///
+/// # Errors
+/// Kind `Refused` for a network file system, `External` when the system does not tell.
+pub fn refuse_shared(fs: &dyn Fs, folder: &Path) -> Result<(), Error> {
+    let there = |path: &&Path| fs.symlink_metadata(path).is_ok();
+    let standing = folder.ancestors().find(there).unwrap_or(folder);
+    let shared = fs.is_on_network(standing);
+    match shared.map_err(|error| crate::sys::failure("look at", standing, &error))? {
+        false => Ok(()),
+        true => Err(Error::refused(format!(
+            "{} lies on a network file system; if this machine alone uses it, say so with --single-host",
+            folder.display()
+        ))),
+    }
+}
+
+/// A new log id.
+///
+/// # Errors
+/// Kind `External` when the random source fails.
+pub fn new_id(random: &dyn Random) -> Result<LogId, Error> {
+    Ok(LogId::from_bytes(random::array(random)?))
+}
+
+/// What the system calls this machine, as a tagged digest; None where it does not tell (machine-id(5)).
+pub fn machine(fs: &dyn Fs) -> Option<Digest> {
+    const FILES: [&str; 2] = ["/etc/machine-id", "/var/lib/dbus/machine-id"];
+    const MAX_MACHINE_ID_BYTES: usize = 4096;
+    let read = |path: &&str| match read::read_small(fs, Path::new(path), MAX_MACHINE_ID_BYTES) {
+        Ok(bytes) if !bytes.trim_ascii().is_empty() => Some(bytes),
+        _ => None,
+    };
+    let bytes = FILES.iter().find_map(read)?;
+    Some(Digest::tagged("log host", &[bytes.trim_ascii()]))
+}
+
+/// The entries that say these heads.
+fn entries_of(heads: &[LoggedHead]) -> Result<Vec<Vec<u8>>, Error> {
+    let entry = |logged: &LoggedHead| {
+        LogEntry::Head(*logged).to_bytes().ok_or_else(|| {
+            let head = logged.head;
+            let text = format!("the head {head} has a number that no log can hold");
+            Error::new(ErrorKind::Limit, text)
+        })
+    };
+    heads.iter().map(entry).collect()
+}
