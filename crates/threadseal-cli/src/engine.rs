@@ -176,7 +176,11 @@ pub(crate) fn engine_in(
     let home = context.existing_home()?;
     let local = Local::to(std::slice::from_ref(&root), false, context);
     let trust = gather::gather(&[], None, &local, context)?;
-    let keys = own_keys(&home, &args.passphrase)?;
+    let keys = Keys {
+        // Machines that hold a thread of a database in turn share no folder for its keys.
+        epochs: fleet.is_none().then(|| home.epochs()),
+        ..own_keys(&home, &args.passphrase)?
+    };
     let host = context.host()?;
     let environment = Arc::new(context::environment());
     let Settings {
@@ -227,6 +231,7 @@ pub(crate) fn own_keys(home: &Home, passphrase: &PassphraseArgs) -> Result<Keys,
     Ok(Keys {
         native: Arc::new(signer(KeyUsage::Native)?),
         rye: Arc::new(signer(KeyUsage::Rye)?),
+        epochs: None,
     })
 }
 

@@ -63,7 +63,11 @@ impl Bench {
                 random: Arc::new(SystemRandom),
                 heads: Arc::new(MemoryHeadStore::default()),
             },
-            keys: Keys { native, rye },
+            keys: Keys {
+                native,
+                rye,
+                epochs: None,
+            },
             trust: Trust::new(store),
             project,
         }

@@ -69,6 +69,7 @@ fn begin(home: &Path, file: &Path) -> Result<Recorder, Box<dyn Error>> {
     let keys = Keys {
         native: Arc::new(native),
         rye: Arc::new(rye),
+        epochs: None,
     };
     if file.exists() {
         let options = VerifyOptions {

@@ -17,6 +17,7 @@
 //! | [`objects`] | object storage as five calls: S3, GCS, Azure (feature `object`), a folder, SQLite, PostgreSQL |
 //! | [`archive`] | ZIP archives that hold logs, within bounds |
 //! | [`examine`] | verifying files: native records on two cores, observed logs |
+//! | [`epochs`] | keys that seal a part of one record each |
 //! | [`transcripts`] | stores of native records: files, object storage |
 //! | [`recorder`] | writing native records |
 //! | [`scroll`] | verifying scrolls on all cores, writing live ones |
@@ -41,6 +42,7 @@ mod batches;
 pub mod clock;
 #[cfg(feature = "sqlite")]
 pub mod database;
+pub mod epochs;
 pub mod examine;
 #[cfg(any(test, feature = "fault"))]
 pub mod fault;

@@ -10,13 +10,19 @@
 //! computed from the file while it is verified under the lock; a head is published only after
 //! the bytes it names are durable; after any failure the recorder gives no promise any more.
 
+mod epoch;
+
+pub use epoch::SEALS_PER_EPOCH;
+
 use crate::append::{Log, MovedTail};
 use crate::atomic::PRIVATE_FILE;
+use crate::epochs::EpochKeys;
 use crate::examine;
 use crate::heads::{Durability, RecordKind};
 use crate::host::{Host, Published};
 use crate::lock::WriterLock;
 use crate::transcripts::{Appender, Claim, RecordName, TranscriptStore};
+use epoch::Epoch;
 use std::path::Path;
 use std::sync::Arc;
 use threadseal::digest::Digest;
@@ -30,23 +36,27 @@ use threadseal::transcript::ext::Ext;
 use threadseal::transcript::manifest::Manifest;
 use threadseal::transcript::{Ending, Link, ScanOptions, Sealer, Signers, VerifyOptions};
 
-/// The two keys that seal a record.
+/// The keys that seal records.
 #[derive(Clone)]
 pub struct Keys {
-    /// Signs notes.
+    /// Signs notes, or lets keys of epochs sign them.
     pub native: Arc<dyn Signer + Send + Sync>,
     /// Signs Rye's prefix digests.
     pub rye: Arc<dyn Signer + Send + Sync>,
+    /// Where keys live that seal a part of one record each; without it `native` makes all seals of new records.
+    pub epochs: Option<EpochKeys>,
 }
 
-impl Keys {
-    fn signers(&self) -> Signers<'_> {
-        Signers {
-            native: &*self.native,
-            rye: &*self.rye,
-        }
+/// The key of the epoch, where there is one, and Rye's.
+fn signers<'a>(keys: &'a Keys, epoch: Option<&'a Epoch>) -> Signers<'a> {
+    Signers {
+        native: epoch.and_then(Epoch::signer).unwrap_or(&*keys.native),
+        rye: &*keys.rye,
     }
 }
+
+/// A record that was begun: the state of its writer, its file, and the leaf of line 1.
+type Begun = (Sealer, Box<dyn Appender>, Vec<Digest>);
 
 /// What to do with bytes after the last seal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -65,6 +75,7 @@ pub enum TailPolicy {
 pub struct Recorder {
     host: Host,
     keys: Keys,
+    epoch: Option<Epoch>,
     log: Box<dyn Appender>,
     sealer: Sealer,
     lines: Vec<u8>,
@@ -128,29 +139,51 @@ impl Recorder {
         manifest: Manifest,
         keys: Keys,
     ) -> Result<Self, Error> {
-        let stamps = [host.stamp()?, host.stamp()?];
-        let mut lines = Vec::new();
-        let (fence, signers) = (host.heads.fence(), keys.signers());
-        let sealer = Sealer::begin_under(fence, thread, manifest, stamps, signers, &mut lines)?;
-        let log = begin(&lines)?;
-        let first = lines
-            .split(|byte| *byte == b'\n')
-            .next()
-            .unwrap_or_default();
-        let aliases = vec![leaf_hash(first)];
-        lines.clear();
+        let mut manifest = manifest;
+        let epoch = Epoch::begin(&host, &keys, &mut manifest)?;
+        let begun = Self::write_first(
+            &host,
+            begin,
+            thread,
+            manifest,
+            signers(&keys, epoch.as_ref()),
+        );
+        let (sealer, log, aliases) = begun.inspect_err(|why| {
+            if let Some(epoch) = &epoch {
+                epoch.abandon(why);
+            }
+        })?;
         let mut recorder = Self {
             host,
             keys,
+            epoch,
             log,
             sealer,
-            lines,
+            lines: Vec::new(),
             aliases,
             held: None,
             failed: false,
         };
         recorder.publish(Durability::Durable)?;
         Ok(recorder)
+    }
+
+    /// Line 1 and seal 0, in their place.
+    fn write_first(
+        host: &Host,
+        begin: impl FnOnce(&[u8]) -> Result<Box<dyn Appender>, Error>,
+        thread: ThreadId,
+        manifest: Manifest,
+        signers: Signers<'_>,
+    ) -> Result<Begun, Error> {
+        let stamps = [host.stamp()?, host.stamp()?];
+        let mut lines = Vec::new();
+        let fence = host.heads.fence();
+        let sealer = Sealer::begin_under(fence, thread, manifest, stamps, signers, &mut lines)?;
+        let log = begin(&lines)?;
+        let first = lines.split(|byte| *byte == b'\n').next();
+        let aliases = vec![leaf_hash(first.unwrap_or_default())];
+        Ok((sealer, log, aliases))
     }
 
     /// Opens an existing record to go on with it.
@@ -221,6 +254,7 @@ impl Recorder {
         if let Some(token) = host.heads.fence() {
             sealer.raise_fence(token)?;
         }
+        let epoch = Epoch::go_on(&keys, &sealer)?;
         let aliases = examine::naming_leaves(&file)?
             .into_iter()
             .step_by(2)
@@ -229,13 +263,13 @@ impl Recorder {
             .stored
             .map_or(0, |stored| stored.head.size.min(file.size()));
         let log = claim.appender(durable_floor)?;
-        let lines = Vec::new();
         let mut recorder = Self {
             host,
             keys,
+            epoch,
             log,
             sealer,
-            lines,
+            lines: Vec::new(),
             aliases,
             held: None,
             failed: false,
@@ -245,6 +279,8 @@ impl Recorder {
         // publishes what it covers.
         if matches!(tail, TailPolicy::SetAside | TailPolicy::Adopt) {
             recorder.publish(Durability::Durable)?;
+            // All that was found is durable now: what its last seal gave up has no use any more.
+            recorder.epoch.as_ref().map_or(Ok(()), Epoch::clear)?;
         }
         recorder.close_again()?;
         Ok(Opened {
@@ -388,8 +424,18 @@ impl Recorder {
 
     fn seal_with(&mut self, turn: u64, is_final: bool, ext: Ext) -> Result<Head, Error> {
         self.sync()?;
+        let epoch = self.epoch.as_ref();
+        let next = epoch.map_or(Ok(None), |epoch| {
+            epoch.next(&self.host, &self.sealer, is_final)
+        });
+        let next = self.or_fail(next)?;
+        let named = next.as_ref().map(|next| *next.public_key());
+        let ext = Ext {
+            next_key: named.or(ext.next_key),
+            ..ext
+        };
         let stamp = self.host.stamp()?;
-        let signers = self.keys.signers();
+        let signers = signers(&self.keys, self.epoch.as_ref());
         let head = self
             .sealer
             .seal(stamp, turn, is_final, ext, signers, &mut self.lines)?;
@@ -402,6 +448,11 @@ impl Recorder {
             Durability::Written
         };
         self.publish(durability)?;
+        let passed = match &mut self.epoch {
+            Some(epoch) => epoch.sealed(next, is_final),
+            None => Ok(()),
+        };
+        self.or_fail(passed)?;
         Ok(head)
     }
 

@@ -103,6 +103,7 @@ impl Bench {
             keys: Keys {
                 native,
                 rye: signer(2, KeyUsage::Rye),
+                epochs: None,
             },
             trust: Trust::new(trusted),
             store,

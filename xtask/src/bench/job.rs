@@ -241,6 +241,7 @@ fn durable(path: &Path, events: u64) -> Done<(u64, u64)> {
     let keys = Keys {
         native: Arc::new(signer(1, KeyUsage::Native)),
         rye: Arc::new(signer(2, KeyUsage::Rye)),
+        epochs: None,
     };
     let manifest = Manifest::new(
         host.new_record()?,

@@ -97,6 +97,7 @@ fn seal(path: &Path, with_log: bool, seals: &str) -> Done<Cost> {
     let keys = Keys {
         native: own(1, KeyUsage::Native),
         rye: own(2, KeyUsage::Rye),
+        epochs: None,
     };
     let (native, rye) = (*keys.native.public_key(), *keys.rye.public_key());
     let manifest = Manifest::new(host.new_record()?, native, rye);

@@ -198,6 +198,7 @@ fn record(place: &Place, id: ThreadId, before: Option<Head>, bytes: u64) -> Done
     let keys = Keys {
         native: Arc::new(signer(1, KeyUsage::Native)),
         rye: Arc::new(signer(2, KeyUsage::Rye)),
+        epochs: None,
     };
     let (native, rye) = (*keys.native.public_key(), *keys.rye.public_key());
     let mut manifest = Manifest::new(place.host.new_record()?, native, rye);

@@ -251,6 +251,7 @@ fn record(path: &Path, context: &Context) -> Result<(), Failure> {
     let keys = Keys {
         native: Arc::new(native),
         rye: Arc::new(rye),
+        epochs: None,
     };
     let thread = ThreadId::parse("demo/thread")?;
     let mut recorder = Recorder::create(host, path, thread, manifest, keys)?;

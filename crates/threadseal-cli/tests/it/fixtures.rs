@@ -35,6 +35,7 @@ pub(crate) fn recorder(sandbox: &Sandbox, name: &str, turns: u64) -> Recorder {
     let keys = Keys {
         native: Arc::new(signer(&home, "self.native", KeyUsage::Native)),
         rye: Arc::new(signer(&home, "self-rye.rye", KeyUsage::Rye)),
+        epochs: Some(home.epochs()),
     };
     let host = Host {
         fs: RealFs::shared(),

@@ -9,6 +9,7 @@
 
 mod anchor;
 mod bad_input;
+mod epochs;
 mod fixtures;
 mod fleet;
 mod frame;

@@ -3,6 +3,7 @@
 //! ```text
 //! $THREADSEAL_HOME/   0700   default $XDG_DATA_HOME/threadseal or ~/.local/share/threadseal
 //! ├── keys/           0700   NAME.key 0600 private, NAME.pub public   (keys.rs)
+//! ├── epochs/         0700   keys that seal a part of one record   (crate::epochs)
 //! ├── trust.toml      0600   whose signatures count
 //! ├── config.toml     0600
 //! ├── documents.lock  0600   held while a document is sealed
@@ -22,6 +23,7 @@ pub use inside::is_inside;
 pub use keys::{KeyEntry, KeyFileName, KeyFiles, MAX_KEY_FILE_NAME_BYTES, read_private_key_file};
 
 use crate::atomic::{self, Mode, PRIVATE_FILE};
+use crate::epochs::EpochKeys;
 use crate::heads::FileHeadStore;
 use crate::lock::Exclusive;
 use crate::read;
@@ -122,6 +124,11 @@ impl Home {
     /// The key files.
     pub fn keys(&self) -> KeyFiles {
         KeyFiles::new(Arc::clone(&self.fs), self.path.join("keys"))
+    }
+
+    /// The keys of epochs.
+    pub fn epochs(&self) -> EpochKeys {
+        EpochKeys::new(Arc::clone(&self.fs), self.path.join("epochs"))
     }
 
     /// The last known heads.

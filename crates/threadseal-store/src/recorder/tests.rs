@@ -47,6 +47,7 @@ impl Bench {
             keys: Keys {
                 native,
                 rye: key(2, KeyUsage::Rye),
+                epochs: None,
             },
             trust: Trust::new(store),
             folder,

@@ -69,6 +69,7 @@ impl Scanner {
             seal,
         };
         self.check_numbers(&judged, place)?;
+        self.check_next_key(&judged, place)?;
         self.check_ending(&judged.seal, place)?;
         if self.chain.rye_fp != Some(judged.seal.fp) {
             let text = "\"fp\" is not the fingerprint of the record's Rye key";
@@ -151,6 +152,15 @@ impl Scanner {
             verdict: Verdict::Tampered,
             findings,
         })
+    }
+
+    /// May this key say who seals from here on?
+    fn check_next_key(&self, judged: &Judged, place: Place) -> Result<(), Failure> {
+        let Some(named) = &judged.seal.ext.next_key else {
+            return Ok(());
+        };
+        let checked = self.chain.keys.check_named(&judged.key, named);
+        checked.map_err(|why| failure(Verdict::Forged, place.error("next_key_bad", why)))
     }
 
     fn check_ending(&self, seal: &Seal, place: Place) -> Result<(), Failure> {
@@ -258,7 +268,7 @@ impl Scanner {
             is_final: seal.is_final,
             fence: seal.ext.fence,
         });
-        if self.out.sealers.len() > MAX_RECORD_KEYS {
+        if self.out.sealers.len().max(self.chain.keys.given_up()) > MAX_RECORD_KEYS {
             let text = format!("more than {MAX_RECORD_KEYS} keys sealed this record");
             self.fail(Verdict::Malformed, place.error("too_many_keys", text));
         }

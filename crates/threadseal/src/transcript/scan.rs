@@ -319,7 +319,7 @@ impl Scanner {
         }
         self.chain.origin = KeyName::parse(&manifest::origin(line)).ok();
         self.chain.rye_fp = Some(manifest.rye_key.rye_fingerprint());
-        self.chain.keys = SealingKeys::first(manifest.key);
+        self.chain.keys = SealingKeys::of(&manifest);
         self.out.thread_text = frame.thread_id.to_vec();
         self.out.manifest = Some(manifest);
     }

@@ -1,10 +1,13 @@
 //! Which keys may seal a native record (`spec/transcript.md` §5).
 //!
 //! ```text
-//! manifest.key ──seal covers "key" event──► next ──its first seal──► current …
-//! authority ──"delegation" event────────────────► delegates, beside the current key
+//! manifest.key ──its seal says "next_key"───► next, the current key from that seal on
+//! manifest.key ──seal covers "key" event────► next ──its first seal──► current …
+//! authority ──"delegation" event────────────► delegates, beside the current key
+//! authority ──where another key was the first: seals by itself, and names the next key
 //! ```
-//! Invariant: no key enters but by the word of a key that was in before, or of the authority.
+//! Invariants: no key enters but by the word of the current key or of the authority; a key that was given up never
+//! comes back, whoever names it.
 
 use super::manifest::{self, Manifest};
 use crate::canon::json::{self, Value};
@@ -19,24 +22,40 @@ pub(crate) struct SealingKeys {
     current_id: Option<KeyId>,
     /// Named by a `key` event that no seal of the current key covers yet.
     announced: Option<PublicKey>,
-    /// Named under a seal of the current key.
+    /// Announced under a seal of the current key.
     next: Option<PublicKey>,
     delegates: Vec<PublicKey>,
+    /// Where it let another key make the first seals. Else it is the first key, and leaves as that.
+    authority: Option<PublicKey>,
+    given_up: Vec<KeyId>,
 }
 
 impl SealingKeys {
-    /// The manifest's signing key alone.
-    pub(crate) fn first(key: PublicKey) -> Self {
+    /// Those that line 1 names.
+    pub(crate) fn of(manifest: &Manifest) -> Self {
         Self {
-            current: Some(key),
-            current_id: Some(key.key_id()),
+            current: Some(manifest.key),
+            current_id: Some(manifest.key.key_id()),
+            authority: Some(manifest.authority).filter(|authority| *authority != manifest.key),
             ..Self::default()
         }
     }
 
+    /// The key that is to seal next.
+    pub(crate) fn current(&self) -> Option<&PublicKey> {
+        self.current.as_ref()
+    }
+
+    /// How many keys the record has had that may not seal any more.
+    pub(crate) fn given_up(&self) -> usize {
+        self.given_up.len()
+    }
+
     /// Takes a `key` event: `{"next":HEX}`.
     pub(crate) fn announce(&mut self, payload: &[u8]) -> Result<(), String> {
-        self.announced = Some(Self::named_by(payload)?);
+        let key = Self::named_by(payload)?;
+        self.check_successor(&key)?;
+        self.announced = Some(key);
         Ok(())
     }
 
@@ -53,6 +72,8 @@ impl SealingKeys {
     /// Takes a `delegation` event: `{"key":HEX,"signature":BASE64}`.
     pub(crate) fn delegate(&mut self, payload: &[u8], manifest: &Manifest) -> Result<(), String> {
         let (key, signature) = Self::delegated_by(payload)?;
+        // The authority's word for the first key stands in line 1, for anybody to repeat.
+        self.refuse_given_up(&key)?;
         let message = manifest::delegation_message(&manifest.record, &key);
         if manifest.authority.verify(&message, &signature).is_err() {
             return Err("the authority did not sign this delegation".into());
@@ -81,20 +102,60 @@ impl SealingKeys {
         if self.current_id.as_ref() == Some(id) {
             return self.current.as_ref();
         }
-        let others = self.next.iter().chain(&self.delegates);
+        let others = self
+            .next
+            .iter()
+            .chain(&self.delegates)
+            .chain(&self.authority);
         others.into_iter().find(|key| key.key_id() == *id)
+    }
+
+    /// May a seal by `key` name `named` as the key from there on?
+    pub(crate) fn check_named(&self, key: &PublicKey, named: &PublicKey) -> Result<(), String> {
+        let may_name = [&self.current, &self.next, &self.authority];
+        if !may_name.into_iter().flatten().any(|one| one == key) {
+            return Err("a delegate names no next key".to_owned());
+        }
+        self.check_successor(named)
     }
 
     /// Notes a good seal by `key`, which named `named` as its successor.
     pub(crate) fn sealed(&mut self, key: &PublicKey, named: Option<&PublicKey>) {
         if self.next.as_ref() == Some(key) {
-            self.current = self.next.take();
-            self.current_id = self.current.map(|key| key.key_id());
-            self.announced = None;
+            let next = self.next.take();
+            self.replace_current(next);
         }
-        if self.current.as_ref() == Some(key) {
-            let announced = self.announced.take();
-            self.next = named.cloned().or(announced).or(self.next.take());
+        if let Some(named) = named {
+            self.next = None;
+            self.replace_current(Some(*named));
+        } else if self.current.as_ref() == Some(key) {
+            self.next = self.announced.take().or(self.next.take());
+        }
+    }
+
+    fn replace_current(&mut self, key: Option<PublicKey>) {
+        let old = self.current_id.take();
+        self.given_up.extend(old);
+        self.delegates
+            .retain(|delegate| Some(delegate.key_id()) != old);
+        self.announced = None;
+        self.current = key;
+        self.current_id = self.current.map(|key| key.key_id());
+    }
+
+    /// The next key is another than the current one, and has a life of its own: the authority's word never ends.
+    fn check_successor(&self, key: &PublicKey) -> Result<(), String> {
+        if [&self.current, &self.authority].contains(&&Some(*key)) {
+            return Err(format!("key {} seals already", key.key_id()));
+        }
+        self.refuse_given_up(key)
+    }
+
+    fn refuse_given_up(&self, key: &PublicKey) -> Result<(), String> {
+        let id = key.key_id();
+        match self.given_up.contains(&id) {
+            true => Err(format!("key {id} was given up and may not seal again")),
+            false => Ok(()),
         }
     }
 }

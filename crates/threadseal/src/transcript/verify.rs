@@ -277,21 +277,17 @@ pub(super) fn judge_signers(
     let judge = |key: &PublicKey| options.trust.judge(key, &purpose, options.now);
     let authority = judge(signed.authority);
     let mut all = !signed.sealers.is_empty();
+    let mut by_authority = None;
     for key in signed.sealers {
         let own = judge(key);
-        // The authority's word is enough for a key that it let in, unless that key was revoked.
-        let revoked = matches!(own.standing, Standing::Revoked { .. });
-        let decisive = if revoked || own.standing.counts() {
-            &own
-        } else {
-            &authority
+        // The authority's word is enough for a key that it let in, unless that key was revoked. It is told once,
+        // however many keys it let in.
+        all &= match matches!(own.standing, Standing::Revoked { .. }) || own.standing.counts() {
+            true => report.signer(key, &own),
+            false => {
+                *by_authority.get_or_insert_with(|| report.signer(signed.authority, &authority))
+            }
         };
-        let key = if revoked || own.standing.counts() {
-            key
-        } else {
-            signed.authority
-        };
-        all &= report.signer(key, decisive);
     }
     if let (Standing::Revoked { .. }, true) = (&authority.standing, all) {
         all = report.signer(signed.authority, &authority);

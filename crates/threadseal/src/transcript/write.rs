@@ -21,7 +21,7 @@ use crate::digest::{Digest, Hasher};
 use crate::encoding;
 use crate::error::Error;
 use crate::key::{KeyId, Message, PublicKey, RyeFingerprint, Signer};
-use crate::limits::MAX_LINE_BYTES;
+use crate::limits::{MAX_LINE_BYTES, MAX_RECORD_KEYS};
 use crate::merkle::{Frontier, leaf_hash};
 use crate::note::KeyName;
 use crate::record::{Head, ThreadId};
@@ -159,7 +159,7 @@ impl Sealer {
         }
         let origin =
             KeyName::parse(&manifest::origin(&line)).map_err(|e| Error::invalid(e.to_string()))?;
-        let keys = SealingKeys::first(manifest.key);
+        let keys = SealingKeys::of(&manifest);
         let manifest_fp = manifest.rye_key.rye_fingerprint();
         let mut sealer = Self {
             thread,
@@ -236,6 +236,16 @@ impl Sealer {
         }
         self.fence = Some(token);
         Ok(())
+    }
+
+    /// The key that is to make the next seal, delegates and the authority apart.
+    pub fn current_key(&self) -> Option<&PublicKey> {
+        self.keys.current()
+    }
+
+    /// How many keys the record has given up; at [`MAX_RECORD_KEYS`] it may have no more.
+    pub fn keys_given_up(&self) -> usize {
+        self.keys.given_up()
     }
 
     /// Did a final seal end the record?
@@ -401,7 +411,7 @@ impl Sealer {
     ///
     /// # Errors
     /// Kind `Refused` when `is_final` does not follow an ending or link, a plain seal follows the
-    /// end, or `turn` goes back; kind `Key` when a signer is not one that may seal this record.
+    /// end, or `turn` goes back; kind `Key` when a signer is not one that may seal this record, or name the next key.
     pub fn seal(
         &mut self,
         stamp: Stamp,
@@ -412,6 +422,10 @@ impl Sealer {
         out: &mut Vec<u8>,
     ) -> Result<Head, Error> {
         self.check_seal(turn, is_final, signers)?;
+        if let Some(next) = &ext.next_key {
+            let named = self.keys.check_named(signers.native.public_key(), next);
+            named.map_err(Error::key)?;
+        }
         if let Some(token) = ext.fence {
             self.raise_fence(token)?;
         }
@@ -419,6 +433,10 @@ impl Sealer {
             fence: self.fence,
             ..ext
         };
+        if ext.next_key.is_some() && self.keys.given_up() >= MAX_RECORD_KEYS {
+            let text = format!("a record gives up at most {MAX_RECORD_KEYS} keys");
+            return Err(Error::new(crate::error::ErrorKind::Limit, text));
+        }
         let hash = self.prefix.digest_so_far();
         let seal = Seal {
             turn,

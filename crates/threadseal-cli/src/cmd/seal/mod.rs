@@ -52,6 +52,10 @@ pub(crate) struct SealArgs {
     /// [default: move it into a file beside the record, which says so]
     #[arg(long)]
     adopt_tail: bool,
+    /// Have the authority of a native record name its next key: the one that sealed it last is lost or
+    /// on another machine, and seals no more then
+    #[arg(long)]
+    take_over: bool,
     /// Seal into FILE.seal whatever the file is
     #[arg(long, conflicts_with = "profile")]
     detached: bool,
@@ -147,6 +151,10 @@ impl Sealing<'_> {
         let kind = detect::kind(&file)?;
         if self.args.adopt_tail && (self.args.detached || kind != Some(Kind::Native)) {
             let message = "--adopt-tail is for native records, which hold their own seals";
+            return Err(Failure::new(message).about(path));
+        }
+        if self.args.take_over && (self.args.detached || kind != Some(Kind::Native)) {
+            let message = "--take-over is for native records, whose keys may be elsewhere";
             return Err(Failure::new(message).about(path));
         }
         let in_store = record::address_of(path).is_some();

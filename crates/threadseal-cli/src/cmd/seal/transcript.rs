@@ -33,9 +33,14 @@ pub(super) fn seal_native(sealing: &Sealing<'_>, path: &Path) -> Result<Sealed, 
     let rye = sealing
         .keyring
         .signer(None, KeyUsage::Rye, &args.passphrase)?;
+    let epochs = sealing.home.epochs();
     let keys = Keys {
         native: Arc::new(sealing.signer(KeyUsage::Native)?),
         rye: Arc::new(rye),
+        epochs: Some(match args.take_over {
+            true => epochs.taking_over(),
+            false => epochs,
+        }),
     };
     let options = VerifyOptions {
         trust: &sealing.trust,
@@ -64,7 +69,7 @@ pub(super) fn seal_native(sealing: &Sealing<'_>, path: &Path) -> Result<Sealed, 
     let turn = args.turn.unwrap_or(recorder.state().turn());
     let head = if args.is_final && !recorder.state().is_ended() {
         recorder.end(Ending::Completed, &Payload::parse(b"{}")?, turn)
-    } else if has_tail {
+    } else if has_tail || (args.take_over && !recorder.state().is_ended()) {
         recorder.seal(turn, Ext::default())
     } else {
         return Ok(

@@ -4,6 +4,7 @@
 //! whole     whole, open and foreign records, and their tails
 //! edits     bytes and lines that were changed, cut, moved
 //! keys      who may seal
+//! epochs    keys that live for a part of a record
 //! writing   what a writer may add, and where it goes on
 //! turns     what one turn proves, shown without the others
 //! as_log    a record as a log for other tools
@@ -11,6 +12,7 @@
 
 mod as_log;
 mod edits;
+mod epochs;
 mod keys;
 mod turns;
 mod whole;

@@ -172,16 +172,18 @@ impl TurnProof {
             }
             Chain::Steps(steps) => {
                 for step in steps {
-                    let (seq, next) = record.step(step, &key)?;
+                    let (seq, by, next) = record.step(step, &key)?;
                     if after.is_some_and(|after| seq <= after) {
                         return Err(bad_step("a step is not behind the one before it"));
                     }
                     after = Some(seq);
-                    keys.push(std::mem::replace(&mut key, next));
+                    keys.push(by);
+                    key = next;
                 }
             }
         }
         let last = &closing.seal;
+        key = record.sealer(last, &key);
         if after.is_some_and(|after| last.seq <= after) || key.key_id() != last.key {
             let text = format!("key {} may not seal this record", last.key);
             return Err(forged("key_not_allowed", text));

@@ -145,6 +145,8 @@ struct Walk<'a> {
     announced: Option<(PublicKey, usize)>,
     next: Option<Holder>,
     delegates: Vec<(PublicKey, Signature)>,
+    /// Where it let another key make the first seals.
+    authority: Option<Holder>,
 }
 
 impl<'a> Walk<'a> {
@@ -162,6 +164,12 @@ impl<'a> Walk<'a> {
             announced: None,
             next: None,
             delegates: Vec::new(),
+            authority: Some(manifest.authority)
+                .filter(|authority| *authority != manifest.key)
+                .map(|key| Holder {
+                    key,
+                    steps: Vec::new(),
+                }),
         })
     }
 
@@ -199,29 +207,35 @@ impl<'a> Walk<'a> {
             self.current = next;
             self.announced = None;
         }
-        if self.current.key.key_id() != seal.key {
-            return;
+        if let Some(key) = seal.ext.next_key {
+            let steps = match self
+                .authority
+                .as_ref()
+                .filter(|one| one.key.key_id() == seal.key)
+            {
+                Some(authority) => authority.steps.clone(),
+                None => self.current.steps.clone(),
+            };
+            self.current = Holder { key, steps };
+            self.current.steps.push(Origin::Named { seal: number });
+            (self.announced, self.next) = (None, None);
+        } else if self.current.key.key_id() == seal.key
+            && let Some((key, event)) = self.announced.take()
+        {
+            let mut steps = self.current.steps.clone();
+            steps.push(Origin::Announced {
+                event,
+                seal: number,
+            });
+            self.next = Some(Holder { key, steps });
         }
-        let announced = self.announced.take();
-        let (key, origin) = match (&seal.ext.next_key, announced) {
-            (Some(named), _) => (*named, Origin::Named { seal: number }),
-            (None, Some((key, event))) => (
-                key,
-                Origin::Announced {
-                    event,
-                    seal: number,
-                },
-            ),
-            (None, None) => return,
-        };
-        let mut steps = self.current.steps.clone();
-        steps.push(origin);
-        self.next = Some(Holder { key, steps });
     }
 
     /// How the key of the closing seal came to seal.
     fn chain(&self, key: KeyId) -> Result<Chain, Error> {
-        let holders = std::iter::once(&self.current).chain(&self.next);
+        let holders = std::iter::once(&self.current)
+            .chain(&self.next)
+            .chain(&self.authority);
         let mut holders = holders.filter(|holder| holder.key.key_id() == key);
         if let Some(holder) = holders.next() {
             let steps = holder.steps.iter().map(|origin| self.step(*origin));

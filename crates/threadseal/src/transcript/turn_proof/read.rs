@@ -131,14 +131,27 @@ impl<'a> Record<'a> {
         })
     }
 
-    /// The number of the seal by `key` that lets the next key in, and that key.
+    /// The key by which a seal was made, where the one so far is `key`: the authority seals beside it.
+    pub(super) fn sealer(&self, by: &Seal, key: &PublicKey) -> PublicKey {
+        let authority = &self.manifest.authority;
+        match by.key == authority.key_id() && self.manifest.key != *authority {
+            true => *authority,
+            false => *key,
+        }
+    }
+
+    /// A seal that lets the next key in: its number, by whom it is, and that key. `key` is the one so far.
     pub(super) fn step(
         &mut self,
         step: &'a Step,
         key: &PublicKey,
-    ) -> Result<(u64, PublicKey), Failure> {
+    ) -> Result<(u64, PublicKey, PublicKey), Failure> {
         let (Step::Named { seal } | Step::Announced { seal, .. }) = step;
         let by = self.seal(seal, None)?;
+        let key = &match step {
+            Step::Named { .. } => self.sealer(&by.seal, key),
+            Step::Announced { .. } => *key,
+        };
         if by.seal.key != key.key_id() || !by.note.holds(key) {
             let id = key.key_id();
             let text = format!("key {id} did not sign the seal that should name the next key");
@@ -167,7 +180,7 @@ impl<'a> Record<'a> {
                 return Err(bad_step("the seal names another key than the event"));
             }
         };
-        Ok((by.seal.seq, next))
+        Ok((by.seal.seq, *key, next))
     }
 }
 

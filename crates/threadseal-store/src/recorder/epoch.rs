@@ -1,0 +1,163 @@
+//! Which key seals a record now, and when the next one takes its place.
+//!
+//! ```text
+//! due ─► (1) the next key, durable ─► (2) a seal by the old key that names it, durable ─► (3) the head is published
+//!     ─► (4) the old key's file is overwritten and gone, durably ─► (5) the next key seals
+//! ```
+//! Due: at the first seal of a process that opened the record, and in each [`SEALS_PER_EPOCH`]th of an epoch. Behind a final
+//! seal no key of the record is left; links behind the end are sealed by its authority.
+//!
+//! Invariant: the last durable seal says which key lives. A crash between two steps leaves a file too many: before
+//! (2) is durable that of a key which nobody named, afterwards that of a key which was given up.
+
+use super::Keys;
+use crate::epochs::EpochKeys;
+use crate::host::Host;
+use threadseal::error::{Error, ErrorKind};
+use threadseal::key::{LocalSigner, PublicKey, Signer};
+use threadseal::limits::MAX_RECORD_KEYS;
+use threadseal::record::RecordId;
+use threadseal::transcript::Sealer;
+use threadseal::transcript::manifest::{self, Manifest};
+
+/// Seals of an epoch, the last of which names the next key: the four fsyncs of a rotation, beside the two of each seal, then
+/// touch one seal of so many.
+pub const SEALS_PER_EPOCH: u32 = 64;
+
+/// How many of the keys that a record may have are left for those who take it over.
+const KEPT_FOR_TAKING_OVER: usize = 64;
+
+/// The key of a record's present epoch.
+pub(super) struct Epoch {
+    files: EpochKeys,
+    record: RecordId,
+    /// None where the authority is to seal: behind the end, and to take the record over.
+    living: Option<LocalSigner>,
+    seals: u32,
+    due: bool,
+}
+
+impl Epoch {
+    /// Makes the first key of a record whose authority is `keys.native`, and names it in the manifest.
+    pub(super) fn begin(
+        host: &Host,
+        keys: &Keys,
+        manifest: &mut Manifest,
+    ) -> Result<Option<Self>, Error> {
+        let Some(files) = &keys.epochs else {
+            return Ok(None);
+        };
+        if manifest.delegation.is_some() || manifest.authority != *keys.native.public_key() {
+            return Ok(None);
+        }
+        let record = manifest.record;
+        let first = files.begin(&record, &*host.random)?;
+        manifest.key = *first.public_key();
+        let word = manifest::delegation_message(&record, &manifest.key);
+        manifest.delegation = Some(keys.native.sign(&word)?);
+        Ok(Some(Self {
+            files: files.clone(),
+            record,
+            living: Some(first),
+            seals: 0,
+            due: false,
+        }))
+    }
+
+    /// The key that the record's last seal leaves alive; None where its keys are none of a home.
+    pub(super) fn go_on(keys: &Keys, sealer: &Sealer) -> Result<Option<Self>, Error> {
+        let manifest = sealer.manifest();
+        let current = sealer.current_key().unwrap_or(&manifest.key);
+        if manifest.delegation.is_none() || current == keys.native.public_key() {
+            return Ok(None);
+        }
+        let record = manifest.record;
+        let Some(files) = &keys.epochs else {
+            return match sealer.is_ended() {
+                true => Ok(None),
+                false => Err(not_here(current)),
+            };
+        };
+        let living = match sealer.is_ended() {
+            true => None,
+            false => files.open(&record, current)?,
+        };
+        if living.is_none() && !sealer.is_ended() && !files.takes_over() {
+            return Err(not_here(current));
+        }
+        Ok(Some(Self {
+            files: files.clone(),
+            record,
+            due: !sealer.is_ended(),
+            living,
+            seals: 0,
+        }))
+    }
+
+    /// The key that makes the next seal, where it is not the authority's own.
+    pub(super) fn signer(&self) -> Option<&dyn Signer> {
+        self.living.as_ref().map(|living| living as &dyn Signer)
+    }
+
+    /// Makes the key that the next seal is to name, if it is to name one.
+    pub(super) fn next(
+        &self,
+        host: &Host,
+        sealer: &Sealer,
+        is_final: bool,
+    ) -> Result<Option<LocalSigner>, Error> {
+        let may = self.living.is_none()
+            || sealer.keys_given_up() + KEPT_FOR_TAKING_OVER < MAX_RECORD_KEYS;
+        if is_final || !self.due || !may {
+            return Ok(None);
+        }
+        let made = match self.living {
+            Some(_) => self.files.create(&self.record, &*host.random),
+            None => self.files.begin(&self.record, &*host.random),
+        };
+        made.map(Some)
+    }
+
+    /// The seal stands, and its head is published: the key that it gave up leaves the disk.
+    pub(super) fn sealed(
+        &mut self,
+        next: Option<LocalSigner>,
+        is_final: bool,
+    ) -> Result<(), Error> {
+        self.seals += 1;
+        self.due = self.seals + 1 >= SEALS_PER_EPOCH;
+        if is_final {
+            (self.living, self.due) = (None, false);
+        } else if next.is_some() {
+            (self.living, self.seals, self.due) = (next, 0, false);
+        } else {
+            return Ok(());
+        }
+        self.clear()
+    }
+
+    /// Removes what is not the living key's.
+    pub(super) fn clear(&self) -> Result<(), Error> {
+        let living = self.living.as_ref().map(LocalSigner::public_key);
+        self.files.remove_all_but(&self.record, living)
+    }
+
+    /// Removes the key of a record that did not come to be. Where the system failed it may be there for all that, and
+    /// the key is kept: an idle one does no harm.
+    pub(super) fn abandon(&self, why: &Error) {
+        if why.kind() != ErrorKind::External {
+            let _ = self.files.remove_all_but(&self.record, None);
+        }
+    }
+}
+
+fn not_here(current: &PublicKey) -> Error {
+    Error::refused(format!(
+        "the key that seals this record now, {}, is not in this home: go on where it was sealed last, or have its authority \
+         take it over with: threadseal seal --take-over",
+        current.key_id()
+    ))
+}
+
+#[cfg(test)]
+mod tests;
