@@ -5,7 +5,7 @@
 use crate::args::Global;
 use crate::exit::Failure;
 use crate::render::style::Palette;
-use crate::seal_log;
+use crate::seal_log::{self, HomeLog};
 use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ use threadseal_store::heads::{HeadStore, MemoryHeadStore};
 use threadseal_store::home::{self, Home};
 use threadseal_store::host::Host;
 use threadseal_store::random::SystemRandom;
-use threadseal_store::seal_log::{LoggedHeads, SealLog};
+use threadseal_store::seal_log::LoggedHeads;
 use threadseal_store::sys::{Fs, RealFs};
 
 /// Built once from the global options.
@@ -36,7 +36,7 @@ pub(crate) struct Context {
     /// The disk.
     pub(crate) fs: Arc<dyn Fs>,
     home: Option<PathBuf>,
-    log: OnceLock<Option<Arc<SealLog>>>,
+    log: OnceLock<HomeLog>,
 }
 
 impl Context {
@@ -128,42 +128,55 @@ impl Context {
     /// Files, clock, randomness, and the heads of the home; where there is no home, no heads.
     ///
     /// # Errors
-    /// As [`Context::home`].
+    /// As [`Context::home`]; or when the home has a log and nothing could be written into it.
     pub(crate) fn host(&self) -> Result<Host, Failure> {
-        let heads: Arc<dyn HeadStore> = match self.home()? {
+        let (host, log) = self.reading_host()?;
+        match log.obstacle() {
+            Some(why) => Err(Failure::new(why.to_owned())),
+            None => Ok(host),
+        }
+    }
+
+    /// The same for who only reads, and how the log of the home is: a log that is gone or cannot be read takes nothing from what
+    /// the records themselves prove.
+    ///
+    /// # Errors
+    /// As [`Context::home`].
+    pub(crate) fn reading_host(&self) -> Result<(Host, HomeLog), Failure> {
+        let (heads, log): (Arc<dyn HeadStore>, _) = match self.home()? {
             Some(home) => self.heads(&home)?,
-            None => Arc::new(MemoryHeadStore::default()),
+            None => (Arc::new(MemoryHeadStore::default()), HomeLog::Never),
         };
-        Ok(Host {
+        let host = Host {
             fs: Arc::clone(&self.fs),
             clock: Arc::new(SystemClock),
             random: Arc::new(self.random),
             heads,
-        })
+        };
+        Ok((host, log))
     }
 
     /// The heads of a home, with its log where it has one.
-    fn heads(&self, home: &Home) -> Result<Arc<dyn HeadStore>, Failure> {
+    fn heads(&self, home: &Home) -> Result<(Arc<dyn HeadStore>, HomeLog), Failure> {
         let heads: Arc<dyn HeadStore> = Arc::new(home.heads());
         let log = match self.log.get() {
             Some(log) => log,
             None => {
-                let log = seal_log::open(home, self)?.map(Arc::new);
-                if let Some(log) = &log {
-                    seal_log::warn(log)?;
-                }
+                let log = HomeLog::of(home, self)?;
                 self.log.get_or_init(|| log)
             }
         };
-        Ok(match log {
-            Some(log) => Arc::new(LoggedHeads::new(heads, Arc::clone(log))),
-            None => heads,
-        })
+        let heads = match log {
+            HomeLog::Never => heads,
+            HomeLog::There(log) => Arc::new(LoggedHeads::new(heads, Arc::clone(log))),
+            HomeLog::Missing(_) | HomeLog::Damaged(_) => Arc::new(LoggedHeads::without_log(heads)),
+        };
+        Ok((heads, log.clone()))
     }
 
     /// Lets what this command published be written into the log.
     pub(crate) fn settle_log(&self) {
-        if let Some(Some(log)) = self.log.get() {
+        if let Some(HomeLog::There(log)) = self.log.get() {
             seal_log::settle(log);
         }
     }

@@ -4,9 +4,79 @@ use crate::context::Context;
 use crate::exit::{Failure, complain};
 use crate::keyring::Keyring;
 use std::sync::Arc;
+use threadseal::error::ErrorKind;
 use threadseal::key::{KeyUsage, LocalSigner, PrivateKey};
 use threadseal_store::home::Home;
-use threadseal_store::seal_log::{Description, IndexKind, LogKey, LogPlaces, SealLog, machine};
+use threadseal_store::seal_log::{
+    Description, IndexKind, LogKey, LogPlaces, SealLog, Standing, machine,
+};
+
+/// The log of a home, as far as there is one.
+#[derive(Debug, Clone)]
+pub(crate) enum HomeLog {
+    /// The home never had one, or there is no home.
+    Never,
+    /// It can be opened.
+    There(Arc<SealLog>),
+    /// There was one, and it is gone; says more.
+    Missing(String),
+    /// What says which log it is cannot be read; says why.
+    Damaged(String),
+}
+
+impl HomeLog {
+    /// Looks for the log of `home`, and tells people when it cannot vouch that what is known here is the latest.
+    ///
+    /// # Errors
+    /// When the home has no name.
+    pub(crate) fn of(home: &Home, context: &Context) -> Result<Self, Failure> {
+        let places = places(home, context)?;
+        let log = match places.current() {
+            Ok(None) => Self::Never,
+            Ok(Some(description)) => Self::There(Arc::new(of(home, places, description, context)?)),
+            Err(error) if error.kind() == ErrorKind::Refused => Self::Missing(error.to_string()),
+            Err(error) => Self::Damaged(error.to_string()),
+        };
+        if let Some(warning) = log.warning() {
+            complain(&format!("warning: {warning}"));
+        }
+        Ok(log)
+    }
+
+    /// Why nothing can be written down, where that is known before anything is sealed. That its second place cannot be read is no reason
+    /// to seal nothing.
+    pub(crate) fn obstacle(&self) -> Option<&str> {
+        match self {
+            Self::Missing(why) | Self::Damaged(why) => Some(why),
+            Self::There(log) => match log.standing() {
+                Standing::Damaged(why) => Some(why),
+                _ => None,
+            },
+            Self::Never => None,
+        }
+    }
+
+    fn warning(&self) -> Option<String> {
+        let why = match self {
+            Self::Never => return None,
+            Self::Missing(why) | Self::Damaged(why) => why.clone(),
+            Self::There(log) => match log.standing() {
+                Standing::Good => return None,
+                Standing::Damaged(why) => why.clone(),
+                Standing::Faulty(fault) => format!(
+                    "log_rolled_back: {fault}; heads of records may be older than they were (threadseal log status)"
+                ),
+                Standing::MarkUnread(why) => format!(
+                    "the second place of the log cannot be read, and nothing would show that the log went back: {why}"
+                ),
+                Standing::MarkGone => {
+                    "the second place of the log is gone, and nothing would show that the log went back".to_owned()
+                }
+            },
+        };
+        Some(why)
+    }
+}
 
 /// Where the logs of `home` are, and its second place.
 pub(crate) fn places(home: &Home, context: &Context) -> Result<LogPlaces, Failure> {
@@ -83,28 +153,6 @@ pub(crate) fn mend(
         log.fold()?;
     }
     Ok(lacking && good)
-}
-
-/// Says when a log cannot vouch that what is known here is the latest. The log itself is read, or nothing is judged by it; that its
-/// second place cannot be read is no reason to seal nothing.
-///
-/// # Errors
-/// When the log cannot be read.
-pub(crate) fn warn(log: &SealLog) -> Result<(), Failure> {
-    let size = log.view()?.tree().size;
-    match (log.fault(), log.marks()) {
-        (Ok(Some(fault)), _) => complain(&format!(
-            "warning: log_rolled_back: {fault}; heads of records may be older than they were (threadseal log status)"
-        )),
-        (Err(error), _) | (_, Err(error)) => complain(&format!(
-            "warning: the second place of the log cannot be read, and nothing would show that the log went back: {error}"
-        )),
-        (Ok(None), Ok(marks)) if size > 0 && marks.iter().all(Option::is_none) => complain(
-            "warning: the second place of the log is gone, and nothing would show that the log went back",
-        ),
-        (Ok(None), Ok(_)) => {}
-    }
-    Ok(())
 }
 
 /// Lets what waits be committed, and says what could not be, or must not. No command fails by it: the records are sealed.

@@ -96,16 +96,8 @@ pub fn known(
         (Some(heads), Some(record)) => heads.fetch(record)?,
         _ => None,
     };
-    let remembered = stored.as_ref().map(|stored| Expectation {
-        head: ExpectedHead::Head(stored.head),
-        exact: false,
-        remembered: true,
-    });
-    let given = expected.map(|head| Expectation {
-        head,
-        exact,
-        remembered: false,
-    });
+    let remembered = stored.iter().flat_map(StoredHead::expectations);
+    let given = expected.map(|head| Expectation::given(head, exact));
     Ok(Known {
         expect: given.into_iter().chain(remembered).collect(),
         stored,

@@ -71,6 +71,8 @@ impl Host {
             updated: now,
             path_hint: published.path.map(|path| self.place(path)),
             aliases: published.aliases.to_vec(),
+            logged: None,
+            vouches: true,
         };
         let known = self.heads.fetch_to_replace(&published.head.record)?;
         let swap = match &known {

@@ -243,6 +243,9 @@ impl Recorder {
         let outcome = examine::native(&file, &scan, &options, &|_| {})?;
         accept(&outcome.report, tail)?;
         let report = outcome.report;
+        if known.stored.as_ref().is_some_and(|stored| !stored.vouches) {
+            refuse_if_doubted(&report)?;
+        }
         let sealed = report.head.map_or(0, |head| head.size);
         let mut sealer = match outcome.sealer {
             Some(sealer) => sealer,
@@ -520,6 +523,17 @@ fn accept(report: &Report, tail: TailPolicy) -> Result<(), Error> {
         Verdict::Verified | Verdict::Open | Verdict::Partial => Ok(()),
         Verdict::UnsignedTail if tail != TailPolicy::Refuse => Ok(()),
         _ => Err(refusal(report)),
+    }
+}
+
+/// Going on with what may be an older copy would make two continuations of one record.
+fn refuse_if_doubted(report: &Report) -> Result<(), Error> {
+    match report.verdict {
+        Verdict::Verified => Ok(()),
+        verdict => Err(Error::refused(format!(
+            "the record is {verdict}, and the log of this host went back or cannot be read: what is known of the record \
+             may itself be older than it was; see: threadseal log status"
+        ))),
     }
 }
 

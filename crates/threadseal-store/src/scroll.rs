@@ -21,7 +21,7 @@ use std::sync::Arc;
 use threadseal::digest::Digest;
 use threadseal::error::{Error, ErrorKind};
 use threadseal::key::Signer;
-use threadseal::record::{ExpectedHead, Head, RecordId};
+use threadseal::record::{Head, RecordId};
 use threadseal::report::Expectation;
 use threadseal::report::{Finding, Severity};
 use threadseal::scroll::{
@@ -117,6 +117,8 @@ pub fn each_turn(
 pub struct Known {
     /// The head in this host's store.
     pub head: Option<Head>,
+    /// What the record must contain by it.
+    pub expect: Vec<Expectation>,
     /// When it was stored.
     pub updated: Option<threadseal::time::Timestamp>,
     /// The names of the keys that signed the scroll then.
@@ -131,21 +133,11 @@ pub fn known(host: &Host, record: &RecordId) -> Result<Known, Error> {
     let stored = host.heads.fetch(record)?;
     let stored = stored.filter(|stored| stored.kind == RecordKind::Scroll);
     Ok(stored.map_or_else(Known::default, |stored| Known {
+        expect: stored.expectations(),
         head: Some(stored.head),
-        updated: Some(stored.updated),
+        updated: stored.held_since(),
         signers: stored.aliases,
     }))
-}
-
-impl Known {
-    /// The remembered head as something to expect.
-    pub fn expectation(&self) -> Option<Expectation> {
-        self.head.map(|head| Expectation {
-            head: ExpectedHead::Head(head),
-            exact: false,
-            remembered: true,
-        })
-    }
 }
 
 /// Stores the head of a scroll whose turns up to it are durable.
@@ -250,7 +242,7 @@ impl LiveScroll {
         let record = record_of(file.chunks(), Container::Lines)?;
         let known = record.map_or_else(|| Ok(Known::default()), |record| known(&host, &record))?;
         let options = ChainOptions {
-            expect: known.expectation().into_iter().collect(),
+            expect: known.expect.clone(),
             ..ChainOptions::default()
         };
         let trust = Trust::default();

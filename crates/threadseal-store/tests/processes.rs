@@ -261,6 +261,8 @@ fn head_of(seq: u64) -> StoredHead {
         updated: Timestamp::from_micros(0).unwrap(),
         path_hint: None,
         aliases: Vec::new(),
+        logged: None,
+        vouches: true,
     }
 }
 

@@ -17,7 +17,7 @@
 pub(crate) mod heads;
 mod verified;
 
-pub use heads::Expectation;
+pub use heads::{Expectation, KnownBy};
 pub use verified::{Grounds, Verified, WithTail};
 
 use crate::digest::Digest;

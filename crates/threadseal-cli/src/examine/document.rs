@@ -1,11 +1,11 @@
 //! Documents: JSON objects and texts.
 
-use super::{Examiner, ProfileArg, shown};
+use super::{Examiner, ProfileArg, logged, shown};
 use crate::exit::Failure;
 use threadseal::document::{self, DocumentKind, Options, Profile};
 use threadseal::limits::MAX_DOCUMENT_BYTES;
 use threadseal::record::ExpectedHead;
-use threadseal::report::{Finding, Report, Verdict};
+use threadseal::report::{Completeness, Finding, Report, Verdict};
 use threadseal_store::read::RegularFile;
 
 /// Verifies a document.
@@ -43,13 +43,18 @@ pub(super) fn look(
         return Ok(report);
     };
     options.expect_head = Some(ExpectedHead::Head(stored.head));
-    let held = document::verify(&bytes, &options)?.report;
+    let mut held = document::verify(&bytes, &options)?.report;
+    if !stored.vouches {
+        held.completeness = Completeness::Unproved;
+    }
     let asked = examiner.asked.expect_head.is_some();
-    Ok(if asked && report.verdict <= held.verdict {
+    let mut report = if asked && report.verdict <= held.verdict {
         report
     } else {
         held
-    })
+    };
+    logged::hold_document(&mut report, &stored);
+    Ok(report)
 }
 
 /// With `--exact-head` the document must be that very version.

@@ -104,6 +104,7 @@ impl Examiner {
                 ..self.asked.clone()
             },
             host: self.host.clone(),
+            log: self.log.clone(),
             bar: ProgressBar::hidden(),
             now: self.now,
             among_many: true,

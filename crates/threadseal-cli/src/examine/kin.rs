@@ -260,6 +260,7 @@ fn judge(
             ..examiner.asked.clone()
         },
         host: examiner.host.clone(),
+        log: examiner.log.clone(),
         bar: ProgressBar::hidden(),
         now: examiner.now,
         among_many: examiner.among_many,

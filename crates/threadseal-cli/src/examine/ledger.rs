@@ -357,12 +357,14 @@ impl Examiner {
     }
 
     fn expectations(&self, known: &Known) -> Vec<Expectation> {
-        let given = self.asked.expect_head.map(|head| Expectation {
-            head,
-            exact: self.asked.exact_head,
-            remembered: false,
-        });
-        given.into_iter().chain(known.expectation()).collect()
+        let given = self
+            .asked
+            .expect_head
+            .map(|head| Expectation::given(head, self.asked.exact_head));
+        given
+            .into_iter()
+            .chain(known.expect.iter().cloned())
+            .collect()
     }
 }
 

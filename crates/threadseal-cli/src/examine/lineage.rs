@@ -149,16 +149,8 @@ impl Examiner {
         expected: Option<ExpectedHead>,
     ) -> Result<Outcome, Failure> {
         let known = self.known_heads(lineage)?;
-        let given = expected.map(|head| Expectation {
-            head,
-            exact: self.asked.exact_head,
-            remembered: false,
-        });
-        let remembered = known.iter().map(|stored| Expectation {
-            head: ExpectedHead::Head(stored.head),
-            exact: false,
-            remembered: true,
-        });
+        let given = expected.map(|head| Expectation::given(head, self.asked.exact_head));
+        let remembered = known.iter().flat_map(StoredHead::expectations);
         let mut judging = Judging {
             expect: given.into_iter().chain(remembered).collect(),
             code: &self.asked.lineage.code,
@@ -171,7 +163,7 @@ impl Examiner {
             let same = known
                 .iter()
                 .find(|stored| report.head == Some(stored.head))?;
-            Some(same.updated)
+            same.held_since()
         };
         if let Some(since) = held(&outcome.report)
             && outcome.verified.is_none()

@@ -20,6 +20,7 @@ pub(crate) mod ledger;
 mod leftover;
 pub(crate) mod lineage;
 mod log;
+mod logged;
 mod place;
 mod scroll;
 mod transcript;
@@ -35,6 +36,7 @@ use crate::detect::{self, Kind};
 use crate::exit::Failure;
 use crate::record;
 use crate::render::json::PathError;
+use crate::seal_log::HomeLog;
 use crate::walk::Candidate;
 use clap::ValueEnum;
 use indicatif::ProgressBar;
@@ -135,6 +137,7 @@ pub(crate) struct Examiner {
     asked: Asked,
     now: Timestamp,
     host: Host,
+    log: HomeLog,
     bar: ProgressBar,
     /// Are other files looked at at the same time?
     among_many: bool,
@@ -148,10 +151,12 @@ impl Examiner {
     /// # Errors
     /// When the home must not be trusted, or the clock is out of range.
     pub(crate) fn new(asked: Asked, bar: ProgressBar, context: &Context) -> Result<Self, Failure> {
+        let (host, log) = context.reading_host()?;
         Ok(Self {
             asked,
             now: context.now()?,
-            host: context.host()?,
+            host,
+            log,
             bar,
             among_many: false,
             is_shared: false,
@@ -364,6 +369,7 @@ impl Examiner {
                 ..self.asked.clone()
             },
             host: self.host.clone(),
+            log: self.log.clone(),
             bar: ProgressBar::hidden(),
             now: self.now,
             among_many: self.among_many,
@@ -471,7 +477,9 @@ impl Examiner {
     /// Seals after the one that is held are not covered by it.
     fn held_since(known: &Known, report: &Report) -> Option<Timestamp> {
         let stored = known.stored.as_ref()?;
-        (report.head == Some(stored.head)).then_some(stored.updated)
+        stored
+            .held_since()
+            .filter(|_| report.head == Some(stored.head))
     }
 
     /// Says in every report what holds for the whole run.
@@ -488,6 +496,7 @@ impl Examiner {
             let text = "a thread was asked for, and this kind of record names none";
             report.hold_because(Verdict::Foreign, Finding::error("thread_unnamed", text));
         }
+        logged::tell(report, &self.log);
         if self.asked.trust.local {
             report.find(Finding::warning(
                 "local_trust",

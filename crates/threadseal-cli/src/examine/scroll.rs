@@ -178,11 +178,10 @@ fn judge(
 }
 
 fn expectations(examiner: &Examiner, known: &Known, record: Option<RecordId>) -> Vec<Expectation> {
-    let given = examiner.asked.expect_head.map(|head| Expectation {
-        head,
-        exact: examiner.asked.exact_head,
-        remembered: false,
-    });
-    let remembered = known.expectation().filter(|_| record.is_some());
-    given.into_iter().chain(remembered).collect()
+    let given = examiner
+        .asked
+        .expect_head
+        .map(|head| Expectation::given(head, examiner.asked.exact_head));
+    let remembered = known.expect.iter().filter(|_| record.is_some());
+    given.into_iter().chain(remembered.cloned()).collect()
 }

@@ -164,7 +164,7 @@ fn a_log_that_is_gone_is_missing_and_is_not_made_anew() {
     for command in [
         &["log", "status"][..],
         &["log", "init"],
-        &["verify", "a.json"],
+        &["seal", "a.json"],
     ] {
         let refused = sandbox.run(command).exits(2);
         assert!(refused.stderr.contains("log_missing"), "{}", refused.stderr);

@@ -3,6 +3,7 @@
 mod documents;
 mod folders;
 mod logs;
+mod seal_log;
 
 use crate::fixtures::{ended_record, open_record, ready, recorder, say};
 use crate::sandbox::Sandbox;

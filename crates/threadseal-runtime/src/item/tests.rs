@@ -199,6 +199,8 @@ fn a_version_that_is_older_than_a_known_head_is_refused() {
         updated: now(),
         path_hint: Some(real.to_string_lossy().into_owned()),
         aliases: Vec::new(),
+        logged: None,
+        vouches: true,
     };
     let _ = bench.heads.create(&stored).unwrap();
     for bytes in [bytes, TEXT.as_bytes().to_vec()] {
@@ -229,6 +231,8 @@ fn a_copy_of_a_sealed_item_is_refused_and_a_moved_one_or_a_copied_project_is_not
         updated: now(),
         path_hint: Some(real.to_string_lossy().into_owned()),
         aliases: Vec::new(),
+        logged: None,
+        vouches: true,
     };
     let _ = bench.heads.create(&stored).unwrap();
     assert!(bench.directive(ItemPolicy::Signed).is_ok());
@@ -285,6 +289,8 @@ fn an_older_item_under_another_spelling_of_its_id_is_refused() {
             updated: when,
             path_hint: Some(real.to_string_lossy().into_owned()),
             aliases: Vec::new(),
+            logged: None,
+            vouches: true,
             key: None,
             root: None,
         };

@@ -443,11 +443,7 @@ fn judge_original(
     named: Option<Head>,
 ) -> Result<Judged, Error> {
     let bytes = file.read_whole(MAX_CONVERSATION_BYTES)?;
-    let given = named.map(|head| Expectation {
-        head: ExpectedHead::Head(head),
-        exact: false,
-        remembered: false,
-    });
+    let given = named.map(|head| Expectation::given(ExpectedHead::Head(head), false));
     let mut options = rye::Options {
         thread: Some(id),
         expect: given.into_iter().collect(),

@@ -51,14 +51,10 @@ impl Steps {
         let file = open_regular(&*host.fs, &path)?;
         let known = known::known(host, &run.record_id())?;
         let sealed = named.and_then(|named| tip_of(&run, named));
-        let sealed = sealed.map(|tip| Expectation {
-            head: ExpectedHead::Head(tip.head()),
-            exact: false,
-            remembered: false,
-        });
+        let sealed = sealed.map(|tip| Expectation::given(ExpectedHead::Head(tip.head()), false));
         let options = ChainOptions {
             run: Some(run),
-            expect: known.expectation().into_iter().chain(sealed).collect(),
+            expect: known.expect.iter().cloned().chain(sealed).collect(),
             ..ChainOptions::default()
         };
         let judging = Judging {

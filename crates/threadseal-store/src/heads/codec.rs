@@ -118,5 +118,7 @@ pub(crate) fn decode(bytes: &[u8]) -> Option<StoredHead> {
             .iter()
             .map(|hex| Digest::parse_hex(hex))
             .collect::<Option<_>>()?,
+        logged: None,
+        vouches: true,
     })
 }

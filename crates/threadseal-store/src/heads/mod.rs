@@ -32,10 +32,12 @@ pub use object::ObjectHeadStore;
 pub use threadseal::record::RecordKind;
 
 use std::fmt;
+use std::sync::Arc;
 use threadseal::digest::Digest;
 use threadseal::error::Error;
 use threadseal::key::KeyId;
-use threadseal::record::{Head, RecordId, ThreadId};
+use threadseal::record::{ExpectedHead, Head, RecordId, ThreadId};
+use threadseal::report::Expectation;
 use threadseal::time::Timestamp;
 use threadseal::tlog::entry::LoggedHead;
 
@@ -70,6 +72,21 @@ pub struct StoredHead {
     pub path_hint: Option<String>,
     /// Digests of lines by which the record can be found; a store only ever adds to them.
     pub aliases: Vec<Digest>,
+    /// The newest head of the record in the log of this host. No store keeps it: it is looked up.
+    pub logged: Option<LoggedAt>,
+    /// Can it be told that this is the newest head this host ever knew? No store keeps it.
+    pub vouches: bool,
+}
+
+/// A head in the log of this host.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LoggedAt {
+    /// The head, and what is written down with it.
+    pub logged: LoggedHead,
+    /// The number of its entry.
+    pub number: u64,
+    /// How the entry is called.
+    pub entry: Arc<str>,
 }
 
 impl StoredHead {
@@ -84,7 +101,8 @@ impl StoredHead {
     }
 
     /// What a log alone knows of a head.
-    pub(crate) fn of_log(logged: &LoggedHead) -> Self {
+    pub(crate) fn of_log(at: LoggedAt) -> Self {
+        let logged = at.logged;
         Self {
             head: logged.head,
             root: logged.root,
@@ -96,7 +114,28 @@ impl StoredHead {
             updated: Timestamp::UNIX_EPOCH,
             path_hint: None,
             aliases: Vec::new(),
+            logged: Some(at),
+            vouches: true,
         }
+    }
+
+    /// When this host already held the head: evidence against a later revocation. A log has no times.
+    pub fn held_since(&self) -> Option<Timestamp> {
+        (self.updated != Timestamp::UNIX_EPOCH).then_some(self.updated)
+    }
+
+    /// What a record must contain by it: the head, and what the log has, where that is another one.
+    pub fn expectations(&self) -> Vec<Expectation> {
+        let logged = self.logged.as_ref().map(|at| {
+            let head = ExpectedHead::Head(at.logged.head);
+            Expectation::logged(head, Arc::clone(&at.entry))
+        });
+        let in_log = self.logged.as_ref().map(|at| at.logged.head);
+        let own = (in_log != Some(self.head))
+            .then(|| Expectation::remembered(ExpectedHead::Head(self.head)));
+        let mut all: Vec<_> = own.into_iter().chain(logged).collect();
+        all.iter_mut().for_each(|one| one.vouches = self.vouches);
+        all
     }
 }
 

@@ -33,6 +33,8 @@ fn stored(record: u8, seq: u64, size: u64) -> StoredHead {
         updated: Timestamp::from_micros(2).unwrap(),
         path_hint: Some("/logs/\u{e9}\"\n".to_owned()),
         aliases: vec![digest("line 1")],
+        logged: None,
+        vouches: true,
     }
 }
 

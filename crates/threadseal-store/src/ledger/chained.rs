@@ -295,6 +295,8 @@ impl<S: LedgerStore> HashChainedLedgerStore<S> {
             updated: now,
             path_hint: None,
             aliases: Vec::new(),
+            logged: None,
+            vouches: true,
         };
         let known = host.heads.fetch_to_replace(&new.head.record)?;
         let mut known = known.map(Box::new);

@@ -10,7 +10,7 @@ use crate::read::{RegularFile, Source};
 use threadseal::digest::{Digest, Hasher};
 use threadseal::error::Error;
 use threadseal::ledger::{FileDigest, LineReader, LineSplitter, Place, RunId};
-use threadseal::record::{ExpectedHead, Head, RecordId};
+use threadseal::record::{Head, RecordId};
 use threadseal::report::Expectation;
 use threadseal::time::Timestamp;
 
@@ -66,21 +66,12 @@ pub fn digest_of_beginning(file: &RegularFile, bytes: u64) -> Result<FileDigest,
 pub struct Known {
     /// The head in this host's store.
     pub head: Option<Head>,
+    /// What the record must contain by it.
+    pub expect: Vec<Expectation>,
     /// When it was stored.
     pub updated: Option<Timestamp>,
     /// The names of the keys that signed the ledger then.
     pub signers: Vec<Digest>,
-}
-
-impl Known {
-    /// The remembered head as something to expect.
-    pub fn expectation(&self) -> Option<Expectation> {
-        self.head.map(|head| Expectation {
-            head: ExpectedHead::Head(head),
-            exact: false,
-            remembered: true,
-        })
-    }
 }
 
 /// What this host knows of the ledger with this record id.
@@ -91,8 +82,9 @@ pub fn known(host: &Host, record: &RecordId) -> Result<Known, Error> {
     let stored = host.heads.fetch(record)?;
     let stored = stored.filter(|stored| stored.kind == RecordKind::Ledger);
     Ok(stored.map_or_else(Known::default, |stored| Known {
+        expect: stored.expectations(),
         head: Some(stored.head),
-        updated: Some(stored.updated),
+        updated: stored.held_since(),
         signers: stored.aliases,
     }))
 }

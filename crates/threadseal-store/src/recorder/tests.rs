@@ -5,6 +5,7 @@ use crate::clock::SystemClock;
 use crate::heads::{FileHeadStore, HeadStore, MemoryHeadStore};
 use crate::random::SystemRandom;
 use crate::read::open_regular;
+use crate::seal_log::LoggedHeads;
 use crate::sys::RealFs;
 use threadseal::key::{KeyUsage, LocalSigner, PrivateKey};
 use threadseal::record::RecordId;
@@ -238,4 +239,28 @@ fn a_changed_record_is_refused_with_its_reason() {
     std::fs::write(bench.path(), text.replace("nothing", "all that")).unwrap();
     let refused = bench.open(TailPolicy::SetAside).err().unwrap();
     assert!(refused.to_string().contains("tampered"), "{refused}");
+}
+
+/// An older copy of an open record, beside heads that went back with it: to go on would part it from the newer one.
+#[test]
+fn an_open_record_is_not_gone_on_with_where_the_log_cannot_vouch_for_its_head() {
+    let mut bench = Bench::new();
+    let mut recorder = bench.create();
+    recorder.seal(1, Ext::default()).unwrap();
+    drop(recorder);
+    let good = Arc::clone(&bench.host.heads);
+    bench.host.heads = Arc::new(LoggedHeads::without_log(Arc::clone(&good)));
+    let open = |bench: &Bench| {
+        Recorder::open(
+            bench.host.clone(),
+            &bench.path(),
+            bench.keys.clone(),
+            &bench.options(),
+            TailPolicy::Refuse,
+        )
+    };
+    let refused = open(&bench).err().unwrap();
+    assert!(refused.to_string().contains("log status"), "{refused}");
+    bench.host.heads = good;
+    assert!(open(&bench).is_ok());
 }

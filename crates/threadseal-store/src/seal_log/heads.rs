@@ -10,23 +10,30 @@ use std::sync::Arc;
 use threadseal::digest::Digest;
 use threadseal::error::Error;
 use threadseal::record::{Head, RecordId};
+use threadseal::time::Timestamp;
 
 /// A store of heads beside a log.
 #[derive(Debug)]
 pub struct LoggedHeads {
     heads: Arc<dyn HeadStore>,
-    log: Arc<SealLog>,
+    log: Option<Arc<SealLog>>,
 }
 
 impl LoggedHeads {
     /// What is stored in `heads` is logged in `log`.
     pub fn new(heads: Arc<dyn HeadStore>, log: Arc<SealLog>) -> Self {
+        let log = Some(log);
         Self { heads, log }
     }
 
+    /// The heads of a home whose log is gone or cannot be read: each still counts, and none is known to be the newest.
+    pub fn without_log(heads: Arc<dyn HeadStore>) -> Self {
+        Self { heads, log: None }
+    }
+
     fn logged(&self, swap: Swap, new: &StoredHead) -> Swap {
-        if swap == Swap::Stored {
-            self.log.publish(&new.to_log());
+        if let (Swap::Stored, Some(log)) = (&swap, &self.log) {
+            log.publish(&new.to_log());
         }
         swap
     }
@@ -35,22 +42,38 @@ impl LoggedHeads {
 impl HeadStore for LoggedHeads {
     fn fetch(&self, record: &RecordId) -> Result<Option<StoredHead>, Error> {
         let stored = self.heads.fetch(record)?;
-        let Some((_, logged)) = self.log.newest(record)? else {
-            return Ok(stored);
+        let newest = match &self.log {
+            Some(log) => log
+                .newest_at(record)
+                .map(|at| (at, log.standing().vouches())),
+            None => Ok((None, false)),
         };
-        Ok(Some(match stored {
+        // What cannot be looked up in the log takes nothing from what the store knows, but that it is the newest.
+        let (at, vouches) = newest.unwrap_or((None, false));
+        let Some(at) = at else {
+            return Ok(stored.map(|stored| StoredHead { vouches, ..stored }));
+        };
+        let logged = at.logged;
+        let known = match stored {
             Some(stored) if logged.head.seq < stored.head.seq || logged.head == stored.head => {
-                stored
+                StoredHead {
+                    logged: Some(at),
+                    ..stored
+                }
             }
             Some(stored) => StoredHead {
                 head: logged.head,
                 root: logged.root,
                 key: logged.key,
                 is_final: false,
+                // When the head of the log was stored nobody has written down.
+                updated: Timestamp::UNIX_EPOCH,
+                logged: Some(at),
                 ..stored
             },
-            None => StoredHead::of_log(&logged),
-        }))
+            None => StoredHead::of_log(at),
+        };
+        Ok(Some(StoredHead { vouches, ..known }))
     }
 
     fn fetch_to_replace(&self, record: &RecordId) -> Result<Option<StoredHead>, Error> {

@@ -18,6 +18,7 @@
 //! | `mark` | the second place |
 //! | `cosigned` | what witnesses said of it |
 //! | `record_log` | a record as a log, for tools that know logs |
+//! | `standing` | what the log is worth to who judges by it |
 //! | `heads` | a store of heads that logs what it stores, and believes the log where that knows more |
 //!
 //! Laws:
@@ -42,6 +43,7 @@ mod place;
 mod places;
 mod record_log;
 mod spool;
+mod standing;
 #[cfg(test)]
 mod tests;
 mod view;
@@ -54,6 +56,7 @@ pub use fsck::Checked;
 pub use heads::LoggedHeads;
 pub use places::{LogPlaces, machine, new_id, refuse_shared};
 pub use record_log::write_record_log;
+pub use standing::Standing;
 pub use view::LogView;
 
 use crate::random::Random;
@@ -116,6 +119,7 @@ pub struct SealLog {
     shared: Arc<Shared>,
     committer: OnceLock<Committer>,
     seen: Mutex<Option<(Stamp, Arc<LogView>)>>,
+    standing: OnceLock<Standing>,
 }
 
 /// What the one thread that commits and all that read have together.
@@ -153,6 +157,7 @@ impl SealLog {
             }),
             committer: OnceLock::new(),
             seen: Mutex::default(),
+            standing: OnceLock::new(),
         }
     }
 

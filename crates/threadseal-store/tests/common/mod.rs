@@ -222,6 +222,8 @@ impl<'p> Sealer<'p> {
             updated: Timestamp::from_micros(head.seq).unwrap(),
             path_hint: Some(RECORD.to_owned()),
             aliases: vec![first_line()],
+            logged: None,
+            vouches: true,
         };
         let swap = match self.heads.fetch(&record_id())? {
             None => self.heads.create(&new)?,

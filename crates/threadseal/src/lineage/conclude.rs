@@ -21,6 +21,7 @@ use crate::error::Error;
 use crate::key::{KeyUsage, PublicKey};
 use crate::limits::MAX_RECORD_KEYS;
 use crate::record::{ExpectedHead, Head, RecordId};
+use crate::report::heads;
 use crate::report::{
     CheckResult, Completeness, Expectation, Finding, Grounds, Report, SignerReport, SignerStatus,
     Stats, Verdict, Verified,
@@ -444,25 +445,34 @@ fn check_heads(
         report.check("head", CheckResult::Skipped, Some(why));
         return false;
     }
-    let (mut good, mut met) = (true, false);
+    let (mut good, mut met, mut vouched) = (true, false, false);
     for expected in expect {
         match look_for(expected, lineage, seen, view) {
-            Met::Yes => met = true,
-            Met::Beyond => {}
+            Met::Yes => {
+                met = true;
+                vouched |= expected.vouches;
+                heads::check_logged(report, expected, CheckResult::Pass, None);
+            }
+            Met::Beyond => {
+                heads::check_logged(report, expected, CheckResult::Skipped, Some(BEYOND));
+            }
             Met::No(verdict, code, text) => {
                 good = false;
+                heads::check_logged(report, expected, CheckResult::Fail, Some(&text));
                 report.hold_because(verdict, Finding::error(code, text));
             }
         }
     }
     if good && !met {
-        let why = "the links between the known head and this one are not here".to_owned();
-        report.check("head", CheckResult::Skipped, Some(why));
+        report.check("head", CheckResult::Skipped, Some(BEYOND.to_owned()));
     } else {
         report.check("head", CheckResult::of(good), None);
     }
-    good && met
+    good && vouched
 }
+
+/// Why a head is not looked for.
+const BEYOND: &str = "the links between the known head and this one are not here";
 
 /// What came of an expected head.
 enum Met {
@@ -501,7 +511,7 @@ fn look_for(expected: &Expectation, lineage: &Lineage<'_>, seen: &Seen, view: Vi
             let text = format!("no link here is the expected head {line}: this is older, or other");
             Met::No(Verdict::RolledBack, "head_missing", text)
         }
-        ExpectedHead::Head(head) => missed(&head, expected.remembered, lineage, seen, view),
+        ExpectedHead::Head(head) => missed(&head, expected.is_remembered(), lineage, seen, view),
     }
 }
 

@@ -12,16 +12,64 @@
 
 use super::{CheckResult, Finding, Report, Verdict};
 use crate::record::{ExpectedHead, Head, RecordId};
+use std::sync::Arc;
 
 /// A head that a record must contain.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Expectation {
     /// The head.
     pub head: ExpectedHead,
     /// Must it be the last seal?
     pub exact: bool,
-    /// Did this host remember it (else the caller named it)?
-    pub remembered: bool,
+    /// Who says so.
+    pub by: KnownBy,
+    /// Does he say that it is the newest? What may itself have been put back is held against a record, and does not make one
+    /// whole.
+    pub vouches: bool,
+}
+
+/// Who knows a head.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum KnownBy {
+    /// The caller named it.
+    Caller,
+    /// This host remembered it.
+    Host,
+    /// It is in the log of this host; how the entry is called.
+    Log(Arc<str>),
+}
+
+impl Expectation {
+    /// A head that the caller names.
+    pub fn given(head: ExpectedHead, exact: bool) -> Self {
+        Self {
+            head,
+            exact,
+            by: KnownBy::Caller,
+            vouches: true,
+        }
+    }
+
+    /// A head that this host remembered.
+    pub fn remembered(head: ExpectedHead) -> Self {
+        Self {
+            by: KnownBy::Host,
+            ..Self::given(head, false)
+        }
+    }
+
+    /// A head that is in the log of this host, as the entry of this name.
+    pub fn logged(head: ExpectedHead, entry: Arc<str>) -> Self {
+        Self {
+            by: KnownBy::Log(entry),
+            ..Self::given(head, false)
+        }
+    }
+
+    /// Did this host remember it?
+    pub(crate) fn is_remembered(&self) -> bool {
+        self.by != KnownBy::Caller
+    }
 }
 
 /// How an expected head fared.
@@ -91,8 +139,39 @@ pub(crate) struct End {
     pub(crate) broken: bool,
 }
 
+/// Does a head that somebody vouches for stand in the record?
+pub(crate) fn is_held(expect: &[Expectation], met: &[Met]) -> bool {
+    let mut pairs = expect.iter().zip(met);
+    pairs.any(|(expected, met)| expected.vouches && matches!(met, Met::At(_)))
+}
+
+/// Why nothing says that the last seal of a record is the newest.
+pub(crate) fn end_unproved(expect: &[Expectation]) -> &'static str {
+    if expect.is_empty() {
+        "the last seal is not final and no head is known: later seals may have been cut off"
+    } else if expect.iter().any(|expected| !expected.vouches) {
+        "the last seal is not final, and what this host knows of the record may itself be older than it was"
+    } else {
+        "the last seal is not final"
+    }
+}
+
+/// Notes what came of a head that is in the log.
+pub(crate) fn check_logged(
+    report: &mut Report,
+    expected: &Expectation,
+    result: CheckResult,
+    why: Option<&str>,
+) {
+    let KnownBy::Log(entry) = &expected.by else {
+        return;
+    };
+    let why = why.map_or_else(|| entry.to_string(), |why| format!("{entry}: {why}"));
+    report.check("log", result, Some(why));
+}
+
 /// Reports each head of `expect` that the record does not contain; `met` has how each fared. Did
-/// all hold, and was there one?
+/// all hold, and was there one that somebody vouches for?
 pub(crate) fn check(
     report: &mut Report,
     expect: &[Expectation],
@@ -107,9 +186,14 @@ pub(crate) fn check(
     let mut good = true;
     for (expected, met) in expect.iter().zip(met) {
         let Some((verdict, code, text)) = fault(expected, met, end) else {
+            match met {
+                Met::At(_) => check_logged(report, expected, CheckResult::Pass, None),
+                _ => check_logged(report, expected, CheckResult::Skipped, Some(BROKEN)),
+            }
             continue;
         };
         good = false;
+        check_logged(report, expected, CheckResult::Fail, Some(&text));
         let finding = Finding::error(code, text);
         report.hold_because(
             verdict,
@@ -120,8 +204,11 @@ pub(crate) fn check(
         );
     }
     report.check("head", CheckResult::of(good), None);
-    good
+    good && expect.iter().any(|expected| expected.vouches)
 }
+
+/// Why a head is not looked for.
+const BROKEN: &str = "what follows the first bad place cannot be said";
 
 /// The number of seals, of formats where each unit is one; true when it is the expected one.
 pub(crate) fn check_length(report: &mut Report, end: &End, length: Option<u64>) -> bool {
@@ -171,7 +258,7 @@ fn fault(expected: &Expectation, met: Met, end: &End) -> Option<(Verdict, &'stat
             );
             let verdict = if end.last >= Some(head.seq) {
                 Verdict::Tampered
-            } else if expected.remembered && end.whole {
+            } else if expected.is_remembered() && end.whole {
                 Verdict::RolledBack
             } else {
                 Verdict::Truncated

@@ -155,15 +155,14 @@ fn check_heads(report: &mut Report, file: &SealFile, last: &ObservedSeal, expect
         broken: false,
     };
     heads::check(report, expect, met.iter().copied(), &end);
-    let held = met.iter().any(|met| matches!(met, Met::At(_)));
+    let held = heads::is_held(expect, &met);
     report.completeness = match (last.is_final, held) {
         (true, _) => Completeness::Final,
         (false, true) => Completeness::Head,
         (false, false) => Completeness::Unproved,
     };
     if report.completeness == Completeness::Unproved {
-        let text =
-            "the last seal is not final and no head is known: later seals may have been cut off";
+        let text = heads::end_unproved(expect);
         report.hold_because(Verdict::Open, Finding::note("end_unproved", text));
     }
 }

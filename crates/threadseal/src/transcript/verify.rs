@@ -15,7 +15,7 @@ use crate::canon::json;
 use crate::digest::Digest;
 use crate::key::{KeyUsage, PublicKey};
 use crate::record::{Head, RecordId, ThreadId};
-use crate::report::heads::{self, End, Met};
+use crate::report::heads::{self, End};
 use crate::report::{
     CheckResult, Completeness, Expectation, Finding, Grounds, Report, Stats, Verdict, Verified,
     WithTail,
@@ -352,7 +352,7 @@ fn check_end(report: &mut Report, scan: &Scan, expect: &[Expectation]) {
     let Some(last) = scan.last.as_ref().filter(|_| scan.failure.is_none()) else {
         return;
     };
-    let held = scan.met.iter().any(|met| matches!(met, Met::At(_)));
+    let held = heads::is_held(expect, &scan.met);
     report.completeness = match (last.is_final, held) {
         (true, _) => Completeness::Final,
         (false, true) => Completeness::Head,
@@ -386,11 +386,7 @@ fn check_end(report: &mut Report, scan: &Scan, expect: &[Expectation]) {
         }
     }
     if report.completeness == Completeness::Unproved {
-        let text = if expect.is_empty() {
-            "the last seal is not final and no head is known: later seals may have been cut off"
-        } else {
-            "the last seal is not final"
-        };
+        let text = heads::end_unproved(expect);
         report.hold_because(Verdict::Open, Finding::note("end_unproved", text));
     }
     let linked = scan

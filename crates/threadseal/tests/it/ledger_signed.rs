@@ -97,11 +97,7 @@ impl Ledger {
     fn head(&self) -> Expectation {
         let last = self.records.last().unwrap().record_hash.unwrap();
         let head = head_of(&run(), self.records.len() as u64, last).unwrap();
-        Expectation {
-            head: ExpectedHead::Head(head),
-            exact: false,
-            remembered: true,
-        }
+        Expectation::remembered(ExpectedHead::Head(head))
     }
 
     fn judged(&self, trust: &Trust, expect: Option<Expectation>) -> Outcome {

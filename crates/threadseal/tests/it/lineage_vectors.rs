@@ -65,11 +65,9 @@ fn outcome(path: &Path, flags: &BTreeMap<String, &str>) -> Vec<Outcome> {
         .into_iter()
         .collect();
     let now = Timestamp::from_micros(1_800_000_000_000_000).unwrap();
-    let expect = flags.get("--expect-head").map(|head| Expectation {
-        head: ExpectedHead::parse(head).unwrap(),
-        exact: false,
-        remembered: false,
-    });
+    let expect = flags
+        .get("--expect-head")
+        .map(|head| Expectation::given(ExpectedHead::parse(head).unwrap(), false));
     let judging = Judging {
         code: &code,
         view,

@@ -245,11 +245,7 @@ fn what_only_context_tells_is_told_with_context() {
             ..plain.clone()
         };
         let with_head = heads.map(|head| {
-            let expect = Expectation {
-                head,
-                exact: false,
-                remembered: false,
-            };
+            let expect = Expectation::given(head, false);
             Options {
                 expect: vec![expect],
                 ..plain.clone()

@@ -46,11 +46,8 @@ fn the_records_of_the_specification_are_covered_hashed_and_written_as_it_says() 
 fn the_chain_of_the_specification_is_consistent_and_verified_by_its_head_alone() {
     let file = format!("{}\n{}\n", example("line0"), example("line1"));
     let judged = |expect: Option<&str>| {
-        let expect = expect.map(|hash| Expectation {
-            head: ExpectedHead::parse(hash).unwrap(),
-            exact: false,
-            remembered: false,
-        });
+        let expect =
+            expect.map(|hash| Expectation::given(ExpectedHead::parse(hash).unwrap(), false));
         let options = ChainOptions {
             expect: expect.into_iter().collect(),
             ..ChainOptions::default()

@@ -14,11 +14,10 @@ fn options(flags: &[&str]) -> ChainOptions {
     match flags {
         [] => {}
         ["--run", run] => options.run = Some(RunId::parse(run).unwrap()),
-        ["--expect-head", head] => options.expect.push(Expectation {
-            head: ExpectedHead::parse(head).unwrap(),
-            exact: false,
-            remembered: false,
-        }),
+        ["--expect-head", head] => options.expect.push(Expectation::given(
+            ExpectedHead::parse(head).unwrap(),
+            false,
+        )),
         other => panic!("{other:?}"),
     }
     options

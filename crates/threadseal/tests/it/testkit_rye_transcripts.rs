@@ -92,11 +92,7 @@ fn every_transcript_has_the_expected_verdicts() {
         }
         if let (Some(head), Some(verdict)) = (&row.head, &row.with_head) {
             let head = ExpectedHead::parse(head).unwrap();
-            let expect = vec![Expectation {
-                head,
-                exact: false,
-                remembered: false,
-            }];
+            let expect = vec![Expectation::given(head, false)];
             assert_verdict(
                 &report(&Options {
                     expect,

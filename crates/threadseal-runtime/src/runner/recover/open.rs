@@ -187,14 +187,14 @@ impl Engine {
         let run = RunId::parse(&manifest.record.to_string())?;
         let path = folder.path().join(format!("ledger_{run}.jsonl"));
         let record = run.record_id();
-        let head = known::known(&self.host, &record)?.expectation();
-        if head.is_none() && self.host.fs.symlink_metadata(&path).is_err() {
+        let expect = known::known(&self.host, &record)?.expect;
+        if expect.is_empty() && self.host.fs.symlink_metadata(&path).is_err() {
             return Ok(None);
         }
         let bytes = read_small(&*self.host.fs, &path, MAX_CONVERSATION_BYTES)?;
-        let is_known = head.is_some();
+        let is_known = !expect.is_empty();
         let options = ChainOptions {
-            expect: head.into_iter().collect(),
+            expect,
             ..ChainOptions::default()
         };
         let judging = Judging::new(&self.trust, self.host.clock.now()?);

@@ -1,13 +1,14 @@
 //! The log of a host: what it promises, and what it does when something fails, goes back or is in two places.
 
 mod crashes;
+mod standing;
 mod taking_over;
 mod ways_out;
 
 use super::*;
 use crate::atomic;
 use crate::fault::FaultFs;
-use crate::heads::{FileHeadStore, HeadStore as _, RecordKind, StoredHead, Swap};
+use crate::heads::{FileHeadStore, HeadStore as _, LoggedAt, RecordKind, StoredHead, Swap};
 use crate::home::PRIVATE_DIRECTORY;
 use crate::random::SeededRandom;
 use crate::sys::{Fs, RealFs};
@@ -375,11 +376,11 @@ fn a_folder_of_heads_that_was_put_back_does_not_take_back_what_the_log_knows() {
     let files = || Arc::new(FileHeadStore::new(RealFs::shared(), home.join("heads")));
     let log = Arc::new(open(&places, &key));
     let heads = LoggedHeads::new(files(), Arc::clone(&log));
-    let first = StoredHead::of_log(&head(1, 0));
+    let first = known(1, 0);
     assert_eq!(heads.create(&first).unwrap(), Swap::Stored);
     flushed(&log);
     copy(&home.join("heads"), &folder.path().join("older"));
-    let second = StoredHead::of_log(&head(1, 1));
+    let second = known(1, 1);
     let swap = heads.replace_if(&first.head, &second, crate::heads::Durability::Written);
     assert_eq!(swap.unwrap(), Swap::Stored);
     flushed(&log);
@@ -417,6 +418,19 @@ fn a_tile_that_was_changed_proves_nothing() {
     changed[0] ^= 1;
     fs.set_bytes(&hashes, &changed).unwrap();
     assert!(open(&places, &key).view().is_err());
+}
+
+/// A head as a host knows it.
+fn known(number: u8, seq: u64) -> StoredHead {
+    let logged = head(number, seq);
+    StoredHead {
+        logged: None,
+        ..StoredHead::of_log(LoggedAt {
+            logged,
+            number: seq,
+            entry: Arc::from("entry"),
+        })
+    }
 }
 
 fn copy(from: &Path, to: &Path) {

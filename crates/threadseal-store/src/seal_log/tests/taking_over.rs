@@ -8,10 +8,10 @@ use crate::heads::Durability;
 fn store_some(fs: Arc<dyn Fs>, home: &Path, written: Durability) -> FileHeadStore {
     let heads = FileHeadStore::new(fs, home.join("heads"));
     for number in 1..=3 {
-        let stored = StoredHead::of_log(&head(number, 0));
+        let stored = known(number, 0);
         assert_eq!(heads.create(&stored).unwrap(), Swap::Stored);
     }
-    let newer = StoredHead::of_log(&head(1, 1));
+    let newer = known(1, 1);
     let swap = heads.replace_if(&head(1, 0).head, &newer, written);
     assert_eq!(swap.unwrap(), Swap::Stored);
     heads

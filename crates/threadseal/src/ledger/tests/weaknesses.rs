@@ -5,7 +5,7 @@ use super::*;
 use crate::limits::{MAX_FORK_RECORDS, MAX_OPEN_STEPS};
 use crate::record::ExpectedHead;
 use crate::report::Expectation;
-use crate::report::{CheckResult, Report, Verdict};
+use crate::report::{CheckResult, Completeness, Report, Verdict};
 use crate::trust::Trust;
 
 fn judged(bytes: &[u8], options: ChainOptions) -> Outcome {
@@ -20,11 +20,7 @@ fn plain(bytes: &[u8]) -> Report {
 fn remembering(honest: &[StepRecord], bytes: &[u8]) -> Report {
     let outcome = judged(&file(honest), ChainOptions::default());
     let head = outcome.tip.unwrap().head();
-    let expect = vec![Expectation {
-        head: ExpectedHead::Head(head),
-        exact: false,
-        remembered: true,
-    }];
+    let expect = vec![Expectation::remembered(ExpectedHead::Head(head))];
     let options = ChainOptions {
         expect,
         ..ChainOptions::default()
@@ -59,6 +55,15 @@ fn w1_a_cut_or_recomputed_chain_is_never_verified_and_a_known_head_finds_it() {
     }
     let whole = remembering(&honest, &file(&honest));
     assert_eq!(whole.verdict, Verdict::Verified);
+    let mut doubted = Expectation::remembered(ExpectedHead::Head(whole.head.unwrap()));
+    doubted.vouches = false;
+    let options = ChainOptions {
+        expect: vec![doubted],
+        ..ChainOptions::default()
+    };
+    let doubted = judged(&file(&honest), options).report;
+    assert_eq!(doubted.verdict, Verdict::Consistent);
+    assert_eq!(doubted.completeness, Completeness::Unproved);
     assert_eq!(remembering(&honest, &cut).verdict, Verdict::RolledBack);
     assert_eq!(remembering(&honest, b"").verdict, Verdict::RolledBack);
     assert_eq!(remembering(&honest, &recomputed).verdict, Verdict::Forked);

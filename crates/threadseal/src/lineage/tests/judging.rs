@@ -9,10 +9,10 @@ use crate::time::Timestamp;
 use crate::trust::{Trust, TrustName, TrustedKey};
 
 fn expecting(head: ExpectedHead, remembered: bool) -> Vec<Expectation> {
-    vec![Expectation {
-        head,
-        exact: false,
-        remembered,
+    vec![if remembered {
+        Expectation::remembered(head)
+    } else {
+        Expectation::given(head, false)
     }]
 }
 

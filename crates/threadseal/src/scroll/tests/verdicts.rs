@@ -66,11 +66,7 @@ pub(super) fn pinned(bytes: &[u8], key: PublicKey) -> Outcome {
 /// Judged with a head that must be there.
 pub(super) fn expecting(bytes: &[u8], seeds: &[u8], head: ExpectedHead, exact: bool) -> Outcome {
     let options = ChainOptions {
-        expect: vec![Expectation {
-            head,
-            exact,
-            remembered: false,
-        }],
+        expect: vec![Expectation::given(head, exact)],
         ..ChainOptions::default()
     };
     judge(

@@ -163,10 +163,10 @@ impl Bench {
     }
 
     fn verify_expecting(&self, bytes: &[u8], head: ExpectedHead, remembered: bool) -> Outcome {
-        let expect = vec![Expectation {
-            head,
-            exact: false,
-            remembered,
+        let expect = vec![if remembered {
+            Expectation::remembered(head)
+        } else {
+            Expectation::given(head, false)
         }];
         verify(
             bytes,

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::digest::work::hashed_by;
+use crate::report::{CheckResult, Report};
 
 #[test]
 fn an_ended_record_verifies_and_mints_a_value() {
@@ -40,7 +41,31 @@ fn an_open_record_is_open_until_a_head_vouches_for_it() {
         Verdict::Verified
     );
 
+    // A head that may itself have been put back is held against the record, and makes it no whole one.
+    let doubted = |bytes: &[u8]| {
+        let mut expect = Expectation::logged(expected, "entry 7 of a log".into());
+        expect.vouches = false;
+        let scan = ScanOptions {
+            expect: vec![expect],
+            ..ScanOptions::default()
+        };
+        verify(bytes, &scan, &bench.options())
+    };
+    let outcome = doubted(&bytes);
+    assert_eq!(outcome.report.verdict, Verdict::Open);
+    assert_eq!(outcome.report.completeness, Completeness::Unproved);
+    assert!(outcome.verified.is_none());
+    let check = |report: &Report| {
+        let check = report.checks.iter().find(|check| check.name == "log");
+        check.map(|check| (check.result, check.why.clone().unwrap_or_default()))
+    };
+    let passed = check(&outcome.report).unwrap();
+    assert_eq!(passed, (CheckResult::Pass, "entry 7 of a log".to_owned()));
+
     let cut = &older[..usize::try_from(sealer_head_size(&older)).unwrap()];
+    let behind = doubted(cut).report;
+    assert_eq!(behind.verdict, Verdict::RolledBack);
+    assert_eq!(check(&behind).unwrap().0, CheckResult::Fail);
     for (bytes, remembered, verdict) in [
         (cut, true, Verdict::RolledBack),
         (cut, false, Verdict::Truncated),

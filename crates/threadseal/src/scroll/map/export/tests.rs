@@ -368,11 +368,10 @@ fn only_the_bytes_of_the_proof_are_exported() {
         .unwrap()
         .turns;
     let options = ChainOptions {
-        expect: vec![Expectation {
-            head: ExpectedHead::Line(turns.last().unwrap().hash()),
-            exact: true,
-            remembered: false,
-        }],
+        expect: vec![Expectation::given(
+            ExpectedHead::Line(turns.last().unwrap().hash()),
+            true,
+        )],
         ..ChainOptions::default()
     };
     let trust = Trust::new(TrustStore::new());

@@ -71,10 +71,10 @@ fn rye_8_3_a_cut_at_a_checkpoint_is_noticed_with_a_head() {
     let head = report(&whole).head.unwrap();
     let trust = trust(&[1]);
     let expecting = |head, remembered| Options {
-        expect: vec![Expectation {
-            head,
-            exact: false,
-            remembered,
+        expect: vec![if remembered {
+            Expectation::remembered(head)
+        } else {
+            Expectation::given(head, false)
         }],
         ..Options::new(&trust, now())
     };
@@ -96,11 +96,7 @@ fn rye_8_3_a_cut_at_a_checkpoint_is_noticed_with_a_head() {
         verdict(&whole, &expecting(ExpectedHead::Head(older), true)),
         Verdict::Verified
     );
-    let exact = Expectation {
-        head: ExpectedHead::Head(older),
-        exact: true,
-        remembered: false,
-    };
+    let exact = Expectation::given(ExpectedHead::Head(older), true);
     let options = Options {
         expect: vec![exact],
         ..Options::new(&trust, now())

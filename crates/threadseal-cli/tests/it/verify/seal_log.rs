@@ -1,0 +1,183 @@
+//! What the log of the home says of records that are verified.
+
+use crate::fixtures::{ended_record, open_record};
+use crate::sandbox::{Ran, Sandbox, copy};
+use serde_json::Value;
+use std::fs;
+
+/// A home with a log.
+fn ready() -> Sandbox {
+    let sandbox = crate::fixtures::ready();
+    let made = sandbox.run(["log", "init"]);
+    assert!(
+        made.code == 0 || made.stderr.contains("already"),
+        "{made:?}"
+    );
+    sandbox
+}
+
+fn verified(sandbox: &Sandbox, name: &str, code: i32) -> Value {
+    let ran = sandbox.run(["verify", name, "--json"]).exits(code);
+    ran.json()["results"][0].clone()
+}
+
+fn check(report: &Value) -> (String, String) {
+    let checks = report["checks"].as_array().unwrap();
+    let check = checks.iter().find(|check| check["name"] == "log");
+    let check = check.unwrap_or_else(|| panic!("{report}"));
+    let text = |name: &str| check[name].as_str().unwrap_or_default().to_owned();
+    (text("result"), text("why"))
+}
+
+fn codes(report: &Value) -> Vec<&str> {
+    let findings = report["findings"].as_array().unwrap();
+    let codes = findings.iter().map(|found| found["code"].as_str());
+    codes.map(Option::unwrap).collect()
+}
+
+fn seal(sandbox: &Sandbox, name: &str, text: &str) -> Ran {
+    sandbox.write(name, text);
+    sandbox.run(["seal", "--detached", name]).exits(0)
+}
+
+#[test]
+fn a_report_says_which_entry_of_the_log_the_record_was_held_against() {
+    let sandbox = ready();
+    seal(&sandbox, "a.log", "one\n");
+    let older = fs::read(sandbox.work().join("a.log.seal")).unwrap();
+    seal(&sandbox, "a.log", "one\ntwo\n");
+    let report = verified(&sandbox, "a.log", 0);
+    let (result, why) = check(&report);
+    assert_eq!(result, "pass", "{why}");
+    assert!(why.starts_with("entry 1 of threadseal.log/"), "{why}");
+    let copied = sandbox.write("copy/a.log", "one\n");
+    fs::write(copied.with_file_name("a.log.seal"), older).unwrap();
+    let report = verified(&sandbox, "copy/a.log", 1);
+    assert_eq!(report["verdict"], "rolled_back");
+    let (result, why) = check(&report);
+    assert_eq!(result, "fail");
+    assert!(why.contains("entry 1 of threadseal.log/"), "{why}");
+
+    sandbox.write("b.json", "{\"b\":1}\n");
+    sandbox.run(["seal", "b.json"]).exits(0);
+    let first = fs::read(sandbox.work().join("b.json")).unwrap();
+    let (result, why) = check(&verified(&sandbox, "b.json", 0));
+    assert_eq!(result, "pass", "{why}");
+    super::replace(&sandbox.work().join("b.json"), "\"b\":1", "\"b\":2");
+    sandbox.run(["seal", "b.json"]).exits(0);
+    sandbox.write("b.json", first);
+    let report = verified(&sandbox, "b.json", 1);
+    assert_eq!(check(&report).0, "fail");
+
+    // This one no command sealed: the log was not told.
+    open_record(&sandbox, "t.jsonl", 1);
+    let report = verified(&sandbox, "t.jsonl", 0);
+    let (result, why) = check(&report);
+    assert_eq!(
+        (&*result, &*why),
+        ("skipped", "the log has no head of this record")
+    );
+    assert_eq!(codes(&report), Vec::<&str>::new());
+    let stranger = Sandbox::new();
+    fs::copy(
+        sandbox.work().join("t.jsonl"),
+        stranger.work().join("t.jsonl"),
+    )
+    .unwrap();
+    let (result, why) = check(&verified(&stranger, "t.jsonl", 3));
+    assert_eq!((&*result, &*why), ("skipped", "this home has no log"));
+}
+
+/// The whole home is put back, and the records with it. Only what was sealed to its end is known to be whole.
+#[test]
+fn a_log_that_went_back_accuses_no_record_and_makes_none_whole() {
+    let sandbox = ready();
+    seal(&sandbox, "a.log", "one\n");
+    sandbox.write("b.log", "one\n");
+    sandbox
+        .run(["seal", "--detached", "b.log", "--final"])
+        .exits(0);
+    sandbox.write("c.json", "{\"c\":1}\n");
+    sandbox.run(["seal", "c.json"]).exits(0);
+    open_record(&sandbox, "t.jsonl", 2);
+    ended_record(&sandbox, "u.jsonl", 2);
+    for name in ["a.log", "b.log", "c.json", "t.jsonl", "u.jsonl"] {
+        verified(&sandbox, name, 0);
+    }
+    let (home, backup) = (sandbox.home(), sandbox.work().join("backup"));
+    copy(&home, &backup);
+    let record = fs::read(sandbox.work().join("a.log.seal")).unwrap();
+    seal(&sandbox, "a.log", "one\ntwo\n");
+    fs::remove_dir_all(&home).unwrap();
+    fs::rename(&backup, &home).unwrap();
+    sandbox.write("a.log", "one\n");
+    sandbox.write("a.log.seal", record);
+
+    for (name, code, verdict) in [
+        ("a.log", 3, "open"),
+        ("b.log", 0, "verified"),
+        ("c.json", 0, "verified"),
+        ("t.jsonl", 3, "open"),
+        ("u.jsonl", 0, "verified"),
+    ] {
+        let report = verified(&sandbox, name, code);
+        assert_eq!(report["verdict"], verdict, "{name}");
+        assert!(codes(&report).contains(&"log_rolled_back"), "{report}");
+        assert_ne!(report["completeness"], "head", "{name}");
+    }
+    // Another log in its place, made on purpose: from there on the heads of the home count again.
+    sandbox.run(["log", "restart"]).exits(0);
+    verified(&sandbox, "t.jsonl", 0);
+}
+
+#[test]
+fn a_log_that_is_gone_or_cannot_be_read_keeps_nobody_from_verifying() {
+    let sandbox = ready();
+    seal(&sandbox, "a.log", "one\n");
+    open_record(&sandbox, "t.jsonl", 2);
+    ended_record(&sandbox, "u.jsonl", 2);
+    let names = ["a.log", "t.jsonl", "u.jsonl"];
+    let judged = |code: &str| {
+        for (name, exit) in names.into_iter().zip([3, 3, 0]) {
+            let report = verified(&sandbox, name, exit);
+            assert!(codes(&report).contains(&code), "{name}: {report}");
+            assert_eq!(check(&report).0, "skipped", "{report}");
+        }
+        let all = sandbox.run(["verify", "a.log", "t.jsonl", "u.jsonl"]);
+        assert!(all.exits(3).stderr.contains("warning: "));
+    };
+    let log = sandbox.home().join("log");
+    let id = fs::read_to_string(log.join("current")).unwrap();
+    let journal = log.join(id.trim()).join("journal");
+    let bytes = fs::read(&journal).unwrap();
+    fs::write(&journal, "damaged").unwrap();
+    judged("seal_log_damaged");
+    fs::write(&journal, &bytes).unwrap();
+    fs::write(log.join("current"), "nothing\n").unwrap();
+    judged("seal_log_damaged");
+    fs::remove_dir_all(&log).unwrap();
+    judged("seal_log_missing");
+    // What would have to be written down is not sealed.
+    sandbox.write("b.json", "{\"b\":1}\n");
+    let refused = sandbox.run(["seal", "b.json"]).exits(2);
+    assert!(refused.stderr.contains("log_missing"), "{refused:?}");
+}
+
+#[test]
+fn a_second_place_that_is_gone_or_damaged_is_told_in_each_report() {
+    let sandbox = ready();
+    seal(&sandbox, "a.log", "one\n");
+    let marks = sandbox.home().with_file_name("home.marks");
+    for entry in fs::read_dir(&marks).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_some_and(|end| end == "mark") {
+            fs::write(path, "damaged").unwrap();
+        }
+    }
+    let report = verified(&sandbox, "a.log", 0);
+    assert_eq!(codes(&report), ["mark_unreadable"]);
+    assert_eq!(check(&report).0, "pass");
+    fs::remove_dir_all(&marks).unwrap();
+    let report = verified(&sandbox, "a.log", 0);
+    assert_eq!(codes(&report), ["mark_missing"]);
+}

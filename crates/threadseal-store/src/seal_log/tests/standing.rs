@@ -1,0 +1,78 @@
+//! What heads are worth by how their log stands.
+
+use super::*;
+
+/// Whoever may write to the folder of heads writes a later head of another continuation there: the log's still counts.
+#[test]
+fn a_head_that_was_put_before_the_one_of_the_log_does_not_hide_it() {
+    let (_folder, places, key) = on_disk();
+    let files = Arc::new(FileHeadStore::new(
+        RealFs::shared(),
+        places.home.join("heads"),
+    ));
+    let log = Arc::new(open(&places, &key));
+    let heads = LoggedHeads::new(files.clone(), Arc::clone(&log));
+    assert_eq!(heads.create(&known(1, 0)).unwrap(), Swap::Stored);
+    flushed(&log);
+    let later = known(1, 5);
+    let swap = files.replace_if(&head(1, 0).head, &later, crate::heads::Durability::Durable);
+    assert_eq!(swap.unwrap(), Swap::Stored);
+    let found = heads.fetch(&record(1)).unwrap().unwrap();
+    assert_eq!(found.head, later.head);
+    let expected: Vec<_> = found.expectations().iter().map(|one| one.head).collect();
+    let both = [later.head, head(1, 0).head].map(threadseal::record::ExpectedHead::Head);
+    assert_eq!(expected, both);
+    assert!(found.vouches);
+}
+
+/// The log has no times: a head that the store does not have is no evidence that it is older than a revocation.
+#[test]
+fn a_head_that_only_the_log_has_was_held_since_nobody_knows() {
+    let (_folder, places, key) = on_disk();
+    let files = Arc::new(FileHeadStore::new(
+        RealFs::shared(),
+        places.home.join("heads"),
+    ));
+    let log = Arc::new(open(&places, &key));
+    let heads = LoggedHeads::new(files, Arc::clone(&log));
+    log.publish(&head(1, 0));
+    log.publish(&head(2, 1));
+    flushed(&log);
+    let found = heads.fetch(&record(1)).unwrap().unwrap();
+    assert_eq!((found.head, found.held_since()), (head(1, 0).head, None));
+    let older = StoredHead {
+        updated: threadseal::time::Timestamp::from_micros(5).unwrap(),
+        ..known(2, 0)
+    };
+    assert_eq!(heads.create(&older).unwrap(), Swap::Stored);
+    let found = heads.fetch(&record(2)).unwrap().unwrap();
+    assert_eq!((found.head, found.held_since()), (head(2, 1).head, None));
+}
+
+/// A log that has ended, or that is damaged, takes nothing from what the store of heads knows, and vouches for none of it.
+#[test]
+fn a_log_that_cannot_vouch_leaves_heads_standing_and_calls_none_the_newest() {
+    let (_folder, places, key) = on_disk();
+    let files = Arc::new(FileHeadStore::new(
+        RealFs::shared(),
+        places.home.join("heads"),
+    ));
+    let log = Arc::new(open(&places, &key));
+    let heads = LoggedHeads::new(files.clone(), Arc::clone(&log));
+    assert_eq!(heads.create(&known(1, 0)).unwrap(), Swap::Stored);
+    flushed(&log);
+    let ended = places.mark.join(format!("{}.ended", "ab".repeat(16)));
+    std::fs::write(&ended, "").unwrap();
+    let copied = Arc::new(open(&places, &key));
+    assert_eq!(copied.standing(), &Standing::Faulty(Fault::Ended));
+    let found = LoggedHeads::new(files.clone(), copied).fetch(&record(1));
+    let found = found.unwrap().unwrap();
+    assert_eq!((found.head, found.vouches), (head(1, 0).head, false));
+    std::fs::remove_file(&ended).unwrap();
+    std::fs::write(log.shared.place.journal(), "damaged").unwrap();
+    let damaged = Arc::new(open(&places, &key));
+    assert!(matches!(damaged.standing(), Standing::Damaged(_)));
+    let found = LoggedHeads::new(files, damaged).fetch(&record(1));
+    let found = found.unwrap().unwrap();
+    assert_eq!((found.head, found.vouches), (head(1, 0).head, false));
+}
