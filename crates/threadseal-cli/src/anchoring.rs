@@ -1,4 +1,4 @@
-//! Asking witnesses for cosignatures of this home's log (C2SP tlog-witness, the client's half).
+//! Asking witnesses for cosignatures of this home's log (C2SP tlog-witness, the client's half), and authorities for stamps.
 //!
 //! ```text
 //! checkpoint ─► each witness at once: old size, proof ─► 200: its lines, if they hold
@@ -22,6 +22,7 @@ use threadseal::tlog::witness::{
 };
 use threadseal_store::runtime::wait_for;
 use threadseal_store::seal_log::LogView;
+use threadseal_store::timestamp::QUERY_CONTENT_TYPE;
 use threadseal_store::witness::folder_name;
 
 const CONNECT_TIME: Duration = Duration::from_secs(5);
@@ -57,15 +58,11 @@ impl<'l> Asking<'l> {
     /// # Errors
     /// When HTTP cannot be spoken.
     pub(crate) fn new(view: &'l LogView, log: &'l VerifierKey) -> Result<Self, Failure> {
-        // Another part of the program may have chosen it already; it is the same one then.
-        let _ = rustls::crypto::ring::default_provider().install_default();
-        let client = Client::builder()
-            .connect_timeout(CONNECT_TIME)
-            .timeout(ANSWER_TIME)
-            .redirect(reqwest::redirect::Policy::none())
-            .build()
-            .map_err(|error| Failure::new(format!("cannot speak HTTP: {error}")))?;
-        Ok(Self { view, log, client })
+        Ok(Self {
+            view,
+            log,
+            client: client()?,
+        })
     }
 
     /// Asks all of them at once, and answers in their order.
@@ -175,6 +172,41 @@ impl<'l> Asking<'l> {
             .filter(|_| status == StatusCode::OK)?;
         SignedNote::parse(&text).ok()
     }
+}
+
+/// What speaks HTTP to those who are asked: for a bounded time, and to nobody else.
+fn client() -> Result<Client, Failure> {
+    // Another part of the program may have chosen it already; it is the same one then.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    Client::builder()
+        .connect_timeout(CONNECT_TIME)
+        .timeout(ANSWER_TIME)
+        .redirect(reqwest::redirect::Policy::none())
+        .build()
+        .map_err(|error| Failure::new(format!("cannot speak HTTP: {error}")))
+}
+
+/// Sends a request to a time-stamping authority (RFC 3161 §3.4), and answers with the body of what it said.
+///
+/// # Errors
+/// In a word for people, why there is no answer.
+pub(crate) fn ask_for_stamp(url: &str, request: Vec<u8>) -> Result<Vec<u8>, String> {
+    let client = client().map_err(|failure| failure.to_string())?;
+    let asked = wait_for(async {
+        let post = client
+            .post(url)
+            .header(header::CONTENT_TYPE, QUERY_CONTENT_TYPE);
+        let sent = post.body(request).send().await;
+        let (status, _, body) = read(sent.map_err(|error| unreached(&error))?).await?;
+        match status {
+            StatusCode::OK => Ok(body),
+            _ => Err(Error::new(
+                ErrorKind::External,
+                format!("it answered {}", status.as_u16()),
+            )),
+        }
+    });
+    asked.map_err(|error| error.to_string())
 }
 
 /// Status, whether the body is said to be a size, and the body, which ends somewhere.

@@ -25,6 +25,7 @@
 //! | [`database`] | SQLite files of other layers, opened as the stores open theirs (feature `sqlite`) |
 //! | [`lineage`] | stores of agents' checkpoints and keys, and moving agents between machines |
 //! | [`seal_log`] | the log of a host: what it sealed, so that nobody can take it back |
+//! | `timestamp` | time stamps of RFC 3161 authorities, verified (feature `timestamp`) |
 //! | [`witness`] | what a witness remembers of the logs it watches, and cosigns |
 //! | [`observer`] | sealing logs that other programs write |
 //! | [`host`] | the effects of one host, bundled |
@@ -63,5 +64,7 @@ pub mod runtime;
 pub mod scroll;
 pub mod seal_log;
 pub mod sys;
+#[cfg(feature = "timestamp")]
+pub mod timestamp;
 pub mod transcripts;
 pub mod witness;

@@ -9,7 +9,7 @@ use threadseal::tlog::conflict::Conflict;
 use threadseal::tlog::policy::{Judgement, Policy};
 
 /// A home with a log of one entry, and the log's key.
-fn logged() -> (Sandbox, String) {
+pub(crate) fn logged() -> (Sandbox, String) {
     let sandbox = Sandbox::new();
     sandbox.run(["init"]).exits(0);
     seal(&sandbox, "first");
@@ -18,7 +18,7 @@ fn logged() -> (Sandbox, String) {
     (sandbox, vkey)
 }
 
-fn seal(sandbox: &Sandbox, name: &str) {
+pub(crate) fn seal(sandbox: &Sandbox, name: &str) {
     let file = format!("{name}.json");
     sandbox.write(&file, format!("{{\"name\":\"{name}\"}}\n"));
     sandbox.run(["seal", &file]).exits(0);

@@ -33,6 +33,7 @@ mod seal;
 mod thread;
 mod transcript;
 mod trust;
+mod tsa;
 mod vectors;
 mod verify;
 mod watch;

@@ -19,6 +19,7 @@
 //! | `cosigned` | what witnesses said of it |
 //! | `record_log` | a record as a log, for tools that know logs |
 //! | `standing` | what the log is worth to who judges by it |
+//! | `timestamps` | what time-stamping authorities said of it (feature `timestamp`) |
 //! | `heads` | a store of heads that logs what it stores, and believes the log where that knows more |
 //!
 //! Laws:
@@ -46,6 +47,8 @@ mod spool;
 mod standing;
 #[cfg(test)]
 mod tests;
+#[cfg(feature = "timestamp")]
+mod timestamps;
 mod view;
 mod writer;
 
@@ -57,6 +60,8 @@ pub use heads::LoggedHeads;
 pub use places::{LogPlaces, machine, new_id, refuse_shared};
 pub use record_log::write_record_log;
 pub use standing::Standing;
+#[cfg(feature = "timestamp")]
+pub use timestamps::{JudgedStamp, KeptStamp};
 pub use view::LogView;
 
 use crate::random::Random;

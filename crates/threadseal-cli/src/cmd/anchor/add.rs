@@ -1,25 +1,37 @@
-//! `anchor add`: a policy of C2SP tlog-policy that this home keeps.
+//! `anchor add`: a policy of C2SP tlog-policy, or a time-stamping authority, that this home keeps.
 
-use super::{folder, path_of};
+use super::{AUTHORITY, POLICY, folder, path_of};
 use crate::context::Context;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::output::Out;
 use crate::seal_log;
 use clap::Args;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use threadseal::limits::MAX_POLICY_BYTES;
 use threadseal::tlog::policy::Policy;
 use threadseal_store::atomic::{self, Mode, PRIVATE_FILE};
-use threadseal_store::home::{KeyFileName, PRIVATE_DIRECTORY};
+use threadseal_store::home::{Home, KeyFileName, PRIVATE_DIRECTORY};
 use threadseal_store::read::read_small;
+use threadseal_store::timestamp::{Authority, MAX_AUTHORITY_BYTES};
 
 /// What `anchor add` takes.
 #[derive(Debug, Args)]
 pub(crate) struct AddArgs {
     /// The policy: `log`, `witness`, `group` and `quorum` lines; the addresses of the witnesses are asked
-    #[arg(value_name = "POLICYFILE")]
-    policy: PathBuf,
-    /// Its name in this home; one of the same name is replaced [default: that of the file, without its ending]
+    #[arg(
+        value_name = "POLICYFILE",
+        required_unless_present = "tsa",
+        conflicts_with = "tsa"
+    )]
+    policy: Option<PathBuf>,
+    /// A time-stamping authority (RFC 3161) instead: its address, https or http
+    #[arg(long, value_name = "URL", requires = "root")]
+    tsa: Option<String>,
+    /// The certificates in PEM to which those of the authority must lead
+    #[arg(long, value_name = "PEM", requires = "tsa")]
+    root: Option<PathBuf>,
+    /// Its name in this home; one of the same name is replaced [default: that of the file, without its ending; the
+    /// host of the authority]
     #[arg(long)]
     name: Option<String>,
 }
@@ -27,30 +39,29 @@ pub(crate) struct AddArgs {
 /// Reads it, and keeps it as it is.
 pub(super) fn run(args: &AddArgs, context: &Context, out: &mut Out) -> Outcome {
     let home = context.existing_home()?;
-    let bytes = read_small(&*context.fs, &args.policy, MAX_POLICY_BYTES)?;
-    let policy = Policy::parse(&bytes)
-        .map_err(|error| Failure::new(error.to_string()).about(&args.policy))?;
-    let log = seal_log::open(&home, context)?
-        .ok_or_else(|| Failure::new("this home has no log; run: threadseal log init"))?;
-    let ours = log.verifier()?;
-    if !policy.logs().iter().any(|log| log.key == ours) {
-        let text = format!("it does not name the log of this home; add the line: log {ours}");
-        return Err(Failure::new(text).about(&args.policy));
-    }
-    let name = match &args.name {
-        Some(name) => name.clone(),
-        None => args
-            .policy
-            .file_stem()
-            .unwrap_or_default()
-            .to_string_lossy()
-            .into_owned(),
+    let (default, ending, bytes) = match (&args.policy, &args.tsa, &args.root) {
+        (Some(policy), ..) => {
+            let stem = policy.file_stem().unwrap_or_default().to_string_lossy();
+            (
+                stem.into_owned(),
+                POLICY,
+                policy_for(&home, policy, context)?,
+            )
+        }
+        (None, Some(url), Some(root)) => {
+            let pem = read_small(&*context.fs, root, MAX_AUTHORITY_BYTES / 2)?;
+            let authority = Authority::new(url, &pem)
+                .map_err(|error| Failure::new(error.to_string()).about(root))?;
+            (host_of(url), AUTHORITY, authority.to_text().into_bytes())
+        }
+        _ => return Err(Failure::new("give a policy, or --tsa and --root")),
     };
+    let name = args.name.clone().unwrap_or(default);
     // What serves as the name of a key's file serves here.
     let name = KeyFileName::parse(&name)
         .map_err(|_| Failure::new(format!("{name:?} does not serve as a name; give --name")))?;
     atomic::create_directories(&*context.fs, &folder(&home), PRIVATE_DIRECTORY)?;
-    let path = path_of(&home, name.as_str());
+    let path = path_of(&home, name.as_str(), ending);
     atomic::replace(&*context.fs, &path, &bytes, Mode::Set(PRIVATE_FILE))?;
     if context.json {
         out.json(&serde_json::json!({"schema": "threadseal.anchor.add/1", "name": name.as_str()}));
@@ -58,4 +69,26 @@ pub(super) fn run(args: &AddArgs, context: &Context, out: &mut Out) -> Outcome {
         out.line(format_args!("kept: {name}"));
     }
     Ok(Exit::Done)
+}
+
+/// The bytes of a policy that names the log of this home.
+fn policy_for(home: &Home, path: &Path, context: &Context) -> Result<Vec<u8>, Failure> {
+    let bytes = read_small(&*context.fs, path, MAX_POLICY_BYTES)?;
+    let policy =
+        Policy::parse(&bytes).map_err(|error| Failure::new(error.to_string()).about(path))?;
+    let log = seal_log::open(home, context)?
+        .ok_or_else(|| Failure::new("this home has no log; run: threadseal log init"))?;
+    let ours = log.verifier()?;
+    if !policy.logs().iter().any(|log| log.key == ours) {
+        let text = format!("it does not name the log of this home; add the line: log {ours}");
+        return Err(Failure::new(text).about(path));
+    }
+    Ok(bytes)
+}
+
+/// The host in an address, without its port.
+fn host_of(url: &str) -> String {
+    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
+    let host = rest.split(['/', ':', '?', '#']).next();
+    host.unwrap_or_default().to_owned()
 }

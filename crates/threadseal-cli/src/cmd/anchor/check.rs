@@ -1,6 +1,7 @@
-//! `anchor check`: asks witnesses, keeps what they cosigned, and judges it by the policies.
+//! `anchor check`: asks witnesses and time-stamping authorities, keeps what they said, and judges it.
 
-use super::policies;
+use super::stamp::{self, AuthorityOutput};
+use super::{authorities, policies};
 use crate::anchoring::{Asked, Asking};
 use crate::context::Context;
 use crate::exit::{Exit, Failure, Outcome};
@@ -16,7 +17,7 @@ use threadseal_store::seal_log::SealLog;
 /// What `anchor check` takes.
 #[derive(Debug, Args)]
 pub(crate) struct CheckArgs {
-    /// Names of policies [default: all of this home]
+    /// Names of policies and authorities [default: all of this home]
     #[arg(value_name = "NAME")]
     names: Vec<String>,
     /// Ask nobody; judge what was collected before
@@ -49,27 +50,31 @@ struct CheckOutput {
     origin: String,
     size: u64,
     policies: Vec<PolicyOutput>,
+    authorities: Vec<AuthorityOutput>,
 }
 
-/// Exits 0 where every quorum is met, 3 where one is not, 1 where a witness shows that the log went back or forked.
+/// Exits 0 where every quorum is met and every authority has stamped, 3 where one is not, 1 where one shows that the
+/// log went back or forked.
 pub(super) fn run(args: &CheckArgs, context: &Context, out: &mut Out) -> Outcome {
     let home = context.existing_home()?;
     let log = seal_log::open(&home, context)?
         .ok_or_else(|| Failure::new("this home has no log; run: threadseal log init"))?;
-    let mut chosen = policies(&home, context)?;
-    if let Some(unknown) = args
-        .names
-        .iter()
-        .find(|name| chosen.iter().all(|(known, _)| known != *name))
-    {
+    let (mut chosen, mut stamping) = (policies(&home, context)?, authorities(&home, context)?);
+    let known = |name: &String| {
+        chosen.iter().any(|(known, _)| known == name)
+            || stamping.iter().any(|(known, _)| known == name)
+    };
+    if let Some(unknown) = args.names.iter().find(|name| !known(name)) {
         return Err(Failure::new(format!(
-            "there is no policy {unknown:?}; see: threadseal anchor list"
+            "there is no policy or authority {unknown:?}; see: threadseal anchor list"
         )));
     }
-    chosen.retain(|(name, _)| args.names.is_empty() || args.names.contains(name));
-    if chosen.is_empty() {
+    let meant = |name: &String| args.names.is_empty() || args.names.contains(name);
+    chosen.retain(|(name, _)| meant(name));
+    stamping.retain(|(name, _)| meant(name));
+    if chosen.is_empty() && stamping.is_empty() {
         return Err(Failure::new(
-            "this home has no policy; run: threadseal anchor add",
+            "this home has no policy and no authority; run: threadseal anchor add",
         ));
     }
     let view = log.view()?;
@@ -103,12 +108,23 @@ pub(super) fn run(args: &CheckArgs, context: &Context, out: &mut Out) -> Outcome
     if note.signatures().len() > 1 && !args.offline {
         log.keep_cosigned(&note)?;
     }
+    let mut authorities = Vec::new();
+    for (name, authority) in &stamping {
+        let told = stamp::check(&log, &view, name, authority, args.offline, context)?;
+        exit = match (exit, told.state) {
+            (Exit::Evidence, _) | (_, "contradicted") => Exit::Evidence,
+            (exit, "stamped") => exit,
+            _ => Exit::Unconfirmed,
+        };
+        authorities.push(told);
+    }
     let schema = "threadseal.anchor.check/1";
     let output = CheckOutput {
         schema,
         origin: key.name().as_str().to_owned(),
         size: view.tree().size,
         policies,
+        authorities,
     };
     if context.json {
         out.json(&output);
@@ -231,5 +247,8 @@ fn show(output: &CheckOutput, out: &mut Out) {
                 Clean(&more)
             ));
         }
+    }
+    for authority in &output.authorities {
+        out.line(authority.to_string());
     }
 }

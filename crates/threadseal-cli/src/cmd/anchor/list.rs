@@ -1,16 +1,23 @@
-//! `anchor list`: the policies of this home.
+//! `anchor list`: the policies and authorities of this home.
 
-use super::policies;
+use super::{authorities, policies, stamp};
 use crate::context::Context;
 use crate::exit::{Exit, Outcome};
 use crate::output::Out;
 use crate::render::clean::Clean;
+use crate::seal_log;
 use serde_json::json;
 use threadseal::tlog::policy::PolicyWitness;
 
 /// Prints them.
 pub(super) fn run(context: &Context, out: &mut Out) -> Outcome {
-    let policies = policies(&context.existing_home()?, context)?;
+    let home = context.existing_home()?;
+    let (policies, authorities) = (policies(&home, context)?, authorities(&home, context)?);
+    let log = match authorities.is_empty() {
+        true => None,
+        false => seal_log::open(&home, context)?,
+    };
+    let stamps = stamp::last_of_each(log.as_ref(), &authorities)?;
     let address = |witness: &PolicyWitness| witness.url.as_ref().map(ToString::to_string);
     if context.json {
         let witness = |witness: &PolicyWitness| {
@@ -24,7 +31,17 @@ pub(super) fn run(context: &Context, out: &mut Out) -> Outcome {
                 json!({"name": name, "witnesses": witnesses})
             })
             .collect();
-        out.json(&json!({"schema": "threadseal.anchor.list/1", "policies": policies}));
+        let authorities: Vec<_> = authorities
+            .iter()
+            .zip(&stamps)
+            .map(|((name, authority), last)| {
+                json!({"name": name, "url": authority.url(), "last": last})
+            })
+            .collect();
+        out.json(
+            &json!({"schema": "threadseal.anchor.list/1", "policies": policies,
+                         "authorities": authorities}),
+        );
         return Ok(Exit::Done);
     }
     for (name, policy) in &policies {
@@ -33,6 +50,12 @@ pub(super) fn run(context: &Context, out: &mut Out) -> Outcome {
             let address = address(witness).unwrap_or_else(|| "no address".to_owned());
             let name = witness.name.to_string();
             out.line(format_args!("  {}  {}", Clean(&name), Clean(&address)));
+        }
+    }
+    for ((name, authority), last) in authorities.iter().zip(&stamps) {
+        out.line(format_args!("{}  {}", Clean(name), Clean(authority.url())));
+        if let Some(last) = last {
+            out.line(format_args!("  {}", Clean(&last.to_string())));
         }
     }
     Ok(Exit::Done)

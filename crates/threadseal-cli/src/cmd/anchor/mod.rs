@@ -3,6 +3,7 @@
 mod add;
 mod check;
 mod list;
+mod stamp;
 
 use crate::context::Context;
 use crate::exit::{Failure, Outcome};
@@ -14,17 +15,19 @@ use std::path::{Path, PathBuf};
 use threadseal::limits::MAX_POLICY_BYTES;
 use threadseal::tlog::policy::Policy;
 use threadseal_store::home::{Home, read_trusted_file};
+use threadseal_store::timestamp::{Authority, MAX_AUTHORITY_BYTES};
 
-const ENDING: &str = "policy";
+const POLICY: &str = "policy";
+const AUTHORITY: &str = "tsa";
 
-/// What to do with witnesses of the log.
+/// What to do with witnesses and time stamps of the log.
 #[derive(Debug, Subcommand)]
 pub(crate) enum AnchorCommand {
-    /// Keep a policy: which witnesses are asked, and how many must have cosigned
+    /// Keep a policy (which witnesses are asked, and how many must have cosigned), or a time-stamping authority
     Add(add::AddArgs),
-    /// List the policies and their witnesses
+    /// List the policies and their witnesses, the time-stamping authorities and what they stamped last
     List,
-    /// Ask the witnesses to cosign the log as it is, and say whether enough did
+    /// Ask the witnesses to cosign the log as it is and the authorities to stamp it, and say whether enough did
     Check(check::CheckArgs),
 }
 
@@ -41,35 +44,54 @@ fn folder(home: &Home) -> PathBuf {
     home.path().join("anchors")
 }
 
-fn path_of(home: &Home, name: &str) -> PathBuf {
-    folder(home).join(format!("{name}.{ENDING}"))
+fn path_of(home: &Home, name: &str, ending: &str) -> PathBuf {
+    folder(home).join(format!("{name}.{ending}"))
 }
 
 /// All policies of a home, by name.
 fn policies(home: &Home, context: &Context) -> Result<Vec<(String, Policy)>, Failure> {
+    files(home, context, POLICY, MAX_POLICY_BYTES, |bytes| {
+        Policy::parse(bytes).map_err(|error| error.to_string())
+    })
+}
+
+/// All time-stamping authorities of a home, by name.
+fn authorities(home: &Home, context: &Context) -> Result<Vec<(String, Authority)>, Failure> {
+    files(home, context, AUTHORITY, MAX_AUTHORITY_BYTES, |bytes| {
+        Authority::parse(bytes).map_err(|error| error.to_string())
+    })
+}
+
+/// What the files of this ending hold, by name.
+fn files<T>(
+    home: &Home,
+    context: &Context,
+    ending: &str,
+    limit: usize,
+    parse: impl Fn(&[u8]) -> Result<T, String>,
+) -> Result<Vec<(String, T)>, Failure> {
     let folder = folder(home);
     let names = match context.fs.read_dir(&folder) {
         Ok(names) => names,
         Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
         Err(error) => return Err(Failure::io("read", &folder, &error)),
     };
-    let mut policies = Vec::new();
+    let mut found = Vec::new();
     for name in names {
         let path = Path::new(&name);
         let Some(stem) = path.file_stem().and_then(OsStr::to_str) else {
             continue;
         };
-        if path.extension() != Some(OsStr::new(ENDING)) {
+        if path.extension() != Some(OsStr::new(ending)) {
             continue;
         }
-        let path = path_of(home, stem);
-        let Some(bytes) = read_trusted_file(&*context.fs, &path, MAX_POLICY_BYTES)? else {
+        let path = path_of(home, stem, ending);
+        let Some(bytes) = read_trusted_file(&*context.fs, &path, limit)? else {
             continue;
         };
-        let policy = Policy::parse(&bytes);
-        let policy = policy.map_err(|error| Failure::new(error.to_string()).about(&path))?;
-        policies.push((stem.to_owned(), policy));
+        let parsed = parse(&bytes).map_err(|error| Failure::new(error).about(&path))?;
+        found.push((stem.to_owned(), parsed));
     }
-    policies.sort_by(|(a, _), (b, _)| a.cmp(b));
-    Ok(policies)
+    found.sort_by(|(a, _), (b, _)| a.cmp(b));
+    Ok(found)
 }

@@ -2,6 +2,8 @@
 
 mod crashes;
 mod standing;
+#[cfg(feature = "timestamp")]
+mod stamps;
 mod taking_over;
 mod ways_out;
 

@@ -1,0 +1,152 @@
+//! Stamps of the log by time-stamping authorities: asked for, kept, and judged again without asking.
+
+use crate::anchoring::ask_for_stamp;
+use crate::context::Context;
+use crate::exit::Failure;
+use crate::render::clean::Clean;
+use serde::Serialize;
+use std::fmt;
+use threadseal_store::random;
+use threadseal_store::seal_log::{JudgedStamp, KeptStamp, LogView, SealLog};
+use threadseal_store::timestamp::{Authority, TimeStamp, request, verify};
+
+/// What an authority said last.
+#[derive(Debug, Serialize)]
+pub(super) struct AuthorityOutput {
+    name: String,
+    pub(super) state: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    size: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    time: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    why: Option<String>,
+}
+
+/// Has the log as it is stamped, unless it was already or nobody is to be asked, and says what the last stamp is.
+pub(super) fn check(
+    log: &SealLog,
+    view: &LogView,
+    name: &str,
+    authority: &Authority,
+    offline: bool,
+    context: &Context,
+) -> Result<AuthorityOutput, Failure> {
+    let known = last(log, view, name, authority)?;
+    let size = view.tree().size;
+    if offline || matches!(known.state, "stamped" | "contradicted") {
+        return Ok(known);
+    }
+    let note = view.checkpoint();
+    let message = note.to_string();
+    let nonce = random::array(&context.random)?;
+    let asked = ask_for_stamp(authority.url(), request(message.as_bytes(), nonce)?);
+    let stamped = asked.and_then(|response| {
+        let stamp = verify(&response, message.as_bytes(), authority, Some(nonce));
+        let stamp = stamp.map_err(|error| error.to_string())?;
+        Ok((stamp, response))
+    });
+    Ok(match stamped {
+        Ok((stamp, response)) => {
+            log.keep_timestamp(size, note, name, &response)?;
+            told(name, "stamped", size, stamp)
+        }
+        Err(why) => AuthorityOutput {
+            why: Some(why),
+            ..known
+        },
+    })
+}
+
+/// What each authority stamped last, if anything.
+pub(super) fn last_of_each(
+    log: Option<&SealLog>,
+    authorities: &[(String, Authority)],
+) -> Result<Vec<Option<AuthorityOutput>>, Failure> {
+    let Some(log) = log else {
+        return Ok(authorities.iter().map(|_| None).collect());
+    };
+    let view = log.view()?;
+    let last =
+        |(name, authority): &(String, Authority)| last(log, &view, name, authority).map(Some);
+    authorities.iter().map(last).collect()
+}
+
+/// The last good stamp among those that are kept; or one that the log does not continue, before all others.
+fn last(
+    log: &SealLog,
+    view: &LogView,
+    name: &str,
+    authority: &Authority,
+) -> Result<AuthorityOutput, Failure> {
+    let mut good: Option<(KeptStamp, TimeStamp)> = None;
+    let mut bad = None;
+    for kept in log.timestamps()?.into_iter().rev() {
+        if kept.authority != name {
+            continue;
+        }
+        match log.judge_timestamp(&kept, authority, view)? {
+            JudgedStamp::Contradicts(stamp) => {
+                let here = view.tree().size;
+                let why = match kept.size > here {
+                    true => format!("log_rolled_back: here are {here} entries"),
+                    false => "forked: here is another tree".to_owned(),
+                };
+                let told = told(name, "contradicted", kept.size, stamp);
+                return Ok(AuthorityOutput {
+                    why: Some(why),
+                    ..told
+                });
+            }
+            // Those below the last good one were the last themselves when they were looked at.
+            JudgedStamp::Good(stamp) => {
+                good = Some((kept, stamp));
+                break;
+            }
+            JudgedStamp::Bad(why) => bad = bad.or(Some((kept.size, why))),
+        }
+    }
+    let why = bad.map(|(size, why)| format!("the stamp of {size} entries: {why}"));
+    Ok(match good {
+        Some((kept, stamp)) => {
+            let state = match kept.size == view.tree().size {
+                true => "stamped",
+                false => "behind",
+            };
+            AuthorityOutput {
+                why,
+                ..told(name, state, kept.size, stamp)
+            }
+        }
+        None => AuthorityOutput {
+            name: name.to_owned(),
+            state: "not_stamped",
+            size: None,
+            time: None,
+            why,
+        },
+    })
+}
+
+fn told(name: &str, state: &'static str, size: u64, stamp: TimeStamp) -> AuthorityOutput {
+    AuthorityOutput {
+        name: name.to_owned(),
+        state,
+        size: Some(size),
+        time: Some(stamp.latest_second().to_iso_seconds()),
+        why: None,
+    }
+}
+
+impl fmt::Display for AuthorityOutput {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}  {}", Clean(&self.name), self.state)?;
+        if let (Some(size), Some(time)) = (self.size, &self.time) {
+            write!(f, ": {size} entries, no later than {time}")?;
+        }
+        if let Some(why) = &self.why {
+            write!(f, "; {}", Clean(why))?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,261 @@
+//! `anchor` and time-stamping authorities: real processes, an authority of `openssl ts` behind HTTP.
+
+#[path = "../../../threadseal-store/src/timestamp/openssl.rs"]
+mod openssl;
+
+use crate::anchor::{logged, seal};
+use crate::sandbox::{Sandbox, copy};
+use openssl::{FIT, OpenSsl};
+use serde_json::Value;
+use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+use std::thread;
+
+/// What the authority makes of what it was going to answer.
+type Change = fn(Vec<u8>) -> (u16, Vec<u8>);
+
+/// An authority that answers requests on a loopback address until the test ends.
+struct Stamping {
+    url: String,
+    change: Arc<Mutex<Change>>,
+    asked: Arc<Mutex<usize>>,
+}
+
+fn honest(response: Vec<u8>) -> (u16, Vec<u8>) {
+    (200, response)
+}
+
+impl Stamping {
+    fn start(openssl: OpenSsl) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}/tsr", listener.local_addr().unwrap());
+        let change = Arc::new(Mutex::new(honest as Change));
+        let asked = Arc::new(Mutex::new(0));
+        let (changing, counting) = (Arc::clone(&change), Arc::clone(&asked));
+        thread::spawn(move || {
+            for stream in listener.incoming() {
+                let change = *changing.lock().unwrap();
+                *counting.lock().unwrap() += 1;
+                serve(&stream.unwrap(), &openssl, change);
+            }
+        });
+        Self { url, change, asked }
+    }
+
+    fn asked(&self) -> usize {
+        *self.asked.lock().unwrap()
+    }
+}
+
+fn serve(stream: &TcpStream, openssl: &OpenSsl, change: Change) {
+    let mut reader = BufReader::new(stream);
+    let (mut length, mut query) = (0, false);
+    loop {
+        let mut line = String::new();
+        reader.read_line(&mut line).unwrap();
+        let line = line.trim_end().to_ascii_lowercase();
+        if line.is_empty() {
+            break;
+        }
+        if let Some(text) = line.strip_prefix("content-length:") {
+            length = text.trim().parse().unwrap();
+        }
+        query |= line == "content-type: application/timestamp-query";
+    }
+    assert!(query);
+    let mut body = vec![0; length];
+    reader.read_exact(&mut body).unwrap();
+    let (status, answer) = change(openssl.reply(&body));
+    let head = format!(
+        "HTTP/1.1 {status} x\r\ncontent-type: application/timestamp-reply\r\ncontent-length: {}\r\n\r\n",
+        answer.len()
+    );
+    let mut stream = stream;
+    stream
+        .write_all(&[head.as_bytes(), &answer].concat())
+        .unwrap();
+}
+
+fn authority(folder: &Path) -> (Stamping, Vec<u8>) {
+    let openssl = OpenSsl::new(folder, "P-256", "sha256", FIT);
+    let root = openssl.root();
+    (Stamping::start(openssl), root)
+}
+
+fn add(sandbox: &Sandbox, name: &str, url: &str, root: &[u8]) {
+    sandbox.write("root.pem", root);
+    sandbox
+        .run([
+            "anchor", "add", "--tsa", url, "--root", "root.pem", "--name", name,
+        ])
+        .exits(0);
+}
+
+/// What `anchor check` says of its one authority.
+fn check(sandbox: &Sandbox, more: &[&str], exit: i32) -> Value {
+    let arguments = [&["anchor", "check", "--json"], more].concat();
+    sandbox.run(arguments).exits(exit).json()["authorities"][0].clone()
+}
+
+#[test]
+fn the_log_is_stamped_once_for_each_size_and_judged_again_without_the_authority() {
+    let (sandbox, log) = logged();
+    let tools = tempfile::tempdir().unwrap();
+    let (stamping, root) = authority(&tools.path().join("a"));
+    add(&sandbox, "tsa", &stamping.url, &root);
+    assert_eq!(check(&sandbox, &["--offline"], 3)["state"], "not_stamped");
+    let told = check(&sandbox, &[], 0);
+    assert_eq!(
+        (&told["state"], &told["size"]),
+        (&"stamped".into(), &1.into())
+    );
+    check(&sandbox, &[], 0);
+    assert_eq!(stamping.asked(), 1);
+    assert_eq!(
+        check(&sandbox, &["--offline", "tsa"], 0)["time"],
+        told["time"]
+    );
+    // OpenSSL takes what was kept.
+    let files = sandbox
+        .home()
+        .join("log")
+        .join(&log[15..47])
+        .join("timestamps");
+    let openssl = OpenSsl::new(&tools.path().join("b"), "P-256", "sha256", FIT);
+    fs::copy(
+        tools.path().join("a/root.pem"),
+        tools.path().join("b/root.pem"),
+    )
+    .unwrap();
+    let [note, response] = ["1.checkpoint", "1.tsa.tsr"].map(|n| fs::read(files.join(n)).unwrap());
+    assert!(openssl.takes(&note, &response));
+    seal(&sandbox, "second");
+    let behind = check(&sandbox, &["--offline"], 3);
+    assert_eq!(
+        (&behind["state"], &behind["size"]),
+        (&"behind".into(), &1.into())
+    );
+    let listed = sandbox.run(["anchor", "list"]).exits(0).stdout;
+    assert!(
+        listed.contains(&stamping.url) && listed.contains("1 entries, no later than"),
+        "{listed}"
+    );
+    check(&sandbox, &[], 0);
+    // An altered response is no stamp; the one before still is.
+    let path = files.join("2.tsa.tsr");
+    let mut bytes = fs::read(&path).unwrap();
+    *bytes.last_mut().unwrap() ^= 1;
+    fs::write(&path, bytes).unwrap();
+    let told = check(&sandbox, &["--offline"], 3);
+    assert_eq!(
+        (&told["state"], &told["size"]),
+        (&"behind".into(), &1.into())
+    );
+    assert!(
+        told["why"].as_str().unwrap().contains("does not hold"),
+        "{told}"
+    );
+}
+
+#[test]
+fn what_does_not_verify_is_neither_kept_nor_counted() {
+    let (sandbox, _) = logged();
+    let tools = tempfile::tempdir().unwrap();
+    let (stamping, root) = authority(&tools.path().join("a"));
+    let (_, other) = authority(&tools.path().join("b"));
+    add(&sandbox, "tsa", &stamping.url, &other);
+    let why = |exit| {
+        check(&sandbox, &[], exit)["why"]
+            .as_str()
+            .unwrap_or_default()
+            .to_owned()
+    };
+    assert!(why(3).contains("no chain leads to a pinned root"));
+    add(&sandbox, "tsa", &stamping.url, &root);
+    let changes: [(Change, &str); 4] = [
+        (|_| (500, Vec::new()), "answered 500"),
+        (|_| (200, b"no".to_vec()), "bad response"),
+        (|_| (200, vec![0; 400 << 10]), "too long"),
+        (
+            |mut response| {
+                *response.last_mut().unwrap() ^= 1;
+                (200, response)
+            },
+            "does not hold",
+        ),
+    ];
+    for (change, said) in changes {
+        *stamping.change.lock().unwrap() = change;
+        let why = why(3);
+        assert!(why.contains(said), "{why}");
+    }
+    assert_eq!(check(&sandbox, &["--offline"], 3)["state"], "not_stamped");
+    *stamping.change.lock().unwrap() = honest;
+    check(&sandbox, &[], 0);
+    // Nobody there.
+    add(&sandbox, "tsa", "http://127.0.0.1:9/", &root);
+    seal(&sandbox, "more");
+    let told = check(&sandbox, &[], 3);
+    assert_eq!(told["state"], "behind");
+    assert!(
+        told["why"].as_str().unwrap().contains("cannot be reached"),
+        "{told}"
+    );
+}
+
+#[test]
+fn a_stamp_shows_a_log_that_went_back_without_its_stamps() {
+    let (sandbox, _) = logged();
+    let tools = tempfile::tempdir().unwrap();
+    let (stamping, root) = authority(&tools.path().join("a"));
+    add(&sandbox, "tsa", &stamping.url, &root);
+    let copied = sandbox.work().join("copied");
+    copy(&sandbox.home(), &copied);
+    seal(&sandbox, "second");
+    check(&sandbox, &[], 0);
+    // Log and mark go back, the stamps stay.
+    let log = fs::read_dir(sandbox.home().join("log")).unwrap();
+    let log = log
+        .map(|entry| entry.unwrap().path())
+        .find(|path| path.join("journal").exists())
+        .unwrap();
+    let stamps = tools.path().join("stamps");
+    copy(&log.join("timestamps"), &stamps);
+    fs::remove_dir_all(sandbox.home()).unwrap();
+    copy(&copied, &sandbox.home());
+    fs::remove_dir_all(sandbox.home().with_extension("marks")).unwrap();
+    copy(&stamps, &log.join("timestamps"));
+    let told = check(&sandbox, &["--offline"], 1);
+    assert_eq!(told["state"], "contradicted");
+    assert!(
+        told["why"].as_str().unwrap().contains("log_rolled_back"),
+        "{told}"
+    );
+    seal(&sandbox, "another");
+    let told = check(&sandbox, &[], 1);
+    assert!(told["why"].as_str().unwrap().contains("forked"), "{told}");
+}
+
+#[test]
+fn an_authority_is_named_with_address_and_root() {
+    let (sandbox, _) = logged();
+    sandbox
+        .run(["anchor", "add", "--tsa", "http://localhost/"])
+        .exits(2);
+    sandbox.write("root.pem", "no certificate");
+    let arguments = [
+        "anchor",
+        "add",
+        "--tsa",
+        "http://localhost/",
+        "--root",
+        "root.pem",
+    ];
+    let said = sandbox.run(arguments).exits(2).stderr;
+    assert!(said.contains("root.pem"), "{said}");
+    sandbox.run(["anchor", "check", "nobody"]).exits(2);
+    sandbox.run(["anchor", "check"]).exits(2);
+}

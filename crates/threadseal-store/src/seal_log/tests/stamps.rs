@@ -1,0 +1,111 @@
+use super::*;
+use crate::timestamp::openssl::{FIT, OpenSsl};
+use crate::timestamp::{Authority, request, verify};
+
+const NONCE: [u8; 8] = *b"12345678";
+
+/// Has the log as it is stamped by the authority of this name.
+fn stamp(log: &SealLog, openssl: &OpenSsl, name: &str) -> u64 {
+    let view = log.view().unwrap();
+    let (note, size) = (view.checkpoint(), view.tree().size);
+    let response = openssl.reply(&request(note.to_string().as_bytes(), NONCE).unwrap());
+    log.keep_timestamp(size, note, name, &response).unwrap();
+    size
+}
+
+fn authority(folder: &Path, name: &str) -> (OpenSsl, (String, Authority)) {
+    let openssl = OpenSsl::new(&folder.join(name), "P-256", "sha256", FIT);
+    let authority = Authority::new("http://localhost/", &openssl.root()).unwrap();
+    (openssl, (name.to_owned(), authority))
+}
+
+fn commit(log: &SealLog, record: u8) {
+    log.publish(&head(record, 0));
+    assert!(log.flush().error.is_none());
+}
+
+#[test]
+fn an_entry_is_as_old_as_the_first_good_stamp_above_it() {
+    let (folder, places, key) = on_disk();
+    let log = open(&places, &key);
+    let (one, first) = authority(folder.path(), "one");
+    let (two, second) = authority(folder.path(), "two");
+    (0..2).for_each(|record| commit(&log, record));
+    let early = stamp(&log, &one, "one");
+    (2..4).for_each(|record| commit(&log, record));
+    let late = stamp(&log, &two, "two");
+    commit(&log, 4);
+    let view = log.view().unwrap();
+    let both = [first.clone(), second.clone()];
+    let covering = |entry, who: &[(String, Authority)]| {
+        let found = log.stamped(entry, who, &view).unwrap();
+        found.map(|(kept, _)| (kept.size, kept.authority))
+    };
+    assert_eq!(covering(0, &both), Some((early, "one".to_owned())));
+    assert_eq!(covering(early - 1, &both), Some((early, "one".to_owned())));
+    assert_eq!(covering(early, &both), Some((late, "two".to_owned())));
+    assert_eq!(covering(late, &both), None);
+    // Whom one does not trust, or knows by another name, says nothing.
+    assert_eq!(
+        covering(0, &[second.clone()]),
+        Some((late, "two".to_owned()))
+    );
+    let swapped = [("one".to_owned(), second.1), ("two".to_owned(), first.1)];
+    assert_eq!(covering(0, &swapped), None);
+    assert_eq!(covering(0, &[]), None);
+}
+
+#[test]
+fn a_stamp_of_another_size_or_of_what_the_log_does_not_continue_covers_nothing() {
+    let (folder, places, key) = on_disk();
+    let log = open(&places, &key);
+    let (openssl, trusted) = authority(folder.path(), "a");
+    commit(&log, 1);
+    let size = stamp(&log, &openssl, "a");
+    let files = log.shared.place.file("timestamps");
+    let [note, response] = ["checkpoint", "a.tsr"].map(|ending| format!("{size}.{ending}"));
+    let judge = |log: &SealLog, size| {
+        let kept = KeptStamp {
+            size,
+            authority: "a".to_owned(),
+        };
+        log.judge_timestamp(&kept, &trusted.1, &log.view().unwrap())
+    };
+    assert!(matches!(judge(&log, size), Ok(JudgedStamp::Good(_))));
+    // The response alone is moved to another size; then its note, too.
+    std::fs::copy(files.join(&response), files.join("9.a.tsr")).unwrap();
+    assert!(matches!(judge(&log, 9), Ok(JudgedStamp::Bad(_))));
+    std::fs::copy(files.join(&note), files.join("9.checkpoint")).unwrap();
+    assert!(matches!(judge(&log, 9), Ok(JudgedStamp::Bad(_))));
+    commit(&log, 2);
+    let bytes = std::fs::read(files.join(&response)).unwrap();
+    let note_now = log.view().unwrap().checkpoint().clone();
+    log.keep_timestamp(size + 1, &note_now, "a", &bytes)
+        .unwrap();
+    assert_eq!(
+        judge(&log, size + 1).unwrap(),
+        JudgedStamp::Bad(crate::timestamp::NotStamped::OtherMessage.to_string())
+    );
+    let message = log.view().unwrap().checkpoint().to_string();
+    assert!(verify(&bytes, message.as_bytes(), &trusted.1, None).is_err());
+    // Another log of this key and id, which never had that entry.
+    let other = folder.path().join("other");
+    std::fs::create_dir(&other).unwrap();
+    let other = super::places(RealFs::shared(), &other);
+    made(&other, &key);
+    let other = open(&other, &key);
+    (3..6).for_each(|record| commit(&other, record));
+    let view = other.view().unwrap();
+    let kept = KeptStamp {
+        size,
+        authority: "a".to_owned(),
+    };
+    assert!(matches!(
+        log.judge_timestamp(&kept, &trusted.1, &view),
+        Ok(JudgedStamp::Contradicts(_))
+    ));
+    let covered = log
+        .stamped(0, std::slice::from_ref(&trusted), &view)
+        .unwrap();
+    assert_eq!(covered, None);
+}
