@@ -198,7 +198,7 @@ mod tests {
 
     #[test]
     fn times_have_one_spelling_and_are_rounded_up() {
-        let iso = |text: &[u8]| parse_time(text).map(|time| time.as_micros());
+        let iso = |text: &[u8]| parse_time(text).map(Timestamp::as_micros);
         let base = 1_609_459_199_000_000;
         assert_eq!(iso(b"20201231235959Z"), Some(base));
         assert_eq!(iso(b"20201231235959.5Z"), Some(base + 500_000));

@@ -1,11 +1,11 @@
 use super::asn1::{Accuracy, MessageImprint, TstInfo};
 use super::openssl::{FIT, OpenSsl};
 use super::*;
+use crate::clock::{Clock as _, SystemClock};
 use der::asn1::{Any, Int};
 use der::{Encode, Tag};
 use std::fs;
 use std::path::Path;
-use std::time::{SystemTime, UNIX_EPOCH};
 use tempfile::TempDir;
 
 const MESSAGE: &[u8] = b"threadseal.log/00\n1\n\n";
@@ -50,10 +50,7 @@ fn tsa(folder: &Path, extensions: &str) -> (OpenSsl, Authority) {
 }
 
 fn now() -> u64 {
-    SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .unwrap()
-        .as_secs()
+    SystemClock.now().unwrap().as_micros() / 1_000_000
 }
 
 /// What an authority would sign of `MESSAGE` at `time`.

@@ -47,7 +47,7 @@ fn an_entry_is_as_old_as_the_first_good_stamp_above_it() {
     assert_eq!(covering(late, &both), None);
     // Whom one does not trust, or knows by another name, says nothing.
     assert_eq!(
-        covering(0, &[second.clone()]),
+        covering(0, std::slice::from_ref(&second)),
         Some((late, "two".to_owned()))
     );
     let swapped = [("one".to_owned(), second.1), ("two".to_owned(), first.1)];
