@@ -1,3 +1,5 @@
+//! Responses that an authority of `openssl` made, and what becomes of them when anything is different.
+
 use super::asn1::{Accuracy, MessageImprint, TstInfo};
 use super::openssl::{FIT, OpenSsl};
 use super::*;

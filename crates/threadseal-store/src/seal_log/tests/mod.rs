@@ -1,9 +1,9 @@
 //! The log of a host: what it promises, and what it does when something fails, goes back or is in two places.
 
 mod crashes;
-mod standing;
 #[cfg(feature = "timestamp")]
 mod stamps;
+mod standing;
 mod taking_over;
 mod ways_out;
 

@@ -1,3 +1,5 @@
+//! Stamps beside a log: which entries they cover, and what they are not taken for.
+
 use super::*;
 use crate::timestamp::openssl::{FIT, OpenSsl};
 use crate::timestamp::{Authority, request, verify};
