@@ -8,6 +8,7 @@
 )]
 
 mod anchor;
+mod anchored;
 mod bad_input;
 mod epochs;
 mod fixtures;

@@ -54,13 +54,13 @@ pub(crate) fn project() -> Sandbox {
     sandbox
 }
 
-fn greet(sandbox: &Sandbox, more: &[&str]) -> Ran {
+pub(crate) fn greet(sandbox: &Sandbox, more: &[&str]) -> Ran {
     let own = ["run", "demo/greet", "--project", "p", "-i", "name=Ada"];
     sandbox.run(own.iter().chain(more))
 }
 
 /// The only thread of a directive.
-fn thread(sandbox: &Sandbox, directive: &str) -> PathBuf {
+pub(crate) fn thread(sandbox: &Sandbox, directive: &str) -> PathBuf {
     let threads = sandbox.work().join("p/.ai/agent/threads/demo");
     let mut found = std::fs::read_dir(threads)
         .unwrap()

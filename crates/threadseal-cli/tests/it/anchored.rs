@@ -1,0 +1,293 @@
+//! What can be done to records and to the home that remembers them, in the order of `THREATS.md`, each with its verdict
+//! and exit code; then what is done in good faith, and raises no alarm.
+//!
+//! ```text
+//! home, home.marks, work/{p: two threads, d: a log that was sealed twice}
+//! work/between                 home and d as they stood between the two seals
+//! ```
+
+use crate::run::{greet, project, thread};
+use crate::sandbox::{Sandbox, copy};
+use crate::witness::{Serving, witness};
+use serde_json::Value;
+use std::fs;
+use std::path::{Path, PathBuf};
+use threadseal::tlog::conflict::Conflict;
+
+fn world() -> Sandbox {
+    let sandbox = project();
+    greet(&sandbox, &["--script", "answers.yaml"]).exits(0);
+    seal(&sandbox, "one\n");
+    let between = sandbox.work().join("between");
+    copy(&sandbox.home(), &between.join("home"));
+    copy(&sandbox.work().join("d"), &between.join("d"));
+    seal(&sandbox, "one\ntwo\n");
+    good(&sandbox, &[]);
+    sandbox
+}
+
+fn seal(sandbox: &Sandbox, text: &str) {
+    sandbox.write("d/a.log", text);
+    sandbox.run(["seal", "--detached", "d/a.log"]).exits(0);
+}
+
+/// Everything verifies, and nothing is said on the side.
+#[track_caller]
+fn good(sandbox: &Sandbox, more: &[&str]) {
+    let ran = sandbox.run([&["verify", "p", "d"], more].concat());
+    let ran = ran.exits(0);
+    assert_eq!(ran.stderr, "");
+    let status = sandbox.run(["log", "status"]).exits(0);
+    assert_eq!(status.stderr, "");
+    sandbox.run(["log", "fsck"]).exits(0);
+}
+
+/// The verdict of what lies there.
+#[track_caller]
+fn verdict(sandbox: &Sandbox, path: &str, exit: i32) -> String {
+    let report = sandbox.run(["verify", path, "--json"]).exits(exit).json();
+    let of_it = |report: &&Value| report["path"].as_str().unwrap().ends_with(path);
+    let report = report["results"].as_array().unwrap().iter().find(of_it);
+    report.unwrap()["verdict"].as_str().unwrap().to_owned()
+}
+
+/// What stood between the two seals stands there again.
+fn put_back(sandbox: &Sandbox, name: &str) {
+    let there = match name {
+        "home" => sandbox.home(),
+        _ => sandbox.work().join(name),
+    };
+    fs::remove_dir_all(&there).unwrap();
+    copy(&sandbox.work().join("between").join(name), &there);
+}
+
+/// The folder of heads forgets everything: what is left to know is in the log.
+fn forget_heads(sandbox: &Sandbox) {
+    let heads = sandbox.home().join("heads");
+    fs::remove_dir_all(&heads).unwrap();
+    fs::create_dir(heads).unwrap();
+}
+
+fn transcript(sandbox: &Sandbox, directive: &str) -> PathBuf {
+    thread(sandbox, directive).join("transcript.jsonl")
+}
+
+fn lines(path: &Path) -> Vec<String> {
+    let text = fs::read_to_string(path).unwrap();
+    text.split_inclusive('\n').map(str::to_owned).collect()
+}
+
+/// Up to and with the seal before the last.
+fn cut(path: &Path) {
+    let mut lines = lines(path);
+    lines.pop();
+    let last = lines
+        .iter()
+        .rposition(|line| line.contains("\"event_type\":\"checkpoint\""));
+    fs::write(path, lines[..=last.unwrap()].concat()).unwrap();
+}
+
+#[test]
+fn a_cut_and_an_older_copy_are_told_by_the_log_alone() {
+    let sandbox = world();
+    forget_heads(&sandbox);
+    good(&sandbox, &[]);
+    let path = transcript(&sandbox, "child");
+    cut(&path);
+    assert_eq!(verdict(&sandbox, path.to_str().unwrap(), 1), "rolled_back");
+    put_back(&sandbox, "d");
+    assert_eq!(verdict(&sandbox, "d/a.log", 1), "rolled_back");
+}
+
+#[test]
+fn with_everything_put_back_the_mark_tells_and_no_record_is_called_whole_or_accused() {
+    let sandbox = world();
+    put_back(&sandbox, "home");
+    put_back(&sandbox, "d");
+    let status = sandbox.run(["log", "status", "--json"]).exits(1).json();
+    assert_eq!(status["state"], "log_rolled_back");
+    assert_eq!(verdict(&sandbox, "d/a.log", 3), "open");
+    let ended = transcript(&sandbox, "child");
+    assert_eq!(verdict(&sandbox, ended.to_str().unwrap(), 0), "verified");
+}
+
+#[test]
+fn of_two_continuations_of_one_record_the_second_is_a_fork() {
+    let sandbox = world();
+    // A copy of the home goes on elsewhere: it says that it is behind, and what it seals is sealed.
+    let copied = sandbox.work().join("copied");
+    copy(&sandbox.work().join("between/home"), &copied);
+    let kept = sandbox.work().join("kept");
+    copy(&sandbox.work().join("d"), &kept);
+    put_back(&sandbox, "d");
+    sandbox.write("d/a.log", "one\nthree\n");
+    let there = ["--home", copied.to_str().unwrap()];
+    let sealed = sandbox.run([&there[..], &["seal", "--detached", "d/a.log"]].concat());
+    let sealed = sealed.exits(0);
+    assert!(
+        sealed.stderr.contains("log_rolled_back"),
+        "{}",
+        sealed.stderr
+    );
+    sandbox
+        .run([&there[..], &["log", "status"]].concat())
+        .exits(1);
+    assert_eq!(verdict(&sandbox, "d/a.log", 1), "forked");
+    forget_heads(&sandbox);
+    assert_eq!(verdict(&sandbox, "d/a.log", 1), "forked");
+    fs::remove_dir_all(sandbox.work().join("d")).unwrap();
+    copy(&kept, &sandbox.work().join("d"));
+    good(&sandbox, &[]);
+}
+
+#[test]
+fn a_record_in_the_place_of_another_and_lines_of_another_thread_are_told() {
+    let sandbox = world();
+    let (parent, child) = (transcript(&sandbox, "greet"), transcript(&sandbox, "child"));
+    let before = fs::read(&child).unwrap();
+    fs::copy(&parent, &child).unwrap();
+    assert_eq!(verdict(&sandbox, child.to_str().unwrap(), 1), "foreign");
+    // Whole lines, sealed where they came from: events, and then a seal with what it seals.
+    for replayed in [2..4, 1..4] {
+        fs::write(&child, &before).unwrap();
+        let mut own = lines(&child);
+        let last = own.pop().unwrap();
+        own.extend_from_slice(&lines(&parent)[replayed]);
+        own.push(last);
+        fs::write(&child, own.concat()).unwrap();
+        assert_eq!(verdict(&sandbox, child.to_str().unwrap(), 1), "tampered");
+    }
+    fs::write(&child, before).unwrap();
+    good(&sandbox, &[]);
+}
+
+/// One witness was asked by the home as it went on, the other by the home as it was put back.
+#[test]
+fn two_witnesses_that_disagree_convict_the_log() {
+    let sandbox = world();
+    let status = sandbox.run(["log", "status", "--json"]).exits(0).json();
+    let log = status["vkey"].as_str().unwrap();
+    let (first, second) = (witness(&[log]), witness(&[log]));
+    let (one, two) = (Serving::start(&first), Serving::start(&second));
+    let ask = |name: &str, serving: &Serving, exit: i32| {
+        let Serving { key, address, .. } = serving;
+        let file = format!("{name}.policy");
+        let text = format!("log {log}\nwitness {name} {key} http://{address}/\nquorum {name}\n");
+        sandbox.write(&file, text);
+        sandbox
+            .run(["anchor", "add", &file, "--name", name])
+            .exits(0);
+        sandbox.run(["anchor", "check", name, "--json"]).exits(exit)
+    };
+    ask("one", &one, 0);
+    put_back(&sandbox, "home");
+    fs::remove_dir_all(sandbox.home().with_file_name("home.marks")).unwrap();
+    put_back(&sandbox, "d");
+    seal(&sandbox, "one\nthree\n");
+    // Nothing here shows it, nor does a witness that never saw the other tree.
+    ask("two", &two, 0);
+    let told = ask("one", &one, 1).json();
+    let told = &told["policies"][0]["witnesses"][0];
+    assert_eq!(told["state"], "contradicted");
+    let kept = told["why"]
+        .as_str()
+        .unwrap()
+        .split_once("kept: ")
+        .unwrap()
+        .1;
+    assert!(Conflict::parse(&fs::read_to_string(kept).unwrap()).is_ok());
+    let both = sandbox.run(["anchor", "check"]);
+    both.exits(1);
+}
+
+#[test]
+fn of_a_home_and_its_clone_one_goes_on_and_the_other_says_so() {
+    let sandbox = world();
+    let clone = sandbox.work().join("clone");
+    copy(&sandbox.home(), &clone);
+    let in_clone =
+        |command: &[&str]| sandbox.run([&["--home", clone.to_str().unwrap()], command].concat());
+    // As long as nobody goes on, there is nothing to tell.
+    in_clone(&["log", "status"]).exits(0);
+    in_clone(&["verify", "p", "d"]).exits(0);
+    seal(&sandbox, "one\ntwo\nthree\n");
+    in_clone(&["log", "status"]).exits(1);
+    in_clone(&["verify", "d"]).exits(3);
+    sandbox.write("e.json", "{\"e\":1}\n");
+    let sealed = in_clone(&["seal", "e.json"]).exits(0);
+    assert!(
+        sealed.stderr.contains("log_rolled_back"),
+        "{}",
+        sealed.stderr
+    );
+    good(&sandbox, &[]);
+    // On purpose, as a log of its own.
+    in_clone(&["log", "restart"]).exits(0);
+    let verified = in_clone(&["verify", "e.json"]).exits(0);
+    assert_eq!(verified.stderr, "");
+}
+
+#[test]
+fn moved_copied_and_archived_records_raise_no_alarm() {
+    let sandbox = world();
+    let work = sandbox.work();
+    copy(&work.join("d"), &work.join("copies/d"));
+    copy(&work.join("p"), &work.join("copies/p"));
+    sandbox.run(["verify", "copies"]).exits(0);
+    fs::rename(work.join("d"), work.join("moved")).unwrap();
+    sandbox.run(["verify", "moved", "p"]).exits(0);
+    let tar = |arguments: &[&str]| {
+        let ran = std::process::Command::new("tar")
+            .args(arguments)
+            .current_dir(&work)
+            .status();
+        assert!(ran.unwrap().success());
+    };
+    tar(&["-cf", "all.tar", "moved", "p"]);
+    fs::remove_dir_all(work.join("moved")).unwrap();
+    fs::remove_dir_all(work.join("p")).unwrap();
+    tar(&["-xf", "all.tar"]);
+    sandbox.run(["verify", "moved", "p"]).exits(0);
+    fs::rename(work.join("moved"), work.join("d")).unwrap();
+    good(&sandbox, &[]);
+}
+
+#[test]
+fn a_restored_home_goes_on_by_a_restart_without_an_alarm() {
+    let sandbox = world();
+    put_back(&sandbox, "home");
+    put_back(&sandbox, "d");
+    sandbox.run(["log", "restart"]).exits(0);
+    good(&sandbox, &[]);
+    seal(&sandbox, "one\ntwo again\n");
+    sandbox.write("e.json", "{\"e\":1}\n");
+    let sealed = sandbox.run(["seal", "e.json"]).exits(0);
+    assert_eq!(sealed.stderr, "");
+    good(&sandbox, &["e.json"]);
+    // What the old log knew protects its records still.
+    forget_heads(&sandbox);
+    put_back(&sandbox, "d");
+    assert_eq!(verdict(&sandbox, "d/a.log", 1), "rolled_back");
+}
+
+/// Home, second place and records on another disk, under other paths; the old ones are gone.
+#[test]
+fn a_home_that_moved_with_all_it_has_goes_on_as_the_one_it_was() {
+    let sandbox = world();
+    let laptop = Sandbox::new();
+    for (from, to) in [
+        (sandbox.home(), laptop.home()),
+        (
+            sandbox.home().with_file_name("home.marks"),
+            laptop.home().with_file_name("home.marks"),
+        ),
+        (sandbox.work().join("p"), laptop.work().join("p")),
+        (sandbox.work().join("d"), laptop.work().join("d")),
+    ] {
+        copy(&from, &to);
+    }
+    drop(sandbox);
+    good(&laptop, &[]);
+    seal(&laptop, "one\ntwo\nthree\n");
+    good(&laptop, &[]);
+}
