@@ -49,9 +49,10 @@ impl Believed {
         let mut events = Vec::new();
         if let Some(verified) = &looked.believed {
             let bytes = file.read_whole(MAX_TAKEN_UP_BYTES)?;
-            let lines = VerifiedLines::open(verified, &bytes)?;
+            let bodies = record::bodies_of(context, &file, MAX_TAKEN_UP_BYTES)?;
+            let lines = VerifiedLines::whole(verified, &bytes, &bodies)?;
             for line in lines.iter() {
-                events.push(event(line.bytes, line.number).map_err(|error| error.about(path))?);
+                events.push(event(&line.bytes, line.number).map_err(|error| error.about(path))?);
             }
         }
         Ok(Self {

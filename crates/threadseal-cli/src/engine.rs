@@ -9,13 +9,14 @@ use crate::output::Out;
 use crate::passphrase::PassphraseArgs;
 use crate::render::clean::Clean;
 use crate::replaying;
-use clap::Args;
+use clap::{Args, ValueEnum};
 use indicatif::{ProgressBar, ProgressDrawTarget};
 use serde_json::{Map, Value, json};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use threadseal::key::KeyUsage;
 use threadseal::record::ThreadId;
+use threadseal::transcript::manifest::Bodies;
 use threadseal::trust::Trust;
 use threadseal_runtime::budget::LateBudgets;
 use threadseal_runtime::config::Config;
@@ -62,6 +63,10 @@ pub(crate) struct EngineArgs {
     /// A limit that counts before the directive's: turns, tokens, spend, spawns, depth, duration_seconds
     #[arg(long = "limit", value_name = "NAME=VALUE")]
     limits: Vec<String>,
+    /// Where new transcripts have what was said and done: in their events, or in a file beside them, where it can be
+    /// redacted later [default: as the project's agent/coordination says, else inline]
+    #[arg(long, value_name = "WHERE")]
+    bodies: Option<BodiesArg>,
     /// Also use items of ~/.ai, after the project's
     #[arg(long)]
     user_space: bool,
@@ -70,6 +75,15 @@ pub(crate) struct EngineArgs {
     allow_unsigned: bool,
     #[command(flatten)]
     passphrase: PassphraseArgs,
+}
+
+/// `--bodies`
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum BodiesArg {
+    /// In the events
+    Inline,
+    /// In transcript.bodies beside the transcript
+    Detached,
 }
 
 /// Which project.
@@ -264,7 +278,7 @@ pub(crate) fn settings(
         spaces.push(user_space(&context::environment())?);
     }
     let finder = Finder::new(Arc::clone(&context.fs), spaces);
-    let config = Config::load(
+    let mut config = Config::load(
         &finder,
         &Grounds {
             trust,
@@ -273,6 +287,11 @@ pub(crate) fn settings(
             policy,
         },
     )?;
+    config.coordination.transcript_bodies = match args.bodies {
+        None => config.coordination.transcript_bodies,
+        Some(BodiesArg::Inline) => Bodies::Inline,
+        Some(BodiesArg::Detached) => Bodies::Detached,
+    };
     Ok(Settings {
         finder,
         policy,

@@ -3,10 +3,15 @@
 //! For showing and comparing only: nothing here vouches for anything. A turn begins with each
 //! `cognition_in`, so events before the first have turn 0.
 
+use crate::believed::MAX_TAKEN_UP_BYTES;
+use crate::context::Context;
 use crate::exit::Failure;
 use crate::lines::Lines;
+use crate::record;
 use std::ops::Range;
 use threadseal::canon::json;
+use threadseal::transcript::bodies::Restorer;
+use threadseal::transcript::manifest::{Bodies, parse_line};
 use threadseal_store::read::RegularFile;
 
 /// One line.
@@ -73,6 +78,7 @@ impl Event {
 pub(crate) struct Events<'f> {
     lines: Lines<'f>,
     turn: u64,
+    restorer: Option<Restorer<'static>>,
 }
 
 impl<'f> Events<'f> {
@@ -81,7 +87,34 @@ impl<'f> Events<'f> {
         Self {
             lines: Lines::of(file),
             turn: 0,
+            restorer: None,
         }
+    }
+
+    /// The same, with detached bodies in their places where they are there, and the holes named where not.
+    ///
+    /// # Errors
+    /// When the file of bodies cannot be read, or as [`Lines::next`].
+    pub(crate) fn whole(file: &'f RegularFile, context: &Context) -> Result<Self, Failure> {
+        let text = record::bodies_of(context, file, MAX_TAKEN_UP_BYTES)?;
+        let mut lines = Lines::of(file);
+        let mut restorer = None;
+        while let Some(line) = lines.next()? {
+            if line.number == 1 {
+                let manifest = parse_line(line.bytes);
+                let Some(manifest) = manifest.filter(|m| m.bodies == Bodies::Detached) else {
+                    break;
+                };
+                restorer = Some(Restorer::new(&manifest.record, &text));
+            }
+            if let Some(restorer) = &mut restorer {
+                restorer.note(line.bytes);
+            }
+        }
+        Ok(Self {
+            restorer: restorer.map(Restorer::into_owned),
+            ..Self::of(file)
+        })
     }
 
     /// The next event; `None` at the end.
@@ -92,10 +125,14 @@ impl<'f> Events<'f> {
         let Some(line) = self.lines.next()? else {
             return Ok(None);
         };
+        let bytes = match &self.restorer {
+            Some(restorer) => restorer.restore(line.bytes).into_owned(),
+            None => line.bytes.to_vec(),
+        };
         let mut event = Event {
             line: line.number,
             byte: line.start,
-            bytes: line.bytes.to_vec(),
+            bytes,
             ..Event::default()
         };
         event.read_members();

@@ -7,7 +7,7 @@
 //! ```
 //! A path that exists is never taken for an address.
 
-use crate::context;
+use crate::context::{self, Context};
 use crate::exit::Failure;
 use std::path::Path;
 use threadseal_store::ledger::LedgerStore;
@@ -15,6 +15,7 @@ use threadseal_store::ledger::url::{self, Intent};
 use threadseal_store::read::{RegularFile, open_regular};
 use threadseal_store::sys::Fs;
 use threadseal_store::transcripts::{self, RecordName, TranscriptStore};
+use threadseal_store::{bodies, examine};
 
 /// Records of one store that are looked at.
 const MAX_RECORDS: usize = 1 << 20;
@@ -96,6 +97,24 @@ pub(crate) fn open(fs: &dyn Fs, path: &Path) -> Result<RegularFile, Failure> {
     let (store, name) = one(address, Intent::Read)?;
     let file = store.read(&name)?;
     file.ok_or_else(|| Failure::new(format!("there is no record {name}")))
+}
+
+/// The bytes of the file of bodies beside a record; empty where it has none.
+///
+/// # Errors
+/// When it cannot be read, or is too large.
+pub(crate) fn bodies_of(
+    context: &Context,
+    file: &RegularFile,
+    limit_bytes: usize,
+) -> Result<Vec<u8>, Failure> {
+    let first = examine::first_line(file)?.unwrap_or_default();
+    Ok(bodies::text_beside(
+        &*context.fs,
+        file.path(),
+        &first,
+        limit_bytes,
+    )?)
 }
 
 /// The ledgers at this address.

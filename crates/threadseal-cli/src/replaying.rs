@@ -156,7 +156,8 @@ impl Archive<'_> {
             return Err(Failure::new(text).about(path));
         };
         let bytes = file.read_whole(MAX_TAKEN_UP_BYTES)?;
-        let lines = VerifiedLines::open(verified, &bytes)?;
+        let bodies = record::bodies_of(self.context, &file, MAX_TAKEN_UP_BYTES)?;
+        let lines = VerifiedLines::whole(verified, &bytes, &bodies)?;
         let recorded = Recorded::read(&lines).map_err(|error| Failure::from(error).about(path))?;
         Ok((recorded, looked.report.head.map(|head| head.to_string())))
     }

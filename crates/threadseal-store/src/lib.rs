@@ -18,6 +18,7 @@
 //! | [`archive`] | ZIP archives that hold logs, within bounds |
 //! | [`examine`] | verifying files: native records on two cores, observed logs |
 //! | [`epochs`] | keys that seal a part of one record each |
+//! | [`bodies`] | files of detached bodies beside native records |
 //! | [`transcripts`] | stores of native records: files, object storage |
 //! | [`recorder`] | writing native records |
 //! | [`scroll`] | verifying scrolls on all cores, writing live ones |
@@ -40,6 +41,7 @@ pub mod append;
 pub mod archive;
 pub mod atomic;
 mod batches;
+pub mod bodies;
 pub mod clock;
 #[cfg(feature = "sqlite")]
 pub mod database;

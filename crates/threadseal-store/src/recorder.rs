@@ -11,11 +11,13 @@
 //! the bytes it names are durable; after any failure the recorder gives no promise any more.
 
 mod epoch;
+mod redact;
 
 pub use epoch::SEALS_PER_EPOCH;
 
 use crate::append::{Log, MovedTail};
 use crate::atomic::PRIVATE_FILE;
+use crate::bodies::{self, BodiesFile};
 use crate::epochs::EpochKeys;
 use crate::examine;
 use crate::heads::{Durability, RecordKind};
@@ -79,6 +81,8 @@ pub struct Recorder {
     log: Box<dyn Appender>,
     sealer: Sealer,
     lines: Vec<u8>,
+    /// Where detached bodies go.
+    bodies: Option<BodiesFile>,
     /// Leaves of line 1 and of the first event: what names the record without its seals.
     aliases: Vec<Digest>,
     /// The tail that [`TailPolicy::Hold`] left.
@@ -109,11 +113,12 @@ impl Recorder {
         keys: Keys,
     ) -> Result<Self, Error> {
         let fs = Arc::clone(&host.fs);
+        let bodies = BodiesFile::for_new(&host.fs, path, &manifest)?;
         // What an agent saw and did is its owner's business.
         let begin = |first: &[u8]| -> Result<Box<dyn Appender>, Error> {
             Ok(Box::new(Log::create(fs, path, PRIVATE_FILE, first)?))
         };
-        Self::begin(host, begin, thread, manifest, keys)
+        Self::begin(host, begin, thread, manifest, keys, bodies)
     }
 
     /// As [`Recorder::create`], in a store.
@@ -128,8 +133,10 @@ impl Recorder {
         manifest: Manifest,
         keys: Keys,
     ) -> Result<Self, Error> {
+        bodies::refuse_unless(store.holds_bodies(), &manifest)?;
+        let bodies = BodiesFile::for_new(&host.fs, &store.place(name), &manifest)?;
         let begin = |first: &[u8]| store.create(name, first);
-        Self::begin(host, begin, thread, manifest, keys)
+        Self::begin(host, begin, thread, manifest, keys, bodies)
     }
 
     fn begin(
@@ -138,6 +145,7 @@ impl Recorder {
         thread: ThreadId,
         manifest: Manifest,
         keys: Keys,
+        bodies: Option<BodiesFile>,
     ) -> Result<Self, Error> {
         let mut manifest = manifest;
         let epoch = Epoch::begin(&host, &keys, &mut manifest)?;
@@ -160,6 +168,7 @@ impl Recorder {
             log,
             sealer,
             lines: Vec::new(),
+            bodies,
             aliases,
             held: None,
             failed: false,
@@ -238,10 +247,12 @@ impl Recorder {
         };
         let scan = ScanOptions {
             expect: known.expect,
+            bodies: bodies::beside(&*host.fs, &file, &first)?,
             ..ScanOptions::default()
         };
         let outcome = examine::native(&file, &scan, &options, &|_| {})?;
         accept(&outcome.report, tail)?;
+        let unfinished = outcome.unfinished;
         let report = outcome.report;
         if known.stored.as_ref().is_some_and(|stored| !stored.vouches) {
             refuse_if_doubted(&report)?;
@@ -262,6 +273,8 @@ impl Recorder {
             .into_iter()
             .step_by(2)
             .collect();
+        bodies::refuse_unless(claim.holds_bodies(), sealer.manifest())?;
+        let bodies = BodiesFile::of_record(&host.fs, file.path(), sealer.manifest());
         let durable_floor = known
             .stored
             .map_or(0, |stored| stored.head.size.min(file.size()));
@@ -273,10 +286,15 @@ impl Recorder {
             log,
             sealer,
             lines: Vec::new(),
+            bodies,
             aliases,
             held: None,
             failed: false,
         };
+        if let Some(bodies) = &mut recorder.bodies {
+            // A redaction that was sealed and not carried out is carried out now, before anything else.
+            bodies.take_up(&unfinished, scan.bodies.as_deref())?;
+        }
         let moved = recorder.settle_tail(&file, sealed, tail)?;
         // Who only holds the record may find a reason not to go on, and has changed nothing then: the next seal
         // publishes what it covers.
@@ -363,8 +381,11 @@ impl Recorder {
     ) -> Result<(), Error> {
         self.check()?;
         let stamp = self.host.stamp()?;
+        let detached = self.detached(payload)?;
+        let payload = detached.as_ref().map_or(payload, |out| &out.payload);
         self.sealer
             .event(stamp, event_type, payload, &mut self.lines)?;
+        self.keep_bodies(detached.as_ref())?;
         if self.aliases.len() == 1 {
             let line = self.lines.strip_suffix(b"\n").unwrap_or(&self.lines);
             self.aliases.push(leaf_hash(line));
@@ -378,7 +399,8 @@ impl Recorder {
     /// As [`Recorder::append`].
     pub fn flush(&mut self) -> Result<(), Error> {
         self.check()?;
-        let done = self.log.flush();
+        let bodies = self.bodies.as_mut().map_or(Ok(()), BodiesFile::flush);
+        let done = bodies.and_then(|()| self.log.flush());
         self.or_fail(done)
     }
 
@@ -388,7 +410,8 @@ impl Recorder {
     /// As [`Recorder::append`].
     pub fn sync(&mut self) -> Result<(), Error> {
         self.check()?;
-        let done = self.log.sync();
+        let bodies = self.bodies.as_mut().map_or(Ok(()), BodiesFile::sync);
+        let done = bodies.and_then(|()| self.log.sync());
         self.or_fail(done)
     }
 
@@ -407,7 +430,10 @@ impl Recorder {
     pub fn end(&mut self, ending: Ending, payload: &Payload, turn: u64) -> Result<Head, Error> {
         self.check()?;
         let stamp = self.host.stamp()?;
+        let detached = self.detached(payload)?;
+        let payload = detached.as_ref().map_or(payload, |out| &out.payload);
         self.sealer.end(stamp, ending, payload, &mut self.lines)?;
+        self.keep_bodies(detached.as_ref())?;
         self.buffer_lines()?;
         self.seal_with(turn, true, Ext::default())
     }

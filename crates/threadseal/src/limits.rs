@@ -5,6 +5,16 @@
 
 /// Longest line of a transcript or log in bytes, LF not counted.
 pub const MAX_LINE_BYTES: usize = 16 << 20;
+/// Strings of so many bytes of JSON text, quotes included, are detached whatever they are called.
+pub const MIN_DETACHED_BYTES: usize = 256;
+/// Most commitments to bodies of one record; a verifier keeps some 100 bytes of each.
+pub const MAX_RECORD_BODIES: usize = 1 << 20;
+/// Most bodies that one event redacts: their digests fit a line.
+pub const MAX_REDACTED_AT_ONCE: usize = 1 << 16;
+/// Longest name of who redacted something, in bytes.
+pub const MAX_REDACTOR_BYTES: usize = 256;
+/// Longest reason of a redaction in bytes.
+pub const MAX_REDACTION_REASON_BYTES: usize = 4096;
 /// Deepest nesting of JSON arrays and objects.
 pub const MAX_JSON_DEPTH: usize = 128;
 /// Deepest nesting of a document read as Python reads it. Python itself stops near 1000, the

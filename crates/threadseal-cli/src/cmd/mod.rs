@@ -16,6 +16,7 @@ mod log;
 mod man;
 mod messages;
 mod prove;
+mod redact;
 mod render;
 mod run;
 mod scroll;
@@ -55,6 +56,8 @@ pub(crate) enum Command {
     Prove(prove::ProveArgs),
     /// Say what a proof of a turn proves, by itself
     CheckProof(check_proof::CheckProofArgs),
+    /// Drop what was said or done from a record for good; every seal made before still holds
+    Redact(redact::RedactArgs),
     /// Show where two records first part
     Diff(diff::DiffArgs),
     /// Seal the logs below a folder as they grow
@@ -123,6 +126,7 @@ pub(crate) fn run(cli: Cli) -> Exit {
         Command::Render(args) => render::run(&args, &context, &mut out),
         Command::Prove(args) => prove::run(&args, &context, &mut out),
         Command::CheckProof(args) => check_proof::run(&args, &context, &mut out),
+        Command::Redact(args) => redact::run(&args, &context, &mut out),
         Command::Diff(args) => diff::run(&args, &context, &mut out),
         Command::Watch(args) => watch::run(&args, &context, &mut out),
         Command::Demo(args) => demo::run(&args, &context, &mut out),

@@ -63,7 +63,7 @@ pub(crate) fn run(args: &ShowArgs, context: &Context, out: &mut Out) -> Outcome 
         }
     }
     let shown = if context.json {
-        show_json(args, &file, out)?
+        show_json(args, &file, context, out)?
     } else {
         show_text(args, &file, context, out)?
     };
@@ -83,12 +83,17 @@ fn is_asked(args: &ShowArgs, event: &Event) -> bool {
     args.turn.is_none_or(|turn| turn == event.turn)
 }
 
-fn show_json(args: &ShowArgs, file: &RegularFile, out: &mut Out) -> Result<u64, Failure> {
+fn show_json(
+    args: &ShowArgs,
+    file: &RegularFile,
+    context: &Context,
+    out: &mut Out,
+) -> Result<u64, Failure> {
     let path = path_text(&args.path);
     out.bytes(b"{\"schema\":\"threadseal.show/1\",\"path\":");
     out.bytes(&json::to_vec(&path));
     out.bytes(b",\"events\":[");
-    let (mut events, mut shown) = (Events::of(file), 0);
+    let (mut events, mut shown) = (Events::whole(file, context)?, 0);
     while let Some(event) = events.next()? {
         if !is_asked(args, &event) {
             continue;
@@ -116,7 +121,7 @@ fn show_text(
     out: &mut Out,
 ) -> Result<u64, Failure> {
     let palette = context.palette;
-    let (mut events, mut shown, mut turn) = (Events::of(file), 0, 0);
+    let (mut events, mut shown, mut turn) = (Events::whole(file, context)?, 0, 0);
     while let Some(event) = events.next()? {
         if !is_asked(args, &event) {
             continue;

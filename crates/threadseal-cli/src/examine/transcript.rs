@@ -7,6 +7,7 @@ use threadseal::report::{Report, Verified};
 use threadseal::transcript::rye::{self, Verifier};
 use threadseal::transcript::rye_compat::{self, Answers, Pass, Scanner};
 use threadseal::transcript::{Coverage, ScanOptions, VerifyOptions};
+use threadseal_store::bodies;
 use threadseal_store::examine::{self, Known};
 use threadseal_store::read::{RegularFile, Source as _};
 
@@ -32,6 +33,11 @@ pub(super) fn native(examiner: &Examiner, file: &RegularFile) -> Result<Looked, 
     let scan = ScanOptions {
         every_signature: asked.every_signature,
         expect: known.expect.clone(),
+        bodies: bodies::beside(
+            &*examiner.host.fs,
+            file,
+            line.as_deref().unwrap_or_default(),
+        )?,
     };
     let mut options = VerifyOptions {
         trust: &asked.trust,

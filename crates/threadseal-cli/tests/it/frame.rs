@@ -6,7 +6,7 @@ use std::fs::File;
 use std::process::Stdio;
 
 /// Every command, in the order of `--help`.
-const COMMANDS: [&str; 27] = [
+const COMMANDS: [&str; 28] = [
     "init",
     "seal",
     "verify",
@@ -15,6 +15,7 @@ const COMMANDS: [&str; 27] = [
     "render",
     "prove",
     "check-proof",
+    "redact",
     "diff",
     "watch",
     "demo",

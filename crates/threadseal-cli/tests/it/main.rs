@@ -24,6 +24,7 @@ mod place;
 mod prove;
 mod read;
 mod real_runs;
+mod redact;
 mod run;
 mod sandbox;
 mod scroll;

@@ -11,6 +11,7 @@ use crate::limit::Limits;
 use crate::yaml::{Fields, Node};
 use std::time::Duration;
 use threadseal::error::Error;
+use threadseal::transcript::manifest::Bodies;
 
 /// How threads hand over, wait and are read.
 #[derive(Debug, Clone, PartialEq)]
@@ -23,6 +24,8 @@ pub struct Coordination {
     pub context_window: u64,
     /// What a transcript must be to be resumed.
     pub transcript_integrity: Integrity,
+    /// Where new transcripts have what was said and done.
+    pub transcript_bodies: Bodies,
     /// How long `wait_threads` waits when it is not told.
     pub wait_default: Duration,
     /// How long it waits at most.
@@ -67,6 +70,7 @@ impl Default for Coordination {
             resume_ceiling_tokens: 16_000,
             context_window: 200_000,
             transcript_integrity: Integrity::Strict,
+            transcript_bodies: Bodies::Inline,
             wait_default: Duration::from_secs(600),
             wait_max: Duration::from_secs(3600),
             summary_directive: None,
@@ -115,6 +119,13 @@ impl Coordination {
                 "strict" => Integrity::Strict,
                 "lenient" => Integrity::Lenient,
                 _ => return Err(node.error("`transcript_integrity` is strict or lenient")),
+            };
+        }
+        if let Some(node) = scopes.one("transcript_bodies")? {
+            self.transcript_bodies = match node.text()? {
+                "inline" => Bodies::Inline,
+                "detached" => Bodies::Detached,
+                _ => return Err(node.error("`transcript_bodies` is inline or detached")),
             };
         }
         if let Some(node) = scopes.one("summary_directive")? {

@@ -113,12 +113,15 @@ impl Recorded {
             ended: BTreeMap::new(),
             successor: None,
         };
-        let first = lines.iter().next().map_or(&b""[..], |line| line.bytes);
-        let thread = json::parse_python(first)?.value;
+        let first = lines
+            .iter()
+            .next()
+            .map_or_else(Default::default, |line| line.bytes);
+        let thread = json::parse_python(&first)?.value;
         if let Some(thread) = thread.get("thread_id").and_then(json::Value::as_str) {
             thread.clone_into(&mut read.thread);
         }
-        if let Some(manifest) = parse_line(first) {
+        if let Some(manifest) = parse_line(&first) {
             read.record = Some(manifest.record);
             (read.parent, read.predecessor) = (manifest.parent, manifest.predecessor);
             if let Value::Object(inputs) = dynamic(&manifest.meta)?["inputs"].take() {
@@ -129,7 +132,7 @@ impl Recorded {
             .iter()
             .filter(|line| !line.bytes.trim_ascii().is_empty())
         {
-            read.note(line.bytes)?;
+            read.note(&line.bytes)?;
         }
         Ok(read)
     }
@@ -251,7 +254,7 @@ fn usages(lines: &VerifiedLines<'_>) -> Result<Vec<Usage>, Error> {
         .iter()
         .filter(|line| !line.bytes.trim_ascii().is_empty())
     {
-        let event = json::parse_python(line.bytes)?.value;
+        let event = json::parse_python(&line.bytes)?.value;
         if event.get("event_type").and_then(json::Value::as_str) != Some("cognition_out") {
             continue;
         }

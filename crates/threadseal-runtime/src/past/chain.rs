@@ -261,7 +261,7 @@ fn told_first(messages: &[ChatMessage]) -> Option<String> {
 /// What the event `conversation_opened` says, under a seal: it stands before the first question.
 fn opening(record: &VerifiedRecord) -> Option<String> {
     for line in record.lines().filter(|line| !line.unverified) {
-        let event = json::parse_python(line.bytes).ok()?.value;
+        let event = json::parse_python(&line.bytes).ok()?.value;
         match event.get("event_type")?.as_str()? {
             "cognition_in" => return None,
             "conversation_opened" => {

@@ -180,7 +180,7 @@ impl Said {
             ended: record.ended(),
         };
         for line in record.lines().filter(|line| !line.unverified) {
-            let Ok(event) = serde_json::from_slice::<Value>(line.bytes) else {
+            let Ok(event) = serde_json::from_slice::<Value>(&line.bytes) else {
                 continue;
             };
             if line.number == 1 {

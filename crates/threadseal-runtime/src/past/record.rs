@@ -9,6 +9,7 @@ use crate::project::ThreadFolder;
 use crate::signed_file::refusal;
 use crate::status::Status;
 use serde_json::Value;
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use threadseal::canon::json::{self, Value as Sealed};
@@ -16,15 +17,16 @@ use threadseal::digest::Digest;
 use threadseal::error::Error;
 use threadseal::record::{ExpectedHead, Head, RecordId, ThreadId};
 use threadseal::report::{Expectation, Report, Verdict, Verified};
+use threadseal::transcript::bodies::Restorer;
 use threadseal::transcript::event::{is_link, is_terminal};
 use threadseal::transcript::lines::VerifiedLines;
 use threadseal::transcript::manifest::{Manifest, parse_line};
 use threadseal::transcript::messages::{Conversation, Message};
 use threadseal::transcript::rye::{self, looks_native};
 use threadseal::transcript::{Coverage, ScanOptions, VerifyOptions};
-use threadseal_store::examine;
 use threadseal_store::heads::RecordKind;
 use threadseal_store::read::{RegularFile, open_regular};
+use threadseal_store::{bodies, examine};
 
 /// One verified transcript.
 #[derive(Debug)]
@@ -35,6 +37,8 @@ pub struct VerifiedRecord {
     verified: Verified<Coverage>,
     report: Report,
     bytes: Vec<u8>,
+    /// What puts detached bodies in their places.
+    restorer: Option<Restorer<'static>>,
     /// Where what nobody vouches for lies; empty in a strict archive.
     unverified: Vec<[u64; 2]>,
     /// Where the part ends that counts as under seals: the last seal, or the one that whoever goes on from it names.
@@ -43,12 +47,12 @@ pub struct VerifiedRecord {
 }
 
 /// One line of it, without its LF.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Line<'a> {
     /// Its number, from 1.
     pub number: u64,
-    /// Its bytes.
-    pub bytes: &'a [u8],
+    /// Its bytes, detached bodies in their places.
+    pub bytes: Cow<'a, [u8]>,
     /// Does no seal vouch for it?
     pub unverified: bool,
 }
@@ -169,6 +173,10 @@ impl VerifiedRecord {
             let unverified = at >= sealed || within(adopted, at);
             let taken = !unverified || within(&self.unverified, at);
             let bytes = line.strip_suffix(b"\n").unwrap_or(line);
+            let bytes = match &self.restorer {
+                Some(restorer) => restorer.restore(bytes),
+                None => Cow::Borrowed(bytes),
+            };
             // A torn last line is no event.
             (taken && (!unverified || line.ends_with(b"\n"))).then_some(Line {
                 number,
@@ -185,7 +193,7 @@ impl VerifiedRecord {
     pub fn messages(&self) -> Result<Vec<Message>, Error> {
         let mut fold = Conversation::danger_new();
         for line in self.lines().filter(|line| !line.unverified) {
-            fold.push_line(line.bytes)?;
+            fold.push_line(&line.bytes)?;
         }
         Ok(fold.into_messages())
     }
@@ -199,7 +207,7 @@ impl VerifiedRecord {
         if !self.unverified.is_empty() {
             let mut whole = Conversation::danger_new();
             for line in self.lines() {
-                whole.push_line(line.bytes)?;
+                whole.push_line(&line.bytes)?;
             }
             let whole = conversation(&whole.into_messages())?;
             said = marked(&said, whole);
@@ -238,7 +246,8 @@ impl VerifiedRecord {
     /// What a thread that brought one of the original's in took of it that no seal covered.
     pub(super) fn took(&self) -> Option<Taken> {
         let sealed = self.lines().filter(|line| !line.unverified);
-        let mut events = sealed.filter_map(|line| serde_json::from_slice::<Value>(line.bytes).ok());
+        let mut events =
+            sealed.filter_map(|line| serde_json::from_slice::<Value>(&line.bytes).ok());
         let told = events.find(|event| event["event_type"] == "thread_adopted")?;
         let told = &told["payload"]["unverified"];
         let taken = Taken {
@@ -252,7 +261,7 @@ impl VerifiedRecord {
     /// ledger without a result, or their result says so.
     pub fn unresolved(&self) -> Vec<Value> {
         let sealed = self.lines().filter(|line| !line.unverified);
-        let events = sealed.filter_map(|line| serde_json::from_slice::<Value>(line.bytes).ok());
+        let events = sealed.filter_map(|line| serde_json::from_slice::<Value>(&line.bytes).ok());
         unresolved_of(events)
     }
 
@@ -345,7 +354,10 @@ pub(super) fn open(
     }
     let bytes = file.read_whole(MAX_CONVERSATION_BYTES)?;
     // The very bytes that were verified: everything below reads these.
-    VerifiedLines::open(&verified.0, &bytes)?;
+    let fs = &*archive.host.fs;
+    let bodies = bodies::text_beside(fs, &path, &first, MAX_CONVERSATION_BYTES)?;
+    let lines = VerifiedLines::whole(&verified.0, &bytes, &bodies)?;
+    let restorer = lines.restorer().cloned().map(Restorer::into_owned);
     let manifest = match native {
         true => Some(parse_line(&first).ok_or_else(|| refuse("its first line is no manifest"))?),
         false => None,
@@ -361,6 +373,7 @@ pub(super) fn open(
         report: verified.1,
         verified: verified.0,
         bytes,
+        restorer,
         unverified,
         events: Events::default(),
     };
@@ -416,6 +429,7 @@ fn judge_native(
     let known = examine::known(heads, record.as_ref(), named, false)?;
     let scan = ScanOptions {
         expect: known.expect,
+        bodies: bodies::beside(&*archive.host.fs, file, first)?,
         ..ScanOptions::default()
     };
     let options = VerifyOptions {
@@ -471,7 +485,7 @@ impl Events {
     fn of(record: &VerifiedRecord) -> Self {
         let mut events = Self::default();
         for line in record.lines().filter(|line| !line.unverified) {
-            let Ok(event) = json::parse_python(line.bytes) else {
+            let Ok(event) = json::parse_python(&line.bytes) else {
                 continue;
             };
             let event = event.value;
@@ -480,7 +494,7 @@ impl Events {
             let payload = event.get("payload");
             if is_terminal(kind) {
                 events.ended = Some(status_of(kind));
-                let event = serde_json::from_slice::<Value>(line.bytes).unwrap_or_default();
+                let event = serde_json::from_slice::<Value>(&line.bytes).unwrap_or_default();
                 let ledger = event["payload"]["ledger"].clone();
                 events.ledger = Some(ledger).filter(|ledger| !ledger.is_null());
             }

@@ -156,6 +156,10 @@ impl TranscriptStore for FileTranscriptStore {
         })
     }
 
+    fn holds_bodies(&self) -> bool {
+        true
+    }
+
     fn place(&self, name: &RecordName) -> PathBuf {
         self.path_of(name)
     }
@@ -168,6 +172,10 @@ impl Claim for WriterLock {
 
     fn appender(self: Box<Self>, durable_floor: u64) -> Result<Box<dyn Appender>, Error> {
         Ok(Box::new(Log::open(*self, durable_floor)?))
+    }
+
+    fn holds_bodies(&self) -> bool {
+        true
     }
 }
 

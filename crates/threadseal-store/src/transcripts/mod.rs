@@ -127,6 +127,11 @@ pub trait TranscriptStore: fmt::Debug + Send + Sync {
     /// [`threadseal::error::ErrorKind::External`] when the store fails.
     fn fsck(&self, name: &RecordName, repair: bool) -> Result<FsckReport, Error>;
 
+    /// Can a record in it have detached bodies, in a file beside it?
+    fn holds_bodies(&self) -> bool {
+        false
+    }
+
     /// Where the record lies, without secrets, for people.
     fn place(&self, name: &RecordName) -> PathBuf;
 }
@@ -145,6 +150,11 @@ pub trait Claim: fmt::Debug {
     /// # Errors
     /// [`threadseal::error::ErrorKind::External`] when the store fails.
     fn appender(self: Box<Self>, durable_floor: u64) -> Result<Box<dyn Appender>, Error>;
+
+    /// As [`TranscriptStore::holds_bodies`].
+    fn holds_bodies(&self) -> bool {
+        false
+    }
 }
 
 /// The one writer of a record.

@@ -81,6 +81,15 @@ impl Scanner {
         if let Some(fault) = &self.chain.fault {
             return Err(failure(Verdict::Tampered, fault.clone()));
         }
+        if let Some(redactor) = self.out.watch.redactor()
+            && redactor != judged.seal.key
+        {
+            let text = format!("a redaction names key {redactor}, and another one seals it");
+            return Err(failure(
+                Verdict::Tampered,
+                place.error("redactor_differs", text),
+            ));
+        }
         if self.options.every_signature {
             self.check_signatures(&judged, place)?;
         }
@@ -256,6 +265,7 @@ impl Scanner {
         self.chain
             .keys
             .sealed(&judged.key, seal.ext.next_key.as_ref());
+        self.out.watch.sealed();
         self.chain.prev = Some(digest);
         self.chain.next_seq += 1;
         self.chain.ended = seal.is_final;

@@ -107,7 +107,7 @@ impl ToolCall {
 pub fn reconstruct(lines: &VerifiedLines<'_>) -> Result<Vec<Message>, Error> {
     let mut fold = Conversation::danger_new();
     for line in lines.iter() {
-        fold.push_line(line.bytes)?;
+        fold.push_line(&line.bytes)?;
     }
     Ok(fold.into_messages())
 }

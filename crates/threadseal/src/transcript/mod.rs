@@ -3,6 +3,7 @@
 //!
 //! ```text
 //! event ─ manifest ─ ext ─ statement ─ seal ─ sealing_keys   native lines and their one spelling
+//! bodies                                                     values that lie beside the record, and can be dropped
 //! write                                                      Sealer: events and seals out
 //! scan ─ check ─ prefix ─ verify                             two halves in, one report out
 //! observed ─ log ─ observe                                   detached seals of foreign logs
@@ -13,6 +14,7 @@
 //! ```
 
 pub mod as_log;
+pub mod bodies;
 pub mod event;
 pub mod ext;
 pub mod lines;

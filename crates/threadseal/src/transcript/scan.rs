@@ -12,6 +12,7 @@
 //! Invariants: a line is judged only once; after the first failure nothing later is believed;
 //! whatever follows the last good seal is kept apart as the tail.
 
+use super::bodies::{self, Bodies, watch::Watch};
 use super::event::{self, Frame, LineFault};
 use super::manifest::{self, Manifest};
 use super::sealing_keys::SealingKeys;
@@ -25,6 +26,7 @@ use crate::note::KeyName;
 use crate::record::Head;
 use crate::report::heads::Met;
 use crate::report::{Expectation, Finding, TrustedUntil, Verdict};
+use std::sync::Arc;
 
 /// A place where the digest of all bytes before it matters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -131,6 +133,8 @@ pub(crate) struct Scan {
     pub(crate) torn: bool,
     pub(crate) adopted: Vec<[u64; 2]>,
     pub(crate) dropped: Vec<Finding>,
+    /// Commitments to bodies, and redactions.
+    pub(super) watch: Watch,
     /// For each expectation: was its seal met, and did a seal of its number differ?
     pub(crate) met: Vec<Met>,
 }
@@ -142,6 +146,8 @@ pub struct ScanOptions {
     pub every_signature: bool,
     /// Heads that the record must contain.
     pub expect: Vec<Expectation>,
+    /// What its file of bodies holds, for a record with detached bodies; None where nobody looked.
+    pub bodies: Option<Arc<Bodies>>,
 }
 
 /// The line half of verification. Feed it the file in order, then let [`super::verify`] conclude.
@@ -217,6 +223,7 @@ impl Scanner {
             torn: false,
             adopted: Vec::new(),
             dropped: Vec::new(),
+            watch: Watch::default(),
             met,
         };
         Self {
@@ -321,6 +328,9 @@ impl Scanner {
         self.chain.rye_fp = Some(manifest.rye_key.rye_fingerprint());
         self.chain.keys = SealingKeys::of(&manifest);
         self.out.thread_text = frame.thread_id.to_vec();
+        if manifest.bodies == manifest::Bodies::Detached {
+            self.out.watch.begin();
+        }
         self.out.manifest = Some(manifest);
     }
 
@@ -345,7 +355,10 @@ impl Scanner {
             let text = "line 2 is not the first seal: no native record is written without one";
             return self.fail(Verdict::Tampered, place.error("seal_0_missing", text));
         }
-        let recovery = matches!(frame.event_type, "tail_adopted" | "tail_dropped");
+        let recovery = matches!(
+            frame.event_type,
+            "tail_adopted" | "tail_dropped" | "redacted"
+        );
         if self.chain.ended && !recovery && !event::is_link(frame.event_type) {
             self.fault(place.error("event_after_end", "an event follows the end of the thread"));
         }
@@ -359,10 +372,26 @@ impl Scanner {
             "delegation" => self.delegation(frame.payload),
             "tail_adopted" => self.tail_adopted(frame.payload, place),
             "tail_dropped" => self.tail_dropped(frame.payload, place),
+            "redacted" => {
+                let watch = &mut self.out.watch;
+                watch.redacted(frame.payload, frame.timestamp, place.line)
+            }
+            kind if bodies::may_hold(kind) => self.bodies(frame.payload, place),
             _ => Ok(()),
         };
         if let Err(why) = understood {
             self.fault(place.error("event_malformed", why));
+        }
+    }
+
+    fn bodies(&mut self, payload: &[u8], place: Place) -> Result<(), String> {
+        match self.out.watch.event(payload, place.line) {
+            Ok(understood) => understood,
+            Err(bodies::watch::TooMany) => {
+                let text = "more commitments to bodies than a record may hold";
+                self.fail(Verdict::Malformed, place.error("too_many_bodies", text));
+                Ok(())
+            }
         }
     }
 
@@ -383,6 +412,8 @@ impl Scanner {
         // What could not be read stays unread: the verdict says so, so it is no fault to seal it.
         self.chain.fault = None;
         self.chain.keys.forget_announced();
+        let after_line = self.out.last.as_ref().map_or(0, |seal| seal.line);
+        self.out.watch.adopted(after_line);
         if self.out.adopted.len() < MAX_FINDINGS {
             self.out.adopted.push([from, to]);
         }

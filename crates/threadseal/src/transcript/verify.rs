@@ -8,6 +8,7 @@
 //!
 //! Not here: reading files and running the halves on two cores (`threadseal-store`).
 
+use super::bodies::Bodies;
 use super::prefix::PrefixHasher;
 use super::scan::{PendingSignature, Scan, ScanOptions, Scanner};
 use super::write::Sealer;
@@ -69,6 +70,8 @@ pub struct Outcome {
     /// A failure was found without checking every signature: run again with
     /// [`ScanOptions::every_signature`] to learn how far the record can be trusted.
     pub look_closer: bool,
+    /// Bodies that a sealed redaction says were dropped, and that are still there.
+    pub unfinished: Vec<Digest>,
     lenient: Option<WithTail<Coverage, Tail>>,
 }
 
@@ -129,6 +132,7 @@ pub fn verify(bytes: &[u8], scan: &ScanOptions, options: &VerifyOptions<'_>) -> 
 pub fn conclude(scanner: Scanner, prefix: &PrefixHasher, options: &VerifyOptions<'_>) -> Outcome {
     let every_signature = scanner.options.every_signature;
     let expect = scanner.options.expect.clone();
+    let bodies = scanner.options.bodies.clone();
     let (chain_leaves, chain_keys, origin) = (
         scanner.chain.leaves.clone(),
         scanner.chain.keys.clone(),
@@ -151,6 +155,7 @@ pub fn conclude(scanner: Scanner, prefix: &PrefixHasher, options: &VerifyOptions
     let met = scan.met.iter().copied();
     heads::check(&mut report, &expect, met, &end(&scan));
     check_end(&mut report, &scan, &expect);
+    let unfinished = check_bodies(&mut report, &scan, bodies.as_deref());
     if let Some(last) = scan.last.as_ref().filter(|_| prefix.first_bad().is_none()) {
         report.head = Some(last.head);
         // Without a look at every signature, the last good numbers are not yet the last good seal.
@@ -185,6 +190,7 @@ pub fn conclude(scanner: Scanner, prefix: &PrefixHasher, options: &VerifyOptions
                 ended,
                 fence: last.fence,
                 stated: None,
+                bodies: scan.watch.count(),
             })
         }
         _ => None,
@@ -193,6 +199,7 @@ pub fn conclude(scanner: Scanner, prefix: &PrefixHasher, options: &VerifyOptions
         look_closer: !sound && !every_signature,
         report,
         verified,
+        unfinished,
         sealer,
         lenient,
     }
@@ -396,6 +403,18 @@ fn check_end(report: &mut Report, scan: &Scan, expect: &[Expectation]) {
     if linked {
         let why = "the record that this one names as its predecessor or parent was not given";
         report.check("links", CheckResult::Skipped, Some(why.to_owned()));
+    }
+}
+
+/// Are the bodies there that sealed lines commit to? After a failure it is not known which those are.
+fn check_bodies(report: &mut Report, scan: &Scan, bodies: Option<&Bodies>) -> Vec<Digest> {
+    let last = scan.last.as_ref().filter(|_| scan.failure.is_none());
+    match (&scan.manifest, last) {
+        (Some(manifest), Some(last)) => {
+            let (watch, record) = (&scan.watch, &manifest.record);
+            watch.judge(report, record, last.line, bodies)
+        }
+        _ => Vec::new(),
     }
 }
 

@@ -110,6 +110,8 @@ pub struct Sealer {
     pub(super) fence: Option<u64>,
     /// Root and key of the last seal that this writer made.
     pub(super) stated: Option<(Digest, KeyId)>,
+    /// Commitments to bodies so far.
+    pub(super) bodies: usize,
 }
 
 impl Sealer {
@@ -177,6 +179,7 @@ impl Sealer {
             ended: false,
             fence,
             stated: None,
+            bodies: 0,
         };
         sealer.take_line(&line, out);
         sealer.seal(second, 0, false, Ext::default(), signers, out)?;
@@ -525,7 +528,7 @@ impl Sealer {
         done
     }
 
-    fn append(
+    pub(super) fn append(
         &mut self,
         stamp: Stamp,
         event_type: &str,
@@ -537,6 +540,7 @@ impl Sealer {
                 "the record has ended; begin a new one that links to it",
             ));
         }
+        self.count_bodies(event_type, payload)?;
         let start = out.len();
         event::write_frame(out, stamp.timestamp, &self.thread, event_type, stamp.salt);
         out.extend_from_slice(payload);

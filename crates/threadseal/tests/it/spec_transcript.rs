@@ -9,7 +9,7 @@ use threadseal::time::Timestamp;
 use threadseal::transcript::event::{EventType, Payload, Salt};
 use threadseal::transcript::ext::Ext;
 use threadseal::transcript::manifest::Manifest;
-use threadseal::transcript::{Ending, Sealer, Signers, Stamp, observed};
+use threadseal::transcript::{Ending, Sealer, Signers, Stamp, bodies, observed};
 
 /// The block after `<!-- example: name -->`.
 fn example(name: &str) -> String {
@@ -92,4 +92,18 @@ fn the_observed_log_and_its_seals_are_the_examples() {
         .seal(&leaves, size, false, time, &observer, &mut out)
         .unwrap();
     assert_eq!(example("observed-seals"), String::from_utf8(out).unwrap());
+}
+
+#[test]
+fn the_detached_body_is_the_example() {
+    let record = RecordId::from_bytes([7; 32]);
+    let payload = Payload::parse("{\"text\":\"caf\u{e9}\"}".as_bytes()).unwrap();
+    let salt = bodies::BodySalt::from_bytes([9; 32]);
+    let out = bodies::detach(&record, &payload, &mut || Ok(salt)).unwrap();
+    let payload = String::from_utf8(out.payload.as_bytes().to_vec()).unwrap();
+    let commitment = payload.strip_prefix("{\"text\":").unwrap();
+    let commitment = commitment.strip_suffix('}').unwrap();
+    let file = [bodies::header(&record), out.entries].concat();
+    let file = String::from_utf8(file).unwrap();
+    assert_eq!(example("detached-body"), format!("{commitment}\n{file}"));
 }

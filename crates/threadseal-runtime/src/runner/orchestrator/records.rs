@@ -20,10 +20,10 @@ use threadseal::transcript::lines::VerifiedLines;
 use threadseal::transcript::manifest::{Manifest, parse_line};
 use threadseal::transcript::{Coverage, ScanOptions, VerifyOptions};
 use threadseal::trust::Trust;
-use threadseal_store::examine;
 use threadseal_store::heads::RecordKind;
 use threadseal_store::host::Host;
 use threadseal_store::read::open_regular;
+use threadseal_store::{bodies, examine};
 
 /// Where threads are looked at, and by whose signatures they are judged. All clones are one.
 #[derive(Clone)]
@@ -64,6 +64,7 @@ pub(in crate::runner) struct Past {
     pub(super) verdict: Verdict,
     verified: Verified<Coverage>,
     bytes: Vec<u8>,
+    bodies: Vec<u8>,
 }
 
 impl Past {
@@ -72,7 +73,7 @@ impl Past {
     /// # Errors
     /// Kind `Refused` when the file was changed while it was read.
     pub(in crate::runner) fn lines(&self) -> Result<VerifiedLines<'_>, Error> {
-        VerifiedLines::open(&self.verified, &self.bytes)
+        VerifiedLines::whole(&self.verified, &self.bytes, &self.bodies)
     }
 
     /// The head of its last seal.
@@ -153,6 +154,7 @@ impl Records {
         }
         let scan = ScanOptions {
             expect: known.expect,
+            bodies: bodies::beside(&*self.host.fs, &file, &first)?,
             ..ScanOptions::default()
         };
         let options = VerifyOptions {
@@ -181,6 +183,7 @@ impl Records {
             verdict,
             verified,
             bytes: file.read_whole(MAX_CONVERSATION_BYTES)?,
+            bodies: bodies::text_beside(&*self.host.fs, &path, &first, MAX_CONVERSATION_BYTES)?,
         })
     }
 
@@ -205,7 +208,7 @@ impl Records {
     pub(super) fn ended(past: &Past) -> Result<Ended, Error> {
         let mut ended = Ended::default();
         for line in past.lines()?.iter() {
-            let Ok(event) = serde_json::from_slice::<Value>(line.bytes) else {
+            let Ok(event) = serde_json::from_slice::<Value>(&line.bytes) else {
                 continue;
             };
             let payload = &event["payload"];

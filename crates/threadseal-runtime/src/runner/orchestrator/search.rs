@@ -253,7 +253,7 @@ fn hits(
 }
 
 fn in_line(line: &VerifiedLine<'_>, pattern: &Regex) -> Vec<Hit> {
-    let Ok(event) = serde_json::from_slice::<Event<'_>>(line.bytes) else {
+    let Ok(event) = serde_json::from_slice::<Event<'_>>(&line.bytes) else {
         return Vec::new();
     };
     let payload = &event.payload;

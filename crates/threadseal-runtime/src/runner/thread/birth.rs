@@ -244,6 +244,7 @@ impl Engine {
         manifest.model = Some(plan.chosen.model.name().to_owned());
         manifest.capabilities = plan.tools.capabilities().to_texts();
         manifest.limits = in_line_1(&plan.limits.to_json())?;
+        manifest.bodies = self.config.coordination.transcript_bodies;
         Ok(manifest)
     }
 }

@@ -234,6 +234,7 @@ impl Engine {
         manifest.directive = Some(plan.id.as_str().to_owned());
         manifest.capabilities = plan.tools.capabilities().to_texts();
         manifest.limits = in_line_1(&plan.limits.to_json())?;
+        manifest.bodies = self.config.coordination.transcript_bodies;
         let mut meta = json!({
             "capabilities_sha256": capabilities.to_hex(),
             "graph_sha256": plan.sha256.to_hex(),

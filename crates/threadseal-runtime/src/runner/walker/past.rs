@@ -32,9 +32,9 @@ use threadseal::transcript::event::{is_link, is_terminal};
 use threadseal::transcript::lines::VerifiedLines;
 use threadseal::transcript::manifest::{Manifest, parse_line};
 use threadseal::transcript::{ScanOptions, VerifyOptions};
-use threadseal_store::examine;
 use threadseal_store::heads::RecordKind;
 use threadseal_store::read::{open_regular, read_small};
+use threadseal_store::{bodies, examine};
 
 /// A run that stopped, as its verified records have it.
 pub(super) struct Past {
@@ -197,6 +197,7 @@ impl Engine {
         let known = examine::known(Some(&*self.host.heads), Some(&manifest.record), None, false)?;
         let scan = ScanOptions {
             expect: known.expect,
+            bodies: bodies::beside(&*self.host.fs, &file, &first)?,
             ..ScanOptions::default()
         };
         let options = VerifyOptions {
@@ -211,11 +212,13 @@ impl Engine {
         // The part under the last seal; what stands behind it is looked at for calls only.
         let parts = outcome.lenient().ok_or(refused)?;
         let bytes = file.read_whole(MAX_CONVERSATION_BYTES)?;
-        let lines = VerifiedLines::open(&parts.verified, &bytes)?;
+        let fs = &*self.host.fs;
+        let bodies = bodies::text_beside(fs, &path, &first, MAX_CONVERSATION_BYTES)?;
+        let lines = VerifiedLines::whole(&parts.verified, &bytes, &bodies)?;
         let head = parts.verified.get().head;
         let events = lines
             .iter()
-            .map(|line| event(line.bytes))
+            .map(|line| event(&line.bytes))
             .collect::<Result<_, _>>()?;
         let sealed = usize::try_from(head.size).map_err(|_| refuse("it is too large"))?;
         Ok(Sealed {

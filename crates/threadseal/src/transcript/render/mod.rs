@@ -83,7 +83,7 @@ pub struct Cost {
 pub fn render(lines: &VerifiedLines<'_>, cover: &Cover<'_>) -> Result<String, Error> {
     let mut renderer = Renderer::danger_new();
     for line in lines.iter() {
-        renderer.push_line(line.bytes)?;
+        renderer.push_line(&line.bytes)?;
     }
     Ok(renderer.finish(cover))
 }

@@ -1,6 +1,7 @@
 //! Attacks on native records: what must be noticed, and what must not be.
 //!
 //! ```text
+//! bodies    detached bodies, and holes in them
 //! whole     whole, open and foreign records, and their tails
 //! edits     bytes and lines that were changed, cut, moved
 //! keys      who may seal
@@ -11,6 +12,7 @@
 //! ```
 
 mod as_log;
+mod bodies;
 mod edits;
 mod epochs;
 mod keys;

@@ -211,7 +211,7 @@ fn lines_are_read_only_from_the_bytes_that_were_verified() {
     let tailed = [&bytes[..], b"{\"smuggled\":1}\n"].concat();
     let verified = bench.verify(&bytes).verified.unwrap();
     let read = lines::VerifiedLines::open(&verified, &tailed).unwrap();
-    let read: Vec<&[u8]> = read.iter().map(|line| line.bytes).collect();
+    let read: Vec<Vec<u8>> = read.iter().map(|line| line.bytes.into_owned()).collect();
     let all: Vec<&[u8]> = bytes.trim_ascii_end().split(|b| *b == b'\n').collect();
     assert_eq!(read, all);
     let mut changed = bytes.clone();

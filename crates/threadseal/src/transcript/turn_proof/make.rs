@@ -16,6 +16,7 @@ use crate::transcript::lines::VerifiedLines;
 use crate::transcript::manifest::Manifest;
 use crate::transcript::seal::{self, Seal};
 use crate::transcript::sealing_keys::SealingKeys;
+use std::borrow::Cow;
 
 impl TurnProof {
     /// Proves the turn with this number, from 1, of the record that was verified; `file` are its bytes.
@@ -30,7 +31,8 @@ impl TurnProof {
             return Err(Error::refused(text));
         }
         let lines = VerifiedLines::open(verified, file)?;
-        let lines: Vec<&[u8]> = lines.iter().map(|line| line.bytes).collect();
+        let lines: Vec<Cow<'_, [u8]>> = lines.iter().map(|line| line.bytes).collect();
+        let lines: Vec<&[u8]> = lines.iter().map(|line| &**line).collect();
         let place = Place::find(&lines, turn)?;
         let mut walk = Walk::begin(&lines)?;
         walk.go_to(place.closing)?;

@@ -1,0 +1,289 @@
+//! `redact RECORD`: drops bodies of a native record for good; the record says who did it, when and why.
+//!
+//! ```text
+//! lock ─► verify ─► choose by line, turn or text ─► `redacted` event, seal, head ─► transcript.bodies without them
+//! ```
+//! Sealed bytes never change, so that every seal, proof and anchor made before holds afterwards.
+
+use crate::believed::MAX_TAKEN_UP_BYTES;
+use crate::context::Context;
+use crate::engine::ProjectArgs;
+use crate::exit::{Exit, Failure, Outcome, complain};
+use crate::keyring::{Keyring, self_name};
+use crate::output::Out;
+use crate::passphrase::PassphraseArgs;
+use crate::record;
+use crate::render::clean::Clean;
+use crate::trusting;
+use clap::Args;
+use serde::Serialize;
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use threadseal::digest::Digest;
+use threadseal::key::KeyUsage;
+use threadseal::record::ThreadId;
+use threadseal::transcript::VerifyOptions;
+use threadseal::transcript::bodies::{Restorer, commitments};
+use threadseal::transcript::manifest::{Bodies, Manifest, parse_line};
+use threadseal::trust::Trust;
+use threadseal_store::bodies;
+use threadseal_store::read::open_regular;
+use threadseal_store::recorder::{Keys, Recorder, TailPolicy};
+use threadseal_store::sys::path_text;
+
+/// What `redact` takes.
+#[derive(Debug, Args)]
+pub(crate) struct RedactArgs {
+    /// A native transcript with detached bodies, or a thread of the project
+    #[arg(value_name = "RECORD")]
+    record: PathBuf,
+    /// All bodies of this line; several times, all of them
+    #[arg(long = "line", value_name = "N")]
+    lines: Vec<u64>,
+    /// All bodies of this turn, from 1; several times, all of them
+    #[arg(long = "turn", value_name = "N")]
+    turns: Vec<u64>,
+    /// All bodies in whose texts this stands
+    #[arg(long = "match", value_name = "TEXT")]
+    texts: Vec<String>,
+    /// Why; sealed, and shown to everybody who reads the record
+    #[arg(long, value_name = "TEXT", required_unless_present_any = ["finish", "dry_run"])]
+    why: Option<String>,
+    /// Who redacts, as it is to be shown [default: the name of the key]
+    #[arg(long, value_name = "NAME")]
+    by: Option<String>,
+    /// Say what would be dropped, and drop nothing
+    #[arg(long)]
+    dry_run: bool,
+    /// Only finish a redaction that was cut short
+    #[arg(long, conflicts_with_all = ["lines", "turns", "texts", "dry_run"])]
+    finish: bool,
+    /// The key to sign with [default: the one that init made for it]
+    #[arg(long, value_name = "NAME")]
+    key: Option<String>,
+    #[command(flatten)]
+    place: ProjectArgs,
+    #[command(flatten)]
+    passphrase: PassphraseArgs,
+}
+
+/// One body.
+#[derive(Debug, Serialize)]
+struct Chosen {
+    line: u64,
+    turn: u64,
+    event_type: String,
+    bytes: u64,
+    commitment: String,
+    #[serde(skip)]
+    digest: Digest,
+}
+
+#[derive(Serialize)]
+struct RedactOutput<'a> {
+    schema: &'static str,
+    path: String,
+    /// Is it only what would be dropped?
+    dry_run: bool,
+    redacted: &'a [Chosen],
+    /// The head to keep elsewhere.
+    head: Option<String>,
+    exit: u8,
+}
+
+/// Redacts what the arguments choose.
+pub(crate) fn run(args: &RedactArgs, context: &Context, out: &mut Out) -> Outcome {
+    let chooses = !(args.lines.is_empty() && args.turns.is_empty() && args.texts.is_empty());
+    if !chooses && !args.finish {
+        return Err(Failure::new(
+            "say what to redact: --line, --turn or --match",
+        ));
+    }
+    let path = path_of(args, context)?;
+    let about = |failure: Failure| failure.about(&path);
+    refuse_inline(&path, context).map_err(about)?;
+    if args.dry_run {
+        let chosen = choose(args, &path, context).map_err(about)?;
+        tell(args, &path, &chosen, None, context, out);
+        return Ok(Exit::Done);
+    }
+    let mut recorder = open(args, &path, context).map_err(about)?;
+    let chosen = match args.finish {
+        true => Vec::new(),
+        false => choose(args, &path, context).map_err(about)?,
+    };
+    let head = match chosen.is_empty() {
+        true => recorder.state().head().copied(),
+        false => {
+            let digests = chosen.iter().map(|body| body.digest).collect();
+            let by = args.by.clone().unwrap_or_else(|| key_name(args).to_owned());
+            let why = args.why.clone().unwrap_or_default();
+            let done = recorder.redact(digests, by, why);
+            Some(done.map_err(|error| about(error.into()))?)
+        }
+    };
+    let head = head.map(|head| head.to_string());
+    tell(args, &path, &chosen, head, context, out);
+    Ok(Exit::Done)
+}
+
+fn key_name(args: &RedactArgs) -> &str {
+    let own = self_name(KeyUsage::Native);
+    args.key.as_deref().unwrap_or(own)
+}
+
+/// A path, or where the transcript of a thread lies.
+fn path_of(args: &RedactArgs, context: &Context) -> Result<PathBuf, Failure> {
+    if record::address_of(&args.record).is_some() {
+        let text =
+            "records in stores have no detached bodies; a thread of a database is not redacted yet";
+        return Err(Failure::new(text).about(&args.record));
+    }
+    if context.fs.metadata(&args.record).is_ok() {
+        return Ok(args.record.clone());
+    }
+    let id = args.record.to_str().and_then(|id| ThreadId::parse(id).ok());
+    let there = match (id, args.place.open(context)) {
+        (Some(id), Ok(project)) => project.find_thread(&*context.fs, &id)?,
+        _ => None,
+    };
+    let folder = there.ok_or_else(|| {
+        Failure::new("neither a file nor a thread of the project").about(&args.record)
+    })?;
+    Ok(folder.transcript())
+}
+
+fn manifest_of(path: &Path, context: &Context) -> Result<Manifest, Failure> {
+    let file = open_regular(&*context.fs, path)?;
+    let first = threadseal_store::examine::first_line(&file)?;
+    let manifest = first.as_deref().and_then(parse_line);
+    manifest.ok_or_else(|| Failure::new("not a native record: only those can be redacted"))
+}
+
+fn refuse_inline(path: &Path, context: &Context) -> Result<(), Failure> {
+    match manifest_of(path, context)?.bodies {
+        Bodies::Detached => Ok(()),
+        Bodies::Inline => Err(Failure::new(
+            "it cannot be redacted: its bodies are inline, in the very bytes that its seals cover. \
+             Hand out a copy without some of its lines: threadseal transcript export --redact",
+        )),
+    }
+}
+
+/// Verifies the record under its lock; a redaction that was cut short is finished with that.
+fn open(args: &RedactArgs, path: &Path, context: &Context) -> Result<Recorder, Failure> {
+    let home = context.existing_home()?;
+    let keyring = Keyring::of(&home);
+    let (name, pass) = (args.key.as_deref(), &args.passphrase);
+    let keys = Keys {
+        native: Arc::new(keyring.signer(name, KeyUsage::Native, pass)?),
+        rye: Arc::new(keyring.signer(None, KeyUsage::Rye, pass)?),
+        epochs: Some(home.epochs()),
+    };
+    let trust = Trust::new(trusting::of_home(&home)?);
+    let options = VerifyOptions {
+        trust: &trust,
+        now: context.now()?,
+        held_since: None,
+        thread: None,
+    };
+    let opened = Recorder::open(context.host()?, path, keys, &options, TailPolicy::Refuse)?;
+    Ok(opened.recorder)
+}
+
+/// The bodies that are there and that the arguments name.
+fn choose(args: &RedactArgs, path: &Path, context: &Context) -> Result<Vec<Chosen>, Failure> {
+    let file = open_regular(&*context.fs, path)?;
+    let bytes = file.read_whole(MAX_TAKEN_UP_BYTES)?;
+    let first = bytes.split(|byte| *byte == b'\n').next();
+    let first = first.unwrap_or_default();
+    let text = bodies::text_beside(&*context.fs, path, first, MAX_TAKEN_UP_BYTES)?;
+    let mut restorer = Restorer::new(&manifest_of(path, context)?.record, &text);
+    let lines = || bytes.split(|byte| *byte == b'\n');
+    lines().for_each(|line| restorer.note(line));
+    let (mut chosen, mut turn) = (Vec::new(), 0);
+    for (line, number) in lines().zip(1..) {
+        let event = crate::events::Event::alone(number, line);
+        turn += u64::from(event.event_type == "cognition_in");
+        let by_place = args.lines.contains(&number) || args.turns.contains(&turn);
+        for found in commitments(line).unwrap_or_default() {
+            let Some(body) = restorer.text_of(&found.digest) else {
+                continue;
+            };
+            if by_place || args.texts.iter().any(|text| says(body, text)) {
+                chosen.push(Chosen {
+                    line: number,
+                    turn,
+                    event_type: event.event_type.clone(),
+                    bytes: found.bytes,
+                    commitment: found.digest.to_string(),
+                    digest: found.digest,
+                });
+            }
+        }
+    }
+    match chosen.is_empty() {
+        true => Err(Failure::new(
+            "no body that is still there fits; see --dry-run",
+        )),
+        false => Ok(chosen),
+    }
+}
+
+/// Does `text` stand in a string of this JSON text, or in the name of a member?
+fn says(body: &[u8], text: &str) -> bool {
+    fn within(value: &Value, text: &str) -> bool {
+        match value {
+            Value::String(said) => said.contains(text),
+            Value::Array(all) => all.iter().any(|value| within(value, text)),
+            Value::Object(all) => all
+                .iter()
+                .any(|(name, value)| name.contains(text) || within(value, text)),
+            other => other.to_string().contains(text),
+        }
+    }
+    serde_json::from_slice(body).is_ok_and(|value| within(&value, text))
+}
+
+fn tell(
+    args: &RedactArgs,
+    path: &Path,
+    chosen: &[Chosen],
+    head: Option<String>,
+    context: &Context,
+    out: &mut Out,
+) {
+    if context.json {
+        out.json(&RedactOutput {
+            schema: "threadseal.redact/1",
+            path: path_text(path),
+            dry_run: args.dry_run,
+            redacted: chosen,
+            head,
+            exit: Exit::Done.code(),
+        });
+        return;
+    }
+    for body in chosen {
+        let (line, turn, bytes) = (body.line, body.turn, body.bytes);
+        let event_type = Clean(&body.event_type);
+        out.line(format_args!(
+            "line {line}  turn {turn}  {event_type}  {bytes} bytes"
+        ));
+    }
+    let path = path_text(path);
+    let path = Clean(&path);
+    let count = chosen.len();
+    out.line(match (&head, args.finish) {
+        (None, _) => format!("{path}: {count} bodies would be dropped"),
+        (Some(head), true) => format!("{path}: nothing is left to drop  head {head}"),
+        (Some(head), false) => format!("redacted  {path}  {count} bodies  head {head}"),
+    });
+    if head.is_some() && !args.finish && !context.quiet {
+        complain(
+            "note: only this record was redacted; line 1, files set aside, the step ledger, thread.json, summaries, \
+             successors and backups may hold the same",
+        );
+    }
+}

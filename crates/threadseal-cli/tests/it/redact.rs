@@ -1,0 +1,157 @@
+//! `redact`: what was dropped is gone, the hole is shown everywhere, and all that was sealed holds.
+
+use crate::fixtures::{ended_record, ready};
+use crate::run::{greet, project, thread};
+use crate::sandbox::{Sandbox, walk};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+const ANSWER: &str = "I am the child.";
+
+/// A thread with detached bodies, and its transcript.
+fn detached() -> (Sandbox, PathBuf) {
+    let sandbox = project();
+    let more = ["--script", "answers.yaml", "--bodies", "detached"];
+    greet(&sandbox, &more).exits(0);
+    let transcript = thread(&sandbox, "child").join("transcript.jsonl");
+    (sandbox, transcript)
+}
+
+fn redact<'a>(sandbox: &Sandbox, path: &'a Path, more: &[&'a str]) -> crate::sandbox::Ran {
+    let own = ["redact", path.to_str().unwrap()];
+    sandbox.run(own.iter().chain(more))
+}
+
+fn holds(path: &Path, text: &str) -> bool {
+    let bytes = fs::read(path).unwrap();
+    bytes
+        .windows(text.len())
+        .any(|window| window == text.as_bytes())
+}
+
+#[test]
+fn a_thread_with_detached_bodies_is_run_shown_and_redacted() {
+    let (sandbox, transcript) = detached();
+    let bodies = transcript.with_file_name("transcript.bodies");
+    assert!(!holds(&transcript, ANSWER) && holds(&bodies, ANSWER));
+    let path = transcript.to_str().unwrap();
+    sandbox.run(["verify", "p"]).exits(0);
+    let before = fs::read(&transcript).unwrap();
+    let proof = sandbox.run(["prove", &format!("{path}#1")]).exits(0).stdout;
+    sandbox.write("one.turn-proof", &proof);
+    for command in ["show", "messages", "render"] {
+        let shown = sandbox.run([command, path]).exits(0).stdout;
+        assert!(shown.contains(ANSWER), "{command}: {shown}");
+    }
+    let asked = ["--match", "the child", "--why", "a name", "--by", "Ada"];
+    let dry = redact(
+        &sandbox,
+        &transcript,
+        &[&asked[..], &["--dry-run"]].concat(),
+    )
+    .exits(0);
+    assert!(
+        dry.stdout.contains("1 bodies would be dropped"),
+        "{}",
+        dry.stdout
+    );
+    assert!(holds(&bodies, ANSWER));
+    let ran = redact(&sandbox, &transcript, &asked).exits(0);
+    assert!(
+        ran.stdout.contains("cognition_out") && ran.stdout.contains("redacted"),
+        "{}",
+        ran.stdout
+    );
+    assert!(
+        ran.stderr.contains("only this record was redacted"),
+        "{}",
+        ran.stderr
+    );
+    for file in walk(transcript.parent().unwrap()) {
+        let of_record = file
+            .extension()
+            .is_some_and(|e| e == "jsonl" || e == "bodies");
+        let is_ledger = file.to_string_lossy().contains("ledger_");
+        assert!(
+            !(of_record && !is_ledger && holds(&file, ANSWER)),
+            "{}",
+            file.display()
+        );
+    }
+    // Everything made before holds: the bytes, the seals, the proof.
+    assert!(fs::read(&transcript).unwrap().starts_with(&before));
+    sandbox.run(["check-proof", "one.turn-proof"]).exits(0);
+    let said = sandbox.run(["verify", path]).exits(0).stdout;
+    assert!(
+        said.contains("verified") && said.contains("redacted by \"Ada\""),
+        "{said}"
+    );
+    for command in ["show", "messages", "render"] {
+        let shown = sandbox.run([command, path]).exits(0).stdout;
+        assert!(!shown.contains(ANSWER), "{command}: {shown}");
+        assert!(
+            shown.contains("[redacted by Ada at 20"),
+            "{command}: {shown}"
+        );
+    }
+    redact(&sandbox, &transcript, &asked).fails_with("no body that is still there fits");
+    redact(&sandbox, &transcript, &["--finish"]).exits(0);
+}
+
+#[test]
+fn a_body_that_is_gone_or_changed_without_a_redaction_is_tampered() {
+    let (sandbox, transcript) = detached();
+    let path = transcript.to_str().unwrap();
+    let bodies = transcript.with_file_name("transcript.bodies");
+    let whole = fs::read_to_string(&bodies).unwrap();
+    fs::write(&bodies, whole.replace(ANSWER, "I am a parent!!")).unwrap();
+    let said = sandbox.run(["verify", path]).exits(1).stdout;
+    assert!(
+        said.contains("tampered") && said.contains("body_changed"),
+        "{said}"
+    );
+    fs::remove_file(&bodies).unwrap();
+    let said = sandbox.run(["verify", path]).exits(1).stdout;
+    assert!(said.contains("body_missing"), "{said}");
+    let refused = redact(&sandbox, &transcript, &["--line", "4", "--why", "hide it"]);
+    refused.fails_with("the record is tampered");
+    sandbox.run(["messages", path]).exits(1);
+}
+
+#[test]
+fn a_thread_goes_on_from_what_was_redacted_and_hears_the_hole() {
+    let sandbox = project();
+    let more = ["--script", "answers.yaml", "--bodies", "detached", "--json"];
+    let first = greet(&sandbox, &more).exits(0).json();
+    let id = first["thread_id"].as_str().unwrap();
+    let place = ["--project", "p"];
+    let asked = ["redact", id, "--turn", "1", "--why", "a greeting"];
+    sandbox.run(asked.iter().chain(&place)).exits(0);
+    sandbox.run(["verify", "p"]).exits(0);
+    sandbox.write("more.yaml", "answers: [{when: Once more., text: Gladly.}]");
+    let resumed = [
+        "thread",
+        "resume",
+        id,
+        "-m",
+        "Once more.",
+        "--script",
+        "more.yaml",
+    ];
+    sandbox.run(resumed.iter().chain(&place)).exits(0);
+    sandbox.run(["verify", "p"]).exits(0);
+    let found = ["thread", "search", id, "redacted by"];
+    let found = sandbox.run(found.iter().chain(&place)).exits(0);
+    assert!(found.stdout.contains("a greeting"), "{}", found.stdout);
+}
+
+#[test]
+fn what_cannot_be_redacted_says_so() {
+    let sandbox = ready();
+    let path = ended_record(&sandbox, "t.jsonl", 1);
+    let inline = redact(&sandbox, &path, &["--line", "3", "--why", "x"]);
+    inline.fails_with("its bodies are inline");
+    redact(&sandbox, &path, &["--why", "x"]).fails_with("say what to redact");
+    let log = sandbox.write("log.jsonl", "{\"a\":1}\n");
+    redact(&sandbox, &log, &["--line", "1", "--why", "x"]).fails_with("not a native record");
+}

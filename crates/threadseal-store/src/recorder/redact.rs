@@ -1,0 +1,66 @@
+//! What a recorder does with detached bodies.
+
+use super::Recorder;
+use crate::random;
+use threadseal::digest::Digest;
+use threadseal::error::Error;
+use threadseal::record::Head;
+use threadseal::transcript::bodies::{BodySalt, Detached, Redaction, detach};
+use threadseal::transcript::event::Payload;
+use threadseal::transcript::ext::Ext;
+
+impl Recorder {
+    /// Drops the bodies of these commitments: says so under a seal, which is durable and published before anything
+    /// goes. A crash between leaves that to whoever opens the record next.
+    ///
+    /// # Errors
+    /// As [`Recorder::seal`]; kind `Refused` when the record's bodies are inline.
+    pub fn redact(
+        &mut self,
+        commitments: Vec<Digest>,
+        by: String,
+        why: String,
+    ) -> Result<Head, Error> {
+        self.check()?;
+        let (stamp, turn) = (self.host.stamp()?, self.sealer.turn());
+        let ended = self.sealer.is_ended();
+        let redaction = Redaction {
+            commitments,
+            key: super::signers(&self.keys, self.epoch.as_ref())
+                .native
+                .public_key()
+                .key_id(),
+            by,
+            why,
+        };
+        self.sealer.redacted(stamp, &redaction, &mut self.lines)?;
+        self.buffer_lines()?;
+        let head = self.seal_with(turn, ended, Ext::default())?;
+        let dropped = match &mut self.bodies {
+            Some(bodies) => bodies.drop_bodies(&redaction.commitments),
+            None => Ok(()),
+        };
+        self.or_fail(dropped)?;
+        Ok(head)
+    }
+
+    pub(super) fn detached(&self, payload: &Payload) -> Result<Option<Detached>, Error> {
+        if self.bodies.is_none() {
+            return Ok(None);
+        }
+        let salt = || random::array(&*self.host.random).map(BodySalt::from_bytes);
+        detach(&self.sealer.manifest().record, payload, &mut { salt }).map(Some)
+    }
+
+    /// Bodies go ahead of the lines that commit to them.
+    pub(super) fn keep_bodies(&mut self, detached: Option<&Detached>) -> Result<(), Error> {
+        let done = match (&mut self.bodies, detached) {
+            (Some(bodies), Some(detached)) => bodies.append(&detached.entries),
+            _ => Ok(()),
+        };
+        self.or_fail(done)
+    }
+}
+
+#[cfg(test)]
+mod tests;

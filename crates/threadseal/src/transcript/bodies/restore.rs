@@ -1,0 +1,120 @@
+//! Puts bodies back in the place of their commitments, and shows the holes.
+
+use super::{Commitment, Entry, Kind, Redaction, commitments};
+use crate::canon::json;
+use crate::digest::Digest;
+use crate::record::RecordId;
+use crate::transcript::event;
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// The bodies of one record that are there, and why others are not.
+#[derive(Debug, Clone)]
+pub struct Restorer<'a> {
+    texts: BTreeMap<Digest, Cow<'a, [u8]>>,
+    holes: BTreeMap<Digest, Arc<str>>,
+}
+
+impl<'a> Restorer<'a> {
+    /// The bodies of `record` in `file`, the bytes of its file of bodies; what does not fit its commitment is left out.
+    pub fn new(record: &RecordId, file: &'a [u8]) -> Self {
+        let lines = file.split_inclusive(|byte| *byte == b'\n').skip(1);
+        let entries = lines.filter_map(|line| Entry::parse(line.strip_suffix(b"\n")?));
+        let fitting = entries.filter(|entry| entry.holds(record));
+        Self {
+            texts: fitting
+                .map(|entry| (entry.commitment, Cow::Borrowed(entry.body)))
+                .collect(),
+            holes: BTreeMap::new(),
+        }
+    }
+
+    /// Takes note of the redaction in `line`, if it is one: its bodies are holes, also where they are still there.
+    pub fn note(&mut self, line: &[u8]) {
+        let Some(frame) = event::parse_frame(line) else {
+            return;
+        };
+        if frame.event_type != "redacted" {
+            return;
+        }
+        if let Some(redaction) = Redaction::parse(frame.payload) {
+            let (by, why) = (&redaction.by, &redaction.why);
+            let at = frame.timestamp.to_iso_seconds();
+            let text: Arc<str> = format!("[redacted by {by} at {at}: {why}]").into();
+            for digest in redaction.commitments {
+                self.texts.remove(&digest);
+                self.holes.insert(digest, Arc::clone(&text));
+            }
+        }
+    }
+
+    /// Is each body of `line` there, or redacted?
+    pub fn knows(&self, line: &[u8]) -> bool {
+        found(line).iter().all(|found| {
+            let body = self.texts.get(&found.digest);
+            body.is_some_and(|body| body.len() as u64 == found.bytes)
+                || self.holes.contains_key(&found.digest)
+        })
+    }
+
+    /// The body of a commitment, if it is there and not redacted.
+    pub fn text_of(&self, commitment: &Digest) -> Option<&[u8]> {
+        self.texts.get(commitment).map(|text| &**text)
+    }
+
+    /// The same, which needs the bytes of the file no more.
+    pub fn into_owned(self) -> Restorer<'static> {
+        let texts = self.texts.into_iter();
+        Restorer {
+            texts: texts
+                .map(|(digest, text)| (digest, Cow::Owned(text.into_owned())))
+                .collect(),
+            holes: self.holes,
+        }
+    }
+
+    /// `line` with each body in its place; a hole says why, or that the body is missing.
+    pub fn restore<'l>(&self, line: &'l [u8]) -> Cow<'l, [u8]> {
+        let found = found(line);
+        if found.is_empty() {
+            return Cow::Borrowed(line);
+        }
+        let (mut out, mut copied) = (Vec::with_capacity(line.len()), 0);
+        for commitment in found {
+            out.extend_from_slice(&line[copied..commitment.place.start]);
+            copied = commitment.place.end;
+            match self.texts.get(&commitment.digest) {
+                Some(body) => out.extend_from_slice(body),
+                None => {
+                    let hole = self.holes.get(&commitment.digest);
+                    let text = hole.map_or("[the body is missing]", |text| text);
+                    write_hole(&mut out, commitment.kind, text);
+                }
+            }
+        }
+        out.extend_from_slice(&line[copied..]);
+        Cow::Owned(out)
+    }
+}
+
+/// The commitments of a line that may hold some.
+fn found(line: &[u8]) -> Vec<Commitment> {
+    let may_hold =
+        || event::parse_frame(line).is_some_and(|frame| super::may_hold(frame.event_type));
+    match commitments(line) {
+        Ok(found) if !found.is_empty() && may_hold() => found,
+        _ => Vec::new(),
+    }
+}
+
+fn write_hole(out: &mut Vec<u8>, kind: Kind, text: &str) {
+    let (begin, end) = match kind {
+        Kind::String => ("", ""),
+        Kind::Object => ("{\"redacted\":", "}"),
+        Kind::Array => ("[", "]"),
+    };
+    out.extend_from_slice(begin.as_bytes());
+    json::write_ascii_string(out, text);
+    out.extend_from_slice(end.as_bytes());
+}
