@@ -20,6 +20,7 @@ mod ledger;
 mod lineage;
 mod log;
 mod log_made;
+mod mirror;
 mod place;
 mod prove;
 mod read;

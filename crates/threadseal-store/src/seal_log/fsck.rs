@@ -24,7 +24,7 @@ pub struct Checked {
 }
 
 impl Checked {
-    fn fault(&mut self, text: impl Into<String>) {
+    pub(super) fn fault(&mut self, text: impl Into<String>) {
         match self.faults.len() < MAX_FINDINGS {
             true => self.faults.push(text.into()),
             false => self.more += 1,

@@ -17,6 +17,7 @@
 //! | `spool`, `committer` | heads that wait, and who commits them |
 //! | `mark` | the second place |
 //! | `cosigned` | what witnesses said of it |
+//! | `mirror` | the log in object storage, for readers elsewhere |
 //! | `record_log` | a record as a log, for tools that know logs |
 //! | `standing` | what the log is worth to who judges by it |
 //! | `timestamps` | what time-stamping authorities said of it (feature `timestamp`) |
@@ -40,6 +41,7 @@ mod index;
 mod index_file;
 mod journal;
 mod mark;
+mod mirror;
 mod place;
 mod places;
 mod record_log;
@@ -57,6 +59,7 @@ pub use committer::{Fork, Published};
 pub use description::{Description, LogId};
 pub use fsck::Checked;
 pub use heads::LoggedHeads;
+pub use mirror::Mirrored;
 pub use places::{LogPlaces, machine, new_id, refuse_shared};
 pub use record_log::write_record_log;
 pub use standing::Standing;

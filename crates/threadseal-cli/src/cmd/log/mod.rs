@@ -5,6 +5,7 @@ mod entries;
 mod fsck;
 mod head;
 pub(crate) mod init;
+mod publish;
 mod restart;
 mod status;
 
@@ -27,7 +28,9 @@ pub(crate) enum LogCommand {
     /// Print the signed checkpoint
     Head(head::HeadArgs),
     /// Read every entry and compute every hash again
-    Fsck,
+    Fsck(fsck::FsckArgs),
+    /// Bring a copy of the log in object storage up to it, for readers elsewhere
+    Publish(publish::PublishArgs),
     /// Take over what a copy of the log has beyond it
     CatchUp(catch_up::CatchUpArgs),
     /// Go on with another log in the place of one that was rolled back, cloned or lost
@@ -41,7 +44,8 @@ pub(super) fn run(command: &LogCommand, context: &Context, out: &mut Out) -> Out
         LogCommand::Status => status::run(context, out),
         LogCommand::Entries(args) => entries::run(args, context, out),
         LogCommand::Head(args) => head::run(args, context, out),
-        LogCommand::Fsck => fsck::run(context, out),
+        LogCommand::Fsck(args) => fsck::run(args, context, out),
+        LogCommand::Publish(args) => publish::run(args, context, out),
         LogCommand::CatchUp(args) => catch_up::run(args, context, out),
         LogCommand::Restart(args) => restart::run(args, context, out),
     }

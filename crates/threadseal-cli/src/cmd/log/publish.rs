@@ -1,0 +1,58 @@
+//! `log publish`: the log where others can read it.
+
+use super::existing;
+use crate::context::{Context, object_storage_settings};
+use crate::exit::{Exit, Outcome};
+use crate::output::Out;
+use crate::render::clean::Clean;
+use clap::Args;
+use serde_json::json;
+use threadseal_store::objects;
+use threadseal_store::seal_log::Mirrored;
+
+/// What `log publish` takes.
+#[derive(Debug, Args)]
+pub(crate) struct PublishArgs {
+    /// Where: s3://…, gs://…, az://… or object+file:DIR; the environment says how to get in
+    #[arg(value_name = "STORE")]
+    store: String,
+}
+
+/// Brings what is there up to the log; exits 1 where it has more than the log, or another one.
+pub(super) fn run(args: &PublishArgs, context: &Context, out: &mut Out) -> Outcome {
+    let log = existing(context)?;
+    let store = objects::open(&args.store, &object_storage_settings())?;
+    let schema = "threadseal.log.publish/1";
+    let place = store.place();
+    match log.mirror(&*store)? {
+        Mirrored::Brought { from, to } => {
+            if context.json {
+                out.json(
+                    &json!({"schema": schema, "place": place, "state": "published",
+                                 "from": from, "size": to}),
+                );
+            } else if !context.quiet {
+                out.line(format_args!(
+                    "published: {to} entries, {} of them new",
+                    to - from
+                ));
+            }
+            Ok(Exit::Done)
+        }
+        Mirrored::Contradicts(tree) => {
+            if context.json {
+                out.json(
+                    &json!({"schema": schema, "place": place, "state": "contradicted",
+                                 "size": tree.size}),
+                );
+            } else {
+                out.line(format_args!(
+                    "log_rolled_back: {} has {} entries that this log signed and does not continue; nothing is written",
+                    Clean(&place),
+                    tree.size
+                ));
+            }
+            Ok(Exit::Evidence)
+        }
+    }
+}

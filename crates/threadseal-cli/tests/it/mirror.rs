@@ -1,0 +1,52 @@
+//! `log publish` and `log fsck STORE`, as real processes.
+
+use crate::anchor::{logged, seal};
+use crate::sandbox::copy;
+use std::fs;
+
+const STORE: &str = "object+file:mirror";
+
+#[test]
+fn a_log_is_published_checked_and_never_taken_back() {
+    let (sandbox, log) = logged();
+    sandbox.run(["log", "fsck", STORE]).exits(2);
+    let first = sandbox
+        .run(["log", "publish", STORE, "--json"])
+        .exits(0)
+        .json();
+    assert_eq!((&first["from"], &first["size"]), (&0.into(), &1.into()));
+    let copied = sandbox.work().join("copied");
+    copy(&sandbox.home(), &copied);
+    seal(&sandbox, "second");
+    sandbox.run(["log", "publish", STORE]).exits(0);
+    let checked = sandbox
+        .run(["log", "fsck", STORE, "--json"])
+        .exits(0)
+        .json();
+    assert_eq!(checked["entries"], 2);
+    let mirror = sandbox.work().join("mirror");
+    let own = sandbox.home().join("log").join(&log[15..47]);
+    for name in ["checkpoint", "tile/0/000.p/2", "tile/entries/000.p/2"] {
+        let [here, there] = [&own, &mirror].map(|root| fs::read(root.join(name)).unwrap());
+        assert_eq!(here, there, "{name}");
+    }
+    // Home and mark go back together: the copy elsewhere shows it, and stays as it is.
+    fs::remove_dir_all(sandbox.home()).unwrap();
+    copy(&copied, &sandbox.home());
+    fs::remove_dir_all(sandbox.home().with_extension("marks")).unwrap();
+    let checkpoint = fs::read(mirror.join("checkpoint")).unwrap();
+    for name in ["other", "more", "yet more"] {
+        let told = sandbox
+            .run(["log", "publish", STORE, "--json"])
+            .exits(1)
+            .json();
+        assert_eq!(
+            (&told["state"], &told["size"]),
+            (&"contradicted".into(), &2.into())
+        );
+        sandbox.run(["log", "fsck", STORE]).exits(1);
+        seal(&sandbox, name);
+    }
+    assert_eq!(fs::read(mirror.join("checkpoint")).unwrap(), checkpoint);
+    sandbox.run(["log", "publish", "s3://"]).exits(2);
+}
