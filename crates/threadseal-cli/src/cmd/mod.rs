@@ -1,6 +1,6 @@
 //! The commands, one file each.
 
-mod anchor;
+pub(crate) mod anchor;
 mod check_proof;
 mod completions;
 mod demo;

@@ -2,7 +2,10 @@
 
 use crate::cmd::trust::FormatArg;
 use crate::context::Context;
-use crate::examine::{Asked, Examiner, LedgerAsked, LineageAsked, ProfileArg, ScrollArgs, Seen};
+use crate::examine::all::AllRecords;
+use crate::examine::{
+    Anchors, Asked, Examiner, LedgerAsked, LineageAsked, ProfileArg, ScrollArgs, Seen,
+};
 use crate::exit::{self, Exit, Failure, Outcome, complain};
 use crate::gather;
 use crate::local::Local;
@@ -15,7 +18,7 @@ use crate::walk::{self, Candidate};
 use clap::{Args, ValueEnum};
 use rayon::prelude::*;
 use std::path::PathBuf;
-use threadseal::record::{ExpectedHead, ThreadId};
+use threadseal::record::{ExpectedHead, Head, ThreadId};
 use threadseal::report::{Report, Verdict, combined_exit_code};
 
 /// What `verify` takes.
@@ -24,8 +27,11 @@ use threadseal::report::{Report, Verdict, combined_exit_code};
 pub(crate) struct VerifyArgs {
     /// Records, or folders of records; a store by its address (s3://…, sqlite:FILE, postgres://…), or STORE#NAME
     /// for one transcript or thread in it
-    #[arg(required = true, value_name = "PATH|DIR")]
+    #[arg(required_unless_present = "all", value_name = "PATH|DIR")]
     paths: Vec<PathBuf>,
+    /// Every record that this home knows, in its last place or in the paths that are named; one that is nowhere is missing
+    #[arg(long, conflicts_with_all = ["expect_head", "as_of", "thread"])]
+    all: bool,
     /// Which signatures count, and how much they must cover
     #[arg(long, value_enum, default_value = "auto")]
     profile: ProfileArg,
@@ -49,6 +55,14 @@ pub(crate) struct VerifyArgs {
     /// The expected head must be the last
     #[arg(long, requires = "expect_head")]
     exact_head: bool,
+    /// Look at an older copy on purpose: its last seal must be this head, in full, and what is known of later ones does
+    /// not count against it
+    #[arg(long, value_name = "HEAD", value_parser = full_head, conflicts_with = "expect_head")]
+    as_of: Option<Head>,
+    /// Only what witnesses saw counts: the newest head must be in the log under a checkpoint that a quorum cosigned (see
+    /// anchor check); nobody is asked
+    #[arg(long)]
+    require_anchor: bool,
     #[command(flatten)]
     scroll: ScrollArgs,
     /// Read the files as this format, whatever they look like
@@ -69,6 +83,10 @@ pub(crate) enum PolicyArg {
     Strict,
     /// Resume from the sealed part of a record, its tail kept apart
     Lenient,
+}
+
+fn full_head(text: &str) -> Result<Head, String> {
+    Head::parse(text).ok_or_else(|| "a head is <record>:<seq>:<size>:<sha256>".to_owned())
 }
 
 /// All that a run came to.
@@ -130,10 +148,19 @@ fn examine_all(args: &VerifyArgs, context: &Context) -> Result<Run, Failure> {
     if are_many && args.scroll.expect_length.is_some() {
         return Err(is_of_one());
     }
+    if are_many && args.as_of.is_some() {
+        return Err(Failure::new("--as-of is of one record: name one file"));
+    }
     let key = args.key.as_deref();
     let local = Local::to(&args.paths, args.allow_local_trust, context);
     let trust = gather::gather(&args.trust, key, &local, context)?;
-    let found = walk::find(&args.paths);
+    let mut found = walk::find(&args.paths);
+    let all = all_records(args, context)?;
+    if let Some(all) = &all {
+        let more = all.candidates(&found.files);
+        found.files.extend(more);
+    }
+    let expect_head = args.expect_head.or(args.as_of.map(ExpectedHead::Head));
     let bar = progress::bar(found.files.iter().map(|file| file.bytes).sum(), context);
     let examiner = Examiner::new(
         Asked {
@@ -141,8 +168,10 @@ fn examine_all(args: &VerifyArgs, context: &Context) -> Result<Run, Failure> {
             profile: args.profile,
             format: args.format,
             thread: args.thread.clone(),
-            expect_head: args.expect_head.filter(|_| !are_many),
-            exact_head: args.exact_head,
+            expect_head: expect_head.filter(|_| !are_many),
+            exact_head: args.exact_head || args.as_of.is_some(),
+            as_of: args.as_of,
+            anchors: anchors(args, context)?,
             every_signature: args.every_signature,
             scroll: args.scroll.asked(context)?,
             ledger: LedgerAsked::default(),
@@ -193,7 +222,7 @@ fn examine_all(args: &VerifyArgs, context: &Context) -> Result<Run, Failure> {
         }
     }
     // Of one file nobody can say what else is missing.
-    if has_folder {
+    if has_folder || args.all {
         run.results.extend(examiner.missing(&found.files, &seen)?);
     }
     let lineages = examiner.lineage_reports(&found.files, &mut seen)?;
@@ -202,7 +231,32 @@ fn examine_all(args: &VerifyArgs, context: &Context) -> Result<Run, Failure> {
     }
     run.results.extend(lineages);
     seen.into_iter().for_each(|seen| run.add(seen));
+    if let Some(all) = all {
+        let here = run.results.iter().filter_map(|report| report.record);
+        let (missing, unknown) = all.missing(&examiner, &here.collect());
+        run.results.extend(missing);
+        run.errors.extend(unknown);
+    }
     Ok(run)
+}
+
+/// With `--all`, what this home knows.
+fn all_records(args: &VerifyArgs, context: &Context) -> Result<Option<AllRecords>, Failure> {
+    if !args.all {
+        return Ok(None);
+    }
+    let (_, log) = context.reading_host()?;
+    let searched = !args.paths.is_empty();
+    AllRecords::of(&context.existing_home()?, &log, searched).map(Some)
+}
+
+/// With `--require-anchor`, what witnesses saw.
+fn anchors(args: &VerifyArgs, context: &Context) -> Result<Option<Anchors>, Failure> {
+    if !args.require_anchor {
+        return Ok(None);
+    }
+    let (_, log) = context.reading_host()?;
+    Anchors::of(&log, context).map(Some)
 }
 
 /// One record is told whole; of several, what is wrong and one line that counts all.

@@ -39,7 +39,8 @@ pub(super) fn look(
     let Some(record) = report.record else {
         return Ok(report);
     };
-    let Some(stored) = examiner.host.heads.fetch(&record)? else {
+    let stored = examiner.host.heads.fetch(&record)?;
+    let Some(stored) = stored.filter(|stored| !examiner.is_later(&stored.head)) else {
         return Ok(report);
     };
     options.expect_head = Some(ExpectedHead::Head(stored.head));

@@ -363,7 +363,7 @@ impl Examiner {
             .map(|head| Expectation::given(head, self.asked.exact_head));
         given
             .into_iter()
-            .chain(known.expect.iter().cloned())
+            .chain(self.without_later(known.expect.clone()))
             .collect()
     }
 }

@@ -150,7 +150,8 @@ impl Examiner {
     ) -> Result<Outcome, Failure> {
         let known = self.known_heads(lineage)?;
         let given = expected.map(|head| Expectation::given(head, self.asked.exact_head));
-        let remembered = known.iter().flat_map(StoredHead::expectations);
+        let remembered = known.iter().flat_map(StoredHead::expectations).collect();
+        let remembered = self.without_later(remembered);
         let mut judging = Judging {
             expect: given.into_iter().chain(remembered).collect(),
             code: &self.asked.lineage.code,

@@ -29,12 +29,13 @@ pub(super) fn sealed(examiner: &Examiner, file: &RegularFile) -> Result<Report, 
         }
     };
     let heads = Some(&*examiner.host.heads);
-    let known = examine::known(
+    let mut known = examine::known(
         heads,
         Some(&seals.record),
         asked.expect_head,
         asked.exact_head,
     )?;
+    known.expect = examiner.without_later(known.expect);
     let mut options = VerifyOptions {
         trust: &asked.trust,
         now: examiner.now,

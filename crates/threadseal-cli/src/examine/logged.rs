@@ -9,7 +9,7 @@ use threadseal_store::heads::StoredHead;
 use threadseal_store::seal_log::{SealLog, Standing};
 
 /// The check that each report has.
-const CHECK: &str = "log";
+pub(super) const CHECK: &str = "log";
 
 const DAMAGED: &str = "seal_log_damaged";
 const UNREAD: &str = "the log cannot be read";

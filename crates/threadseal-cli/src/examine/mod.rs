@@ -12,6 +12,9 @@
 //! A file inside a folder is passed over when nothing claims to protect it and it is no record by
 //! itself (a plain source file); a file that was named is always answered for.
 
+pub(crate) mod all;
+mod anchored;
+mod as_of;
 mod companions;
 mod document;
 mod fleet;
@@ -25,6 +28,7 @@ mod place;
 mod scroll;
 mod transcript;
 
+pub(crate) use anchored::Anchors;
 pub(crate) use ledger::LedgerAsked;
 pub(crate) use lineage::LineageAsked;
 pub(crate) use scroll::{ScrollArgs, ScrollAsked};
@@ -45,7 +49,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use threadseal::document::DocumentKind;
 use threadseal::lineage::LinkFacts;
-use threadseal::record::{ExpectedHead, RecordId, ThreadId};
+use threadseal::record::{ExpectedHead, Head, RecordId, ThreadId};
 use threadseal::report::{Finding, Report, Severity, SignerStatus, Verdict};
 use threadseal::time::Timestamp;
 use threadseal::trust::Trust;
@@ -89,6 +93,10 @@ pub(crate) struct Asked {
     pub(crate) expect_head: Option<ExpectedHead>,
     /// `--exact-head`
     pub(crate) exact_head: bool,
+    /// `--as-of`: the expected head, where what is known of later ones does not count
+    pub(crate) as_of: Option<Head>,
+    /// `--require-anchor`: what witnesses saw
+    pub(crate) anchors: Option<Anchors>,
     /// `--every-signature`
     pub(crate) every_signature: bool,
     /// What is asked of scrolls only.
@@ -109,6 +117,8 @@ impl Asked {
             thread: None,
             expect_head: None,
             exact_head: false,
+            as_of: None,
+            anchors: None,
             every_signature: false,
             scroll: ScrollAsked::default(),
             ledger: LedgerAsked::default(),
@@ -496,7 +506,11 @@ impl Examiner {
             let text = "a thread was asked for, and this kind of record names none";
             report.hold_because(Verdict::Foreign, Finding::error("thread_unnamed", text));
         }
+        self.supersede(report);
         logged::tell(report, &self.log);
+        if let Some(anchors) = &self.asked.anchors {
+            anchors.hold(report, &self.log);
+        }
         if self.asked.trust.local {
             report.find(Finding::warning(
                 "local_trust",

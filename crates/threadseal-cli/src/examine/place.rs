@@ -53,7 +53,7 @@ pub(super) fn missing(
     };
     for report in reports.iter().filter(says_so) {
         if let Some(last) = displaced(examiner, path, report, &records)? {
-            return Ok(Some(report_missing(examiner, path, &last)));
+            return Ok(Some(displacing(examiner, path, &last)));
         }
     }
     Ok(None)
@@ -69,7 +69,7 @@ pub(super) fn overwritten(examiner: &Examiner, path: &Path) -> Result<Option<Rep
     let kinds = RecordKind::ALL.into_iter();
     for kind in kinds.filter(|kind| *kind != RecordKind::Document) {
         if let Some(last) = examiner.host.heads.find_by_place(kind, &place)? {
-            return Ok(Some(report_missing(examiner, path, &last)));
+            return Ok(Some(displacing(examiner, path, &last)));
         }
     }
     Ok(None)
@@ -106,7 +106,21 @@ fn kind_of(report: &Report) -> RecordKind {
     }
 }
 
-fn report_missing(examiner: &Examiner, path: &Path, last: &StoredHead) -> Report {
+fn displacing(examiner: &Examiner, path: &Path, last: &StoredHead) -> Report {
+    let message = format!(
+        "this host sealed it here up to seal {}; something else lies in its place, and it is nowhere in what was looked at",
+        last.head.seq
+    );
+    report_missing(examiner, &shown(path), last, message)
+}
+
+/// A report of a record that is not there; `path` is where it lay, as it is shown.
+pub(super) fn report_missing(
+    examiner: &Examiner,
+    path: &str,
+    last: &StoredHead,
+    message: String,
+) -> Report {
     let (format, profile) = match (last.kind, &last.thread) {
         (RecordKind::Observed, _) => ("log", "observed"),
         (RecordKind::Scroll, _) => ("scroll", "scroll-v0.1"),
@@ -114,19 +128,13 @@ fn report_missing(examiner: &Examiner, path: &Path, last: &StoredHead) -> Report
         (RecordKind::Lineage, _) => ("lineage", "threadseal"),
         (RecordKind::Transcript, Some(_)) => ("transcript", "native"),
         (RecordKind::Transcript, None) => ("transcript", "rye"),
-        (RecordKind::Document, _) if path.extension().is_some_and(|ending| ending == "json") => {
-            ("json", "native")
-        }
+        (RecordKind::Document, _) if path.ends_with(".json") => ("json", "native"),
         (RecordKind::Document, _) => ("text", "native"),
     };
     let mut report = Report::begin(format, profile);
-    report.path = shown(path);
+    report.path = path.to_owned();
     report.trust = Some(examiner.asked.trust.digest());
     report.record = Some(last.head.record);
-    let message = format!(
-        "this host sealed it here up to seal {}; something else lies in its place, and it is nowhere in what was looked at",
-        last.head.seq
-    );
     report.hold_because(Verdict::Missing, Finding::error("record_missing", message));
     report
 }

@@ -182,6 +182,7 @@ fn expectations(examiner: &Examiner, known: &Known, record: Option<RecordId>) ->
         .asked
         .expect_head
         .map(|head| Expectation::given(head, examiner.asked.exact_head));
-    let remembered = known.expect.iter().filter(|_| record.is_some());
-    given.into_iter().chain(remembered.cloned()).collect()
+    let remembered = examiner.without_later(known.expect.clone());
+    let remembered = remembered.into_iter().filter(|_| record.is_some());
+    given.into_iter().chain(remembered).collect()
 }

@@ -111,12 +111,9 @@ pub(super) fn rye(examiner: &Examiner, file: &RegularFile) -> Result<Looked, Fai
 fn known(examiner: &Examiner, record: Option<&RecordId>) -> Result<Known, Failure> {
     let asked = &examiner.asked;
     let heads = Some(&*examiner.host.heads);
-    Ok(examine::known(
-        heads,
-        record,
-        asked.expect_head,
-        asked.exact_head,
-    )?)
+    let mut known = examine::known(heads, record, asked.expect_head, asked.exact_head)?;
+    known.expect = examiner.without_later(known.expect);
+    Ok(known)
 }
 
 /// What Rye's own verifier says; it seldom needs the file a second time.

@@ -24,7 +24,7 @@ pub(crate) fn seal(sandbox: &Sandbox, name: &str) {
     sandbox.run(["seal", &file]).exits(0);
 }
 
-fn policy(log: &str, witnesses: &[&Serving], least: usize) -> String {
+pub(crate) fn policy(log: &str, witnesses: &[&Serving], least: usize) -> String {
     let mut text = format!("log {log}\n");
     let mut names = String::new();
     for (number, serving) in witnesses.iter().enumerate() {
@@ -35,7 +35,7 @@ fn policy(log: &str, witnesses: &[&Serving], least: usize) -> String {
     format!("{text}group all {least}{names}\nquorum all\n")
 }
 
-fn add(sandbox: &Sandbox, name: &str, text: &str) {
+pub(crate) fn add(sandbox: &Sandbox, name: &str, text: &str) {
     let file = format!("{name}.txt");
     sandbox.write(&file, text);
     sandbox.run(["anchor", "add", &file]).exits(0);

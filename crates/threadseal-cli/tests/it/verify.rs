@@ -2,6 +2,7 @@
 
 mod documents;
 mod folders;
+mod known;
 mod logs;
 mod seal_log;
 

@@ -101,7 +101,7 @@ impl StoredHead {
     }
 
     /// What a log alone knows of a head.
-    pub(crate) fn of_log(at: LoggedAt) -> Self {
+    pub fn of_log(at: LoggedAt) -> Self {
         let logged = at.logged;
         Self {
             head: logged.head,

@@ -19,6 +19,7 @@
 //! | `cosigned` | what witnesses said of it |
 //! | `mirror` | the log in object storage, for readers elsewhere |
 //! | `record_log` | a record as a log, for tools that know logs |
+//! | `listing` | which records a log knows |
 //! | `standing` | what the log is worth to who judges by it |
 //! | `timestamps` | what time-stamping authorities said of it (feature `timestamp`) |
 //! | `heads` | a store of heads that logs what it stores, and believes the log where that knows more |
@@ -40,6 +41,7 @@ mod index;
 #[cfg(feature = "sqlite")]
 mod index_file;
 mod journal;
+mod listing;
 mod mark;
 mod mirror;
 mod place;
@@ -230,9 +232,14 @@ impl SealLog {
     /// As [`SealLog::view`]; kind `External` also when the index does not fit the log.
     pub fn newest(&self, record: &RecordId) -> Result<Option<(u64, LoggedHead)>, Error> {
         let view = self.view()?;
-        let mut index = self.shared.index();
-        index.catch_up(view.contents())?;
-        view.newest(&index, record)
+        let at = {
+            let mut index = self.shared.index();
+            index.catch_up(view.contents())?;
+            view.newest(&index, record)?
+        };
+        // Threads that ask at the same time wait for each other's index, not for each other's proofs.
+        let head = |at| view.head_in(at, record).map(|logged| (at, logged));
+        at.map(head).transpose()
     }
 
     /// The numbers of all entries that are heads of a record, in their order.

@@ -10,11 +10,19 @@ use super::journal::{Journal, MAX_JOURNAL_BYTES};
 use super::place::{Place, damaged};
 use super::writer::load;
 use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use threadseal::digest::Digest;
 use threadseal::error::{Error, ErrorKind};
-use threadseal::merkle::{ConsistencyProof, InclusionProof, TreeHead, leaf_hash};
+use threadseal::merkle::{self, ConsistencyProof, InclusionProof, TreeHead, leaf_hash};
 use threadseal::note::SignedNote;
 use threadseal::record::RecordId;
 use threadseal::tlog::entry::{LogEntry, LoggedHead};
+use threadseal::tlog::tile::TILE_WIDTH;
+
+/// Levels of the tree within a tile.
+const TILE_HEIGHT: usize = 8;
+/// Tiles that are kept in memory once they were proved.
+const MAX_PROVED_TILES: usize = 128;
 
 /// One state of a log: its last signed checkpoint, and everything under it.
 #[derive(Debug)]
@@ -24,6 +32,8 @@ pub struct LogView {
     tree: TreeHead,
     /// The newest heads beyond the tiles, and where they are.
     newest: HashMap<RecordId, u64>,
+    /// Full tiles of entries that were proved as a whole: of many records each is asked for many times.
+    proved: Mutex<HashMap<u64, Arc<[Vec<u8>]>>>,
 }
 
 impl LogView {
@@ -52,6 +62,7 @@ impl LogView {
             head: loaded.signed,
             tree: loaded.signed_tree,
             newest,
+            proved: Mutex::default(),
         })
     }
 
@@ -70,9 +81,54 @@ impl LogView {
     /// # Errors
     /// Kind `InvalidInput` when there is no such entry, `External` when the files do not fit the checkpoint.
     pub fn entry(&self, number: u64) -> Result<Vec<u8>, Error> {
+        // Where the tile as a whole does not fit, one of its entries still may.
+        if let Some(entries) = self.proved_tile(number / TILE_WIDTH) {
+            let at = usize::try_from(number % TILE_WIDTH).unwrap_or(usize::MAX);
+            if let Some(entry) = entries.get(at) {
+                return Ok(entry.clone());
+            }
+        }
         let entry = self.contents.entry(number)?;
         self.inclusion(number, &entry)?;
         Ok(entry)
+    }
+
+    /// The entries of a full tile, if they are those of the tree. The proof of the first of them names the roots of
+    /// all the others: what lies beside it within the tile.
+    fn proved_tile(&self, tile: u64) -> Option<Arc<[Vec<u8>]>> {
+        let first = tile.checked_mul(TILE_WIDTH)?;
+        if first.checked_add(TILE_WIDTH)? > self.contents.base().min(self.tree.size) {
+            return None;
+        }
+        let known = || self.proved.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(entries) = known().get(&tile) {
+            return Some(Arc::clone(entries));
+        }
+        let mut entries = Vec::new();
+        let mut take = |_: u64, entry: &[u8]| {
+            entries.push(entry.to_vec());
+            Ok(())
+        };
+        let read = self
+            .contents
+            .each_in_tiles(first, first + TILE_WIDTH, &mut take);
+        read.ok()?;
+        let proof = self.inclusion(first, entries.first()?).ok()?;
+        let leaves: Vec<Digest> = entries.iter().map(|entry| leaf_hash(entry)).collect();
+        let fits = |level: usize| {
+            let beside = leaves.get(1 << level..2 << level).map(merkle::root);
+            beside.is_some() && beside.as_ref() == proof.hashes().get(level)
+        };
+        if !(0..TILE_HEIGHT).all(fits) {
+            return None;
+        }
+        let entries: Arc<[Vec<u8>]> = entries.into();
+        let mut known = known();
+        if known.len() >= MAX_PROVED_TILES {
+            known.clear();
+        }
+        known.insert(tile, Arc::clone(&entries));
+        Some(entries)
     }
 
     /// The proof that `entry` has this number in the tree.
@@ -98,24 +154,24 @@ impl LogView {
         Ok(proof.check(old, &self.tree).is_ok().then_some(proof))
     }
 
-    /// The newest head of a record and the number of its entry, proved to be in the tree.
+    /// The number of the entry with the newest head of a record, as the index has it.
     ///
     /// # Errors
-    /// As [`LogView::entry`]; kind `External` also when the index names another entry.
-    pub(super) fn newest(
-        &self,
-        index: &Index,
-        record: &RecordId,
-    ) -> Result<Option<(u64, LoggedHead)>, Error> {
-        let at = match self.newest.get(record) {
-            Some(at) => Some(*at),
-            None => index.newest(record, self.tree.size)?,
-        };
-        let Some(at) = at else {
-            return Ok(None);
-        };
+    /// As [`LogView::entry`].
+    pub(super) fn newest(&self, index: &Index, record: &RecordId) -> Result<Option<u64>, Error> {
+        match self.newest.get(record) {
+            Some(at) => Ok(Some(*at)),
+            None => index.newest(record, self.tree.size),
+        }
+    }
+
+    /// The head of a record in this entry, proved to be in the tree.
+    ///
+    /// # Errors
+    /// As [`LogView::entry`]; kind `External` also when it is another entry.
+    pub(super) fn head_in(&self, at: u64, record: &RecordId) -> Result<LoggedHead, Error> {
         match LogEntry::read(&self.entry(at)?) {
-            Ok(LogEntry::Head(logged)) if logged.head.record == *record => Ok(Some((at, logged))),
+            Ok(LogEntry::Head(logged)) if logged.head.record == *record => Ok(logged),
             _ => Err(Error::new(
                 ErrorKind::External,
                 "the index of the log names another entry; run: threadseal log fsck",

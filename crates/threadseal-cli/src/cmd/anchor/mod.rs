@@ -49,7 +49,7 @@ fn path_of(home: &Home, name: &str, ending: &str) -> PathBuf {
 }
 
 /// All policies of a home, by name.
-fn policies(home: &Home, context: &Context) -> Result<Vec<(String, Policy)>, Failure> {
+pub(crate) fn policies(home: &Home, context: &Context) -> Result<Vec<(String, Policy)>, Failure> {
     files(home, context, POLICY, MAX_POLICY_BYTES, |bytes| {
         Policy::parse(bytes).map_err(|error| error.to_string())
     })

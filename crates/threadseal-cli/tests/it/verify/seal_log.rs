@@ -16,12 +16,12 @@ fn ready() -> Sandbox {
     sandbox
 }
 
-fn verified(sandbox: &Sandbox, name: &str, code: i32) -> Value {
+pub(super) fn verified(sandbox: &Sandbox, name: &str, code: i32) -> Value {
     let ran = sandbox.run(["verify", name, "--json"]).exits(code);
     ran.json()["results"][0].clone()
 }
 
-fn check(report: &Value) -> (String, String) {
+pub(super) fn check(report: &Value) -> (String, String) {
     let checks = report["checks"].as_array().unwrap();
     let check = checks.iter().find(|check| check["name"] == "log");
     let check = check.unwrap_or_else(|| panic!("{report}"));
@@ -29,13 +29,13 @@ fn check(report: &Value) -> (String, String) {
     (text("result"), text("why"))
 }
 
-fn codes(report: &Value) -> Vec<&str> {
+pub(super) fn codes(report: &Value) -> Vec<&str> {
     let findings = report["findings"].as_array().unwrap();
     let codes = findings.iter().map(|found| found["code"].as_str());
     codes.map(Option::unwrap).collect()
 }
 
-fn seal(sandbox: &Sandbox, name: &str, text: &str) -> Ran {
+pub(super) fn seal(sandbox: &Sandbox, name: &str, text: &str) -> Ran {
     sandbox.write(name, text);
     sandbox.run(["seal", "--detached", name]).exits(0)
 }

@@ -1,0 +1,157 @@
+//! `verify --all`: every record that this home knows, wherever it lies (`spec/report.md` §4).
+//!
+//! ```text
+//! store of heads ─┐                 ┌─ place ─► looked at there
+//!                 ├─► all records ──┤
+//! log of the home ┘                 └─ none, or nothing there ─► among the paths that were named, by record id
+//! ```
+//! A place only leads to a record: one that was moved is found in the folders that are named, whatever it is called there.
+
+use super::{Examiner, place};
+use crate::exit::Failure;
+use crate::render::json::PathError;
+use crate::seal_log::HomeLog;
+use crate::walk::Candidate;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use threadseal::record::RecordId;
+use threadseal::report::Report;
+use threadseal_store::heads::{HeadStore as _, RecordKind, StoredHead};
+use threadseal_store::home::Home;
+use threadseal_store::observer::seal_path;
+
+/// All records that a home knows.
+#[derive(Debug)]
+pub(crate) struct AllRecords {
+    known: Vec<StoredHead>,
+    /// Was more named to look in?
+    searched: bool,
+}
+
+impl AllRecords {
+    /// Asks the store of heads of `home` and its log.
+    ///
+    /// # Errors
+    /// When either cannot be read: nobody could say then that none is missing.
+    pub(crate) fn of(home: &Home, log: &HomeLog, searched: bool) -> Result<Self, Failure> {
+        let mut known = BTreeMap::<RecordId, StoredHead>::new();
+        let heads = home.heads();
+        for logged in heads.all()? {
+            let record = logged.head.record;
+            known.extend(heads.fetch(&record)?.map(|stored| (record, stored)));
+        }
+        match log {
+            HomeLog::There(log) => {
+                for at in log.records()? {
+                    let record = at.logged.head.record;
+                    known
+                        .entry(record)
+                        .or_insert_with(|| StoredHead::of_log(at));
+                }
+            }
+            HomeLog::Missing(why) | HomeLog::Damaged(why) => {
+                return Err(Failure::new(format!("not all records are known: {why}")));
+            }
+            HomeLog::Never => {}
+        }
+        Ok(Self {
+            known: known.into_values().collect(),
+            searched,
+        })
+    }
+
+    /// What lies in the places of the records, beside what is looked at already.
+    pub(crate) fn candidates(&self, already: &[Candidate]) -> Vec<Candidate> {
+        let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
+        let mut taken: BTreeSet<PathBuf> = already.iter().map(|file| real(&file.path)).collect();
+        let ledgers: BTreeSet<RecordId> = self.of_kind(RecordKind::Ledger);
+        let mut found = Vec::new();
+        for known in &self.known {
+            let Some(path) = place_of(known) else {
+                continue;
+            };
+            let mut there = vec![path.clone()];
+            if known.kind == RecordKind::Observed {
+                there.push(seal_path(&path));
+            }
+            there.extend(ledger_beside(&path, known, &ledgers));
+            for path in there {
+                let file = path.metadata().ok().filter(std::fs::Metadata::is_file);
+                if let (Some(file), true) = (file, taken.insert(real(&path))) {
+                    found.push(Candidate {
+                        path,
+                        named: false,
+                        bytes: file.len(),
+                    });
+                }
+            }
+        }
+        found
+    }
+
+    /// A report of each record that none of `here` is. Of one that never had a place nobody can say that it is gone, unless
+    /// it was looked for.
+    pub(crate) fn missing(
+        &self,
+        examiner: &Examiner,
+        here: &BTreeSet<RecordId>,
+    ) -> (Vec<Report>, Vec<PathError>) {
+        let (mut missing, mut unknown) = (Vec::new(), Vec::new());
+        let gone = |known: &&StoredHead| !here.contains(&known.head.record);
+        for known in self.known.iter().filter(gone) {
+            let (record, seq) = (known.head.record, known.head.seq);
+            let text = match (place_of(known), self.searched) {
+                (Some(_), false) => {
+                    format!("this host sealed it here up to seal {seq}, and it is not there")
+                }
+                (Some(_), true) => format!(
+                    "this host sealed it here up to seal {seq}; it is not there, nor in what was named"
+                ),
+                (None, true) => {
+                    format!("this host knows seal {seq} of it, and it is not in what was named")
+                }
+                (None, false) if known.logged.is_some() => {
+                    format!(
+                        "the log has seal {seq} of it, and nothing else knows it; name the folders it may lie in"
+                    )
+                }
+                (None, false) => {
+                    let kind = known.kind;
+                    unknown.push(PathError {
+                        path: None,
+                        message: format!(
+                            "no place is known of {kind} {record}: name the folder or store that it lies in"
+                        ),
+                    });
+                    continue;
+                }
+            };
+            let path = known.path_hint.clone().unwrap_or_default();
+            missing.push(place::report_missing(examiner, &path, known, text));
+        }
+        (missing, unknown)
+    }
+
+    fn of_kind(&self, kind: RecordKind) -> BTreeSet<RecordId> {
+        let of_kind = self.known.iter().filter(|known| known.kind == kind);
+        of_kind.map(|known| known.head.record).collect()
+    }
+}
+
+/// Where a record lay last, if that can be said as it is written down: a name that is not UTF-8 cannot.
+fn place_of(known: &StoredHead) -> Option<PathBuf> {
+    let place = known.path_hint.as_ref();
+    place
+        .filter(|place| !place.contains('\\'))
+        .map(PathBuf::from)
+}
+
+/// The ledger of a thread beside its transcript: ledgers have no places of their own.
+fn ledger_beside(path: &Path, known: &StoredHead, ledgers: &BTreeSet<RecordId>) -> Option<PathBuf> {
+    if known.kind != RecordKind::Transcript {
+        return None;
+    }
+    let run = threadseal::ledger::RunId::parse(&known.head.record.to_string()).ok()?;
+    let is_known = ledgers.contains(&run.record_id());
+    is_known.then(|| path.with_file_name(format!("ledger_{run}.jsonl")))
+}

@@ -1,0 +1,110 @@
+//! `--require-anchor`: only what witnesses saw counts (`spec/report.md` §4). Nobody is asked: what `anchor check` collected is judged.
+
+use crate::cmd::anchor;
+use crate::context::Context;
+use crate::exit::Failure;
+use crate::seal_log::HomeLog;
+use threadseal::merkle::TreeHead;
+use threadseal::report::{CheckResult, Finding, Report, Verdict};
+use threadseal::tlog::policy::Judgement;
+use threadseal_store::seal_log::SealLog;
+
+const CHECK: &str = "anchor";
+
+/// What witnesses saw of the log.
+#[derive(Debug, Clone)]
+pub(crate) enum Anchors {
+    /// A quorum cosigned this tree, which the log continues.
+    Seen {
+        /// The tree.
+        tree: TreeHead,
+        /// By which policy, and when, in seconds since 1970.
+        by: String,
+    },
+    /// None did; says why.
+    None(String),
+}
+
+impl Anchors {
+    /// Judges what was collected for the log of the home.
+    ///
+    /// # Errors
+    /// When a policy cannot be read.
+    pub(crate) fn of(log: &HomeLog, context: &Context) -> Result<Self, Failure> {
+        let HomeLog::There(log) = log else {
+            return Ok(Self::None(
+                "there is no log that could be anchored".to_owned(),
+            ));
+        };
+        let policies = match context.home()? {
+            Some(home) => anchor::policies(&home, context)?,
+            None => Vec::new(),
+        };
+        let none = |why: &str| Ok(Self::None(why.to_owned()));
+        if !log.standing().vouches() {
+            return none("the log went back or cannot be read");
+        }
+        let Some(note) = log.cosigned()? else {
+            return none("nothing was collected from witnesses; run: threadseal anchor check");
+        };
+        let mut best = None::<(TreeHead, String)>;
+        for (name, policy) in policies {
+            // A policy that asks nobody is met by the word of the log alone.
+            let Ok(Judgement::Witnessed(witnessed)) = policy.judge(&note) else {
+                continue;
+            };
+            let checkpoint = witnessed.signed().checkpoint();
+            let origin = checkpoint.origin().as_str();
+            if policy.asks_for_witnesses() && origin == log.description().id.origin() {
+                let by = format!("the quorum of {name} at {}", witnessed.at().seconds());
+                best = Some((*checkpoint.tree(), by));
+            }
+        }
+        let Some((tree, by)) = best else {
+            return none("no quorum of witnesses cosigned the log; run: threadseal anchor check");
+        };
+        match log.view()?.consistency(&tree)? {
+            Some(_) => Ok(Self::Seen { tree, by }),
+            None => none("the log does not continue what witnesses cosigned"),
+        }
+    }
+
+    /// Holds it against a record that witnesses did not see its newest head.
+    pub(super) fn hold(&self, report: &mut Report, log: &HomeLog) {
+        match self.covers(report, log) {
+            Ok(why) => report.check(CHECK, CheckResult::Pass, Some(why)),
+            Err(why) => {
+                report.check(CHECK, CheckResult::Fail, Some(why.clone()));
+                report.hold_because(Verdict::Open, Finding::warning("anchor_missing", why));
+            }
+        }
+    }
+
+    fn covers(&self, report: &Report, log: &HomeLog) -> Result<String, String> {
+        let (tree, by) = match self {
+            Self::Seen { tree, by } => (tree, by),
+            Self::None(why) => return Err(why.clone()),
+        };
+        let HomeLog::There(log) = log else {
+            return Err("there is no log that could be anchored".to_owned());
+        };
+        let Some(head) = report.head else {
+            return Err("no seal of it holds".to_owned());
+        };
+        match entry_of(log, &head)? {
+            (number, entry) if number < tree.size => Ok(format!("{entry}, seen by {by}")),
+            (_, entry) => Err(format!(
+                "{entry} is newer than what witnesses saw; run: threadseal anchor check"
+            )),
+        }
+    }
+}
+
+/// The entry that is this head. It is in the tree of the log; whatever stands before the size of an earlier tree is in that, too.
+fn entry_of(log: &SealLog, head: &threadseal::record::Head) -> Result<(u64, String), String> {
+    let at = log.head_at(&head.record, head.seq);
+    match at.map_err(|error| error.to_string())? {
+        Some(at) if at.logged.head == *head => Ok((at.number, at.entry.to_string())),
+        _ => Err("its newest head is not in the log".to_owned()),
+    }
+}

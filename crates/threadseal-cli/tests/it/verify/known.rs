@@ -1,0 +1,186 @@
+//! What this home knows of records: those that are gone, those that are older on purpose, those that witnesses saw.
+
+use super::seal_log::{check, codes, seal, verified};
+use crate::anchor::{add, logged, policy};
+use crate::fixtures::{ended_record, ready, recorder};
+use crate::sandbox::{Sandbox, copy};
+use crate::witness::{Serving, witness};
+use serde_json::Value;
+use std::fs;
+
+fn all(sandbox: &Sandbox, more: &[&str], code: i32) -> Value {
+    let arguments = [&["verify", "--all", "--json"], more].concat();
+    sandbox.run(arguments).exits(code).json()
+}
+
+fn missing(output: &Value) -> Vec<&str> {
+    let results = output["results"].as_array().unwrap();
+    let gone = results
+        .iter()
+        .filter(|report| report["verdict"] == "missing");
+    gone.map(|report| report["path"].as_str().unwrap())
+        .collect()
+}
+
+#[test]
+fn every_record_that_is_known_is_looked_for_and_one_that_is_gone_is_missing() {
+    let sandbox = ready();
+    all(&sandbox, &[], 2);
+    seal(&sandbox, "a.log", "one\n");
+    sandbox.write("b.json", "{\"b\":1}\n");
+    sandbox.run(["seal", "b.json"]).exits(0);
+    ended_record(&sandbox, "t/t.jsonl", 1);
+    let output = all(&sandbox, &[], 0);
+    assert_eq!(output["summary"]["verified"], 3, "{output}");
+
+    // Moved records are alarms only where nobody says where they are.
+    fs::create_dir(sandbox.work().join("archive")).unwrap();
+    for name in ["a.log", "a.log.seal", "b.json"] {
+        let to = sandbox.work().join("archive").join(name);
+        fs::rename(sandbox.work().join(name), to).unwrap();
+    }
+    let output = all(&sandbox, &[], 1);
+    let gone = missing(&output);
+    assert_eq!(gone.len(), 2, "{output}");
+    assert!(gone.iter().any(|path| path.ends_with("/a.log")), "{output}");
+    all(&sandbox, &["archive"], 0);
+    // Another file in the place of one hides nothing.
+    sandbox.write("b.json", "{\"c\":1}\n");
+    assert_eq!(missing(&all(&sandbox, &[], 1)).len(), 2);
+    fs::remove_file(sandbox.work().join("b.json")).unwrap();
+
+    fs::remove_file(sandbox.work().join("archive/b.json")).unwrap();
+    let output = all(&sandbox, &["archive"], 1);
+    let gone = missing(&output);
+    assert!(gone.len() == 1 && gone[0].ends_with("/b.json"), "{output}");
+    // The log remembers it also where the store of heads was made to forget it.
+    fs::remove_dir_all(sandbox.home().join("heads")).unwrap();
+    fs::create_dir(sandbox.home().join("heads")).unwrap();
+    let output = all(&sandbox, &["archive"], 1);
+    assert_eq!(missing(&output).len(), 1, "{output}");
+    // And of a log that is gone nobody can say that these are all.
+    fs::remove_dir_all(sandbox.home().join("log")).unwrap();
+    all(&sandbox, &["archive"], 2);
+}
+
+#[test]
+fn a_record_that_never_had_a_place_is_not_called_missing_before_it_was_looked_for() {
+    let sandbox = ready();
+    sandbox.write("turns.json", crate::scroll::turns(2));
+    let seal = ["scroll", "seal", "turns.json", "--key", "self-scroll"];
+    sandbox
+        .run([&seal[..], &["--out", "s.json"]].concat())
+        .exits(0);
+    let ran = sandbox.run(["verify", "--all"]).exits(2);
+    assert!(ran.stderr.contains("no place is known"), "{}", ran.stderr);
+    all(&sandbox, &["s.json"], 0);
+    for name in ["s.json", "turns.json"] {
+        fs::remove_file(sandbox.work().join(name)).unwrap();
+    }
+    let output = all(&sandbox, &["."], 1);
+    assert_eq!(missing(&output).len(), 1, "{output}");
+}
+
+fn as_of(sandbox: &Sandbox, name: &str, head: &str, code: i32) -> Value {
+    let ran = sandbox.run(["verify", name, "--as-of", head, "--json"]);
+    ran.exits(code).json()["results"][0].clone()
+}
+
+#[test]
+fn an_older_copy_may_be_looked_at_on_purpose_where_the_log_shows_that_it_is_one() {
+    let sandbox = ready();
+    seal(&sandbox, "a.log", "one\n");
+    let head = |report: &Value| report["head"].as_str().unwrap().to_owned();
+    let first = head(&verified(&sandbox, "a.log", 0));
+    copy(&sandbox.work(), &sandbox.work().with_file_name("older"));
+    copy(&sandbox.home(), &sandbox.work().join("stolen"));
+    seal(&sandbox, "a.log", "one\ntwo\n");
+    let second = head(&verified(&sandbox, "a.log", 0));
+    seal(&sandbox, "a.log", "one\ntwo\nthree\n");
+    copy(
+        &sandbox.work().with_file_name("older"),
+        &sandbox.work().join("older"),
+    );
+    verified(&sandbox, "older/a.log", 1);
+    let report = as_of(&sandbox, "older/a.log", &first, 0);
+    assert_eq!(report["verdict"], "verified");
+    assert_eq!(codes(&report), ["superseded"]);
+    let (result, why) = check(&report);
+    assert!(
+        result == "pass" && why.contains("entry 0 of"),
+        "{result} {why}"
+    );
+    // It hides nothing else: an older state than was asked for, a newer one, a changed one.
+    let report = as_of(&sandbox, "older/a.log", &second, 1);
+    assert_eq!(report["verdict"], "truncated");
+    as_of(&sandbox, "a.log", &first, 3);
+    let log = sandbox.write("older/a.log", "uno\n");
+    assert_eq!(
+        as_of(&sandbox, "older/a.log", &first, 1)["verdict"],
+        "tampered"
+    );
+    // Nor another continuation, which the same key sealed.
+    fs::write(log, "one\nforged\n").unwrap();
+    let other = ["--home", "stolen", "seal", "--detached", "older/a.log"];
+    sandbox.run(other).exits(0);
+    let forged = sandbox.run(["--home", "stolen", "verify", "older/a.log", "--json"]);
+    let forged = head(&forged.json()["results"][0]);
+    let report = as_of(&sandbox, "older/a.log", &forged, 1);
+    assert_eq!(report["verdict"], "forked");
+    assert_eq!(check(&report).0, "fail");
+    sandbox.run(["verify", "a.log", "--as-of", "abc"]).exits(2);
+    sandbox.run(["verify", ".", "--as-of", &first]).exits(2);
+}
+
+#[test]
+fn an_older_copy_of_which_the_log_knows_nothing_may_be_another_continuation() {
+    let sandbox = ready();
+    let mut recorder = recorder(&sandbox, "t.jsonl", 1);
+    let first = recorder.state().head().unwrap().to_string();
+    fs::copy(recorder.path(), sandbox.work().join("older.jsonl")).unwrap();
+    crate::fixtures::say(&mut recorder, "cognition_in", "more");
+    let ext = threadseal::transcript::ext::Ext::default();
+    recorder.seal(2, ext).unwrap();
+    drop(recorder);
+    let report = as_of(&sandbox, "older.jsonl", &first, 3);
+    assert_eq!(report["verdict"], "open");
+    assert!(codes(&report).contains(&"superseded"), "{report}");
+}
+
+#[test]
+fn with_an_anchor_required_only_what_a_quorum_saw_counts() {
+    let (sandbox, log) = logged();
+    let ask = |code: i32| {
+        let ran = sandbox.run(["verify", "first.json", "--require-anchor", "--json"]);
+        ran.exits(code).json()["results"][0].clone()
+    };
+    let refused = |part: &str| {
+        let report = ask(3);
+        assert_eq!(report["verdict"], "open");
+        assert!(codes(&report).contains(&"anchor_missing"), "{report}");
+        assert!(report.to_string().contains(part), "{report}");
+    };
+    refused("nothing was collected");
+    add(&sandbox, "none", &format!("log {log}\nquorum none\n"));
+    let witness = witness(&[&log]);
+    let serving = Serving::start(&witness);
+    add(&sandbox, "w", &policy(&log, &[&serving], 1));
+    sandbox.run(["anchor", "check", "w"]).exits(0);
+    let report = ask(0);
+    assert!(report.to_string().contains("quorum of w"), "{report}");
+    // A record that came later waits for the witnesses.
+    sandbox.write("later.json", "{\"n\":1}\n");
+    sandbox.run(["seal", "later.json"]).exits(0);
+    let later = sandbox
+        .run(["verify", "later.json", "--require-anchor"])
+        .exits(3);
+    assert!(
+        later.stdout.contains("newer than what witnesses saw"),
+        "{}",
+        later.stdout
+    );
+    ask(0);
+    // The word of the log alone is none, whoever collected it.
+    fs::remove_file(sandbox.home().join("anchors/w.policy")).unwrap();
+    refused("no quorum");
+}
