@@ -4,6 +4,7 @@ use crate::context::Context;
 use crate::exit::{Failure, complain};
 use crate::keyring::Keyring;
 use std::sync::Arc;
+use std::time::Duration;
 use threadseal::error::ErrorKind;
 use threadseal::key::{KeyUsage, LocalSigner, PrivateKey};
 use threadseal_store::home::Home;
@@ -77,6 +78,9 @@ impl HomeLog {
         Some(why)
     }
 }
+
+/// Longest wait at the end of a command for another process that is in the log.
+const MAX_LAST_WAIT: Duration = Duration::from_secs(1);
 
 /// Where the logs of `home` are, and its second place.
 pub(crate) fn places(home: &Home, context: &Context) -> Result<LogPlaces, Failure> {
@@ -157,7 +161,7 @@ pub(crate) fn mend(
 
 /// Lets what waits be committed, and says what could not be, or must not. No command fails by it: the records are sealed.
 pub(crate) fn settle(log: &SealLog) {
-    let published = log.flush();
+    let published = log.flush_within(MAX_LAST_WAIT);
     if let Some(error) = published.error {
         match published.waiting {
             0 => complain(&format!(

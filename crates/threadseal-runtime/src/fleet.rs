@@ -240,11 +240,11 @@ impl Fleet {
         };
         Ok(Host {
             fs: Arc::new(fs),
-            heads: Arc::new(Both {
+            heads: local.heads.logged(Arc::new(Both {
                 shared,
                 local: Arc::clone(&local.heads),
                 root: place.trim_end_matches('/').to_owned(),
-            }),
+            })),
             ..local.clone()
         })
     }

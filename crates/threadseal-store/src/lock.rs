@@ -124,10 +124,19 @@ impl Exclusive {
     /// [`ErrorKind::External`] when another process stays in the section, or as
     /// [`WriterLock::acquire`].
     pub fn enter(fs: &dyn Fs, path: &Path) -> Result<Self, Error> {
+        Self::enter_while(fs, path, &|| true)
+    }
+
+    /// As [`Exclusive::enter`], but waits only as long as `patient` says so.
+    pub(crate) fn enter_while(
+        fs: &dyn Fs,
+        path: &Path,
+        patient: &dyn Fn() -> bool,
+    ) -> Result<Self, Error> {
         let fail = |error: &std::io::Error| sys::failure("lock", path, error);
         let access = Access::OpenOrCreate(crate::atomic::PRIVATE_FILE);
         let file = fs.open(path, access).map_err(|error| fail(&error))?;
-        wait_for_lock(fs, &*file, path, MAX_WAIT, MAX_PAUSE)?;
+        wait_for_lock(fs, &*file, path, (MAX_WAIT, MAX_PAUSE), patient)?;
         Ok(Self { _file: file })
     }
 }
@@ -140,7 +149,7 @@ pub(crate) struct Turn<'f>(&'f dyn FileHandle);
 impl<'f> Turn<'f> {
     /// Waits for the lock of an open file, up to [`MAX_TURN_WAIT`].
     pub(crate) fn wait(fs: &dyn Fs, file: &'f dyn FileHandle, path: &Path) -> Result<Self, Error> {
-        wait_for_lock(fs, file, path, MAX_TURN_WAIT, MAX_TURN_PAUSE)?;
+        wait_for_lock(fs, file, path, (MAX_TURN_WAIT, MAX_TURN_PAUSE), &|| true)?;
         Ok(Self(file))
     }
 
@@ -161,13 +170,13 @@ fn wait_for_lock(
     fs: &dyn Fs,
     file: &dyn FileHandle,
     path: &Path,
-    max_wait: Duration,
-    max_pause: Duration,
+    (max_wait, max_pause): (Duration, Duration),
+    patient: &dyn Fn() -> bool,
 ) -> Result<(), Error> {
     let fail = |error: &std::io::Error| sys::failure("lock", path, error);
     let (mut waited, mut pause) = (Duration::ZERO, Duration::from_micros(100));
     while !file.try_lock().map_err(|error| fail(&error))? {
-        if waited >= max_wait {
+        if waited >= max_wait || !patient() {
             let identity = file.metadata().map_err(|error| fail(&error))?.identity;
             return Err(held(path, fs.lock_holder(identity)));
         }

@@ -8,6 +8,7 @@
 )]
 mod throwaway;
 
+mod logged;
 mod rows;
 mod stopped;
 mod strayed;

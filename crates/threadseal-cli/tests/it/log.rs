@@ -2,6 +2,8 @@
 
 use crate::sandbox::{Sandbox, copy};
 use std::fs;
+use std::time::Duration;
+use threadseal_store::clock::{Clock as _, SystemClock};
 
 fn ready() -> Sandbox {
     let sandbox = Sandbox::new();
@@ -147,9 +149,10 @@ fn a_home_that_was_restored_says_so_and_goes_on_by_a_restart_alone() {
     let status = sandbox.run(["log", "status", "--json"]).exits(0).json();
     assert_eq!(
         (&status["state"], status["size"].as_u64()),
-        (&"good".into(), Some(1))
+        (&"good".into(), Some(2))
     );
-    let first = sandbox.run(["log", "entries", "--json"]).exits(0).json();
+    let first = sandbox.run(["log", "entries", "--json", "--from", "0", "--limit", "1"]);
+    let first = first.exits(0).json();
     assert_eq!(first["entry"]["type"], "restart");
     assert!(first["entry"]["mark"].is_string());
     sandbox.run(["seal", "b.json"]).exits(0);
@@ -276,4 +279,26 @@ fn a_thread_is_written_down_as_it_runs_and_with_what_each_seal_states() {
         );
     }
     sandbox.run(["verify", "p"]).exits(0);
+}
+
+/// Whoever is stopped while it is in the log holds up no command.
+#[test]
+fn a_command_does_not_wait_for_long_for_another_that_is_in_the_log() {
+    let sandbox = ready();
+    let note = sandbox.run(["log", "head"]).exits(0).stdout;
+    let lock = sandbox.home().join("log").join(&note[15..47]).join("lock");
+    let lock = fs::File::open(lock).unwrap();
+    lock.lock().unwrap();
+    sandbox.write("a.json", "{\"a\":1}\n");
+    let began = SystemClock.elapsed();
+    let sealed = sandbox.run(["seal", "a.json"]).exits(0);
+    // A lock alone is waited for up to ten seconds.
+    assert!(SystemClock.elapsed() < began + Duration::from_secs(8));
+    assert!(sealed.stderr.contains("1 heads wait"), "{}", sealed.stderr);
+    assert_eq!(sealed.stderr.lines().count(), 1, "{}", sealed.stderr);
+    lock.unlock().unwrap();
+    assert_eq!(size(&sandbox), 0);
+    sandbox.write("b.json", "{\"b\":1}\n");
+    sandbox.run(["seal", "b.json"]).exits(0);
+    assert_eq!(size(&sandbox), 2);
 }

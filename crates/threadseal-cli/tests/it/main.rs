@@ -20,6 +20,7 @@ mod ledger;
 mod lineage;
 mod log;
 mod log_made;
+mod log_twins;
 mod mirror;
 mod place;
 mod prove;

@@ -1,7 +1,8 @@
 //! Heads of threads that all machines share, beside what this host alone knows.
 //!
 //! A head knows where its record was sealed. Machines have the project in different folders, so among the shared ones
-//! that place is spelled from the project's root: `project:.ai/agent/threads/…`.
+//! that place is spelled from the project's root: `project:.ai/agent/threads/…`. Where this host has a log, what it seals in the database
+//! is written down there as well.
 
 use super::FOLDERS;
 use std::sync::Arc;
@@ -66,6 +67,13 @@ impl HeadStore for Both {
         match self.shared.fetch(record)? {
             Some(found) => Ok(Some(self.outward(found))),
             None => self.local.fetch(record),
+        }
+    }
+
+    fn fetch_to_replace(&self, record: &RecordId) -> Result<Option<StoredHead>, Error> {
+        match self.shared.fetch_to_replace(record)? {
+            Some(found) => Ok(Some(self.outward(found))),
+            None => self.local.fetch_to_replace(record),
         }
     }
 

@@ -23,6 +23,7 @@ use disk::{Content, Disk, Inode};
 use rustix::io::Errno;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
+use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -88,6 +89,7 @@ struct State {
     disk: Disk,
     calls: usize,
     planned: Option<(usize, FaultKind)>,
+    between: Option<(usize, Work)>,
     struck: Option<&'static str>,
     full: bool,
     read_only: bool,
@@ -98,6 +100,15 @@ struct State {
     generation: u64,
     handles: u64,
     locks: BTreeMap<Inode, u64>,
+}
+
+/// What somebody else does in the midst of the calls.
+struct Work(Box<dyn FnOnce() + Send>);
+
+impl fmt::Debug for Work {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Work")
+    }
 }
 
 impl Default for FaultFs {
@@ -113,6 +124,7 @@ impl FaultFs {
             disk: Disk::new(),
             calls: 0,
             planned: None,
+            between: None,
             struck: None,
             full: false,
             read_only: false,
@@ -135,6 +147,13 @@ impl FaultFs {
         state.calls = 0;
         state.planned = Some((call, kind));
         state.struck = None;
+    }
+
+    /// Lets somebody else work just before the `call`-th call from now on (from 0): his own calls are counted, too.
+    pub fn between(&self, call: usize, work: impl FnOnce() + Send + 'static) {
+        let mut state = self.state();
+        state.calls = 0;
+        state.between = Some((call, Work(Box::new(work))));
     }
 
     /// Calls since the disk was made, or since the last plan.
@@ -210,6 +229,19 @@ impl FaultFs {
         effect: Effect,
         work: impl FnOnce(&mut Disk) -> io::Result<T>,
     ) -> io::Result<T> {
+        let now = |state: &State| {
+            state
+                .between
+                .as_ref()
+                .is_some_and(|(call, _)| *call == state.calls)
+        };
+        let between = {
+            let mut state = self.state();
+            now(&state).then(|| state.between.take()).flatten()
+        };
+        if let Some((_, work)) = between {
+            (work.0)();
+        }
         let mut state = self.state();
         match state.strike(name, effect) {
             Some(FaultKind::Interrupted) if name != "read" => work(&mut state.disk),

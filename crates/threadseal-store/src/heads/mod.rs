@@ -206,6 +206,11 @@ pub trait HeadStore: fmt::Debug + Send + Sync {
     /// [`threadseal::error::ErrorKind::External`] when the store cannot be read or is damaged.
     fn find_by_place(&self, kind: RecordKind, place: &str) -> Result<Option<StoredHead>, Error>;
 
+    /// `heads`, written down where those of this store are: the log of a host is of all that it seals, wherever heads are kept.
+    fn logged(&self, heads: Arc<dyn HeadStore>) -> Arc<dyn HeadStore> {
+        heads
+    }
+
     /// The fencing token of the lease under which heads are stored here: what each seal of a transcript holds.
     fn fence(&self) -> Option<u64> {
         None

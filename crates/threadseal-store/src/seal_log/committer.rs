@@ -9,14 +9,18 @@ use super::index::Index;
 use super::spool::{Left, Spool};
 use super::writer::Writer;
 use std::collections::{BTreeMap, HashMap};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
+use std::time::Duration;
 use threadseal::error::{Error, ErrorKind};
 use threadseal::record::RecordId;
 use threadseal::tlog::entry::{LogEntry, LoggedHead};
 
 /// Heads that wait in memory; when more of them cannot be committed, they wait on the disk alone.
 const MAX_WAITING: usize = if cfg!(test) { 1000 } else { 65_536 };
+/// Longest wait of a process that ends for another one that is in the log.
+const MAX_LAST_WAIT: Duration = Duration::from_secs(1);
 /// Forks that are remembered until somebody asks.
 const MAX_FORKS: usize = 64;
 
@@ -126,15 +130,13 @@ impl Committer {
         self.gate.changed.notify_all();
     }
 
-    pub(super) fn flush(&self) -> Published {
+    pub(super) fn flush(&self, longest: Duration) -> Published {
         let mut queue = self.gate.queue();
         if self.thread.is_some() {
             // An attempt that is under way, or about to be, is waited for and not made twice.
             queue.asked |= !(queue.busy || queue.fresh);
             self.gate.changed.notify_all();
-            while queue.asked || queue.busy || queue.fresh {
-                queue = self.gate.wait(queue);
-            }
+            queue = self.rested(queue, longest);
         }
         if queue.waiting.is_empty() {
             // Nothing waits in it, and a process may end in ways that close nothing.
@@ -150,9 +152,46 @@ impl Committer {
     }
 }
 
+impl Committer {
+    /// Waits until nothing is tried any more; for another process no longer than this.
+    fn rested<'g>(
+        &'g self,
+        queue: MutexGuard<'g, Queue>,
+        longest: Duration,
+    ) -> MutexGuard<'g, Queue> {
+        let at_work = |queue: &mut Queue| queue.at_work();
+        let waited = self
+            .gate
+            .changed
+            .wait_timeout_while(queue, longest, at_work);
+        let (queue, waited) = waited.unwrap_or_else(PoisonError::into_inner);
+        if !waited.timed_out() {
+            return queue;
+        }
+        let leaving = &self.shared.leaving;
+        leaving.store(true, Ordering::Relaxed);
+        let rested = self.gate.changed.wait_while(queue, at_work);
+        leaving.store(false, Ordering::Relaxed);
+        rested.unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
 impl Drop for Committer {
     fn drop(&mut self) {
         let mut queue = self.gate.queue();
+        if self
+            .thread
+            .as_ref()
+            .is_some_and(|thread| !thread.is_finished())
+        {
+            let at_work = |queue: &mut Queue| queue.at_work();
+            let waited = self
+                .gate
+                .changed
+                .wait_timeout_while(queue, MAX_LAST_WAIT, at_work);
+            queue = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+        self.shared.leaving.store(true, Ordering::Relaxed);
         queue.closing = true;
         self.gate.changed.notify_all();
         drop(queue);
@@ -167,6 +206,11 @@ impl Drop for Committer {
 }
 
 impl Queue {
+    /// Is something tried, or about to be?
+    fn at_work(&self) -> bool {
+        self.asked || self.busy || self.fresh
+    }
+
     fn spooled(&mut self, shared: &Shared, entry: &[u8]) -> Result<(), Error> {
         let spool = match &mut self.spool {
             Some(spool) => spool,

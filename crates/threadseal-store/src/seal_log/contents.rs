@@ -108,6 +108,15 @@ impl Contents {
         Ok(())
     }
 
+    /// The first `size` entries.
+    pub(super) fn each(&self, size: u64, work: &mut EachEntry<'_>) -> Result<(), Error> {
+        self.each_in_tiles(0, size, work)?;
+        let fresh = (self.base..size).zip(&self.entries);
+        fresh
+            .into_iter()
+            .try_for_each(|(number, entry)| work(number, entry))
+    }
+
     /// The root of a complete subtree.
     pub(super) fn node(&self, node: Node) -> Result<Digest, Error> {
         let last = (node.index + 1) << node.level;

@@ -31,7 +31,7 @@ impl LoggedHeads {
         Self { heads, log: None }
     }
 
-    fn logged(&self, swap: Swap, new: &StoredHead) -> Swap {
+    fn published(&self, swap: Swap, new: &StoredHead) -> Swap {
         if let (Swap::Stored, Some(log)) = (&swap, &self.log) {
             log.publish(&new.to_log());
         }
@@ -82,7 +82,7 @@ impl HeadStore for LoggedHeads {
 
     fn create(&self, new: &StoredHead) -> Result<Swap, Error> {
         let swap = self.heads.create(new)?;
-        Ok(self.logged(swap, new))
+        Ok(self.published(swap, new))
     }
 
     fn replace_if(
@@ -92,7 +92,7 @@ impl HeadStore for LoggedHeads {
         durability: Durability,
     ) -> Result<Swap, Error> {
         let swap = self.heads.replace_if(expected, new, durability)?;
-        Ok(self.logged(swap, new))
+        Ok(self.published(swap, new))
     }
 
     fn find_by_line(&self, line: &Digest) -> Result<Vec<RecordId>, Error> {
@@ -101,6 +101,11 @@ impl HeadStore for LoggedHeads {
 
     fn find_by_place(&self, kind: RecordKind, place: &str) -> Result<Option<StoredHead>, Error> {
         self.heads.find_by_place(kind, place)
+    }
+
+    fn logged(&self, heads: Arc<dyn HeadStore>) -> Arc<dyn HeadStore> {
+        let log = self.log.clone();
+        Arc::new(Self { heads, log })
     }
 
     fn fence(&self) -> Option<u64> {

@@ -9,8 +9,8 @@
 //! with it. How strong that is depends on the place: a folder beside the home is restored with the disk, one on another disk
 //! is not, and a witness is in other hands.
 
-use super::again::read_note;
 use super::description::{Description, LogId};
+use super::past::checkpoint_of;
 use super::place::damaged;
 use crate::atomic::{self, Mode, PRIVATE_FILE};
 use crate::home::PRIVATE_DIRECTORY;
@@ -60,10 +60,38 @@ impl Mark {
             .collect()
     }
 
+    /// What stands there, where it has the form of a checkpoint of this log; who signed it is not known.
+    pub(super) fn read_unproved(&self) -> Vec<(SignedNote, TreeHead)> {
+        let ending = format!("-{}{ENDING}", self.id);
+        let names = names(&*self.fs, &self.folder).unwrap_or_default();
+        let ours = names.iter().filter(|name| name.ends_with(&ending));
+        let known = ours.filter_map(|name| {
+            let bytes =
+                read::read_small(&*self.fs, &self.folder.join(name), MAX_NOTE_BYTES).ok()?;
+            let note = SignedNote::parse(&String::from_utf8(bytes).ok()?).ok()?;
+            let tree = *checkpoint_of(&note, self.id).ok()?.tree();
+            Some((note, tree))
+        });
+        known.collect()
+    }
+
+    /// Does anything stand there?
+    pub(super) fn is_there(&self) -> bool {
+        let ending = format!("-{}{ENDING}", self.id);
+        let names = names(&*self.fs, &self.folder);
+        names.is_ok_and(|names| names.iter().any(|name| name.ends_with(&ending)))
+    }
+
     /// The right to look at the marks in this folder and to commit by what they say.
     pub(super) fn enter(&self) -> Result<Exclusive, Error> {
+        self.enter_while(&|| true)
+    }
+
+    /// As [`Mark::enter`], but waits only as long as `patient` says so.
+    pub(super) fn enter_while(&self, patient: &dyn Fn() -> bool) -> Result<Exclusive, Error> {
         atomic::create_directories(&*self.fs, &self.folder, PRIVATE_DIRECTORY)?;
-        Exclusive::enter(&*self.fs, &self.folder.join(format!("{}.lock", self.id)))
+        let path = self.folder.join(format!("{}.lock", self.id));
+        Exclusive::enter_while(&*self.fs, &path, patient)
     }
 
     /// Says that another log has taken the place of this one.
@@ -106,28 +134,6 @@ fn read_one(
     let checkpoint = note.as_ref().and_then(|note| description.checkpoint(note));
     let both = note.zip(checkpoint).ok_or_else(|| damaged(path))?;
     Ok((both.0, *both.1.tree()))
-}
-
-/// The largest checkpoint of any log of this home in `folder`; who signed it is not known.
-pub(super) fn last_of_home(
-    fs: &dyn Fs,
-    folder: &Path,
-    home: &Path,
-) -> Result<Option<(SignedNote, TreeHead)>, Error> {
-    let prefix = format!("{}-", prefix(home));
-    let names = names(fs, folder)?;
-    let ours = names.iter().filter(|name| name.starts_with(&prefix));
-    let mut last = None;
-    for name in ours {
-        let path = folder.join(name);
-        let found = read_note(read::read_small(fs, &path, MAX_NOTE_BYTES)?);
-        let found = found.ok_or_else(|| damaged(&path))?;
-        last = [last, Some(found)]
-            .into_iter()
-            .flatten()
-            .max_by_key(|(_, tree)| tree.size);
-    }
-    Ok(last)
 }
 
 /// Logs of this home that have a mark in `folder`.

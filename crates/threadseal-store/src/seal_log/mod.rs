@@ -16,6 +16,7 @@
 //! | `index`, `index_file` | where the heads of a record are |
 //! | `spool`, `committer` | heads that wait, and who commits them |
 //! | `mark` | the second place |
+//! | `again`, `past` | the ways out for a log that commits nothing |
 //! | `cosigned` | what witnesses said of it |
 //! | `mirror` | the log in object storage, for readers elsewhere |
 //! | `record_log` | a record as a log, for tools that know logs |
@@ -44,6 +45,7 @@ mod journal;
 mod listing;
 mod mark;
 mod mirror;
+mod past;
 mod place;
 mod places;
 mod record_log;
@@ -56,12 +58,12 @@ mod timestamps;
 mod view;
 mod writer;
 
-pub use again::Past;
 pub use committer::{Fork, Published};
 pub use description::{Description, LogId};
 pub use fsck::Checked;
 pub use heads::LoggedHeads;
 pub use mirror::Mirrored;
+pub use past::Past;
 pub use places::{LogPlaces, machine, new_id, refuse_shared};
 pub use record_log::write_record_log;
 pub use standing::Standing;
@@ -73,11 +75,11 @@ use crate::random::Random;
 use crate::read::{self, Stamp};
 use committer::Committer;
 use index::Index;
-use mark::Mark;
 use place::Place;
 use std::fmt;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Duration;
 use threadseal::error::{Error, ErrorKind};
 use threadseal::key::Signer;
 use threadseal::merkle::TreeHead;
@@ -142,6 +144,8 @@ struct Shared {
     random: Arc<dyn Random>,
     index: Mutex<Index>,
     commits: AtomicU64,
+    /// Somebody has waited long enough for what another process holds.
+    leaving: AtomicBool,
 }
 
 impl SealLog {
@@ -164,6 +168,7 @@ impl SealLog {
                 random,
                 index: Mutex::new(index),
                 commits: AtomicU64::default(),
+                leaving: AtomicBool::default(),
             }),
             committer: OnceLock::new(),
             seen: Mutex::default(),
@@ -264,7 +269,13 @@ impl SealLog {
 
     /// Waits until everything that waits in this process was committed, or cannot be.
     pub fn flush(&self) -> Published {
-        self.committer().flush()
+        self.committer().flush(Duration::MAX)
+    }
+
+    /// As [`SealLog::flush`], but waits no longer than this for another process that is in the log: then what waits is left in the
+    /// spool, for whoever commits next. What this process has begun to commit is waited for.
+    pub fn flush_within(&self, longest: Duration) -> Published {
+        self.committer().flush(longest)
     }
 
     /// How often this process has committed heads; each time one fsync made all that waited durable.
@@ -347,11 +358,12 @@ impl Shared {
         let key = self.key()?;
         // Two copies of one home have their marks in common: one of them commits at a time.
         let marks = self.places.marks(&self.description);
+        let patient = || !self.leaving.load(Ordering::Relaxed);
         let _alone = marks
             .iter()
-            .map(Mark::enter)
+            .map(|mark| mark.enter_while(&patient))
             .collect::<Result<Vec<_>, _>>()?;
-        let mut writer = Writer::open(&self.place, &self.description, key)?;
+        let mut writer = Writer::open_while(&self.place, &self.description, key, &patient)?;
         if self.places.current_id()? != Some(self.description.id) {
             return Err(Fault::Ended.into_error());
         }

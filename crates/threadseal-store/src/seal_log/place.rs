@@ -44,9 +44,17 @@ impl Place {
 
     /// The bytes of a file; None where there is none.
     pub(super) fn read(&self, path: &Path, limit: usize) -> Result<Option<Vec<u8>>, Error> {
-        match self.fs.symlink_metadata(path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-            _ => read::read_small(&*self.fs, path, limit).map(Some),
+        let is_gone = || {
+            let found = self.fs.symlink_metadata(path);
+            found.is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
+        };
+        if is_gone() {
+            return Ok(None);
+        }
+        match read::read_small(&*self.fs, path, limit) {
+            // Whoever fills a tile removes its parts, also one that was just found.
+            Err(_) if is_gone() => Ok(None),
+            read => read.map(Some),
         }
     }
 

@@ -8,7 +8,7 @@
 use super::LogKey;
 use super::description::{Description, LogId};
 use super::journal::Journal;
-use super::mark::{self, Mark};
+use super::mark::Mark;
 use super::place::{self, Place};
 use super::writer::{self, Writer};
 use crate::atomic::{self, Mode, PRIVATE_FILE};
@@ -17,6 +17,7 @@ use crate::lock::Exclusive;
 use crate::random::{self, Random};
 use crate::read;
 use crate::sys::Fs;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use threadseal::digest::Digest;
@@ -55,14 +56,32 @@ impl LogPlaces {
     pub(super) fn marks(&self, description: &Description) -> Vec<Mark> {
         let mut folders: Vec<&PathBuf> = description.marks.iter().collect();
         if !folders.contains(&&self.mark) {
+            if self.moved_along(description) {
+                folders.remove(0);
+            }
             folders.push(&self.mark);
         }
         // One order, so that two who wait for all of them do not wait for each other.
         folders.sort();
         folders
             .into_iter()
-            .map(|folder| Mark::new(Arc::clone(&self.fs), folder, &self.home, description.id))
+            .map(|folder| self.mark_in(folder, description.id))
             .collect()
+    }
+
+    pub(super) fn mark_in(&self, folder: &Path, id: LogId) -> Mark {
+        Mark::new(Arc::clone(&self.fs), folder, &self.home, id)
+    }
+
+    /// Did the place that goes without saying, the first one of a log, move together with the home? Then nothing is made where
+    /// both were.
+    fn moved_along(&self, description: &Description) -> bool {
+        let Some(first) = description.marks.first() else {
+            return false;
+        };
+        let gone = self.fs.symlink_metadata(first);
+        gone.is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
+            && self.mark_in(&self.mark, description.id).is_there()
     }
 
     /// The log that goes on; None when this home never had one.
@@ -74,7 +93,7 @@ impl LogPlaces {
         if let Some(id) = self.current_id()? {
             return Description::read(&self.place(id), id).map(Some);
         }
-        match mark::of_home(&*self.fs, &self.mark, &self.home)?.first() {
+        match self.lost()? {
             None => Ok(None),
             Some(id) => Err(Error::refused(format!(
                 "log_missing: this home had the log {id} ({} knows it), and it is gone; bring it back, or run: \
@@ -193,7 +212,7 @@ pub fn machine(fs: &dyn Fs) -> Option<Digest> {
 }
 
 /// The entries that say these heads.
-fn entries_of(heads: &[LoggedHead]) -> Result<Vec<Vec<u8>>, Error> {
+pub(super) fn entries_of(heads: &[LoggedHead]) -> Result<Vec<Vec<u8>>, Error> {
     let entry = |logged: &LoggedHead| {
         LogEntry::Head(*logged).to_bytes().ok_or_else(|| {
             let head = logged.head;

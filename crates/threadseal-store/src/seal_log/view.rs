@@ -8,7 +8,7 @@ use super::description::Description;
 use super::index::Index;
 use super::journal::{Journal, MAX_JOURNAL_BYTES};
 use super::place::{Place, damaged};
-use super::writer::load;
+use super::writer::{Loaded, load};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use threadseal::digest::Digest;
@@ -42,14 +42,7 @@ impl LogView {
     /// # Errors
     /// Kind `External` when a file is lacking or damaged, or cannot be read.
     pub(super) fn read(place: &Place, description: &Description) -> Result<Self, Error> {
-        let path = place.journal();
-        let bytes = place.read(&path, MAX_JOURNAL_BYTES)?;
-        let bytes = bytes.ok_or_else(|| {
-            let text = format!("the log {} has no {}", description.id, path.display());
-            Error::new(ErrorKind::External, text)
-        })?;
-        let journal = Journal::read(&bytes).ok_or_else(|| damaged(&path))?;
-        let mut loaded = load(place, description, journal)?;
+        let mut loaded = read_committed(place, description)?;
         loaded.contents.truncate(loaded.signed_tree.size);
         let mut newest: HashMap<RecordId, u64> = HashMap::new();
         for (at, entry) in (loaded.contents.base()..).zip(loaded.contents.fresh()) {
@@ -191,6 +184,21 @@ impl LogView {
     pub(super) fn contents(&self) -> &Contents {
         &self.contents
     }
+}
+
+/// Reads all that was committed, also what a crash kept from being signed.
+///
+/// # Errors
+/// As [`LogView::read`].
+pub(super) fn read_committed(place: &Place, description: &Description) -> Result<Loaded, Error> {
+    let path = place.journal();
+    let bytes = place.read(&path, MAX_JOURNAL_BYTES)?;
+    let bytes = bytes.ok_or_else(|| {
+        let text = format!("the log {} has no {}", description.id, path.display());
+        Error::new(ErrorKind::External, text)
+    })?;
+    let journal = Journal::read(&bytes).ok_or_else(|| damaged(&path))?;
+    load(place, description, journal)
 }
 
 fn unproved(number: u64) -> Error {

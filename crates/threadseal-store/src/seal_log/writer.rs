@@ -44,7 +44,17 @@ impl<'l> Writer<'l> {
         description: &'l Description,
         key: &'l LogKey,
     ) -> Result<Self, Error> {
-        let lock = Exclusive::enter(&*place.fs, &place.file("lock"))?;
+        Self::open_while(place, description, key, &|| true)
+    }
+
+    /// As [`Writer::open`], but waits only as long as `patient` says so.
+    pub(super) fn open_while(
+        place: &'l Place,
+        description: &'l Description,
+        key: &'l LogKey,
+        patient: &dyn Fn() -> bool,
+    ) -> Result<Self, Error> {
+        let lock = Exclusive::enter_while(&*place.fs, &place.file("lock"), patient)?;
         let path = place.journal();
         let held = WriterLock::acquire(place.fs.clone(), &path)?;
         let bytes = held.reader()?.read_whole(MAX_JOURNAL_BYTES)?;

@@ -2,17 +2,21 @@
 
 use super::init::{self, LogArgs};
 use crate::context::Context;
-use crate::exit::{Exit, Failure, Outcome};
+use crate::exit::{Exit, Failure, Outcome, complain};
 use crate::output::Out;
 use crate::seal_log;
 use clap::Args;
+use std::path::PathBuf;
 
 /// What `log restart` takes.
 #[derive(Debug, Args)]
 pub(crate) struct RestartArgs {
     #[command(flatten)]
     init: LogArgs,
-    /// Also when nothing is wrong with the log
+    /// Also carry over what a copy of the log knows: the folder with its `journal` and `tile`; may be given again
+    #[arg(long, value_name = "DIR")]
+    copy: Vec<PathBuf>,
+    /// Also when nothing is wrong with the log, and when not all of it can be read
     #[arg(long)]
     anyway: bool,
 }
@@ -39,14 +43,21 @@ pub(super) fn run(args: &RestartArgs, context: &Context, out: &mut Out) -> Outco
         ));
     }
     let past = places
-        .past()?
+        .past(&args.copy)?
         .ok_or_else(|| Failure::new("nothing is left of a log".to_owned()))?;
-    let before = past.tree.size;
+    let (before, lacking) = (past.tree.size, past.lacking);
+    let stored = home.heads().all()?;
     let (description, key) = init::describe(&home, &places, &args.init, context)?;
-    places.restart(past, &description, &key)?;
+    let came = places.restart(past, &description, &key, &stored, args.anyway)?;
+    if lacking > 0 {
+        complain(&format!(
+            "warning: {lacking} of {before} entries of the log before are not there any more: of records that only they knew, nothing shows \
+             that they are gone or older"
+        ));
+    }
     if !context.json && !context.quiet {
         out.line(format_args!(
-            "the log before had {before} entries, as far as is known"
+            "the log before had {before} entries, as far as is known; the newest heads of {came} records came along"
         ));
     }
     init::tell(&description, context, out);

@@ -2,6 +2,7 @@
 
 mod crashes;
 mod mirrors;
+mod restarts;
 #[cfg(feature = "timestamp")]
 mod stamps;
 mod standing;
@@ -394,6 +395,59 @@ fn a_folder_of_heads_that_was_put_back_does_not_take_back_what_the_log_knows() {
     let found = heads.fetch(&record(1)).unwrap().unwrap();
     assert_eq!((found.head, found.root), (second.head, head(1, 1).root));
     assert_eq!(files().fetch(&record(1)).unwrap().unwrap().head, first.head);
+}
+
+/// Somebody fills the tiles that a reader is about to open, and removes their parts, before each of the reader's calls.
+#[test]
+fn whoever_reads_while_tiles_are_filled_sees_one_state_of_the_log() {
+    let begun = || {
+        let (fs, places, key) = in_memory();
+        let log = open(&places, &key);
+        (0..300).for_each(|seq| log.publish(&head(1, seq)));
+        flushed(&log);
+        log.fold().unwrap();
+        drop(log);
+        (fs, places, key)
+    };
+    let read = |log: &SealLog, what: &str| {
+        let view = log.view().unwrap_or_else(|error| panic!("{what}: {error}"));
+        for at in [0, 255, 256, 299] {
+            let entry = view
+                .entry(at)
+                .unwrap_or_else(|error| panic!("{what}: {at}: {error}"));
+            assert_eq!(
+                LogEntry::read(&entry),
+                Ok(LogEntry::Head(head(1, at))),
+                "{what}"
+            );
+        }
+        let newest = log.newest(&record(1));
+        let newest = newest
+            .unwrap_or_else(|error| panic!("{what}: {error}"))
+            .unwrap()
+            .1;
+        assert!([299, 599].contains(&newest.head.seq), "{what}: {newest:?}");
+    };
+    let calls = {
+        let (fs, places, key) = begun();
+        let log = open(&places, &key);
+        fs.between(usize::MAX, || ());
+        read(&log, "undisturbed");
+        fs.calls()
+    };
+    for call in 0..calls {
+        let (fs, places, key) = begun();
+        let log = open(&places, &key);
+        let (other, filled) = (open(&places, &key), Arc::new(AtomicU64::default()));
+        let counted = Arc::clone(&filled);
+        fs.between(call, move || {
+            (300..600).for_each(|seq| other.publish(&head(1, seq)));
+            flushed(&other);
+            counted.store(other.view().unwrap().contents().base(), Ordering::Relaxed);
+        });
+        read(&log, &format!("filled at {call} of {calls}"));
+        assert!(filled.load(Ordering::Relaxed) >= 512, "{call}");
+    }
 }
 
 #[test]

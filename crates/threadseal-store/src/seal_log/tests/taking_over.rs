@@ -156,3 +156,59 @@ fn whatever_fails_a_log_that_is_made_later_is_not_there_or_knows_every_head() {
         },
     );
 }
+
+/// Either the old log still stands, or the new one with all that both knew; and what was signed for the old one is its end.
+#[test]
+fn whatever_fails_a_restart_leaves_the_old_log_or_a_new_one_that_knows_every_head() {
+    let home = Path::new("/home");
+    let before = || {
+        let (fs, places, key) = in_memory();
+        store_some(fs.shared(), home, Durability::Durable);
+        let log = open(&places, &key);
+        (5..9).for_each(|number| log.publish(&head(number, 0)));
+        flushed(&log);
+        drop(log);
+        (fs, key)
+    };
+    let restart = |fs: &FaultFs, key: &Arc<Remembering>, id: u8| {
+        let places = places(fs.shared(), home);
+        let stored = FileHeadStore::new(fs.shared(), home.join("heads")).all()?;
+        let past = places.past(&[])?;
+        let past = past.ok_or_else(|| Error::invalid("nothing is left"))?;
+        let next = Description {
+            id: LogId::from_bytes([id; 16]),
+            ..description(key)
+        };
+        let log_key = LogKey(Arc::clone(key) as _);
+        places
+            .restart(past, &next, &log_key, &stored, false)
+            .map(drop)
+    };
+    fail_each(
+        before,
+        |fs, key| restart(fs, key, 1),
+        |fs, key, done, what| {
+            let places = places(fs.shared(), home);
+            let current = places.current();
+            let current = current
+                .unwrap_or_else(|error| panic!("{what}: {error}"))
+                .unwrap();
+            let is_new = current.id == LogId::from_bytes([1; 16]);
+            assert!(is_new || !done, "{what}");
+            if !is_new {
+                // It may have ended already; that it has is no way back.
+                restart(fs, key, 2).unwrap_or_else(|error| panic!("{what}: {error}"));
+            }
+            let log = open(&places, key);
+            assert_eq!(log.fault().unwrap(), None, "{what}");
+            assert_eq!(log.view().unwrap().tree().size, 8, "{what}");
+            has_all(&log, what);
+            for number in 5..9 {
+                let (_, newest) = log.newest(&record(number)).unwrap().unwrap();
+                assert_eq!(newest, head(number, 0), "{what}");
+            }
+            log.publish(&head(4, 0));
+            flushed(&log);
+        },
+    );
+}

@@ -49,14 +49,14 @@ fn a_restarted_log_says_which_log_it_follows_and_what_was_known_of_it() {
     std::fs::remove_dir_all(places.logs()).unwrap();
     copy(&older, &places.logs());
     let known = open(&places, &key).view().unwrap().checkpoint().to_string();
-    let past = places.past().unwrap().unwrap();
+    let past = places.past(&[]).unwrap().unwrap();
     assert_eq!(past.tree.size, 5);
     let next = Description {
         id: LogId::from_bytes([0xcd; 16]),
         ..description(&key)
     };
     let log_key = LogKey(Arc::clone(&key) as _);
-    places.restart(past, &next, &log_key).unwrap();
+    places.restart(past, &next, &log_key, &[], false).unwrap();
     let log = open(&places, &key);
     assert_eq!(log.fault().unwrap(), None);
     let LogEntry::Restart(restart) =
@@ -79,13 +79,13 @@ fn a_lost_log_is_followed_by_what_its_second_place_knows() {
     published(&places, &key, 0..3);
     let newest = open(&places, &key).view().unwrap().checkpoint().to_string();
     std::fs::remove_dir_all(places.logs()).unwrap();
-    let past = places.past().unwrap().unwrap();
+    let past = places.past(&[]).unwrap().unwrap();
     let next = Description {
         id: LogId::from_bytes([0xcd; 16]),
         ..description(&key)
     };
     places
-        .restart(past, &next, &LogKey(Arc::clone(&key) as _))
+        .restart(past, &next, &LogKey(Arc::clone(&key) as _), &[], false)
         .unwrap();
     let first = open(&places, &key).view().unwrap().entry(0).unwrap();
     let LogEntry::Restart(restart) = LogEntry::read(&first).unwrap() else {
@@ -229,7 +229,7 @@ fn a_mark_that_cannot_be_written_is_told_and_takes_nothing_back() {
         log.publish(&head(1, seq));
         // Whether the attempt came before anybody asked or not.
         if seq == 1 {
-            thread::sleep(std::time::Duration::from_millis(100));
+            thread::sleep(Duration::from_millis(100));
         }
         assert!(log.flush().error.is_some());
     }
@@ -271,13 +271,13 @@ fn a_log_in_whose_place_another_was_put_never_signs_again() {
     let before = folder.path().join("before");
     copy(&places.home, &before);
     let running = open(&places, &key);
-    let past = places.past().unwrap().unwrap();
+    let past = places.past(&[]).unwrap().unwrap();
     let next = Description {
         id: LogId::from_bytes([0xcd; 16]),
         ..description(&key)
     };
     let log_key = LogKey(Arc::clone(&key) as _);
-    places.restart(past, &next, &log_key).unwrap();
+    places.restart(past, &next, &log_key, &[], false).unwrap();
     // A process that had it open, and a copy of the home from before.
     running.publish(&head(1, 2));
     assert!(
@@ -358,9 +358,9 @@ fn heads_that_waited_for_a_log_that_was_put_back_are_in_the_next_one() {
         id: LogId::from_bytes([0xcd; 16]),
         ..description(&key)
     };
-    let past = places.past().unwrap().unwrap();
+    let past = places.past(&[]).unwrap().unwrap();
     places
-        .restart(past, &next, &LogKey(Arc::clone(&key) as _))
+        .restart(past, &next, &LogKey(Arc::clone(&key) as _), &[], false)
         .unwrap();
     let log = open(&places, &key);
     flushed(&log);
@@ -417,4 +417,31 @@ fn of_two_who_make_a_log_at_once_one_is_told_that_there_is_one() {
     assert_eq!(made.iter().filter(|made| **made).count(), 1);
     let error = open(&places, &key).fault();
     assert_eq!(error.unwrap(), None);
+}
+
+/// A command seals, and somebody else stays in the log, or a process that was stopped holds its lock.
+#[test]
+fn whoever_ends_waits_a_moment_for_who_is_in_the_log_and_leaves_its_heads_to_the_next() {
+    let (_folder, places, key) = on_disk();
+    let own = folder_of(&places).join("lock");
+    let id = LogId::from_bytes([0xab; 16]);
+    let common = places.mark.join(format!("{id}.lock"));
+    for (seq, lock) in (0..).zip([own, common]) {
+        let held = crate::lock::Exclusive::enter(&RealFs, &lock).unwrap();
+        let log = open(&places, &key);
+        log.publish(&head(1, seq));
+        let published = log.flush_within(Duration::from_millis(100));
+        assert_eq!(published.waiting, 1);
+        let error = published.error.unwrap().to_string();
+        assert!(error.contains("is locked by"), "{error}");
+        // Nor does its end wait, or take anything along.
+        drop(log);
+        drop(held);
+        let log = open(&places, &key);
+        flushed(&log);
+        assert_eq!(log.newest(&record(1)).unwrap().unwrap().1, head(1, seq));
+        drop(log);
+        let spool = std::fs::read_dir(places.logs().join("spool")).unwrap();
+        assert_eq!(spool.count(), 0);
+    }
 }

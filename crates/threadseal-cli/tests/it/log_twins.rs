@@ -1,0 +1,193 @@
+//! Homes that were moved, copied, archived, restored or carried to another machine by their own user: none is accused of
+//! anything, and none loses what it was protected from.
+
+use crate::sandbox::{Ran, Sandbox, copy};
+use serde_json::Value;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// A home with three sealed records.
+fn ready() -> Sandbox {
+    let sandbox = Sandbox::new();
+    sandbox.run(["init"]).exits(0);
+    for name in ["a", "b", "c"] {
+        seal(&sandbox, name);
+    }
+    sandbox
+}
+
+fn seal(sandbox: &Sandbox, name: &str) -> Ran {
+    seal_in(sandbox, &sandbox.home(), name)
+}
+
+fn seal_in(sandbox: &Sandbox, home: &Path, name: &str) -> Ran {
+    let (file, line) = (format!("{name}.log"), format!("{name} and more\n"));
+    let path = sandbox.work().join(&file);
+    let so_far = fs::read_to_string(&path).unwrap_or_default();
+    sandbox.write(&file, so_far + &line);
+    run_in(sandbox, home, &["seal", "--detached", &file]).exits(0)
+}
+
+fn run_in(sandbox: &Sandbox, home: &Path, arguments: &[&str]) -> Ran {
+    let mut command = sandbox.command();
+    command.args(arguments).env("THREADSEAL_HOME", home);
+    Ran::of(command.output().unwrap())
+}
+
+/// Everything verifies in this home, and nothing is said of it.
+#[track_caller]
+fn at_ease(sandbox: &Sandbox, home: &Path, size: u64) {
+    let verified = run_in(sandbox, home, &["verify", "."]).exits(0);
+    assert_eq!(verified.stderr, "");
+    let status = status(sandbox, home);
+    assert_eq!(
+        (&status["state"], status["size"].as_u64()),
+        (&"good".into(), Some(size))
+    );
+}
+
+/// The log commits nothing; no record is accused, and none that has not ended passes for the latest.
+#[track_caller]
+fn uneasy(sandbox: &Sandbox, home: &Path) {
+    let verified = run_in(sandbox, home, &["verify", ".", "--json"]).exits(3);
+    for report in verified.json()["results"].as_array().unwrap() {
+        assert_eq!(report["verdict"], "open", "{report}");
+    }
+    assert_eq!(status(sandbox, home)["state"], "log_rolled_back");
+}
+
+fn status(sandbox: &Sandbox, home: &Path) -> Value {
+    run_in(sandbox, home, &["log", "status", "--json"]).json()
+}
+
+fn marks(home: &Path) -> PathBuf {
+    let mut name = home.file_name().unwrap().to_owned();
+    name.push(".marks");
+    home.with_file_name(name)
+}
+
+/// The older bytes of a record together with the older folder of heads of this home are noticed.
+#[track_caller]
+fn notices_an_older_copy(sandbox: &Sandbox, home: &Path, name: &str) {
+    let (log, seals) = (format!("{name}.log"), format!("{name}.log.seal"));
+    let files = [&log, &seals].map(|file| sandbox.work().join(file));
+    let heads = home.join("heads");
+    let older = home.with_file_name("older");
+    copy(&heads, &older);
+    let before = files.clone().map(|file| fs::read(file).unwrap());
+    seal_in(sandbox, home, name);
+    for (file, bytes) in files.iter().zip(&before) {
+        fs::write(file, bytes).unwrap();
+    }
+    fs::remove_dir_all(&heads).unwrap();
+    fs::rename(&older, &heads).unwrap();
+    let verified = run_in(sandbox, home, &["verify", &log, "--json"])
+        .exits(1)
+        .json();
+    let verdict = verified["results"][0]["verdict"].as_str().unwrap();
+    assert!(["rolled_back", "truncated"].contains(&verdict), "{verdict}");
+}
+
+#[test]
+fn a_home_that_is_moved_goes_on_with_and_without_its_second_place() {
+    let sandbox = ready();
+    let moved = sandbox.home().with_file_name("moved");
+    fs::rename(sandbox.home(), &moved).unwrap();
+    at_ease(&sandbox, &moved, 3);
+    assert_eq!(seal_in(&sandbox, &moved, "a").stderr, "");
+    at_ease(&sandbox, &moved, 4);
+    // All that belongs to it goes along, and nothing is made where it was.
+    let away = sandbox.work().with_file_name("away");
+    fs::create_dir(&away).unwrap();
+    fs::rename(&moved, away.join("home")).unwrap();
+    fs::rename(marks(&moved), away.join("home.marks")).unwrap();
+    fs::remove_dir_all(marks(&sandbox.home())).unwrap();
+    assert_eq!(seal_in(&sandbox, &away.join("home"), "b").stderr, "");
+    at_ease(&sandbox, &away.join("home"), 5);
+    assert!(!marks(&sandbox.home()).exists() && !marks(&moved).exists());
+    notices_an_older_copy(&sandbox, &away.join("home"), "c");
+}
+
+#[test]
+fn a_copy_of_a_home_reads_at_ease_and_one_of_both_goes_on() {
+    let sandbox = ready();
+    let twin = sandbox.home().with_file_name("twin");
+    copy(&sandbox.home(), &twin);
+    at_ease(&sandbox, &twin, 3);
+    at_ease(&sandbox, &sandbox.home(), 3);
+    assert_eq!(seal(&sandbox, "a").stderr, "");
+    at_ease(&sandbox, &sandbox.home(), 4);
+    // The copy knows that it is one that stayed behind, and accuses no record.
+    uneasy(&sandbox, &twin);
+    // Whichever is told to goes on under a log of its own; the other one is told so, and may do the same.
+    run_in(&sandbox, &twin, &["log", "restart"]).exits(0);
+    seal_in(&sandbox, &twin, "d");
+    at_ease(&sandbox, &twin, 5);
+    fs::remove_file(sandbox.work().join("d.log")).unwrap();
+    fs::remove_file(sandbox.work().join("d.log.seal")).unwrap();
+    uneasy(&sandbox, &sandbox.home());
+    sandbox.run(["log", "restart"]).exits(0);
+    assert_eq!(seal(&sandbox, "b").stderr, "");
+    at_ease(&sandbox, &sandbox.home(), 5);
+}
+
+#[test]
+fn a_home_that_is_restored_from_its_archive_accuses_nothing_and_goes_on_after_a_restart() {
+    let sandbox = ready();
+    let archive = sandbox.work().with_file_name("archive");
+    copy(&sandbox.home(), &archive);
+    seal(&sandbox, "a");
+    seal(&sandbox, "d");
+    fs::remove_dir_all(sandbox.home()).unwrap();
+    copy(&archive, &sandbox.home());
+    // Records are ahead of what the home knows; none of them is wrong.
+    uneasy(&sandbox, &sandbox.home());
+    let restarted = sandbox.run(["log", "restart"]).exits(0);
+    assert!(
+        restarted.stderr.contains("2 of 5 entries"),
+        "{}",
+        restarted.stderr
+    );
+    assert!(
+        restarted.stdout.contains("heads of 3 records came along"),
+        "{}",
+        restarted.stdout
+    );
+    // Of one that was begun since, nobody here knows how far it went, until it is sealed again.
+    sandbox.run(["verify", "a.log", "b.log", "c.log"]).exits(0);
+    sandbox.run(["verify", "d.log"]).exits(3);
+    assert_eq!(seal(&sandbox, "d").stderr, "");
+    at_ease(&sandbox, &sandbox.home(), 5);
+    notices_an_older_copy(&sandbox, &sandbox.home(), "b");
+}
+
+/// What the system calls the machine stands in `log.json`; here it is another one.
+#[test]
+fn a_home_on_a_new_machine_goes_on_after_a_restart_and_is_protected_as_before() {
+    let sandbox = ready();
+    let note = sandbox.run(["log", "head"]).exits(0).stdout;
+    let path = sandbox
+        .home()
+        .join("log")
+        .join(&note[15..47])
+        .join("log.json");
+    let mut description: Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
+    description["host"] = "ab".repeat(32).into();
+    fs::write(&path, format!("{description}\n")).unwrap();
+    let laptop = sandbox.work().with_file_name("laptop").join("home");
+    fs::create_dir(laptop.parent().unwrap()).unwrap();
+    fs::rename(sandbox.home(), &laptop).unwrap();
+    fs::remove_dir_all(marks(&sandbox.home())).unwrap();
+
+    uneasy(&sandbox, &laptop);
+    let restarted = run_in(&sandbox, &laptop, &["log", "restart"]).exits(0);
+    assert_eq!(restarted.stderr, "");
+    at_ease(&sandbox, &laptop, 4);
+    assert_eq!(seal_in(&sandbox, &laptop, "a").stderr, "");
+    at_ease(&sandbox, &laptop, 5);
+    for name in ["b", "c"] {
+        notices_an_older_copy(&sandbox, &laptop, name);
+        fs::remove_dir_all(laptop.join("heads")).unwrap();
+        fs::create_dir(laptop.join("heads")).unwrap();
+    }
+}
