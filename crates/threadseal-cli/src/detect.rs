@@ -28,6 +28,7 @@ use threadseal::ledger::{Bundle, HEAD_ORIGIN};
 use threadseal::limits::{MAX_DOCUMENT_BYTES, MAX_TURN_BYTES};
 use threadseal::lineage::{CheckpointHeader, HEAD_MAGIC, HeaderError, OriginalVerifier, Version};
 use threadseal::scroll::{Container, Place, Splitter, VERSION};
+use threadseal::transcript::copy;
 use threadseal::transcript::rye;
 use threadseal_store::ledger::SqliteLedgerStore;
 use threadseal_store::observer::seal_path;
@@ -92,6 +93,14 @@ pub(crate) enum LedgerShape {
     Sqlite,
 }
 
+/// Is it a copy of a record with lines left out: no record, though it holds lines and seals of one?
+///
+/// # Errors
+/// When it cannot be read.
+pub(crate) fn is_copy(file: &RegularFile) -> Result<bool, Failure> {
+    Ok(probe(file, 0)?.starts_with(copy::FIRST_LINE.as_bytes()))
+}
+
 /// Looks at the file; `None` when it is no record.
 ///
 /// # Errors
@@ -114,6 +123,10 @@ pub(crate) fn kind(file: &RegularFile) -> Result<Option<Kind>, Failure> {
     }
     if Bundle::looks_like(&head) {
         return Ok(Some(Kind::Ledger(LedgerShape::Bundle)));
+    }
+    // What is called a transcript has no such excuse.
+    if is_copy(file)? {
+        return Ok(None);
     }
     if head.starts_with(SQLITE_HEADER) {
         let ledgers = SqliteLedgerStore::open_read_only(path).is_ok();

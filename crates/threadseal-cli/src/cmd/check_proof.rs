@@ -1,5 +1,6 @@
-//! `check-proof FILE`: what a proof of a turn proves. It needs nothing but the file: no record, no network, no home.
+//! `check-proof FILE`: what a proof of a turn proves, or a copy of a record with lines left out. It needs nothing but the file: no record, no network, no home.
 
+use crate::believed::MAX_TAKEN_UP_BYTES;
 use crate::cmd::show;
 use crate::context::Context;
 use crate::events::Event;
@@ -15,8 +16,9 @@ use std::path::PathBuf;
 use threadseal::limits::MAX_TURN_PROOF_BYTES;
 use threadseal::record::ThreadId;
 use threadseal::report::Report;
-use threadseal::transcript::VerifyOptions;
 use threadseal::transcript::turn_proof::{Checked, FIRST_LINE, ShownLine, check_file};
+use threadseal::transcript::{VerifyOptions, copy};
+use threadseal_store::examine;
 use threadseal_store::read::open_regular;
 use threadseal_store::sys::path_text;
 
@@ -24,7 +26,7 @@ use threadseal_store::sys::path_text;
 #[derive(Debug, Args)]
 #[command(after_help = exit::HELP)]
 pub(crate) struct CheckProofArgs {
-    /// The proof
+    /// The proof: of a turn (prove), or a copy with lines left out (transcript export --redact)
     #[arg(value_name = "FILE")]
     proof: PathBuf,
     /// Trust these instead of the home's trust store: PEM files, trust stores, folders of them; may be given several times
@@ -60,10 +62,12 @@ struct LineOutput<'a> {
 pub(crate) fn run(args: &CheckProofArgs, context: &Context, out: &mut Out) -> Outcome {
     let local = Local::to(&[], false, context);
     let trust = gather::gather_anywhere(&args.trust, args.key.as_deref(), &local, context)?;
-    let bytes = open_regular(&*context.fs, &args.proof)?.read_whole(MAX_TURN_PROOF_BYTES)?;
-    let begin = bytes.get(..=FIRST_LINE.len());
-    if begin.and_then(|begin| begin.strip_suffix(b"\n")) != Some(FIRST_LINE.as_bytes()) {
-        return Err(Failure::new("not a proof of a turn").about(&args.proof));
+    let file = open_regular(&*context.fs, &args.proof)?;
+    let first = examine::first_line(&file)?.unwrap_or_default();
+    let is_copy = first == copy::FIRST_LINE.as_bytes();
+    if !is_copy && first != FIRST_LINE.as_bytes() {
+        let text = "not a proof of a turn, nor a copy with lines left out";
+        return Err(Failure::new(text).about(&args.proof));
     }
     let options = VerifyOptions {
         trust: &trust,
@@ -71,7 +75,14 @@ pub(crate) fn run(args: &CheckProofArgs, context: &Context, out: &mut Out) -> Ou
         held_since: None,
         thread: args.thread.as_ref(),
     };
-    let mut checked = check_file(&bytes, &options);
+    let mut checked = match is_copy {
+        true => Checked {
+            report: copy::check(&file.read_whole(MAX_TAKEN_UP_BYTES)?, &options).report,
+            turn: None,
+            lines: Vec::new(),
+        },
+        false => check_file(&file.read_whole(MAX_TURN_PROOF_BYTES)?, &options),
+    };
     checked.report.path = path_text(&args.proof);
     let exit = Exit::from_code(checked.report.verdict.exit_code());
     if context.json {

@@ -232,7 +232,7 @@ fn choose(args: &RedactArgs, path: &Path, context: &Context) -> Result<Vec<Chose
 }
 
 /// Does `text` stand in a string of this JSON text, or in the name of a member?
-fn says(body: &[u8], text: &str) -> bool {
+pub(super) fn says(body: &[u8], text: &str) -> bool {
     fn within(value: &Value, text: &str) -> bool {
         match value {
             Value::String(said) => said.contains(text),

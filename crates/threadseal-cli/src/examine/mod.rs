@@ -409,6 +409,8 @@ impl Examiner {
             Some(Kind::Sidecar | Kind::LedgerHead | Kind::Ledger(_) | Kind::Checkpoint) => {
                 return Ok(None);
             }
+            // It holds lines of a record, and says of itself that it is none.
+            None if detect::is_copy(file)? => return Ok(None),
             // Of a file that is nothing by itself this host may know that it was more.
             None if self.exists(&seal_path(file.path())) => return Ok(None),
             None => {

@@ -155,3 +155,47 @@ fn what_cannot_be_redacted_says_so() {
     let log = sandbox.write("log.jsonl", "{\"a\":1}\n");
     redact(&sandbox, &log, &["--line", "1", "--why", "x"]).fails_with("not a native record");
 }
+
+#[test]
+fn a_copy_leaves_lines_out_and_says_what_it_does_not_prove() {
+    let sandbox = ready();
+    let path = ended_record(&sandbox, "t.jsonl", 3);
+    let before = fs::read(&path).unwrap();
+    let export = ["transcript", "export", "t.jsonl", "--redact"];
+    let more = ["--turn", "2", "--match", "result 3", "--out", "copy"];
+    sandbox.run(export.iter().chain(&more)).exits(0);
+    assert_eq!(fs::read(&path).unwrap(), before);
+    let copy = sandbox.work().join("copy");
+    for (text, is_there) in [
+        ("question 1", true),
+        ("question 2", false),
+        ("answer 2", false),
+        ("question 3", true),
+        ("result 3", false),
+    ] {
+        assert_eq!(holds(&copy, text), is_there, "{text}");
+    }
+    let checked = sandbox.run(["check-proof", "copy"]).exits(3).stdout;
+    for part in ["partial", "lines_left_out", "prefix_hash"] {
+        assert!(checked.contains(part), "{part}: {checked}");
+    }
+    let changed = fs::read_to_string(&copy)
+        .unwrap()
+        .replace("question 1", "question 9");
+    sandbox.write("changed", changed);
+    let checked = sandbox.run(["check-proof", "changed"]).exits(1).stdout;
+    assert!(checked.contains("tampered"), "{checked}");
+    // It is no record: nothing else takes it for one.
+    sandbox.run(["verify", "copy"]).exits(2);
+    sandbox.run(["messages", "copy"]).exits(2);
+    let seal = sandbox.run(export.iter().chain(&["--line", "1"]));
+    seal.exits(2).fails_with("cannot be left out");
+    sandbox.run(export).exits(2);
+    fs::write(&path, before.strip_suffix(b"\n").unwrap()).unwrap();
+    let refused = sandbox.run(export.iter().chain(&["--turn", "2"]));
+    assert!(
+        refused.stderr.contains("only a verified record"),
+        "{}",
+        refused.stderr
+    );
+}

@@ -8,6 +8,7 @@
 //! scan ─ check ─ prefix ─ verify                             two halves in, one report out
 //! observed ─ log ─ observe                                   detached seals of foreign logs
 //! rye ─ rye_compat                                           the seed's format, Rye's own answer
+//! copy                                                       a record with lines left out
 //! turn_proof                                                 one turn shown, the others not
 //! as_log                                                     a record as a log that other tools can check
 //! messages ─ render                                          what the lines say: to a model, to people
@@ -15,6 +16,7 @@
 
 pub mod as_log;
 pub mod bodies;
+pub mod copy;
 pub mod event;
 pub mod ext;
 pub mod lines;

@@ -2,11 +2,14 @@
 //!
 //! ```text
 //! threadseal transcript export s3://…#demo/greet-1 --out greet.jsonl
+//! threadseal transcript export greet.jsonl --redact --turn 2 ─► a copy without what was said in turn 2
 //! threadseal transcript export greet.jsonl --as-log DIR ─► DIR/checkpoint, DIR/tile/…        C2SP tlog-tiles
 //! ```
 
 use crate::believed::MAX_TAKEN_UP_BYTES;
+use crate::cmd::redact;
 use crate::context::Context;
+use crate::events::Event;
 use crate::examine::{Asked, Examiner};
 use crate::exit::{Exit, Failure, Outcome, complain};
 use crate::gather;
@@ -16,11 +19,14 @@ use crate::record;
 use clap::Args;
 use indicatif::ProgressBar;
 use serde::Serialize;
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use threadseal::encoding::base64;
 use threadseal::report::Verdict;
 use threadseal::transcript::as_log::RecordLog;
-use threadseal_store::atomic::{NewFile, PRIVATE_FILE};
+use threadseal::transcript::copy;
+use threadseal::transcript::event::RESERVED;
+use threadseal_store::atomic::{self, NewFile, PRIVATE_FILE};
 use threadseal_store::read::{RegularFile, Source as _};
 use threadseal_store::seal_log;
 
@@ -37,6 +43,27 @@ pub(crate) struct ExportArgs {
     /// its last seal is the checkpoint
     #[arg(long, value_name = "DIR", conflicts_with = "out")]
     as_log: Option<PathBuf>,
+    /// Verify the record and write a copy with lines left out, each known by its leaf hash; threadseal check-proof
+    /// says what it proves
+    #[arg(long, conflicts_with = "as_log", requires = "leave_out")]
+    redact: bool,
+    #[command(flatten)]
+    leave_out: LeaveOut,
+}
+
+/// What a copy leaves out; seals and the recorder's own lines stay.
+#[derive(Debug, Args)]
+#[group(id = "leave_out", multiple = true)]
+struct LeaveOut {
+    /// Leave out this line; several times, all of them
+    #[arg(long = "line", value_name = "N", requires = "redact")]
+    lines: Vec<u64>,
+    /// Leave out the events of this turn, from 1; several times, all of them
+    #[arg(long = "turn", value_name = "N", requires = "redact")]
+    turns: Vec<u64>,
+    /// Leave out events in whose texts this stands
+    #[arg(long = "match", value_name = "TEXT", requires = "redact")]
+    texts: Vec<String>,
 }
 
 #[derive(Serialize)]
@@ -53,6 +80,9 @@ pub(super) fn run(args: &ExportArgs, context: &Context, out: &mut Out) -> Outcom
     let file = record::open(&*context.fs, &args.from)?;
     if let Some(folder) = &args.as_log {
         return as_log(&file, folder, context, out);
+    }
+    if args.redact {
+        return redacted(args, &file, context, out);
     }
     let mut to = match &args.out {
         Some(path) => Some(NewFile::begin(&*context.fs, path, PRIVATE_FILE)?),
@@ -73,6 +103,46 @@ pub(super) fn run(args: &ExportArgs, context: &Context, out: &mut Out) -> Outcom
         to.commit_new()?;
     }
     Ok(Exit::Done)
+}
+
+/// Writes a copy of what was verified, without the lines that were named; nothing where the record is not.
+fn redacted(args: &ExportArgs, file: &RegularFile, context: &Context, out: &mut Out) -> Outcome {
+    let trust = gather::gather(&[], None, &Local::to(&[], false, context), context)?;
+    let examiner = Examiner::new(Asked::by(trust), ProgressBar::hidden(), context)?;
+    let looked = examiner.transcript(file)?;
+    let verdict = looked.report.verdict;
+    let verified = looked.believed.filter(|_| verdict == Verdict::Verified);
+    let Some(verified) = verified else {
+        complain(&format!(
+            "{} is {verdict}: only a verified record is copied so; see: threadseal verify",
+            looked.report.path
+        ));
+        return Ok(Exit::from_code(verdict.exit_code()));
+    };
+    let bytes = file.read_whole(MAX_TAKEN_UP_BYTES)?;
+    let leave = left_out(&args.leave_out, &bytes);
+    let copied = copy::make(&verified, &bytes, &|number, _| leave.contains(&number))?;
+    match &args.out {
+        Some(path) => atomic::create_new(&*context.fs, path, &copied, PRIVATE_FILE)?,
+        None => out.bytes(&copied),
+    }
+    Ok(Exit::Done)
+}
+
+/// The numbers of the lines that are named, or lie in the turns or hold the texts that are and are not the recorder's.
+fn left_out(chosen: &LeaveOut, record: &[u8]) -> BTreeSet<u64> {
+    let (mut leave, mut turn) = (chosen.lines.iter().copied().collect(), 0);
+    let lines = record.split(|byte| *byte == b'\n');
+    for (line, number) in lines.zip(1..) {
+        let event = Event::alone(number, line);
+        turn += u64::from(event.event_type == "cognition_in");
+        let is_own = RESERVED.contains(&event.event_type.as_str());
+        let says = |text: &String| redact::says(event.payload(), text);
+        if !is_own && (chosen.turns.contains(&turn) || chosen.texts.iter().any(says)) {
+            BTreeSet::insert(&mut leave, number);
+        }
+    }
+    leave
 }
 
 /// Writes what was verified, and nothing where the record is not.

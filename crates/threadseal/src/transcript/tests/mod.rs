@@ -3,6 +3,7 @@
 //! ```text
 //! bodies    detached bodies, and holes in them
 //! whole     whole, open and foreign records, and their tails
+//! copy      copies with lines left out
 //! edits     bytes and lines that were changed, cut, moved
 //! keys      who may seal
 //! epochs    keys that live for a part of a record
@@ -13,6 +14,7 @@
 
 mod as_log;
 mod bodies;
+mod copy;
 mod edits;
 mod epochs;
 mod keys;

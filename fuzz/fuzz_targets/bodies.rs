@@ -1,0 +1,24 @@
+//! Files of bodies: any bytes, in any pieces, are read without a panic, and what is put into a line fits its commitment.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use threadseal::record::RecordId;
+use threadseal::transcript::bodies::{BodiesReader, Restorer, commitments};
+
+fuzz_target!(|input: (Vec<u8>, Vec<u8>, u8)| {
+    let (file, line, piece) = input;
+    let mut whole = BodiesReader::new();
+    whole.push(&file);
+    let whole = whole.finish();
+    let mut pieces = BodiesReader::new();
+    for chunk in file.chunks(usize::from(piece).max(1)) {
+        pieces.push(chunk);
+    }
+    assert_eq!(whole.is_torn(), pieces.finish().is_torn());
+    let mut restorer = Restorer::new(&RecordId::from_bytes([7; 32]), &file);
+    restorer.note(&line);
+    let restored = restorer.restore(&line);
+    if commitments(&line).is_ok_and(|found| found.is_empty()) {
+        assert_eq!(&*restored, &line[..]);
+    }
+});
