@@ -17,7 +17,7 @@ use threadseal_store::heads::{HeadStore, MemoryHeadStore};
 use threadseal_store::home::{self, Home};
 use threadseal_store::host::Host;
 use threadseal_store::random::SystemRandom;
-use threadseal_store::seal_log::LoggedHeads;
+use threadseal_store::seal_log::{LoggedHeads, SealLog};
 use threadseal_store::sys::{Fs, RealFs};
 
 /// Built once from the global options.
@@ -172,6 +172,14 @@ impl Context {
             HomeLog::Missing(_) | HomeLog::Damaged(_) => Arc::new(LoggedHeads::without_log(heads)),
         };
         Ok((heads, log.clone()))
+    }
+
+    /// The log of the home, once [`Context::host`] looked for it.
+    pub(crate) fn known_log(&self) -> Option<Arc<SealLog>> {
+        match self.log.get() {
+            Some(HomeLog::There(log)) => Some(Arc::clone(log)),
+            _ => None,
+        }
     }
 
     /// Lets what this command published be written into the log.

@@ -78,6 +78,7 @@ fn of(
         store,
         pinned,
         local: local.found(),
+        ..Trust::default()
     })
 }
 

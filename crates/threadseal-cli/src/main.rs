@@ -19,6 +19,7 @@ mod examine;
 mod exit;
 mod fleet;
 mod gather;
+mod key_log;
 mod keyring;
 mod lines;
 mod local;

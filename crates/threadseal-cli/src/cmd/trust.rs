@@ -297,6 +297,7 @@ fn revoke(args: &RevokeArgs, context: &Context, out: &mut Out) -> Outcome {
             None => context.now()?,
         },
         reason: args.reason.clone(),
+        entry: None,
     };
     let mut revoked = None;
     trusting::change(&context.existing_home()?, context, |store| {

@@ -9,7 +9,7 @@ use threadseal::transcript::Ending;
 use threadseal::transcript::event::{EventType, Payload};
 use threadseal::transcript::ext::Ext;
 use threadseal::transcript::manifest::Manifest;
-use threadseal_store::clock::SystemClock;
+use threadseal_store::clock::{Clock, SystemClock};
 use threadseal_store::home::{Home, KeyFileName};
 use threadseal_store::host::Host;
 use threadseal_store::random::SystemRandom;
@@ -31,6 +31,16 @@ fn signer(home: &Home, file: &str, usage: KeyUsage) -> LocalSigner {
 
 /// A native record of `turns` turns; three events and a seal each.
 pub(crate) fn recorder(sandbox: &Sandbox, name: &str, turns: u64) -> Recorder {
+    recorder_at(sandbox, name, turns, Arc::new(SystemClock))
+}
+
+/// The same, by this clock.
+pub(crate) fn recorder_at(
+    sandbox: &Sandbox,
+    name: &str,
+    turns: u64,
+    clock: Arc<dyn Clock>,
+) -> Recorder {
     let home = Home::open(RealFs::shared(), &sandbox.home()).unwrap();
     let keys = Keys {
         native: Arc::new(signer(&home, "self.native", KeyUsage::Native)),
@@ -39,7 +49,7 @@ pub(crate) fn recorder(sandbox: &Sandbox, name: &str, turns: u64) -> Recorder {
     };
     let host = Host {
         fs: RealFs::shared(),
-        clock: Arc::new(SystemClock),
+        clock,
         random: Arc::new(SystemRandom),
         heads: Arc::new(home.heads()),
     };

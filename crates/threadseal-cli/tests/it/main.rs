@@ -15,6 +15,7 @@ mod fixtures;
 mod fleet;
 mod frame;
 mod graph;
+mod key_events;
 mod keys;
 mod ledger;
 mod lineage;

@@ -17,6 +17,7 @@
 //! | `spool`, `committer` | heads that wait, and who commits them |
 //! | `mark` | the second place |
 //! | `again`, `past` | the ways out for a log that commits nothing |
+//! | `key_events` | what keys said of themselves |
 //! | `cosigned` | what witnesses said of it |
 //! | `mirror` | the log in object storage, for readers elsewhere |
 //! | `record_log` | a record as a log, for tools that know logs |
@@ -43,6 +44,7 @@ mod index;
 mod index_file;
 mod journal;
 mod listing;
+mod key_events;
 mod mark;
 mod mirror;
 mod past;

@@ -273,6 +273,7 @@ fn strangers_pinned_and_revoked_keys() {
     let revocation = crate::trust::Revocation {
         at: time("2026-06-01T00:00:00Z"),
         reason: "lost".to_owned(),
+        entry: None,
     };
     revoked.store.revoke(&name, revocation).unwrap();
     let report = judge(&seal(b"x\n", kind), &revoked);

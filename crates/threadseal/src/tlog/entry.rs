@@ -1,11 +1,14 @@
-//! What entries of a seal log say (`spec/anchors.md`): heads of records, and where the log came from.
+//! What entries of a seal log say (`spec/anchors.md`): heads of records, what becomes of keys, and where the log came from.
 //!
 //! ```text
 //! {"digest":…,"key":…,"record":…,"root":…,"seq":…,"size":…,"type":"head/transcript"}     key, root: where there are any
 //! {"checkpoint":…,"mark":…,"origin":…,"type":"restart"}                                  mark: where it is another one
+//! {…,"type":"key/create"}                                                                [`key_event`]
 //! ```
 //! RFC 8785, so one entry has one text: `read(x)?.to_bytes() == x`. An entry names nothing and nobody: who reads the log
 //! of a host learns that something was sealed, not what.
+
+pub mod key_event;
 
 use crate::canon::json::{self, Value};
 use crate::digest::Digest;
@@ -14,6 +17,7 @@ use crate::key::KeyId;
 use crate::limits::MAX_LOG_ENTRY_BYTES;
 use crate::record::{Head, RecordId, RecordKind};
 use crate::tlog::checkpoint::Origin;
+use key_event::KeyEvent;
 use std::fmt::Write as _;
 
 const HEAD: &str = "head/";
@@ -52,6 +56,8 @@ pub enum LogEntry {
     Head(LoggedHead),
     /// The log before this one.
     Restart(Restart),
+    /// What becomes of a key.
+    Key(KeyEvent),
     /// Of a type that this version does not know.
     Unknown,
 }
@@ -65,7 +71,7 @@ impl LogEntry {
     ///
     /// # Errors
     /// [`BadEntry`] when it is no object of RFC 8785 with a `type`, too long, or of a known type and not just as that is
-    /// spelt.
+    /// spelt; a key event also when its key did not sign it.
     pub fn read(bytes: &[u8]) -> Result<Self, BadEntry> {
         if bytes.len() > MAX_LOG_ENTRY_BYTES {
             return Err(BadEntry);
@@ -77,6 +83,10 @@ impl LogEntry {
                 Some(kind) => Self::Head(head(kind, &value).ok_or(BadEntry)?),
                 None => Self::Unknown,
             },
+            (None, kind) if kind.starts_with(key_event::KEY) => {
+                let kind = &kind[key_event::KEY.len()..];
+                KeyEvent::read(kind, &value)?.map_or(Self::Unknown, Self::Key)
+            }
             (None, RESTART) => Self::Restart(restart(&value).ok_or(BadEntry)?),
             (None, _) => Self::Unknown,
         };
@@ -95,6 +105,7 @@ impl LogEntry {
         let text = match self {
             Self::Head(head) => head_text(head)?,
             Self::Restart(restart) => restart_text(restart),
+            Self::Key(event) => event.to_text(),
             Self::Unknown => return None,
         };
         (text.len() <= MAX_LOG_ENTRY_BYTES).then(|| text.into_bytes())

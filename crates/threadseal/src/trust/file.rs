@@ -66,6 +66,7 @@ struct ScopeEntry {
 struct RevokedEntry {
     at: Spanned<String>,
     reason: String,
+    entry: Option<u64>,
 }
 
 /// Where errors get their line numbers from.
@@ -130,6 +131,7 @@ impl Source<'_> {
             Some(revoked) => Some(Revocation {
                 at: self.read(&revoked.at, |text| parse_time(text))?,
                 reason: revoked.reason.clone(),
+                entry: revoked.entry,
             }),
         };
         Ok(TrustedKey {
@@ -218,7 +220,13 @@ fn write_entry(out: &mut String, entry: &TrustedKey) {
             "revoked",
             entry.revoked.as_ref().map(|revoked| {
                 let at = quote(&revoked.at.to_iso_seconds());
-                format!("{{ at = {at}, reason = {} }}", quote(&revoked.reason))
+                let entry = revoked
+                    .entry
+                    .map_or(String::new(), |at| format!(", entry = {at}"));
+                format!(
+                    "{{ at = {at}, reason = {}{entry} }}",
+                    quote(&revoked.reason)
+                )
             }),
         ),
         ("added", time(entry.added)),

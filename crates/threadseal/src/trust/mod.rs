@@ -11,7 +11,8 @@
 //! A seal's own time proves nothing, since who holds the key writes it. Evidence is a moment at
 //! which this verifier (or a log it trusts) already held the seal. Without evidence a revoked key
 //! is revoked for all its seals: whoever stole it would date them back. A revocation counts for the
-//! key, not only for the entry that carries it.
+//! key, not only for the entry that carries it. Where the key itself said in the log of this host that it ended, places in
+//! the log are the evidence, and moments are none.
 //!
 //! A pinned key ([`Trust::pinned`]) is the only acceptable one; its scope and window are the
 //! caller's business then, its revocation is not.
@@ -81,6 +82,8 @@ pub struct Revocation {
     pub at: Timestamp,
     /// Why, for people; one line.
     pub reason: String,
+    /// The entry of this host's log in which the key itself said so: what stands before it there was held before.
+    pub entry: Option<u64>,
 }
 
 /// One entry of the store. Times count in whole seconds: adding to the store drops fractions.
@@ -223,6 +226,8 @@ pub struct Trust {
     pub pinned: Option<PublicKey>,
     /// The store lies inside the tree that it judges (`--allow-local-trust`); reports say so.
     pub local: bool,
+    /// Keys that ended in the log behind the seal that is judged (see [`Revocation::entry`]).
+    pub ended_later: BTreeSet<PublicKey>,
 }
 
 impl Trust {
@@ -244,11 +249,12 @@ impl Trust {
 
     /// What this trust says of `key`. See the module's heading.
     pub fn judge(&self, key: &PublicKey, purpose: &Purpose<'_>, now: Timestamp) -> Judgement<'_> {
+        let logged = self.ended_later.contains(key);
         let Some(pinned) = &self.pinned else {
-            return self.store.judge(key, purpose, now);
+            return self.store.judge_as(key, purpose, now, logged);
         };
         let entries = || self.store.by_key(key);
-        let standing = match store::revocation(entries(), purpose) {
+        let standing = match store::revocation(entries(), purpose, logged) {
             _ if pinned != key => Standing::NotPinned,
             Some(revoked) => revoked,
             None => Standing::Pinned,

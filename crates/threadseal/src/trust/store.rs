@@ -149,6 +149,12 @@ impl TrustStore {
         self.entries.values()
     }
 
+    /// The entry of the log in which a revoked key ended; None where its earliest revocation names none.
+    pub fn ended_at(&self, key: &PublicKey) -> Option<u64> {
+        let revoked = self.by_key(key).filter_map(|entry| entry.revoked.as_ref());
+        revoked.min_by_key(|revoked| revoked.at)?.entry
+    }
+
     /// Number of entries.
     pub fn len(&self) -> usize {
         self.entries.len()
@@ -183,6 +189,17 @@ impl TrustStore {
 
     /// What the store says of `key`. See the heading of [`crate::trust`].
     pub fn judge(&self, key: &PublicKey, purpose: &Purpose<'_>, now: Timestamp) -> Judgement<'_> {
+        self.judge_as(key, purpose, now, false)
+    }
+
+    /// The same of a seal that stands in the log, where `logged`, before the key ended there.
+    pub(super) fn judge_as(
+        &self,
+        key: &PublicKey,
+        purpose: &Purpose<'_>,
+        now: Timestamp,
+        logged: bool,
+    ) -> Judgement<'_> {
         let Some(first) = self.by_key(key).next() else {
             return Judgement {
                 standing: Standing::Unknown,
@@ -192,12 +209,13 @@ impl TrustStore {
         let entry = self
             .by_key(key)
             .find(|entry| entry.usage.contains(&purpose.usage));
-        let standing = revocation(self.by_key(key), purpose).unwrap_or_else(|| match entry {
-            None => Standing::OutOfScope {
-                why: format!("the key is not trusted for `{}` signatures", purpose.usage),
-            },
-            Some(entry) => entry.standing(purpose, now),
-        });
+        let standing =
+            revocation(self.by_key(key), purpose, logged).unwrap_or_else(|| match entry {
+                None => Standing::OutOfScope {
+                    why: format!("the key is not trusted for `{}` signatures", purpose.usage),
+                },
+                Some(entry) => entry.standing(purpose, now),
+            });
         Judgement {
             standing,
             name: Some(&entry.unwrap_or(first).name),
@@ -226,15 +244,20 @@ impl TrustedKey {
     }
 }
 
-/// The earliest revocation among the entries of a key, unless the seal is known to be older.
+/// The earliest revocation among the entries of a key, unless the seal is known to be older: by its place in the log, where the
+/// key ended there, and by a moment else. Whoever stole a key may have set the clock by which this host noted moments.
 pub(super) fn revocation<'a>(
     entries: impl Iterator<Item = &'a TrustedKey>,
     purpose: &Purpose<'_>,
+    logged: bool,
 ) -> Option<Standing> {
     let revoked = entries
         .filter_map(|entry| entry.revoked.as_ref())
         .min_by_key(|revoked| revoked.at)?;
-    let older = purpose.evidence.is_some_and(|held| held < revoked.at);
+    let older = match revoked.entry {
+        Some(_) => logged,
+        None => purpose.evidence.is_some_and(|held| held < revoked.at),
+    };
     (!older).then(|| Standing::Revoked {
         at: revoked.at,
         reason: revoked.reason.clone(),

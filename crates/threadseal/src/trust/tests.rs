@@ -120,6 +120,7 @@ fn a_revoked_key_without_earlier_evidence_is_revoked_for_all_its_seals() {
     revoked.revoked = Some(Revocation {
         at: day(10),
         reason: "stolen".into(),
+        entry: None,
     });
     let mut observed = TrustedKey::new(name("other use"), key(1), [KeyUsage::Observed]);
     observed.note = Some("of the same key".into());
@@ -167,6 +168,7 @@ fn only_the_pinned_key_is_acceptable_and_only_unless_revoked() {
     let revocation = Revocation {
         at: day(1),
         reason: "lost".into(),
+        entry: None,
     };
     trust.store.revoke(&name("key 1"), revocation).unwrap();
     assert!(matches!(judged(&trust, 1), Standing::Revoked { .. }));
@@ -230,6 +232,7 @@ fn an_entry_that_contradicts_itself_is_refused() {
             e.revoked = Some(Revocation {
                 at: day(1),
                 reason: "\u{1b}[2J".into(),
+                entry: None,
             });
         },
         |e| {
@@ -263,6 +266,7 @@ fn an_earlier_revocation_stands() {
     let revocation = |at, reason: &str| Revocation {
         at: day(at),
         reason: reason.into(),
+        entry: None,
     };
     let name = name("key 1");
     store.revoke(&name, revocation(10, "first")).unwrap();
@@ -308,6 +312,53 @@ fn the_digest_follows_every_change_and_only_changes() {
     };
     assert_ne!(trust.digest(), pinned.digest());
     assert_ne!(trust.digest(), local.digest());
+}
+
+#[test]
+fn a_key_that_ended_in_the_log_is_judged_by_places_there_and_by_no_moment() {
+    let at = Timestamp::parse_iso_seconds("2026-06-01T00:00:00Z").unwrap();
+    let mut store = TrustStore::new();
+    store.add(native(1)).unwrap();
+    let revocation = Revocation {
+        at,
+        reason: "stolen".into(),
+        entry: Some(7),
+    };
+    store.revoke(&name("key 1"), revocation).unwrap();
+    assert_eq!(store.ended_at(&key(1)), Some(7));
+    assert_eq!(TrustStore::parse(&store.to_toml()), Ok(store.clone()));
+    let early = Timestamp::from_micros(1).unwrap();
+    let purpose = Purpose {
+        usage: KeyUsage::Native,
+        format: Format::Transcript,
+        thread: None,
+        evidence: Some(early),
+    };
+    let trust = Trust::new(store.clone());
+    let stands = |trust: &Trust| trust.judge(&key(1), &purpose, at).standing.counts();
+    assert!(!stands(&trust), "a clock can be set back");
+    let before = Trust {
+        ended_later: [key(1)].into(),
+        ..trust.clone()
+    };
+    assert!(stands(&before));
+    // The user's own, earlier word stands over what the key said.
+    let mut earlier = store;
+    let revocation = Revocation {
+        at: Timestamp::parse_iso_seconds("2026-05-01T00:00:00Z").unwrap(),
+        reason: "gone since May".into(),
+        entry: None,
+    };
+    earlier.revoke(&name("key 1"), revocation).unwrap();
+    let told = Trust {
+        store: earlier,
+        ..before
+    };
+    let late = Purpose {
+        evidence: None,
+        ..purpose
+    };
+    assert!(!told.judge(&key(1), &late, at).standing.counts());
 }
 
 const EXAMPLE: &str = r#"# Comments and order are free.
@@ -445,7 +496,10 @@ prop_compose! {
             (Some(a), Some(b)) => (Some(a.min(b)), Some(a.max(b))),
             open => open,
         };
-        entry.revoked = time(2).zip(texts[0].clone()).map(|(at, reason)| Revocation { at, reason });
+        entry.revoked = time(2).zip(texts[0].clone()).map(|(at, reason)| {
+            let entry = (reason.len() % 2 == 1).then_some(reason.len() as u64);
+            Revocation { at, reason, entry }
+        });
         entry.added = time(3);
         entry.note = texts[1].clone();
         entry

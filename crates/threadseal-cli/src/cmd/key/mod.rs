@@ -1,8 +1,10 @@
-//! `key new|list|show|export|import`: the user's own keys.
+//! `key new|list|show|export|import|revoke|history`: the user's own keys.
 
 mod export;
+mod history;
 mod import;
 mod new;
+mod revoke;
 mod show;
 
 use crate::context::Context;
@@ -27,6 +29,11 @@ pub(crate) enum KeyCommand {
     Export(export::ExportArgs),
     /// Take over a private key: PEM, a Rye key folder, an igor identity file
     Import(import::ImportArgs),
+    /// End a native key: it says so in the log of this home, and what the log shows it sealed before
+    /// that still counts
+    Revoke(revoke::RevokeArgs),
+    /// Print what keys said of themselves in the log of this home
+    History(history::HistoryArgs),
 }
 
 /// `--usage`
@@ -118,6 +125,8 @@ pub(crate) fn run(command: &KeyCommand, context: &Context, out: &mut Out) -> Out
         KeyCommand::Show(args) => show::run(args, context, out),
         KeyCommand::Export(args) => export::run(args, context, out),
         KeyCommand::Import(args) => import::run(args, context, out),
+        KeyCommand::Revoke(args) => revoke::run(args, context, out),
+        KeyCommand::History(args) => history::run(args, context, out),
     }
 }
 

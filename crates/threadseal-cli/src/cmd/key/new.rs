@@ -3,10 +3,13 @@
 use super::{UsageArg, name_of, print_keys};
 use crate::context::Context;
 use crate::exit::{Exit, Outcome};
+use crate::key_log;
 use crate::keyring::{self, Keyring};
 use crate::output::Out;
 use crate::passphrase::PassphraseArgs;
 use clap::Args;
+use threadseal::key::{KeyUsage, LocalSigner};
+use threadseal::tlog::entry::key_event::KeyChange;
 
 /// What `key new` takes.
 #[derive(Debug, Args)]
@@ -32,6 +35,10 @@ pub(crate) fn run(args: &NewArgs, context: &Context, out: &mut Out) -> Outcome {
         .unwrap_or_else(|| name_of(key.public_key()));
     let made =
         Keyring::of(&home).create(&name, args.usage.into(), &key, passphrase.as_ref(), context)?;
+    if made.usage == KeyUsage::Native && key_log::log(context)?.is_some() {
+        let signer = LocalSigner::new(key, made.usage);
+        key_log::say(KeyChange::Create, &signer, context)?;
+    }
     print_keys(&[made], context, out);
     Ok(Exit::Done)
 }

@@ -1,6 +1,7 @@
 //! The log of a host: what it promises, and what it does when something fails, goes back or is in two places.
 
 mod crashes;
+mod key_events;
 mod mirrors;
 mod restarts;
 #[cfg(feature = "timestamp")]

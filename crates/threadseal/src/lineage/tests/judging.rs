@@ -73,6 +73,7 @@ fn a_revoked_session_key_is_forgery() {
     let revocation = crate::trust::Revocation {
         at: now(),
         reason: "stolen".to_owned(),
+        entry: None,
     };
     trust.store.revoke(&name, revocation).unwrap();
     let outcome = judged(facts(&[&a]), &Judging::new(&trust, now()));

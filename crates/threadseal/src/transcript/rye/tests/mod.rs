@@ -229,6 +229,7 @@ fn a_revoked_key_is_forged_unless_the_head_was_held_before() {
     let revocation = Revocation {
         at: now(),
         reason: "stolen".to_owned(),
+        entry: None,
     };
     trust.store.revoke(&name, revocation).unwrap();
     let bytes = record(1);

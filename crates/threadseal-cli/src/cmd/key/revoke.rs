@@ -1,0 +1,66 @@
+//! `key revoke`
+
+use super::print_keys;
+use crate::context::Context;
+use crate::exit::{Exit, Failure, Outcome, complain};
+use crate::key_log;
+use crate::keyring::Keyring;
+use crate::output::Out;
+use crate::passphrase::PassphraseArgs;
+use crate::trusting;
+use clap::Args;
+use threadseal::key::{KeyUsage, LocalSigner};
+use threadseal::tlog::entry::key_event::KeyChange;
+use threadseal::trust::Revocation;
+
+/// What `key revoke` takes.
+#[derive(Debug, Args)]
+pub(crate) struct RevokeArgs {
+    /// The key
+    name: String,
+    /// Why, for people
+    #[arg(long, value_name = "TEXT")]
+    reason: String,
+    #[command(flatten)]
+    passphrase: PassphraseArgs,
+}
+
+/// Has a key say in the log that it ended, and the trust store say so, too.
+pub(crate) fn run(args: &RevokeArgs, context: &Context, out: &mut Out) -> Outcome {
+    let home = context.existing_home()?;
+    let keyring = Keyring::of(&home);
+    let key = keyring.find(&args.name)?;
+    if key.usage != KeyUsage::Native {
+        return Err(Failure::new(format!(
+            "the key {:?} is for {} records; only native keys speak in the log: threadseal trust revoke",
+            key.name, key.usage
+        )));
+    }
+    let signer = LocalSigner::new(keyring.open(&key, &args.passphrase)?, key.usage);
+    let entry = key_log::say(KeyChange::Revoke, &signer, context)?;
+    let now = context.now()?;
+    let mut trusted = false;
+    trusting::change(&home, context, |store| {
+        let names: Vec<_> = store
+            .by_key(&key.public)
+            .map(|one| one.name.clone())
+            .collect();
+        trusted = !names.is_empty();
+        for name in &names {
+            let revocation = Revocation {
+                at: now,
+                reason: args.reason.clone(),
+                entry,
+            };
+            store.revoke(name, revocation)?;
+        }
+        Ok(trusted)
+    })?;
+    if !trusted && !context.quiet {
+        complain(
+            "note: the trust store of this home does not know the key; those who trust it elsewhere revoke it there",
+        );
+    }
+    print_keys(&[key], context, out);
+    Ok(Exit::Done)
+}

@@ -1,0 +1,123 @@
+//! Keys that end in the log: what they sealed before still counts, whatever a clock says.
+
+use crate::fixtures::{ready, recorder, recorder_at};
+use crate::sandbox::Sandbox;
+use std::sync::Arc;
+use std::time::Duration;
+use threadseal::error::Error;
+use threadseal::time::Timestamp;
+use threadseal::transcript::Ending;
+use threadseal::transcript::event::Payload;
+use threadseal_store::clock::Clock;
+
+/// A clock that somebody set back.
+#[derive(Debug)]
+struct SetBack;
+
+impl Clock for SetBack {
+    fn now(&self) -> Result<Timestamp, Error> {
+        Timestamp::from_micros(1_500_000_000_000_000)
+    }
+
+    fn elapsed(&self) -> Duration {
+        Duration::ZERO
+    }
+}
+
+/// A home whose key sealed `before.jsonl` and ended then.
+fn revoked() -> Sandbox {
+    let sandbox = ready();
+    drop(recorder(&sandbox, "before.jsonl", 2));
+    sandbox.run(["seal", "before.jsonl", "--final"]).exits(0);
+    sandbox.run(["verify", "before.jsonl"]).exits(0);
+    sandbox
+        .run(["key", "revoke", "self", "--reason", "stolen"])
+        .exits(0);
+    sandbox
+}
+
+#[test]
+fn what_a_revoked_key_sealed_before_in_the_log_counts_and_nothing_that_it_seals_later() {
+    let sandbox = revoked();
+    sandbox.run(["verify", "before.jsonl"]).exits(0);
+    let mut thief = recorder_at(&sandbox, "after.jsonl", 2, Arc::new(SetBack));
+    let nothing = Payload::parse(b"{}").unwrap();
+    thief.end(Ending::Completed, &nothing, 2).unwrap();
+    let forged = sandbox.run(["verify", "after.jsonl", "--json"]).exits(1);
+    let forged = forged.json();
+    assert_eq!(forged["results"][0]["verdict"], "forged");
+    let findings = forged["results"][0]["findings"].to_string();
+    assert!(findings.contains("key_revoked"), "{findings}");
+    // Nor does the key seal on through the command.
+    drop(recorder(&sandbox, "on.jsonl", 1));
+    sandbox.run(["seal", "on.jsonl", "--final"]).exits(2);
+}
+
+#[test]
+fn without_the_log_nothing_that_a_revoked_key_sealed_counts() {
+    let sandbox = revoked();
+    let log = sandbox.home().join("log");
+    std::fs::remove_dir_all(&log).unwrap();
+    let forged = sandbox.run(["verify", "before.jsonl"]).exits(1);
+    assert!(forged.stdout.contains("key_revoked"), "{}", forged.stdout);
+    assert!(forged.stderr.contains("log_missing"), "{}", forged.stderr);
+    let mut marks = sandbox.home().into_os_string();
+    marks.push(".marks");
+    std::fs::remove_dir_all(marks).unwrap();
+    let forged = sandbox.run(["verify", "before.jsonl"]).exits(1);
+    assert!(forged.stdout.contains("key_revoked"), "{}", forged.stdout);
+}
+
+#[test]
+fn the_history_of_keys_is_that_of_the_log() {
+    let sandbox = revoked();
+    sandbox.run(["key", "new", "--name", "second"]).exits(0);
+    let history = sandbox.run(["key", "history", "--json"]).exits(0).json();
+    let said: Vec<_> = history["events"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|event| {
+            let text = |name: &str| event[name].as_str().unwrap().to_owned();
+            (text("change"), text("name"))
+        })
+        .collect();
+    let expected = [("revoke", "self"), ("create", "second")];
+    assert_eq!(
+        said,
+        expected.map(|(change, name)| (change.to_owned(), name.to_owned()))
+    );
+    let entry = history["events"][0]["entry"].to_string();
+    let shown = sandbox.run(["log", "entries", "--from", &entry]).exits(0);
+    assert!(shown.stdout.contains("key/revoke"), "{}", shown.stdout);
+    sandbox.run(["log", "fsck"]).exits(0);
+    let one = sandbox.run(["key", "history", "second"]).exits(0);
+    assert_eq!(one.stdout.lines().count(), 1, "{}", one.stdout);
+    // Said once and for all; the trust store keeps the entry.
+    sandbox
+        .run(["key", "revoke", "self", "--reason", "again"])
+        .exits(0);
+    let again = sandbox.run(["key", "history", "--json"]).exits(0).json();
+    assert_eq!(again["events"], history["events"]);
+    let trust = std::fs::read_to_string(sandbox.home().join("trust.toml")).unwrap();
+    assert!(
+        trust.contains(&format!("reason = \"stolen\", entry = {entry} }}")),
+        "{trust}"
+    );
+}
+
+#[test]
+fn a_key_that_is_not_native_and_a_home_without_a_log_are_told_so() {
+    let sandbox = Sandbox::new();
+    sandbox.run(["init", "-q", "--no-log"]).exits(0);
+    sandbox
+        .run(["key", "revoke", "self-rye", "--reason", "x"])
+        .fails_with("trust revoke");
+    sandbox.run(["key", "history"]).fails_with("log init");
+    let ran = sandbox
+        .run(["key", "revoke", "self", "--reason", "x"])
+        .exits(0);
+    assert!(ran.stderr.contains("no log"), "{}", ran.stderr);
+    let trust = std::fs::read_to_string(sandbox.home().join("trust.toml")).unwrap();
+    assert!(trust.contains("reason = \"x\" }"), "{trust}");
+}

@@ -1,0 +1,236 @@
+//! What becomes of keys, as a seal log holds it: that one is there, that another takes its place, that it ended.
+//!
+//! ```text
+//! {"public":HEX,"signature":BASE64,"type":"key/create"}
+//! {"next":HEX,"public":HEX,"signature":BASE64,"type":"key/rotate"}
+//! {"public":HEX,"signature":BASE64,"type":"key/revoke"}
+//! signature   by `public`, over tagged("threadseal/1 key event", [type, public, next or nothing])
+//! ```
+//! A key speaks for itself alone, so nobody ends another's; it need not be known to anybody. Names stay outside the log.
+//! [`KeyHistory`] says at which entry a key ended: what stands before that in the log was sealed while it lived.
+
+use super::BadEntry;
+use crate::canon::json::Value;
+use crate::encoding;
+use crate::error::Error;
+use crate::key::{Message, PublicKey, Signature, Signer};
+use std::collections::BTreeMap;
+
+/// Types of key events begin with this.
+pub(super) const KEY: &str = "key/";
+
+const TAG: &str = "threadseal/1 key event";
+
+/// What is said of a key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum KeyChange {
+    /// It is there.
+    Create,
+    /// It ends, and this one takes its place.
+    Rotate(PublicKey),
+    /// It ends.
+    Revoke,
+}
+
+impl KeyChange {
+    /// `create`, `rotate` or `revoke`.
+    pub fn as_str(&self) -> &'static str {
+        match self {
+            Self::Create => "create",
+            Self::Rotate(_) => "rotate",
+            Self::Revoke => "revoke",
+        }
+    }
+
+    fn next(&self) -> Option<&PublicKey> {
+        match self {
+            Self::Rotate(next) => Some(next),
+            Self::Create | Self::Revoke => None,
+        }
+    }
+
+    fn message(&self, public: &PublicKey) -> Message {
+        let next = self.next().map_or(&[][..], |next| next.as_bytes());
+        Message::tagged(TAG, &[self.as_str().as_bytes(), public.as_bytes(), next])
+    }
+}
+
+/// A key event. It was signed by the key that it is about: there is no other way to one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeyEvent {
+    change: KeyChange,
+    public: PublicKey,
+    signature: Signature,
+}
+
+impl KeyEvent {
+    /// Has a key say what becomes of it.
+    ///
+    /// # Errors
+    /// Kind `Refused` when the key is no native one, or would take its own place; whatever else the signer says.
+    pub fn sign(change: KeyChange, signer: &dyn Signer) -> Result<Self, Error> {
+        let public = *signer.public_key();
+        if change.next() == Some(&public) {
+            return Err(Error::refused("a key does not take its own place"));
+        }
+        let signature = signer.sign(&change.message(&public))?;
+        Ok(Self {
+            change,
+            public,
+            signature,
+        })
+    }
+
+    /// What is said.
+    pub fn change(&self) -> &KeyChange {
+        &self.change
+    }
+
+    /// Of which key.
+    pub fn public(&self) -> &PublicKey {
+        &self.public
+    }
+
+    /// Its one text.
+    pub(super) fn to_text(&self) -> String {
+        let next = self.change.next().map_or(String::new(), |next| {
+            format!("\"next\":\"{}\",", next.to_hex())
+        });
+        format!(
+            "{{{next}\"public\":\"{}\",\"signature\":\"{}\",\"type\":\"{KEY}{}\"}}",
+            self.public.to_hex(),
+            encoding::base64(self.signature.as_bytes()),
+            self.change.as_str()
+        )
+    }
+
+    /// The event of this kind; None where the kind is of a later version.
+    pub(super) fn read(kind: &str, value: &Value) -> Result<Option<Self>, BadEntry> {
+        let key = |name| {
+            let text = value.get(name).and_then(Value::as_str);
+            text.and_then(|text| PublicKey::from_hex(text).ok())
+                .ok_or(BadEntry)
+        };
+        let change = match kind {
+            "create" => KeyChange::Create,
+            "rotate" => KeyChange::Rotate(key("next")?),
+            "revoke" => KeyChange::Revoke,
+            _ => return Ok(None),
+        };
+        let public = key("public")?;
+        let signature = value.get("signature").and_then(Value::as_str);
+        let signature = signature.and_then(encoding::parse_base64);
+        let signature = signature
+            .and_then(|bytes| Signature::from_slice(&bytes))
+            .ok_or(BadEntry)?;
+        let signed = public.verify(&change.message(&public), &signature);
+        if signed.is_err() || change.next() == Some(&public) {
+            return Err(BadEntry);
+        }
+        Ok(Some(Self {
+            change,
+            public,
+            signature,
+        }))
+    }
+}
+
+/// Where the keys of a log ended.
+#[derive(Debug, Clone, Default)]
+pub struct KeyHistory(BTreeMap<PublicKey, u64>);
+
+impl KeyHistory {
+    /// Takes the events of a log with the numbers of their entries, in order.
+    pub fn of<'e>(events: impl IntoIterator<Item = &'e (u64, KeyEvent)>) -> Self {
+        let mut ended = BTreeMap::new();
+        for (at, event) in events {
+            if event.change != KeyChange::Create {
+                // Whoever has an ended key may write more; the first end stands.
+                ended.entry(event.public).or_insert(*at);
+            }
+        }
+        Self(ended)
+    }
+
+    /// The entry at which a key ended, if it did.
+    pub fn ended(&self, key: &PublicKey) -> Option<u64> {
+        self.0.get(key).copied()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::LogEntry;
+    use super::*;
+    use crate::key::{KeyUsage, LocalSigner, PrivateKey};
+
+    fn signer(seed: u8) -> LocalSigner {
+        LocalSigner::new(PrivateKey::from_seed([seed; 32]), KeyUsage::Native)
+    }
+
+    fn events() -> Vec<KeyEvent> {
+        let next = *signer(2).public_key();
+        let changes = [
+            KeyChange::Create,
+            KeyChange::Rotate(next),
+            KeyChange::Revoke,
+        ];
+        let sign = |change| KeyEvent::sign(change, &signer(1)).unwrap();
+        changes.into_iter().map(sign).collect()
+    }
+
+    #[test]
+    fn events_are_entries_that_read_back_and_are_canonical() {
+        for event in events() {
+            let bytes = LogEntry::Key(event.clone()).to_bytes().unwrap();
+            assert_eq!(crate::canon::jcs::canonicalize(&bytes).unwrap(), bytes);
+            assert_eq!(LogEntry::read(&bytes), Ok(LogEntry::Key(event)));
+        }
+        let later = br#"{"type":"key/other"}"#;
+        assert_eq!(LogEntry::read(later), Ok(LogEntry::Unknown));
+    }
+
+    #[test]
+    fn an_event_of_one_kind_or_key_is_none_of_another() {
+        let own = signer(1).public_key().to_hex();
+        let other = signer(3).public_key().to_hex();
+        let next = signer(2).public_key().to_hex();
+        for event in events() {
+            let text = event.to_text();
+            let changed = [
+                text.replace(&own, &other),
+                text.replace(&next, &other),
+                text.replace(&next, &own),
+                text.replace("key/create", "key/revoke"),
+                text.replace("key/revoke", "key/create"),
+                text.replace(&format!("\"next\":\"{next}\","), ""),
+                text.replace("key/rotate", "key/revoke"),
+                text.replacen('{', &format!("{{\"next\":\"{next}\","), 1),
+            ];
+            for bad in changed.iter().filter(|changed| **changed != text) {
+                assert_eq!(LogEntry::read(bad.as_bytes()), Err(BadEntry), "{bad}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_key_of_another_usage_and_one_that_follows_itself_say_nothing() {
+        for usage in KeyUsage::ALL {
+            let signer = LocalSigner::new(PrivateKey::from_seed([1; 32]), usage);
+            let signed = KeyEvent::sign(KeyChange::Revoke, &signer);
+            assert_eq!(signed.is_ok(), usage == KeyUsage::Native, "{usage}");
+        }
+        let own = KeyChange::Rotate(*signer(1).public_key());
+        assert!(KeyEvent::sign(own, &signer(1)).is_err());
+    }
+
+    #[test]
+    fn the_first_end_of_a_key_stands() {
+        let [create, rotate, revoke] = <[_; 3]>::try_from(events()).unwrap();
+        let history = KeyHistory::of(&[(3, create.clone())]);
+        assert_eq!(history.ended(create.public()), None);
+        let history = KeyHistory::of(&[(3, create), (5, rotate), (9, revoke)]);
+        assert_eq!(history.ended(signer(1).public_key()), Some(5));
+        assert_eq!(history.ended(signer(2).public_key()), None);
+    }
+}
