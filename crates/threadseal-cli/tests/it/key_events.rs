@@ -121,3 +121,109 @@ fn a_key_that_is_not_native_and_a_home_without_a_log_are_told_so() {
     let trust = std::fs::read_to_string(sandbox.home().join("trust.toml")).unwrap();
     assert!(trust.contains("reason = \"x\" }"), "{trust}");
 }
+
+/// Names and ids of the home's native keys.
+fn native_keys(sandbox: &Sandbox) -> Vec<(String, String)> {
+    let keys = sandbox.run(["key", "list", "--json"]).exits(0).json();
+    let keys = keys["keys"].as_array().unwrap().clone();
+    let native = keys.iter().filter(|key| key["usage"] == "native");
+    let text = |key: &serde_json::Value, name: &str| key[name].as_str().unwrap().to_owned();
+    native
+        .map(|key| (text(key, "name"), text(key, "key_id")))
+        .collect()
+}
+
+#[test]
+fn a_key_is_rotated_under_its_name_and_what_the_old_one_sealed_before_counts() {
+    let sandbox = ready();
+    drop(recorder(&sandbox, "before.jsonl", 2));
+    sandbox.run(["seal", "before.jsonl", "--final"]).exits(0);
+    let old = native_keys(&sandbox)[0].1.clone();
+    sandbox.run(["key", "rotate", "self"]).exits(0);
+    let keys = native_keys(&sandbox);
+    let kept = format!("self-{}", &old[..8]);
+    assert_eq!(keys.len(), 2, "{keys:?}");
+    assert!(keys.contains(&(kept.clone(), old.clone())), "{keys:?}");
+    let (_, new) = keys.iter().find(|(name, _)| name == "self").unwrap();
+    assert_ne!(*new, old);
+    let history = sandbox.run(["key", "history", "--json"]).exits(0).json();
+    assert_eq!(history["events"][0]["next"].as_str(), Some(new.as_str()));
+    // Both halves of the work count.
+    drop(recorder(&sandbox, "after.jsonl", 1));
+    sandbox.run(["seal", "after.jsonl", "--final"]).exits(0);
+    sandbox
+        .run(["verify", "before.jsonl", "after.jsonl"])
+        .exits(0);
+    // Who has the old key makes seals that do not.
+    for half in ["key", "pub"] {
+        let path = |name: &str| sandbox.home().join(format!("keys/{name}.native.{half}"));
+        std::fs::copy(path("self"), path("aside")).unwrap();
+        std::fs::copy(path(&kept), path("self")).unwrap();
+    }
+    let mut thief = recorder_at(&sandbox, "thief.jsonl", 2, Arc::new(SetBack));
+    let nothing = Payload::parse(b"{}").unwrap();
+    thief.end(Ending::Completed, &nothing, 2).unwrap();
+    let forged = sandbox.run(["verify", "thief.jsonl"]).exits(1);
+    assert!(forged.stdout.contains("key_revoked"), "{}", forged.stdout);
+}
+
+#[test]
+fn a_rotation_that_was_cut_short_goes_on_where_it_is_run_again() {
+    let rotated = |prepare: &dyn Fn(&Sandbox, &str)| {
+        let sandbox = ready();
+        let old = native_keys(&sandbox)[0].1.clone();
+        sandbox.run(["key", "new", "--name", "self-next"]).exits(0);
+        let next = native_keys(&sandbox)
+            .into_iter()
+            .find(|(name, _)| name == "self-next");
+        prepare(&sandbox, &old[..8]);
+        sandbox.run(["key", "rotate", "self"]).exits(0);
+        let keys = native_keys(&sandbox);
+        assert_eq!(keys.len(), 2, "{keys:?}");
+        assert!(
+            keys.contains(&("self".to_owned(), next.unwrap().1)),
+            "{keys:?}"
+        );
+    };
+    let moved = |sandbox: &Sandbox, from: String, to: String| {
+        let keys = sandbox.home().join("keys");
+        std::fs::rename(keys.join(from), keys.join(to)).unwrap();
+    };
+    rotated(&|_, _| {});
+    rotated(&|sandbox, id| {
+        moved(
+            sandbox,
+            "self.native.key".into(),
+            format!("self-{id}.native.key"),
+        );
+    });
+    rotated(&|sandbox, id| {
+        moved(
+            sandbox,
+            "self.native.key".into(),
+            format!("self-{id}.native.key"),
+        );
+        moved(
+            sandbox,
+            "self.native.pub".into(),
+            format!("self-{id}.native.pub"),
+        );
+    });
+    rotated(&|sandbox, id| {
+        moved(
+            sandbox,
+            "self.native.key".into(),
+            format!("self-{id}.native.key"),
+        );
+        moved(
+            sandbox,
+            "self.native.pub".into(),
+            format!("self-{id}.native.pub"),
+        );
+        moved(
+            sandbox,
+            "self-next.native.key".into(),
+            "self.native.key".into(),
+        );
+    });
+}

@@ -124,6 +124,28 @@ impl KeyFiles {
         atomic::create_new(&*self.fs, &self.public_path(name), public, PUBLIC_FILE)
     }
 
+    /// Gives a key another name, durably: each half that is there. Cut short, it goes on where it is called again.
+    ///
+    /// # Errors
+    /// [`threadseal::error::ErrorKind::InvalidInput`] when the other name is taken,
+    /// [`threadseal::error::ErrorKind::External`] when the system fails.
+    pub fn rename(&self, from: &KeyFileName, to: &KeyFileName) -> Result<(), Error> {
+        let halves = [
+            (self.private_path(from), self.private_path(to)),
+            (self.public_path(from), self.public_path(to)),
+        ];
+        for (old, new) in halves {
+            match self.fs.rename_no_replace(&old, &new) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                    return Err(sys::failure("rename the key", &old, &error));
+                }
+                _ => {}
+            }
+        }
+        let synced = self.fs.sync_dir(&self.directory);
+        synced.map_err(|error| sys::failure("rename a key in", &self.directory, &error))
+    }
+
     /// The private half. Whoever calls wipes the bytes after use.
     ///
     /// # Errors

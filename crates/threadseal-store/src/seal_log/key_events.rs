@@ -22,7 +22,7 @@ impl SealLog {
         if let Some((at, _)) = events.iter().find(|(_, known)| known == event) {
             return Ok(*at);
         }
-        let entry = LogEntry::Key(event.clone()).to_bytes();
+        let entry = LogEntry::Key(Box::new(event.clone())).to_bytes();
         let entry = entry.ok_or_else(|| Error::invalid("the event is too long for a log"))?;
         let written = self.shared.write(&|| false, |writer, _| {
             let at = writer.tree().size;
@@ -45,7 +45,7 @@ impl SealLog {
                 && let Ok(LogEntry::Key(event)) = LogEntry::read(entry)
             {
                 view.inclusion(at, entry)?;
-                events.push((at, event));
+                events.push((at, *event));
             }
             Ok(())
         };

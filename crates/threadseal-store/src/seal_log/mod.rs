@@ -43,8 +43,8 @@ mod index;
 #[cfg(feature = "sqlite")]
 mod index_file;
 mod journal;
-mod listing;
 mod key_events;
+mod listing;
 mod mark;
 mod mirror;
 mod past;

@@ -57,7 +57,7 @@ pub enum LogEntry {
     /// The log before this one.
     Restart(Restart),
     /// What becomes of a key.
-    Key(KeyEvent),
+    Key(Box<KeyEvent>),
     /// Of a type that this version does not know.
     Unknown,
 }
@@ -85,7 +85,8 @@ impl LogEntry {
             },
             (None, kind) if kind.starts_with(key_event::KEY) => {
                 let kind = &kind[key_event::KEY.len()..];
-                KeyEvent::read(kind, &value)?.map_or(Self::Unknown, Self::Key)
+                let event = KeyEvent::read(kind, &value)?;
+                event.map_or(Self::Unknown, |event| Self::Key(Box::new(event)))
             }
             (None, RESTART) => Self::Restart(restart(&value).ok_or(BadEntry)?),
             (None, _) => Self::Unknown,

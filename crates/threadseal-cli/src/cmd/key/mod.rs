@@ -1,10 +1,11 @@
-//! `key new|list|show|export|import|revoke|history`: the user's own keys.
+//! `key new|list|show|export|import|rotate|revoke|history`: the user's own keys.
 
 mod export;
 mod history;
 mod import;
 mod new;
 mod revoke;
+mod rotate;
 mod show;
 
 use crate::context::Context;
@@ -29,6 +30,9 @@ pub(crate) enum KeyCommand {
     Export(export::ExportArgs),
     /// Take over a private key: PEM, a Rye key folder, an igor identity file
     Import(import::ImportArgs),
+    /// Put a new native key in the place of one, which ends: it says so in the log of this home, and the
+    /// trust store follows
+    Rotate(rotate::RotateArgs),
     /// End a native key: it says so in the log of this home, and what the log shows it sealed before
     /// that still counts
     Revoke(revoke::RevokeArgs),
@@ -125,6 +129,7 @@ pub(crate) fn run(command: &KeyCommand, context: &Context, out: &mut Out) -> Out
         KeyCommand::Show(args) => show::run(args, context, out),
         KeyCommand::Export(args) => export::run(args, context, out),
         KeyCommand::Import(args) => import::run(args, context, out),
+        KeyCommand::Rotate(args) => rotate::run(args, context, out),
         KeyCommand::Revoke(args) => revoke::run(args, context, out),
         KeyCommand::History(args) => history::run(args, context, out),
     }

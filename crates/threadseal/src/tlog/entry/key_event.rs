@@ -182,9 +182,9 @@ mod tests {
     #[test]
     fn events_are_entries_that_read_back_and_are_canonical() {
         for event in events() {
-            let bytes = LogEntry::Key(event.clone()).to_bytes().unwrap();
+            let bytes = LogEntry::Key(Box::new(event.clone())).to_bytes().unwrap();
             assert_eq!(crate::canon::jcs::canonicalize(&bytes).unwrap(), bytes);
-            assert_eq!(LogEntry::read(&bytes), Ok(LogEntry::Key(event)));
+            assert_eq!(LogEntry::read(&bytes), Ok(LogEntry::Key(Box::new(event))));
         }
         let later = br#"{"type":"key/other"}"#;
         assert_eq!(LogEntry::read(later), Ok(LogEntry::Unknown));

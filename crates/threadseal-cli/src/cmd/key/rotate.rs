@@ -1,0 +1,127 @@
+//! `key rotate`
+
+use super::print_keys;
+use crate::context::Context;
+use crate::exit::{Exit, Failure, Outcome};
+use crate::key_log;
+use crate::keyring::{self, Keyring, OwnKey};
+use crate::output::Out;
+use crate::passphrase::PassphraseArgs;
+use crate::trusting;
+use clap::Args;
+use threadseal::key::{KeyUsage, LocalSigner, PublicKey};
+use threadseal::tlog::entry::key_event::KeyChange;
+use threadseal::trust::{Revocation, TrustName, TrustStore};
+use threadseal_store::home::{Home, KeyFileName};
+
+/// What `key rotate` takes.
+#[derive(Debug, Args)]
+pub(crate) struct RotateArgs {
+    /// The key whose name the next one takes over; it keeps eight digits of its id behind the name
+    name: String,
+    #[command(flatten)]
+    passphrase: PassphraseArgs,
+}
+
+/// Puts a new key in the place of another: key, log, trust store, names. Cut short, it goes on where it is run again.
+pub(crate) fn run(args: &RotateArgs, context: &Context, out: &mut Out) -> Outcome {
+    let home = context.existing_home()?;
+    let keyring = Keyring::of(&home);
+    let waiting = format!("{}-next", args.name);
+    let (old, next) = (keyring.get(&args.name)?, keyring.get(&waiting)?);
+    let next = match (&old, next) {
+        (_, Some(next)) => next,
+        (Some(old), None) => make_next(&keyring, old, &waiting, args, context)?,
+        (None, None) => keyring.find(&args.name)?,
+    };
+    let old = old.filter(|old| old.public != next.public);
+    if next.usage != KeyUsage::Native || (old.is_some() && !next.has_private) {
+        return Err(Failure::new(format!(
+            "{waiting:?} is the name of another key, and the next one needs it; give that another name"
+        )));
+    }
+    if let Some(old) = old {
+        if old.has_private {
+            hand_over(&home, &keyring, &old, &next.public, args, context)?;
+        }
+        let kept = KeyFileName::parse(&format!("{}.{}", kept_name(&old), old.usage))?;
+        home.keys().rename(&old.file, &kept)?;
+    }
+    let name = KeyFileName::parse(&format!("{}.{}", args.name, next.usage))?;
+    home.keys().rename(&next.file, &name)?;
+    print_keys(&[keyring.find(&args.name)?], context, out);
+    Ok(Exit::Done)
+}
+
+fn make_next(
+    keyring: &Keyring,
+    old: &OwnKey,
+    name: &str,
+    args: &RotateArgs,
+    context: &Context,
+) -> Result<OwnKey, Failure> {
+    if old.usage != KeyUsage::Native || !old.has_private {
+        return Err(Failure::new(format!(
+            "the key {:?} is none that speaks in the log: that takes the private half of a native key",
+            old.name
+        )));
+    }
+    let passphrase = args.passphrase.for_new_key()?;
+    let key = keyring::generate(context)?;
+    keyring.create(name, old.usage, &key, passphrase.as_ref(), context)
+}
+
+/// The old key says in the log that it ended; whom the home trusted by it, it trusts by the next one.
+fn hand_over(
+    home: &Home,
+    keyring: &Keyring,
+    old: &OwnKey,
+    next: &PublicKey,
+    args: &RotateArgs,
+    context: &Context,
+) -> Result<(), Failure> {
+    let signer = LocalSigner::new(keyring.open(old, &args.passphrase)?, old.usage);
+    let entry = key_log::say(KeyChange::Rotate(*next), &signer, context)?;
+    let revocation = Revocation {
+        at: context.now()?,
+        reason: format!("its place was taken by {}", next.key_id()),
+        entry,
+    };
+    let kept = TrustName::parse(&kept_name(old))?;
+    trusting::change(home, context, |store| {
+        trust_next(store, old, next, &kept, &revocation)
+    })?;
+    Ok(())
+}
+
+/// The entry that trusts the old key for native records goes over to the next one; whether there was one.
+fn trust_next(
+    store: &mut TrustStore,
+    old: &OwnKey,
+    next: &PublicKey,
+    kept: &TrustName,
+    revocation: &Revocation,
+) -> Result<bool, Failure> {
+    let native = |entry: &&threadseal::trust::TrustedKey| {
+        entry.usage.contains(&old.usage) && entry.revoked.is_none()
+    };
+    let Some(entry) = store.by_key(&old.public).find(native).cloned() else {
+        return Ok(false);
+    };
+    store.remove(&entry.name);
+    let mut ended = entry.clone();
+    ended.name = kept.clone();
+    ended.revoked = Some(revocation.clone());
+    store.add(ended)?;
+    let mut follower = entry;
+    follower.key = *next;
+    follower.added = Some(revocation.at);
+    store.add(follower)?;
+    Ok(true)
+}
+
+/// `self-1a2b3c4d`
+fn kept_name(old: &OwnKey) -> String {
+    let id = old.public.key_id().to_hex();
+    format!("{}-{}", old.name, &id[..8])
+}
