@@ -96,6 +96,9 @@ fn a_thread_with_detached_bodies_is_run_shown_and_redacted() {
     }
     redact(&sandbox, &transcript, &asked).fails_with("no body that is still there fits");
     redact(&sandbox, &transcript, &["--finish"]).exits(0);
+    // A store would take the transcript without its bodies.
+    let import = sandbox.run(["transcript", "import", path, "file:store"]);
+    import.exits(2).fails_with("its bodies are detached");
 }
 
 #[test]

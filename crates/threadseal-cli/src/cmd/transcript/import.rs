@@ -21,6 +21,7 @@ use threadseal::report::{Report, Verdict};
 use threadseal_store::ledger::url::Intent;
 use threadseal_store::read::{RegularFile, Stability};
 use threadseal_store::transcripts::RecordName;
+use threadseal_store::{bodies, examine};
 
 /// What `transcript import` takes.
 #[derive(Debug, Args)]
@@ -45,6 +46,10 @@ struct ImportOutput {
 /// Verifies, then writes.
 pub(super) fn run(args: &ImportArgs, context: &Context, out: &mut Out) -> Outcome {
     let (file, report) = whole(&args.from, context)?;
+    if bodies::is_detached(&examine::first_line(&file)?.unwrap_or_default()) {
+        let text = "its bodies are detached, and a store would take the transcript without them";
+        return Err(Failure::new(text).about(&args.from));
+    }
     let (store, name) = record::store(&args.to, Intent::Write)?;
     let name = match name {
         Some(name) => name,
