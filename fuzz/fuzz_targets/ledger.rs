@@ -107,11 +107,10 @@ fn changed(at: usize, flip: u8, rest: &[u8]) {
     };
     let verdict = |file: &[u8]| {
         let options = ChainOptions {
-            expect: vec![Expectation {
-                head: ExpectedHead::parse(&head.to_hex()).expect("a digest"),
-                exact: true,
-                remembered: false,
-            }],
+            expect: vec![Expectation::given(
+                ExpectedHead::parse(&head.to_hex()).expect("a digest"),
+                true,
+            )],
             ..ChainOptions::default()
         };
         judge(file, options, &judging()).report

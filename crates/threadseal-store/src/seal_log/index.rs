@@ -2,6 +2,7 @@
 
 use super::contents::Contents;
 use std::collections::{BTreeMap, HashMap};
+#[cfg(feature = "sqlite")]
 use std::path::PathBuf;
 use threadseal::error::Error;
 use threadseal::record::RecordId;
@@ -9,13 +10,14 @@ use threadseal::tlog::entry::LogEntry;
 
 /// Entries of a log whose index is made from them by each process. That of a larger one is read from its file, and may leave
 /// something out until `fsck` is run.
+#[cfg(feature = "sqlite")]
 pub(super) const MAX_WALKED_ENTRIES: u64 = 16_384;
 
 /// Where entries are: number of the seal to number of the entry, of each record.
 #[derive(Debug)]
 pub(super) enum Index {
-    /// Made by each process from all entries; with the place of a file, for a log that outgrows this.
-    Memory(MemoryIndex, Option<PathBuf>),
+    /// Made by each process from all entries.
+    Memory(MemoryIndex),
     /// Kept in a file.
     #[cfg(feature = "sqlite")]
     Sqlite(super::index_file::IndexFile),
@@ -23,6 +25,9 @@ pub(super) enum Index {
 
 #[derive(Debug, Default)]
 pub(super) struct MemoryIndex {
+    /// The place of a file, for a log that outgrows this.
+    #[cfg(feature = "sqlite")]
+    file: Option<PathBuf>,
     indexed: u64,
     heads: HashMap<RecordId, BTreeMap<u64, u64>>,
 }
@@ -53,7 +58,9 @@ impl Index {
     pub(super) fn catch_up(&mut self, contents: &Contents) -> Result<(), Error> {
         #[cfg(feature = "sqlite")]
         {
-            if let Self::Memory(_, Some(path)) = self
+            if let Self::Memory(MemoryIndex {
+                file: Some(path), ..
+            }) = self
                 && contents.base() > MAX_WALKED_ENTRIES
                 && let Ok(file) = super::index_file::IndexFile::open(path)
             {
@@ -63,11 +70,11 @@ impl Index {
                 if file.catch_up(contents).is_ok() {
                     return Ok(());
                 }
-                *self = Self::Memory(MemoryIndex::default(), None);
+                *self = Self::Memory(MemoryIndex::default());
             }
         }
         match self {
-            Self::Memory(memory, _) => {
+            Self::Memory(memory) => {
                 let from = memory.indexed;
                 contents.each_in_tiles(from, contents.base(), &mut |at, entry| {
                     if let Some(head) = Indexed::of(at, entry) {
@@ -85,7 +92,7 @@ impl Index {
     /// The entry with the newest head of a record among the first `size` entries, as far as they are in tiles.
     pub(super) fn newest(&self, record: &RecordId, size: u64) -> Result<Option<u64>, Error> {
         match self {
-            Self::Memory(memory, _) => {
+            Self::Memory(memory) => {
                 let heads = memory.heads.get(record);
                 let mut numbers = heads.into_iter().flat_map(|heads| heads.values().rev());
                 Ok(numbers.find(|at| **at < size).copied())
@@ -107,7 +114,7 @@ impl Index {
     /// All entries of the tiles with heads of a record.
     pub(super) fn all(&self, record: &RecordId) -> Result<Vec<u64>, Error> {
         match self {
-            Self::Memory(memory, _) => Ok(memory
+            Self::Memory(memory) => Ok(memory
                 .heads
                 .get(record)
                 .map(|heads| heads.values().copied().collect())
@@ -120,7 +127,7 @@ impl Index {
     /// The entry with the head of this number.
     pub(super) fn at(&self, record: &RecordId, seq: u64) -> Result<Option<u64>, Error> {
         match self {
-            Self::Memory(memory, _) => Ok(memory
+            Self::Memory(memory) => Ok(memory
                 .heads
                 .get(record)
                 .and_then(|heads| heads.get(&seq))
@@ -132,6 +139,15 @@ impl Index {
 }
 
 impl MemoryIndex {
+    /// One that is put into this file once the log outgrows it.
+    #[cfg(feature = "sqlite")]
+    pub(super) fn with_file(path: PathBuf) -> Self {
+        Self {
+            file: Some(path),
+            ..Self::default()
+        }
+    }
+
     fn take(&mut self, head: &Indexed) {
         let heads = self.heads.entry(head.record).or_default();
         // The first one of a number stands.

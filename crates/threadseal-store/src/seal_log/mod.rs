@@ -417,12 +417,15 @@ pub enum IndexKind {
 }
 
 impl IndexKind {
+    #[cfg_attr(
+        not(feature = "sqlite"),
+        expect(unused_variables, reason = "all is in memory")
+    )]
     fn open(self, place: &Place) -> Index {
-        let file = match self {
-            Self::Memory => None,
+        Index::Memory(match self {
+            Self::Memory => index::MemoryIndex::default(),
             #[cfg(feature = "sqlite")]
-            Self::Sqlite => Some(place.file("index.db")),
-        };
-        Index::Memory(index::MemoryIndex::default(), file)
+            Self::Sqlite => index::MemoryIndex::with_file(place.file("index.db")),
+        })
     }
 }
