@@ -16,6 +16,10 @@ fn seal(sandbox: &Sandbox, name: &str) {
 fn size(sandbox: &Sandbox) -> u64 {
     let status = sandbox.run(["log", "status", "--json"]).exits(0).json();
     assert_eq!(status["marks"][0]["size"], status["size"]);
+    assert_eq!(
+        status["marks"][0]["place"],
+        marks(sandbox).to_str().unwrap()
+    );
     status["size"].as_u64().unwrap()
 }
 

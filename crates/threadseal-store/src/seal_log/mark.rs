@@ -48,6 +48,10 @@ impl Mark {
         }
     }
 
+    pub(super) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
     /// What stands there: of a home that was moved, more than one.
     pub(super) fn read(
         &self,

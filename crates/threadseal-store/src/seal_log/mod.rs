@@ -79,6 +79,7 @@ use committer::Committer;
 use index::Index;
 use place::Place;
 use std::fmt;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
@@ -210,6 +211,17 @@ impl SealLog {
         let marks = self.shared.known_marks()?;
         let view = self.view()?;
         self.shared.fault(&marks, view.contents(), view.tree())
+    }
+
+    /// Where the second places are, in the order of [`SealLog::marks`].
+    pub fn mark_folders(&self) -> Vec<PathBuf> {
+        let Shared {
+            places,
+            description,
+            ..
+        } = &*self.shared;
+        let marks = places.marks(description);
+        marks.iter().map(|mark| mark.folder().to_owned()).collect()
     }
 
     /// What the second places know: each folder with its largest checkpoint, if it has one.

@@ -4,6 +4,7 @@ use super::existing;
 use crate::context::Context;
 use crate::exit::{Exit, Outcome};
 use crate::output::Out;
+use crate::render::clean::Clean;
 use serde::Serialize;
 use threadseal::encoding;
 
@@ -22,6 +23,7 @@ struct StatusOutput {
 
 #[derive(Serialize)]
 struct MarkOutput {
+    place: String,
     size: u64,
     root: String,
 }
@@ -31,7 +33,9 @@ pub(super) fn run(context: &Context, out: &mut Out) -> Outcome {
     let log = existing(context)?;
     let tree = log.view()?.tree();
     let fault = log.fault()?;
-    let marks = log.marks()?;
+    let folders = log.mark_folders().into_iter();
+    let folders = folders.map(|folder| folder.display().to_string());
+    let marks: Vec<_> = folders.zip(log.marks()?).collect();
     let (state, exit) = match &fault {
         None => ("good", Exit::Done),
         Some(_) => ("log_rolled_back", Exit::Evidence),
@@ -49,8 +53,9 @@ pub(super) fn run(context: &Context, out: &mut Out) -> Outcome {
             why: fault.as_ref().map(ToString::to_string),
             marks: marks
                 .iter()
-                .flatten()
-                .map(|tree| MarkOutput {
+                .filter_map(|(place, tree)| Some((place, tree.as_ref()?)))
+                .map(|(place, tree)| MarkOutput {
+                    place: place.clone(),
                     size: tree.size,
                     root: encoding::base64(tree.root.as_bytes()),
                 })
@@ -62,10 +67,13 @@ pub(super) fn run(context: &Context, out: &mut Out) -> Outcome {
     out.line(format_args!("key    {}", description.vkey()));
     out.line(format_args!("size   {} entries", tree.size));
     out.line(format_args!("root   {root}"));
-    for mark in marks {
+    for (place, mark) in &marks {
+        let place = Clean(place);
         match mark {
-            Some(mark) => out.line(format_args!("mark   {} entries", mark.size)),
-            None => out.line("mark   none: nothing here would show that the log went back"),
+            Some(mark) => out.line(format_args!("mark   {} entries, in {place}", mark.size)),
+            None => out.line(format_args!(
+                "mark   none in {place}: nothing there would show that the log went back"
+            )),
         }
     }
     match &fault {
