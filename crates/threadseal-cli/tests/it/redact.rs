@@ -99,6 +99,15 @@ fn a_thread_with_detached_bodies_is_run_shown_and_redacted() {
     // A store would take the transcript without its bodies.
     let import = sandbox.run(["transcript", "import", path, "file:store"]);
     import.exits(2).fails_with("its bodies are detached");
+    // A copy has them beside it, or is not made.
+    let export = |more: &[&str]| sandbox.run([&["transcript", "export", path], more].concat());
+    export(&[]).fails_with("give --out");
+    export(&["--out", "copy.jsonl"]).exits(0);
+    sandbox.run(["verify", "copy.jsonl"]).exits(0);
+    let copied = fs::read(sandbox.work().join("copy.bodies")).unwrap();
+    let own = fs::read(transcript.with_file_name("transcript.bodies")).unwrap();
+    assert_eq!(copied, own);
+    export(&["--out", "copy.jsonl"]).fails_with("there already");
 }
 
 #[test]

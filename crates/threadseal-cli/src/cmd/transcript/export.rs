@@ -28,7 +28,7 @@ use threadseal::transcript::copy;
 use threadseal::transcript::event::RESERVED;
 use threadseal_store::atomic::{self, NewFile, PRIVATE_FILE};
 use threadseal_store::read::{RegularFile, Source as _};
-use threadseal_store::seal_log;
+use threadseal_store::{bodies, examine, seal_log};
 
 /// What `transcript export` takes.
 #[derive(Debug, Args)]
@@ -84,6 +84,7 @@ pub(super) fn run(args: &ExportArgs, context: &Context, out: &mut Out) -> Outcom
     if args.redact {
         return redacted(args, &file, context, out);
     }
+    bodies_first(args, &file, context)?;
     let mut to = match &args.out {
         Some(path) => Some(NewFile::begin(&*context.fs, path, PRIVATE_FILE)?),
         None => None,
@@ -103,6 +104,26 @@ pub(super) fn run(args: &ExportArgs, context: &Context, out: &mut Out) -> Outcom
         to.commit_new()?;
     }
     Ok(Exit::Done)
+}
+
+/// Writes the detached bodies of a record beside the copy that is to come: without them it would be one that lost them.
+fn bodies_first(args: &ExportArgs, file: &RegularFile, context: &Context) -> Result<(), Failure> {
+    let first = examine::first_line(file)?.unwrap_or_default();
+    if !bodies::is_detached(&first) {
+        return Ok(());
+    }
+    let to = args.out.as_deref().ok_or_else(|| {
+        let text = "its bodies are detached: give --out FILE, and they are written beside it";
+        Failure::new(text).about(file.path())
+    })?;
+    if to.exists() {
+        return Err(Failure::new("it is there already").about(to));
+    }
+    let text = bodies::text_beside(&*context.fs, file.path(), &first, MAX_TAKEN_UP_BYTES)?;
+    if !text.is_empty() {
+        atomic::create_new(&*context.fs, &bodies::place_of(to), &text, PRIVATE_FILE)?;
+    }
+    Ok(())
 }
 
 /// Writes a copy of what was verified, without the lines that were named; nothing where the record is not.
