@@ -2,13 +2,15 @@
 
 use crate::context::Context;
 use crate::exit::{Failure, complain};
+use crate::trusting;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use threadseal::key::{KeyId, Signer};
 use threadseal::report::{Report, SignerStatus};
 use threadseal::tlog::entry::LogEntry;
 use threadseal::tlog::entry::key_event::{KeyChange, KeyEvent, KeyHistory};
-use threadseal::trust::Trust;
+use threadseal::trust::{Trust, TrustedKey};
+use threadseal_store::home::Home;
 use threadseal_store::seal_log::SealLog;
 
 /// The log of this home, if it has one.
@@ -39,6 +41,39 @@ pub(crate) fn say(
         return Ok(None);
     };
     Ok(Some(log.commit_key_event(&event)?))
+}
+
+/// Has the trust store name the entries of `log`, which took the place of another one, where it named those of that one, in which
+/// keys `ended`.
+///
+/// # Errors
+/// When the log cannot be read, or the trust store not be written.
+pub(crate) fn follow(
+    home: &Home,
+    ended: &KeyHistory,
+    log: &SealLog,
+    context: &Context,
+) -> Result<(), Failure> {
+    let now = KeyHistory::of(&log.key_events()?);
+    trusting::change(home, context, |store| {
+        let old: Vec<TrustedKey> = store.iter().cloned().collect();
+        let mut changed = false;
+        for mut entry in old {
+            let there = ended.ended(&entry.key).zip(now.ended(&entry.key));
+            let revoked = entry.revoked.as_mut();
+            let Some((revoked, (before, after))) = revoked.zip(there) else {
+                continue;
+            };
+            if revoked.entry == Some(before) && before != after {
+                revoked.entry = Some(after);
+                store.remove(&entry.name);
+                store.add(entry)?;
+                changed = true;
+            }
+        }
+        Ok(changed)
+    })?;
+    Ok(())
 }
 
 /// The trust by which the report's revoked signers count, where the log shows that the record's last seal stood in it before each

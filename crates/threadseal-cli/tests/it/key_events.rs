@@ -54,6 +54,24 @@ fn what_a_revoked_key_sealed_before_in_the_log_counts_and_nothing_that_it_seals_
 }
 
 #[test]
+fn what_a_revoked_key_sealed_before_counts_in_the_log_that_takes_the_place_of_the_old_one() {
+    let sandbox = revoked();
+    // Another record, sealed with the stolen key and known to the log after the key had ended.
+    let mut thief = recorder_at(&sandbox, "after.jsonl", 2, Arc::new(SetBack));
+    let nothing = Payload::parse(b"{}").unwrap();
+    thief.end(Ending::Completed, &nothing, 2).unwrap();
+    for _ in 0..2 {
+        sandbox.write("more.json", "{}\n");
+        sandbox.run(["seal", "more.json"]).exits(0);
+        sandbox.run(["log", "restart", "--anyway"]).exits(0);
+        sandbox.run(["verify", "before.jsonl"]).exits(0);
+        let forged = sandbox.run(["verify", "after.jsonl"]).exits(1);
+        assert!(forged.stdout.contains("key_revoked"), "{}", forged.stdout);
+        sandbox.run(["log", "fsck"]).exits(0);
+    }
+}
+
+#[test]
 fn without_the_log_nothing_that_a_revoked_key_sealed_counts() {
     let sandbox = revoked();
     let log = sandbox.home().join("log");

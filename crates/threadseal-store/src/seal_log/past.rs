@@ -6,7 +6,8 @@
 //! heads that the home has ──────────────────────────┘
 //! ```
 //! The newest head of each record comes along, so that no record is worse protected than before. Of two that the log and the home
-//! know, the later one; of one number, the log's.
+//! know, the later one; of one number, the log's. Entries that are no heads come along, too, and before each of them the newest heads that
+//! stood there: what a key sealed before it ended stands before its end in the new log as in the old one.
 
 use super::contents::Contents;
 use super::description::{Description, LogId};
@@ -24,8 +25,9 @@ use threadseal::error::{Error, ErrorKind};
 use threadseal::limits::MAX_NOTE_BYTES;
 use threadseal::merkle::{Frontier, TreeHead, leaf_hash};
 use threadseal::note::SignedNote;
-use threadseal::record::RecordId;
+use threadseal::record::{Head, RecordId};
 use threadseal::tlog::checkpoint::Checkpoint;
+use threadseal::tlog::entry::key_event::{KeyEvent, KeyHistory};
 use threadseal::tlog::entry::{LogEntry, LoggedHead, Restart};
 
 /// Bytes of the signature of a log: Ed25519.
@@ -52,11 +54,23 @@ type Known = (SignedNote, TreeHead);
 /// What comes along into the next log.
 #[derive(Debug, Default)]
 struct Kept {
+    /// The newest of each record.
     heads: BTreeMap<RecordId, LoggedHead>,
-    /// Entries that are no heads, in their order.
-    others: Vec<Vec<u8>>,
+    /// Entries that are no heads, each behind the heads that changed since the one before.
+    ordered: Vec<Vec<u8>>,
+    /// The number of the last seal of each record in `ordered`.
+    written: BTreeMap<RecordId, u64>,
+    /// What keys said, with the numbers of the entries.
+    key_events: Vec<(u64, KeyEvent)>,
     /// Entries that were read.
     read: u64,
+}
+
+impl Past {
+    /// Where keys ended in the log, as far as it can be read.
+    pub fn key_history(&self) -> KeyHistory {
+        KeyHistory::of(&self.kept.key_events)
+    }
 }
 
 impl LogPlaces {
@@ -151,16 +165,18 @@ impl LogPlaces {
         let first = LogEntry::Restart(restart).to_bytes();
         let first =
             first.ok_or_else(|| Error::invalid("what is known of the log fits no entry"))?;
-        let mut heads = kept.heads;
+        let (mut heads, written) = (kept.heads, kept.written);
         for head in stored {
             let known = heads.entry(head.head.record).or_insert(*head);
             if known.head.seq < head.head.seq {
                 *known = *head;
             }
         }
-        let heads: Vec<LoggedHead> = heads.into_values().collect();
+        let came = heads.len();
+        let is_new = |head: &LoggedHead| written.get(&head.head.record) != Some(&head.head.seq);
+        let heads: Vec<LoggedHead> = heads.into_values().filter(is_new).collect();
         let mut entries = vec![first];
-        entries.extend(kept.others);
+        entries.extend(kept.ordered);
         entries.extend(entries_of(&heads)?);
         let replaced = self.current_id().ok().flatten();
         // Durable before the other log goes on: the old origin never signs again, also in a copy.
@@ -176,7 +192,7 @@ impl LogPlaces {
             marks.iter().try_for_each(Mark::end)?;
         }
         self.make(description, key, &entries, replaced)?;
-        Ok(heads.len())
+        Ok(came)
     }
 
     fn is_there(&self, id: LogId) -> bool {
@@ -264,10 +280,9 @@ impl Kept {
     /// Takes what entries of this tree say; where files are damaged, what can be proved all the same.
     fn take(&mut self, contents: &Contents, tree: &TreeHead) -> Result<(), Error> {
         let (mut all, mut frontier) = (Self::default(), Frontier::new());
-        let whole = contents.each(tree.size, &mut |_, entry| {
+        let whole = contents.each(tree.size, &mut |number, entry| {
             frontier.push_leaf(leaf_hash(entry));
-            all.add(entry);
-            Ok(())
+            all.add(number, entry)
         });
         if whole.is_ok() && frontier.head() == *tree {
             *self = all;
@@ -279,13 +294,13 @@ impl Kept {
             };
             let proof = contents.inclusion(number, tree.size);
             if proof.is_ok_and(|proof| proof.check(&leaf_hash(&entry), number, tree).is_ok()) {
-                self.add(&entry);
+                self.add(number, &entry)?;
             }
         }
         Ok(())
     }
 
-    fn add(&mut self, entry: &[u8]) {
+    fn add(&mut self, number: u64, entry: &[u8]) -> Result<(), Error> {
         self.read += 1;
         match LogEntry::read(entry) {
             Ok(LogEntry::Head(logged)) => {
@@ -296,8 +311,21 @@ impl Kept {
             }
             // What the log before this one was, its own entry 0 said.
             Ok(LogEntry::Restart(_)) | Err(_) => {}
-            Ok(_) => self.others.push(entry.to_vec()),
+            Ok(other) => {
+                let new: Vec<LoggedHead> = self.heads.values().copied().collect();
+                for head in new {
+                    let Head { record, seq, .. } = head.head;
+                    if self.written.insert(record, seq) != Some(seq) {
+                        self.ordered.extend(entries_of(&[head])?);
+                    }
+                }
+                self.ordered.push(entry.to_vec());
+                if let LogEntry::Key(event) = other {
+                    self.key_events.push((number, *event));
+                }
+            }
         }
+        Ok(())
     }
 }
 

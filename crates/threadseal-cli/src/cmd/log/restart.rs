@@ -3,6 +3,7 @@
 use super::init::{self, LogArgs};
 use crate::context::Context;
 use crate::exit::{Exit, Failure, Outcome, complain};
+use crate::key_log;
 use crate::output::Out;
 use crate::seal_log;
 use clap::Args;
@@ -48,7 +49,10 @@ pub(super) fn run(args: &RestartArgs, context: &Context, out: &mut Out) -> Outco
     let (before, lacking) = (past.tree.size, past.lacking);
     let stored = home.heads().all()?;
     let (description, key) = init::describe(&home, &places, &args.init, context)?;
+    let ended = past.key_history();
     let came = places.restart(past, &description, &key, &stored, args.anyway)?;
+    let log = seal_log::of(&home, places, description.clone(), context)?;
+    key_log::follow(&home, &ended, &log, context)?;
     if lacking > 0 {
         complain(&format!(
             "warning: {lacking} of {before} entries of the log before are not there any more: of records that only they knew, nothing shows \

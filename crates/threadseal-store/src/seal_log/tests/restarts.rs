@@ -55,7 +55,7 @@ fn the_newest_heads_of_the_log_and_of_the_home_come_along() {
         }
     }
     // An entry of a version to come, which means nothing here, is not for this one to drop.
-    let coming = br#"{"type":"key/rotate"}"#.to_vec();
+    let coming = br#"{"type":"coming"}"#.to_vec();
     let log = open(&places, &key);
     let commit = |writer: &mut Writer<'_>, _: &Index| writer.commit(std::slice::from_ref(&coming));
     log.shared.write(&|| false, commit).unwrap();
@@ -74,8 +74,9 @@ fn the_newest_heads_of_the_log_and_of_the_home_come_along() {
     ] {
         assert_eq!(newest(&log, number), Some(known));
     }
-    assert_eq!(log.view().unwrap().entry(1).unwrap(), coming);
-    assert_eq!(log.view().unwrap().tree().size, 6);
+    // Behind the heads that stood before it, and before what only the home knew.
+    assert_eq!(log.view().unwrap().entry(4).unwrap(), coming);
+    assert_eq!(log.view().unwrap().tree().size, 7);
     assert_eq!(log.fsck().unwrap().faults, Vec::<String>::new());
     // And once more: entry 0 is of the log before, and of no other.
     assert_eq!(restarted(&places, &key, 0xef, &[], &[]), (4, 0));
@@ -84,7 +85,7 @@ fn the_newest_heads_of_the_log_and_of_the_home_come_along() {
         first(&log).origin.as_str(),
         LogId::from_bytes([0xcd; 16]).origin()
     );
-    assert_eq!(log.view().unwrap().tree().size, 6);
+    assert_eq!(log.view().unwrap().tree().size, 7);
 }
 
 /// Also where its files are damaged, all that can still be proved.
