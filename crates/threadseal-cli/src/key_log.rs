@@ -40,7 +40,13 @@ pub(crate) fn say(
         }
         return Ok(None);
     };
-    Ok(Some(log.commit_key_event(&event)?))
+    let at = log.commit_key_event(&event)?;
+    // A key that ended earlier stays so: the first end counts.
+    let ended = KeyHistory::of(&log.key_events()?).ended(signer.public_key());
+    Ok(Some(match change {
+        KeyChange::Create => at,
+        KeyChange::Rotate(_) | KeyChange::Revoke => ended.unwrap_or(at),
+    }))
 }
 
 /// Has the trust store name the entries of `log`, which took the place of another one, where it named those of that one, in which

@@ -30,7 +30,7 @@ pub(crate) struct VerifyArgs {
     #[arg(required_unless_present = "all", value_name = "PATH|DIR")]
     paths: Vec<PathBuf>,
     /// Every record that this home knows, in its last place or in the paths that are named; one that is nowhere is missing
-    #[arg(long, conflicts_with_all = ["expect_head", "as_of", "thread"])]
+    #[arg(long, conflicts_with_all = ["expect_head", "as_of", "thread", "profile"])]
     all: bool,
     /// Which signatures count, and how much they must cover
     #[arg(long, value_enum, default_value = "auto")]
@@ -176,7 +176,7 @@ fn examine_all(args: &VerifyArgs, context: &Context) -> Result<Run, Failure> {
             scroll: args.scroll.asked(context)?,
             ledger: LedgerAsked::default(),
             lineage: LineageAsked {
-                head: args.expect_head,
+                head: expect_head,
                 ..LineageAsked::default()
             },
         },

@@ -41,6 +41,10 @@ impl AllRecords {
             known.extend(heads.fetch(&record)?.map(|stored| (record, stored)));
         }
         match log {
+            HomeLog::There(log) if !log.standing().vouches() => {
+                let text = "not all records are known: the log went back, or cannot be read (threadseal log status)";
+                return Err(Failure::new(text));
+            }
             HomeLog::There(log) => {
                 for at in log.records()? {
                     let record = at.logged.head.record;

@@ -30,10 +30,16 @@ impl Examiner {
 
     /// Says which later state is known, and what shows that this one came before it.
     pub(super) fn supersede(&self, report: &mut Report) {
-        let asked = self.asked.as_of.filter(|head| report.head == Some(*head));
-        let Some(as_of) = asked else {
+        let Some(as_of) = self.asked.as_of else {
             return;
         };
+        if report.head != Some(as_of) {
+            if report.verdict == Verdict::Verified {
+                let text = format!("its last seal is not {as_of}, which was asked for");
+                report.hold_because(Verdict::Open, Finding::error("head_not_last", text));
+            }
+            return;
+        }
         let stored = self.host.heads.fetch(&as_of.record).ok().flatten();
         let Some(newest) = stored.filter(|stored| self.is_later(&stored.head)) else {
             return;

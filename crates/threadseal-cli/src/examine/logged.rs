@@ -4,7 +4,7 @@
 //! went back, is gone or cannot be read accuses no record: it only vouches for none.
 
 use crate::seal_log::HomeLog;
-use threadseal::report::{CheckResult, Finding, Report};
+use threadseal::report::{CheckResult, Completeness, Finding, Report, Verdict};
 use threadseal_store::heads::StoredHead;
 use threadseal_store::seal_log::{SealLog, Standing};
 
@@ -24,6 +24,22 @@ pub(super) fn tell(report: &mut Report, log: &HomeLog) {
     };
     if let (Some(why), false) = (skipped, has_check(report)) {
         report.check(CHECK, CheckResult::Skipped, Some(why));
+    }
+}
+
+/// A scroll and a lineage have no end of their own: that nothing is missing from one, a log that went back, is gone or cannot be read does
+/// not say. Other formats ask by themselves; a document is whole as it stands.
+pub(super) fn doubt(report: &mut Report, log: &HomeLog) {
+    let vouches = match log {
+        HomeLog::Never => true,
+        HomeLog::Missing(_) | HomeLog::Damaged(_) => false,
+        HomeLog::There(log) => log.standing().vouches(),
+    };
+    let is_endless = matches!(report.format, "scroll" | "lineage")
+        && report.completeness == Completeness::Unproved;
+    if is_endless && !vouches && report.verdict == Verdict::Verified {
+        let text = "what this host knows of the record may itself be older than it was";
+        report.hold_because(Verdict::Open, Finding::note("end_unproved", text));
     }
 }
 

@@ -510,6 +510,7 @@ impl Examiner {
         }
         self.supersede(report);
         logged::tell(report, &self.log);
+        logged::doubt(report, &self.log);
         if let Some(anchors) = &self.asked.anchors {
             anchors.hold(report, &self.log);
         }
@@ -542,7 +543,10 @@ fn reports_of(seen: &Seen) -> &[Report] {
 }
 
 fn seems_older(report: &Report) -> bool {
+    // Bodies are read behind the record that names them.
+    let lacks = |finding: &Finding| finding.code == "body_missing";
     matches!(report.verdict, Verdict::Truncated | Verdict::RolledBack)
+        || report.findings.iter().any(lacks)
 }
 
 /// Does nothing in the file claim to protect it, and nothing else speak of it?

@@ -112,6 +112,52 @@ fn with_everything_put_back_the_mark_tells_and_no_record_is_called_whole_or_accu
 }
 
 #[test]
+fn a_second_place_that_is_damaged_hides_nothing_that_another_one_shows_and_a_restart_keeps_both() {
+    let sandbox = Sandbox::new();
+    sandbox.run(["init", "-q", "--mark", "disk2"]).exits(0);
+    seal(&sandbox, "one\n");
+    let (between, marks) = (
+        sandbox.work().join("between"),
+        sandbox.home().with_file_name("home.marks"),
+    );
+    copy(&sandbox.home(), &between.join("home"));
+    copy(&sandbox.work().join("d"), &between.join("d"));
+    seal(&sandbox, "one\ntwo\n");
+    put_back(&sandbox, "home");
+    put_back(&sandbox, "d");
+    for entry in fs::read_dir(&marks).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_some_and(|end| end == "mark") {
+            fs::write(path, "damaged").unwrap();
+        }
+    }
+    let told = sandbox.run(["verify", "d/a.log", "--json"]).exits(3).json();
+    let told = told["results"][0]["findings"].to_string();
+    assert!(told.contains("log_rolled_back"), "{told}");
+    // Nobody can say that these are all.
+    let all = sandbox.run(["verify", "--all"]).exits(2);
+    assert!(
+        all.stderr.contains("not all records are known"),
+        "{}",
+        all.stderr
+    );
+    fs::remove_dir_all(&marks).unwrap();
+    sandbox.run(["log", "restart"]).exits(0);
+    let status = sandbox.run(["log", "status", "--json"]).exits(0).json();
+    let places: Vec<&str> = status["marks"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|mark| mark["place"].as_str().unwrap())
+        .collect();
+    assert_eq!(places.len(), 2);
+    assert!(
+        places.iter().any(|place| place.ends_with("disk2")),
+        "{places:?}"
+    );
+}
+
+#[test]
 fn of_two_continuations_of_one_record_the_second_is_a_fork() {
     let sandbox = world();
     // A copy of the home goes on elsewhere: it says that it is behind, and what it seals is sealed.

@@ -208,9 +208,9 @@ impl SealLog {
     /// As [`SealLog::view`].
     pub fn fault(&self) -> Result<Option<Fault>, Error> {
         // The marks first: whoever commits in between makes the log larger, and no mark is ever ahead of it.
-        let marks = self.shared.known_marks()?;
+        let marks = self.shared.known_marks();
         let view = self.view()?;
-        self.shared.fault(&marks, view.contents(), view.tree())
+        self.shared.fault(marks, view.contents(), view.tree())
     }
 
     /// Where the second places are, in the order of [`SealLog::marks`].
@@ -312,44 +312,53 @@ impl SealLog {
     }
 }
 
+/// What the second places know. One that cannot be read hides nothing that another one shows.
+#[derive(Debug, Default)]
+struct KnownMarks {
+    trees: Vec<TreeHead>,
+    unread: Option<Error>,
+}
+
 impl Shared {
     fn index(&self) -> std::sync::MutexGuard<'_, Index> {
         self.index.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What the second places know of this log.
-    fn known_marks(&self) -> Result<Vec<TreeHead>, Error> {
-        let mut known = Vec::new();
+    /// What the second places know of this log, as far as they can be read.
+    fn known_marks(&self) -> KnownMarks {
+        let mut known = KnownMarks::default();
         for mark in self.places.marks(&self.description) {
-            let read = mark.read(&self.description)?;
-            known.extend(read.into_iter().map(|(_, tree)| tree));
+            match mark.read(&self.description) {
+                Ok(read) => known.trees.extend(read.into_iter().map(|(_, tree)| tree)),
+                Err(error) => known.unread = known.unread.or(Some(error)),
+            }
         }
-        Ok(known)
+        known
     }
 
     fn fault(
         &self,
-        marks: &[TreeHead],
+        marks: KnownMarks,
         contents: &contents::Contents,
         tree: TreeHead,
     ) -> Result<Option<Fault>, Error> {
         if self.description.host != self.places.host && self.description.host.is_some() {
             return Ok(Some(Fault::OtherHost));
         }
+        let KnownMarks { trees, mut unread } = marks;
         for mark in self.places.marks(&self.description) {
-            if mark.has_ended()? {
-                return Ok(Some(Fault::Ended));
+            match mark.has_ended() {
+                Ok(true) => return Ok(Some(Fault::Ended)),
+                Ok(false) => {}
+                Err(error) => unread = unread.or(Some(error)),
             }
         }
-        for mark in marks {
-            if !contents.begins_with(mark)? {
-                return Ok(Some(Fault::RolledBack {
-                    mark: *mark,
-                    log: tree,
-                }));
+        for mark in trees {
+            if !contents.begins_with(&mark)? {
+                return Ok(Some(Fault::RolledBack { mark, log: tree }));
             }
         }
-        Ok(None)
+        unread.map_or(Ok(None), Err)
     }
 
     fn key(&self) -> Result<&LogKey, Error> {
@@ -381,7 +390,7 @@ impl Shared {
         if self.places.current_id()? != Some(self.description.id) {
             return Err(Fault::Ended.into_error());
         }
-        let fault = self.fault(&self.known_marks()?, writer.contents(), writer.tree())?;
+        let fault = self.fault(self.known_marks(), writer.contents(), writer.tree())?;
         fault.map_or(Ok(()), |fault| Err(fault.into_error()))?;
         let mut index = self.index();
         index.catch_up(writer.contents())?;

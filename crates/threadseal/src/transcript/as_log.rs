@@ -110,5 +110,8 @@ fn find_key(lines: &[&[u8]], manifest: &Manifest, id: &KeyId) -> Option<PublicKe
         let frame = event::parse_frame(line)?;
         named(&frame, line)
     });
-    std::iter::once(manifest.key).chain(later).find(is_it)
+    [manifest.key, manifest.authority]
+        .into_iter()
+        .chain(later)
+        .find(is_it)
 }

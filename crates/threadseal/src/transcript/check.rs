@@ -265,6 +265,9 @@ impl Scanner {
         self.chain
             .keys
             .sealed(&judged.key, seal.ext.next_key.as_ref());
+        if seal.is_final {
+            self.chain.keys.ended();
+        }
         self.out.watch.sealed();
         self.chain.prev = Some(digest);
         self.chain.next_seq += 1;

@@ -4,7 +4,7 @@
 //! manifest.key ──its seal says "next_key"───► next, the current key from that seal on
 //! manifest.key ──seal covers "key" event────► next ──its first seal──► current …
 //! authority ──"delegation" event────────────► delegates, beside the current key
-//! authority ──where another key was the first: seals by itself, and names the next key
+//! authority ──where another key was the first: seals by itself, names the next key, and alone seals behind the end
 //! ```
 //! Invariants: no key enters but by the word of the current key or of the authority; a key that was given up never
 //! comes back, whoever names it.
@@ -130,6 +130,15 @@ impl SealingKeys {
             self.replace_current(Some(*named));
         } else if self.current.as_ref() == Some(key) {
             self.next = self.announced.take().or(self.next.take());
+        }
+    }
+
+    /// Notes a good final seal: what may follow the end is the authority's to seal, where it let another key make the first
+    /// seals. So a copy of the last key is of no use to anybody.
+    pub(crate) fn ended(&mut self) {
+        if self.authority.is_some() {
+            (self.next, self.announced) = (None, None);
+            self.replace_current(None);
         }
     }
 

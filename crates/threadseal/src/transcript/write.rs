@@ -471,6 +471,9 @@ impl Sealer {
         };
         self.keys
             .sealed(signers.native.public_key(), seal.ext.next_key.as_ref());
+        if is_final {
+            self.keys.ended();
+        }
         self.head = Some(head);
         self.stated = Some((seal.root, seal.key));
         self.turn = turn;

@@ -2,7 +2,7 @@
 
 use super::print_keys;
 use crate::context::Context;
-use crate::exit::{Exit, Failure, Outcome};
+use crate::exit::{Exit, Failure, Outcome, complain};
 use crate::key_log;
 use crate::keyring::{self, Keyring, OwnKey};
 use crate::output::Out;
@@ -46,6 +46,12 @@ pub(crate) fn run(args: &RotateArgs, context: &Context, out: &mut Out) -> Outcom
         }
         let kept = KeyFileName::parse(&format!("{}.{}", kept_name(&old), old.usage))?;
         home.keys().rename(&old.file, &kept)?;
+        if !context.quiet {
+            complain(
+                "warning: of what the old key sealed, only transcripts count still, as far as the log shows that they are older; documents, \
+                 ledgers and the declarations of projects do not: remove their seals, and seal them anew",
+            );
+        }
     }
     let name = KeyFileName::parse(&format!("{}.{}", args.name, next.usage))?;
     home.keys().rename(&next.file, &name)?;

@@ -14,7 +14,7 @@ use threadseal_store::home::Home;
 use threadseal_store::seal_log::{self as store, Description, LogKey, LogPlaces};
 
 /// What `log init` takes.
-#[derive(Debug, Default, Args)]
+#[derive(Debug, Clone, Default, Args)]
 pub(crate) struct LogArgs {
     /// Another folder for the log's last checkpoint, best on another disk; may be given again
     #[arg(long, value_name = "DIR")]

@@ -26,6 +26,7 @@ pub(crate) struct RestartArgs {
 pub(super) fn run(args: &RestartArgs, context: &Context, out: &mut Out) -> Outcome {
     let home = context.existing_home()?;
     let places = seal_log::places(&home, context)?;
+    let mut wanted = args.init.clone();
     let good = match places.current() {
         Ok(None) => {
             return Err(Failure::new(
@@ -33,6 +34,10 @@ pub(super) fn run(args: &RestartArgs, context: &Context, out: &mut Out) -> Outco
             ));
         }
         Ok(Some(description)) => {
+            // The second places stay; the first is the one that goes without saying.
+            let there = description.marks.iter().skip(1);
+            let stays = there.filter(|folder| !args.init.mark.contains(folder));
+            wanted.mark.extend(stays.cloned());
             let log = seal_log::of(&home, places.clone(), description, context)?;
             log.fault().is_ok_and(|fault| fault.is_none())
         }
@@ -48,7 +53,7 @@ pub(super) fn run(args: &RestartArgs, context: &Context, out: &mut Out) -> Outco
         .ok_or_else(|| Failure::new("nothing is left of a log".to_owned()))?;
     let (before, lacking) = (past.tree.size, past.lacking);
     let stored = home.heads().all()?;
-    let (description, key) = init::describe(&home, &places, &args.init, context)?;
+    let (description, key) = init::describe(&home, &places, &wanted, context)?;
     let ended = past.key_history();
     let came = places.restart(past, &description, &key, &stored, args.anyway)?;
     let log = seal_log::of(&home, places, description.clone(), context)?;

@@ -164,6 +164,13 @@ fn a_folder_that_was_put_back_is_rolled_back_and_not_built_on() {
         let judged = verify(&sandbox);
         assert_eq!(judged["verdict"], "rolled_back");
         assert!(codes(&judged).contains(&"head_ahead"));
+        // A state that nobody ever made is not the one that lies there.
+        let head = judged["head"].as_str().unwrap();
+        let none = format!("{}:0:1:{}", head.split(':').next().unwrap(), "0".repeat(64));
+        let file = "here/counter.checkpoint";
+        let asked = sandbox.run(["verify", file, "--as-of", &none]);
+        assert_ne!(asked.code, 0, "{}", asked.stdout);
+        assert!(!asked.stdout.contains("verified  "), "{}", asked.stdout);
         refused(&sandbox, "put it back", || {
             append(&sandbox, "2", "100", &[])
         });

@@ -129,6 +129,48 @@ fn whoever_steals_the_key_of_an_epoch_forges_nothing_older() {
 }
 
 #[test]
+fn the_last_key_of_a_record_seals_nothing_behind_its_end() {
+    let bench = Bench::new();
+    let (mut bytes, _, mut sealer) = three_epochs(&bench);
+    let (payload, last) = (Payload::parse(b"{}").unwrap(), epoch(3));
+    let (stamp, living) = (bench.stamp(), sealer.keys.clone());
+    sealer
+        .end(stamp, Ending::Completed, &payload, &mut bytes)
+        .unwrap();
+    sealer
+        .seal(
+            bench.stamp(),
+            0,
+            true,
+            Ext::default(),
+            by(&bench, &last),
+            &mut bytes,
+        )
+        .unwrap();
+    let link = |sealer: &mut Sealer, key: &LocalSigner, out: &mut Vec<u8>| {
+        sealer
+            .link(bench.stamp(), Link::Resumed, &payload, out)
+            .unwrap();
+        sealer.seal(bench.stamp(), 0, true, Ext::default(), by(&bench, key), out)
+    };
+    let refused = link(&mut sealer.clone(), &last, &mut Vec::new());
+    assert!(refused.is_err());
+    // A writer of the thief's own does not know that rule.
+    let mut thief = sealer.clone();
+    thief.keys = living;
+    let mut more = Vec::new();
+    link(&mut thief, &last, &mut more).unwrap();
+    let report = bench.verify(&[&bytes[..], &more].concat()).report;
+    assert_eq!(report.verdict, Verdict::Forged);
+    assert_eq!(report.findings[0].code, "key_not_allowed");
+    // The authority does.
+    let mut more = Vec::new();
+    link(&mut sealer, &bench.native, &mut more).unwrap();
+    let report = bench.verify(&[&bytes[..], &more].concat()).report;
+    assert_eq!(report.verdict, Verdict::Verified, "{:?}", report.findings);
+}
+
+#[test]
 fn a_key_that_was_given_up_never_comes_back() {
     let bench = Bench::new();
     let (whole, _, sealer) = three_epochs(&bench);
