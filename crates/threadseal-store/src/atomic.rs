@@ -10,7 +10,7 @@
 //! After `Ok` the file is whole, under its name, and survives power loss. After an error the
 //! name leads to what it led to before, or, when only the last step of a replacement failed,
 //! already to the new file: never to a part of one. The temporary file is removed on every error;
-//! only a crash can leave one, which nothing reads.
+//! only a crash can leave one, which nothing reads; those of bodies go with the next writer ([`crate::bodies`]).
 
 use crate::sys::{self, Access, FileHandle, FileKind, Fs, directory_of};
 use std::io;
@@ -214,6 +214,15 @@ impl Drop for NewFile<'_> {
             let _ = self.fs.unlink(&self.temporary);
         }
     }
+}
+
+/// Is it the name of a temporary file?
+pub fn is_temporary(name: &str) -> bool {
+    let number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    let inner = name.strip_prefix(".threadseal-");
+    let inner = inner.and_then(|inner| inner.strip_suffix(".tmp"));
+    let parts = inner.and_then(|inner| inner.split_once('-'));
+    parts.is_some_and(|(pid, count)| number(pid) && number(count))
 }
 
 fn open_temporary(

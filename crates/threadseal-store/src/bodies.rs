@@ -3,15 +3,18 @@
 //! ```text
 //! append ─► sync ─► the record's own sync          a sealed line never lacks its body
 //! redaction sealed ─► drop_bodies: copy without them ─► fsync ─► rename ─► fsync(directory)
+//! open, redaction  ─► clear: temporary files of whoever was killed over the above go
 //! ```
-//! The file is made with its first body and is written only under the lock of its record. What is
-//! dropped is in no file any more; that a disk forgets the blocks of a deleted file nobody promises.
+//! The file is made with its first body and is written only under the lock of its record. A copy without bodies
+//! that were dropped keeps none that no line commits to, either. What is dropped is in no file of ours beside the
+//! record any more; that a disk forgets the blocks of a deleted file nobody promises.
 
 use crate::append::Log;
-use crate::atomic::{NewFile, PRIVATE_FILE};
+use crate::atomic::{self, NewFile, PRIVATE_FILE};
+use crate::examine;
 use crate::lock::WriterLock;
 use crate::read::{RegularFile, Source as _, open_regular};
-use crate::sys::{self, FileKind, Fs};
+use crate::sys::{self, FileKind, Fs, directory_of};
 use std::collections::BTreeSet;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -19,7 +22,9 @@ use std::sync::Arc;
 use threadseal::digest::Digest;
 use threadseal::error::Error;
 use threadseal::record::RecordId;
-use threadseal::transcript::bodies::{Bodies, BodiesReader, Entry, bodies_name, header};
+use threadseal::transcript::bodies::{
+    Bodies, BodiesReader, Entry, Restorer, bodies_name, commitments, header,
+};
 use threadseal::transcript::manifest::{self, Bodies as Where, Manifest};
 
 /// Where the bodies of the record at `path` lie.
@@ -65,6 +70,49 @@ pub fn text_beside(
     }
 }
 
+/// The file of bodies beside `record` as a copy of that record needs it: without those that no line commits to, and
+/// without those that were redacted and are still there; empty where there is none.
+///
+/// # Errors
+/// As [`text_beside`].
+pub fn text_for_copy(
+    fs: &dyn Fs,
+    record: &RegularFile,
+    limit_bytes: usize,
+) -> Result<Vec<u8>, Error> {
+    let first = examine::first_line(record)?.unwrap_or_default();
+    let text = text_beside(fs, record.path(), &first, limit_bytes)?;
+    let Some(manifest) = manifest::parse_line(&first).filter(|_| !text.is_empty()) else {
+        return Ok(text);
+    };
+    let (mut stays, mut restorer) = (BTreeSet::new(), Restorer::new(&manifest.record, &text));
+    each_line(record, |line| {
+        stays.extend(commitments_in(line));
+        restorer.note(line.strip_suffix(b"\n").unwrap_or(line));
+        Ok(())
+    })?;
+    stays.retain(|commitment| restorer.text_of(commitment).is_some());
+    let lines = text.split_inclusive(|byte| *byte == b'\n').zip(0_u64..);
+    let kept = lines.filter(|(line, at)| *at == 0 || is_of(line, &stays));
+    Ok(kept.flat_map(|(line, _)| line).copied().collect())
+}
+
+/// How many bodies lie beside `record` that no line of it commits to.
+///
+/// # Errors
+/// As [`text_beside`].
+pub fn count_unbound(fs: &dyn Fs, record: &RegularFile, limit_bytes: usize) -> Result<u64, Error> {
+    let first = examine::first_line(record)?.unwrap_or_default();
+    let text = text_beside(fs, record.path(), &first, limit_bytes)?;
+    let mut stays = BTreeSet::new();
+    each_line(record, |line| {
+        stays.extend(commitments_in(line));
+        Ok(())
+    })?;
+    let lines = text.split_inclusive(|byte| *byte == b'\n').skip(1);
+    Ok(lines.filter(|line| !is_of(line, &stays)).count() as u64)
+}
+
 /// Does line 1 say that bodies are detached?
 pub fn is_detached(first: &[u8]) -> bool {
     manifest::parse_line(first).is_some_and(|manifest| manifest.bodies == Where::Detached)
@@ -94,6 +142,7 @@ fn open_beside(fs: &dyn Fs, path: &Path) -> Result<Option<RegularFile>, Error> {
 pub(crate) struct BodiesFile {
     fs: Arc<dyn Fs>,
     path: PathBuf,
+    record_path: PathBuf,
     record: RecordId,
     /// Open once something was written to it.
     log: Option<Log>,
@@ -128,21 +177,24 @@ impl BodiesFile {
         (manifest.bodies == Where::Detached).then(|| Self {
             fs: Arc::clone(fs),
             path: place_of(record_path),
+            record_path: record_path.to_owned(),
             record: manifest.record,
             log: None,
         })
     }
 
-    /// Goes on with what is there: without bodies that were redacted, without a torn line.
+    /// Goes on with what is there: without bodies that were redacted, without a torn line, and without what a
+    /// process left that died over dropping some.
     pub(crate) fn take_up(
         &mut self,
         unfinished: &[Digest],
         found: Option<&Bodies>,
     ) -> Result<(), Error> {
-        if !unfinished.is_empty() || found.is_some_and(Bodies::is_torn) {
-            self.drop_bodies(unfinished)?;
+        self.clear()?;
+        match !unfinished.is_empty() || found.is_some_and(Bodies::is_torn) {
+            true => self.drop_bodies(unfinished).map(drop),
+            false => Ok(()),
         }
-        Ok(())
     }
 
     /// Takes lines of the file and promises nothing yet.
@@ -180,40 +232,94 @@ impl BodiesFile {
         self.log.as_mut().map_or(Ok(()), |log| log.sync().map(drop))
     }
 
-    /// Writes the file anew without the bodies of these commitments, and puts it in the place of the old one.
-    pub(crate) fn drop_bodies(&mut self, commitments: &[Digest]) -> Result<(), Error> {
+    /// Writes the file anew without the bodies of these commitments and without those that no line commits to, and
+    /// puts it in the place of the old one; nothing is written where all bodies stay. Gives how many went.
+    pub(crate) fn drop_bodies(&mut self, commitments: &[Digest]) -> Result<u64, Error> {
         self.sync()?;
         // Another file will have the name.
         self.log = None;
-        let Some(old) = (match self.exists()? {
-            true => Some(open_regular(&*self.fs, &self.path)?),
-            false => None,
-        }) else {
-            return Ok(());
-        };
-        let dropped: BTreeSet<Digest> = commitments.iter().copied().collect();
-        let keeps = |line: &[u8]| {
-            let entry = Entry::parse(line.strip_suffix(b"\n").unwrap_or(line));
-            entry.is_none_or(|entry| !dropped.contains(&entry.commitment))
-        };
-        let mut new = NewFile::begin(&*self.fs, &self.path, PRIVATE_FILE)?;
-        let (mut chunks, mut chunk, mut line) = (old.chunks(), Vec::new(), Vec::new());
-        loop {
-            chunks.next_chunk(&mut chunk)?;
-            if chunk.is_empty() {
-                // A torn line is left out: nothing that was sealed waits for it.
-                return new.commit_replace();
+        self.clear()?;
+        if !self.exists()? {
+            return Ok(0);
+        }
+        let old = open_regular(&*self.fs, &self.path)?;
+        let mut stays = BTreeSet::new();
+        each_line(&open_regular(&*self.fs, &self.record_path)?, |line| {
+            stays.extend(commitments_in(line));
+            Ok(())
+        })?;
+        for dropped in commitments {
+            stays.remove(dropped);
+        }
+        let (mut number, mut dropped, mut goes) = (0_u64, 0, Vec::new());
+        let ended = each_line(&old, |line| {
+            if number > 0 && !is_of(line, &stays) {
+                dropped += 1;
+                goes.push(number);
             }
-            for piece in chunk.split_inclusive(|byte| *byte == b'\n') {
-                line.extend_from_slice(piece);
-                if line.ends_with(b"\n") {
-                    if keeps(&line) {
-                        new.write(&line)?;
-                    }
-                    line.clear();
+            number += 1;
+            Ok(())
+        })?;
+        if goes.is_empty() && ended {
+            return Ok(0);
+        }
+        let mut new = NewFile::begin(&*self.fs, &self.path, PRIVATE_FILE)?;
+        number = 0;
+        let mut goes = goes.into_iter().peekable();
+        // A torn line is left out: nothing that was sealed waits for it.
+        each_line(&old, |line| {
+            let is_dropped = goes.next_if_eq(&number).is_some();
+            number += 1;
+            match is_dropped || !line.ends_with(b"\n") {
+                true => Ok(()),
+                false => new.write(line),
+            }
+        })?;
+        new.commit_replace()?;
+        Ok(dropped)
+    }
+
+    /// Removes temporary files beside the record that hold bodies of it. Whoever writes one of this record without
+    /// its lock makes a copy, which must not get a body any more that goes now.
+    fn clear(&self) -> Result<(), Error> {
+        let folder = directory_of(&self.path);
+        let fail = |error: io::Error| sys::failure("clear", folder, &error);
+        let mut is_cleared = false;
+        for name in self.fs.read_dir(folder).map_err(fail)? {
+            let path = folder.join(&name);
+            if !atomic::is_temporary(&name.to_string_lossy()) || !self.is_left_of(&path)? {
+                continue;
+            }
+            match self.fs.unlink(&path) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                    return Err(sys::failure("remove", &path, &error));
                 }
+                _ => is_cleared = true,
             }
         }
+        match is_cleared {
+            true => self.fs.sync_dir(folder).map_err(fail),
+            false => Ok(()),
+        }
+    }
+
+    /// Does the file begin as a file of bodies of this record, or hold one of them?
+    fn is_left_of(&self, path: &Path) -> Result<bool, Error> {
+        match self.fs.symlink_metadata(path) {
+            Ok(found) if found.kind == FileKind::Regular => {}
+            _ => return Ok(false),
+        }
+        // What this user may not read, or what is gone by now, no redaction of his left.
+        let Ok(file) = open_regular(&*self.fs, path) else {
+            return Ok(false);
+        };
+        let (header, mut is_ours) = (header(&self.record), false);
+        each_line(&file, |line| {
+            let entry = Entry::parse(line.strip_suffix(b"\n").unwrap_or(line));
+            is_ours |= line == header || entry.is_some_and(|entry| entry.holds(&self.record));
+            Ok(())
+        })?;
+        Ok(is_ours)
     }
 
     fn exists(&self) -> Result<bool, Error> {
@@ -225,6 +331,47 @@ impl BodiesFile {
             ))),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
             Err(error) => Err(sys::failure("read", &self.path, &error)),
+        }
+    }
+}
+
+/// The commitments that stand in a line, whatever the line is: of what might be one, the body stays.
+fn commitments_in(line: &[u8]) -> impl Iterator<Item = Digest> {
+    let found = commitments(line).unwrap_or_default();
+    found.into_iter().map(|commitment| commitment.digest)
+}
+
+/// Is this line of a file of bodies the body of one of these?
+fn is_of(line: &[u8], commitments: &BTreeSet<Digest>) -> bool {
+    let entry = line.strip_suffix(b"\n").and_then(Entry::parse);
+    entry.is_some_and(|entry| commitments.contains(&entry.commitment))
+}
+
+/// Gives each line of `file` with its LF, the last one also where it has none; true unless it has none.
+fn each_line(
+    file: &RegularFile,
+    mut each: impl FnMut(&[u8]) -> Result<(), Error>,
+) -> Result<bool, Error> {
+    let (mut chunks, mut chunk, mut line) = (file.chunks(), Vec::new(), Vec::new());
+    loop {
+        chunks.next_chunk(&mut chunk)?;
+        if chunk.is_empty() {
+            let is_ended = line.is_empty();
+            return match is_ended {
+                true => Ok(true),
+                false => each(&line).map(|()| false),
+            };
+        }
+        for piece in chunk.split_inclusive(|byte| *byte == b'\n') {
+            if line.is_empty() && piece.ends_with(b"\n") {
+                each(piece)?;
+                continue;
+            }
+            line.extend_from_slice(piece);
+            if line.ends_with(b"\n") {
+                each(&line)?;
+                line.clear();
+            }
         }
     }
 }

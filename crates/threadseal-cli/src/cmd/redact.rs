@@ -22,7 +22,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use threadseal::digest::Digest;
 use threadseal::key::KeyUsage;
-use threadseal::record::ThreadId;
+use threadseal::record::{Head, ThreadId};
 use threadseal::transcript::VerifyOptions;
 use threadseal::transcript::bodies::{Restorer, commitments};
 use threadseal::transcript::manifest::{Bodies, Manifest, parse_line};
@@ -30,7 +30,7 @@ use threadseal::trust::Trust;
 use threadseal_store::bodies;
 use threadseal_store::read::open_regular;
 use threadseal_store::recorder::{Keys, Recorder, TailPolicy};
-use threadseal_store::sys::path_text;
+use threadseal_store::sys::{directory_of, path_text};
 
 /// What `redact` takes.
 #[derive(Debug, Args)]
@@ -87,9 +87,21 @@ struct RedactOutput<'a> {
     /// Is it only what would be dropped?
     dry_run: bool,
     redacted: &'a [Chosen],
+    /// Bodies that no line commits to, which went as well, or would.
+    unbound: u64,
+    /// Files beside the record that hold what was set aside of it, and may hold the same.
+    set_aside: &'a [String],
     /// The head to keep elsewhere.
     head: Option<String>,
     exit: u8,
+}
+
+/// What was done.
+struct Done {
+    chosen: Vec<Chosen>,
+    unbound: u64,
+    set_aside: Vec<String>,
+    head: Option<Head>,
 }
 
 /// Redacts what the arguments choose.
@@ -103,15 +115,36 @@ pub(crate) fn run(args: &RedactArgs, context: &Context, out: &mut Out) -> Outcom
     let path = path_of(args, context)?;
     let about = |failure: Failure| failure.about(&path);
     refuse_inline(&path, context).map_err(about)?;
-    if args.dry_run {
-        let chosen = choose(args, &path, context).map_err(about)?;
-        tell(args, &path, &chosen, None, context, out);
-        return Ok(Exit::Done);
-    }
-    let mut recorder = open(args, &path, context).map_err(about)?;
+    let done = match args.dry_run {
+        true => look(args, &path, context),
+        false => redact(args, &path, context),
+    };
+    tell(args, &path, &done.map_err(about)?, context, out);
+    Ok(Exit::Done)
+}
+
+fn look(args: &RedactArgs, path: &Path, context: &Context) -> Result<Done, Failure> {
+    Ok(Done {
+        chosen: choose(args, path, context)?,
+        unbound: count_unbound(path, context)?,
+        set_aside: set_aside(path, context)?,
+        head: None,
+    })
+}
+
+fn redact(args: &RedactArgs, path: &Path, context: &Context) -> Result<Done, Failure> {
+    let mut recorder = open(args, path, context)?;
+    // Whatever was asked for: of what no line commits to, nothing says any more whether it is meant.
+    let unbound = recorder.drop_unbound()?;
     let chosen = match args.finish {
         true => Vec::new(),
-        false => choose(args, &path, context).map_err(about)?,
+        false => choose(args, path, context).inspect_err(|_| {
+            if unbound > 0 {
+                complain(&format!(
+                    "note: {unbound} bodies that no line commits to are gone"
+                ));
+            }
+        })?,
     };
     let head = match chosen.is_empty() {
         true => recorder.state().head().copied(),
@@ -119,13 +152,40 @@ pub(crate) fn run(args: &RedactArgs, context: &Context, out: &mut Out) -> Outcom
             let digests = chosen.iter().map(|body| body.digest).collect();
             let by = args.by.clone().unwrap_or_else(|| key_name(args).to_owned());
             let why = args.why.clone().unwrap_or_default();
-            let done = recorder.redact(digests, by, why);
-            Some(done.map_err(|error| about(error.into()))?)
+            Some(recorder.redact(digests, by, why)?)
         }
     };
-    let head = head.map(|head| head.to_string());
-    tell(args, &path, &chosen, head, context, out);
-    Ok(Exit::Done)
+    Ok(Done {
+        chosen,
+        unbound,
+        set_aside: set_aside(path, context)?,
+        head,
+    })
+}
+
+/// How many bodies lie beside the record that no line commits to.
+fn count_unbound(path: &Path, context: &Context) -> Result<u64, Failure> {
+    let file = open_regular(&*context.fs, path)?;
+    Ok(bodies::count_unbound(
+        &*context.fs,
+        &file,
+        MAX_TAKEN_UP_BYTES,
+    )?)
+}
+
+/// Files beside the record into which bytes of it were moved.
+fn set_aside(path: &Path, context: &Context) -> Result<Vec<String>, Failure> {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let begin = format!("{name}.tail-");
+    let folder = directory_of(path);
+    let names = context.fs.read_dir(folder);
+    let names = names.map_err(|error| Failure::new(error.to_string()).about(folder))?;
+    let names = names
+        .into_iter()
+        .map(|name| name.to_string_lossy().into_owned());
+    let mut found: Vec<_> = names.filter(|name| name.starts_with(&begin)).collect();
+    found.sort();
+    Ok(found)
 }
 
 fn key_name(args: &RedactArgs) -> &str {
@@ -246,26 +306,22 @@ pub(super) fn says(body: &[u8], text: &str) -> bool {
     serde_json::from_slice(body).is_ok_and(|value| within(&value, text))
 }
 
-fn tell(
-    args: &RedactArgs,
-    path: &Path,
-    chosen: &[Chosen],
-    head: Option<String>,
-    context: &Context,
-    out: &mut Out,
-) {
+fn tell(args: &RedactArgs, path: &Path, done: &Done, context: &Context, out: &mut Out) {
+    let head = done.head.map(|head| head.to_string());
     if context.json {
         out.json(&RedactOutput {
             schema: "threadseal.redact/1",
             path: path_text(path),
             dry_run: args.dry_run,
-            redacted: chosen,
+            redacted: &done.chosen,
+            unbound: done.unbound,
+            set_aside: &done.set_aside,
             head,
             exit: Exit::Done.code(),
         });
         return;
     }
-    for body in chosen {
+    for body in &done.chosen {
         let (line, turn, bytes) = (body.line, body.turn, body.bytes);
         let event_type = Clean(&body.event_type);
         out.line(format_args!(
@@ -274,13 +330,31 @@ fn tell(
     }
     let path = path_text(path);
     let path = Clean(&path);
-    let count = chosen.len();
+    let count = done.chosen.len();
     out.line(match (&head, args.finish) {
         (None, _) => format!("{path}: {count} bodies would be dropped"),
         (Some(head), true) => format!("{path}: nothing is left to drop  head {head}"),
         (Some(head), false) => format!("redacted  {path}  {count} bodies  head {head}"),
     });
-    if head.is_some() && !args.finish && !context.quiet {
+    if context.quiet {
+        return;
+    }
+    if done.unbound > 0 {
+        let (unbound, go) = (
+            done.unbound,
+            if args.dry_run { "would go" } else { "are gone" },
+        );
+        complain(&format!(
+            "note: {unbound} bodies that no line commits to {go} as well"
+        ));
+    }
+    for name in &done.set_aside {
+        let name = Clean(name);
+        complain(&format!(
+            "note: {name} holds bytes that were moved out of the record, and was not looked into"
+        ));
+    }
+    if head.is_some() && !args.finish {
         complain(
             "note: only this record was redacted; line 1, files set aside, the step ledger, thread.json, summaries, \
              successors and backups may hold the same",

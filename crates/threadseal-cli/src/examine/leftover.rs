@@ -12,6 +12,7 @@ use crate::detect;
 use crate::exit::Failure;
 use std::path::Path;
 use threadseal::digest::{Digest, Hasher};
+use threadseal_store::atomic;
 use threadseal_store::read::{RegularFile, Source as _};
 
 /// Is it one of them?
@@ -21,7 +22,7 @@ use threadseal_store::read::{RegularFile, Source as _};
 pub(super) fn is_one(examiner: &Examiner, file: &RegularFile) -> Result<bool, Failure> {
     let name = file.path().file_name().unwrap_or_default();
     let name = name.to_string_lossy();
-    if is_temporary(&name) {
+    if atomic::is_temporary(&name) {
         return Ok(true);
     }
     let Some((record, sha256)) = tail_of(&name) else {
@@ -29,14 +30,6 @@ pub(super) fn is_one(examiner: &Examiner, file: &RegularFile) -> Result<bool, Fa
     };
     let is_beside = examiner.is_file(&file.path().with_file_name(record));
     Ok(is_beside && !detect::has_native_seal(file)? && digest_of(file)? == sha256)
-}
-
-fn is_temporary(name: &str) -> bool {
-    let number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-    let inner = name.strip_prefix(".threadseal-");
-    let inner = inner.and_then(|inner| inner.strip_suffix(".tmp"));
-    let parts = inner.and_then(|inner| inner.split_once('-'));
-    parts.is_some_and(|(pid, count)| number(pid) && number(count))
 }
 
 /// The record and the digest that the name of a tail gives.
@@ -71,14 +64,14 @@ mod tests {
         for other in ["a.jsonl.tail-12", "a.jsonl.tail-x-00", "a.jsonl"] {
             assert_eq!(tail_of(other), None, "{other}");
         }
-        assert!(is_temporary(".threadseal-12-0.tmp"));
+        assert!(atomic::is_temporary(".threadseal-12-0.tmp"));
         for other in [
             ".threadseal-12.tmp",
             ".threadseal--1.tmp",
             "x.tmp",
             ".threadseal-1-2.tmp.json",
         ] {
-            assert!(!is_temporary(other), "{other}");
+            assert!(!atomic::is_temporary(other), "{other}");
         }
     }
 }

@@ -5,6 +5,9 @@ use crate::run::{greet, project, thread};
 use crate::sandbox::{Sandbox, walk};
 use std::fs;
 use std::path::{Path, PathBuf};
+use threadseal::record::RecordId;
+use threadseal::transcript::bodies::{BodySalt, detach};
+use threadseal::transcript::event::Payload;
 
 const ANSWER: &str = "I am the child.";
 
@@ -155,6 +158,86 @@ fn a_thread_goes_on_from_what_was_redacted_and_hears_the_hole() {
     let found = ["thread", "search", id, "redacted by"];
     let found = sandbox.run(found.iter().chain(&place)).exits(0);
     assert!(found.stdout.contains("a greeting"), "{}", found.stdout);
+}
+
+/// As a process leaves it that dies behind a body and before its line: the line of another body of the same record.
+fn with_a_body_of_no_line(bodies: &Path) -> String {
+    let text = fs::read_to_string(bodies).unwrap();
+    let record = text.split_once("\"record\":\"").unwrap().1[..64].to_owned();
+    let record = RecordId::parse_hex(&record).unwrap();
+    let payload = Payload::parse(br#"{"text":"said to nobody"}"#).unwrap();
+    let mut salt = || Ok(BodySalt::from_bytes([3; 32]));
+    let unsaid = detach(&record, &payload, &mut salt).unwrap().entries;
+    fs::write(bodies, text + std::str::from_utf8(&unsaid).unwrap()).unwrap();
+    "said to nobody".to_owned()
+}
+
+#[test]
+fn bodies_that_no_line_commits_to_are_told_not_copied_and_dropped() {
+    let (sandbox, transcript) = detached();
+    let path = transcript.to_str().unwrap();
+    let bodies = transcript.with_file_name("transcript.bodies");
+    let unsaid = with_a_body_of_no_line(&bodies);
+    let said = sandbox.run(["verify", path]).exits(0).stdout;
+    assert!(said.contains("body_unknown"), "{said}");
+    let export = ["transcript", "export", path, "--out", "copy.jsonl"];
+    sandbox.run(export).exits(0);
+    let copy = sandbox.work().join("copy.bodies");
+    assert!(holds(&copy, ANSWER) && !holds(&copy, &unsaid));
+    sandbox.run(["verify", "copy.jsonl"]).exits(0);
+    let dry = ["--match", "the child", "--dry-run"];
+    let dry = redact(&sandbox, &transcript, &dry).exits(0);
+    assert!(
+        dry.stderr.contains("1 bodies that no line"),
+        "{}",
+        dry.stderr
+    );
+    assert!(holds(&bodies, &unsaid));
+    // A process that was killed over an earlier redaction left a copy; nobody else's file goes.
+    let left = transcript.with_file_name(".threadseal-1-0.tmp");
+    fs::copy(&bodies, &left).unwrap();
+    let other = transcript.with_file_name(".threadseal-1-1.tmp");
+    fs::write(&other, "another").unwrap();
+    let finished = redact(&sandbox, &transcript, &["--finish", "--json"]).exits(0);
+    assert_eq!(finished.json()["unbound"], 1);
+    assert!(!left.exists() && other.exists());
+    assert!(holds(&bodies, ANSWER) && !holds(&bodies, &unsaid));
+    let said = sandbox.run(["verify", path]).exits(0).stdout;
+    assert!(!said.contains("body_unknown"), "{said}");
+    // What was set aside beside it is named, and left to people.
+    sandbox.write(
+        transcript
+            .with_file_name("transcript.jsonl.tail-9-x")
+            .to_str()
+            .unwrap(),
+        "x",
+    );
+    let asked = ["--match", "the child", "--why", "a name"];
+    let ran = redact(&sandbox, &transcript, &asked).exits(0);
+    assert!(
+        ran.stderr.contains("transcript.jsonl.tail-9-x holds"),
+        "{}",
+        ran.stderr
+    );
+}
+
+#[test]
+fn a_copy_of_what_was_redacted_already_and_what_it_has_to_keep_are_told() {
+    let (sandbox, transcript) = detached();
+    let path = transcript.to_str().unwrap();
+    let asked = ["--match", "the child", "--why", "a name", "--json"];
+    let ran = redact(&sandbox, &transcript, &asked).exits(0).json();
+    let line = ran["redacted"][0]["line"].to_string();
+    let export = ["transcript", "export", path, "--redact"];
+    let more = ["--line", &line, "--match", "a name", "--out", "copy"];
+    let made = sandbox.run(export.iter().chain(&more)).exits(0);
+    assert!(
+        made.stderr.contains("the recorder's own, which stay"),
+        "{}",
+        made.stderr
+    );
+    let checked = sandbox.run(["check-proof", "copy"]).exits(3).stdout;
+    assert!(checked.contains("partial"), "{checked}");
 }
 
 #[test]

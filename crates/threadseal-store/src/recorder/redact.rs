@@ -36,12 +36,27 @@ impl Recorder {
         self.sealer.redacted(stamp, &redaction, &mut self.lines)?;
         self.buffer_lines()?;
         let head = self.seal_with(turn, ended, Ext::default())?;
-        let dropped = match &mut self.bodies {
-            Some(bodies) => bodies.drop_bodies(&redaction.commitments),
-            None => Ok(()),
-        };
-        self.or_fail(dropped)?;
+        self.drop_bodies(&redaction.commitments)?;
         Ok(head)
+    }
+
+    /// Drops bodies that no line of the record commits to: those of a tail that was set aside, or of lines that a
+    /// crash kept from the disk. Gives how many there were. The record says nothing of them, and never did.
+    ///
+    /// # Errors
+    /// As [`Recorder::seal`].
+    pub fn drop_unbound(&mut self) -> Result<u64, Error> {
+        self.check()?;
+        self.sync()?;
+        self.drop_bodies(&[])
+    }
+
+    fn drop_bodies(&mut self, commitments: &[Digest]) -> Result<u64, Error> {
+        let dropped = match &mut self.bodies {
+            Some(bodies) => bodies.drop_bodies(commitments),
+            None => Ok(0),
+        };
+        self.or_fail(dropped)
     }
 
     pub(super) fn detached(&self, payload: &Payload) -> Result<Option<Detached>, Error> {

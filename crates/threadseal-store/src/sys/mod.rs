@@ -284,7 +284,7 @@ pub fn path_text(path: &Path) -> String {
 }
 
 /// The directory in which `path`'s name stands.
-pub(crate) fn directory_of(path: &Path) -> &Path {
+pub fn directory_of(path: &Path) -> &Path {
     match path.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
         Some(_) => Path::new("."),

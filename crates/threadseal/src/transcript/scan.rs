@@ -279,6 +279,7 @@ impl Scanner {
     pub(super) fn push_stub(&mut self, leaf: Digest, bytes: u64) {
         self.offset += bytes + 1;
         self.out.lines += 1;
+        self.out.watch.line_left_out();
         if self.out.failure.is_none() {
             self.out.tail_lines += 1;
             self.chain.may_end = false;

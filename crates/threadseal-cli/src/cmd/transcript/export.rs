@@ -119,7 +119,7 @@ fn bodies_first(args: &ExportArgs, file: &RegularFile, context: &Context) -> Res
     if to.exists() {
         return Err(Failure::new("it is there already").about(to));
     }
-    let text = bodies::text_beside(&*context.fs, file.path(), &first, MAX_TAKEN_UP_BYTES)?;
+    let text = bodies::text_for_copy(&*context.fs, file, MAX_TAKEN_UP_BYTES)?;
     if !text.is_empty() {
         atomic::create_new(&*context.fs, &bodies::place_of(to), &text, PRIVATE_FILE)?;
     }
@@ -141,7 +141,14 @@ fn redacted(args: &ExportArgs, file: &RegularFile, context: &Context, out: &mut 
         return Ok(Exit::from_code(verdict.exit_code()));
     };
     let bytes = file.read_whole(MAX_TAKEN_UP_BYTES)?;
-    let leave = left_out(&args.leave_out, &bytes);
+    let (leave, own) = left_out(&args.leave_out, &bytes);
+    if !own.is_empty() && !context.quiet {
+        let numbers: Vec<_> = own.iter().map(u64::to_string).collect();
+        complain(&format!(
+            "note: what was to be left out also stands in lines of the recorder's own, which stay: {}",
+            numbers.join(", ")
+        ));
+    }
     let copied = copy::make(&verified, &bytes, &|number, _| leave.contains(&number))?;
     match &args.out {
         Some(path) => atomic::create_new(&*context.fs, path, &copied, PRIVATE_FILE)?,
@@ -150,20 +157,26 @@ fn redacted(args: &ExportArgs, file: &RegularFile, context: &Context, out: &mut 
     Ok(Exit::Done)
 }
 
-/// The numbers of the lines that are named, or lie in the turns or hold the texts that are and are not the recorder's.
-fn left_out(chosen: &LeaveOut, record: &[u8]) -> BTreeSet<u64> {
-    let (mut leave, mut turn) = (chosen.lines.iter().copied().collect(), 0);
+/// The numbers of the lines that are named, or lie in the turns or hold the texts that are and are not the recorder's;
+/// and those of the recorder's own that hold the texts.
+fn left_out(chosen: &LeaveOut, record: &[u8]) -> (BTreeSet<u64>, BTreeSet<u64>) {
+    let mut leave: BTreeSet<u64> = chosen.lines.iter().copied().collect();
+    let (mut own, mut turn) = (BTreeSet::new(), 0);
     let lines = record.split(|byte| *byte == b'\n');
     for (line, number) in lines.zip(1..) {
         let event = Event::alone(number, line);
         turn += u64::from(event.event_type == "cognition_in");
-        let is_own = RESERVED.contains(&event.event_type.as_str());
-        let says = |text: &String| redact::says(event.payload(), text);
-        if !is_own && (chosen.turns.contains(&turn) || chosen.texts.iter().any(says)) {
-            BTreeSet::insert(&mut leave, number);
+        let is_said = || {
+            let mut texts = chosen.texts.iter();
+            texts.any(|text| redact::says(event.payload(), text))
+        };
+        if RESERVED.contains(&event.event_type.as_str()) {
+            own.extend(is_said().then_some(number));
+        } else if chosen.turns.contains(&turn) || is_said() {
+            leave.insert(number);
         }
     }
-    leave
+    (leave, own)
 }
 
 /// Writes what was verified, and nothing where the record is not.

@@ -97,6 +97,22 @@ impl Bench {
         recorder.end(Ending::Completed, &Payload::parse(b"{}")?, 1)
     }
 
+    /// A record that goes on, with a secret under a seal and `unsealed` behind it.
+    fn write_open(&self, unsealed: &str) -> Result<(), Error> {
+        let thread = ThreadId::parse("t/1")?;
+        let (host, keys) = (self.host.clone(), self.keys.clone());
+        let mut recorder =
+            Recorder::create(host, Path::new(RECORD), thread, self.manifest(), keys)?;
+        for text in [SECRET, unsealed] {
+            let payload = Payload::parse(format!("{{\"text\":\"{text}\"}}").as_bytes())?;
+            recorder.append(&EventType::parse("cognition_in")?, &payload)?;
+            if text == SECRET {
+                recorder.seal(1, Ext::default())?;
+            }
+        }
+        recorder.sync()
+    }
+
     fn open(&self) -> Result<Opened, Error> {
         let (host, keys) = (self.host.clone(), self.keys.clone());
         let options = self.options();
@@ -307,7 +323,6 @@ fn survive(call: usize, kind: FaultKind, end: Option<Keep>) -> bool {
         assert!(next.read().contains(SECRET), "{call} {kind:?} {end:?}");
         next.redact(first).unwrap();
     }
-    // A crash may leave a temporary file, which holds what was kept and nothing else.
     for gone in [SECRET.as_bytes(), &salt] {
         let left = holding(&fs, Path::new(WORK), gone);
         assert!(left.is_empty(), "{call} {kind:?} {end:?}: {left:?}");
@@ -319,7 +334,71 @@ fn survive(call: usize, kind: FaultKind, end: Option<Keep>) -> bool {
         "{call} {kind:?} {end:?}"
     );
     assert!(next.read().contains(KEPT));
+    // A copy that a crash left unfinished holds what was kept: it is gone with the opening.
+    let left = holding(&fs, Path::new(WORK), KEPT.as_bytes());
+    assert_eq!(left, [BODIES], "{call} {kind:?} {end:?}");
     true
+}
+
+fn temporary_files(fs: &FaultFs) -> usize {
+    let names = fs.read_dir(Path::new(WORK)).unwrap();
+    let names = names.iter().map(|name| name.to_string_lossy());
+    names.filter(|name| atomic::is_temporary(name)).count()
+}
+
+#[test]
+fn what_a_killed_redaction_left_goes_with_the_next_writer_and_nothing_else_does() {
+    let mut left_some = 0;
+    for call in 0..200 {
+        let (fs, bench) = on_disk();
+        bench.write().unwrap();
+        let other = Path::new(WORK).join(".threadseal-1-1.tmp");
+        atomic::create_new(&fs, &other, b"of somebody else\n", 0o600).unwrap();
+        let first = bench.commitment(0);
+        fs.plan(call, FaultKind::PowerOff);
+        let done = bench.redact(first);
+        let was_struck = fs.struck().is_some();
+        fs.kill_process();
+        fs.heal();
+        left_some += temporary_files(&fs) - 1;
+        drop(Bench::new(&fs).open().unwrap());
+        let left = holding(&fs, Path::new(WORK), KEPT.as_bytes());
+        assert_eq!(left, [BODIES], "{call}");
+        assert!(fs.bytes_of(&other).is_some(), "{call}");
+        if !was_struck {
+            done.unwrap();
+            break;
+        }
+    }
+    assert!(left_some > 2, "{left_some} temporary files");
+}
+
+#[test]
+fn a_body_that_no_line_commits_to_goes_with_the_next_redaction() {
+    const UNSAID: &str = "set aside with its line";
+    let (fs, bench) = on_disk();
+    bench.write_open(UNSAID).unwrap();
+    let opened = bench.open().unwrap();
+    assert!(opened.moved.is_some());
+    let mut recorder = opened.recorder;
+    assert_eq!(holding(&fs, Path::new(WORK), UNSAID.as_bytes()), [BODIES]);
+    let first = bench.commitment(0);
+    recorder
+        .redact(vec![first], "Ada".into(), "asked to".into())
+        .unwrap();
+    for gone in [UNSAID, SECRET] {
+        assert!(holding(&fs, Path::new(WORK), gone.as_bytes()).is_empty());
+    }
+    assert_eq!(recorder.drop_unbound().unwrap(), 0);
+    // What is recorded afterwards is bound, whenever it is asked.
+    let payload = Payload::parse(format!("{{\"text\":\"{KEPT}\"}}").as_bytes()).unwrap();
+    recorder
+        .append_buffered(&EventType::parse("cognition_out").unwrap(), &payload)
+        .unwrap();
+    assert_eq!(recorder.drop_unbound().unwrap(), 0);
+    recorder.seal(2, Ext::default()).unwrap();
+    assert_eq!(bench.report().verdict, Verdict::Verified);
+    assert_eq!(holding(&fs, Path::new(WORK), KEPT.as_bytes()), [BODIES]);
 }
 
 #[test]

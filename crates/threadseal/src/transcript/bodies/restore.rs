@@ -4,7 +4,7 @@ use super::{Commitment, Entry, Kind, Redaction, commitments};
 use crate::canon::json;
 use crate::digest::Digest;
 use crate::record::RecordId;
-use crate::transcript::event;
+use crate::transcript::event::{self, Frame};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,6 +14,8 @@ use std::sync::Arc;
 pub struct Restorer<'a> {
     texts: BTreeMap<Digest, Cow<'a, [u8]>>,
     holes: BTreeMap<Digest, Arc<str>>,
+    /// Redactions that no seal covers yet.
+    pending: Vec<(Digest, Arc<str>)>,
 }
 
 impl<'a> Restorer<'a> {
@@ -27,25 +29,37 @@ impl<'a> Restorer<'a> {
                 .map(|entry| (entry.commitment, Cow::Borrowed(entry.body)))
                 .collect(),
             holes: BTreeMap::new(),
+            pending: Vec::new(),
         }
     }
 
-    /// Takes note of the redaction in `line`, if it is one: its bodies are holes, also where they are still there.
+    /// Takes note of `line`, the next one of the record: the bodies of a redaction that a seal covers are holes, also
+    /// where they are still there. One that was in a tail which a recorder took over is none.
     pub fn note(&mut self, line: &[u8]) {
         let Some(frame) = event::parse_frame(line) else {
             return;
         };
-        if frame.event_type != "redacted" {
-            return;
+        match frame.event_type {
+            "redacted" => self.redacted(&frame),
+            "tail_adopted" => self.pending.clear(),
+            "checkpoint" => {
+                for (digest, text) in self.pending.drain(..) {
+                    self.texts.remove(&digest);
+                    self.holes.insert(digest, text);
+                }
+            }
+            _ => {}
         }
+    }
+
+    fn redacted(&mut self, frame: &Frame<'_>) {
         if let Some(redaction) = Redaction::parse(frame.payload) {
             let (by, why) = (&redaction.by, &redaction.why);
             let at = frame.timestamp.to_iso_seconds();
             let text: Arc<str> = format!("[redacted by {by} at {at}: {why}]").into();
-            for digest in redaction.commitments {
-                self.texts.remove(&digest);
-                self.holes.insert(digest, Arc::clone(&text));
-            }
+            let digests = redaction.commitments.into_iter();
+            self.pending
+                .extend(digests.map(|digest| (digest, Arc::clone(&text))));
         }
     }
 
@@ -71,6 +85,7 @@ impl<'a> Restorer<'a> {
                 .map(|(digest, text)| (digest, Cow::Owned(text.into_owned())))
                 .collect(),
             holes: self.holes,
+            pending: self.pending,
         }
     }
 

@@ -16,6 +16,8 @@ use std::collections::BTreeMap;
 #[derive(Debug, Clone, Default)]
 pub(in crate::transcript) struct Watch {
     is_detached: bool,
+    /// Lines are known by their hash alone: what they commit to is not known.
+    lacks_lines: bool,
     committed: BTreeMap<Digest, Committed>,
     /// Commitments since the last seal.
     fresh: Vec<Digest>,
@@ -49,6 +51,11 @@ impl Watch {
     /// The record's bodies are detached.
     pub(in crate::transcript) fn begin(&mut self) {
         self.is_detached = true;
+    }
+
+    /// A line is known by its hash alone.
+    pub(in crate::transcript) fn line_left_out(&mut self) {
+        self.lacks_lines = true;
     }
 
     /// How many commitments there are.
@@ -99,10 +106,15 @@ impl Watch {
             return Err("two redactions under one seal name different keys".to_owned());
         }
         for digest in &redaction.commitments {
-            let committed = self.committed.get_mut(digest);
-            let committed = committed.ok_or("it redacts what was never recorded")?;
-            committed.redacted.get_or_insert(line);
-            self.pending.push(*digest);
+            match self.committed.get_mut(digest) {
+                Some(committed) => {
+                    committed.redacted.get_or_insert(line);
+                    self.pending.push(*digest);
+                }
+                // It may stand in a line that is left out.
+                None if self.lacks_lines => {}
+                None => return Err("it redacts what was never recorded".to_owned()),
+            }
         }
         self.redactor = Some(redaction.key);
         if self.redactions.len() < MAX_FINDINGS {
@@ -209,7 +221,9 @@ impl Watch {
         let unknown = all.filter(|digest| !self.committed.contains_key(digest));
         let unknown = unknown.count();
         if unknown > 0 {
-            let text = format!("{unknown} bodies that no line commits to");
+            let text = format!(
+                "{unknown} bodies that no line commits to: threadseal redact --finish drops them"
+            );
             report.find(Finding::note("body_unknown", text));
         }
         holds

@@ -163,6 +163,60 @@ fn a_redaction_that_no_seal_covers_excuses_nothing() {
 }
 
 #[test]
+fn a_redaction_in_a_tail_that_was_taken_over_hides_nothing() {
+    let bench = Bench::new();
+    let mut written = written(&bench);
+    let sealed = written.record.len();
+    let mut recovered = judged(&bench, &written.record, Some(&written.bodies))
+        .sealer
+        .unwrap();
+    written.redact(&bench, &[0]);
+    let lines = lines_of(&written.record);
+    let tail = lines[lines.len() - 2];
+    let mut record = [&written.record[..sealed], tail].concat();
+    recovered
+        .tail_adopted(bench.stamp(), tail, &mut record)
+        .unwrap();
+    let signers = bench.signers();
+    recovered
+        .seal(bench.stamp(), 1, true, Ext::default(), signers, &mut record)
+        .unwrap();
+    let outcome = judged(&bench, &record, Some(&written.bodies));
+    assert_eq!(outcome.report.verdict, Verdict::Partial);
+    let file = written.bodies.clone();
+    let mut reader = bodies::Restorer::new(&written.sealer.manifest().record, &file);
+    let note = |reader: &mut bodies::Restorer<'_>, record: &[u8]| {
+        let lines = record.split(|byte| *byte == b'\n');
+        lines.for_each(|line| reader.note(line));
+    };
+    note(&mut reader, &record);
+    assert!(reader.text_of(&written.digests[0]).is_some());
+    // Said again under a seal, it counts.
+    written.record = record;
+    written.sealer = recovered;
+    written.redact(&bench, &[0]);
+    note(&mut reader, &written.record);
+    assert!(reader.text_of(&written.digests[0]).is_none());
+}
+
+#[test]
+fn a_copy_without_the_line_of_a_redacted_body_is_no_worse_than_any_copy() {
+    let bench = Bench::new();
+    let mut written = written(&bench);
+    written.redact(&bench, &[0]);
+    let verified = judged(&bench, &written.record, Some(&written.without(&[0])));
+    let verified = verified.verified.unwrap();
+    let copied =
+        super::super::copy::make(&verified, &written.record, &|line, _| line == 3).unwrap();
+    let report = super::super::copy::check(&copied, &bench.options()).report;
+    assert_eq!(report.verdict, Verdict::Partial, "{:?}", report.findings);
+    // A whole record still may not redact what it never recorded: see the test above.
+    let shown = super::super::copy::make(&verified, &written.record, &|line, _| line == 4).unwrap();
+    let report = super::super::copy::check(&shown, &bench.options()).report;
+    assert_eq!(report.verdict, Verdict::Partial, "{:?}", report.findings);
+}
+
+#[test]
 fn a_redaction_names_what_was_recorded_and_who_seals_it() {
     let bench = Bench::new();
     let redaction = |digest, key| Redaction {
