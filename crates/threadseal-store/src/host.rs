@@ -47,6 +47,22 @@ impl Host {
         Ok(RecordId::from_bytes(random::array(&*self.random)?))
     }
 
+    /// Refuses to go on with something that is there already, where what this host knows of it may be older than it was: what is
+    /// there may have been put back together with that, and a second continuation would fork it. `known` is the head that was
+    /// fetched of it.
+    ///
+    /// # Errors
+    /// Kind `Refused` when the log of this host went back, is gone or cannot be read.
+    pub fn refuse_doubted(&self, what: &str, known: Option<&StoredHead>) -> Result<(), Error> {
+        if self.heads.vouches() && known.is_none_or(|known| known.vouches) {
+            return Ok(());
+        }
+        Err(Error::refused(format!(
+            "{what}, and the log of this host went back or cannot be read: what is known of the record may itself be older \
+             than it was; see: threadseal log status"
+        )))
+    }
+
     /// Where `path` really lies, as far as that can be said.
     pub fn place(&self, path: &Path) -> String {
         let real = self.fs.canonicalize(path);

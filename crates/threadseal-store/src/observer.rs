@@ -100,6 +100,7 @@ pub fn seal(
     if scan.new_leaves.is_empty() && !ends {
         return Ok(Sealed::Unchanged);
     }
+    host.refuse_doubted(&format!("{} has seals", path.display()), None)?;
     let sealed_bytes = seals.sealed_bytes;
     let mut out = Vec::new();
     let seal = add(host, &mut seals, &scan, is_final, signer, &mut out)?;

@@ -254,8 +254,9 @@ impl Recorder {
         accept(&outcome.report, tail)?;
         let unfinished = outcome.unfinished;
         let report = outcome.report;
-        if known.stored.as_ref().is_some_and(|stored| !stored.vouches) {
-            refuse_if_doubted(&report)?;
+        if report.verdict != Verdict::Verified {
+            let what = format!("the record is {}", report.verdict);
+            host.refuse_doubted(&what, known.stored.as_ref())?;
         }
         let sealed = report.head.map_or(0, |head| head.size);
         let mut sealer = match outcome.sealer {
@@ -269,6 +270,8 @@ impl Recorder {
             sealer.raise_fence(token)?;
         }
         let epoch = Epoch::go_on(&keys, &sealer)?;
+        // Nothing is written that these keys could not seal.
+        sealer.check_signers(signers(&keys, epoch.as_ref()))?;
         let aliases = examine::naming_leaves(&file)?
             .into_iter()
             .step_by(2)
@@ -549,17 +552,6 @@ fn accept(report: &Report, tail: TailPolicy) -> Result<(), Error> {
         Verdict::Verified | Verdict::Open | Verdict::Partial => Ok(()),
         Verdict::UnsignedTail if tail != TailPolicy::Refuse => Ok(()),
         _ => Err(refusal(report)),
-    }
-}
-
-/// Going on with what may be an older copy would make two continuations of one record.
-fn refuse_if_doubted(report: &Report) -> Result<(), Error> {
-    match report.verdict {
-        Verdict::Verified => Ok(()),
-        verdict => Err(Error::refused(format!(
-            "the record is {verdict}, and the log of this host went back or cannot be read: what is known of the record \
-             may itself be older than it was; see: threadseal log status"
-        ))),
     }
 }
 

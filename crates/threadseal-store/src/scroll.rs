@@ -12,7 +12,7 @@
 
 use crate::append::{Log, MovedTail};
 use crate::batches::{Cut, Cutter, read_all};
-use crate::heads::{Durability, RecordKind};
+use crate::heads::{Durability, RecordKind, StoredHead};
 use crate::host::{Host, Published};
 use crate::lock::WriterLock;
 use crate::read::Source;
@@ -123,6 +123,8 @@ pub struct Known {
     pub updated: Option<threadseal::time::Timestamp>,
     /// The names of the keys that signed the scroll then.
     pub signers: Vec<Digest>,
+    /// All that is stored of it.
+    pub stored: Option<StoredHead>,
 }
 
 /// What this host knows of the scroll that begins with the turn of this hash.
@@ -136,7 +138,8 @@ pub fn known(host: &Host, record: &RecordId) -> Result<Known, Error> {
         expect: stored.expectations(),
         head: Some(stored.head),
         updated: stored.held_since(),
-        signers: stored.aliases,
+        signers: stored.aliases.clone(),
+        stored: Some(stored),
     }))
 }
 
@@ -255,6 +258,8 @@ impl LiveScroll {
             .tip
             .filter(|_| outcome.report.verdict.exit_code() != 1)
             .ok_or_else(|| refusal(&outcome, path))?;
+        let what = format!("{} has turns", path.display());
+        host.refuse_doubted(&what, known.stored.as_ref())?;
         // What the known head names was durable when that was stored.
         let whole = outcome.torn_from.unwrap_or(file.size());
         let floor = if known.head == Some(tip.head) {

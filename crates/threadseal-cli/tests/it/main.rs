@@ -43,3 +43,4 @@ mod vectors;
 mod verify;
 mod watch;
 mod witness;
+mod writers;

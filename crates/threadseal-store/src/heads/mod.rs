@@ -211,6 +211,11 @@ pub trait HeadStore: fmt::Debug + Send + Sync {
         heads
     }
 
+    /// Can it be told that what this store knows of records, and what it does not know, is the newest that this host ever knew?
+    fn vouches(&self) -> bool {
+        true
+    }
+
     /// The fencing token of the lease under which heads are stored here: what each seal of a transcript holds.
     fn fence(&self) -> Option<u64> {
         None

@@ -205,16 +205,21 @@ impl<S: LedgerStore> HashChainedLedgerStore<S> {
     /// Where the ledger ends, at the first look held against the head that this host knows.
     fn first_look(&self, run: &RunId, known: &mut Remembered) -> Result<Tip, Error> {
         let tip = self.store.tip(run)?.unwrap_or_default();
-        if known.floor == Tip::EMPTY
-            && let Some(host) = &self.host
-            && let Some(stored) = host.heads.fetch(&run.record_id())?
-        {
+        let Some(host) = self.host.as_ref().filter(|_| known.floor == Tip::EMPTY) else {
+            self.check_contains(run, &tip, &known.floor)?;
+            return Ok(tip);
+        };
+        let stored = host.heads.fetch(&run.record_id())?;
+        if let Some(stored) = &stored {
             known.floor = Tip {
                 count: stored.head.size,
                 hash: Some(stored.head.line),
             };
         }
         self.check_contains(run, &tip, &known.floor)?;
+        if tip.count > 0 {
+            host.refuse_doubted(&format!("run {run} has {tip}"), stored.as_ref())?;
+        }
         Ok(tip)
     }
 

@@ -37,6 +37,10 @@ impl RememberedStore {
     /// and this host knows more than is here, from another store.
     fn check_known(&self, agent: &AgentName, advance: &Advance) -> Result<bool, Error> {
         let newest = self.store.newest(agent)?;
+        if newest != Newest::Nothing {
+            let what = format!("{agent} has links in {}", self.store.place());
+            self.host.refuse_doubted(&what, None)?;
+        }
         for record in self.records(agent, &newest, advance)? {
             let Some(known) = self.host.heads.fetch(&record)? else {
                 continue;

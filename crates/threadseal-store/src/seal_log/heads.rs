@@ -108,6 +108,11 @@ impl HeadStore for LoggedHeads {
         Arc::new(Self { heads, log })
     }
 
+    fn vouches(&self) -> bool {
+        let log = self.log.as_ref();
+        log.is_some_and(|log| log.standing().vouches())
+    }
+
     fn fence(&self) -> Option<u64> {
         self.heads.fence()
     }

@@ -498,6 +498,14 @@ impl Sealer {
             let text = format!("turn {turn} is before turn {} of the last seal", self.turn);
             return Err(Error::refused(text));
         }
+        self.check_signers(signers)
+    }
+
+    /// May these keys make the next seal? A writer asks before it writes what only they could seal.
+    ///
+    /// # Errors
+    /// Kind `Key` when one of them may not.
+    pub fn check_signers(&self, signers: Signers<'_>) -> Result<(), Error> {
         if self
             .keys
             .find(&signers.native.public_key().key_id())

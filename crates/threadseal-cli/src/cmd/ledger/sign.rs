@@ -80,6 +80,9 @@ pub(super) fn run(args: &SignArgs, context: &Context, out: &mut Out) -> Outcome 
         None => whole(&place, &run, &args.ledger, &examiner, context)?,
     };
     let tip = tip_of(&outcome)?;
+    // Its head says where the ledger ends now.
+    let host = context.host()?;
+    host.refuse_doubted(&format!("run {} has records", tip.run), None)?;
     let statement = HeadStatement {
         run: tip.run.clone(),
         count: tip.count,
@@ -101,7 +104,7 @@ pub(super) fn run(args: &SignArgs, context: &Context, out: &mut Out) -> Outcome 
         atomic::replace(&*context.fs, path, note.as_bytes(), Mode::KeepOr(HEAD_MODE))?;
     }
     let names: Vec<_> = outcome.signers.iter().map(signer_name).collect();
-    known::publish(&context.host()?, tip.head(), &names)?;
+    known::publish(&host, tip.head(), &names)?;
     warn(outcome.report.verdict, outcome.report.completeness);
     if context.json {
         out.json(&SignOutput {

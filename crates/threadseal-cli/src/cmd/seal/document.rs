@@ -112,6 +112,10 @@ fn version(
     };
     let place = sealing.host.place(file.path());
     let here = known.filter(|known| known.path_hint.as_deref() == Some(place.as_str()));
+    if let Some(known) = &here {
+        let what = format!("version {} was sealed here", known.head.seq);
+        sealing.host.refuse_doubted(&what, Some(known))?;
+    }
     let next = here.and_then(|known| Some((known.head.record, known.head.seq.checked_add(1)?)));
     match next {
         Some(next) => Ok(next),

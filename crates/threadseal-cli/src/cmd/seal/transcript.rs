@@ -7,6 +7,7 @@ use crate::record;
 use std::path::Path;
 use std::sync::Arc;
 use threadseal::canon::json;
+use threadseal::error::Error;
 use threadseal::key::KeyUsage;
 use threadseal::record::ThreadId;
 use threadseal::report::Expectation;
@@ -69,6 +70,9 @@ pub(super) fn seal_native(sealing: &Sealing<'_>, path: &Path) -> Result<Sealed, 
     let turn = args.turn.unwrap_or(recorder.state().turn());
     let head = if args.is_final && !recorder.state().is_ended() {
         recorder.end(Ending::Completed, &Payload::parse(b"{}")?, turn)
+    } else if has_tail && recorder.state().is_ended() {
+        // What is said of the tail of an ended record stands under a final seal since it was opened.
+        recorder.state().head().copied().ok_or_else(no_seal)
     } else if has_tail || (args.take_over && !recorder.state().is_ended()) {
         recorder.seal(turn, Ext::default())
     } else {
@@ -84,6 +88,10 @@ pub(super) fn seal_native(sealing: &Sealing<'_>, path: &Path) -> Result<Sealed, 
         path: path_text(&moved.path),
     });
     Ok(sealed)
+}
+
+fn no_seal() -> Error {
+    Error::refused("the record has no seal")
 }
 
 /// Appends a Rye checkpoint, under the lock, to the bytes that were verified.
@@ -108,6 +116,11 @@ pub(super) fn seal_rye(sealing: &Sealing<'_>, path: &Path) -> Result<Sealed, Fai
         }
     }
     refuse_displacing(sealing, path, &report)?;
+    if report.stats.checkpoints > 0 {
+        let what = format!("the transcript is {}", report.verdict);
+        let doubted = sealing.host.refuse_doubted(&what, None);
+        doubted.map_err(|error| Failure::from(error).about(path))?;
+    }
     let (thread, turns) = thread_and_turns(&file)?;
     let mut sealer = RyeSealer::new(thread);
     push_all(&file, &mut sealer)?;

@@ -121,6 +121,7 @@ fn an_older_copy_may_be_looked_at_on_purpose_where_the_log_shows_that_it_is_one(
     );
     // Nor another continuation, which the same key sealed.
     fs::write(log, "one\nforged\n").unwrap();
+    fs::remove_dir_all(sandbox.work().join("stolen/log")).unwrap();
     let other = ["--home", "stolen", "seal", "--detached", "older/a.log"];
     sandbox.run(other).exits(0);
     let forged = sandbox.run(["--home", "stolen", "verify", "older/a.log", "--json"]);
