@@ -1,36 +1,55 @@
 //! The way out for a log of which somebody has a copy: what that knows beyond it.
 
+use super::contents::Contents;
 use super::view::LogView;
 use super::writer::Writer;
-use super::{Fault, Place, SealLog};
+use super::{Place, SealLog, Shared};
 use std::path::Path;
 use std::sync::Arc;
 use threadseal::error::Error;
+use threadseal::merkle::TreeHead;
 
 impl SealLog {
     /// Takes over what a copy of this log, in `folder`, has beyond it: `<folder>/journal`, `<folder>/tile`, ….
     /// Answers the number of entries that came.
     ///
     /// # Errors
-    /// Kind `Refused` when the copy is no copy of this log, does not continue it, or ends before the mark; `External` when
-    /// one of both cannot be read or written.
+    /// Kind `Refused` when the copy is no copy of this log, does not continue it, or ends before the mark, and when this log was
+    /// made on another machine or has ended; `External` when one of both cannot be read or written.
     pub fn catch_up(&self, folder: &Path) -> Result<u64, Error> {
         let shared = &self.shared;
-        if shared.description.host != shared.places.host && shared.description.host.is_some() {
-            return Err(Fault::OtherHost.into_error());
-        }
         let copy = Place {
             fs: Arc::clone(&shared.places.fs),
             root: folder.to_owned(),
         };
         let copy = LogView::read(&copy, &shared.description)?;
         let key = shared.key()?;
-        let mut writer = Writer::open(&shared.place, &shared.description, key)?;
-        if !copy.contents().begins_with(&writer.tree())? {
+        let patient = || true;
+        // Whoever commits by what the marks say keeps all others out, a copy of this home among them.
+        let _alone = shared.enter(&patient)?;
+        let judge = |_: &Contents, tree: TreeHead| shared.continued_by(&copy, &tree);
+        let mut writer = Writer::open(&shared.place, &shared.description, key, &patient, &judge)?;
+        let first = writer.tree().size;
+        let entries = (first..copy.tree().size).map(|number| copy.entry(number));
+        let entries = entries.collect::<Result<Vec<_>, _>>()?;
+        writer.commit(&entries)?;
+        writer.fold()?;
+        shared.mark(&writer)?;
+        Ok(entries.len() as u64)
+    }
+}
+
+impl Shared {
+    /// Is this copy a continuation of `tree`, all that was committed here, and of what each second place knows?
+    fn continued_by(&self, copy: &LogView, tree: &TreeHead) -> Result<(), Error> {
+        let (fault, unread) = self.out_of_place()?;
+        fault.map_or(Ok(()), |fault| Err(fault.into_error()))?;
+        unread.map_or(Ok(()), Err)?;
+        if !copy.contents().begins_with(tree)? {
             return Err(Error::refused("this copy does not continue the log"));
         }
-        for mark in shared.places.marks(&shared.description) {
-            for (_, known) in mark.read(&shared.description)? {
+        for mark in self.places.marks(&self.description) {
+            for (_, known) in mark.read(&self.description)? {
                 if !copy.contents().begins_with(&known)? {
                     let size = known.size;
                     return Err(Error::refused(format!(
@@ -39,12 +58,6 @@ impl SealLog {
                 }
             }
         }
-        let first = writer.tree().size;
-        let entries = (first..copy.tree().size).map(|number| copy.entry(number));
-        let entries = entries.collect::<Result<Vec<_>, _>>()?;
-        writer.commit(&entries)?;
-        writer.fold()?;
-        shared.mark(&writer)?;
-        Ok(entries.len() as u64)
+        Ok(())
     }
 }

@@ -73,9 +73,11 @@ pub use standing::Standing;
 pub use timestamps::{JudgedStamp, KeptStamp};
 pub use view::LogView;
 
+use crate::lock::Exclusive;
 use crate::random::Random;
 use crate::read::{self, Stamp};
 use committer::Committer;
+use contents::Contents;
 use index::Index;
 use place::Place;
 use std::fmt;
@@ -102,7 +104,7 @@ pub enum Fault {
     },
     /// It was made on another machine.
     OtherHost,
-    /// Another log was put in its place.
+    /// Another log was put in its place, or none.
     Ended,
 }
 
@@ -336,29 +338,49 @@ impl Shared {
         known
     }
 
-    fn fault(
-        &self,
-        marks: KnownMarks,
-        contents: &contents::Contents,
-        tree: TreeHead,
-    ) -> Result<Option<Fault>, Error> {
+    /// The right to look at the marks and to commit by what they say. Two copies of one home have their marks in common: one
+    /// of them commits at a time.
+    fn enter(&self, patient: &dyn Fn() -> bool) -> Result<Vec<Exclusive>, Error> {
+        let marks = self.places.marks(&self.description);
+        marks.iter().map(|mark| mark.enter_while(patient)).collect()
+    }
+
+    /// Why it commits nothing whatever its entries are, as far as the second places can be read; and why one cannot.
+    fn out_of_place(&self) -> Result<(Option<Fault>, Option<Error>), Error> {
         if self.description.host != self.places.host && self.description.host.is_some() {
-            return Ok(Some(Fault::OtherHost));
+            return Ok((Some(Fault::OtherHost), None));
         }
-        let KnownMarks { trees, mut unread } = marks;
+        if self.places.current_id()? != Some(self.description.id) {
+            return Ok((Some(Fault::Ended), None));
+        }
+        let mut unread = None;
         for mark in self.places.marks(&self.description) {
             match mark.has_ended() {
-                Ok(true) => return Ok(Some(Fault::Ended)),
+                Ok(true) => return Ok((Some(Fault::Ended), None)),
                 Ok(false) => {}
                 Err(error) => unread = unread.or(Some(error)),
             }
         }
+        Ok((None, unread))
+    }
+
+    fn fault(
+        &self,
+        marks: KnownMarks,
+        contents: &Contents,
+        tree: TreeHead,
+    ) -> Result<Option<Fault>, Error> {
+        let (fault, also_unread) = self.out_of_place()?;
+        if fault.is_some() {
+            return Ok(fault);
+        }
+        let KnownMarks { trees, unread } = marks;
         for mark in trees {
             if !contents.begins_with(&mark)? {
                 return Ok(Some(Fault::RolledBack { mark, log: tree }));
             }
         }
-        unread.map_or(Ok(None), Err)
+        also_unread.or(unread).map_or(Ok(None), Err)
     }
 
     fn key(&self) -> Result<&LogKey, Error> {
@@ -379,19 +401,13 @@ impl Shared {
         work: impl FnOnce(&mut Writer<'_>, &Index) -> Result<T, Error>,
     ) -> Result<(T, Option<Error>), Error> {
         let key = self.key()?;
-        // Two copies of one home have their marks in common: one of them commits at a time.
-        let marks = self.places.marks(&self.description);
         let patient = || !self.leaving.load(Ordering::Relaxed);
-        let _alone = marks
-            .iter()
-            .map(|mark| mark.enter_while(&patient))
-            .collect::<Result<Vec<_>, _>>()?;
-        let mut writer = Writer::open_while(&self.place, &self.description, key, &patient)?;
-        if self.places.current_id()? != Some(self.description.id) {
-            return Err(Fault::Ended.into_error());
-        }
-        let fault = self.fault(self.known_marks(), writer.contents(), writer.tree())?;
-        fault.map_or(Ok(()), |fault| Err(fault.into_error()))?;
+        let _alone = self.enter(&patient)?;
+        let judge = |contents: &Contents, tree: TreeHead| {
+            let fault = self.fault(self.known_marks(), contents, tree)?;
+            fault.map_or(Ok(()), |fault| Err(fault.into_error()))
+        };
+        let mut writer = Writer::open(&self.place, &self.description, key, &patient, &judge)?;
         let mut index = self.index();
         index.catch_up(writer.contents())?;
         let done = work(&mut writer, &index);

@@ -1,12 +1,14 @@
 //! [`Writer`]: the one who commits, under the log's lock.
 //!
 //! ```text
+//! open     journal, tiles ─► are they one history with the marks? ─► sign what was committed and not signed
 //! commit   entries, tree ─► journal, fsync ─► sign ─► signed line           one fsync, whatever the number of entries
 //! fold     tiles ─► checkpoint ─► index ─► new journal                      each durable before the next
 //! ```
 //! A tree is signed only when the line that says it is durable, and one text has one signature: whatever fails, and
 //! wherever, no two trees of one size are ever signed. Which state a failure left is not asked of memory: the writer is dropped, and
-//! the next one reads the journal, having made all of it durable.
+//! the next one reads the journal, having made all of it durable. A journal that was put back may hold a batch that its log never
+//! signed, and that is not part of what that log signed since: so the marks are asked first.
 
 use super::LogKey;
 use super::contents::Contents;
@@ -19,6 +21,9 @@ use threadseal::error::Error;
 use threadseal::merkle::{Frontier, TreeHead, leaf_hash};
 use threadseal::note::{self, SignedNote};
 use threadseal::tlog::checkpoint::Checkpoint;
+
+/// May a log with these contents, all that was committed among them, sign?
+pub(super) type Judge<'j> = dyn Fn(&Contents, TreeHead) -> Result<(), Error> + 'j;
 
 /// The right to commit to one log.
 #[derive(Debug)]
@@ -35,24 +40,17 @@ pub(super) struct Writer<'l> {
 }
 
 impl<'l> Writer<'l> {
-    /// Waits for the log's lock, makes its journal durable, and signs what was committed and not signed.
+    /// Waits for the log's lock, only as long as `patient` says so, makes its journal durable, and signs what was committed and not
+    /// signed, once `judge` has seen it. Before that nothing is signed, and no file but the journal's end is touched.
     ///
     /// # Errors
-    /// Kind `External` when another process stays in the log, a file is damaged or the system fails.
+    /// What `judge` says; kind `External` when another process stays in the log, a file is damaged or the system fails.
     pub(super) fn open(
         place: &'l Place,
         description: &'l Description,
         key: &'l LogKey,
-    ) -> Result<Self, Error> {
-        Self::open_while(place, description, key, &|| true)
-    }
-
-    /// As [`Writer::open`], but waits only as long as `patient` says so.
-    pub(super) fn open_while(
-        place: &'l Place,
-        description: &'l Description,
-        key: &'l LogKey,
         patient: &dyn Fn() -> bool,
+        judge: &Judge<'_>,
     ) -> Result<Self, Error> {
         let lock = Exclusive::enter_while(&*place.fs, &place.file("lock"), patient)?;
         let path = place.journal();
@@ -62,6 +60,7 @@ impl<'l> Writer<'l> {
         let log = Log::open(held, read.durable)?;
         let torn = read.committed < bytes.len() as u64;
         let loaded = load(place, description, read)?;
+        judge(&loaded.contents, loaded.frontier.head())?;
         let mut writer = Self {
             place,
             description,

@@ -20,12 +20,12 @@ fn work(places: &LogPlaces, key: &Arc<Remembering>, rounds: &[u64]) -> Result<u6
     Ok(committed)
 }
 
-fn commit(log: &SealLog, heads: &[LoggedHead]) -> Result<(), Error> {
+pub(super) fn commit(log: &SealLog, heads: &[LoggedHead]) -> Result<(), Error> {
     let work = |writer: &mut Writer<'_>, index: &Index| committer::commit(writer, index, heads);
     log.shared.write(&|| false, work).map(drop)
 }
 
-fn open_or(places: &LogPlaces, key: &Arc<Remembering>) -> Result<SealLog, Error> {
+pub(super) fn open_or(places: &LogPlaces, key: &Arc<Remembering>) -> Result<SealLog, Error> {
     let description = places.current()?.ok_or_else(|| Error::invalid("no log"))?;
     let log_key = LogKey(Arc::clone(key) as _);
     let random = Arc::new(SeededRandom::new(5));
@@ -39,7 +39,7 @@ fn open_or(places: &LogPlaces, key: &Arc<Remembering>) -> Result<SealLog, Error>
 }
 
 /// All trees that were ever signed are one history, and the log as it is now continues all of them.
-fn one_history(log: &SealLog, key: &Remembering, what: &str) {
+pub(super) fn one_history(log: &SealLog, key: &Remembering, what: &str) {
     let mut by_size: BTreeMap<u64, Digest> = BTreeMap::new();
     let view = log.view().unwrap();
     for tree in key.signed.lock().unwrap().iter() {

@@ -8,6 +8,7 @@ mod restarts;
 mod stamps;
 mod standing;
 mod taking_over;
+mod unsigned;
 mod ways_out;
 
 use super::*;

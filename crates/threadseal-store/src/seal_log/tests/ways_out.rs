@@ -427,7 +427,7 @@ fn whoever_ends_waits_a_moment_for_who_is_in_the_log_and_leaves_its_heads_to_the
     let id = LogId::from_bytes([0xab; 16]);
     let common = places.mark.join(format!("{id}.lock"));
     for (seq, lock) in (0..).zip([own, common]) {
-        let held = crate::lock::Exclusive::enter(&RealFs, &lock).unwrap();
+        let held = Exclusive::enter(&RealFs, &lock).unwrap();
         let log = open(&places, &key);
         log.publish(&head(1, seq));
         let published = log.flush_within(Duration::from_millis(100));
