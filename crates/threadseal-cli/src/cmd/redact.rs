@@ -9,6 +9,7 @@ use crate::believed::MAX_TAKEN_UP_BYTES;
 use crate::context::Context;
 use crate::engine::ProjectArgs;
 use crate::exit::{Exit, Failure, Outcome, complain};
+use crate::key_log;
 use crate::keyring::{Keyring, self_name};
 use crate::output::Out;
 use crate::passphrase::PassphraseArgs;
@@ -23,11 +24,13 @@ use std::sync::Arc;
 use threadseal::digest::Digest;
 use threadseal::key::KeyUsage;
 use threadseal::record::{Head, ThreadId};
-use threadseal::transcript::VerifyOptions;
+
 use threadseal::transcript::bodies::{Restorer, commitments};
 use threadseal::transcript::manifest::{Bodies, Manifest, parse_line};
+use threadseal::transcript::{ScanOptions, VerifyOptions};
 use threadseal::trust::Trust;
 use threadseal_store::bodies;
+use threadseal_store::examine;
 use threadseal_store::read::open_regular;
 use threadseal_store::recorder::{Keys, Recorder, TailPolicy};
 use threadseal_store::sys::{directory_of, path_text};
@@ -155,11 +158,46 @@ fn redact(args: &RedactArgs, path: &Path, context: &Context) -> Result<Done, Fai
             Some(recorder.redact(digests, by, why)?)
         }
     };
+    drop(recorder);
+    log_redactions(path, context);
     Ok(Done {
         chosen,
         unbound,
         set_aside: set_aside(path, context)?,
         head,
+    })
+}
+
+/// Writes the redactions of the record down in the log of this host, those of earlier times that it does not know too. The
+/// redaction is done: what fails here is told, and made up for by the next `redact`.
+fn log_redactions(path: &Path, context: &Context) {
+    let logged = || -> Result<(), Failure> {
+        let Some(log) = key_log::log(context)? else {
+            return Ok(());
+        };
+        let file = open_regular(&*context.fs, path)?;
+        let trust = Trust::new(trusting::of_home(&context.existing_home()?)?);
+        let options = options(&trust, context)?;
+        // Where the bodies are does not matter for which seals cover redactions.
+        let outcome = examine::native(&file, &ScanOptions::default(), &options, &|_| {})?;
+        log.commit_redactions(&outcome.redactions)?;
+        Ok(())
+    };
+    if let Err(why) = logged() {
+        let name = path_text(path);
+        complain(&format!(
+            "warning: the log does not know of the redaction of {} ({why}); threadseal redact --finish writes it down",
+            Clean(&name)
+        ));
+    }
+}
+
+fn options<'t>(trust: &'t Trust, context: &Context) -> Result<VerifyOptions<'t>, Failure> {
+    Ok(VerifyOptions {
+        trust,
+        now: context.now()?,
+        held_since: None,
+        thread: None,
     })
 }
 
@@ -216,7 +254,7 @@ fn path_of(args: &RedactArgs, context: &Context) -> Result<PathBuf, Failure> {
 
 fn manifest_of(path: &Path, context: &Context) -> Result<Manifest, Failure> {
     let file = open_regular(&*context.fs, path)?;
-    let first = threadseal_store::examine::first_line(&file)?;
+    let first = examine::first_line(&file)?;
     let manifest = first.as_deref().and_then(parse_line);
     manifest.ok_or_else(|| Failure::new("not a native record: only those can be redacted"))
 }
@@ -242,12 +280,7 @@ fn open(args: &RedactArgs, path: &Path, context: &Context) -> Result<Recorder, F
         epochs: Some(home.epochs()),
     };
     let trust = Trust::new(trusting::of_home(&home)?);
-    let options = VerifyOptions {
-        trust: &trust,
-        now: context.now()?,
-        held_since: None,
-        thread: None,
-    };
+    let options = options(&trust, context)?;
     let opened = Recorder::open(context.host()?, path, keys, &options, TailPolicy::Refuse)?;
     Ok(opened.recorder)
 }

@@ -3,8 +3,10 @@
 //! Whether a record contains what the log has of it is decided with the other heads. Here stands how the log itself is. A log that
 //! went back, is gone or cannot be read accuses no record: it only vouches for none.
 
+use crate::exit::Failure;
 use crate::seal_log::HomeLog;
 use threadseal::report::{CheckResult, Completeness, Finding, Report, Verdict};
+use threadseal::transcript::bodies::SealedRedaction;
 use threadseal_store::heads::StoredHead;
 use threadseal_store::seal_log::{SealLog, Standing};
 
@@ -25,6 +27,35 @@ pub(super) fn tell(report: &mut Report, log: &HomeLog) {
     if let (Some(why), false) = (skipped, has_check(report)) {
         report.check(CHECK, CheckResult::Skipped, Some(why));
     }
+}
+
+/// Says in `report` which redactions this host sealed the record beyond and never heard of: each was made where its log is not.
+///
+/// # Errors
+/// When the log cannot be read.
+pub(super) fn hold_redactions(
+    report: &mut Report,
+    redactions: &[SealedRedaction],
+    log: &HomeLog,
+) -> Result<(), Failure> {
+    let (HomeLog::There(log), Some(first)) = (log, redactions.first()) else {
+        return Ok(());
+    };
+    let record = first.head.record;
+    if !log.standing().vouches() || log.newest(&record)?.is_none() {
+        return Ok(());
+    }
+    let known = log.redactions_of(&record)?;
+    let unknown = redactions.iter().filter(|seal| !known.contains(&seal.head));
+    for seal in unknown {
+        let seq = seal.head.seq;
+        let text = format!(
+            "the log of this host does not know the redaction that seal {seq} covers: it was made elsewhere, or \
+             threadseal redact --finish has to write it down"
+        );
+        report.find(Finding::warning("redaction_unlogged", text));
+    }
+    Ok(())
 }
 
 /// A scroll and a lineage have no end of their own: that nothing is missing from one, a log that went back, is gone or cannot be read does

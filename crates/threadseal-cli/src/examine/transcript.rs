@@ -1,6 +1,6 @@
 //! Transcripts: native records and Rye's.
 
-use super::Examiner;
+use super::{Examiner, logged};
 use crate::exit::Failure;
 use crate::key_log;
 use crate::seal_log::HomeLog;
@@ -66,8 +66,10 @@ pub(super) fn native(examiner: &Examiner, file: &RegularFile) -> Result<Looked, 
         };
         outcome = look(file, &scan, &options, &|_| {})?;
     }
+    let mut report = outcome.report.clone();
+    logged::hold_redactions(&mut report, &outcome.redactions, &examiner.log)?;
     Ok(Looked {
-        report: outcome.report.clone(),
+        report,
         believed: match outcome.verified {
             Some(verified) => Some(verified),
             None => outcome.lenient().map(|parts| parts.verified),

@@ -28,6 +28,7 @@ mod prove;
 mod read;
 mod real_runs;
 mod redact;
+mod redact_kept;
 mod run;
 mod sandbox;
 mod scroll;

@@ -18,6 +18,7 @@
 //! | `mark` | the second place |
 //! | `again`, `past` | the ways out for a log that commits nothing |
 //! | `key_events` | what keys said of themselves |
+//! | `redactions` | which redactions of records it knows |
 //! | `cosigned` | what witnesses said of it |
 //! | `mirror` | the log in object storage, for readers elsewhere |
 //! | `record_log` | a record as a log, for tools that know logs |
@@ -51,6 +52,7 @@ mod past;
 mod place;
 mod places;
 mod record_log;
+mod redactions;
 mod spool;
 mod standing;
 #[cfg(test)]

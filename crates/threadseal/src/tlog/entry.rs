@@ -1,7 +1,9 @@
-//! What entries of a seal log say (`spec/anchors.md`): heads of records, what becomes of keys, and where the log came from.
+//! What entries of a seal log say (`spec/anchors.md`): heads of records, what was redacted, what becomes of keys, and where the
+//! log came from.
 //!
 //! ```text
 //! {"digest":…,"key":…,"record":…,"root":…,"seq":…,"size":…,"type":"head/transcript"}     key, root: where there are any
+//! {…,"type":"redaction/transcript"}                                                      as a head: the seal that covers it
 //! {"checkpoint":…,"mark":…,"origin":…,"type":"restart"}                                  mark: where it is another one
 //! {…,"type":"key/create"}                                                                [`key_event`]
 //! ```
@@ -21,6 +23,7 @@ use key_event::KeyEvent;
 use std::fmt::Write as _;
 
 const HEAD: &str = "head/";
+const REDACTION: &str = "redaction/transcript";
 const RESTART: &str = "restart";
 /// Largest whole number that every reader of JSON keeps (RFC 7493 §2.2).
 const MAX_NUMBER: u64 = (1 << 53) - 1;
@@ -54,6 +57,8 @@ pub struct Restart {
 pub enum LogEntry {
     /// A head of a record.
     Head(LoggedHead),
+    /// A head whose seal covers a redaction of its record and is the first that does; by the key that redacted.
+    Redaction(LoggedHead),
     /// The log before this one.
     Restart(Restart),
     /// What becomes of a key.
@@ -88,6 +93,11 @@ impl LogEntry {
                 let event = KeyEvent::read(kind, &value)?;
                 event.map_or(Self::Unknown, |event| Self::Key(Box::new(event)))
             }
+            (None, REDACTION) => {
+                let redaction = head(RecordKind::Transcript, &value);
+                let signed = redaction.filter(|logged| logged.key.is_some());
+                Self::Redaction(signed.ok_or(BadEntry)?)
+            }
             (None, RESTART) => Self::Restart(restart(&value).ok_or(BadEntry)?),
             (None, _) => Self::Unknown,
         };
@@ -104,7 +114,8 @@ impl LogEntry {
     /// Its bytes; None for an unknown one, and for one that is too long or whose numbers are too large.
     pub fn to_bytes(&self) -> Option<Vec<u8>> {
         let text = match self {
-            Self::Head(head) => head_text(head)?,
+            Self::Head(head) => head_text(head, &format!("{HEAD}{}", head.kind))?,
+            Self::Redaction(head) => head_text(head, REDACTION)?,
             Self::Restart(restart) => restart_text(restart),
             Self::Key(event) => event.to_text(),
             Self::Unknown => return None,
@@ -113,7 +124,7 @@ impl LogEntry {
     }
 }
 
-fn head_text(logged: &LoggedHead) -> Option<String> {
+fn head_text(logged: &LoggedHead, kind: &str) -> Option<String> {
     let Head {
         record,
         seq,
@@ -131,11 +142,7 @@ fn head_text(logged: &LoggedHead) -> Option<String> {
     if let Some(root) = logged.root {
         let _ = write!(text, ",\"root\":\"{root}\"");
     }
-    let _ = write!(
-        text,
-        ",\"seq\":{seq},\"size\":{size},\"type\":\"{HEAD}{}\"}}",
-        logged.kind
-    );
+    let _ = write!(text, ",\"seq\":{seq},\"size\":{size},\"type\":\"{kind}\"}}");
     Some(text)
 }
 
@@ -215,6 +222,10 @@ mod tests {
             LogEntry::Head(logged(true, true)),
             LogEntry::Head(logged(false, true)),
             LogEntry::Head(logged(false, false)),
+            LogEntry::Redaction(LoggedHead {
+                kind: RecordKind::Transcript,
+                ..logged(true, true)
+            }),
             LogEntry::Restart(restart(None)),
             LogEntry::Restart(restart(Some(b"another"))),
         ]
@@ -277,6 +288,21 @@ mod tests {
             "z".repeat(MAX_LOG_ENTRY_BYTES)
         );
         assert_eq!(LogEntry::read(long.as_bytes()), Err(BadEntry));
+    }
+
+    #[test]
+    fn a_redaction_says_who_sealed_it() {
+        let redaction = entries().remove(3).to_bytes().unwrap();
+        let text = String::from_utf8(redaction).unwrap();
+        assert!(
+            text.ends_with(r#","type":"redaction/transcript"}"#),
+            "{text}"
+        );
+        let key = format!("\"key\":\"{}\",", "cd".repeat(32));
+        let nobody = text.replace(&key, "");
+        assert_eq!(LogEntry::read(nobody.as_bytes()), Err(BadEntry));
+        let other = text.replace("redaction/transcript", "redaction/ledger");
+        assert_eq!(LogEntry::read(other.as_bytes()), Ok(LogEntry::Unknown));
     }
 
     #[test]

@@ -268,7 +268,7 @@ impl Scanner {
         if seal.is_final {
             self.chain.keys.ended();
         }
-        self.out.watch.sealed();
+        self.out.watch.sealed(head, seal.root, judged.key.key_id());
         self.chain.prev = Some(digest);
         self.chain.next_seq += 1;
         self.chain.ended = seal.is_final;

@@ -8,7 +8,7 @@
 //!
 //! Not here: reading files and running the halves on two cores (`threadseal-store`).
 
-use super::bodies::Bodies;
+use super::bodies::{Bodies, SealedRedaction};
 use super::prefix::PrefixHasher;
 use super::scan::{PendingSignature, Scan, ScanOptions, Scanner};
 use super::write::Sealer;
@@ -72,6 +72,8 @@ pub struct Outcome {
     pub look_closer: bool,
     /// Bodies that a sealed redaction says were dropped, and that are still there.
     pub unfinished: Vec<Digest>,
+    /// The seals that are the first to cover a redaction: at most [`crate::limits::MAX_REDACTING_SEALS`], in their order.
+    pub redactions: Vec<SealedRedaction>,
     lenient: Option<WithTail<Coverage, Tail>>,
 }
 
@@ -200,6 +202,7 @@ pub fn conclude(scanner: Scanner, prefix: &PrefixHasher, options: &VerifyOptions
         report,
         verified,
         unfinished,
+        redactions: scan.watch.redactions().to_vec(),
         sealer,
         lenient,
     }

@@ -56,6 +56,12 @@ pub(super) fn run(args: &EntriesArgs, context: &Context, out: &mut Out) -> Outco
                 logged.kind.as_str(),
                 logged.head
             )),
+            Ok(LogEntry::Redaction(logged)) => {
+                out.line(format_args!(
+                    "{at:>8}  {:<10}  {}",
+                    "redaction", logged.head
+                ));
+            }
             _ => out.line(format_args!("{at:>8}  {}", Clean(&text))),
         }
     }

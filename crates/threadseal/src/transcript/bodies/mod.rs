@@ -20,6 +20,7 @@ pub use detach::{Detached, detach};
 pub use file::{Bodies, BodiesReader, Entry, bodies_name, header};
 pub use redaction::Redaction;
 pub use restore::Restorer;
+pub use watch::SealedRedaction;
 
 use super::event::Cursor;
 use crate::digest::Digest;

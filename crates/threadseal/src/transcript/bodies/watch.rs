@@ -6,8 +6,8 @@
 use super::{Bodies, Redaction, commitments};
 use crate::digest::Digest;
 use crate::key::KeyId;
-use crate::limits::{MAX_FINDINGS, MAX_RECORD_BODIES};
-use crate::record::RecordId;
+use crate::limits::{MAX_FINDINGS, MAX_RECORD_BODIES, MAX_REDACTING_SEALS};
+use crate::record::{Head, RecordId};
 use crate::report::{CheckResult, Finding, Report, Verdict};
 use crate::time::Timestamp;
 use std::collections::BTreeMap;
@@ -22,6 +22,8 @@ pub(in crate::transcript) struct Watch {
     /// Commitments since the last seal.
     fresh: Vec<Digest>,
     redactions: Vec<Told>,
+    /// The first seal that covers each redaction.
+    sealed: Vec<SealedRedaction>,
     /// Redactions since the last seal, and the key that they name.
     pending: Vec<Digest>,
     redactor: Option<KeyId>,
@@ -35,6 +37,17 @@ struct Committed {
     is_adopted: bool,
     /// The line of the redaction that names it.
     redacted: Option<u64>,
+}
+
+/// A seal that is the first to cover one or more redactions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SealedRedaction {
+    /// Its head.
+    pub head: Head,
+    /// The root that it states.
+    pub root: Digest,
+    /// Who made it.
+    pub key: KeyId,
 }
 
 /// A redaction, for people.
@@ -150,11 +163,19 @@ impl Watch {
         self.redactor
     }
 
-    /// A good seal covers what was read.
-    pub(in crate::transcript) fn sealed(&mut self) {
+    /// A good seal, which stated this, covers what was read.
+    pub(in crate::transcript) fn sealed(&mut self, head: Head, root: Digest, key: KeyId) {
+        if self.redactor.is_some() && self.sealed.len() < MAX_REDACTING_SEALS {
+            self.sealed.push(SealedRedaction { head, root, key });
+        }
         self.fresh.clear();
         self.pending.clear();
         self.redactor = None;
+    }
+
+    /// The seals that are the first to cover a redaction, in their order.
+    pub(in crate::transcript) fn redactions(&self) -> &[SealedRedaction] {
+        &self.sealed
     }
 
     /// Judges the bodies of all lines up to `sealed_line`; gives the redacted ones that are still there.

@@ -1,0 +1,197 @@
+//! What holds behind a redaction: seals of earlier epochs, proofs, heads, Rye's hashes, the log. And what the log knows of it.
+
+use crate::run::{greet, project, thread};
+use crate::sandbox::{Ran, Sandbox, copy};
+use serde_json::Value;
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use threadseal::digest::Digest;
+
+const PLACE: [&str; 2] = ["--project", "p"];
+
+/// A thread with detached bodies that was resumed, so that keys of two epochs sealed it; its transcript, and its head
+/// before it was resumed.
+fn resumed() -> (Sandbox, PathBuf, String) {
+    let sandbox = project();
+    let more = ["--script", "answers.yaml", "--bodies", "detached", "--json"];
+    let first = greet(&sandbox, &more).exits(0).json();
+    let id = first["thread_id"].as_str().unwrap().to_owned();
+    let transcript = thread(&sandbox, "greet").join("transcript.jsonl");
+    let head = head_of(&sandbox, &transcript);
+    sandbox.write("more.yaml", "answers: [{when: Once more., text: Gladly.}]");
+    let resume = [
+        "thread",
+        "resume",
+        &id,
+        "-m",
+        "Once more.",
+        "--script",
+        "more.yaml",
+    ];
+    sandbox.run(resume.iter().chain(&PLACE)).exits(0);
+    (sandbox, transcript, head)
+}
+
+fn head_of(sandbox: &Sandbox, transcript: &Path) -> String {
+    let ran = sandbox.run(["transcript", "head", transcript.to_str().unwrap()]);
+    let text = ran.exits(0).stdout;
+    let mut words = text.split_whitespace();
+    let head = words.find(|word| word.matches(':').count() == 3);
+    head.unwrap().to_owned()
+}
+
+/// The keys of all seals.
+fn sealers(record: &[u8]) -> BTreeSet<String> {
+    let lines = record.split(|byte| *byte == b'\n');
+    let events = lines.filter_map(|line| serde_json::from_slice::<Value>(line).ok());
+    let keys = events.map(|event| event["payload"]["seal"]["key"].clone());
+    keys.filter_map(|key| key.as_str().map(str::to_owned))
+        .collect()
+}
+
+/// The offset of each seal, and what it says of the bytes before.
+fn prefix_hashes(record: &[u8]) -> Vec<(usize, String)> {
+    let lines = record.split(|byte| *byte == b'\n');
+    let events = lines.filter_map(|line| serde_json::from_slice::<Value>(line).ok());
+    let seals = events.filter(|event| event["event_type"] == "checkpoint");
+    let read = |event: Value| {
+        let offset = event["payload"]["byte_offset"].as_u64().unwrap();
+        let hash = event["payload"]["hash"].as_str().unwrap().to_owned();
+        (usize::try_from(offset).unwrap(), hash)
+    };
+    seals.map(read).collect()
+}
+
+fn verify(sandbox: &Sandbox, more: &[&str]) -> Value {
+    let ran = sandbox.run([&["verify", "--json"], more].concat());
+    ran.exits(0).json()["results"][0].take()
+}
+
+fn codes(report: &Value) -> Vec<&str> {
+    let findings = report["findings"].as_array().unwrap();
+    let codes = findings.iter().map(|found| found["code"].as_str().unwrap());
+    codes.collect()
+}
+
+#[test]
+fn what_an_earlier_epoch_sealed_is_redacted_and_all_that_was_made_before_holds() {
+    let (sandbox, transcript, before_resumed) = resumed();
+    let path = transcript.to_str().unwrap();
+    let before = fs::read(&transcript).unwrap();
+    let last = head_of(&sandbox, &transcript);
+    assert!(sealers(&before).len() > 1, "one epoch only");
+    let turn = format!("{path}#1");
+    let older = sandbox.run(["prove", &turn]).exits(0).stdout;
+    sandbox.write("older.turn-proof", &older);
+    sandbox
+        .run(["redact", path, "--turn", "1", "--why", "a greeting"])
+        .exits(0);
+    assert!(fs::read(&transcript).unwrap().starts_with(&before));
+    // Each head that was given away before, of either epoch.
+    for head in [&before_resumed, &last] {
+        let report = verify(
+            &sandbox,
+            &[path, "--expect-head", head, "--every-signature"],
+        );
+        assert_eq!(report["verdict"], "verified", "{head}");
+        assert!(codes(&report).contains(&"redacted"), "{report}");
+    }
+    // Rye's own verifier computes each prefix hash anew.
+    let whole = fs::read(&transcript).unwrap();
+    let hashes = prefix_hashes(&whole);
+    assert!(hashes.len() > 4);
+    for (offset, hash) in hashes {
+        assert_eq!(Digest::of(&whole[..offset]).to_string(), hash, "{offset}");
+    }
+    // A turn of the earlier epoch is proved as it was, and the proof shows no body.
+    let newer = sandbox.run(["prove", &turn]).exits(0).stdout;
+    assert_eq!(newer, older);
+    sandbox.run(["check-proof", "older.turn-proof"]).exits(0);
+    // As a log it continues what it was; its own log knows all of it.
+    sandbox
+        .run(["transcript", "export", path, "--as-log", "as-log"])
+        .exits(0);
+    sandbox.run(["log", "fsck"]).exits(0);
+    sandbox.run(["verify", "p"]).exits(0);
+}
+
+#[test]
+fn a_project_says_where_the_bodies_of_its_threads_lie() {
+    let sandbox = project();
+    let config = "p/.ai/config/agent/coordination.yaml";
+    let file = sandbox.write(config, "coordination:\n  transcript_bodies: detached\n");
+    sandbox.run(["seal", file.to_str().unwrap()]).exits(0);
+    greet(&sandbox, &["--script", "answers.yaml"]).exits(0);
+    let bodies = thread(&sandbox, "greet").join("transcript.bodies");
+    assert!(bodies.exists());
+    sandbox.run(["verify", "p"]).exits(0);
+    // Who starts a thread may say otherwise.
+    let other = project();
+    let file = other.write(config, "coordination:\n  transcript_bodies: detached\n");
+    other.run(["seal", file.to_str().unwrap()]).exits(0);
+    let more = ["--script", "answers.yaml", "--bodies", "inline"];
+    greet(&other, &more).exits(0);
+    assert!(!thread(&other, "greet").join("transcript.bodies").exists());
+    let third = project();
+    let file = third.write(config, "coordination:\n  transcript_bodies: elsewhere\n");
+    third.run(["seal", file.to_str().unwrap()]).exits(0);
+    let refused = greet(&third, &["--script", "answers.yaml"]).exits(2);
+    assert!(
+        refused.stderr.contains("inline or detached"),
+        "{}",
+        refused.stderr
+    );
+}
+
+fn run_in(sandbox: &Sandbox, home: &Path, arguments: &[&str]) -> Ran {
+    let mut command = sandbox.command();
+    command.args(arguments).env("THREADSEAL_HOME", home);
+    Ran::of(command.output().unwrap())
+}
+
+fn redactions_in(sandbox: &Sandbox, home: &Path) -> usize {
+    let entries = ["log", "entries", "--from", "0", "--limit", "1000"];
+    let entries = run_in(sandbox, home, &entries).exits(0).stdout;
+    entries
+        .lines()
+        .filter(|line| line.contains(" redaction "))
+        .count()
+}
+
+#[test]
+fn the_log_knows_each_redaction_and_one_that_was_made_elsewhere_is_told() {
+    let (sandbox, transcript, _) = resumed();
+    let (path, home) = (transcript.to_str().unwrap(), sandbox.home());
+    let elsewhere = home.with_file_name("elsewhere");
+    copy(&home, &elsewhere);
+    let redact = ["redact", path, "--turn", "1", "--why", "a greeting"];
+    sandbox.run(redact).exits(0);
+    assert_eq!(redactions_in(&sandbox, &home), 1);
+    let report = verify(&sandbox, &[path]);
+    assert!(!codes(&report).contains(&"redaction_unlogged"), "{report}");
+    sandbox.run(["redact", path, "--finish"]).exits(0);
+    assert_eq!(
+        redactions_in(&sandbox, &home),
+        1,
+        "each is written down once"
+    );
+    // Somebody else with the same key redacts more, where this log is not.
+    let more = ["redact", path, "--turn", "2", "--why", "more of it"];
+    run_in(&sandbox, &elsewhere, &more).exits(0);
+    let report = verify(&sandbox, &[path]);
+    assert!(codes(&report).contains(&"redaction_unlogged"), "{report}");
+    sandbox.run(["redact", path, "--finish"]).exits(0);
+    assert_eq!(redactions_in(&sandbox, &home), 2);
+    let report = verify(&sandbox, &[path]);
+    assert!(!codes(&report).contains(&"redaction_unlogged"), "{report}");
+    sandbox.run(["log", "fsck"]).exits(0);
+    // The log that takes the place of this one knows them as well.
+    sandbox.run(["log", "restart", "--anyway"]).exits(0);
+    assert_eq!(redactions_in(&sandbox, &home), 2);
+    assert!(!codes(&verify(&sandbox, &[path])).contains(&"redaction_unlogged"));
+    // Where there is no log, nothing can be said.
+    sandbox.forget();
+    let report = verify(&sandbox, &[path]);
+    assert!(!codes(&report).contains(&"redaction_unlogged"), "{report}");
+}
