@@ -160,7 +160,7 @@ impl SignedFile {
         host.publish(&Published {
             head,
             root: None,
-            key: None,
+            key: Some(keys.native.public_key().key_id()),
             kind: RecordKind::Document,
             is_final: false,
             thread,

@@ -109,7 +109,7 @@ pub fn seal(
     file.move_tail_aside(sealed_bytes)?;
     file.append(&out)?;
     file.sync()?;
-    publish(host, log, &seal, &scan)?;
+    publish(host, log, &seal, signer, &scan)?;
     Ok(Sealed::Added(seal))
 }
 
@@ -135,7 +135,7 @@ fn first_seal(
     let mut seals = observed::begin(host.new_record()?, key, &mut out);
     let seal = add(host, &mut seals, &scan, is_final, signer, &mut out)?;
     drop(Log::create(Arc::clone(&host.fs), path, SEAL_MODE, &out)?);
-    publish(host, file.path(), &seal, &scan)?;
+    publish(host, file.path(), &seal, signer, &scan)?;
     Ok(Sealed::Added(seal))
 }
 
@@ -201,11 +201,17 @@ fn check_lines(seals: &SealFile, scan: &LogScan, log: &Path) -> Result<(), Error
     ))
 }
 
-fn publish(host: &Host, log: &Path, seal: &ObservedSeal, scan: &LogScan) -> Result<(), Error> {
+fn publish(
+    host: &Host,
+    log: &Path,
+    seal: &ObservedSeal,
+    signer: &dyn Signer,
+    scan: &LogScan,
+) -> Result<(), Error> {
     host.publish(&Published {
         head: seal.head,
-        root: None,
-        key: None,
+        root: Some(seal.root),
+        key: Some(signer.public_key().key_id()),
         kind: RecordKind::Observed,
         is_final: seal.is_final,
         thread: None,

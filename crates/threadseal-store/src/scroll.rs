@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use threadseal::digest::Digest;
 use threadseal::error::{Error, ErrorKind};
-use threadseal::key::Signer;
+use threadseal::key::{KeyId, Signer};
 use threadseal::record::{Head, RecordId};
 use threadseal::report::Expectation;
 use threadseal::report::{Finding, Severity};
@@ -143,15 +143,20 @@ pub fn known(host: &Host, record: &RecordId) -> Result<Known, Error> {
     }))
 }
 
-/// Stores the head of a scroll whose turns up to it are durable.
+/// Stores the head of a scroll whose turns up to it are durable; `key` signed the last of them, if one did.
 ///
 /// # Errors
 /// Kind `Refused` when this host knows another continuation, or a later head.
-pub fn publish(host: &Host, head: Head, signers: &[Digest]) -> Result<(), Error> {
+pub fn publish(
+    host: &Host,
+    head: Head,
+    key: Option<KeyId>,
+    signers: &[Digest],
+) -> Result<(), Error> {
     host.publish(&Published {
         head,
         root: None,
-        key: None,
+        key,
         kind: RecordKind::Scroll,
         is_final: false,
         thread: None,
@@ -169,6 +174,8 @@ pub struct LiveScroll {
     log: Log,
     tip: Tip,
     signers: Vec<Digest>,
+    /// Who signed the last turn, where this writer made it.
+    key: Option<KeyId>,
     published: Option<Head>,
 }
 
@@ -227,6 +234,7 @@ impl LiveScroll {
                 encoding,
             },
             signers: Vec::new(),
+            key: None,
             published: None,
         };
         scroll.note_signer(signer);
@@ -278,6 +286,7 @@ impl LiveScroll {
             log,
             tip,
             signers: outcome.signers.iter().map(signer_name).collect(),
+            key: None,
             published: known.head,
         };
         Ok(Opened {
@@ -332,13 +341,16 @@ impl LiveScroll {
     pub fn sync(&mut self) -> Result<Head, Error> {
         self.log.sync()?;
         if self.published != Some(self.tip.head) {
-            publish(&self.host, self.tip.head, &self.signers)?;
+            publish(&self.host, self.tip.head, self.key, &self.signers)?;
+            let place = self.host.place(self.log.path());
+            self.host.heads.note_place(&self.tip.head.record, &place);
             self.published = Some(self.tip.head);
         }
         Ok(self.tip.head)
     }
 
     fn note_signer(&mut self, signer: Option<&dyn Signer>) {
+        self.key = signer.map(|signer| signer.public_key().key_id());
         let Some(name) = signer.map(|signer| signer_name(signer.public_key())) else {
             return;
         };

@@ -17,8 +17,9 @@ use crate::render::text;
 use crate::walk::{self, Candidate};
 use clap::{Args, ValueEnum};
 use rayon::prelude::*;
+use std::collections::BTreeSet;
 use std::path::PathBuf;
-use threadseal::record::{ExpectedHead, Head, ThreadId};
+use threadseal::record::{ExpectedHead, Head, RecordId, ThreadId};
 use threadseal::report::{Report, Verdict, combined_exit_code};
 
 /// What `verify` takes.
@@ -233,7 +234,11 @@ fn examine_all(args: &VerifyArgs, context: &Context) -> Result<Run, Failure> {
     seen.into_iter().for_each(|seen| run.add(seen));
     if let Some(all) = all {
         let here = run.results.iter().filter_map(|report| report.record);
-        let (missing, unknown) = all.missing(&examiner, &here.collect());
+        let mut here: BTreeSet<RecordId> = here.chain(examiner.joined()).collect();
+        let (elsewhere, unread) = all.elsewhere(&examiner, &mut here);
+        run.results.extend(elsewhere);
+        run.errors.extend(unread);
+        let (missing, unknown) = all.missing(&examiner, &here);
         run.results.extend(missing);
         run.errors.extend(unknown);
     }

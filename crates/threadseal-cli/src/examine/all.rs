@@ -5,7 +5,8 @@
 //!                 ├─► all records ──┤
 //! log of the home ┘                 └─ none, or nothing there ─► among the paths that were named, by record id
 //! ```
-//! A place only leads to a record: one that was moved is found in the folders that are named, whatever it is called there.
+//! What has no place in the store of heads may have one in the private index beside the log: files, folders and SQLite files are looked
+//! into, of other stores it is told that they must be named. A place only leads to a record: one that was moved is found in the folders that are named, whatever it is called there.
 
 use super::{Examiner, place};
 use crate::exit::Failure;
@@ -18,12 +19,15 @@ use threadseal::record::RecordId;
 use threadseal::report::Report;
 use threadseal_store::heads::{HeadStore as _, RecordKind, StoredHead};
 use threadseal_store::home::Home;
+use threadseal_store::ledger::url;
 use threadseal_store::observer::seal_path;
 
 /// All records that a home knows.
 #[derive(Debug)]
 pub(crate) struct AllRecords {
     known: Vec<StoredHead>,
+    /// Where those lie that have no place there, by the private index.
+    places: BTreeMap<RecordId, Vec<String>>,
     /// Was more named to look in?
     searched: bool,
 }
@@ -58,10 +62,74 @@ impl AllRecords {
             }
             HomeLog::Never => {}
         }
+        let mut places = BTreeMap::new();
+        for (record, known) in &known {
+            let own = known.path_hint.iter().filter(|hint| url::is_address(hint));
+            let noted = match log {
+                HomeLog::There(log) if known.path_hint.is_none() => log.places_of(record),
+                _ => Vec::new(),
+            };
+            places.insert(*record, own.cloned().chain(noted).collect());
+        }
         Ok(Self {
             known: known.into_values().collect(),
+            places,
             searched,
         })
+    }
+
+    /// What lies where the index says, of the records that none of `here` is; and those of which nobody can say more before their
+    /// store is named.
+    pub(crate) fn elsewhere(
+        &self,
+        examiner: &Examiner,
+        here: &mut BTreeSet<RecordId>,
+    ) -> (Vec<Report>, Vec<PathError>) {
+        let mut wanted: BTreeMap<&str, Vec<&StoredHead>> = BTreeMap::new();
+        for known in &self.known {
+            let record = known.head.record;
+            for place in self.places.get(&record).into_iter().flatten() {
+                if !here.contains(&record) {
+                    wanted.entry(place).or_default().push(known);
+                }
+            }
+        }
+        let (mut reports, mut unread) = (Vec::new(), Vec::new());
+        let mut asked: Vec<(&str, &StoredHead, Option<String>)> = Vec::new();
+        for (place, known) in wanted {
+            match examiner.look_into(place) {
+                Ok(Some(found)) => {
+                    for report in found {
+                        let of = |known: &&StoredHead| report.record == Some(known.head.record);
+                        if let Some(record) = known.iter().find(|k| of(k)).map(|k| k.head.record)
+                            && here.insert(record)
+                        {
+                            reports.push(report);
+                        }
+                    }
+                }
+                Ok(None) => asked.extend(known.into_iter().map(|known| (place, known, None))),
+                Err(why) => asked.extend(
+                    known
+                        .into_iter()
+                        .map(|known| (place, known, Some(why.to_string()))),
+                ),
+            }
+        }
+        here.extend(examiner.joined());
+        for (place, known, why) in asked {
+            let (kind, record, seq) = (known.kind, known.head.record, known.head.seq);
+            if here.insert(record) {
+                let why = why.map_or(String::new(), |why| format!(" ({why})"));
+                unread.push(PathError {
+                    path: Some(place.to_owned()),
+                    message: format!(
+                        "{kind} {record} was sealed in {place} up to seal {seq}, which was not looked into{why}: name it"
+                    ),
+                });
+            }
+        }
+        (reports, unread)
     }
 
     /// What lies in the places of the records, beside what is looked at already.
@@ -114,10 +182,8 @@ impl AllRecords {
                 (None, true) => {
                     format!("this host knows seal {seq} of it, and it is not in what was named")
                 }
-                (None, false) if known.logged.is_some() => {
-                    format!(
-                        "the log has seal {seq} of it, and nothing else knows it; name the folders it may lie in"
-                    )
+                (None, false) if self.has_place(&record) => {
+                    format!("this host sealed it up to seal {seq}, and it is nowhere it was sealed")
                 }
                 (None, false) => {
                     let kind = known.kind;
@@ -134,6 +200,12 @@ impl AllRecords {
             missing.push(place::report_missing(examiner, &path, known, text));
         }
         (missing, unknown)
+    }
+
+    fn has_place(&self, record: &RecordId) -> bool {
+        self.places
+            .get(record)
+            .is_some_and(|places| !places.is_empty())
     }
 
     fn of_kind(&self, kind: RecordKind) -> BTreeSet<RecordId> {

@@ -109,6 +109,7 @@ impl Examiner {
             now: self.now,
             among_many: true,
             is_shared: true,
+            joined: std::sync::Arc::clone(&self.joined),
         }
     }
 

@@ -265,6 +265,7 @@ fn judge(
         now: examiner.now,
         among_many: examiner.among_many,
         is_shared: examiner.is_shared,
+        joined: std::sync::Arc::clone(&examiner.joined),
     };
     let mut report = transcript::native(&asking, &file)?.report;
     report.path = shown(&path);

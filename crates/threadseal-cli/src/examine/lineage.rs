@@ -12,6 +12,7 @@ use crate::walk::Candidate;
 use rayon::prelude::*;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::PoisonError;
 use threadseal::digest::Digest;
 use threadseal::lineage::{
     FileReader, Judging, Lineage, Lineages, LinkFacts, Outcome, View, conclude,
@@ -149,6 +150,10 @@ impl Examiner {
         expected: Option<ExpectedHead>,
     ) -> Result<Outcome, Failure> {
         let known = self.known_heads(lineage)?;
+        let joined = self.joined.lock();
+        let mut joined = joined.unwrap_or_else(PoisonError::into_inner);
+        joined.extend(lineage.records());
+        drop(joined);
         let given = expected.map(|head| Expectation::given(head, self.asked.exact_head));
         let remembered = known.iter().flat_map(StoredHead::expectations).collect();
         let remembered = self.without_later(remembered);

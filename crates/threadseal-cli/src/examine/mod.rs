@@ -27,6 +27,7 @@ mod logged;
 mod place;
 mod scroll;
 mod transcript;
+mod whereabouts;
 
 pub(crate) use anchored::Anchors;
 pub(crate) use ledger::LedgerAsked;
@@ -47,6 +48,7 @@ use indicatif::ProgressBar;
 use rayon::prelude::*;
 use std::collections::BTreeSet;
 use std::path::Path;
+use std::sync::{Arc, Mutex};
 use threadseal::document::DocumentKind;
 use threadseal::lineage::LinkFacts;
 use threadseal::record::{ExpectedHead, Head, RecordId, ThreadId};
@@ -153,6 +155,8 @@ pub(crate) struct Examiner {
     among_many: bool,
     /// Do the files lie in a database?
     is_shared: bool,
+    /// Records that are in lineages which were looked at, under whatever name.
+    joined: Arc<Mutex<BTreeSet<RecordId>>>,
 }
 
 impl Examiner {
@@ -170,6 +174,7 @@ impl Examiner {
             bar,
             among_many: false,
             is_shared: false,
+            joined: Arc::default(),
         })
     }
 
@@ -188,7 +193,7 @@ impl Examiner {
         // opened before the head was fetched. Another look, after that head, tells.
         for _ in 0..SECOND_LOOKS {
             let again = match &seen {
-                Seen::Reports(reports) => reports.iter().any(seems_older),
+                Seen::Reports(reports) | Seen::Link(_, reports) => reports.iter().any(seems_older),
                 // In a database a file that is replaced is gone for whoever had opened it.
                 Seen::Failed(_) => self.is_shared,
                 _ => false,
@@ -198,7 +203,7 @@ impl Examiner {
             }
             seen = self.look_or_fail(candidate);
         }
-        if let Seen::Reports(reports) = &mut seen {
+        if let Seen::Reports(reports) | Seen::Link(_, reports) = &mut seen {
             for report in reports {
                 self.finish(report, &candidate.path);
             }
@@ -384,6 +389,7 @@ impl Examiner {
             now: self.now,
             among_many: self.among_many,
             is_shared: self.is_shared,
+            joined: Arc::clone(&self.joined),
         };
         let again = without.claims(file, kind, named)?;
         for (report, again) in reports.iter_mut().zip(again) {

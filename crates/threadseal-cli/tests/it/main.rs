@@ -9,6 +9,7 @@
 
 mod anchor;
 mod anchored;
+mod anchored_kinds;
 mod bad_input;
 mod epochs;
 mod fixtures;

@@ -111,6 +111,10 @@ impl HeadStore for Both {
         Ok(found.map(|found| self.outward(found)))
     }
 
+    fn place(&self) -> Option<String> {
+        self.shared.place()
+    }
+
     fn fence(&self) -> Option<u64> {
         self.shared.fence()
     }

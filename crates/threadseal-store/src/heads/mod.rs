@@ -216,6 +216,14 @@ pub trait HeadStore: fmt::Debug + Send + Sync {
         true
     }
 
+    /// Where the records lie whose heads are stored here, where that is one place: a database.
+    fn place(&self) -> Option<String> {
+        None
+    }
+
+    /// Remembers that a record was sealed in a place which its head does not name, for who looks for all records later.
+    fn note_place(&self, _record: &RecordId, _place: &str) {}
+
     /// The fencing token of the lease under which heads are stored here: what each seal of a transcript holds.
     fn fence(&self) -> Option<u64> {
         None

@@ -43,7 +43,7 @@ use threadseal::canon::json::{Text, Value, parse_python};
 use threadseal::canon::python;
 use threadseal::digest::Digest;
 use threadseal::error::{Error, ErrorKind};
-use threadseal::key::Signer;
+use threadseal::key::{KeyId, Signer};
 use threadseal::ledger::{
     ACTORS_EFFECT, GENESIS_EFFECT, RecordSignature, RunId, StepRecord, compute_record_hash, head_of,
 };
@@ -63,6 +63,11 @@ pub trait RecordSigner: fmt::Debug + Send + Sync {
     /// # Errors
     /// [`ErrorKind::Key`] or [`ErrorKind::External`] when the key does not serve.
     fn sign(&self, record: &StepRecord, hash: &Digest) -> Result<Option<String>, Error>;
+
+    /// The key that signed `record`, where it is one of ours.
+    fn key_of(&self, _record: &StepRecord) -> Option<KeyId> {
+        None
+    }
 }
 
 /// The keys of the actors whose records are written here. A record of anybody else stays unsigned.
@@ -100,6 +105,11 @@ impl RecordSigner for ActorSigners {
         Ok(signature
             .transpose()?
             .map(|signature| signature.to_string()))
+    }
+
+    fn key_of(&self, record: &StepRecord) -> Option<KeyId> {
+        let signer = self.0.get(record.actor_id.as_ref()?)?;
+        Some(signer.public_key().key_id())
     }
 }
 
@@ -281,18 +291,20 @@ impl<S: LedgerStore> HashChainedLedgerStore<S> {
         }
     }
 
-    fn publish(&self, run: &RunId, tip: &Tip) -> Result<(), Error> {
+    fn publish(&self, run: &RunId, tip: &Tip, last: Option<&StepRecord>) -> Result<(), Error> {
         let Some(host) = &self.host else {
             return Ok(());
         };
         let Some(head) = tip.hash.and_then(|hash| head_of(run, tip.count, hash)) else {
             return Ok(());
         };
+        let signed = last.filter(|last| last.signature.is_some());
+        let signer = self.signer.as_ref();
         let now = host.clock.now()?;
         let new = StoredHead {
             head,
             root: None,
-            key: None,
+            key: signed.and_then(|last| signer?.key_of(last)),
             kind: RecordKind::Ledger,
             is_final: false,
             thread: None,
@@ -354,10 +366,12 @@ impl<S: LedgerStore> ChainedLedger for HashChainedLedgerStore<S> {
             };
             known.floor = stored;
             known.tip = Some(stored);
+            let records: Vec<StepRecord> = records;
+            let unpublished = self.publish(run, &stored, records.last()).err();
             return Ok(Appended {
                 records,
                 tip: stored,
-                unpublished: self.publish(run, &stored).err(),
+                unpublished,
             });
         }
         Err(out_of_breath(run))

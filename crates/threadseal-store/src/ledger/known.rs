@@ -9,6 +9,7 @@ use crate::host::{Host, Published};
 use crate::read::{RegularFile, Source};
 use threadseal::digest::{Digest, Hasher};
 use threadseal::error::Error;
+use threadseal::key::KeyId;
 use threadseal::ledger::{FileDigest, LineReader, LineSplitter, Place, RunId};
 use threadseal::record::{Head, RecordId};
 use threadseal::report::Expectation;
@@ -89,16 +90,21 @@ pub fn known(host: &Host, record: &RecordId) -> Result<Known, Error> {
     }))
 }
 
-/// Stores the head of a ledger whose records up to it are durable; `signers` are names of the keys
+/// Stores the head of a ledger whose records up to it are durable, as `key` says, if a key did; `signers` are names of the keys
 /// that signed them ([`threadseal::ledger::signer_name`]).
 ///
 /// # Errors
 /// Kind `Refused` when this host knows another continuation, or a later head.
-pub fn publish(host: &Host, head: Head, signers: &[Digest]) -> Result<(), Error> {
+pub fn publish(
+    host: &Host,
+    head: Head,
+    key: Option<KeyId>,
+    signers: &[Digest],
+) -> Result<(), Error> {
     host.publish(&Published {
         head,
         root: None,
-        key: None,
+        key,
         kind: RecordKind::Ledger,
         is_final: false,
         thread: None,

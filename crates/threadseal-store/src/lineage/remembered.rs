@@ -14,6 +14,7 @@ use crate::read::Source;
 use std::collections::BTreeSet;
 use threadseal::digest::Digest;
 use threadseal::error::{Error, ErrorKind};
+use threadseal::key::{KeyId, PublicKey};
 use threadseal::lineage::{AgentIdentity, AgentName, CheckpointHeader, ContentHash, Identity};
 use threadseal::record::{Head, RecordId};
 
@@ -104,8 +105,12 @@ impl RememberedStore {
             size: header.tick,
             line: hash.digest(),
         };
+        let signer = header
+            .signer
+            .and_then(|raw| PublicKey::from_bytes(&raw).ok());
+        let key = signer.map(|signer| signer.key_id());
         for _ in 1..MAX_PUBLISH_ATTEMPTS {
-            match self.publish(head) {
+            match self.publish(head, key) {
                 // Another writer's link came first: one that builds on this, or one before it.
                 Err(error) if error.kind() == ErrorKind::Refused => {}
                 published => return published,
@@ -114,14 +119,14 @@ impl RememberedStore {
                 return Ok(());
             }
         }
-        self.publish(head)
+        self.publish(head, key)
     }
 
-    fn publish(&self, head: Head) -> Result<(), Error> {
+    fn publish(&self, head: Head, key: Option<KeyId>) -> Result<(), Error> {
         self.host.publish(&Published {
             head,
             root: None,
-            key: None,
+            key,
             kind: RecordKind::Lineage,
             is_final: false,
             thread: None,
@@ -129,7 +134,14 @@ impl RememberedStore {
             path: None,
             aliases: &[],
             durability: Durability::Durable,
-        })
+        })?;
+        let place = self.store.place();
+        let place = match std::path::Path::new(&place) {
+            folder if self.host.fs.metadata(folder).is_ok() => self.host.place(folder),
+            _ => place,
+        };
+        self.host.heads.note_place(&head.record, &place);
+        Ok(())
     }
 
     /// How many links stand before `hash`: counted from the first, or from the one that this host knows;

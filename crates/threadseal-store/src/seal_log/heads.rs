@@ -34,6 +34,9 @@ impl LoggedHeads {
     fn published(&self, swap: Swap, new: &StoredHead) -> Swap {
         if let (Swap::Stored, Some(log)) = (&swap, &self.log) {
             log.publish(&new.to_log());
+            if let Some(place) = self.heads.place() {
+                log.note_place(&new.head.record, &place);
+            }
         }
         swap
     }
@@ -106,6 +109,12 @@ impl HeadStore for LoggedHeads {
     fn logged(&self, heads: Arc<dyn HeadStore>) -> Arc<dyn HeadStore> {
         let log = self.log.clone();
         Arc::new(Self { heads, log })
+    }
+
+    fn note_place(&self, record: &RecordId, place: &str) {
+        if let Some(log) = &self.log {
+            log.note_place(record, place);
+        }
     }
 
     fn vouches(&self) -> bool {

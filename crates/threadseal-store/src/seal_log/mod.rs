@@ -24,6 +24,7 @@
 //! | `record_log` | a record as a log, for tools that know logs |
 //! | `listing` | which records a log knows |
 //! | `standing` | what the log is worth to who judges by it |
+//! | `whereabouts` | where the records lie that only the log knows |
 //! | `timestamps` | what time-stamping authorities said of it (feature `timestamp`) |
 //! | `heads` | a store of heads that logs what it stores, and believes the log where that knows more |
 //!
@@ -60,6 +61,7 @@ mod tests;
 #[cfg(feature = "timestamp")]
 mod timestamps;
 mod view;
+mod whereabouts;
 mod writer;
 
 pub use committer::{Fork, Published};

@@ -43,6 +43,8 @@ pub struct ObservedSeal {
     pub head: Head,
     /// Lines of the log that it covers.
     pub lines: u64,
+    /// Root of the tree over them.
+    pub root: Digest,
     /// When it was made, as its maker says.
     pub time: Timestamp,
     /// May the log not grow any more?
@@ -273,6 +275,7 @@ impl SealFile {
         let seal = ObservedSeal {
             head,
             lines: state.tree.size(),
+            root: state.tree.root(),
             time,
             is_final,
         };
@@ -380,6 +383,7 @@ fn parse_seal(line: &[u8], file: &SealFile) -> Option<ParsedSeal> {
         seal: ObservedSeal {
             head,
             lines,
+            root,
             time,
             is_final,
         },

@@ -181,6 +181,9 @@ pub(super) fn run(args: &AppendArgs, context: &Context, out: &mut Out) -> Outcom
         }
         appending.append(&batch)?;
     }
+    for run in appending.runs.keys() {
+        place::remember(&args.store, run, &context.host()?)?;
+    }
     tell(&appending.runs, context, out);
     Ok(Exit::Done)
 }

@@ -11,6 +11,7 @@
 use crate::context::{self, Context};
 use crate::detect::{self, LedgerShape};
 use crate::exit::Failure;
+use crate::record;
 use crate::render::clean::Clean;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -19,6 +20,7 @@ use threadseal::canon::python;
 use threadseal::error::Error;
 use threadseal::ledger::{Bundle, LineSplitter, RunId};
 use threadseal::limits::{MAX_BUNDLE_RUNS, MAX_SOURCE_BYTES};
+use threadseal_store::host::Host;
 use threadseal_store::ledger::url::{self, Intent};
 use threadseal_store::ledger::{
     JsonlLedgerStore, LedgerStore, LedgerStoreExt as _, SqliteLedgerStore, known,
@@ -46,6 +48,25 @@ enum Named<'a> {
     Folder(PathBuf),
     Address(&'a str),
     File(&'a Path),
+}
+
+/// Has the home remember where the ledger of a run lies: a ledger has no place of its own, and may be looked for one day.
+///
+/// # Errors
+/// When no store has this address.
+pub(crate) fn remember(text: &str, run: &RunId, host: &Host) -> Result<(), Failure> {
+    let place = match named(text)? {
+        Named::Folder(folder) => host.place(&folder.join(format!("ledger_{run}.jsonl"))),
+        Named::File(path) => host.place(path),
+        Named::Address(address) => match address.split_once(':') {
+            Some((scheme, file)) if scheme.eq_ignore_ascii_case("sqlite") => {
+                format!("sqlite:{}", host.place(Path::new(file)))
+            }
+            _ => record::without_secrets(address),
+        },
+    };
+    host.heads.note_place(&run.record_id(), &place);
+    Ok(())
 }
 
 fn named(text: &str) -> Result<Named<'_>, Failure> {

@@ -20,7 +20,7 @@ use clap::Args;
 use indicatif::ProgressBar;
 use serde::Serialize;
 use std::path::PathBuf;
-use threadseal::key::KeyUsage;
+use threadseal::key::{KeyUsage, Signer as _};
 use threadseal::ledger::{HeadStatement, RunId, signer_name};
 use threadseal::report::{Completeness, Verdict};
 use threadseal::trust::Trust;
@@ -104,7 +104,13 @@ pub(super) fn run(args: &SignArgs, context: &Context, out: &mut Out) -> Outcome 
         atomic::replace(&*context.fs, path, note.as_bytes(), Mode::KeepOr(HEAD_MODE))?;
     }
     let names: Vec<_> = outcome.signers.iter().map(signer_name).collect();
-    known::publish(&host, tip.head(), &names)?;
+    known::publish(
+        &host,
+        tip.head(),
+        Some(signer.public_key().key_id()),
+        &names,
+    )?;
+    place::remember(&args.ledger, &tip.run, &host)?;
     warn(outcome.report.verdict, outcome.report.completeness);
     if context.json {
         out.json(&SignOutput {

@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 use threadseal::digest::Digest;
 use threadseal::encoding;
 use threadseal::error::{Error, ErrorKind};
-use threadseal::key::{KeyUsage, LocalSigner, PrivateKey, Signer};
+use threadseal::key::{KeyUsage, LocalSigner, PrivateKey, PublicKey, Signer};
 use threadseal::record::{Head, RecordId};
 use threadseal::scroll::{Encoding, SealedTurn, Turn, check_place, deserialize, seal, signer_name};
 use threadseal_store::scroll::{LiveScroll, publish};
@@ -136,11 +136,7 @@ pub(super) fn remember_written(
     let (Some(head), Some(path)) = (head, path) else {
         return Ok(());
     };
-    let signers: Vec<Digest> = signer
-        .map(|signer| signer_name(signer.public_key()))
-        .into_iter()
-        .collect();
-    remember(head, &signers, path, context)?;
+    remember(head, signer, path, context)?;
     if !context.quiet {
         complain(&format!("sealed {}  head {head}", path.display()));
     }
@@ -159,8 +155,16 @@ pub(super) fn after(head: Option<Head>, sealed: &SealedTurn) -> Head {
 }
 
 /// Two scrolls may begin with the same turn: then the first that was remembered stays so.
-fn remember(head: Head, signers: &[Digest], path: &Path, context: &Context) -> Result<(), Failure> {
-    match publish(&context.host()?, head, signers) {
+fn remember(
+    head: Head,
+    signer: Option<&dyn Signer>,
+    path: &Path,
+    context: &Context,
+) -> Result<(), Failure> {
+    let key = signer.map(Signer::public_key);
+    let names: Vec<Digest> = key.map(signer_name).into_iter().collect();
+    let host = context.host()?;
+    match publish(&host, head, key.map(PublicKey::key_id), &names) {
         Err(error) if error.kind() == ErrorKind::Refused => {
             complain(&format!(
                 "note: {}: this host knows another scroll that begins with the same turn; the head is not remembered",
@@ -168,7 +172,11 @@ fn remember(head: Head, signers: &[Digest], path: &Path, context: &Context) -> R
             ));
             Ok(())
         }
-        done => Ok(done?),
+        done => {
+            done?;
+            host.heads.note_place(&head.record, &host.place(path));
+            Ok(())
+        }
     }
 }
 

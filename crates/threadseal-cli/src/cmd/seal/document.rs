@@ -86,7 +86,7 @@ fn seal_natively(
         sealing.host.publish(&Published {
             head,
             root: None,
-            key: None,
+            key: Some(signer.public_key().key_id()),
             kind: RecordKind::Document,
             is_final: false,
             thread: None,

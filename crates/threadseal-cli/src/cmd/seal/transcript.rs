@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::Arc;
 use threadseal::canon::json;
 use threadseal::error::Error;
-use threadseal::key::KeyUsage;
+use threadseal::key::{KeyId, KeyUsage, Signer as _};
 use threadseal::record::ThreadId;
 use threadseal::report::Expectation;
 use threadseal::report::{Report, Verdict};
@@ -135,7 +135,7 @@ pub(super) fn seal_rye(sealing: &Sealing<'_>, path: &Path) -> Result<Sealed, Fai
         return Err(error.into());
     }
     drop(log);
-    publish(sealing, path)
+    publish(sealing, path, &signer.public_key().key_id())
 }
 
 /// Rye's own runs replace transcripts: only one that this host sealed elsewhere is in a wrong place.
@@ -150,14 +150,14 @@ fn refuse_displacing(sealing: &Sealing<'_>, path: &Path, report: &Report) -> Res
 }
 
 /// Remembers the new head. Rye gives records no id; the first line stands in for one.
-fn publish(sealing: &Sealing<'_>, path: &Path) -> Result<Sealed, Failure> {
+fn publish(sealing: &Sealing<'_>, path: &Path, key: &KeyId) -> Result<Sealed, Failure> {
     let file = open_regular(&*sealing.host.fs, path)?;
     let head = verify_rye(sealing, &file, Vec::new())?.head;
     if let Some(head) = head {
         sealing.host.publish(&Published {
             head,
             root: None,
-            key: None,
+            key: Some(*key),
             kind: RecordKind::Transcript,
             is_final: false,
             thread: None,

@@ -26,4 +26,13 @@ fn a_database_that_goes_back_with_its_heads_does_not_take_back_what_a_worker_sea
     ended.tells(&forgotten, "head_ahead", "transcript.jsonl");
     // The bytes are back, the heads are not: the log has them.
     ended.verify("").exits(0);
+    // Who looks for all records without naming the database is told to.
+    let all = ended.sandbox.run(["verify", "--all"]).exits(2);
+    assert!(
+        all.stderr.contains("was sealed in postgres://"),
+        "{}",
+        all.stderr
+    );
+    let all = ended.sandbox.run(["verify", "--all", &ended.url]);
+    assert!(!all.stdout.contains("record_missing"), "{}", all.stdout);
 }

@@ -3,7 +3,7 @@
 use super::seal_log::{check, codes, seal, verified};
 use crate::anchor::{add, logged, policy};
 use crate::fixtures::{ended_record, ready, recorder};
-use crate::sandbox::{Sandbox, copy};
+use crate::sandbox::{Sandbox, copy, walk};
 use crate::witness::{Serving, witness};
 use serde_json::Value;
 use std::fs;
@@ -71,6 +71,9 @@ fn a_record_that_never_had_a_place_is_not_called_missing_before_it_was_looked_fo
     sandbox
         .run([&seal[..], &["--out", "s.json"]].concat())
         .exits(0);
+    all(&sandbox, &[], 0);
+    // Where the private index is lost, nobody can say that it is gone before he looked for it.
+    fs::remove_dir_all(sandbox.home().join("log/places")).unwrap();
     let ran = sandbox.run(["verify", "--all"]).exits(2);
     assert!(ran.stderr.contains("no place is known"), "{}", ran.stderr);
     all(&sandbox, &["s.json"], 0);
@@ -79,6 +82,94 @@ fn a_record_that_never_had_a_place_is_not_called_missing_before_it_was_looked_fo
     }
     let output = all(&sandbox, &["."], 1);
     assert_eq!(missing(&output).len(), 1, "{output}");
+}
+
+/// A scroll, ledgers in a folder and in SQLite, and an agent that went from v0x04 to v0x05.
+fn without_places(sandbox: &Sandbox) {
+    crate::scroll::signed(sandbox, "s.json", 2);
+    let step = "{\"node\":\"plan\",\"result\":{\"text\":\"ho\"}}\n";
+    for (store, run) in [("file:runs", "r1"), ("sqlite:runs.db", "r2")] {
+        let append = ["ledger", "append", store, "--run", run, "--sign"];
+        crate::scroll::piped(sandbox, &append, step).exits(0);
+    }
+    sandbox.write("state", "what the agent is");
+    for (tick, version) in [("1", "4"), ("2", "5")] {
+        let code = "9c56cc51b374c3ba189210d5b6d4bf57790d351c96c47c02190ecf1e430635ab";
+        let mut append = vec!["lineage", "append", "here", "--agent", "counter"];
+        append.extend(["--state", "state", "--tick", tick, "--version", version]);
+        append.extend(["--budget", "9", "--price", "1", "--code", code]);
+        sandbox.run(append).exits(0);
+    }
+    let shown = sandbox.run([
+        "lineage",
+        "identity",
+        "show",
+        "here/counter.identity",
+        "--json",
+    ]);
+    let did = shown.json()["did"].as_str().unwrap().to_owned();
+    sandbox
+        .run([
+            "trust", "add", &did, "--name", "agent", "--usage", "native", "--usage", "igor",
+        ])
+        .exits(0);
+}
+
+#[test]
+fn what_has_no_place_of_its_own_is_found_where_it_was_sealed_and_missing_where_it_is_gone() {
+    let sandbox = ready();
+    without_places(&sandbox);
+    let output = all(&sandbox, &[], 0);
+    assert_eq!(output["summary"]["verified"], 4, "{output}");
+    // The log alone knows them, and the index leads to them.
+    let heads = sandbox.home().join("heads");
+    fs::remove_dir_all(&heads).unwrap();
+    fs::create_dir(heads).unwrap();
+    let output = all(&sandbox, &[], 0);
+    assert_eq!(output["summary"]["verified"], 4, "{output}");
+    for (gone, kind) in [
+        ("s.json", "scroll"),
+        ("runs.db", "ledger"),
+        ("runs", "ledger"),
+        ("here", "lineage"),
+    ] {
+        let (path, kept) = (
+            sandbox.work().join(gone),
+            sandbox.work().with_file_name("kept"),
+        );
+        fs::rename(&path, &kept).unwrap();
+        let output = all(&sandbox, &[], 1);
+        let results = output["results"].as_array().unwrap();
+        let missing = results
+            .iter()
+            .filter(|report| report["verdict"] == "missing");
+        let formats: Vec<&str> = missing
+            .map(|report| report["format"].as_str().unwrap())
+            .collect();
+        assert!(
+            !formats.is_empty() && formats.iter().all(|format| *format == kind),
+            "{output}"
+        );
+        fs::rename(&kept, &path).unwrap();
+    }
+    all(&sandbox, &[], 0);
+}
+
+/// Stores behind a network are asked only by whoever names them.
+#[test]
+fn a_record_in_a_store_elsewhere_is_asked_for_and_not_called_missing() {
+    let sandbox = ready();
+    crate::scroll::signed(&sandbox, "s.json", 1);
+    let place = walk(&sandbox.home().join("log/places")).remove(0);
+    fs::write(&place, "s3://bucket/scrolls\n").unwrap();
+    let ran = sandbox.run(["verify", "--all"]).exits(2);
+    assert!(
+        ran.stderr.contains("was sealed in s3://bucket/scrolls"),
+        "{}",
+        ran.stderr
+    );
+    let output = all(&sandbox, &["s.json"], 0);
+    assert_eq!(output["summary"]["verified"], 1, "{output}");
 }
 
 fn as_of(sandbox: &Sandbox, name: &str, head: &str, code: i32) -> Value {

@@ -173,7 +173,7 @@ impl Engine {
             return Ok(());
         };
         match steps.tip {
-            Some(tip) => known::publish(&self.host, tip.head(), &steps.signers),
+            Some(tip) => known::publish(&self.host, tip.head(), None, &steps.signers),
             None => Ok(()),
         }
     }

@@ -136,6 +136,10 @@ fn values_of<'v>(held: &'v (i64, i64, &'v [u8])) -> [Value<'v>; 3] {
 }
 
 impl HeadStore for PostgresHeadStore {
+    fn place(&self) -> Option<String> {
+        Some(format!("postgres://{}", self.store.place()))
+    }
+
     fn fence(&self) -> Option<u64> {
         self.lease.as_ref().map(Lease::token)
     }

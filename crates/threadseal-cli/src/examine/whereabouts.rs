@@ -1,0 +1,65 @@
+//! Looking where the private index says that a record lies.
+
+use super::{Examiner, Seen, reports_of};
+use crate::exit::Failure;
+use crate::record;
+use crate::walk;
+use rayon::prelude::*;
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::sync::PoisonError;
+use threadseal::record::RecordId;
+use threadseal::report::Report;
+use threadseal_store::ledger::url::Intent;
+
+impl Examiner {
+    /// Records that were found beside those that reports name: an agent that goes on in v0x05 has another id from there on.
+    pub(crate) fn joined(&self) -> BTreeSet<RecordId> {
+        let joined = self.joined.lock();
+        joined.unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// What lies in a place of this machine: a file, a folder, an SQLite file, a record in a store that is a folder. None of any
+    /// other place: who verifies says himself whom to ask over a network.
+    ///
+    /// # Errors
+    /// When it cannot be read. What is not there is no report.
+    pub(crate) fn look_into(&self, place: &str) -> Result<Option<Vec<Report>>, Failure> {
+        let path = Path::new(place);
+        let is_record = place.starts_with("object+file:") && place.contains('#');
+        if !path.is_absolute() && !place.starts_with("sqlite:") && !is_record {
+            return Ok(None);
+        }
+        let file = place.strip_prefix("sqlite:").unwrap_or(place);
+        let is_gone = match is_record {
+            true => {
+                let (store, name) = record::one(place, Intent::Read)?;
+                store.read(&name)?.is_none()
+            }
+            false => std::fs::metadata(file).is_err(),
+        };
+        if is_gone {
+            return Ok(Some(Vec::new()));
+        }
+        let mut found = walk::find(std::slice::from_ref(&path.to_owned()));
+        if let Some(error) = found.errors.pop() {
+            return Err(Failure::new(error.message));
+        }
+        let mut reports = Vec::new();
+        for address in &found.stores {
+            reports.extend(self.store(&*record::ledgers(address)?, address)?);
+        }
+        let mut seen: Vec<Seen> = found
+            .files
+            .par_iter()
+            .map(|file| self.examine(file))
+            .collect();
+        if let Some(Seen::Failed(error)) = seen.iter().find(|seen| matches!(seen, Seen::Failed(_)))
+        {
+            return Err(Failure::new(error.message.clone()));
+        }
+        reports.extend(self.lineage_reports(&found.files, &mut seen)?);
+        reports.extend(seen.iter().flat_map(reports_of).cloned());
+        Ok(Some(reports))
+    }
+}

@@ -1,0 +1,191 @@
+//! What the log alone knows of ledgers, scrolls, documents, lineages and observed logs: an older copy, a cut and a fork are told also
+//! where the store of heads is gone, or was put back with them.
+
+use crate::sandbox::{Sandbox, copy};
+use crate::scroll::{piped, ready, turn};
+use serde_json::Value;
+use std::fs;
+use std::path::Path;
+
+const CODE: &str = "9c56cc51b374c3ba189210d5b6d4bf57790d351c96c47c02190ecf1e430635ab";
+
+/// The kinds, and what of each is verified.
+const KINDS: [(&str, &str); 5] = [
+    ("ledger", "k/ledger_r1.jsonl"),
+    ("scroll", "k/s.jsonl"),
+    ("document", "k/d.json"),
+    ("lineage", "k/agents"),
+    ("observed", "k/a.log"),
+];
+
+/// Seals one more version, turn, step, link or line of a kind, by a home.
+fn go_on(sandbox: &Sandbox, home: &Path, kind: &str, number: u64, text: &str) {
+    let path = sandbox.work().join("k");
+    let run = |arguments: &[&str], input: &str| {
+        let all = [&["--home", home.to_str().unwrap()], arguments].concat();
+        piped(sandbox, &all, input).exits(0);
+    };
+    match kind {
+        "ledger" => {
+            let step = format!("{{\"node\":\"n{number}\",\"result\":{{\"text\":\"{text}\"}}}}\n");
+            run(
+                &["ledger", "append", "file:k", "--run", "r1", "--sign"],
+                &step,
+            );
+        }
+        "scroll" => run(
+            &[
+                "scroll",
+                "seal",
+                "--append",
+                "k/s.jsonl",
+                "--key",
+                "self-scroll",
+            ],
+            &turn(number, text),
+        ),
+        "document" => {
+            let before = fs::read_to_string(path.join("d.json")).unwrap_or_default();
+            let old = before
+                .split("\"v\":\"")
+                .nth(1)
+                .and_then(|rest| rest.split('"').next());
+            let new = match old {
+                Some(old) => {
+                    before.replacen(&format!("\"v\":\"{old}\""), &format!("\"v\":\"{text}\""), 1)
+                }
+                None => format!("{{\"v\":\"{text}\"}}\n"),
+            };
+            sandbox.write("k/d.json", new);
+            run(&["seal", "k/d.json"], "");
+        }
+        "lineage" => {
+            sandbox.write("state", text);
+            let tick = number.to_string();
+            let mut append = vec!["lineage", "append", "k/agents", "--agent", "counter"];
+            append.extend(["--state", "state", "--tick", &tick, "--code", CODE]);
+            append.extend(["--budget", "9", "--price", "1"]);
+            run(&append, "");
+        }
+        _ => {
+            let before = fs::read_to_string(path.join("a.log")).unwrap_or_default();
+            sandbox.write("k/a.log", before + text + "\n");
+            run(&["seal", "--detached", "k/a.log"], "");
+        }
+    }
+}
+
+/// Three of each; `between` has records and home as they were after two.
+fn world(kind: &str) -> Sandbox {
+    let sandbox = ready();
+    fs::create_dir(sandbox.work().join("k")).unwrap();
+    let home = sandbox.home();
+    go_on(&sandbox, &home, kind, 0, "one");
+    if kind == "lineage" {
+        let shown = [
+            "lineage",
+            "identity",
+            "show",
+            "k/agents/counter.identity",
+            "--json",
+        ];
+        let shown = sandbox.run(shown).json();
+        let did = shown["did"].as_str().unwrap();
+        let trust = ["trust", "add", did, "--name", "agent", "--usage", "native"];
+        sandbox.run(trust).exits(0);
+    }
+    go_on(&sandbox, &home, kind, 1, "two");
+    let between = sandbox.work().join("between");
+    copy(&sandbox.home(), &between.join("home"));
+    copy(&sandbox.work().join("k"), &between.join("k"));
+    go_on(&sandbox, &home, kind, 2, "three");
+    sandbox
+}
+
+fn put(sandbox: &Sandbox, from: &str, to: &Path) {
+    if to.exists() {
+        fs::remove_dir_all(to).unwrap();
+    }
+    copy(&sandbox.work().join(from), to);
+}
+
+/// The verdict and what the check `log` came to, with the store of heads gone, and with an older one.
+#[track_caller]
+fn told(sandbox: &Sandbox, path: &str, verdicts: &[&str]) {
+    let heads = sandbox.home().join("heads");
+    for older in [false, true] {
+        match older {
+            true => put(sandbox, "between/home/heads", &heads),
+            false => {
+                fs::remove_dir_all(&heads).unwrap();
+                fs::create_dir(&heads).unwrap();
+            }
+        }
+        let output = sandbox.run(["verify", path, "--json"]).exits(1).json();
+        let report = &output["results"][0];
+        let verdict = report["verdict"].as_str().unwrap();
+        assert!(
+            verdicts.contains(&verdict),
+            "{path}, older {older}: {report}"
+        );
+        let checks = report["checks"].as_array().unwrap();
+        let log = checks.iter().find(|check| check["name"] == "log").unwrap();
+        assert_eq!(log["result"], "fail", "{path}, older {older}: {report}");
+    }
+}
+
+#[test]
+fn the_log_alone_tells_an_older_copy_of_every_kind() {
+    for (kind, path) in KINDS {
+        let sandbox = world(kind);
+        sandbox.run(["verify", path]).exits(0);
+        put(&sandbox, "between/k", &sandbox.work().join("k"));
+        told(&sandbox, path, &["rolled_back"]);
+    }
+}
+
+#[test]
+fn the_log_alone_tells_another_continuation_of_every_kind() {
+    for (kind, path) in KINDS {
+        let sandbox = world(kind);
+        let stolen = sandbox.work().join("stolen");
+        put(&sandbox, "between/home", &stolen);
+        // Without a log nothing holds the copy of the home back.
+        fs::remove_dir_all(stolen.join("log")).unwrap();
+        put(&sandbox, "between/k", &sandbox.work().join("k"));
+        go_on(&sandbox, &stolen, kind, 2, "forged");
+        told(&sandbox, path, &["forked"]);
+    }
+}
+
+#[test]
+fn the_log_alone_tells_what_was_cut_off_by_hand() {
+    for (kind, path) in [KINDS[0], KINDS[1]] {
+        let sandbox = world(kind);
+        let file = sandbox.work().join(path);
+        let text = fs::read_to_string(&file).unwrap();
+        let lines: Vec<&str> = text.split_inclusive('\n').collect();
+        fs::write(&file, lines[..lines.len() - 1].concat()).unwrap();
+        told(&sandbox, path, &["rolled_back", "truncated"]);
+    }
+}
+
+#[test]
+fn entries_of_every_kind_name_who_sealed_and_roots_where_there_are_any() {
+    for (kind, _) in KINDS {
+        let sandbox = world(kind);
+        let listed = ["log", "entries", "--json", "--from", "0", "--limit", "100"];
+        let listed = sandbox.run(listed).exits(0).stdout;
+        let of_kind = format!("head/{kind}");
+        let entries = listed.lines().filter(|line| line.contains(&of_kind));
+        let entries: Vec<Value> = entries
+            .map(|line| serde_json::from_str(line).unwrap())
+            .collect();
+        assert!(entries.len() >= 3, "{listed}");
+        for entry in entries {
+            let entry = entry.to_string();
+            assert!(entry.contains("\"key\":\""), "{entry}");
+            assert_eq!(entry.contains("\"root\":\""), kind == "observed", "{entry}");
+        }
+    }
+}
