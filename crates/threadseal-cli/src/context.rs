@@ -242,6 +242,15 @@ pub(crate) fn object_storage_settings() -> Vec<(String, String)> {
     settings.collect()
 }
 
+/// What the second places of the log are told by the environment: where storages are, who asks, and a database's password.
+pub(crate) fn mark_settings() -> Vec<(String, String)> {
+    let password = variable("PGPASSWORD").and_then(|value| value.into_string().ok());
+    let password = password.map(|value| ("PGPASSWORD".to_owned(), value));
+    let mut settings = object_storage_settings();
+    settings.extend(password);
+    settings
+}
+
 /// All of the environment that is text: what declared tools may be given, and where keys of models are.
 #[expect(
     clippy::disallowed_methods,

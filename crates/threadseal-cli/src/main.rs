@@ -7,7 +7,6 @@
     reason = "many doc comments are help texts, which would show the backticks"
 )]
 
-mod anchoring;
 mod args;
 mod believed;
 mod cmd;

@@ -1,6 +1,6 @@
 //! The log of this home: where it is, with which key, and what is said of it on the way out.
 
-use crate::context::Context;
+use crate::context::{Context, mark_settings};
 use crate::exit::{Failure, complain};
 use crate::keyring::Keyring;
 use std::sync::Arc;
@@ -79,6 +79,8 @@ impl HomeLog {
     }
 }
 
+/// Longest wait of a command for second places that do not answer at once.
+pub(crate) const MAX_RAISE_WAIT: Duration = Duration::from_secs(30);
 /// Longest wait at the end of a command for another process that is in the log.
 const MAX_LAST_WAIT: Duration = Duration::from_secs(1);
 
@@ -89,6 +91,7 @@ pub(crate) fn places(home: &Home, context: &Context) -> Result<LogPlaces, Failur
         home: home.path().to_owned(),
         mark: context.mark_path(home)?,
         host: machine(&*context.fs),
+        settings: mark_settings(),
     })
 }
 

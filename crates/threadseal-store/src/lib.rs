@@ -28,10 +28,11 @@
 //! | [`seal_log`] | the log of a host: what it sealed, so that nobody can take it back |
 //! | `timestamp` | time stamps of RFC 3161 authorities, verified (feature `timestamp`) |
 //! | [`witness`] | what a witness remembers of the logs it watches, and cosigns |
+//! | `asking` | asking witnesses and time-stamping authorities over HTTP (feature `peer`) |
 //! | [`observer`] | sealing logs that other programs write |
 //! | [`host`] | the effects of one host, bundled |
 //! | [`home`] | `$THREADSEAL_HOME`: keys, trust, heads |
-//! | `runtime` | waiting for libraries that only speak async (features `postgres`, `object`) |
+//! | `runtime` | waiting for libraries that only speak async (features `postgres`, `object`, `peer`) |
 //!
 //! Only for tests (feature `fault`): `fault`, a disk in memory that fails, tears and loses power
 //! on command; `clock::ManualClock`; `random::SeededRandom`.
@@ -39,6 +40,8 @@
 
 pub mod append;
 pub mod archive;
+#[cfg(feature = "peer")]
+pub mod asking;
 pub mod atomic;
 mod batches;
 pub mod bodies;
@@ -61,7 +64,7 @@ pub mod pipeline;
 pub mod random;
 pub mod read;
 pub mod recorder;
-#[cfg(any(feature = "postgres", feature = "object"))]
+#[cfg(any(feature = "postgres", feature = "object", feature = "peer"))]
 pub mod runtime;
 pub mod scroll;
 pub mod seal_log;

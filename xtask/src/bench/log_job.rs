@@ -52,6 +52,7 @@ fn places(fs: Arc<dyn Fs>, home: &Path) -> LogPlaces {
         home: home.to_owned(),
         mark: home.with_extension("marks"),
         host: None,
+        settings: Vec::new(),
     }
 }
 

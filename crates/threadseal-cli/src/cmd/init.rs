@@ -230,17 +230,13 @@ fn admit(args: &log::LogArgs, context: &Context) -> Result<(), Failure> {
     refused.map_err(|error| Failure::new(format!("{error}; --no-log makes a home without a log")))
 }
 
-/// What is fixed of a log is not changed by asking for it.
+/// A log that is there is not changed by asking for another one.
 fn refuse_other_marks(args: &log::LogArgs, there: &Description) -> Result<(), Failure> {
-    for folder in &args.mark {
-        let folder =
-            std::path::absolute(folder).map_err(|error| Failure::io("find", folder, &error))?;
-        if !there.marks.contains(&folder) {
+    for place in &args.mark {
+        if !there.marks.contains(place) {
             return Err(Failure::new(format!(
-                "the log {} has no second place in {folder}, and what is fixed of a log stays; another log \
-                 gets it by: threadseal log restart --anyway --mark {folder}",
-                there.id.origin(),
-                folder = folder.display()
+                "the log {} has no second place {place}; it gets one by: threadseal log mark add {place}",
+                there.id.origin()
             )));
         }
     }

@@ -20,6 +20,11 @@ use std::process::{Child, Stdio};
 use std::time::Duration;
 use throwaway::{Cluster, database_of};
 
+/// The cluster that all tests share; None where PostgreSQL is not installed.
+pub(crate) fn cluster() -> Option<&'static Cluster> {
+    Cluster::shared()
+}
+
 /// A thread with a child, run by a worker to its end.
 struct Ended {
     sandbox: Sandbox,

@@ -23,6 +23,7 @@ mod lineage;
 mod log;
 mod log_made;
 mod log_twins;
+mod marks;
 mod mirror;
 mod place;
 mod prove;

@@ -1,9 +1,10 @@
 //! The way out for a log of which somebody has a copy: what that knows beyond it.
 
 use super::contents::Contents;
+use super::far::Said;
 use super::view::LogView;
 use super::writer::Writer;
-use super::{Place, SealLog, Shared};
+use super::{Fault, Place, SealLog, Shared};
 use std::path::Path;
 use std::sync::Arc;
 use threadseal::error::Error;
@@ -23,11 +24,12 @@ impl SealLog {
             root: folder.to_owned(),
         };
         let copy = LogView::read(&copy, &shared.description)?;
+        let far = shared.far.said(true);
         let key = shared.key()?;
         let patient = || true;
         // Whoever commits by what the marks say keeps all others out, a copy of this home among them.
         let _alone = shared.enter(&patient)?;
-        let judge = |_: &Contents, tree: TreeHead| shared.continued_by(&copy, &tree);
+        let judge = |_: &Contents, tree: TreeHead| shared.continued_by(&copy, &tree, &far);
         let mut writer = Writer::open(&shared.place, &shared.description, key, &patient, &judge)?;
         let first = writer.tree().size;
         let entries = (first..copy.tree().size).map(|number| copy.entry(number));
@@ -41,23 +43,24 @@ impl SealLog {
 
 impl Shared {
     /// Is this copy a continuation of `tree`, all that was committed here, and of what each second place knows?
-    fn continued_by(&self, copy: &LogView, tree: &TreeHead) -> Result<(), Error> {
-        let (fault, unread) = self.out_of_place()?;
+    fn continued_by(
+        &self,
+        copy: &LogView,
+        tree: &TreeHead,
+        far: &[Result<Said, Error>],
+    ) -> Result<(), Error> {
+        let fault = self.out_of_place()?;
         fault.map_or(Ok(()), |fault| Err(fault.into_error()))?;
-        unread.map_or(Ok(()), Err)?;
         if !copy.contents().begins_with(tree)? {
             return Err(Error::refused("this copy does not continue the log"));
         }
-        for mark in self.places.marks(&self.description) {
-            for (_, known) in mark.read(&self.description)? {
-                if !copy.contents().begins_with(&known)? {
-                    let size = known.size;
-                    return Err(Error::refused(format!(
-                        "this copy does not continue the checkpoint of {size} entries in the second place"
-                    )));
-                }
-            }
+        match self.known_marks(far).fault(copy.contents(), copy.tree())? {
+            None => Ok(()),
+            Some(Fault::RolledBack { mark, .. }) => Err(Error::refused(format!(
+                "this copy does not continue the checkpoint of {} entries in the second place",
+                mark.size
+            ))),
+            Some(fault) => Err(fault.into_error()),
         }
-        Ok(())
     }
 }

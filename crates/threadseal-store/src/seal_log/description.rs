@@ -4,13 +4,13 @@
 //! log.json   {"schema":"threadseal.log/1","origin":…,"vkey":…,"host":…|null,"marks":[…],"single_host":…} LF
 //! ```
 //! `host` is a tagged digest of what the system calls this machine, so that a copy of the home on another one is told from
-//! a home that moved within it. `marks` are folders of the second place.
+//! a home that moved within it. `marks` are the second places; they alone may be changed later.
 
+use super::mark_place::MarkPlace;
 use super::place::{Place, damaged};
-use crate::atomic;
+use crate::atomic::{self, Mode, PRIVATE_FILE};
 use serde::{Deserialize, Serialize};
 use std::fmt;
-use std::path::PathBuf;
 use threadseal::digest::Digest;
 use threadseal::encoding;
 use threadseal::error::{Error, ErrorKind};
@@ -64,8 +64,8 @@ pub struct Description {
     pub key: PublicKey,
     /// On which machine it was made, where the system tells.
     pub host: Option<Digest>,
-    /// Folders in which its last checkpoint is kept a second time.
-    pub marks: Vec<PathBuf>,
+    /// Where its last checkpoint is kept a second time. The first is the folder that goes without saying.
+    pub marks: Vec<MarkPlace>,
     /// Was it said that one machine alone uses the home, whatever file system it lies on?
     pub single_host: bool,
 }
@@ -77,7 +77,7 @@ struct Form {
     origin: String,
     vkey: String,
     host: Option<String>,
-    marks: Vec<PathBuf>,
+    marks: Vec<String>,
     single_host: bool,
 }
 
@@ -111,23 +111,28 @@ impl Description {
     }
 
     pub(super) fn write(&self, place: &Place) -> Result<(), Error> {
+        let (path, text) = (place.file(FILE), self.to_text()?);
+        atomic::create_new(&*place.fs, &path, text.as_bytes(), PRIVATE_FILE)
+    }
+
+    /// Writes it in the place of the one that is there.
+    pub(super) fn rewrite(&self, place: &Place) -> Result<(), Error> {
+        let (path, text) = (place.file(FILE), self.to_text()?);
+        atomic::replace(&*place.fs, &path, text.as_bytes(), Mode::Set(PRIVATE_FILE))
+    }
+
+    fn to_text(&self) -> Result<String, Error> {
         let form = Form {
             schema: SCHEMA.to_owned(),
             origin: self.id.origin(),
             vkey: vkey(&self.name()?, &self.key),
             host: self.host.as_ref().map(Digest::to_hex),
-            marks: self.marks.clone(),
+            marks: self.marks.iter().map(ToString::to_string).collect(),
             single_host: self.single_host,
         };
         let text = serde_json::to_string(&form);
         let text = text.map_err(|error| Error::invalid(format!("{FILE}: {error}")))?;
-        let path = place.file(FILE);
-        atomic::create_new(
-            &*place.fs,
-            &path,
-            format!("{text}\n").as_bytes(),
-            atomic::PRIVATE_FILE,
-        )
+        Ok(format!("{text}\n"))
     }
 
     /// Reads the description of the log with this id.
@@ -149,11 +154,13 @@ impl Description {
             None => None,
             Some(hex) => Some(Digest::parse_hex(&hex)?),
         };
+        let marks = form.marks.iter().map(|place| MarkPlace::parse(place).ok());
+        let marks = marks.collect::<Option<_>>()?;
         (known && name.as_str() == form.origin).then_some(Self {
             id,
             key,
             host,
-            marks: form.marks,
+            marks,
             single_host: form.single_host,
         })
     }

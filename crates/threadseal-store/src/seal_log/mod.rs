@@ -15,7 +15,9 @@
 //! | `view` | reading without the lock |
 //! | `index`, `index_file` | where the heads of a record are |
 //! | `spool`, `committer` | heads that wait, and who commits them |
-//! | `mark` | the second place |
+//! | `mark` | a folder as a second place |
+//! | `mark_place`, `far`, `marks` | how second places are named; those that do not answer at once |
+//! | `marking` | which second places there are, and what each says |
 //! | `again`, `past` | the ways out for a log that commits nothing |
 //! | `key_events` | what keys said of themselves |
 //! | `redactions` | which redactions of records it knows |
@@ -39,6 +41,7 @@ mod committer;
 mod contents;
 mod cosigned;
 mod description;
+mod far;
 mod fsck;
 mod heads;
 mod index;
@@ -48,6 +51,9 @@ mod journal;
 mod key_events;
 mod listing;
 mod mark;
+mod mark_place;
+mod marking;
+mod marks;
 mod mirror;
 mod past;
 mod place;
@@ -68,6 +74,8 @@ pub use committer::{Fork, Published};
 pub use description::{Description, LogId};
 pub use fsck::Checked;
 pub use heads::LoggedHeads;
+pub use mark_place::MarkPlace;
+pub use marking::MarkState;
 pub use mirror::Mirrored;
 pub use past::Past;
 pub use places::{LogPlaces, machine, new_id, refuse_shared};
@@ -82,10 +90,10 @@ use crate::random::Random;
 use crate::read::{self, Stamp};
 use committer::Committer;
 use contents::Contents;
+use far::Far;
 use index::Index;
 use place::Place;
 use std::fmt;
-use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
@@ -95,6 +103,9 @@ use threadseal::merkle::TreeHead;
 use threadseal::record::RecordId;
 use threadseal::tlog::entry::LoggedHead;
 use writer::Writer;
+
+/// Longest wait at the end of a command for second places that do not answer at once.
+const MAX_RAISE_WAIT: Duration = Duration::from_secs(5);
 
 /// Why a log commits nothing.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -155,6 +166,10 @@ struct Shared {
     commits: AtomicU64,
     /// Somebody has waited long enough for what another process holds.
     leaving: AtomicBool,
+    /// Second places that do not answer at once.
+    far: Far,
+    /// Did this process try to commit before?
+    tried: AtomicBool,
 }
 
 impl SealLog {
@@ -168,6 +183,7 @@ impl SealLog {
     ) -> Self {
         let place = places.place(description.id);
         let index = index.open(&place);
+        let far = Far::new(&places, &description);
         Self {
             shared: Arc::new(Shared {
                 places,
@@ -178,6 +194,8 @@ impl SealLog {
                 index: Mutex::new(index),
                 commits: AtomicU64::default(),
                 leaving: AtomicBool::default(),
+                far,
+                tried: AtomicBool::default(),
             }),
             committer: OnceLock::new(),
             seen: Mutex::default(),
@@ -214,41 +232,9 @@ impl SealLog {
     /// As [`SealLog::view`].
     pub fn fault(&self) -> Result<Option<Fault>, Error> {
         // The marks first: whoever commits in between makes the log larger, and no mark is ever ahead of it.
-        let marks = self.shared.known_marks();
+        let marks = self.shared.known_marks(&self.shared.far.said(false));
         let view = self.view()?;
         self.shared.fault(marks, view.contents(), view.tree())
-    }
-
-    /// Where the second places are, in the order of [`SealLog::marks`].
-    pub fn mark_folders(&self) -> Vec<PathBuf> {
-        let Shared {
-            places,
-            description,
-            ..
-        } = &*self.shared;
-        let marks = places.marks(description);
-        marks.iter().map(|mark| mark.folder().to_owned()).collect()
-    }
-
-    /// What the second places know: each folder with its largest checkpoint, if it has one.
-    ///
-    /// # Errors
-    /// Kind `External` when one cannot be read or is damaged.
-    pub fn marks(&self) -> Result<Vec<Option<TreeHead>>, Error> {
-        let Shared {
-            places,
-            description,
-            ..
-        } = &*self.shared;
-        let marks = places.marks(description);
-        let trees = marks.iter().map(|mark| {
-            let known = mark.read(description)?;
-            Ok(known
-                .into_iter()
-                .map(|(_, tree)| tree)
-                .max_by_key(|tree| tree.size))
-        });
-        trees.collect()
     }
 
     /// The newest head of a record, and the number of its entry, proved to be in the log.
@@ -289,13 +275,17 @@ impl SealLog {
 
     /// Waits until everything that waits in this process was committed, or cannot be.
     pub fn flush(&self) -> Published {
-        self.committer().flush(Duration::MAX)
+        self.flush_within(Duration::MAX)
     }
 
     /// As [`SealLog::flush`], but waits no longer than this for another process that is in the log: then what waits is left in the
-    /// spool, for whoever commits next. What this process has begun to commit is waited for.
+    /// spool, for whoever commits next. What this process has begun to commit is waited for; so are second places that do not answer at
+    /// once, but no longer than five seconds.
     pub fn flush_within(&self, longest: Duration) -> Published {
-        self.committer().flush(longest)
+        let mut published = self.committer().flush(longest);
+        let behind = self.shared.far.settled(MAX_RAISE_WAIT);
+        published.error = published.error.or(behind);
+        published
     }
 
     /// How often this process has committed heads; each time one fsync made all that waited durable.
@@ -318,28 +308,9 @@ impl SealLog {
     }
 }
 
-/// What the second places know. One that cannot be read hides nothing that another one shows.
-#[derive(Debug, Default)]
-struct KnownMarks {
-    trees: Vec<TreeHead>,
-    unread: Option<Error>,
-}
-
 impl Shared {
     fn index(&self) -> std::sync::MutexGuard<'_, Index> {
         self.index.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// What the second places know of this log, as far as they can be read.
-    fn known_marks(&self) -> KnownMarks {
-        let mut known = KnownMarks::default();
-        for mark in self.places.marks(&self.description) {
-            match mark.read(&self.description) {
-                Ok(read) => known.trees.extend(read.into_iter().map(|(_, tree)| tree)),
-                Err(error) => known.unread = known.unread.or(Some(error)),
-            }
-        }
-        known
     }
 
     /// The right to look at the marks and to commit by what they say. Two copies of one home have their marks in common: one
@@ -347,44 +318,6 @@ impl Shared {
     fn enter(&self, patient: &dyn Fn() -> bool) -> Result<Vec<Exclusive>, Error> {
         let marks = self.places.marks(&self.description);
         marks.iter().map(|mark| mark.enter_while(patient)).collect()
-    }
-
-    /// Why it commits nothing whatever its entries are, as far as the second places can be read; and why one cannot.
-    fn out_of_place(&self) -> Result<(Option<Fault>, Option<Error>), Error> {
-        if self.description.host != self.places.host && self.description.host.is_some() {
-            return Ok((Some(Fault::OtherHost), None));
-        }
-        if self.places.current_id()? != Some(self.description.id) {
-            return Ok((Some(Fault::Ended), None));
-        }
-        let mut unread = None;
-        for mark in self.places.marks(&self.description) {
-            match mark.has_ended() {
-                Ok(true) => return Ok((Some(Fault::Ended), None)),
-                Ok(false) => {}
-                Err(error) => unread = unread.or(Some(error)),
-            }
-        }
-        Ok((None, unread))
-    }
-
-    fn fault(
-        &self,
-        marks: KnownMarks,
-        contents: &Contents,
-        tree: TreeHead,
-    ) -> Result<Option<Fault>, Error> {
-        let (fault, also_unread) = self.out_of_place()?;
-        if fault.is_some() {
-            return Ok(fault);
-        }
-        let KnownMarks { trees, unread } = marks;
-        for mark in trees {
-            if !contents.begins_with(&mark)? {
-                return Ok(Some(Fault::RolledBack { mark, log: tree }));
-            }
-        }
-        also_unread.or(unread).map_or(Ok(None), Err)
     }
 
     fn key(&self) -> Result<&LogKey, Error> {
@@ -405,10 +338,12 @@ impl Shared {
         work: impl FnOnce(&mut Writer<'_>, &Index) -> Result<T, Error>,
     ) -> Result<(T, Option<Error>), Error> {
         let key = self.key()?;
+        // Before anything is locked: places that do not answer at once hold up nobody else. What failed once is asked again.
+        let far = self.far.said(self.tried.swap(true, Ordering::Relaxed));
         let patient = || !self.leaving.load(Ordering::Relaxed);
         let _alone = self.enter(&patient)?;
         let judge = |contents: &Contents, tree: TreeHead| {
-            let fault = self.fault(self.known_marks(), contents, tree)?;
+            let fault = self.fault(self.known_marks(&far), contents, tree)?;
             fault.map_or(Ok(()), |fault| Err(fault.into_error()))
         };
         let mut writer = Writer::open(&self.place, &self.description, key, &patient, &judge)?;
@@ -423,17 +358,6 @@ impl Shared {
             false => self.mark(&writer).err(),
         };
         Ok((done, unmarked))
-    }
-
-    /// Brings the marks up to what was committed.
-    fn mark(&self, writer: &Writer<'_>) -> Result<(), Error> {
-        for mark in self.places.marks(&self.description) {
-            let known = mark.read(&self.description)?;
-            if !known.iter().any(|(_, tree)| *tree == writer.tree()) {
-                mark.write(writer.head())?;
-            }
-        }
-        Ok(())
     }
 }
 

@@ -11,6 +11,7 @@
 
 use super::contents::Contents;
 use super::description::{Description, LogId};
+use super::far::Far;
 use super::mark::{self, Mark};
 use super::place::{Place, damaged};
 use super::places::entries_of;
@@ -189,6 +190,10 @@ impl LogPlaces {
                 .iter()
                 .map(Mark::enter)
                 .collect::<Result<Vec<_>, _>>()?;
+            // First where it is most likely to fail: what ended in one place is over.
+            if let Some(ended) = &past.description {
+                Far::new(self, ended).end()?;
+            }
             marks.iter().try_for_each(Mark::end)?;
         }
         self.make(description, key, &entries, replaced)?;
@@ -225,7 +230,9 @@ impl LogPlaces {
             Some(description) => {
                 let marks = self.marks(description);
                 let read = marks.iter().filter_map(|mark| mark.read(description).ok());
-                read.flatten().collect()
+                let far = Far::new(self, description).said(false).into_iter();
+                let far = far.filter_map(|said| said.ok()?.known);
+                read.flatten().chain(far).collect()
             }
             // Who signed it is not known here: the key went with the log.
             None => self.default_mark(id).read_unproved(),

@@ -7,8 +7,10 @@
 
 use super::LogKey;
 use super::description::{Description, LogId};
+use super::far::Far;
 use super::journal::Journal;
 use super::mark::Mark;
+use super::mark_place::MarkPlace;
 use super::place::{self, Place};
 use super::writer::{self, Writer};
 use crate::atomic::{self, Mode, PRIVATE_FILE};
@@ -17,6 +19,7 @@ use crate::lock::Exclusive;
 use crate::random::{self, Random};
 use crate::read;
 use crate::sys::Fs;
+use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -29,7 +32,7 @@ use threadseal::tlog::entry::{LogEntry, LoggedHead};
 const MAX_CURRENT_BYTES: usize = 64;
 
 /// Where the logs of a home are, and the second place.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct LogPlaces {
     /// Files.
     pub fs: Arc<dyn Fs>,
@@ -39,6 +42,8 @@ pub struct LogPlaces {
     pub mark: PathBuf,
     /// A tagged digest of what the system calls this machine, where it tells.
     pub host: Option<Digest>,
+    /// What databases and storages that hold a mark are to be told, as environments spell it: `PGPASSWORD`, `AWS_…`.
+    pub settings: Vec<(String, String)>,
 }
 
 impl LogPlaces {
@@ -53,9 +58,11 @@ impl LogPlaces {
         }
     }
 
+    /// The folders among the second places.
     pub(super) fn marks(&self, description: &Description) -> Vec<Mark> {
-        let mut folders: Vec<&PathBuf> = description.marks.iter().collect();
-        if !folders.contains(&&self.mark) {
+        let named = description.marks.iter();
+        let mut folders: Vec<&Path> = named.filter_map(MarkPlace::folder).collect();
+        if !folders.contains(&&*self.mark) {
             if self.moved_along(description) {
                 folders.remove(0);
             }
@@ -76,7 +83,7 @@ impl LogPlaces {
     /// Did the place that goes without saying, the first one of a log, move together with the home? Then nothing is made where
     /// both were.
     fn moved_along(&self, description: &Description) -> bool {
-        let Some(first) = description.marks.first() else {
+        let Some(first) = description.marks.first().and_then(MarkPlace::folder) else {
             return false;
         };
         let gone = self.fs.symlink_metadata(first);
@@ -150,6 +157,10 @@ impl LogPlaces {
             .iter()
             .map(Mark::enter)
             .collect::<Result<Vec<_>, _>>()?;
+        let far = Far::new(self, description);
+        far.said(false)
+            .into_iter()
+            .try_for_each(|said| said.map(drop))?;
         let place = self.place(description.id);
         atomic::create_directories(&*self.fs, &place.root, PRIVATE_DIRECTORY)?;
         description.write(&place)?;
@@ -170,7 +181,21 @@ impl LogPlaces {
         )?;
         // Behind `current`: a mark of a log that never went on would say that one is missing. The next commit makes up
         // for a mark that a crash kept from being written.
-        marks.iter().try_for_each(|mark| mark.write(writer.head()))
+        marks
+            .iter()
+            .try_for_each(|mark| mark.write(writer.head()))?;
+        drop(writer);
+        far.offer();
+        Ok(())
+    }
+}
+
+impl fmt::Debug for LogPlaces {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Settings hold secrets.
+        let mut shown = f.debug_struct("LogPlaces");
+        shown.field("home", &self.home).field("mark", &self.mark);
+        shown.finish_non_exhaustive()
     }
 }
 

@@ -2,7 +2,6 @@
 
 use super::stamp::{self, AuthorityOutput};
 use super::{authorities, policies};
-use crate::anchoring::{Asked, Asking};
 use crate::context::Context;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::output::Out;
@@ -12,6 +11,7 @@ use clap::Args;
 use serde::Serialize;
 use threadseal::note::SignedNote;
 use threadseal::tlog::policy::{Judgement, NotAccepted, Policy, PolicyWitness};
+use threadseal_store::asking::{Asked, Asking};
 use threadseal_store::seal_log::SealLog;
 
 /// What `anchor check` takes.
@@ -162,7 +162,7 @@ fn take(
     Ok(match asked {
         None => silent("not_asked", None),
         Some(Asked::Not(why)) => silent("not_cosigned", Some(why.clone())),
-        Some(Asked::Contradicted { why, conflict }) => {
+        Some(Asked::Contradicted { why, conflict, .. }) => {
             let kept = conflict
                 .as_ref()
                 .map(|conflict| log.keep_conflict(conflict))

@@ -1,11 +1,11 @@
 //! Stamps of the log by time-stamping authorities: asked for, kept, and judged again without asking.
 
-use crate::anchoring::ask_for_stamp;
 use crate::context::Context;
 use crate::exit::Failure;
 use crate::render::clean::Clean;
 use serde::Serialize;
 use std::fmt;
+use threadseal_store::asking::ask_for_stamp;
 use threadseal_store::random;
 use threadseal_store::seal_log::{JudgedStamp, KeptStamp, LogView, SealLog};
 use threadseal_store::timestamp::{Authority, TimeStamp, request, verify};

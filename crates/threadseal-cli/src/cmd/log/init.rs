@@ -1,24 +1,24 @@
 //! `log init`: the log of this home, with a key of its own.
 
 use crate::context::Context;
-use crate::exit::{Exit, Failure, Outcome};
+use crate::exit::{Exit, Failure, Outcome, complain};
 use crate::keyring::{self, Keyring};
 use crate::output::Out;
 use crate::seal_log;
 use clap::Args;
 use serde::Serialize;
-use std::path::PathBuf;
 use std::sync::Arc;
 use threadseal::key::{KeyUsage, LocalSigner};
 use threadseal_store::home::Home;
-use threadseal_store::seal_log::{self as store, Description, LogKey, LogPlaces};
+use threadseal_store::seal_log::{self as store, Description, LogKey, LogPlaces, MarkPlace};
 
 /// What `log init` takes.
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct LogArgs {
-    /// Another folder for the log's last checkpoint, best on another disk; may be given again
-    #[arg(long, value_name = "DIR")]
-    pub(crate) mark: Vec<PathBuf>,
+    /// Another place for the log's last checkpoint: a folder, best on another disk; postgres://USER@HOST/DATABASE or
+    /// s3://BUCKET/PREFIX; the https:// address of another host's witness; may be given again
+    #[arg(long, value_name = "PLACE", value_parser = place)]
+    pub(crate) mark: Vec<MarkPlace>,
     /// The home lies on a network file system, and one machine alone uses it
     #[arg(long)]
     pub(crate) single_host: bool,
@@ -59,7 +59,34 @@ pub(crate) fn make(
 ) -> Result<Description, Failure> {
     let (description, key) = describe(home, places, args, context)?;
     places.create(&description, &key, &home.heads().all()?)?;
+    raise(home, places, &description, context)?;
     Ok(description)
+}
+
+/// Brings all second places up to a log. One that lags is told of: a witness of another host must first be told of the log.
+pub(super) fn raise(
+    home: &Home,
+    places: &LogPlaces,
+    description: &Description,
+    context: &Context,
+) -> Result<bool, Failure> {
+    let log = seal_log::of(home, places.clone(), description.clone(), context)?;
+    let raised = log.raise_marks(seal_log::MAX_RAISE_WAIT);
+    if let Err(error) = &raised {
+        complain(&format!("warning: a second place of the log lags: {error}"));
+    }
+    Ok(raised.is_ok())
+}
+
+/// A second place, as the command line names it: a folder wherever the command runs.
+pub(super) fn place(text: &str) -> Result<MarkPlace, String> {
+    match MarkPlace::parse(text).map_err(|error| error.to_string())? {
+        MarkPlace::Folder(folder) => match std::path::absolute(&folder) {
+            Ok(folder) => Ok(MarkPlace::Folder(folder)),
+            Err(error) => Err(error.to_string()),
+        },
+        place => Ok(place),
+    }
 }
 
 /// A new log with a new key; nothing of it but the key is on the disk yet.
@@ -76,11 +103,14 @@ pub(super) fn describe(
     let private = keyring::generate(context)?;
     let own = Keyring::of(home).create(&id.key_name(), KeyUsage::Log, &private, None, context)?;
     // Also the one that goes without saying: a copy of the home must find it, wherever it lies.
-    let marks = std::iter::once(&places.mark).chain(&args.mark);
-    let marks = marks
-        .map(std::path::absolute)
-        .collect::<Result<Vec<_>, _>>()
-        .map_err(|error| Failure::new(error.to_string()))?;
+    let own_mark = std::path::absolute(&places.mark);
+    let own_mark = own_mark.map_err(|error| Failure::io("find", &places.mark, &error))?;
+    let mut marks = vec![MarkPlace::Folder(own_mark)];
+    for mark in &args.mark {
+        if !marks.contains(mark) {
+            marks.push(mark.clone());
+        }
+    }
     let description = Description {
         id,
         key: own.public,
@@ -115,8 +145,7 @@ pub(super) fn tell(description: &Description, context: &Context, out: &mut Out) 
     }
 }
 
-/// The folders of the second place, for people and programs.
+/// The second places, for people and programs.
 pub(crate) fn marks(description: &Description) -> Vec<String> {
-    let folders = description.marks.iter();
-    folders.map(|folder| folder.display().to_string()).collect()
+    description.marks.iter().map(ToString::to_string).collect()
 }

@@ -5,6 +5,7 @@ mod entries;
 mod fsck;
 mod head;
 pub(crate) mod init;
+mod mark;
 mod publish;
 mod restart;
 mod status;
@@ -29,6 +30,9 @@ pub(crate) enum LogCommand {
     Head(head::HeadArgs),
     /// Read every entry and compute every hash again
     Fsck(fsck::FsckArgs),
+    /// Keep the log's last checkpoint in one place more, or one less
+    #[command(subcommand)]
+    Mark(mark::MarkCommand),
     /// Bring a copy of the log in object storage up to it, for readers elsewhere
     Publish(publish::PublishArgs),
     /// Take over what a copy of the log has beyond it
@@ -45,6 +49,7 @@ pub(super) fn run(command: &LogCommand, context: &Context, out: &mut Out) -> Out
         LogCommand::Entries(args) => entries::run(args, context, out),
         LogCommand::Head(args) => head::run(args, context, out),
         LogCommand::Fsck(args) => fsck::run(args, context, out),
+        LogCommand::Mark(command) => mark::run(command, context, out),
         LogCommand::Publish(args) => publish::run(args, context, out),
         LogCommand::CatchUp(args) => catch_up::run(args, context, out),
         LogCommand::Restart(args) => restart::run(args, context, out),

@@ -36,7 +36,7 @@ pub(super) fn run(args: &RestartArgs, context: &Context, out: &mut Out) -> Outco
         Ok(Some(description)) => {
             // The second places stay; the first is the one that goes without saying.
             let there = description.marks.iter().skip(1);
-            let stays = there.filter(|folder| !args.init.mark.contains(folder));
+            let stays = there.filter(|place| !args.init.mark.contains(place));
             wanted.mark.extend(stays.cloned());
             let log = seal_log::of(&home, places.clone(), description, context)?;
             log.fault().is_ok_and(|fault| fault.is_none())
@@ -56,6 +56,7 @@ pub(super) fn run(args: &RestartArgs, context: &Context, out: &mut Out) -> Outco
     let (description, key) = init::describe(&home, &places, &wanted, context)?;
     let ended = past.key_history();
     let came = places.restart(past, &description, &key, &stored, args.anyway)?;
+    init::raise(&home, &places, &description, context)?;
     let log = seal_log::of(&home, places, description.clone(), context)?;
     key_log::follow(&home, &ended, &log, context)?;
     if lacking > 0 {

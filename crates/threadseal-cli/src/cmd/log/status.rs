@@ -1,4 +1,4 @@
-//! `log status`: how large the log is, and whether its second place agrees.
+//! `log status`: how large the log is, and whether its second places agree.
 
 use super::existing;
 use crate::context::Context;
@@ -7,6 +7,9 @@ use crate::output::Out;
 use crate::render::clean::Clean;
 use serde::Serialize;
 use threadseal::encoding;
+use threadseal::error::Error;
+use threadseal::merkle::TreeHead;
+use threadseal_store::seal_log::{Fault, MarkState};
 
 #[derive(Serialize)]
 struct StatusOutput {
@@ -21,25 +24,51 @@ struct StatusOutput {
     marks: Vec<MarkOutput>,
 }
 
+/// A second place; without `size` it knows nothing of the log, or, where it says why, cannot be read.
 #[derive(Serialize)]
 struct MarkOutput {
     place: String,
-    size: u64,
-    root: String,
+    strength: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    size: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    root: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    why: Option<String>,
 }
 
-/// Looks; exits 1 when the log was rolled back.
+impl MarkOutput {
+    fn of(state: &MarkState) -> Self {
+        let tree = state.tree.as_ref().ok().and_then(Option::as_ref);
+        Self {
+            place: state.place.to_string(),
+            strength: state.place.strength(),
+            size: tree.map(|tree| tree.size),
+            root: tree.map(|tree| encoding::base64(tree.root.as_bytes())),
+            why: state.tree.as_ref().err().map(ToString::to_string),
+        }
+    }
+}
+
+/// How the log stands, in a word and in a sentence.
+fn state(fault: &Result<Option<Fault>, Error>) -> (&'static str, Option<String>, Exit) {
+    match fault {
+        Ok(None) => ("good", None, Exit::Done),
+        Ok(Some(fault)) => ("log_rolled_back", Some(fault.to_string()), Exit::Evidence),
+        Err(error) => (
+            "mark_unreadable",
+            Some(error.to_string()),
+            Exit::Unconfirmed,
+        ),
+    }
+}
+
+/// Looks; exits 1 when the log was rolled back, 3 when a second place cannot be asked and no other one says so.
 pub(super) fn run(context: &Context, out: &mut Out) -> Outcome {
     let log = existing(context)?;
     let tree = log.view()?.tree();
-    let fault = log.fault()?;
-    let folders = log.mark_folders().into_iter();
-    let folders = folders.map(|folder| folder.display().to_string());
-    let marks: Vec<_> = folders.zip(log.marks()?).collect();
-    let (state, exit) = match &fault {
-        None => ("good", Exit::Done),
-        Some(_) => ("log_rolled_back", Exit::Evidence),
-    };
+    let marks = log.mark_states();
+    let (state, why, exit) = state(&log.fault());
     let description = log.description();
     let root = encoding::base64(tree.root.as_bytes());
     if context.json {
@@ -50,16 +79,8 @@ pub(super) fn run(context: &Context, out: &mut Out) -> Outcome {
             size: tree.size,
             root,
             state,
-            why: fault.as_ref().map(ToString::to_string),
-            marks: marks
-                .iter()
-                .filter_map(|(place, tree)| Some((place, tree.as_ref()?)))
-                .map(|(place, tree)| MarkOutput {
-                    place: place.clone(),
-                    size: tree.size,
-                    root: encoding::base64(tree.root.as_bytes()),
-                })
-                .collect(),
+            why,
+            marks: marks.iter().map(MarkOutput::of).collect(),
         });
         return Ok(exit);
     }
@@ -67,23 +88,36 @@ pub(super) fn run(context: &Context, out: &mut Out) -> Outcome {
     out.line(format_args!("key    {}", description.vkey()));
     out.line(format_args!("size   {} entries", tree.size));
     out.line(format_args!("root   {root}"));
-    for (place, mark) in &marks {
-        let place = Clean(place);
-        match mark {
-            Some(mark) => out.line(format_args!("mark   {} entries, in {place}", mark.size)),
-            None => out.line(format_args!(
-                "mark   none in {place}: nothing there would show that the log went back"
-            )),
-        }
+    for mark in &marks {
+        out.line(line(mark, tree));
+        out.line(format_args!("       {}", mark.place.strength()));
     }
-    match &fault {
+    match why {
         None => out.line("state  good"),
-        Some(fault) => {
-            out.line(format_args!(
-                "state  log_rolled_back: {fault}; nothing is written down"
-            ));
-            out.line("       threadseal log catch-up COPY, where a copy has all of it; else: threadseal log restart");
-        }
+        Some(why) => out.line(format_args!(
+            "state  {state}: {}; nothing is written down",
+            Clean(&why)
+        )),
+    }
+    if state == "log_rolled_back" {
+        out.line("       threadseal log catch-up COPY, where a copy has all of it; else: threadseal log restart");
     }
     Ok(exit)
+}
+
+fn line(mark: &MarkState, tree: TreeHead) -> String {
+    let place = mark.place.to_string();
+    let place = Clean(&place);
+    match &mark.tree {
+        Ok(Some(mark)) if mark.size < tree.size => format!(
+            "mark   {} entries, {} behind the log, in {place}",
+            mark.size,
+            tree.size - mark.size
+        ),
+        Ok(Some(mark)) => format!("mark   {} entries, in {place}", mark.size),
+        Ok(None) => {
+            format!("mark   none in {place}: nothing there would show that the log went back")
+        }
+        Err(error) => format!("mark   cannot be read: {}", Clean(&error.to_string())),
+    }
 }

@@ -76,6 +76,7 @@ fn a_mirror_shows_a_log_that_went_back_and_takes_no_other_log() {
         home: PathBuf::from("/again"),
         mark: PathBuf::from("/again.mark"),
         host: None,
+        settings: Vec::new(),
     };
     atomic::create_directories(&fs, &again.home, PRIVATE_DIRECTORY).unwrap();
     made(&again, &key);

@@ -1,6 +1,8 @@
 //! The log of a host: what it promises, and what it does when something fails, goes back or is in two places.
 
 mod crashes;
+#[cfg(all(feature = "object", feature = "postgres"))]
+mod far;
 mod key_events;
 mod mirrors;
 mod restarts;
@@ -67,6 +69,7 @@ fn places(fs: Arc<dyn Fs>, home: &Path) -> LogPlaces {
         home: home.to_owned(),
         mark: home.with_extension("mark"),
         host: None,
+        settings: Vec::new(),
     }
 }
 

@@ -1,0 +1,192 @@
+//! Second places elsewhere: a database, and a witness of another host. What went back with the whole disk shows there.
+
+use crate::fleet::cluster;
+use crate::sandbox::{Ran, Sandbox, copy};
+use crate::witness::{Serving, witness};
+use serde_json::Value;
+use std::fs;
+
+/// The host, with what its environment says.
+struct Kept {
+    sandbox: Sandbox,
+    password: Option<&'static str>,
+}
+
+impl Kept {
+    fn run(&self, arguments: &[&str]) -> Ran {
+        let mut command = self.sandbox.command();
+        command.args(arguments);
+        self.password
+            .map(|password| command.env("PGPASSWORD", password));
+        Ran::of(command.output().unwrap())
+    }
+
+    fn seal(&self, name: &str) -> Ran {
+        self.sandbox.write(name, format!("{{\"made\":\"{name}\"}}"));
+        self.run(&["seal", name]).exits(0)
+    }
+
+    fn status(&self) -> Value {
+        self.run(&["log", "status", "--json"]).json()
+    }
+
+    /// Home and folder of marks, put back as after the loss of a disk.
+    fn put_back(&self) {
+        let home = self.sandbox.home();
+        for (there, older) in [("home", "older"), ("home.marks", "older.marks")] {
+            let there = home.with_file_name(there);
+            fs::remove_dir_all(&there).unwrap();
+            copy(&home.with_file_name(older), &there);
+        }
+    }
+
+    fn put_aside(&self) {
+        let home = self.sandbox.home();
+        for (there, older) in [("home", "older"), ("home.marks", "older.marks")] {
+            copy(&home.with_file_name(there), &home.with_file_name(older));
+        }
+    }
+
+    /// One that was put back is told from one that was not, accuses nothing and writes nothing down.
+    fn notices_that_it_was_put_back(&self) {
+        self.seal("a.json");
+        self.put_aside();
+        assert_eq!(self.seal("b.json").stderr, "");
+        let status = self.status();
+        assert_eq!(
+            (&status["state"], &status["size"]),
+            (&"good".into(), &2.into())
+        );
+        assert_eq!(status["marks"][1]["size"], 2, "{status}");
+        self.put_back();
+        let told = self.run(&["log", "status", "--json"]).exits(1).json();
+        assert_eq!(told["state"], "log_rolled_back");
+        assert_eq!(
+            (&told["size"], &told["marks"][0]["size"]),
+            (&1.into(), &1.into())
+        );
+        self.sandbox.write("later.json", "{}");
+        let sealed = self.run(&["seal", "later.json"]);
+        assert!(
+            sealed.stderr.contains("log_rolled_back"),
+            "{}",
+            sealed.stderr
+        );
+        assert_eq!(self.status()["size"], 1);
+        self.run(&["log", "restart"]).exits(0);
+        assert_eq!(self.status()["state"], "good");
+    }
+}
+
+#[test]
+fn a_disk_that_was_put_back_whole_is_noticed_by_the_row_of_a_database() {
+    let Some(cluster) = cluster() else { return };
+    let kept = Kept {
+        sandbox: Sandbox::new(),
+        password: Some("correct horse"),
+    };
+    let database = cluster.fresh();
+    let database = database.rsplit('/').next().unwrap();
+    let place = format!(
+        "postgres://threadseal@127.0.0.1:{}/{database}",
+        cluster.port()
+    );
+    let open = place.replace("threadseal@", "threadseal:correct%20horse@");
+    let refused = kept.run(&["init", "--mark", &open]).exits(2);
+    assert!(refused.stderr.contains("PGPASSWORD"), "{}", refused.stderr);
+    assert!(!kept.sandbox.home().exists());
+    kept.run(&["init", "--mark", &place]).exits(0);
+    kept.notices_that_it_was_put_back();
+    // The password is nowhere under the home.
+    let found = std::process::Command::new("grep")
+        .args(["-r", "-i", "horse"])
+        .arg(kept.sandbox.home())
+        .output();
+    assert_eq!(found.unwrap().status.code(), Some(1));
+    // Without it the place cannot be asked: what is sealed waits, and nobody says that all is well.
+    let blind = Kept {
+        password: None,
+        ..kept
+    };
+    blind.run(&["log", "status"]).exits(3);
+    let sealed = blind.seal("c.json");
+    assert!(
+        sealed.stderr.contains("wait to be written"),
+        "{}",
+        sealed.stderr
+    );
+    let seeing = Kept {
+        password: Some("correct horse"),
+        ..blind
+    };
+    assert_eq!(seeing.seal("d.json").stderr, "");
+    assert_eq!(seeing.run(&["log", "status"]).exits(0).stderr, "");
+    // A server that is gone for good does not keep the log for ever.
+    let blind = Kept {
+        password: None,
+        ..seeing
+    };
+    blind.run(&["log", "restart", "--anyway"]).exits(2);
+    blind.run(&["log", "mark", "remove", &place]).exits(0);
+    blind.run(&["log", "status"]).exits(0);
+}
+
+#[test]
+fn a_disk_that_was_put_back_whole_is_noticed_by_the_witness_of_another_host() {
+    let other = witness(&[]);
+    let serving = Serving::start(&other);
+    let place = format!("http://{}", serving.address);
+    let kept = Kept {
+        sandbox: Sandbox::new(),
+        password: None,
+    };
+    // It must be told of the log before it remembers anything of it.
+    let made = kept.run(&["init", "--mark", &place]).exits(0);
+    assert!(made.stderr.contains("witness add"), "{}", made.stderr);
+    let vkey = kept.status()["vkey"].as_str().unwrap().to_owned();
+    other.run(["witness", "add", &vkey]).exits(0);
+    kept.run(&["log", "mark", "raise"]).exits(0);
+    kept.seal("a.json");
+    kept.put_aside();
+    kept.seal("b.json");
+    let status = kept.status();
+    assert_eq!(status["marks"][1]["size"], 2, "{status}");
+    kept.put_back();
+    let told = kept.run(&["log", "status", "--json"]).exits(1).json();
+    assert_eq!(told["state"], "log_rolled_back");
+    let verified = kept.run(&["verify", "a.json"]);
+    assert!(
+        verified.stderr.contains("log_rolled_back"),
+        "{}",
+        verified.stderr
+    );
+    drop(serving);
+    kept.run(&["log", "status"]).exits(3);
+}
+
+#[test]
+fn a_place_is_named_later_and_raised_at_once() {
+    let kept = Kept {
+        sandbox: Sandbox::new(),
+        password: None,
+    };
+    kept.run(&["init"]).exits(0);
+    kept.seal("a.json");
+    let there = kept.sandbox.work().join("disk2");
+    let there = there.to_str().unwrap();
+    kept.run(&["log", "mark", "add", "disk2"]).exits(0);
+    let status = kept.status();
+    assert_eq!(status["marks"].as_array().unwrap().len(), 2, "{status}");
+    for mark in status["marks"].as_array().unwrap() {
+        assert_eq!(mark["size"], 1, "{status}");
+    }
+    kept.run(&["log", "mark", "remove", there]).exits(0);
+    let status = kept.status();
+    assert_eq!(status["marks"].as_array().unwrap().len(), 1);
+    kept.run(&["log", "mark", "remove", there]).exits(2);
+    let own = status["marks"][0]["place"].as_str().unwrap();
+    kept.run(&["log", "mark", "remove", own]).exits(2);
+    for bad in ["http://witness.example/", "ftp://x/y", "sqlite:x"] {
+        kept.run(&["log", "mark", "add", bad]).exits(2);
+    }
+}
