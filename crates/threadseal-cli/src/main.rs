@@ -14,6 +14,7 @@ mod context;
 mod detect;
 mod engine;
 mod events;
+mod evidence;
 mod examine;
 mod exit;
 mod fleet;

@@ -11,6 +11,8 @@ pub const MIN_DETACHED_BYTES: usize = 256;
 pub const MAX_RECORD_BODIES: usize = 1 << 20;
 /// Most bodies that one event redacts: their digests fit a line.
 pub const MAX_REDACTED_AT_ONCE: usize = 1 << 16;
+/// Largest file of a conflict of checkpoints in bytes: two notes.
+pub const MAX_CONFLICT_BYTES: usize = 4 << 20;
 /// Most seals of one record that are told apart because they are the first to cover a redaction.
 pub const MAX_REDACTING_SEALS: usize = 1 << 12;
 /// Longest name of who redacted something, in bytes.

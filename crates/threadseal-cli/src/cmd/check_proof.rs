@@ -1,9 +1,11 @@
-//! `check-proof FILE`: what a proof of a turn proves, or a copy of a record with lines left out. It needs nothing but the file: no record, no network, no home.
+//! `check-proof FILE`: what a proof of a turn proves, a copy of a record with lines left out, or evidence that a key sealed or signed two
+//! histories. It needs nothing but the file: no record, no network, no home.
 
 use crate::believed::MAX_TAKEN_UP_BYTES;
 use crate::cmd::show;
 use crate::context::Context;
 use crate::events::Event;
+use crate::evidence;
 use crate::exit::{self, Exit, Failure, Outcome};
 use crate::gather;
 use crate::local::Local;
@@ -13,9 +15,11 @@ use crate::render::text;
 use clap::Args;
 use serde::Serialize;
 use std::path::PathBuf;
-use threadseal::limits::MAX_TURN_PROOF_BYTES;
+use threadseal::limits::{MAX_CONFLICT_BYTES, MAX_TURN_PROOF_BYTES};
 use threadseal::record::ThreadId;
 use threadseal::report::Report;
+use threadseal::tlog::conflict as checkpoints;
+use threadseal::transcript::turn_proof::conflict as seals;
 use threadseal::transcript::turn_proof::{Checked, FIRST_LINE, ShownLine, check_file};
 use threadseal::transcript::{VerifyOptions, copy};
 use threadseal_store::examine;
@@ -26,7 +30,8 @@ use threadseal_store::sys::path_text;
 #[derive(Debug, Args)]
 #[command(after_help = exit::HELP)]
 pub(crate) struct CheckProofArgs {
-    /// The proof: of a turn (prove), or a copy with lines left out (transcript export --redact)
+    /// The proof: of a turn (prove), a copy with lines left out (transcript export --redact), a conflict of seals (verify
+    /// --evidence) or of checkpoints of a log
     #[arg(value_name = "FILE")]
     proof: PathBuf,
     /// Trust these instead of the home's trust store: PEM files, trust stores, folders of them; may be given several times
@@ -64,24 +69,34 @@ pub(crate) fn run(args: &CheckProofArgs, context: &Context, out: &mut Out) -> Ou
     let trust = gather::gather_anywhere(&args.trust, args.key.as_deref(), &local, context)?;
     let file = open_regular(&*context.fs, &args.proof)?;
     let first = examine::first_line(&file)?.unwrap_or_default();
-    let is_copy = first == copy::FIRST_LINE.as_bytes();
-    if !is_copy && first != FIRST_LINE.as_bytes() {
-        let text = "not a proof of a turn, nor a copy with lines left out";
-        return Err(Failure::new(text).about(&args.proof));
-    }
     let options = VerifyOptions {
         trust: &trust,
         now: context.now()?,
         held_since: None,
         thread: args.thread.as_ref(),
     };
-    let mut checked = match is_copy {
-        true => Checked {
-            report: copy::check(&file.read_whole(MAX_TAKEN_UP_BYTES)?, &options).report,
-            turn: None,
-            lines: Vec::new(),
-        },
-        false => check_file(&file.read_whole(MAX_TURN_PROOF_BYTES)?, &options),
+    let report_only = |report| Checked {
+        report,
+        turn: None,
+        lines: Vec::new(),
+    };
+    let mut checked = match std::str::from_utf8(&first).unwrap_or_default() {
+        FIRST_LINE => check_file(&file.read_whole(MAX_TURN_PROOF_BYTES)?, &options),
+        copy::FIRST_LINE => {
+            report_only(copy::check(&file.read_whole(MAX_TAKEN_UP_BYTES)?, &options).report)
+        }
+        seals::FIRST_LINE => {
+            let bytes = file.read_whole(MAX_TURN_PROOF_BYTES)?;
+            report_only(seals::check_file(&bytes, &options))
+        }
+        checkpoints::FIRST_LINE => {
+            let bytes = file.read_whole(MAX_CONFLICT_BYTES)?;
+            report_only(evidence::of_checkpoints(&bytes, trust.pinned.as_ref()))
+        }
+        _ => {
+            let text = "not a proof of a turn, nor a copy with lines left out, nor a conflict";
+            return Err(Failure::new(text).about(&args.proof));
+        }
     };
     checked.report.path = path_text(&args.proof);
     let exit = Exit::from_code(checked.report.verdict.exit_code());

@@ -2,6 +2,7 @@
 
 use crate::cmd::trust::FormatArg;
 use crate::context::Context;
+use crate::evidence;
 use crate::examine::all::AllRecords;
 use crate::examine::{
     Anchors, Asked, Examiner, LedgerAsked, LineageAsked, ProfileArg, ScrollArgs, Seen,
@@ -72,6 +73,10 @@ pub(crate) struct VerifyArgs {
     /// Check every signature, not only the last of each key
     #[arg(long)]
     every_signature: bool,
+    /// Where a key sealed two histories of one of the named records, write the evidence into this new file; threadseal
+    /// check-proof judges it
+    #[arg(long, value_name = "FILE", conflicts_with = "all")]
+    evidence: Option<PathBuf>,
     /// Accept a home or trust that lies inside the folders to verify; reports say so
     #[arg(long)]
     allow_local_trust: bool,
@@ -111,13 +116,21 @@ impl Run {
 
 /// Verifies and reports. In JSON also a failure has the shape of a result.
 pub(crate) fn run(args: &VerifyArgs, context: &Context, out: &mut Out) -> Outcome {
-    let run = examine_all(args, context).unwrap_or_else(|failure| Run {
+    let mut run = examine_all(args, context).unwrap_or_else(|failure| Run {
         errors: vec![PathError {
             path: None,
             message: failure.to_string(),
         }],
         ..Run::default()
     });
+    if let Some(to) = &args.evidence
+        && let Err(failure) = evidence::write(&args.paths, to, context)
+    {
+        run.errors.push(PathError {
+            path: None,
+            message: failure.to_string(),
+        });
+    }
     let verdicts: Vec<Verdict> = run.results.iter().map(|report| report.verdict).collect();
     let exit = Exit::from_code(combined_exit_code(&verdicts, run.errors.len()));
     for error in &run.errors {

@@ -12,6 +12,7 @@ mod anchored;
 mod anchored_kinds;
 mod bad_input;
 mod epochs;
+mod evidence;
 mod fixtures;
 mod fleet;
 mod frame;

@@ -17,7 +17,8 @@ use super::verifier::{self, VerifierKey};
 use crate::note::{NoteError, SignedNote};
 use std::fmt;
 
-const FIRST_LINE: &str = "threadseal/1 conflict of checkpoints";
+/// What a file begins with.
+pub const FIRST_LINE: &str = "threadseal/1 conflict of checkpoints";
 
 /// Proof that the holder of a key signed two trees in the place of one. To hold one is to have checked it.
 #[derive(Debug, Clone, PartialEq, Eq)]

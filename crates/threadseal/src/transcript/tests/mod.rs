@@ -9,6 +9,7 @@
 //! epochs    keys that live for a part of a record
 //! writing   what a writer may add, and where it goes on
 //! turns     what one turn proves, shown without the others
+//! seal_conflicts  two histories of one record
 //! as_log    a record as a log for other tools
 //! ```
 
@@ -18,6 +19,7 @@ mod copy;
 mod edits;
 mod epochs;
 mod keys;
+mod seal_conflicts;
 mod turns;
 mod whole;
 mod writing;

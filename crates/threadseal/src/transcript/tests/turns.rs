@@ -73,7 +73,7 @@ pub(super) fn rotated(bench: &Bench, record: u8) -> Vec<u8> {
     out
 }
 
-fn keys() -> (LocalSigner, LocalSigner, LocalSigner) {
+pub(super) fn keys() -> (LocalSigner, LocalSigner, LocalSigner) {
     let key = |seed| signer(seed, KeyUsage::Native);
     (key(31), key(32), key(33))
 }

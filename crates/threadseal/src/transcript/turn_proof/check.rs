@@ -131,9 +131,9 @@ impl TurnProof {
         let mut record = Record::of(&self.manifest)?;
         passed.push("manifest");
         let closing = record.seal(&self.closing, None)?;
-        let sealers = self.follow(&mut record, &closing)?;
+        let sealers = self.chain.follow(&mut record, &closing)?;
         passed.push("keys");
-        self.check_signatures(&record, &sealers, &closing)?;
+        check_signatures(&record, sealers.last(), &closing)?;
         passed.push("signatures");
         self.check_range(&closing.seal)?;
         passed.push("inclusion");
@@ -154,64 +154,6 @@ impl TurnProof {
             adopted: turn.adopted,
             guessable: record.salts_repeat,
             closed: closing.seal.turn > self.turn || closing.seal.is_final,
-        })
-    }
-
-    /// The keys on the way to the one of the closing seal, that one last.
-    fn follow<'a>(
-        &'a self,
-        record: &mut Record<'a>,
-        closing: &ReadSeal,
-    ) -> Result<Vec<PublicKey>, Failure> {
-        let (mut key, mut keys, mut after) = (record.manifest.key, Vec::new(), None);
-        match &self.chain {
-            Chain::Delegation(word) => {
-                let (delegate, signature) = &**word;
-                record.check_delegation(delegate, signature)?;
-                key = *delegate;
-            }
-            Chain::Steps(steps) => {
-                for step in steps {
-                    let (seq, by, next) = record.step(step, &key)?;
-                    if after.is_some_and(|after| seq <= after) {
-                        return Err(bad_step("a step is not behind the one before it"));
-                    }
-                    after = Some(seq);
-                    keys.push(by);
-                    key = next;
-                }
-            }
-        }
-        let last = &closing.seal;
-        key = record.sealer(last, &key);
-        if after.is_some_and(|after| last.seq <= after) || key.key_id() != last.key {
-            let text = format!("key {} may not seal this record", last.key);
-            return Err(forged("key_not_allowed", text));
-        }
-        keys.push(key);
-        Ok(keys)
-    }
-
-    fn check_signatures(
-        &self,
-        record: &Record<'_>,
-        sealers: &[PublicKey],
-        closing: &ReadSeal,
-    ) -> Result<(), Failure> {
-        let seal = &closing.seal;
-        if !sealers.last().is_some_and(|key| closing.note.holds(key)) {
-            let text = format!("the signature of key {} does not verify", seal.key);
-            return Err(forged("signature_bad", text));
-        }
-        let rye_key = &record.manifest.rye_key;
-        if seal.fp != rye_key.rye_fingerprint() {
-            let text = "\"fp\" is not the fingerprint of the record's Rye key";
-            return Err(tampered_at("rye_key_changed", text, None));
-        }
-        let signed = rye_key.verify(&Message::rye_hash(&seal.hash), &seal.sig);
-        signed.map_err(|_| {
-            let text = "\"sig\" does not verify under the record's Rye key";
-            forged("rye_signature_bad", text)
         })
     }
 
@@ -246,6 +188,66 @@ impl TurnProof {
         closed.map_err(|(code, text)| tampered_at(code, text, None))?;
         Ok(turn)
     }
+}
+
+impl Chain {
+    /// The keys on the way to the one of the closing seal, that one last.
+    pub(super) fn follow<'a>(
+        &'a self,
+        record: &mut Record<'a>,
+        closing: &ReadSeal,
+    ) -> Result<Vec<PublicKey>, Failure> {
+        let (mut key, mut keys, mut after) = (record.manifest.key, Vec::new(), None);
+        match self {
+            Self::Delegation(word) => {
+                let (delegate, signature) = &**word;
+                record.check_delegation(delegate, signature)?;
+                key = *delegate;
+            }
+            Self::Steps(steps) => {
+                for step in steps {
+                    let (seq, by, next) = record.step(step, &key)?;
+                    if after.is_some_and(|after| seq <= after) {
+                        return Err(bad_step("a step is not behind the one before it"));
+                    }
+                    after = Some(seq);
+                    keys.push(by);
+                    key = next;
+                }
+            }
+        }
+        let last = &closing.seal;
+        key = record.sealer(last, &key);
+        if after.is_some_and(|after| last.seq <= after) || key.key_id() != last.key {
+            let text = format!("key {} may not seal this record", last.key);
+            return Err(forged("key_not_allowed", text));
+        }
+        keys.push(key);
+        Ok(keys)
+    }
+}
+
+/// Is the seal signed by `sealer`, and by the record's Rye key?
+pub(super) fn check_signatures(
+    record: &Record<'_>,
+    sealer: Option<&PublicKey>,
+    closing: &ReadSeal,
+) -> Result<(), Failure> {
+    let seal = &closing.seal;
+    if !sealer.is_some_and(|key| closing.note.holds(key)) {
+        let text = format!("the signature of key {} does not verify", seal.key);
+        return Err(forged("signature_bad", text));
+    }
+    let rye_key = &record.manifest.rye_key;
+    if seal.fp != rye_key.rye_fingerprint() {
+        let text = "\"fp\" is not the fingerprint of the record's Rye key";
+        return Err(tampered_at("rye_key_changed", text, None));
+    }
+    let signed = rye_key.verify(&Message::rye_hash(&seal.hash), &seal.sig);
+    signed.map_err(|_| {
+        let text = "\"sig\" does not verify under the record's Rye key";
+        forged("rye_signature_bad", text)
+    })
 }
 
 /// What a proof holds, if all of it fits.

@@ -72,7 +72,7 @@ fn not_native() -> Error {
     Error::refused("not a native transcript: only those are sealed so that one turn can be proved")
 }
 
-fn text(line: &[u8]) -> Result<String, Error> {
+pub(super) fn text(line: &[u8]) -> Result<String, Error> {
     let text = std::str::from_utf8(line).map_err(|_| not_native())?;
     Ok(text.to_owned())
 }
@@ -140,7 +140,8 @@ struct Holder {
     steps: Vec<Origin>,
 }
 
-struct Walk<'a> {
+/// A way through a record, beside each key how it came to seal.
+pub(super) struct Walk<'a> {
     lines: &'a [&'a [u8]],
     leaves: Vec<Digest>,
     current: Holder,
@@ -152,7 +153,7 @@ struct Walk<'a> {
 }
 
 impl<'a> Walk<'a> {
-    fn begin(lines: &'a [&'a [u8]]) -> Result<Self, Error> {
+    pub(super) fn begin(lines: &'a [&'a [u8]]) -> Result<Self, Error> {
         let first = lines.first().and_then(|line| event::parse_frame(line));
         let manifest = first.and_then(|frame| Manifest::parse(frame.payload));
         let manifest = manifest.ok_or_else(not_native)?;
@@ -176,7 +177,7 @@ impl<'a> Walk<'a> {
     }
 
     /// Goes over all lines before the closing seal.
-    fn go_to(&mut self, closing: usize) -> Result<(), Error> {
+    pub(super) fn go_to(&mut self, closing: usize) -> Result<(), Error> {
         for (number, line) in self.lines[..closing].iter().enumerate() {
             let frame = event::parse_frame(line).ok_or_else(not_native)?;
             match frame.event_type {
@@ -234,7 +235,7 @@ impl<'a> Walk<'a> {
     }
 
     /// How the key of the closing seal came to seal.
-    fn chain(&self, key: KeyId) -> Result<Chain, Error> {
+    pub(super) fn chain(&self, key: KeyId) -> Result<Chain, Error> {
         let holders = std::iter::once(&self.current)
             .chain(&self.next)
             .chain(&self.authority);
@@ -273,7 +274,7 @@ impl<'a> Walk<'a> {
     }
 }
 
-fn seal_of(line: &[u8], frame: &Frame<'_>) -> Result<Seal, Error> {
+pub(super) fn seal_of(line: &[u8], frame: &Frame<'_>) -> Result<Seal, Error> {
     let parsed = seal::parse(line, frame).map_err(|_| not_native())?;
     Ok(parsed.seal)
 }

@@ -17,6 +17,7 @@
 //! `parse(x)?.to_string() == x`. To hold one says nothing: ask [`TurnProof::check`].
 
 mod check;
+pub mod conflict;
 mod make;
 mod read;
 mod turn;
@@ -76,13 +77,13 @@ enum Step {
     },
 }
 
-/// Why a file is no proof of a turn.
+/// Why a file is no proof.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NotAProof(&'static str);
 
 impl fmt::Display for NotAProof {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "not a proof of a turn: {}", self.0)
+        write!(f, "not a proof: {}", self.0)
     }
 }
 
@@ -94,24 +95,7 @@ impl TurnProof {
     /// # Errors
     /// When it has another form.
     pub fn parse(file: &[u8]) -> Result<Self, NotAProof> {
-        if file.len() > MAX_TURN_PROOF_BYTES {
-            return Err(NotAProof("it is too large"));
-        }
-        let text = std::str::from_utf8(file).map_err(|_| NotAProof("it is not ASCII"))?;
-        if !text
-            .bytes()
-            .all(|b| b == b'\n' || (0x20..0x7f).contains(&b))
-        {
-            return Err(NotAProof("it is not ASCII"));
-        }
-        let text = text
-            .strip_suffix('\n')
-            .ok_or(NotAProof("its last line has no end"))?;
-        let mut reader = Reader::of(text);
-        if reader.rest.next() != Some(FIRST_LINE) {
-            return Err(NotAProof("its first line is another one"));
-        }
-        reader.advance();
+        let mut reader = Reader::of_file(file, FIRST_LINE)?;
         let turn = reader.number("turn ", "it names no turn")?;
         let first = reader.number("first ", "it does not say where its lines stand")?;
         let manifest = reader.line("manifest ", "it has no manifest")?;
@@ -146,19 +130,25 @@ impl fmt::Display for TurnProof {
         writeln!(f, "turn {}", self.turn)?;
         writeln!(f, "first {}", self.first)?;
         writeln!(f, "manifest {}", self.manifest)?;
-        match &self.chain {
-            Chain::Steps(steps) => steps.iter().try_for_each(|step| write!(f, "{step}"))?,
-            Chain::Delegation(word) => {
-                let (key, signature) = &**word;
-                let signature = encoding::base64(signature.as_bytes());
-                writeln!(f, "delegation {} {signature}", key.to_hex())?;
-            }
-        }
+        write!(f, "{}", self.chain)?;
         for line in &self.lines {
             writeln!(f, "line {line}")?;
         }
         write_hashes(f, self.range.hashes())?;
         writeln!(f, "seal {}", self.closing)
+    }
+}
+
+impl fmt::Display for Chain {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Steps(steps) => steps.iter().try_for_each(|step| write!(f, "{step}")),
+            Self::Delegation(word) => {
+                let (key, signature) = &**word;
+                let signature = encoding::base64(signature.as_bytes());
+                writeln!(f, "delegation {} {signature}", key.to_hex())
+            }
+        }
     }
 }
 
@@ -188,11 +178,30 @@ struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    fn of(text: &'a str) -> Self {
-        Self {
+    /// Behind the first line of a file, which must be this one.
+    fn of_file(file: &'a [u8], first_line: &str) -> Result<Self, NotAProof> {
+        if file.len() > MAX_TURN_PROOF_BYTES {
+            return Err(NotAProof("it is too large"));
+        }
+        let text = std::str::from_utf8(file).map_err(|_| NotAProof("it is not ASCII"))?;
+        if !text
+            .bytes()
+            .all(|b| b == b'\n' || (0x20..0x7f).contains(&b))
+        {
+            return Err(NotAProof("it is not ASCII"));
+        }
+        let text = text
+            .strip_suffix('\n')
+            .ok_or(NotAProof("its last line has no end"))?;
+        let mut reader = Self {
             rest: text.split('\n'),
             next: None,
+        };
+        if reader.rest.next() != Some(first_line) {
+            return Err(NotAProof("its first line is another one"));
         }
+        reader.advance();
+        Ok(reader)
     }
 
     fn advance(&mut self) {

@@ -1,0 +1,139 @@
+//! Evidence of two histories: made of copies of a record (`verify --evidence`), and judged where it is of a log (`check-proof`).
+//!
+//! What is made needs no verdict of the copies: what comes out is checked like any evidence, before it is written.
+
+use crate::believed::MAX_TAKEN_UP_BYTES;
+use crate::context::Context;
+use crate::exit::{Failure, complain};
+use crate::render::clean::Clean;
+use crate::walk;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use threadseal::key::PublicKey;
+use threadseal::record::RecordId;
+use threadseal::report::{Finding, Report, Verdict};
+use threadseal::tlog::checkpoint::Checkpoint;
+use threadseal::tlog::conflict::Conflict;
+use threadseal::tlog::verifier::VerifierKey;
+use threadseal::transcript::VerifyOptions;
+use threadseal::transcript::turn_proof::conflict::{SealConflict, check_file};
+use threadseal::trust::{Trust, TrustStore};
+use threadseal_store::atomic::{self, PRIVATE_FILE};
+use threadseal_store::examine;
+use threadseal_store::read::open_regular;
+use threadseal_store::sys::path_text;
+
+/// Copies of one record that are held against the first of them.
+const MAX_COPIES: usize = 64;
+
+/// Writes the first evidence that `paths` hold into `to`, a new file, and says what it found.
+///
+/// # Errors
+/// When a file cannot be read, or `to` not be written.
+pub(crate) fn write(paths: &[PathBuf], to: &Path, context: &Context) -> Result<(), Failure> {
+    for copies in copies(paths, context)?.into_values() {
+        let mut copies = copies.iter().take(MAX_COPIES);
+        let Some(first) = copies.next() else { continue };
+        let one = read(first, context)?;
+        for path in copies {
+            if let Some(found) = parted(&one, &read(path, context)?, context)? {
+                atomic::create_new(&*context.fs, to, found.as_bytes(), PRIVATE_FILE)?;
+                let names = [to, first, path].map(path_text);
+                let [to, first, path] = names.each_ref().map(|name| Clean(name));
+                complain(&format!(
+                    "note: {to} shows that one key sealed {first} and {path} in two ways; threadseal check-proof judges it"
+                ));
+                return Ok(());
+            }
+        }
+    }
+    complain("note: no evidence was written: no key sealed two histories of one of these records");
+    Ok(())
+}
+
+/// Says what a conflict of checkpoints proves to somebody who accepts this key alone, or who names none. No trust store holds keys of
+/// logs and witnesses.
+pub(crate) fn of_checkpoints(file: &[u8], pinned: Option<&PublicKey>) -> Report {
+    let mut report = Report::begin("proof", "threadseal");
+    report.stats.bytes = file.len() as u64;
+    let text = std::str::from_utf8(file).unwrap_or_default();
+    let found = match Conflict::parse(text) {
+        Ok(found) => found,
+        Err(why) => {
+            let finding = Finding::error("proof_malformed", why.to_string());
+            report.hold_because(Verdict::Malformed, finding);
+            return report;
+        }
+    };
+    let key = found.key();
+    let [one, other] = found.checkpoints().each_ref().map(Checkpoint::tree);
+    let (origin, size) = (found.checkpoints()[0].origin(), one.size);
+    let text = format!(
+        "{key} signed two trees of {size} entries of {}: {} and {}",
+        origin.as_str(),
+        one.root,
+        other.root
+    );
+    report.find(Finding::warning("checkpoints_conflict", text));
+    let is_it = |pinned: &PublicKey| {
+        let name = || key.name().clone();
+        key.is_same_key(&VerifierKey::of_log(name(), *pinned))
+            || key.is_same_key(&VerifierKey::of_witness(name(), *pinned))
+    };
+    match pinned.map(is_it) {
+        Some(true) => {}
+        Some(false) => {
+            let text = "it is not the key that was asked for";
+            report.hold_because(Verdict::Forged, Finding::error("key_not_pinned", text));
+        }
+        None => {
+            let text =
+                "whose key it is, the file does not prove: say with --key which it has to be";
+            report.hold_because(Verdict::UnknownSigner, Finding::note("key_unknown", text));
+        }
+    }
+    report
+}
+
+fn parted(one: &[u8], other: &[u8], context: &Context) -> Result<Option<String>, Failure> {
+    let found = match SealConflict::find(one, other) {
+        Ok(found) => found.map(|found| found.to_string()),
+        Err(why) => {
+            complain(&format!("note: no evidence: {why}"));
+            None
+        }
+    };
+    let nobody = Trust::new(TrustStore::new());
+    let options = VerifyOptions {
+        trust: &nobody,
+        now: context.now()?,
+        held_since: None,
+        thread: None,
+    };
+    Ok(
+        found
+            .filter(|text| check_file(text.as_bytes(), &options).verdict == Verdict::UnknownSigner),
+    )
+}
+
+/// The native records that lie in more than one of these files.
+fn copies(
+    paths: &[PathBuf],
+    context: &Context,
+) -> Result<BTreeMap<RecordId, Vec<PathBuf>>, Failure> {
+    let mut copies = BTreeMap::<RecordId, Vec<PathBuf>>::new();
+    for candidate in walk::find(paths).files {
+        let file = open_regular(&*context.fs, &candidate.path)?;
+        let first = examine::first_line(&file)?;
+        if let Some(record) = first.as_deref().and_then(examine::native_record) {
+            copies.entry(record).or_default().push(candidate.path);
+        }
+    }
+    copies.retain(|_, files| files.len() > 1);
+    Ok(copies)
+}
+
+fn read(path: &Path, context: &Context) -> Result<Vec<u8>, Failure> {
+    let file = open_regular(&*context.fs, path)?;
+    Ok(file.read_whole(MAX_TAKEN_UP_BYTES)?)
+}

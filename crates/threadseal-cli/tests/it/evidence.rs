@@ -1,0 +1,132 @@
+//! Evidence of two histories: made of copies of a record, judged without a home, by whoever knows the key.
+
+use crate::fixtures::{open_record, ready};
+use crate::sandbox::{Ran, Sandbox, copy};
+use std::fs;
+use std::path::Path;
+use threadseal::key::{PrivateKey, PublicKey};
+
+/// Two copies of a record that were gone on with: one in a copy of the home, with a copy of its keys.
+fn forked() -> Sandbox {
+    let sandbox = ready();
+    let path = open_record(&sandbox, "one.jsonl", 2);
+    let other = sandbox.home().with_file_name("elsewhere");
+    copy(&sandbox.home(), &other);
+    // Without its log, which would notice.
+    fs::remove_dir_all(other.join("log")).unwrap();
+    fs::create_dir(sandbox.work().join("there")).unwrap();
+    fs::copy(&path, sandbox.work().join("there/one.jsonl")).unwrap();
+    sandbox.run(["seal", "one.jsonl", "--final"]).exits(0);
+    in_home(&sandbox, &other, &["seal", "there/one.jsonl", "--final"]).exits(0);
+    sandbox
+}
+
+fn in_home(sandbox: &Sandbox, home: &Path, arguments: &[&str]) -> Ran {
+    let mut command = sandbox.command();
+    command.args(arguments).env("THREADSEAL_HOME", home);
+    Ran::of(command.output().unwrap())
+}
+
+const COPIES: [&str; 2] = ["one.jsonl", "there/one.jsonl"];
+
+#[test]
+fn two_copies_that_were_gone_on_with_convict_the_key_to_whoever_knows_it() {
+    let sandbox = forked();
+    let make = ["verify", COPIES[0], COPIES[1], "--evidence", "fork"];
+    let made = sandbox.run(make).exits(1);
+    assert!(made.stdout.contains("forked"), "{}", made.stdout);
+    assert!(made.stderr.contains("one key sealed"), "{}", made.stderr);
+    let judged = sandbox.run(["check-proof", "fork"]).exits(0);
+    assert!(
+        judged.stdout.contains("seals_conflict"),
+        "{}",
+        judged.stdout
+    );
+    // Without a home, with the owner's key and without it.
+    let nowhere = sandbox.home().with_file_name("nowhere");
+    let own = sandbox.home().join("keys/self.native.pub");
+    let by = |more: &[&str]| {
+        in_home(
+            &sandbox,
+            &nowhere,
+            &[&["check-proof", "fork"], more].concat(),
+        )
+    };
+    by(&["--key", own.to_str().unwrap()]).exits(0);
+    by(&[]).exits(3);
+    let other = PrivateKey::from_seed([5; 32]).public_key().to_hex();
+    by(&["--key", &other]).exits(1);
+    assert!(!nowhere.exists());
+    let json = by(&["--key", own.to_str().unwrap(), "--json"])
+        .exits(0)
+        .json();
+    assert_eq!(json["result"]["verdict"], "verified");
+    assert_eq!(json["turn"], serde_json::Value::Null);
+    // Nothing of what was said is in it, and nobody replaces it.
+    let text = fs::read_to_string(sandbox.work().join("fork")).unwrap();
+    assert!(!text.contains("question") && !text.contains("answer"));
+    let again = sandbox.run(make);
+    assert!(again.stderr.contains("fork"), "{}", again.stderr);
+    assert_eq!(
+        fs::read_to_string(sandbox.work().join("fork")).unwrap(),
+        text
+    );
+    sandbox.write("changed", text.replacen("\"turn\":2", "\"turn\":3", 1));
+    sandbox.run(["check-proof", "changed"]).exits(1);
+}
+
+#[test]
+fn copies_of_an_honest_record_make_no_evidence() {
+    let sandbox = ready();
+    let path = open_record(&sandbox, "one.jsonl", 2);
+    fs::copy(&path, sandbox.work().join("older.jsonl")).unwrap();
+    sandbox.run(["seal", "one.jsonl", "--final"]).exits(0);
+    let make = ["verify", "one.jsonl", "older.jsonl", "--evidence", "fork"];
+    let made = sandbox.run(make).exits(1);
+    assert!(made.stdout.contains("rolled_back"), "{}", made.stdout);
+    assert!(
+        made.stderr.contains("no evidence was written"),
+        "{}",
+        made.stderr
+    );
+    let alone = ["verify", "one.jsonl", "--evidence", "fork"];
+    let alone = sandbox.run(alone).exits(0);
+    assert!(
+        alone.stderr.contains("no evidence was written"),
+        "{}",
+        alone.stderr
+    );
+    // Content that was changed is no second history: nobody sealed it.
+    let text = fs::read_to_string(&path).unwrap();
+    sandbox.write(
+        "changed.jsonl",
+        text.replacen("question 1", "question 9", 1),
+    );
+    let make = ["verify", "one.jsonl", "changed.jsonl", "--evidence", "fork"];
+    sandbox.run(make).exits(1);
+    assert!(!sandbox.work().join("fork").exists());
+}
+
+#[test]
+fn a_conflict_of_checkpoints_is_judged_by_the_key_that_is_named() {
+    let sandbox = ready();
+    let text = include_str!("../../../../testkit/tlog/forked.tlog-conflict");
+    sandbox.write("log", text);
+    let open = sandbox.run(["check-proof", "log"]).exits(3);
+    assert!(
+        open.stdout.contains("checkpoints_conflict"),
+        "{}",
+        open.stdout
+    );
+    let vkey = text.lines().nth(1).unwrap();
+    let bytes = threadseal::encoding::parse_base64(vkey.rsplit_once('+').unwrap().1).unwrap();
+    let key = PublicKey::from_bytes(bytes[1..].try_into().unwrap()).unwrap();
+    sandbox
+        .run(["check-proof", "log", "--key", &key.to_hex()])
+        .exits(0);
+    let own = sandbox.home().join("keys/self.native.pub");
+    let other = ["check-proof", "log", "--key", own.to_str().unwrap()];
+    sandbox.run(other).exits(1);
+    sandbox.write("changed", text.replacen("note ", "note 0", 1));
+    sandbox.run(["check-proof", "changed"]).exits(1);
+}

@@ -1,0 +1,214 @@
+//! Two histories of one record: what convicts whoever sealed both, and what does not.
+
+use super::turns::{keys, rotated};
+use super::*;
+use crate::report::Report;
+use crate::transcript::turn_proof::conflict::{SealConflict, check_file};
+
+/// The record up to and with its n-th seal, from 0.
+fn cut(record: &[u8], seals: usize) -> Vec<u8> {
+    let mut left = seals + 1;
+    let lines = lines_of(record).into_iter().take_while(|line| {
+        let goes = left > 0;
+        left -= usize::from(is_seal(line) && goes);
+        goes
+    });
+    lines.collect::<Vec<_>>().concat()
+}
+
+fn is_seal(line: &[u8]) -> bool {
+    String::from_utf8_lossy(line).contains("\"event_type\":\"checkpoint\"")
+}
+
+/// The copy gone on with: this said, and sealed by `key`.
+fn gone_on(bench: &Bench, copy: &[u8], said: &str, key: &LocalSigner) -> Vec<u8> {
+    let mut out = copy.to_vec();
+    let mut sealer = bench.verify(copy).sealer.unwrap();
+    let payload = format!("{{\"text\":\"{said}\"}}");
+    bench.event(&mut sealer, "cognition_in", &payload, &mut out);
+    let signers = Signers {
+        native: key,
+        rye: &bench.rye,
+    };
+    let turn = sealer.turn() + 1;
+    sealer
+        .seal(
+            bench.stamp(),
+            turn,
+            false,
+            Ext::default(),
+            signers,
+            &mut out,
+        )
+        .unwrap();
+    out
+}
+
+/// Two continuations of a record behind three keys, by the one that seals it then.
+fn forked(bench: &Bench) -> [Vec<u8>; 2] {
+    let (_, third, _) = keys();
+    let before = cut(&rotated(bench, 7), 5);
+    ["one", "other"].map(|said| gone_on(bench, &before, said, &third))
+}
+
+fn judged(bench: &Bench, file: &str) -> Report {
+    check_file(file.as_bytes(), &bench.options())
+}
+
+fn codes_of(report: &Report) -> Vec<&'static str> {
+    report.findings.iter().map(|found| found.code).collect()
+}
+
+/// All but the two seals, and these.
+fn parts(file: &str) -> (&str, &str, &str) {
+    let (rest, second) = file.trim_end().rsplit_once("\nseal ").unwrap();
+    let (head, first) = rest.rsplit_once("\nseal ").unwrap();
+    (head, first, second)
+}
+
+#[test]
+fn who_sealed_two_histories_is_convicted_in_whatever_order_they_are_found() {
+    let bench = Bench::new();
+    let [one, other] = forked(&bench);
+    let found = SealConflict::find(&one, &other).unwrap().unwrap();
+    assert_eq!(
+        SealConflict::find(&other, &one).unwrap().as_ref(),
+        Some(&found)
+    );
+    let text = found.to_string();
+    assert_eq!(SealConflict::parse(text.as_bytes()).as_ref(), Ok(&found));
+    let report = judged(&bench, &text);
+    assert_eq!(report.verdict, Verdict::Verified, "{report:?}");
+    assert_eq!(codes_of(&report), ["seals_conflict"]);
+    for record in [&one, &other] {
+        let head = bench.verify(record).report.head.unwrap().to_string();
+        assert!(report.findings[0].message.contains(&head), "{report:?}");
+    }
+    // What was said in either is not in it.
+    assert!(!text.contains("secret-") && !text.contains("other"));
+    // They part where they part first, however far each goes on, and whatever tail it has.
+    let (_, third, _) = keys();
+    let longer = gone_on(&bench, &one, "more", &third);
+    let torn = [&longer[..], b"{\"timestamp\""].concat();
+    assert_eq!(SealConflict::find(&torn, &other).unwrap(), Some(found));
+}
+
+#[test]
+fn whose_keys_they_are_is_for_the_readers_trust() {
+    let bench = Bench::new();
+    let [one, other] = forked(&bench);
+    let text = SealConflict::find(&one, &other)
+        .unwrap()
+        .unwrap()
+        .to_string();
+    let by = |trust: &Trust, thread: Option<&ThreadId>| {
+        let options = VerifyOptions {
+            trust,
+            thread,
+            ..bench.options()
+        };
+        check_file(text.as_bytes(), &options).verdict
+    };
+    assert_eq!(
+        by(&Trust::new(TrustStore::new()), None),
+        Verdict::UnknownSigner
+    );
+    let stranger = Trust::pinned(*signer(77, KeyUsage::Native).public_key());
+    assert_eq!(by(&stranger, None), Verdict::Forged);
+    let pinned = Trust::pinned(*bench.native.public_key());
+    assert_eq!(by(&pinned, None), Verdict::Verified);
+    let elsewhere = ThreadId::parse("demo/other").unwrap();
+    assert_eq!(by(&pinned, Some(&elsewhere)), Verdict::Foreign);
+}
+
+#[test]
+fn every_changed_bit_of_the_evidence_is_noticed() {
+    let bench = Bench::new();
+    let [one, other] = forked(&bench);
+    let text = SealConflict::find(&one, &other)
+        .unwrap()
+        .unwrap()
+        .to_string();
+    for at in 0..text.len() {
+        let mut bad = text.clone().into_bytes();
+        bad[at] ^= 1;
+        let report = check_file(&bad, &bench.options());
+        assert_eq!(report.verdict.exit_code(), 1, "{at}: {report:?}");
+    }
+    for cut in 0..text.len() {
+        let report = check_file(&text.as_bytes()[..cut], &bench.options());
+        assert_eq!(report.verdict, Verdict::Malformed, "{cut}");
+    }
+}
+
+#[test]
+fn an_honest_record_however_it_is_cut_convicts_nobody() {
+    let bench = Bench::new();
+    let record = rotated(&bench, 7);
+    for seals in 0..7 {
+        let older = cut(&record, seals);
+        assert_eq!(SealConflict::find(&older, &record), Ok(None));
+        assert_eq!(
+            SealConflict::find(&record, &record[..older.len() + 9]),
+            Ok(None)
+        );
+    }
+    assert!(SealConflict::find(&record, &rotated(&bench, 8)).is_err());
+    assert!(SealConflict::find(b"", b"").is_err());
+    // Nor does a file that somebody writes of its seals by hand: two numbers, one seal twice, another record's.
+    let [one, other] = forked(&bench);
+    let text = SealConflict::find(&one, &other)
+        .unwrap()
+        .unwrap()
+        .to_string();
+    let (head, _, _) = parts(&text);
+    let of = |record: &[u8], at: usize| {
+        let seals: Vec<&[u8]> = lines_of(record)
+            .into_iter()
+            .filter(|l| is_seal(l))
+            .collect();
+        String::from_utf8(seals[at].to_vec())
+            .unwrap()
+            .trim_end()
+            .to_owned()
+    };
+    let by_hand = |one: String, other: String| {
+        let mut seals = [one, other];
+        seals.sort();
+        format!("{head}\nseal {}\nseal {}\n", seals[0], seals[1])
+    };
+    let (_, third, _) = keys();
+    let longer = gone_on(&bench, &one, "more", &third);
+    let numbers = judged(&bench, &by_hand(of(&longer, 6), of(&longer, 7)));
+    assert_eq!(codes_of(&numbers), ["no_conflict"]);
+    let again = judged(&bench, &by_hand(of(&one, 6), of(&one, 6)));
+    assert_eq!(again.verdict, Verdict::Malformed);
+    let foreign = gone_on(&bench, &cut(&rotated(&bench, 8), 5), "x", &third);
+    let foreign = judged(&bench, &by_hand(of(&one, 6), of(&foreign, 6)));
+    assert_eq!(codes_of(&foreign), ["checkpoint_altered"]);
+}
+
+/// A key that gave up is no witness against the one that took its place: whoever stole it could frame an honest record.
+#[test]
+fn seals_of_two_keys_convict_neither() {
+    let bench = Bench::new();
+    let (_, third, delegate) = keys();
+    let record = rotated(&bench, 7);
+    // The delegate may seal beside the key; the number is the same and both are let in.
+    let before = cut(&record, 7);
+    let honest = gone_on(&bench, &before, "one", &third);
+    let by_delegate = gone_on(&bench, &before, "other", &delegate);
+    assert!(SealConflict::find(&honest, &by_delegate).is_err());
+    let again = gone_on(&bench, &before, "again", &third);
+    let found = SealConflict::find(&honest, &again)
+        .unwrap()
+        .unwrap()
+        .to_string();
+    let (head, own, _) = parts(&found);
+    let other = lines_of(&by_delegate).pop().unwrap();
+    let mut seals = [own.to_owned(), String::from_utf8(other.to_vec()).unwrap()];
+    seals[1].pop();
+    seals.sort();
+    let made = format!("{head}\nseal {}\nseal {}\n", seals[0], seals[1]);
+    assert_eq!(judged(&bench, &made).verdict, Verdict::Forged);
+}

@@ -1,0 +1,34 @@
+//! A conflict of seals has one text, and convicts nobody who did not sign twice.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use threadseal::report::Verdict;
+use threadseal::time::Timestamp;
+use threadseal::transcript::VerifyOptions;
+use threadseal::transcript::turn_proof::conflict::{SealConflict, check_file};
+use threadseal::trust::{Trust, TrustStore};
+
+/// An honest record: none of its seals is half of a conflict.
+const HONEST: &[u8] = include_bytes!("../seeds/turn_proof/rotated.jsonl");
+
+fuzz_target!(|file: &[u8]| {
+    let trust = Trust::new(TrustStore::new());
+    let options = VerifyOptions {
+        trust: &trust,
+        now: Timestamp::from_micros(1_800_000_000_000_000).expect("in range"),
+        held_since: None,
+        thread: None,
+    };
+    let verdict = check_file(file, &options).verdict;
+    // Nobody is trusted, so that nothing is better than this.
+    assert!(verdict <= Verdict::UnknownSigner);
+    match SealConflict::parse(file) {
+        Ok(conflict) => assert_eq!(conflict.to_string().as_bytes(), file),
+        Err(_) => assert_eq!(verdict, Verdict::Malformed),
+    }
+    // Whatever the other copy holds: the keys of the honest one are not to be had.
+    if let Ok(Some(found)) = SealConflict::find(HONEST, file) {
+        let verdict = check_file(found.to_string().as_bytes(), &options).verdict;
+        assert!(verdict < Verdict::UnknownSigner);
+    }
+});
