@@ -237,7 +237,8 @@ fn examine_all(args: &VerifyArgs, context: &Context) -> Result<Run, Failure> {
     }
     // Of one file nobody can say what else is missing.
     if has_folder || args.all {
-        run.results.extend(examiner.missing(&found.files, &seen)?);
+        run.results
+            .extend(examiner.missing(&found.files, &mut seen)?);
     }
     let lineages = examiner.lineage_reports(&found.files, &mut seen)?;
     if are_many && args.expect_head.is_some() && lineages.is_empty() {

@@ -81,7 +81,7 @@ impl Examiner {
             None => inside.examine(candidate),
         };
         let mut seen: Vec<Seen> = candidates.par_iter().map(look).collect();
-        let mut more = inside.missing(&candidates, &seen)?;
+        let mut more = inside.missing(&candidates, &mut seen)?;
         more.extend(inside.lineage_reports(&candidates, &mut seen)?);
         more.extend(listing.strays.iter().map(|path| inside.stray(path)));
         let lost = inside.lost(&rows, &candidates, &seen, &more)?;

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! <threads>/<id>/transcript.jsonl  line 1 {parent, predecessor: head; meta: whose}   the thread had that seal before
+//!                                  child_thread_started {child_thread_id, child_record}  that child may have begun
 //!                                  child_thread_ended {child_thread_id, head}        the child ended with that seal
 //!                                  thread_handoff | thread_resumed {new_thread_id}, sealed with `successor`
 //!                                                                                    that record stood before the link did
@@ -9,7 +10,7 @@
 //! ```
 //! A folder that is gone as a whole leaves no neighbour that could tell of it. What lies elsewhere than among the
 //! threads of a project was copied out: nothing is missed there. A child of which no record seals the end may never
-//! have begun.
+//! have begun: it is gone where this host or its log knows a seal of it, else the link is open. So is one of which only one side tells.
 
 use super::{Asked, Examiner, Seen, reports_of, shown, transcript};
 use crate::exit::Failure;
@@ -23,13 +24,14 @@ use threadseal::record::{ExpectedHead, Head, RecordId, ThreadId};
 use threadseal::report::{Finding, Report, Verdict};
 use threadseal::transcript::manifest::{self, Manifest};
 use threadseal_runtime::project::TRANSCRIPT_FILE;
-use threadseal_store::examine::{first_line, native_record};
+use threadseal_store::examine::first_line;
 use threadseal_store::read::{RegularFile, Source as _, open_regular};
 
 /// Where the threads of a project lie.
 const THREADS: &str = ".ai/agent/threads";
 
-/// The events that name kin, the child's end among them.
+/// The events that name kin, a child's beginning and end among them.
+const STARTED: &str = "child_thread_started";
 const ENDED: &str = "child_thread_ended";
 const LINKS: [&str; 2] = ["thread_handoff", "thread_resumed"];
 
@@ -39,8 +41,22 @@ const SEAL: &str = "checkpoint";
 /// In so many bytes of a line stands what kind of event it is.
 const MAX_KIND_OFFSET: usize = 1024;
 
+/// Which way a link leads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Link {
+    /// To a parent or predecessor.
+    Before,
+    /// To a child that was to begin.
+    Begun,
+    /// To a child that ended.
+    Ended,
+    /// To the thread that goes on.
+    Successor,
+}
+
 /// A thread as another one's record has it.
 struct Kin {
+    link: Link,
     thread: ThreadId,
     record: RecordId,
     /// A seal of it; of a successor none is named.
@@ -49,14 +65,23 @@ struct Kin {
     said: &'static str,
 }
 
-/// A report for each thread that is not what the record of another one seals.
+/// What became of a link.
+enum Told {
+    /// The other thread is not what it was.
+    Wrong(Box<Report>),
+    /// Only one side of the link is there, as far as can be told.
+    Open(Finding),
+}
+
+/// A report for each thread that is not what the record of another one seals; a record with a link of which only its own side is
+/// there says so.
 ///
 /// # Errors
 /// When a file cannot be read.
 pub(super) fn missing(
     examiner: &Examiner,
     candidates: &[Candidate],
-    seen: &[Seen],
+    seen: &mut [Seen],
 ) -> Result<Vec<Report>, Failure> {
     let here: BTreeMap<RecordId, Option<Head>> = seen
         .iter()
@@ -65,23 +90,44 @@ pub(super) fn missing(
         .filter_map(|report| Some((report.record?, report.head)))
         .collect();
     let pairs = candidates.par_iter().zip(seen.par_iter());
-    let of_each = pairs.map(|(candidate, seen)| -> Result<Vec<Report>, Failure> {
-        let Some(sealed) = sealed(examiner, candidate, reports_of(seen))? else {
-            return Ok(Vec::new());
-        };
-        let told = sealed
-            .kin
-            .iter()
-            .map(|kin| judge(examiner, &sealed, kin, &here));
-        told.filter_map(Result::transpose).collect()
-    });
-    let told: Vec<Vec<Report>> = of_each.collect::<Result<_, Failure>>()?;
+    let sealed: Vec<Option<Sealed>> = pairs
+        .map(|(candidate, seen)| sealed(examiner, candidate, reports_of(seen)))
+        .collect::<Result<_, Failure>>()?;
+    let named: BTreeMap<RecordId, BTreeSet<RecordId>> = sealed
+        .iter()
+        .flatten()
+        .map(|sealed| (sealed.record, sealed.after().collect()))
+        .collect();
+    let of_each = sealed
+        .par_iter()
+        .map(|sealed| -> Result<Vec<Told>, Failure> {
+            let kin = sealed
+                .iter()
+                .flat_map(|sealed| sealed.kin.iter().map(move |kin| (sealed, kin)));
+            let told = kin.map(|(sealed, kin)| judge(examiner, sealed, kin, &here, &named));
+            told.filter_map(Result::transpose).collect()
+        });
+    let of_each: Vec<Vec<Told>> = of_each.collect::<Result<_, Failure>>()?;
     // Of one that is gone, parent, predecessor and children tell; it is gone once.
-    let mut gone = BTreeSet::new();
-    let told = told.into_iter().flatten();
-    Ok(told
-        .filter(|report| gone.insert((report.path.clone(), report.record)))
-        .collect())
+    let (mut gone, mut wrong) = (BTreeSet::new(), Vec::new());
+    for (told, seen) in of_each.into_iter().zip(seen) {
+        for told in told {
+            match told {
+                Told::Wrong(report) if gone.insert((report.path.clone(), report.record)) => {
+                    wrong.push(*report);
+                }
+                Told::Wrong(_) => {}
+                Told::Open(finding) => {
+                    if let Seen::Reports(reports) = seen
+                        && let Some(report) = reports.iter_mut().find(|report| holds(report))
+                    {
+                        report.find(finding);
+                    }
+                }
+            }
+        }
+    }
+    Ok(wrong)
 }
 
 /// A record among the threads of a project, and the kin that it seals.
@@ -91,20 +137,30 @@ struct Sealed {
     kin: Vec<Kin>,
 }
 
+impl Sealed {
+    /// The records that it says came after it.
+    fn after(&self) -> impl Iterator<Item = RecordId> {
+        let after = self.kin.iter().filter(|kin| kin.link != Link::Before);
+        after.map(|kin| kin.record)
+    }
+}
+
+/// Is it of a native transcript of which what is sealed holds?
+fn holds(report: &Report) -> bool {
+    let sealed = matches!(
+        report.verdict,
+        Verdict::Verified | Verdict::UnsignedTail | Verdict::Open
+    );
+    sealed && report.format == "transcript" && report.profile == "native"
+}
+
 /// The kin that the transcript `candidate` seals; None where it is no such record.
 fn sealed(
     examiner: &Examiner,
     candidate: &Candidate,
     reports: &[Report],
 ) -> Result<Option<Sealed>, Failure> {
-    let holds = |report: &&Report| {
-        let sealed = matches!(
-            report.verdict,
-            Verdict::Verified | Verdict::UnsignedTail | Verdict::Open
-        );
-        sealed && report.format == "transcript" && report.profile == "native"
-    };
-    let report = reports.iter().find(holds);
+    let report = reports.iter().find(|report| holds(report));
     let is_transcript = candidate.path.ends_with(TRANSCRIPT_FILE) && !candidate.named;
     let (true, Some(head)) = (is_transcript, report.and_then(|report| report.head)) else {
         return Ok(None);
@@ -136,7 +192,7 @@ fn kin_of(file: &RegularFile, sealed: u64) -> Result<Vec<Kin>, Failure> {
     loop {
         chunks.next_chunk(&mut buffer)?;
         if buffer.is_empty() {
-            return Ok(found.kin);
+            return Ok(found.done());
         }
         let mut rest = buffer.as_slice();
         while let Some(end) = rest.iter().position(|byte| *byte == b'\n') {
@@ -159,6 +215,15 @@ struct Found {
 }
 
 impl Found {
+    /// Of a child that ended, the end is what counts.
+    fn done(mut self) -> Vec<Kin> {
+        let ended = self.kin.iter().filter(|kin| kin.link == Link::Ended);
+        let ended: BTreeSet<RecordId> = ended.map(|kin| kin.record).collect();
+        self.kin
+            .retain(|kin| kin.link != Link::Begun || !ended.contains(&kin.record));
+        self.kin
+    }
+
     fn look(&mut self, line: &[u8]) {
         if !std::mem::replace(&mut self.begun, true) {
             self.kin
@@ -167,8 +232,10 @@ impl Found {
         }
         let beginning = &line[..line.len().min(MAX_KIND_OFFSET)];
         let names = |kind: &str| memchr::memmem::find(beginning, kind.as_bytes()).is_some();
-        let is_asked =
-            names(ENDED) || LINKS.into_iter().any(names) || (self.linked.is_some() && names(SEAL));
+        let is_asked = names(STARTED)
+            || names(ENDED)
+            || LINKS.into_iter().any(names)
+            || (self.linked.is_some() && names(SEAL));
         let event: Value = match is_asked.then(|| serde_json::from_slice(line)) {
             Some(Ok(event)) => event,
             _ => return,
@@ -176,10 +243,23 @@ impl Found {
         let payload = &event["payload"];
         let thread = |name: &str| ThreadId::parse(payload[name].as_str()?).ok();
         match event["event_type"].as_str() {
+            Some(STARTED) => {
+                let record = payload["child_record"].as_str();
+                let record = record.and_then(RecordId::parse_hex);
+                let child = thread("child_thread_id").zip(record);
+                self.kin.extend(child.map(|(thread, record)| Kin {
+                    link: Link::Begun,
+                    thread,
+                    record,
+                    head: None,
+                    said: "seals that this thread began",
+                }));
+            }
             Some(ENDED) => {
                 let head = payload["head"].as_str().and_then(Head::parse);
                 let child = thread("child_thread_id").zip(head);
                 self.kin.extend(child.map(|(thread, head)| Kin {
+                    link: Link::Ended,
                     thread,
                     record: head.record,
                     head: Some(head),
@@ -192,6 +272,7 @@ impl Found {
                 let named = named.and_then(RecordId::parse_hex);
                 self.kin
                     .extend(self.linked.take().zip(named).map(|(thread, record)| Kin {
+                        link: Link::Successor,
                         thread,
                         record,
                         head: None,
@@ -208,6 +289,7 @@ fn before(manifest: &Manifest) -> Vec<Kin> {
     let named = |head: Option<Head>, whose: &str, said| {
         let thread = manifest.meta.get(whose)?.as_str()?;
         Some(Kin {
+            link: Link::Before,
             thread: ThreadId::parse(thread).ok()?,
             record: head?.record,
             head,
@@ -233,18 +315,39 @@ fn judge(
     sealed: &Sealed,
     kin: &Kin,
     here: &BTreeMap<RecordId, Option<Head>>,
-) -> Result<Option<Report>, Failure> {
+    named: &BTreeMap<RecordId, BTreeSet<RecordId>>,
+) -> Result<Option<Told>, Failure> {
     let path = sealed
         .threads
         .join(kin.thread.as_str())
         .join(TRANSCRIPT_FILE);
     let file = open_regular(&*examiner.host.fs, &path).ok();
     let first = file.as_ref().map(first_line).transpose()?.flatten();
-    let record = first.as_deref().and_then(native_record);
-    let Some(file) = file.filter(|_| record == Some(kin.record)) else {
+    let manifest = first.as_deref().and_then(manifest::parse_line);
+    let is_it = |manifest: &Manifest| manifest.record == kin.record;
+    let (Some(file), Some(manifest)) = (file, manifest.filter(is_it)) else {
         // Elsewhere it verifies as what it is.
-        return Ok((!here.contains_key(&kin.record)).then(|| gone(examiner, sealed, kin, &path)));
+        let is_here = here.contains_key(&kin.record);
+        let may_never_have_been = kin.link == Link::Begun;
+        return Ok(match (is_here, may_never_have_been) {
+            (true, _) => None,
+            (false, false) => Some(gone(examiner, sealed, kin, &path)),
+            (false, true) if examiner.host.heads.fetch(&kin.record)?.is_some() => {
+                Some(gone(examiner, sealed, kin, &path))
+            }
+            (false, true) => Some(open(kin, "no seal of that record is known here")),
+        });
     };
+    let names_back = match kin.link {
+        Link::Before => named
+            .get(&kin.record)
+            .is_none_or(|after| after.contains(&sealed.record)),
+        Link::Begun | Link::Ended => names(manifest.parent, sealed),
+        Link::Successor => names(manifest.predecessor, sealed),
+    };
+    if !names_back {
+        return Ok(Some(open(kin, "that record does not name this one")));
+    }
     let Some(head) = kin
         .head
         .filter(|_| here.get(&kin.record) != Some(&kin.head))
@@ -270,10 +373,26 @@ fn judge(
     let mut report = transcript::native(&asking, &file)?.report;
     report.path = shown(&path);
     let about_head = |finding: &Finding| finding.code.starts_with("head_");
-    Ok(report.findings.iter().any(about_head).then_some(report))
+    let is_wrong = report.findings.iter().any(about_head);
+    Ok(is_wrong.then(|| Told::Wrong(Box::new(report))))
 }
 
-fn gone(examiner: &Examiner, sealed: &Sealed, kin: &Kin, path: &Path) -> Report {
+fn names(head: Option<Head>, sealed: &Sealed) -> bool {
+    head.is_some_and(|head| head.record == sealed.record)
+}
+
+fn open(kin: &Kin, why: &str) -> Told {
+    let link = match kin.link {
+        Link::Before => "it names the thread before it",
+        Link::Begun | Link::Ended => "it names its child",
+        Link::Successor => "it names the thread that goes on",
+    };
+    let (thread, record) = (&kin.thread, kin.record);
+    let text = format!("{link}, {thread}, record {record}: {why}");
+    Told::Open(Finding::warning("link_open", text))
+}
+
+fn gone(examiner: &Examiner, sealed: &Sealed, kin: &Kin, path: &Path) -> Told {
     let mut report = Report::begin("transcript", "native");
     report.path = shown(path);
     report.trust = Some(examiner.asked.trust.digest());
@@ -286,5 +405,5 @@ fn gone(examiner: &Examiner, sealed: &Sealed, kin: &Kin, path: &Path) -> Report 
         sealed.record, kin.said
     );
     report.hold_because(Verdict::Missing, Finding::error("record_missing", message));
-    report
+    Told::Wrong(Box::new(report))
 }

@@ -219,7 +219,7 @@ impl Examiner {
     pub(crate) fn missing(
         &self,
         candidates: &[Candidate],
-        seen: &[Seen],
+        seen: &mut [Seen],
     ) -> Result<Vec<Report>, Failure> {
         let here: BTreeSet<RecordId> = seen
             .iter()
@@ -243,14 +243,14 @@ impl Examiner {
         let elsewhere = |report: &Report| report.record.is_some_and(|id| here.contains(&id));
         let gone = gone.filter(|report| !elsewhere(report));
         // Also where this host knows no head: what is left of a thread tells that it had a record.
-        Ok(gone
-            .chain(companions::left(self, candidates, seen))
-            .chain(self.kin(candidates, seen)?)
-            .collect())
+        let left = companions::left(self, candidates, seen);
+        let mut all: Vec<Report> = gone.chain(left).collect();
+        all.extend(self.kin(candidates, seen)?);
+        Ok(all)
     }
 
     /// Threads that are not what the records of others seal of them.
-    fn kin(&self, candidates: &[Candidate], seen: &[Seen]) -> Result<Vec<Report>, Failure> {
+    fn kin(&self, candidates: &[Candidate], seen: &mut [Seen]) -> Result<Vec<Report>, Failure> {
         match self.asked.profile {
             ProfileArg::Auto | ProfileArg::Native => kin::missing(self, candidates, seen),
             _ => Ok(Vec::new()),

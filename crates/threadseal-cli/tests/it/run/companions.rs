@@ -4,6 +4,8 @@ use super::{greet, project, thread};
 use crate::sandbox::{Ran, Sandbox};
 use std::fs;
 use std::path::{Path, PathBuf};
+use threadseal::transcript::event::{EventType, Payload};
+use threadseal::transcript::ext::Ext;
 
 fn ran() -> (Sandbox, PathBuf) {
     let sandbox = project();
@@ -268,4 +270,101 @@ fn what_threadseal_leaves_behind_is_no_record() {
     )
     .unwrap();
     sandbox.run(["verify", "p"]).exits(1);
+}
+
+/// A thread that began this child, and died before the child ended.
+fn began(sandbox: &Sandbox, thread: &str, record: &str) -> PathBuf {
+    let name = "p/.ai/agent/threads/demo/thread-1/transcript.jsonl";
+    let mut parent = crate::fixtures::recorder(sandbox, name, 1);
+    let payload = serde_json::json!({
+        "child_thread_id": thread, "child_directive": "demo/child", "child_record": record,
+    });
+    let payload = Payload::parse(payload.to_string().as_bytes()).unwrap();
+    let started = EventType::parse("child_thread_started").unwrap();
+    parent.append(&started, &payload).unwrap();
+    parent.seal(2, Ext::default()).unwrap();
+    sandbox.work().join(name)
+}
+
+fn findings(ran: &Ran, name: &str) -> String {
+    let results = ran.json()["results"].clone();
+    let of_it = |report: &&serde_json::Value| report["path"].as_str().unwrap().ends_with(name);
+    let reports = results.as_array().unwrap();
+    reports.iter().find(of_it).unwrap()["findings"].to_string()
+}
+
+#[test]
+fn a_child_whose_end_nobody_sealed_is_missed_by_the_log_alone() {
+    let (sandbox, child) = ran();
+    let first = fs::read_to_string(child.join("transcript.jsonl")).unwrap();
+    let first: serde_json::Value = serde_json::from_str(first.lines().next().unwrap()).unwrap();
+    let record = first["payload"]["record"].as_str().unwrap();
+    let id = first["thread_id"].as_str().unwrap();
+    let threads = sandbox.work().join("p/.ai/agent/threads");
+    // All that knew of the child is gone: its parent, its folder, the registry, every head.
+    for gone in [
+        &child,
+        &thread(&sandbox, "greet"),
+        &sandbox.home().join("heads"),
+    ] {
+        fs::remove_dir_all(gone).unwrap();
+    }
+    fs::create_dir(sandbox.home().join("heads")).unwrap();
+    for entry in fs::read_dir(&threads).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_file() {
+            fs::remove_file(path).unwrap();
+        }
+    }
+    began(&sandbox, id, record);
+    let name = child.file_name().unwrap().to_str().unwrap();
+    let name = format!("{name}/transcript.jsonl");
+    tells(
+        &sandbox.run(["verify", "p", "--json"]),
+        "record_missing",
+        &name,
+    );
+    // Without that parent, too.
+    fs::remove_dir_all(threads.join("demo/thread-1")).unwrap();
+    let all = sandbox
+        .run(["verify", "--all", "p", "--json"])
+        .exits(1)
+        .json();
+    let missing = all["results"].as_array().unwrap().iter();
+    let missing: Vec<&serde_json::Value> = missing
+        .filter(|report| report["verdict"] == "missing")
+        .map(|report| &report["record"])
+        .collect();
+    assert!(missing.contains(&&record.into()), "{all}");
+}
+
+#[test]
+fn a_link_of_which_one_side_alone_is_there_is_open() {
+    let (sandbox, child) = ran();
+    let name = "demo/thread-1/transcript.jsonl";
+    // A child that never sealed anything, as far as anybody knows.
+    let path = began(&sandbox, "demo/child-9", &"9".repeat(64));
+    let told = findings(&sandbox.run(["verify", "p", "--json"]), name);
+    assert!(
+        told.contains("link_open") && told.contains("no seal of that record"),
+        "{told}"
+    );
+    fs::remove_file(&path).unwrap();
+    // One that names another parent.
+    let first = fs::read_to_string(child.join("transcript.jsonl")).unwrap();
+    let first: serde_json::Value = serde_json::from_str(first.lines().next().unwrap()).unwrap();
+    let id = first["thread_id"].as_str().unwrap();
+    began(&sandbox, id, first["payload"]["record"].as_str().unwrap());
+    let told = findings(&sandbox.run(["verify", "p", "--json"]), name);
+    assert!(
+        told.contains("link_open") && told.contains("does not name this one"),
+        "{told}"
+    );
+    // The real parent and its child name each other.
+    let name = child.file_name().unwrap().to_str().unwrap();
+    let told = findings(
+        &sandbox.run(["verify", "p", "--json"]),
+        &format!("{name}/transcript.jsonl"),
+    );
+    assert!(!told.contains("link_open"), "{told}");
 }
