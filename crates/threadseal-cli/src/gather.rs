@@ -12,6 +12,7 @@
 
 use crate::context::Context;
 use crate::exit::{Failure, complain};
+use crate::key_log;
 use crate::local::Local;
 use crate::trusting::{is_toml, of_home, parse_store, read_public};
 use std::path::{Path, PathBuf};
@@ -74,11 +75,15 @@ fn of(
         Some(text) => Some(parse_key(text, &store, local, context)?),
         None => None,
     };
+    let places = match home {
+        Some(_) => key_log::places(&store, context)?,
+        None => None,
+    };
     Ok(Trust {
         store,
         pinned,
         local: local.found(),
-        ..Trust::default()
+        places,
     })
 }
 

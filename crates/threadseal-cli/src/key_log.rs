@@ -2,16 +2,14 @@
 
 use crate::context::Context;
 use crate::exit::{Failure, complain};
+use crate::seal_log::HomeLog;
 use crate::trusting;
-use std::collections::BTreeSet;
 use std::sync::Arc;
-use threadseal::key::{KeyId, Signer};
-use threadseal::report::{Report, SignerStatus};
-use threadseal::tlog::entry::LogEntry;
+use threadseal::key::Signer;
 use threadseal::tlog::entry::key_event::{KeyChange, KeyEvent, KeyHistory};
-use threadseal::trust::{Trust, TrustedKey};
+use threadseal::trust::{SealPlaces, TrustStore, TrustedKey};
 use threadseal_store::home::Home;
-use threadseal_store::seal_log::SealLog;
+use threadseal_store::seal_log::{JudgedPlaces, SealLog};
 
 /// The log of this home, if it has one.
 ///
@@ -82,51 +80,23 @@ pub(crate) fn follow(
     Ok(())
 }
 
-/// The trust by which the report's revoked signers count, where the log shows that the record's last seal stood in it before each
-/// of them said that it ended, and a second place vouches for that. None where it does not. The clock is not asked.
+/// The log of this home, to judge keys of `store` by that ended in it; None where none did.
 ///
 /// # Errors
-/// When the log cannot be read.
-pub(crate) fn trust_before_end(
-    log: &SealLog,
-    trust: &Trust,
-    report: &Report,
-) -> Result<Option<Trust>, Failure> {
-    let Some(at) = place_of(log, report)? else {
-        return Ok(None);
+/// When the home must not be trusted.
+pub(crate) fn places(
+    store: &TrustStore,
+    context: &Context,
+) -> Result<Option<Arc<dyn SealPlaces>>, Failure> {
+    let ended = |entry: &TrustedKey| {
+        let revoked = entry.revoked.as_ref();
+        revoked.is_some_and(|revoked| revoked.entry.is_some())
     };
-    let mut ended_later = BTreeSet::new();
-    let history = KeyHistory::of(&log.key_events()?);
-    for signer in &report.signers {
-        let id = Some(signer).filter(|signer| signer.status == SignerStatus::Revoked);
-        let id = id.and_then(|signer| KeyId::parse_hex(&signer.key));
-        let Some(key) = id.and_then(|id| trust.by_key_id(id)) else {
-            continue;
-        };
-        let ended = trust.store.ended_at(&key);
-        // An earlier revocation by the user stands, and one that another log was the ground of.
-        if ended.is_some_and(|end| at < end) && history.ended(&key) == ended {
-            ended_later.insert(key);
-        }
-    }
-    Ok((!ended_later.is_empty()).then(|| Trust {
-        ended_later,
-        ..trust.clone()
-    }))
-}
-
-/// The entry that holds the record's last seal, where a second place vouches for it.
-fn place_of(log: &SealLog, report: &Report) -> Result<Option<u64>, Failure> {
-    let Some(head) = report.head else {
+    if !store.iter().any(ended) {
         return Ok(None);
-    };
-    let (view, marked) = (log.view()?, log.marked()?);
-    for number in log.entries_of(&head.record)? {
-        let entry = LogEntry::read(&view.entry(number)?);
-        let is_it = matches!(entry, Ok(LogEntry::Head(logged)) if logged.head == head);
-        if is_it && number < marked {
-            return Ok(Some(number));
-        }
     }
-    Ok(None)
+    Ok(match context.reading_host()?.1 {
+        HomeLog::There(log) => Some(Arc::new(JudgedPlaces::of(log))),
+        HomeLog::Never | HomeLog::Missing(_) | HomeLog::Damaged(_) => None,
+    })
 }

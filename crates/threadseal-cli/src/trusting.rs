@@ -2,11 +2,12 @@
 
 use crate::context::Context;
 use crate::exit::Failure;
+use crate::key_log;
 use std::path::Path;
 use threadseal::key::PublicKey;
 use threadseal::limits::MAX_KEY_FILE_BYTES;
-use threadseal::trust::TrustStore;
 use threadseal::trust::rye;
+use threadseal::trust::{Trust, TrustStore};
 use threadseal_store::home::Home;
 use threadseal_store::lock::Exclusive;
 use threadseal_store::read::read_small;
@@ -20,6 +21,18 @@ pub(crate) fn of_home(home: &Home) -> Result<TrustStore, Failure> {
         None => Ok(TrustStore::new()),
         Some(bytes) => parse_store(&bytes).map_err(|error| error.about(&home.trust_path())),
     }
+}
+
+/// The home's trust store, and the log by which its keys are judged.
+///
+/// # Errors
+/// As [`of_home`].
+pub(crate) fn trust_of_home(home: &Home, context: &Context) -> Result<Trust, Failure> {
+    let store = of_home(home)?;
+    Ok(Trust {
+        places: key_log::places(&store, context)?,
+        ..Trust::new(store)
+    })
 }
 
 /// Changes the home's trust store; `change` says whether it did. One change at a time.

@@ -10,6 +10,7 @@
 //! computed from the file while it is verified under the lock; a head is published only after
 //! the bytes it names are durable; after any failure the recorder gives no promise any more.
 
+mod admit;
 mod epoch;
 mod redact;
 
@@ -24,6 +25,7 @@ use crate::heads::{Durability, RecordKind};
 use crate::host::{Host, Published};
 use crate::lock::WriterLock;
 use crate::transcripts::{Appender, Claim, RecordName, TranscriptStore};
+use admit::{accept, refusal};
 use epoch::Epoch;
 use std::path::Path;
 use std::sync::Arc;
@@ -33,6 +35,7 @@ use threadseal::key::Signer;
 use threadseal::merkle::leaf_hash;
 use threadseal::record::{Head, ThreadId};
 use threadseal::report::{Report, Verdict};
+use threadseal::tlog::entry::key_event::KeyEvent;
 use threadseal::transcript::event::{EventType, Payload};
 use threadseal::transcript::ext::Ext;
 use threadseal::transcript::manifest::Manifest;
@@ -88,6 +91,8 @@ pub struct Recorder {
     /// The tail that [`TailPolicy::Hold`] left.
     held: Option<Vec<u8>>,
     failed: bool,
+    /// By which `keys.native` took the place of the authority; said before it seals.
+    words: Vec<KeyEvent>,
 }
 
 /// A record that was opened again.
@@ -172,6 +177,7 @@ impl Recorder {
             aliases,
             held: None,
             failed: false,
+            words: Vec::new(),
         };
         recorder.publish(Durability::Durable)?;
         Ok(recorder)
@@ -269,9 +275,10 @@ impl Recorder {
         if let Some(token) = host.heads.fence() {
             sealer.raise_fence(token)?;
         }
+        let words = admit::admit_keys(&keys, &sealer, &options)?;
         let epoch = Epoch::go_on(&keys, &sealer)?;
         // Nothing is written that these keys could not seal.
-        sealer.check_signers(signers(&keys, epoch.as_ref()))?;
+        admit::check_signers(&host, &sealer, &words, signers(&keys, epoch.as_ref()))?;
         let aliases = examine::naming_leaves(&file)?
             .into_iter()
             .step_by(2)
@@ -293,6 +300,7 @@ impl Recorder {
             aliases,
             held: None,
             failed: false,
+            words,
         };
         if let Some(bodies) = &mut recorder.bodies {
             // A redaction that was sealed and not carried out is carried out now, before anything else.
@@ -358,6 +366,7 @@ impl Recorder {
         if !self.sealer.is_ended() || self.sealer.unsealed_lines() == 0 {
             return Ok(());
         }
+        self.succeed()?;
         let turn = self.sealer.turn();
         self.seal_with(turn, true, Ext::default()).map(drop)
     }
@@ -447,6 +456,7 @@ impl Recorder {
     /// As [`Recorder::seal`].
     pub fn link(&mut self, link: Link, payload: &Payload, ext: Ext) -> Result<Head, Error> {
         self.check()?;
+        self.succeed()?;
         let (stamp, turn) = (self.host.stamp()?, self.sealer.turn());
         let ended = self.sealer.is_ended();
         self.sealer.link(stamp, link, payload, &mut self.lines)?;
@@ -544,24 +554,6 @@ impl Recorder {
         self.failed |= done.is_err();
         done
     }
-}
-
-/// May a writer go on from here?
-fn accept(report: &Report, tail: TailPolicy) -> Result<(), Error> {
-    match report.verdict {
-        Verdict::Verified | Verdict::Open | Verdict::Partial => Ok(()),
-        Verdict::UnsignedTail if tail != TailPolicy::Refuse => Ok(()),
-        _ => Err(refusal(report)),
-    }
-}
-
-fn refusal(report: &Report) -> Error {
-    let worst = report
-        .findings
-        .iter()
-        .min_by_key(|finding| finding.severity);
-    let why = worst.map_or(String::new(), |finding| format!(": {}", finding.message));
-    Error::refused(format!("the record is {}{why}", report.verdict))
 }
 
 fn read_tail(file: &crate::read::RegularFile, from: u64) -> Result<Vec<u8>, Error> {

@@ -176,7 +176,7 @@ fn log_redactions(path: &Path, context: &Context) {
             return Ok(());
         };
         let file = open_regular(&*context.fs, path)?;
-        let trust = Trust::new(trusting::of_home(&context.existing_home()?)?);
+        let trust = trusting::trust_of_home(&context.existing_home()?, context)?;
         let options = options(&trust, context)?;
         // Where the bodies are does not matter for which seals cover redactions.
         let outcome = examine::native(&file, &ScanOptions::default(), &options, &|_| {})?;
@@ -279,7 +279,7 @@ fn open(args: &RedactArgs, path: &Path, context: &Context) -> Result<Recorder, F
         rye: Arc::new(keyring.signer(None, KeyUsage::Rye, pass)?),
         epochs: Some(home.epochs()),
     };
-    let trust = Trust::new(trusting::of_home(&home)?);
+    let trust = trusting::trust_of_home(&home, context)?;
     let options = options(&trust, context)?;
     let opened = Recorder::open(context.host()?, path, keys, &options, TailPolicy::Refuse)?;
     Ok(opened.recorder)

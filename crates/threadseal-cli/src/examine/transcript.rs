@@ -2,8 +2,6 @@
 
 use super::{Examiner, logged};
 use crate::exit::Failure;
-use crate::key_log;
-use crate::seal_log::HomeLog;
 use threadseal::record::RecordId;
 use threadseal::report::{Report, Verified};
 use threadseal::transcript::rye::{self, Verifier};
@@ -55,15 +53,6 @@ pub(super) fn native(examiner: &Examiner, file: &RegularFile) -> Result<Looked, 
     let mut outcome = look(file, &scan, &options, &examiner.tick())?;
     options.held_since = Examiner::held_since(&known, &outcome.report);
     if options.held_since.is_some() && super::has_revoked_signer(&outcome.report) {
-        outcome = look(file, &scan, &options, &|_| {})?;
-    }
-    if let (true, HomeLog::There(log)) = (super::has_revoked_signer(&outcome.report), &examiner.log)
-        && let Some(trust) = key_log::trust_before_end(log, &asked.trust, &outcome.report)?
-    {
-        let options = VerifyOptions {
-            trust: &trust,
-            ..options
-        };
         outcome = look(file, &scan, &options, &|_| {})?;
     }
     let mut report = outcome.report.clone();

@@ -32,6 +32,7 @@ mod read;
 mod real_runs;
 mod redact;
 mod redact_kept;
+mod rotation;
 mod run;
 mod sandbox;
 mod scroll;

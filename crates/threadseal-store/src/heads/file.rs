@@ -67,6 +67,15 @@ impl FileHeadStore {
     /// # Errors
     /// [`ErrorKind::External`] when a head is damaged or cannot be read: nobody could say that these are all.
     pub fn all(&self) -> Result<Vec<LoggedHead>, Error> {
+        let heads = self.stored()?;
+        Ok(heads.iter().map(StoredHead::to_log).collect())
+    }
+
+    /// The same, with all that is stored of each.
+    ///
+    /// # Errors
+    /// As [`FileHeadStore::all`].
+    pub fn stored(&self) -> Result<Vec<StoredHead>, Error> {
         let mut records = Vec::new();
         let shards = self.names(&self.root)?;
         for shard in shards.iter().filter(|name| name.len() == SHARD_DIGITS) {
@@ -77,10 +86,10 @@ impl FileHeadStore {
             }
         }
         records.sort_unstable();
-        let heads = records
+        records
             .iter()
-            .filter_map(|record| self.fetch(record).transpose());
-        heads.map(|stored| Ok(stored?.to_log())).collect()
+            .filter_map(|record| self.fetch(record).transpose())
+            .collect()
     }
 
     /// The names in a directory that are text, which all of ours are; none where it is missing.

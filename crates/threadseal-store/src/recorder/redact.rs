@@ -22,6 +22,7 @@ impl Recorder {
         why: String,
     ) -> Result<Head, Error> {
         self.check()?;
+        self.succeed()?;
         let (stamp, turn) = (self.host.stamp()?, self.sealer.turn());
         let ended = self.sealer.is_ended();
         let redaction = Redaction {

@@ -19,7 +19,7 @@
 //! | `mark_place`, `far`, `marks` | how second places are named; those that do not answer at once |
 //! | `marking` | which second places there are, and what each says |
 //! | `again`, `past` | the ways out for a log that commits nothing |
-//! | `key_events` | what keys said of themselves |
+//! | `key_events`, `judging` | what keys said of themselves; which seals stood there before they ended |
 //! | `redactions` | which redactions of records it knows |
 //! | `cosigned` | what witnesses said of it |
 //! | `mirror` | the log in object storage, for readers elsewhere |
@@ -48,6 +48,7 @@ mod index;
 #[cfg(feature = "sqlite")]
 mod index_file;
 mod journal;
+mod judging;
 mod key_events;
 mod listing;
 mod mark;
@@ -74,6 +75,7 @@ pub use committer::{Fork, Published};
 pub use description::{Description, LogId};
 pub use fsck::Checked;
 pub use heads::LoggedHeads;
+pub use judging::JudgedPlaces;
 pub use mark_place::MarkPlace;
 pub use marking::MarkState;
 pub use mirror::Mirrored;

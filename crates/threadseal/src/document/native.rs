@@ -70,8 +70,9 @@ pub(super) fn broken(
 
 fn check_located(located: &Located, file: &[u8], kind: DocumentKind, judge: &Judge<'_>) -> Native {
     let content = located.content(file);
+    let head = located.head(file, content);
     let mut native = Native {
-        seal: Some((located.seal, located.head(file, content))),
+        seal: Some((located.seal, head)),
         ..Native::default()
     };
     let part = &mut native.part;
@@ -83,7 +84,7 @@ fn check_located(located: &Located, file: &[u8], kind: DocumentKind, judge: &Jud
         part.fault(Verdict::Foreign, Finding::error("other_kind", message));
     }
     if located.verify(&content).is_ok() {
-        judge.judge(&located.seal.key, KeyUsage::Native, part);
+        judge.judge(&located.seal.key, KeyUsage::Native, &[head], part);
     } else {
         // Seal and content cannot be told apart here: either may be what was changed.
         part.fault(

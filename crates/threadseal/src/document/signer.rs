@@ -2,6 +2,7 @@
 
 use super::part::Part;
 use crate::key::{KeyUsage, PublicKey, RyeFingerprint};
+use crate::record::Head;
 use crate::report::{Finding, SignerReport, SignerStatus, Verdict};
 use crate::time::Timestamp;
 use crate::trust::{Format, Purpose, Standing, Trust};
@@ -22,13 +23,14 @@ impl Judge<'_> {
         self.trust.by_fingerprint(*fingerprint)
     }
 
-    /// Enters what the trust says of `key`, whose signature holds.
-    pub(super) fn judge(&self, key: &PublicKey, usage: KeyUsage, part: &mut Part) {
+    /// Enters what the trust says of `key`, whose signature holds; `heads` has the one of its seal, where that is native.
+    pub(super) fn judge(&self, key: &PublicKey, usage: KeyUsage, heads: &[Head], part: &mut Part) {
         let purpose = Purpose {
             usage,
             format: self.format,
             thread: self.thread,
             evidence: None,
+            heads,
         };
         let judgement = self.trust.judge(key, &purpose, self.now);
         let (status, doubt) = weigh(judgement.standing);

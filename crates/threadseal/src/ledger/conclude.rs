@@ -14,6 +14,7 @@ use super::record::RunId;
 use super::sign::KnownKeys;
 use crate::digest::Digest;
 use crate::key::{KeyUsage, PublicKey};
+use crate::record::Head;
 use crate::report::heads::{self, Met};
 use crate::report::{
     CheckResult, Completeness, Finding, Grounds, Report, Stats, Verdict, Verified,
@@ -62,12 +63,13 @@ impl<'a> Judging<'a> {
         }
     }
 
-    pub(super) fn purpose<'r>(&self, run: Option<&'r RunId>) -> Purpose<'r> {
+    pub(super) fn purpose<'r>(&self, run: Option<&'r RunId>, heads: &'r [Head]) -> Purpose<'r> {
         Purpose {
             usage: KeyUsage::Native,
             format: Format::Ledger,
             thread: run.map(RunId::as_str),
             evidence: self.held_since,
+            heads,
         }
     }
 }
@@ -129,7 +131,11 @@ pub fn conclude(verifier: Verifier, bytes: u64, judging: &Judging<'_>) -> Outcom
         .insert("abstractruntime", seen.compat.to_compat());
     check_chain(&mut report, &seen, options.view);
     let sound = report.verdict > Verdict::Malformed;
-    let vouched = seen.signers.judge(&mut report, seen.run.as_ref(), judging);
+    let whole = |tip: &&ChainTip| sound && tip.count == seen.records;
+    let end = seen.tip.as_ref().filter(whole).map(ChainTip::head);
+    let vouched = seen
+        .signers
+        .judge(&mut report, seen.run.as_ref(), end, judging);
     let met = seen.met.iter().copied();
     let known = heads::check(&mut report, &options.expect, met, &end_of(&seen));
     let sealed = check_signed_head(&mut report, &seen, judging);
@@ -260,7 +266,8 @@ fn check_signed_head(report: &mut Report, seen: &Seen, judging: &Judging<'_>) ->
         report.hold_because(verdict, Finding::error(code, text));
     }
     report.check("signed_head", CheckResult::of(fault.is_none()), None);
-    let purpose = judging.purpose(seen.run.as_ref());
+    let own = statement.head().filter(|_| fault.is_none());
+    let purpose = judging.purpose(seen.run.as_ref(), own.as_slice());
     let judgement = judging.trust.judge(&head.key, &purpose, judging.now);
     let id = head.key.key_id().to_hex();
     let vouched = match report.signers.iter().any(|signer| signer.key == id) {

@@ -18,7 +18,9 @@ use crate::canon::python::LedgerObject;
 use crate::digest::Digest;
 use crate::key::{KeyId, PublicKey, RepeatedKeys};
 use crate::limits::{MAX_LENIENT_RECORD_BYTES, MAX_RECORD_KEYS};
+use crate::record::Head;
 use crate::report::{CheckResult, Finding, Report, SignerReport, SignerStatus, Verdict};
+use crate::trust::{LastOf, covering};
 use memchr::memmem;
 
 /// What speaks against a signature.
@@ -40,9 +42,33 @@ pub(super) struct Signers {
     first_unsigned: Option<Mark>,
     tail: Option<Mark>,
     inside: u64,
-    good: Vec<PublicKey>,
+    good: Vec<Good>,
     unknown: Vec<KeyId>,
     bad: bool,
+}
+
+/// A key whose signatures hold.
+#[derive(Debug)]
+struct Good {
+    key: PublicKey,
+    /// Number and hash of the last record that it signed, if that is chained.
+    last: Option<(u64, Digest)>,
+}
+
+impl Good {
+    fn head(&self, run: &RunId) -> Option<LastOf> {
+        let (seq, line) = self.last?;
+        let head = Head {
+            record: run.record_id(),
+            seq,
+            size: seq + 1,
+            line,
+        };
+        Some(LastOf {
+            key: self.key,
+            head,
+        })
+    }
 }
 
 impl Signers {
@@ -80,6 +106,11 @@ impl Signers {
         };
         self.records += 1;
         let by_actor = self.signature(&read, facts.actor_id.as_deref(), mark, fault);
+        if let SignatureRead::Good(key) = &read
+            && let Some(good) = self.good.iter_mut().find(|good| good.key == *key)
+        {
+            good.last = facts.stored.digest().map(|hash| (mark.index, hash));
+        }
         if let (Some(actors), true) = (joining, by_actor) {
             self.name(actors, fault);
         }
@@ -193,9 +224,12 @@ impl Signers {
             fault((Verdict::Forged, code, text));
         }
         match read {
-            SignatureRead::Good(key) if !self.good.contains(key) => {
+            SignatureRead::Good(key) if !self.good.iter().any(|good| good.key == *key) => {
                 if self.good.len() + self.unknown.len() < MAX_RECORD_KEYS {
-                    self.good.push(*key);
+                    self.good.push(Good {
+                        key: *key,
+                        last: None,
+                    });
                 } else {
                     fault(TOO_MANY);
                 }
@@ -214,7 +248,7 @@ impl Signers {
 
     /// Keys whose signatures hold.
     pub(super) fn into_keys(self) -> Vec<PublicKey> {
-        self.good
+        self.good.into_iter().map(|good| good.key).collect()
     }
 
     /// Is the last record signed?
@@ -222,11 +256,12 @@ impl Signers {
         self.signed > 0 && self.tail.is_none()
     }
 
-    /// Judges the keys whose signatures hold; true when somebody vouches for each of them.
+    /// Judges the keys whose signatures hold; true when somebody vouches for each of them. `tip` is the end of a chain that holds.
     pub(super) fn judge(
         &self,
         report: &mut Report,
         run: Option<&RunId>,
+        tip: Option<Head>,
         judging: &Judging<'_>,
     ) -> bool {
         if self.signed == 0 {
@@ -236,11 +271,19 @@ impl Signers {
             let how = format!("{} of {} records are signed", self.signed, self.records);
             report.check("signatures", CheckResult::of(!self.bad), Some(how));
         }
-        let purpose = judging.purpose(run);
+        let last: Vec<LastOf> = match (run, tip) {
+            (Some(run), Some(_)) => self.good.iter().filter_map(|good| good.head(run)).collect(),
+            _ => Vec::new(),
+        };
         let mut all = !self.good.is_empty() && self.unknown.is_empty();
-        for key in &self.good {
-            let judgement = judging.trust.judge(key, &purpose, judging.now);
-            all &= report.signer(key, &judgement);
+        for good in &self.good {
+            let own = last.iter().find(|last| last.key == good.key);
+            let mut heads = own.map_or_else(Vec::new, |own| covering(&last, &own.head));
+            // The end covers what every key signed.
+            heads.extend(tip);
+            let purpose = judging.purpose(run, &heads);
+            let judgement = judging.trust.judge(&good.key, &purpose, judging.now);
+            all &= report.signer(&good.key, &judgement);
         }
         for id in &self.unknown {
             unknown_signer(report, id, self.pinned);
@@ -249,7 +292,11 @@ impl Signers {
             report.check("trust", CheckResult::of(all), None);
         }
         for known in judging.signers {
-            if !self.good.iter().any(|key| signer_name(key) == *known) {
+            if !self
+                .good
+                .iter()
+                .any(|good| signer_name(&good.key) == *known)
+            {
                 let text = "a key that signed this ledger when it was last known here signs none of its records now";
                 report.hold_because(Verdict::Tampered, Finding::error("signatures_gone", text));
             }

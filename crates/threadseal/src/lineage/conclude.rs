@@ -342,12 +342,13 @@ fn check_signers(
         .any(|(_, link)| matches!(link.seal, Seal::Bad(_)));
     report.check("signatures", CheckResult::of(!bad), None);
     let mut vouched = !seen.line.is_empty();
+    let heads: Vec<Head> = tip.and_then(LineageHead::head).into_iter().collect();
     for ((root, usage), (of_line, name)) in &roots {
-        let counts = judge_root(report, root, *usage, *name, judging);
+        let counts = judge_root(report, root, (*usage, *name), &heads, judging);
         vouched &= counts || !of_line;
     }
     for (session, of_line) in &sessions {
-        vouched &= judge_session(report, session, vouched, judging) || !of_line;
+        vouched &= judge_session(report, session, vouched, &heads, judging) || !of_line;
     }
     vouched &= check_window(report, tip, judging);
     report.check("trust", CheckResult::of(vouched), None);
@@ -357,8 +358,8 @@ fn check_signers(
 fn judge_root(
     report: &mut Report,
     key: &[u8; 32],
-    usage: KeyUsage,
-    agent: Option<&str>,
+    (usage, agent): (KeyUsage, Option<&str>),
+    heads: &[Head],
     judging: &Judging<'_>,
 ) -> bool {
     // A seal that holds has a usable key.
@@ -372,6 +373,7 @@ fn judge_root(
             format: Format::Lineage,
             thread: agent,
             evidence: judging.held_since,
+            heads,
         },
         judging.now,
     );
@@ -383,6 +385,7 @@ fn judge_session(
     report: &mut Report,
     key: &[u8; 32],
     vouched: bool,
+    heads: &[Head],
     judging: &Judging<'_>,
 ) -> bool {
     let Ok(key) = PublicKey::from_bytes(key) else {
@@ -393,8 +396,9 @@ fn judge_session(
         format: Format::Lineage,
         thread: None,
         evidence: judging.held_since,
+        heads,
     };
-    let judgement = judging.trust.store.judge(&key, &purpose, judging.now);
+    let judgement = judging.trust.judge_unpinned(&key, &purpose, judging.now);
     if matches!(judgement.standing, Standing::Revoked { .. }) {
         return report.signer(&key, &judgement);
     }

@@ -230,6 +230,7 @@ fn check_signers(report: &mut Report, seen: &Seen, judging: &Judging<'_>, pinned
         format: Format::Scroll,
         thread: None,
         evidence: judging.held_since,
+        heads: &[],
     };
     let mut all = !seen.signers.is_empty();
     for key in &seen.signers {

@@ -103,6 +103,7 @@ fn find_key(lines: &[&[u8]], manifest: &Manifest, id: &KeyId) -> Option<PublicKe
     let named = |frame: &Frame<'_>, line: &[u8]| match frame.event_type {
         "key" => SealingKeys::named_by(frame.payload).ok(),
         "delegation" => Some(SealingKeys::delegated_by(frame.payload).ok()?.0),
+        "authority" => Some(SealingKeys::succeeded_by(frame.payload).ok()?.0),
         "checkpoint" => seal::parse(line, frame).ok()?.seal.ext.next_key,
         _ => None,
     };

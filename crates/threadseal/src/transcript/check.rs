@@ -15,6 +15,7 @@ use crate::key::{Message, PublicKey};
 use crate::limits::MAX_RECORD_KEYS;
 use crate::record::Head;
 use crate::report::{Finding, Verdict};
+use crate::trust::LastOf;
 
 impl Scanner {
     /// Judges the checkpoint in `line`.
@@ -256,8 +257,10 @@ impl Scanner {
                 None => self.out.pending.push(new),
             }
         }
-        if !self.out.sealers.contains(&judged.key) {
-            self.out.sealers.push(judged.key);
+        let key = judged.key;
+        match self.out.sealers.iter_mut().find(|old| old.key == key) {
+            Some(old) => old.head = head,
+            None => self.out.sealers.push(LastOf { key, head }),
         }
         for (expected, met) in self.options.expect.iter().zip(&mut self.out.met) {
             met.meet(expected.head, Some(head.record), (&head).into());
@@ -281,8 +284,8 @@ impl Scanner {
             is_final: seal.is_final,
             fence: seal.ext.fence,
         });
-        if self.out.sealers.len().max(self.chain.keys.given_up()) > MAX_RECORD_KEYS {
-            let text = format!("more than {MAX_RECORD_KEYS} keys sealed this record");
+        if self.out.sealers.len().max(self.chain.keys.count()) > MAX_RECORD_KEYS {
+            let text = format!("this record has more than {MAX_RECORD_KEYS} keys");
             self.fail(Verdict::Malformed, place.error("too_many_keys", text));
         }
     }

@@ -16,13 +16,14 @@ use crate::record::ThreadId;
 use crate::time::Timestamp;
 
 /// Types that only the recorder writes; hooks, tools and other callers are refused them.
-pub const RESERVED: [&str; 14] = [
+pub const RESERVED: [&str; 15] = [
     "thread_started",
     "checkpoint",
     "tail_dropped",
     "tail_adopted",
     "key",
     "delegation",
+    "authority",
     "redacted",
     "thread_resumed",
     "thread_handoff",

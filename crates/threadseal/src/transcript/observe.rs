@@ -65,11 +65,13 @@ pub fn report(
 }
 
 fn check_trust(report: &mut Report, file: &SealFile, options: &VerifyOptions<'_>) -> bool {
+    let last = file.last().map(|last| last.head);
     let purpose = Purpose {
         usage: KeyUsage::Observed,
         format: Format::Log,
         thread: None,
         evidence: options.held_since,
+        heads: last.as_slice(),
     };
     let vouched = report.signer(
         &file.key,

@@ -26,6 +26,7 @@ use crate::note::KeyName;
 use crate::record::Head;
 use crate::report::heads::Met;
 use crate::report::{Expectation, Finding, TrustedUntil, Verdict};
+use crate::trust::LastOf;
 use std::sync::Arc;
 
 /// A place where the digest of all bytes before it matters.
@@ -126,8 +127,8 @@ pub(crate) struct Scan {
     /// The last good seal.
     pub(crate) last: Option<GoodSeal>,
     pub(crate) pending: Vec<PendingSignature>,
-    /// Every key that sealed, in order of its first seal.
-    pub(crate) sealers: Vec<PublicKey>,
+    /// Every key that sealed, in order of its first seal, with its last one.
+    pub(crate) sealers: Vec<LastOf>,
     pub(crate) tail_lines: u64,
     pub(crate) tail_fault: Option<Finding>,
     pub(crate) torn: bool,
@@ -369,7 +370,7 @@ impl Scanner {
         }
         let recovery = matches!(
             frame.event_type,
-            "tail_adopted" | "tail_dropped" | "redacted"
+            "tail_adopted" | "tail_dropped" | "redacted" | "authority"
         );
         if self.chain.ended && !recovery && !event::is_link(frame.event_type) {
             self.fault(place.error("event_after_end", "an event follows the end of the thread"));
@@ -382,6 +383,7 @@ impl Scanner {
             "thread_started" => Err("a second manifest".to_owned()),
             "key" => self.chain.keys.announce(frame.payload),
             "delegation" => self.delegation(frame.payload),
+            "authority" => self.succession(frame.payload),
             "tail_adopted" => self.tail_adopted(frame.payload, place),
             "tail_dropped" => self.tail_dropped(frame.payload, place),
             "redacted" => {
@@ -410,6 +412,16 @@ impl Scanner {
     fn delegation(&mut self, payload: &[u8]) -> Result<(), String> {
         let manifest = self.out.manifest.as_ref().ok_or("no manifest")?;
         self.chain.keys.delegate(payload, manifest)
+    }
+
+    fn succession(&mut self, payload: &[u8]) -> Result<(), String> {
+        if !self.chain.ended {
+            return Err(
+                "a key takes the place of the authority of a record that goes on".to_owned(),
+            );
+        }
+        let manifest = self.out.manifest.as_ref().ok_or("no manifest")?;
+        self.chain.keys.succeed(payload, manifest)
     }
 
     fn tail_adopted(&mut self, payload: &[u8], place: Place) -> Result<(), String> {

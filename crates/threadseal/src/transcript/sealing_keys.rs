@@ -5,6 +5,7 @@
 //! manifest.key ──seal covers "key" event────► next ──its first seal──► current …
 //! authority ──"delegation" event────────────► delegates, beside the current key
 //! authority ──where another key was the first: seals by itself, names the next key, and alone seals behind the end
+//! authority ──"authority" event behind the end──► the key that took its place, which alone seals from there on
 //! ```
 //! Invariants: no key enters but by the word of the current key or of the authority; a key that was given up never
 //! comes back, whoever names it.
@@ -13,6 +14,7 @@ use super::manifest::{self, Manifest};
 use crate::canon::json::{self, Value};
 use crate::key::{KeyId, PublicKey, Signature};
 use crate::limits::MAX_RECORD_KEYS;
+use crate::tlog::entry::key_event::KeyChange;
 
 /// The keys that may seal from here on.
 #[derive(Debug, Clone, Default)]
@@ -28,6 +30,8 @@ pub(crate) struct SealingKeys {
     /// Where it let another key make the first seals. Else it is the first key, and leaves as that.
     authority: Option<PublicKey>,
     given_up: Vec<KeyId>,
+    /// The key that took the place of the manifest's authority.
+    heir: Option<PublicKey>,
 }
 
 impl SealingKeys {
@@ -44,6 +48,18 @@ impl SealingKeys {
     /// The key that is to seal next.
     pub(crate) fn current(&self) -> Option<&PublicKey> {
         self.current.as_ref()
+    }
+
+    /// The key that took the place of the manifest's authority, if one did.
+    pub(crate) fn heir(&self) -> Option<&PublicKey> {
+        self.heir.as_ref()
+    }
+
+    /// How many keys the record has had.
+    pub(crate) fn count(&self) -> usize {
+        let named = [&self.current, &self.next, &self.announced, &self.authority];
+        let named = named.into_iter().flatten().count();
+        self.given_up.len() + self.delegates.len() + named
     }
 
     /// How many keys the record has had that may not seal any more.
@@ -89,12 +105,32 @@ impl SealingKeys {
 
     /// The key that a `delegation` event lets in, and the signature that must be the authority's.
     pub(crate) fn delegated_by(payload: &[u8]) -> Result<(PublicKey, Signature), String> {
-        let value = parse(payload)?;
-        let key = member_key(&value, "key")?;
-        let signature = value.get("signature").and_then(Value::as_str);
-        let signature = signature.and_then(manifest::parse_signature);
-        let signature = signature.ok_or("\"signature\" is not 64 bytes of base64")?;
-        Ok((key, signature))
+        signed_key(&parse(payload)?, "key")
+    }
+
+    /// Takes an `authority` event, `{"next":HEX,"signature":BASE64}`: the authority of a record that has ended said in a log that this
+    /// key takes its place.
+    pub(crate) fn succeed(&mut self, payload: &[u8], manifest: &Manifest) -> Result<(), String> {
+        let (next, signature) = Self::succeeded_by(payload)?;
+        let before = self.heir.unwrap_or(manifest.authority);
+        let message = KeyChange::Rotate(next).message(&before);
+        if before.verify(&message, &signature).is_err() {
+            return Err("the authority did not sign that this key takes its place".into());
+        }
+        self.check_successor(&next)?;
+        if self.current != Some(before) {
+            self.given_up.push(before.key_id());
+        }
+        self.replace_current(None);
+        (self.next, self.announced) = (None, None);
+        self.delegates.clear();
+        (self.authority, self.heir) = (Some(next), Some(next));
+        Ok(())
+    }
+
+    /// The key that an `authority` event names, and the signature that must be the authority's.
+    pub(crate) fn succeeded_by(payload: &[u8]) -> Result<(PublicKey, Signature), String> {
+        signed_key(&parse(payload)?, "next")
     }
 
     /// The key with this id, if it may seal now.
@@ -171,6 +207,14 @@ impl SealingKeys {
 
 fn parse(payload: &[u8]) -> Result<Value, String> {
     json::parse(payload).map_err(|e| e.to_string())
+}
+
+fn signed_key(value: &Value, name: &str) -> Result<(PublicKey, Signature), String> {
+    let key = member_key(value, name)?;
+    let signature = value.get("signature").and_then(Value::as_str);
+    let signature = signature.and_then(manifest::parse_signature);
+    let signature = signature.ok_or("\"signature\" is not 64 bytes of base64")?;
+    Ok((key, signature))
 }
 
 fn member_key(value: &Value, name: &str) -> Result<PublicKey, String> {

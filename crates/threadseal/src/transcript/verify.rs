@@ -22,7 +22,7 @@ use crate::report::{
     WithTail,
 };
 use crate::time::Timestamp;
-use crate::trust::{Format, Purpose, Standing, Trust};
+use crate::trust::{Format, Judgement, LastOf, Purpose, Standing, Trust, covering};
 
 /// What verification needs beside the bytes.
 #[derive(Clone, Copy)]
@@ -152,13 +152,14 @@ pub fn conclude(scanner: Scanner, prefix: &PrefixHasher, options: &VerifyOptions
     report.trust = Some(options.trust.digest());
     check_seals(&mut report, &scan, prefix, every_signature);
     let sound = report.verdict > Verdict::Malformed;
-    let trusted = check_trust(&mut report, &scan, options);
+    let arithmetic_holds = prefix.first_bad().is_none();
+    let trusted = check_trust(&mut report, &scan, arithmetic_holds, options);
     check_thread(&mut report, &scan, options.thread);
     let met = scan.met.iter().copied();
     heads::check(&mut report, &expect, met, &end(&scan));
     check_end(&mut report, &scan, &expect);
     let unfinished = check_bodies(&mut report, &scan, bodies.as_deref());
-    if let Some(last) = scan.last.as_ref().filter(|_| prefix.first_bad().is_none()) {
+    if let Some(last) = scan.last.as_ref().filter(|_| arithmetic_holds) {
         report.head = Some(last.head);
         // Without a look at every signature, the last good numbers are not yet the last good seal.
         if trusted && (sound || every_signature) {
@@ -247,7 +248,12 @@ fn check_seals(report: &mut Report, scan: &Scan, prefix: &PrefixHasher, every_si
 }
 
 /// Judges the signers; true when somebody vouches for this record.
-fn check_trust(report: &mut Report, scan: &Scan, options: &VerifyOptions<'_>) -> bool {
+fn check_trust(
+    report: &mut Report,
+    scan: &Scan,
+    arithmetic_holds: bool,
+    options: &VerifyOptions<'_>,
+) -> bool {
     let Some(manifest) = &scan.manifest else {
         report.check(
             "trust",
@@ -259,6 +265,7 @@ fn check_trust(report: &mut Report, scan: &Scan, options: &VerifyOptions<'_>) ->
     let signed = Signed {
         authority: &manifest.authority,
         sealers: &scan.sealers,
+        arithmetic_holds,
         thread: thread_of(scan),
     };
     judge_signers(report, &signed, options)
@@ -268,8 +275,20 @@ fn check_trust(report: &mut Report, scan: &Scan, options: &VerifyOptions<'_>) ->
 pub(super) struct Signed<'a> {
     pub(super) authority: &'a PublicKey,
     /// Keys whose seals count in it.
-    pub(super) sealers: &'a [PublicKey],
+    pub(super) sealers: &'a [LastOf],
+    /// Do its bytes fit its seals? Else no head of it is evidence of anything.
+    pub(super) arithmetic_holds: bool,
     pub(super) thread: Option<ThreadId>,
+}
+
+impl Signed<'_> {
+    /// The heads that cover all seals up to `last`.
+    fn heads(&self, last: &Head) -> Vec<Head> {
+        match self.arithmetic_holds {
+            true => covering(self.sealers, last),
+            false => Vec::new(),
+        }
+    }
 }
 
 /// Judges the signers; true when the authority, or each key by itself, counts.
@@ -278,27 +297,41 @@ pub(super) fn judge_signers(
     signed: &Signed<'_>,
     options: &VerifyOptions<'_>,
 ) -> bool {
-    let purpose = Purpose {
-        usage: KeyUsage::Native,
-        format: Format::Transcript,
-        thread: signed.thread.as_ref().map(ThreadId::as_str),
-        evidence: options.held_since,
-    };
-    let judge = |key: &PublicKey| options.trust.judge(key, &purpose, options.now);
-    let authority = judge(signed.authority);
-    let mut all = !signed.sealers.is_empty();
-    let mut by_authority = None;
-    for key in signed.sealers {
-        let own = judge(key);
-        // The authority's word is enough for a key that it let in, unless that key was revoked. It is told once,
-        // however many keys it let in.
-        all &= match matches!(own.standing, Standing::Revoked { .. }) || own.standing.counts() {
-            true => report.signer(key, &own),
-            false => {
-                *by_authority.get_or_insert_with(|| report.signer(signed.authority, &authority))
-            }
+    let judge = |key: &PublicKey, heads: &[Head]| {
+        let purpose = Purpose {
+            usage: KeyUsage::Native,
+            format: Format::Transcript,
+            thread: signed.thread.as_ref().map(ThreadId::as_str),
+            evidence: options.held_since,
+            heads,
         };
+        options.trust.judge(key, &purpose, options.now)
+    };
+    let mut all = !signed.sealers.is_empty();
+    // What the authority is worth for keys that it let in: as little as for the one for which it is worth least.
+    let mut by_authority: Option<Judgement<'_>> = None;
+    for sealer in signed.sealers {
+        let heads = signed.heads(&sealer.head);
+        let own = judge(&sealer.key, &heads);
+        // The authority's word is enough for a key that it let in, unless that key was revoked.
+        if matches!(own.standing, Standing::Revoked { .. }) || own.standing.counts() {
+            all &= report.signer(&sealer.key, &own);
+            continue;
+        }
+        let authority = judge(signed.authority, &heads);
+        let is_worse = !authority.standing.counts();
+        if is_worse || by_authority.is_none() {
+            by_authority = Some(authority);
+        }
     }
+    // It is told once, however many keys it let in.
+    if let Some(authority) = &by_authority {
+        all &= report.signer(signed.authority, authority);
+    }
+    // Any seal covers line 1, which the authority signed.
+    let earliest = signed.sealers.iter().min_by_key(|sealer| sealer.head.seq);
+    let every = earliest.map_or_else(Vec::new, |sealer| signed.heads(&sealer.head));
+    let authority = judge(signed.authority, &every);
     if let (Standing::Revoked { .. }, true) = (&authority.standing, all) {
         all = report.signer(signed.authority, &authority);
     }

@@ -246,7 +246,7 @@ impl Sealer {
         self.keys.current()
     }
 
-    /// How many keys the record has given up; at [`MAX_RECORD_KEYS`] it may have no more.
+    /// How many keys the record has given up; all keys that it had are at most [`MAX_RECORD_KEYS`].
     pub fn keys_given_up(&self) -> usize {
         self.keys.given_up()
     }
@@ -436,8 +436,8 @@ impl Sealer {
             fence: self.fence,
             ..ext
         };
-        if ext.next_key.is_some() && self.keys.given_up() >= MAX_RECORD_KEYS {
-            let text = format!("a record gives up at most {MAX_RECORD_KEYS} keys");
+        if ext.next_key.is_some() && self.keys.count() >= MAX_RECORD_KEYS {
+            let text = format!("a record has at most {MAX_RECORD_KEYS} keys");
             return Err(Error::new(crate::error::ErrorKind::Limit, text));
         }
         let hash = self.prefix.digest_so_far();
@@ -524,7 +524,7 @@ impl Sealer {
     }
 
     /// A recorder's own event, which recovery may write after the end as well.
-    fn recorder_event(
+    pub(super) fn recorder_event(
         &mut self,
         stamp: Stamp,
         event_type: &str,

@@ -12,7 +12,7 @@
 //! which this verifier (or a log it trusts) already held the seal. Without evidence a revoked key
 //! is revoked for all its seals: whoever stole it would date them back. A revocation counts for the
 //! key, not only for the entry that carries it. Where the key itself said in the log of this host that it ended, places in
-//! the log are the evidence, and moments are none.
+//! the log are the evidence ([`SealPlaces`]), and moments are none.
 //!
 //! A pinned key ([`Trust::pinned`]) is the only acceptable one; its scope and window are the
 //! caller's business then, its revocation is not.
@@ -23,10 +23,13 @@
 //! and who may write it (the store crate).
 
 mod file;
+mod places;
 pub mod rye;
 mod scope;
 mod store;
 
+pub use places::SealPlaces;
+pub(crate) use places::{LastOf, covering};
 pub use scope::{Format, Scope, ThreadPattern};
 pub use store::TrustStore;
 
@@ -34,9 +37,11 @@ use crate::digest::Digest;
 use crate::error::Error;
 use crate::key::{KeyId, KeyUsage, PublicKey, RyeFingerprint};
 use crate::limits::{MAX_TRUST_NAME_BYTES, MAX_TRUST_TEXT_BYTES};
+use crate::record::Head;
 use crate::time::Timestamp;
 use std::collections::BTreeSet;
 use std::fmt;
+use std::sync::Arc;
 
 /// The name under which a key is trusted: 1 to [`MAX_TRUST_NAME_BYTES`] bytes of letters, digits
 /// and ` -_.@/+:`, no blank at either end. Reports show it, so nothing in it can pass for layout.
@@ -169,6 +174,8 @@ pub struct Purpose<'a> {
     pub thread: Option<&'a str>,
     /// A moment at which this verifier already held the seal.
     pub evidence: Option<Timestamp>,
+    /// Heads that the record contains and that cover what the key signed in it.
+    pub heads: &'a [Head],
 }
 
 /// What the trust says of a key, for one purpose.
@@ -226,8 +233,8 @@ pub struct Trust {
     pub pinned: Option<PublicKey>,
     /// The store lies inside the tree that it judges (`--allow-local-trust`); reports say so.
     pub local: bool,
-    /// Keys that ended in the log behind the seal that is judged (see [`Revocation::entry`]).
-    pub ended_later: BTreeSet<PublicKey>,
+    /// The log of this host, by whose places the seals of keys that ended in it are judged.
+    pub places: Option<Arc<dyn SealPlaces>>,
 }
 
 impl Trust {
@@ -249,10 +256,10 @@ impl Trust {
 
     /// What this trust says of `key`. See the module's heading.
     pub fn judge(&self, key: &PublicKey, purpose: &Purpose<'_>, now: Timestamp) -> Judgement<'_> {
-        let logged = self.ended_later.contains(key);
         let Some(pinned) = &self.pinned else {
-            return self.store.judge_as(key, purpose, now, logged);
+            return self.judge_unpinned(key, purpose, now);
         };
+        let logged = self.is_before_end(key, purpose.heads);
         let entries = || self.store.by_key(key);
         let standing = match store::revocation(entries(), purpose, logged) {
             _ if pinned != key => Standing::NotPinned,
@@ -261,6 +268,30 @@ impl Trust {
         };
         let name = entries().next().map(|entry| &entry.name);
         Judgement { standing, name }
+    }
+
+    /// As [`Trust::judge`], whatever key is pinned.
+    pub fn judge_unpinned(
+        &self,
+        key: &PublicKey,
+        purpose: &Purpose<'_>,
+        now: Timestamp,
+    ) -> Judgement<'_> {
+        let logged = self.is_before_end(key, purpose.heads);
+        self.store.judge_as(key, purpose, now, logged)
+    }
+
+    /// Does the log hold one of `heads` before the entry in which the key itself said that it ended? An entry that the trust
+    /// store names and this log does not is another log's.
+    fn is_before_end(&self, key: &PublicKey, heads: &[Head]) -> bool {
+        let (Some(places), Some(end)) = (&self.places, self.store.ended_at(key)) else {
+            return false;
+        };
+        let before = |head| places.place(head).is_some_and(|at| at < end);
+        places
+            .keys()
+            .is_some_and(|keys| keys.ended(key) == Some(end))
+            && heads.iter().any(before)
     }
 
     /// The keys to try for a signature that names only Rye's fingerprint: several keys may share

@@ -1,8 +1,11 @@
 //! Judging keys by scope, window and revocation; the file, read and written.
 
 use super::*;
+use crate::digest::Digest;
 use crate::error::ErrorKind;
-use crate::key::PrivateKey;
+use crate::key::{LocalSigner, PrivateKey};
+use crate::record::RecordId;
+use crate::tlog::entry::key_event::{KeyChange, KeyEvent, KeyHistory};
 use proptest::prelude::*;
 
 fn key(seed: u8) -> PublicKey {
@@ -38,6 +41,7 @@ const PURPOSE: Purpose<'static> = Purpose {
     format: Format::Transcript,
     thread: Some("agency/one"),
     evidence: None,
+    heads: &[],
 };
 
 fn standing(store: &TrustStore, key: &PublicKey, purpose: Purpose<'_>, now: u8) -> &'static str {
@@ -314,6 +318,41 @@ fn the_digest_follows_every_change_and_only_changes() {
     assert_ne!(trust.digest(), local.digest());
 }
 
+/// A log in which heads stand at entries of their own numbers, and key 1 ended.
+#[derive(Debug)]
+struct Log {
+    keys: KeyHistory,
+    vouched_for: u64,
+}
+
+impl Log {
+    fn with_end_at(entry: u64, vouched_for: u64) -> Option<Arc<dyn SealPlaces>> {
+        let signer = LocalSigner::new(PrivateKey::from_seed([1; 32]), KeyUsage::Native);
+        let end = KeyEvent::sign(KeyChange::Revoke, &signer).unwrap();
+        let keys = KeyHistory::of(&[(entry, end)]);
+        Some(Arc::new(Self { keys, vouched_for }))
+    }
+}
+
+impl SealPlaces for Log {
+    fn place(&self, head: &Head) -> Option<u64> {
+        (head.seq < self.vouched_for).then_some(head.seq)
+    }
+
+    fn keys(&self) -> Option<&KeyHistory> {
+        Some(&self.keys)
+    }
+}
+
+fn head(at: u64) -> Head {
+    Head {
+        record: RecordId::from_bytes([9; 32]),
+        seq: at,
+        size: 1,
+        line: Digest::of(b"seal"),
+    }
+}
+
 #[test]
 fn a_key_that_ended_in_the_log_is_judged_by_places_there_and_by_no_moment() {
     let at = Timestamp::parse_iso_seconds("2026-06-01T00:00:00Z").unwrap();
@@ -328,20 +367,31 @@ fn a_key_that_ended_in_the_log_is_judged_by_places_there_and_by_no_moment() {
     assert_eq!(store.ended_at(&key(1)), Some(7));
     assert_eq!(TrustStore::parse(&store.to_toml()), Ok(store.clone()));
     let early = Timestamp::from_micros(1).unwrap();
+    let early_heads = [head(9), head(6)];
     let purpose = Purpose {
         usage: KeyUsage::Native,
         format: Format::Transcript,
         thread: None,
         evidence: Some(early),
+        heads: &early_heads,
     };
     let trust = Trust::new(store.clone());
     let stands = |trust: &Trust| trust.judge(&key(1), &purpose, at).standing.counts();
     assert!(!stands(&trust), "a clock can be set back");
-    let before = Trust {
-        ended_later: [key(1)].into(),
+    let by = |places| Trust {
+        places,
         ..trust.clone()
     };
+    let before = by(Log::with_end_at(7, 9));
     assert!(stands(&before));
+    // A head that came later, one that nothing vouches for, and the end of another log, show nothing.
+    let only = |heads| Purpose { heads, ..purpose };
+    let late = [head(7), head(8)];
+    let judged = before.judge(&key(1), &only(&late), at).standing;
+    assert!(!judged.counts());
+    assert!(!stands(&by(Log::with_end_at(7, 6))));
+    assert!(!stands(&by(Log::with_end_at(8, 9))));
+    assert!(!stands(&by(None)));
     // The user's own, earlier word stands over what the key said.
     let mut earlier = store;
     let revocation = Revocation {

@@ -31,7 +31,7 @@ pub(crate) enum KeyCommand {
     /// Take over a private key: PEM, a Rye key folder, an igor identity file
     Import(import::ImportArgs),
     /// Put a new native key in the place of one, which ends: it says so in the log of this home, and the
-    /// trust store follows
+    /// trust store follows. What the old one sealed before stays whole, and the new one goes on with it
     Rotate(rotate::RotateArgs),
     /// End a native key: it says so in the log of this home, and what the log shows it sealed before
     /// that still counts

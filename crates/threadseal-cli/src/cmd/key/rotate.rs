@@ -2,23 +2,32 @@
 
 use super::print_keys;
 use crate::context::Context;
-use crate::exit::{Exit, Failure, Outcome, complain};
+use crate::exit::{Exit, Failure, Outcome};
 use crate::key_log;
 use crate::keyring::{self, Keyring, OwnKey};
 use crate::output::Out;
 use crate::passphrase::PassphraseArgs;
+use crate::render::clean::Clean;
 use crate::trusting;
 use clap::Args;
+use std::path::Path;
 use threadseal::key::{KeyUsage, LocalSigner, PublicKey};
+use threadseal::record::{RecordId, RecordKind};
 use threadseal::tlog::entry::key_event::KeyChange;
-use threadseal::trust::{Revocation, TrustName, TrustStore};
+use threadseal::transcript::manifest;
+use threadseal::trust::{Revocation, TrustName, TrustStore, TrustedKey};
+use threadseal_store::examine;
 use threadseal_store::home::{Home, KeyFileName};
+use threadseal_store::read::open_regular;
 
 /// What `key rotate` takes.
 #[derive(Debug, Args)]
 pub(crate) struct RotateArgs {
     /// The key whose name the next one takes over; it keeps eight digits of its id behind the name
     name: String,
+    /// Also where threads that the key answers for have not ended: what they seal from then on is refused
+    #[arg(long)]
+    anyway: bool,
     #[command(flatten)]
     passphrase: PassphraseArgs,
 }
@@ -41,22 +50,55 @@ pub(crate) fn run(args: &RotateArgs, context: &Context, out: &mut Out) -> Outcom
         )));
     }
     if let Some(old) = old {
+        if old.has_private && !args.anyway {
+            refuse_open_threads(&home, &old.public, context)?;
+        }
         if old.has_private {
             hand_over(&home, &keyring, &old, &next.public, args, context)?;
         }
         let kept = KeyFileName::parse(&format!("{}.{}", kept_name(&old), old.usage))?;
         home.keys().rename(&old.file, &kept)?;
-        if !context.quiet {
-            complain(
-                "warning: of what the old key sealed, only transcripts count still, as far as the log shows that they are older; documents, \
-                 ledgers and the declarations of projects do not: remove their seals, and seal them anew",
-            );
-        }
     }
     let name = KeyFileName::parse(&format!("{}.{}", args.name, next.usage))?;
     home.keys().rename(&next.file, &name)?;
     print_keys(&[keyring.find(&args.name)?], context, out);
     Ok(Exit::Done)
+}
+
+/// What a thread seals behind the end of its authority counts for nobody, so that it would end as a forgery. Threads that lie in a database, or
+/// that another home seals, are not known here.
+fn refuse_open_threads(home: &Home, old: &PublicKey, context: &Context) -> Result<(), Failure> {
+    let mut open = Vec::new();
+    for stored in home.heads().stored()? {
+        let Some(place) = stored.path_hint.filter(|_| !stored.is_final) else {
+            continue;
+        };
+        if stored.kind == RecordKind::Transcript
+            && authority_at(Path::new(&place), &stored.head.record, context) == Some(*old)
+        {
+            open.push(place);
+        }
+    }
+    let Some(first) = open.first() else {
+        return Ok(());
+    };
+    let more = match open.len() {
+        1 => String::new(),
+        all => format!(" and {} others", all - 1),
+    };
+    Err(Failure::new(format!(
+        "threads that this key answers for have not ended: {}{more}; let them end (threadseal thread recover, thread cancel, \
+         seal --final), or say --anyway: what they seal from then on is refused",
+        Clean(first)
+    )))
+}
+
+/// Who answers for the record, as far as it still lies there.
+fn authority_at(path: &Path, record: &RecordId, context: &Context) -> Option<PublicKey> {
+    let file = open_regular(&*context.fs, path).ok()?;
+    let first = examine::first_line(&file).ok()??;
+    let manifest = manifest::parse_line(&first)?;
+    (manifest.record == *record).then_some(manifest.authority)
 }
 
 fn make_next(
@@ -100,7 +142,8 @@ fn hand_over(
     Ok(())
 }
 
-/// The entry that trusts the old key for native records goes over to the next one; whether there was one.
+/// The entry that trusts the old key for native records goes over to the next one; whether there was one. An end that the old key has already
+/// stays as it is.
 fn trust_next(
     store: &mut TrustStore,
     old: &OwnKey,
@@ -108,19 +151,21 @@ fn trust_next(
     kept: &TrustName,
     revocation: &Revocation,
 ) -> Result<bool, Failure> {
-    let native = |entry: &&threadseal::trust::TrustedKey| {
-        entry.usage.contains(&old.usage) && entry.revoked.is_none()
-    };
+    let native = |entry: &&TrustedKey| entry.usage.contains(&old.usage);
+    if store.by_key(next).any(|entry| native(&entry)) {
+        return Ok(false);
+    }
     let Some(entry) = store.by_key(&old.public).find(native).cloned() else {
         return Ok(false);
     };
     store.remove(&entry.name);
     let mut ended = entry.clone();
     ended.name = kept.clone();
-    ended.revoked = Some(revocation.clone());
+    ended.revoked.get_or_insert_with(|| revocation.clone());
     store.add(ended)?;
     let mut follower = entry;
     follower.key = *next;
+    follower.revoked = None;
     follower.added = Some(revocation.at);
     store.add(follower)?;
     Ok(true)

@@ -67,10 +67,10 @@ pub(super) fn run(args: &ImportArgs, context: &Context, out: &mut Out) -> Outcom
         }
     };
     let trust = match context.home()? {
-        Some(home) => trusting::of_home(&home)?,
-        None => Trust::default().store,
+        Some(home) => trusting::trust_of_home(&home, context)?,
+        None => Trust::default(),
     };
-    let asked = Asked::by(Trust::new(trust));
+    let asked = Asked::by(trust);
     let examiner = Examiner::new(asked, ProgressBar::hidden(), context)?;
     let mut tips: Vec<ChainTip> = Vec::new();
     for run in &runs {

@@ -23,7 +23,6 @@ use std::path::PathBuf;
 use threadseal::key::{KeyUsage, Signer as _};
 use threadseal::ledger::{HeadStatement, RunId, signer_name};
 use threadseal::report::{Completeness, Verdict};
-use threadseal::trust::Trust;
 use threadseal_store::atomic::{self, Mode};
 use threadseal_store::ledger::known::{self, digest_of_beginning};
 use threadseal_store::read::open_regular;
@@ -68,7 +67,7 @@ pub(super) fn run(args: &SignArgs, context: &Context, out: &mut Out) -> Outcome 
         Keyring::of(&home).signer(args.key.as_deref(), KeyUsage::Native, &args.passphrase)?;
     let place = place::readable(&args.ledger, context)?;
     let run = place.one(args.run.as_ref())?;
-    let trust = Trust::new(trusting::of_home(&home)?);
+    let trust = trusting::trust_of_home(&home, context)?;
     let examiner = Examiner::new(Asked::by(trust), ProgressBar::hidden(), context)?;
     let file = place.file_of(Some(&run), context)?;
     let file = file

@@ -1,7 +1,7 @@
 //! Signatures in documents.
 //!
 //! A document is edited and sealed again: a native seal that no longer fits, made with the same
-//! key, is followed by the next version of the same record. A seal of another key is not taken
+//! key or one whose place it took, is followed by the next version of the same record. A seal of another key is not taken
 //! away.
 
 use super::{Action, Sealed, Sealing};
@@ -10,10 +10,10 @@ use std::path::Path;
 use threadseal::document::{
     self, DocumentKind, NativeSealing, Options, RyeSigning, sign_native, sign_rye,
 };
-use threadseal::key::{KeyUsage, LocalSigner, Signer as _};
+use threadseal::key::{KeyId, KeyUsage, LocalSigner, Signer as _};
 use threadseal::limits::MAX_DOCUMENT_BYTES;
 use threadseal::record::{Head, RecordId};
-use threadseal::report::{Report, SignerStatus};
+use threadseal::report::{Report, SignerReport, SignerStatus};
 use threadseal_store::atomic::{self, Mode, SHARED_FILE};
 use threadseal_store::examine;
 use threadseal_store::heads::{Durability, RecordKind};
@@ -55,10 +55,14 @@ fn seal_natively(
     let before = look(sealing, &bytes, kind)?;
     let sealed_before = before.head.filter(|_| before.profile == "native");
     if let Some(head) = sealed_before {
-        let own = signer.public_key().key_id().to_hex();
         let by = before.signers.iter();
-        if by.clone().any(|by| by.key != own) {
+        if by.clone().any(|by| !is_own(sealing, signer, by)) {
             let message = "another key sealed it; remove that seal to seal it as yours";
+            return Err(Failure::new(message));
+        }
+        if by.clone().any(|by| by.status == SignerStatus::Revoked) {
+            let message = "a key that ended sealed it, and nothing shows that it did so before its end; look at it, and remove \
+                           that seal to seal it as yours";
             return Err(Failure::new(message));
         }
         // Put over another document on purpose, a copy becomes a record of its own here.
@@ -96,6 +100,19 @@ fn seal_natively(
         })?;
     }
     Ok(Sealed::new(path, "native", Action::Sealed).with_head(after.head.as_ref()))
+}
+
+/// Is it the seal of this key, or of one whose place it took?
+fn is_own(sealing: &Sealing<'_>, signer: &LocalSigner, by: &SignerReport) -> bool {
+    let own = signer.public_key();
+    let Some(id) = KeyId::parse_hex(&by.key).filter(|id| *id != own.key_id()) else {
+        return by.key == own.key_id().to_hex();
+    };
+    let history = sealing.trust.places.as_ref().and_then(|log| log.keys());
+    let before = sealing.trust.by_key_id(id);
+    history
+        .zip(before)
+        .is_some_and(|(history, before)| history.succession(&before, own).is_some())
 }
 
 /// The record and seal number of the next version. An edited document's old seal proves nothing,

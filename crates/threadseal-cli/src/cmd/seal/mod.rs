@@ -202,7 +202,7 @@ pub(crate) fn run(args: &SealArgs, context: &Context, out: &mut Out) -> Outcome 
     let sealing = Sealing {
         args,
         host: context.host()?,
-        trust: Trust::new(trusting::of_home(&home)?),
+        trust: trusting::trust_of_home(&home, context)?,
         keyring: Keyring::of(&home),
         home,
     };

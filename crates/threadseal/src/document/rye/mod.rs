@@ -104,7 +104,7 @@ fn check_signature(fields: &Fields<'_>, judge: &Judge<'_>, part: &mut Part) -> S
     let keys = keys(fields, judge);
     let by = |key: &&PublicKey| signs(key, fields, &signature);
     if let Some(key) = keys.iter().find(by) {
-        judge.judge(key, KeyUsage::Rye, part);
+        judge.judge(key, KeyUsage::Rye, &[], part);
         return Signed::Known;
     }
     if keys.is_empty() {

@@ -15,6 +15,7 @@ use crate::encoding;
 use crate::error::Error;
 use crate::key::{Message, PublicKey, Signature, Signer};
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 
 /// Types of key events begin with this.
 pub(super) const KEY: &str = "key/";
@@ -49,7 +50,8 @@ impl KeyChange {
         }
     }
 
-    fn message(&self, public: &PublicKey) -> Message {
+    /// What a key signs to say it.
+    pub(crate) fn message(&self, public: &PublicKey) -> Message {
         let next = self.next().map_or(&[][..], |next| next.as_bytes());
         Message::tagged(TAG, &[self.as_str().as_bytes(), public.as_bytes(), next])
     }
@@ -89,6 +91,11 @@ impl KeyEvent {
     /// Of which key.
     pub fn public(&self) -> &PublicKey {
         &self.public
+    }
+
+    /// Its word for it.
+    pub fn signature(&self) -> &Signature {
+        &self.signature
     }
 
     /// Its one text.
@@ -135,26 +142,60 @@ impl KeyEvent {
     }
 }
 
-/// Where the keys of a log ended.
+/// What the keys of a log said of themselves: where they ended, and which ones take their places.
 #[derive(Debug, Clone, Default)]
-pub struct KeyHistory(BTreeMap<PublicKey, u64>);
+pub struct KeyHistory {
+    ended: BTreeMap<PublicKey, u64>,
+    rotated: BTreeMap<PublicKey, Vec<KeyEvent>>,
+}
 
 impl KeyHistory {
     /// Takes the events of a log with the numbers of their entries, in order.
     pub fn of<'e>(events: impl IntoIterator<Item = &'e (u64, KeyEvent)>) -> Self {
-        let mut ended = BTreeMap::new();
+        let mut history = Self::default();
         for (at, event) in events {
             if event.change != KeyChange::Create {
                 // Whoever has an ended key may write more; the first end stands.
-                ended.entry(event.public).or_insert(*at);
+                history.ended.entry(event.public).or_insert(*at);
+            }
+            if event.change.next().is_some() {
+                let of_key = history.rotated.entry(event.public).or_default();
+                of_key.push(event.clone());
             }
         }
-        Self(ended)
+        history
     }
 
     /// The entry at which a key ended, if it did.
     pub fn ended(&self, key: &PublicKey) -> Option<u64> {
-        self.0.get(key).copied()
+        self.ended.get(key).copied()
+    }
+
+    /// The words by which `to` takes the place of `from`, each key's for the next one; None where none lead there. It says that they
+    /// were said, and not whether whoever said them still had a say: that is for who trusts `to`.
+    pub fn succession(&self, from: &PublicKey, to: &PublicKey) -> Option<Vec<&KeyEvent>> {
+        let mut ways: BTreeMap<PublicKey, &KeyEvent> = BTreeMap::new();
+        let mut open = vec![*from];
+        while let Some(key) = open.pop() {
+            for event in self.rotated.get(&key).into_iter().flatten() {
+                let Some(next) = event.change.next().filter(|next| *next != from) else {
+                    continue;
+                };
+                if let Entry::Vacant(way) = ways.entry(*next) {
+                    way.insert(event);
+                    open.push(*next);
+                }
+            }
+        }
+        let mut words = Vec::new();
+        let mut key = *to;
+        while key != *from {
+            let word = ways.get(&key)?;
+            words.push(*word);
+            key = word.public;
+        }
+        words.reverse();
+        Some(words)
     }
 }
 
@@ -232,5 +273,27 @@ mod tests {
         let history = KeyHistory::of(&[(3, create), (5, rotate), (9, revoke)]);
         assert_eq!(history.ended(signer(1).public_key()), Some(5));
         assert_eq!(history.ended(signer(2).public_key()), None);
+    }
+
+    #[test]
+    fn a_succession_leads_through_every_rotation_and_never_in_a_circle() {
+        let rotate = |from: u8, to: u8| {
+            let next = *signer(to).public_key();
+            KeyEvent::sign(KeyChange::Rotate(next), &signer(from)).unwrap()
+        };
+        let events = [
+            (0, rotate(1, 9)),
+            (1, rotate(1, 2)),
+            (2, rotate(2, 3)),
+            (3, rotate(3, 1)),
+        ];
+        let history = KeyHistory::of(&events);
+        let key = |seed: u8| *signer(seed).public_key();
+        let words = history.succession(&key(1), &key(3)).unwrap();
+        assert_eq!(words, [&events[1].1, &events[2].1]);
+        assert_eq!(history.succession(&key(1), &key(1)), Some(Vec::new()));
+        assert_eq!(history.succession(&key(2), &key(9)).unwrap().len(), 3);
+        assert_eq!(history.succession(&key(9), &key(1)), None);
+        assert_eq!(history.succession(&key(1), &key(4)), None);
     }
 }

@@ -163,6 +163,7 @@ impl<'t> Signers<'t> {
             format: Format::Transcript,
             thread: Some(thread),
             evidence: self.held_since,
+            heads: &[],
         };
         self.trust.judge(key, &purpose, self.now)
     }

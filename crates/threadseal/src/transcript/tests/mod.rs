@@ -7,6 +7,7 @@
 //! edits     bytes and lines that were changed, cut, moved
 //! keys      who may seal
 //! epochs    keys that live for a part of a record
+//! succession   keys in the place of an authority that ended
 //! writing   what a writer may add, and where it goes on
 //! turns     what one turn proves, shown without the others
 //! seal_conflicts  two histories of one record
@@ -20,6 +21,7 @@ mod edits;
 mod epochs;
 mod keys;
 mod seal_conflicts;
+mod succession;
 mod turns;
 mod whole;
 mod writing;

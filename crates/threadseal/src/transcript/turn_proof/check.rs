@@ -18,6 +18,7 @@ use crate::transcript::VerifyOptions;
 use crate::transcript::scan::Failure;
 use crate::transcript::seal::Seal;
 use crate::transcript::verify::{self, Signed};
+use crate::trust::LastOf;
 
 /// What a check came to.
 #[derive(Debug, Clone)]
@@ -93,9 +94,13 @@ impl TurnProof {
         report.stats.checkpoints = found.seals;
         let why = "the bytes before the shown lines are not in the proof";
         report.check("prefix", CheckResult::Skipped, Some(why.to_owned()));
+        let head = found.head;
+        let sealers = found.sealers.iter().map(|key| LastOf { key: *key, head });
+        let sealers: Vec<LastOf> = sealers.collect();
         let signed = Signed {
             authority: &found.authority,
-            sealers: &found.sealers,
+            sealers: &sealers,
+            arithmetic_holds: true,
             thread: Some(found.thread.clone()),
         };
         verify::judge_signers(&mut report, &signed, options);

@@ -25,6 +25,7 @@ use crate::transcript::event;
 use crate::transcript::scan::Failure;
 use crate::transcript::turn_proof::turn::end_of;
 use crate::transcript::verify::{self, Signed};
+use crate::trust::LastOf;
 use std::fmt;
 
 /// What a file begins with.
@@ -117,9 +118,18 @@ impl SealConflict {
         let (seq, record) = (one.seq, one.record);
         let text = format!("seal {seq} of record {record} was made twice: {one} and {other}");
         report.find(Finding::warning("seals_conflict", text));
+        let sealers = found.sealers.iter();
+        let sealers: Vec<LastOf> = sealers
+            .map(|key| LastOf {
+                key: *key,
+                head: one,
+            })
+            .collect();
         let signed = Signed {
             authority: &found.authority,
-            sealers: &found.sealers,
+            sealers: &sealers,
+            // That one of the two is old says nothing of the other.
+            arithmetic_holds: false,
             thread: Some(found.thread.clone()),
         };
         verify::judge_signers(&mut report, &signed, options);

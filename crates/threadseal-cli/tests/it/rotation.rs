@@ -1,0 +1,184 @@
+//! Keys that were rotated: all that the old one sealed before stays whole and is gone on with, and nothing that it seals later counts.
+
+use crate::fixtures::{open_record, ready};
+use crate::run::{greet, project, thread};
+use crate::sandbox::{Ran, Sandbox};
+use std::path::Path;
+
+const DIRECTIVE: &str = "p/.ai/directives/demo/greet.md";
+
+/// Rotates the key of the home; answers with the name that the old one has now.
+fn rotate(sandbox: &Sandbox) -> String {
+    let keys = sandbox.run(["key", "list", "--json"]).exits(0).json();
+    let mut keys = keys["keys"].as_array().unwrap().iter();
+    let own = keys.find(|key| key["name"] == "self").unwrap();
+    let id = own["key_id"].as_str().unwrap().to_owned();
+    sandbox.run(["key", "rotate", "self"]).exits(0);
+    format!("self-{}", &id[..8])
+}
+
+/// The thread of `greet`, run to its end.
+fn ran(sandbox: &Sandbox) -> String {
+    let told = greet(sandbox, &["--script", "answers.yaml", "--json"]).exits(0);
+    told.json()["thread_id"].as_str().unwrap().to_owned()
+}
+
+fn resume(sandbox: &Sandbox, thread: &str) -> Ran {
+    sandbox.write("more.yaml", "answers: [{when: Once more., text: Gladly.}]");
+    let more = ["-m", "Once more.", "--script", "more.yaml", "--json"];
+    let own = ["thread", "resume", thread, "--project", "p"];
+    sandbox.run(own.iter().chain(&more))
+}
+
+fn is_forged(sandbox: &Sandbox, path: &str) {
+    let ran = sandbox.run(["verify", path]).exits(1);
+    assert!(ran.stdout.contains("key_revoked"), "{}", ran.stdout);
+}
+
+#[test]
+fn a_project_is_verified_run_and_resumed_after_its_key_was_rotated() {
+    let sandbox = project();
+    let first = ran(&sandbox);
+    rotate(&sandbox);
+    sandbox.run(["verify", "p"]).exits(0);
+    ran(&sandbox);
+    resume(&sandbox, &first).exits(0);
+    sandbox.run(["verify", "p"]).exits(0);
+    // The key of the key: two words lead to it.
+    let second = ran(&sandbox);
+    rotate(&sandbox);
+    rotate(&sandbox);
+    resume(&sandbox, &first).exits(0);
+    resume(&sandbox, &second).exits(0);
+    sandbox.run(["verify", "p"]).exits(0);
+    sandbox.run(["verify", "--all"]).exits(0);
+    // What one edits is sealed again, over the seal of the key before.
+    let text = std::fs::read_to_string(sandbox.work().join(DIRECTIVE)).unwrap();
+    sandbox.write(
+        DIRECTIVE,
+        text.replace("Greet {input", "Kindly greet {input"),
+    );
+    sandbox.run(["seal", DIRECTIVE]).exits(0);
+    ran(&sandbox);
+    sandbox.run(["verify", "p"]).exits(0);
+    // The log that takes the place of the old one keeps all that.
+    sandbox.run(["log", "restart", "--anyway"]).exits(0);
+    sandbox.run(["verify", "p"]).exits(0);
+}
+
+#[test]
+fn what_the_old_key_signs_after_its_end_is_refused_wherever_it_lies() {
+    let sandbox = project();
+    let first = ran(&sandbox);
+    let old = rotate(&sandbox);
+    sandbox.write("note.json", "{\"a\": 1}\n");
+    sandbox.run(["seal", "--key", &old, "note.json"]).exits(0);
+    is_forged(&sandbox, "note.json");
+    sandbox
+        .run(["seal", "note.json"])
+        .fails_with("a key that ended sealed it");
+    // A directive that the thief wrote runs nothing.
+    let path = sandbox.work().join(DIRECTIVE);
+    let good = std::fs::read_to_string(&path).unwrap();
+    let seal = good.rfind("<!-- threadseal:signed:").unwrap();
+    sandbox.write(DIRECTIVE, good[..seal].replace("Greet", "Rob"));
+    sandbox.run(["seal", "--key", &old, DIRECTIVE]).exits(0);
+    is_forged(&sandbox, DIRECTIVE);
+    greet(&sandbox, &["--script", "answers.yaml"]).fails_with("forged");
+    // Nor does the old key write behind the end of a thread, whoever asks.
+    let transcript = thread(&sandbox, "greet").join("transcript.jsonl");
+    assert!(transcript.to_str().unwrap().contains(&first));
+    let keys = sandbox.home().join("keys");
+    for half in ["key", "pub"] {
+        let file = |name: &str| keys.join(format!("{name}.native.{half}"));
+        std::fs::copy(file(&old), file("self")).unwrap();
+    }
+    resume(&sandbox, &first).fails_with("ended");
+}
+
+#[test]
+fn bodies_that_the_old_key_sealed_are_redacted_by_the_one_that_took_its_place() {
+    let sandbox = project();
+    greet(
+        &sandbox,
+        &["--script", "answers.yaml", "--bodies", "detached"],
+    )
+    .exits(0);
+    let transcript = thread(&sandbox, "child").join("transcript.jsonl");
+    let old = rotate(&sandbox);
+    let path = transcript.to_str().unwrap();
+    let redact = |more: &[&str]| {
+        let own = ["redact", path, "--match", "the child", "--why", "a name"];
+        sandbox.run(own.iter().chain(more))
+    };
+    redact(&["--key", &old]).fails_with("ended");
+    redact(&[]).exits(0);
+    sandbox.run(["verify", "p"]).exits(0);
+    let bodies = std::fs::read_to_string(Path::new(path).with_extension("bodies")).unwrap();
+    assert!(!bodies.contains("I am the child."), "{bodies}");
+    let text = std::fs::read_to_string(path).unwrap();
+    assert_eq!(text.matches("\"event_type\":\"authority\"").count(), 1);
+    // Whoever does not trust the next key has nobody's word for what it sealed behind the end of the old one.
+    sandbox.run(["trust", "remove", "self"]).exits(0);
+    sandbox.run(["verify", path]).exits(1);
+}
+
+#[test]
+fn a_key_is_not_rotated_while_a_thread_that_it_answers_for_goes_on() {
+    let sandbox = ready();
+    let path = open_record(&sandbox, "open.jsonl", 1);
+    sandbox
+        .run(["key", "rotate", "self"])
+        .fails_with("open.jsonl");
+    sandbox.run(["seal", "open.jsonl", "--final"]).exits(0);
+    let other = open_record(&sandbox, "other.jsonl", 1);
+    let mut torn = std::fs::read(&other).unwrap();
+    torn.push(b'{');
+    std::fs::write(&other, torn).unwrap();
+    sandbox.run(["seal", "other.jsonl"]).exits(0);
+    sandbox.run(["key", "rotate", "self", "--anyway"]).exits(0);
+    sandbox.run(["verify", path.to_str().unwrap()]).exits(0);
+    // What was sealed stands, and nobody goes on with it.
+    sandbox.run(["verify", "other.jsonl"]).exits(0);
+    sandbox
+        .run(["seal", "other.jsonl", "--final"])
+        .fails_with("ended");
+}
+
+#[test]
+fn a_key_that_was_revoked_and_then_rotated_leaves_a_trusted_one() {
+    let sandbox = ready();
+    sandbox.write("before.json", "{}\n");
+    sandbox.run(["seal", "before.json"]).exits(0);
+    let said = ["key", "revoke", "self", "--reason", "stolen"];
+    sandbox.run(said).exits(0);
+    rotate(&sandbox);
+    sandbox.write("after.json", "{}\n");
+    sandbox.run(["seal", "after.json"]).exits(0);
+    sandbox
+        .run(["verify", "before.json", "after.json"])
+        .exits(0);
+    let trust = std::fs::read_to_string(sandbox.home().join("trust.toml")).unwrap();
+    assert!(trust.contains("reason = \"stolen\""), "{trust}");
+}
+
+#[test]
+fn a_ledger_that_the_old_key_signed_stays_whole_and_the_next_one_signs_others() {
+    let sandbox = ready();
+    let append = |run: &str| {
+        let step = format!(
+            "{{\"node\":\"{run}\",\"effect\":{{\"type\":\"llm_call\"}},\"status\":\"completed\"}}\n"
+        );
+        let path = sandbox.write("step.json", step);
+        let mut command = sandbox.command();
+        let command = command.args(["ledger", "append", "file:store", "--run", run, "--sign"]);
+        let command = command.stdin(std::fs::File::open(path).unwrap());
+        Ran::of(command.output().unwrap())
+    };
+    append("r1").exits(0);
+    rotate(&sandbox);
+    sandbox.run(["ledger", "verify", "store"]).exits(0);
+    append("r1").fails_with("does not name actor");
+    append("r2").exits(0);
+    sandbox.run(["ledger", "verify", "store"]).exits(0);
+}

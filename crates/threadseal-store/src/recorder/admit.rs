@@ -1,0 +1,102 @@
+//! Which records a recorder goes on with, and with which keys.
+
+use super::{Keys, Recorder, TailPolicy};
+use crate::host::Host;
+use threadseal::error::Error;
+use threadseal::key::{KeyUsage, PublicKey};
+use threadseal::record::ThreadId;
+use threadseal::report::{Report, Verdict};
+use threadseal::tlog::entry::key_event::KeyEvent;
+use threadseal::transcript::{Sealer, Signers, VerifyOptions};
+use threadseal::trust::{Format, Purpose, Standing};
+
+impl Recorder {
+    /// Lets the recorder's own key seal behind the end, where it took the place of the record's authority.
+    pub(super) fn succeed(&mut self) -> Result<(), Error> {
+        for word in std::mem::take(&mut self.words) {
+            let stamp = self.host.stamp()?;
+            self.sealer.succeed(stamp, &word, &mut self.lines)?;
+            self.buffer_lines()?;
+        }
+        Ok(())
+    }
+}
+
+/// Refuses keys that ended: what they sealed before is whole, and what they seal from now on counts for nobody. Answers with the words
+/// by which the recorder's own key took the place of the authority of a record that has ended.
+pub(super) fn admit_keys(
+    keys: &Keys,
+    sealer: &Sealer,
+    options: &VerifyOptions<'_>,
+) -> Result<Vec<KeyEvent>, Error> {
+    let own = keys.native.public_key();
+    refuse_ended(own, sealer.thread(), options)?;
+    if !sealer.is_ended() {
+        refuse_ended(sealer.authority(), sealer.thread(), options)?;
+        return Ok(Vec::new());
+    }
+    if sealer.may_seal(own) {
+        return Ok(Vec::new());
+    }
+    let history = options.trust.places.as_ref().and_then(|log| log.keys());
+    let words = history.and_then(|history| history.succession(sealer.authority(), own));
+    Ok(words.unwrap_or_default().into_iter().cloned().collect())
+}
+
+/// Was the key revoked, so that only what is known to be older counts?
+fn refuse_ended(
+    key: &PublicKey,
+    thread: &ThreadId,
+    options: &VerifyOptions<'_>,
+) -> Result<(), Error> {
+    let purpose = Purpose {
+        usage: KeyUsage::Native,
+        format: Format::Transcript,
+        thread: Some(thread.as_str()),
+        evidence: None,
+        heads: &[],
+    };
+    match options
+        .trust
+        .judge_unpinned(key, &purpose, options.now)
+        .standing
+    {
+        Standing::Revoked { .. } => Err(Error::refused(format!(
+            "key {} ended: what it sealed before stands, and nothing that it seals from now on counts; go on in a new record",
+            key.key_id()
+        ))),
+        _ => Ok(()),
+    }
+}
+
+/// May a writer go on from here?
+pub(super) fn accept(report: &Report, tail: TailPolicy) -> Result<(), Error> {
+    match report.verdict {
+        Verdict::Verified | Verdict::Open | Verdict::Partial => Ok(()),
+        Verdict::UnsignedTail if tail != TailPolicy::Refuse => Ok(()),
+        _ => Err(refusal(report)),
+    }
+}
+
+/// Refuses keys that may not make the next seal, once these words are said.
+pub(super) fn check_signers(
+    host: &Host,
+    sealer: &Sealer,
+    words: &[KeyEvent],
+    signers: Signers<'_>,
+) -> Result<(), Error> {
+    let mut asked = sealer.clone();
+    for word in words {
+        asked.succeed(host.stamp()?, word, &mut Vec::new())?;
+    }
+    asked.check_signers(signers)
+}
+
+pub(super) fn refusal(report: &Report) -> Error {
+    let worst = report
+        .findings
+        .iter()
+        .min_by_key(|finding| finding.severity);
+    let why = worst.map_or(String::new(), |finding| format!(": {}", finding.message));
+    Error::refused(format!("the record is {}{why}", report.verdict))
+}
