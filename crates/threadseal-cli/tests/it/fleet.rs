@@ -8,6 +8,7 @@
 )]
 mod throwaway;
 
+mod bodies;
 mod logged;
 mod rows;
 mod stopped;
@@ -35,8 +36,13 @@ struct Ended {
 
 impl Ended {
     fn new() -> Option<Self> {
+        Self::of(project())
+    }
+
+    /// The same of another project.
+    fn of(sandbox: Sandbox) -> Option<Self> {
         let cluster = Cluster::shared()?;
-        let (sandbox, url) = (project(), cluster.fresh());
+        let url = cluster.fresh();
         sandbox.write("more.yaml", "answers: [{when: Once more., text: Gladly.}]");
         let mut ended = Self {
             sandbox,

@@ -4,7 +4,8 @@
 //! threadseal thread export --database postgres://… demo/greet-1 DIR ─► DIR/transcript.jsonl, DIR/thread.json, …
 //! threadseal verify DIR
 //! ```
-//! The bytes are those that were sealed; what they prove is for `verify` to say.
+//! The bytes are those that were sealed; what they prove is for `verify` to say. Of detached bodies those go along that the transcript commits to;
+//! what a process left that died over a file stays behind.
 
 use crate::context::Context;
 use crate::engine::ProjectArgs;
@@ -17,7 +18,8 @@ use std::path::PathBuf;
 use threadseal::record::ThreadId;
 use threadseal_runtime::bounds::MAX_CONVERSATION_BYTES;
 use threadseal_store::atomic::{self, PRIVATE_FILE};
-use threadseal_store::read::read_small;
+use threadseal_store::bodies;
+use threadseal_store::read::{open_regular, read_small};
 
 /// Permission bits of the folder: what an agent saw and did is its owner's business.
 const FOLDER_MODE: u32 = 0o700;
@@ -56,7 +58,16 @@ pub(super) fn run(args: &ExportArgs, context: &Context, out: &mut Out) -> Outcom
             // A folder.
             continue;
         }
-        let bytes = read_small(&*host.fs, &from, MAX_CONVERSATION_BYTES)?;
+        if atomic::is_temporary(&name.to_string_lossy()) {
+            continue;
+        }
+        let bytes = match from == bodies::place_of(&folder.transcript()) {
+            true => {
+                let record = open_regular(&*host.fs, &folder.transcript())?;
+                bodies::text_for_copy(&*host.fs, &record, MAX_CONVERSATION_BYTES)?
+            }
+            false => read_small(&*host.fs, &from, MAX_CONVERSATION_BYTES)?,
+        };
         atomic::create_new(&*context.fs, &args.folder.join(&name), &bytes, PRIVATE_FILE)?;
         written.push(name.to_string_lossy().into_owned());
     }
