@@ -46,6 +46,8 @@ const MAX_KIND_OFFSET: usize = 1024;
 enum Link {
     /// To a parent or predecessor.
     Before,
+    /// To the parent of the thread that it goes on from, which named that one.
+    Inherited,
     /// To a child that was to begin.
     Begun,
     /// To a child that ended.
@@ -140,7 +142,8 @@ struct Sealed {
 impl Sealed {
     /// The records that it says came after it.
     fn after(&self) -> impl Iterator<Item = RecordId> {
-        let after = self.kin.iter().filter(|kin| kin.link != Link::Before);
+        let is_after = |kin: &&Kin| !matches!(kin.link, Link::Before | Link::Inherited);
+        let after = self.kin.iter().filter(is_after);
         after.map(|kin| kin.record)
     }
 }
@@ -306,6 +309,13 @@ fn before(manifest: &Manifest) -> Vec<Kin> {
         "predecessor_thread",
         "goes on from this thread",
     );
+    let parent = parent.map(|parent| match manifest.predecessor {
+        None => parent,
+        Some(_) => Kin {
+            link: Link::Inherited,
+            ..parent
+        },
+    });
     parent.into_iter().chain(predecessor).collect()
 }
 
@@ -342,7 +352,9 @@ fn judge(
         Link::Before => named
             .get(&kin.record)
             .is_none_or(|after| after.contains(&sealed.record)),
-        Link::Begun | Link::Ended => names(manifest.parent, sealed),
+        Link::Begun => names(manifest.parent, sealed),
+        // Its end may be sealed by the thread that goes on from its parent.
+        Link::Inherited | Link::Ended => true,
         Link::Successor => names(manifest.predecessor, sealed),
     };
     if !names_back {
@@ -383,7 +395,7 @@ fn names(head: Option<Head>, sealed: &Sealed) -> bool {
 
 fn open(kin: &Kin, why: &str) -> Told {
     let link = match kin.link {
-        Link::Before => "it names the thread before it",
+        Link::Before | Link::Inherited => "it names the thread before it",
         Link::Begun | Link::Ended => "it names its child",
         Link::Successor => "it names the thread that goes on",
     };

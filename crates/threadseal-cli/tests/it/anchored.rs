@@ -6,6 +6,7 @@
 //! work/between                 home and d as they stood between the two seals
 //! ```
 
+use crate::fixtures::open_record;
 use crate::run::{greet, project, thread};
 use crate::sandbox::{Sandbox, copy};
 use crate::witness::{Serving, witness};
@@ -179,6 +180,100 @@ fn of_two_continuations_of_one_record_the_second_is_a_fork() {
     fs::remove_dir_all(sandbox.work().join("d")).unwrap();
     copy(&kept, &sandbox.work().join("d"));
     good(&sandbox, &[]);
+}
+
+/// The records that `verify --all` calls missing.
+fn missing(sandbox: &Sandbox, more: &[&str]) -> Vec<String> {
+    let ran = sandbox.run([&["verify", "--all", "--json"], more].concat());
+    let output = ran.exits(1).json();
+    let results = output["results"].as_array().unwrap().iter();
+    let gone = results.filter(|report| report["verdict"] == "missing");
+    gone.map(|report| report["record"].as_str().unwrap().to_owned())
+        .collect()
+}
+
+#[test]
+fn threads_that_are_deleted_as_a_whole_are_missing_with_and_without_the_heads() {
+    let sandbox = world();
+    let threads = [thread(&sandbox, "greet"), thread(&sandbox, "child")];
+    let records = threads.clone().map(|thread| {
+        let first = lines(&thread.join("transcript.jsonl")).remove(0);
+        let first: Value = serde_json::from_str(&first).unwrap();
+        first["payload"]["record"].as_str().unwrap().to_owned()
+    });
+    for thread in &threads {
+        fs::remove_dir_all(thread).unwrap();
+    }
+    let gone = missing(&sandbox, &[]);
+    assert!(
+        records.iter().all(|record| gone.contains(record)),
+        "{gone:?}"
+    );
+    forget_heads(&sandbox);
+    let gone = missing(&sandbox, &["p", "d"]);
+    assert!(
+        records.iter().all(|record| gone.contains(record)),
+        "{gone:?}"
+    );
+}
+
+/// A thief has the key of the epoch, and of the home all but its log.
+#[test]
+fn another_end_that_a_stolen_key_of_the_epoch_seals_is_a_fork() {
+    let sandbox = world();
+    let record = open_record(&sandbox, "r.jsonl", 2);
+    sandbox.run(["seal", "r.jsonl"]).exits(0);
+    let thief = sandbox.work().join("thief");
+    copy(&sandbox.home(), &thief);
+    fs::remove_dir_all(thief.join("log")).unwrap();
+    let older = sandbox.write("stolen/r.jsonl", fs::read(&record).unwrap());
+    sandbox.run(["seal", "r.jsonl", "--final"]).exits(0);
+    sandbox.run(["verify", "r.jsonl"]).exits(0);
+    let home = ["--home", thief.to_str().unwrap()];
+    sandbox
+        .run([&home[..], &["seal", "stolen/r.jsonl", "--final"]].concat())
+        .exits(0);
+    fs::copy(&older, &record).unwrap();
+    assert_eq!(verdict(&sandbox, "r.jsonl", 1), "forked");
+    forget_heads(&sandbox);
+    assert_eq!(verdict(&sandbox, "r.jsonl", 1), "forked");
+}
+
+#[test]
+fn threads_that_a_stolen_key_seals_after_it_was_revoked_are_forged_and_older_ones_are_not() {
+    let sandbox = world();
+    let child = transcript(&sandbox, "child");
+    let thief = sandbox.work().join("thief");
+    copy(&sandbox.home(), &thief);
+    fs::remove_dir_all(thief.join("log")).unwrap();
+    sandbox
+        .run(["key", "revoke", "self", "--reason", "stolen"])
+        .exits(0);
+    assert_eq!(verdict(&sandbox, child.to_str().unwrap(), 0), "verified");
+    let threads = child.parent().unwrap().parent().unwrap();
+    let count = || fs::read_dir(threads).unwrap().count();
+    let before: Vec<PathBuf> = fs::read_dir(threads)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .collect();
+    let home = ["--home", thief.to_str().unwrap()];
+    let run = ["run", "demo/greet", "--project", "p", "-i", "name=Eve"];
+    let script = ["--script", "answers.yaml"];
+    sandbox
+        .run([&home[..], &run[..], &script[..]].concat())
+        .exits(0);
+    assert_eq!(count(), before.len() + 2);
+    for entry in fs::read_dir(threads).unwrap() {
+        let path = entry.unwrap().path();
+        let is_forged = !before.contains(&path);
+        let path = path.join("transcript.jsonl");
+        let (exit, expected) = if is_forged {
+            (1, "forged")
+        } else {
+            (0, "verified")
+        };
+        assert_eq!(verdict(&sandbox, path.to_str().unwrap(), exit), expected);
+    }
 }
 
 #[test]

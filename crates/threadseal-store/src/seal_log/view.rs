@@ -10,7 +10,7 @@ use super::journal::{Journal, MAX_JOURNAL_BYTES};
 use super::place::{Place, damaged};
 use super::writer::{Loaded, load};
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use threadseal::digest::Digest;
 use threadseal::error::{Error, ErrorKind};
 use threadseal::merkle::{self, ConsistencyProof, InclusionProof, TreeHead, leaf_hash};
@@ -34,6 +34,8 @@ pub struct LogView {
     newest: HashMap<RecordId, u64>,
     /// Full tiles of entries that were proved as a whole: of many records each is asked for many times.
     proved: Mutex<HashMap<u64, Arc<[Vec<u8>]>>>,
+    /// Are the entries beyond the tiles those of the tree? Proved once, all together.
+    fresh_proved: OnceLock<bool>,
 }
 
 impl LogView {
@@ -56,6 +58,7 @@ impl LogView {
             tree: loaded.signed_tree,
             newest,
             proved: Mutex::default(),
+            fresh_proved: OnceLock::new(),
         })
     }
 
@@ -82,8 +85,16 @@ impl LogView {
             }
         }
         let entry = self.contents.entry(number)?;
-        self.inclusion(number, &entry)?;
+        if number < self.contents.base() || !self.fresh_is_proved() {
+            self.inclusion(number, &entry)?;
+        }
         Ok(entry)
+    }
+
+    /// With what lies in the tiles the entries beyond them have the root of the tree, or they are not all its.
+    fn fresh_is_proved(&self) -> bool {
+        let have_root = || self.contents.begins_with(&self.tree).unwrap_or(false);
+        self.contents.size() == self.tree.size && *self.fresh_proved.get_or_init(have_root)
     }
 
     /// The entries of a full tile, if they are those of the tree. The proof of the first of them names the roots of

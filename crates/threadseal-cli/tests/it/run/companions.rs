@@ -368,3 +368,24 @@ fn a_link_of_which_one_side_alone_is_there_is_open() {
     );
     assert!(!told.contains("link_open"), "{told}");
 }
+
+#[test]
+fn no_link_of_a_child_that_is_gone_on_with_is_open() {
+    let (sandbox, child) = ran();
+    let name = child.file_name().unwrap().to_str().unwrap();
+    let id = format!("demo/{name}");
+    sandbox.write("more.yaml", "answers:\n    - {text: More.}\n");
+    let resume = [
+        "thread",
+        "resume",
+        &id,
+        "--project",
+        "p",
+        "-m",
+        "Once more.",
+    ];
+    let script = ["--script", "more.yaml"];
+    sandbox.run(resume.iter().chain(&script)).exits(0);
+    let verified = sandbox.run(["verify", "p", "--json"]).exits(0).stdout;
+    assert!(!verified.contains("link_open"), "{verified}");
+}
