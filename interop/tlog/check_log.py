@@ -134,6 +134,26 @@ def check_record(host, peer):
     return len(records)
 
 
+def check_proofs(host):
+    """The word of the log in proofs of turns: each ends in a C2SP tlog-proof, which needs nothing else."""
+    key, records = note.parse_vkey(host.vkey), (host.folder / "tour" / ".ai" / "agent" / "threads").rglob("transcript.jsonl")
+    count = 0
+    for record in records:
+        text = host.run("prove", f"{record}#1")
+        entry, file = text.split("\nentry ", 1)[1].split("\n", 1)
+        head, signed = file.split("\n\n", 1)
+        first, index, *hashes = head.split("\n")
+        assert first == "c2sp.org/tlog-proof@v1" and index.startswith("index "), head
+        assert checkpoint.verify_checkpoint(note.parse_note(signed), key, [], quorum=0).ok
+        place, proof = int(index[len("index ") :]), [base64.b64decode(line) for line in hashes]
+        top = checkpoint.checkpoint_from_note(signed)[0]
+        assert top.origin == host.origin and json.loads(entry)["type"] == "head/transcript"
+        assert tree.verify_leaf_inclusion(entry.encode(), place, top.size, proof, top.root), place
+        assert not tree.verify_leaf_inclusion(entry.encode() + b" ", place, top.size, proof, top.root)
+        count += 1
+    return count
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--threadseal", required=True)
@@ -150,7 +170,8 @@ def main():
         status = json.loads(host.run("log", "status", "--json"))
         assert base64.b64decode(status["root"]) == earlier[-1][1]
         records = check_record(host, peer)
-    print(f"aics-tlog and tlog_tiles read {len(SIZES)} checkpoints of one log, {SIZES[-1]} entries, and {records} transcripts as logs")
+        proofs = check_proofs(host)
+    print(f"aics-tlog and tlog_tiles read {len(SIZES)} checkpoints of one log, {SIZES[-1]} entries, {records} transcripts as logs, and the log's word in {proofs} proofs of turns")
 
 
 if __name__ == "__main__":

@@ -14,13 +14,14 @@ use crate::render::clean::{Clean, quoted};
 use crate::render::text;
 use clap::Args;
 use serde::Serialize;
-use std::path::PathBuf;
-use threadseal::limits::{MAX_CONFLICT_BYTES, MAX_TURN_PROOF_BYTES};
+use std::path::{Path, PathBuf};
+use threadseal::limits::{MAX_CONFLICT_BYTES, MAX_POLICY_BYTES, MAX_TURN_PROOF_BYTES};
 use threadseal::record::ThreadId;
 use threadseal::report::Report;
 use threadseal::tlog::conflict as checkpoints;
+use threadseal::tlog::policy::Policy;
 use threadseal::transcript::turn_proof::conflict as seals;
-use threadseal::transcript::turn_proof::{Checked, FIRST_LINE, ShownLine, check_file};
+use threadseal::transcript::turn_proof::{Anchored, Checked, FIRST_LINE, ShownLine, check_file_by};
 use threadseal::transcript::{VerifyOptions, copy};
 use threadseal_store::examine;
 use threadseal_store::read::open_regular;
@@ -40,6 +41,9 @@ pub(crate) struct CheckProofArgs {
     /// Accept this signer only: PEM file, 64 hex digits, did:key, or a name of the trust store
     #[arg(long)]
     key: Option<String>,
+    /// Whose log counts, and whose witnesses must have seen the seal there: a policy of C2SP tlog-policy
+    #[arg(long, value_name = "FILE")]
+    policy: Option<PathBuf>,
     /// The thread that the record must belong to
     #[arg(long, value_name = "ID", value_parser = ThreadId::parse)]
     thread: Option<ThreadId>,
@@ -52,7 +56,34 @@ struct ProofOutput<'a> {
     /// The turn; none where anything speaks against the proof.
     turn: Option<u64>,
     lines: Vec<LineOutput<'a>>,
+    /// Where a log has the closing seal; none where the proof does not say.
+    anchor: Option<AnchorOutput<'a>>,
     exit: u8,
+}
+
+#[derive(Serialize)]
+struct AnchorOutput<'a> {
+    origin: &'a str,
+    index: u64,
+    size: u64,
+    /// When a quorum of the policy's witnesses had seen it, in seconds since 1970; none where no policy was asked, or none was met.
+    witnessed_at: Option<u64>,
+    /// Names of the policy's witnesses that saw it, where the quorum was met.
+    witnesses: Vec<String>,
+}
+
+impl<'a> AnchorOutput<'a> {
+    fn of(anchored: &'a Anchored) -> Self {
+        let witnessed = anchored.witnessed.as_ref();
+        let cosigned = witnessed.map_or(&[][..], |seen| seen.signed().cosignatures());
+        Self {
+            origin: anchored.origin.as_str(),
+            index: anchored.index,
+            size: anchored.size,
+            witnessed_at: witnessed.map(|witnessed| witnessed.at().seconds()),
+            witnesses: cosigned.iter().map(|by| by.witness.to_string()).collect(),
+        }
+    }
 }
 
 #[derive(Serialize)]
@@ -69,6 +100,12 @@ pub(crate) fn run(args: &CheckProofArgs, context: &Context, out: &mut Out) -> Ou
     let trust = gather::gather_anywhere(&args.trust, args.key.as_deref(), &local, context)?;
     let file = open_regular(&*context.fs, &args.proof)?;
     let first = examine::first_line(&file)?.unwrap_or_default();
+    let policy = args.policy.as_deref().map(|path| policy(path, context));
+    let policy = policy.transpose()?;
+    if policy.is_some() && first != FIRST_LINE.as_bytes() {
+        let text = "--policy is for proofs of turns; this says nothing of a log";
+        return Err(Failure::new(text).about(&args.proof));
+    }
     let options = VerifyOptions {
         trust: &trust,
         now: context.now()?,
@@ -79,9 +116,13 @@ pub(crate) fn run(args: &CheckProofArgs, context: &Context, out: &mut Out) -> Ou
         report,
         turn: None,
         lines: Vec::new(),
+        anchor: None,
     };
     let mut checked = match std::str::from_utf8(&first).unwrap_or_default() {
-        FIRST_LINE => check_file(&file.read_whole(MAX_TURN_PROOF_BYTES)?, &options),
+        FIRST_LINE => {
+            let bytes = file.read_whole(MAX_TURN_PROOF_BYTES)?;
+            check_file_by(&bytes, &options, policy.as_ref())
+        }
         copy::FIRST_LINE => {
             report_only(copy::check(&file.read_whole(MAX_TAKEN_UP_BYTES)?, &options).report)
         }
@@ -107,6 +148,9 @@ pub(crate) fn run(args: &CheckProofArgs, context: &Context, out: &mut Out) -> Ou
     if !context.quiet || exit != Exit::Done {
         out.line(text::report(&checked.report, context.palette));
     }
+    if let Some(anchor) = checked.anchor.as_ref().filter(|_| !context.quiet) {
+        out.line(anchor_line(anchor));
+    }
     if let Some(turn) = checked.turn.filter(|_| !context.quiet) {
         out.line(context.palette.strong(&format!("turn {turn}")));
         checked
@@ -128,8 +172,34 @@ fn output(checked: &Checked, exit: Exit) -> ProofOutput<'_> {
         result: &checked.report,
         turn: checked.turn,
         lines: lines.collect(),
+        anchor: checked.anchor.as_ref().map(AnchorOutput::of),
         exit: exit.code(),
     }
+}
+
+fn anchor_line(anchored: &Anchored) -> String {
+    let Anchored {
+        origin,
+        index,
+        size,
+        ..
+    } = anchored;
+    let origin = Clean(origin.as_str());
+    match &anchored.witnessed {
+        Some(witnessed) => format!(
+            "log    entry {index} of {origin}, whose {size} entries a quorum of witnesses saw at {}",
+            witnessed.at().seconds()
+        ),
+        None => format!(
+            "log    entry {index} of a log of {size} entries that calls itself {origin}; whose it is, and who saw it, is not shown"
+        ),
+    }
+}
+
+/// The policy in a file.
+fn policy(path: &Path, context: &Context) -> Result<Policy, Failure> {
+    let bytes = open_regular(&*context.fs, path)?.read_whole(MAX_POLICY_BYTES)?;
+    Policy::parse(&bytes).map_err(|error| Failure::new(error.to_string()).about(path))
 }
 
 /// A line as `show` shows it: what it says stands behind a margin.

@@ -15,7 +15,7 @@ use clap::Args;
 use indicatif::ProgressBar;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
-use threadseal::record::ThreadId;
+use threadseal::record::{Head, ThreadId};
 use threadseal::report::{Report, Severity, Verdict};
 use threadseal::tlog::checkpoint::parse_size;
 use threadseal::transcript::VerifyOptions;
@@ -38,6 +38,9 @@ pub(crate) struct ProveArgs {
     /// New file to write, *.turn-proof, instead of standard output
     #[arg(long, short, value_name = "FILE")]
     out: Option<PathBuf>,
+    /// Leave out what the log of this home and its witnesses say of the seal: a log's name, and how many entries it has
+    #[arg(long)]
+    no_anchor: bool,
     #[command(flatten)]
     place: ProjectArgs,
 }
@@ -106,8 +109,10 @@ pub(crate) fn run(args: &ProveArgs, context: &Context, out: &mut Out) -> Outcome
     };
     let bytes = file.read_whole(MAX_TAKEN_UP_BYTES)?;
     let proof = TurnProof::make(&verified, &bytes, args.named.turn)?;
-    settle(&proof.check(&options(&trust, context)?))?;
-    let text = proof.to_string();
+    let checked = proof.check(&options(&trust, context)?);
+    settle(&checked)?;
+    let head = checked.report.head.filter(|_| !args.no_anchor);
+    let text = anchored(proof, head, context)?.to_string();
     match &args.out {
         None => out.bytes(text.as_bytes()),
         Some(path) => {
@@ -125,6 +130,21 @@ pub(crate) fn run(args: &ProveArgs, context: &Context, out: &mut Out) -> Outcome
         }
     }
     Ok(exit)
+}
+
+/// The proof with what the log of this home has of its closing seal, where it has that.
+fn anchored(proof: TurnProof, head: Option<Head>, context: &Context) -> Result<TurnProof, Failure> {
+    let (Some(log), Some(head)) = (context.known_log(), head) else {
+        return Ok(proof);
+    };
+    if !log.standing().vouches() {
+        complain("warning: the proof is unanchored: the log went back or cannot be read");
+        return Ok(proof);
+    }
+    match log.proof_of(&head)? {
+        Some((entry, file)) => Ok(proof.anchored(&entry, file)?),
+        None => Ok(proof),
+    }
 }
 
 /// What checking a proof takes: nothing but trust and the time.

@@ -1,9 +1,12 @@
 //! `prove`, `check-proof`: one turn of a record, shown without the others.
 
+use crate::anchor::{add, policy};
 use crate::fixtures::{ended_record, ready, recorder, rye_events};
 use crate::run::project;
 use crate::sandbox::{Ran, Sandbox};
+use crate::witness::{Serving, witness};
 use std::fs;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
 const PROOF: &str = "two.turn-proof";
@@ -219,4 +222,88 @@ fn a_thread_of_a_project_is_named_by_its_id() {
     sandbox
         .run(["prove", &turn(1)])
         .fails_with("neither a file nor a thread");
+}
+
+/// A thread of one turn that this home's log and two witnesses know, proved; and the policy that asks for both of them.
+fn seen() -> (Sandbox, Vec<Serving>, String) {
+    let sandbox = project();
+    let options = [
+        "--project",
+        "p",
+        "-i",
+        "name=Ada",
+        "--script",
+        "answers.yaml",
+    ];
+    sandbox
+        .run(["run", "demo/greet"].iter().chain(&options))
+        .exits(0);
+    let status = sandbox.run(["log", "status", "--json"]).exits(0).json();
+    let vkey = status["vkey"].as_str().unwrap().to_owned();
+    let witnesses: Vec<_> = (0..2).map(|_| witness(&[&vkey])).collect();
+    let serving: Vec<_> = witnesses.iter().map(Serving::start).collect();
+    let text = policy(&vkey, &serving.iter().collect::<Vec<_>>(), 2);
+    add(&sandbox, "both", &text);
+    sandbox.run(["anchor", "check"]).exits(0);
+    let record = transcript(&sandbox.work().join("p")).unwrap();
+    sandbox
+        .run(["prove", &format!("{}#1", record.display()), "-o", PROOF])
+        .exits(0);
+    (sandbox, serving, vkey)
+}
+
+fn transcript(folder: &Path) -> Option<PathBuf> {
+    fs::read_dir(folder).unwrap().find_map(|entry| {
+        let path = entry.unwrap().path();
+        match path.is_dir() {
+            true => transcript(&path),
+            false => path.ends_with("transcript.jsonl").then_some(path),
+        }
+    })
+}
+
+#[test]
+fn what_witnesses_saw_of_the_seal_is_judged_without_a_home_and_without_a_network() {
+    let (sandbox, serving, vkey) = seen();
+    let names: Vec<&Serving> = serving.iter().collect();
+    let both = sandbox.write("both.policy", policy(&vkey, &names, 2));
+    let none = sandbox.write("none.policy", format!("log {vkey}\nquorum none\n"));
+    let other = witness(&[]);
+    let third = Serving::start(&other);
+    let strangers = sandbox.write("other.policy", policy(&vkey, &[&third], 1));
+    drop((serving, third));
+    let trusted = sandbox.home().join("keys/self.native.pub");
+    let trusted = trusted.to_str().unwrap();
+    let check = |policy: Option<&Path>| {
+        let mut arguments = vec!["--json", "--trust", trusted];
+        if let Some(policy) = policy {
+            arguments.extend(["--policy", policy.to_str().unwrap()]);
+        }
+        elsewhere(&sandbox, &arguments)
+    };
+    let judged = check(Some(&both)).exits(0).json();
+    assert_eq!(
+        judged["anchor"]["witnesses"],
+        serde_json::json!(["w0", "w1"])
+    );
+    assert!(judged["anchor"]["witnessed_at"].as_u64().unwrap() > 1_700_000_000);
+    assert_eq!(judged["anchor"]["origin"], vkey[..47]);
+    // Nobody was asked for a policy: nothing is said of who saw it.
+    let alone = check(None).exits(0).json();
+    assert!(alone["anchor"]["witnessed_at"].is_null());
+    for policy in [&none, &strangers] {
+        let judged = check(Some(policy)).exits(3).json();
+        assert_eq!(judged["result"]["findings"][0]["code"], "anchor_missing");
+    }
+    // The log's word may be left out, and then is not there.
+    fs::remove_file(sandbox.work().join(PROOF)).unwrap();
+    let record = transcript(&sandbox.work().join("p")).unwrap();
+    let named = format!("{}#1", record.display());
+    sandbox
+        .run(["prove", &named, "--no-anchor", "-o", PROOF])
+        .exits(0);
+    let judged = check(Some(&both)).exits(3).json();
+    assert!(judged["anchor"].is_null());
+    let why = judged["result"]["findings"][0]["message"].as_str().unwrap();
+    assert!(why.contains("unanchored"), "{why}");
 }

@@ -8,11 +8,13 @@
 
 use super::{LogView, SealLog};
 use threadseal::digest::Digest;
-use threadseal::error::Error;
+use threadseal::error::{Error, ErrorKind};
 use threadseal::limits::MAX_NOTE_BYTES;
 use threadseal::merkle::ConsistencyProof;
 use threadseal::note::SignedNote;
+use threadseal::record::Head;
 use threadseal::tlog::conflict::Conflict;
+use threadseal::tlog::proof_file::ProofFile;
 use threadseal::tlog::verifier::VerifierKey;
 
 const FILE: &str = "cosigned";
@@ -50,6 +52,38 @@ impl SealLog {
         let bytes = place.read(&place.file(FILE), MAX_NOTE_BYTES)?;
         let text = bytes.and_then(|bytes| String::from_utf8(bytes).ok());
         Ok(text.and_then(|text| SignedNote::parse(&text).ok()))
+    }
+
+    /// The entry for this head, and the proof of it for others: in the tree that witnesses cosigned last, where that has it and the
+    /// log continues it, else in the log as it stands. None where the log does not have the head.
+    ///
+    /// # Errors
+    /// As [`SealLog::newest`].
+    pub fn proof_of(&self, head: &Head) -> Result<Option<(Vec<u8>, ProofFile)>, Error> {
+        let at = self.head_at(&head.record, head.seq)?;
+        let Some(at) = at.filter(|at| at.logged.head == *head) else {
+            return Ok(None);
+        };
+        let view = self.view()?;
+        let entry = view.entry(at.number)?;
+        let cosigned = self.cosigned()?.and_then(|note| {
+            let tree = *self.description().checkpoint(&note)?.tree();
+            Some((note, tree)).filter(|(_, tree)| at.number < tree.size)
+        });
+        let (note, tree) = match cosigned {
+            Some((note, tree)) if view.contents().begins_with(&tree)? => (note, tree),
+            _ => (view.checkpoint().clone(), view.tree()),
+        };
+        let proof = view.contents().inclusion(at.number, tree.size)?;
+        let file = ProofFile {
+            extra: None,
+            index: at.number,
+            proof,
+            note,
+        };
+        let held = file.check(&entry);
+        held.map_err(|error| Error::new(ErrorKind::External, error.to_string()))?;
+        Ok(Some((entry, file)))
     }
 
     /// Keeps a cosigned checkpoint in the place of the last one.

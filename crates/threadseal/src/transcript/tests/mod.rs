@@ -22,6 +22,7 @@ mod epochs;
 mod keys;
 mod seal_conflicts;
 mod succession;
+mod turn_anchors;
 mod turns;
 mod whole;
 mod writing;

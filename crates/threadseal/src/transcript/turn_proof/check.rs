@@ -6,6 +6,7 @@
 //! What is signed is the closing seal: it vouches for each shown line by the range proof, for the seals among them by
 //! their links, and for the bounds of the turn by the turns that these seals count.
 
+use super::anchor::{Anchor, Anchored, Sealed};
 use super::read::{ReadSeal, Record, bad_step, forged, tampered_at};
 use super::turn::{Turn, end_of};
 use super::{Chain, TurnProof};
@@ -14,6 +15,7 @@ use crate::key::{Message, PublicKey};
 use crate::merkle::leaf_hash;
 use crate::record::{Head, ThreadId};
 use crate::report::{CheckResult, Finding, Report, Stats, Verdict};
+use crate::tlog::policy::Policy;
 use crate::transcript::VerifyOptions;
 use crate::transcript::scan::Failure;
 use crate::transcript::seal::Seal;
@@ -30,6 +32,8 @@ pub struct Checked {
     pub turn: Option<u64>,
     /// The lines of the turn, the seals among them included; none where anything speaks against the proof.
     pub lines: Vec<ShownLine>,
+    /// Where a log has the closing seal, and who saw it; none where the proof does not say, or anything speaks against that.
+    pub anchor: Option<Anchored>,
 }
 
 /// One line of the turn.
@@ -45,8 +49,13 @@ pub struct ShownLine {
 
 /// Says what a file proves that begins as a proof of a turn.
 pub fn check_file(file: &[u8], options: &VerifyOptions<'_>) -> Checked {
+    check_file_by(file, options, None)
+}
+
+/// As [`check_file`], and whether a log has the closing seal that a quorum of this policy's witnesses saw.
+pub fn check_file_by(file: &[u8], options: &VerifyOptions<'_>, policy: Option<&Policy>) -> Checked {
     let mut checked = match TurnProof::parse(file) {
-        Ok(proof) => proof.check(options),
+        Ok(proof) => proof.check_by(options, policy),
         Err(error) => {
             let mut report = Report::begin("proof", "native");
             report.trust = Some(options.trust.digest());
@@ -56,6 +65,7 @@ pub fn check_file(file: &[u8], options: &VerifyOptions<'_>) -> Checked {
                 report,
                 turn: None,
                 lines: Vec::new(),
+                anchor: None,
             }
         }
     };
@@ -66,6 +76,10 @@ pub fn check_file(file: &[u8], options: &VerifyOptions<'_>) -> Checked {
 impl TurnProof {
     /// Says what the proof proves to somebody with this trust.
     pub fn check(&self, options: &VerifyOptions<'_>) -> Checked {
+        self.check_by(options, None)
+    }
+
+    fn check_by(&self, options: &VerifyOptions<'_>, policy: Option<&Policy>) -> Checked {
         let mut report = Report::begin("proof", "native");
         report.trust = Some(options.trust.digest());
         report.stats = Stats {
@@ -86,6 +100,7 @@ impl TurnProof {
                     report,
                     turn: None,
                     lines: Vec::new(),
+                    anchor: None,
                 };
             }
         };
@@ -106,11 +121,13 @@ impl TurnProof {
         verify::judge_signers(&mut report, &signed, options);
         verify::expect_thread(&mut report, Some(&found.thread), options.thread);
         self.conclude(&found, &mut report);
+        let anchor = Anchor::judge(self.anchor.as_deref(), &found.sealed(), policy, &mut report);
         let proved = report.verdict > Verdict::Malformed;
         Checked {
             report,
             turn: proved.then_some(self.turn),
             lines: if proved { found.lines } else { Vec::new() },
+            anchor: anchor.filter(|_| proved),
         }
     }
 
@@ -151,6 +168,7 @@ impl TurnProof {
                 size: end_of(closing.seal.byte_offset, &self.closing),
                 line: Digest::of(self.closing.as_bytes()),
             },
+            root: closing.seal.root,
             thread: record.thread_id()?,
             authority: record.manifest.authority,
             sealers,
@@ -258,6 +276,8 @@ pub(super) fn check_signatures(
 /// What a proof holds, if all of it fits.
 struct Found {
     head: Head,
+    /// The root that the closing seal states.
+    root: Digest,
     thread: ThreadId,
     authority: PublicKey,
     /// The keys on the way to the closing seal's, that one last.
@@ -268,4 +288,15 @@ struct Found {
     guessable: bool,
     /// Did the record end there, or go on to the next turn?
     closed: bool,
+}
+
+impl Found {
+    /// What a log must have of the closing seal.
+    fn sealed(&self) -> Sealed<'_> {
+        Sealed {
+            head: &self.head,
+            root: &self.root,
+            sealer: self.sealers.last(),
+        }
+    }
 }

@@ -55,6 +55,7 @@ impl TurnProof {
                 .collect::<Result<_, _>>()?,
             range,
             closing: text(lines[place.closing])?,
+            anchor: None,
         };
         match proof.to_string().len() > MAX_TURN_PROOF_BYTES {
             true => Err(too_large()),

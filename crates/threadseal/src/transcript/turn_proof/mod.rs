@@ -12,21 +12,25 @@
 //! line <a line> LF                      the seal before the turn, then all lines of the turn
 //! hash <base64> LF                      a range proof of these lines in the tree of …
 //! seal <line of the closing seal> LF    … the seal behind the turn
+//! entry …                               what a log says of the closing seal, where one is asked ([`anchor`])
 //! ```
 //! Native lines are ASCII without control characters, so that each of them is one line here. One proof, one text:
 //! `parse(x)?.to_string() == x`. To hold one says nothing: ask [`TurnProof::check`].
 
+mod anchor;
 mod check;
 pub mod conflict;
 mod make;
 mod read;
 mod turn;
 
-pub use check::{Checked, ShownLine, check_file};
+pub use anchor::Anchored;
+pub use check::{Checked, ShownLine, check_file, check_file_by};
 
 use super::manifest;
 use crate::digest::Digest;
 use crate::encoding;
+use crate::error::{Error, ErrorKind};
 use crate::key::{PublicKey, Signature};
 use crate::limits::{
     MAX_LINE_BYTES, MAX_PROOF_HASHES, MAX_RANGE_PROOF_HASHES, MAX_RECORD_KEYS,
@@ -34,11 +38,16 @@ use crate::limits::{
 };
 use crate::merkle::{InclusionProof, RangeProof};
 use crate::tlog::checkpoint::parse_size;
+use crate::tlog::proof_file::ProofFile;
+use anchor::Anchor;
 use std::fmt;
 use std::str::Split;
 
 /// What a file begins with.
 pub const FIRST_LINE: &str = "threadseal/1 proof of a turn";
+
+/// Before what a log says.
+const ANCHOR: &str = "\nentry ";
 
 /// A proof as it is written down; nothing of it is checked but its form.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -53,6 +62,7 @@ pub struct TurnProof {
     lines: Vec<String>,
     range: RangeProof,
     closing: String,
+    anchor: Option<Box<Anchor>>,
 }
 
 /// How the key of the closing seal came to seal this record.
@@ -95,7 +105,8 @@ impl TurnProof {
     /// # Errors
     /// When it has another form.
     pub fn parse(file: &[u8]) -> Result<Self, NotAProof> {
-        let mut reader = Reader::of_file(file, FIRST_LINE)?;
+        let (turn, anchor) = parts(file)?;
+        let mut reader = Reader::of_file(turn, FIRST_LINE)?;
         let turn = reader.number("turn ", "it names no turn")?;
         let first = reader.number("first ", "it does not say where its lines stand")?;
         let manifest = reader.line("manifest ", "it has no manifest")?;
@@ -115,7 +126,24 @@ impl TurnProof {
             range: RangeProof::from_hashes(range)
                 .map_err(|_| NotAProof("it has too many hashes"))?,
             closing,
+            anchor,
         })
+    }
+
+    /// The proof with what a log says of its closing seal: the entry, and the proof of that.
+    ///
+    /// # Errors
+    /// Kind `InvalidInput` when the entry is none of a log, `Limit` when the proof is too large with it.
+    pub fn anchored(self, entry: &[u8], proof: ProofFile) -> Result<Self, Error> {
+        let anchor = Some(Box::new(Anchor::new(entry, proof)?));
+        let anchored = Self { anchor, ..self };
+        match anchored.to_string().len() > MAX_TURN_PROOF_BYTES {
+            true => Err(Error::new(
+                ErrorKind::Limit,
+                "the turn is too large for a proof of it",
+            )),
+            false => Ok(anchored),
+        }
     }
 
     /// Which turn it is about, as it says.
@@ -135,7 +163,8 @@ impl fmt::Display for TurnProof {
             writeln!(f, "line {line}")?;
         }
         write_hashes(f, self.range.hashes())?;
-        writeln!(f, "seal {}", self.closing)
+        writeln!(f, "seal {}", self.closing)?;
+        self.anchor.iter().try_for_each(|anchor| anchor.fmt(f))
     }
 }
 
@@ -169,6 +198,19 @@ fn write_hashes(f: &mut fmt::Formatter<'_>, hashes: &[Digest]) -> fmt::Result {
     hashes
         .iter()
         .try_for_each(|hash| writeln!(f, "hash {}", encoding::base64(hash.as_bytes())))
+}
+
+/// The part of the turn, and what a log says.
+fn parts(file: &[u8]) -> Result<(&[u8], Option<Box<Anchor>>), NotAProof> {
+    if file.len() > MAX_TURN_PROOF_BYTES {
+        return Err(NotAProof("it is too large"));
+    }
+    // Lines of the turn's part begin with other words, and are of one line each.
+    let text = std::str::from_utf8(file).ok();
+    match text.and_then(|text| text.split_once(ANCHOR)) {
+        Some((turn, anchor)) => Ok((&file[..=turn.len()], Some(Box::new(Anchor::parse(anchor)?)))),
+        None => Ok((file, None)),
+    }
 }
 
 /// Lines of the file, one ahead.
