@@ -1,6 +1,7 @@
 //! What keys say of themselves in the log of this home, and what that is worth against a revocation.
 
 use crate::context::Context;
+use crate::examine::Anchors;
 use crate::exit::{Failure, complain};
 use crate::seal_log::HomeLog;
 use crate::trusting;
@@ -95,8 +96,14 @@ pub(crate) fn places(
     if !store.iter().any(ended) {
         return Ok(None);
     }
-    Ok(match context.reading_host()?.1 {
-        HomeLog::There(log) => Some(Arc::new(JudgedPlaces::of(log))),
+    let there = context.reading_host()?.1;
+    // What nobody can judge now vouches for nothing.
+    let witnessed = match Anchors::of(&there, context) {
+        Ok(Anchors::Seen { tree, .. }) => tree.size,
+        Ok(Anchors::None(_)) | Err(_) => 0,
+    };
+    Ok(match there {
+        HomeLog::There(log) => Some(Arc::new(JudgedPlaces::of(log, witnessed))),
         HomeLog::Never | HomeLog::Missing(_) | HomeLog::Damaged(_) => None,
     })
 }

@@ -1,8 +1,10 @@
 //! Keys that were rotated: all that the old one sealed before stays whole and is gone on with, and nothing that it seals later counts.
 
+use crate::anchor::{add, logged, policy};
 use crate::fixtures::{open_record, ready};
 use crate::run::{greet, project, thread};
 use crate::sandbox::{Ran, Sandbox};
+use crate::witness::{Serving, witness};
 use std::path::Path;
 
 const DIRECTIVE: &str = "p/.ai/directives/demo/greet.md";
@@ -181,4 +183,25 @@ fn a_ledger_that_the_old_key_signed_stays_whole_and_the_next_one_signs_others() 
     append("r1").fails_with("does not name actor");
     append("r2").exits(0);
     sandbox.run(["ledger", "verify", "store"]).exits(0);
+}
+
+#[test]
+fn what_witnesses_saw_before_a_key_ended_counts_also_where_the_second_place_is_gone() {
+    let (sandbox, log) = logged();
+    let witness = witness(&[&log]);
+    let serving = Serving::start(&witness);
+    sandbox.write("seen.json", "{}\n");
+    sandbox.run(["seal", "seen.json"]).exits(0);
+    add(&sandbox, "w", &policy(&log, &[&serving], 1));
+    sandbox.run(["anchor", "check", "w"]).exits(0);
+    sandbox.write("unseen.json", "{}\n");
+    sandbox.run(["seal", "unseen.json"]).exits(0);
+    rotate(&sandbox);
+    sandbox.run(["verify", "seen.json", "unseen.json"]).exits(0);
+    std::fs::remove_dir_all(sandbox.home().with_file_name("home.marks")).unwrap();
+    sandbox.run(["verify", "seen.json"]).exits(0);
+    is_forged(&sandbox, "unseen.json");
+    // Whom nobody asks any more vouches for nothing.
+    std::fs::remove_file(sandbox.home().join("anchors/w.policy")).unwrap();
+    is_forged(&sandbox, "seen.json");
 }

@@ -2,9 +2,7 @@
 
 use super::SealLog;
 use std::sync::{Arc, OnceLock};
-use threadseal::error::Error;
 use threadseal::record::Head;
-use threadseal::tlog::entry::LogEntry;
 use threadseal::tlog::entry::key_event::KeyHistory;
 use threadseal::trust::SealPlaces;
 
@@ -14,13 +12,16 @@ pub struct JudgedPlaces {
     log: Arc<SealLog>,
     keys: OnceLock<Option<KeyHistory>>,
     vouched_for: OnceLock<u64>,
+    /// Entries that witnesses saw.
+    witnessed: u64,
 }
 
 impl JudgedPlaces {
-    /// The places of `log`.
-    pub fn of(log: Arc<SealLog>) -> Self {
+    /// The places of `log`, of whose entries a quorum of witnesses saw the first `witnessed`.
+    pub fn of(log: Arc<SealLog>, witnessed: u64) -> Self {
         Self {
             log,
+            witnessed,
             keys: OnceLock::new(),
             vouched_for: OnceLock::new(),
         }
@@ -28,17 +29,17 @@ impl JudgedPlaces {
 
     /// How many entries stand where nobody who may write to this home alone could have put them later.
     fn vouched_for(&self) -> u64 {
-        *self
-            .vouched_for
-            .get_or_init(|| self.log.marked().unwrap_or(0))
+        let marked = || self.log.marked().unwrap_or(0).max(self.witnessed);
+        *self.vouched_for.get_or_init(marked)
     }
 }
 
 impl SealPlaces for JudgedPlaces {
     /// What cannot be read is nowhere: it is no evidence.
     fn place(&self, head: &Head) -> Option<u64> {
-        let at = self.log.entry_of(head).ok().flatten()?;
-        (at < self.vouched_for()).then_some(at)
+        let at = self.log.head_at(&head.record, head.seq).ok().flatten()?;
+        let is_it = at.logged.head == *head && at.number < self.vouched_for();
+        is_it.then_some(at.number)
     }
 
     fn keys(&self) -> Option<&KeyHistory> {
@@ -49,34 +50,5 @@ impl SealPlaces for JudgedPlaces {
                 .map(|events| KeyHistory::of(&events))
         };
         self.keys.get_or_init(read).as_ref()
-    }
-}
-
-impl SealLog {
-    /// The number of the entry that is this very head.
-    ///
-    /// # Errors
-    /// As [`SealLog::newest`].
-    pub fn entry_of(&self, head: &Head) -> Result<Option<u64>, Error> {
-        let (view, numbers) = (self.view()?, self.entries_of(&head.record)?);
-        // Heads of one record stand in the order of their numbers.
-        let (mut from, mut to) = (0, numbers.len());
-        while from < to {
-            let middle = from + (to - from) / 2;
-            let Some(number) = numbers.get(middle) else {
-                break;
-            };
-            let Ok(LogEntry::Head(logged)) = LogEntry::read(&view.entry(*number)?) else {
-                return Ok(None);
-            };
-            match logged.head.seq.cmp(&head.seq) {
-                std::cmp::Ordering::Less => from = middle + 1,
-                std::cmp::Ordering::Greater => to = middle,
-                std::cmp::Ordering::Equal => {
-                    return Ok((logged.head == *head).then_some(*number));
-                }
-            }
-        }
-        Ok(None)
     }
 }
