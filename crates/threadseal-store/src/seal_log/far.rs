@@ -1,4 +1,4 @@
-//! Second places that do not answer at once: a database, an object storage, a keyring, a witness.
+//! Second places that do not answer at once: a database, an object storage, a witness.
 //!
 //! ```text
 //! before the first commit   each place is looked at, all at once; one that does not answer keeps the log from committing
@@ -55,6 +55,7 @@ pub(super) enum FarMark {
     #[cfg(feature = "peer")]
     Peer(PeerMark),
     /// One that this program was built without.
+    #[cfg(not(feature = "peer"))]
     Unknown(MarkPlace),
 }
 
@@ -70,7 +71,6 @@ impl FarMark {
             MarkPlace::Peer(url) => Self::Peer(PeerMark::new(url)),
             #[cfg(not(feature = "peer"))]
             MarkPlace::Peer(_) => Self::Unknown(place.clone()),
-            MarkPlace::Keyring => Self::Unknown(place.clone()),
         })
     }
 
@@ -79,6 +79,7 @@ impl FarMark {
             Self::Store(mark) => mark.read(description),
             #[cfg(feature = "peer")]
             Self::Peer(mark) => mark.read(description),
+            #[cfg(not(feature = "peer"))]
             Self::Unknown(place) => Err(unknown(place)),
         }
     }
@@ -93,6 +94,7 @@ impl FarMark {
             Self::Store(mark) => mark.raise(description, view),
             #[cfg(feature = "peer")]
             Self::Peer(mark) => mark.raise(description, view),
+            #[cfg(not(feature = "peer"))]
             Self::Unknown(place) => Err(unknown(place)),
         }
     }
@@ -103,6 +105,7 @@ impl FarMark {
             Self::Store(mark) => mark.answer(),
             #[cfg(feature = "peer")]
             Self::Peer(_) => Ok(()),
+            #[cfg(not(feature = "peer"))]
             Self::Unknown(place) => Err(unknown(place)),
         }
     }
@@ -113,11 +116,13 @@ impl FarMark {
             // A witness cannot be told; the old origin is never signed for again all the same.
             #[cfg(feature = "peer")]
             Self::Peer(_) => Ok(()),
+            #[cfg(not(feature = "peer"))]
             Self::Unknown(place) => Err(unknown(place)),
         }
     }
 }
 
+#[cfg(not(feature = "peer"))]
 fn unknown(place: &MarkPlace) -> Error {
     Error::invalid(format!("this program was built without {place}"))
 }

@@ -2,7 +2,6 @@
 //!
 //! ```text
 //! /FOLDER                              a folder: raised with each commit
-//! keyring                              the keyring of the user who is logged in
 //! postgres://USER@HOST/DATABASE        a row of a database       ┐
 //! s3://… gs://… az://… object+file:DIR an object of a storage    ├ raised behind the commits
 //! https://HOST/PREFIX                  a witness of another host ┘
@@ -24,8 +23,6 @@ const KEYRING: &str = "keyring";
 pub enum MarkPlace {
     /// A folder.
     Folder(PathBuf),
-    /// The keyring that the system keeps for the user.
-    Keyring,
     /// A database or an object storage.
     Store(String),
     /// A witness that somebody else runs, over HTTP.
@@ -43,7 +40,9 @@ impl MarkPlace {
             return Err(Error::invalid("a second place has a name"));
         }
         if text == KEYRING {
-            return Ok(Self::Keyring);
+            return Err(Error::invalid(
+                "no keyring is spoken to: name a folder, a database, an object storage or a witness (a folder of this name is ./keyring)",
+            ));
         }
         let Some((scheme, rest)) = text.split_once(':').filter(|(scheme, _)| scheme.len() > 1)
         else {
@@ -55,7 +54,7 @@ impl MarkPlace {
             "https" | "http" => peer(scheme, rest).map(|()| Self::Peer(text.to_owned())),
             _ if scheme.contains(['/', '\\', '.']) => Ok(Self::Folder(PathBuf::from(text))),
             _ => Err(Error::invalid(
-                "a second place is a folder, `keyring`, or an address that begins with postgres:, s3:, gs:, az:, object+file: or \
+                "a second place is a folder, or an address that begins with postgres:, s3:, gs:, az:, object+file: or \
                  https:",
             )),
         }
@@ -75,7 +74,6 @@ impl MarkPlace {
             Self::Folder(_) => {
                 "whoever may write there can lower it; a restored disk takes it back"
             }
-            Self::Keyring => "this user can lower it; a restored home or disk takes it back",
             Self::Store(address) if address.starts_with("object+file:") => {
                 "whoever may write there can lower it; a restored disk takes it back"
             }
@@ -91,7 +89,6 @@ impl fmt::Display for MarkPlace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Folder(folder) => folder.display().fmt(f),
-            Self::Keyring => f.write_str(KEYRING),
             Self::Store(address) | Self::Peer(address) => f.write_str(address),
         }
     }
@@ -145,7 +142,7 @@ mod tests {
     fn each_place_has_one_name() {
         for text in [
             "/var/marks",
-            "keyring",
+            "./keyring",
             "postgres://me@db.example/marks?sslmode=verify-full",
             "postgresql:///marks?host=/run/postgresql",
             "s3://bucket/marks",
@@ -168,6 +165,7 @@ mod tests {
     fn no_secret_and_no_open_line_gets_into_a_name() {
         for text in [
             "",
+            "keyring",
             "postgres://me:hidden@db.example/marks",
             "postgres://me@hidden@db.example/marks",
             "postgres://db.example/marks?password=hidden",

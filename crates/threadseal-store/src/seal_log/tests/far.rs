@@ -269,7 +269,7 @@ fn a_place_is_added_and_removed_and_none_that_contradicts_is_taken() {
     let refused = places.keep_marks_in(log.description(), with).unwrap_err();
     assert!(refused.to_string().contains("log_rolled_back"), "{refused}");
     assert_eq!(places.current().unwrap().unwrap().marks.len(), 1);
-    let many = vec![MarkPlace::Keyring; 17];
+    let many = vec![MarkPlace::Folder(places.mark.clone()); 17];
     assert!(places.keep_marks_in(log.description(), many).is_err());
 }
 
