@@ -190,26 +190,29 @@ impl Context {
     }
 
     /// The second place of a home's log: among the user's state for the home that is there without being named, else
-    /// beside the home.
+    /// beside the home. And the other ones of these two, where it would be if the home were named in another way.
     ///
     /// # Errors
     /// When the home has no name.
-    pub(crate) fn mark_path(&self, home: &Home) -> Result<PathBuf, Failure> {
+    pub(crate) fn mark_paths(&self, home: &Home) -> Result<(PathBuf, Vec<PathBuf>), Failure> {
         let named = self.home.is_some() || variable("THREADSEAL_HOME").is_some();
         let [state, user] =
             ["XDG_STATE_HOME", "HOME"].map(|name| variable(name).map(PathBuf::from));
         let state = state.filter(|path| path.is_absolute());
         let state = state.or_else(|| user.map(|user| user.join(".local/state")));
-        if let (false, Some(state)) = (named, state) {
-            return Ok(state.join("threadseal/marks"));
-        }
+        let among_state = state.map(|state| state.join("threadseal/marks"));
         let mut name = home
             .path()
             .file_name()
             .ok_or_else(|| Failure::new("the home is a root folder".to_owned()))?
             .to_owned();
         name.push(".marks");
-        Ok(home.path().with_file_name(name))
+        let beside = home.path().with_file_name(name);
+        Ok(match among_state {
+            Some(state) if named => (beside, vec![state]),
+            Some(state) => (state, vec![beside]),
+            None => (beside, Vec::new()),
+        })
     }
 
     /// The home, made where it is missing.

@@ -66,7 +66,7 @@ fn of(
     if let Some(home) = home {
         local.admit_home(home)?;
     }
-    let store = match (home, sources) {
+    let mut store = match (home, sources) {
         (_, [_, ..]) => union(sources, local, context)?,
         (Some(home), []) => of_home(home)?,
         (None, []) => TrustStore::new(),
@@ -76,7 +76,7 @@ fn of(
         None => None,
     };
     let places = match home {
-        Some(_) => key_log::places(&store, context)?,
+        Some(_) => key_log::places(&mut store, context)?,
         None => None,
     };
     Ok(Trust {

@@ -48,45 +48,44 @@ pub(crate) fn say(
     }))
 }
 
-/// Has the trust store name the entries of `log`, which took the place of another one, where it named those of that one, in which
-/// keys `ended`.
+/// Has the trust store name the entries of `log`, which took the place of another one, where it named those at which keys ended in the
+/// logs before.
 ///
 /// # Errors
 /// When the log cannot be read, or the trust store not be written.
-pub(crate) fn follow(
-    home: &Home,
-    ended: &KeyHistory,
-    log: &SealLog,
-    context: &Context,
-) -> Result<(), Failure> {
-    let now = KeyHistory::of(&log.key_events()?);
-    trusting::change(home, context, |store| {
-        let old: Vec<TrustedKey> = store.iter().cloned().collect();
-        let mut changed = false;
-        for mut entry in old {
-            let there = ended.ended(&entry.key).zip(now.ended(&entry.key));
-            let revoked = entry.revoked.as_mut();
-            let Some((revoked, (before, after))) = revoked.zip(there) else {
-                continue;
-            };
-            if revoked.entry == Some(before) && before != after {
-                revoked.entry = Some(after);
-                store.remove(&entry.name);
-                store.add(entry)?;
-                changed = true;
-            }
-        }
-        Ok(changed)
-    })?;
+pub(crate) fn follow(home: &Home, log: &SealLog, context: &Context) -> Result<(), Failure> {
+    trusting::change(home, context, |store| renumber(store, log))?;
     Ok(())
 }
 
-/// The log of this home, to judge keys of `store` by that ended in it; None where none did.
+/// The same in a store that is in memory; whether something changed.
+fn renumber(store: &mut TrustStore, log: &SealLog) -> Result<bool, Failure> {
+    let now = KeyHistory::of(&log.key_events()?);
+    let old: Vec<TrustedKey> = store.iter().cloned().collect();
+    let mut changed = false;
+    for mut entry in old {
+        let (key, after) = (entry.key, now.ended(&entry.key));
+        let Some(revoked) = entry.revoked.as_mut() else {
+            continue;
+        };
+        let before = revoked.entry.filter(|at| log.ended_before(&key, *at));
+        if before.is_some() && after.is_some() && before != after {
+            revoked.entry = after;
+            store.remove(&entry.name);
+            store.add(entry)?;
+            changed = true;
+        }
+    }
+    Ok(changed)
+}
+
+/// The log of this home, to judge keys of `store` by that ended in it; None where none did. What the store says of a log before this
+/// one is understood, where a restart was cut short before the store on the disk followed.
 ///
 /// # Errors
 /// When the home must not be trusted.
 pub(crate) fn places(
-    store: &TrustStore,
+    store: &mut TrustStore,
     context: &Context,
 ) -> Result<Option<Arc<dyn SealPlaces>>, Failure> {
     let ended = |entry: &TrustedKey| {
@@ -103,7 +102,11 @@ pub(crate) fn places(
         Ok(Anchors::None(_)) | Err(_) => 0,
     };
     Ok(match there {
-        HomeLog::There(log) => Some(Arc::new(JudgedPlaces::of(log, witnessed))),
+        HomeLog::There(log) => {
+            // A log that cannot be read says nothing of keys, and is told of elsewhere.
+            let _ = renumber(store, &log);
+            Some(Arc::new(JudgedPlaces::of(log, witnessed)))
+        }
         HomeLog::Never | HomeLog::Missing(_) | HomeLog::Damaged(_) => None,
     })
 }

@@ -166,6 +166,19 @@ impl Keyring {
         })
     }
 
+    /// Removes a key that was made for something that then could not be made: nobody has used it.
+    pub(crate) fn remove_unused(&self, name: &str, usage: KeyUsage, context: &Context) {
+        if let Ok(file) = KeyFileName::parse(&format!("{name}.{usage}")) {
+            for path in [
+                self.files.private_path(&file),
+                self.files.public_path(&file),
+            ] {
+                // What stays is told at the next look.
+                let _ = context.fs.unlink(&path);
+            }
+        }
+    }
+
     /// The PEM text of the private half, as it lies on disk.
     ///
     /// # Errors

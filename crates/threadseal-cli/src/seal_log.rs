@@ -86,10 +86,12 @@ const MAX_LAST_WAIT: Duration = Duration::from_secs(1);
 
 /// Where the logs of `home` are, and its second place.
 pub(crate) fn places(home: &Home, context: &Context) -> Result<LogPlaces, Failure> {
+    let (mark, elsewhere) = context.mark_paths(home)?;
     Ok(LogPlaces {
         fs: Arc::clone(&context.fs),
         home: home.path().to_owned(),
-        mark: context.mark_path(home)?,
+        mark,
+        elsewhere,
         host: machine(&*context.fs),
         settings: mark_settings(),
     })

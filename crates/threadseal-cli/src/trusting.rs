@@ -28,9 +28,9 @@ pub(crate) fn of_home(home: &Home) -> Result<TrustStore, Failure> {
 /// # Errors
 /// As [`of_home`].
 pub(crate) fn trust_of_home(home: &Home, context: &Context) -> Result<Trust, Failure> {
-    let store = of_home(home)?;
+    let mut store = of_home(home)?;
     Ok(Trust {
-        places: key_log::places(&store, context)?,
+        places: key_log::places(&mut store, context)?,
         ..Trust::new(store)
     })
 }

@@ -51,6 +51,7 @@ fn places(fs: Arc<dyn Fs>, home: &Path) -> LogPlaces {
         fs,
         home: home.to_owned(),
         mark: home.with_extension("marks"),
+        elsewhere: Vec::new(),
         host: None,
         settings: Vec::new(),
     }

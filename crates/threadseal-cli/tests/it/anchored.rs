@@ -8,7 +8,7 @@
 
 use crate::fixtures::open_record;
 use crate::run::{greet, project, thread};
-use crate::sandbox::{Sandbox, copy};
+use crate::sandbox::{Sandbox, copy, take_log_away};
 use crate::witness::{Serving, witness};
 use serde_json::Value;
 use std::fs;
@@ -172,7 +172,7 @@ fn of_two_continuations_of_one_record_the_second_is_a_fork() {
     let refused = there(&["seal", "--detached", "d/a.log"]).exits(2).stderr;
     assert!(refused.contains("log_rolled_back"), "{refused}");
     there(&["log", "status"]).exits(1);
-    fs::remove_dir_all(copied.join("log")).unwrap();
+    take_log_away(&copied);
     there(&["seal", "--detached", "d/a.log"]).exits(0);
     assert_eq!(verdict(&sandbox, "d/a.log", 1), "forked");
     forget_heads(&sandbox);

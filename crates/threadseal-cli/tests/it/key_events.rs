@@ -71,6 +71,30 @@ fn what_a_revoked_key_sealed_before_counts_in_the_log_that_takes_the_place_of_th
     }
 }
 
+/// The trust store names an entry of the log before, as where the process ended before it followed; also after another restart.
+#[test]
+fn a_restart_that_was_cut_short_before_the_trust_store_followed_loses_nothing() {
+    let sandbox = revoked();
+    let mut thief = recorder_at(&sandbox, "after.jsonl", 2, Arc::new(SetBack));
+    let nothing = Payload::parse(b"{}").unwrap();
+    thief.end(Ending::Completed, &nothing, 2).unwrap();
+    let trust = sandbox.home().join("trust.toml");
+    let before = std::fs::read(&trust).unwrap();
+    for _ in 0..2 {
+        sandbox.write("more.json", "{}\n");
+        sandbox.run(["seal", "more.json"]).exits(0);
+        sandbox.run(["log", "restart", "--anyway"]).exits(0);
+        std::fs::write(&trust, &before).unwrap();
+        sandbox.run(["verify", "before.jsonl"]).exits(0);
+        let forged = sandbox.run(["verify", "after.jsonl"]).exits(1);
+        assert!(forged.stdout.contains("key_revoked"), "{}", forged.stdout);
+    }
+    // The next restart brings it up to date.
+    sandbox.run(["log", "restart", "--anyway"]).exits(0);
+    assert_ne!(std::fs::read(&trust).unwrap(), before);
+    sandbox.run(["verify", "before.jsonl"]).exits(0);
+}
+
 #[test]
 fn without_the_log_nothing_that_a_revoked_key_sealed_counts() {
     let sandbox = revoked();

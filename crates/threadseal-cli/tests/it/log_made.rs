@@ -132,3 +132,38 @@ fn init_makes_no_log_where_one_is_missing_and_says_what_does() {
         seal(&sandbox, "b.json");
     }
 }
+
+/// The key of a log says that there was one, whatever became of log and second place; and a log that could not be made leaves no
+/// key behind that would say so.
+#[test]
+fn a_log_of_which_only_the_key_is_left_is_missing_and_one_that_was_never_made_is_not() {
+    let sandbox = Sandbox::new();
+    sandbox.run(["init"]).exits(0);
+    seal(&sandbox, "a.json");
+    fs::remove_dir_all(sandbox.home().join("log")).unwrap();
+    fs::remove_dir_all(marks(&sandbox)).unwrap();
+    let refused = sandbox.run(["init"]).exits(2);
+    assert!(refused.stderr.contains("log_missing"), "{}", refused.stderr);
+    let verified = sandbox.run(["verify", "a.json"]).exits(0);
+    assert!(
+        verified.stderr.contains("log_missing"),
+        "{}",
+        verified.stderr
+    );
+    let restarted = sandbox.run(["log", "restart"]).exits(0);
+    assert!(
+        restarted.stderr.contains("nothing but its key"),
+        "{}",
+        restarted.stderr
+    );
+    // What the home knows is in it.
+    assert_eq!(size(&sandbox), 1);
+    seal(&sandbox, "b.json");
+
+    let sandbox = Sandbox::new();
+    fs::write(marks(&sandbox), "a file where the second place would be").unwrap();
+    sandbox.run(["init"]).exits(2);
+    fs::remove_file(marks(&sandbox)).unwrap();
+    sandbox.run(["init"]).exits(0);
+    assert_eq!(size(&sandbox), 0);
+}

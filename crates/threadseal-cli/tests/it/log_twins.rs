@@ -119,16 +119,31 @@ fn a_copy_of_a_home_reads_at_ease_and_one_of_both_goes_on() {
     at_ease(&sandbox, &sandbox.home(), 4);
     // The copy knows that it is one that stayed behind, and accuses no record.
     uneasy(&sandbox, &twin);
-    // Whichever is told to goes on under a log of its own; the other one is told so, and may do the same.
+    // Told to, it goes on under a log of its own, and takes nothing from the one that it was copied from.
     run_in(&sandbox, &twin, &["log", "restart"]).exits(0);
     seal_in(&sandbox, &twin, "d");
     at_ease(&sandbox, &twin, 5);
     fs::remove_file(sandbox.work().join("d.log")).unwrap();
     fs::remove_file(sandbox.work().join("d.log.seal")).unwrap();
-    uneasy(&sandbox, &sandbox.home());
-    sandbox.run(["log", "restart"]).exits(0);
+    at_ease(&sandbox, &sandbox.home(), 4);
     assert_eq!(seal(&sandbox, "b").stderr, "");
     at_ease(&sandbox, &sandbox.home(), 5);
+}
+
+/// A copy that somebody goes on with behind the back of the home that it was made from.
+#[test]
+fn a_home_that_begins_a_log_of_its_own_ends_the_one_that_its_clone_went_on_with() {
+    let sandbox = ready();
+    let clone = sandbox.home().with_file_name("clone");
+    copy(&sandbox.home(), &clone);
+    assert_eq!(seal_in(&sandbox, &clone, "a").stderr, "");
+    uneasy(&sandbox, &sandbox.home());
+    sandbox.run(["log", "restart"]).exits(0);
+    let status = status(&sandbox, &clone);
+    assert_eq!(status["state"], "log_rolled_back");
+    let why = status["why"].as_str().unwrap();
+    assert!(why.contains("another log"), "{why}");
+    assert_eq!(seal(&sandbox, "b").stderr, "");
 }
 
 #[test]

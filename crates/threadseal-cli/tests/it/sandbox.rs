@@ -83,6 +83,23 @@ impl Sandbox {
     }
 }
 
+/// Takes the log of a home away, and its key, which would say that it is gone.
+pub(crate) fn take_log_away(home: &Path) {
+    std::fs::remove_dir_all(home.join("log")).unwrap();
+    for key in std::fs::read_dir(home.join("keys")).unwrap() {
+        let path = key.unwrap().path();
+        if path
+            .file_name()
+            .unwrap()
+            .to_str()
+            .unwrap()
+            .starts_with("log-")
+        {
+            std::fs::remove_file(path).unwrap();
+        }
+    }
+}
+
 /// Copies a folder with all that is in it.
 pub(crate) fn copy(from: &Path, to: &Path) {
     std::fs::create_dir_all(to).unwrap();

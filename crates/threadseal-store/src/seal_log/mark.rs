@@ -3,15 +3,19 @@
 //! ```text
 //! <folder>/<16 hex of the home's path>-<log id>.mark   the signed checkpoint
 //!          <log id>.ended                              another log has taken its place
+//!          <16 hex of a home>-<log id>.ended           in that home
+//!          <log id>.home                               which home the log belongs to (`twins`)
 //!          <log id>.lock                               held while one of all copies of a home commits
 //! ```
 //! A log that is restored from a copy is good by itself. That it went back shows only where something stands that did not go back
 //! with it. How strong that is depends on the place: a folder beside the home is restored with the disk, one on another disk
 //! is not, and a witness is in other hands.
 
+use super::LogPlaces;
 use super::description::{Description, LogId};
 use super::past::checkpoint_of;
 use super::place::damaged;
+use super::twins::Dwelling;
 use crate::atomic::{self, Mode, PRIVATE_FILE};
 use crate::home::PRIVATE_DIRECTORY;
 use crate::lock::Exclusive;
@@ -28,6 +32,10 @@ use threadseal::note::SignedNote;
 
 const ENDING: &str = ".mark";
 const ENDED: &str = ".ended";
+/// Ending of the folder of marks beside a home.
+const BESIDE: &str = ".marks";
+/// Longest text of which home a log belongs to.
+const MAX_DWELLING_BYTES: usize = 16 << 10;
 
 /// One second place.
 #[derive(Debug, Clone)]
@@ -35,15 +43,18 @@ pub(super) struct Mark {
     fs: Arc<dyn Fs>,
     folder: PathBuf,
     path: PathBuf,
+    /// What this home is called here.
+    here: String,
     id: LogId,
 }
 
 impl Mark {
-    pub(super) fn new(fs: Arc<dyn Fs>, folder: &Path, home: &Path, id: LogId) -> Self {
+    pub(super) fn new(places: &LogPlaces, folder: &Path, id: LogId) -> Self {
         Self {
-            path: folder.join(format!("{}-{id}{ENDING}", prefix(home))),
+            path: folder.join(format!("{}-{id}{ENDING}", prefix(&places.home))),
             folder: folder.to_owned(),
-            fs,
+            here: Dwelling::of(places).name(),
+            fs: Arc::clone(&places.fs),
             id,
         }
     }
@@ -98,21 +109,57 @@ impl Mark {
         Exclusive::enter_while(&*self.fs, &path, patient)
     }
 
-    /// Says that another log has taken the place of this one.
-    pub(super) fn end(&self) -> Result<(), Error> {
+    /// Says that another log has taken the place of this one, `for_all` homes that have it or for this one.
+    pub(super) fn end(&self, for_all: bool) -> Result<(), Error> {
         atomic::create_directories(&*self.fs, &self.folder, PRIVATE_DIRECTORY)?;
-        let path = self.folder.join(format!("{}{ENDED}", self.id));
+        let path = match for_all {
+            true => self.ended_for_all(),
+            false => self.ended_here(),
+        };
         atomic::replace(&*self.fs, &path, b"", Mode::Set(PRIVATE_FILE))
     }
 
     /// Did somebody say so?
     pub(super) fn has_ended(&self) -> Result<bool, Error> {
-        let path = self.folder.join(format!("{}{ENDED}", self.id));
-        match self.fs.metadata(&path) {
+        Ok(self.has_ended_for_all()? || self.is(&self.ended_here())?)
+    }
+
+    /// Did somebody say so, and not of one home?
+    pub(super) fn has_ended_for_all(&self) -> Result<bool, Error> {
+        self.is(&self.ended_for_all())
+    }
+
+    fn ended_for_all(&self) -> PathBuf {
+        self.folder.join(format!("{}{ENDED}", self.id))
+    }
+
+    fn ended_here(&self) -> PathBuf {
+        self.folder
+            .join(format!("{}-{}{ENDED}", self.here, self.id))
+    }
+
+    fn is(&self, path: &Path) -> Result<bool, Error> {
+        match self.fs.metadata(path) {
             Ok(_) => Ok(true),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
-            Err(error) => Err(crate::sys::failure("read", &path, &error)),
+            Err(error) => Err(crate::sys::failure("read", path, &error)),
         }
+    }
+
+    /// The home that the log belongs to, as far as that is known.
+    pub(super) fn dwelling(&self) -> Option<Dwelling> {
+        let bytes = read::read_small(&*self.fs, &self.dwelling_path(), MAX_DWELLING_BYTES).ok()?;
+        Dwelling::parse(std::str::from_utf8(&bytes).ok()?)
+    }
+
+    /// Remembers which home the log belongs to.
+    pub(super) fn remember(&self, dwelling: &Dwelling) -> Result<(), Error> {
+        let (path, text) = (self.dwelling_path(), dwelling.to_text());
+        atomic::replace(&*self.fs, &path, text.as_bytes(), Mode::Set(PRIVATE_FILE))
+    }
+
+    fn dwelling_path(&self) -> PathBuf {
+        self.folder.join(format!("{}.home", self.id))
     }
 
     pub(super) fn write(&self, note: &SignedNote) -> Result<(), Error> {
@@ -140,15 +187,24 @@ fn read_one(
     Ok((both.0, *both.1.tree()))
 }
 
-/// Logs of this home that have a mark in `folder`.
+/// Logs of this home that have a mark in `folder`. A folder beside the home, and called after it, is of no other home: what stands
+/// there counts also if the home was called otherwise then.
 pub(super) fn of_home(fs: &dyn Fs, folder: &Path, home: &Path) -> Result<Vec<LogId>, Error> {
-    let prefix = format!("{}-", prefix(home));
+    let own = prefix(home);
+    let is_its_own = folder == beside(home);
     let names = names(fs, folder)?;
     let ids = names.iter().filter_map(|name| {
-        let id = name.strip_prefix(&prefix)?.strip_suffix(ENDING)?;
-        LogId::parse_hex(id)
+        let (of, id) = name.strip_suffix(ENDING)?.split_once('-')?;
+        LogId::parse_hex(id).filter(|_| is_its_own || of == own)
     });
     Ok(ids.collect())
+}
+
+/// The folder of marks that a home has beside itself.
+fn beside(home: &Path) -> PathBuf {
+    let mut name = home.file_name().unwrap_or_default().to_owned();
+    name.push(BESIDE);
+    home.with_file_name(name)
 }
 
 fn prefix(home: &Path) -> String {

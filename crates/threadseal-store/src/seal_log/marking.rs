@@ -185,6 +185,7 @@ impl Shared {
             let known = mark.read(&self.description)?;
             if !known.iter().any(|(_, tree)| *tree == writer.tree()) {
                 mark.write(writer.head())?;
+                self.places.claim(&mark, self.description.id)?;
             }
         }
         Ok(())

@@ -19,6 +19,8 @@
 //! | `mark_place`, `far`, `marks` | how second places are named; those that do not answer at once |
 //! | `marking` | which second places there are, and what each says |
 //! | `again`, `past` | the ways out for a log that commits nothing |
+//! | `kept`, `ends` | what of the entries comes along into the next log; where keys ended before it |
+//! | `twins` | copies of one home, and which of them is the log's own |
 //! | `key_events`, `judging` | what keys said of themselves; which seals stood there before they ended |
 //! | `redactions` | which redactions of records it knows |
 //! | `cosigned` | what witnesses said of it |
@@ -41,6 +43,7 @@ mod committer;
 mod contents;
 mod cosigned;
 mod description;
+mod ends;
 mod far;
 mod fsck;
 mod heads;
@@ -49,6 +52,7 @@ mod index;
 mod index_file;
 mod journal;
 mod judging;
+mod kept;
 mod key_events;
 mod listing;
 mod mark;
@@ -67,6 +71,7 @@ mod standing;
 mod tests;
 #[cfg(feature = "timestamp")]
 mod timestamps;
+mod twins;
 mod view;
 mod whereabouts;
 mod writer;

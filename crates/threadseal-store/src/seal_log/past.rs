@@ -1,34 +1,32 @@
 //! [`Past`]: what is left of a log that does not go on, and another log in its place.
 //!
 //! ```text
-//! old log, copies of it ─► entries that are proved ─┐
-//! its checkpoint, the second place ─► entry 0       ├─► the end of the old one ─► the new log, whole ─► log/current
-//! heads that the home has ──────────────────────────┘
+//! old log, copies of it ─► the one that continues the marks ─► entries that are proved ─┐
+//! its checkpoint, the second place ─► entry 0                                           ├─► the end of the old one ─► the new log,
+//! heads that the home has ──────────────────────────────────────────────────────────────┘    whole ─► log/current
 //! ```
 //! The newest head of each record comes along, so that no record is worse protected than before. Of two that the log and the home
-//! know, the later one; of one number, the log's. Entries that are no heads come along, too, and before each of them the newest heads that
-//! stood there: what a key sealed before it ended stands before its end in the new log as in the old one.
+//! know, the later one; of one number, the log's. What of the order of entries comes along: `kept`. Whose log goes on where there are
+//! several copies of a home: `twins`.
 
 use super::contents::Contents;
 use super::description::{Description, LogId};
+use super::ends::Ends;
 use super::far::Far;
+use super::kept::Kept;
 use super::mark::{self, Mark};
 use super::place::{Place, damaged};
-use super::places::entries_of;
 use super::view::read_committed;
 use super::writer::Loaded;
 use super::{LogKey, LogPlaces};
-use std::collections::BTreeMap;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use threadseal::error::{Error, ErrorKind};
 use threadseal::limits::MAX_NOTE_BYTES;
-use threadseal::merkle::{Frontier, TreeHead, leaf_hash};
+use threadseal::merkle::TreeHead;
 use threadseal::note::SignedNote;
-use threadseal::record::{Head, RecordId};
 use threadseal::tlog::checkpoint::Checkpoint;
-use threadseal::tlog::entry::key_event::{KeyEvent, KeyHistory};
 use threadseal::tlog::entry::{LogEntry, LoggedHead, Restart};
 
 /// Bytes of the signature of a log: Ed25519.
@@ -41,10 +39,15 @@ pub struct Past {
     description: Option<Description>,
     restart: Restart,
     kept: Kept,
+    /// The tree of the log itself when it was read.
+    own: Option<TreeHead>,
+    ends: Ends,
     /// The largest tree of it that is known.
     pub tree: TreeHead,
-    /// Entries of that tree that are not there any more: what only they said is lost.
+    /// Entries of that tree that are not known to be there any more: what only they said is lost.
     pub lacking: u64,
+    /// Does all that could be read contradict the second place?
+    pub forked: bool,
     /// Why the log, which is there, cannot be read whole.
     damage: Option<Error>,
 }
@@ -52,71 +55,123 @@ pub struct Past {
 /// A signed checkpoint, and its tree.
 type Known = (SignedNote, TreeHead);
 
-/// What comes along into the next log.
-#[derive(Debug, Default)]
-struct Kept {
-    /// The newest of each record.
-    heads: BTreeMap<RecordId, LoggedHead>,
-    /// Entries that are no heads, each behind the heads that changed since the one before.
-    ordered: Vec<Vec<u8>>,
-    /// The number of the last seal of each record in `ordered`.
-    written: BTreeMap<RecordId, u64>,
-    /// What keys said, with the numbers of the entries.
-    key_events: Vec<(u64, KeyEvent)>,
-    /// Entries that were read.
-    read: u64,
+/// What second places know. One that cannot be read tells nothing, and must not stand in the way out by itself.
+#[derive(Default)]
+struct Marked {
+    known: Vec<Known>,
+    unread: Option<Error>,
+}
+
+/// How a log stands to what its second places know; the later the better.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Fit {
+    /// It is another history.
+    Forked,
+    /// It ends before; whether that continues it, nobody can say.
+    Shorter,
+    /// It continues all of it.
+    Continues,
+}
+
+/// The log itself or a copy of it.
+struct Found {
+    contents: Contents,
+    tree: TreeHead,
+    signed: Known,
+    fit: Fit,
+    folder: Place,
 }
 
 impl Past {
-    /// Where keys ended in the log, as far as it can be read.
-    pub fn key_history(&self) -> KeyHistory {
-        KeyHistory::of(&self.kept.key_events)
+    /// Does anything that a key sealed before it ended stand in an order that nothing proves?
+    pub fn is_order_lost(&self) -> bool {
+        self.kept.is_order_lost()
     }
 }
 
 impl LogPlaces {
-    /// What is left of the log of this home, its copies in the folders `copies` among it. None when there was none.
+    /// What is left of the log of this home, its copies in the folders `copies` among it. None when there was none, or nothing
+    /// but its key is left.
     ///
     /// # Errors
     /// Kind `External` when neither the log nor its second place can be read, or a copy cannot be; `Refused` when a copy is of
     /// another log.
     pub fn past(&self, copies: &[PathBuf]) -> Result<Option<Past>, Error> {
-        let (id, description) = match self.current() {
+        let id = match self.current() {
             Ok(None) => return Ok(None),
-            Ok(Some(description)) => (description.id, Ok(description)),
-            Err(error) => {
-                let id = self.lost()?.ok_or(error)?;
-                (id, Description::read(&self.place(id), id))
-            }
+            Ok(Some(description)) => description.id,
+            Err(error) => match self.lost()? {
+                Some(id) => id,
+                None if error.kind() == ErrorKind::Refused => return Ok(None),
+                None => return Err(error),
+            },
         };
+        let mut description = self.described(id);
+        let Marked { mut known, unread } = self.marked(id, description.as_ref().ok());
+        if let (Err(_), [first, ..]) = (&description, copies) {
+            let own = self.vouched(first, id, &known)?;
+            known.retain(|(note, _)| own.checkpoint(note).is_some());
+            description = Ok(own);
+        }
+        let place = self.place(id);
         let own = description.as_ref().map_err(Clone::clone);
-        let own = own.and_then(|description| read_committed(&self.place(id), description));
+        let own = own.and_then(|own| read_committed(&place, own));
         let description = description.ok();
-        let there = self.marked(id, description.as_ref());
-        let (mut found, mut damage) = (Vec::new(), None);
+        let (mut found, mut damage, mut tree) = (Vec::new(), None, None);
         match own {
-            Ok(own) => found.push(own),
+            Ok(loaded) => {
+                tree = Some(loaded.frontier.head());
+                found.push(Found::of(loaded, place, &known));
+            }
             Err(error) => damage = self.is_there(id).then_some(error),
         }
         for folder in copies {
-            found.push(self.copy(folder, id, description.as_ref(), there.as_ref())?);
+            let own = description.as_ref().ok_or_else(|| refused(folder, id))?;
+            found.push(self.copy(folder, own, &known)?);
         }
-        let here = found.into_iter().max_by_key(|found| found.frontier.size());
+        let best = found
+            .into_iter()
+            .max_by_key(|found| (found.fit, found.tree.size));
+        let mut past = self.collected(id, description, known, best, damage, tree)?;
+        if past.is_order_lost() {
+            // What cannot be read would perhaps have vouched for it.
+            past.damage = past.damage.or(unread);
+        }
+        Ok(Some(past))
+    }
+
+    /// Puts together what was found; `best` is what entries are taken from.
+    fn collected(
+        &self,
+        id: LogId,
+        description: Option<Description>,
+        known: Vec<Known>,
+        best: Option<Found>,
+        mut damage: Option<Error>,
+        own: Option<TreeHead>,
+    ) -> Result<Past, Error> {
         let mut kept = Kept::default();
-        if let Some(found) = &here {
-            kept.take(&found.contents, &found.frontier.head())?;
-            if kept.read < found.frontier.size() {
+        let (mut here, mut ends, mut forked) = (None, Ends::default(), false);
+        if let Some(best) = best {
+            kept.take(
+                &best.contents,
+                &best.tree,
+                proved_by(&best.contents, &known),
+            )?;
+            if kept.read < best.tree.size {
                 damage = Some(damaged(&self.place(id).file("tile")));
             }
-        }
-        let mut here = here.map(|found| (found.signed, found.signed_tree));
-        if here.is_none()
-            && let Some((note, tree)) = self.folded(id, description.as_ref())
-        {
+            ends = Ends::read(&best.folder);
+            forked = best.fit == Fit::Forked;
+            here = Some(best.signed);
+        } else if let Some((note, tree)) = self.folded(id, description.as_ref()) {
             // The journal is damaged; what was folded before it is not.
-            kept.take(&Contents::new(self.place(id), tree.size), &tree)?;
+            let contents = Contents::new(self.place(id), tree.size);
+            kept.take(&contents, &tree, proved_by(&contents, &known))?;
+            ends = Ends::read(&self.place(id));
             here = Some((note, tree));
         }
+        let there = known.into_iter().max_by_key(|(_, tree)| tree.size);
         let [here, there] =
             [here, there].map(|known| known.and_then(|known| of_log_alone(known, id)));
         let Some((note, tree)) = here.clone().or_else(|| there.clone()) else {
@@ -124,11 +179,14 @@ impl LogPlaces {
             return Err(Error::new(ErrorKind::External, text));
         };
         let other = there.filter(|(known, _)| *known != note);
-        let largest = other.as_ref().map(|(_, tree)| *tree);
-        let largest = largest
-            .filter(|other| other.size > tree.size)
+        let marked = other.as_ref().map(|(_, tree)| *tree);
+        let largest = marked
+            .filter(|other| forked || other.size > tree.size)
             .unwrap_or(tree);
-        Ok(Some(Past {
+        // Of a history that forked, nothing is known to be in the one that the second place knows.
+        let has = if forked { 0 } else { kept.read };
+        ends.add(kept.ended());
+        Ok(Past {
             id,
             description,
             restart: Restart {
@@ -136,18 +194,22 @@ impl LogPlaces {
                 checkpoint: note.to_string().into_bytes(),
                 mark: other.map(|(note, _)| note.to_string().into_bytes()),
             },
-            lacking: largest.size.saturating_sub(kept.read),
+            lacking: largest.size.saturating_sub(has),
             damage: damage.filter(|_| kept.read < largest.size.max(1)),
             kept,
+            own,
+            ends,
             tree: largest,
-        }))
+            forked,
+        })
     }
 
     /// Makes another log in the place of the one that does not go on; its first entry says which that was, and behind it stand
     /// the newest heads that the old one or the home has. Answers how many came.
     ///
     /// # Errors
-    /// As [`LogPlaces::create`]; kind `Refused` also when the log is there and cannot be read whole, unless `all_the_same`.
+    /// As [`LogPlaces::create`]; kind `Refused` also when the log is there and cannot be read whole, unless `all_the_same`, and
+    /// when it grew meanwhile.
     pub fn restart(
         &self,
         past: Past,
@@ -156,47 +218,39 @@ impl LogPlaces {
         stored: &[LoggedHead],
         all_the_same: bool,
     ) -> Result<usize, Error> {
-        let Past { kept, restart, .. } = past;
-        if let Some(damage) = past.damage.filter(|_| !all_the_same) {
+        if let Some(damage) = past.damage.as_ref().filter(|_| !all_the_same) {
             return Err(Error::refused(format!(
                 "{damage}; so not all that the log knows would come along: name a copy of it with --copy, or go on without with \
                  --anyway"
             )));
         }
-        let first = LogEntry::Restart(restart).to_bytes();
+        let first = LogEntry::Restart(past.restart).to_bytes();
         let first =
             first.ok_or_else(|| Error::invalid("what is known of the log fits no entry"))?;
-        let (mut heads, written) = (kept.heads, kept.written);
-        for head in stored {
-            let known = heads.entry(head.head.record).or_insert(*head);
-            if known.head.seq < head.head.seq {
-                *known = *head;
-            }
-        }
-        let came = heads.len();
-        let is_new = |head: &LoggedHead| written.get(&head.head.record) != Some(&head.head.seq);
-        let heads: Vec<LoggedHead> = heads.into_values().filter(is_new).collect();
-        let mut entries = vec![first];
-        entries.extend(kept.ordered);
-        entries.extend(entries_of(&heads)?);
+        let (came, more) = past.kept.into_entries(stored)?;
+        let entries = [vec![first], more].concat();
         let replaced = self.current_id().ok().flatten();
-        // Durable before the other log goes on: the old origin never signs again, also in a copy.
-        let marks = match &past.description {
-            Some(ended) => self.marks(ended),
-            None => vec![self.default_mark(past.id)],
-        };
-        {
-            let _alone = marks
-                .iter()
-                .map(Mark::enter)
-                .collect::<Result<Vec<_>, _>>()?;
-            // First where it is most likely to fail: what ended in one place is over.
-            if let Some(ended) = &past.description {
-                Far::new(self, ended).end()?;
+        let marks = self.second_places(past.id, past.description.as_ref());
+        // Held until the other log goes on: what is committed meanwhile would not come along.
+        let _alone = marks
+            .iter()
+            .map(Mark::enter)
+            .collect::<Result<Vec<_>, _>>()?;
+        if let (Some(own), Some(ended)) = (past.own, &past.description) {
+            let now = read_committed(&self.place(past.id), ended)?.frontier.head();
+            if now != own {
+                return Err(Error::refused("the log grew meanwhile; run this again"));
             }
-            marks.iter().try_for_each(Mark::end)?;
         }
-        self.make(description, key, &entries, replaced)?;
+        // Durable before the other log goes on: the old origin never signs again in this home, nor, unless it is the log of
+        // another home that goes on, in any copy.
+        let lives = self.lives_elsewhere(past.id, past.description.as_ref(), &marks);
+        if let Some(ended) = past.description.as_ref().filter(|_| !lives) {
+            // First where it is most likely to fail: what ended in one place is over.
+            Far::new(self, ended).end()?;
+        }
+        marks.iter().try_for_each(|mark| mark.end(!lives))?;
+        self.make(description, key, &entries, replaced, &past.ends)?;
         Ok(came)
     }
 
@@ -205,39 +259,76 @@ impl LogPlaces {
         !found.is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
     }
 
-    fn default_mark(&self, id: LogId) -> Mark {
-        self.mark_in(&self.mark, id)
+    /// What is fixed of a log of this home. The key is that among the keys of the home, where it is there.
+    fn described(&self, id: LogId) -> Result<Description, Error> {
+        let place = self.place(id);
+        match (Description::read(&place, id), self.own_key(id)) {
+            (Ok(read), key) if key.is_none_or(|key| key == read.key) => Ok(read),
+            (_, Some(key)) => Ok(Description {
+                id,
+                key,
+                host: None,
+                marks: Vec::new(),
+                single_host: false,
+            }),
+            (read, None) => read,
+        }
     }
 
-    /// The log that was here, of which nothing can be opened: the one that `current` names, else of those that the second place
-    /// knows the largest that did not end.
+    /// All second places in which something may be known of a log.
+    fn second_places(&self, id: LogId, description: Option<&Description>) -> Vec<Mark> {
+        let mut marks = match description {
+            Some(description) => self.marks(description),
+            None => vec![self.mark_in(&self.mark, id)],
+        };
+        for folder in &self.elsewhere {
+            let mark = self.mark_in(folder, id);
+            if mark.is_there() && marks.iter().all(|other| other.folder() != folder) {
+                marks.push(mark);
+            }
+        }
+        marks.sort_by(|one, other| one.folder().cmp(other.folder()));
+        marks
+    }
+
+    /// The log that was here, of which nothing can be opened: the one that `current` names, else of those that the second places
+    /// know the largest that did not end.
     pub(super) fn lost(&self) -> Result<Option<LogId>, Error> {
         if let Ok(Some(id)) = self.current_id() {
             return Ok(Some(id));
         }
-        let ids = mark::of_home(&*self.fs, &self.mark, &self.home)?;
-        let size = |id: LogId| self.marked(id, None).map_or(0, |(_, tree)| tree.size);
-        Ok(ids.into_iter().max_by_key(|id| {
-            let ended = self.default_mark(*id).has_ended().unwrap_or(false);
-            (!ended, size(*id))
-        }))
+        let mut ids = Vec::new();
+        for folder in std::iter::once(&self.mark).chain(&self.elsewhere) {
+            ids.extend(mark::of_home(&*self.fs, folder, &self.home)?);
+        }
+        let newest = |id: LogId| {
+            let marks = self.second_places(id, None);
+            let ended = marks.iter().any(|mark| mark.has_ended().unwrap_or(false));
+            let known = self.marked(id, None).known;
+            let size = known.iter().map(|(_, tree)| tree.size).max();
+            (!ended, size)
+        };
+        Ok(ids.into_iter().max_by_key(|id| newest(*id)))
     }
 
-    /// The largest checkpoint of this log in its second places. One that cannot be read tells nothing, and must not stand in
-    /// the way out.
-    fn marked(&self, id: LogId, description: Option<&Description>) -> Option<Known> {
-        let known: Vec<Known> = match description {
-            Some(description) => {
-                let marks = self.marks(description);
-                let read = marks.iter().filter_map(|mark| mark.read(description).ok());
-                let far = Far::new(self, description).said(false).into_iter();
-                let far = far.filter_map(|said| said.ok()?.known);
-                read.flatten().chain(far).collect()
+    /// The checkpoints of this log in its second places. Without a description, who signed them is not known.
+    fn marked(&self, id: LogId, description: Option<&Description>) -> Marked {
+        let mut marked = Marked::default();
+        for mark in self.second_places(id, description) {
+            match description.map(|description| mark.read(description)) {
+                None => marked.known.extend(mark.read_unproved()),
+                Some(Ok(read)) => marked.known.extend(read),
+                Some(Err(error)) => marked.unread = Some(error),
             }
-            // Who signed it is not known here: the key went with the log.
-            None => self.default_mark(id).read_unproved(),
-        };
-        known.into_iter().max_by_key(|(_, tree)| tree.size)
+        }
+        let far = description.map(|description| Far::new(self, description).said(false));
+        for said in far.into_iter().flatten() {
+            match said {
+                Ok(said) => marked.known.extend(said.known),
+                Err(error) => marked.unread = Some(error),
+            }
+        }
+        marked
     }
 
     /// The checkpoint that was written with the last tiles.
@@ -249,91 +340,87 @@ impl LogPlaces {
         Some((note, tree))
     }
 
+    /// What a copy says of a log of which nothing else is left here: believed if its key signed what a second place knows. The
+    /// folders that it names are not.
+    fn vouched(&self, folder: &Path, id: LogId, known: &[Known]) -> Result<Description, Error> {
+        let place = self.place_at(folder);
+        let said = Description::read(&place, id).map_err(|_| refused(folder, id))?;
+        if !known
+            .iter()
+            .any(|(note, _)| said.checkpoint(note).is_some())
+        {
+            return Err(Error::refused(format!(
+                "{}: nothing here says that the log {} had the key that this copy names: neither a second place nor the keys of \
+                 this home",
+                folder.display(),
+                id.origin()
+            )));
+        }
+        Ok(Description {
+            marks: Vec::new(),
+            ..said
+        })
+    }
+
     /// A copy of the log in another folder, which must be of this log and not contradict the second place.
-    fn copy(
-        &self,
-        folder: &std::path::Path,
-        id: LogId,
-        description: Option<&Description>,
-        there: Option<&Known>,
-    ) -> Result<Loaded, Error> {
-        let place = Place {
+    fn copy(&self, folder: &Path, own: &Description, known: &[Known]) -> Result<Found, Error> {
+        let place = self.place_at(folder);
+        let loaded = read_committed(&place, own)?;
+        let found = Found::of(loaded, place, known);
+        match found.fit {
+            Fit::Forked => Err(refused(folder, own.id)),
+            Fit::Shorter | Fit::Continues => Ok(found),
+        }
+    }
+
+    fn place_at(&self, folder: &Path) -> Place {
+        Place {
             fs: Arc::clone(&self.fs),
             root: folder.to_owned(),
-        };
-        let refused = || {
-            let shown = folder.display();
-            Error::refused(format!("{shown} is no copy of the log {}", id.origin()))
-        };
-        let own = match description {
-            Some(description) => description.clone(),
-            None => Description::read(&place, id).map_err(|_| refused())?,
-        };
-        let found = read_committed(&place, &own)?;
-        let contradicts = match there {
-            Some((_, tree)) if tree.size <= found.frontier.size() => {
-                !found.contents.begins_with(tree)?
-            }
-            _ => false,
-        };
-        match contradicts {
-            true => Err(refused()),
-            false => Ok(found),
         }
     }
 }
 
-impl Kept {
-    /// Takes what entries of this tree say; where files are damaged, what can be proved all the same.
-    fn take(&mut self, contents: &Contents, tree: &TreeHead) -> Result<(), Error> {
-        let (mut all, mut frontier) = (Self::default(), Frontier::new());
-        let whole = contents.each(tree.size, &mut |number, entry| {
-            frontier.push_leaf(leaf_hash(entry));
-            all.add(number, entry)
-        });
-        if whole.is_ok() && frontier.head() == *tree {
-            *self = all;
-            return Ok(());
+impl Found {
+    fn of(loaded: Loaded, folder: Place, known: &[Known]) -> Self {
+        let mut found = Self {
+            fit: fit(&loaded.contents, known),
+            tree: loaded.frontier.head(),
+            contents: loaded.contents,
+            signed: (loaded.signed, loaded.signed_tree),
+            folder,
+        };
+        if found.fit == Fit::Forked && loaded.unsigned {
+            // A batch that was never signed may be no part of what the log signed since.
+            found.tree = loaded.signed_tree;
+            found.contents.truncate(found.tree.size);
+            found.fit = fit(&found.contents, known);
         }
-        for number in 0..tree.size {
-            let Ok(entry) = contents.entry(number) else {
-                continue;
-            };
-            let proof = contents.inclusion(number, tree.size);
-            if proof.is_ok_and(|proof| proof.check(&leaf_hash(&entry), number, tree).is_ok()) {
-                self.add(number, &entry)?;
-            }
-        }
-        Ok(())
+        found
     }
+}
 
-    fn add(&mut self, number: u64, entry: &[u8]) -> Result<(), Error> {
-        self.read += 1;
-        match LogEntry::read(entry) {
-            Ok(LogEntry::Head(logged)) => {
-                let known = self.heads.entry(logged.head.record).or_insert(logged);
-                if known.head.seq < logged.head.seq {
-                    *known = logged;
-                }
-            }
-            // What the log before this one was, its own entry 0 said.
-            Ok(LogEntry::Restart(_)) | Err(_) => {}
-            Ok(other) => {
-                let new: Vec<LoggedHead> = self.heads.values().copied().collect();
-                for head in new {
-                    let Head { record, seq, .. } = head.head;
-                    if self.written.insert(record, seq) != Some(seq) {
-                        self.ordered.extend(entries_of(&[head])?);
-                    }
-                }
-                self.ordered.push(entry.to_vec());
-                if let LogEntry::Key(event) = other {
-                    self.key_events.push((number, *event));
-                }
-            }
-        }
-        Ok(())
-    }
+fn fit(contents: &Contents, known: &[Known]) -> Fit {
+    let one = |(_, tree): &Known| match contents.begins_with(tree) {
+        Ok(true) => Fit::Continues,
+        Ok(false) if tree.size <= contents.size() => Fit::Forked,
+        // What cannot be read may be any history.
+        Ok(false) | Err(_) => Fit::Shorter,
+    };
+    known.iter().map(one).min().unwrap_or(Fit::Continues)
+}
+
+/// How many of these entries a second place vouches for.
+fn proved_by(contents: &Contents, known: &[Known]) -> u64 {
+    let proved = known
+        .iter()
+        .filter(|(_, tree)| contents.begins_with(tree).unwrap_or(false));
+    proved.map(|(_, tree)| tree.size).max().unwrap_or(0)
+}
+
+fn refused(folder: &Path, id: LogId) -> Error {
+    let shown = folder.display();
+    Error::refused(format!("{shown} is no copy of the log {}", id.origin()))
 }
 
 /// A note with the line of the log alone: those of witnesses are of any number and length, and an entry is not.

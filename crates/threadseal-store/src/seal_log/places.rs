@@ -7,6 +7,7 @@
 
 use super::LogKey;
 use super::description::{Description, LogId};
+use super::ends::Ends;
 use super::far::Far;
 use super::journal::Journal;
 use super::mark::Mark;
@@ -19,12 +20,15 @@ use crate::lock::Exclusive;
 use crate::random::{self, Random};
 use crate::read;
 use crate::sys::Fs;
+use std::ffi::OsString;
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use threadseal::digest::Digest;
 use threadseal::error::{Error, ErrorKind};
+use threadseal::key::PublicKey;
+use threadseal::limits::MAX_KEY_FILE_BYTES;
 use threadseal::merkle::TreeHead;
 use threadseal::tlog::entry::{LogEntry, LoggedHead};
 
@@ -40,6 +44,8 @@ pub struct LogPlaces {
     pub home: PathBuf,
     /// The second place that this home has without being told.
     pub mark: PathBuf,
+    /// Where it would have that if it were named in another way.
+    pub elsewhere: Vec<PathBuf>,
     /// A tagged digest of what the system calls this machine, where it tells.
     pub host: Option<Digest>,
     /// What databases and storages that hold a mark are to be told, as environments spell it: `PGPASSWORD`, `AWS_…`.
@@ -77,7 +83,7 @@ impl LogPlaces {
     }
 
     pub(super) fn mark_in(&self, folder: &Path, id: LogId) -> Mark {
-        Mark::new(Arc::clone(&self.fs), folder, &self.home, id)
+        Mark::new(self, folder, id)
     }
 
     /// Did the place that goes without saying, the first one of a log, move together with the home? Then nothing is made where
@@ -100,14 +106,49 @@ impl LogPlaces {
         if let Some(id) = self.current_id()? {
             return Description::read(&self.place(id), id).map(Some);
         }
-        match self.lost()? {
+        if let Some(id) = self.lost()? {
+            return Err(Error::refused(format!(
+                "log_missing: this home had the log {id} (its second place knows it), and it is gone; bring it back, or run: \
+                 threadseal log restart"
+            )));
+        }
+        match self.log_keys()?.first() {
             None => Ok(None),
-            Some(id) => Err(Error::refused(format!(
-                "log_missing: this home had the log {id} ({} knows it), and it is gone; bring it back, or run: \
-                 threadseal log restart",
-                self.mark.display()
+            Some(name) => Err(Error::refused(format!(
+                "log_missing: this home has {name}.log.key, the key of a log, and neither the log nor a second place; bring it \
+                 back, or run: threadseal log restart"
             ))),
         }
+    }
+
+    /// The keys of logs that this home has, by the names of their files: `log-<16 hex>`.
+    fn log_keys(&self) -> Result<Vec<String>, Error> {
+        let folder = self.home.join("keys");
+        let names = match self.fs.read_dir(&folder) {
+            Ok(names) => names,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
+            Err(error) => return Err(crate::sys::failure("read", &folder, &error)),
+        };
+        let log = |name: OsString| {
+            let name = name.into_string().ok()?;
+            let stem = name.strip_suffix(".log.key")?;
+            let id = stem.strip_prefix("log-")?;
+            let id = threadseal::encoding::parse_hex_array::<8>(id);
+            id.map(|_| stem.to_owned())
+        };
+        let mut logs: Vec<String> = names.into_iter().filter_map(log).collect();
+        logs.sort();
+        Ok(logs)
+    }
+
+    /// The public half of a log's key, where it is among the keys of this home.
+    pub(super) fn own_key(&self, id: LogId) -> Option<PublicKey> {
+        let path = self
+            .home
+            .join("keys")
+            .join(format!("{}.log.pub", id.key_name()));
+        let bytes = read::read_small(&*self.fs, &path, MAX_KEY_FILE_BYTES).ok()?;
+        PublicKey::parse_any(std::str::from_utf8(&bytes).ok()?).ok()
     }
 
     pub(super) fn current_id(&self) -> Result<Option<LogId>, Error> {
@@ -135,16 +176,18 @@ impl LogPlaces {
         key: &LogKey,
         known: &[LoggedHead],
     ) -> Result<(), Error> {
-        self.make(description, key, &entries_of(known)?, None)
+        let entries = entries_of(known)?;
+        self.make(description, key, &entries, None, &Ends::default())
     }
 
-    /// Makes a log with these entries and lets it go on from now, in the place of `replaced`.
+    /// Makes a log with these entries and lets it go on from now, in the place of `replaced`; keys had `ends` in the logs before.
     pub(super) fn make(
         &self,
         description: &Description,
         key: &LogKey,
         entries: &[Vec<u8>],
         replaced: Option<LogId>,
+        ends: &Ends,
     ) -> Result<(), Error> {
         atomic::create_directories(&*self.fs, &self.logs(), PRIVATE_DIRECTORY)?;
         let _alone = Exclusive::enter(&*self.fs, &self.logs().join("lock"))?;
@@ -164,6 +207,7 @@ impl LogPlaces {
         let place = self.place(description.id);
         atomic::create_directories(&*self.fs, &place.root, PRIVATE_DIRECTORY)?;
         description.write(&place)?;
+        ends.write(&place)?;
         let empty = writer::sign(description, key, TreeHead::empty())?;
         place.replace(&place.checkpoint(), empty.to_string().as_bytes())?;
         place.replace(&place.journal(), &Journal::begin(&empty))?;
@@ -181,9 +225,10 @@ impl LogPlaces {
         )?;
         // Behind `current`: a mark of a log that never went on would say that one is missing. The next commit makes up
         // for a mark that a crash kept from being written.
-        marks
-            .iter()
-            .try_for_each(|mark| mark.write(writer.head()))?;
+        for mark in &marks {
+            mark.write(writer.head())?;
+            self.claim(mark, description.id)?;
+        }
         drop(writer);
         far.offer();
         Ok(())

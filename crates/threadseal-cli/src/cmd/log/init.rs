@@ -57,10 +57,22 @@ pub(crate) fn make(
     args: &LogArgs,
     context: &Context,
 ) -> Result<Description, Failure> {
+    let known = home.heads().all()?;
     let (description, key) = describe(home, places, args, context)?;
-    places.create(&description, &key, &home.heads().all()?)?;
-    raise(home, places, &description, context)?;
-    Ok(description)
+    match places.create(&description, &key, &known) {
+        Ok(()) => {
+            raise(home, places, &description, context)?;
+            Ok(description)
+        }
+        Err(error) => {
+            let stands = places.current();
+            if !stands.is_ok_and(|there| there.is_some_and(|there| there.id == description.id)) {
+                // A key without its log says that the log is gone.
+                Keyring::of(home).remove_unused(&description.id.key_name(), KeyUsage::Log, context);
+            }
+            Err(error.into())
+        }
+    }
 }
 
 /// Brings all second places up to a log. One that lags is told of: a witness of another host must first be told of the log.

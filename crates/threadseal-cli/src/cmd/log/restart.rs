@@ -8,6 +8,7 @@ use crate::output::Out;
 use crate::seal_log;
 use clap::Args;
 use std::path::PathBuf;
+use threadseal_store::seal_log::Past;
 
 /// What `log restart` takes.
 #[derive(Debug, Args)]
@@ -48,23 +49,24 @@ pub(super) fn run(args: &RestartArgs, context: &Context, out: &mut Out) -> Outco
             "nothing is wrong with this log; --anyway ends it all the same".to_owned(),
         ));
     }
-    let past = places
-        .past(&args.copy)?
-        .ok_or_else(|| Failure::new("nothing is left of a log".to_owned()))?;
-    let (before, lacking) = (past.tree.size, past.lacking);
+    let Some(past) = places.past(&args.copy)? else {
+        complain(
+            "warning: nothing but its key is left of the log before: of records that only it knew, nothing shows that they are gone or \
+             older",
+        );
+        let description = init::make(&home, &places, &wanted, context)?;
+        init::tell(&description, context, out);
+        return Ok(Exit::Done);
+    };
+    let lost = Lost::of(&past);
+    let before = past.tree.size;
     let stored = home.heads().all()?;
     let (description, key) = init::describe(&home, &places, &wanted, context)?;
-    let ended = past.key_history();
     let came = places.restart(past, &description, &key, &stored, args.anyway)?;
     init::raise(&home, &places, &description, context)?;
     let log = seal_log::of(&home, places, description.clone(), context)?;
-    key_log::follow(&home, &ended, &log, context)?;
-    if lacking > 0 {
-        complain(&format!(
-            "warning: {lacking} of {before} entries of the log before are not there any more: of records that only they knew, nothing shows \
-             that they are gone or older"
-        ));
-    }
+    key_log::follow(&home, &log, context)?;
+    lost.tell();
     if !context.json && !context.quiet {
         out.line(format_args!(
             "the log before had {before} entries, as far as is known; the newest heads of {came} records came along"
@@ -72,4 +74,44 @@ pub(super) fn run(args: &RestartArgs, context: &Context, out: &mut Out) -> Outco
     }
     init::tell(&description, context, out);
     Ok(Exit::Done)
+}
+
+/// What does not come along.
+struct Lost {
+    lacking: u64,
+    of: u64,
+    forked: bool,
+    order: bool,
+}
+
+impl Lost {
+    fn of(past: &Past) -> Self {
+        Self {
+            lacking: past.lacking,
+            of: past.tree.size,
+            forked: past.forked,
+            order: past.is_order_lost(),
+        }
+    }
+
+    fn tell(&self) {
+        let Self { lacking, of, .. } = self;
+        if self.forked {
+            complain(&format!(
+                "warning: the log before is not the one of {of} entries that its second place knows: whatever that one held and \
+                 this one did not is lost"
+            ));
+        } else if *lacking > 0 {
+            complain(&format!(
+                "warning: {lacking} of {of} entries of the log before are not there any more: of records that only they knew, nothing shows \
+                 that they are gone or older"
+            ));
+        }
+        if self.order {
+            complain(
+                "warning: no second place vouches for what stood in the log before a key ended: what that key sealed does not count \
+                 by it any more",
+            );
+        }
+    }
 }

@@ -3,7 +3,7 @@
 use super::seal_log::{check, codes, seal, verified};
 use crate::anchor::{add, logged, policy};
 use crate::fixtures::{ended_record, ready, recorder};
-use crate::sandbox::{Sandbox, copy, walk};
+use crate::sandbox::{Sandbox, copy, take_log_away, walk};
 use crate::witness::{Serving, witness};
 use serde_json::Value;
 use std::fs;
@@ -212,7 +212,7 @@ fn an_older_copy_may_be_looked_at_on_purpose_where_the_log_shows_that_it_is_one(
     );
     // Nor another continuation, which the same key sealed.
     fs::write(log, "one\nforged\n").unwrap();
-    fs::remove_dir_all(sandbox.work().join("stolen/log")).unwrap();
+    take_log_away(&sandbox.work().join("stolen"));
     let other = ["--home", "stolen", "seal", "--detached", "older/a.log"];
     sandbox.run(other).exits(0);
     let forged = sandbox.run(["--home", "stolen", "verify", "older/a.log", "--json"]);

@@ -3,7 +3,7 @@
 use super::*;
 use threadseal::tlog::entry::key_event::{KeyChange, KeyEvent, KeyHistory};
 
-fn event(seed: u8, change: KeyChange) -> KeyEvent {
+pub(super) fn event(seed: u8, change: KeyChange) -> KeyEvent {
     let signer = LocalSigner::new(PrivateKey::from_seed([seed; 32]), KeyUsage::Native);
     KeyEvent::sign(change, &signer).unwrap()
 }

@@ -75,6 +75,7 @@ fn a_mirror_shows_a_log_that_went_back_and_takes_no_other_log() {
         fs: fs.shared(),
         home: PathBuf::from("/again"),
         mark: PathBuf::from("/again.mark"),
+        elsewhere: Vec::new(),
         host: None,
         settings: Vec::new(),
     };

@@ -3,6 +3,7 @@
 mod crashes;
 #[cfg(all(feature = "object", feature = "postgres"))]
 mod far;
+mod forked;
 mod key_events;
 mod mirrors;
 mod restarts;
@@ -10,6 +11,7 @@ mod restarts;
 mod stamps;
 mod standing;
 mod taking_over;
+mod twins;
 mod unsigned;
 mod ways_out;
 
@@ -38,8 +40,12 @@ struct Remembering {
 
 impl Remembering {
     fn new() -> Arc<Self> {
+        Self::of(9)
+    }
+
+    fn of(seed: u8) -> Arc<Self> {
         Arc::new(Self {
-            signer: LocalSigner::new(PrivateKey::from_seed([9; 32]), KeyUsage::Log),
+            signer: LocalSigner::new(PrivateKey::from_seed([seed; 32]), KeyUsage::Log),
             signed: Mutex::default(),
         })
     }
@@ -68,6 +74,7 @@ fn places(fs: Arc<dyn Fs>, home: &Path) -> LogPlaces {
         fs,
         home: home.to_owned(),
         mark: home.with_extension("mark"),
+        elsewhere: Vec::new(),
         host: None,
         settings: Vec::new(),
     }
@@ -355,6 +362,7 @@ fn a_log_that_was_made_on_another_machine_commits_nothing() {
             &log_key,
             &[],
             Some(LogId::from_bytes([0xab; 16])),
+            &ends::Ends::default(),
         )
         .unwrap();
     let log = open(&there, &key);

@@ -4,18 +4,18 @@ use super::*;
 use threadseal::note::{KeyName, NoteSignature};
 use threadseal::tlog::entry::Restart;
 
-fn published(places: &LogPlaces, key: &Arc<Remembering>, heads: &[LoggedHead]) {
+pub(super) fn published(places: &LogPlaces, key: &Arc<Remembering>, heads: &[LoggedHead]) {
     let log = open(places, key);
     heads.iter().for_each(|head| log.publish(head));
     flushed(&log);
 }
 
-fn folder_of(places: &LogPlaces, id: u8) -> PathBuf {
+pub(super) fn folder_of(places: &LogPlaces, id: u8) -> PathBuf {
     places.logs().join(LogId::from_bytes([id; 16]).to_string())
 }
 
 /// Makes the log with this id in the place of the one that is there; answers how many heads came, and how many entries are lost.
-fn restarted(
+pub(super) fn restarted(
     places: &LogPlaces,
     key: &Arc<Remembering>,
     id: u8,
@@ -40,7 +40,7 @@ fn first(log: &SealLog) -> Restart {
     }
 }
 
-fn newest(log: &SealLog, number: u8) -> Option<LoggedHead> {
+pub(super) fn newest(log: &SealLog, number: u8) -> Option<LoggedHead> {
     log.newest(&record(number)).unwrap().map(|(_, head)| head)
 }
 

@@ -3,6 +3,8 @@
 use super::*;
 use crate::fault::{FaultKind, Keep};
 use crate::heads::Durability;
+use key_events::event;
+use threadseal::tlog::entry::key_event::KeyChange;
 
 /// Heads that were stored while there was no log: of record 1 two, the newer one `written` so.
 fn store_some(fs: Arc<dyn Fs>, home: &Path, written: Durability) -> FileHeadStore {
@@ -161,12 +163,13 @@ fn whatever_fails_a_log_that_is_made_later_is_not_there_or_knows_every_head() {
 #[test]
 fn whatever_fails_a_restart_leaves_the_old_log_or_a_new_one_that_knows_every_head() {
     let home = Path::new("/home");
+    let revoked = event(7, KeyChange::Revoke);
     let before = || {
         let (fs, places, key) = in_memory();
         store_some(fs.shared(), home, Durability::Durable);
         let log = open(&places, &key);
         (5..9).for_each(|number| log.publish(&head(number, 0)));
-        flushed(&log);
+        assert_eq!(log.commit_key_event(&revoked).unwrap(), 4);
         drop(log);
         (fs, key)
     };
@@ -201,8 +204,12 @@ fn whatever_fails_a_restart_leaves_the_old_log_or_a_new_one_that_knows_every_hea
             }
             let log = open(&places, key);
             assert_eq!(log.fault().unwrap(), None, "{what}");
-            assert_eq!(log.view().unwrap().tree().size, 8, "{what}");
+            assert_eq!(log.view().unwrap().tree().size, 9, "{what}");
             has_all(&log, what);
+            // A trust store that names the entry of the log before is understood, whether it has followed or not.
+            assert_eq!(log.key_events().unwrap(), [(5, revoked.clone())], "{what}");
+            assert!(log.ended_before(revoked.public(), 4), "{what}");
+            assert!(!log.ended_before(revoked.public(), 3), "{what}");
             for number in 5..9 {
                 let (_, newest) = log.newest(&record(number)).unwrap().unwrap();
                 assert_eq!(newest, head(number, 0), "{what}");

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 /// What was committed to the log since its first two entries, and is known to its second place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Marked {
+pub(super) enum Marked {
     /// Nothing.
     Behind,
     /// The batch.
@@ -69,7 +69,7 @@ fn unsigned() -> Vec<u8> {
 }
 
 /// A log whose second place knows `marked`, and whose journal was put back to the one with the batch.
-fn put_back(marked: Marked) -> (FaultFs, LogPlaces, Arc<Remembering>) {
+pub(super) fn put_back(marked: Marked) -> (FaultFs, LogPlaces, Arc<Remembering>) {
     let (fs, places, key) = begun();
     for head in marked.heads() {
         commit(&open(&places, &key), &[head]).unwrap();

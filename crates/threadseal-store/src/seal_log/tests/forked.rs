@@ -1,0 +1,266 @@
+//! A log that is not the one which its second place knows: what of it comes along into the next one, and what is believed.
+
+use super::key_events::event;
+use super::restarts::{folder_of, newest, published, restarted};
+use super::*;
+use threadseal::tlog::entry::key_event::{KeyChange, KeyEvent};
+
+/// What is committed to a log.
+#[derive(Clone)]
+enum Entry {
+    Head(u8),
+    Ended(Box<KeyEvent>),
+}
+
+fn committed(places: &LogPlaces, key: &Arc<Remembering>, entries: &[Entry]) {
+    let log = open(places, key);
+    for entry in entries {
+        match entry {
+            Entry::Head(record) => log.publish(&head(*record, 0)),
+            Entry::Ended(event) => drop(log.commit_key_event(event).unwrap()),
+        }
+    }
+    flushed(&log);
+}
+
+/// Puts a log with these entries, which the same key signed, in the place of the one of `places`; its marks stay.
+fn replaced(places: &LogPlaces, key: &Arc<Remembering>, entries: &[Entry]) {
+    let folder = tempfile::tempdir().unwrap();
+    let other = LogPlaces {
+        home: folder.path().join("home"),
+        mark: folder.path().join("mark"),
+        ..places.clone()
+    };
+    std::fs::create_dir(&other.home).unwrap();
+    made(&other, key);
+    committed(&other, key, entries);
+    std::fs::remove_dir_all(places.logs()).unwrap();
+    copy(&other.logs(), &places.logs());
+}
+
+/// The records of the heads, and 0 for what a key said, in the order of the log.
+fn order(log: &SealLog) -> Vec<u8> {
+    let view = log.view().unwrap();
+    let entry = |number| match LogEntry::read(&view.entry(number).unwrap()).unwrap() {
+        LogEntry::Head(logged) => logged.head.record.as_bytes()[0],
+        LogEntry::Key(_) => 0,
+        other => panic!("{other:?}"),
+    };
+    (1..view.tree().size).map(entry).collect()
+}
+
+#[test]
+fn the_copy_that_continues_the_mark_goes_before_a_larger_log_that_forked() {
+    let (folder, places, key) = on_disk();
+    committed(&places, &key, &[1, 2, 3].map(Entry::Head));
+    let whole = folder.path().join("whole");
+    copy(&folder_of(&places, 0xab), &whole);
+    replaced(&places, &key, &[1, 4, 5, 6, 7, 8].map(Entry::Head));
+    let fault = open(&places, &key).fault().unwrap();
+    assert!(matches!(fault, Some(Fault::RolledBack { .. })), "{fault:?}");
+    let past = places.past(&[]).unwrap().unwrap();
+    assert_eq!((past.tree.size, past.lacking, past.forked), (3, 3, true));
+    let past = places.past(std::slice::from_ref(&whole)).unwrap().unwrap();
+    assert_eq!((past.tree.size, past.lacking, past.forked), (3, 0, false));
+    assert_eq!(restarted(&places, &key, 0xcd, &[whole], &[]), (3, 0));
+    assert_eq!(order(&open(&places, &key)), [1, 2, 3]);
+}
+
+/// A log that ends before its mark may be another history, too: it goes behind a copy that continues the mark, before one that
+/// is older.
+#[test]
+fn of_logs_that_end_before_the_mark_the_largest_is_followed() {
+    let (folder, places, key) = on_disk();
+    committed(&places, &key, &[1, 2].map(Entry::Head));
+    let older = folder.path().join("older");
+    copy(&folder_of(&places, 0xab), &older);
+    committed(&places, &key, &[Entry::Head(3)]);
+    let newer = folder.path().join("newer");
+    copy(&places.logs(), &newer);
+    committed(&places, &key, &[Entry::Head(4)]);
+    std::fs::remove_dir_all(places.logs()).unwrap();
+    copy(&newer, &places.logs());
+    let past = places.past(&[older]).unwrap().unwrap();
+    assert_eq!((past.tree.size, past.lacking, past.forked), (4, 1, false));
+}
+
+/// Whoever has a stolen key and may write to the home puts a head before the end of that key.
+#[test]
+fn what_no_mark_vouches_for_comes_behind_the_ends_of_keys() {
+    let ended = || Entry::Ended(Box::new(event(1, KeyChange::Revoke)));
+    let (_folder, places, key) = on_disk();
+    committed(&places, &key, &[Entry::Head(1), ended(), Entry::Head(2)]);
+    // As it is, all that the mark knows keeps its order.
+    let past = places.past(&[]).unwrap().unwrap();
+    assert!(!past.is_order_lost());
+    restarted(&places, &key, 0xcd, &[], &[]);
+    assert_eq!(order(&open(&places, &key)), [1, 0, 2]);
+
+    // Another history, as large, or larger than what the mark knows.
+    for more in [vec![], vec![Entry::Head(3)]] {
+        let (_folder, places, key) = on_disk();
+        committed(&places, &key, &[Entry::Head(1), ended(), Entry::Head(2)]);
+        let entries = [vec![Entry::Head(1), Entry::Head(9), ended()], more].concat();
+        replaced(&places, &key, &entries);
+        let past = places.past(&[]).unwrap().unwrap();
+        assert!(past.forked && past.is_order_lost());
+        restarted(&places, &key, 0xcd, &[], &[]);
+        let order = order(&open(&places, &key));
+        assert_eq!(order[..2], [0, 1], "{order:?}");
+    }
+
+    // Behind what the mark knows, and without any mark.
+    for (marked, expected) in [(true, [1, 0, 9]), (false, [0, 1, 9])] {
+        let (_folder, places, key) = on_disk();
+        committed(&places, &key, &[Entry::Head(1)]);
+        let entries = [Entry::Head(1), Entry::Head(9), ended()];
+        replaced(&places, &key, &entries);
+        if !marked {
+            std::fs::remove_dir_all(&places.mark).unwrap();
+        }
+        assert_eq!(open(&places, &key).fault().unwrap(), None);
+        restarted(&places, &key, 0xcd, &[], &[]);
+        assert_eq!(order(&open(&places, &key)), expected);
+    }
+}
+
+/// The log of this id by another key is another log, whatever it says of itself.
+#[test]
+fn a_copy_of_a_log_that_is_gone_is_believed_only_if_its_key_is_known_here() {
+    let (folder, places, key) = on_disk();
+    published(&places, &key, &[head(1, 0), head(2, 0)]);
+    let (kept, whole) = (folder.path().join("kept"), folder.path().join("whole"));
+    copy(&places.logs(), &kept);
+    copy(&folder_of(&places, 0xab), &whole);
+    let (_other, twin, thief) = {
+        let folder = tempfile::tempdir().unwrap();
+        let places = places_in(folder.path());
+        let key = Remembering::of(77);
+        made(&places, &key);
+        published(&places, &key, &[head(3, 0), head(4, 0), head(5, 0)]);
+        (folder, places, key)
+    };
+    let forged = folder_of(&twin, 0xab);
+    assert_ne!(thief.public_key(), key.public_key());
+    let refused = |copy: &PathBuf| {
+        let error = places.past(std::slice::from_ref(copy)).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Refused, "{error}");
+        assert!(error.to_string().contains("nothing here says"), "{error}");
+    };
+    // Gone as a whole, and gone but for `current`.
+    for current in [false, true] {
+        match current {
+            false => std::fs::remove_dir_all(places.logs()).unwrap(),
+            true => std::fs::create_dir(places.logs()).unwrap(),
+        }
+        if current {
+            std::fs::copy(kept.join("current"), places.logs().join("current")).unwrap();
+        }
+        refused(&forged);
+        let past = places.past(std::slice::from_ref(&whole)).unwrap().unwrap();
+        assert_eq!(past.lacking, 0);
+    }
+    // Without a second place the key of the home tells.
+    std::fs::remove_dir_all(&places.mark).unwrap();
+    refused(&forged);
+    refused(&whole);
+    std::fs::create_dir(places.home.join("keys")).unwrap();
+    let public = places.home.join("keys/log-abababababababab.log.pub");
+    std::fs::write(public, key.public_key().to_pem()).unwrap();
+    assert!(places.past(std::slice::from_ref(&forged)).is_err());
+    assert_eq!(restarted(&places, &key, 0xcd, &[whole], &[]), (2, 0));
+    assert_eq!(newest(&open(&places, &key), 2), Some(head(2, 0)));
+}
+
+fn places_in(folder: &Path) -> LogPlaces {
+    let home = folder.join("home");
+    std::fs::create_dir(&home).unwrap();
+    places(RealFs::shared(), &home)
+}
+
+/// What was committed and never signed is no part of what the log signed since, where the mark knows something else there.
+#[test]
+fn an_unsigned_batch_makes_no_fork_of_a_log_that_was_put_back() {
+    let (fs, places, key) = unsigned::put_back(unsigned::Marked::Forked);
+    let past = places.past(&[]).unwrap().unwrap();
+    assert_eq!((past.tree.size, past.lacking, past.forked), (3, 1, false));
+    restarted(&places, &key, 0xcd, &[], &[]);
+    assert_eq!(order(&open(&places, &key)), [1]);
+    drop(fs);
+}
+
+/// Between the look at the old log and its end somebody commits.
+#[test]
+fn a_log_that_grew_meanwhile_is_not_ended() {
+    let (_folder, places, key) = on_disk();
+    published(&places, &key, &[head(1, 0)]);
+    let past = places.past(&[]).unwrap().unwrap();
+    published(&places, &key, &[head(2, 0)]);
+    let next = Description {
+        id: LogId::from_bytes([0xcd; 16]),
+        ..description(&key)
+    };
+    let log_key = LogKey(Arc::clone(&key) as _);
+    let error = places
+        .restart(past, &next, &log_key, &[], false)
+        .unwrap_err();
+    assert!(error.to_string().contains("run this again"), "{error}");
+    published(&places, &key, &[head(3, 0)]);
+    assert_eq!(open(&places, &key).view().unwrap().tree().size, 3);
+}
+
+/// Where the home would have its second place under another name, and what its keys say.
+#[test]
+fn a_log_that_is_gone_is_missed_however_the_home_is_named() {
+    let (folder, places, key) = on_disk();
+    published(&places, &key, &[head(1, 0)]);
+    std::fs::remove_dir_all(places.logs()).unwrap();
+    let beside = folder.path().join("home.marks");
+    let missing = |places: &LogPlaces, what: &str| {
+        let error = places.current().expect_err(what);
+        assert!(error.to_string().contains("log_missing"), "{what}: {error}");
+        assert!(places.past(&[]).unwrap().is_some(), "{what}");
+    };
+    let named = LogPlaces {
+        mark: beside.clone(),
+        elsewhere: vec![places.mark.clone()],
+        ..places.clone()
+    };
+    missing(&named, "known elsewhere");
+    // The folder beside the home is the home's, also of one that was called otherwise.
+    std::fs::rename(&places.mark, &beside).unwrap();
+    for mark in std::fs::read_dir(&beside).unwrap() {
+        let path = mark.unwrap().path();
+        let name = path.file_name().unwrap().to_str().unwrap();
+        if let Some((_, id)) = name.strip_suffix(".mark").and_then(|n| n.split_once('-')) {
+            let other = format!("0123456789abcdef-{id}.mark");
+            std::fs::rename(&path, beside.join(other)).unwrap();
+        }
+    }
+    missing(&named, "beside");
+    let other = LogPlaces {
+        elsewhere: vec![beside.clone()],
+        ..places.clone()
+    };
+    missing(&other, "beside, and not where it is looked for first");
+    std::fs::remove_dir_all(&beside).unwrap();
+    assert!(places.current().unwrap().is_none());
+    // The key of a log is left, and nothing else.
+    std::fs::create_dir(places.home.join("keys")).unwrap();
+    for other in [
+        "self.native.key",
+        "log-12.log.key",
+        "log-abababababababab.log.pub",
+    ] {
+        std::fs::write(places.home.join("keys").join(other), "").unwrap();
+    }
+    assert!(places.current().unwrap().is_none());
+    let own = places.home.join("keys/log-abababababababab.log.key");
+    std::fs::write(&own, "").unwrap();
+    let error = places.current().unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Refused);
+    assert!(error.to_string().contains("log_missing"), "{error}");
+    assert!(places.past(&[]).unwrap().is_none());
+    made(&places, &key);
+    assert!(places.current().unwrap().is_some());
+}
