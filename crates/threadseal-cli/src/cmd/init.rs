@@ -5,7 +5,7 @@ use crate::cmd::key::{KeyOutput, key_line};
 use crate::cmd::log::init as log;
 use crate::context::Context;
 use crate::engine::own_keys;
-use crate::exit::{Exit, Failure, Outcome};
+use crate::exit::{Exit, Failure, Outcome, complain};
 use crate::gather;
 use crate::keyring::{self, Keyring, OwnKey, self_name};
 use crate::local::Local;
@@ -17,13 +17,14 @@ use crate::trusting;
 use clap::Args;
 use serde::Serialize;
 use std::path::PathBuf;
-use threadseal::key::KeyUsage;
+use threadseal::key::{KeyUsage, LocalSigner};
 use threadseal::time::Timestamp;
+use threadseal::tlog::entry::key_event::{KeyChange, KeyEvent};
 use threadseal::trust::{TrustName, TrustStore, TrustedKey};
 use threadseal_runtime::identity;
 use threadseal_runtime::project::{Project, ProjectId};
 use threadseal_store::home::Home;
-use threadseal_store::seal_log::{Description, refuse_shared};
+use threadseal_store::seal_log::{Description, SealLog, refuse_shared};
 
 /// What a host has keys for. A key of igor's is an agent's; a log's is made with the log, a witness's with the witness.
 const MADE: [KeyUsage; 4] = [
@@ -172,7 +173,7 @@ pub(crate) fn make(
         None => places.current().ok().flatten(),
     };
     let keyring = Keyring::of(&home);
-    let (mut keys, mut new) = (Vec::new(), None);
+    let (mut keys, mut new, mut native) = (Vec::new(), None, None);
     let mut changed = false;
     for usage in MADE {
         if let Some(key) = keyring.get(self_name(usage))? {
@@ -187,6 +188,9 @@ pub(crate) fn make(
         let protection = new.as_ref().and_then(Option::as_ref);
         let key = keyring::generate(context)?;
         keys.push(keyring.create(self_name(usage), usage, &key, protection, context)?);
+        if usage == KeyUsage::Native {
+            native = Some(LocalSigner::new(key, usage));
+        }
     }
     let now = context.now()?;
     changed |= trusting::change(&home, context, |store| {
@@ -210,12 +214,33 @@ pub(crate) fn make(
             Some(log::make(&home, &places, args, context)?)
         }
     };
+    if let (Some(signer), Some(description)) = (&native, &log) {
+        let log = seal_log::of(&home, places, description.clone(), context)?;
+        say_created(&log, signer)?;
+    }
     Ok(Made {
         home,
         keys,
         log,
         changed,
     })
+}
+
+/// Has a new native key say in the log that it is there. Nothing is judged by that: a log that commits nothing now keeps no home from
+/// being made.
+fn say_created(log: &SealLog, signer: &LocalSigner) -> Result<(), Failure> {
+    let event = KeyEvent::sign(KeyChange::Create, signer)?;
+    let Err(error) = log.commit_key_event(&event) else {
+        return Ok(());
+    };
+    // Where a second place alone lags, the making of the log said so.
+    let events = log.key_events();
+    if !events.is_ok_and(|events| events.iter().any(|(_, known)| *known == event)) {
+        complain(&format!(
+            "warning: the log does not say that the new key is there: {error}"
+        ));
+    }
+    Ok(())
 }
 
 /// Refuses a log on a network file system before anything is made, unless one machine alone uses it.

@@ -72,7 +72,7 @@ fn a_quorum_is_met_or_not_by_who_answers_and_what_was_collected_can_be_judged_by
     two.signal("KILL");
     two.ended();
     let checked = check(&sandbox, &["both"]).exits(3).json();
-    assert_eq!(checked["size"], 41);
+    assert_eq!(checked["size"], 42);
     assert_eq!(checked["policies"][0]["state"], "no_quorum");
     let why = checked["policies"][0]["witnesses"][1]["why"]
         .as_str()

@@ -1,7 +1,7 @@
 //! Keys that end in the log: what they sealed before still counts, whatever a clock says.
 
 use crate::fixtures::{ready, recorder, recorder_at};
-use crate::sandbox::Sandbox;
+use crate::sandbox::{Sandbox, copy};
 use std::sync::Arc;
 use std::time::Duration;
 use threadseal::error::Error;
@@ -111,6 +111,45 @@ fn without_the_log_nothing_that_a_revoked_key_sealed_counts() {
 }
 
 #[test]
+fn a_new_home_says_in_its_log_that_its_key_is_there() {
+    let sandbox = ready();
+    let history = sandbox.run(["key", "history", "--json"]).exits(0).json();
+    let events = history["events"].as_array().unwrap();
+    assert_eq!(events.len(), 1, "{history}");
+    assert_eq!(
+        (&events[0]["change"], &events[0]["name"]),
+        (&"create".into(), &"self".into())
+    );
+    sandbox.run(["init"]).exits(0);
+    let again = sandbox.run(["key", "history", "--json"]).exits(0).json();
+    assert_eq!(again, history);
+}
+
+#[test]
+fn a_new_key_in_a_home_that_went_back_is_made_and_what_its_log_lacks_is_said() {
+    let sandbox = ready();
+    let older = sandbox.work().join("older");
+    copy(&sandbox.home(), &older);
+    drop(recorder(&sandbox, "before.jsonl", 1));
+    sandbox.run(["seal", "before.jsonl", "--final"]).exits(0);
+    std::fs::remove_dir_all(sandbox.home()).unwrap();
+    copy(&older, &sandbox.home());
+    for lost in ["keys/self.native.key", "keys/self.native.pub", "trust.toml"] {
+        std::fs::remove_file(sandbox.home().join(lost)).unwrap();
+    }
+    let made = sandbox.run(["init"]).exits(0);
+    assert!(
+        made.stderr.contains("does not say that the new key")
+            && made.stderr.contains("log_rolled_back"),
+        "{}",
+        made.stderr
+    );
+    assert_eq!(native_keys(&sandbox).len(), 1);
+    let history = sandbox.run(["key", "history", "--json"]).exits(0).json();
+    assert_eq!(history["events"].as_array().unwrap().len(), 1, "{history}");
+}
+
+#[test]
 fn the_history_of_keys_is_that_of_the_log() {
     let sandbox = revoked();
     sandbox.run(["key", "new", "--name", "second"]).exits(0);
@@ -124,12 +163,12 @@ fn the_history_of_keys_is_that_of_the_log() {
             (text("change"), text("name"))
         })
         .collect();
-    let expected = [("revoke", "self"), ("create", "second")];
+    let expected = [("create", "self"), ("revoke", "self"), ("create", "second")];
     assert_eq!(
         said,
         expected.map(|(change, name)| (change.to_owned(), name.to_owned()))
     );
-    let entry = history["events"][0]["entry"].to_string();
+    let entry = history["events"][1]["entry"].to_string();
     let shown = sandbox.run(["log", "entries", "--from", &entry]).exits(0);
     assert!(shown.stdout.contains("key/revoke"), "{}", shown.stdout);
     sandbox.run(["log", "fsck"]).exits(0);
@@ -189,7 +228,7 @@ fn a_key_is_rotated_under_its_name_and_what_the_old_one_sealed_before_counts() {
     let (_, new) = keys.iter().find(|(name, _)| name == "self").unwrap();
     assert_ne!(*new, old);
     let history = sandbox.run(["key", "history", "--json"]).exits(0).json();
-    assert_eq!(history["events"][0]["next"].as_str(), Some(new.as_str()));
+    assert_eq!(history["events"][1]["next"].as_str(), Some(new.as_str()));
     // Both halves of the work count.
     drop(recorder(&sandbox, "after.jsonl", 1));
     sandbox.run(["seal", "after.jsonl", "--final"]).exits(0);

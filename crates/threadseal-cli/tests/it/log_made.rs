@@ -47,7 +47,7 @@ fn init_makes_a_log_with_a_second_place_and_says_which() {
         (&mended["log"], &mended["changed"]),
         (&made["log"], &true.into())
     );
-    assert_eq!(size(&sandbox), 1);
+    assert_eq!(size(&sandbox), 2);
     // Another second place is not taken for one that the log has.
     let other = sandbox.run(["init", "--mark", "elsewhere"]).exits(2);
     assert!(other.stderr.contains("log mark add"), "{}", other.stderr);

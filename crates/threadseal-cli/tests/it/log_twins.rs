@@ -93,9 +93,9 @@ fn a_home_that_is_moved_goes_on_with_and_without_its_second_place() {
     let sandbox = ready();
     let moved = sandbox.home().with_file_name("moved");
     fs::rename(sandbox.home(), &moved).unwrap();
-    at_ease(&sandbox, &moved, 3);
-    assert_eq!(seal_in(&sandbox, &moved, "a").stderr, "");
     at_ease(&sandbox, &moved, 4);
+    assert_eq!(seal_in(&sandbox, &moved, "a").stderr, "");
+    at_ease(&sandbox, &moved, 5);
     // All that belongs to it goes along, and nothing is made where it was.
     let away = sandbox.work().with_file_name("away");
     fs::create_dir(&away).unwrap();
@@ -103,7 +103,7 @@ fn a_home_that_is_moved_goes_on_with_and_without_its_second_place() {
     fs::rename(marks(&moved), away.join("home.marks")).unwrap();
     fs::remove_dir_all(marks(&sandbox.home())).unwrap();
     assert_eq!(seal_in(&sandbox, &away.join("home"), "b").stderr, "");
-    at_ease(&sandbox, &away.join("home"), 5);
+    at_ease(&sandbox, &away.join("home"), 6);
     assert!(!marks(&sandbox.home()).exists() && !marks(&moved).exists());
     notices_an_older_copy(&sandbox, &away.join("home"), "c");
 }
@@ -113,21 +113,21 @@ fn a_copy_of_a_home_reads_at_ease_and_one_of_both_goes_on() {
     let sandbox = ready();
     let twin = sandbox.home().with_file_name("twin");
     copy(&sandbox.home(), &twin);
-    at_ease(&sandbox, &twin, 3);
-    at_ease(&sandbox, &sandbox.home(), 3);
-    assert_eq!(seal(&sandbox, "a").stderr, "");
+    at_ease(&sandbox, &twin, 4);
     at_ease(&sandbox, &sandbox.home(), 4);
+    assert_eq!(seal(&sandbox, "a").stderr, "");
+    at_ease(&sandbox, &sandbox.home(), 5);
     // The copy knows that it is one that stayed behind, and accuses no record.
     uneasy(&sandbox, &twin);
     // Told to, it goes on under a log of its own, and takes nothing from the one that it was copied from.
     run_in(&sandbox, &twin, &["log", "restart"]).exits(0);
     seal_in(&sandbox, &twin, "d");
-    at_ease(&sandbox, &twin, 5);
+    at_ease(&sandbox, &twin, 6);
     fs::remove_file(sandbox.work().join("d.log")).unwrap();
     fs::remove_file(sandbox.work().join("d.log.seal")).unwrap();
     at_ease(&sandbox, &sandbox.home(), 4);
     assert_eq!(seal(&sandbox, "b").stderr, "");
-    at_ease(&sandbox, &sandbox.home(), 5);
+    at_ease(&sandbox, &sandbox.home(), 6);
 }
 
 /// A copy that somebody goes on with behind the back of the home that it was made from.
@@ -159,7 +159,7 @@ fn a_home_that_is_restored_from_its_archive_accuses_nothing_and_goes_on_after_a_
     uneasy(&sandbox, &sandbox.home());
     let restarted = sandbox.run(["log", "restart"]).exits(0);
     assert!(
-        restarted.stderr.contains("2 of 5 entries"),
+        restarted.stderr.contains("2 of 6 entries"),
         "{}",
         restarted.stderr
     );
@@ -172,7 +172,7 @@ fn a_home_that_is_restored_from_its_archive_accuses_nothing_and_goes_on_after_a_
     sandbox.run(["verify", "a.log", "b.log", "c.log"]).exits(0);
     sandbox.run(["verify", "d.log"]).exits(3);
     assert_eq!(seal(&sandbox, "d").stderr, "");
-    at_ease(&sandbox, &sandbox.home(), 5);
+    at_ease(&sandbox, &sandbox.home(), 6);
     notices_an_older_copy(&sandbox, &sandbox.home(), "b");
 }
 
@@ -197,9 +197,9 @@ fn a_home_on_a_new_machine_goes_on_after_a_restart_and_is_protected_as_before() 
     uneasy(&sandbox, &laptop);
     let restarted = run_in(&sandbox, &laptop, &["log", "restart"]).exits(0);
     assert_eq!(restarted.stderr, "");
-    at_ease(&sandbox, &laptop, 4);
-    assert_eq!(seal_in(&sandbox, &laptop, "a").stderr, "");
     at_ease(&sandbox, &laptop, 5);
+    assert_eq!(seal_in(&sandbox, &laptop, "a").stderr, "");
+    at_ease(&sandbox, &laptop, 6);
     for name in ["b", "c"] {
         notices_an_older_copy(&sandbox, &laptop, name);
         fs::remove_dir_all(laptop.join("heads")).unwrap();

@@ -55,15 +55,15 @@ impl Kept {
         let status = self.status();
         assert_eq!(
             (&status["state"], &status["size"]),
-            (&"good".into(), &2.into())
+            (&"good".into(), &3.into())
         );
-        assert_eq!(status["marks"][1]["size"], 2, "{status}");
+        assert_eq!(status["marks"][1]["size"], 3, "{status}");
         self.put_back();
         let told = self.run(&["log", "status", "--json"]).exits(1).json();
         assert_eq!(told["state"], "log_rolled_back");
         assert_eq!(
             (&told["size"], &told["marks"][0]["size"]),
-            (&1.into(), &1.into())
+            (&2.into(), &2.into())
         );
         self.sandbox.write("later.json", "{}");
         let sealed = self.run(&["seal", "later.json"]);
@@ -72,7 +72,7 @@ impl Kept {
             "{}",
             sealed.stderr
         );
-        assert_eq!(self.status()["size"], 1);
+        assert_eq!(self.status()["size"], 2);
         self.run(&["log", "restart"]).exits(0);
         assert_eq!(self.status()["state"], "good");
     }
@@ -143,6 +143,9 @@ fn a_disk_that_was_put_back_whole_is_noticed_by_the_witness_of_another_host() {
     // It must be told of the log before it remembers anything of it.
     let made = kept.run(&["init", "--mark", &place]).exits(0);
     assert!(made.stderr.contains("witness add"), "{}", made.stderr);
+    assert!(!made.stderr.contains("new key"), "{}", made.stderr);
+    let history = kept.run(&["key", "history"]).exits(0).stdout;
+    assert!(history.contains("create"), "{history}");
     let vkey = kept.status()["vkey"].as_str().unwrap().to_owned();
     other.run(["witness", "add", &vkey]).exits(0);
     kept.run(&["log", "mark", "raise"]).exits(0);
@@ -150,7 +153,7 @@ fn a_disk_that_was_put_back_whole_is_noticed_by_the_witness_of_another_host() {
     kept.put_aside();
     kept.seal("b.json");
     let status = kept.status();
-    assert_eq!(status["marks"][1]["size"], 2, "{status}");
+    assert_eq!(status["marks"][1]["size"], 3, "{status}");
     kept.put_back();
     let told = kept.run(&["log", "status", "--json"]).exits(1).json();
     assert_eq!(told["state"], "log_rolled_back");
@@ -178,7 +181,7 @@ fn a_place_is_named_later_and_raised_at_once() {
     let status = kept.status();
     assert_eq!(status["marks"].as_array().unwrap().len(), 2, "{status}");
     for mark in status["marks"].as_array().unwrap() {
-        assert_eq!(mark["size"], 1, "{status}");
+        assert_eq!(mark["size"], 2, "{status}");
     }
     kept.run(&["log", "mark", "remove", there]).exits(0);
     let status = kept.status();

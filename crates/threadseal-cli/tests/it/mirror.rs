@@ -14,7 +14,7 @@ fn a_log_is_published_checked_and_never_taken_back() {
         .run(["log", "publish", STORE, "--json"])
         .exits(0)
         .json();
-    assert_eq!((&first["from"], &first["size"]), (&0.into(), &1.into()));
+    assert_eq!((&first["from"], &first["size"]), (&0.into(), &2.into()));
     let copied = sandbox.work().join("copied");
     copy(&sandbox.home(), &copied);
     seal(&sandbox, "second");
@@ -23,10 +23,10 @@ fn a_log_is_published_checked_and_never_taken_back() {
         .run(["log", "fsck", STORE, "--json"])
         .exits(0)
         .json();
-    assert_eq!(checked["entries"], 2);
+    assert_eq!(checked["entries"], 3);
     let mirror = sandbox.work().join("mirror");
     let own = sandbox.home().join("log").join(&log[15..47]);
-    for name in ["checkpoint", "tile/0/000.p/2", "tile/entries/000.p/2"] {
+    for name in ["checkpoint", "tile/0/000.p/3", "tile/entries/000.p/3"] {
         let [here, there] = [&own, &mirror].map(|root| fs::read(root.join(name)).unwrap());
         assert_eq!(here, there, "{name}");
     }
@@ -42,7 +42,7 @@ fn a_log_is_published_checked_and_never_taken_back() {
             .json();
         assert_eq!(
             (&told["state"], &told["size"]),
-            (&"contradicted".into(), &2.into())
+            (&"contradicted".into(), &3.into())
         );
         sandbox.run(["log", "fsck", STORE]).exits(1);
         seal(&sandbox, name);

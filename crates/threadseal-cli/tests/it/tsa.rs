@@ -110,7 +110,7 @@ fn the_log_is_stamped_once_for_each_size_and_judged_again_without_the_authority(
     let told = check(&sandbox, &[], 0);
     assert_eq!(
         (&told["state"], &told["size"]),
-        (&"stamped".into(), &1.into())
+        (&"stamped".into(), &2.into())
     );
     check(&sandbox, &[], 0);
     assert_eq!(stamping.asked(), 1);
@@ -130,29 +130,29 @@ fn the_log_is_stamped_once_for_each_size_and_judged_again_without_the_authority(
         tools.path().join("b/root.pem"),
     )
     .unwrap();
-    let [note, response] = ["1.checkpoint", "1.tsa.tsr"].map(|n| fs::read(files.join(n)).unwrap());
+    let [note, response] = ["2.checkpoint", "2.tsa.tsr"].map(|n| fs::read(files.join(n)).unwrap());
     assert!(openssl.takes(&note, &response));
     seal(&sandbox, "second");
     let behind = check(&sandbox, &["--offline"], 3);
     assert_eq!(
         (&behind["state"], &behind["size"]),
-        (&"behind".into(), &1.into())
+        (&"behind".into(), &2.into())
     );
     let listed = sandbox.run(["anchor", "list"]).exits(0).stdout;
     assert!(
-        listed.contains(&stamping.url) && listed.contains("1 entries, no later than"),
+        listed.contains(&stamping.url) && listed.contains("2 entries, no later than"),
         "{listed}"
     );
     check(&sandbox, &[], 0);
     // An altered response is no stamp; the one before still is.
-    let path = files.join("2.tsa.tsr");
+    let path = files.join("3.tsa.tsr");
     let mut bytes = fs::read(&path).unwrap();
     *bytes.last_mut().unwrap() ^= 1;
     fs::write(&path, bytes).unwrap();
     let told = check(&sandbox, &["--offline"], 3);
     assert_eq!(
         (&told["state"], &told["size"]),
-        (&"behind".into(), &1.into())
+        (&"behind".into(), &2.into())
     );
     assert!(
         told["why"].as_str().unwrap().contains("does not hold"),

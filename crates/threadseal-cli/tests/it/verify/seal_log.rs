@@ -49,14 +49,14 @@ fn a_report_says_which_entry_of_the_log_the_record_was_held_against() {
     let report = verified(&sandbox, "a.log", 0);
     let (result, why) = check(&report);
     assert_eq!(result, "pass", "{why}");
-    assert!(why.starts_with("entry 1 of threadseal.log/"), "{why}");
+    assert!(why.starts_with("entry 2 of threadseal.log/"), "{why}");
     let copied = sandbox.write("copy/a.log", "one\n");
     fs::write(copied.with_file_name("a.log.seal"), older).unwrap();
     let report = verified(&sandbox, "copy/a.log", 1);
     assert_eq!(report["verdict"], "rolled_back");
     let (result, why) = check(&report);
     assert_eq!(result, "fail");
-    assert!(why.contains("entry 1 of threadseal.log/"), "{why}");
+    assert!(why.contains("entry 2 of threadseal.log/"), "{why}");
 
     sandbox.write("b.json", "{\"b\":1}\n");
     sandbox.run(["seal", "b.json"]).exits(0);
