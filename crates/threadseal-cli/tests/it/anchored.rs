@@ -225,7 +225,7 @@ fn another_end_that_a_stolen_key_of_the_epoch_seals_is_a_fork() {
     sandbox.run(["seal", "r.jsonl"]).exits(0);
     let thief = sandbox.work().join("thief");
     copy(&sandbox.home(), &thief);
-    fs::remove_dir_all(thief.join("log")).unwrap();
+    take_log_away(&thief);
     let older = sandbox.write("stolen/r.jsonl", fs::read(&record).unwrap());
     sandbox.run(["seal", "r.jsonl", "--final"]).exits(0);
     sandbox.run(["verify", "r.jsonl"]).exits(0);
@@ -245,7 +245,7 @@ fn threads_that_a_stolen_key_seals_after_it_was_revoked_are_forged_and_older_one
     let child = transcript(&sandbox, "child");
     let thief = sandbox.work().join("thief");
     copy(&sandbox.home(), &thief);
-    fs::remove_dir_all(thief.join("log")).unwrap();
+    take_log_away(&thief);
     sandbox
         .run(["key", "revoke", "self", "--reason", "stolen"])
         .exits(0);

@@ -1,7 +1,7 @@
 //! What the log alone knows of ledgers, scrolls, documents, lineages and observed logs: an older copy, a cut and a fork are told also
 //! where the store of heads is gone, or was put back with them.
 
-use crate::sandbox::{Sandbox, copy};
+use crate::sandbox::{Sandbox, copy, take_log_away};
 use crate::scroll::{piped, ready, turn};
 use serde_json::Value;
 use std::fs;
@@ -151,7 +151,7 @@ fn the_log_alone_tells_another_continuation_of_every_kind() {
         let stolen = sandbox.work().join("stolen");
         put(&sandbox, "between/home", &stolen);
         // Without a log nothing holds the copy of the home back.
-        fs::remove_dir_all(stolen.join("log")).unwrap();
+        take_log_away(&stolen);
         put(&sandbox, "between/k", &sandbox.work().join("k"));
         go_on(&sandbox, &stolen, kind, 2, "forged");
         told(&sandbox, path, &["forked"]);

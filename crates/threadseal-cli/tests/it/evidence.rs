@@ -1,7 +1,7 @@
 //! Evidence of two histories: made of copies of a record, judged without a home, by whoever knows the key.
 
 use crate::fixtures::{open_record, ready};
-use crate::sandbox::{Ran, Sandbox, copy};
+use crate::sandbox::{Ran, Sandbox, copy, take_log_away};
 use std::fs;
 use std::path::Path;
 use threadseal::key::{PrivateKey, PublicKey};
@@ -13,7 +13,7 @@ fn forked() -> Sandbox {
     let other = sandbox.home().with_file_name("elsewhere");
     copy(&sandbox.home(), &other);
     // Without its log, which would notice.
-    fs::remove_dir_all(other.join("log")).unwrap();
+    take_log_away(&other);
     fs::create_dir(sandbox.work().join("there")).unwrap();
     fs::copy(&path, sandbox.work().join("there/one.jsonl")).unwrap();
     sandbox.run(["seal", "one.jsonl", "--final"]).exits(0);

@@ -125,7 +125,7 @@ fn a_copy_of_a_home_reads_at_ease_and_one_of_both_goes_on() {
     at_ease(&sandbox, &twin, 6);
     fs::remove_file(sandbox.work().join("d.log")).unwrap();
     fs::remove_file(sandbox.work().join("d.log.seal")).unwrap();
-    at_ease(&sandbox, &sandbox.home(), 4);
+    at_ease(&sandbox, &sandbox.home(), 5);
     assert_eq!(seal(&sandbox, "b").stderr, "");
     at_ease(&sandbox, &sandbox.home(), 6);
 }
