@@ -19,6 +19,7 @@
 //! | [`examine`] | verifying files: native records on two cores, observed logs |
 //! | [`epochs`] | keys that seal a part of one record each |
 //! | [`bodies`] | files of detached bodies beside native records |
+//! | [`tombstones`] | what is left of records that were pruned, and how the rest goes |
 //! | [`transcripts`] | stores of native records: files, object storage |
 //! | [`recorder`] | writing native records |
 //! | [`scroll`] | verifying scrolls on all cores, writing live ones |
@@ -71,5 +72,6 @@ pub mod seal_log;
 pub mod sys;
 #[cfg(feature = "timestamp")]
 pub mod timestamp;
+pub mod tombstones;
 pub mod transcripts;
 pub mod witness;

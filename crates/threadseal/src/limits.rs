@@ -15,9 +15,13 @@ pub const MAX_REDACTED_AT_ONCE: usize = 1 << 16;
 pub const MAX_CONFLICT_BYTES: usize = 4 << 20;
 /// Most seals of one record that are told apart because they are the first to cover a redaction.
 pub const MAX_REDACTING_SEALS: usize = 1 << 12;
-/// Longest name of who redacted something, in bytes.
+/// Most records that one tombstone is of: a transcript, and what lies beside it in the folder of its thread.
+pub const MAX_TOMBSTONE_RECORDS: usize = 16;
+/// Largest tombstone in bytes: the longest texts, escaped, and all records.
+pub const MAX_TOMBSTONE_BYTES: usize = 64 << 10;
+/// Longest name of who redacted or pruned something, in bytes.
 pub const MAX_REDACTOR_BYTES: usize = 256;
-/// Longest reason of a redaction in bytes.
+/// Longest reason of a redaction, or of pruning, in bytes.
 pub const MAX_REDACTION_REASON_BYTES: usize = 4096;
 /// Deepest nesting of JSON arrays and objects.
 pub const MAX_JSON_DEPTH: usize = 128;

@@ -16,6 +16,7 @@ mod log;
 mod man;
 mod messages;
 mod prove;
+mod prune;
 mod redact;
 mod render;
 mod run;
@@ -58,6 +59,8 @@ pub(crate) enum Command {
     CheckProof(check_proof::CheckProofArgs),
     /// Drop what was said or done from a record for good; every seal made before still holds
     Redact(redact::RedactArgs),
+    /// Delete whole records that have ended, and leave signed tombstones
+    Prune(prune::PruneArgs),
     /// Show where two records first part
     Diff(diff::DiffArgs),
     /// Seal the logs below a folder as they grow
@@ -127,6 +130,7 @@ pub(crate) fn run(cli: Cli) -> Exit {
         Command::Prove(args) => prove::run(&args, &context, &mut out),
         Command::CheckProof(args) => check_proof::run(&args, &context, &mut out),
         Command::Redact(args) => redact::run(&args, &context, &mut out),
+        Command::Prune(args) => prune::run(&args, &context, &mut out),
         Command::Diff(args) => diff::run(&args, &context, &mut out),
         Command::Watch(args) => watch::run(&args, &context, &mut out),
         Command::Demo(args) => demo::run(&args, &context, &mut out),

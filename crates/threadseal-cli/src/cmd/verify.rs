@@ -4,6 +4,7 @@ use crate::cmd::trust::FormatArg;
 use crate::context::Context;
 use crate::evidence;
 use crate::examine::all::AllRecords;
+use crate::examine::pruned::{self, Pruned};
 use crate::examine::{
     Anchors, Asked, Examiner, LedgerAsked, LineageAsked, ProfileArg, ScrollArgs, Seen,
 };
@@ -246,9 +247,15 @@ fn examine_all(args: &VerifyArgs, context: &Context) -> Result<Run, Failure> {
     }
     run.results.extend(lineages);
     seen.into_iter().for_each(|seen| run.add(seen));
+    let known = all.iter().flat_map(AllRecords::transcripts);
+    let pruned = Pruned::at(&examiner, &pruned::places(&found.files, known))?;
+    let present = run.results.iter_mut();
+    present.for_each(|report| pruned.tell(report));
     if let Some(all) = all {
         let here = run.results.iter().filter_map(|report| report.record);
         let mut here: BTreeSet<RecordId> = here.chain(examiner.joined()).collect();
+        run.results
+            .extend(all.pruned(&examiner, &pruned, &mut here));
         let (elsewhere, unread) = all.elsewhere(&examiner, &mut here);
         run.results.extend(elsewhere);
         run.errors.extend(unread);

@@ -8,6 +8,7 @@
 //! What has no place in the store of heads may have one in the private index beside the log: files, folders and SQLite files are looked
 //! into, of other stores it is told that they must be named. A place only leads to a record: one that was moved is found in the folders that are named, whatever it is called there.
 
+use super::pruned::Pruned;
 use super::{Examiner, place};
 use crate::exit::Failure;
 use crate::render::json::PathError;
@@ -76,6 +77,32 @@ impl AllRecords {
             places,
             searched,
         })
+    }
+
+    /// Where transcripts lay last.
+    pub(crate) fn transcripts(&self) -> impl Iterator<Item = PathBuf> {
+        let known = self.known.iter();
+        let transcripts = known.filter(|known| known.kind == RecordKind::Transcript);
+        transcripts.filter_map(place_of)
+    }
+
+    /// A report of each record that none of `here` is and that was pruned.
+    pub(crate) fn pruned(
+        &self,
+        examiner: &Examiner,
+        pruned: &Pruned,
+        here: &mut BTreeSet<RecordId>,
+    ) -> Vec<Report> {
+        let mut reports = Vec::new();
+        for known in &self.known {
+            if !here.contains(&known.head.record)
+                && let Some(report) = pruned.report(examiner, known)
+            {
+                here.insert(known.head.record);
+                reports.push(report);
+            }
+        }
+        reports
     }
 
     /// What lies where the index says, of the records that none of `here` is; and those of which nobody can say more before their

@@ -12,6 +12,7 @@
 //! threads of a project was copied out: nothing is missed there. A child of which no record seals the end may never
 //! have begun: it is gone where this host or its log knows a seal of it, else the link is open. So is one of which only one side tells.
 
+use super::pruned::Pruned;
 use super::{Asked, Examiner, Seen, reports_of, shown, transcript};
 use crate::exit::Failure;
 use crate::walk::Candidate;
@@ -25,7 +26,9 @@ use threadseal::report::{Finding, Report, Verdict};
 use threadseal::transcript::manifest::{self, Manifest};
 use threadseal_runtime::project::TRANSCRIPT_FILE;
 use threadseal_store::examine::first_line;
+use threadseal_store::heads::HeadStore;
 use threadseal_store::read::{RegularFile, Source as _, open_regular};
+use threadseal_store::tombstones;
 
 /// Where the threads of a project lie.
 const THREADS: &str = ".ai/agent/threads";
@@ -71,7 +74,7 @@ struct Kin {
 enum Told {
     /// The other thread is not what it was.
     Wrong(Box<Report>),
-    /// Only one side of the link is there, as far as can be told.
+    /// Only one side of the link is there, as far as can be told; the other one was pruned.
     Open(Finding),
 }
 
@@ -130,6 +133,36 @@ pub(super) fn missing(
         }
     }
     Ok(wrong)
+}
+
+/// Why the record in `file`, `sealed` bytes of which hold, is not over yet: a thread that it began, or that goes on from it, has
+/// no end that this host knows.
+///
+/// # Errors
+/// When the file or the heads cannot be read.
+pub(crate) fn unfinished(
+    heads: &dyn HeadStore,
+    file: &RegularFile,
+    sealed: u64,
+) -> Result<Option<String>, Failure> {
+    for kin in kin_of(file, sealed)? {
+        let known = heads.fetch(&kin.record)?;
+        let is_over = match (kin.link, known) {
+            (Link::Before | Link::Inherited, _) => true,
+            (_, Some(known)) => known.is_final,
+            // Its end is sealed here.
+            (Link::Ended, None) => true,
+            // It may never have begun, or be another host's.
+            (Link::Begun | Link::Successor, None) => false,
+        };
+        if !is_over {
+            let (thread, record, said) = (&kin.thread, kin.record, kin.said);
+            let text =
+                format!("it {said}, and no end of that is known here: {thread}, record {record}");
+            return Ok(Some(text));
+        }
+    }
+    Ok(None)
 }
 
 /// A record among the threads of a project, and the kin that it seals.
@@ -338,6 +371,10 @@ fn judge(
     let (Some(file), Some(manifest)) = (file, manifest.filter(is_it)) else {
         // Elsewhere it verifies as what it is.
         let is_here = here.contains_key(&kin.record);
+        let pruned = Pruned::at(examiner, &[tombstones::place_of(&path)])?;
+        if let (false, Some(note)) = (is_here, pruned.excuse(&kin.record, kin.head.as_ref())) {
+            return Ok(Some(Told::Open(note)));
+        }
         let may_never_have_been = kin.link == Link::Begun;
         return Ok(match (is_here, may_never_have_been) {
             (true, _) => None,

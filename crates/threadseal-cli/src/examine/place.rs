@@ -122,6 +122,13 @@ pub(super) fn report_missing(
     last: &StoredHead,
     message: String,
 ) -> Report {
+    let mut report = report_of(examiner, path, last);
+    report.hold_because(Verdict::Missing, Finding::error("record_missing", message));
+    report
+}
+
+/// A report of what is known of a record whose file is not looked at.
+pub(super) fn report_of(examiner: &Examiner, path: &str, last: &StoredHead) -> Report {
     let (format, profile) = match (last.kind, &last.thread) {
         (RecordKind::Observed, _) => ("log", "observed"),
         (RecordKind::Scroll, _) => ("scroll", "scroll-v0.1"),
@@ -136,6 +143,5 @@ pub(super) fn report_missing(
     report.path = path.to_owned();
     report.trust = Some(examiner.asked.trust.digest());
     report.record = Some(last.head.record);
-    report.hold_because(Verdict::Missing, Finding::error("record_missing", message));
     report
 }

@@ -28,6 +28,7 @@ mod marks;
 mod mirror;
 mod place;
 mod prove;
+mod prune;
 mod read;
 mod real_runs;
 mod redact;

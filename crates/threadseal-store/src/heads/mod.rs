@@ -91,7 +91,7 @@ pub struct LoggedAt {
 
 impl StoredHead {
     /// What a log is told of a head.
-    pub(crate) fn to_log(&self) -> LoggedHead {
+    pub fn to_log(&self) -> LoggedHead {
         LoggedHead {
             kind: self.kind,
             head: self.head,

@@ -23,6 +23,7 @@
 //! | `twins` | copies of one home, and which of them is the log's own |
 //! | `key_events`, `judging` | what keys said of themselves; which seals stood there before they ended |
 //! | `redactions` | which redactions of records it knows |
+//! | `tombstones` | which records it knows to be pruned |
 //! | `cosigned` | what witnesses said of it |
 //! | `mirror` | the log in object storage, for readers elsewhere |
 //! | `record_log` | a record as a log, for tools that know logs |
@@ -71,6 +72,7 @@ mod standing;
 mod tests;
 #[cfg(feature = "timestamp")]
 mod timestamps;
+mod tombstones;
 mod twins;
 mod view;
 mod whereabouts;

@@ -1,9 +1,10 @@
-//! What entries of a seal log say (`spec/anchors.md`): heads of records, what was redacted, what becomes of keys, and where the
-//! log came from.
+//! What entries of a seal log say (`spec/anchors.md`): heads of records, what was redacted or pruned, what becomes of keys, and
+//! where the log came from.
 //!
 //! ```text
 //! {"digest":…,"key":…,"record":…,"root":…,"seq":…,"size":…,"type":"head/transcript"}     key, root: where there are any
 //! {…,"type":"redaction/transcript"}                                                      as a head: the seal that covers it
+//! {…,"type":"tombstone/transcript"}                                                      as a head: the last one of a record that was pruned
 //! {"checkpoint":…,"mark":…,"origin":…,"type":"restart"}                                  mark: where it is another one
 //! {…,"type":"key/create"}                                                                [`key_event`]
 //! ```
@@ -24,6 +25,7 @@ use std::fmt::Write as _;
 
 const HEAD: &str = "head/";
 const REDACTION: &str = "redaction/transcript";
+const TOMBSTONE: &str = "tombstone/";
 const RESTART: &str = "restart";
 /// Largest whole number that every reader of JSON keeps (RFC 7493 §2.2).
 const MAX_NUMBER: u64 = (1 << 53) - 1;
@@ -59,6 +61,8 @@ pub enum LogEntry {
     Head(LoggedHead),
     /// A head whose seal covers a redaction of its record and is the first that does; by the key that redacted.
     Redaction(LoggedHead),
+    /// The last head of a record that was pruned; by the key that signed its tombstone.
+    Tombstone(LoggedHead),
     /// The log before this one.
     Restart(Restart),
     /// What becomes of a key.
@@ -88,15 +92,19 @@ impl LogEntry {
                 Some(kind) => Self::Head(head(kind, &value).ok_or(BadEntry)?),
                 None => Self::Unknown,
             },
+            (None, kind) if kind.starts_with(TOMBSTONE) => {
+                match RecordKind::parse(&kind[TOMBSTONE.len()..]) {
+                    Some(kind) => Self::Tombstone(signed_head(kind, &value).ok_or(BadEntry)?),
+                    None => Self::Unknown,
+                }
+            }
             (None, kind) if kind.starts_with(key_event::KEY) => {
                 let kind = &kind[key_event::KEY.len()..];
                 let event = KeyEvent::read(kind, &value)?;
                 event.map_or(Self::Unknown, |event| Self::Key(Box::new(event)))
             }
             (None, REDACTION) => {
-                let redaction = head(RecordKind::Transcript, &value);
-                let signed = redaction.filter(|logged| logged.key.is_some());
-                Self::Redaction(signed.ok_or(BadEntry)?)
+                Self::Redaction(signed_head(RecordKind::Transcript, &value).ok_or(BadEntry)?)
             }
             (None, RESTART) => Self::Restart(restart(&value).ok_or(BadEntry)?),
             (None, _) => Self::Unknown,
@@ -116,6 +124,7 @@ impl LogEntry {
         let text = match self {
             Self::Head(head) => head_text(head, &format!("{HEAD}{}", head.kind))?,
             Self::Redaction(head) => head_text(head, REDACTION)?,
+            Self::Tombstone(head) => head_text(head, &format!("{TOMBSTONE}{}", head.kind))?,
             Self::Restart(restart) => restart_text(restart),
             Self::Key(event) => event.to_text(),
             Self::Unknown => return None,
@@ -181,6 +190,11 @@ fn head(kind: RecordKind, value: &Value) -> Option<LoggedHead> {
     })
 }
 
+/// A head with the key that stands for what is said of it.
+fn signed_head(kind: RecordKind, value: &Value) -> Option<LoggedHead> {
+    head(kind, value).filter(|logged| logged.key.is_some())
+}
+
 fn restart(value: &Value) -> Option<Restart> {
     let bytes = |value: &Value| encoding::parse_base64(value.as_str()?);
     let mark = match value.get("mark") {
@@ -226,6 +240,7 @@ mod tests {
                 kind: RecordKind::Transcript,
                 ..logged(true, true)
             }),
+            LogEntry::Tombstone(logged(false, true)),
             LogEntry::Restart(restart(None)),
             LogEntry::Restart(restart(Some(b"another"))),
         ]
@@ -302,6 +317,17 @@ mod tests {
         let nobody = text.replace(&key, "");
         assert_eq!(LogEntry::read(nobody.as_bytes()), Err(BadEntry));
         let other = text.replace("redaction/transcript", "redaction/ledger");
+        assert_eq!(LogEntry::read(other.as_bytes()), Ok(LogEntry::Unknown));
+    }
+
+    #[test]
+    fn a_tombstone_is_of_any_kind_and_says_who_pruned() {
+        let text = String::from_utf8(entries().remove(4).to_bytes().unwrap()).unwrap();
+        assert!(text.ends_with(r#","type":"tombstone/ledger"}"#), "{text}");
+        let key = format!("\"key\":\"{}\",", "cd".repeat(32));
+        let nobody = text.replace(&key, "");
+        assert_eq!(LogEntry::read(nobody.as_bytes()), Err(BadEntry));
+        let other = text.replace("tombstone/ledger", "tombstone/other");
         assert_eq!(LogEntry::read(other.as_bytes()), Ok(LogEntry::Unknown));
     }
 

@@ -11,6 +11,7 @@
 //! | [`witness`] | requests to a witness, what it decides and answers | C2SP tlog-witness |
 //! | [`conflict`] | two checkpoints that convict whoever signed both | `spec/anchors.md` |
 //! | [`entry`] | what the entries of a seal log say | `spec/anchors.md` |
+//! | [`tombstone`] | what is left of records that were pruned | `spec/anchors.md` |
 //!
 //! `spec/anchors.md` states what the sources leave open. Trees and proofs themselves are [`crate::merkle`]'s, signature lines [`crate::note`]'s.
 
@@ -23,6 +24,7 @@ pub mod ml_dsa;
 pub mod policy;
 pub mod proof_file;
 pub mod tile;
+pub mod tombstone;
 pub mod verifier;
 pub mod witness;
 

@@ -62,6 +62,12 @@ pub(super) fn run(args: &EntriesArgs, context: &Context, out: &mut Out) -> Outco
                     "redaction", logged.head
                 ));
             }
+            Ok(LogEntry::Tombstone(logged)) => {
+                out.line(format_args!(
+                    "{at:>8}  {:<10}  {}",
+                    "tombstone", logged.head
+                ));
+            }
             _ => out.line(format_args!("{at:>8}  {}", Clean(&text))),
         }
     }

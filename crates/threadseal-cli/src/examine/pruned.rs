@@ -1,0 +1,140 @@
+//! Records that this host pruned (`spec/anchors.md`, "Tombstones").
+//!
+//! ```text
+//! RECORD.tombstone ─► signed by its key ─► the log has the same entry ─► no later seal is known ─► pruned, not missing
+//! ```
+//! A tombstone alone says nothing: whoever has a key signs one. What the log of this host does not say it pruned is missing.
+
+use super::{Examiner, place};
+use crate::exit::Failure;
+use crate::seal_log::HomeLog;
+use crate::walk::Candidate;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use threadseal::record::{Head, RecordId};
+use threadseal::report::{CheckResult, Completeness, Finding, Report, Verdict};
+use threadseal::tlog::entry::LoggedHead;
+use threadseal_store::heads::StoredHead;
+use threadseal_store::sys::path_text;
+use threadseal_store::tombstones::{self, Found, TOMBSTONE_ENDING};
+
+/// Records of which a tombstone and the log say that they were pruned.
+#[derive(Debug, Default)]
+pub(crate) struct Pruned(BTreeMap<RecordId, Grave>);
+
+#[derive(Debug)]
+struct Grave {
+    head: Head,
+    /// Is no later seal known?
+    is_last: bool,
+    tombstone: String,
+    /// Who, when and why.
+    said: String,
+}
+
+/// Where tombstones may lie: those among `files`, those of what was named, and those of records `known` by their places.
+pub(crate) fn places(files: &[Candidate], known: impl Iterator<Item = PathBuf>) -> Vec<PathBuf> {
+    let is_one = |path: &Path| path.to_string_lossy().ends_with(TOMBSTONE_ENDING);
+    let among = files.iter().filter(|file| is_one(&file.path));
+    let named = files
+        .iter()
+        .filter(|file| file.named && !is_one(&file.path));
+    let beside = named.map(|file| tombstones::place_of(&file.path));
+    let known = known.map(|path| tombstones::place_of(&path));
+    let mut all: Vec<PathBuf> = among.map(|file| file.path.clone()).collect();
+    all.extend(beside.chain(known));
+    all.sort();
+    all.dedup();
+    all
+}
+
+impl Pruned {
+    /// Reads the tombstones at `places`, and keeps what the log of the home says as well.
+    ///
+    /// # Errors
+    /// When there is one, and the log or the heads cannot be read.
+    pub(crate) fn at(examiner: &Examiner, places: &[PathBuf]) -> Result<Self, Failure> {
+        let HomeLog::There(log) = &examiner.log else {
+            return Ok(Self::default());
+        };
+        let read = |place: &PathBuf| match tombstones::read(&*examiner.host.fs, place) {
+            Ok(Found::Tombstone(found)) => Some((place.clone(), *found)),
+            // What cannot be read speaks for nothing.
+            Ok(Found::Nothing | Found::Other) | Err(_) => None,
+        };
+        let found: Vec<_> = places.iter().filter_map(read).collect();
+        if found.is_empty() || !log.standing().vouches() {
+            return Ok(Self::default());
+        }
+        let mut logged: BTreeMap<RecordId, Vec<LoggedHead>> = BTreeMap::new();
+        for entry in log.tombstones()? {
+            logged.entry(entry.head.record).or_default().push(entry);
+        }
+        let mut graves = BTreeMap::new();
+        for (place, tombstone) in found {
+            let statement = tombstone.statement();
+            let why = match statement.why.as_str() {
+                "" => String::new(),
+                why => format!(": {why}"),
+            };
+            let said = format!("{} on {}{why}", statement.by, statement.at.to_iso_seconds());
+            for record in &statement.records {
+                let (id, head) = (record.head.record, record.head);
+                if !logged.get(&id).is_some_and(|known| known.contains(record)) {
+                    continue;
+                }
+                let stored = examiner.host.heads.fetch(&id)?;
+                let grave = Grave {
+                    head,
+                    is_last: stored.is_some_and(|stored| is_newest(&stored, &head)),
+                    tombstone: path_text(&place),
+                    said: said.clone(),
+                };
+                graves.insert(id, grave);
+            }
+        }
+        Ok(Self(graves))
+    }
+
+    /// Why this record is not there, if it was pruned and had no other seal later, `named` among them.
+    pub(super) fn excuse(&self, record: &RecordId, named: Option<&Head>) -> Option<Finding> {
+        let grave = self.0.get(record).filter(|grave| grave.is_last)?;
+        let covers = named.is_none_or(|named| named.seq <= grave.head.seq);
+        let (head, said) = (grave.head, &grave.said);
+        let text = format!("{head} was pruned by {said}");
+        covers.then(|| Finding::note("pruned", text))
+    }
+
+    /// A report of a record that is `known` and was pruned.
+    pub(super) fn report(&self, examiner: &Examiner, known: &StoredHead) -> Option<Report> {
+        let finding = self.excuse(&known.head.record, Some(&known.head))?;
+        let grave = self.0.get(&known.head.record)?;
+        let path = known.path_hint.clone().unwrap_or_default();
+        let mut report = place::report_of(examiner, &path, known);
+        report.completeness = Completeness::Final;
+        report.head = Some(grave.head);
+        let why = Some(grave.tombstone.clone());
+        report.check("tombstone", CheckResult::Pass, why);
+        report.find(finding);
+        Some(report)
+    }
+
+    /// Says of a record that is there that it should not be.
+    pub(crate) fn tell(&self, report: &mut Report) {
+        let grave = report.record.and_then(|record| self.0.get(&record));
+        let Some(grave) = grave.filter(|_| report.verdict != Verdict::Missing) else {
+            return;
+        };
+        let (tombstone, said) = (&grave.tombstone, &grave.said);
+        let text = format!(
+            "it was pruned by {said} ({tombstone}), and is there: threadseal prune finishes what was cut short"
+        );
+        report.find(Finding::warning("pruned_but_present", text));
+    }
+}
+
+/// Is `head` the newest seal that the home and its log know of the record?
+pub(crate) fn is_newest(stored: &StoredHead, head: &Head) -> bool {
+    let logged = stored.logged.as_ref();
+    stored.head == *head && logged.is_none_or(|at| at.logged.head == *head)
+}

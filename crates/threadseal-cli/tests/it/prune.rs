@@ -1,0 +1,301 @@
+//! `prune`: whole records go, tombstones stay, and nothing but a tombstone that the log knows excuses a record that is gone.
+
+use crate::run::{greet, project, thread};
+use crate::sandbox::{Ran, Sandbox, copy};
+use serde_json::Value;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// A thread with detached bodies that began a child, both ended; the folders of both.
+fn ended() -> (Sandbox, PathBuf, PathBuf) {
+    let sandbox = project();
+    let more = ["--script", "answers.yaml", "--bodies", "detached", "-q"];
+    greet(&sandbox, &more).exits(0);
+    let (parent, child) = (thread(&sandbox, "greet"), thread(&sandbox, "child"));
+    (sandbox, parent, child)
+}
+
+fn tombstone_in(folder: &Path) -> PathBuf {
+    folder.join("transcript.jsonl.tombstone")
+}
+
+fn names_in(folder: &Path) -> Vec<String> {
+    let entries = fs::read_dir(folder).unwrap();
+    let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let mut names: Vec<_> = names.collect();
+    names.sort();
+    names
+}
+
+fn text(path: &Path) -> &str {
+    path.to_str().unwrap()
+}
+
+fn run_in(sandbox: &Sandbox, home: &Path, arguments: &[&str]) -> Ran {
+    let mut command = sandbox.command();
+    command.args(arguments).env("THREADSEAL_HOME", home);
+    Ran::of(command.output().unwrap())
+}
+
+/// The codes of all findings of one `verify`.
+fn codes(output: &Value) -> Vec<String> {
+    let results = output["results"].as_array().unwrap();
+    let findings = results
+        .iter()
+        .flat_map(|report| report["findings"].as_array().unwrap());
+    findings
+        .map(|found| found["code"].as_str().unwrap().to_owned())
+        .collect()
+}
+
+fn verify(sandbox: &Sandbox, arguments: &[&str], exit: i32) -> Vec<String> {
+    let ran = sandbox.run([&["verify", "--json"], arguments].concat());
+    codes(&ran.exits(exit).json())
+}
+
+fn has(codes: &[String], code: &str) -> bool {
+    codes.iter().any(|found| found == code)
+}
+
+#[test]
+fn a_thread_is_pruned_whole_and_nothing_misses_it() {
+    let (sandbox, parent, child) = ended();
+    let secret = fs::read_to_string(parent.join("transcript.bodies")).unwrap();
+    assert!(secret.contains("I write it."), "{secret}");
+    let would = sandbox.run(["prune", text(&parent), "--dry-run"]).exits(0);
+    assert!(would.stdout.starts_with("would prune "), "{}", would.stdout);
+    assert!(parent.join("transcript.jsonl").exists() && !tombstone_in(&parent).exists());
+    let pruned = sandbox.run([
+        "prune",
+        text(&parent),
+        "--reason",
+        "ninety days are over",
+        "--json",
+    ]);
+    let output = pruned.exits(0).json();
+    assert_eq!(output["schema"], "threadseal.prune/1");
+    assert_eq!(output["pruned"][0]["left"], serde_json::json!([]));
+    assert_eq!(names_in(&parent), ["transcript.jsonl.tombstone"]);
+    let tombstone = fs::read_to_string(tombstone_in(&parent)).unwrap();
+    assert!(tombstone.contains("ninety days are over"), "{tombstone}");
+    // Its child names it, and it is not missing: neither in the folder, nor for who knows all heads.
+    let seen = verify(&sandbox, &["p"], 0);
+    assert!(has(&seen, "pruned"), "{seen:?}");
+    let all = sandbox
+        .run(["verify", "--all", "p", "--json"])
+        .exits(0)
+        .json();
+    let reports = all["results"].as_array().unwrap();
+    let notes = reports
+        .iter()
+        .flat_map(|report| report["findings"].as_array().unwrap());
+    let mut notes = notes.filter(|note| note["code"] == "pruned");
+    let says = |note: &Value| {
+        note["message"]
+            .as_str()
+            .unwrap()
+            .contains("ninety days are over")
+    };
+    assert!(notes.any(|note| says(note) && note["severity"] == "note"));
+    assert!(!has(&codes(&all), "record_missing"));
+    // Nor its thread.json and ledger, which went with it.
+    let of_thread = |report: &&Value| report["checks"][0]["name"] == "tombstone";
+    assert!(reports.iter().filter(of_thread).count() >= 3, "{all}");
+    sandbox.run(["log", "fsck"]).exits(0);
+    let entries = ["log", "entries", "--from", "0", "--limit", "1000"];
+    let listed = sandbox.run(entries).exits(0).stdout;
+    assert!(listed.contains(" tombstone "), "{listed}");
+    // The log that takes the place of this one knows it, too.
+    sandbox.run(["log", "restart", "--anyway"]).exits(0);
+    assert!(has(&verify(&sandbox, &["--all", "p"], 0), "pruned"));
+    sandbox.run(["prune", text(&child)]).exits(0);
+    assert!(!has(
+        &verify(&sandbox, &["--all", "p"], 0),
+        "record_missing"
+    ));
+}
+
+#[test]
+fn a_tombstone_that_was_changed_moved_to_another_record_or_removed_excuses_nothing() {
+    let (sandbox, parent, child) = ended();
+    sandbox.run(["prune", text(&child)]).exits(0);
+    let place = tombstone_in(&child);
+    let good = fs::read_to_string(&place).unwrap();
+    assert!(has(&verify(&sandbox, &["p"], 0), "pruned"));
+    // Nobody signed these.
+    let others = [
+        good.replace("\"why\":\"\"", "\"why\":\"x\""),
+        good.replace("\"seq\":", "\"seq\":1"),
+        "{}\n".to_owned(),
+    ];
+    for other in others {
+        assert_ne!(other, good);
+        fs::write(&place, other).unwrap();
+        let seen = verify(&sandbox, &["p"], 1);
+        assert!(
+            has(&seen, "record_missing") && !has(&seen, "pruned"),
+            "{seen:?}"
+        );
+        let seen = verify(&sandbox, &["--all", "p"], 1);
+        assert!(
+            has(&seen, "record_missing") && !has(&seen, "pruned"),
+            "{seen:?}"
+        );
+        // Nothing is deleted by its word, either.
+        sandbox.run(["prune", text(&child)]).exits(2);
+    }
+    fs::remove_file(&place).unwrap();
+    assert!(has(&verify(&sandbox, &["--all", "p"], 1), "record_missing"));
+    // The parent is not pruned because its child was.
+    fs::write(&place, &good).unwrap();
+    fs::write(tombstone_in(&parent), &good).unwrap();
+    let kept = names_in(&parent).len();
+    let refused = sandbox.run(["prune", text(&parent)]).exits(2);
+    assert!(
+        refused.stderr.contains("another record"),
+        "{}",
+        refused.stderr
+    );
+    assert_eq!(names_in(&parent).len(), kept);
+    // Nor where the record itself was taken away.
+    fs::remove_file(parent.join("transcript.jsonl")).unwrap();
+    sandbox.run(["prune", text(&parent)]);
+    assert_eq!(names_in(&parent).len(), kept - 1);
+    let seen = verify(&sandbox, &["--all", "p"], 1);
+    assert!(has(&seen, "record_missing"), "{seen:?}");
+}
+
+#[test]
+fn a_tombstone_that_the_log_does_not_know_or_of_another_key_excuses_nothing() {
+    let (sandbox, parent, child) = ended();
+    let kept = sandbox.work().join("kept");
+    copy(&child, &kept);
+    // Whoever has a copy of the key signs what he likes where the log of the owner is not: here, in a home that is put back.
+    let (home, marks) = (sandbox.home(), sandbox.home().with_extension("marks"));
+    let places = [
+        (&home, home.with_extension("kept")),
+        (&marks, home.with_extension("marks.kept")),
+    ];
+    for (place, kept) in &places {
+        copy(place, kept);
+    }
+    sandbox.run(["prune", text(&child)]).exits(0);
+    for (place, kept) in &places {
+        fs::remove_dir_all(place).unwrap();
+        copy(kept, place);
+    }
+    for folder in [&["p"][..], &["--all", "p"]] {
+        let seen = verify(&sandbox, folder, 1);
+        assert!(
+            has(&seen, "record_missing") && !has(&seen, "pruned"),
+            "{seen:?}"
+        );
+    }
+    // Nor is it made good by the owner, while the record is gone.
+    sandbox.run(["prune", text(&child)]).exits(2);
+    assert!(has(&verify(&sandbox, &["--all", "p"], 1), "record_missing"));
+    // It is also what a prune leaves that was killed before the log knew: the next one verifies the record, and prunes it.
+    copy(&kept, &child);
+    sandbox.run(["prune", text(&child)]).exits(0);
+    assert_eq!(names_in(&child), ["transcript.jsonl.tombstone"]);
+    assert!(has(&verify(&sandbox, &["--all", "p"], 0), "pruned"));
+    // A home of its own has another key: it prunes nothing here, and its word is none.
+    let stranger = sandbox.home().with_file_name("stranger");
+    run_in(&sandbox, &stranger, &["init", "-q"]).exits(0);
+    run_in(&sandbox, &stranger, &["prune", text(&parent)]).exits(2);
+    run_in(&sandbox, &stranger, &["prune", text(&child)]).exits(2);
+    assert!(parent.join("transcript.jsonl").exists() && !tombstone_in(&parent).exists());
+}
+
+#[test]
+fn a_record_that_is_there_after_its_tombstone_is_told_and_goes_with_the_next_prune() {
+    let (sandbox, parent, child) = ended();
+    let kept = sandbox.work().join("kept");
+    copy(&parent, &kept);
+    sandbox.run(["prune", text(&parent)]).exits(0);
+    // Killed before the last file went, or put back from a backup.
+    for name in ["transcript.jsonl", "transcript.bodies"] {
+        fs::copy(kept.join(name), parent.join(name)).unwrap();
+    }
+    let record = parent.join("transcript.jsonl");
+    let seen = verify(&sandbox, &[text(&record)], 0);
+    assert!(has(&seen, "pruned_but_present"), "{seen:?}");
+    let seen = verify(&sandbox, &["--all", "p"], 1);
+    assert!(has(&seen, "pruned_but_present"), "{seen:?}");
+    sandbox.run(["prune", text(&record)]).exits(0);
+    assert_eq!(names_in(&parent), ["transcript.jsonl.tombstone"]);
+    let seen = verify(&sandbox, &["--all", "p"], 0);
+    assert!(!has(&seen, "pruned_but_present"), "{seen:?}");
+    assert!(child.join("transcript.jsonl").exists());
+}
+
+#[test]
+fn what_is_open_changed_unknown_or_in_a_store_is_not_pruned() {
+    let (sandbox, parent, child) = ended();
+    let record = child.join("transcript.jsonl");
+    let whole = fs::read(&record).unwrap();
+    let refused = |arguments: &[&str], why: &str| {
+        let ran = sandbox.run([&["prune"], arguments].concat()).exits(2);
+        assert!(ran.stderr.contains(why), "{why}: {}", ran.stderr);
+        assert!(!tombstone_in(&child).exists());
+    };
+    let mut changed = whole.clone();
+    changed[100] ^= 1;
+    fs::write(&record, &changed).unwrap();
+    refused(&[text(&record)], "");
+    let last = whole[..whole.len() - 1]
+        .iter()
+        .rposition(|byte| *byte == b'\n');
+    fs::write(&record, &whole[..=last.unwrap()]).unwrap();
+    refused(&[text(&record)], "");
+    fs::write(&record, [&whole[..], b"{}\n"].concat()).unwrap();
+    refused(&[text(&record)], "");
+    fs::write(&record, &whole).unwrap();
+    // What lies beside it must be whole as well.
+    let metadata = child.join("thread.json");
+    let kept = fs::read(&metadata).unwrap();
+    let edited = String::from_utf8_lossy(&kept).replacen("completed", "cancelled", 1);
+    assert_ne!(edited.as_bytes(), kept);
+    fs::write(&metadata, edited).unwrap();
+    refused(&[text(&child)], "thread.json");
+    fs::write(&metadata, kept).unwrap();
+    refused(&["postgres://x@localhost/threads#demo/greet"], "not yet");
+    refused(&["nowhere"], "neither a file nor a thread");
+    let ledger = names_in(&parent)
+        .into_iter()
+        .find(|name| name.ends_with(".index"));
+    refused(&[text(&parent.join(ledger.unwrap()))], "");
+    // Nobody could tell afterwards what was pruned.
+    let without = sandbox.home().with_file_name("without");
+    run_in(&sandbox, &without, &["init", "-q", "--no-log"]).exits(0);
+    let ran = run_in(&sandbox, &without, &["prune", text(&child)]).exits(2);
+    assert!(ran.stderr.contains("no log"), "{}", ran.stderr);
+    sandbox.run(["verify", "p"]).exits(0);
+}
+
+#[test]
+fn records_of_a_folder_are_pruned_by_their_age() {
+    let (sandbox, parent, child) = ended();
+    let none = ["prune", "p", "--older-than", "90d"];
+    let ran = sandbox.run(none).exits(0);
+    assert!(ran.stdout.contains("nothing to prune"), "{}", ran.stdout);
+    sandbox
+        .run(["prune", "p", "--older-than", "ninety"])
+        .exits(2);
+    let file = parent.join("transcript.jsonl");
+    sandbox
+        .run(["prune", text(&file), "--older-than", "90d"])
+        .exits(2);
+    assert!(file.exists());
+    let all = ["prune", "p", "--older-than", "0h", "--reason", "retention"];
+    let ran = sandbox.run(all).exits(0);
+    assert_eq!(ran.stdout.lines().count(), 2, "{}", ran.stdout);
+    for folder in [&parent, &child] {
+        assert_eq!(names_in(folder), ["transcript.jsonl.tombstone"]);
+    }
+    let seen = verify(&sandbox, &["--all", "p"], 0);
+    assert!(
+        has(&seen, "pruned") && !has(&seen, "record_missing"),
+        "{seen:?}"
+    );
+}

@@ -1,0 +1,56 @@
+//! Tombstones in the log of a host: which records it pruned (`spec/anchors.md`, "Tombstones").
+//!
+//! Whoever has a key can sign a tombstone. The entry says that this host pruned the record: without it, one that is gone is missing.
+
+use super::SealLog;
+use threadseal::error::Error;
+use threadseal::tlog::entry::{LogEntry, LoggedHead};
+
+/// What stands in the text of each such entry, and in that of no other known one.
+const MARK: &[u8] = b"\"type\":\"tombstone/";
+
+impl SealLog {
+    /// Commits that these records are pruned, behind all that waits in this process: those that the log does not know yet, and all
+    /// of them at once.
+    ///
+    /// # Errors
+    /// Kind `Refused` when the log commits nothing, `External` when the system fails.
+    pub fn commit_tombstones(&self, pruned: &[LoggedHead]) -> Result<(), Error> {
+        if let Some(error) = self.flush().error {
+            return Err(error);
+        }
+        let known = self.tombstones()?;
+        let new = pruned.iter().filter(|logged| !known.contains(logged));
+        let entries: Option<Vec<_>> = new
+            .map(|logged| LogEntry::Tombstone(*logged).to_bytes())
+            .collect();
+        let entries = entries.ok_or_else(|| Error::invalid("a head is too large for the log"))?;
+        if entries.is_empty() {
+            return Ok(());
+        }
+        let written = self
+            .shared
+            .write(&|| false, |writer, _| writer.commit(&entries))?;
+        written.1.map_or(Ok(()), Err)
+    }
+
+    /// The last heads of all records that this host pruned, each proved to be in the log. Every entry is read.
+    ///
+    /// # Errors
+    /// As [`SealLog::view`].
+    pub fn tombstones(&self) -> Result<Vec<LoggedHead>, Error> {
+        let view = self.view()?;
+        let mut pruned = Vec::new();
+        let mut take = |at: u64, entry: &[u8]| {
+            if memchr::memmem::find(entry, MARK).is_some()
+                && let Ok(LogEntry::Tombstone(logged)) = LogEntry::read(entry)
+            {
+                view.inclusion(at, entry)?;
+                pruned.push(logged);
+            }
+            Ok(())
+        };
+        view.contents().each(view.tree().size, &mut take)?;
+        Ok(pruned)
+    }
+}

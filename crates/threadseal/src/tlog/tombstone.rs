@@ -1,0 +1,295 @@
+//! Tombstones: what is left of records that were pruned (`spec/anchors.md`, "Tombstones").
+//!
+//! ```text
+//! {"at":TIME,"by":TEXT,"public":HEX,"records":[ENTRY,…],"signature":BASE64,"type":"threadseal/1 tombstone","why":TEXT} LF
+//! ENTRY       as it stands in the seal log: {"digest":…,"key":…,"record":…,…,"type":"tombstone/transcript"}
+//! signature   by `public`, over tagged("threadseal/1 tombstone", [the same object without `signature`])
+//! ```
+//! RFC 8785, so that one tombstone has one text. A [`Tombstone`] that exists was signed by its key. That the key had a say in these
+//! records it does not show: who prunes asks that, and writes the same entries into the log of the host.
+
+use crate::canon::jcs;
+use crate::canon::json::{self, Value};
+use crate::encoding;
+use crate::error::Error;
+use crate::key::{Message, PublicKey, Signature, Signer};
+use crate::limits::{
+    MAX_REDACTION_REASON_BYTES, MAX_REDACTOR_BYTES, MAX_TOMBSTONE_BYTES, MAX_TOMBSTONE_RECORDS,
+};
+use crate::record::RecordId;
+use crate::time::Timestamp;
+use crate::tlog::entry::{LogEntry, LoggedHead};
+
+const TAG: &str = "threadseal/1 tombstone";
+
+/// What is left of records that were pruned together.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Tombstone {
+    statement: Statement,
+    public: PublicKey,
+    signature: Signature,
+}
+
+/// What a tombstone says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Statement {
+    /// When they were pruned, to the second.
+    pub at: Timestamp,
+    /// Who pruned them, for people.
+    pub by: String,
+    /// Why, for people; may be empty.
+    pub why: String,
+    /// Their last heads, each with the key that signs the tombstone. The first is the transcript.
+    pub records: Vec<LoggedHead>,
+}
+
+impl Tombstone {
+    /// Has the key of `signer` say that these records were pruned; the keys and fractions of seconds in `statement` are replaced.
+    ///
+    /// # Errors
+    /// Kind `InvalidInput` when there are no records, too many, or two heads of one, or a text is too long; `Refused` when the key is no
+    /// native one; whatever else the signer says.
+    pub fn sign(statement: Statement, signer: &dyn Signer) -> Result<Self, Error> {
+        let public = *signer.public_key();
+        let statement = Statement {
+            at: statement.at.floor_to_second(),
+            records: statement
+                .records
+                .into_iter()
+                .map(|logged| LoggedHead {
+                    key: Some(public.key_id()),
+                    ..logged
+                })
+                .collect(),
+            ..statement
+        };
+        let none = || {
+            Error::invalid("a tombstone names each of a few records once, and gives short texts")
+        };
+        let text = statement
+            .text(&public, None)
+            .filter(|_| statement.is_sound());
+        let signature = signer.sign(&Message::tagged(TAG, &[&text.ok_or_else(none)?]))?;
+        Ok(Self {
+            statement,
+            public,
+            signature,
+        })
+    }
+
+    /// Reads a tombstone, and verifies it. None for anything else.
+    pub fn read(bytes: &[u8]) -> Option<Self> {
+        if bytes.len() > MAX_TOMBSTONE_BYTES {
+            return None;
+        }
+        let value = json::parse(bytes.strip_suffix(b"\n")?).ok()?;
+        let text = |name| value.get(name).and_then(Value::as_str);
+        let records = value.get("records").and_then(Value::as_array)?;
+        let statement = Statement {
+            at: Timestamp::parse_iso_seconds(text("at")?)?,
+            by: text("by")?.to_owned(),
+            why: text("why")?.to_owned(),
+            records: records.iter().map(entry).collect::<Option<_>>()?,
+        };
+        let public = PublicKey::from_hex(text("public")?).ok()?;
+        let signature = Signature::from_slice(&encoding::parse_base64(text("signature")?)?)?;
+        let key = Some(public.key_id());
+        let is_own = statement.records.iter().all(|logged| logged.key == key);
+        let signed = Message::tagged(TAG, &[&statement.text(&public, None)?]);
+        let tombstone = Self {
+            statement,
+            public,
+            signature,
+        };
+        let holds = is_own
+            && tombstone.statement.is_sound()
+            && tombstone.to_bytes()? == bytes
+            && public.verify(&signed, &tombstone.signature).is_ok();
+        holds.then_some(tombstone)
+    }
+
+    /// Its one text; None where a number is too large.
+    pub fn to_bytes(&self) -> Option<Vec<u8>> {
+        let mut text = self.statement.text(&self.public, Some(&self.signature))?;
+        text.push(b'\n');
+        Some(text)
+    }
+
+    /// What it says.
+    pub fn statement(&self) -> &Statement {
+        &self.statement
+    }
+
+    /// Who signed it.
+    pub fn public(&self) -> &PublicKey {
+        &self.public
+    }
+
+    /// What it says of this record, as the log has to say it, too.
+    pub fn of(&self, record: &RecordId) -> Option<&LoggedHead> {
+        let mut records = self.statement.records.iter();
+        records.find(|logged| logged.head.record == *record)
+    }
+}
+
+impl Statement {
+    fn is_sound(&self) -> bool {
+        let mut ids: Vec<_> = self
+            .records
+            .iter()
+            .map(|logged| logged.head.record)
+            .collect();
+        let count = ids.len();
+        ids.sort_unstable();
+        ids.dedup();
+        (1..=MAX_TOMBSTONE_RECORDS).contains(&count)
+            && ids.len() == count
+            && self.by.len() <= MAX_REDACTOR_BYTES
+            && self.why.len() <= MAX_REDACTION_REASON_BYTES
+    }
+
+    /// Its canonical text, with a signature or as it is signed.
+    fn text(&self, public: &PublicKey, signature: Option<&Signature>) -> Option<Vec<u8>> {
+        let string = |text: &str| {
+            let mut out = Vec::new();
+            json::write_ascii_string(&mut out, text);
+            String::from_utf8(out).ok()
+        };
+        let mut records = Vec::new();
+        for logged in &self.records {
+            let entry = LogEntry::Tombstone(*logged).to_bytes()?;
+            records.push(String::from_utf8(entry).ok()?);
+        }
+        let signature = signature.map_or(String::new(), |signature| {
+            let text = encoding::base64(signature.as_bytes());
+            format!("\"signature\":\"{text}\",")
+        });
+        let text = format!(
+            "{{\"at\":\"{}\",\"by\":{},\"public\":\"{}\",\"records\":[{}],{signature}\"type\":\"{TAG}\",\"why\":{}}}",
+            self.at.to_iso_seconds(),
+            string(&self.by)?,
+            public.to_hex(),
+            records.join(","),
+            string(&self.why)?
+        );
+        jcs::canonicalize(text.as_bytes()).ok()
+    }
+}
+
+fn entry(value: &Value) -> Option<LoggedHead> {
+    match LogEntry::read(&jcs::to_vec(value).ok()?) {
+        Ok(LogEntry::Tombstone(logged)) => Some(logged),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::digest::Digest;
+    use crate::key::{KeyUsage, LocalSigner, PrivateKey};
+    use crate::record::{Head, RecordKind};
+
+    fn signer(seed: u8, usage: KeyUsage) -> LocalSigner {
+        LocalSigner::new(PrivateKey::from_seed([seed; 32]), usage)
+    }
+
+    fn logged(kind: RecordKind, id: u8) -> LoggedHead {
+        LoggedHead {
+            kind,
+            head: Head {
+                record: RecordId::from_bytes([id; 32]),
+                seq: 3,
+                size: 1234,
+                line: Digest::of(&[id]),
+            },
+            root: None,
+            key: None,
+        }
+    }
+
+    fn statement() -> Statement {
+        Statement {
+            at: Timestamp::from_micros(1_800_000_000_123_456).unwrap(),
+            by: "Ada \u{e9}\u{1f600}".to_owned(),
+            why: "ninety days\nare over \"here\"".to_owned(),
+            records: vec![
+                logged(RecordKind::Transcript, 1),
+                logged(RecordKind::Document, 2),
+            ],
+        }
+    }
+
+    fn tombstone() -> Tombstone {
+        Tombstone::sign(statement(), &signer(7, KeyUsage::Native)).unwrap()
+    }
+
+    #[test]
+    fn a_tombstone_is_read_as_it_was_signed() {
+        let made = tombstone();
+        let bytes = made.to_bytes().unwrap();
+        let text = &bytes[..bytes.len() - 1];
+        assert_eq!(jcs::canonicalize(text).unwrap(), text);
+        assert_eq!(Tombstone::read(&bytes), Some(made.clone()));
+        let first = made.of(&RecordId::from_bytes([1; 32])).unwrap();
+        assert_eq!(first.key, Some(made.public().key_id()));
+        assert_eq!(made.of(&RecordId::from_bytes([9; 32])), None);
+    }
+
+    #[test]
+    fn every_bit_of_a_tombstone_counts() {
+        let bytes = tombstone().to_bytes().unwrap();
+        for at in 0..bytes.len() {
+            for bit in 0..8 {
+                let mut other = bytes.clone();
+                other[at] ^= 1 << bit;
+                assert_eq!(Tombstone::read(&other), None, "byte {at}, bit {bit}");
+            }
+            assert_eq!(Tombstone::read(&bytes[..at]), None);
+        }
+    }
+
+    #[test]
+    fn nobody_signs_for_another_key_and_nothing_unsigned_is_one() {
+        let bytes = tombstone().to_bytes().unwrap();
+        let text = String::from_utf8(bytes).unwrap();
+        let other = Tombstone::sign(statement(), &signer(8, KeyUsage::Native)).unwrap();
+        let (mine, others) = (tombstone().public.to_hex(), other.public.to_hex());
+        let renamed = text.replace(&mine, &others);
+        assert_eq!(Tombstone::read(renamed.as_bytes()), None);
+        // The key in the entries is the one that signs.
+        let (mine, others) = (tombstone().public.key_id(), other.public.key_id());
+        let renamed = text.replace(&mine.to_hex(), &others.to_hex());
+        assert_eq!(Tombstone::read(renamed.as_bytes()), None);
+        let from = text.find("\"signature\"").unwrap();
+        let to = text.find("\"type\":\"threadseal/1").unwrap();
+        let unsigned = [&text[..from], &text[to..]].concat();
+        assert_eq!(Tombstone::read(unsigned.as_bytes()), None);
+        let observed = signer(7, KeyUsage::Observed);
+        assert!(Tombstone::sign(statement(), &observed).is_err());
+    }
+
+    #[test]
+    fn a_tombstone_of_nothing_of_too_much_or_of_one_record_twice_is_not_made() {
+        let native = signer(7, KeyUsage::Native);
+        let of = |records: Vec<LoggedHead>, why: String| {
+            let statement = Statement {
+                records,
+                why,
+                ..statement()
+            };
+            Tombstone::sign(statement, &native)
+        };
+        let one = logged(RecordKind::Transcript, 1);
+        assert!(of(Vec::new(), String::new()).is_err());
+        assert!(of(vec![one, one], String::new()).is_err());
+        let long = "y".repeat(MAX_REDACTION_REASON_BYTES + 1);
+        assert!(of(vec![one], long).is_err());
+        let ids = 0..=u8::try_from(MAX_TOMBSTONE_RECORDS).unwrap();
+        let many = ids.map(|id| logged(RecordKind::Document, id)).collect();
+        assert!(of(many, String::new()).is_err());
+        let longest = of(vec![one], "\u{1}".repeat(MAX_REDACTION_REASON_BYTES)).unwrap();
+        let bytes = longest.to_bytes().unwrap();
+        assert_eq!(Tombstone::read(&bytes), Some(longest));
+    }
+}
