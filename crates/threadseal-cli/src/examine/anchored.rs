@@ -36,31 +36,14 @@ impl Anchors {
                 "there is no log that could be anchored".to_owned(),
             ));
         };
-        let policies = match context.home()? {
-            Some(home) => anchor::policies(&home, context)?,
-            None => Vec::new(),
-        };
         let none = |why: &str| Ok(Self::None(why.to_owned()));
         if !log.standing().vouches() {
             return none("the log went back or cannot be read");
         }
-        let Some(note) = log.cosigned()? else {
+        if log.cosigned()?.is_none() {
             return none("nothing was collected from witnesses; run: threadseal anchor check");
-        };
-        let mut best = None::<(TreeHead, String)>;
-        for (name, policy) in policies {
-            // A policy that asks nobody is met by the word of the log alone.
-            let Ok(Judgement::Witnessed(witnessed)) = policy.judge(&note) else {
-                continue;
-            };
-            let checkpoint = witnessed.signed().checkpoint();
-            let origin = checkpoint.origin().as_str();
-            if policy.asks_for_witnesses() && origin == log.description().id.origin() {
-                let by = format!("the quorum of {name} at {}", witnessed.at().seconds());
-                best = Some((*checkpoint.tree(), by));
-            }
         }
-        let Some((tree, by)) = best else {
+        let Some((tree, by)) = witnessed(log, context)? else {
             return none("no quorum of witnesses cosigned the log; run: threadseal anchor check");
         };
         match log.view()?.consistency(&tree)? {
@@ -98,6 +81,37 @@ impl Anchors {
             )),
         }
     }
+}
+
+/// The tree of a log that a quorum cosigned, and by which policy and when; whether the log continues it is not asked.
+///
+/// # Errors
+/// When a policy or what was collected cannot be read.
+pub(crate) fn witnessed(
+    log: &SealLog,
+    context: &Context,
+) -> Result<Option<(TreeHead, String)>, Failure> {
+    let policies = match context.home()? {
+        Some(home) => anchor::policies(&home, context)?,
+        None => Vec::new(),
+    };
+    let Some(note) = log.cosigned()? else {
+        return Ok(None);
+    };
+    let mut best = None;
+    for (name, policy) in policies {
+        // A policy that asks nobody is met by the word of the log alone.
+        let Ok(Judgement::Witnessed(witnessed)) = policy.judge(&note) else {
+            continue;
+        };
+        let checkpoint = witnessed.signed().checkpoint();
+        let origin = checkpoint.origin().as_str();
+        if policy.asks_for_witnesses() && origin == log.description().id.origin() {
+            let by = format!("the quorum of {name} at {}", witnessed.at().seconds());
+            best = Some((*checkpoint.tree(), by));
+        }
+    }
+    Ok(best)
 }
 
 /// The entry that is this head. It is in the tree of the log; whatever stands before the size of an earlier tree is in that, too.

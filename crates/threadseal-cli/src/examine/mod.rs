@@ -30,7 +30,7 @@ mod scroll;
 mod transcript;
 mod whereabouts;
 
-pub(crate) use anchored::Anchors;
+pub(crate) use anchored::{Anchors, witnessed};
 pub(crate) use ledger::LedgerAsked;
 pub(crate) use lineage::LineageAsked;
 pub(crate) use scroll::{ScrollArgs, ScrollAsked};

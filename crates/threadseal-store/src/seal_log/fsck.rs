@@ -111,11 +111,13 @@ impl Walk<'_> {
             }
             Ok(LogEntry::Head(logged)) => {
                 let (record, seq) = (logged.head.record, logged.head.seq);
-                let before = self.last.insert(record, seq);
-                if before.is_some_and(|before| before >= seq) {
+                let before = self.last.get(&record);
+                if before.is_some_and(|before| *before >= seq) {
                     let text =
                         format!("entry {at}: seal {seq} of {record} is not after the one before");
                     self.checked.fault(text);
+                } else {
+                    self.last.insert(record, seq);
                 }
             }
             Ok(_) => {}

@@ -12,7 +12,7 @@ use threadseal::error::Error;
 use threadseal::key::PublicKey;
 use threadseal::merkle::{Frontier, TreeHead, leaf_hash};
 use threadseal::record::{Head, RecordId};
-use threadseal::tlog::entry::key_event::{KeyEvent, KeyHistory};
+use threadseal::tlog::entry::key_event::{KeyChange, KeyEvent, KeyHistory};
 use threadseal::tlog::entry::{LogEntry, LoggedHead};
 
 /// What comes along into the next log.
@@ -28,7 +28,7 @@ pub(super) struct Kept {
     written: BTreeMap<RecordId, u64>,
     /// What keys said, with the numbers of the entries.
     key_events: Vec<(u64, KeyEvent)>,
-    /// Does a head for which nothing vouches stand before what a key said?
+    /// Does a head for which nothing vouches stand before the end of a key?
     unproved_before_key: bool,
     /// Entries that were read.
     pub(super) read: u64,
@@ -71,7 +71,7 @@ impl Kept {
         keys.filter_map(move |key| Some((key, history.ended(&key)?)))
     }
 
-    /// Does a head for which nothing vouches stand before what a key said?
+    /// Does a head for which nothing vouches stand before the end of a key?
     pub(super) fn is_order_lost(&self) -> bool {
         self.unproved_before_key
     }
@@ -117,7 +117,8 @@ impl Kept {
                 }
                 self.ordered.push(entry.to_vec());
                 if let LogEntry::Key(event) = other {
-                    self.unproved_before_key |= self.heads != self.proved;
+                    let ends = *event.change() != KeyChange::Create;
+                    self.unproved_before_key |= ends && self.heads != self.proved;
                     self.key_events.push((number, *event));
                 }
             }

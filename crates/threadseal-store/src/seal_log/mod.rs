@@ -252,14 +252,13 @@ impl SealLog {
     /// As [`SealLog::view`]; kind `External` also when the index does not fit the log.
     pub fn newest(&self, record: &RecordId) -> Result<Option<(u64, LoggedHead)>, Error> {
         let view = self.view()?;
-        let at = {
+        let in_tiles = {
             let mut index = self.shared.index();
             index.catch_up(view.contents())?;
-            view.newest(&index, record)?
+            index.newest(record, view.tree().size)?
         };
         // Threads that ask at the same time wait for each other's index, not for each other's proofs.
-        let head = |at| view.head_in(at, record).map(|logged| (at, logged));
-        at.map(head).transpose()
+        view.newest(record, in_tiles)
     }
 
     /// The numbers of all entries that are heads of a record, in their order.

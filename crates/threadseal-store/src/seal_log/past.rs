@@ -15,6 +15,7 @@ use super::ends::Ends;
 use super::far::Far;
 use super::kept::Kept;
 use super::mark::{self, Mark};
+use super::mark_place::MarkPlace;
 use super::place::{Place, damaged};
 use super::view::read_committed;
 use super::writer::Loaded;
@@ -62,9 +63,24 @@ struct Marked {
     unread: Option<Error>,
 }
 
+/// What says of a log how it goes on, from outside of the home.
+struct Vouched {
+    known: Vec<Known>,
+    witnessed: Option<TreeHead>,
+}
+
+impl Vouched {
+    fn trees(&self) -> Vec<TreeHead> {
+        let known = self.known.iter().map(|(_, tree)| *tree);
+        known.chain(self.witnessed).collect()
+    }
+}
+
 /// How a log stands to what its second places know; the later the better.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Fit {
+    /// It is damaged such that it may be any history.
+    Unknown,
     /// It is another history.
     Forked,
     /// It ends before; whether that continues it, nobody can say.
@@ -87,16 +103,43 @@ impl Past {
     pub fn is_order_lost(&self) -> bool {
         self.kept.is_order_lost()
     }
+
+    /// The second places that it had besides the one that goes without saying; None where nothing tells any more.
+    pub fn more_marks(&self) -> Option<&[MarkPlace]> {
+        let marks = &self.description.as_ref()?.marks;
+        marks.get(1..)
+    }
+
+    fn refuse_losses(&self) -> Result<(), Error> {
+        if let Some(damage) = &self.damage {
+            return Err(Error::refused(format!(
+                "{damage}; so not all that the log knows would come along: name a copy of it with --copy, or go on without with \
+                 --anyway"
+            )));
+        }
+        match self.is_order_lost() {
+            false => Ok(()),
+            true => Err(Error::refused(
+                "a key ended in this log, and no second place or quorum of witnesses vouches for the order in which its entries stand: all \
+                 that the key sealed would be forged from now on. Name a newer copy of the log with --copy, or have that come true \
+                 with --anyway",
+            )),
+        }
+    }
 }
 
 impl LogPlaces {
-    /// What is left of the log of this home, its copies in the folders `copies` among it. None when there was none, or nothing
-    /// but its key is left.
+    /// What is left of the log of this home, its copies in the folders `copies` among it; `witnessed` is the tree of it that a quorum
+    /// of witnesses cosigned, as far as the caller knows. None when there was none, or nothing but its key is left.
     ///
     /// # Errors
     /// Kind `External` when neither the log nor its second place can be read, or a copy cannot be; `Refused` when a copy is of
     /// another log.
-    pub fn past(&self, copies: &[PathBuf]) -> Result<Option<Past>, Error> {
+    pub fn past(
+        &self,
+        copies: &[PathBuf],
+        witnessed: Option<TreeHead>,
+    ) -> Result<Option<Past>, Error> {
         let id = match self.current() {
             Ok(None) => return Ok(None),
             Ok(Some(description)) => description.id,
@@ -132,6 +175,7 @@ impl LogPlaces {
         let best = found
             .into_iter()
             .max_by_key(|found| (found.fit, found.tree.size));
+        let known = Vouched { known, witnessed };
         let mut past = self.collected(id, description, known, best, damage, tree)?;
         if past.is_order_lost() {
             // What cannot be read would perhaps have vouched for it.
@@ -145,33 +189,34 @@ impl LogPlaces {
         &self,
         id: LogId,
         description: Option<Description>,
-        known: Vec<Known>,
+        vouched: Vouched,
         best: Option<Found>,
         mut damage: Option<Error>,
         own: Option<TreeHead>,
     ) -> Result<Past, Error> {
-        let mut kept = Kept::default();
-        let (mut here, mut ends, mut forked) = (None, Ends::default(), false);
+        let (mut kept, trees) = (Kept::default(), vouched.trees());
+        let (mut here, mut ends, mut fit) = (None, Ends::default(), Fit::Continues);
         if let Some(best) = best {
             kept.take(
                 &best.contents,
                 &best.tree,
-                proved_by(&best.contents, &known),
+                proved_by(&best.contents, &trees),
             )?;
-            if kept.read < best.tree.size {
+            if kept.read < best.tree.size || best.fit == Fit::Unknown {
                 damage = Some(damaged(&self.place(id).file("tile")));
             }
             ends = Ends::read(&best.folder);
-            forked = best.fit == Fit::Forked;
+            fit = best.fit;
             here = Some(best.signed);
         } else if let Some((note, tree)) = self.folded(id, description.as_ref()) {
             // The journal is damaged; what was folded before it is not.
             let contents = Contents::new(self.place(id), tree.size);
-            kept.take(&contents, &tree, proved_by(&contents, &known))?;
+            fit = fit_of(&contents, &vouched.known);
+            kept.take(&contents, &tree, proved_by(&contents, &trees))?;
             ends = Ends::read(&self.place(id));
             here = Some((note, tree));
         }
-        let there = known.into_iter().max_by_key(|(_, tree)| tree.size);
+        let there = vouched.known.into_iter().max_by_key(|(_, tree)| tree.size);
         let [here, there] =
             [here, there].map(|known| known.and_then(|known| of_log_alone(known, id)));
         let Some((note, tree)) = here.clone().or_else(|| there.clone()) else {
@@ -179,12 +224,13 @@ impl LogPlaces {
             return Err(Error::new(ErrorKind::External, text));
         };
         let other = there.filter(|(known, _)| *known != note);
+        let forked = fit == Fit::Forked;
         let marked = other.as_ref().map(|(_, tree)| *tree);
         let largest = marked
             .filter(|other| forked || other.size > tree.size)
             .unwrap_or(tree);
-        // Of a history that forked, nothing is known to be in the one that the second place knows.
-        let has = if forked { 0 } else { kept.read };
+        // Of a history that forked, or that may be any, nothing is known to be in the one that the second place knows.
+        let has = if fit <= Fit::Forked { 0 } else { kept.read };
         ends.add(kept.ended());
         Ok(Past {
             id,
@@ -195,7 +241,7 @@ impl LogPlaces {
                 mark: other.map(|(note, _)| note.to_string().into_bytes()),
             },
             lacking: largest.size.saturating_sub(has),
-            damage: damage.filter(|_| kept.read < largest.size.max(1)),
+            damage: damage.filter(|_| fit <= Fit::Forked || kept.read < largest.size.max(1)),
             kept,
             own,
             ends,
@@ -218,11 +264,8 @@ impl LogPlaces {
         stored: &[LoggedHead],
         all_the_same: bool,
     ) -> Result<usize, Error> {
-        if let Some(damage) = past.damage.as_ref().filter(|_| !all_the_same) {
-            return Err(Error::refused(format!(
-                "{damage}; so not all that the log knows would come along: name a copy of it with --copy, or go on without with \
-                 --anyway"
-            )));
+        if !all_the_same {
+            past.refuse_losses()?;
         }
         let first = LogEntry::Restart(past.restart).to_bytes();
         let first =
@@ -230,6 +273,8 @@ impl LogPlaces {
         let (came, more) = past.kept.into_entries(stored)?;
         let entries = [vec![first], more].concat();
         let replaced = self.current_id().ok().flatten();
+        // Before anything ends: a new second place that cannot be asked leaves the log as it was.
+        self.reach_marks(description)?;
         let marks = self.second_places(past.id, past.description.as_ref());
         // Held until the other log goes on: what is committed meanwhile would not come along.
         let _alone = marks
@@ -297,10 +342,14 @@ impl LogPlaces {
         if let Ok(Some(id)) = self.current_id() {
             return Ok(Some(id));
         }
-        let mut ids = Vec::new();
-        for folder in std::iter::once(&self.mark).chain(&self.elsewhere) {
-            ids.extend(mark::of_home(&*self.fs, folder, &self.home)?);
-        }
+        let in_folder = |folder| mark::of_home(&*self.fs, folder, &self.home);
+        let mut ids = in_folder(&self.mark)?;
+        // This home has nothing to do with a folder of another name that cannot be read.
+        ids.extend(
+            self.elsewhere
+                .iter()
+                .flat_map(|folder| in_folder(folder).unwrap_or_default()),
+        );
         let newest = |id: LogId| {
             let marks = self.second_places(id, None);
             let ended = marks.iter().any(|mark| mark.has_ended().unwrap_or(false));
@@ -369,6 +418,7 @@ impl LogPlaces {
         let found = Found::of(loaded, place, known);
         match found.fit {
             Fit::Forked => Err(refused(folder, own.id)),
+            Fit::Unknown => Err(damaged(&found.folder.file("tile"))),
             Fit::Shorter | Fit::Continues => Ok(found),
         }
     }
@@ -384,7 +434,7 @@ impl LogPlaces {
 impl Found {
     fn of(loaded: Loaded, folder: Place, known: &[Known]) -> Self {
         let mut found = Self {
-            fit: fit(&loaded.contents, known),
+            fit: fit_of(&loaded.contents, known),
             tree: loaded.frontier.head(),
             contents: loaded.contents,
             signed: (loaded.signed, loaded.signed_tree),
@@ -394,28 +444,28 @@ impl Found {
             // A batch that was never signed may be no part of what the log signed since.
             found.tree = loaded.signed_tree;
             found.contents.truncate(found.tree.size);
-            found.fit = fit(&found.contents, known);
+            found.fit = fit_of(&found.contents, known);
         }
         found
     }
 }
 
-fn fit(contents: &Contents, known: &[Known]) -> Fit {
+fn fit_of(contents: &Contents, known: &[Known]) -> Fit {
     let one = |(_, tree): &Known| match contents.begins_with(tree) {
         Ok(true) => Fit::Continues,
         Ok(false) if tree.size <= contents.size() => Fit::Forked,
-        // What cannot be read may be any history.
-        Ok(false) | Err(_) => Fit::Shorter,
+        Ok(false) => Fit::Shorter,
+        Err(_) => Fit::Unknown,
     };
     known.iter().map(one).min().unwrap_or(Fit::Continues)
 }
 
-/// How many of these entries a second place vouches for.
-fn proved_by(contents: &Contents, known: &[Known]) -> u64 {
-    let proved = known
+/// How many of these entries one of these trees vouches for.
+fn proved_by(contents: &Contents, trees: &[TreeHead]) -> u64 {
+    let proved = trees
         .iter()
-        .filter(|(_, tree)| contents.begins_with(tree).unwrap_or(false));
-    proved.map(|(_, tree)| tree.size).max().unwrap_or(0)
+        .filter(|tree| contents.begins_with(tree).unwrap_or(false));
+    proved.map(|tree| tree.size).max().unwrap_or(0)
 }
 
 fn refused(folder: &Path, id: LogId) -> Error {

@@ -151,7 +151,11 @@ impl LogPlaces {
         PublicKey::parse_any(std::str::from_utf8(&bytes).ok()?).ok()
     }
 
-    pub(super) fn current_id(&self) -> Result<Option<LogId>, Error> {
+    /// The log that `current` names, whether it can be opened or not.
+    ///
+    /// # Errors
+    /// Kind `External` when the file is damaged or cannot be read.
+    pub fn current_id(&self) -> Result<Option<LogId>, Error> {
         let path = self.logs().join("current");
         let place = Place {
             fs: Arc::clone(&self.fs),
@@ -180,6 +184,14 @@ impl LogPlaces {
         self.make(description, key, &entries, None, &Ends::default())
     }
 
+    /// Can each second place of a log that is to be made be written, or asked?
+    pub(super) fn reach_marks(&self, description: &Description) -> Result<(), Error> {
+        let marks = self.marks(description);
+        marks.iter().try_for_each(|mark| mark.enter().map(drop))?;
+        let far = Far::new(self, description).said(false);
+        far.into_iter().try_for_each(|said| said.map(drop))
+    }
+
     /// Makes a log with these entries and lets it go on from now, in the place of `replaced`; keys had `ends` in the logs before.
     pub(super) fn make(
         &self,
@@ -194,7 +206,7 @@ impl LogPlaces {
         if self.current_id().ok().flatten() != replaced {
             return Err(Error::refused("another log was made meanwhile"));
         }
-        // Before anything is made: a second place that cannot be written refuses the log.
+        // Before anything of it is made: a second place that cannot be written refuses the log.
         let marks = self.marks(description);
         let _marking = marks
             .iter()

@@ -38,17 +38,20 @@ impl SealLog {
     }
 
     fn look(&self) -> Standing {
-        let size = match self.view() {
-            Ok(view) => view.tree().size,
-            Err(error) => return Standing::Damaged(error.to_string()),
-        };
-        match (self.fault(), self.marks()) {
-            (Ok(Some(fault)), _) => Standing::Faulty(fault),
-            (Err(error), _) | (_, Err(error)) => Standing::MarkUnread(error.to_string()),
-            (Ok(None), Ok(marks)) if size > 0 && marks.iter().all(Option::is_none) => {
-                Standing::MarkGone
-            }
-            (Ok(None), Ok(_)) => Standing::Good,
+        // The marks before the log, as in `fault`.
+        let mut marks = self.shared.known_marks(&self.shared.far.said(false));
+        let (unread, know_nothing) = (marks.unread.take(), marks.trees.is_empty());
+        let looked = self.view().and_then(|view| {
+            let fault = self.shared.fault(marks, view.contents(), view.tree())?;
+            Ok((fault, view.tree().size))
+        });
+        match (looked, unread) {
+            // Also where a tile keeps it from being held against the marks: it may be any history.
+            (Err(error), _) => Standing::Damaged(error.to_string()),
+            (Ok((Some(fault), _)), _) => Standing::Faulty(fault),
+            (Ok((None, _)), Some(error)) => Standing::MarkUnread(error.to_string()),
+            (Ok((None, size)), None) if size > 0 && know_nothing => Standing::MarkGone,
+            (Ok((None, _)), None) => Standing::Good,
         }
     }
 

@@ -5,7 +5,6 @@
 
 use super::contents::Contents;
 use super::description::Description;
-use super::index::Index;
 use super::journal::{Journal, MAX_JOURNAL_BYTES};
 use super::place::{Place, damaged};
 use super::writer::{Loaded, load};
@@ -30,8 +29,8 @@ pub struct LogView {
     contents: Contents,
     head: SignedNote,
     tree: TreeHead,
-    /// The newest heads beyond the tiles, and where they are.
-    newest: HashMap<RecordId, u64>,
+    /// The newest heads beyond the tiles: their numbers, and where they are.
+    newest: HashMap<RecordId, (u64, u64)>,
     /// Full tiles of entries that were proved as a whole: of many records each is asked for many times.
     proved: Mutex<HashMap<u64, Arc<[Vec<u8>]>>>,
     /// Are the entries beyond the tiles those of the tree? Proved once, all together.
@@ -46,10 +45,15 @@ impl LogView {
     pub(super) fn read(place: &Place, description: &Description) -> Result<Self, Error> {
         let mut loaded = read_committed(place, description)?;
         loaded.contents.truncate(loaded.signed_tree.size);
-        let mut newest: HashMap<RecordId, u64> = HashMap::new();
+        let mut newest: HashMap<RecordId, (u64, u64)> = HashMap::new();
         for (at, entry) in (loaded.contents.base()..).zip(loaded.contents.fresh()) {
             if let Ok(LogEntry::Head(logged)) = LogEntry::read(entry) {
-                newest.insert(logged.head.record, at);
+                // Not the last one: whoever has the log's key can write down an old one again. The first one of a number stands.
+                let seq = logged.head.seq;
+                let known = newest.entry(logged.head.record).or_insert((seq, at));
+                if known.0 < seq {
+                    *known = (seq, at);
+                }
             }
         }
         Ok(Self {
@@ -158,15 +162,25 @@ impl LogView {
         Ok(proof.check(old, &self.tree).is_ok().then_some(proof))
     }
 
-    /// The number of the entry with the newest head of a record, as the index has it.
+    /// The newest head of a record and the number of its entry, proved to be in the tree; `in_tiles` is where the index has the
+    /// newest one in the tiles. Where an entry stands does not make it newer.
     ///
     /// # Errors
-    /// As [`LogView::entry`].
-    pub(super) fn newest(&self, index: &Index, record: &RecordId) -> Result<Option<u64>, Error> {
-        match self.newest.get(record) {
-            Some(at) => Ok(Some(*at)),
-            None => index.newest(record, self.tree.size),
+    /// As [`LogView::head_in`].
+    pub(super) fn newest(
+        &self,
+        record: &RecordId,
+        in_tiles: Option<u64>,
+    ) -> Result<Option<(u64, LoggedHead)>, Error> {
+        let fresh = self.newest.get(record).map(|(_, at)| *at);
+        let mut newest: Option<(u64, LoggedHead)> = None;
+        for at in in_tiles.into_iter().chain(fresh) {
+            let logged = self.head_in(at, record)?;
+            if newest.is_none_or(|(_, known)| known.head.seq < logged.head.seq) {
+                newest = Some((at, logged));
+            }
         }
+        Ok(newest)
     }
 
     /// The head of a record in this entry, proved to be in the tree.

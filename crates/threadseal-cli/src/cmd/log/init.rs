@@ -65,9 +65,11 @@ pub(crate) fn make(
             Ok(description)
         }
         Err(error) => {
-            let stands = places.current();
-            if !stands.is_ok_and(|there| there.is_some_and(|there| there.id == description.id)) {
-                // A key without its log says that the log is gone.
+            // A key without its log says that the log is gone. One whose log may go on stays, whatever else cannot be read.
+            if places
+                .current_id()
+                .is_ok_and(|there| there != Some(description.id))
+            {
                 Keyring::of(home).remove_unused(&description.id.key_name(), KeyUsage::Log, context);
             }
             Err(error.into())

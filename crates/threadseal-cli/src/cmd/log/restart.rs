@@ -2,6 +2,7 @@
 
 use super::init::{self, LogArgs};
 use crate::context::Context;
+use crate::examine;
 use crate::exit::{Exit, Failure, Outcome, complain};
 use crate::key_log;
 use crate::output::Out;
@@ -27,7 +28,7 @@ pub(crate) struct RestartArgs {
 pub(super) fn run(args: &RestartArgs, context: &Context, out: &mut Out) -> Outcome {
     let home = context.existing_home()?;
     let places = seal_log::places(&home, context)?;
-    let mut wanted = args.init.clone();
+    let mut witnessed = None;
     let good = match places.current() {
         Ok(None) => {
             return Err(Failure::new(
@@ -35,11 +36,12 @@ pub(super) fn run(args: &RestartArgs, context: &Context, out: &mut Out) -> Outco
             ));
         }
         Ok(Some(description)) => {
-            // The second places stay; the first is the one that goes without saying.
-            let there = description.marks.iter().skip(1);
-            let stays = there.filter(|place| !args.init.mark.contains(place));
-            wanted.mark.extend(stays.cloned());
             let log = seal_log::of(&home, places.clone(), description, context)?;
+            // What nobody can judge now vouches for nothing.
+            witnessed = examine::witnessed(&log, context)
+                .ok()
+                .flatten()
+                .map(|(tree, _)| tree);
             log.fault().is_ok_and(|fault| fault.is_none())
         }
         Err(_) => false,
@@ -49,15 +51,16 @@ pub(super) fn run(args: &RestartArgs, context: &Context, out: &mut Out) -> Outco
             "nothing is wrong with this log; --anyway ends it all the same".to_owned(),
         ));
     }
-    let Some(past) = places.past(&args.copy)? else {
+    let Some(past) = places.past(&args.copy, witnessed)? else {
         complain(
             "warning: nothing but its key is left of the log before: of records that only it knew, nothing shows that they are gone or \
              older",
         );
-        let description = init::make(&home, &places, &wanted, context)?;
+        let description = init::make(&home, &places, &args.init, context)?;
         init::tell(&description, context, out);
         return Ok(Exit::Done);
     };
+    let wanted = with_places_of(&past, &args.init);
     let lost = Lost::of(&past);
     let before = past.tree.size;
     let stored = home.heads().all()?;
@@ -74,6 +77,21 @@ pub(super) fn run(args: &RestartArgs, context: &Context, out: &mut Out) -> Outco
     }
     init::tell(&description, context, out);
     Ok(Exit::Done)
+}
+
+/// The second places stay.
+fn with_places_of(past: &Past, args: &LogArgs) -> LogArgs {
+    let mut wanted = args.clone();
+    match past.more_marks() {
+        Some(there) => {
+            let stays = there.iter().filter(|place| !args.mark.contains(place));
+            wanted.mark.extend(stays.cloned());
+        }
+        None => complain(
+            "warning: nothing tells any more whether the log before had other second places: name them again with threadseal log mark add",
+        ),
+    }
+    wanted
 }
 
 /// What does not come along.

@@ -202,7 +202,7 @@ fn a_log_that_was_ended_elsewhere_has_ended_for_each_copy() {
         let (folder, places, key) = kept_at(address);
         published_once(&places, &key, 0..2);
         put_aside(folder.path(), &places);
-        let past = places.past(&[]).unwrap().unwrap();
+        let past = places.past(&[], None).unwrap().unwrap();
         let next = Description {
             id: LogId::from_bytes([0xcd; 16]),
             ..places.current().unwrap().unwrap()

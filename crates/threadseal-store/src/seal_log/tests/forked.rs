@@ -58,9 +58,12 @@ fn the_copy_that_continues_the_mark_goes_before_a_larger_log_that_forked() {
     replaced(&places, &key, &[1, 4, 5, 6, 7, 8].map(Entry::Head));
     let fault = open(&places, &key).fault().unwrap();
     assert!(matches!(fault, Some(Fault::RolledBack { .. })), "{fault:?}");
-    let past = places.past(&[]).unwrap().unwrap();
+    let past = places.past(&[], None).unwrap().unwrap();
     assert_eq!((past.tree.size, past.lacking, past.forked), (3, 3, true));
-    let past = places.past(std::slice::from_ref(&whole)).unwrap().unwrap();
+    let past = places
+        .past(std::slice::from_ref(&whole), None)
+        .unwrap()
+        .unwrap();
     assert_eq!((past.tree.size, past.lacking, past.forked), (3, 0, false));
     assert_eq!(restarted(&places, &key, 0xcd, &[whole], &[]), (3, 0));
     assert_eq!(order(&open(&places, &key)), [1, 2, 3]);
@@ -80,7 +83,7 @@ fn of_logs_that_end_before_the_mark_the_largest_is_followed() {
     committed(&places, &key, &[Entry::Head(4)]);
     std::fs::remove_dir_all(places.logs()).unwrap();
     copy(&newer, &places.logs());
-    let past = places.past(&[older]).unwrap().unwrap();
+    let past = places.past(&[older], None).unwrap().unwrap();
     assert_eq!((past.tree.size, past.lacking, past.forked), (4, 1, false));
 }
 
@@ -91,7 +94,7 @@ fn what_no_mark_vouches_for_comes_behind_the_ends_of_keys() {
     let (_folder, places, key) = on_disk();
     committed(&places, &key, &[Entry::Head(1), ended(), Entry::Head(2)]);
     // As it is, all that the mark knows keeps its order.
-    let past = places.past(&[]).unwrap().unwrap();
+    let past = places.past(&[], None).unwrap().unwrap();
     assert!(!past.is_order_lost());
     restarted(&places, &key, 0xcd, &[], &[]);
     assert_eq!(order(&open(&places, &key)), [1, 0, 2]);
@@ -102,7 +105,7 @@ fn what_no_mark_vouches_for_comes_behind_the_ends_of_keys() {
         committed(&places, &key, &[Entry::Head(1), ended(), Entry::Head(2)]);
         let entries = [vec![Entry::Head(1), Entry::Head(9), ended()], more].concat();
         replaced(&places, &key, &entries);
-        let past = places.past(&[]).unwrap().unwrap();
+        let past = places.past(&[], None).unwrap().unwrap();
         assert!(past.forked && past.is_order_lost());
         restarted(&places, &key, 0xcd, &[], &[]);
         let order = order(&open(&places, &key));
@@ -143,7 +146,7 @@ fn a_copy_of_a_log_that_is_gone_is_believed_only_if_its_key_is_known_here() {
     let forged = folder_of(&twin, 0xab);
     assert_ne!(thief.public_key(), key.public_key());
     let refused = |copy: &PathBuf| {
-        let error = places.past(std::slice::from_ref(copy)).unwrap_err();
+        let error = places.past(std::slice::from_ref(copy), None).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Refused, "{error}");
         assert!(error.to_string().contains("nothing here says"), "{error}");
     };
@@ -157,7 +160,10 @@ fn a_copy_of_a_log_that_is_gone_is_believed_only_if_its_key_is_known_here() {
             std::fs::copy(kept.join("current"), places.logs().join("current")).unwrap();
         }
         refused(&forged);
-        let past = places.past(std::slice::from_ref(&whole)).unwrap().unwrap();
+        let past = places
+            .past(std::slice::from_ref(&whole), None)
+            .unwrap()
+            .unwrap();
         assert_eq!(past.lacking, 0);
     }
     // Without a second place the key of the home tells.
@@ -167,7 +173,7 @@ fn a_copy_of_a_log_that_is_gone_is_believed_only_if_its_key_is_known_here() {
     std::fs::create_dir(places.home.join("keys")).unwrap();
     let public = places.home.join("keys/log-abababababababab.log.pub");
     std::fs::write(public, key.public_key().to_pem()).unwrap();
-    assert!(places.past(std::slice::from_ref(&forged)).is_err());
+    assert!(places.past(std::slice::from_ref(&forged), None).is_err());
     assert_eq!(restarted(&places, &key, 0xcd, &[whole], &[]), (2, 0));
     assert_eq!(newest(&open(&places, &key), 2), Some(head(2, 0)));
 }
@@ -182,7 +188,7 @@ fn places_in(folder: &Path) -> LogPlaces {
 #[test]
 fn an_unsigned_batch_makes_no_fork_of_a_log_that_was_put_back() {
     let (fs, places, key) = unsigned::put_back(unsigned::Marked::Forked);
-    let past = places.past(&[]).unwrap().unwrap();
+    let past = places.past(&[], None).unwrap().unwrap();
     assert_eq!((past.tree.size, past.lacking, past.forked), (3, 1, false));
     restarted(&places, &key, 0xcd, &[], &[]);
     assert_eq!(order(&open(&places, &key)), [1]);
@@ -194,7 +200,7 @@ fn an_unsigned_batch_makes_no_fork_of_a_log_that_was_put_back() {
 fn a_log_that_grew_meanwhile_is_not_ended() {
     let (_folder, places, key) = on_disk();
     published(&places, &key, &[head(1, 0)]);
-    let past = places.past(&[]).unwrap().unwrap();
+    let past = places.past(&[], None).unwrap().unwrap();
     published(&places, &key, &[head(2, 0)]);
     let next = Description {
         id: LogId::from_bytes([0xcd; 16]),
@@ -219,7 +225,7 @@ fn a_log_that_is_gone_is_missed_however_the_home_is_named() {
     let missing = |places: &LogPlaces, what: &str| {
         let error = places.current().expect_err(what);
         assert!(error.to_string().contains("log_missing"), "{what}: {error}");
-        assert!(places.past(&[]).unwrap().is_some(), "{what}");
+        assert!(places.past(&[], None).unwrap().is_some(), "{what}");
     };
     let named = LogPlaces {
         mark: beside.clone(),
@@ -260,7 +266,105 @@ fn a_log_that_is_gone_is_missed_however_the_home_is_named() {
     let error = places.current().unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Refused);
     assert!(error.to_string().contains("log_missing"), "{error}");
-    assert!(places.past(&[]).unwrap().is_none());
+    assert!(places.past(&[], None).unwrap().is_none());
     made(&places, &key);
     assert!(places.current().unwrap().is_some());
+}
+
+/// A log of another history lacks what would show that: it is damaged, and no log that only ends too early.
+#[test]
+fn a_log_that_may_be_any_history_is_followed_by_a_copy_or_on_purpose() {
+    for lacking in ["tile/0/000", "journal"] {
+        let (folder, places, key) = on_disk();
+        let heads: Vec<LoggedHead> = (0..200).map(|seq| head(1, seq)).collect();
+        published(&places, &key, &heads);
+        let whole = folder.path().join("whole");
+        copy(&folder_of(&places, 0xab), &whole);
+        let other = LogPlaces {
+            home: folder.path().join("other"),
+            mark: folder.path().join("other.mark"),
+            ..places.clone()
+        };
+        std::fs::create_dir(&other.home).unwrap();
+        made(&other, &key);
+        let heads: Vec<LoggedHead> = (0..600).map(|seq| head(2, seq)).collect();
+        published(&other, &key, &heads);
+        open(&other, &key).fold().unwrap();
+        std::fs::remove_dir_all(places.logs()).unwrap();
+        copy(&other.logs(), &places.logs());
+        match lacking {
+            "journal" => std::fs::write(folder_of(&places, 0xab).join(lacking), "").unwrap(),
+            _ => std::fs::remove_file(folder_of(&places, 0xab).join(lacking)).unwrap(),
+        }
+        let error = try_restart(&places, &key, &[], None).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Refused, "{lacking}: {error}");
+        assert!(error.to_string().contains("--copy"), "{lacking}: {error}");
+        assert!(open(&places, &key).shared.out_of_place().unwrap().is_none());
+        let past = places.past(&[], None).unwrap().unwrap();
+        assert_eq!(past.forked, lacking == "journal");
+        assert_eq!(past.lacking, past.tree.size);
+        // One that lacks the same is of no help; a whole one is.
+        if lacking != "journal" {
+            let error = places.past(&[folder_of(&places, 0xab)], None).unwrap_err();
+            assert!(error.to_string().contains("damaged"), "{error}");
+        }
+        assert_eq!(try_restart(&places, &key, &[whole], None).unwrap(), 1);
+        assert_eq!(newest(&open(&places, &key), 1), Some(head(1, 199)));
+        assert_eq!(newest(&open(&places, &key), 2), None);
+    }
+}
+
+/// A home that was restored from a backup: its mark is ahead, so nothing says that its entries stood where they stand.
+#[test]
+fn what_an_ended_key_sealed_is_not_lost_by_the_way() {
+    let (folder, places, key) = on_disk();
+    let ended = Entry::Ended(Box::new(event(1, KeyChange::Revoke)));
+    committed(&places, &key, &[Entry::Head(1), ended]);
+    let (older, newer) = (folder.path().join("older"), folder.path().join("newer"));
+    copy(&places.logs(), &older);
+    let seen = open(&places, &key).view().unwrap().tree();
+    committed(&places, &key, &[Entry::Head(2)]);
+    copy(&folder_of(&places, 0xab), &newer);
+    std::fs::remove_dir_all(places.logs()).unwrap();
+    copy(&older, &places.logs());
+    let error = try_restart(&places, &key, &[], None).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Refused, "{error}");
+    let text = error.to_string();
+    assert!(
+        text.contains("--copy") && text.contains("--anyway"),
+        "{text}"
+    );
+    // A tree that the log does not continue vouches for nothing.
+    let other = TreeHead {
+        root: Digest::of(b"another tree"),
+        ..seen
+    };
+    assert!(try_restart(&places, &key, &[], Some(other)).is_err());
+    // What witnesses saw does, and so does the newer log.
+    let (kept, marks) = (folder.path().join("kept"), folder.path().join("marks"));
+    copy(&places.home, &kept);
+    copy(&places.mark, &marks);
+    assert_eq!(try_restart(&places, &key, &[], Some(seen)).unwrap(), 1);
+    assert_eq!(order(&open(&places, &key)), [1, 0]);
+    for (there, before) in [(&places.home, kept), (&places.mark, marks)] {
+        std::fs::remove_dir_all(there).unwrap();
+        copy(&before, there);
+    }
+    assert_eq!(try_restart(&places, &key, &[newer], None).unwrap(), 2);
+    assert_eq!(order(&open(&places, &key)), [1, 0, 2]);
+}
+
+/// A restart of which nothing is to be lost; answers how many heads came along.
+fn try_restart(
+    places: &LogPlaces,
+    key: &Arc<Remembering>,
+    copies: &[PathBuf],
+    witnessed: Option<TreeHead>,
+) -> Result<usize, Error> {
+    let past = places.past(copies, witnessed)?.unwrap();
+    let next = Description {
+        id: LogId::from_bytes([0xcd; 16]),
+        ..description(key)
+    };
+    places.restart(past, &next, &LogKey(Arc::clone(key) as _), &[], false)
 }

@@ -22,7 +22,7 @@ pub(super) fn restarted(
     copies: &[PathBuf],
     stored: &[LoggedHead],
 ) -> (usize, u64) {
-    let past = places.past(copies).unwrap().unwrap();
+    let past = places.past(copies, None).unwrap().unwrap();
     let lacking = past.lacking;
     let next = Description {
         id: LogId::from_bytes([id; 16]),
@@ -110,7 +110,7 @@ fn what_a_damaged_log_still_proves_comes_along_and_what_is_lost_is_counted() {
         ..description(&key)
     };
     let log_key = LogKey(Arc::clone(&key) as _);
-    let past = places.past(&[]).unwrap().unwrap();
+    let past = places.past(&[], None).unwrap().unwrap();
     let error = places.restart(past, &next, &log_key, &stored, false);
     let error = error.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Refused);
@@ -151,7 +151,7 @@ fn a_lost_log_is_followed_with_what_a_copy_of_it_knows_and_no_other_log_is_taken
     };
     let log_key = LogKey(Arc::clone(&key) as _);
     other.create(&foreign, &log_key, &[head(1, 9)]).unwrap();
-    let error = places.past(&[folder_of(&other, 0x77)]).unwrap_err();
+    let error = places.past(&[folder_of(&other, 0x77)], None).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Refused, "{error}");
     // One that claims its id and went another way.
     let twin = super::places(RealFs::shared(), &folder.path().join("twin"));
@@ -159,12 +159,12 @@ fn a_lost_log_is_followed_with_what_a_copy_of_it_knows_and_no_other_log_is_taken
     made(&twin, &key);
     let heads: Vec<LoggedHead> = (0..5).map(|seq| head(5, seq)).collect();
     published(&twin, &key, &heads);
-    let error = places.past(&[folder_of(&twin, 0xab)]).unwrap_err();
+    let error = places.past(&[folder_of(&twin, 0xab)], None).unwrap_err();
     assert!(error.to_string().contains("no copy"), "{error}");
     // Two copies: the larger one says all that the other says.
     assert_eq!(
         places
-            .past(std::slice::from_ref(&copied))
+            .past(std::slice::from_ref(&copied), None)
             .unwrap()
             .unwrap()
             .lacking,

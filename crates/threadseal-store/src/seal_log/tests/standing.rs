@@ -76,3 +76,74 @@ fn a_log_that_cannot_vouch_leaves_heads_standing_and_calls_none_the_newest() {
     let found = found.unwrap().unwrap();
     assert_eq!((found.head, found.vouches), (head(1, 0).head, false));
 }
+
+/// A thief of the log's key puts the first seal of a record back, and has the log end in what it said then.
+#[test]
+fn an_old_head_that_is_written_down_again_is_not_the_newest() {
+    for folded in [false, true] {
+        let (_folder, places, key) = on_disk();
+        let log = open(&places, &key);
+        (0..3).for_each(|seq| log.publish(&head(1, seq)));
+        flushed(&log);
+        if folded {
+            log.fold().unwrap();
+        }
+        let mut other = head(1, 2);
+        other.head.line = Digest::of(b"another seal 2");
+        let again = places::entries_of(&[head(1, 0), other]).unwrap();
+        let commit = |writer: &mut Writer<'_>, _: &Index| writer.commit(&again);
+        log.shared.write(&|| false, commit).unwrap();
+        for in_tiles in [false, true] {
+            if in_tiles {
+                log.fold().unwrap();
+            }
+            for log in [&log, &open(&places, &key)] {
+                assert_eq!(log.view().unwrap().tree().size, 5);
+                assert_eq!(log.newest(&record(1)).unwrap(), Some((2, head(1, 2))));
+                let second = log.head_at(&record(1), 2).unwrap().unwrap();
+                assert_eq!(second.logged, head(1, 2));
+                let faults = log.fsck().unwrap().faults;
+                for entry in ["entry 3: seal 0", "entry 4: seal 2"] {
+                    let told = faults.iter().any(|fault| fault.starts_with(entry));
+                    assert!(told, "{entry}: {faults:?}");
+                }
+            }
+        }
+    }
+}
+
+/// Whoever puts a log back takes away the tile by which that would show. A second place that cannot be read is another matter.
+#[test]
+fn a_log_that_cannot_be_held_against_its_mark_vouches_for_nothing() {
+    let (folder, places, key) = on_disk();
+    let log = open(&places, &key);
+    (0..200).for_each(|seq| log.publish(&head(1, seq)));
+    flushed(&log);
+    let marks = folder.path().join("marks");
+    copy(&places.mark, &marks);
+    (200..600).for_each(|seq| log.publish(&head(1, seq)));
+    flushed(&log);
+    log.fold().unwrap();
+    drop(log);
+    std::fs::remove_dir_all(&places.mark).unwrap();
+    copy(&marks, &places.mark);
+    assert_eq!(open(&places, &key).standing(), &Standing::Good);
+    let tile = restarts::folder_of(&places, 0xab).join("tile/0/000");
+    let whole = std::fs::read(&tile).unwrap();
+    std::fs::remove_file(&tile).unwrap();
+    let log = open(&places, &key);
+    assert!(log.view().is_ok());
+    let standing = log.standing();
+    assert!(matches!(standing, Standing::Damaged(_)), "{standing:?}");
+    assert!(!standing.vouches());
+    std::fs::write(&tile, whole).unwrap();
+    for mark in std::fs::read_dir(&places.mark).unwrap() {
+        let path = mark.unwrap().path();
+        if path.extension().is_some_and(|ending| ending == "mark") {
+            std::fs::write(path, "damaged").unwrap();
+        }
+    }
+    let log = open(&places, &key);
+    assert!(matches!(log.standing(), Standing::MarkUnread(_)));
+    assert!(log.standing().vouches());
+}

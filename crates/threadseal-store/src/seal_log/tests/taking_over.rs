@@ -176,7 +176,7 @@ fn whatever_fails_a_restart_leaves_the_old_log_or_a_new_one_that_knows_every_hea
     let restart = |fs: &FaultFs, key: &Arc<Remembering>, id: u8| {
         let places = places(fs.shared(), home);
         let stored = FileHeadStore::new(fs.shared(), home.join("heads")).all()?;
-        let past = places.past(&[])?;
+        let past = places.past(&[], None)?;
         let past = past.ok_or_else(|| Error::invalid("nothing is left"))?;
         let next = Description {
             id: LogId::from_bytes([id; 16]),

@@ -49,7 +49,7 @@ fn a_restarted_log_says_which_log_it_follows_and_what_was_known_of_it() {
     std::fs::remove_dir_all(places.logs()).unwrap();
     copy(&older, &places.logs());
     let known = open(&places, &key).view().unwrap().checkpoint().to_string();
-    let past = places.past(&[]).unwrap().unwrap();
+    let past = places.past(&[], None).unwrap().unwrap();
     assert_eq!(past.tree.size, 5);
     let next = Description {
         id: LogId::from_bytes([0xcd; 16]),
@@ -79,7 +79,7 @@ fn a_lost_log_is_followed_by_what_its_second_place_knows() {
     published(&places, &key, 0..3);
     let newest = open(&places, &key).view().unwrap().checkpoint().to_string();
     std::fs::remove_dir_all(places.logs()).unwrap();
-    let past = places.past(&[]).unwrap().unwrap();
+    let past = places.past(&[], None).unwrap().unwrap();
     let next = Description {
         id: LogId::from_bytes([0xcd; 16]),
         ..description(&key)
@@ -271,7 +271,7 @@ fn a_log_in_whose_place_another_was_put_never_signs_again() {
     let before = folder.path().join("before");
     copy(&places.home, &before);
     let running = open(&places, &key);
-    let past = places.past(&[]).unwrap().unwrap();
+    let past = places.past(&[], None).unwrap().unwrap();
     let next = Description {
         id: LogId::from_bytes([0xcd; 16]),
         ..description(&key)
@@ -358,7 +358,7 @@ fn heads_that_waited_for_a_log_that_was_put_back_are_in_the_next_one() {
         id: LogId::from_bytes([0xcd; 16]),
         ..description(&key)
     };
-    let past = places.past(&[]).unwrap().unwrap();
+    let past = places.past(&[], None).unwrap().unwrap();
     places
         .restart(past, &next, &LogKey(Arc::clone(&key) as _), &[], false)
         .unwrap();
@@ -444,4 +444,83 @@ fn whoever_ends_waits_a_moment_for_who_is_in_the_log_and_leaves_its_heads_to_the
         let spool = std::fs::read_dir(places.logs().join("spool")).unwrap();
         assert_eq!(spool.count(), 0);
     }
+}
+
+/// `HOME=/dev/null`, a folder of somebody else.
+#[test]
+fn where_the_home_would_have_its_marks_by_another_name_need_not_be_readable() {
+    let (folder, places, _) = on_disk();
+    let file = folder.path().join("file");
+    std::fs::write(&file, "").unwrap();
+    let other = LogPlaces {
+        home: folder.path().join("another"),
+        mark: folder.path().join("another.marks"),
+        elsewhere: vec![file.join("marks"), places.mark.clone()],
+        ..places
+    };
+    assert!(other.current().unwrap().is_none());
+    let gone = LogPlaces {
+        mark: other.mark.clone(),
+        home: folder.path().join("home"),
+        ..other
+    };
+    std::fs::remove_dir_all(gone.logs()).unwrap();
+    // Nor does it hide what the other one shows.
+    let error = gone.current().unwrap_err();
+    assert!(error.to_string().contains("log_missing"), "{error}");
+}
+
+/// Two places are gone for good: each has to be removed while the other one cannot be asked.
+#[test]
+fn a_second_place_is_removed_whatever_the_others_say_and_none_is_added_then() {
+    let (folder, places, key) = on_disk();
+    published(&places, &key, 0..1);
+    let mark = |name: &str| MarkPlace::Folder(folder.path().join(name));
+    let own = MarkPlace::Folder(places.mark.clone());
+    let description = places.current().unwrap().unwrap();
+    let three = vec![own.clone(), mark("one"), mark("two")];
+    places.keep_marks_in(&description, three).unwrap();
+    let older = folder.path().join("older");
+    copy(&places.logs(), &older);
+    published(&places, &key, 1..3);
+    std::fs::remove_dir_all(places.logs()).unwrap();
+    copy(&older, &places.logs());
+    for name in ["one", "two"] {
+        std::fs::remove_dir_all(folder.path().join(name)).unwrap();
+        std::fs::write(folder.path().join(name), "a file").unwrap();
+    }
+    assert!(open(&places, &key).fault().unwrap().is_some());
+    let without = places.keep_marks_in(&description, vec![own.clone(), mark("two")]);
+    assert_eq!(without.unwrap().marks, [own.clone(), mark("two")]);
+    let error = places.keep_marks_in(&description, vec![own.clone(), mark("three")]);
+    assert_eq!(error.unwrap_err().kind(), ErrorKind::Refused);
+    places
+        .keep_marks_in(&description, vec![own.clone()])
+        .unwrap();
+    assert_eq!(places.current().unwrap().unwrap().marks, [own]);
+    // What stays says still that the log went back.
+    assert!(open(&places, &key).fault().unwrap().is_some());
+}
+
+/// The new log is to have a second place that cannot be written.
+#[test]
+fn a_restart_that_cannot_be_done_ends_nothing() {
+    let (folder, places, key) = on_disk();
+    published(&places, &key, 0..2);
+    let file = folder.path().join("file");
+    std::fs::write(&file, "").unwrap();
+    let next = Description {
+        id: LogId::from_bytes([0xcd; 16]),
+        marks: vec![
+            MarkPlace::Folder(places.mark.clone()),
+            MarkPlace::Folder(file.join("marks")),
+        ],
+        ..description(&key)
+    };
+    let past = places.past(&[], None).unwrap().unwrap();
+    let log_key = LogKey(Arc::clone(&key) as _);
+    assert!(places.restart(past, &next, &log_key, &[], true).is_err());
+    assert_eq!(open(&places, &key).fault().unwrap(), None);
+    published(&places, &key, 2..3);
+    assert_eq!(open(&places, &key).view().unwrap().tree().size, 3);
 }
