@@ -167,3 +167,21 @@ fn a_log_of_which_only_the_key_is_left_is_missing_and_one_that_was_never_made_is
     sandbox.run(["init"]).exits(0);
     assert_eq!(size(&sandbox), 1);
 }
+
+/// The file that names the log is gone, or the one that names the places is damaged.
+#[test]
+fn a_restart_keeps_the_other_second_places_or_says_that_nothing_names_them() {
+    let sandbox = Sandbox::new();
+    sandbox.run(["init", "-q", "--mark", "disk2"]).exits(0);
+    seal(&sandbox, "a.json");
+    fs::remove_file(sandbox.home().join("log/current")).unwrap();
+    sandbox.run(["log", "restart"]).exits(0);
+    let status = sandbox.run(["log", "status", "--json"]).exits(0).json();
+    let disk2 = sandbox.work().join("disk2");
+    assert_eq!(status["marks"][1]["place"], disk2.to_str().unwrap());
+    let id = fs::read_to_string(sandbox.home().join("log/current")).unwrap();
+    let named = sandbox.home().join("log").join(id.trim()).join("log.json");
+    fs::write(named, "damaged").unwrap();
+    let told = sandbox.run(["log", "restart", "--anyway"]).exits(0);
+    assert!(told.stderr.contains("log mark add"), "{}", told.stderr);
+}
