@@ -23,8 +23,8 @@ use threadseal_store::examine;
 use threadseal_store::read::open_regular;
 use threadseal_store::sys::path_text;
 
-/// Copies of one record that are held against the first of them.
-const MAX_COPIES: usize = 64;
+/// Copies of one record that are held against each other.
+const MAX_COPIES: usize = 16;
 
 /// Writes the first evidence that `paths` hold into `to`, a new file, and says what it found.
 ///
@@ -32,11 +32,9 @@ const MAX_COPIES: usize = 64;
 /// When a file cannot be read, or `to` not be written.
 pub(crate) fn write(paths: &[PathBuf], to: &Path, context: &Context) -> Result<(), Failure> {
     for copies in copies(paths, context)?.into_values() {
-        let mut copies = copies.iter().take(MAX_COPIES);
-        let Some(first) = copies.next() else { continue };
-        let one = read(first, context)?;
-        for path in copies {
-            if let Some(found) = parted(&one, &read(path, context)?, context)? {
+        for (first, path) in pairs(&copies) {
+            let (one, other) = (read(first, context)?, read(path, context)?);
+            if let Some(found) = parted(&one, &other, context)? {
                 atomic::create_new(&*context.fs, to, found.as_bytes(), PRIVATE_FILE)?;
                 let names = [to, first, path].map(path_text);
                 let [to, first, path] = names.each_ref().map(|name| Clean(name));
@@ -49,6 +47,23 @@ pub(crate) fn write(paths: &[PathBuf], to: &Path, context: &Context) -> Result<(
     }
     complain("note: no evidence was written: no key sealed two histories of one of these records");
     Ok(())
+}
+
+/// Each two of these copies, and a word where there are more than are compared. A short copy parts from nobody and hides nothing of
+/// the others.
+fn pairs(copies: &[PathBuf]) -> impl Iterator<Item = (&PathBuf, &PathBuf)> {
+    if let Some(left) = copies
+        .len()
+        .checked_sub(MAX_COPIES)
+        .filter(|left| *left > 0)
+    {
+        complain(&format!(
+            "note: {MAX_COPIES} copies of one record were held against each other, {left} more were not"
+        ));
+    }
+    let taken = &copies[..copies.len().min(MAX_COPIES)];
+    let after = |at: usize| taken.iter().skip(at + 1);
+    (0..taken.len()).flat_map(move |at| after(at).map(move |other| (&taken[at], other)))
 }
 
 /// Says what a conflict of checkpoints proves to somebody who accepts this key alone, or who names none. No trust store holds keys of

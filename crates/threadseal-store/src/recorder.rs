@@ -34,7 +34,7 @@ use threadseal::error::{Error, ErrorKind};
 use threadseal::key::Signer;
 use threadseal::merkle::leaf_hash;
 use threadseal::record::{Head, ThreadId};
-use threadseal::report::{Report, Verdict};
+use threadseal::report::Report;
 use threadseal::tlog::entry::key_event::KeyEvent;
 use threadseal::transcript::event::{EventType, Payload};
 use threadseal::transcript::ext::Ext;
@@ -260,10 +260,9 @@ impl Recorder {
         accept(&outcome.report, tail)?;
         let unfinished = outcome.unfinished;
         let report = outcome.report;
-        if report.verdict != Verdict::Verified {
-            let what = format!("the record is {}", report.verdict);
-            host.refuse_doubted(&what, known.stored.as_ref())?;
-        }
+        // One that ended as well: it may have been put back from before what followed its end.
+        let what = format!("the record is {}", report.verdict);
+        host.refuse_doubted(&what, known.stored.as_ref())?;
         let sealed = report.head.map_or(0, |head| head.size);
         let mut sealer = match outcome.sealer {
             Some(sealer) => sealer,

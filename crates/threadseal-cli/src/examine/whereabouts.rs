@@ -6,6 +6,7 @@ use crate::record;
 use crate::walk;
 use rayon::prelude::*;
 use std::collections::BTreeSet;
+use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::PoisonError;
 use threadseal::record::RecordId;
@@ -26,6 +27,10 @@ impl Examiner {
     /// When it cannot be read. What is not there is no report.
     pub(crate) fn look_into(&self, place: &str) -> Result<Option<Vec<Report>>, Failure> {
         let path = Path::new(place);
+        // What is not UTF-8 is written down in another way than it is called (`path_text`).
+        if place.contains('\\') {
+            return Ok(None);
+        }
         let is_record = place.starts_with("object+file:") && place.contains('#');
         if !path.is_absolute() && !place.starts_with("sqlite:") && !is_record {
             return Ok(None);
@@ -36,7 +41,7 @@ impl Examiner {
                 let (store, name) = record::one(place, Intent::Read)?;
                 store.read(&name)?.is_none()
             }
-            false => std::fs::metadata(file).is_err(),
+            false => is_gone(Path::new(file))?,
         };
         if is_gone {
             return Ok(Some(Vec::new()));
@@ -61,5 +66,16 @@ impl Examiner {
         reports.extend(self.lineage_reports(&found.files, &mut seen)?);
         reports.extend(seen.iter().flat_map(reports_of).cloned());
         Ok(Some(reports))
+    }
+}
+
+/// Is nothing there? What cannot be looked at is not said to be gone.
+fn is_gone(path: &Path) -> Result<bool, Failure> {
+    match std::fs::metadata(path) {
+        Ok(_) => Ok(false),
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
+            Ok(true)
+        }
+        Err(error) => Err(Failure::new(format!("cannot be looked at: {error}")).about(path)),
     }
 }

@@ -76,6 +76,29 @@ fn two_copies_that_were_gone_on_with_convict_the_key_to_whoever_knows_it() {
 }
 
 #[test]
+fn a_short_copy_beside_two_histories_hides_neither() {
+    let sandbox = ready();
+    let path = open_record(&sandbox, "b.jsonl", 2);
+    fs::copy(&path, sandbox.work().join("a.jsonl")).unwrap();
+    let other = sandbox.home().with_file_name("elsewhere");
+    copy(&sandbox.home(), &other);
+    take_log_away(&other);
+    fs::copy(&path, sandbox.work().join("c.jsonl")).unwrap();
+    sandbox.run(["seal", "b.jsonl", "--final"]).exits(0);
+    in_home(&sandbox, &other, &["seal", "c.jsonl", "--final"]).exits(0);
+    let all = [
+        "verify",
+        "a.jsonl",
+        "b.jsonl",
+        "c.jsonl",
+        "--evidence",
+        "fork",
+    ];
+    sandbox.run(all).exits(1);
+    sandbox.run(["check-proof", "fork"]).exits(0);
+}
+
+#[test]
 fn copies_of_an_honest_record_make_no_evidence() {
     let sandbox = ready();
     let path = open_record(&sandbox, "one.jsonl", 2);

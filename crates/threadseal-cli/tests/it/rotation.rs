@@ -165,6 +165,37 @@ fn a_key_that_was_revoked_and_then_rotated_leaves_a_trusted_one() {
 }
 
 #[test]
+fn a_next_key_that_was_trusted_before_ends_the_old_one_no_less() {
+    let sandbox = ready();
+    sandbox.run(["key", "new", "--name", "self-next"]).exits(0);
+    let next = sandbox.home().join("keys/self-next.native.pub");
+    sandbox
+        .run(["trust", "add", next.to_str().unwrap(), "--name", "heir"])
+        .exits(0);
+    let old = rotate(&sandbox);
+    sandbox.write("after.json", "{}\n");
+    sandbox.run(["seal", "after.json", "--key", &old]);
+    let judged = sandbox.run(["verify", "after.json"]);
+    assert_ne!(judged.code, 0, "{}", judged.stdout);
+    sandbox.write("mine.json", "{}\n");
+    sandbox.run(["seal", "mine.json"]).exits(0);
+    sandbox.run(["verify", "mine.json"]).exits(0);
+}
+
+#[test]
+fn a_key_that_cannot_say_that_it_ended_is_not_rotated_while_it_is_trusted() {
+    let sandbox = ready();
+    sandbox.run(["key", "new", "--name", "self-next"]).exits(0);
+    let private = sandbox.home().join("keys/self.native.key");
+    assert!(private.exists());
+    std::fs::remove_file(private).unwrap();
+    let rotate = ["key", "rotate", "self"];
+    sandbox.run(rotate).fails_with("trust revoke self");
+    sandbox.run(["trust", "revoke", "self"]).exits(0);
+    sandbox.run(rotate).exits(0);
+}
+
+#[test]
 fn a_ledger_that_the_old_key_signed_stays_whole_and_the_next_one_signs_others() {
     let sandbox = ready();
     let append = |run: &str| {

@@ -186,3 +186,35 @@ fn nothing_is_gone_on_with_under_a_log_that_went_back_until_it_is_restarted() {
         piped(&sandbox, arguments, input).exits(0);
     }
 }
+
+#[test]
+fn an_ended_thread_that_was_put_back_with_its_home_is_not_gone_on_with() {
+    let sandbox = project();
+    let more = ["--script", "answers.yaml", "--json"];
+    let told = greet(&sandbox, &more).exits(0).json();
+    let id = told["thread_id"].as_str().unwrap();
+    let (home, project) = (sandbox.home(), sandbox.work().join("p"));
+    let older = [&home, &project].map(|path| path.with_extension("older"));
+    copy(&home, &older[0]);
+    copy(&project, &older[1]);
+    sandbox.write("more.yaml", "answers: [{when: Once more., text: Gladly.}]");
+    let resume = [
+        "thread",
+        "resume",
+        id,
+        "--project",
+        "p",
+        "-m",
+        "Once more.",
+        "--script",
+        "more.yaml",
+    ];
+    sandbox.run(resume).exits(0);
+    for (path, older) in [(&home, &older[0]), (&project, &older[1])] {
+        fs::remove_dir_all(path).unwrap();
+        copy(older, path);
+    }
+    refused(&sandbox, &resume, "", "see: threadseal log status");
+    sandbox.run(["log", "restart"]).exits(0);
+    sandbox.run(resume).exits(0);
+}

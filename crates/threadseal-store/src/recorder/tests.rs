@@ -9,6 +9,7 @@ use crate::seal_log::LoggedHeads;
 use crate::sys::RealFs;
 use threadseal::key::{KeyUsage, LocalSigner, PrivateKey};
 use threadseal::record::RecordId;
+use threadseal::report::Verdict;
 use threadseal::time::Timestamp;
 use threadseal::trust::{Trust, TrustName, TrustStore, TrustedKey};
 

@@ -41,8 +41,8 @@ impl SealLog {
         let text = String::from_utf8_lossy(&text);
         let whole = text
             .split_inclusive('\n')
-            .filter(|line| line.ends_with('\n'));
-        whole.map(|line| line.trim_end().to_owned()).collect()
+            .filter_map(|line| line.strip_suffix('\n'));
+        whole.map(str::to_owned).collect()
     }
 
     fn write_place(&self, record: &RecordId, line: &[u8]) -> Result<(), Error> {

@@ -8,7 +8,8 @@
 //! note <bytes> LF
 //! <a signed note>
 //! ```
-//! Both have one origin and one size, and two roots; the key signed both. Two trees of different sizes convict nobody by
+//! Both have one origin and one size, and two roots; the key signed both. A key of records is not convicted: what it signs in the
+//! form of a checkpoint is the head of a record on one host, and two hosts may each have a record of one name. Two trees of different sizes convict nobody by
 //! themselves: that no proof leads from one to the other can only be claimed. Whose key it is, whoever reads must know.
 //! One conflict has one text, but for the signature lines in its notes, which are kept as they are.
 
@@ -36,6 +37,8 @@ pub enum NoConflict {
     Note(NoteError),
     /// The text of the key is not understood; says why.
     Key(String),
+    /// The key is of no log and no witness.
+    OtherKey,
     /// The key did not sign both.
     NotSigned,
     /// They are of two logs, two sizes, or of the same tree.
@@ -47,6 +50,7 @@ impl fmt::Display for NoConflict {
         match self {
             Self::Note(why) => why.fmt(f),
             Self::Key(why) => f.write_str(why),
+            Self::OtherKey => f.write_str("the key is of no log and no witness"),
             Self::NotSigned => f.write_str("the key did not sign both checkpoints"),
             Self::Compatible => {
                 f.write_str("the checkpoints are not two trees of one log and one size")
@@ -63,6 +67,9 @@ impl Conflict {
     /// # Errors
     /// [`NoConflict`] when they prove nothing.
     pub fn find(key: VerifierKey, one: SignedNote, other: SignedNote) -> Result<Self, NoConflict> {
+        if !key.is_of_log() && !key.is_of_witness() {
+            return Err(NoConflict::OtherKey);
+        }
         let open = |note: &SignedNote| {
             let (checkpoint, signers) = verifier::open(note, &[&key]).map_err(NoConflict::Note)?;
             match signers.is_empty() {
@@ -145,9 +152,11 @@ impl fmt::Display for Conflict {
 #[cfg(test)]
 mod tests {
     use super::super::testing::{
-        bit_flips, checkpoint, log_key, note, origin, other_checkpoint, signed, witness_key,
+        bit_flips, checkpoint, log, log_key, name, note, origin, other_checkpoint, signed,
+        witness_key,
     };
     use super::*;
+    use crate::key::Signer as _;
 
     fn conflict() -> Conflict {
         let (one, other) = (signed(&checkpoint(5)), signed(&other_checkpoint(5)));
@@ -233,6 +242,14 @@ mod tests {
         });
         let found = Conflict::find(witness_key(1), one, other);
         assert_eq!(found, Err(NoConflict::Compatible));
+    }
+
+    #[test]
+    fn a_key_of_records_is_convicted_by_no_checkpoints() {
+        let key = *log().public_key();
+        let named = VerifierKey::of_log(name("threadseal/1/ledger/r1"), key);
+        let found = Conflict::find(named, signed(&checkpoint(5)), signed(&other_checkpoint(5)));
+        assert_eq!(found, Err(NoConflict::OtherKey));
     }
 
     #[test]

@@ -271,6 +271,7 @@ impl Scanner {
         if seal.is_final {
             self.chain.keys.ended();
         }
+        self.chain.keys_at_seal.clone_from(&self.chain.keys);
         self.out.watch.sealed(head, seal.root, judged.key.key_id());
         self.chain.prev = Some(digest);
         self.chain.next_seq += 1;

@@ -169,6 +169,8 @@ pub(super) struct Chain {
     /// Fingerprint of the record's Rye key.
     pub(super) rye_fp: Option<RyeFingerprint>,
     pub(super) keys: SealingKeys,
+    /// Those under the last good seal: where a writer that recovers begins again.
+    pub(super) keys_at_seal: SealingKeys,
     pub(super) prev: Option<Digest>,
     pub(super) next_seq: u64,
     /// The last event was terminal or a link: a final seal may follow.
@@ -203,6 +205,7 @@ impl Scanner {
             origin: None,
             rye_fp: None,
             keys: SealingKeys::default(),
+            keys_at_seal: SealingKeys::default(),
             prev: None,
             next_seq: 0,
             may_end: false,
@@ -340,6 +343,7 @@ impl Scanner {
         self.chain.origin = KeyName::parse(&manifest::origin(line)).ok();
         self.chain.rye_fp = Some(manifest.rye_key.rye_fingerprint());
         self.chain.keys = SealingKeys::of(&manifest);
+        self.chain.keys_at_seal = self.chain.keys.clone();
         self.out.thread_text = frame.thread_id.to_vec();
         if manifest.bodies == manifest::Bodies::Detached {
             self.out.watch.begin();
@@ -435,7 +439,7 @@ impl Scanner {
         }
         // What could not be read stays unread: the verdict says so, so it is no fault to seal it.
         self.chain.fault = None;
-        self.chain.keys.forget_announced();
+        self.speak_for_nobody();
         let after_line = self.out.last.as_ref().map_or(0, |seal| seal.line);
         self.out.watch.adopted(after_line);
         if self.out.adopted.len() < MAX_FINDINGS {
@@ -446,7 +450,7 @@ impl Scanner {
 
     fn tail_dropped(&mut self, payload: &[u8], place: Place) -> Result<(), String> {
         let [offset, length] = numbers(payload, ["offset", "length"])?;
-        self.chain.keys.forget_announced();
+        self.speak_for_nobody();
         if offset != place.start {
             return Err("the dropped tail did not begin at this line".into());
         }
@@ -457,6 +461,12 @@ impl Scanner {
                 .push(Finding::note("tail_dropped", text).at_line(place.line));
         }
         Ok(())
+    }
+
+    /// What the tail said of keys does not count: whoever adopts it does not speak for its writer, and says again what has to be
+    /// said.
+    fn speak_for_nobody(&mut self) {
+        self.chain.keys.clone_from(&self.chain.keys_at_seal);
     }
 
     /// Remembers the first line since the last seal that no seal may cover.

@@ -55,6 +55,8 @@ pub(crate) fn run(args: &RotateArgs, context: &Context, out: &mut Out) -> Outcom
         }
         if old.has_private {
             hand_over(&home, &keyring, &old, &next.public, args, context)?;
+        } else {
+            refuse_speechless(&home, &old)?;
         }
         let kept = KeyFileName::parse(&format!("{}.{}", kept_name(&old), old.usage))?;
         home.keys().rename(&old.file, &kept)?;
@@ -63,6 +65,21 @@ pub(crate) fn run(args: &RotateArgs, context: &Context, out: &mut Out) -> Outcom
     home.keys().rename(&next.file, &name)?;
     print_keys(&[keyring.find(&args.name)?], context, out);
     Ok(Exit::Done)
+}
+
+/// A key whose private half is gone cannot say that it ended; nothing would, and what was done with it before it was lost would count for ever.
+/// Where the home has its end already, a rotation was cut short.
+fn refuse_speechless(home: &Home, old: &OwnKey) -> Result<(), Failure> {
+    let store = trusting::of_home(home)?;
+    let mut trusted = store.by_key(&old.public);
+    let Some(entry) = trusted.find(|entry| entry.revoked.is_none()) else {
+        return Ok(());
+    };
+    Err(Failure::new(format!(
+        "the private half of {:?} is not here, and its owner's word is what ends a key in the log: bring it back, or end the \
+         home's trust in it (threadseal trust revoke {}), and run this again",
+        old.name, entry.name
+    )))
 }
 
 /// What a thread seals behind the end of its authority counts for nobody, so that it would end as a forgery. Threads that lie in a database, or
@@ -142,8 +159,8 @@ fn hand_over(
     Ok(())
 }
 
-/// The entry that trusts the old key for native records goes over to the next one; whether there was one. An end that the old key has already
-/// stays as it is.
+/// The entry that trusts the old key for native records goes over to the next one, unless that has one of its own; whether there was one. An
+/// end that the old key has already stays as it is.
 fn trust_next(
     store: &mut TrustStore,
     old: &OwnKey,
@@ -152,9 +169,7 @@ fn trust_next(
     revocation: &Revocation,
 ) -> Result<bool, Failure> {
     let native = |entry: &&TrustedKey| entry.usage.contains(&old.usage);
-    if store.by_key(next).any(|entry| native(&entry)) {
-        return Ok(false);
-    }
+    let is_next_trusted = store.by_key(next).any(|entry| native(&entry));
     let Some(entry) = store.by_key(&old.public).find(native).cloned() else {
         return Ok(false);
     };
@@ -163,6 +178,9 @@ fn trust_next(
     ended.name = kept.clone();
     ended.revoked.get_or_insert_with(|| revocation.clone());
     store.add(ended)?;
+    if is_next_trusted {
+        return Ok(true);
+    }
     let mut follower = entry;
     follower.key = *next;
     follower.revoked = None;

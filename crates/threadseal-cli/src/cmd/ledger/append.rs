@@ -173,17 +173,12 @@ pub(super) fn run(args: &AppendArgs, context: &Context, out: &mut Out) -> Outcom
         appending.begin(run)?;
     }
     let mut input = BufReader::with_capacity(1 << 20, stdin().lock());
-    let mut number = 0;
-    loop {
-        let batch = batch(&mut input, &mut number)?;
-        if batch.is_empty() {
-            break;
-        }
-        appending.append(&batch)?;
-    }
+    let appended = appending.append_all(&mut input);
+    // What was stored before a failure lies there as well.
     for run in appending.runs.keys() {
         place::remember(&args.store, run, &context.host()?)?;
     }
+    appended?;
     tell(&appending.runs, context, out);
     Ok(Exit::Done)
 }
@@ -258,6 +253,17 @@ impl<R: std::io::Read> BufferedLines for BufReader<R> {
 }
 
 impl Appending<'_> {
+    fn append_all(&mut self, input: &mut impl BufferedLines) -> Result<(), Failure> {
+        let mut number = 0;
+        loop {
+            let batch = batch(input, &mut number)?;
+            if batch.is_empty() {
+                return Ok(());
+            }
+            self.append(&batch)?;
+        }
+    }
+
     /// Stores lines, those of one run in a row together.
     fn append(&mut self, lines: &[(u64, Vec<u8>)]) -> Result<(), Failure> {
         let mut records: Vec<StepRecord> = Vec::new();

@@ -84,6 +84,21 @@ fn a_record_that_never_had_a_place_is_not_called_missing_before_it_was_looked_fo
     assert_eq!(missing(&output).len(), 1, "{output}");
 }
 
+#[test]
+fn a_record_in_a_place_whose_name_is_written_in_another_way_or_cannot_be_looked_at_is_not_gone() {
+    for (folder, asked) in [("with\\backslash", 2), ("with space ", 0)] {
+        let sandbox = ready();
+        let folder = sandbox.work().join(folder);
+        fs::create_dir(&folder).unwrap();
+        let path = folder.join("s.json");
+        let path = path.to_str().unwrap();
+        crate::scroll::signed(&sandbox, path, 2);
+        let ran = sandbox.run(["verify", "--all"]).exits(asked);
+        assert_eq!(ran.stderr.contains("name"), asked == 2, "{}", ran.stderr);
+        all(&sandbox, &[path], 0);
+    }
+}
+
 /// A scroll, ledgers in a folder and in SQLite, and an agent that went from v0x04 to v0x05.
 fn without_places(sandbox: &Sandbox) {
     crate::scroll::signed(sandbox, "s.json", 2);

@@ -163,3 +163,28 @@ fn only_the_word_of_the_present_authority_of_a_record_that_ended_lets_another_ke
     let codes: Vec<_> = report.findings.iter().map(|found| found.code).collect();
     assert!(codes.contains(&"event_malformed"), "{codes:?}");
 }
+
+#[test]
+fn a_word_for_another_key_in_an_adopted_tail_is_said_again_by_its_writer() {
+    let bench = Bench::new();
+    let (mut bytes, mut sealer, head) = ended(&bench);
+    let trust = rotated(&bench, &[head]);
+    let said = word(&bench.native, &heir());
+    // Whoever may write to the file finds the word in the log.
+    let (before, mut tail) = (sealer.clone(), Vec::new());
+    sealer.succeed(bench.stamp(), &said, &mut tail).unwrap();
+    bytes.extend_from_slice(&tail);
+    let mut recovering = before;
+    recovering
+        .tail_adopted(bench.stamp(), &tail, &mut bytes)
+        .unwrap();
+    let unsaid = (bytes.clone(), recovering.clone());
+    recovering
+        .succeed(bench.stamp(), &said, &mut bytes)
+        .unwrap();
+    link(&bench, &mut recovering, &heir(), &mut bytes).unwrap();
+    assert_eq!(judged(&bench, &bytes, &trust).verdict, Verdict::Partial);
+    // Adopted alone, it lets nobody in.
+    let (mut bytes, mut sealer) = unsaid;
+    assert!(link(&bench, &mut sealer, &heir(), &mut bytes).is_err());
+}
