@@ -30,11 +30,11 @@ impl Sandbox {
         self.root.path().join("home")
     }
 
-    /// Makes the host one that knew of no record: without heads, log and second place, with the same keys and trust.
+    /// Makes the host one that knew of no record: without heads, log and second place, with the same trust, and the same keys but the log's.
     pub(crate) fn forget(&self) {
+        take_log_away(&self.home());
         for part in [
             self.home().join("heads"),
-            self.home().join("log"),
             self.home().with_file_name("home.marks"),
         ] {
             if part.exists() {
@@ -83,9 +83,12 @@ impl Sandbox {
     }
 }
 
-/// Takes the log of a home away, and its key, which would say that it is gone.
+/// Takes the log of a home away, if it has one, and its key, which would say that it is gone.
 pub(crate) fn take_log_away(home: &Path) {
-    std::fs::remove_dir_all(home.join("log")).unwrap();
+    let log = home.join("log");
+    if log.exists() {
+        std::fs::remove_dir_all(log).unwrap();
+    }
     for key in std::fs::read_dir(home.join("keys")).unwrap() {
         let path = key.unwrap().path();
         if path
