@@ -132,7 +132,7 @@ impl Context {
     pub(crate) fn host(&self) -> Result<Host, Failure> {
         let (host, log) = self.reading_host()?;
         match log.obstacle() {
-            Some(why) => Err(Failure::new(why.to_owned())),
+            Some(why) => Err(Failure::new(why)),
             None => Ok(host),
         }
     }

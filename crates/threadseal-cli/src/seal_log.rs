@@ -46,9 +46,9 @@ impl HomeLog {
 
     /// Why nothing can be written down, where that is known before anything is sealed. That its second place cannot be read is no reason
     /// to seal nothing.
-    pub(crate) fn obstacle(&self) -> Option<&str> {
+    pub(crate) fn obstacle(&self) -> Option<String> {
         match self {
-            Self::Missing(why) | Self::Damaged(why) => Some(why),
+            Self::Missing(why) | Self::Damaged(why) => Some(why.clone()),
             Self::There(log) => match log.standing() {
                 Standing::Damaged(why) => Some(why),
                 _ => None,
@@ -63,7 +63,7 @@ impl HomeLog {
             Self::Missing(why) | Self::Damaged(why) => why.clone(),
             Self::There(log) => match log.standing() {
                 Standing::Good => return None,
-                Standing::Damaged(why) => why.clone(),
+                Standing::Damaged(why) => why,
                 Standing::Faulty(fault) => format!(
                     "log_rolled_back: {fault}; heads of records may be older than they were (threadseal log status)"
                 ),

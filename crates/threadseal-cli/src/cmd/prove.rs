@@ -2,6 +2,7 @@
 //! (`spec/anchors.md`, "Proofs of turns").
 
 use crate::believed::MAX_TAKEN_UP_BYTES;
+use crate::cmd::anchor;
 use crate::context::Context;
 use crate::engine::ProjectArgs;
 use crate::examine::{Asked, Examiner};
@@ -141,7 +142,11 @@ fn anchored(proof: TurnProof, head: Option<Head>, context: &Context) -> Result<T
         complain("warning: the proof is unanchored: the log went back or cannot be read");
         return Ok(proof);
     }
-    match log.proof_of(&head)? {
+    let policies = match context.home()? {
+        Some(home) => anchor::policies(&home, context)?,
+        None => Vec::new(),
+    };
+    match log.proof_of(&head, &policies)? {
         Some((entry, file)) => Ok(proof.anchored(&entry, file)?),
         None => Ok(proof),
     }

@@ -5,9 +5,10 @@ use crate::context::Context;
 use crate::exit::Failure;
 use crate::seal_log::HomeLog;
 use threadseal::merkle::TreeHead;
+use threadseal::note::SignedNote;
 use threadseal::report::{CheckResult, Finding, Report, Verdict};
-use threadseal::tlog::policy::Judgement;
-use threadseal_store::seal_log::SealLog;
+use threadseal::tlog::policy::{Judgement, Policy};
+use threadseal_store::seal_log::{CosignedNote, SealLog};
 
 const CHECK: &str = "anchor";
 
@@ -40,10 +41,12 @@ impl Anchors {
         if !log.standing().vouches() {
             return none("the log went back or cannot be read");
         }
-        if log.cosigned()?.is_none() {
+        let policies = policies(context)?;
+        let notes = log.cosigned(&policies)?;
+        if notes.is_empty() {
             return none("nothing was collected from witnesses; run: threadseal anchor check");
         }
-        let Some((tree, by)) = witnessed(log, context)? else {
+        let Some((tree, by)) = best(&notes, &policies) else {
             return none("no quorum of witnesses cosigned the log; run: threadseal anchor check");
         };
         match log.view()?.consistency(&tree)? {
@@ -83,7 +86,7 @@ impl Anchors {
     }
 }
 
-/// The tree of a log that a quorum cosigned, and by which policy and when; whether the log continues it is not asked.
+/// The newest tree of a log that a quorum cosigned, and by which policy and when; whether the log continues it is not asked.
 ///
 /// # Errors
 /// When a policy or what was collected cannot be read.
@@ -91,27 +94,33 @@ pub(crate) fn witnessed(
     log: &SealLog,
     context: &Context,
 ) -> Result<Option<(TreeHead, String)>, Failure> {
-    let policies = match context.home()? {
-        Some(home) => anchor::policies(&home, context)?,
-        None => Vec::new(),
-    };
-    let Some(note) = log.cosigned()? else {
-        return Ok(None);
-    };
-    let mut best = None;
-    for (name, policy) in policies {
-        // A policy that asks nobody is met by the word of the log alone.
-        let Ok(Judgement::Witnessed(witnessed)) = policy.judge(&note) else {
-            continue;
-        };
-        let checkpoint = witnessed.signed().checkpoint();
-        let origin = checkpoint.origin().as_str();
-        if policy.asks_for_witnesses() && origin == log.description().id.origin() {
-            let by = format!("the quorum of {name} at {}", witnessed.at().seconds());
-            best = Some((*checkpoint.tree(), by));
-        }
+    let policies = policies(context)?;
+    Ok(best(&log.cosigned(&policies)?, &policies))
+}
+
+/// Of the home.
+fn policies(context: &Context) -> Result<Vec<(String, Policy)>, Failure> {
+    match context.home()? {
+        Some(home) => anchor::policies(&home, context),
+        None => Ok(Vec::new()),
     }
-    Ok(best)
+}
+
+/// The newest one that counts. One that the log does not continue is not passed over: it says that the log went back.
+fn best(notes: &[CosignedNote], policies: &[(String, Policy)]) -> Option<(TreeHead, String)> {
+    let best = notes.iter().find(|note| note.is_witnessed)?;
+    Some((best.tree, quorum_of(policies, &best.note)?))
+}
+
+/// By which policy a note counts, and when. One that asks nobody is met by the word of the log alone.
+fn quorum_of(policies: &[(String, Policy)], note: &SignedNote) -> Option<String> {
+    policies.iter().find_map(|(name, policy)| {
+        let Ok(Judgement::Witnessed(witnessed)) = policy.judge(note) else {
+            return None;
+        };
+        let at = witnessed.at().seconds();
+        Some(format!("the quorum of {name} at {at}"))
+    })
 }
 
 /// The entry that is this head. It is in the tree of the log; whatever stands before the size of an earlier tree is in that, too.

@@ -82,9 +82,9 @@ fn of_log(report: &mut Report, log: &SealLog) -> Option<String> {
             let why = format!("{fault}: what this host knows of records may be older than it was");
             warn(report, "log_rolled_back", &why, "");
         }
-        Standing::Damaged(why) => return Some(warn(report, DAMAGED, why, UNREAD)),
+        Standing::Damaged(why) => return Some(warn(report, DAMAGED, &why, UNREAD)),
         Standing::MarkUnread(why) => {
-            warn(report, "mark_unreadable", why, "");
+            warn(report, "mark_unreadable", &why, "");
         }
         Standing::MarkGone => {
             let why =

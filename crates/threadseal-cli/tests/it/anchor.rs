@@ -58,15 +58,17 @@ fn a_quorum_is_met_or_not_by_who_answers_and_what_was_collected_can_be_judged_by
     let checked = check(&sandbox, &["both"]).exits(0).json();
     assert_eq!(checked["policies"][0]["state"], "witnessed");
     let folder = sandbox.home().join("log").join(&log[15..47]);
-    let note = fs::read_to_string(folder.join("cosigned")).unwrap();
-    let note = SignedNote::parse(&note).unwrap();
+    let kept = |size: u32| {
+        let path = folder.join(format!("{size}.cosigned"));
+        SignedNote::parse(&fs::read_to_string(path).unwrap()).unwrap()
+    };
+    let note = kept(2);
     assert_eq!(note.signatures().len(), 3);
     let judged = Policy::parse(text.as_bytes()).unwrap().judge(&note);
     assert!(matches!(judged, Ok(Judgement::Witnessed(_))), "{judged:?}");
     // Asked again they say it again, and no line stands twice.
     check(&sandbox, &[]).exits(0);
-    let again = fs::read_to_string(folder.join("cosigned")).unwrap();
-    assert_eq!(SignedNote::parse(&again).unwrap().signatures().len(), 3);
+    assert_eq!(kept(2).signatures().len(), 3);
     // The log grows, and one witness is gone.
     (0..40).for_each(|number| seal(&sandbox, &format!("more{number}")));
     two.signal("KILL");
@@ -83,6 +85,27 @@ fn a_quorum_is_met_or_not_by_who_answers_and_what_was_collected_can_be_judged_by
         .run(["anchor", "check", "either", "--offline"])
         .exits(0);
     check(&sandbox, &[]).exits(3);
+    // What both said of the older tree stands, whatever one of them says of the newer one.
+    assert_eq!(kept(2).signatures().len(), 3);
+    assert_eq!(kept(42).signatures().len(), 2);
+    fs::remove_file(sandbox.home().join("anchors/either.policy")).unwrap();
+    let anchored = |name: &str, code| {
+        let ran = sandbox.run(["verify", name, "--require-anchor"]);
+        ran.exits(code)
+    };
+    anchored("first.json", 0);
+    anchored("more0.json", 3);
+    // A cosignature of another tree in its file makes no quorum, and takes away none.
+    let line = kept(2).signatures().last().unwrap().to_string();
+    let path = folder.join("42.cosigned");
+    let foreign = format!("{}{line}", fs::read_to_string(&path).unwrap());
+    fs::write(&path, &foreign).unwrap();
+    check(&sandbox, &["both", "--offline"]).exits(3);
+    anchored("more0.json", 3);
+    add(&sandbox, "either", &policy(&log, &[&one, &two], 1));
+    anchored("more0.json", 0);
+    check(&sandbox, &["either"]).exits(0);
+    assert_eq!(kept(42).signatures().len(), 2);
     seal(&sandbox, "last");
     sandbox
         .run(["anchor", "check", "either", "--offline"])

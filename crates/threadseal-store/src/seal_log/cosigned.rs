@@ -1,7 +1,7 @@
 //! What witnesses said of a log, beside it.
 //!
 //! ```text
-//! cosigned              a signed note: the checkpoint with the log's line and those of witnesses
+//! <size>.cosigned          a signed note: the checkpoint of that size with the log's line and those of witnesses (`kept_notes`)
 //! <16 hex>.tlog-conflict   two checkpoints that this log signed, as a witness showed them
 //! ```
 //! Both are for whoever reads; the log itself goes on without them.
@@ -9,15 +9,12 @@
 use super::{LogView, SealLog};
 use threadseal::digest::Digest;
 use threadseal::error::{Error, ErrorKind};
-use threadseal::limits::MAX_NOTE_BYTES;
 use threadseal::merkle::ConsistencyProof;
-use threadseal::note::SignedNote;
 use threadseal::record::Head;
 use threadseal::tlog::conflict::Conflict;
+use threadseal::tlog::policy::Policy;
 use threadseal::tlog::proof_file::ProofFile;
 use threadseal::tlog::verifier::VerifierKey;
-
-const FILE: &str = "cosigned";
 
 impl LogView {
     /// The proof that the tree grew out of its own first `old` leaves, for who knows that tree; None when it has less.
@@ -43,37 +40,34 @@ impl SealLog {
         Ok(VerifierKey::of_log(description.name()?, description.key))
     }
 
-    /// The checkpoint for which cosignatures were kept last, with these; None where there is none, or it is no note.
-    ///
-    /// # Errors
-    /// Kind `External` when it cannot be read.
-    pub fn cosigned(&self) -> Result<Option<SignedNote>, Error> {
-        let place = &self.shared.place;
-        let bytes = place.read(&place.file(FILE), MAX_NOTE_BYTES)?;
-        let text = bytes.and_then(|bytes| String::from_utf8(bytes).ok());
-        Ok(text.and_then(|text| SignedNote::parse(&text).ok()))
-    }
-
-    /// The entry for this head, and the proof of it for others: in the tree that witnesses cosigned last, where that has it and the
-    /// log continues it, else in the log as it stands. None where the log does not have the head.
+    /// The entry for this head, and the proof of it for others: in the last tree that meets one of these policies, else in the last one that
+    /// a witness cosigned, where such a tree has it and the log continues it; else in the log as it stands. None where the log does not
+    /// have the head.
     ///
     /// # Errors
     /// As [`SealLog::newest`].
-    pub fn proof_of(&self, head: &Head) -> Result<Option<(Vec<u8>, ProofFile)>, Error> {
+    pub fn proof_of(
+        &self,
+        head: &Head,
+        policies: &[(String, Policy)],
+    ) -> Result<Option<(Vec<u8>, ProofFile)>, Error> {
         let at = self.head_at(&head.record, head.seq)?;
         let Some(at) = at.filter(|at| at.logged.head == *head) else {
             return Ok(None);
         };
         let view = self.view()?;
         let entry = view.entry(at.number)?;
-        let cosigned = self.cosigned()?.and_then(|note| {
-            let tree = *self.description().checkpoint(&note)?.tree();
-            Some((note, tree)).filter(|(_, tree)| at.number < tree.size)
-        });
-        let (note, tree) = match cosigned {
-            Some((note, tree)) if view.contents().begins_with(&tree)? => (note, tree),
-            _ => (view.checkpoint().clone(), view.tree()),
-        };
+        let mut chosen = (view.checkpoint().clone(), view.tree());
+        // The last of those that meet a policy stands last.
+        let mut cosigned = self.cosigned(policies)?;
+        cosigned.sort_by_key(|one| (one.is_witnessed, one.tree.size));
+        for one in cosigned.into_iter().rev() {
+            if at.number < one.tree.size && view.contents().begins_with(&one.tree)? {
+                chosen = (one.note, one.tree);
+                break;
+            }
+        }
+        let (note, tree) = chosen;
         let proof = view.contents().inclusion(at.number, tree.size)?;
         let file = ProofFile {
             extra: None,
@@ -84,15 +78,6 @@ impl SealLog {
         let held = file.check(&entry);
         held.map_err(|error| Error::new(ErrorKind::External, error.to_string()))?;
         Ok(Some((entry, file)))
-    }
-
-    /// Keeps a cosigned checkpoint in the place of the last one.
-    ///
-    /// # Errors
-    /// Kind `External` when the system fails.
-    pub fn keep_cosigned(&self, note: &SignedNote) -> Result<(), Error> {
-        let place = &self.shared.place;
-        place.replace(&place.file(FILE), note.to_string().as_bytes())
     }
 
     /// Keeps what convicts this log, and says where.

@@ -138,12 +138,21 @@ enum Seen {
 #[derive(Debug)]
 struct State {
     seen: Vec<Seen>,
+    /// How often a place was heard.
+    heard: u64,
     /// Is there something newer to bring there?
     wanted: bool,
     busy: bool,
     closing: bool,
     /// Why the last raise failed somewhere.
     error: Option<Error>,
+}
+
+impl State {
+    fn hear(&mut self, at: usize, seen: Seen) {
+        self.seen[at] = seen;
+        self.heard += 1;
+    }
 }
 
 #[derive(Debug)]
@@ -174,6 +183,7 @@ impl Far {
         let (named, marks): (Vec<_>, Vec<_>) = far.unzip();
         let state = State {
             seen: vec![Seen::Never; marks.len()],
+            heard: 0,
             wanted: false,
             busy: false,
             closing: false,
@@ -205,6 +215,11 @@ impl Far {
         said.collect()
     }
 
+    /// Changes whenever what is known of a place may have changed.
+    pub(super) fn heard(&self) -> u64 {
+        self.inner.state().heard
+    }
+
     pub(super) fn places(&self) -> &[MarkPlace] {
         &self.inner.places
     }
@@ -231,10 +246,12 @@ impl Far {
         }
         drop(tell);
         for at in asked {
-            self.inner.state().seen[at] = Seen::Unread(at_place(&self.inner.places[at], &late()));
+            let late = Seen::Unread(at_place(&self.inner.places[at], &late()));
+            self.inner.state().hear(at, late);
         }
         while let Ok((at, said)) = told.recv_timeout(MAX_LOOK_WAIT) {
-            self.inner.state().seen[at] = said.map_or_else(Seen::Unread, Seen::Read);
+            let seen = said.map_or_else(Seen::Unread, Seen::Read);
+            self.inner.state().hear(at, seen);
         }
     }
 
@@ -329,10 +346,10 @@ impl Inner {
             state.error = None;
             for (at, raised) in raised.into_iter().enumerate() {
                 match raised {
-                    Ok(Raised::To(said)) => state.seen[at] = Seen::Read(said),
+                    Ok(Raised::To(said)) => state.hear(at, Seen::Read(said)),
                     Ok(Raised::Not(said)) => {
                         state.error = Some(contradicted(&self.places[at], &said));
-                        state.seen[at] = Seen::Read(said);
+                        state.hear(at, Seen::Read(said));
                     }
                     Err(error) => state.error = Some(at_place(&self.places[at], &error)),
                 }

@@ -63,6 +63,11 @@ impl Mark {
         &self.folder
     }
 
+    /// The mark that this home writes.
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// What stands there: of a home that was moved, more than one.
     pub(super) fn read(
         &self,

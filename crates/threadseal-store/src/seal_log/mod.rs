@@ -24,7 +24,7 @@
 //! | `key_events`, `judging` | what keys said of themselves; which seals stood there before they ended |
 //! | `redactions` | which redactions of records it knows |
 //! | `tombstones` | which records it knows to be pruned |
-//! | `cosigned` | what witnesses said of it |
+//! | `cosigned`, `kept_notes` | what witnesses said of it, and what of that is kept |
 //! | `mirror` | the log in object storage, for readers elsewhere |
 //! | `record_log` | a record as a log, for tools that know logs |
 //! | `listing` | which records a log knows |
@@ -54,6 +54,7 @@ mod index_file;
 mod journal;
 mod judging;
 mod kept;
+mod kept_notes;
 mod key_events;
 mod listing;
 mod mark;
@@ -83,6 +84,7 @@ pub use description::{Description, LogId};
 pub use fsck::Checked;
 pub use heads::LoggedHeads;
 pub use judging::JudgedPlaces;
+pub use kept_notes::CosignedNote;
 pub use mark_place::MarkPlace;
 pub use marking::MarkState;
 pub use mirror::Mirrored;
@@ -102,6 +104,7 @@ use contents::Contents;
 use far::Far;
 use index::Index;
 use place::Place;
+use standing::Stamps;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -160,7 +163,7 @@ pub struct SealLog {
     shared: Arc<Shared>,
     committer: OnceLock<Committer>,
     seen: Mutex<Option<(Stamp, Arc<LogView>)>>,
-    standing: OnceLock<Standing>,
+    standing: Mutex<Option<(Stamps, Standing)>>,
 }
 
 /// What the one thread that commits and all that read have together.
@@ -208,7 +211,7 @@ impl SealLog {
             }),
             committer: OnceLock::new(),
             seen: Mutex::default(),
-            standing: OnceLock::new(),
+            standing: Mutex::default(),
         }
     }
 

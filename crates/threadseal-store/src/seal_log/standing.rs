@@ -2,10 +2,15 @@
 //!
 //! A log that went back, or that cannot be read, accuses no record. But nothing shows then that the heads which this host knows are
 //! the newest: they may have been put back together with it.
+//!
+//! A process may have the log open for days, while another one restores, restarts or ends it. So whoever asks looks again when anything
+//! was touched that tells so. What touches it is cheap to ask for the files of the log and for folders; places that do not answer at once
+//! are heard at the first look and with each commit.
 
-use super::{Fault, SealLog};
+use super::{Fault, SealLog, Shared};
 use crate::heads::LoggedAt;
-use std::sync::Arc;
+use crate::read::Stamp;
+use std::sync::{Arc, PoisonError};
 use threadseal::error::Error;
 use threadseal::record::RecordId;
 
@@ -31,10 +36,27 @@ impl Standing {
     }
 }
 
+/// What tells that nothing of the log, the choice of it or its second places was touched since.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Stamps {
+    files: Vec<Option<Stamp>>,
+    far: u64,
+}
+
 impl SealLog {
-    /// How it stands; looked at once, by whoever asks first.
-    pub fn standing(&self) -> &Standing {
-        self.standing.get_or_init(|| self.look())
+    /// How it stands now. It may be otherwise a moment later; whoever commits looks for himself, and keeps others out meanwhile.
+    pub fn standing(&self) -> Standing {
+        let mut known = self.standing.lock().unwrap_or_else(PoisonError::into_inner);
+        // Before the look: what is touched during it is looked at the next time.
+        let now = self.shared.stamps();
+        match &*known {
+            Some((then, standing)) if *then == now => standing.clone(),
+            _ => {
+                let standing = self.look();
+                *known = Some((now, standing.clone()));
+                standing
+            }
+        }
     }
 
     fn look(&self) -> Standing {
@@ -72,5 +94,21 @@ impl SealLog {
     pub fn entry_name(&self, number: u64) -> Arc<str> {
         let origin = self.description().id.origin();
         Arc::from(format!("entry {number} of {origin}"))
+    }
+}
+
+impl Shared {
+    fn stamps(&self) -> Stamps {
+        let stamp = |path: &_| self.places.fs.metadata(path).ok().map(Stamp::from);
+        let mut files = vec![
+            stamp(&self.place.journal()),
+            stamp(&self.places.logs().join("current")),
+        ];
+        for mark in self.places.marks(&self.description) {
+            // Names that come and go change the folder: those of ends and of other homes.
+            files.extend([stamp(mark.folder()), stamp(mark.path())]);
+        }
+        let far = self.far.heard();
+        Stamps { files, far }
     }
 }

@@ -59,7 +59,8 @@ pub(super) fn run(args: &CheckArgs, context: &Context, out: &mut Out) -> Outcome
     let home = context.existing_home()?;
     let log = seal_log::open(&home, context)?
         .ok_or_else(|| Failure::new("this home has no log; run: threadseal log init"))?;
-    let (mut chosen, mut stamping) = (policies(&home, context)?, authorities(&home, context)?);
+    let all = policies(&home, context)?;
+    let (mut chosen, mut stamping) = (all.clone(), authorities(&home, context)?);
     let known = |name: &String| {
         chosen.iter().any(|(known, _)| known == name)
             || stamping.iter().any(|(known, _)| known == name)
@@ -79,7 +80,7 @@ pub(super) fn run(args: &CheckArgs, context: &Context, out: &mut Out) -> Outcome
     }
     let view = log.view()?;
     let key = log.verifier()?;
-    let mut note = collected(&log, view.checkpoint())?;
+    let mut note = collected(&log, view.checkpoint(), &all)?;
     let asking = Asking::new(&view, &key)?;
     let (mut exit, mut policies) = (Exit::Done, Vec::new());
     for (name, policy) in &chosen {
@@ -106,7 +107,7 @@ pub(super) fn run(args: &CheckArgs, context: &Context, out: &mut Out) -> Outcome
         policies.push(judged);
     }
     if note.signatures().len() > 1 && !args.offline {
-        log.keep_cosigned(&note)?;
+        log.keep_cosigned(&note, &all)?;
     }
     let mut authorities = Vec::new();
     for (name, authority) in &stamping {
@@ -135,14 +136,14 @@ pub(super) fn run(args: &CheckArgs, context: &Context, out: &mut Out) -> Outcome
 }
 
 /// The checkpoint with what was collected for it before.
-fn collected(log: &SealLog, checkpoint: &SignedNote) -> Result<SignedNote, Failure> {
-    let known = log.cosigned()?;
-    Ok(
-        match known.filter(|known| known.text() == checkpoint.text()) {
-            Some(known) => known,
-            None => checkpoint.clone(),
-        },
-    )
+fn collected(
+    log: &SealLog,
+    checkpoint: &SignedNote,
+    policies: &[(String, Policy)],
+) -> Result<SignedNote, Failure> {
+    let known = log.cosigned(policies)?.into_iter().map(|known| known.note);
+    let mut of_it = known.filter(|known| known.text() == checkpoint.text());
+    Ok(of_it.next().unwrap_or_else(|| checkpoint.clone()))
 }
 
 /// Takes what a witness answered into the note: its lines, in the place of those it gave before.

@@ -75,7 +75,7 @@ fn a_disk_that_was_put_back_with_its_folder_of_marks_is_noticed_by_a_place_elsew
             mark: newest,
             log: here,
         };
-        assert_eq!(log.standing(), &Standing::Faulty(fault));
+        assert_eq!(log.standing(), Standing::Faulty(fault));
         publish(&log, 1, 4..5);
         let published = log.flush();
         assert_eq!(published.waiting, 1);
@@ -108,8 +108,8 @@ fn of_two_hosts_with_one_log_the_second_is_told_behind_its_commit_and_goes_no_fu
         let marks = vec![own, description.marks[1].clone()];
         twin.keep_marks_in(&description, marks).unwrap();
         let (one, other) = (open(&places, &key), open(&twin, &key));
-        assert_eq!(one.standing(), &Standing::Good);
-        assert_eq!(other.standing(), &Standing::Good);
+        assert_eq!(one.standing(), Standing::Good);
+        assert_eq!(other.standing(), Standing::Good);
         publish(&one, 1, 0..2);
         flushed(&one);
         let first = one.view().unwrap().tree();
@@ -118,6 +118,7 @@ fn of_two_hosts_with_one_log_the_second_is_told_behind_its_commit_and_goes_no_fu
         assert_eq!(published.waiting, 0);
         let error = published.error.unwrap().to_string();
         assert!(error.contains("log_rolled_back"), "{error}");
+        assert!(matches!(other.standing(), Standing::Faulty(_)));
         publish(&other, 2, 1..2);
         let published = other.flush();
         assert_eq!(published.waiting, 1, "{published:?}");
@@ -157,6 +158,7 @@ fn while_a_place_cannot_be_asked_heads_wait_and_what_others_show_still_counts() 
     flushed(&log);
     assert_eq!(log.view().unwrap().tree().size, 2);
     assert_eq!(far(&open(&places, &key)).unwrap().unwrap().size, 2);
+    assert_eq!(log.standing(), Standing::Good);
     drop(log);
     // Unreadable again, with the home put back and not its folder of marks: that folder says it.
     std::fs::remove_dir_all(&store).unwrap();
@@ -215,7 +217,7 @@ fn a_log_that_was_ended_elsewhere_has_ended_for_each_copy() {
         drop(log);
         put_back(folder.path(), &places);
         let log = open(&places, &key);
-        assert_eq!(log.standing(), &Standing::Faulty(Fault::Ended));
+        assert_eq!(log.standing(), Standing::Faulty(Fault::Ended));
     });
 }
 
@@ -265,7 +267,7 @@ fn a_place_is_added_and_removed_and_none_that_contradicts_is_taken() {
     put_back(home.path(), &places);
     // The copy does not name the place, and would go on; the place refuses to be added to it.
     let log = open(&places, &key);
-    assert_eq!(log.standing(), &Standing::Good);
+    assert_eq!(log.standing(), Standing::Good);
     let refused = places.keep_marks_in(log.description(), with).unwrap_err();
     assert!(refused.to_string().contains("log_rolled_back"), "{refused}");
     assert_eq!(places.current().unwrap().unwrap().marks.len(), 1);
