@@ -177,10 +177,25 @@ pub(crate) fn settle(log: &SealLog) {
             )),
         }
     }
+    if published.set_aside > 0 {
+        complain(&format!(
+            "warning: {}, as nothing shows that this home wrote them; of each record that they name the newest head known here is \
+             written down (threadseal log status)",
+            set_aside_text(published.set_aside)
+        ));
+    }
     for fork in published.forks {
         let (logged, refused) = (fork.logged.head, fork.refused.head);
         complain(&format!(
             "warning: forked: the log holds seal {logged}, another one of that number is {refused}; verify the record"
         ));
+    }
+}
+
+/// That so many lines were set aside.
+pub(crate) fn set_aside_text(lines: usize) -> String {
+    match lines {
+        1 => "1 line that waited for the log was set aside".to_owned(),
+        lines => format!("{lines} lines that waited for the log were set aside"),
     }
 }

@@ -268,6 +268,10 @@ fn a_rotation_that_was_cut_short_goes_on_where_it_is_run_again() {
     };
     let moved = |sandbox: &Sandbox, from: String, to: String| {
         let keys = sandbox.home().join("keys");
+        if from == "self.native.key" {
+            // No half is moved before the home's trust in it ended.
+            sandbox.run(["trust", "revoke", "self"]).exits(0);
+        }
         std::fs::rename(keys.join(from), keys.join(to)).unwrap();
     };
     rotated(&|_, _| {});

@@ -129,9 +129,10 @@ fn a_home_that_was_restored_says_so_and_goes_on_by_a_restart_alone() {
         .run(["log", "catch-up", folder.to_str().unwrap(), "--json"])
         .exits(0)
         .json();
+    // The seal of b.json, and that of c.json, which waited.
     assert_eq!(
         (came["came"].as_u64(), came["size"].as_u64()),
-        (Some(1), Some(3))
+        (Some(2), Some(4))
     );
     sandbox.run(["verify", "b.json"]).exits(0);
     let again = sandbox.run(["log", "restart"]).exits(2);
@@ -302,4 +303,49 @@ fn a_command_does_not_wait_for_long_for_another_that_is_in_the_log() {
     sandbox.write("b.json", "{\"b\":1}\n");
     sandbox.run(["seal", "b.json"]).exits(0);
     assert_eq!(size(&sandbox), 3);
+}
+
+/// A line that says of a record that it was sealed further than it was: written down, it would make the record `rolled_back` for ever.
+#[test]
+fn a_forged_line_in_the_spool_is_told_once_and_keeps_no_record_from_being_sealed() {
+    let sandbox = ready();
+    sandbox.write("a.log", "one\n");
+    sandbox.run(["seal", "--detached", "a.log"]).exits(0);
+    let listed = sandbox.run(["log", "entries", "--json", "--from", "1"]);
+    let listed = listed.exits(0).json();
+    let mut forged = listed["entry"].clone();
+    forged["digest"] = "ab".repeat(32).into();
+    forged["seq"] = 7.into();
+    forged["size"] = 5000.into();
+    let log = sandbox.home().join("log");
+    fs::write(
+        log.join("spool").join("0123456789abcdef"),
+        format!("{forged}\n"),
+    )
+    .unwrap();
+    sandbox.write("a.log", "one\ntwo\n");
+    let sealed = sandbox.run(["seal", "--detached", "a.log"]).exits(0);
+    let warned = "1 line that waited for the log was set aside";
+    assert!(sealed.stderr.contains(warned), "{}", sealed.stderr);
+    let verified = sandbox.run(["verify", "a.log"]).exits(0);
+    assert_eq!(verified.stderr, "");
+    assert_eq!(size(&sandbox), 3);
+    let status = sandbox.run(["log", "status", "--json"]).exits(0).json();
+    assert_eq!(status["set_aside"]["lines"], 1);
+    let folder = log.join("set-aside");
+    assert_eq!(
+        status["set_aside"]["folder"].as_str(),
+        Some(folder.to_str().unwrap())
+    );
+    for arguments in [["log", "status"], ["log", "fsck"]] {
+        let shown = sandbox.run(arguments).exits(0).stdout;
+        assert!(shown.contains(warned), "{shown}");
+    }
+    sandbox.write("a.log", "one\ntwo\nthree\n");
+    let again = sandbox.run(["seal", "--detached", "a.log"]).exits(0);
+    assert_eq!(again.stderr, "");
+    sandbox.run(["verify", "a.log"]).exits(0);
+    let kept = fs::read_dir(&folder).unwrap().flatten();
+    let kept: Vec<_> = kept.map(|kept| fs::read(kept.path()).unwrap()).collect();
+    assert_eq!(kept, [format!("{forged}\n").into_bytes()]);
 }

@@ -1,7 +1,7 @@
 //! What holds behind a redaction: seals of earlier epochs, proofs, heads, Rye's hashes, the log. And what the log knows of it.
 
 use crate::run::{greet, project, thread};
-use crate::sandbox::{Ran, Sandbox, copy};
+use crate::sandbox::{Ran, Sandbox, copy, take_log_away};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::fs;
@@ -167,6 +167,7 @@ fn the_log_knows_each_redaction_and_one_that_was_made_elsewhere_is_told() {
     let (path, home) = (transcript.to_str().unwrap(), sandbox.home());
     let elsewhere = home.with_file_name("elsewhere");
     copy(&home, &elsewhere);
+    take_log_away(&elsewhere);
     let redact = ["redact", path, "--turn", "1", "--why", "a greeting"];
     sandbox.run(redact).exits(0);
     assert_eq!(redactions_in(&sandbox, &home), 1);

@@ -3,6 +3,7 @@
 //! ```text
 //! $THREADSEAL_HOME/   0700   default $XDG_DATA_HOME/threadseal or ~/.local/share/threadseal
 //! ├── keys/           0700   NAME.key 0600 private, NAME.pub public   (keys.rs)
+//! │                          spool.secret 0600                        (crate::seal_log)
 //! ├── epochs/         0700   keys that seal a part of one record   (crate::epochs)
 //! ├── trust.toml      0600   whose signatures count
 //! ├── config.toml     0600

@@ -11,12 +11,13 @@ use threadseal::error::Error;
 use threadseal::merkle::TreeHead;
 
 impl SealLog {
-    /// Takes over what a copy of this log, in `folder`, has beyond it: `<folder>/journal`, `<folder>/tile`, ….
-    /// Answers the number of entries that came.
+    /// Takes over what a copy of this log, in `folder`, has beyond it: `<folder>/journal`, `<folder>/tile`, …; and behind it what
+    /// the home's store of heads has beyond both. Answers the number of entries that came.
     ///
     /// # Errors
     /// Kind `Refused` when the copy is no copy of this log, does not continue it, or ends before the mark, and when this log was
-    /// made on another machine or has ended; `External` when one of both cannot be read or written.
+    /// made on another machine or has ended; `External` when one of both cannot be read or written, or, with all taken over that the
+    /// copy has, when a stored head cannot be.
     pub fn catch_up(&self, folder: &Path) -> Result<u64, Error> {
         let shared = &self.shared;
         let copy = Place {
@@ -37,7 +38,14 @@ impl SealLog {
         writer.commit(&entries)?;
         writer.fold()?;
         shared.mark(&writer)?;
-        Ok(entries.len() as u64)
+        let mut index = shared.index();
+        index.catch_up(writer.contents())?;
+        shared.look_again(&mut writer, &index)?;
+        writer.fold()?;
+        index.catch_up(writer.contents())?;
+        let stored = shared.commit_stored(&mut writer, &index)?;
+        shared.mark(&writer)?;
+        Ok((entries.len() + stored) as u64)
     }
 }
 

@@ -2,19 +2,19 @@
 //!
 //! Publishing puts a head into the process's spool file and into memory, and returns. The thread takes all that waits, and
 //! what processes that ended have left, commits it with one fsync, and clears the spool. What fails keeps waiting: the next head, a
-//! flush or the next process tries again.
+//! flush or the next process tries again. Lines of which nothing shows that this home wrote them are set aside (`unproved.rs`).
 
-use super::Shared;
+use super::batch::Batch;
 use super::index::Index;
 use super::spool::{Left, Spool};
+use super::unproved::Aside;
 use super::writer::Writer;
-use std::collections::{BTreeMap, HashMap};
+use super::{Shared, unproved};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 use threadseal::error::{Error, ErrorKind};
-use threadseal::record::RecordId;
 use threadseal::tlog::entry::{LogEntry, LoggedHead};
 
 /// Heads that wait in memory; when more of them cannot be committed, they wait on the disk alone.
@@ -33,8 +33,17 @@ pub struct Fork {
     pub refused: LoggedHead,
 }
 
-/// Heads that were refused, and why the marks are behind, if they are.
-type Done = (Vec<Fork>, Option<Error>);
+/// What a commit did.
+#[derive(Debug, Default)]
+struct Done {
+    /// Heads that were refused.
+    forks: Vec<Fork>,
+    /// Of each file that was left, the lines that are to be set aside.
+    aside: Vec<Aside>,
+}
+
+/// What was done, and why the marks are behind, if they are.
+type Answer = Result<(Done, Option<Error>), Error>;
 
 /// What became of the heads that waited.
 #[derive(Debug, Default)]
@@ -45,6 +54,8 @@ pub struct Published {
     pub error: Option<Error>,
     /// Heads that were refused since the last time somebody asked.
     pub forks: Vec<Fork>,
+    /// Lines of which nothing shows that this home wrote them, set aside since the last time somebody asked.
+    pub set_aside: usize,
 }
 
 #[derive(Debug, Default)]
@@ -55,6 +66,8 @@ struct Queue {
     /// Did the last attempt fail, and with how many?
     failed: Option<usize>,
     /// Heads in files of this process that it has let go of.
+    let_go: usize,
+    /// Lines that were set aside.
     set_aside: usize,
     /// Is there a head that could not be put on the disk?
     unspooled: bool,
@@ -145,9 +158,10 @@ impl Committer {
             }
         }
         Published {
-            waiting: queue.waiting.len() + queue.set_aside,
+            waiting: queue.waiting.len() + queue.let_go,
             error: queue.error.take(),
             forks: std::mem::take(&mut queue.forks),
+            set_aside: std::mem::take(&mut queue.set_aside),
         }
     }
 }
@@ -214,9 +228,11 @@ impl Queue {
     fn spooled(&mut self, shared: &Shared, entry: &[u8]) -> Result<(), Error> {
         let spool = match &mut self.spool {
             Some(spool) => spool,
-            None => self
-                .spool
-                .insert(Spool::create(&shared.place, &*shared.random)?),
+            None => self.spool.insert(Spool::create(
+                &shared.place,
+                shared.description.id,
+                &*shared.random,
+            )?),
         };
         spool.append(entry)
     }
@@ -237,7 +253,7 @@ fn run(shared: &Shared, gate: &Gate) {
         let asked = queue.asked;
         // Marks that are behind are tried again with nothing new, too.
         let pending = queue.error.is_some();
-        let look = first || asked || queue.set_aside > 0;
+        let look = first || asked || queue.let_go > 0;
         queue.fresh = false;
         queue.busy = true;
         drop(queue);
@@ -247,20 +263,21 @@ fn run(shared: &Shared, gate: &Gate) {
             false => Vec::new(),
         };
         first = false;
-        let heads = left.iter().flat_map(|left| &left.heads).chain(&taken);
-        let heads: Vec<LoggedHead> = heads.copied().collect();
-        let done = match heads.is_empty() && !pending {
-            true => Ok((Vec::new(), None)),
+        let is_empty = taken.is_empty() && left.iter().all(|left| left.lines.is_empty());
+        let answer = match is_empty && !pending {
+            true => Ok((Done::nothing(&left), None)),
             false => shared.write(&|| !gate.queue().waiting.is_empty(), |writer, index| {
-                commit(writer, index, &heads)
+                commit_all(shared, writer, index, &left, &taken)
             }),
         };
-        if done.is_ok() {
-            left.into_iter().for_each(|left| left.done(&shared.place));
-        }
+        let set_aside = match &answer {
+            Ok((done, _)) => settle(shared, left, &done.aside),
+            Err(_) => 0,
+        };
 
         let mut queue = gate.queue();
-        queue.answer(taken, done);
+        queue.set_aside += set_aside;
+        queue.answer(taken, answer);
         queue.busy = false;
         queue.asked &= !asked;
         gate.changed.notify_all();
@@ -271,13 +288,13 @@ fn run(shared: &Shared, gate: &Gate) {
 }
 
 impl Queue {
-    fn answer(&mut self, taken: Vec<LoggedHead>, done: Result<Done, Error>) {
-        match done {
-            Ok((forks, unmarked)) => {
+    fn answer(&mut self, taken: Vec<LoggedHead>, answer: Answer) {
+        match answer {
+            Ok((done, unmarked)) => {
                 self.failed = None;
-                self.set_aside = 0;
+                self.let_go = 0;
                 self.error = unmarked;
-                self.forks.extend(forks);
+                self.forks.extend(done.forks);
                 self.forks.truncate(MAX_FORKS);
                 if self.waiting.is_empty()
                     && let Some(spool) = &mut self.spool
@@ -293,7 +310,7 @@ impl Queue {
                 if self.waiting.len() >= MAX_WAITING && !self.unspooled {
                     // Its file is nobody's from here on, and is taken up with those of processes that ended.
                     self.spool = None;
-                    self.set_aside += self.waiting.len();
+                    self.let_go += self.waiting.len();
                     self.waiting.clear();
                     self.failed = None;
                 }
@@ -302,73 +319,51 @@ impl Queue {
     }
 }
 
-/// Commits those of these heads that the log does not have, and answers with those that it refuses.
-pub(super) fn commit(
+impl Done {
+    /// As many files as were left, and nothing in any.
+    fn nothing(left: &[Left]) -> Self {
+        Self {
+            forks: Vec::new(),
+            aside: vec![Some(Vec::new()); left.len()],
+        }
+    }
+}
+
+/// Removes files whose heads were committed, and answers how many of their lines were set aside.
+fn settle(shared: &Shared, left: Vec<Left>, aside: &[Aside]) -> usize {
+    let mut count = 0;
+    for (left, aside) in left.into_iter().zip(aside) {
+        // What cannot be judged, or kept elsewhere, stays where it is and is looked at again.
+        if let Some(aside) = aside
+            && unproved::keep(&shared.place, aside).is_ok()
+        {
+            count += aside.len();
+            left.done(&shared.place);
+        }
+    }
+    count
+}
+
+/// Commits what the log does not have of heads that wait and of what was left.
+fn commit_all(
+    shared: &Shared,
     writer: &mut Writer<'_>,
     index: &Index,
-    heads: &[LoggedHead],
-) -> Result<Vec<Fork>, Error> {
-    let mut fresh: HashMap<RecordId, BTreeMap<u64, LoggedHead>> = HashMap::new();
-    for entry in writer.contents().fresh() {
-        if let Ok(LogEntry::Head(logged)) = LogEntry::read(entry) {
-            let of = fresh.entry(logged.head.record).or_default();
-            of.entry(logged.head.seq).or_insert(logged);
-        }
+    left: &[Left],
+    taken: &[LoggedHead],
+) -> Result<Done, Error> {
+    let (mut batch, mut aside) = (Batch::begin(writer), Vec::new());
+    for left in left {
+        shared.add_own(&mut batch, writer, index, left)?;
     }
-    let (mut entries, mut forks) = (Vec::new(), Vec::new());
-    for head in heads {
-        let (record, seq) = (head.head.record, head.head.seq);
-        let of = fresh.entry(record).or_default();
-        let known = match of.get(&seq) {
-            Some(known) => Some(*known),
-            None => match index.at(&record, seq)? {
-                Some(at) => Some(head_at(writer, at)?),
-                None => None,
-            },
-        };
-        match known {
-            Some(known) if known.head == head.head => continue,
-            Some(logged) => {
-                forks.push(Fork {
-                    logged,
-                    refused: *head,
-                });
-                continue;
-            }
-            None => {}
-        }
-        let later = of.last_key_value().is_some_and(|(last, _)| *last > seq);
-        if later || newest_in_tiles(writer, index, &record)?.is_some_and(|last| last > seq) {
-            // Heads of one record stand in order; a later one says all that this one says.
-            continue;
-        }
-        let Some(entry) = LogEntry::Head(*head).to_bytes() else {
-            continue;
-        };
-        of.insert(seq, *head);
-        entries.push(entry);
+    for head in taken {
+        batch.add(writer, index, head)?;
     }
-    writer.commit(&entries)?;
-    Ok(forks)
-}
-
-fn newest_in_tiles(
-    writer: &Writer<'_>,
-    index: &Index,
-    record: &RecordId,
-) -> Result<Option<u64>, Error> {
-    match index.newest(record, writer.contents().base())? {
-        None => Ok(None),
-        Some(at) => Ok(Some(head_at(writer, at)?.head.seq)),
+    for left in left {
+        // Behind the others: the newest head of a record says all that those before it say.
+        aside.push(shared.add_stored(&mut batch, writer, index, left)?);
     }
-}
-
-fn head_at(writer: &Writer<'_>, at: u64) -> Result<LoggedHead, Error> {
-    match LogEntry::read(&writer.contents().entry(at)?) {
-        Ok(LogEntry::Head(logged)) => Ok(logged),
-        _ => Err(Error::new(
-            ErrorKind::External,
-            "the index of the log names another entry; run: threadseal log fsck",
-        )),
-    }
+    writer.commit(&batch.entries)?;
+    let forks = batch.forks;
+    Ok(Done { forks, aside })
 }

@@ -43,6 +43,11 @@ impl LogId {
         format!("{ORIGIN}{self}")
     }
 
+    /// The log whose checkpoints have this origin.
+    pub(super) fn of_origin(origin: &str) -> Option<Self> {
+        Self::parse_hex(origin.strip_prefix(ORIGIN)?)
+    }
+
     /// The name of its key.
     pub fn key_name(&self) -> String {
         format!("log-{}", encoding::hex(&self.0[..8]))

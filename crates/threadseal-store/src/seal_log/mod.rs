@@ -14,7 +14,9 @@
 //! | `journal`, `writer` | what is committed, and in which order things become durable |
 //! | `view` | reading without the lock |
 //! | `index`, `index_file` | where the heads of a record are |
-//! | `spool`, `committer` | heads that wait, and who commits them |
+//! | `spool`, `spool_key` | heads that wait, and how a home knows its own |
+//! | `batch`, `committer` | what the log lacks of them, and who commits it |
+//! | `unproved` | what becomes of lines that nothing shows to be the home's |
 //! | `mark` | a folder as a second place |
 //! | `mark_place`, `far`, `marks` | how second places are named; those that do not answer at once |
 //! | `marking` | which second places there are, and what each says |
@@ -40,6 +42,7 @@
 //! * A log that is behind its mark, or on another machine, commits nothing.
 
 mod again;
+mod batch;
 mod committer;
 mod contents;
 mod cosigned;
@@ -68,6 +71,7 @@ mod places;
 mod record_log;
 mod redactions;
 mod spool;
+mod spool_key;
 mod standing;
 #[cfg(test)]
 mod tests;
@@ -75,6 +79,7 @@ mod tests;
 mod timestamps;
 mod tombstones;
 mod twins;
+mod unproved;
 mod view;
 mod whereabouts;
 mod writer;
@@ -94,6 +99,7 @@ pub use record_log::write_record_log;
 pub use standing::Standing;
 #[cfg(feature = "timestamp")]
 pub use timestamps::{JudgedStamp, KeptStamp};
+pub use unproved::SetAside;
 pub use view::LogView;
 
 use crate::lock::Exclusive;
@@ -304,12 +310,16 @@ impl SealLog {
         self.shared.commits.load(Ordering::Relaxed)
     }
 
-    /// Writes the tiles and the checkpoint of all that was committed, for those who read the files.
+    /// Writes the tiles and the checkpoint of all that was committed, for those who read the files; before that, of lines that were set
+    /// aside, what is known by now to be this home's.
     ///
     /// # Errors
     /// Kind `Refused` when the log commits nothing, `External` when the system fails.
     pub fn fold(&self) -> Result<(), Error> {
-        let folded = self.shared.write(&|| false, |writer, _| writer.fold())?;
+        let folded = self.shared.write(&|| false, |writer, index| {
+            self.shared.look_again(writer, index)?;
+            writer.fold()
+        })?;
         folded.1.map_or(Ok(()), Err)
     }
 

@@ -38,6 +38,16 @@ impl Place {
         directory_of(&self.root).join("spool")
     }
 
+    /// Where lines of the spool are kept of which nothing shows that they are this home's.
+    pub(super) fn set_aside(&self) -> PathBuf {
+        directory_of(&self.root).join("set-aside")
+    }
+
+    /// The home that the log is of.
+    pub(super) fn home(&self) -> &Path {
+        directory_of(directory_of(&self.root))
+    }
+
     pub(super) fn checkpoint(&self) -> PathBuf {
         self.file("checkpoint")
     }

@@ -5,6 +5,7 @@ use crate::context::{Context, object_storage_settings};
 use crate::exit::{Exit, Outcome};
 use crate::output::Out;
 use crate::render::clean::Clean;
+use crate::seal_log;
 use clap::Args;
 use serde::Serialize;
 use threadseal_store::objects;
@@ -23,16 +24,24 @@ struct FsckOutput {
     entries: u64,
     faults: Vec<String>,
     more: u64,
+    #[serde(skip_serializing_if = "is_zero")]
+    set_aside: usize,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks by reference")]
+fn is_zero(number: &usize) -> bool {
+    *number == 0
 }
 
 /// Reads all of it; exits 1 where something is wrong.
 pub(super) fn run(args: &FsckArgs, context: &Context, out: &mut Out) -> Outcome {
     let log = existing(context)?;
-    let checked = match &args.store {
-        None => log.fsck()?,
+    // What waited and was set aside is no part of the log, and no fault of it.
+    let (checked, set_aside) = match &args.store {
+        None => (log.fsck()?, log.set_aside()?.lines),
         Some(store) => {
             let store = objects::open(store, &object_storage_settings())?;
-            log.check_mirror(&*store)?
+            (log.check_mirror(&*store)?, 0)
         }
     };
     let exit = match checked.faults.is_empty() {
@@ -45,6 +54,7 @@ pub(super) fn run(args: &FsckArgs, context: &Context, out: &mut Out) -> Outcome 
             entries: checked.entries,
             faults: checked.faults,
             more: checked.more,
+            set_aside,
         });
         return Ok(exit);
     }
@@ -53,6 +63,12 @@ pub(super) fn run(args: &FsckArgs, context: &Context, out: &mut Out) -> Outcome 
     }
     if checked.more > 0 {
         out.line(format_args!("{} more", checked.more));
+    }
+    if set_aside > 0 {
+        out.line(format_args!(
+            "{}; see: threadseal log status",
+            seal_log::set_aside_text(set_aside)
+        ));
     }
     if checked.faults.is_empty() && !context.quiet {
         out.line(format_args!("clean: {} entries", checked.entries));

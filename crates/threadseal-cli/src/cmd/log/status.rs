@@ -5,6 +5,7 @@ use crate::context::Context;
 use crate::exit::{Exit, Outcome};
 use crate::output::Out;
 use crate::render::clean::Clean;
+use crate::seal_log;
 use serde::Serialize;
 use threadseal::encoding;
 use threadseal::error::Error;
@@ -22,6 +23,15 @@ struct StatusOutput {
     #[serde(skip_serializing_if = "Option::is_none")]
     why: Option<String>,
     marks: Vec<MarkOutput>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    set_aside: Option<SetAsideOutput>,
+}
+
+/// Lines of the spool of which nothing shows that this home wrote them.
+#[derive(Serialize)]
+struct SetAsideOutput {
+    lines: usize,
+    folder: String,
 }
 
 /// A second place; without `size` it knows nothing of the log, or, where it says why, cannot be read.
@@ -71,6 +81,11 @@ pub(super) fn run(context: &Context, out: &mut Out) -> Outcome {
     let (state, why, exit) = state(&log.fault());
     let description = log.description();
     let root = encoding::base64(tree.root.as_bytes());
+    let aside = log.set_aside()?;
+    let aside = (aside.lines > 0).then(|| SetAsideOutput {
+        lines: aside.lines,
+        folder: aside.folder.display().to_string(),
+    });
     if context.json {
         out.json(&StatusOutput {
             schema: "threadseal.log.status/1",
@@ -81,6 +96,7 @@ pub(super) fn run(context: &Context, out: &mut Out) -> Outcome {
             state,
             why,
             marks: marks.iter().map(MarkOutput::of).collect(),
+            set_aside: aside,
         });
         return Ok(exit);
     }
@@ -91,6 +107,14 @@ pub(super) fn run(context: &Context, out: &mut Out) -> Outcome {
     for mark in &marks {
         out.line(line(mark, tree));
         out.line(format_args!("       {}", mark.place.strength()));
+    }
+    if let Some(aside) = &aside {
+        out.line(format_args!(
+            "aside  {} in {}",
+            seal_log::set_aside_text(aside.lines),
+            Clean(&aside.folder)
+        ));
+        out.line("       nothing shows that this home wrote them; look at them, and remove what you do not need");
     }
     match why {
         None => out.line("state  good"),

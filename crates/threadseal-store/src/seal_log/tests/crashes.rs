@@ -21,7 +21,13 @@ fn work(places: &LogPlaces, key: &Arc<Remembering>, rounds: &[u64]) -> Result<u6
 }
 
 pub(super) fn commit(log: &SealLog, heads: &[LoggedHead]) -> Result<(), Error> {
-    let work = |writer: &mut Writer<'_>, index: &Index| committer::commit(writer, index, heads);
+    let work = |writer: &mut Writer<'_>, index: &Index| {
+        let mut batch = batch::Batch::begin(writer);
+        for head in heads {
+            batch.add(writer, index, head)?;
+        }
+        writer.commit(&batch.entries)
+    };
     log.shared.write(&|| false, work).map(drop)
 }
 

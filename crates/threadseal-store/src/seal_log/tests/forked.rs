@@ -31,7 +31,7 @@ fn replaced(places: &LogPlaces, key: &Arc<Remembering>, entries: &[Entry]) {
         mark: folder.path().join("mark"),
         ..places.clone()
     };
-    std::fs::create_dir(&other.home).unwrap();
+    std::fs::create_dir_all(&other.home).unwrap();
     made(&other, key);
     committed(&other, key, entries);
     std::fs::remove_dir_all(places.logs()).unwrap();
@@ -154,7 +154,7 @@ fn a_copy_of_a_log_that_is_gone_is_believed_only_if_its_key_is_known_here() {
     for current in [false, true] {
         match current {
             false => std::fs::remove_dir_all(places.logs()).unwrap(),
-            true => std::fs::create_dir(places.logs()).unwrap(),
+            true => std::fs::create_dir_all(places.logs()).unwrap(),
         }
         if current {
             std::fs::copy(kept.join("current"), places.logs().join("current")).unwrap();
@@ -170,7 +170,7 @@ fn a_copy_of_a_log_that_is_gone_is_believed_only_if_its_key_is_known_here() {
     std::fs::remove_dir_all(&places.mark).unwrap();
     refused(&forged);
     refused(&whole);
-    std::fs::create_dir(places.home.join("keys")).unwrap();
+    std::fs::create_dir_all(places.home.join("keys")).unwrap();
     let public = places.home.join("keys/log-abababababababab.log.pub");
     std::fs::write(public, key.public_key().to_pem()).unwrap();
     assert!(places.past(std::slice::from_ref(&forged), None).is_err());
@@ -180,7 +180,7 @@ fn a_copy_of_a_log_that_is_gone_is_believed_only_if_its_key_is_known_here() {
 
 fn places_in(folder: &Path) -> LogPlaces {
     let home = folder.join("home");
-    std::fs::create_dir(&home).unwrap();
+    std::fs::create_dir_all(&home).unwrap();
     places(RealFs::shared(), &home)
 }
 
@@ -252,7 +252,7 @@ fn a_log_that_is_gone_is_missed_however_the_home_is_named() {
     std::fs::remove_dir_all(&beside).unwrap();
     assert!(places.current().unwrap().is_none());
     // The key of a log is left, and nothing else.
-    std::fs::create_dir(places.home.join("keys")).unwrap();
+    std::fs::create_dir_all(places.home.join("keys")).unwrap();
     for other in [
         "self.native.key",
         "log-12.log.key",
@@ -285,7 +285,7 @@ fn a_log_that_may_be_any_history_is_followed_by_a_copy_or_on_purpose() {
             mark: folder.path().join("other.mark"),
             ..places.clone()
         };
-        std::fs::create_dir(&other.home).unwrap();
+        std::fs::create_dir_all(&other.home).unwrap();
         made(&other, &key);
         let heads: Vec<LoggedHead> = (0..600).map(|seq| head(2, seq)).collect();
         published(&other, &key, &heads);

@@ -8,6 +8,7 @@ mod kept_notes;
 mod key_events;
 mod mirrors;
 mod restarts;
+mod spools;
 #[cfg(feature = "timestamp")]
 mod stamps;
 mod standing;
@@ -513,6 +514,15 @@ fn known(number: u8, seq: u64) -> StoredHead {
             entry: Arc::from("entry"),
         })
     }
+}
+
+/// The line of the spool that a process of this home writes for a head.
+fn own_line(places: &LogPlaces, head: &LoggedHead) -> Vec<u8> {
+    let id = LogId::from_bytes([0xab; 16]);
+    let key = spool_key::SpoolKey::make(&places.place(id), &SeededRandom::new(77)).unwrap();
+    let mut line = key.line(id, &LogEntry::Head(*head).to_bytes().unwrap());
+    line.push(b'\n');
+    line
 }
 
 fn copy(from: &Path, to: &Path) {

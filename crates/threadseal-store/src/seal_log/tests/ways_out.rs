@@ -304,12 +304,8 @@ fn many_left_files_are_taken_up_by_and_by() {
     let spool = places.logs().join("spool");
     std::fs::create_dir_all(&spool).unwrap();
     for number in 0..100 {
-        let entry = LogEntry::Head(head(number, 0)).to_bytes().unwrap();
-        std::fs::write(
-            spool.join(format!("{number:016x}")),
-            [&entry[..], b"\n"].concat(),
-        )
-        .unwrap();
+        let line = own_line(&places, &head(number, 0));
+        std::fs::write(spool.join(format!("{number:016x}")), line).unwrap();
     }
     let log = open(&places, &key);
     for _ in 0..4 {
