@@ -16,6 +16,7 @@
     reason = "a test fails by panicking and says where, also in its helpers"
 )]
 
+use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -464,13 +465,15 @@ fn kill_recorders(test: &str, kills: usize, bench: fn(&Path) -> Bench, forget: f
     }
     let lots = SeededRandom::new(11);
     let folder = tempfile::tempdir().unwrap();
+    let beside = tempfile::tempdir().unwrap();
+    let said = beside.path().join("stderr");
     let (mut tails, mut busy) = (0, 0);
     for kill in 0..kills {
         let mut child = Command::new(std::env::current_exe().unwrap())
             .args([test, "--exact", "--nocapture", "--test-threads=1"])
             .env(ROLE, folder.path())
             .stdout(Stdio::piped())
-            .stderr(Stdio::null())
+            .stderr(File::create(&said).unwrap())
             .spawn()
             .unwrap();
         let out = child.stdout.take().unwrap();
@@ -485,7 +488,12 @@ fn kill_recorders(test: &str, kills: usize, bench: fn(&Path) -> Bench, forget: f
         // One in four is killed at any moment of its life, the others while they write: however
         // slow the machine, most kills must find a busy recorder.
         if kill % 4 != 0 {
-            first_answer.recv_timeout(Duration::from_secs(60)).unwrap();
+            first_answer
+                .recv_timeout(Duration::from_secs(60))
+                .unwrap_or_else(|error| {
+                    let said = std::fs::read_to_string(&said).unwrap_or_default();
+                    panic!("the recorder answered nothing: {error}\n{said}")
+                });
         }
         std::thread::sleep(Duration::from_micros(lots.below(20_000) as u64));
         child.kill().unwrap();
