@@ -56,17 +56,19 @@ impl SealLog {
         Ok(events)
     }
 
-    /// How many entries a second place vouches for: nobody who may write to this home alone can put others in their place. None in
-    /// a log that is behind its mark or was made elsewhere.
+    /// How many entries a second place vouches for: nobody who may write to this home alone can put others in their place. One that
+    /// cannot be read vouches for nothing, and takes nothing from what others show. None in a log that is behind a mark or was made
+    /// elsewhere.
     ///
     /// # Errors
-    /// Kind `External` when the log or a second place cannot be read.
+    /// Kind `External` when the log cannot be read.
     pub fn marked(&self) -> Result<u64, Error> {
-        if self.fault()?.is_some() {
-            return Ok(0);
-        }
-        let marks = self.marks()?;
-        let largest = marks.iter().flatten().map(|tree| tree.size).max();
-        Ok(largest.unwrap_or(0))
+        // The marks before the log, as in `fault`.
+        let mut marks = self.shared.known_marks(&self.shared.far.said(false));
+        marks.unread = None;
+        let largest = marks.trees.iter().map(|tree| tree.size).max();
+        let view = self.view()?;
+        let fault = self.shared.fault(marks, view.contents(), view.tree())?;
+        Ok(largest.filter(|_| fault.is_none()).unwrap_or(0))
     }
 }

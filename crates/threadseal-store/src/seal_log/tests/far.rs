@@ -132,6 +132,24 @@ fn of_two_hosts_with_one_log_the_second_is_told_behind_its_commit_and_goes_no_fu
     });
 }
 
+/// Else whoever keeps a host from its network has all that a key sealed before it was rotated be forged.
+#[test]
+fn a_place_that_cannot_be_asked_takes_nothing_from_the_entries_that_another_vouches_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = folder.path().join("store");
+    let (_home, places, key) = kept_at(&format!("object+file:{}", store.display()));
+    published_once(&places, &key, 0..2);
+    assert_eq!(open(&places, &key).marked().unwrap(), 2);
+    std::fs::rename(&store, folder.path().join("away")).unwrap();
+    std::fs::write(&store, "").unwrap();
+    let log = open(&places, &key);
+    assert!(matches!(log.standing(), Standing::MarkUnread(_)));
+    assert_eq!(log.marked().unwrap(), 2);
+    // Where the other one is gone too, nothing vouches for them.
+    std::fs::remove_dir_all(&places.mark).unwrap();
+    assert_eq!(open(&places, &key).marked().unwrap(), 0);
+}
+
 #[test]
 fn while_a_place_cannot_be_asked_heads_wait_and_what_others_show_still_counts() {
     let folder = tempfile::tempdir().unwrap();
