@@ -87,7 +87,8 @@ pub struct FaultFs(Arc<Mutex<State>>);
 #[derive(Debug)]
 struct State {
     disk: Disk,
-    calls: usize,
+    /// Their names, since the last plan.
+    calls: Vec<&'static str>,
     planned: Option<(usize, FaultKind)>,
     between: Option<(usize, Work)>,
     struck: Option<&'static str>,
@@ -122,7 +123,7 @@ impl FaultFs {
     pub fn new() -> Self {
         Self(Arc::new(Mutex::new(State {
             disk: Disk::new(),
-            calls: 0,
+            calls: Vec::new(),
             planned: None,
             between: None,
             struck: None,
@@ -144,7 +145,7 @@ impl FaultFs {
     /// Lets the `call`-th call from now on (from 0) fail.
     pub fn plan(&self, call: usize, kind: FaultKind) {
         let mut state = self.state();
-        state.calls = 0;
+        state.calls.clear();
         state.planned = Some((call, kind));
         state.struck = None;
     }
@@ -152,13 +153,18 @@ impl FaultFs {
     /// Lets somebody else work just before the `call`-th call from now on (from 0): his own calls are counted, too.
     pub fn between(&self, call: usize, work: impl FnOnce() + Send + 'static) {
         let mut state = self.state();
-        state.calls = 0;
+        state.calls.clear();
         state.between = Some((call, Work(Box::new(work))));
     }
 
     /// Calls since the disk was made, or since the last plan.
     pub fn calls(&self) -> usize {
-        self.state().calls
+        self.state().calls.len()
+    }
+
+    /// Their names.
+    pub fn called(&self) -> Vec<&'static str> {
+        self.state().calls.clone()
     }
 
     /// The name of the call that the planned fault struck, if it did.
@@ -233,7 +239,7 @@ impl FaultFs {
             state
                 .between
                 .as_ref()
-                .is_some_and(|(call, _)| *call == state.calls)
+                .is_some_and(|(call, _)| *call == state.calls.len())
         };
         let between = {
             let mut state = self.state();
@@ -273,8 +279,8 @@ impl State {
         if self.power_off {
             return Some(FaultKind::PowerOff);
         }
-        let number = self.calls;
-        self.calls += 1;
+        let number = self.calls.len();
+        self.calls.push(name);
         let planned = self.planned.filter(|(call, _)| *call == number);
         if let Some((_, kind)) = planned {
             self.struck = Some(name);
@@ -429,7 +435,7 @@ impl FaultFile {
         let taken = match fault {
             None | Some(FaultKind::DoneButFailed) => bytes,
             Some(FaultKind::ShortThenNoSpace) => {
-                state.planned = Some((state.calls, FaultKind::NoSpace));
+                state.planned = Some((state.calls.len(), FaultKind::NoSpace));
                 &bytes[..bytes.len().div_ceil(2)]
             }
             Some(kind) => return Err(kind.reason(Effect::TakesSpace)),
