@@ -19,7 +19,7 @@ fuzz_target!(|file: &[u8]| {
         held_since: None,
         thread: None,
     };
-    let verdict = check_file(file, &options).verdict;
+    let verdict = check_file(file, &options).report.verdict;
     // Nobody is trusted, so that nothing is better than this.
     assert!(verdict <= Verdict::UnknownSigner);
     match SealConflict::parse(file) {
@@ -28,7 +28,7 @@ fuzz_target!(|file: &[u8]| {
     }
     // Whatever the other copy holds: the keys of the honest one are not to be had.
     if let Ok(Some(found)) = SealConflict::find(HONEST, file) {
-        let verdict = check_file(found.to_string().as_bytes(), &options).verdict;
+        let verdict = check_file(found.to_string().as_bytes(), &options).report.verdict;
         assert!(verdict < Verdict::UnknownSigner);
     }
 });

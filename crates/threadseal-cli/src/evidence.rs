@@ -39,7 +39,8 @@ pub(crate) fn write(paths: &[PathBuf], to: &Path, context: &Context) -> Result<(
                 let names = [to, first, path].map(path_text);
                 let [to, first, path] = names.each_ref().map(|name| Clean(name));
                 complain(&format!(
-                    "note: {to} shows that one key sealed {first} and {path} in two ways; threadseal check-proof judges it"
+                    "note: {to} shows that one key sealed {first} and {path} in two ways; threadseal check-proof judges it, threadseal log accuse takes \
+                     it into the log of this home"
                 ));
                 return Ok(());
             }
@@ -125,10 +126,10 @@ fn parted(one: &[u8], other: &[u8], context: &Context) -> Result<Option<String>,
         held_since: None,
         thread: None,
     };
-    Ok(
-        found
-            .filter(|text| check_file(text.as_bytes(), &options).verdict == Verdict::UnknownSigner),
-    )
+    let is_evidence = |text: &String| {
+        check_file(text.as_bytes(), &options).report.verdict == Verdict::UnknownSigner
+    };
+    Ok(found.filter(is_evidence))
 }
 
 /// The native records that lie in more than one of these files.

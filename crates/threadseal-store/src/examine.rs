@@ -82,7 +82,7 @@ pub struct Known {
     pub expect: Vec<Expectation>,
 }
 
-/// Gathers what is known of `record`: the head in `heads`, and the one that the caller expects.
+/// Gathers what is known of `record`: the head in `heads`, the one that the caller expects, and whether it was forked.
 ///
 /// # Errors
 /// Kind `External` when the store is damaged: unknown and unreadable are not the same.
@@ -98,8 +98,13 @@ pub fn known(
     };
     let remembered = stored.iter().flat_map(StoredHead::expectations);
     let given = expected.map(|head| Expectation::given(head, exact));
+    let forks = match (heads, record) {
+        (Some(heads), Some(record)) => heads.forks(record),
+        _ => Vec::new(),
+    };
+    let forks = forks.into_iter().map(Expectation::forked);
     Ok(Known {
-        expect: given.into_iter().chain(remembered).collect(),
+        expect: given.into_iter().chain(remembered).chain(forks).collect(),
         stored,
     })
 }

@@ -17,7 +17,7 @@
 pub(crate) mod heads;
 mod verified;
 
-pub use heads::{Expectation, KnownBy};
+pub use heads::{Expectation, KnownBy, KnownFork};
 pub use verified::{Grounds, Verified, WithTail};
 
 use crate::digest::Digest;

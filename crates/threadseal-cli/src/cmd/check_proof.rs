@@ -128,7 +128,7 @@ pub(crate) fn run(args: &CheckProofArgs, context: &Context, out: &mut Out) -> Ou
         }
         seals::FIRST_LINE => {
             let bytes = file.read_whole(MAX_TURN_PROOF_BYTES)?;
-            report_only(seals::check_file(&bytes, &options))
+            report_only(seals::check_file(&bytes, &options).report)
         }
         checkpoints::FIRST_LINE => {
             let bytes = file.read_whole(MAX_CONFLICT_BYTES)?;

@@ -7,7 +7,7 @@ use std::path::Path;
 use threadseal::key::{PrivateKey, PublicKey};
 
 /// Two copies of a record that were gone on with: one in a copy of the home, with a copy of its keys.
-fn forked() -> Sandbox {
+pub(crate) fn forked() -> Sandbox {
     let sandbox = ready();
     let path = open_record(&sandbox, "one.jsonl", 2);
     let other = sandbox.home().with_file_name("elsewhere");
@@ -21,13 +21,13 @@ fn forked() -> Sandbox {
     sandbox
 }
 
-fn in_home(sandbox: &Sandbox, home: &Path, arguments: &[&str]) -> Ran {
+pub(crate) fn in_home(sandbox: &Sandbox, home: &Path, arguments: &[&str]) -> Ran {
     let mut command = sandbox.command();
     command.args(arguments).env("THREADSEAL_HOME", home);
     Ran::of(command.output().unwrap())
 }
 
-const COPIES: [&str; 2] = ["one.jsonl", "there/one.jsonl"];
+pub(crate) const COPIES: [&str; 2] = ["one.jsonl", "there/one.jsonl"];
 
 #[test]
 fn two_copies_that_were_gone_on_with_convict_the_key_to_whoever_knows_it() {
@@ -73,6 +73,22 @@ fn two_copies_that_were_gone_on_with_convict_the_key_to_whoever_knows_it() {
     );
     sandbox.write("changed", text.replacen("\"turn\":2", "\"turn\":3", 1));
     sandbox.run(["check-proof", "changed"]).exits(1);
+}
+
+/// A key that ended was somebody's when it sealed, and nothing says whose. The evidence is not called forged, and convicts no record.
+#[test]
+fn evidence_of_a_key_that_ended_says_what_it_is_worth() {
+    let sandbox = forked();
+    let make = ["verify", COPIES[0], COPIES[1], "--evidence", "fork"];
+    sandbox.run(make).exits(1);
+    sandbox.run(["check-proof", "fork"]).exits(0);
+    let revoke = ["key", "revoke", "self", "--reason", "stolen"];
+    sandbox.run(revoke).exits(0);
+    let judged = sandbox.run(["check-proof", "fork"]).exits(3);
+    for said in ["seals_conflict", "key_ended"] {
+        assert!(judged.stdout.contains(said), "{}", judged.stdout);
+    }
+    sandbox.run(["log", "accuse", "fork"]).exits(3);
 }
 
 #[test]

@@ -7,6 +7,7 @@
     reason = "a test that cannot go on fails where it stands, one that is skipped says so"
 )]
 
+mod accuse;
 mod anchor;
 mod anchored;
 mod anchored_kinds;

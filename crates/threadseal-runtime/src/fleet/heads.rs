@@ -9,6 +9,7 @@ use std::sync::Arc;
 use threadseal::digest::Digest;
 use threadseal::error::Error;
 use threadseal::record::{Head, RecordId};
+use threadseal::report::KnownFork;
 use threadseal_store::heads::{Durability, HeadStore, RecordKind, StoredHead, Swap};
 
 /// What places begin with that all machines mean alike; no path of a disk does.
@@ -109,6 +110,12 @@ impl HeadStore for Both {
         };
         let found = self.shared.find_by_place(kind, &inward)?;
         Ok(found.map(|found| self.outward(found)))
+    }
+
+    fn forks(&self, record: &RecordId) -> Vec<KnownFork> {
+        let mut forks = self.shared.forks(record);
+        forks.extend(self.local.forks(record));
+        forks
     }
 
     fn place(&self) -> Option<String> {

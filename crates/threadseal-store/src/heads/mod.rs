@@ -37,7 +37,7 @@ use threadseal::digest::Digest;
 use threadseal::error::Error;
 use threadseal::key::KeyId;
 use threadseal::record::{ExpectedHead, Head, RecordId, ThreadId};
-use threadseal::report::Expectation;
+use threadseal::report::{Expectation, KnownFork};
 use threadseal::time::Timestamp;
 use threadseal::tlog::entry::LoggedHead;
 
@@ -205,6 +205,11 @@ pub trait HeadStore: fmt::Debug + Send + Sync {
     /// # Errors
     /// [`threadseal::error::ErrorKind::External`] when the store cannot be read or is damaged.
     fn find_by_place(&self, kind: RecordKind, place: &str) -> Result<Option<StoredHead>, Error>;
+
+    /// What the log of this host says of forks of `record`.
+    fn forks(&self, _record: &RecordId) -> Vec<KnownFork> {
+        Vec::new()
+    }
 
     /// `heads`, written down where those of this store are: the log of a host is of all that it seals, wherever heads are kept.
     fn logged(&self, heads: Arc<dyn HeadStore>) -> Arc<dyn HeadStore> {

@@ -1,5 +1,6 @@
 //! Is everything in the files of a log as its checkpoint says?
 
+use super::forks::fork_of;
 use super::index::{Index, Indexed};
 use super::{SealLog, Shared};
 use std::collections::{BTreeMap, HashMap};
@@ -121,6 +122,12 @@ impl Walk<'_> {
                 }
             }
             Ok(_) => {}
+        }
+        if let (Some(index), Some(record)) = (index, fork_of(entry))
+            && !index.forks(&record)?.contains(&at)
+        {
+            self.checked
+                .fault(format!("the index does not know entry {at}"));
         }
         let head = Indexed::of(at, entry);
         self.heads += u64::from(index.is_some() && head.is_some());

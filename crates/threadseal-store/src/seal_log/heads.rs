@@ -10,6 +10,7 @@ use std::sync::Arc;
 use threadseal::digest::Digest;
 use threadseal::error::Error;
 use threadseal::record::{Head, RecordId};
+use threadseal::report::KnownFork;
 use threadseal::time::Timestamp;
 
 /// A store of heads beside a log.
@@ -104,6 +105,12 @@ impl HeadStore for LoggedHeads {
 
     fn find_by_place(&self, kind: RecordKind, place: &str) -> Result<Option<StoredHead>, Error> {
         self.heads.find_by_place(kind, place)
+    }
+
+    fn forks(&self, record: &RecordId) -> Vec<KnownFork> {
+        // A log that cannot be read is told of by itself.
+        let known = self.log.as_ref().map(|log| log.forks_of(record));
+        known.and_then(Result::ok).unwrap_or_default()
     }
 
     fn logged(&self, heads: Arc<dyn HeadStore>) -> Arc<dyn HeadStore> {

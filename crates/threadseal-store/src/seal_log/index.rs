@@ -1,6 +1,7 @@
-//! [`Index`]: where in a log the heads of a record are. Made from the entries, and never believed: what it names is read and proved.
+//! [`Index`]: where in a log the heads of a record are, and what is said of forks of it. Made from the entries, and never believed: what it names is read and proved.
 
 use super::contents::Contents;
+use super::forks::fork_of;
 use std::collections::{BTreeMap, HashMap};
 #[cfg(feature = "sqlite")]
 use std::path::PathBuf;
@@ -30,6 +31,7 @@ pub(super) struct MemoryIndex {
     file: Option<PathBuf>,
     indexed: u64,
     heads: HashMap<RecordId, BTreeMap<u64, u64>>,
+    forks: HashMap<RecordId, Vec<u64>>,
 }
 
 /// An entry that is a head.
@@ -79,6 +81,8 @@ impl Index {
                 contents.each_in_tiles(from, contents.base(), &mut |at, entry| {
                     if let Some(head) = Indexed::of(at, entry) {
                         memory.take(&head);
+                    } else if let Some(record) = fork_of(entry) {
+                        memory.forks.entry(record).or_default().push(at);
                     }
                     memory.indexed = at + 1;
                     Ok(())
@@ -121,6 +125,15 @@ impl Index {
                 .unwrap_or_default()),
             #[cfg(feature = "sqlite")]
             Self::Sqlite(file) => file.all(record),
+        }
+    }
+
+    /// All entries of the tiles that call a record forked.
+    pub(super) fn forks(&self, record: &RecordId) -> Result<Vec<u64>, Error> {
+        match self {
+            Self::Memory(memory) => Ok(memory.forks.get(record).cloned().unwrap_or_default()),
+            #[cfg(feature = "sqlite")]
+            Self::Sqlite(file) => file.forks(record),
         }
     }
 

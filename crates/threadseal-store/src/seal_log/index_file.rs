@@ -2,10 +2,12 @@
 //!
 //! ```text
 //! heads  record BLOB, seq INTEGER, at INTEGER     one row for each head in the tiles
+//! forks  record BLOB, at INTEGER                  one row for each entry in the tiles that calls a record forked
 //! state  indexed INTEGER                          entries that were taken in
 //! ```
 
 use super::contents::Contents;
+use super::forks::fork_of;
 use super::index::Indexed;
 use crate::database::Database;
 use rusqlite::{OptionalExtension as _, Transaction};
@@ -16,6 +18,9 @@ use threadseal::record::RecordId;
 const TABLES: &str = "
 CREATE TABLE IF NOT EXISTS heads (
   record BLOB NOT NULL, seq INTEGER NOT NULL, at INTEGER NOT NULL, PRIMARY KEY (record, seq)
+) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS forks (
+  record BLOB NOT NULL, at INTEGER NOT NULL, PRIMARY KEY (record, at)
 ) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS state (indexed INTEGER NOT NULL);
 INSERT INTO state (indexed) SELECT 0 WHERE NOT EXISTS (SELECT 1 FROM state);";
@@ -33,7 +38,8 @@ impl IndexFile {
     pub(super) fn open(path: &Path) -> Result<Self, Error> {
         let database = Database::open(path)?;
         let there = database.read(|connection| {
-            let sql = "SELECT COUNT(*) = 2 FROM sqlite_master WHERE name IN ('heads', 'state')";
+            let sql =
+                "SELECT COUNT(*) = 3 FROM sqlite_master WHERE name IN ('heads', 'forks', 'state')";
             let there = connection.query_row(sql, [], |row| row.get::<_, bool>(0));
             there.map_err(|error| database.failed(&error))
         })?;
@@ -93,6 +99,10 @@ impl IndexFile {
                     .prepare_cached(sql)
                     .and_then(|mut put| put.execute(row));
                 put.map_err(fail)?;
+            } else if let Some(record) = fork_of(entry) {
+                let sql = "INSERT OR IGNORE INTO forks (record, at) VALUES (?1, ?2)";
+                let put = transaction.execute(sql, (record.as_bytes(), column(at)));
+                put.map_err(fail)?;
             }
             Ok(())
         })?;
@@ -112,7 +122,17 @@ impl IndexFile {
     }
 
     pub(super) fn all(&self, record: &RecordId) -> Result<Vec<u64>, Error> {
-        let sql = "SELECT at FROM heads WHERE record = ?1 ORDER BY seq";
+        self.numbers(
+            "SELECT at FROM heads WHERE record = ?1 ORDER BY seq",
+            record,
+        )
+    }
+
+    pub(super) fn forks(&self, record: &RecordId) -> Result<Vec<u64>, Error> {
+        self.numbers("SELECT at FROM forks WHERE record = ?1 ORDER BY at", record)
+    }
+
+    fn numbers(&self, sql: &str, record: &RecordId) -> Result<Vec<u64>, Error> {
         self.database.read(|connection| {
             let all = connection.prepare_cached(sql).and_then(|mut statement| {
                 let rows = statement.query_map([record.as_bytes()], |row| row.get::<_, i64>(0))?;

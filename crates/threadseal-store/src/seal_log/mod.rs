@@ -26,6 +26,7 @@
 //! | `key_events`, `judging` | what keys said of themselves; which seals stood there before they ended |
 //! | `redactions` | which redactions of records it knows |
 //! | `tombstones` | which records it knows to be pruned |
+//! | `forks` | of which records it knows that two histories were sealed |
 //! | `cosigned`, `kept_notes` | what witnesses said of it, and what of that is kept |
 //! | `mirror` | the log in object storage, for readers elsewhere |
 //! | `record_log` | a record as a log, for tools that know logs |
@@ -49,6 +50,7 @@ mod cosigned;
 mod description;
 mod ends;
 mod far;
+mod forks;
 mod fsck;
 mod heads;
 mod index;
@@ -86,6 +88,7 @@ mod writer;
 
 pub use committer::{Fork, Published};
 pub use description::{Description, LogId};
+pub use forks::Accused;
 pub use fsck::Checked;
 pub use heads::LoggedHeads;
 pub use judging::JudgedPlaces;

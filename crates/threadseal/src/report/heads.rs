@@ -11,7 +11,9 @@
 //! Formats differ in what a seal is, not in this.
 
 use super::{CheckResult, Finding, Report, Verdict};
+use crate::digest::Digest;
 use crate::record::{ExpectedHead, Head, RecordId};
+use crate::tlog::entry::fork::LoggedFork;
 use std::sync::Arc;
 
 /// A head that a record must contain.
@@ -37,6 +39,17 @@ pub enum KnownBy {
     Host,
     /// It is in the log of this host; how the entry is called.
     Log(Arc<str>),
+    /// It is no head: the log of this host says that two histories of the record were sealed.
+    Fork(Arc<KnownFork>),
+}
+
+/// What the log of this host says of a record that was sealed in two ways.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KnownFork {
+    /// What it says.
+    pub fork: LoggedFork,
+    /// How the entry is called.
+    pub entry: Arc<str>,
 }
 
 impl Expectation {
@@ -63,6 +76,31 @@ impl Expectation {
         Self {
             by: KnownBy::Log(entry),
             ..Self::given(head, false)
+        }
+    }
+
+    /// No head at all: no copy of the record is whole, for two histories of it were sealed.
+    pub fn forked(known: KnownFork) -> Self {
+        let fork = known.fork;
+        // A line of this digest no seal has: it is met as another one, or not at all.
+        let head = Head {
+            record: fork.record,
+            seq: fork.seq,
+            size: 0,
+            line: fork.evidence,
+        };
+        Self {
+            by: KnownBy::Fork(Arc::new(known)),
+            vouches: false,
+            ..Self::given(ExpectedHead::Head(head), false)
+        }
+    }
+
+    /// The fork that it stands for, if it is no head.
+    pub(crate) fn fork(&self) -> Option<&KnownFork> {
+        match &self.by {
+            KnownBy::Fork(known) => Some(known),
+            _ => None,
         }
     }
 
@@ -109,7 +147,7 @@ impl Met {
 pub(crate) struct Seal {
     pub(crate) seq: u64,
     pub(crate) size: u64,
-    pub(crate) line: crate::digest::Digest,
+    pub(crate) line: Digest,
 }
 
 impl From<&Head> for Seal {
@@ -147,9 +185,10 @@ pub(crate) fn is_held(expect: &[Expectation], met: &[Met]) -> bool {
 
 /// Why nothing says that the last seal of a record is the newest.
 pub(crate) fn end_unproved(expect: &[Expectation]) -> &'static str {
-    if expect.is_empty() {
+    let mut heads = expect.iter().filter(|expected| expected.fork().is_none());
+    if heads.clone().next().is_none() {
         "the last seal is not final and no head is known: later seals may have been cut off"
-    } else if expect.iter().any(|expected| !expected.vouches) {
+    } else if heads.any(|expected| !expected.vouches) {
         "the last seal is not final, and what this host knows of the record may itself be older than it was"
     } else {
         "the last seal is not final"
@@ -171,20 +210,21 @@ pub(crate) fn check_logged(
 }
 
 /// Reports each head of `expect` that the record does not contain; `met` has how each fared. Did
-/// all hold, and was there one that somebody vouches for?
+/// all hold, and was there one that somebody vouches for? Forks are no heads: [`check_forks`].
 pub(crate) fn check(
     report: &mut Report,
     expect: &[Expectation],
     met: impl IntoIterator<Item = Met>,
     end: &End,
 ) -> bool {
-    if expect.is_empty() {
+    if expect.iter().all(|expected| expected.fork().is_some()) {
         let why = format!("no head of this {} is known here", end.words.0);
         report.check("head", CheckResult::Skipped, Some(why));
         return false;
     }
     let mut good = true;
-    for (expected, met) in expect.iter().zip(met) {
+    let pairs = expect.iter().zip(met);
+    for (expected, met) in pairs.filter(|(expected, _)| expected.fork().is_none()) {
         let Some((verdict, code, text)) = fault(expected, met, end) else {
             match met {
                 Met::At(_) => check_logged(report, expected, CheckResult::Pass, None),
@@ -205,6 +245,20 @@ pub(crate) fn check(
     }
     report.check("head", CheckResult::of(good), None);
     good && expect.iter().any(|expected| expected.vouches)
+}
+
+/// Reports that two histories of a record were sealed, where one of `expect` says so of the record with this line 1.
+pub(crate) fn check_forks(report: &mut Report, expect: &[Expectation], manifest: &Digest) {
+    let known = expect.iter().filter_map(Expectation::fork);
+    let mut ours = known.filter(|known| known.fork.manifest == *manifest);
+    let Some(KnownFork { fork, entry }) = ours.next() else {
+        return;
+    };
+    let text = format!(
+        "{entry}: key {} sealed the record in two ways, of which seal {} is the first that shows it; the evidence is {}",
+        fork.key, fork.seq, fork.evidence
+    );
+    report.hold_because(Verdict::Forked, Finding::error("fork_known", text));
 }
 
 /// Why a head is not looked for.

@@ -1,16 +1,18 @@
-//! What entries of a seal log say (`spec/anchors.md`): heads of records, what was redacted or pruned, what becomes of keys, and
-//! where the log came from.
+//! What entries of a seal log say (`spec/anchors.md`): heads of records, what was redacted, pruned or sealed in
+//! two ways, what becomes of keys, and where the log came from.
 //!
 //! ```text
 //! {"digest":…,"key":…,"record":…,"root":…,"seq":…,"size":…,"type":"head/transcript"}     key, root: where there are any
 //! {…,"type":"redaction/transcript"}                                                      as a head: the seal that covers it
 //! {…,"type":"tombstone/transcript"}                                                      as a head: the last one of a record that was pruned
+//! {…,"type":"fork/transcript"}                                                           [`fork`]
 //! {"checkpoint":…,"mark":…,"origin":…,"type":"restart"}                                  mark: where it is another one
 //! {…,"type":"key/create"}                                                                [`key_event`]
 //! ```
 //! RFC 8785, so one entry has one text: `read(x)?.to_bytes() == x`. An entry names nothing and nobody: who reads the log
 //! of a host learns that something was sealed, not what.
 
+pub mod fork;
 pub mod key_event;
 
 use crate::canon::json::{self, Value};
@@ -20,6 +22,7 @@ use crate::key::KeyId;
 use crate::limits::MAX_LOG_ENTRY_BYTES;
 use crate::record::{Head, RecordId, RecordKind};
 use crate::tlog::checkpoint::Origin;
+use fork::LoggedFork;
 use key_event::KeyEvent;
 use std::fmt::Write as _;
 
@@ -63,6 +66,8 @@ pub enum LogEntry {
     Redaction(LoggedHead),
     /// The last head of a record that was pruned; by the key that signed its tombstone.
     Tombstone(LoggedHead),
+    /// A record of which two histories were sealed.
+    Fork(LoggedFork),
     /// The log before this one.
     Restart(Restart),
     /// What becomes of a key.
@@ -106,6 +111,7 @@ impl LogEntry {
             (None, REDACTION) => {
                 Self::Redaction(signed_head(RecordKind::Transcript, &value).ok_or(BadEntry)?)
             }
+            (None, fork::FORK) => Self::Fork(fork::read(&value).ok_or(BadEntry)?),
             (None, RESTART) => Self::Restart(restart(&value).ok_or(BadEntry)?),
             (None, _) => Self::Unknown,
         };
@@ -125,6 +131,7 @@ impl LogEntry {
             Self::Head(head) => head_text(head, &format!("{HEAD}{}", head.kind))?,
             Self::Redaction(head) => head_text(head, REDACTION)?,
             Self::Tombstone(head) => head_text(head, &format!("{TOMBSTONE}{}", head.kind))?,
+            Self::Fork(found) => fork::text(found)?,
             Self::Restart(restart) => restart_text(restart),
             Self::Key(event) => event.to_text(),
             Self::Unknown => return None,

@@ -16,6 +16,7 @@ use crate::digest::Digest;
 use crate::encoding;
 use crate::error::Error;
 use crate::key::{Message, PublicKey, Signature};
+use crate::note::KeyName;
 use crate::record::{Head, RecordId};
 
 /// The value of `format`.
@@ -235,9 +236,17 @@ pub fn parse_line(line: &[u8]) -> Option<Manifest> {
     (frame.event_type == "thread_started").then(|| Manifest::parse(frame.payload))?
 }
 
+/// What every origin begins with.
+const ORIGIN: &str = "threadseal/1/transcript/";
+
 /// The origin of every note of the record whose line 1 is `line`.
 pub(crate) fn origin(line: &[u8]) -> String {
-    format!("threadseal/1/transcript/{}", Digest::of(line))
+    format!("{ORIGIN}{}", Digest::of(line))
+}
+
+/// The digest of line 1 in an origin.
+pub(crate) fn digest_of(origin: &KeyName) -> Option<Digest> {
+    Digest::parse_hex(origin.as_str().strip_prefix(ORIGIN)?)
 }
 
 /// 64 bytes of a signature from standard base64.

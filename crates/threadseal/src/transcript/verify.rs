@@ -9,6 +9,7 @@
 //! Not here: reading files and running the halves on two cores (`threadseal-store`).
 
 use super::bodies::{Bodies, SealedRedaction};
+use super::manifest;
 use super::prefix::PrefixHasher;
 use super::scan::{PendingSignature, Scan, ScanOptions, Scanner};
 use super::write::Sealer;
@@ -141,6 +142,7 @@ pub fn conclude(scanner: Scanner, prefix: &PrefixHasher, options: &VerifyOptions
         scanner.chain.origin.clone(),
     );
     let ended = scanner.chain.ended;
+    let line_1 = origin.as_ref().and_then(manifest::digest_of);
     let scan = scanner.finish();
     let mut report = Report::begin("transcript", "native");
     report.stats = Stats {
@@ -157,6 +159,9 @@ pub fn conclude(scanner: Scanner, prefix: &PrefixHasher, options: &VerifyOptions
     check_thread(&mut report, &scan, options.thread);
     let met = scan.met.iter().copied();
     heads::check(&mut report, &expect, met, &end(&scan));
+    if let Some(line_1) = &line_1 {
+        heads::check_forks(&mut report, &expect, line_1);
+    }
     check_end(&mut report, &scan, &expect);
     let unfinished = check_bodies(&mut report, &scan, bodies.as_deref());
     if let Some(last) = scan.last.as_ref().filter(|_| arithmetic_holds) {

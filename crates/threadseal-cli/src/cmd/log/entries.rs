@@ -68,6 +68,10 @@ pub(super) fn run(args: &EntriesArgs, context: &Context, out: &mut Out) -> Outco
                     "tombstone", logged.head
                 ));
             }
+            Ok(LogEntry::Fork(fork)) => out.line(format_args!(
+                "{at:>8}  {:<10}  {} from seal {}, by key {}, evidence {}",
+                "fork", fork.record, fork.seq, fork.key, fork.evidence
+            )),
             _ => out.line(format_args!("{at:>8}  {}", Clean(&text))),
         }
     }

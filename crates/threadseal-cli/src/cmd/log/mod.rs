@@ -1,5 +1,6 @@
 //! `log`: what this host has sealed, written down so that nobody can take it back.
 
+mod accuse;
 mod catch_up;
 mod entries;
 mod fsck;
@@ -30,6 +31,8 @@ pub(crate) enum LogCommand {
     Head(head::HeadArgs),
     /// Read every entry and compute every hash again
     Fsck(fsck::FsckArgs),
+    /// Take evidence that a record was sealed in two ways into the log: no copy of it is gone on with here then
+    Accuse(accuse::AccuseArgs),
     /// Keep the log's last checkpoint in one place more, or one less
     #[command(subcommand)]
     Mark(mark::MarkCommand),
@@ -49,6 +52,7 @@ pub(super) fn run(command: &LogCommand, context: &Context, out: &mut Out) -> Out
         LogCommand::Entries(args) => entries::run(args, context, out),
         LogCommand::Head(args) => head::run(args, context, out),
         LogCommand::Fsck(args) => fsck::run(args, context, out),
+        LogCommand::Accuse(args) => accuse::run(args, context, out),
         LogCommand::Mark(command) => mark::run(command, context, out),
         LogCommand::Publish(args) => publish::run(args, context, out),
         LogCommand::CatchUp(args) => catch_up::run(args, context, out),

@@ -2,7 +2,9 @@
 
 use super::turns::{keys, rotated};
 use super::*;
-use crate::report::Report;
+use crate::digest::Digest;
+use crate::report::{KnownFork, Report};
+use crate::tlog::entry::fork::LoggedFork;
 use crate::transcript::turn_proof::conflict::{SealConflict, check_file};
 
 /// The record up to and with its n-th seal, from 0.
@@ -52,7 +54,7 @@ fn forked(bench: &Bench) -> [Vec<u8>; 2] {
 }
 
 fn judged(bench: &Bench, file: &str) -> Report {
-    check_file(file.as_bytes(), &bench.options())
+    check_file(file.as_bytes(), &bench.options()).report
 }
 
 fn codes_of(report: &Report) -> Vec<&'static str> {
@@ -93,6 +95,47 @@ fn who_sealed_two_histories_is_convicted_in_whatever_order_they_are_found() {
     assert_eq!(SealConflict::find(&torn, &other).unwrap(), Some(found));
 }
 
+/// What a log says of a fork speaks against each copy, and against no record of the same id that another line 1 began.
+#[test]
+fn a_known_fork_speaks_against_every_copy_and_no_other_record() {
+    let bench = Bench::new();
+    let [one, other] = forked(&bench);
+    let text = SealConflict::find(&one, &other)
+        .unwrap()
+        .unwrap()
+        .to_string();
+    let checked = check_file(text.as_bytes(), &bench.options());
+    let fork = *checked.proved.unwrap().get();
+    assert_eq!(fork.evidence, Digest::of(text.as_bytes()));
+    let line_1 = lines_of(&one)[0].strip_suffix(b"\n").unwrap();
+    assert_eq!(fork.manifest, Digest::of(line_1));
+    assert_eq!((fork.seq, fork.key), (6, keys().1.public_key().key_id()));
+    let seen = |record: &[u8], fork: LoggedFork| {
+        let known = KnownFork {
+            fork,
+            entry: "entry 7 of a log".into(),
+        };
+        let scan = ScanOptions {
+            expect: vec![Expectation::forked(known)],
+            ..ScanOptions::default()
+        };
+        verify(record, &scan, &bench.options())
+    };
+    for copy in [&one, &other, &cut(&one, 3)] {
+        let outcome = seen(copy, fork);
+        assert_eq!(outcome.report.verdict, Verdict::Forked);
+        assert_eq!(codes(&outcome).first(), Some(&"fork_known"));
+        assert!(outcome.verified.is_none() && outcome.sealer.is_none());
+        assert!(outcome.lenient().is_none());
+    }
+    let namesake = LoggedFork {
+        manifest: Digest::of(b"another line 1"),
+        ..fork
+    };
+    let (with, without) = (seen(&one, namesake), bench.verify(&one));
+    assert_eq!(with.report, without.report);
+}
+
 #[test]
 fn whose_keys_they_are_is_for_the_readers_trust() {
     let bench = Bench::new();
@@ -107,7 +150,7 @@ fn whose_keys_they_are_is_for_the_readers_trust() {
             thread,
             ..bench.options()
         };
-        check_file(text.as_bytes(), &options).verdict
+        check_file(text.as_bytes(), &options).report.verdict
     };
     assert_eq!(
         by(&Trust::new(TrustStore::new()), None),
@@ -132,11 +175,11 @@ fn every_changed_bit_of_the_evidence_is_noticed() {
     for at in 0..text.len() {
         let mut bad = text.clone().into_bytes();
         bad[at] ^= 1;
-        let report = check_file(&bad, &bench.options());
+        let report = check_file(&bad, &bench.options()).report;
         assert_eq!(report.verdict.exit_code(), 1, "{at}: {report:?}");
     }
     for cut in 0..text.len() {
-        let report = check_file(&text.as_bytes()[..cut], &bench.options());
+        let report = check_file(&text.as_bytes()[..cut], &bench.options()).report;
         assert_eq!(report.verdict, Verdict::Malformed, "{cut}");
     }
 }

@@ -9,7 +9,8 @@
 //! seal <line of a seal> LF
 //! ```
 //! Copies of a record that was rolled back and gone on with part at such a pair. A copy that was only cut convicts nobody: anybody can
-//! cut one. Seals of two keys convict neither: which of them had given up by then is not shown. One conflict has one text.
+//! cut one. Seals of two keys convict neither: which of them had given up by then is not shown. Seals of a key that ended convict whoever
+//! had it, and nobody vouches for who that was. One conflict has one text.
 
 use super::check::check_signatures;
 use super::make::{Walk, seal_of, text};
@@ -19,7 +20,10 @@ use crate::digest::Digest;
 use crate::error::Error;
 use crate::key::PublicKey;
 use crate::record::{Head, ThreadId};
-use crate::report::{Finding, Report, Verdict};
+use crate::report::{
+    CheckResult, Finding, Grounds, Report, SignerStatus, TrustedUntil, Verdict, Verified,
+};
+use crate::tlog::entry::fork::LoggedFork;
 use crate::transcript::VerifyOptions;
 use crate::transcript::event;
 use crate::transcript::scan::Failure;
@@ -101,7 +105,7 @@ impl SealConflict {
     }
 
     /// Says what it proves to somebody with this trust. `verified`: a key that the trust vouches for sealed two histories of one record.
-    pub fn check(&self, options: &VerifyOptions<'_>) -> Report {
+    pub fn check(&self, options: &VerifyOptions<'_>) -> CheckedConflict {
         let mut report = Report::begin("proof", "native");
         report.trust = Some(options.trust.digest());
         report.stats.checkpoints = 2;
@@ -110,7 +114,7 @@ impl SealConflict {
             Err(failure) => {
                 report.hold(failure.verdict);
                 failure.findings.into_iter().for_each(|f| report.find(f));
-                return report;
+                return CheckedConflict::unproved(report);
             }
         };
         let [one, other] = found.heads;
@@ -118,23 +122,10 @@ impl SealConflict {
         let (seq, record) = (one.seq, one.record);
         let text = format!("seal {seq} of record {record} was made twice: {one} and {other}");
         report.find(Finding::warning("seals_conflict", text));
-        let sealers = found.sealers.iter();
-        let sealers: Vec<LastOf> = sealers
-            .map(|key| LastOf {
-                key: *key,
-                head: one,
-            })
-            .collect();
-        let signed = Signed {
-            authority: &found.authority,
-            sealers: &sealers,
-            // That one of the two is old says nothing of the other.
-            arithmetic_holds: false,
-            thread: Some(found.thread.clone()),
-        };
-        verify::judge_signers(&mut report, &signed, options);
+        let mut report = found.judged(report, options);
         verify::expect_thread(&mut report, Some(&found.thread), options.thread);
-        report
+        let proved = found.minted(&report, self, options);
+        CheckedConflict { report, proved }
     }
 
     /// Everything but trust.
@@ -161,6 +152,12 @@ impl SealConflict {
             line: Digest::of(line.as_bytes()),
         };
         Ok(Found {
+            manifest: Digest::of(self.manifest.as_bytes()),
+            until: TrustedUntil {
+                line: first.seal.lines + 1,
+                byte: end_of(first.seal.byte_offset, one),
+                turn: Some(first.seal.turn),
+            },
             heads: [
                 head(one, first.seal.byte_offset),
                 head(other, second.seal.byte_offset),
@@ -173,28 +170,108 @@ impl SealConflict {
 }
 
 /// Says what a file proves that begins as a conflict of seals.
-pub fn check_file(file: &[u8], options: &VerifyOptions<'_>) -> Report {
-    let mut report = match SealConflict::parse(file) {
+pub fn check_file(file: &[u8], options: &VerifyOptions<'_>) -> CheckedConflict {
+    let mut checked = match SealConflict::parse(file) {
         Ok(conflict) => conflict.check(options),
         Err(error) => {
             let mut report = Report::begin("proof", "native");
             report.trust = Some(options.trust.digest());
             let finding = Finding::error("proof_malformed", error.to_string());
             report.hold_because(Verdict::Malformed, finding);
-            report
+            CheckedConflict::unproved(report)
         }
     };
-    report.stats.bytes = file.len() as u64;
-    report
+    checked.report.stats.bytes = file.len() as u64;
+    checked
+}
+
+/// What a check came to.
+#[derive(Debug, Clone)]
+pub struct CheckedConflict {
+    /// The verdict and what it rests on.
+    pub report: Report,
+    /// What a log may say of the record; present exactly when the verdict is `verified`.
+    pub proved: Option<Verified<LoggedFork>>,
+}
+
+impl CheckedConflict {
+    fn unproved(report: Report) -> Self {
+        let proved = None;
+        Self { report, proved }
+    }
 }
 
 /// What a conflict shows, if all of it fits.
 struct Found {
     heads: [Head; 2],
+    /// Digest of the manifest.
+    manifest: Digest,
+    /// Where the first of them stands.
+    until: TrustedUntil,
     thread: ThreadId,
     authority: PublicKey,
     /// The keys on the way to the one that sealed both, that one last.
     sealers: Vec<PublicKey>,
+}
+
+impl Found {
+    /// `report` with what the trust says of the keys.
+    fn judged(&self, report: Report, options: &VerifyOptions<'_>) -> Report {
+        let last = |key: &PublicKey| LastOf {
+            key: *key,
+            head: self.heads[0],
+        };
+        let sealers: Vec<LastOf> = self.sealers.iter().map(last).collect();
+        let signed = Signed {
+            authority: &self.authority,
+            sealers: &sealers,
+            // That one of the two is old says nothing of the other.
+            arithmetic_holds: false,
+            thread: Some(self.thread.clone()),
+        };
+        let mut judged = report.clone();
+        verify::judge_signers(&mut judged, &signed, options);
+        let has = |status| judged.signers.iter().any(|signer| signer.status == status);
+        if !has(SignerStatus::Revoked) || has(SignerStatus::Rejected) {
+            return judged;
+        }
+        let mut report = Report {
+            signers: judged.signers,
+            ..report
+        };
+        let text = "a key of the record ended: these two seals are by whoever had it, before that or later, and nothing here \
+                    says who that was";
+        report.hold_because(Verdict::UnknownSigner, Finding::warning("key_ended", text));
+        report.check("trust", CheckResult::Fail, None);
+        report
+    }
+
+    fn minted(
+        &self,
+        report: &Report,
+        conflict: &SealConflict,
+        options: &VerifyOptions<'_>,
+    ) -> Option<Verified<LoggedFork>> {
+        if report.verdict != Verdict::Verified {
+            return None;
+        }
+        let [one, _] = self.heads;
+        let fork = LoggedFork {
+            record: one.record,
+            manifest: self.manifest,
+            seq: one.seq,
+            key: self.sealers.last()?.key_id(),
+            evidence: Digest::of(conflict.to_string().as_bytes()),
+        };
+        let grounds = Grounds {
+            record: Some(one.record),
+            head: Some(one),
+            trusted_until: self.until,
+            trust: options.trust.digest(),
+            now: options.now,
+        };
+        Some(Verified::mint(fork, grounds))
+    }
 }
 
 /// The lines that have an end, without it.

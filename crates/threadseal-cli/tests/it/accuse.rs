@@ -1,0 +1,163 @@
+//! Evidence of two histories in the log of a home: no copy of the record passes there any more, and no other record is touched.
+
+use crate::evidence::{COPIES, forked, in_home};
+use crate::fixtures::{ended_record, ready};
+use crate::sandbox::Sandbox;
+use std::fs;
+
+/// Two copies of a record, and the evidence against them as `fork`.
+fn with_evidence() -> Sandbox {
+    let sandbox = forked();
+    let make = ["verify", COPIES[0], COPIES[1], "--evidence", "fork"];
+    let made = sandbox.run(make).exits(1);
+    assert!(made.stderr.contains("log accuse"), "{}", made.stderr);
+    sandbox
+}
+
+fn size(sandbox: &Sandbox) -> u64 {
+    let status = sandbox.run(["log", "status", "--json"]).exits(0).json();
+    status["size"].as_u64().unwrap()
+}
+
+#[test]
+fn each_copy_of_a_record_is_forked_once_the_evidence_is_in_the_log() {
+    let sandbox = with_evidence();
+    sandbox.run(["verify", COPIES[0]]).exits(0);
+    let before = size(&sandbox);
+    let told = sandbox.run(["log", "accuse", "fork", "--json"]).exits(0);
+    let told = told.json();
+    assert_eq!(told["state"], "written");
+    let kept = fs::read(told["evidence"].as_str().unwrap()).unwrap();
+    assert_eq!(kept, fs::read(sandbox.work().join("fork")).unwrap());
+    for copy in COPIES {
+        let seen = sandbox.run(["verify", copy, "--json"]).exits(1).json();
+        assert_eq!(seen["results"][0]["verdict"], "forked", "{seen}");
+        let findings = seen["results"][0]["findings"].as_array().unwrap();
+        assert!(
+            findings.iter().any(|found| found["code"] == "fork_known"),
+            "{seen}"
+        );
+    }
+    // Said once, by whatever name the file comes.
+    fs::copy(
+        sandbox.work().join("fork"),
+        sandbox.work().join("another name"),
+    )
+    .unwrap();
+    let again = sandbox.run(["log", "accuse", "another name", "--json"]);
+    assert_eq!(again.exits(0).json()["state"], "known");
+    assert_eq!(size(&sandbox), before + 1);
+    let entries = sandbox.run(["log", "entries", "--limit", "1"]).exits(0);
+    assert!(
+        entries.stdout.contains("fork") && entries.stdout.contains("evidence"),
+        "{}",
+        entries.stdout
+    );
+    // From the tiles as from the journal.
+    sandbox.run(["log", "head", "--write"]).exits(0);
+    sandbox.run(["log", "fsck"]).exits(0);
+    sandbox.run(["verify", COPIES[1]]).exits(1);
+}
+
+#[test]
+fn nobody_goes_on_with_a_record_that_the_log_calls_forked() {
+    let sandbox = ready();
+    let path = crate::fixtures::open_record(&sandbox, "one.jsonl", 2);
+    let older = fs::read(&path).unwrap();
+    let other = sandbox.home().with_file_name("elsewhere");
+    crate::sandbox::copy(&sandbox.home(), &other);
+    crate::sandbox::take_log_away(&other);
+    sandbox.write("there.jsonl", &older);
+    sandbox.run(["seal", "one.jsonl", "--take-over"]).exits(0);
+    in_home(&sandbox, &other, &["seal", "there.jsonl", "--final"]).exits(0);
+    let copies = ["verify", "one.jsonl", "there.jsonl", "--evidence", "fork"];
+    sandbox.run(copies).exits(1);
+    sandbox.run(["seal", "one.jsonl", "--take-over"]).exits(0);
+    sandbox.run(["log", "accuse", "fork"]).exits(0);
+    let refused = sandbox.run(["seal", "one.jsonl", "--final"]);
+    assert_eq!(refused.code, 2, "{refused:?}");
+    assert!(refused.stderr.contains("forked"), "{}", refused.stderr);
+    // What was before the fork is looked at on purpose.
+    sandbox.write("before.jsonl", &older);
+    let head = {
+        let trusted = sandbox.home().join("keys/self.native.pub");
+        let nowhere = sandbox.home().with_file_name("nowhere");
+        let trust = trusted.to_str().unwrap();
+        let seen = in_home(
+            &sandbox,
+            &nowhere,
+            &["verify", "before.jsonl", "--trust", trust, "--json"],
+        );
+        seen.json()["results"][0]["head"]
+            .as_str()
+            .unwrap()
+            .to_owned()
+    };
+    let before = sandbox.run(["verify", "before.jsonl", "--as-of", &head]);
+    assert!(!before.stdout.contains("fork_known"), "{}", before.stdout);
+    sandbox.run(["verify", "before.jsonl"]).exits(1);
+}
+
+#[test]
+fn what_proves_nothing_is_not_taken_into_the_log() {
+    let sandbox = with_evidence();
+    let (before, text) = (
+        size(&sandbox),
+        fs::read_to_string(sandbox.work().join("fork")).unwrap(),
+    );
+    let seals: Vec<&str> = text.lines().filter(|l| l.starts_with("seal ")).collect();
+    let twice = text.replacen(seals[1], seals[0], 1);
+    let changed = text.replacen("\"turn\":2", "\"turn\":3", 1);
+    for (name, bad) in [
+        ("twice", twice.as_str()),
+        ("changed", &changed),
+        ("cut", &text[..text.len() - 9]),
+    ] {
+        sandbox.write(name, bad);
+        sandbox.run(["log", "accuse", name]).exits(1);
+    }
+    sandbox.write("other", "a text\n");
+    sandbox.run(["log", "accuse", "other"]).exits(2);
+    // Another home, which trusts nobody but itself.
+    let stranger = ready();
+    stranger.write("fork", &text);
+    let refused = stranger.run(["log", "accuse", "fork", "--json"]).exits(3);
+    assert_eq!(refused.json()["state"], "refused");
+    assert!(!stranger.home().join("evidence").exists());
+    assert_eq!(size(&sandbox), before);
+    assert!(!sandbox.home().join("evidence").exists());
+    sandbox.run(["verify", COPIES[0]]).exits(0);
+}
+
+#[test]
+fn other_records_and_homes_hear_no_alarm() {
+    let sandbox = with_evidence();
+    let honest = ended_record(&sandbox, "honest.jsonl", 2);
+    sandbox.run(["log", "accuse", "fork"]).exits(0);
+    fs::copy(&honest, sandbox.work().join("copied.jsonl")).unwrap();
+    sandbox.run(["verify", "copied.jsonl"]).exits(0);
+    fs::rename(&honest, sandbox.work().join("moved.jsonl")).unwrap();
+    sandbox.run(["verify", "moved.jsonl"]).exits(0);
+}
+
+/// A restart carries over what is known of forks; the evidence stays in the home.
+#[test]
+fn a_restarted_log_still_knows_the_fork() {
+    let sandbox = with_evidence();
+    let saved = sandbox.home().with_file_name("saved");
+    sandbox.run(["log", "accuse", "fork"]).exits(0);
+    crate::sandbox::copy(&sandbox.home(), &saved);
+    ended_record(&sandbox, "later.jsonl", 1);
+    sandbox.run(["seal", "later.jsonl"]);
+    sandbox.write("later.json", "{\"a\":1}\n");
+    sandbox.run(["seal", "later.json"]).exits(0);
+    fs::remove_dir_all(sandbox.home()).unwrap();
+    fs::rename(&saved, sandbox.home()).unwrap();
+    sandbox.run(["log", "restart"]).exits(0);
+    let seen = sandbox.run(["verify", COPIES[1]]).exits(1);
+    assert!(
+        seen.stdout.contains("sealed the record in two ways"),
+        "{}",
+        seen.stdout
+    );
+}

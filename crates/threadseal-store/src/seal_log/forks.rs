@@ -1,0 +1,134 @@
+//! Forks in the log of a host: records of which one key sealed two histories (`spec/anchors.md`, "Forks in the log").
+//!
+//! ```text
+//! evidence, verified ─► evidence/<SHA-256>.seal-conflict, durable ─► entry ─► every copy of the record is `forked` here
+//! ```
+//! The entry alone speaks against the record; the file is kept for who wants to see why.
+
+use super::{LogPlaces, SealLog};
+use crate::atomic::{self, Mode, PRIVATE_FILE};
+use crate::home::PRIVATE_DIRECTORY;
+use std::path::PathBuf;
+use threadseal::digest::Digest;
+use threadseal::error::{Error, ErrorKind};
+use threadseal::record::RecordId;
+use threadseal::report::{KnownFork, Verified};
+use threadseal::tlog::entry::LogEntry;
+use threadseal::tlog::entry::fork::{FORK_MARK, LoggedFork};
+
+const FOLDER: &str = "evidence";
+const ENDING: &str = "seal-conflict";
+
+/// What became of evidence that was taken into a log.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Accused {
+    /// How the entry is called.
+    pub entry: String,
+    /// Was it written now, and not before?
+    pub is_new: bool,
+    /// Where the evidence is kept.
+    pub path: PathBuf,
+}
+
+impl SealLog {
+    /// Keeps the file that proves a fork, and commits what it proves behind all that waits in this process. What the log says of the
+    /// record already, by whatever evidence against the same key, is not said twice.
+    ///
+    /// # Errors
+    /// Kind `InvalidInput` when these bytes are other evidence, `Refused` when the log commits nothing, `External` when the system fails.
+    pub fn commit_fork(
+        &self,
+        proved: &Verified<LoggedFork>,
+        evidence: &[u8],
+    ) -> Result<Accused, Error> {
+        let fork = *proved.get();
+        if Digest::of(evidence) != fork.evidence {
+            return Err(Error::invalid(
+                "these are not the bytes of the evidence that was judged",
+            ));
+        }
+        if let Some(error) = self.flush().error {
+            return Err(error);
+        }
+        let says_it = |known: &&KnownFork| {
+            let known = &known.fork;
+            (known.manifest, known.key) == (fork.manifest, fork.key) && known.seq <= fork.seq
+        };
+        if let Some(known) = self.forks_of(&fork.record)?.iter().find(says_it) {
+            return Ok(Accused {
+                entry: known.entry.to_string(),
+                is_new: false,
+                path: evidence_path(&self.shared.places, &known.fork.evidence),
+            });
+        }
+        let path = self.keep_evidence(&fork.evidence, evidence)?;
+        let entry = LogEntry::Fork(fork).to_bytes();
+        let entry =
+            entry.ok_or_else(|| Error::invalid("the seal's number is too large for a log"))?;
+        let written = self.shared.write(&|| false, |writer, _| {
+            let at = writer.tree().size;
+            writer.commit(&[entry]).map(|()| at)
+        });
+        let (at, unmarked) = written?;
+        let accused = Accused {
+            entry: self.entry_name(at).to_string(),
+            is_new: true,
+            path,
+        };
+        unmarked.map_or(Ok(accused), Err)
+    }
+
+    /// What the log says of forks of a record, each entry proved to be in it.
+    ///
+    /// # Errors
+    /// As [`SealLog::view`]; kind `External` also when the index does not fit the log.
+    pub fn forks_of(&self, record: &RecordId) -> Result<Vec<KnownFork>, Error> {
+        let view = self.view()?;
+        let base = view.contents().base();
+        let mut numbers = {
+            let mut index = self.shared.index();
+            index.catch_up(view.contents())?;
+            index.forks(record)?
+        };
+        numbers.retain(|at| *at < base);
+        let fresh = (base..).zip(view.contents().fresh());
+        let fresh = fresh.filter(|(_, entry)| fork_of(entry).as_ref() == Some(record));
+        numbers.extend(fresh.map(|(at, _)| at));
+        let known = numbers
+            .into_iter()
+            .map(|at| match LogEntry::read(&view.entry(at)?) {
+                Ok(LogEntry::Fork(fork)) if fork.record == *record => Ok(KnownFork {
+                    fork,
+                    entry: self.entry_name(at),
+                }),
+                _ => Err(Error::new(
+                    ErrorKind::External,
+                    "the index of the log names another entry; run: threadseal log fsck",
+                )),
+            });
+        known.collect()
+    }
+
+    /// Evidence is durable before anything is said by it.
+    fn keep_evidence(&self, digest: &Digest, evidence: &[u8]) -> Result<PathBuf, Error> {
+        let places = &self.shared.places;
+        let path = evidence_path(places, digest);
+        atomic::create_directories(&*places.fs, &places.home.join(FOLDER), PRIVATE_DIRECTORY)?;
+        atomic::replace(&*places.fs, &path, evidence, Mode::Set(PRIVATE_FILE))?;
+        Ok(path)
+    }
+}
+
+/// The record that an entry calls forked, if it is such an entry.
+pub(super) fn fork_of(entry: &[u8]) -> Option<RecordId> {
+    // Of the many entries that are none, few are parsed.
+    memchr::memmem::find(entry, FORK_MARK)?;
+    match LogEntry::read(entry) {
+        Ok(LogEntry::Fork(fork)) => Some(fork.record),
+        _ => None,
+    }
+}
+
+fn evidence_path(places: &LogPlaces, digest: &Digest) -> PathBuf {
+    places.home.join(FOLDER).join(format!("{digest}.{ENDING}"))
+}
