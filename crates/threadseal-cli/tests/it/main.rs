@@ -19,6 +19,7 @@ mod fleet;
 mod frame;
 mod graph;
 mod key_events;
+mod keyring;
 mod keys;
 mod ledger;
 mod lineage;

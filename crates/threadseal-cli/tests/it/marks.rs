@@ -7,31 +7,29 @@ use serde_json::Value;
 use std::fs;
 
 /// The host, with what its environment says.
-struct Kept {
-    sandbox: Sandbox,
-    password: Option<&'static str>,
+pub(crate) struct Kept {
+    pub(crate) sandbox: Sandbox,
+    pub(crate) environment: Vec<(&'static str, String)>,
 }
 
 impl Kept {
-    fn run(&self, arguments: &[&str]) -> Ran {
+    pub(crate) fn run(&self, arguments: &[&str]) -> Ran {
         let mut command = self.sandbox.command();
-        command.args(arguments);
-        self.password
-            .map(|password| command.env("PGPASSWORD", password));
+        command.args(arguments).envs(self.environment.clone());
         Ran::of(command.output().unwrap())
     }
 
-    fn seal(&self, name: &str) -> Ran {
+    pub(crate) fn seal(&self, name: &str) -> Ran {
         self.sandbox.write(name, format!("{{\"made\":\"{name}\"}}"));
         self.run(&["seal", name]).exits(0)
     }
 
-    fn status(&self) -> Value {
+    pub(crate) fn status(&self) -> Value {
         self.run(&["log", "status", "--json"]).json()
     }
 
     /// Home and folder of marks, put back as after the loss of a disk.
-    fn put_back(&self) {
+    pub(crate) fn put_back(&self) {
         let home = self.sandbox.home();
         for (there, older) in [("home", "older"), ("home.marks", "older.marks")] {
             let there = home.with_file_name(there);
@@ -40,7 +38,7 @@ impl Kept {
         }
     }
 
-    fn put_aside(&self) {
+    pub(crate) fn put_aside(&self) {
         let home = self.sandbox.home();
         for (there, older) in [("home", "older"), ("home.marks", "older.marks")] {
             copy(&home.with_file_name(there), &home.with_file_name(older));
@@ -48,7 +46,7 @@ impl Kept {
     }
 
     /// One that was put back is told from one that was not, accuses nothing and writes nothing down.
-    fn notices_that_it_was_put_back(&self) {
+    pub(crate) fn notices_that_it_was_put_back(&self) {
         self.seal("a.json");
         self.put_aside();
         assert_eq!(self.seal("b.json").stderr, "");
@@ -78,12 +76,16 @@ impl Kept {
     }
 }
 
+fn password() -> Vec<(&'static str, String)> {
+    vec![("PGPASSWORD", "correct horse".to_owned())]
+}
+
 #[test]
 fn a_disk_that_was_put_back_whole_is_noticed_by_the_row_of_a_database() {
     let Some(cluster) = cluster() else { return };
     let kept = Kept {
         sandbox: Sandbox::new(),
-        password: Some("correct horse"),
+        environment: password(),
     };
     let database = cluster.fresh();
     let database = database.rsplit('/').next().unwrap();
@@ -105,7 +107,7 @@ fn a_disk_that_was_put_back_whole_is_noticed_by_the_row_of_a_database() {
     assert_eq!(found.unwrap().status.code(), Some(1));
     // Without it the place cannot be asked: what is sealed waits, and nobody says that all is well.
     let blind = Kept {
-        password: None,
+        environment: Vec::new(),
         ..kept
     };
     blind.run(&["log", "status"]).exits(3);
@@ -116,14 +118,14 @@ fn a_disk_that_was_put_back_whole_is_noticed_by_the_row_of_a_database() {
         sealed.stderr
     );
     let seeing = Kept {
-        password: Some("correct horse"),
+        environment: password(),
         ..blind
     };
     assert_eq!(seeing.seal("d.json").stderr, "");
     assert_eq!(seeing.run(&["log", "status"]).exits(0).stderr, "");
     // A server that is gone for good does not keep the log for ever.
     let blind = Kept {
-        password: None,
+        environment: Vec::new(),
         ..seeing
     };
     blind.run(&["log", "restart", "--anyway"]).exits(2);
@@ -138,7 +140,7 @@ fn a_disk_that_was_put_back_whole_is_noticed_by_the_witness_of_another_host() {
     let place = format!("http://{}", serving.address);
     let kept = Kept {
         sandbox: Sandbox::new(),
-        password: None,
+        environment: Vec::new(),
     };
     // It must be told of the log before it remembers anything of it.
     let made = kept.run(&["init", "--mark", &place]).exits(0);
@@ -171,7 +173,7 @@ fn a_disk_that_was_put_back_whole_is_noticed_by_the_witness_of_another_host() {
 fn a_place_is_named_later_and_raised_at_once() {
     let kept = Kept {
         sandbox: Sandbox::new(),
-        password: None,
+        environment: Vec::new(),
     };
     kept.run(&["init"]).exits(0);
     kept.seal("a.json");

@@ -1,4 +1,4 @@
-//! Second places that do not answer at once: a database, an object storage, a witness.
+//! Second places that do not answer at once: a database, an object storage, a keyring, a witness.
 //!
 //! ```text
 //! before the first commit   each place is looked at, all at once; one that does not answer keeps the log from committing
@@ -11,6 +11,8 @@
 use super::LogPlaces;
 use super::description::Description;
 use super::mark_place::MarkPlace;
+#[cfg(feature = "keyring")]
+use super::marks::keyring::KeyringMark;
 #[cfg(feature = "peer")]
 use super::marks::peer::PeerMark;
 use super::marks::store::StoreMark;
@@ -51,11 +53,14 @@ pub(super) enum Raised {
 pub(super) enum FarMark {
     /// A row or an object, replaced on condition that nobody else did.
     Store(StoreMark),
+    /// The keyring of the user.
+    #[cfg(feature = "keyring")]
+    Keyring(KeyringMark),
     /// A witness.
     #[cfg(feature = "peer")]
     Peer(PeerMark),
     /// One that this program was built without.
-    #[cfg(not(feature = "peer"))]
+    #[cfg(not(all(feature = "peer", feature = "keyring")))]
     Unknown(MarkPlace),
 }
 
@@ -67,6 +72,10 @@ impl FarMark {
             MarkPlace::Store(address) => {
                 Self::Store(StoreMark::new(address, description.id, &places.settings))
             }
+            #[cfg(feature = "keyring")]
+            MarkPlace::Keyring => Self::Keyring(KeyringMark::new(places, description)),
+            #[cfg(not(feature = "keyring"))]
+            MarkPlace::Keyring => Self::Unknown(place.clone()),
             #[cfg(feature = "peer")]
             MarkPlace::Peer(url) => Self::Peer(PeerMark::new(url)),
             #[cfg(not(feature = "peer"))]
@@ -77,9 +86,11 @@ impl FarMark {
     fn read(&self, description: &Description) -> Result<Said, Error> {
         match self {
             Self::Store(mark) => mark.read(description),
+            #[cfg(feature = "keyring")]
+            Self::Keyring(mark) => mark.read(description),
             #[cfg(feature = "peer")]
             Self::Peer(mark) => mark.read(description),
-            #[cfg(not(feature = "peer"))]
+            #[cfg(not(all(feature = "peer", feature = "keyring")))]
             Self::Unknown(place) => Err(unknown(place)),
         }
     }
@@ -92,9 +103,11 @@ impl FarMark {
     ) -> Result<Raised, Error> {
         match self {
             Self::Store(mark) => mark.raise(description, view),
+            #[cfg(feature = "keyring")]
+            Self::Keyring(mark) => mark.raise(description, view),
             #[cfg(feature = "peer")]
             Self::Peer(mark) => mark.raise(description, view),
-            #[cfg(not(feature = "peer"))]
+            #[cfg(not(all(feature = "peer", feature = "keyring")))]
             Self::Unknown(place) => Err(unknown(place)),
         }
     }
@@ -103,9 +116,11 @@ impl FarMark {
     fn answer(&self) -> Result<(), Error> {
         match self {
             Self::Store(mark) => mark.answer(),
+            #[cfg(feature = "keyring")]
+            Self::Keyring(mark) => mark.answer(),
             #[cfg(feature = "peer")]
             Self::Peer(_) => Ok(()),
-            #[cfg(not(feature = "peer"))]
+            #[cfg(not(all(feature = "peer", feature = "keyring")))]
             Self::Unknown(place) => Err(unknown(place)),
         }
     }
@@ -113,16 +128,18 @@ impl FarMark {
     fn end(&self, description: &Description) -> Result<(), Error> {
         match self {
             Self::Store(mark) => mark.end(description),
+            #[cfg(feature = "keyring")]
+            Self::Keyring(mark) => mark.end(description),
             // A witness cannot be told; the old origin is never signed for again all the same.
             #[cfg(feature = "peer")]
             Self::Peer(_) => Ok(()),
-            #[cfg(not(feature = "peer"))]
+            #[cfg(not(all(feature = "peer", feature = "keyring")))]
             Self::Unknown(place) => Err(unknown(place)),
         }
     }
 }
 
-#[cfg(not(feature = "peer"))]
+#[cfg(not(all(feature = "peer", feature = "keyring")))]
 fn unknown(place: &MarkPlace) -> Error {
     Error::invalid(format!("this program was built without {place}"))
 }

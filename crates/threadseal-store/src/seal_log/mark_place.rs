@@ -3,7 +3,8 @@
 //! ```text
 //! /FOLDER                              a folder: raised with each commit
 //! postgres://USER@HOST/DATABASE        a row of a database       ┐
-//! s3://… gs://… az://… object+file:DIR an object of a storage    ├ raised behind the commits
+//! s3://… gs://… az://… object+file:DIR an object of a storage    │
+//! keyring                              the keyring of the user   ├ raised behind the commits
 //! https://HOST/PREFIX                  a witness of another host ┘
 //! ```
 //! What is named here holds no secret: `log.json` goes wherever the home is copied to.
@@ -25,6 +26,8 @@ pub enum MarkPlace {
     Folder(PathBuf),
     /// A database or an object storage.
     Store(String),
+    /// The keyring that the system keeps for the user.
+    Keyring,
     /// A witness that somebody else runs, over HTTP.
     Peer(String),
 }
@@ -39,10 +42,9 @@ impl MarkPlace {
         if text.is_empty() || text.len() > MAX_MARK_PLACE_BYTES || text.contains('\0') {
             return Err(Error::invalid("a second place has a name"));
         }
+        // Who means a folder of this name says ./keyring.
         if text == KEYRING {
-            return Err(Error::invalid(
-                "no keyring is spoken to: name a folder, a database, an object storage or a witness (a folder of this name is ./keyring)",
-            ));
+            return Ok(Self::Keyring);
         }
         let Some((scheme, rest)) = text.split_once(':').filter(|(scheme, _)| scheme.len() > 1)
         else {
@@ -51,11 +53,15 @@ impl MarkPlace {
         match scheme {
             "postgres" | "postgresql" => database(rest).map(|()| Self::Store(text.to_owned())),
             "s3" | "gs" | "az" | "object+file" => Ok(Self::Store(text.to_owned())),
+            KEYRING if rest.is_empty() => Ok(Self::Keyring),
+            KEYRING => Err(Error::invalid(
+                "nothing stands behind keyring: it is the one of this user, and its secret has the id of the log",
+            )),
             "https" | "http" => peer(scheme, rest).map(|()| Self::Peer(text.to_owned())),
             _ if scheme.contains(['/', '\\', '.']) => Ok(Self::Folder(PathBuf::from(text))),
             _ => Err(Error::invalid(
-                "a second place is a folder, or an address that begins with postgres:, s3:, gs:, az:, object+file: or \
-                 https:",
+                "a second place is a folder, or an address that begins with postgres:, s3:, gs:, az:, object+file:, \
+                 https:, or is keyring",
             )),
         }
     }
@@ -80,6 +86,9 @@ impl MarkPlace {
             Self::Store(_) => {
                 "whoever may write to that database or storage can lower it; no restored disk of this host does"
             }
+            Self::Keyring => {
+                "whatever runs as this user can lower it; a restored home does not take it back, a restored keyring does"
+            }
             Self::Peer(_) => "only who runs that witness can lower it",
         }
     }
@@ -89,6 +98,7 @@ impl fmt::Display for MarkPlace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Folder(folder) => folder.display().fmt(f),
+            Self::Keyring => f.write_str(KEYRING),
             Self::Store(address) | Self::Peer(address) => f.write_str(address),
         }
     }
@@ -143,6 +153,7 @@ mod tests {
         for text in [
             "/var/marks",
             "./keyring",
+            "keyring",
             "postgres://me@db.example/marks?sslmode=verify-full",
             "postgresql:///marks?host=/run/postgresql",
             "s3://bucket/marks",
@@ -159,13 +170,15 @@ mod tests {
         }
         let folder = MarkPlace::parse("marks").unwrap();
         assert_eq!(folder.folder(), Some(Path::new("marks")));
+        assert_eq!(MarkPlace::parse("keyring:"), Ok(MarkPlace::Keyring));
     }
 
     #[test]
     fn no_secret_and_no_open_line_gets_into_a_name() {
         for text in [
             "",
-            "keyring",
+            "keyring:hidden",
+            "keyring://hidden@login",
             "postgres://me:hidden@db.example/marks",
             "postgres://me@hidden@db.example/marks",
             "postgres://db.example/marks?password=hidden",

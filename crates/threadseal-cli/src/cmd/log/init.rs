@@ -16,7 +16,7 @@ use threadseal_store::seal_log::{self as store, Description, LogKey, LogPlaces, 
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct LogArgs {
     /// Another place for the log's last checkpoint: a folder, best on another disk; postgres://USER@HOST/DATABASE or
-    /// s3://BUCKET/PREFIX; the https:// address of another host's witness; may be given again
+    /// s3://BUCKET/PREFIX; `keyring`, that of the user; the https:// address of another host's witness; may be given again
     #[arg(long, value_name = "PLACE", value_parser = place)]
     pub(crate) mark: Vec<MarkPlace>,
     /// The home lies on a network file system, and one machine alone uses it

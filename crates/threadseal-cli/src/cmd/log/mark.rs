@@ -24,7 +24,7 @@ pub(crate) enum MarkCommand {
 /// Which place.
 #[derive(Debug, Args)]
 pub(crate) struct PlaceArgs {
-    /// A folder, postgres://USER@HOST/DATABASE, s3://BUCKET/PREFIX, or the https:// address of another host's witness
+    /// A folder, postgres://USER@HOST/DATABASE, s3://BUCKET/PREFIX, `keyring`, or the https:// address of another host's witness
     #[arg(value_name = "PLACE", value_parser = init::place)]
     place: MarkPlace,
 }

@@ -6,6 +6,8 @@
 //! ```
 //! is what those hold that keep bytes; of a log that ended the note may be absent.
 
+#[cfg(feature = "keyring")]
+pub(super) mod keyring;
 #[cfg(feature = "peer")]
 pub(super) mod peer;
 pub(super) mod store;

@@ -6,6 +6,8 @@ mod far;
 mod forked;
 mod kept_notes;
 mod key_events;
+#[cfg(feature = "keyring")]
+mod keyring;
 mod mirrors;
 mod restarts;
 mod spools;

@@ -1,0 +1,242 @@
+//! The user's keyring as a second place of the log: a real Secret Service on a bus of its own, and buses that are silent or not there.
+
+use crate::marks::Kept;
+use crate::sandbox::Sandbox;
+use std::fs;
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::os::unix::net::UnixListener;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+/// A bus that starts nothing by itself, least of all a keyring that is locked.
+const BUS: &str = r#"<!DOCTYPE busconfig PUBLIC "-//freedesktop//DTD D-Bus Bus Configuration 1.0//EN"
+ "http://www.freedesktop.org/standards/dbus/1.0/busconfig.dtd">
+<busconfig>
+  <type>session</type>
+  <listen>unix:path=SOCKET</listen>
+  <auth>EXTERNAL</auth>
+  <policy context="default">
+    <allow send_destination="*" eavesdrop="true"/>
+    <allow eavesdrop="true"/>
+    <allow own="*"/>
+  </policy>
+</busconfig>
+"#;
+
+/// How often a keyring that starts is asked.
+const MAX_PROBES: usize = 1000;
+
+/// A process that ends with the test.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// A bus with an empty, open keyring, in a folder that takes the place of the user's own.
+struct Session {
+    /// None once somebody took it away.
+    keyring: Option<Running>,
+    _bus: Running,
+    address: String,
+    folder: tempfile::TempDir,
+}
+
+impl Session {
+    /// None, and a line that begins with `skipped: `, where the programs are not installed.
+    fn start() -> Option<Self> {
+        for program in ["dbus-daemon", "gnome-keyring-daemon"] {
+            if !Path::new("/usr/bin").join(program).exists() {
+                println!("skipped: {program} is not installed");
+                return None;
+            }
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let (socket, settings) = (folder.path().join("bus"), folder.path().join("bus.conf"));
+        let text = BUS.replace("SOCKET", socket.to_str().unwrap());
+        fs::write(&settings, text).unwrap();
+        let mut bus = Command::new("/usr/bin/dbus-daemon");
+        bus.args(["--nofork", "--print-address", "--config-file"])
+            .arg(&settings)
+            .env_clear()
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null());
+        let mut bus = Running(bus.spawn().unwrap());
+        let mut address = String::new();
+        let said = bus.0.stdout.take().unwrap();
+        BufReader::new(said).read_line(&mut address).unwrap();
+        let mut session = Self {
+            keyring: None,
+            _bus: bus,
+            address: address.trim_end().to_owned(),
+            folder,
+        };
+        session.unlock();
+        Some(session)
+    }
+
+    /// Starts a keyring over the files of this folder.
+    fn unlock(&mut self) {
+        let mut keyring = Command::new("/usr/bin/gnome-keyring-daemon");
+        keyring
+            .args(["--foreground", "--unlock", "--components=secrets"])
+            .env_clear()
+            .env("HOME", self.folder.path())
+            .env("XDG_RUNTIME_DIR", self.folder.path())
+            .env("DBUS_SESSION_BUS_ADDRESS", &self.address)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
+        let mut keyring = keyring.spawn().unwrap();
+        keyring
+            .stdin
+            .take()
+            .unwrap()
+            .write_all(b"correct horse")
+            .unwrap();
+        self.keyring = Some(Running(keyring));
+        // It is there once a log can be kept in it.
+        for _ in 0..MAX_PROBES {
+            let probe = self.kept().run(&["init", "--mark", "keyring"]);
+            if probe.code == 0 && probe.stderr.is_empty() {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        panic!("the keyring does not answer");
+    }
+
+    fn kept(&self) -> Kept {
+        kept(&self.address)
+    }
+}
+
+fn kept(bus: &str) -> Kept {
+    Kept {
+        sandbox: Sandbox::new(),
+        environment: vec![("DBUS_SESSION_BUS_ADDRESS", bus.to_owned())],
+    }
+}
+
+#[test]
+fn a_home_that_was_put_back_is_noticed_by_the_keyring_of_its_user() {
+    let Some(session) = Session::start() else {
+        return;
+    };
+    let kept = session.kept();
+    kept.run(&["init", "--mark", "keyring"]).exits(0);
+    assert_eq!(kept.status()["marks"][1]["place"], "keyring");
+    kept.notices_that_it_was_put_back();
+    let told = kept.run(&["log", "status"]).exits(0).stdout;
+    assert!(told.contains("in keyring\n"), "{told}");
+    assert!(told.contains("whatever runs as this user"), "{told}");
+    // The keyring of another log says nothing of this one.
+    let other = session.kept();
+    other.run(&["init", "--mark", "keyring:"]).exits(0);
+    other.seal("a.json");
+    other.run(&["log", "status"]).exits(0);
+}
+
+#[test]
+fn what_is_sealed_without_the_keyring_waits_until_it_is_back_and_nobody_says_that_all_is_well() {
+    let Some(mut session) = Session::start() else {
+        return;
+    };
+    let kept = session.kept();
+    kept.run(&["init", "--mark", "keyring"]).exits(0);
+    kept.seal("a.json");
+    session.keyring = None;
+    let sealed = kept.seal("b.json");
+    assert!(
+        sealed.stderr.contains("wait to be written"),
+        "{}",
+        sealed.stderr
+    );
+    assert!(sealed.stderr.contains("keyring: "), "{}", sealed.stderr);
+    let verified = kept.run(&["verify", "a.json", "--json"]);
+    assert!(
+        verified.stdout.contains("mark_unreadable"),
+        "{}",
+        verified.stdout
+    );
+    kept.run(&["log", "status"]).exits(3);
+    session.unlock();
+    assert_eq!(kept.seal("c.json").stderr, "");
+    let status = kept.status();
+    assert_eq!(status["state"], "good");
+    assert_eq!(status["marks"][1]["size"], status["size"], "{status}");
+    // One that is gone for good is taken out.
+    session.keyring = None;
+    kept.run(&["log", "restart", "--anyway"]).exits(2);
+    kept.run(&["log", "mark", "remove", "keyring:"]).exits(0);
+    kept.run(&["log", "status"]).exits(0);
+}
+
+/// A place may be added and taken out by either of its names, and refuses a copy that went back.
+#[test]
+fn the_keyring_is_added_to_a_log_that_is_there_unless_it_contradicts_it() {
+    let Some(session) = Session::start() else {
+        return;
+    };
+    let kept = session.kept();
+    kept.run(&["init"]).exits(0);
+    kept.seal("a.json");
+    kept.put_aside();
+    kept.run(&["log", "mark", "add", "keyring"]).exits(0);
+    assert_eq!(kept.status()["marks"][1]["size"], 2);
+    kept.seal("b.json");
+    kept.put_back();
+    // The copy does not know that it was added, and is told when it names it.
+    kept.run(&["log", "status"]).exits(0);
+    let refused = kept.run(&["log", "mark", "add", "keyring:"]).exits(2);
+    assert!(
+        refused.stderr.contains("log_rolled_back"),
+        "{}",
+        refused.stderr
+    );
+}
+
+#[test]
+fn a_bus_that_never_answers_and_one_that_is_not_there_hold_up_no_seal() {
+    let folder = tempfile::tempdir().unwrap();
+    let socket = folder.path().join("bus");
+    // Whoever connects waits for ever.
+    let _silent = UnixListener::bind(&socket).unwrap();
+    let silent = format!("unix:path={}", socket.display());
+    let absent = format!("unix:path={}", folder.path().join("nothing").display());
+    for (address, silent) in [(silent, true), (absent, false)] {
+        let kept = kept(&address);
+        kept.run(&["init"]).exits(0);
+        kept.seal("a.json");
+        // A log that had it, and lost it.
+        let logs = kept.sandbox.home().join("log");
+        let id = fs::read_to_string(logs.join("current")).unwrap();
+        let path = logs.join(id.trim_end()).join("log.json");
+        let text = fs::read_to_string(&path).unwrap();
+        fs::write(&path, text.replacen(']', ",\"keyring\"]", 1)).unwrap();
+        let sealed = kept.seal("b.json");
+        assert!(
+            sealed.stderr.contains("wait to be written"),
+            "{}",
+            sealed.stderr
+        );
+        let told = kept.run(&["log", "status"]).exits(3).stdout;
+        assert!(told.contains("cannot be read: keyring: "), "{told}");
+        // Each of these waits for it in vain.
+        if silent {
+            continue;
+        }
+        kept.run(&["verify", "b.json"]).exits(0);
+        kept.run(&["log", "restart", "--anyway"]).exits(2);
+        kept.run(&["log", "mark", "remove", "keyring"]).exits(0);
+        let refused = kept.run(&["log", "mark", "add", "keyring"]).exits(2);
+        assert!(refused.stderr.contains("keyring: "), "{}", refused.stderr);
+        for bad in ["keyring:login", "keyring://user@login"] {
+            kept.run(&["log", "mark", "add", bad]).exits(2);
+        }
+    }
+}
