@@ -10,7 +10,7 @@ use threadseal::key::Signer;
 use threadseal::tlog::entry::key_event::{KeyChange, KeyEvent, KeyHistory};
 use threadseal::trust::{SealPlaces, TrustStore, TrustedKey};
 use threadseal_store::home::Home;
-use threadseal_store::seal_log::{JudgedPlaces, SealLog};
+use threadseal_store::seal_log::{JudgedPlaces, SealLog, Standing};
 
 /// The log of this home, if it has one.
 ///
@@ -19,6 +19,24 @@ use threadseal_store::seal_log::{JudgedPlaces, SealLog};
 pub(crate) fn log(context: &Context) -> Result<Option<Arc<SealLog>>, Failure> {
     context.host()?;
     Ok(context.known_log())
+}
+
+/// Refuses while the log of this home takes no word, for a command that has to write elsewhere first.
+///
+/// # Errors
+/// When it is gone, went back, or cannot be read or held against its second places.
+pub(crate) fn refuse_silent(context: &Context) -> Result<(), Failure> {
+    let Some(log) = log(context)? else {
+        return Ok(());
+    };
+    let why = match log.standing() {
+        Standing::Good | Standing::MarkGone => return Ok(()),
+        Standing::Faulty(fault) => fault.to_string(),
+        Standing::Damaged(why) | Standing::MarkUnread(why) => why,
+    };
+    Err(Failure::new(format!(
+        "the log of this home takes no word now ({why}); see: threadseal log status"
+    )))
 }
 
 /// Has a key say what becomes of it; answers with the number of the entry. None, with a warning, where there is no log.
@@ -43,7 +61,7 @@ pub(crate) fn say(
     // A key that ended earlier stays so: the first end counts.
     let ended = KeyHistory::of(&log.key_events()?).ended(signer.public_key());
     Ok(Some(match change {
-        KeyChange::Create => at,
+        KeyChange::Create | KeyChange::Delegate { .. } => at,
         KeyChange::Rotate(_) | KeyChange::Revoke => ended.unwrap_or(at),
     }))
 }

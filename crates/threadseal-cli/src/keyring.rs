@@ -208,6 +208,24 @@ impl Keyring {
         Ok(opened)
     }
 
+    /// A signer for the checkpoints of a record whose line 1 names this Rye key: that one, whatever its name here, else the one that
+    /// `init` made, which seals no such record.
+    ///
+    /// # Errors
+    /// As [`Keyring::signer`].
+    pub(crate) fn rye_signer(
+        &self,
+        named: &PublicKey,
+        passphrase: &PassphraseArgs,
+    ) -> Result<LocalSigner, Failure> {
+        let is_it =
+            |key: &OwnKey| key.usage == KeyUsage::Rye && key.has_private && key.public == *named;
+        match self.list()?.into_iter().find(is_it) {
+            Some(key) => Ok(LocalSigner::new(self.open(&key, passphrase)?, key.usage)),
+            None => self.signer(None, KeyUsage::Rye, passphrase),
+        }
+    }
+
     /// A signer for `usage`: the key of this name, else the one that `init` made.
     ///
     /// # Errors

@@ -8,12 +8,15 @@
 //! A path that exists is never taken for an address.
 
 use crate::context::{self, Context};
+use crate::engine::ProjectArgs;
 use crate::exit::Failure;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use threadseal::record::ThreadId;
+use threadseal_runtime::project::TRANSCRIPT_FILE;
 use threadseal_store::ledger::LedgerStore;
 use threadseal_store::ledger::url::{self, Intent};
 use threadseal_store::read::{RegularFile, open_regular};
-use threadseal_store::sys::Fs;
+use threadseal_store::sys::{FileKind, Fs};
 use threadseal_store::transcripts::{self, RecordName, TranscriptStore};
 use threadseal_store::{bodies, examine};
 
@@ -26,6 +29,30 @@ const PAGE: usize = 1000;
 pub(crate) fn address_of(path: &Path) -> Option<&str> {
     let text = path.to_str()?;
     (url::is_address(text) && !path.exists()).then_some(text)
+}
+
+/// Where the transcript lies that a path names, the folder of a thread, or the id of one of the project's threads.
+///
+/// # Errors
+/// When it is none of these.
+pub(crate) fn transcript_at(
+    named: &Path,
+    place: &ProjectArgs,
+    context: &Context,
+) -> Result<PathBuf, Failure> {
+    match context.fs.metadata(named) {
+        Ok(found) if found.kind == FileKind::Directory => return Ok(named.join(TRANSCRIPT_FILE)),
+        Ok(_) => return Ok(named.to_owned()),
+        Err(_) => {}
+    }
+    let id = named.to_str().and_then(|id| ThreadId::parse(id).ok());
+    let there = match (id, place.open(context)) {
+        (Some(id), Ok(project)) => project.find_thread(&*context.fs, &id)?,
+        _ => None,
+    };
+    let folder = there
+        .ok_or_else(|| Failure::new("neither a file nor a thread of the project").about(named))?;
+    Ok(folder.transcript())
 }
 
 /// A store of transcripts, and the record in it that is meant, if one is.

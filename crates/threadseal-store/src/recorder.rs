@@ -11,6 +11,7 @@
 //! the bytes it names are durable; after any failure the recorder gives no promise any more.
 
 mod admit;
+mod delegate;
 mod epoch;
 mod redact;
 

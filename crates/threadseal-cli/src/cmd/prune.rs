@@ -392,22 +392,11 @@ fn path_of(args: &PruneArgs, named: &Path, context: &Context) -> Result<PathBuf,
         let text = "only transcripts in files are pruned; records in databases and other stores are not yet";
         return Err(Failure::new(text).about(named));
     }
-    if named.is_dir() {
-        return Ok(named.join(TRANSCRIPT_FILE));
-    }
     // Of one that was pruned in part, the tombstone may be all that is left.
-    let is_there = |path: &Path| context.fs.metadata(path).is_ok();
-    if is_there(named) || is_there(&tombstones::place_of(named)) {
+    if context.fs.metadata(&tombstones::place_of(named)).is_ok() {
         return Ok(named.to_owned());
     }
-    let id = named.to_str().and_then(|id| ThreadId::parse(id).ok());
-    let there = match (id, args.place.open(context)) {
-        (Some(id), Ok(project)) => project.find_thread(&*context.fs, &id)?,
-        _ => None,
-    };
-    let folder = there
-        .ok_or_else(|| Failure::new("neither a file nor a thread of the project").about(named))?;
-    Ok(folder.transcript())
+    record::transcript_at(named, &args.place, context)
 }
 
 /// Days or hours, in microseconds.

@@ -23,8 +23,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use threadseal::digest::Digest;
 use threadseal::key::KeyUsage;
-use threadseal::record::{Head, ThreadId};
-
+use threadseal::record::Head;
 use threadseal::transcript::bodies::{Restorer, commitments};
 use threadseal::transcript::manifest::{Bodies, Manifest, parse_line};
 use threadseal::transcript::{ScanOptions, VerifyOptions};
@@ -38,7 +37,7 @@ use threadseal_store::sys::{directory_of, path_text};
 /// What `redact` takes.
 #[derive(Debug, Args)]
 pub(crate) struct RedactArgs {
-    /// A native transcript with detached bodies, or a thread of the project
+    /// A native transcript with detached bodies, the folder of its thread, or a thread of the project
     #[arg(value_name = "RECORD")]
     record: PathBuf,
     /// All bodies of this line; several times, all of them
@@ -238,18 +237,7 @@ fn path_of(args: &RedactArgs, context: &Context) -> Result<PathBuf, Failure> {
             "records in stores have no detached bodies; a thread of a database is not redacted yet";
         return Err(Failure::new(text).about(&args.record));
     }
-    if context.fs.metadata(&args.record).is_ok() {
-        return Ok(args.record.clone());
-    }
-    let id = args.record.to_str().and_then(|id| ThreadId::parse(id).ok());
-    let there = match (id, args.place.open(context)) {
-        (Some(id), Ok(project)) => project.find_thread(&*context.fs, &id)?,
-        _ => None,
-    };
-    let folder = there.ok_or_else(|| {
-        Failure::new("neither a file nor a thread of the project").about(&args.record)
-    })?;
-    Ok(folder.transcript())
+    record::transcript_at(&args.record, &args.place, context)
 }
 
 fn manifest_of(path: &Path, context: &Context) -> Result<Manifest, Failure> {
@@ -276,7 +264,7 @@ fn open(args: &RedactArgs, path: &Path, context: &Context) -> Result<Recorder, F
     let (name, pass) = (args.key.as_deref(), &args.passphrase);
     let keys = Keys {
         native: Arc::new(keyring.signer(name, KeyUsage::Native, pass)?),
-        rye: Arc::new(keyring.signer(None, KeyUsage::Rye, pass)?),
+        rye: Arc::new(keyring.rye_signer(&manifest_of(path, context)?.rye_key, pass)?),
         epochs: Some(home.epochs()),
     };
     let trust = trusting::trust_of_home(&home, context)?;

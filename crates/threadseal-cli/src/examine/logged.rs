@@ -5,7 +5,10 @@
 
 use crate::exit::Failure;
 use crate::seal_log::HomeLog;
+use threadseal::key::PublicKey;
 use threadseal::report::{CheckResult, Completeness, Finding, Report, Verdict};
+use threadseal::tlog::entry::key_event::KeyChange;
+use threadseal::transcript::SealedDelegation;
 use threadseal::transcript::bodies::SealedRedaction;
 use threadseal_store::heads::StoredHead;
 use threadseal_store::seal_log::{SealLog, Standing};
@@ -54,6 +57,48 @@ pub(super) fn hold_redactions(
              threadseal redact --finish has to write it down"
         );
         report.find(Finding::warning("redaction_unlogged", text));
+    }
+    Ok(())
+}
+
+/// Says in `report` which keys the record lets in by its authority's word without the log of the authority's home knowing it: each was let
+/// in where that log is not. Other homes, and logs that are younger than the key, know of none.
+///
+/// # Errors
+/// When the log cannot be read.
+pub(super) fn hold_delegations(
+    report: &mut Report,
+    delegations: &[SealedDelegation],
+    log: &HomeLog,
+) -> Result<(), Failure> {
+    let (HomeLog::There(log), Some(first)) = (log, delegations.first()) else {
+        return Ok(());
+    };
+    if !log.standing().vouches() || log.newest(&first.record)?.is_none() {
+        return Ok(());
+    }
+    let events = log.key_events()?;
+    let says = |by: &PublicKey, change: KeyChange| {
+        let mut events = events.iter();
+        events.any(|(_, event)| event.public() == by && *event.change() == change)
+    };
+    for SealedDelegation {
+        record,
+        by,
+        to,
+        line,
+    } in delegations
+    {
+        let (record, to) = (*record, *to);
+        if !says(by, KeyChange::Create) || says(by, KeyChange::Delegate { record, to }) {
+            continue;
+        }
+        let text = format!(
+            "the log of this host, which knows the record's authority from its first day, does not know that it let key {} in: that was \
+             done elsewhere, or threadseal key delegate has to write it down",
+            to.key_id()
+        );
+        report.find(Finding::warning("delegation_unlogged", text).at_line(*line));
     }
     Ok(())
 }

@@ -57,6 +57,7 @@ pub(super) fn native(examiner: &Examiner, file: &RegularFile) -> Result<Looked, 
     }
     let mut report = outcome.report.clone();
     logged::hold_redactions(&mut report, &outcome.redactions, &examiner.log)?;
+    logged::hold_delegations(&mut report, &outcome.delegations, &examiner.log)?;
     Ok(Looked {
         report,
         believed: match outcome.verified {

@@ -1,19 +1,20 @@
 //! Records to look at, made with the keys of a sandbox's own home.
 
 use crate::sandbox::Sandbox;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use threadseal::key::{KeyUsage, LocalSigner, PrivateKey};
 use threadseal::record::ThreadId;
-use threadseal::transcript::Ending;
 use threadseal::transcript::event::{EventType, Payload};
 use threadseal::transcript::ext::Ext;
 use threadseal::transcript::manifest::Manifest;
+use threadseal::transcript::{Ending, VerifyOptions};
+use threadseal::trust::{Trust, TrustStore};
 use threadseal_store::clock::{Clock, SystemClock};
 use threadseal_store::home::{Home, KeyFileName};
 use threadseal_store::host::Host;
 use threadseal_store::random::SystemRandom;
-use threadseal_store::recorder::{Keys, Recorder};
+use threadseal_store::recorder::{Keys, Recorder, TailPolicy};
 use threadseal_store::sys::RealFs;
 
 /// A sandbox after `init`.
@@ -66,6 +67,32 @@ pub(crate) fn recorder_at(
         recorder.seal(turn, Ext::default()).unwrap();
     }
     recorder
+}
+
+/// The record at `path`, opened again with the own key of this home and the Rye key that has this name there.
+pub(crate) fn reopened(sandbox: &Sandbox, path: &Path, rye: &str) -> Recorder {
+    let home = Home::open(RealFs::shared(), &sandbox.home()).unwrap();
+    let keys = Keys {
+        native: Arc::new(signer(&home, "self.native", KeyUsage::Native)),
+        rye: Arc::new(signer(&home, rye, KeyUsage::Rye)),
+        epochs: Some(home.epochs()),
+    };
+    let host = Host {
+        fs: RealFs::shared(),
+        clock: Arc::new(SystemClock),
+        random: Arc::new(SystemRandom),
+        heads: Arc::new(home.heads()),
+    };
+    let trust = String::from_utf8(home.read_trust().unwrap().unwrap()).unwrap();
+    let trust = Trust::new(TrustStore::parse(&trust).unwrap());
+    let options = VerifyOptions {
+        trust: &trust,
+        now: SystemClock.now().unwrap(),
+        held_since: None,
+        thread: None,
+    };
+    let opened = Recorder::open(host, path, keys, &options, TailPolicy::Refuse);
+    opened.unwrap().recorder
 }
 
 /// Appends an event with this text.

@@ -68,7 +68,9 @@ impl Epoch {
     pub(super) fn go_on(keys: &Keys, sealer: &Sealer) -> Result<Option<Self>, Error> {
         let manifest = sealer.manifest();
         let current = sealer.current_key().unwrap_or(&manifest.key);
-        if manifest.delegation.is_none() || current == keys.native.public_key() {
+        let own = keys.native.public_key();
+        // A delegate seals with a key of its own, wherever the record's keys are.
+        if manifest.delegation.is_none() || current == own || sealer.is_delegate(own) {
             return Ok(None);
         }
         let record = manifest.record;

@@ -12,7 +12,7 @@ use threadseal::error::Error;
 use threadseal::key::PublicKey;
 use threadseal::merkle::{Frontier, TreeHead, leaf_hash};
 use threadseal::record::{Head, RecordId};
-use threadseal::tlog::entry::key_event::{KeyChange, KeyEvent, KeyHistory};
+use threadseal::tlog::entry::key_event::{KeyEvent, KeyHistory};
 use threadseal::tlog::entry::{LogEntry, LoggedHead};
 
 /// What comes along into the next log.
@@ -117,7 +117,7 @@ impl Kept {
                 }
                 self.ordered.push(entry.to_vec());
                 if let LogEntry::Key(event) = other {
-                    let ends = *event.change() != KeyChange::Create;
+                    let ends = event.change().ends();
                     self.unproved_before_key |= ends && self.heads != self.proved;
                     self.key_events.push((number, *event));
                 }

@@ -273,6 +273,8 @@ impl Scanner {
         }
         self.chain.keys_at_seal.clone_from(&self.chain.keys);
         self.out.watch.sealed(head, seal.root, judged.key.key_id());
+        let since = std::mem::take(&mut self.out.delegated_since);
+        self.out.delegated.extend(since);
         self.chain.prev = Some(digest);
         self.chain.next_seq += 1;
         self.chain.ended = seal.is_final;

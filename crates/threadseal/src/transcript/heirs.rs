@@ -1,4 +1,5 @@
-//! What the native writer does where another key took the place of a record's authority (`spec/transcript.md` §5).
+//! What the native writer knows of keys beside the current one, and does where another took the place of a record's authority
+//! (`spec/transcript.md` §5).
 
 use super::write::{Sealer, Stamp};
 use crate::encoding;
@@ -10,6 +11,16 @@ impl Sealer {
     /// May this key make the next seal?
     pub fn may_seal(&self, key: &PublicKey) -> bool {
         self.keys.find(&key.key_id()).is_some()
+    }
+
+    /// Did the authority let this key seal beside the current one?
+    pub fn is_delegate(&self, key: &PublicKey) -> bool {
+        self.keys.is_delegate(key)
+    }
+
+    /// How many keys the authority let in beside the current one.
+    pub fn delegates(&self) -> usize {
+        self.keys.delegates()
     }
 
     /// The key that answers for the record now: the manifest's authority, or the one that took its place.

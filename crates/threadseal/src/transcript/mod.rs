@@ -42,7 +42,9 @@ mod write;
 
 pub use prefix::PrefixHasher;
 pub use scan::{PointKind, PrefixPoint, ScanOptions, Scanner};
-pub use verify::{Coverage, Outcome, Tail, Verifier, VerifyOptions, conclude, verify};
+pub use verify::{
+    Coverage, Outcome, SealedDelegation, Tail, Verifier, VerifyOptions, conclude, verify,
+};
 pub use write::{Ending, Link, Sealer, Signers, Stamp};
 
 #[cfg(test)]

@@ -20,7 +20,7 @@ use super::statement::LineNote;
 use crate::canon::json;
 use crate::digest::Digest;
 use crate::key::{Message, PublicKey, RyeFingerprint, Signature};
-use crate::limits::{MAX_FINDINGS, MAX_LINE_BYTES};
+use crate::limits::{MAX_FINDINGS, MAX_LINE_BYTES, MAX_RECORD_KEYS};
 use crate::merkle::{Frontier, leaf_hash};
 use crate::note::KeyName;
 use crate::record::Head;
@@ -136,6 +136,9 @@ pub(crate) struct Scan {
     pub(crate) dropped: Vec<Finding>,
     /// Commitments to bodies, and redactions.
     pub(super) watch: Watch,
+    /// Keys that the authority let in beside the current one, with the lines that say so: those under the last good seal, and since.
+    pub(crate) delegated: Vec<(PublicKey, u64)>,
+    pub(super) delegated_since: Vec<(PublicKey, u64)>,
     /// For each expectation: was its seal met, and did a seal of its number differ?
     pub(crate) met: Vec<Met>,
 }
@@ -228,6 +231,8 @@ impl Scanner {
             adopted: Vec::new(),
             dropped: Vec::new(),
             watch: Watch::default(),
+            delegated: Vec::new(),
+            delegated_since: Vec::new(),
             met,
         };
         Self {
@@ -386,7 +391,7 @@ impl Scanner {
         let understood = match frame.event_type {
             "thread_started" => Err("a second manifest".to_owned()),
             "key" => self.chain.keys.announce(frame.payload),
-            "delegation" => self.delegation(frame.payload),
+            "delegation" => self.delegation(frame.payload, place),
             "authority" => self.succession(frame.payload),
             "tail_adopted" => self.tail_adopted(frame.payload, place),
             "tail_dropped" => self.tail_dropped(frame.payload, place),
@@ -413,9 +418,13 @@ impl Scanner {
         }
     }
 
-    fn delegation(&mut self, payload: &[u8]) -> Result<(), String> {
+    fn delegation(&mut self, payload: &[u8], place: Place) -> Result<(), String> {
         let manifest = self.out.manifest.as_ref().ok_or("no manifest")?;
-        self.chain.keys.delegate(payload, manifest)
+        let key = self.chain.keys.delegate(payload, manifest)?;
+        if self.out.delegated.len() + self.out.delegated_since.len() < MAX_RECORD_KEYS {
+            self.out.delegated_since.push((key, place.line));
+        }
+        Ok(())
     }
 
     fn succession(&mut self, payload: &[u8]) -> Result<(), String> {
@@ -467,6 +476,7 @@ impl Scanner {
     /// said.
     fn speak_for_nobody(&mut self) {
         self.chain.keys.clone_from(&self.chain.keys_at_seal);
+        self.out.delegated_since.clear();
     }
 
     /// Remembers the first line since the last seal that no seal may cover.

@@ -3,7 +3,7 @@
 //! ```text
 //! manifest.key ──its seal says "next_key"───► next, the current key from that seal on
 //! manifest.key ──seal covers "key" event────► next ──its first seal──► current …
-//! authority ──"delegation" event────────────► delegates, beside the current key
+//! authority ──"delegation" event────────────► delegates, beside the current key, until the end
 //! authority ──where another key was the first: seals by itself, names the next key, and alone seals behind the end
 //! authority ──"authority" event behind the end──► the key that took its place, which alone seals from there on
 //! ```
@@ -85,8 +85,22 @@ impl SealingKeys {
         self.announced = None;
     }
 
-    /// Takes a `delegation` event: `{"key":HEX,"signature":BASE64}`.
-    pub(crate) fn delegate(&mut self, payload: &[u8], manifest: &Manifest) -> Result<(), String> {
+    /// Did the authority let this key in, beside the current one?
+    pub(crate) fn is_delegate(&self, key: &PublicKey) -> bool {
+        self.delegates.contains(key)
+    }
+
+    /// How many keys it let in, beside the current one.
+    pub(crate) fn delegates(&self) -> usize {
+        self.delegates.len()
+    }
+
+    /// Takes a `delegation` event, `{"key":HEX,"signature":BASE64}`; answers with the key.
+    pub(crate) fn delegate(
+        &mut self,
+        payload: &[u8],
+        manifest: &Manifest,
+    ) -> Result<PublicKey, String> {
         let (key, signature) = Self::delegated_by(payload)?;
         // The authority's word for the first key stands in line 1, for anybody to repeat.
         self.refuse_given_up(&key)?;
@@ -100,7 +114,7 @@ impl SealingKeys {
         if !self.delegates.contains(&key) {
             self.delegates.push(key);
         }
-        Ok(())
+        Ok(key)
     }
 
     /// The key that a `delegation` event lets in, and the signature that must be the authority's.
@@ -170,8 +184,9 @@ impl SealingKeys {
     }
 
     /// Notes a good final seal: what may follow the end is the authority's to seal, where it let another key make the first
-    /// seals. So a copy of the last key is of no use to anybody.
+    /// seals. So a copy of the last key is of no use to anybody, nor is that of a delegate.
     pub(crate) fn ended(&mut self) {
+        self.delegates.clear();
         if self.authority.is_some() {
             (self.next, self.announced) = (None, None);
             self.replace_current(None);

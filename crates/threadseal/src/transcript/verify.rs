@@ -9,7 +9,7 @@
 //! Not here: reading files and running the halves on two cores (`threadseal-store`).
 
 use super::bodies::{Bodies, SealedRedaction};
-use super::manifest;
+use super::manifest::{self, Manifest};
 use super::prefix::PrefixHasher;
 use super::scan::{PendingSignature, Scan, ScanOptions, Scanner};
 use super::write::Sealer;
@@ -75,7 +75,22 @@ pub struct Outcome {
     pub unfinished: Vec<Digest>,
     /// The seals that are the first to cover a redaction: at most [`crate::limits::MAX_REDACTING_SEALS`], in their order.
     pub redactions: Vec<SealedRedaction>,
+    /// What sealed events say of keys that the authority let in beside the current one.
+    pub delegations: Vec<SealedDelegation>,
     lenient: Option<WithTail<Coverage, Tail>>,
+}
+
+/// The word of a record's authority for another key, in a line that a seal covers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SealedDelegation {
+    /// The record.
+    pub record: RecordId,
+    /// Its authority.
+    pub by: PublicKey,
+    /// The key that it let in.
+    pub to: PublicKey,
+    /// The line that says so.
+    pub line: u64,
 }
 
 impl Outcome {
@@ -209,9 +224,23 @@ pub fn conclude(scanner: Scanner, prefix: &PrefixHasher, options: &VerifyOptions
         verified,
         unfinished,
         redactions: scan.watch.redactions().to_vec(),
+        delegations: delegations(&scan),
         sealer,
         lenient,
     }
+}
+
+fn delegations(scan: &Scan) -> Vec<SealedDelegation> {
+    let said = |manifest: &Manifest| {
+        let of = |(to, line): &(PublicKey, u64)| SealedDelegation {
+            record: manifest.record,
+            by: manifest.authority,
+            to: *to,
+            line: *line,
+        };
+        scan.delegated.iter().map(of).collect()
+    };
+    scan.manifest.as_ref().map_or_else(Vec::new, said)
 }
 
 fn check_seals(report: &mut Report, scan: &Scan, prefix: &PrefixHasher, every_signature: bool) {

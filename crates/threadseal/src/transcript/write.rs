@@ -334,7 +334,8 @@ impl Sealer {
     /// Lets `key` seal beside the current one, by the word of the record's authority.
     ///
     /// # Errors
-    /// As [`Sealer::event`]; kind `Key` when `authority` is not the record's authority.
+    /// As [`Sealer::event`]; kind `Key` when `authority` is not the record's authority, `InvalidInput` for a key that seals already or
+    /// that the record gave up.
     pub fn delegate(
         &mut self,
         stamp: Stamp,
@@ -345,6 +346,11 @@ impl Sealer {
         if *authority.public_key() != self.manifest.authority {
             return Err(Error::key(
                 "only the record's authority can delegate; use its key",
+            ));
+        }
+        if key == authority.public_key() || self.keys.current() == Some(key) {
+            return Err(Error::invalid(
+                "the key seals this record already, and needs no delegation",
             ));
         }
         let signature =
@@ -517,7 +523,8 @@ impl Sealer {
         }
         if *signers.rye.public_key() != self.manifest.rye_key {
             return Err(Error::key(
-                "the Rye key is not the one that the record's manifest names",
+                "the Rye key is not the one that the record's manifest names; every checkpoint needs that one: bring it here with \
+                 threadseal key export and key import",
             ));
         }
         Ok(())

@@ -1,18 +1,22 @@
 //! `key history`
 
 use crate::context::Context;
+use crate::examine::Anchors;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::key_log;
 use crate::keyring::Keyring;
 use crate::output::Out;
+use crate::seal_log::HomeLog;
 use clap::Args;
 use serde_json::json;
+use std::sync::Arc;
+use threadseal::key::PublicKey;
 use threadseal::tlog::entry::key_event::KeyChange;
 
 /// What `key history` takes.
 #[derive(Debug, Args)]
 pub(crate) struct HistoryArgs {
-    /// Of this key alone
+    /// Of this key alone, also what others said of it
     name: Option<String>,
 }
 
@@ -29,27 +33,53 @@ pub(crate) fn run(args: &HistoryArgs, context: &Context, out: &mut Out) -> Outco
         ));
     };
     let names = keyring.list()?;
+    let name_of = |key: &PublicKey| {
+        let own = names.iter().find(|own| own.public == *key);
+        own.map(|own| own.name.as_str())
+    };
+    let marked = log.marked()?;
+    let cosigned = match Anchors::of(&HomeLog::There(Arc::clone(&log)), context)? {
+        Anchors::Seen { tree, .. } => tree.size,
+        Anchors::None(_) => 0,
+    };
     let mut events = Vec::new();
     for (at, event) in log.key_events()? {
-        let public = event.public();
-        let next = match event.change() {
-            KeyChange::Rotate(next) => Some(next.key_id()),
-            KeyChange::Create | KeyChange::Revoke => None,
+        let (public, change) = (event.public(), event.change());
+        let (other, record) = match change {
+            KeyChange::Create | KeyChange::Revoke => (None, None),
+            KeyChange::Rotate(next) => (Some(next), None),
+            KeyChange::Delegate { record, to } => (Some(to), Some(record)),
         };
-        if wanted.is_some_and(|wanted| wanted != *public) {
+        if wanted.is_some_and(|wanted| wanted != *public && other != Some(&wanted)) {
             continue;
         }
-        let name = names.iter().find(|own| own.public == *public);
-        let name = name.map(|own| own.name.as_str());
-        let (id, change) = (public.key_id(), event.change().as_str());
-        events.push(
-            json!({"entry": at, "change": change, "key": id.to_hex(), "name": name,
-                           "next": next.map(|next| next.to_hex())}),
-        );
+        let vouched_for: Vec<_> = [("mark", marked), ("witnesses", cosigned)]
+            .into_iter()
+            .filter(|(_, size)| at < *size)
+            .map(|(by, _)| by)
+            .collect();
+        let (name, id) = (name_of(public), public.key_id());
+        let next = other.filter(|_| record.is_none());
+        let to = other.filter(|_| record.is_some());
+        events.push(json!({
+            "entry": at, "change": change.as_str(), "key": id.to_hex(), "name": name,
+            "next": next.map(|next| next.key_id().to_hex()),
+            "record": record.map(ToString::to_string),
+            "to": to.map(|to| to.key_id().to_hex()),
+            "to_name": to.and_then(name_of),
+            "vouched_for": vouched_for,
+        }));
         if !context.json {
-            let next = next.map_or(String::new(), |next| format!("  next {next}"));
+            let next = next.map_or(String::new(), |next| format!("  next {}", next.key_id()));
+            let to = to.map_or(String::new(), |to| format!("  to {}", to.key_id()));
+            let record = record.map_or(String::new(), |record| format!("  record {record}"));
+            let by = match vouched_for.as_slice() {
+                [] => "nothing".to_owned(),
+                by => by.join(", "),
+            };
             out.line(format_args!(
-                "{at:>8}  {change:<6}  {id}  {}{next}",
+                "{at:>8}  {:<8}  {id}  {}{next}{to}{record}  vouched for by {by}",
+                change.as_str(),
                 name.unwrap_or("-")
             ));
         }

@@ -1,5 +1,6 @@
-//! `key new|list|show|export|import|rotate|revoke|history`: the user's own keys.
+//! `key new|list|show|export|import|delegate|rotate|revoke|history`: the user's own keys.
 
+mod delegate;
 mod export;
 mod history;
 mod import;
@@ -30,13 +31,16 @@ pub(crate) enum KeyCommand {
     Export(export::ExportArgs),
     /// Take over a private key: PEM, a Rye key folder, an igor identity file
     Import(import::ImportArgs),
+    /// Let another key seal a record that goes on, beside the record's own: the record says so under a seal,
+    /// and the log of this home. It ends with the record, or with that key
+    Delegate(delegate::DelegateArgs),
     /// Put a new native key in the place of one, which ends: it says so in the log of this home, and the
     /// trust store follows. What the old one sealed before stays whole, and the new one goes on with it
     Rotate(rotate::RotateArgs),
     /// End a native key: it says so in the log of this home, and what the log shows it sealed before
     /// that still counts
     Revoke(revoke::RevokeArgs),
-    /// Print what keys said of themselves in the log of this home
+    /// Print what keys said of themselves in the log of this home, and what vouches for its place
     History(history::HistoryArgs),
 }
 
@@ -129,6 +133,7 @@ pub(crate) fn run(command: &KeyCommand, context: &Context, out: &mut Out) -> Out
         KeyCommand::Show(args) => show::run(args, context, out),
         KeyCommand::Export(args) => export::run(args, context, out),
         KeyCommand::Import(args) => import::run(args, context, out),
+        KeyCommand::Delegate(args) => delegate::run(args, context, out),
         KeyCommand::Rotate(args) => rotate::run(args, context, out),
         KeyCommand::Revoke(args) => revoke::run(args, context, out),
         KeyCommand::History(args) => history::run(args, context, out),

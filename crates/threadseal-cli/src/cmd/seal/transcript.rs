@@ -14,6 +14,7 @@ use threadseal::report::Expectation;
 use threadseal::report::{Report, Verdict};
 use threadseal::transcript::event::Payload;
 use threadseal::transcript::ext::Ext;
+use threadseal::transcript::manifest;
 use threadseal::transcript::rye::{self, RyeSealer};
 use threadseal::transcript::{Ending, VerifyOptions};
 use threadseal_store::append::Log;
@@ -31,9 +32,17 @@ use threadseal_store::sys::path_text;
 /// gone: the tail is moved out, or kept where the user asks for it; the record says which.
 pub(super) fn seal_native(sealing: &Sealing<'_>, path: &Path) -> Result<Sealed, Failure> {
     let args = sealing.args;
-    let rye = sealing
-        .keyring
-        .signer(None, KeyUsage::Rye, &args.passphrase)?;
+    let first = examine::first_line(&record::open(&*sealing.host.fs, path)?)?;
+    let manifest = first.as_deref().and_then(manifest::parse_line);
+    let rye = match manifest {
+        Some(manifest) => sealing
+            .keyring
+            .rye_signer(&manifest.rye_key, &args.passphrase)?,
+        // Opening the record tells what is wrong with it.
+        None => sealing
+            .keyring
+            .signer(None, KeyUsage::Rye, &args.passphrase)?,
+    };
     let epochs = sealing.home.epochs();
     let keys = Keys {
         native: Arc::new(sealing.signer(KeyUsage::Native)?),

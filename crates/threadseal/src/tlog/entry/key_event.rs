@@ -1,12 +1,16 @@
-//! What becomes of keys, as a seal log holds it: that one is there, that another takes its place, that it ended.
+//! What becomes of keys, as a seal log holds it: that one is there, that another seals a record beside it, that another takes its place,
+//! that it ended.
 //!
 //! ```text
 //! {"public":HEX,"signature":BASE64,"type":"key/create"}
+//! {"public":HEX,"record":HEX,"signature":BASE64,"to":HEX,"type":"key/delegate"}
 //! {"next":HEX,"public":HEX,"signature":BASE64,"type":"key/rotate"}
 //! {"public":HEX,"signature":BASE64,"type":"key/revoke"}
 //! signature   by `public`, over tagged("threadseal/1 key event", [type, public, next or nothing])
+//!             of key/delegate over tagged("threadseal/1 key event", ["delegate", public, to, record])
 //! ```
 //! A key speaks for itself alone, so nobody ends another's; it need not be known to anybody. Names stay outside the log.
+//! That a key delegated lets nobody seal: the record says who may (`spec/transcript.md` §5), and the log that this host knows of it.
 //! [`KeyHistory`] says at which entry a key ended: what stands before that in the log was sealed while it lived.
 
 use super::BadEntry;
@@ -14,6 +18,7 @@ use crate::canon::json::Value;
 use crate::encoding;
 use crate::error::Error;
 use crate::key::{Message, PublicKey, Signature, Signer};
+use crate::record::RecordId;
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
@@ -27,6 +32,13 @@ const TAG: &str = "threadseal/1 key event";
 pub enum KeyChange {
     /// It is there.
     Create,
+    /// It lets another key seal a record that it answers for.
+    Delegate {
+        /// The record.
+        record: RecordId,
+        /// The other key.
+        to: PublicKey,
+    },
     /// It ends, and this one takes its place.
     Rotate(PublicKey),
     /// It ends.
@@ -34,26 +46,41 @@ pub enum KeyChange {
 }
 
 impl KeyChange {
-    /// `create`, `rotate` or `revoke`.
+    /// `create`, `delegate`, `rotate` or `revoke`.
     pub fn as_str(&self) -> &'static str {
         match self {
             Self::Create => "create",
+            Self::Delegate { .. } => "delegate",
             Self::Rotate(_) => "rotate",
             Self::Revoke => "revoke",
         }
     }
 
-    fn next(&self) -> Option<&PublicKey> {
+    /// Is the key at its end with it?
+    pub fn ends(&self) -> bool {
+        matches!(self, Self::Rotate(_) | Self::Revoke)
+    }
+
+    /// The other key that it names.
+    fn other(&self) -> Option<&PublicKey> {
         match self {
-            Self::Rotate(next) => Some(next),
+            Self::Rotate(other) | Self::Delegate { to: other, .. } => Some(other),
             Self::Create | Self::Revoke => None,
         }
     }
 
+    fn next(&self) -> Option<&PublicKey> {
+        self.other().filter(|_| self.ends())
+    }
+
     /// What a key signs to say it.
     pub(crate) fn message(&self, public: &PublicKey) -> Message {
-        let next = self.next().map_or(&[][..], |next| next.as_bytes());
-        Message::tagged(TAG, &[self.as_str().as_bytes(), public.as_bytes(), next])
+        let other = self.other().map_or(&[][..], |other| other.as_bytes());
+        let mut parts = vec![self.as_str().as_bytes(), public.as_bytes(), other];
+        if let Self::Delegate { record, .. } = self {
+            parts.push(record.as_bytes());
+        }
+        Message::tagged(TAG, &parts)
     }
 }
 
@@ -69,11 +96,13 @@ impl KeyEvent {
     /// Has a key say what becomes of it.
     ///
     /// # Errors
-    /// Kind `Refused` when the key is no native one, or would take its own place; whatever else the signer says.
+    /// Kind `Refused` when the key is no native one, or would take its own place or delegate to itself; whatever else the signer says.
     pub fn sign(change: KeyChange, signer: &dyn Signer) -> Result<Self, Error> {
         let public = *signer.public_key();
-        if change.next() == Some(&public) {
-            return Err(Error::refused("a key does not take its own place"));
+        if change.other() == Some(&public) {
+            return Err(Error::refused(
+                "a key does not take its own place, and needs no word of its own to seal",
+            ));
         }
         let signature = signer.sign(&change.message(&public))?;
         Ok(Self {
@@ -100,11 +129,20 @@ impl KeyEvent {
 
     /// Its one text.
     pub(super) fn to_text(&self) -> String {
-        let next = self.change.next().map_or(String::new(), |next| {
-            format!("\"next\":\"{}\",", next.to_hex())
-        });
+        let (mut next, mut record, mut to) = (String::new(), String::new(), String::new());
+        match &self.change {
+            KeyChange::Create | KeyChange::Revoke => {}
+            KeyChange::Rotate(key) => next = format!("\"next\":\"{}\",", key.to_hex()),
+            KeyChange::Delegate {
+                record: of,
+                to: key,
+            } => {
+                record = format!("\"record\":\"{of}\",");
+                to = format!("\"to\":\"{}\",", key.to_hex());
+            }
+        }
         format!(
-            "{{{next}\"public\":\"{}\",\"signature\":\"{}\",\"type\":\"{KEY}{}\"}}",
+            "{{{next}\"public\":\"{}\",{record}\"signature\":\"{}\",{to}\"type\":\"{KEY}{}\"}}",
             self.public.to_hex(),
             encoding::base64(self.signature.as_bytes()),
             self.change.as_str()
@@ -120,6 +158,14 @@ impl KeyEvent {
         };
         let change = match kind {
             "create" => KeyChange::Create,
+            "delegate" => KeyChange::Delegate {
+                record: value
+                    .get("record")
+                    .and_then(Value::as_str)
+                    .and_then(RecordId::parse_hex)
+                    .ok_or(BadEntry)?,
+                to: key("to")?,
+            },
             "rotate" => KeyChange::Rotate(key("next")?),
             "revoke" => KeyChange::Revoke,
             _ => return Ok(None),
@@ -131,7 +177,7 @@ impl KeyEvent {
             .and_then(|bytes| Signature::from_slice(&bytes))
             .ok_or(BadEntry)?;
         let signed = public.verify(&change.message(&public), &signature);
-        if signed.is_err() || change.next() == Some(&public) {
+        if signed.is_err() || change.other() == Some(&public) {
             return Err(BadEntry);
         }
         Ok(Some(Self {
@@ -154,7 +200,7 @@ impl KeyHistory {
     pub fn of<'e>(events: impl IntoIterator<Item = &'e (u64, KeyEvent)>) -> Self {
         let mut history = Self::default();
         for (at, event) in events {
-            if event.change != KeyChange::Create {
+            if event.change.ends() {
                 // Whoever has an ended key may write more; the first end stands.
                 history.ended.entry(event.public).or_insert(*at);
             }
@@ -211,8 +257,10 @@ mod tests {
 
     fn events() -> Vec<KeyEvent> {
         let next = *signer(2).public_key();
+        let record = RecordId::from_bytes([7; 32]);
         let changes = [
             KeyChange::Create,
+            KeyChange::Delegate { record, to: next },
             KeyChange::Rotate(next),
             KeyChange::Revoke,
         ];
@@ -243,6 +291,12 @@ mod tests {
                 text.replace(&next, &other),
                 text.replace(&next, &own),
                 text.replace("key/create", "key/revoke"),
+                text.replace("key/delegate", "key/create"),
+                text.replace(&"07".repeat(32), &"08".repeat(32)),
+                text.replace("\"to\"", "\"next\"")
+                    .replace("key/delegate", "key/rotate"),
+                text.replace("\"next\"", "\"to\"")
+                    .replace("key/rotate", "key/delegate"),
                 text.replace("key/revoke", "key/create"),
                 text.replace(&format!("\"next\":\"{next}\","), ""),
                 text.replace("key/rotate", "key/revoke"),
@@ -261,15 +315,50 @@ mod tests {
             let signed = KeyEvent::sign(KeyChange::Revoke, &signer);
             assert_eq!(signed.is_ok(), usage == KeyUsage::Native, "{usage}");
         }
-        let own = KeyChange::Rotate(*signer(1).public_key());
-        assert!(KeyEvent::sign(own, &signer(1)).is_err());
+        let to = *signer(1).public_key();
+        let record = RecordId::from_bytes([7; 32]);
+        for own in [KeyChange::Rotate(to), KeyChange::Delegate { record, to }] {
+            assert!(KeyEvent::sign(own, &signer(1)).is_err());
+        }
+    }
+
+    #[test]
+    fn the_text_of_a_delegation_is_the_documented_one() {
+        let event = events().remove(1);
+        let (public, to) = (
+            signer(1).public_key().to_hex(),
+            signer(2).public_key().to_hex(),
+        );
+        let (record, signature) = (
+            "07".repeat(32),
+            encoding::base64(event.signature.as_bytes()),
+        );
+        let expected = format!(
+            r#"{{"public":"{public}","record":"{record}","signature":"{signature}","to":"{to}","type":"key/delegate"}}"#
+        );
+        assert_eq!(event.to_text(), expected);
+    }
+
+    /// The word that lets a key seal stands in the record, and is another one: who copies it from there has nothing for a log.
+    #[test]
+    fn the_word_of_a_record_is_no_word_for_a_log() {
+        let event = events().remove(1);
+        let to = *signer(2).public_key();
+        let word = Message::tagged("threadseal/1 delegation", &[&[7; 32], to.as_bytes()]);
+        let copied = KeyEvent {
+            signature: signer(1).sign(&word).unwrap(),
+            ..event
+        };
+        assert_eq!(LogEntry::read(copied.to_text().as_bytes()), Err(BadEntry));
     }
 
     #[test]
     fn the_first_end_of_a_key_stands() {
-        let [create, rotate, revoke] = <[_; 3]>::try_from(events()).unwrap();
-        let history = KeyHistory::of(&[(3, create.clone())]);
+        let [create, delegate, rotate, revoke] = <[_; 4]>::try_from(events()).unwrap();
+        let history = KeyHistory::of(&[(3, create.clone()), (4, delegate.clone())]);
         assert_eq!(history.ended(create.public()), None);
+        let to = signer(2);
+        assert_eq!(history.succession(delegate.public(), to.public_key()), None);
         let history = KeyHistory::of(&[(3, create), (5, rotate), (9, revoke)]);
         assert_eq!(history.ended(signer(1).public_key()), Some(5));
         assert_eq!(history.ended(signer(2).public_key()), None);

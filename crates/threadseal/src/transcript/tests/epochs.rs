@@ -4,7 +4,7 @@ use super::*;
 use crate::transcript::manifest;
 
 /// The authority is `bench.native`; it signs line 1 and lets the epochs' keys seal.
-fn begin(bench: &Bench, epoch: &LocalSigner, out: &mut Vec<u8>) -> Sealer {
+pub(super) fn begin(bench: &Bench, epoch: &LocalSigner, out: &mut Vec<u8>) -> Sealer {
     let mut manifest = bench.manifest(7);
     manifest.key = *epoch.public_key();
     let message = manifest::delegation_message(&manifest.record, &manifest.key);
@@ -14,18 +14,18 @@ fn begin(bench: &Bench, epoch: &LocalSigner, out: &mut Vec<u8>) -> Sealer {
     Sealer::begin(thread, manifest, stamps, by(bench, epoch), out).unwrap()
 }
 
-fn by<'a>(bench: &'a Bench, key: &'a LocalSigner) -> Signers<'a> {
+pub(super) fn by<'a>(bench: &'a Bench, key: &'a LocalSigner) -> Signers<'a> {
     Signers {
         native: key,
         rye: &bench.rye,
     }
 }
 
-fn epoch(number: u8) -> LocalSigner {
+pub(super) fn epoch(number: u8) -> LocalSigner {
     signer(40 + number, KeyUsage::Native)
 }
 
-fn seal(
+pub(super) fn seal(
     bench: &Bench,
     sealer: &mut Sealer,
     key: &LocalSigner,

@@ -7,6 +7,7 @@
 //! edits     bytes and lines that were changed, cut, moved
 //! keys      who may seal
 //! epochs    keys that live for a part of a record
+//! delegates    keys that the authority let in beside them
 //! succession   keys in the place of an authority that ended
 //! writing   what a writer may add, and where it goes on
 //! turns     what one turn proves, shown without the others
@@ -17,6 +18,7 @@
 mod as_log;
 mod bodies;
 mod copy;
+mod delegates;
 mod edits;
 mod epochs;
 mod keys;

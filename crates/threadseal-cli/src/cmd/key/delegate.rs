@@ -1,0 +1,213 @@
+//! `key delegate RECORD --to KEY`: lets another key seal a record that goes on.
+//!
+//! ```text
+//! lock ─► verify ─► `delegation` event, seal, head ─► entry `key/delegate` in the log of this home
+//! ```
+//! Killed in between, the next run of the same command writes what is lacking, and nothing twice.
+
+use crate::context::Context;
+use crate::engine::ProjectArgs;
+use crate::exit::{Exit, Failure, Outcome, complain};
+use crate::gather;
+use crate::key_log;
+use crate::keyring::Keyring;
+use crate::output::Out;
+use crate::passphrase::PassphraseArgs;
+use crate::record;
+use crate::render::clean::Clean;
+use crate::trusting;
+use clap::Args;
+use serde::Serialize;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use threadseal::key::{KeyUsage, LocalSigner, PublicKey, Signer as _};
+use threadseal::tlog::entry::key_event::KeyChange;
+use threadseal::transcript::VerifyOptions;
+use threadseal::transcript::manifest::{Manifest, parse_line};
+use threadseal_store::examine;
+use threadseal_store::read::open_regular;
+use threadseal_store::recorder::{Keys, Recorder, TailPolicy};
+use threadseal_store::sys::path_text;
+
+/// What `key delegate` takes.
+#[derive(Debug, Args)]
+pub(crate) struct DelegateArgs {
+    /// A native transcript that goes on, the folder of its thread, or a thread of the project
+    #[arg(value_name = "RECORD")]
+    record: PathBuf,
+    /// Whom to let in: a name of the trust store or of a key of this home, 64 hex digits, did:key, a PEM file
+    #[arg(long, value_name = "KEY|NAME")]
+    to: String,
+    /// The authority of the record [default: the key that init made]
+    #[arg(long, value_name = "NAME")]
+    key: Option<String>,
+    #[command(flatten)]
+    place: ProjectArgs,
+    #[command(flatten)]
+    passphrase: PassphraseArgs,
+}
+
+#[derive(Serialize)]
+struct DelegateOutput {
+    schema: &'static str,
+    path: String,
+    record: String,
+    /// The authority, and the key that it let in.
+    by: String,
+    to: String,
+    /// Did the record not say so before?
+    new: bool,
+    /// The head to keep elsewhere.
+    head: Option<String>,
+    /// Where the log of this home says so, if it has one.
+    entry: Option<u64>,
+    exit: u8,
+}
+
+/// Has the authority of a record let another key in: the record says so first, then the log.
+pub(crate) fn run(args: &DelegateArgs, context: &Context, out: &mut Out) -> Outcome {
+    if record::address_of(&args.record).is_some() {
+        let text = "only keys of transcripts in files are delegated to; a record in a store is sealed by the key of its home";
+        return Err(Failure::new(text).about(&args.record));
+    }
+    let path = record::transcript_at(&args.record, &args.place, context)?;
+    let about = |failure: Failure| failure.about(&path);
+    let keyring = Keyring::of(&context.existing_home()?);
+    let to = key_of(&args.to, &keyring, context)?;
+    let manifest = manifest_of(&path, context).map_err(about)?;
+    let signer = keyring.signer(args.key.as_deref(), KeyUsage::Native, &args.passphrase)?;
+    let told = delegate(args, &path, &manifest, &to, &Arc::new(signer), context).map_err(about)?;
+    tell(&told, context, out);
+    Ok(Exit::Done)
+}
+
+/// Record first: the log would else know of a delegation that was never sealed.
+fn delegate(
+    args: &DelegateArgs,
+    path: &Path,
+    manifest: &Manifest,
+    to: &PublicKey,
+    signer: &Arc<LocalSigner>,
+    context: &Context,
+) -> Result<DelegateOutput, Failure> {
+    let by = *signer.public_key();
+    if manifest.authority != by {
+        return Err(Failure::new(format!(
+            "{} answers for this record, and lets others in; {} does not: --key names another",
+            manifest.authority.key_id(),
+            by.key_id()
+        )));
+    }
+    if by == *to {
+        return Err(Failure::new(
+            "the authority of a record needs no word of its own to seal it",
+        ));
+    }
+    key_log::refuse_silent(context)?;
+    let mut recorder = open(args, path, manifest, signer, context)?;
+    let new = recorder.delegate(to)?;
+    let head = new.or(recorder.state().head().copied());
+    drop(recorder);
+    let change = KeyChange::Delegate {
+        record: manifest.record,
+        to: *to,
+    };
+    let entry = key_log::say(change, &**signer, context).map_err(|failure| {
+        Failure::new(format!(
+            "the record lets {} in, and the log does not know it yet ({failure}); run this again",
+            to.key_id()
+        ))
+    })?;
+    Ok(DelegateOutput {
+        schema: "threadseal.key_delegate/1",
+        path: path_text(path),
+        record: manifest.record.to_string(),
+        by: by.key_id().to_hex(),
+        to: to.key_id().to_hex(),
+        new: new.is_some(),
+        head: head.map(|head| head.to_string()),
+        entry,
+        exit: Exit::Done.code(),
+    })
+}
+
+/// Verifies the record under its lock. A tail is none of the authority's words, and is settled by whoever seals.
+fn open(
+    args: &DelegateArgs,
+    path: &Path,
+    manifest: &Manifest,
+    signer: &Arc<LocalSigner>,
+    context: &Context,
+) -> Result<Recorder, Failure> {
+    let home = context.existing_home()?;
+    let keyring = Keyring::of(&home);
+    let keys = Keys {
+        native: Arc::clone(signer) as _,
+        rye: Arc::new(keyring.rye_signer(&manifest.rye_key, &args.passphrase)?),
+        epochs: Some(home.epochs()),
+    };
+    let trust = trusting::trust_of_home(&home, context)?;
+    let options = VerifyOptions {
+        trust: &trust,
+        now: context.now()?,
+        held_since: None,
+        thread: None,
+    };
+    let opened = Recorder::open(context.host()?, path, keys, &options, TailPolicy::Refuse)?;
+    Ok(opened.recorder)
+}
+
+fn manifest_of(path: &Path, context: &Context) -> Result<Manifest, Failure> {
+    let file = open_regular(&*context.fs, path)?;
+    let first = examine::first_line(&file)?;
+    let manifest = first.as_deref().and_then(parse_line);
+    manifest.ok_or_else(|| Failure::new("not a native record: only those let keys in"))
+}
+
+/// A key that is trusted, of this home, or given itself; none that is known to be for something else.
+fn key_of(text: &str, keyring: &Keyring, context: &Context) -> Result<PublicKey, Failure> {
+    let key = match (gather::public_key(text, context), keyring.get(text)?) {
+        (Ok(key), Some(own)) if own.public != key => {
+            return Err(Failure::new(format!(
+                "{text:?} is the name of two keys, one that is trusted and one of this home; give the key itself"
+            )));
+        }
+        (Ok(key), _) => key,
+        (Err(_), Some(own)) => own.public,
+        (Err(failure), None) => return Err(failure),
+    };
+    let own = keyring.list()?;
+    let own = own.iter().filter(|own| own.public == key);
+    let trusted = trusting::of_home(&context.existing_home()?)?;
+    let trusted = trusted.by_key(&key).flat_map(|entry| &entry.usage).copied();
+    let usages: Vec<KeyUsage> = own.map(|own| own.usage).chain(trusted).collect();
+    match usages.as_slice() {
+        [] => Ok(key),
+        some if some.contains(&KeyUsage::Native) => Ok(key),
+        [usage, ..] => Err(Failure::new(format!(
+            "the key {text:?} is for {usage} records; native keys seal transcripts"
+        ))),
+    }
+}
+
+fn tell(told: &DelegateOutput, context: &Context, out: &mut Out) {
+    if context.json {
+        out.json(told);
+        return;
+    }
+    let path = Clean(&told.path);
+    let word = if told.new { "lets" } else { "let already" };
+    let entry = told
+        .entry
+        .map_or(String::new(), |entry| format!("  entry {entry}"));
+    out.line(format_args!("{path}  {word} {} in{entry}", told.to));
+    if let Some(head) = told.head.as_ref().filter(|_| told.new) {
+        out.line(format_args!("  head {head}"));
+    }
+    if told.new && !context.quiet {
+        complain(
+            "note: it seals this record, and no other, until the record ends or the key does; to seal it elsewhere it also needs the \
+             private half of the Rye key that line 1 names",
+        );
+    }
+}

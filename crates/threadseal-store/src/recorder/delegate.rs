@@ -1,0 +1,39 @@
+//! Letting another key seal beside those of a record (`spec/transcript.md` §5).
+
+use super::Recorder;
+use threadseal::error::{Error, ErrorKind};
+use threadseal::key::PublicKey;
+use threadseal::record::Head;
+use threadseal::transcript::ext::Ext;
+
+/// Most keys that a recorder lets in: those that it gives up with each epoch need the room that a record has for keys.
+const MAX_DELEGATES: usize = 32;
+
+impl Recorder {
+    /// Lets `key` seal beside the record's own keys, by the word of the recorder's own key, which is its authority; says so under a
+    /// seal, which is durable and published. None where the record says so already.
+    ///
+    /// # Errors
+    /// As [`Recorder::seal`]; kind `Refused` when the record has ended, `Key` when the recorder's key is not its authority,
+    /// `InvalidInput` for a key that seals already or was given up.
+    pub fn delegate(&mut self, key: &PublicKey) -> Result<Option<Head>, Error> {
+        self.check()?;
+        if self.sealer.is_ended() {
+            return Err(Error::refused(
+                "the record has ended, and lets nobody in any more",
+            ));
+        }
+        if self.sealer.is_delegate(key) {
+            return Ok(None);
+        }
+        if self.sealer.delegates() >= MAX_DELEGATES {
+            let text = format!("a record lets at most {MAX_DELEGATES} keys in; go on in a new one");
+            return Err(Error::new(ErrorKind::Limit, text));
+        }
+        let (stamp, turn) = (self.host.stamp()?, self.sealer.turn());
+        self.sealer
+            .delegate(stamp, key, &*self.keys.native, &mut self.lines)?;
+        self.buffer_lines()?;
+        self.seal_with(turn, false, Ext::default()).map(Some)
+    }
+}
