@@ -29,4 +29,6 @@ pub mod verifier;
 pub mod witness;
 
 #[cfg(test)]
+mod published;
+#[cfg(test)]
 mod testing;

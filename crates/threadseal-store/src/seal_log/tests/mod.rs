@@ -4,6 +4,7 @@ mod crashes;
 #[cfg(all(feature = "object", feature = "postgres"))]
 mod far;
 mod forked;
+mod forks;
 mod kept_notes;
 mod key_events;
 #[cfg(feature = "keyring")]

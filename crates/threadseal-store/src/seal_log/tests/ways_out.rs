@@ -148,6 +148,8 @@ fn an_index_in_a_file_finds_the_same_as_one_in_memory() {
         SealLog::open(places.clone(), description, Some(log_key), random, kind)
     };
     let log = with(IndexKind::Sqlite);
+    let forked = forks::proved().get().record;
+    forks::accuse(&log);
     // More than a process reads for itself.
     for seq in 0..index::MAX_WALKED_ENTRIES {
         log.publish(&head(1, seq));
@@ -173,6 +175,10 @@ fn an_index_in_a_file_finds_the_same_as_one_in_memory() {
     }
     assert_eq!(log.entries_of(&record(2)).unwrap().len(), 400);
     log.fold().unwrap();
+    let forks = log.forks_of(&forked).unwrap();
+    assert_eq!(forks.len(), 1);
+    assert_eq!(forks, with(IndexKind::Memory).forks_of(&forked).unwrap());
+    assert_eq!(forks, with(IndexKind::Sqlite).forks_of(&forked).unwrap());
     drop(log);
     // A row that somebody removed is missed by fsck, and a lost file is made again.
     let index = folder_of(&places).join("index.db");
@@ -180,10 +186,11 @@ fn an_index_in_a_file_finds_the_same_as_one_in_memory() {
     connection
         .execute("DELETE FROM heads WHERE seq = 30", [])
         .unwrap();
+    connection.execute("DELETE FROM forks", []).unwrap();
     drop(connection);
     let checked = with(IndexKind::Sqlite).fsck().unwrap();
-    // Two entries that it does not know, and their number.
-    assert_eq!(checked.faults.len(), 3, "{checked:?}");
+    // Three entries that it does not know, and the number of heads.
+    assert_eq!(checked.faults.len(), 4, "{checked:?}");
     for file in ["index.db", "index.db-wal", "index.db-shm"] {
         let _ = std::fs::remove_file(folder_of(&places).join(file));
     }

@@ -3,6 +3,8 @@
 use super::turns::{keys, rotated};
 use super::*;
 use crate::digest::Digest;
+use crate::encoding;
+use crate::merkle::{InclusionProof, ProofError, leaf_hash, root};
 use crate::report::{KnownFork, Report};
 use crate::tlog::entry::fork::LoggedFork;
 use crate::transcript::turn_proof::conflict::{SealConflict, check_file};
@@ -254,4 +256,119 @@ fn seals_of_two_keys_convict_neither() {
     seals.sort();
     let made = format!("{head}\nseal {}\nseal {}\n", seals[0], seals[1]);
     assert_eq!(judged(&bench, &made).verdict, Verdict::Forged);
+}
+
+/// Two continuations by two keys in turn, such that no seal of one number is of one key in both.
+fn crossed(bench: &Bench) -> [Vec<u8>; 2] {
+    let (_, third, delegate) = keys();
+    let before = cut(&rotated(bench, 7), 7);
+    [("one", [&third, &delegate]), ("other", [&delegate, &third])].map(|(said, [first, then])| {
+        let once = gone_on(bench, &before, said, first);
+        gone_on(bench, &once, "more", then)
+    })
+}
+
+#[test]
+fn who_sealed_two_histories_at_two_sizes_is_convicted_by_the_line_where_they_part() {
+    let bench = Bench::new();
+    let [one, other] = crossed(&bench);
+    let found = SealConflict::find(&one, &other).unwrap().unwrap();
+    let text = found.to_string();
+    assert_eq!(SealConflict::parse(text.as_bytes()).as_ref(), Ok(&found));
+    let both = lines_of(&one).into_iter().zip(lines_of(&other));
+    let parted = both.take_while(|(here, there)| here == there).count() + 1;
+    assert!(
+        text.contains(&format!("\nparted {parted}\nleaf ")),
+        "{text}"
+    );
+    let checked = check_file(text.as_bytes(), &bench.options());
+    assert_eq!(
+        checked.report.verdict,
+        Verdict::Verified,
+        "{:?}",
+        checked.report
+    );
+    assert_eq!(codes_of(&checked.report), ["seals_conflict"]);
+    let fork = *checked.proved.unwrap().get();
+    assert_eq!((fork.seq, fork.evidence), (8, Digest::of(text.as_bytes())));
+    // Found the other way round it may be the other key that is convicted; it is by the same two copies.
+    let found = SealConflict::find(&other, &one).unwrap().unwrap();
+    assert_eq!(
+        judged(&bench, &found.to_string()).verdict,
+        Verdict::Verified
+    );
+    assert!(!text.contains("secret-") && !text.contains("\"other\""));
+    for at in 0..text.len() {
+        let mut bad = text.clone().into_bytes();
+        bad[at] ^= 1;
+        let report = check_file(&bad, &bench.options()).report;
+        assert_eq!(report.verdict.exit_code(), 1, "{at}: {report:?}");
+    }
+    for cut in 0..text.len() {
+        let report = check_file(&text.as_bytes()[..cut], &bench.options()).report;
+        assert_eq!(report.verdict, Verdict::Malformed, "{cut}");
+    }
+}
+
+/// The later seal of an honest record covers what the earlier one covers, line by line.
+#[test]
+fn two_seals_of_one_history_convict_nobody_by_any_line() {
+    let bench = Bench::new();
+    let (_, third, _) = keys();
+    let before = cut(&rotated(&bench, 7), 7);
+    let once = gone_on(&bench, &before, "one", &third);
+    let honest = gone_on(&bench, &once, "more", &third);
+    let again = gone_on(&bench, &before, "again", &third);
+    let conflict = SealConflict::find(&honest, &again).unwrap().unwrap();
+    let conflict = conflict.to_string();
+    let (head, _, _) = parts(&conflict);
+    let lines: Vec<&[u8]> = honest
+        .strip_suffix(b"\n")
+        .unwrap()
+        .split(|b| *b == b'\n')
+        .collect();
+    let leaves: Vec<Digest> = lines.iter().map(|line| leaf_hash(line)).collect();
+    let sealed = |number: usize| {
+        let at = (0..lines.len())
+            .filter(|at| is_seal(lines[*at]))
+            .nth(number)
+            .unwrap();
+        (at, String::from_utf8(lines[at].to_vec()).unwrap())
+    };
+    let by_hand = |line: usize, seals: [usize; 2]| {
+        let mut shown = seals.map(|number| {
+            let (size, seal) = sealed(number);
+            let proof = InclusionProof::make::<ProofError>(line as u64, size as u64, &mut |node| {
+                let from = usize::try_from(node.index << node.level).unwrap();
+                Ok(root(&leaves[from..from + (1 << node.level)]))
+            });
+            let hashes = proof.unwrap().hashes().to_vec();
+            let hashes = hashes
+                .iter()
+                .map(|hash| format!("hash {}\n", encoding::base64(hash.as_bytes())));
+            let leaf = encoding::base64(leaves[line].as_bytes());
+            (
+                seal.clone(),
+                format!("leaf {leaf}\n{}seal {seal}\n", hashes.collect::<String>()),
+            )
+        });
+        shown.sort();
+        format!("{head}\nparted {}\n{}{}", line + 1, shown[0].1, shown[1].1)
+    };
+    for line in 0..sealed(8).0 {
+        let report = judged(&bench, &by_hand(line, [8, 9]));
+        assert_eq!(codes_of(&report), ["no_conflict"], "{line}: {report:?}");
+    }
+    // Another leaf is not in the tree.
+    let text = by_hand(3, [8, 9]);
+    let leaf = encoding::base64(leaves[3].as_bytes());
+    let other = encoding::base64(leaves[4].as_bytes());
+    let report = judged(&bench, &text.replacen(&leaf, &other, 1));
+    assert_eq!(codes_of(&report), ["content_changed"], "{report:?}");
+    // A line is shown where it is needed, and only there.
+    let (_, one, two) = parts(&conflict);
+    let superfluous = text
+        .replacen(&sealed(8).1, one, 1)
+        .replacen(&sealed(9).1, two, 1);
+    assert_eq!(judged(&bench, &superfluous).verdict.exit_code(), 1);
 }

@@ -1,31 +1,38 @@
-//! Two seals of one record and one number, by one key: evidence that its holder sealed two histories
+//! Two seals of one record by one key that are not of one history: evidence that its holder sealed two histories
 //! (`spec/anchors.md`, "Conflicts of seals").
 //!
 //! ```text
 //! threadseal/1 conflict of seals LF
 //! manifest <line 1 of the record> LF
 //! <keys>                                how the key came to seal this record, as in a proof of a turn
+//! parted <number> LF                    where the seals have two numbers: the line that is not the same under both, from 1 …
+//! leaf <base64> LF hash …               … what it is under the next seal, and that it is there
 //! seal <line of a seal> LF              the lesser line first
+//! leaf … hash …
 //! seal <line of a seal> LF
 //! ```
+//! Seals of one number are not of one history, if they are not the same. Of two numbers the earlier one may be in the history of the
+//! later; that it is not, the line shows, of which one of them covers another than the other.
 //! Copies of a record that was rolled back and gone on with part at such a pair. A copy that was only cut convicts nobody: anybody can
 //! cut one. Seals of two keys convict neither: which of them had given up by then is not shown. Seals of a key that ended convict whoever
 //! had it, and nobody vouches for who that was. One conflict has one text.
 
+mod find;
+
 use super::check::check_signatures;
-use super::make::{Walk, seal_of, text};
-use super::read::{Record, failure, forged};
-use super::{Chain, NotAProof, Reader};
+use super::read::{ReadSeal, Record, failure, forged, tampered_at};
+use super::{Chain, NotAProof, Reader, write_hashes};
 use crate::digest::Digest;
-use crate::error::Error;
+use crate::encoding;
 use crate::key::PublicKey;
+use crate::limits::MAX_PROOF_HASHES;
+use crate::merkle::{InclusionProof, TreeHead};
 use crate::record::{Head, ThreadId};
 use crate::report::{
     CheckResult, Finding, Grounds, Report, SignerStatus, TrustedUntil, Verdict, Verified,
 };
 use crate::tlog::entry::fork::LoggedFork;
 use crate::transcript::VerifyOptions;
-use crate::transcript::event;
 use crate::transcript::scan::Failure;
 use crate::transcript::turn_proof::turn::end_of;
 use crate::transcript::verify::{self, Signed};
@@ -34,6 +41,8 @@ use std::fmt;
 
 /// What a file begins with.
 pub const FIRST_LINE: &str = "threadseal/1 conflict of seals";
+const PARTED: &str = "parted ";
+const LEAF: &str = "leaf ";
 
 /// Two seals as they are written down. To hold one says nothing: ask [`SealConflict::check`].
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -41,46 +50,19 @@ pub struct SealConflict {
     manifest: String,
     chain: Chain,
     seals: [String; 2],
+    parted: Option<Parted>,
+}
+
+/// A line that is not the same under two seals.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Parted {
+    /// Its number, from 1.
+    line: u64,
+    /// Its leaf under each of the seals, and that it is there.
+    shown: [(Digest, InclusionProof); 2],
 }
 
 impl SealConflict {
-    /// The first seals at which two copies of one record part; None where they do not, or one is only shorter. Neither copy needs to be
-    /// whole, or good: what comes out is for [`SealConflict::check`].
-    ///
-    /// # Errors
-    /// Kind `Refused` when one is no native record, they are two records, or the keys that sealed them there are two.
-    pub fn find(one: &[u8], other: &[u8]) -> Result<Option<Self>, Error> {
-        let (one, other) = (whole_lines(one), whole_lines(other));
-        if one.first() != other.first() || one.is_empty() {
-            return Err(Error::refused("these are not copies of one record"));
-        }
-        let mut pairs = seals(&one).zip(seals(&other));
-        let parted = pairs.find(|(here, there)| one[*here] != other[*there]);
-        let Some((here, there)) = parted else {
-            return Ok(None);
-        };
-        let mut walk = Walk::begin(&one)?;
-        walk.go_to(here)?;
-        let key = |line: &[u8]| -> Result<_, Error> {
-            let frame = event::parse_frame(line);
-            let frame = frame.ok_or_else(|| Error::refused("a seal of a copy is none"))?;
-            Ok(seal_of(line, &frame)?.key)
-        };
-        let sealer = key(one[here])?;
-        if key(other[there])? != sealer {
-            return Err(Error::refused(
-                "two keys sealed the record where its copies part: which of them could is not shown by the seals alone",
-            ));
-        }
-        let mut seals = [text(one[here])?, text(other[there])?];
-        seals.sort();
-        Ok(Some(Self {
-            manifest: text(one[0])?,
-            chain: walk.chain(sealer)?,
-            seals,
-        }))
-    }
-
     /// Reads a file, of at most [`crate::limits::MAX_TURN_PROOF_BYTES`].
     ///
     /// # Errors
@@ -89,16 +71,32 @@ impl SealConflict {
         let mut reader = Reader::of_file(file, FIRST_LINE)?;
         let manifest = reader.line("manifest ", "it has no manifest")?;
         let chain = reader.chain()?;
-        let mut seal = || reader.line("seal ", "it does not have two seals");
-        let seals = [seal()?, seal()?];
+        let is_parted = reader.next.is_some_and(|line| line.starts_with(PARTED));
+        let line =
+            is_parted.then(|| reader.number(PARTED, "it does not say where the histories part"));
+        let line = line.transpose()?;
+        let mut seal = || {
+            let shown = line.map(|_| shown(&mut reader)).transpose()?;
+            Ok((reader.line("seal ", "it does not have two seals")?, shown))
+        };
+        let [(one, first), (other, second)] = [seal()?, seal()?];
         if reader.next.is_some() {
             return Err(NotAProof("something stands where nothing belongs"));
         }
+        let parted = match (line, first, second) {
+            (Some(line), Some(first), Some(second)) => Some(Parted {
+                line,
+                shown: [first, second],
+            }),
+            _ => None,
+        };
+        let seals = [one, other];
         match seals[0] < seals[1] {
             true => Ok(Self {
                 manifest,
                 chain,
                 seals,
+                parted,
             }),
             false => Err(NotAProof("its seals are one, or stand in another order")),
         }
@@ -120,7 +118,12 @@ impl SealConflict {
         let [one, other] = found.heads;
         report.record = Some(one.record);
         let (seq, record) = (one.seq, one.record);
-        let text = format!("seal {seq} of record {record} was made twice: {one} and {other}");
+        let text = match &self.parted {
+            None => format!("seal {seq} of record {record} was made twice: {one} and {other}"),
+            Some(Parted { line, .. }) => format!(
+                "record {record} was sealed with two lines {line}: {one} covers one, {other} the other"
+            ),
+        };
         report.find(Finding::warning("seals_conflict", text));
         let mut report = found.judged(report, options);
         verify::expect_thread(&mut report, Some(&found.thread), options.thread);
@@ -141,14 +144,15 @@ impl SealConflict {
             let text = "the seals are of two keys, of which each may seal at its time";
             return Err(forged("key_not_allowed", text));
         }
-        if second.seal.seq != first.seal.seq {
-            let text = "the seals have two numbers: they may be of one history";
-            return Err(failure(Verdict::Malformed, "no_conflict", text, None));
+        if self.parted.is_some() {
+            // It must have been let in for both.
+            self.chain.follow(&mut record, &second)?;
         }
-        let head = |line: &str, offset| Head {
+        self.check_parting([&first, &second])?;
+        let head = |line: &str, read: &ReadSeal| Head {
             record: record.manifest.record,
-            seq: first.seal.seq,
-            size: end_of(offset, line),
+            seq: read.seal.seq,
+            size: end_of(read.seal.byte_offset, line),
             line: Digest::of(line.as_bytes()),
         };
         Ok(Found {
@@ -158,15 +162,53 @@ impl SealConflict {
                 byte: end_of(first.seal.byte_offset, one),
                 turn: Some(first.seal.turn),
             },
-            heads: [
-                head(one, first.seal.byte_offset),
-                head(other, second.seal.byte_offset),
-            ],
+            heads: [head(one, &first), head(other, &second)],
             thread: record.thread_id()?,
             authority: record.manifest.authority,
             sealers,
         })
     }
+}
+
+impl SealConflict {
+    /// Can these two not be of one history?
+    fn check_parting(&self, seals: [&ReadSeal; 2]) -> Result<(), Failure> {
+        let no_conflict = |text| Err(failure(Verdict::Malformed, "no_conflict", text, None));
+        let [first, second] = seals.map(|read| read.seal.seq);
+        let Some(Parted { line, shown }) = &self.parted else {
+            return match first == second {
+                true => Ok(()),
+                false => no_conflict("the seals have two numbers: they may be of one history"),
+            };
+        };
+        if first == second {
+            return no_conflict("the seals have one number: no line is needed to tell them apart");
+        }
+        for (read, (leaf, proof)) in seals.into_iter().zip(shown) {
+            let tree = TreeHead {
+                size: read.seal.lines,
+                root: read.seal.root,
+            };
+            if proof.check(leaf, line - 1, &tree).is_err() {
+                let text = "this is not the line that was sealed in this place";
+                return Err(tampered_at("content_changed", text, Some(*line)));
+            }
+        }
+        match shown[0].0 == shown[1].0 {
+            true => no_conflict("both seals cover the same line there: they may be of one history"),
+            false => Ok(()),
+        }
+    }
+}
+
+/// A leaf and its inclusion proof.
+fn shown(reader: &mut Reader<'_>) -> Result<(Digest, InclusionProof), NotAProof> {
+    let leaf = reader.take(LEAF).and_then(encoding::parse_base64);
+    let leaf = leaf.and_then(|leaf| leaf.try_into().ok());
+    let leaf = leaf.ok_or(NotAProof("a leaf is not the base64 of 32 bytes"))?;
+    let proof = InclusionProof::from_hashes(reader.hashes(MAX_PROOF_HASHES)?)
+        .map_err(|_| NotAProof("it has too many hashes"))?;
+    Ok((Digest::from_bytes(leaf), proof))
 }
 
 /// Says what a file proves that begins as a conflict of seals.
@@ -255,11 +297,11 @@ impl Found {
         if report.verdict != Verdict::Verified {
             return None;
         }
-        let [one, _] = self.heads;
+        let [one, other] = self.heads;
         let fork = LoggedFork {
             record: one.record,
             manifest: self.manifest,
-            seq: one.seq,
+            seq: one.seq.min(other.seq),
             key: self.sealers.last()?.key_id(),
             evidence: Digest::of(conflict.to_string().as_bytes()),
         };
@@ -274,28 +316,22 @@ impl Found {
     }
 }
 
-/// The lines that have an end, without it.
-fn whole_lines(record: &[u8]) -> Vec<&[u8]> {
-    let lines = record.split_inclusive(|byte| *byte == b'\n');
-    lines.filter_map(|line| line.strip_suffix(b"\n")).collect()
-}
-
-/// Where the seals stand.
-fn seals<'a>(lines: &'a [&'a [u8]]) -> impl Iterator<Item = usize> + 'a {
-    let is_seal = |line: &[u8]| {
-        event::parse_frame(line).is_some_and(|frame| frame.event_type == "checkpoint")
-    };
-    let numbered = lines.iter().enumerate();
-    numbered.filter_map(move |(number, line)| is_seal(line).then_some(number))
-}
-
 impl fmt::Display for SealConflict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{FIRST_LINE}")?;
         writeln!(f, "manifest {}", self.manifest)?;
         write!(f, "{}", self.chain)?;
-        self.seals
-            .iter()
-            .try_for_each(|seal| writeln!(f, "seal {seal}"))
+        if let Some(Parted { line, .. }) = &self.parted {
+            writeln!(f, "{PARTED}{line}")?;
+        }
+        for (number, seal) in self.seals.iter().enumerate() {
+            if let Some(parted) = &self.parted {
+                let (leaf, proof) = &parted.shown[number];
+                writeln!(f, "{LEAF}{}", encoding::base64(leaf.as_bytes()))?;
+                write_hashes(f, proof.hashes())?;
+            }
+            writeln!(f, "seal {seal}")?;
+        }
+        Ok(())
     }
 }
