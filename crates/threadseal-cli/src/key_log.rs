@@ -1,5 +1,6 @@
 //! What keys say of themselves in the log of this home, and what that is worth against a revocation.
 
+use crate::cmd::anchor;
 use crate::context::Context;
 use crate::examine::Anchors;
 use crate::exit::{Failure, complain};
@@ -97,7 +98,8 @@ fn renumber(store: &mut TrustStore, log: &SealLog) -> Result<bool, Failure> {
     Ok(changed)
 }
 
-/// The log of this home, to judge keys of `store` by that ended in it; None where none did. What the store says of a log before this
+/// The log of this home, to judge keys of `store` by: those that ended in it, and, where somebody stamps it, those that moments decide on;
+/// None where it has no say in any. What the store says of a log before this
 /// one is understood, where a restart was cut short before the store on the disk followed.
 ///
 /// # Errors
@@ -110,7 +112,14 @@ pub(crate) fn places(
         let revoked = entry.revoked.as_ref();
         revoked.is_some_and(|revoked| revoked.entry.is_some())
     };
-    if !store.iter().any(ended) {
+    let is_ended = store.iter().any(ended);
+    let authorities = match context.home()? {
+        Some(home) if store.iter().any(TrustedKey::is_bound_in_time) => {
+            anchor::authorities(&home, context).unwrap_or_default()
+        }
+        _ => Vec::new(),
+    };
+    if !is_ended && authorities.is_empty() {
         return Ok(None);
     }
     let there = context.reading_host()?.1;
@@ -123,7 +132,7 @@ pub(crate) fn places(
         HomeLog::There(log) => {
             // A log that cannot be read says nothing of keys, and is told of elsewhere.
             let _ = renumber(store, &log);
-            Some(Arc::new(JudgedPlaces::of(log, witnessed)))
+            Some(Arc::new(JudgedPlaces::of(log, witnessed, authorities)))
         }
         HomeLog::Never | HomeLog::Missing(_) | HomeLog::Damaged(_) => None,
     })

@@ -4,6 +4,7 @@
 mod openssl;
 
 use crate::anchor::{logged, seal};
+use crate::fixtures::recorder;
 use crate::sandbox::{Sandbox, copy};
 use openssl::{FIT, OpenSsl};
 use serde_json::Value;
@@ -158,6 +159,50 @@ fn the_log_is_stamped_once_for_each_size_and_judged_again_without_the_authority(
         told["why"].as_str().unwrap().contains("does not hold"),
         "{told}"
     );
+}
+
+/// The host's own heads are gone, so that no clock of its own says when it held a seal.
+#[test]
+fn what_a_stamp_shows_to_be_older_than_a_revocation_by_a_clock_counts_and_nothing_else() {
+    let (sandbox, _) = logged();
+    let tools = tempfile::tempdir().unwrap();
+    let (stamping, root) = authority(&tools.path().join("a"));
+    drop(recorder(&sandbox, "before.jsonl", 1));
+    sandbox.run(["seal", "before.jsonl", "--final"]).exits(0);
+    add(&sandbox, "tsa", &stamping.url, &root);
+    check(&sandbox, &[], 0);
+    drop(recorder(&sandbox, "after.jsonl", 1));
+    sandbox.run(["seal", "after.jsonl", "--final"]).exits(0);
+    let heads = sandbox.home().join("heads");
+    fs::remove_dir_all(&heads).unwrap();
+    fs::create_dir(&heads).unwrap();
+    let trust = sandbox.home().join("trust.toml");
+    let trusted = fs::read(&trust).unwrap();
+    let revoke = |at: &str| {
+        fs::write(&trust, &trusted).unwrap();
+        let revoke = ["trust", "revoke", "self", "--reason", "stolen", "--at", at];
+        sandbox.run(revoke).exits(0);
+    };
+    let forged = |path: &str| {
+        let ran = sandbox.run(["verify", path]).exits(1);
+        assert!(ran.stdout.contains("key_revoked"), "{}", ran.stdout);
+    };
+    revoke("2999-01-01");
+    sandbox.run(["verify", "before.jsonl"]).exits(0);
+    forged("after.jsonl");
+    revoke("2020-01-01");
+    forged("before.jsonl");
+    // Nor without the stamp, nor once the authority is trusted no more.
+    revoke("2999-01-01");
+    let policy = sandbox.home().join("anchors/tsa.tsa");
+    let aside = tools.path().join("tsa.tsa");
+    fs::rename(&policy, &aside).unwrap();
+    forged("before.jsonl");
+    fs::rename(&aside, &policy).unwrap();
+    sandbox.run(["verify", "before.jsonl"]).exits(0);
+    // What is believed stays readable, and nobody seals on with the key.
+    drop(recorder(&sandbox, "open.jsonl", 1));
+    sandbox.run(["seal", "open.jsonl", "--final"]).exits(2);
 }
 
 #[test]

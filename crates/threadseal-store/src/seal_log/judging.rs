@@ -1,8 +1,11 @@
-//! A log as evidence against revocations: where seals stand in it, as far as something outside of it vouches for that.
+//! A log as evidence against revocations: where seals stand in it, as far as something outside of it vouches for that, and by when they did,
+//! as far as somebody outside stamped it.
 
 use super::SealLog;
+use crate::timestamp::Authority;
 use std::sync::{Arc, OnceLock};
 use threadseal::record::Head;
+use threadseal::time::Timestamp;
 use threadseal::tlog::entry::key_event::KeyHistory;
 use threadseal::trust::SealPlaces;
 
@@ -14,14 +17,17 @@ pub struct JudgedPlaces {
     vouched_for: OnceLock<u64>,
     /// Entries that witnesses saw.
     witnessed: u64,
+    /// Who stamps the log, by name.
+    authorities: Vec<(String, Authority)>,
 }
 
 impl JudgedPlaces {
-    /// The places of `log`, of whose entries a quorum of witnesses saw the first `witnessed`.
-    pub fn of(log: Arc<SealLog>, witnessed: u64) -> Self {
+    /// The places of `log`, of whose entries a quorum of witnesses saw the first `witnessed`, and which these authorities stamp.
+    pub fn of(log: Arc<SealLog>, witnessed: u64, authorities: Vec<(String, Authority)>) -> Self {
         Self {
             log,
             witnessed,
+            authorities,
             keys: OnceLock::new(),
             vouched_for: OnceLock::new(),
         }
@@ -40,6 +46,20 @@ impl SealPlaces for JudgedPlaces {
         let at = self.log.head_at(&head.record, head.seq).ok().flatten()?;
         let is_it = at.logged.head == *head && at.number < self.vouched_for();
         is_it.then_some(at.number)
+    }
+
+    fn stamped(&self, head: &Head) -> Option<Timestamp> {
+        if self.authorities.is_empty() {
+            return None;
+        }
+        let at = self.log.head_at(&head.record, head.seq).ok().flatten()?;
+        if at.logged.head != *head {
+            return None;
+        }
+        let view = self.log.view().ok()?;
+        let found = self.log.stamped(at.number, &self.authorities, &view);
+        let (_, stamp) = found.ok().flatten()?;
+        Some(stamp.latest())
     }
 
     fn keys(&self) -> Option<&KeyHistory> {

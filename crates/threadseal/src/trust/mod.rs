@@ -172,7 +172,7 @@ pub struct Purpose<'a> {
     pub format: Format,
     /// The thread that the record says it belongs to, if any.
     pub thread: Option<&'a str>,
-    /// A moment at which this verifier already held the seal.
+    /// A moment at which this verifier already held the seal. Stamps of its log, where it has some, are asked besides.
     pub evidence: Option<Timestamp>,
     /// Heads that the record contains and that cover what the key signed in it.
     pub heads: &'a [Head],
@@ -261,7 +261,7 @@ impl Trust {
         };
         let logged = self.is_before_end(key, purpose.heads);
         let entries = || self.store.by_key(key);
-        let standing = match store::revocation(entries(), purpose, logged) {
+        let standing = match store::revocation(entries(), &self.dated(key, purpose), logged) {
             _ if pinned != key => Standing::NotPinned,
             Some(revoked) => revoked,
             None => Standing::Pinned,
@@ -278,7 +278,23 @@ impl Trust {
         now: Timestamp,
     ) -> Judgement<'_> {
         let logged = self.is_before_end(key, purpose.heads);
-        self.store.judge_as(key, purpose, now, logged)
+        self.store
+            .judge_as(key, &self.dated(key, purpose), now, logged)
+    }
+
+    /// The same purpose with the earliest moment by which the seal is known to have been there: stamps of the log are asked, too, where a
+    /// moment may decide.
+    fn dated<'p>(&self, key: &PublicKey, purpose: &Purpose<'p>) -> Purpose<'p> {
+        let mut entries = self.store.by_key(key);
+        let places = self.places.as_ref();
+        let Some(places) = places.filter(|_| entries.any(TrustedKey::is_bound_in_time)) else {
+            return *purpose;
+        };
+        let stamped = purpose.heads.iter().filter_map(|head| places.stamped(head));
+        Purpose {
+            evidence: stamped.chain(purpose.evidence).min(),
+            ..*purpose
+        }
     }
 
     /// Does the log hold one of `heads` before the entry in which the key itself said that it ended? An entry that the trust

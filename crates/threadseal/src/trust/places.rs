@@ -5,6 +5,7 @@
 
 use crate::key::PublicKey;
 use crate::record::Head;
+use crate::time::Timestamp;
 use crate::tlog::entry::key_event::KeyHistory;
 use std::fmt;
 
@@ -12,6 +13,10 @@ use std::fmt;
 pub trait SealPlaces: fmt::Debug + Send + Sync {
     /// The entry that holds this head, where something outside of the log vouches that it could not have been put there later.
     fn place(&self, head: &Head) -> Option<u64>;
+
+    /// Until when, at the latest, this head came into the log, as an authority says that the user pinned and that saw the log then; None
+    /// where none did. No clock of this host has a part in it.
+    fn stamped(&self, head: &Head) -> Option<Timestamp>;
 
     /// What keys said of themselves in the log; None where it cannot be read.
     fn keys(&self) -> Option<&KeyHistory>;

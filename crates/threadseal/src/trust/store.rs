@@ -224,12 +224,20 @@ impl TrustStore {
 }
 
 impl TrustedKey {
+    /// Does a moment decide whether it counts: has it a window, or was it revoked by a clock and not by an entry of a log?
+    pub fn is_bound_in_time(&self) -> bool {
+        let by_clock = |revoked: &Revocation| revoked.entry.is_none();
+        self.not_before.is_some()
+            || self.not_after.is_some()
+            || self.revoked.as_ref().is_some_and(by_clock)
+    }
+
     fn standing(&self, purpose: &Purpose<'_>, now: Timestamp) -> Standing {
         if let Some(why) = self.scope.excludes(purpose.format, purpose.thread) {
             return Standing::OutOfScope { why };
         }
         let (moment, said) = match purpose.evidence {
-            Some(evidence) => (evidence, "when the seal was first held here"),
+            Some(evidence) => (evidence, "when the seal was first held here, or stamped"),
             None => (now, "now"),
         };
         if let Some(from) = self.not_before.filter(|from| moment < *from) {

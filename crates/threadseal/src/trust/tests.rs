@@ -7,6 +7,7 @@ use crate::key::{LocalSigner, PrivateKey};
 use crate::record::RecordId;
 use crate::tlog::entry::key_event::{KeyChange, KeyEvent, KeyHistory};
 use proptest::prelude::*;
+use std::collections::BTreeMap;
 
 fn key(seed: u8) -> PublicKey {
     *PrivateKey::from_seed([seed; 32]).public_key()
@@ -323,6 +324,7 @@ fn the_digest_follows_every_change_and_only_changes() {
 struct Log {
     keys: KeyHistory,
     vouched_for: u64,
+    stamps: BTreeMap<u64, Timestamp>,
 }
 
 impl Log {
@@ -330,13 +332,21 @@ impl Log {
         let signer = LocalSigner::new(PrivateKey::from_seed([1; 32]), KeyUsage::Native);
         let end = KeyEvent::sign(KeyChange::Revoke, &signer).unwrap();
         let keys = KeyHistory::of(&[(entry, end)]);
-        Some(Arc::new(Self { keys, vouched_for }))
+        Some(Arc::new(Self {
+            keys,
+            vouched_for,
+            stamps: BTreeMap::new(),
+        }))
     }
 }
 
 impl SealPlaces for Log {
     fn place(&self, head: &Head) -> Option<u64> {
         (head.seq < self.vouched_for).then_some(head.seq)
+    }
+
+    fn stamped(&self, head: &Head) -> Option<Timestamp> {
+        self.stamps.get(&head.seq).copied()
     }
 
     fn keys(&self) -> Option<&KeyHistory> {
@@ -409,6 +419,79 @@ fn a_key_that_ended_in_the_log_is_judged_by_places_there_and_by_no_moment() {
         ..purpose
     };
     assert!(!told.judge(&key(1), &late, at).standing.counts());
+}
+
+/// A key that was revoked by a clock: what an authority outside of this host stamped before counts, and nothing else does by the log.
+#[test]
+fn a_stamp_of_the_log_is_evidence_against_a_revocation_by_a_clock_and_for_a_window() {
+    let stamps = BTreeMap::from([(3, day(5)), (4, day(20))]);
+    let stamped = |store: TrustStore| Trust {
+        places: Some(Arc::new(Log {
+            keys: KeyHistory::default(),
+            vouched_for: 9,
+            stamps: stamps.clone(),
+        })),
+        ..Trust::new(store)
+    };
+    let standing = |trust: &Trust, heads: &[Head], evidence| {
+        let purpose = Purpose {
+            usage: KeyUsage::Native,
+            format: Format::Transcript,
+            thread: None,
+            evidence,
+            heads,
+        };
+        trust.judge(&key(1), &purpose, day(30)).standing
+    };
+    let mut revoked = TrustStore::new();
+    revoked.add(native(1)).unwrap();
+    let revocation = Revocation {
+        at: day(10),
+        reason: "stolen".into(),
+        entry: None,
+    };
+    revoked.revoke(&name("key 1"), revocation.clone()).unwrap();
+    let by_stamps = stamped(revoked.clone());
+    assert_eq!(standing(&by_stamps, &[head(3)], None), Standing::Trusted);
+    assert_eq!(
+        standing(&by_stamps, &[head(4), head(3)], Some(day(15))),
+        Standing::Trusted,
+        "any head that covers the signature"
+    );
+    for heads in [&[head(4)][..], &[head(5)], &[]] {
+        assert!(!standing(&by_stamps, heads, None).counts());
+    }
+    assert!(!standing(&Trust::new(revoked), &[head(3)], None).counts());
+    let pinned = Trust {
+        pinned: Some(key(1)),
+        ..by_stamps
+    };
+    assert_eq!(standing(&pinned, &[head(3)], None), Standing::Pinned);
+    assert!(!standing(&pinned, &[head(4)], None).counts());
+    // Where the key itself said in the log that it ended, places decide, and no moment.
+    let mut ended = TrustStore::new();
+    ended.add(native(1)).unwrap();
+    let revocation = Revocation {
+        entry: Some(1),
+        ..revocation
+    };
+    ended.revoke(&name("key 1"), revocation).unwrap();
+    assert!(!standing(&stamped(ended), &[head(3)], None).counts());
+    // A window is over, and the seal is older.
+    let mut window = TrustStore::new();
+    window
+        .add(TrustedKey {
+            not_before: Some(day(2)),
+            not_after: Some(day(10)),
+            ..native(1)
+        })
+        .unwrap();
+    let window = stamped(window);
+    assert_eq!(standing(&window, &[head(3)], None), Standing::Trusted);
+    for heads in [&[head(4)][..], &[]] {
+        let out = standing(&window, heads, None);
+        assert!(matches!(out, Standing::Expired { .. }), "{out:?}");
+    }
 }
 
 const EXAMPLE: &str = r#"# Comments and order are free.

@@ -56,7 +56,10 @@ pub(crate) fn policies(home: &Home, context: &Context) -> Result<Vec<(String, Po
 }
 
 /// All time-stamping authorities of a home, by name.
-fn authorities(home: &Home, context: &Context) -> Result<Vec<(String, Authority)>, Failure> {
+pub(crate) fn authorities(
+    home: &Home,
+    context: &Context,
+) -> Result<Vec<(String, Authority)>, Failure> {
     files(home, context, AUTHORITY, MAX_AUTHORITY_BYTES, |bytes| {
         Authority::parse(bytes).map_err(|error| error.to_string())
     })

@@ -20,6 +20,10 @@ impl SealPlaces for Log {
         self.heads.contains(&head.line).then_some(99)
     }
 
+    fn stamped(&self, _: &Head) -> Option<Timestamp> {
+        None
+    }
+
     fn keys(&self) -> Option<&KeyHistory> {
         Some(&self.keys)
     }
