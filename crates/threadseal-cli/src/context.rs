@@ -5,6 +5,7 @@
 use crate::args::Global;
 use crate::exit::Failure;
 use crate::render::style::Palette;
+use crate::rotation;
 use crate::seal_log::{self, HomeLog};
 use std::ffi::OsString;
 use std::io;
@@ -37,6 +38,8 @@ pub(crate) struct Context {
     pub(crate) fs: Arc<dyn Fs>,
     home: Option<PathBuf>,
     log: OnceLock<HomeLog>,
+    /// Did the home follow what keys said in its log?
+    followed: OnceLock<()>,
 }
 
 impl Context {
@@ -51,6 +54,7 @@ impl Context {
             fs: RealFs::shared(),
             home: global.home.clone(),
             log: OnceLock::new(),
+            followed: OnceLock::new(),
         }
     }
 
@@ -60,6 +64,7 @@ impl Context {
             home: Some(home),
             fs: Arc::clone(&self.fs),
             log: OnceLock::new(),
+            followed: OnceLock::new(),
             ..*self
         }
     }
@@ -125,16 +130,21 @@ impl Context {
         }
     }
 
-    /// Files, clock, randomness, and the heads of the home; where there is no home, no heads.
+    /// Files, clock, randomness, and the heads of the home; where there is no home, no heads. The home's trust in keys that ended in its log
+    /// has ended, too, from here on.
     ///
     /// # Errors
-    /// As [`Context::home`]; or when the home has a log and nothing could be written into it.
+    /// As [`Context::home`]; or when the home has a log and nothing could be written into it, or the trust store cannot follow it.
     pub(crate) fn host(&self) -> Result<Host, Failure> {
         let (host, log) = self.reading_host()?;
-        match log.obstacle() {
-            Some(why) => Err(Failure::new(why)),
-            None => Ok(host),
+        if let Some(why) = log.obstacle() {
+            return Err(Failure::new(why));
         }
+        if let (HomeLog::There(log), Some(home), None) = (log, self.home()?, self.followed.get()) {
+            rotation::follow(&home, &log, self)?;
+            self.followed.get_or_init(|| ());
+        }
+        Ok(host)
     }
 
     /// The same for who only reads, and how the log of the home is: a log that is gone or cannot be read takes nothing from what

@@ -4,10 +4,12 @@ use crate::cmd::anchor;
 use crate::context::Context;
 use crate::examine::Anchors;
 use crate::exit::{Failure, complain};
+use crate::rotation;
 use crate::seal_log::HomeLog;
 use crate::trusting;
 use std::sync::Arc;
 use threadseal::key::Signer;
+use threadseal::time::Timestamp;
 use threadseal::tlog::entry::key_event::{KeyChange, KeyEvent, KeyHistory};
 use threadseal::trust::{SealPlaces, TrustStore, TrustedKey};
 use threadseal_store::home::Home;
@@ -99,8 +101,9 @@ fn renumber(store: &mut TrustStore, log: &SealLog) -> Result<bool, Failure> {
 }
 
 /// The log of this home, to judge keys of `store` by: those that ended in it, and, where somebody stamps it, those that moments decide on;
-/// None where it has no say in any. What the store says of a log before this
-/// one is understood, where a restart was cut short before the store on the disk followed.
+/// None where it has no say in any. The store is read as if it said all that keys say there: somebody may have been killed before it did, or
+/// have put an older one back. What it says of a log before this one is understood, where a restart was cut short before the store on the disk
+/// followed.
 ///
 /// # Errors
 /// When the home must not be trusted.
@@ -108,32 +111,46 @@ pub(crate) fn places(
     store: &mut TrustStore,
     context: &Context,
 ) -> Result<Option<Arc<dyn SealPlaces>>, Failure> {
+    if store.is_empty() {
+        return Ok(None);
+    }
+    let there = context.reading_host()?.1;
+    let log = match &there {
+        HomeLog::There(log) => Some(log),
+        HomeLog::Never | HomeLog::Missing(_) | HomeLog::Damaged(_) => None,
+    };
+    if let Some(log) = log {
+        // A log that cannot be read says nothing of keys, and is told of elsewhere.
+        let _ = renumber(store, log);
+        if let Ok(events) = log.key_events() {
+            rotation::end(store, &KeyHistory::of(&events), Timestamp::UNIX_EPOCH)?;
+        }
+    }
     let ended = |entry: &TrustedKey| {
         let revoked = entry.revoked.as_ref();
         revoked.is_some_and(|revoked| revoked.entry.is_some())
     };
-    let is_ended = store.iter().any(ended);
+    let Some(log) = log else {
+        return Ok(None);
+    };
     let authorities = match context.home()? {
         Some(home) if store.iter().any(TrustedKey::is_bound_in_time) => {
             anchor::authorities(&home, context).unwrap_or_default()
         }
         _ => Vec::new(),
     };
-    if !is_ended && authorities.is_empty() {
+    if authorities.is_empty() && !store.iter().any(ended) {
         return Ok(None);
     }
-    let there = context.reading_host()?.1;
     // What nobody can judge now vouches for nothing.
     let witnessed = match Anchors::of(&there, context) {
         Ok(Anchors::Seen { tree, .. }) => tree.size,
         Ok(Anchors::None(_)) | Err(_) => 0,
     };
-    Ok(match there {
-        HomeLog::There(log) => {
-            // A log that cannot be read says nothing of keys, and is told of elsewhere.
-            let _ = renumber(store, &log);
-            Some(Arc::new(JudgedPlaces::of(log, witnessed, authorities)))
-        }
-        HomeLog::Never | HomeLog::Missing(_) | HomeLog::Damaged(_) => None,
-    })
+    let log = Arc::clone(log);
+    Ok(Some(Arc::new(JudgedPlaces::of(
+        log,
+        witnessed,
+        authorities,
+    ))))
 }

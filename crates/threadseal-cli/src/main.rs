@@ -29,6 +29,7 @@ mod progress;
 mod record;
 mod render;
 mod replaying;
+mod rotation;
 mod seal_log;
 mod secrets;
 mod trusting;

@@ -11,10 +11,12 @@
 //! the bytes it names are durable; after any failure the recorder gives no promise any more.
 
 mod admit;
+mod behind;
 mod delegate;
 mod epoch;
 mod redact;
 
+pub use behind::publish_last_seal;
 pub use epoch::SEALS_PER_EPOCH;
 
 use crate::append::{Log, MovedTail};

@@ -24,7 +24,7 @@ use crate::digest::Digest;
 use crate::key::PublicKey;
 use crate::limits::MAX_FINDINGS;
 use crate::record::{Head, RecordId};
-use crate::trust::{Judgement, Standing};
+use crate::trust::{END_IN_DOUBT, Judgement, Standing};
 use serde::Serialize;
 use serde_json::value::RawValue;
 use std::collections::BTreeMap;
@@ -453,7 +453,15 @@ impl Report {
                 let finding = Finding::error("key_not_pinned", text);
                 (SignerStatus::Rejected, Some((Verdict::Forged, finding)))
             }
-            Standing::Revoked { at, reason } => {
+            Standing::Revoked { in_doubt: true, .. } => {
+                let text = format!("key {id}: {END_IN_DOUBT}");
+                let finding = Finding::warning("key_end_doubted", text);
+                (
+                    SignerStatus::Revoked,
+                    Some((Verdict::UnknownSigner, finding)),
+                )
+            }
+            Standing::Revoked { at, reason, .. } => {
                 let text = format!("key {id} was revoked at {}: {reason}", at.to_iso_seconds());
                 let finding = Finding::error("key_revoked", text);
                 (SignerStatus::Revoked, Some((Verdict::Forged, finding)))

@@ -242,7 +242,7 @@ impl AllRecords {
 }
 
 /// Where a record lay last, if that can be said as it is written down: a name that is not UTF-8 cannot.
-fn place_of(known: &StoredHead) -> Option<PathBuf> {
+pub(crate) fn place_of(known: &StoredHead) -> Option<PathBuf> {
     let place = known.path_hint.as_ref();
     place
         .filter(|place| !place.contains('\\'))

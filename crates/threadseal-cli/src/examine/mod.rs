@@ -12,6 +12,7 @@
 //! A file inside a folder is passed over when nothing claims to protect it and it is no record by
 //! itself (a plain source file); a file that was named is always answered for.
 
+mod ahead;
 pub(crate) mod all;
 mod anchored;
 mod as_of;
@@ -30,6 +31,7 @@ mod scroll;
 mod transcript;
 mod whereabouts;
 
+pub(crate) use ahead::Unpublished;
 pub(crate) use anchored::{Anchors, witnessed};
 pub(crate) use ledger::LedgerAsked;
 pub(crate) use lineage::LineageAsked;

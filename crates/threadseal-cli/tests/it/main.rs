@@ -19,6 +19,7 @@ mod fixtures;
 mod fleet;
 mod frame;
 mod graph;
+mod half_ended;
 mod key_events;
 mod keyring;
 mod keys;

@@ -1,6 +1,5 @@
 //! Is everything in the files of a log as its checkpoint says?
 
-use super::forks::fork_of;
 use super::index::{Index, Indexed};
 use super::{SealLog, Shared};
 use std::collections::{BTreeMap, HashMap};
@@ -46,7 +45,7 @@ impl SealLog {
             checked: Checked::default(),
             frontier: Frontier::new(),
             levels: BTreeMap::new(),
-            heads: 0,
+            indexed: 0,
             last: HashMap::new(),
         };
         let base = walk.size;
@@ -58,10 +57,10 @@ impl SealLog {
             })?;
         }
         if let Some(count) = self.shared.index().count_in_file()?
-            && count != walk.heads
+            && count != walk.indexed
         {
             walk.checked
-                .fault("the index holds other heads than the log");
+                .fault("the index holds other entries than the log");
         }
         walk.parts()?;
         for (at, entry) in (base..).zip(view.contents().fresh()) {
@@ -88,8 +87,8 @@ struct Walk<'l> {
     frontier: Frontier,
     /// Hashes of the tile that is not full yet, and its number, on each level.
     levels: BTreeMap<u32, (u64, Vec<Digest>)>,
-    /// Heads in the tiles.
-    heads: u64,
+    /// Heads, forks and words of keys in the tiles.
+    indexed: u64,
     /// The number of the newest seal of each record.
     last: HashMap<RecordId, u64>,
 }
@@ -123,20 +122,18 @@ impl Walk<'_> {
             }
             Ok(_) => {}
         }
-        if let (Some(index), Some(record)) = (index, fork_of(entry))
-            && !index.forks(&record)?.contains(&at)
-        {
-            self.checked
-                .fault(format!("the index does not know entry {at}"));
-        }
-        let head = Indexed::of(at, entry);
-        self.heads += u64::from(index.is_some() && head.is_some());
-        if let Some(index) = index
-            && let Some(head) = head
-            && index.at(&head.record, head.seq)? != Some(at)
-        {
-            self.checked
-                .fault(format!("the index does not know entry {at}"));
+        if let Some(index) = index {
+            let (known, counts) = match Indexed::of(entry) {
+                Some(Indexed::Head { record, seq }) => (index.at(&record, seq)? == Some(at), true),
+                Some(Indexed::Fork { record }) => (index.forks(&record)?.contains(&at), true),
+                Some(Indexed::KeyEvent) => (index.key_events()?.contains(&at), true),
+                None => (true, false),
+            };
+            self.indexed += u64::from(counts);
+            if !known {
+                self.checked
+                    .fault(format!("the index does not know entry {at}"));
+            }
         }
         Ok(())
     }

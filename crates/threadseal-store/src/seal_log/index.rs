@@ -1,4 +1,5 @@
-//! [`Index`]: where in a log the heads of a record are, and what is said of forks of it. Made from the entries, and never believed: what it names is read and proved.
+//! [`Index`]: where in a log the heads of a record are, what is said of forks of it, and what keys said. Made from the entries, and never believed:
+//! what it names is read and proved.
 
 use super::contents::Contents;
 use super::forks::fork_of;
@@ -32,24 +33,36 @@ pub(super) struct MemoryIndex {
     indexed: u64,
     heads: HashMap<RecordId, BTreeMap<u64, u64>>,
     forks: HashMap<RecordId, Vec<u64>>,
+    key_events: Vec<u64>,
 }
 
-/// An entry that is a head.
-pub(super) struct Indexed {
-    pub(super) record: RecordId,
-    pub(super) seq: u64,
-    pub(super) at: u64,
+/// An entry that is looked for by what it says.
+pub(super) enum Indexed {
+    /// A head.
+    Head {
+        /// Of which record.
+        record: RecordId,
+        /// Its number.
+        seq: u64,
+    },
+    /// What is said of a fork.
+    Fork {
+        /// Of which record.
+        record: RecordId,
+    },
+    /// What a key said.
+    KeyEvent,
 }
 
 impl Indexed {
-    pub(super) fn of(at: u64, entry: &[u8]) -> Option<Self> {
+    pub(super) fn of(entry: &[u8]) -> Option<Self> {
         match LogEntry::read(entry) {
-            Ok(LogEntry::Head(logged)) => Some(Self {
+            Ok(LogEntry::Head(logged)) => Some(Self::Head {
                 record: logged.head.record,
                 seq: logged.head.seq,
-                at,
             }),
-            _ => None,
+            Ok(LogEntry::Key(_)) => Some(Self::KeyEvent),
+            _ => fork_of(entry).map(|record| Self::Fork { record }),
         }
     }
 }
@@ -79,10 +92,17 @@ impl Index {
             Self::Memory(memory) => {
                 let from = memory.indexed;
                 contents.each_in_tiles(from, contents.base(), &mut |at, entry| {
-                    if let Some(head) = Indexed::of(at, entry) {
-                        memory.take(&head);
-                    } else if let Some(record) = fork_of(entry) {
-                        memory.forks.entry(record).or_default().push(at);
+                    match Indexed::of(entry) {
+                        Some(Indexed::Head { record, seq }) => {
+                            let heads = memory.heads.entry(record).or_default();
+                            // The first one of a number stands.
+                            heads.entry(seq).or_insert(at);
+                        }
+                        Some(Indexed::Fork { record }) => {
+                            memory.forks.entry(record).or_default().push(at);
+                        }
+                        Some(Indexed::KeyEvent) => memory.key_events.push(at),
+                        None => {}
                     }
                     memory.indexed = at + 1;
                     Ok(())
@@ -106,12 +126,21 @@ impl Index {
         }
     }
 
-    /// How many heads the file of the index holds, where there is one in use.
+    /// How many heads, forks and words of keys the file of the index holds, where there is one in use.
     pub(super) fn count_in_file(&self) -> Result<Option<u64>, Error> {
         match self {
             Self::Memory(..) => Ok(None),
             #[cfg(feature = "sqlite")]
             Self::Sqlite(file) => file.count().map(Some),
+        }
+    }
+
+    /// All entries of the tiles in which keys speak of themselves.
+    pub(super) fn key_events(&self) -> Result<Vec<u64>, Error> {
+        match self {
+            Self::Memory(memory) => Ok(memory.key_events.clone()),
+            #[cfg(feature = "sqlite")]
+            Self::Sqlite(file) => file.key_events(),
         }
     }
 
@@ -159,11 +188,5 @@ impl MemoryIndex {
             file: Some(path),
             ..Self::default()
         }
-    }
-
-    fn take(&mut self, head: &Indexed) {
-        let heads = self.heads.entry(head.record).or_default();
-        // The first one of a number stands.
-        heads.entry(head.seq).or_insert(head.at);
     }
 }

@@ -3,27 +3,35 @@
 //! ```text
 //! heads  record BLOB, seq INTEGER, at INTEGER     one row for each head in the tiles
 //! forks  record BLOB, at INTEGER                  one row for each entry in the tiles that calls a record forked
+//! keys   at INTEGER                               one row for each entry in which a key speaks
 //! state  indexed INTEGER                          entries that were taken in
 //! ```
+//! A file that lacks one of these tables is of an earlier version, and made anew.
 
 use super::contents::Contents;
-use super::forks::fork_of;
 use super::index::Indexed;
 use crate::database::Database;
-use rusqlite::{OptionalExtension as _, Transaction};
+use rusqlite::{Connection, OptionalExtension as _, Transaction};
 use std::path::Path;
 use threadseal::error::Error;
 use threadseal::record::RecordId;
 
 const TABLES: &str = "
-CREATE TABLE IF NOT EXISTS heads (
+DROP TABLE IF EXISTS heads;
+DROP TABLE IF EXISTS forks;
+DROP TABLE IF EXISTS keys;
+DROP TABLE IF EXISTS state;
+CREATE TABLE heads (
   record BLOB NOT NULL, seq INTEGER NOT NULL, at INTEGER NOT NULL, PRIMARY KEY (record, seq)
 ) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS forks (
+CREATE TABLE forks (
   record BLOB NOT NULL, at INTEGER NOT NULL, PRIMARY KEY (record, at)
 ) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS state (indexed INTEGER NOT NULL);
-INSERT INTO state (indexed) SELECT 0 WHERE NOT EXISTS (SELECT 1 FROM state);";
+CREATE TABLE keys (at INTEGER PRIMARY KEY);
+CREATE TABLE state (indexed INTEGER NOT NULL);
+INSERT INTO state (indexed) VALUES (0);";
+const IS_WHOLE: &str =
+    "SELECT COUNT(*) = 4 FROM sqlite_master WHERE name IN ('heads', 'forks', 'keys', 'state')";
 /// Entries that one transaction takes in.
 const BATCH: u64 = 65_536;
 
@@ -37,14 +45,16 @@ impl IndexFile {
     /// Opens the index at `path`, and makes an empty one where there is none.
     pub(super) fn open(path: &Path) -> Result<Self, Error> {
         let database = Database::open(path)?;
-        let there = database.read(|connection| {
-            let sql =
-                "SELECT COUNT(*) = 3 FROM sqlite_master WHERE name IN ('heads', 'forks', 'state')";
-            let there = connection.query_row(sql, [], |row| row.get::<_, bool>(0));
-            there.map_err(|error| database.failed(&error))
-        })?;
-        if !there {
+        let is_whole = |connection: &Connection| {
+            let whole = connection.query_row(IS_WHOLE, [], |row| row.get::<_, bool>(0));
+            whole.map_err(|error| database.failed(&error))
+        };
+        if !database.read(is_whole)? {
             database.write(|transaction| {
+                // Another process may have made it meanwhile.
+                if is_whole(transaction)? {
+                    return Ok(());
+                }
                 let made = transaction.execute_batch(TABLES);
                 made.map_err(|error| database.failed(&error))
             })?;
@@ -64,6 +74,18 @@ impl IndexFile {
                 .and_then(|mut statement| statement.query_row(values, |row| row.get(0)).optional());
             let found: Option<i64> = found.map_err(|error| self.database.failed(&error))?;
             Ok(found.and_then(|number| u64::try_from(number).ok()))
+        })
+    }
+
+    fn numbers(&self, sql: &str, values: impl rusqlite::Params) -> Result<Vec<u64>, Error> {
+        self.database.read(|connection| {
+            let all = connection.prepare_cached(sql).and_then(|mut statement| {
+                let rows = statement.query_map(values, |row| row.get::<_, i64>(0))?;
+                rows.collect::<Result<Vec<i64>, _>>()
+            });
+            let all = all.map_err(|error| self.database.failed(&error))?;
+            let numbers = all.into_iter().filter_map(|at| u64::try_from(at).ok());
+            Ok(numbers.collect())
         })
     }
 
@@ -91,20 +113,26 @@ impl IndexFile {
     ) -> Result<(), Error> {
         let fail = |error| self.database.failed(&error);
         // The first one of a number stands.
-        let sql = "INSERT OR IGNORE INTO heads (record, seq, at) VALUES (?1, ?2, ?3)";
+        let head_sql = "INSERT OR IGNORE INTO heads (record, seq, at) VALUES (?1, ?2, ?3)";
+        let key_sql = "INSERT OR IGNORE INTO keys (at) VALUES (?1)";
         contents.each_in_tiles(from, until, &mut |at, entry| {
-            if let Some(head) = Indexed::of(at, entry) {
-                let row = (head.record.as_bytes(), column(head.seq), column(at));
-                let put = transaction
-                    .prepare_cached(sql)
-                    .and_then(|mut put| put.execute(row));
-                put.map_err(fail)?;
-            } else if let Some(record) = fork_of(entry) {
-                let sql = "INSERT OR IGNORE INTO forks (record, at) VALUES (?1, ?2)";
-                let put = transaction.execute(sql, (record.as_bytes(), column(at)));
-                put.map_err(fail)?;
-            }
-            Ok(())
+            let put = match Indexed::of(entry) {
+                Some(Indexed::Head { record, seq }) => {
+                    let row = (record.as_bytes(), column(seq), column(at));
+                    let put = transaction.prepare_cached(head_sql);
+                    put.and_then(|mut put| put.execute(row))
+                }
+                Some(Indexed::Fork { record }) => {
+                    let sql = "INSERT OR IGNORE INTO forks (record, at) VALUES (?1, ?2)";
+                    transaction.execute(sql, (record.as_bytes(), column(at)))
+                }
+                Some(Indexed::KeyEvent) => {
+                    let put = transaction.prepare_cached(key_sql);
+                    put.and_then(|mut put| put.execute([column(at)]))
+                }
+                None => return Ok(()),
+            };
+            put.map(drop).map_err(fail)
         })?;
         let done = transaction.execute("UPDATE state SET indexed = ?1", [column(until)]);
         done.map(drop).map_err(fail)
@@ -115,35 +143,24 @@ impl IndexFile {
         self.number(sql, (record.as_bytes(), column(size)))
     }
 
-    /// How many heads it holds.
+    /// How many heads, forks and words of keys it holds.
     pub(super) fn count(&self) -> Result<u64, Error> {
-        let count = self.number("SELECT COUNT(*) FROM heads", [])?;
-        Ok(count.unwrap_or_default())
+        let sql = "SELECT (SELECT COUNT(*) FROM heads) + (SELECT COUNT(*) FROM forks) + (SELECT COUNT(*) FROM keys)";
+        Ok(self.number(sql, [])?.unwrap_or_default())
+    }
+
+    pub(super) fn key_events(&self) -> Result<Vec<u64>, Error> {
+        self.numbers("SELECT at FROM keys ORDER BY at", [])
     }
 
     pub(super) fn all(&self, record: &RecordId) -> Result<Vec<u64>, Error> {
-        self.numbers(
-            "SELECT at FROM heads WHERE record = ?1 ORDER BY seq",
-            record,
-        )
+        let sql = "SELECT at FROM heads WHERE record = ?1 ORDER BY seq";
+        self.numbers(sql, [record.as_bytes()])
     }
 
     pub(super) fn forks(&self, record: &RecordId) -> Result<Vec<u64>, Error> {
-        self.numbers("SELECT at FROM forks WHERE record = ?1 ORDER BY at", record)
-    }
-
-    fn numbers(&self, sql: &str, record: &RecordId) -> Result<Vec<u64>, Error> {
-        self.database.read(|connection| {
-            let all = connection.prepare_cached(sql).and_then(|mut statement| {
-                let rows = statement.query_map([record.as_bytes()], |row| row.get::<_, i64>(0))?;
-                rows.collect::<Result<Vec<i64>, _>>()
-            });
-            let all = all.map_err(|error| self.database.failed(&error))?;
-            Ok(all
-                .into_iter()
-                .filter_map(|at| u64::try_from(at).ok())
-                .collect())
-        })
+        let sql = "SELECT at FROM forks WHERE record = ?1 ORDER BY at";
+        self.numbers(sql, [record.as_bytes()])
     }
 
     pub(super) fn at(&self, record: &RecordId, seq: u64) -> Result<Option<u64>, Error> {

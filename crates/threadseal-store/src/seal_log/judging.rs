@@ -19,6 +19,7 @@ pub struct JudgedPlaces {
     witnessed: u64,
     /// Who stamps the log, by name.
     authorities: Vec<(String, Authority)>,
+    in_doubt: OnceLock<bool>,
 }
 
 impl JudgedPlaces {
@@ -30,6 +31,7 @@ impl JudgedPlaces {
             authorities,
             keys: OnceLock::new(),
             vouched_for: OnceLock::new(),
+            in_doubt: OnceLock::new(),
         }
     }
 
@@ -43,9 +45,7 @@ impl JudgedPlaces {
 impl SealPlaces for JudgedPlaces {
     /// What cannot be read is nowhere: it is no evidence.
     fn place(&self, head: &Head) -> Option<u64> {
-        let at = self.log.head_at(&head.record, head.seq).ok().flatten()?;
-        let is_it = at.logged.head == *head && at.number < self.vouched_for();
-        is_it.then_some(at.number)
+        self.claimed(head).filter(|at| *at < self.vouched_for())
     }
 
     fn stamped(&self, head: &Head) -> Option<Timestamp> {
@@ -70,5 +70,15 @@ impl SealPlaces for JudgedPlaces {
                 .map(|events| KeyHistory::of(&events))
         };
         self.keys.get_or_init(read).as_ref()
+    }
+
+    fn is_in_doubt(&self) -> bool {
+        let look = || !self.log.standing().vouches();
+        *self.in_doubt.get_or_init(look)
+    }
+
+    fn claimed(&self, head: &Head) -> Option<u64> {
+        let at = self.log.head_at(&head.record, head.seq).ok().flatten()?;
+        (at.logged.head == *head).then_some(at.number)
     }
 }

@@ -1,19 +1,35 @@
 //! [`Kept`]: what of the entries of a log comes along into the next one, and in which order.
 //!
-//! Entries that are no heads come along, and before each of them the newest heads that stood there and that a second place vouches
-//! for: what a key sealed before it ended stands before its end in the new log as in the old one. Heads for which none vouches come
+//! ```text
+//! up to the last end of a key     all heads that a second place vouches for, and entries that are no heads, as they stood
+//! behind it                       entries that are no heads, before each the newest heads that stood there and are vouched for
+//! last                            the newest of each record that is not there yet
+//! ```
+//! What a key sealed before it ended stands before its end in the new log as in the old one; also what it sealed of a record that went on
+//! later, by which a turn of that is proved or another actor's records of a ledger are judged. Heads for which none vouches come
 //! last. Whoever may write to the home has the log's key, and can put such a head before the end of a key that he stole; in the new
 //! log it would be as good as any.
 
 use super::contents::Contents;
-use super::places::entries_of;
-use std::collections::BTreeMap;
+use super::places::entry_of;
+use std::collections::{BTreeMap, BTreeSet};
 use threadseal::error::Error;
 use threadseal::key::PublicKey;
 use threadseal::merkle::{Frontier, TreeHead, leaf_hash};
 use threadseal::record::{Head, RecordId};
 use threadseal::tlog::entry::key_event::{KeyEvent, KeyHistory};
 use threadseal::tlog::entry::{LogEntry, LoggedHead};
+
+/// Most heads before the last end of a key that come along though later ones of their records do as well; of more, the newest of each
+/// record before each end.
+const MAX_OLDER_HEADS: usize = if cfg!(test) { 100 } else { 1 << 19 };
+
+/// What stands in the next log where it stood in this one.
+#[derive(Debug)]
+enum Ordered {
+    Head(LoggedHead),
+    Other(Vec<u8>),
+}
 
 /// What comes along into the next log.
 #[derive(Debug, Default)]
@@ -22,10 +38,16 @@ pub(super) struct Kept {
     heads: BTreeMap<RecordId, LoggedHead>,
     /// The newest of each record among those that a second place vouches for.
     proved: BTreeMap<RecordId, LoggedHead>,
-    /// Entries that are no heads, each behind the proved heads that changed since the one before.
-    ordered: Vec<Vec<u8>>,
+    /// Entries that are no heads, and proved heads before them.
+    ordered: Vec<Ordered>,
+    /// How many of them are heads of which it was not asked yet whether later ones make them older.
+    unthinned: usize,
+    /// Were there more heads before the end of a key than come along?
+    thinned: bool,
     /// The number of the last seal of each record in `ordered`.
     written: BTreeMap<RecordId, u64>,
+    /// Behind the last end of a key.
+    last_end: u64,
     /// What keys said, with the numbers of the entries.
     key_events: Vec<(u64, KeyEvent)>,
     /// Does a head for which nothing vouches stand before the end of a key?
@@ -43,7 +65,12 @@ impl Kept {
         tree: &TreeHead,
         proved: u64,
     ) -> Result<(), Error> {
-        let (mut all, mut frontier) = (Self::default(), Frontier::new());
+        self.last_end = last_end(contents, tree.size);
+        let mut all = Self {
+            last_end: self.last_end,
+            ..Self::default()
+        };
+        let mut frontier = Frontier::new();
         let whole = contents.each(tree.size, &mut |number, entry| {
             frontier.push_leaf(leaf_hash(entry));
             all.add(number, entry, number < proved)
@@ -76,11 +103,16 @@ impl Kept {
         self.unproved_before_key
     }
 
+    /// Were there more heads before the end of a key than come along?
+    pub(super) fn is_thinned(&self) -> bool {
+        self.thinned
+    }
+
     /// The entries of the next log behind its first one, with what the home has `stored`; and of how many records.
     pub(super) fn into_entries(
         self,
         stored: &[LoggedHead],
-    ) -> Result<(usize, Vec<Vec<u8>>), Error> {
+    ) -> (usize, impl Iterator<Item = Result<Vec<u8>, Error>> + use<>) {
         let (mut heads, written) = (self.heads, self.written);
         for head in stored {
             let known = heads.entry(head.head.record).or_insert(*head);
@@ -89,11 +121,15 @@ impl Kept {
             }
         }
         let came = heads.len();
-        let is_new = |head: &LoggedHead| written.get(&head.head.record) != Some(&head.head.seq);
-        let heads: Vec<LoggedHead> = heads.into_values().filter(is_new).collect();
-        let mut entries = self.ordered;
-        entries.extend(entries_of(&heads)?);
-        Ok((came, entries))
+        let is_new =
+            move |head: &LoggedHead| written.get(&head.head.record) != Some(&head.head.seq);
+        let last = heads.into_values().filter(is_new).map(Ordered::Head);
+        let all = self.ordered.into_iter().chain(last);
+        let entries = all.map(|one| match one {
+            Ordered::Head(head) => entry_of(&head),
+            Ordered::Other(entry) => Ok(entry),
+        });
+        (came, entries)
     }
 
     fn add(&mut self, number: u64, entry: &[u8], proved: bool) -> Result<(), Error> {
@@ -103,19 +139,21 @@ impl Kept {
                 newer(&mut self.heads, logged);
                 if proved {
                     newer(&mut self.proved, logged);
+                    if number < self.last_end {
+                        self.write(logged);
+                        self.unthinned += 1;
+                    }
+                }
+                if self.unthinned > MAX_OLDER_HEADS {
+                    self.thin();
                 }
             }
             // What the log before this one was, its own entry 0 said.
             Ok(LogEntry::Restart(_)) | Err(_) => {}
             Ok(other) => {
                 let new: Vec<LoggedHead> = self.proved.values().copied().collect();
-                for head in new {
-                    let Head { record, seq, .. } = head.head;
-                    if self.written.insert(record, seq) != Some(seq) {
-                        self.ordered.extend(entries_of(&[head])?);
-                    }
-                }
-                self.ordered.push(entry.to_vec());
+                new.into_iter().for_each(|head| self.write(head));
+                self.ordered.push(Ordered::Other(entry.to_vec()));
                 if let LogEntry::Key(event) = other {
                     let ends = event.change().ends();
                     self.unproved_before_key |= ends && self.heads != self.proved;
@@ -125,6 +163,56 @@ impl Kept {
         }
         Ok(())
     }
+
+    /// Heads of one record stand in the order of their numbers, each once.
+    fn write(&mut self, head: LoggedHead) {
+        let Head { record, seq, .. } = head.head;
+        if self.written.get(&record).is_none_or(|last| *last < seq) {
+            self.written.insert(record, seq);
+            self.ordered.push(Ordered::Head(head));
+        }
+    }
+
+    /// Keeps of the heads between two entries of another kind the newest of each record.
+    fn thin(&mut self) {
+        let (mut seen, before) = (BTreeSet::new(), self.ordered.len());
+        let mut rest: Vec<Ordered> = Vec::new();
+        for one in std::mem::take(&mut self.ordered).into_iter().rev() {
+            match &one {
+                Ordered::Other(_) => seen.clear(),
+                Ordered::Head(head) if !seen.insert(head.head.record) => continue,
+                Ordered::Head(_) => {}
+            }
+            rest.push(one);
+        }
+        rest.reverse();
+        self.thinned |= rest.len() < before;
+        self.ordered = rest;
+        self.unthinned = 0;
+    }
+}
+
+/// The number of the entry behind the last one in which a key ends, as far as that can be read.
+fn last_end(contents: &Contents, size: u64) -> u64 {
+    let mut last = 0;
+    let mut look = |number: u64, entry: &[u8]| {
+        if let Ok(LogEntry::Key(event)) = LogEntry::read(entry)
+            && event.change().ends()
+        {
+            last = number + 1;
+        }
+        Ok(())
+    };
+    if contents.each(size, &mut look).is_ok() {
+        return last;
+    }
+    for number in 0..size {
+        if let Ok(entry) = contents.entry(number) {
+            // It never fails.
+            let _ = look(number, &entry);
+        }
+    }
+    last
 }
 
 fn newer(heads: &mut BTreeMap<RecordId, LoggedHead>, logged: LoggedHead) {

@@ -1,19 +1,21 @@
 //! Key events in the log of a host, and which of its entries nobody can put others in the place of.
 
-use super::SealLog;
+use super::{SealLog, view};
 use threadseal::error::Error;
 use threadseal::tlog::entry::LogEntry;
-use threadseal::tlog::entry::key_event::KeyEvent;
+use threadseal::tlog::entry::key_event::{KeyChange, KeyEvent};
 
 /// What stands in the text of each key event, and in that of no head.
 const MARK: &[u8] = b"\"type\":\"key/";
 
 impl SealLog {
-    /// Commits what a key says of itself, behind all that waits in this process; answers with the number of its entry. What stands in
-    /// the log already is not written twice.
+    /// Commits what a key says of itself, behind all that waits in this process, and where it ends behind all that the home's store of
+    /// heads has: a head that was stored and did not come to be published would stand behind the end of its key. Answers with the number
+    /// of its entry. What stands in the log already is not written twice.
     ///
     /// # Errors
-    /// Kind `Refused` when the log commits nothing, `External` when the system fails.
+    /// Kind `Refused` when the log commits nothing, `External` when the system fails; a stored head that cannot be read keeps no key from
+    /// being revoked.
     pub fn commit_key_event(&self, event: &KeyEvent) -> Result<u64, Error> {
         if let Some(error) = self.flush().error {
             return Err(error);
@@ -24,7 +26,13 @@ impl SealLog {
         }
         let entry = LogEntry::Key(Box::new(event.clone())).to_bytes();
         let entry = entry.ok_or_else(|| Error::invalid("the event is too long for a log"))?;
-        let written = self.shared.write(&|| false, |writer, _| {
+        let written = self.shared.write(&|| false, |writer, index| {
+            match event.change() {
+                KeyChange::Create | KeyChange::Delegate { .. } => {}
+                KeyChange::Rotate(_) => drop(self.shared.commit_stored(writer, index)?),
+                // It may be stolen: whoever damages a head must not have it live on.
+                KeyChange::Revoke => drop(self.shared.commit_stored(writer, index)),
+            }
             let at = writer.tree().size;
             writer.commit(&[entry]).map(|()| at)
         });
@@ -32,26 +40,32 @@ impl SealLog {
         unmarked.map_or(Ok(at), Err)
     }
 
-    /// All key events with the numbers of their entries, each proved to be in the log. Every entry is read.
+    /// All key events with the numbers of their entries, each proved to be in the log.
     ///
     /// # Errors
-    /// As [`SealLog::view`].
+    /// As [`SealLog::newest`].
     pub fn key_events(&self) -> Result<Vec<(u64, KeyEvent)>, Error> {
         let view = self.view()?;
         let contents = view.contents();
+        let numbers = {
+            let mut index = self.shared.index();
+            index.catch_up(contents)?;
+            index.key_events()?
+        };
         let mut events = Vec::new();
-        let mut take = |at: u64, entry: &[u8]| {
+        for at in numbers.into_iter().filter(|at| *at < contents.base()) {
+            match LogEntry::read(&view.entry(at)?) {
+                Ok(LogEntry::Key(event)) => events.push((at, *event)),
+                _ => return Err(view::of_another_log()),
+            }
+        }
+        for (at, entry) in (contents.base()..).zip(contents.fresh()) {
             if memchr::memmem::find(entry, MARK).is_some()
                 && let Ok(LogEntry::Key(event)) = LogEntry::read(entry)
             {
                 view.inclusion(at, entry)?;
                 events.push((at, *event));
             }
-            Ok(())
-        };
-        contents.each_in_tiles(0, contents.base(), &mut take)?;
-        for (at, entry) in (contents.base()..).zip(contents.fresh()) {
-            take(at, entry)?;
         }
         Ok(events)
     }

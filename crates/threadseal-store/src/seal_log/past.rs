@@ -117,6 +117,11 @@ impl Past {
                  --anyway"
             )));
         }
+        if self.kept.is_thinned() {
+            return Err(Error::refused(
+                "more heads stand in this log before the end of a key than a next one takes over: of the older ones the newest of each record                  before each such end come along, and single turns and other actors' records that the key sealed would be forged from now                  on; go on with that by --anyway",
+            ));
+        }
         match self.is_order_lost() {
             false => Ok(()),
             true => Err(Error::refused(
@@ -270,8 +275,8 @@ impl LogPlaces {
         let first = LogEntry::Restart(past.restart).to_bytes();
         let first =
             first.ok_or_else(|| Error::invalid("what is known of the log fits no entry"))?;
-        let (came, more) = past.kept.into_entries(stored)?;
-        let entries = [vec![first], more].concat();
+        let (came, more) = past.kept.into_entries(stored);
+        let mut entries = std::iter::once(Ok(first)).chain(more);
         let replaced = self.current_id().ok().flatten();
         // Before anything ends: a new second place that cannot be asked leaves the log as it was.
         self.reach_marks(description)?;
@@ -295,7 +300,7 @@ impl LogPlaces {
             Far::new(self, ended).end()?;
         }
         marks.iter().try_for_each(|mark| mark.end(!lives))?;
-        self.make(description, key, &entries, replaced, &past.ends)?;
+        self.make(description, key, &mut entries, replaced, &past.ends)?;
         Ok(came)
     }
 

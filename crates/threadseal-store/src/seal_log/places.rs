@@ -34,6 +34,8 @@ use threadseal::tlog::entry::{LogEntry, LoggedHead};
 
 /// Longest `current` in bytes.
 const MAX_CURRENT_BYTES: usize = 64;
+/// Entries of a log that is made that are in memory at once.
+const MADE_AT_ONCE: usize = 8192;
 
 /// Where the logs of a home are, and the second place.
 #[derive(Clone)]
@@ -180,8 +182,8 @@ impl LogPlaces {
         key: &LogKey,
         known: &[LoggedHead],
     ) -> Result<(), Error> {
-        let entries = entries_of(known)?;
-        self.make(description, key, &entries, None, &Ends::default())
+        let mut entries = known.iter().map(entry_of);
+        self.make(description, key, &mut entries, None, &Ends::default())
     }
 
     /// Can each second place of a log that is to be made be written, or asked?
@@ -197,7 +199,7 @@ impl LogPlaces {
         &self,
         description: &Description,
         key: &LogKey,
-        entries: &[Vec<u8>],
+        entries: &mut dyn Iterator<Item = Result<Vec<u8>, Error>>,
         replaced: Option<LogId>,
         ends: &Ends,
     ) -> Result<(), Error> {
@@ -225,7 +227,15 @@ impl LogPlaces {
         place.replace(&place.journal(), &Journal::begin(&empty))?;
         // Nobody else has ever heard of it.
         let mut writer = Writer::open(&place, description, key, &|| true, &|_, _| Ok(()))?;
-        writer.commit(entries)?;
+        loop {
+            let some: Vec<Vec<u8>> = (&mut *entries)
+                .take(MADE_AT_ONCE)
+                .collect::<Result<_, _>>()?;
+            if some.is_empty() {
+                break;
+            }
+            writer.commit(&some)?;
+        }
         writer.fold()?;
         let current = format!("{}\n", description.id);
         let path = self.logs().join("current");
@@ -294,14 +304,11 @@ pub fn machine(fs: &dyn Fs) -> Option<Digest> {
     Some(Digest::tagged("log host", &[bytes.trim_ascii()]))
 }
 
-/// The entries that say these heads.
-pub(super) fn entries_of(heads: &[LoggedHead]) -> Result<Vec<Vec<u8>>, Error> {
-    let entry = |logged: &LoggedHead| {
-        LogEntry::Head(*logged).to_bytes().ok_or_else(|| {
-            let head = logged.head;
-            let text = format!("the head {head} has a number that no log can hold");
-            Error::new(ErrorKind::Limit, text)
-        })
-    };
-    heads.iter().map(entry).collect()
+/// The entry that says this head.
+pub(super) fn entry_of(logged: &LoggedHead) -> Result<Vec<u8>, Error> {
+    LogEntry::Head(*logged).to_bytes().ok_or_else(|| {
+        let head = logged.head;
+        let text = format!("the head {head} has a number that no log can hold");
+        Error::new(ErrorKind::Limit, text)
+    })
 }

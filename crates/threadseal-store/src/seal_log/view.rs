@@ -190,10 +190,7 @@ impl LogView {
     pub(super) fn head_in(&self, at: u64, record: &RecordId) -> Result<LoggedHead, Error> {
         match LogEntry::read(&self.entry(at)?) {
             Ok(LogEntry::Head(logged)) if logged.head.record == *record => Ok(logged),
-            _ => Err(Error::new(
-                ErrorKind::External,
-                "the index of the log names another entry; run: threadseal log fsck",
-            )),
+            _ => Err(of_another_log()),
         }
     }
 
@@ -224,6 +221,14 @@ pub(super) fn read_committed(place: &Place, description: &Description) -> Result
     })?;
     let journal = Journal::read(&bytes).ok_or_else(|| damaged(&path))?;
     load(place, description, journal)
+}
+
+/// The index was made of other entries.
+pub(super) fn of_another_log() -> Error {
+    Error::new(
+        ErrorKind::External,
+        "the index of the log names another entry; run: threadseal log fsck",
+    )
 }
 
 fn unproved(number: u64) -> Error {

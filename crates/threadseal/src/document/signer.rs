@@ -5,7 +5,7 @@ use crate::key::{KeyUsage, PublicKey, RyeFingerprint};
 use crate::record::Head;
 use crate::report::{Finding, SignerReport, SignerStatus, Verdict};
 use crate::time::Timestamp;
-use crate::trust::{Format, Purpose, Standing, Trust};
+use crate::trust::{END_IN_DOUBT, Format, Purpose, Standing, Trust};
 
 /// The trust, bound to one document.
 #[derive(Debug, Clone, Copy)]
@@ -83,6 +83,13 @@ fn weigh(standing: Standing) -> (SignerStatus, Option<(Verdict, Finding)>) {
             Some((
                 Verdict::UnknownSigner,
                 Finding::warning("unknown_signer", "nobody vouches for the key that signed"),
+            )),
+        ),
+        Standing::Revoked { in_doubt: true, .. } => (
+            SignerStatus::Revoked,
+            Some((
+                Verdict::UnknownSigner,
+                Finding::warning("key_end_doubted", END_IN_DOUBT),
             )),
         ),
         Standing::Revoked { at, .. } => (

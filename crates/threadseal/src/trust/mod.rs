@@ -28,8 +28,9 @@ pub mod rye;
 mod scope;
 mod store;
 
+use places::Placed;
 pub use places::SealPlaces;
-pub(crate) use places::{LastOf, covering};
+pub(crate) use places::{END_IN_DOUBT, LastOf, covering};
 pub use scope::{Format, Scope, ThreadPattern};
 pub use store::TrustStore;
 
@@ -195,6 +196,8 @@ pub enum Standing {
         at: Timestamp,
         /// Why.
         reason: String,
+        /// Could the log of this host say that the seal is older, had it not gone back? Then nobody knows.
+        in_doubt: bool,
     },
     /// It is trusted, but not for this.
     OutOfScope {
@@ -259,9 +262,9 @@ impl Trust {
         let Some(pinned) = &self.pinned else {
             return self.judge_unpinned(key, purpose, now);
         };
-        let logged = self.is_before_end(key, purpose.heads);
+        let placed = self.placed(key, purpose.heads);
         let entries = || self.store.by_key(key);
-        let standing = match store::revocation(entries(), &self.dated(key, purpose), logged) {
+        let standing = match store::revocation(entries(), &self.dated(key, purpose), placed) {
             _ if pinned != key => Standing::NotPinned,
             Some(revoked) => revoked,
             None => Standing::Pinned,
@@ -277,9 +280,9 @@ impl Trust {
         purpose: &Purpose<'_>,
         now: Timestamp,
     ) -> Judgement<'_> {
-        let logged = self.is_before_end(key, purpose.heads);
+        let placed = self.placed(key, purpose.heads);
         self.store
-            .judge_as(key, &self.dated(key, purpose), now, logged)
+            .judge_as(key, &self.dated(key, purpose), now, placed)
     }
 
     /// The same purpose with the earliest moment by which the seal is known to have been there: stamps of the log are asked, too, where a
@@ -297,17 +300,12 @@ impl Trust {
         }
     }
 
-    /// Does the log hold one of `heads` before the entry in which the key itself said that it ended? An entry that the trust
-    /// store names and this log does not is another log's.
-    fn is_before_end(&self, key: &PublicKey, heads: &[Head]) -> bool {
-        let (Some(places), Some(end)) = (&self.places, self.store.ended_at(key)) else {
-            return false;
-        };
-        let before = |head| places.place(head).is_some_and(|at| at < end);
-        places
-            .keys()
-            .is_some_and(|keys| keys.ended(key) == Some(end))
-            && heads.iter().any(before)
+    /// Where the log holds one of `heads`, measured by the entry in which the key itself said that it ended.
+    fn placed(&self, key: &PublicKey, heads: &[Head]) -> Placed {
+        match (&self.places, self.store.ended_at(key)) {
+            (Some(places), Some(end)) => Placed::of(&**places, key, end, heads),
+            _ => Placed::Not,
+        }
     }
 
     /// The keys to try for a signature that names only Rye's fingerprint: several keys may share

@@ -4,6 +4,7 @@
 //! entry has passed its own check and counts times in whole seconds. So the written file reads
 //! back as the same store.
 
+use super::places::Placed;
 use super::{Judgement, Purpose, Revocation, Standing, TrustName, TrustedKey, file};
 use crate::digest::Digest;
 use crate::error::{Error, ErrorKind};
@@ -189,16 +190,16 @@ impl TrustStore {
 
     /// What the store says of `key`. See the heading of [`crate::trust`].
     pub fn judge(&self, key: &PublicKey, purpose: &Purpose<'_>, now: Timestamp) -> Judgement<'_> {
-        self.judge_as(key, purpose, now, false)
+        self.judge_as(key, purpose, now, Placed::Not)
     }
 
-    /// The same of a seal that stands in the log, where `logged`, before the key ended there.
+    /// The same of a seal that has this place in the log, where the key ended there.
     pub(super) fn judge_as(
         &self,
         key: &PublicKey,
         purpose: &Purpose<'_>,
         now: Timestamp,
-        logged: bool,
+        placed: Placed,
     ) -> Judgement<'_> {
         let Some(first) = self.by_key(key).next() else {
             return Judgement {
@@ -210,7 +211,7 @@ impl TrustStore {
             .by_key(key)
             .find(|entry| entry.usage.contains(&purpose.usage));
         let standing =
-            revocation(self.by_key(key), purpose, logged).unwrap_or_else(|| match entry {
+            revocation(self.by_key(key), purpose, placed).unwrap_or_else(|| match entry {
                 None => Standing::OutOfScope {
                     why: format!("the key is not trusted for `{}` signatures", purpose.usage),
                 },
@@ -257,17 +258,18 @@ impl TrustedKey {
 pub(super) fn revocation<'a>(
     entries: impl Iterator<Item = &'a TrustedKey>,
     purpose: &Purpose<'_>,
-    logged: bool,
+    placed: Placed,
 ) -> Option<Standing> {
     let revoked = entries
         .filter_map(|entry| entry.revoked.as_ref())
         .min_by_key(|revoked| revoked.at)?;
     let older = match revoked.entry {
-        Some(_) => logged,
+        Some(_) => placed == Placed::Before,
         None => purpose.evidence.is_some_and(|held| held < revoked.at),
     };
     (!older).then(|| Standing::Revoked {
         at: revoked.at,
         reason: revoked.reason.clone(),
+        in_doubt: revoked.entry.is_some() && placed == Placed::InDoubt,
     })
 }

@@ -494,6 +494,71 @@ fn a_stamp_of_the_log_is_evidence_against_a_revocation_by_a_clock_and_for_a_wind
     }
 }
 
+/// The same log, put back to before some of its entries.
+#[derive(Debug)]
+struct WentBack(Log);
+
+impl SealPlaces for WentBack {
+    fn place(&self, _: &Head) -> Option<u64> {
+        None
+    }
+
+    fn stamped(&self, head: &Head) -> Option<Timestamp> {
+        self.0.stamped(head)
+    }
+
+    fn keys(&self) -> Option<&KeyHistory> {
+        self.0.keys()
+    }
+
+    fn is_in_doubt(&self) -> bool {
+        true
+    }
+
+    fn claimed(&self, head: &Head) -> Option<u64> {
+        self.0.place(head)
+    }
+}
+
+#[test]
+fn a_log_that_went_back_neither_lets_a_key_that_ended_count_nor_accuses_it() {
+    let at = Timestamp::parse_iso_seconds("2026-06-01T00:00:00Z").unwrap();
+    let mut store = TrustStore::new();
+    store.add(native(1)).unwrap();
+    let revocation = Revocation {
+        at,
+        reason: "rotated".into(),
+        entry: Some(7),
+    };
+    store.revoke(&name("key 1"), revocation).unwrap();
+    let end = |change| {
+        let signer = LocalSigner::new(PrivateKey::from_seed([1; 32]), KeyUsage::Native);
+        (7, KeyEvent::sign(change, &signer).unwrap())
+    };
+    let judged = |change, head| {
+        let keys = KeyHistory::of(&[end(change)]);
+        let trust = Trust {
+            places: Some(Arc::new(WentBack(Log {
+                keys,
+                vouched_for: 9,
+                stamps: BTreeMap::new(),
+            }))),
+            ..Trust::new(store.clone())
+        };
+        let purpose = Purpose {
+            heads: &[head],
+            ..PURPOSE
+        };
+        let standing = trust.judge(&key(1), &purpose, at).standing;
+        assert!(!standing.counts());
+        matches!(standing, Standing::Revoked { in_doubt: true, .. })
+    };
+    assert!(judged(KeyChange::Revoke, head(6)));
+    assert!(!judged(KeyChange::Revoke, head(8)));
+    // The end itself is among what went.
+    assert!(judged(KeyChange::Create, head(8)));
+}
+
 const EXAMPLE: &str = r#"# Comments and order are free.
 version = 1
 

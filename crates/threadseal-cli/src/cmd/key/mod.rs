@@ -1,6 +1,7 @@
 //! `key new|list|show|export|import|delegate|rotate|revoke|history`: the user's own keys.
 
 mod delegate;
+mod ending;
 mod export;
 mod history;
 mod import;

@@ -10,6 +10,7 @@ mod key_events;
 #[cfg(feature = "keyring")]
 mod keyring;
 mod mirrors;
+mod order;
 mod restarts;
 mod spools;
 #[cfg(feature = "timestamp")]
@@ -365,7 +366,7 @@ fn a_log_that_was_made_on_another_machine_commits_nothing() {
         .make(
             &description,
             &log_key,
-            &[],
+            &mut std::iter::empty(),
             Some(LogId::from_bytes([0xab; 16])),
             &ends::Ends::default(),
         )

@@ -169,7 +169,7 @@ fn an_old_head_that_is_written_down_again_is_not_the_newest() {
         }
         let mut other = head(1, 2);
         other.head.line = Digest::of(b"another seal 2");
-        let again = places::entries_of(&[head(1, 0), other]).unwrap();
+        let again = [head(1, 0), other].map(|head| places::entry_of(&head).unwrap());
         let commit = |writer: &mut Writer<'_>, _: &Index| writer.commit(&again);
         log.shared.write(&|| false, commit).unwrap();
         for in_tiles in [false, true] {

@@ -1,0 +1,223 @@
+//! Keys that ended in the log, and what the trust store and the names of keys say of them.
+//!
+//! ```text
+//! the key's word in the log ─► trust store ─► names of keys
+//! ```
+//! The log decides; the other two follow it. Whoever was killed in between left them behind, so that whoever opens the home to write brings them up
+//! first, and whoever judges by the trust store reads it as if they were (`key_log`).
+
+use crate::context::Context;
+use crate::exit::Failure;
+use crate::keyring::{Keyring, OwnKey};
+use crate::trusting;
+use std::collections::BTreeSet;
+use threadseal::key::{KeyUsage, PublicKey};
+use threadseal::time::Timestamp;
+use threadseal::tlog::entry::key_event::{KeyChange, KeyEvent, KeyHistory};
+use threadseal::trust::{Revocation, TrustName, TrustStore, TrustedKey};
+use threadseal_store::home::{Home, KeyFileName};
+use threadseal_store::lock::Exclusive;
+use threadseal_store::seal_log::SealLog;
+
+/// Behind the name of a key: the next one, until it has the name.
+const NEXT: &str = "-next";
+
+/// The name that the next key has until it takes over `name`.
+pub(crate) fn waiting_name(name: &str) -> String {
+    format!("{name}{NEXT}")
+}
+
+/// One process at a time has a key end.
+///
+/// # Errors
+/// When another one stays in it.
+pub(crate) fn enter(home: &Home, context: &Context) -> Result<Exclusive, Failure> {
+    Ok(Exclusive::enter(
+        &*context.fs,
+        &home.path().join("keys.lock"),
+    )?)
+}
+
+/// Has trust store and names follow what keys said in the log, where somebody was killed before they did.
+///
+/// # Errors
+/// When the log or a key cannot be read, or the trust store or a name not be written.
+pub(crate) fn follow(home: &Home, log: &SealLog, context: &Context) -> Result<(), Failure> {
+    let events = log.key_events()?;
+    if events.iter().all(|(_, event)| !event.change().ends()) {
+        return Ok(());
+    }
+    let history = KeyHistory::of(&events);
+    let is_behind = || -> Result<bool, Failure> {
+        let behind = !lacking(&trusting::of_home(home)?, &history).is_empty();
+        Ok(behind || !halves(home, &events)?.is_empty())
+    };
+    if !is_behind()? {
+        return Ok(());
+    }
+    // Whoever is in the middle of it may come to its end.
+    let _alone = enter(home, context)?;
+    for half in halves(home, &events)? {
+        if let Some(old) = &half.old {
+            let revocation = revocation(&half.next.public, half.entry, context.now()?);
+            trusting::change(home, context, |store| {
+                hand_over(store, old, &half.next.public, &revocation)
+            })?;
+        }
+        take_over(home, half.old.as_ref(), &half.next, &half.name)?;
+    }
+    let now = context.now()?;
+    trusting::change(home, context, |store| end(store, &history, now))?;
+    Ok(())
+}
+
+/// What an end in the log says in the trust store.
+pub(crate) fn revocation(next: &PublicKey, entry: Option<u64>, at: Timestamp) -> Revocation {
+    Revocation {
+        at,
+        reason: format!("its place was taken by {}", next.key_id()),
+        entry,
+    }
+}
+
+/// Revokes each key of the store that ended in the log and of which the store does not say so; whether there was one. What the user said of
+/// a key stands.
+///
+/// # Errors
+/// When an entry cannot be written.
+pub(crate) fn end(
+    store: &mut TrustStore,
+    history: &KeyHistory,
+    at: Timestamp,
+) -> Result<bool, Failure> {
+    let lacking = lacking(store, history);
+    for key in &lacking {
+        let names: Vec<TrustName> = store.by_key(key).map(|one| one.name.clone()).collect();
+        for name in names {
+            let revocation = Revocation {
+                at,
+                reason: "it said in the log that it ended".to_owned(),
+                entry: history.ended(key),
+            };
+            store.revoke(&name, revocation)?;
+        }
+    }
+    Ok(!lacking.is_empty())
+}
+
+/// Keys of the store that ended in the log, and that the store does not know to have ended.
+fn lacking(store: &TrustStore, history: &KeyHistory) -> BTreeSet<PublicKey> {
+    let ended = |entry: &&TrustedKey| history.ended(&entry.key).is_some();
+    let keys: BTreeSet<PublicKey> = store.iter().filter(ended).map(|entry| entry.key).collect();
+    let is_said = |key: &PublicKey| store.by_key(key).any(|entry| entry.revoked.is_some());
+    keys.into_iter().filter(|key| !is_said(key)).collect()
+}
+
+/// The old key speaks of the next one, and names do not say so.
+struct Half {
+    /// The name that the next one gets.
+    name: String,
+    /// Under that name still.
+    old: Option<OwnKey>,
+    next: OwnKey,
+    entry: Option<u64>,
+}
+
+/// Rotations of this home's keys that stand in the log and were cut short.
+fn halves(home: &Home, events: &[(u64, KeyEvent)]) -> Result<Vec<Half>, Failure> {
+    let keyring = Keyring::of(home);
+    let keys = keyring.list()?;
+    let mut halves = Vec::new();
+    for next in &keys {
+        let Some(name) = next.name.strip_suffix(NEXT) else {
+            continue;
+        };
+        let old = keys.iter().find(|key| key.name == name);
+        let is_word = |event: &&(u64, KeyEvent)| {
+            let public = event.1.public();
+            let is_ours = match old {
+                Some(old) => old.public == *public && old.usage == next.usage,
+                // It has its other name already.
+                None => keys
+                    .iter()
+                    .any(|key| key.public == *public && key.name == kept_name(name, public)),
+            };
+            is_ours && *event.1.change() == KeyChange::Rotate(next.public)
+        };
+        if next.usage == KeyUsage::Native && events.iter().any(|event| is_word(&event)) {
+            let old = old.cloned();
+            let entry = old
+                .as_ref()
+                .and_then(|old| KeyHistory::of(events).ended(&old.public));
+            let (name, next) = (name.to_owned(), next.clone());
+            halves.push(Half {
+                name,
+                old,
+                next,
+                entry,
+            });
+        }
+    }
+    Ok(halves)
+}
+
+/// The entry that trusts the old key for native records goes over to the next one, unless that has one of its own; whether there was one. An
+/// end that the old key has already stays as it is.
+///
+/// # Errors
+/// When an entry cannot be written.
+pub(crate) fn hand_over(
+    store: &mut TrustStore,
+    old: &OwnKey,
+    next: &PublicKey,
+    revocation: &Revocation,
+) -> Result<bool, Failure> {
+    let native = |entry: &&TrustedKey| entry.usage.contains(&old.usage);
+    let is_next_trusted = store.by_key(next).any(|entry| native(&entry));
+    let Some(entry) = store.by_key(&old.public).find(native).cloned() else {
+        return Ok(false);
+    };
+    let kept = TrustName::parse(&kept_name(&old.name, &old.public))?;
+    if entry.name == kept && entry.revoked.is_some() {
+        return Ok(false);
+    }
+    store.remove(&entry.name);
+    let mut ended = entry.clone();
+    ended.name = kept;
+    ended.revoked.get_or_insert_with(|| revocation.clone());
+    store.add(ended)?;
+    if is_next_trusted {
+        return Ok(true);
+    }
+    let mut follower = entry;
+    follower.key = *next;
+    follower.revoked = None;
+    follower.added = Some(revocation.at);
+    store.add(follower)?;
+    Ok(true)
+}
+
+/// The old key gets its other name, and the next one `name`.
+///
+/// # Errors
+/// When a file cannot be renamed.
+pub(crate) fn take_over(
+    home: &Home,
+    old: Option<&OwnKey>,
+    next: &OwnKey,
+    name: &str,
+) -> Result<(), Failure> {
+    if let Some(old) = old {
+        let kept = kept_name(&old.name, &old.public);
+        let kept = KeyFileName::parse(&format!("{kept}.{}", old.usage))?;
+        home.keys().rename(&old.file, &kept)?;
+    }
+    let name = KeyFileName::parse(&format!("{name}.{}", next.usage))?;
+    Ok(home.keys().rename(&next.file, &name)?)
+}
+
+/// `self-1a2b3c4d`
+fn kept_name(name: &str, public: &PublicKey) -> String {
+    let id = public.key_id().to_hex();
+    format!("{name}-{}", &id[..8])
+}

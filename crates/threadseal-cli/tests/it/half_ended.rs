@@ -1,0 +1,322 @@
+//! Ends of keys that were cut short, and seals that were cut short before a key ended: nothing is lost, and nothing counts that must not.
+
+use crate::fixtures::{ended_record, open_record, ready, recorder};
+use crate::run::{greet, project, thread};
+use crate::sandbox::{Ran, Sandbox, copy, take_log_away};
+use std::path::PathBuf;
+use threadseal::transcript::Ending;
+use threadseal::transcript::event::Payload;
+
+/// A home with the keys and the heads of the sandbox's, and without its log: what it seals, the sandbox's home does not hear of.
+fn deaf(sandbox: &Sandbox) -> PathBuf {
+    let home = sandbox.work().with_file_name("deaf");
+    if home.exists() {
+        std::fs::remove_dir_all(&home).unwrap();
+    }
+    copy(&sandbox.home(), &home);
+    take_log_away(&home);
+    home
+}
+
+fn run_deaf(sandbox: &Sandbox, arguments: &[&str]) -> Ran {
+    let mut command = sandbox.command();
+    let command = command
+        .env("THREADSEAL_HOME", deaf(sandbox))
+        .args(arguments);
+    Ran::of(command.output().unwrap())
+}
+
+fn append(sandbox: &Sandbox, node: &str, home: PathBuf) {
+    let step = format!(
+        "{{\"node\":\"{node}\",\"effect\":{{\"type\":\"llm_call\"}},\"status\":\"completed\"}}\n"
+    );
+    let path = sandbox.write("step.json", step);
+    let mut command = sandbox.command();
+    let command = command.env("THREADSEAL_HOME", home);
+    let command = command.args(["ledger", "append", "file:store", "--run", "r1", "--sign"]);
+    let command = command.stdin(std::fs::File::open(path).unwrap());
+    Ran::of(command.output().unwrap()).exits(0);
+}
+
+fn key_revoked(sandbox: &Sandbox, path: &str) {
+    let ran = sandbox.run(["verify", path]).exits(1);
+    assert!(ran.stdout.contains("key_revoked"), "{}", ran.stdout);
+}
+
+/// The key under this name, as hex.
+fn public(sandbox: &Sandbox, name: &str) -> Option<String> {
+    let keys = sandbox.run(["key", "list", "--json"]).exits(0).json();
+    let mut keys = keys["keys"].as_array().unwrap().iter();
+    let own = keys.find(|key| key["name"] == name)?;
+    Some(own["public"].as_str().unwrap().to_owned())
+}
+
+#[test]
+fn heads_that_were_stored_and_not_published_stand_in_the_log_before_their_key_ends() {
+    for end in [
+        &["key", "rotate", "self"][..],
+        &["key", "revoke", "self", "--reason", "stolen"],
+    ] {
+        let sandbox = ready();
+        // This recorder knows of no log.
+        ended_record(&sandbox, "a.jsonl", 1);
+        sandbox.run(end).exits(0);
+        sandbox.run(["verify", "a.jsonl"]).exits(0);
+    }
+}
+
+#[test]
+fn seals_that_were_durable_and_not_published_stand_in_the_log_before_their_key_is_rotated() {
+    let sandbox = ready();
+    sandbox.write("note.json", "{}\n");
+    sandbox.write("other.jsonl", "{\"a\":1}\n");
+    sandbox.run(["seal", "note.json", "other.jsonl"]).exits(0);
+    append(&sandbox, "one", sandbox.home());
+    let mut last = recorder(&sandbox, "thread.jsonl", 1);
+    sandbox
+        .run(["verify", "note.json", "other.jsonl", "store"])
+        .exits(0);
+    let home = deaf(&sandbox);
+    let note = sandbox.work().join("note.json");
+    let text = std::fs::read_to_string(&note).unwrap();
+    std::fs::write(&note, text.replacen('{', "{\"b\":2,", 1)).unwrap();
+    sandbox.write("other.jsonl", "{\"a\":1}\n{\"a\":2}\n");
+    append(&sandbox, "two", home);
+    run_deaf(&sandbox, &["seal", "note.json", "other.jsonl"]).exits(0);
+    let heads = sandbox.home().join("heads");
+    let before = sandbox.work().with_file_name("heads");
+    copy(&heads, &before);
+    last.end(Ending::Completed, &Payload::parse(b"{}").unwrap(), 1)
+        .unwrap();
+    drop(last);
+    std::fs::remove_dir_all(&heads).unwrap();
+    copy(&before, &heads);
+    let all = [
+        "verify",
+        "note.json",
+        "other.jsonl",
+        "thread.jsonl",
+        "store",
+    ];
+    sandbox.run(all).exits(0);
+    sandbox.run(["key", "rotate", "self"]).exits(0);
+    sandbox.run(all).exits(0);
+    sandbox.run(["verify", "--all"]).exits(0);
+    sandbox.run(["log", "fsck"]).exits(0);
+}
+
+#[test]
+fn a_key_is_not_rotated_while_a_seal_cannot_be_written_down() {
+    let sandbox = ready();
+    let path = open_record(&sandbox, "a.jsonl", 1);
+    let before = std::fs::metadata(&path).unwrap().len();
+    let heads = sandbox.work().with_file_name("heads");
+    copy(&sandbox.home().join("heads"), &heads);
+    run_deaf(&sandbox, &["seal", "a.jsonl", "--final"]).exits(0);
+    // Somebody changed what was sealed since.
+    let mut bytes = std::fs::read(&path).unwrap();
+    let whole = bytes.clone();
+    let at = usize::try_from(before).unwrap() + 40;
+    bytes[at] ^= 1;
+    std::fs::write(&path, &bytes).unwrap();
+    let rotate = ["key", "rotate", "self"];
+    sandbox
+        .run(rotate)
+        .fails_with("a.jsonl sealed what the log does not have");
+    assert_eq!(public(&sandbox, "self-next").map(|key| key.len()), Some(64));
+    std::fs::write(&path, whole).unwrap();
+    sandbox.run(rotate).exits(0);
+    sandbox.run(["verify", "a.jsonl"]).exits(0);
+    assert_eq!(public(&sandbox, "self-next"), None);
+}
+
+/// A home whose key was rotated, as it was when the word of the old key stood in the log and nothing else had followed; and what that key
+/// sealed before and, in a thief's hands, later.
+fn cut_short() -> (Sandbox, PathBuf) {
+    let sandbox = ready();
+    sandbox.write("before.json", "{}\n");
+    sandbox.write("stolen.json", "{}\n");
+    sandbox.run(["seal", "before.json"]).exits(0);
+    sandbox.run(["key", "new", "--name", "self-next"]).exits(0);
+    let before = sandbox.work().with_file_name("before");
+    for part in ["keys", "trust"] {
+        std::fs::create_dir_all(before.join(part)).unwrap();
+    }
+    copy(&sandbox.home().join("keys"), &before.join("keys"));
+    std::fs::copy(
+        sandbox.home().join("trust.toml"),
+        before.join("trust/trust.toml"),
+    )
+    .unwrap();
+    run_deaf(&sandbox, &["seal", "stolen.json"]).exits(0);
+    sandbox.run(["key", "rotate", "self"]).exits(0);
+    (sandbox, before)
+}
+
+fn put_back(sandbox: &Sandbox, before: &std::path::Path, parts: &[&str]) {
+    if parts.contains(&"keys") {
+        let keys = sandbox.home().join("keys");
+        std::fs::remove_dir_all(&keys).unwrap();
+        copy(&before.join("keys"), &keys);
+        set_private(&keys, 0o700);
+        for key in std::fs::read_dir(&keys).unwrap() {
+            let path = key.unwrap().path();
+            if path.extension().is_some_and(|ending| ending == "key") {
+                set_private(&path, 0o600);
+            }
+        }
+    }
+    if parts.contains(&"trust") {
+        std::fs::copy(
+            before.join("trust/trust.toml"),
+            sandbox.home().join("trust.toml"),
+        )
+        .unwrap();
+    }
+}
+
+fn set_private(path: &std::path::Path, mode: u32) {
+    use std::os::unix::fs::PermissionsExt as _;
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
+}
+
+#[test]
+fn a_key_that_said_that_it_ended_counts_no_more_whatever_the_trust_store_says() {
+    let (sandbox, before) = cut_short();
+    for parts in [&["keys", "trust"][..], &["trust"]] {
+        put_back(&sandbox, &before, parts);
+        let trust = sandbox.home().join("trust.toml");
+        let store = std::fs::read(&trust).unwrap();
+        sandbox.run(["verify", "before.json"]).exits(0);
+        key_revoked(&sandbox, "stolen.json");
+        // Who only looks changes nothing.
+        assert_eq!(std::fs::read(&trust).unwrap(), store);
+    }
+}
+
+#[test]
+fn whoever_opens_the_home_to_write_ends_a_rotation_that_was_cut_short() {
+    let (sandbox, before) = cut_short();
+    let next = public(&sandbox, "self").unwrap();
+    for parts in [&["keys", "trust"][..], &["keys"]] {
+        put_back(&sandbox, &before, parts);
+        assert_eq!(public(&sandbox, "self-next").as_ref(), Some(&next));
+        sandbox.write("after.json", "{}\n");
+        sandbox.run(["seal", "after.json"]).exits(0);
+        assert_eq!(public(&sandbox, "self").as_ref(), Some(&next));
+        assert_eq!(public(&sandbox, "self-next"), None);
+        let trust = std::fs::read_to_string(sandbox.home().join("trust.toml")).unwrap();
+        assert!(trust.contains("its place was taken by"), "{trust}");
+        sandbox
+            .run(["verify", "before.json", "after.json"])
+            .exits(0);
+        key_revoked(&sandbox, "stolen.json");
+    }
+}
+
+#[test]
+fn a_rotation_that_is_run_again_makes_no_third_key() {
+    let (sandbox, before) = cut_short();
+    let next = public(&sandbox, "self").unwrap();
+    put_back(&sandbox, &before, &["keys", "trust"]);
+    sandbox.run(["key", "rotate", "self"]).exits(0);
+    assert_eq!(public(&sandbox, "self"), Some(next.clone()));
+    // The old key has its other name, the next one not yet.
+    let keys = sandbox.home().join("keys");
+    for half in ["key", "pub"] {
+        let file = |name: &str| keys.join(format!("{name}.native.{half}"));
+        std::fs::rename(file("self"), file("self-next")).unwrap();
+    }
+    sandbox.run(["key", "rotate", "self"]).exits(0);
+    assert_eq!(public(&sandbox, "self"), Some(next.clone()));
+    sandbox.run(["verify", "before.json"]).exits(0);
+    // And once more on purpose.
+    sandbox.run(["key", "rotate", "self"]).exits(0);
+    assert_ne!(public(&sandbox, "self"), Some(next));
+}
+
+#[test]
+fn a_revocation_that_was_cut_short_is_ended_by_whoever_opens_the_home_to_write() {
+    let sandbox = ready();
+    sandbox.write("before.json", "{}\n");
+    sandbox.write("stolen.json", "{}\n");
+    sandbox.run(["seal", "before.json"]).exits(0);
+    run_deaf(&sandbox, &["seal", "stolen.json"]).exits(0);
+    let trust = sandbox.home().join("trust.toml");
+    let store = std::fs::read(&trust).unwrap();
+    let revoke = ["key", "revoke", "self", "--reason", "stolen"];
+    sandbox.run(revoke).exits(0);
+    std::fs::write(&trust, &store).unwrap();
+    key_revoked(&sandbox, "stolen.json");
+    assert_eq!(std::fs::read(&trust).unwrap(), store);
+    sandbox.run(["key", "history"]).exits(0);
+    let said = std::fs::read_to_string(&trust).unwrap();
+    assert!(said.contains("it said in the log that it ended"), "{said}");
+    key_revoked(&sandbox, "stolen.json");
+    sandbox.run(["verify", "before.json"]).exits(0);
+    sandbox.run(revoke).exits(0);
+}
+
+/// A home that was put back is asked before its restart what a rotated key sealed: nobody knows, and nobody is accused.
+#[test]
+fn a_home_that_was_put_back_accuses_nothing_that_a_rotated_key_sealed() {
+    let sandbox = ready();
+    sandbox.write("before.json", "{}\n");
+    sandbox.write("stolen.json", "{}\n");
+    sandbox.run(["seal", "before.json"]).exits(0);
+    ended_record(&sandbox, "t.jsonl", 1);
+    run_deaf(&sandbox, &["seal", "stolen.json"]).exits(0);
+    let older_log = sandbox.work().with_file_name("older-log");
+    copy(&sandbox.home().join("log"), &older_log);
+    sandbox.run(["key", "rotate", "self"]).exits(0);
+    let older = sandbox.work().with_file_name("older");
+    copy(&sandbox.home(), &older);
+    sandbox.write("more.json", "{}\n");
+    sandbox.run(["seal", "more.json"]).exits(0);
+    sandbox.run(["verify", "before.json", "t.jsonl"]).exits(0);
+    let is_doubted = |path: &str| {
+        let ran = sandbox.run(["verify", path, "--json"]).exits(3).json();
+        let report = &ran["results"][0];
+        assert_eq!(report["verdict"], "unknown_signer", "{report}");
+        assert!(
+            report["findings"].to_string().contains("key_end_doubted"),
+            "{report}"
+        );
+    };
+    let log = sandbox.home().join("log");
+    std::fs::remove_dir_all(&log).unwrap();
+    copy(&older.join("log"), &log);
+    is_doubted("before.json");
+    is_doubted("t.jsonl");
+    // What this log would have held before the end, had it been there, is forged all the same.
+    key_revoked(&sandbox, "stolen.json");
+    // Nor does anybody seal over it, or go on with it.
+    sandbox.run(["seal", "before.json"]).exits(2);
+    // A log from before the end knows nothing of it; the trust store does.
+    std::fs::remove_dir_all(&log).unwrap();
+    copy(&older_log, &log);
+    is_doubted("before.json");
+    is_doubted("stolen.json");
+}
+
+/// A turn that is proved is judged by the head of the seal that closes it, and not by the record's last one.
+#[test]
+fn turns_that_a_rotated_key_sealed_are_proved_also_in_the_log_that_takes_the_place_of_the_old_one()
+{
+    let sandbox = project();
+    greet(&sandbox, &["--script", "answers.yaml"]).exits(0);
+    let transcript = thread(&sandbox, "greet").join("transcript.jsonl");
+    let first = format!("{}#1", transcript.display());
+    sandbox
+        .run(["prove", &format!("{}#2", transcript.display())])
+        .exits(0);
+    sandbox
+        .run(["prove", &first, "--out", "one.turn-proof"])
+        .exits(0);
+    sandbox.run(["key", "rotate", "self"]).exits(0);
+    sandbox.run(["check-proof", "one.turn-proof"]).exits(0);
+    for _ in 0..2 {
+        sandbox.run(["log", "restart", "--anyway"]).exits(0);
+        sandbox.run(["check-proof", "one.turn-proof"]).exits(0);
+    }
+}
