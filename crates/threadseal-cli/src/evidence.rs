@@ -83,13 +83,17 @@ pub(crate) fn of_checkpoints(file: &[u8], pinned: Option<&PublicKey>) -> Report 
     };
     let key = found.key();
     let [one, other] = found.checkpoints().each_ref().map(Checkpoint::tree);
-    let (origin, size) = (found.checkpoints()[0].origin(), one.size);
-    let text = format!(
-        "{key} signed two trees of {size} entries of {}: {} and {}",
-        origin.as_str(),
-        one.root,
-        other.root
-    );
+    let origin = found.checkpoints()[0].origin().as_str();
+    let text = match found.went_back() {
+        None => format!(
+            "{key} signed two trees of {} entries of {origin}: {} and {}",
+            one.size, one.root, other.root
+        ),
+        Some([later, earlier]) => format!(
+            "{key} cosigned {} entries of {origin} at {earlier}, and at {later} said that {} were the most it had seen",
+            other.size, one.size
+        ),
+    };
     report.find(Finding::warning("checkpoints_conflict", text));
     let is_it = |pinned: &PublicKey| {
         let name = || key.name().clone();

@@ -3,17 +3,19 @@
 //! ```text
 //! threadseal/1 conflict of checkpoints LF
 //! key <vkey> LF                          of the log, or of a witness that cosigned both
-//! note <bytes> LF                        so many bytes follow: the checkpoint with the lesser root
+//! note <bytes> LF                        so many bytes follow: the checkpoint of fewer entries, or with the lesser root
 //! <a signed note>
 //! note <bytes> LF
 //! <a signed note>
 //! ```
-//! Both have one origin and one size, and two roots; the key signed both. A key of records is not convicted: what it signs in the
+//! Both have one origin; the key signed both. They have one size and two roots; or the one of fewer entries has the later time, while
+//! each time says that nothing larger was seen by then. A key of records is not convicted: what it signs in the
 //! form of a checkpoint is the head of a record on one host, and two hosts may each have a record of one name. Two trees of different sizes convict nobody by
-//! themselves: that no proof leads from one to the other can only be claimed. Whose key it is, whoever reads must know.
+//! themselves else: that no proof leads from one to the other can only be claimed. Whose key it is, whoever reads must know.
 //! One conflict has one text, but for the signature lines in its notes, which are kept as they are.
 
 use super::checkpoint::{Checkpoint, parse_size};
+use super::cosignature::CosignatureTime;
 use super::verifier::{self, VerifierKey};
 use crate::note::{NoteError, SignedNote};
 use std::fmt;
@@ -21,12 +23,15 @@ use std::fmt;
 /// What a file begins with.
 pub const FIRST_LINE: &str = "threadseal/1 conflict of checkpoints";
 
-/// Proof that the holder of a key signed two trees in the place of one. To hold one is to have checked it.
+/// Proof that the holder of a key signed two trees in the place of one, or went back to a smaller one. To hold one is to have
+/// checked it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Conflict {
     key: VerifierKey,
     notes: [SignedNote; 2],
     checkpoints: [Checkpoint; 2],
+    /// The times of both, where they are of two sizes.
+    went_back: Option<[CosignatureTime; 2]>,
 }
 
 /// Why two notes convict nobody.
@@ -41,7 +46,7 @@ pub enum NoConflict {
     OtherKey,
     /// The key did not sign both.
     NotSigned,
-    /// They are of two logs, two sizes, or of the same tree.
+    /// They are of two logs or of the same tree; or of two sizes, and the smaller one is not said to be the newest later.
     Compatible,
 }
 
@@ -53,7 +58,7 @@ impl fmt::Display for NoConflict {
             Self::OtherKey => f.write_str("the key is of no log and no witness"),
             Self::NotSigned => f.write_str("the key did not sign both checkpoints"),
             Self::Compatible => {
-                f.write_str("the checkpoints are not two trees of one log and one size")
+                f.write_str("the checkpoints are not two trees of one log and one size, nor was the smaller one signed as the newest later")
             }
         }
     }
@@ -72,25 +77,30 @@ impl Conflict {
         }
         let open = |note: &SignedNote| {
             let (checkpoint, signers) = verifier::open(note, &[&key]).map_err(NoConflict::Note)?;
-            match signers.is_empty() {
-                true => Err(NoConflict::NotSigned),
-                false => Ok(checkpoint),
-            }
+            let signer = signers.first().ok_or(NoConflict::NotSigned)?;
+            Ok((checkpoint, signer.time))
         };
         let mut both = [(open(&one)?, one), (open(&other)?, other)];
-        both.sort_by_key(|(checkpoint, _)| *checkpoint.tree().root.as_bytes());
-        let [(first, one), (second, other)] = both;
-        let of_one_size = first.tree().size == second.tree().size;
-        if first.origin() != second.origin()
-            || !of_one_size
-            || first.tree().root == second.tree().root
-        {
+        both.sort_by_key(|((checkpoint, _), _)| {
+            let tree = checkpoint.tree();
+            (tree.size, *tree.root.as_bytes())
+        });
+        let [((first, earlier), one), ((second, later), other)] = both;
+        if first.origin() != second.origin() {
             return Err(NoConflict::Compatible);
         }
+        let (fewer, more) = (first.tree(), second.tree());
+        let times = earlier.zip(later).filter(|(fewer, more)| fewer > more);
+        let went_back = match (fewer.size == more.size, times) {
+            (true, _) if fewer.root != more.root => None,
+            (false, Some((fewer, more))) => Some([fewer, more]),
+            _ => return Err(NoConflict::Compatible),
+        };
         Ok(Self {
             key,
             notes: [one, other],
             checkpoints: [first, second],
+            went_back,
         })
     }
 
@@ -127,9 +137,14 @@ impl Conflict {
         &self.key
     }
 
-    /// The two checkpoints, of one origin and size, the lesser root first.
+    /// The two checkpoints, of one origin: that of fewer entries first, of one size that with the lesser root.
     pub fn checkpoints(&self) -> &[Checkpoint; 2] {
         &self.checkpoints
+    }
+
+    /// When the key signed each of them as the largest tree that it had seen, where they are of two sizes.
+    pub fn went_back(&self) -> Option<[CosignatureTime; 2]> {
+        self.went_back
     }
 }
 
@@ -152,7 +167,7 @@ impl fmt::Display for Conflict {
 #[cfg(test)]
 mod tests {
     use super::super::testing::{
-        bit_flips, checkpoint, log, log_key, name, note, origin, other_checkpoint, signed,
+        bit_flips, checkpoint, log, log_key, name, note, origin, other_checkpoint, signed, time,
         witness_key,
     };
     use super::*;
@@ -197,6 +212,51 @@ mod tests {
         let found = find(1).unwrap();
         assert_eq!(Conflict::parse(&found.to_string()), Ok(found));
         assert_eq!(find(2), Err(NoConflict::NotSigned));
+    }
+
+    /// A time says that nothing larger was seen by then.
+    #[test]
+    fn a_witness_that_went_back_to_a_smaller_tree_is_convicted() {
+        let find = |fewer, more| {
+            let (one, other) = (
+                note(&checkpoint(5), &[(1, fewer)]),
+                note(&checkpoint(6), &[(1, more)]),
+            );
+            Conflict::find(witness_key(1), other, one)
+        };
+        let found = find(9, 7).unwrap();
+        assert_eq!(found.went_back(), Some([time(9), time(7)]));
+        assert_eq!(found.checkpoints()[0].tree().size, 5);
+        let text = found.to_string();
+        assert_eq!(Conflict::parse(&text).as_ref(), Ok(&found));
+        // Only lines of the key are judged: those of the log say nothing of time.
+        for (at, changed) in bit_flips(&text).enumerate() {
+            let read = Conflict::parse(&changed);
+            let same = read
+                .as_ref()
+                .is_ok_and(|read| read.checkpoints() == found.checkpoints());
+            assert!(read.is_err() || same, "{at}");
+        }
+        for (fewer, more) in [(7, 9), (7, 7)] {
+            assert_eq!(find(fewer, more), Err(NoConflict::Compatible));
+        }
+        // A log names no time, and a tree may be signed again.
+        let (one, other) = (
+            note(&checkpoint(5), &[(1, 9)]),
+            note(&checkpoint(6), &[(1, 7)]),
+        );
+        assert_eq!(
+            Conflict::find(log_key(), one, other),
+            Err(NoConflict::Compatible)
+        );
+        let (one, other) = (
+            note(&checkpoint(5), &[(1, 9)]),
+            note(&checkpoint(5), &[(1, 7)]),
+        );
+        assert_eq!(
+            Conflict::find(witness_key(1), one, other),
+            Err(NoConflict::Compatible)
+        );
     }
 
     #[test]
