@@ -8,6 +8,11 @@ use crate::witness::{Serving, witness};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
+use threadseal::note::{KeyName, SignedNote};
+use threadseal::tlog::checkpoint::Checkpoint;
+use threadseal::tlog::cosignature::CosignatureTime;
+use threadseal::tlog::ml_dsa::MlDsaSigner;
+use threadseal::tlog::verifier::VerifierKey;
 
 const PROOF: &str = "two.turn-proof";
 
@@ -306,4 +311,47 @@ fn what_witnesses_saw_of_the_seal_is_judged_without_a_home_and_without_a_network
     assert!(judged["anchor"].is_null());
     let why = judged["result"]["findings"][0]["message"].as_str().unwrap();
     assert!(why.contains("unanchored"), "{why}");
+}
+
+/// Puts the cosignature of a witness with an ML-DSA-44 key under the proof's checkpoint.
+fn cosigned_by_ml_dsa(sandbox: &Sandbox, origin: &str, time: u64) -> VerifierKey {
+    let (name, key) = (KeyName::parse("pq.example").unwrap(), [5; 32]);
+    let key = MlDsaSigner::from_seed(key);
+    let path = sandbox.work().join(PROOF);
+    let proof = fs::read_to_string(&path).unwrap();
+    let note = proof.rfind(&format!("\n{origin}\n")).unwrap() + 1;
+    let note = SignedNote::parse(&proof[note..]).unwrap();
+    let checkpoint = Checkpoint::parse(note.text()).unwrap();
+    let line = key.cosign(&checkpoint, &name, CosignatureTime::from_seconds(time));
+    fs::write(&path, format!("{proof}{}", line.unwrap())).unwrap();
+    VerifierKey::of_ml_dsa(name, key.public_key())
+}
+
+#[test]
+fn a_witness_with_a_key_of_ml_dsa_counts_as_any_other() {
+    let (sandbox, serving, vkey) = seen();
+    drop(serving);
+    let at = 1_790_000_000;
+    let witness = cosigned_by_ml_dsa(&sandbox, &vkey[..47], at);
+    let text = format!("log {vkey}\nwitness pq {witness}\nquorum pq\n");
+    let trusted = sandbox.home().join("keys/self.native.pub");
+    let policy = sandbox.write("pq.policy", text);
+    let arguments = [
+        "--json",
+        "--trust",
+        trusted.to_str().unwrap(),
+        "--policy",
+        policy.to_str().unwrap(),
+    ];
+    let judged = elsewhere(&sandbox, &arguments).exits(0).json();
+    assert_eq!(judged["anchor"]["witnesses"], serde_json::json!(["pq"]));
+    assert_eq!(judged["anchor"]["witnessed_at"], at);
+    // One letter of the cosignature makes it a bad one, which is worse than none.
+    let path = sandbox.work().join(PROOF);
+    let mut proof = fs::read(&path).unwrap();
+    let last = proof.len() - 40;
+    proof[last] = if proof[last] == b'A' { b'B' } else { b'A' };
+    fs::write(&path, proof).unwrap();
+    let judged = elsewhere(&sandbox, &arguments).exits(1).json();
+    assert_eq!(judged["result"]["findings"][0]["code"], "anchor_bad");
 }
