@@ -80,9 +80,14 @@ impl SealLog {
         // The marks before the log, as in `fault`.
         let mut marks = self.shared.known_marks(&self.shared.far.said(false));
         marks.unread = None;
-        let largest = marks.trees.iter().map(|tree| tree.size).max();
+        let largest = marks.trees.iter().max_by_key(|tree| tree.size).copied();
         let view = self.view()?;
         let fault = self.shared.fault(marks, view.contents(), view.tree())?;
-        Ok(largest.filter(|_| fault.is_none()).unwrap_or(0))
+        let Some(largest) = largest.filter(|_| fault.is_none()) else {
+            return Ok(0);
+        };
+        // A proof, and not the hashes of tiles alone: these are whoever's who may write there, and need not fit each other.
+        let proof = view.consistency(&largest)?;
+        Ok(proof.map_or(0, |_| largest.size))
     }
 }

@@ -162,7 +162,7 @@ impl SealLog {
     }
 
     /// The bytes of a checkpoint that was stamped, and its tree; None unless this log signed it, and nobody else.
-    fn stamped_note(&self, size: u64) -> Result<Option<(Vec<u8>, TreeHead)>, Error> {
+    pub(super) fn stamped_note(&self, size: u64) -> Result<Option<(Vec<u8>, TreeHead)>, Error> {
         let path = self.stamp_file(&format!("{size}{NOTE}"));
         let Some(bytes) = self.shared.place.read(&path, MAX_NOTE_BYTES)? else {
             return Ok(None);

@@ -3,6 +3,7 @@
 use super::*;
 use crate::timestamp::openssl::{FIT, OpenSsl};
 use crate::timestamp::{Authority, request, verify};
+use threadseal::tlog::tile::Tile;
 
 const NONCE: [u8; 8] = *b"12345678";
 
@@ -110,4 +111,83 @@ fn a_stamp_of_another_size_or_of_what_the_log_does_not_continue_covers_nothing()
         .stamped(0, std::slice::from_ref(&trusted), &view)
         .unwrap();
     assert_eq!(covered, None);
+}
+
+/// Puts the files of one folder over those of another.
+fn overlay(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to).unwrap();
+    for entry in std::fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        let to = to.join(entry.file_name());
+        match entry.file_type().unwrap().is_dir() {
+            true => overlay(&entry.path(), &to),
+            false => drop(std::fs::copy(entry.path(), to).unwrap()),
+        }
+    }
+}
+
+/// Whoever has the home and the key of its log writes another entry 0 into it, and leaves the hash of the old one in its tile: the tree of the
+/// stamp and of the mark has its root there, and the signed one is above another leaf.
+#[test]
+fn hashes_of_tiles_that_do_not_fit_each_other_carry_no_stamp_and_no_mark() {
+    let (folder, places, key) = on_disk();
+    let log = open(&places, &key);
+    let (openssl, trusted) = authority(folder.path(), "a");
+    let fill = |log: &SealLog| {
+        (1..300).for_each(|seq| log.publish(&head(2, seq)));
+        assert!(log.flush().error.is_none());
+        log.fold().unwrap();
+    };
+    commit(&log, 1);
+    let size = stamp(&log, &openssl, "a");
+    let marks = places.marks(log.description());
+    let early: Vec<_> = marks
+        .iter()
+        .map(|mark| std::fs::read(mark.path()))
+        .collect();
+    fill(&log);
+    let kept = KeptStamp {
+        size,
+        authority: "a".to_owned(),
+    };
+    let judge = |log: &SealLog| {
+        log.judge_timestamp(&kept, &trusted.1, &log.view().unwrap())
+            .unwrap()
+    };
+    assert!(matches!(judge(&log), JudgedStamp::Good(_)));
+    assert_eq!(log.marked().unwrap(), log.view().unwrap().tree().size);
+
+    let other = folder.path().join("other");
+    std::fs::create_dir(&other).unwrap();
+    let other = super::places(RealFs::shared(), &other);
+    made(&other, &key);
+    let forged = open(&other, &key);
+    commit(&forged, 9);
+    fill(&forged);
+    let (ours, theirs) = (&log.shared.place, &forged.shared.place);
+    let tile = ours.file("tile/0/000");
+    let leaf = std::fs::read(&tile).unwrap()[..32].to_vec();
+    overlay(&theirs.file("tile"), &ours.file("tile"));
+    for file in ["journal", "checkpoint"] {
+        std::fs::copy(theirs.file(file), ours.file(file)).unwrap();
+    }
+    let mut hashes = std::fs::read(&tile).unwrap();
+    hashes[..32].copy_from_slice(&leaf);
+    std::fs::write(&tile, hashes).unwrap();
+    for (mark, bytes) in marks.iter().zip(early) {
+        std::fs::write(mark.path(), bytes.unwrap()).unwrap();
+    }
+    drop(log);
+    let log = open(&places, &key);
+    // The other entry is proved to be in the signed tree, and the hashes begin with those of the old one.
+    let view = log.view().unwrap();
+    view.inclusion(
+        0,
+        &theirs.entries(&Tile::of_entry(0, 256).unwrap()).unwrap()[0],
+    )
+    .unwrap();
+    let old = log.stamped_note(size).unwrap().unwrap().1;
+    assert!(view.contents().begins_with(&old).unwrap());
+    assert!(matches!(judge(&log), JudgedStamp::Contradicts(_)));
+    assert_eq!(log.marked().unwrap(), 0);
 }
