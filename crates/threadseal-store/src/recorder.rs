@@ -156,7 +156,7 @@ impl Recorder {
         bodies: Option<BodiesFile>,
     ) -> Result<Self, Error> {
         let mut manifest = manifest;
-        let epoch = Epoch::begin(&host, &keys, &mut manifest)?;
+        let epoch = Epoch::begin(&host, &keys, &thread, &mut manifest)?;
         let begun = Self::write_first(
             &host,
             begin,

@@ -16,9 +16,9 @@ use crate::host::Host;
 use threadseal::error::{Error, ErrorKind};
 use threadseal::key::{LocalSigner, PublicKey, Signer};
 use threadseal::limits::MAX_RECORD_KEYS;
-use threadseal::record::RecordId;
+use threadseal::record::{RecordId, ThreadId};
 use threadseal::transcript::Sealer;
-use threadseal::transcript::manifest::{self, Manifest};
+use threadseal::transcript::manifest::Manifest;
 
 /// Seals of an epoch, the last of which names the next key: the four fsyncs of a rotation, beside the two of each seal, then
 /// touch one seal of so many.
@@ -42,6 +42,7 @@ impl Epoch {
     pub(super) fn begin(
         host: &Host,
         keys: &Keys,
+        thread: &ThreadId,
         manifest: &mut Manifest,
     ) -> Result<Option<Self>, Error> {
         let Some(files) = &keys.epochs else {
@@ -53,7 +54,7 @@ impl Epoch {
         let record = manifest.record;
         let first = files.begin(&record, &*host.random)?;
         manifest.key = *first.public_key();
-        let word = manifest::delegation_message(&record, &manifest.key);
+        let word = manifest.first_key_message(thread)?;
         manifest.delegation = Some(keys.native.sign(&word)?);
         Ok(Some(Self {
             files: files.clone(),

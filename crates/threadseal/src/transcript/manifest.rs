@@ -17,17 +17,23 @@ use crate::encoding;
 use crate::error::Error;
 use crate::key::{Message, PublicKey, Signature};
 use crate::note::KeyName;
-use crate::record::{Head, RecordId};
+use crate::record::{Head, RecordId, ThreadId};
 
 /// The value of `format`.
 pub const FORMAT: &str = "threadseal/1";
 
+/// Tag of the authority's word for the key of the first seals.
+pub const FIRST_KEY_TAG: &str = "threadseal/1 first key";
+
 /// Tag of a delegation: the authority's word that another key may seal a record.
 pub const DELEGATION_TAG: &str = "threadseal/1 delegation";
 
-/// What a delegating authority signs.
-pub fn delegation_message(record: &RecordId, key: &PublicKey) -> Message {
-    Message::tagged(DELEGATION_TAG, &[record.as_bytes(), key.as_bytes()])
+/// What a delegating authority signs. The record is named by its origin: whoever is let in could write another line 1 with the same id.
+pub fn delegation_message(origin: &KeyName, key: &PublicKey) -> Message {
+    Message::tagged(
+        DELEGATION_TAG,
+        &[origin.as_str().as_bytes(), key.as_bytes()],
+    )
 }
 
 /// Where the bodies of large or sensitive values lie.
@@ -48,7 +54,7 @@ pub struct Manifest {
     pub authority: PublicKey,
     /// The key of the first seals.
     pub key: PublicKey,
-    /// The authority's signature over [`delegation_message`]; present exactly when `key` differs.
+    /// The authority's signature over [`Manifest::first_key_message`]; present exactly when `key` differs.
     pub delegation: Option<Signature>,
     /// The key of `sig` in each checkpoint.
     pub rye_key: PublicKey,
@@ -94,6 +100,33 @@ impl Manifest {
             workspace: None,
             meta: Value::Object(Vec::new()),
         }
+    }
+
+    /// What an authority signs whose key is not the one of the first seals: of which thread the record is, and all that its
+    /// line 1 says, as if nobody had delegated. A copy of the first key makes no other beginning.
+    ///
+    /// # Errors
+    /// [`crate::error::ErrorKind::InvalidInput`] when `limits` or `meta` is not an object of
+    /// strict JSON.
+    pub fn first_key_message(&self, thread: &ThreadId) -> Result<Message, Error> {
+        let unsigned = Self {
+            delegation: None,
+            ..self.clone()
+        };
+        let payload = unsigned.to_payload()?;
+        let parts = [thread.as_str().as_bytes(), payload.as_bytes()];
+        Ok(Message::tagged(FIRST_KEY_TAG, &parts))
+    }
+
+    /// Did the authority let the first key in? `thread` is the JSON text of line 1.
+    pub(crate) fn lets_first_key_in(&self, thread: &[u8]) -> bool {
+        let Some(signature) = &self.delegation else {
+            return true;
+        };
+        let thread = json::parse(thread).ok();
+        let thread = thread.and_then(|thread| ThreadId::parse(thread.as_str()?).ok());
+        let message = thread.and_then(|thread| self.first_key_message(&thread).ok());
+        message.is_some_and(|message| self.authority.verify(&message, signature).is_ok())
     }
 
     /// The payload of line 1.

@@ -336,12 +336,7 @@ impl Scanner {
             let text = "line 1 is not the manifest that a native transcript begins with";
             return self.fail(Verdict::Tampered, place.error("manifest_missing", text));
         };
-        let record = &manifest.record;
-        let delegation = manifest.delegation.as_ref().is_none_or(|signature| {
-            let message = manifest::delegation_message(record, &manifest.key);
-            manifest.authority.verify(&message, signature).is_ok()
-        });
-        if !delegation {
+        if !manifest.lets_first_key_in(frame.thread_id) {
             let text = "the authority did not delegate to the first signing key";
             return self.fail(Verdict::Forged, place.error("delegation_bad", text));
         }
@@ -420,7 +415,8 @@ impl Scanner {
 
     fn delegation(&mut self, payload: &[u8], place: Place) -> Result<(), String> {
         let manifest = self.out.manifest.as_ref().ok_or("no manifest")?;
-        let key = self.chain.keys.delegate(payload, manifest)?;
+        let origin = self.chain.origin.as_ref().ok_or("no manifest")?;
+        let key = self.chain.keys.delegate(payload, manifest, origin)?;
         if self.out.delegated.len() + self.out.delegated_since.len() < MAX_RECORD_KEYS {
             self.out.delegated_since.push((key, place.line));
         }

@@ -14,6 +14,7 @@ use super::manifest::{self, Manifest};
 use crate::canon::json::{self, Value};
 use crate::key::{KeyId, PublicKey, Signature};
 use crate::limits::MAX_RECORD_KEYS;
+use crate::note::KeyName;
 use crate::tlog::entry::key_event::KeyChange;
 
 /// The keys that may seal from here on.
@@ -100,11 +101,11 @@ impl SealingKeys {
         &mut self,
         payload: &[u8],
         manifest: &Manifest,
+        origin: &KeyName,
     ) -> Result<PublicKey, String> {
         let (key, signature) = Self::delegated_by(payload)?;
-        // The authority's word for the first key stands in line 1, for anybody to repeat.
         self.refuse_given_up(&key)?;
-        let message = manifest::delegation_message(&manifest.record, &key);
+        let message = manifest::delegation_message(origin, &key);
         if manifest.authority.verify(&message, &signature).is_err() {
             return Err("the authority did not sign this delegation".into());
         }

@@ -353,15 +353,14 @@ impl Sealer {
                 "the key seals this record already, and needs no delegation",
             ));
         }
-        let signature =
-            authority.sign(&manifest::delegation_message(&self.manifest.record, key))?;
+        let signature = authority.sign(&manifest::delegation_message(&self.origin, key))?;
         let payload = format!(
             "{{\"key\":\"{}\",\"signature\":\"{}\"}}",
             key.to_hex(),
             encoding::base64(signature.as_bytes())
         );
         self.keys
-            .delegate(payload.as_bytes(), &self.manifest)
+            .delegate(payload.as_bytes(), &self.manifest, &self.origin)
             .map_err(Error::invalid)?;
         self.append(stamp, "delegation", payload.as_bytes(), out)
     }

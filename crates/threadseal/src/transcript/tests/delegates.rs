@@ -3,8 +3,11 @@
 use super::epochs::{begin, by, epoch, seal};
 use super::*;
 use crate::encoding;
+use crate::key::Signature;
+use crate::note::KeyName;
 use crate::report::Report;
 use crate::transcript::manifest;
+use crate::transcript::sealing_keys::SealingKeys;
 
 fn delegate() -> LocalSigner {
     signer(77, KeyUsage::Native)
@@ -22,9 +25,9 @@ fn delegated(bench: &Bench) -> (Vec<u8>, Sealer) {
     (bytes, sealer)
 }
 
-/// The payload of a `delegation` event, signed by `by` for `record`.
-fn payload(record: &RecordId, key: &LocalSigner, by: &LocalSigner) -> String {
-    let word = manifest::delegation_message(record, key.public_key());
+/// The payload of a `delegation` event, signed by `by` for the record of this origin.
+fn payload(origin: &KeyName, key: &LocalSigner, by: &LocalSigner) -> String {
+    let word = manifest::delegation_message(origin, key.public_key());
     let signature = by.sign(&word).unwrap();
     let signature = encoding::base64(signature.as_bytes());
     format!(
@@ -48,7 +51,7 @@ fn smuggled(
         .unwrap();
     let mut manifest = writer.manifest().clone();
     manifest.key = *thief.public_key();
-    writer.keys = sealing_keys::SealingKeys::of(&manifest);
+    writer.keys = SealingKeys::of(&manifest);
     seal(bench, &mut writer, thief, None, &mut bytes).unwrap();
     bench.verify(&bytes).report
 }
@@ -78,11 +81,12 @@ fn a_delegation_of_another_record_lets_nobody_in() {
     let bench = Bench::new();
     let thief = signer(79, KeyUsage::Native);
     let (bytes, sealer) = delegated(&bench);
-    let transplanted = payload(&RecordId::from_bytes([99; 32]), &thief, &bench.native);
+    let other = KeyName::parse(&manifest::origin(b"another line 1")).unwrap();
+    let transplanted = payload(&other, &thief, &bench.native);
     let report = smuggled(&bench, &sealer, &bytes, &transplanted, &thief);
     assert_eq!(report.verdict, Verdict::Forged, "{:?}", report.findings);
     // The same word for this record does: it is the authority's to say.
-    let own = payload(&sealer.manifest().record, &thief, &bench.native);
+    let own = payload(&sealer.origin, &thief, &bench.native);
     let report = smuggled(&bench, &sealer, &bytes, &own, &thief);
     assert_eq!(report.verdict, Verdict::Open, "{:?}", report.findings);
 }
@@ -97,7 +101,7 @@ fn a_delegate_and_a_key_of_an_epoch_let_nobody_in() {
         let key = thief.public_key();
         let refused = writer.delegate(bench.stamp(), key, &by, &mut Vec::new());
         assert!(refused.is_err());
-        let word = payload(&sealer.manifest().record, &thief, &by);
+        let word = payload(&sealer.origin, &thief, &by);
         let report = smuggled(&bench, &sealer, &bytes, &word, &thief);
         assert_eq!(report.verdict, Verdict::Forged, "{:?}", report.findings);
         // Nor does a seal of a key that may seal make it good.
@@ -161,5 +165,76 @@ fn keys_that_seal_already_are_not_let_in_again() {
         let key = key.public_key();
         let again = writer.delegate(bench.stamp(), key, &bench.native, &mut Vec::new());
         assert!(again.unwrap_err().to_string().contains("already"));
+    }
+}
+
+/// Line 1 as a delegate would like it, in the name of the authority, with any `delegation`; and a final seal of his.
+fn invented(bench: &Bench, mut manifest: Manifest, word: Signature, thread: &str) -> Report {
+    let thief = delegate();
+    manifest.key = *thief.public_key();
+    manifest.delegation = Some(word);
+    manifest.directive = Some("payments/approve".to_owned());
+    let thread = ThreadId::parse(thread).unwrap();
+    let (mut bytes, stamps) = (Vec::new(), [bench.stamp(), bench.stamp()]);
+    let signers = by(bench, &thief);
+    let mut sealer = Sealer::begin(thread, manifest, stamps, signers, &mut bytes).unwrap();
+    let nothing = Payload::parse(b"{}").unwrap();
+    sealer
+        .end(bench.stamp(), Ending::Completed, &nothing, &mut bytes)
+        .unwrap();
+    let signers = by(bench, &thief);
+    sealer
+        .seal(bench.stamp(), 0, true, Ext::default(), signers, &mut bytes)
+        .unwrap();
+    bench.verify(&bytes).report
+}
+
+#[test]
+fn the_word_for_a_delegate_begins_no_other_record_with_the_same_id() {
+    let bench = Bench::new();
+    let (bytes, sealer) = delegated(&bench);
+    let text = String::from_utf8(bytes).unwrap();
+    let event = text
+        .lines()
+        .find(|line| line.contains("\"delegation\",\"salt\""));
+    let frame = event::parse_frame(event.unwrap().as_bytes()).unwrap();
+    let (key, word) = SealingKeys::delegated_by(frame.payload).unwrap();
+    assert_eq!(key, *delegate().public_key());
+    let report = invented(&bench, sealer.manifest().clone(), word, "demo/t-1");
+    assert_eq!(report.verdict, Verdict::Forged, "{:?}", report.findings);
+    assert!(
+        report
+            .findings
+            .iter()
+            .any(|found| found.code == "delegation_bad")
+    );
+}
+
+#[test]
+fn the_word_for_a_first_key_begins_nothing_but_what_the_authority_saw() {
+    let bench = Bench::new();
+    let thief = delegate();
+    let thread = ThreadId::parse("demo/t-1").unwrap();
+    let mut manifest = bench.manifest(7);
+    manifest.key = *thief.public_key();
+    manifest.directive = Some("payments/approve".to_owned());
+    let word = manifest.first_key_message(&thread).unwrap();
+    let word = bench.native.sign(&word).unwrap();
+    let report = invented(&bench, manifest.clone(), word, "demo/t-1");
+    assert_eq!(report.verdict, Verdict::Verified, "{:?}", report.findings);
+    // Of another thread, with another model, or with more capabilities it is no word of the authority.
+    let with_model = Manifest {
+        model: Some("other".to_owned()),
+        ..manifest.clone()
+    };
+    let mut able = manifest.clone();
+    able.capabilities.push("payments.send".to_owned());
+    for (changed, thread) in [
+        (manifest, "demo/t-2"),
+        (with_model, "demo/t-1"),
+        (able, "demo/t-1"),
+    ] {
+        let report = invented(&bench, changed, word, thread);
+        assert_eq!(report.verdict, Verdict::Forged, "{:?}", report.findings);
     }
 }

@@ -1,15 +1,14 @@
 //! Keys that live for a part of a record: what a stolen one can still forge, and what it cannot.
 
 use super::*;
-use crate::transcript::manifest;
 
 /// The authority is `bench.native`; it signs line 1 and lets the epochs' keys seal.
 pub(super) fn begin(bench: &Bench, epoch: &LocalSigner, out: &mut Vec<u8>) -> Sealer {
     let mut manifest = bench.manifest(7);
     manifest.key = *epoch.public_key();
-    let message = manifest::delegation_message(&manifest.record, &manifest.key);
-    manifest.delegation = Some(bench.native.sign(&message).unwrap());
     let thread = ThreadId::parse("demo/t-1").unwrap();
+    let message = manifest.first_key_message(&thread).unwrap();
+    manifest.delegation = Some(bench.native.sign(&message).unwrap());
     let stamps = [bench.stamp(), bench.stamp()];
     Sealer::begin(thread, manifest, stamps, by(bench, epoch), out).unwrap()
 }

@@ -138,6 +138,41 @@ fn a_known_fork_speaks_against_every_copy_and_no_other_record() {
     assert_eq!(with.report, without.report);
 }
 
+/// A delegate can sign seals of any number behind the end of a record, which are evidence of two histories, but of none of this one.
+#[test]
+fn a_record_that_ended_without_whom_the_evidence_convicts_stays_whole() {
+    let bench = Bench::new();
+    let record = bench.record();
+    assert_eq!(bench.verify(&record).report.verdict, Verdict::Verified);
+    let line_1 = lines_of(&record)[0].strip_suffix(b"\n").unwrap();
+    let seen = |record: &[u8], key: &LocalSigner, seq: u64| {
+        let known = KnownFork {
+            fork: LoggedFork {
+                record: RecordId::from_bytes([7; 32]),
+                manifest: Digest::of(line_1),
+                seq,
+                key: key.public_key().key_id(),
+                evidence: Digest::of(b"evidence"),
+            },
+            entry: "entry 7 of a log".into(),
+        };
+        let scan = ScanOptions {
+            expect: vec![Expectation::forked(known)],
+            ..ScanOptions::default()
+        };
+        verify(record, &scan, &bench.options()).report.verdict
+    };
+    let stranger = keys().2;
+    assert_eq!(seen(&record, &stranger, 1_000_000), Verdict::Verified);
+    assert_eq!(seen(&record, &bench.native, 1_000_000), Verdict::Verified);
+    // Of seals that it has it is one of two histories; and a copy without an end may be one yet.
+    assert_eq!(seen(&record, &bench.native, 0), Verdict::Forked);
+    assert_eq!(
+        seen(&cut(&record, 0), &stranger, 1_000_000),
+        Verdict::Forked
+    );
+}
+
 #[test]
 fn whose_keys_they_are_is_for_the_readers_trust() {
     let bench = Bench::new();

@@ -374,9 +374,9 @@ fn no_key_that_the_record_did_not_let_in_seals_a_turn() {
     );
     let by_event = format!("key {event}\nseal {}\n", lines[1]);
     refused(&bench, &with(&by_event, &closing), Some("key_step_bad"));
-    let id = RecordId::from_bytes([7; 32]);
+    let origin = KeyName::parse(&manifest::origin(lines[0].as_bytes())).unwrap();
     for by in [&attacker, &bench.rye] {
-        let message = manifest::delegation_message(&id, attacker.public_key());
+        let message = manifest::delegation_message(&origin, attacker.public_key());
         let Ok(signature) = by.sign(&message) else {
             continue;
         };

@@ -55,8 +55,9 @@ impl<'a> Record<'a> {
             thread: frame.thread_id,
             salts: BTreeMap::from([(frame.salt, line)]),
         };
-        if let Some(signature) = &record.manifest.delegation {
-            record.check_delegation(&record.manifest.key, signature)?;
+        if !record.manifest.lets_first_key_in(record.thread) {
+            let text = "the authority did not delegate to the first signing key";
+            return Err(forged("delegation_bad", text));
         }
         record.thread_id()?;
         Ok(record)
@@ -78,7 +79,7 @@ impl<'a> Record<'a> {
         key: &PublicKey,
         signature: &Signature,
     ) -> Result<(), Failure> {
-        let message = manifest::delegation_message(&self.manifest.record, key);
+        let message = manifest::delegation_message(&self.origin, key);
         let signed = self.manifest.authority.verify(&message, signature);
         signed.map_err(|_| {
             let text = format!("the authority did not delegate to key {}", key.key_id());
