@@ -44,8 +44,11 @@ fn each_copy_of_a_record_is_forked_once_the_evidence_is_in_the_log() {
         sandbox.work().join("another name"),
     )
     .unwrap();
+    let place = told["evidence"].as_str().unwrap();
+    fs::remove_file(place).unwrap();
     let again = sandbox.run(["log", "accuse", "another name", "--json"]);
     assert_eq!(again.exits(0).json()["state"], "known");
+    assert_eq!(fs::read(place).unwrap(), kept);
     assert_eq!(size(&sandbox), before + 1);
     let entries = sandbox.run(["log", "entries", "--limit", "1"]).exits(0);
     assert!(

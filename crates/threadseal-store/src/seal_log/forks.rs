@@ -55,6 +55,10 @@ impl SealLog {
             (known.manifest, known.key) == (fork.manifest, fork.key) && known.seq <= fork.seq
         };
         if let Some(known) = self.forks_of(&fork.record)?.iter().find(says_it) {
+            // It may be gone from its folder, and this is another copy.
+            if known.fork.evidence == fork.evidence {
+                self.keep_evidence(&fork.evidence, evidence)?;
+            }
             return Ok(Accused {
                 entry: known.entry.to_string(),
                 is_new: false,

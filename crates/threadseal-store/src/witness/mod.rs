@@ -37,15 +37,13 @@ use threadseal::note::{KeyName, NoteSignature};
 use threadseal::time::Timestamp;
 use threadseal::tlog::checkpoint::Origin;
 use threadseal::tlog::conflict::Conflict;
-use threadseal::tlog::cosignature::CosignatureTime;
+use threadseal::tlog::cosignature::{CosignatureTime, MAX_CLOCK_STEP_SECONDS};
 use threadseal::tlog::policy::{Policy, PolicyLog};
 use threadseal::tlog::verifier::VerifierKey;
 use threadseal::tlog::witness::{Accepted, AddCheckpoint, Refusal, judge};
 
 /// Conflicts that are kept of one log; the first one convicts it already.
 pub const MAX_KEPT_CONFLICTS: usize = 64;
-/// How far the clock may stand before the last cosignature, in seconds: as far as it is set back in daily use.
-const MAX_CLOCK_STEP_SECONDS: u64 = 60;
 
 const LOGS: &str = "logs";
 const LOCK: &str = "lock";

@@ -19,6 +19,9 @@ use std::fmt;
 /// C2SP signed-note, "Signature types": Ed25519 cosignatures.
 pub(super) const COSIGNER_TYPE: u8 = 0x04;
 
+/// How far a clock may go back between two cosignatures, in seconds: as far as it is set back in daily use.
+pub const MAX_CLOCK_STEP_SECONDS: u64 = 60;
+
 /// When a witness cosigned: seconds since 1970, from 1 to 2^63 - 1. C2SP leaves 0 to statements that name no time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CosignatureTime(u64);
