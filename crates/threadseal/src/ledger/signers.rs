@@ -278,7 +278,7 @@ impl Signers {
         let mut all = !self.good.is_empty() && self.unknown.is_empty();
         for good in &self.good {
             let own = last.iter().find(|last| last.key == good.key);
-            let mut heads = own.map_or_else(Vec::new, |own| covering(&last, &own.head));
+            let mut heads = own.map_or_else(Vec::new, |own| covering(&last, own.head.seq));
             // The end covers what every key signed.
             heads.extend(tip);
             let purpose = judging.purpose(run, &heads);

@@ -274,6 +274,9 @@ impl Scanner {
         self.chain.keys_at_seal.clone_from(&self.chain.keys);
         self.out.watch.sealed(head, seal.root, judged.key.key_id());
         let since = std::mem::take(&mut self.out.delegated_since);
+        if !since.is_empty() {
+            self.out.last_word = head.seq;
+        }
         self.out.delegated.extend(since);
         self.chain.prev = Some(digest);
         self.chain.next_seq += 1;

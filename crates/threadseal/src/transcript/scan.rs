@@ -139,6 +139,8 @@ pub(crate) struct Scan {
     /// Keys that the authority let in beside the current one, with the lines that say so: those under the last good seal, and since.
     pub(crate) delegated: Vec<(PublicKey, u64)>,
     pub(super) delegated_since: Vec<(PublicKey, u64)>,
+    /// Number of the seal that is the first over all that the authority said of delegates.
+    pub(crate) last_word: u64,
     /// For each expectation: was its seal met, and did a seal of its number differ?
     pub(crate) met: Vec<Met>,
 }
@@ -233,6 +235,7 @@ impl Scanner {
             watch: Watch::default(),
             delegated: Vec::new(),
             delegated_since: Vec::new(),
+            last_word: 0,
             met,
         };
         Self {

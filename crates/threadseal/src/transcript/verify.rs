@@ -305,6 +305,7 @@ fn check_trust(
     let signed = Signed {
         authority: &manifest.authority,
         sealers: &scan.sealers,
+        last_word: scan.last_word,
         arithmetic_holds,
         thread: thread_of(scan),
     };
@@ -316,16 +317,18 @@ pub(super) struct Signed<'a> {
     pub(super) authority: &'a PublicKey,
     /// Keys whose seals count in it.
     pub(super) sealers: &'a [LastOf],
+    /// Number of the first seal over all that the authority said of others.
+    pub(super) last_word: u64,
     /// Do its bytes fit its seals? Else no head of it is evidence of anything.
     pub(super) arithmetic_holds: bool,
     pub(super) thread: Option<ThreadId>,
 }
 
 impl Signed<'_> {
-    /// The heads that cover all seals up to `last`.
-    fn heads(&self, last: &Head) -> Vec<Head> {
+    /// The heads that cover all seals up to number `seq`.
+    fn heads(&self, seq: u64) -> Vec<Head> {
         match self.arithmetic_holds {
-            true => covering(self.sealers, last),
+            true => covering(self.sealers, seq),
             false => Vec::new(),
         }
     }
@@ -351,7 +354,7 @@ pub(super) fn judge_signers(
     // What the authority is worth for keys that it let in: as little as for the one for which it is worth least.
     let mut by_authority: Option<Judgement<'_>> = None;
     for sealer in signed.sealers {
-        let heads = signed.heads(&sealer.head);
+        let heads = signed.heads(sealer.head.seq);
         let own = judge(&sealer.key, &heads);
         // The authority's word is enough for a key that it let in, unless that key was revoked.
         if matches!(own.standing, Standing::Revoked { .. }) || own.standing.counts() {
@@ -368,10 +371,9 @@ pub(super) fn judge_signers(
     if let Some(authority) = &by_authority {
         all &= report.signer(signed.authority, authority);
     }
-    // Any seal covers line 1, which the authority signed.
-    let earliest = signed.sealers.iter().min_by_key(|sealer| sealer.head.seq);
-    let every = earliest.map_or_else(Vec::new, |sealer| signed.heads(&sealer.head));
-    let authority = judge(signed.authority, &every);
+    // Any seal covers line 1, which the authority signed; and only later ones, whom it let in: what a thief of its key says behind its
+    // end is not made good by seals of before.
+    let authority = judge(signed.authority, &signed.heads(signed.last_word));
     if let (Standing::Revoked { .. }, true) = (&authority.standing, all) {
         all = report.signer(signed.authority, &authority);
     }

@@ -80,8 +80,8 @@ pub(crate) struct LastOf {
     pub(crate) head: Head,
 }
 
-/// Those of the heads at which keys of a record signed last that cover all that `key` signed: what it made last, and later ones.
-pub(crate) fn covering(last: &[LastOf], head: &Head) -> Vec<Head> {
+/// Those of the heads at which keys of a record signed last that cover all up to number `seq`.
+pub(crate) fn covering(last: &[LastOf], seq: u64) -> Vec<Head> {
     let heads = last.iter().map(|other| other.head);
-    heads.filter(|other| other.seq >= head.seq).collect()
+    heads.filter(|other| other.seq >= seq).collect()
 }

@@ -135,6 +135,38 @@ fn what_stood_in_no_log_before_the_authority_ended_is_forged_whoever_seals_behin
     assert_eq!(judged(&bench, &bytes, &trust).verdict, Verdict::Forged);
 }
 
+/// The reader trusts the delegate by itself, and the record stood in a log before its authority ended: that makes no word good
+/// which the authority's key said later.
+#[test]
+fn a_delegate_that_an_ended_key_let_in_makes_nothing_good_and_one_let_in_before_goes_on() {
+    let bench = Bench::new();
+    let mut bytes = Vec::new();
+    let mut sealer = bench.begin(7, &mut bytes);
+    let seal = |sealer: &mut Sealer, key: &LocalSigner, out: &mut Vec<u8>| {
+        let signers = Signers {
+            native: key,
+            rye: &bench.rye,
+        };
+        let turn = sealer.turn();
+        sealer
+            .seal(bench.stamp(), turn, false, Ext::default(), signers, out)
+            .unwrap()
+    };
+    let before = seal(&mut sealer, &bench.native, &mut bytes);
+    let key = *heir().public_key();
+    sealer
+        .delegate(bench.stamp(), &key, &bench.native, &mut bytes)
+        .unwrap();
+    let (mut late, mut later) = (bytes.clone(), sealer.clone());
+    seal(&mut later, &heir(), &mut late);
+    let trust = rotated(&bench, &[before]);
+    assert_eq!(judged(&bench, &late, &trust).verdict, Verdict::Forged);
+    let over_it = seal(&mut sealer, &bench.native, &mut bytes);
+    seal(&mut sealer, &heir(), &mut bytes);
+    let trust = rotated(&bench, &[before, over_it]);
+    assert_eq!(judged(&bench, &bytes, &trust).verdict, Verdict::Open);
+}
+
 #[test]
 fn only_the_word_of_the_present_authority_of_a_record_that_ended_lets_another_key_in() {
     let bench = Bench::new();

@@ -115,6 +115,8 @@ impl TurnProof {
         let signed = Signed {
             authority: &found.authority,
             sealers: &sealers,
+            // A proof does not say at which seal; its closing one covers each.
+            last_word: 0,
             arithmetic_holds: true,
             thread: Some(found.thread.clone()),
         };

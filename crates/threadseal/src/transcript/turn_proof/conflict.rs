@@ -267,6 +267,7 @@ impl Found {
         let signed = Signed {
             authority: &self.authority,
             sealers: &sealers,
+            last_word: 0,
             // That one of the two is old says nothing of the other.
             arithmetic_holds: false,
             thread: Some(self.thread.clone()),
