@@ -12,6 +12,7 @@ use std::os::unix::fs::{
 };
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The operating system's files.
 #[derive(Debug, Clone, Copy, Default)]
@@ -37,7 +38,10 @@ impl Fs for RealFs {
             Access::CreateNew(mode) => options.append(true).create_new(true).mode(mode),
             Access::OpenOrCreate(mode) => options.append(true).create(true).mode(mode),
         };
-        Ok(Arc::new(RealFile(options.open(path)?)))
+        Ok(Arc::new(RealFile {
+            file: options.open(path)?,
+            locked: AtomicBool::new(false),
+        }))
     }
 
     fn metadata(&self, path: &Path) -> io::Result<Metadata> {
@@ -203,53 +207,72 @@ fn holder_in_proc_locks(text: &str, identity: FileIdentity) -> Option<u32> {
     })
 }
 
+/// An open file. Its lock is given back by word: a process that another thread begins at this moment shares the open file until it
+/// becomes another program, and closing alone would leave the lock with it for so long (flock(2)).
 #[derive(Debug)]
-struct RealFile(File);
+struct RealFile {
+    file: File,
+    locked: AtomicBool,
+}
+
+impl Drop for RealFile {
+    fn drop(&mut self) {
+        if *self.locked.get_mut() {
+            // What fails here is done by closing.
+            let _ = self.file.unlock();
+        }
+    }
+}
 
 impl FileHandle for RealFile {
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
-        self.0.read_at(buffer, offset)
+        self.file.read_at(buffer, offset)
     }
 
     fn append(&self, bytes: &[u8]) -> io::Result<usize> {
         // Opened with O_APPEND: the kernel picks the end of the file.
-        io::Write::write(&mut &self.0, bytes)
+        io::Write::write(&mut &self.file, bytes)
     }
 
     fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<usize> {
-        self.0.write_at(bytes, offset)
+        self.file.write_at(bytes, offset)
     }
 
     fn sync_data(&self) -> io::Result<()> {
-        self.0.sync_data()
+        self.file.sync_data()
     }
 
     fn sync_all(&self) -> io::Result<()> {
-        self.0.sync_all()
+        self.file.sync_all()
     }
 
     fn set_len(&self, size: u64) -> io::Result<()> {
-        self.0.set_len(size)
+        self.file.set_len(size)
     }
 
     fn set_mode(&self, mode: u32) -> io::Result<()> {
-        self.0.set_permissions(fs::Permissions::from_mode(mode))
+        self.file.set_permissions(fs::Permissions::from_mode(mode))
     }
 
     fn metadata(&self) -> io::Result<Metadata> {
-        self.0.metadata().map(|found| convert(&found))
+        self.file.metadata().map(|found| convert(&found))
     }
 
     fn try_lock(&self) -> io::Result<bool> {
-        match self.0.try_lock() {
-            Ok(()) => Ok(true),
+        match self.file.try_lock() {
+            Ok(()) => {
+                self.locked.store(true, Ordering::Relaxed);
+                Ok(true)
+            }
             Err(TryLockError::WouldBlock) => Ok(false),
             Err(TryLockError::Error(error)) => Err(error),
         }
     }
 
     fn unlock(&self) -> io::Result<()> {
-        self.0.unlock()
+        self.file.unlock()?;
+        self.locked.store(false, Ordering::Relaxed);
+        Ok(())
     }
 }
 
@@ -315,5 +338,27 @@ mod tests {
         RealFs.rename_no_replace(&a, &b).unwrap();
         assert_eq!(fs::read(&b).unwrap(), b"a");
         assert!(!a.exists());
+    }
+
+    /// As between the fork and the exec of a child that another thread begins.
+    #[test]
+    fn a_lock_is_given_back_though_another_process_shares_the_open_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("record");
+        fs::write(&path, "").unwrap();
+        let file = RealFile {
+            file: File::open(&path).unwrap(),
+            locked: AtomicBool::new(false),
+        };
+        let shared = file.file.try_clone().unwrap();
+        assert!(file.try_lock().unwrap());
+        let other = RealFs.open(&path, Access::Append).unwrap();
+        assert!(!other.try_lock().unwrap());
+        // A handle that has no lock gives none back.
+        drop(RealFs.open(&path, Access::Read).unwrap());
+        assert!(!other.try_lock().unwrap());
+        drop(file);
+        assert!(other.try_lock().unwrap());
+        drop(shared);
     }
 }
