@@ -1,7 +1,7 @@
 //! `redact`: what was dropped is gone, the hole is shown everywhere, and all that was sealed holds.
 
 use crate::fixtures::{ended_record, ready};
-use crate::run::{greet, project, thread};
+use crate::run::{greet, once_more, project, thread};
 use crate::sandbox::{Sandbox, walk};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -144,16 +144,7 @@ fn a_thread_goes_on_from_what_was_redacted_and_hears_the_hole() {
     sandbox.run(asked.iter().chain(&place)).exits(0);
     sandbox.run(["verify", "p"]).exits(0);
     sandbox.write("more.yaml", "answers: [{when: Once more., text: Gladly.}]");
-    let resumed = [
-        "thread",
-        "resume",
-        id,
-        "-m",
-        "Once more.",
-        "--script",
-        "more.yaml",
-    ];
-    sandbox.run(resumed.iter().chain(&place)).exits(0);
+    sandbox.run(once_more(id)).exits(0);
     sandbox.run(["verify", "p"]).exits(0);
     let found = ["thread", "search", id, "redacted by"];
     let found = sandbox.run(found.iter().chain(&place)).exits(0);

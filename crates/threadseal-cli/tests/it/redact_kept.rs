@@ -1,6 +1,6 @@
 //! What holds behind a redaction: seals of earlier epochs, proofs, heads, Rye's hashes, the log. And what the log knows of it.
 
-use crate::run::{greet, project, thread};
+use crate::run::{greet, once_more, project, thread};
 use crate::sandbox::{Ran, Sandbox, copy, take_log_away};
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -20,16 +20,7 @@ fn resumed() -> (Sandbox, PathBuf, String) {
     let transcript = thread(&sandbox, "greet").join("transcript.jsonl");
     let head = head_of(&sandbox, &transcript);
     sandbox.write("more.yaml", "answers: [{when: Once more., text: Gladly.}]");
-    let resume = [
-        "thread",
-        "resume",
-        &id,
-        "-m",
-        "Once more.",
-        "--script",
-        "more.yaml",
-    ];
-    sandbox.run(resume.iter().chain(&PLACE)).exits(0);
+    sandbox.run(once_more(&id)).exits(0);
     (sandbox, transcript, head)
 }
 

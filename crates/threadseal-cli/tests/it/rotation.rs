@@ -2,7 +2,7 @@
 
 use crate::anchor::{add, logged, policy};
 use crate::fixtures::{open_record, ready};
-use crate::run::{greet, project, thread};
+use crate::run::{greet, once_more, project, thread};
 use crate::sandbox::{Ran, Sandbox};
 use crate::witness::{Serving, witness};
 use std::path::Path;
@@ -27,9 +27,7 @@ fn ran(sandbox: &Sandbox) -> String {
 
 fn resume(sandbox: &Sandbox, thread: &str) -> Ran {
     sandbox.write("more.yaml", "answers: [{when: Once more., text: Gladly.}]");
-    let more = ["-m", "Once more.", "--script", "more.yaml", "--json"];
-    let own = ["thread", "resume", thread, "--project", "p"];
-    sandbox.run(own.iter().chain(&more))
+    sandbox.run(once_more(thread).iter().chain(&["--json"]))
 }
 
 fn is_forged(sandbox: &Sandbox, path: &str) {

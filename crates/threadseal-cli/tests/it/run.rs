@@ -59,6 +59,21 @@ pub(crate) fn greet(sandbox: &Sandbox, more: &[&str]) -> Ran {
     sandbox.run(own.iter().chain(more))
 }
 
+/// What takes a thread of project `p` up again, with the answers of `more.yaml`.
+pub(crate) fn once_more(thread: &str) -> [&str; 9] {
+    [
+        "thread",
+        "resume",
+        thread,
+        "--project",
+        "p",
+        "-m",
+        "Once more.",
+        "--script",
+        "more.yaml",
+    ]
+}
+
 /// The only thread of a directive.
 pub(crate) fn thread(sandbox: &Sandbox, directive: &str) -> PathBuf {
     let threads = sandbox.work().join("p/.ai/agent/threads/demo");

@@ -1,7 +1,7 @@
 //! What every writer asks before its first byte: whether these keys may seal, and whether what this host knows is the newest.
 
 use crate::fixtures::{ended_record, open_record, ready, rye_events};
-use crate::run::{greet, project, thread};
+use crate::run::{greet, once_more, project, thread};
 use crate::sandbox::{Sandbox, copy, files_digest};
 use crate::scroll::piped;
 use std::fs;
@@ -198,17 +198,7 @@ fn an_ended_thread_that_was_put_back_with_its_home_is_not_gone_on_with() {
     copy(&home, &older[0]);
     copy(&project, &older[1]);
     sandbox.write("more.yaml", "answers: [{when: Once more., text: Gladly.}]");
-    let resume = [
-        "thread",
-        "resume",
-        id,
-        "--project",
-        "p",
-        "-m",
-        "Once more.",
-        "--script",
-        "more.yaml",
-    ];
+    let resume = once_more(id);
     sandbox.run(resume).exits(0);
     for (path, older) in [(&home, &older[0]), (&project, &older[1])] {
         fs::remove_dir_all(path).unwrap();

@@ -1,6 +1,6 @@
 //! `verify DIR` misses what a thread's record names and what is not beside it, or is not what it names.
 
-use super::{greet, project, thread};
+use super::{greet, once_more, project, thread};
 use crate::sandbox::{Ran, Sandbox};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -135,18 +135,7 @@ fn a_parent_a_predecessor_and_a_successor_that_are_gone_as_a_whole_are_missed_on
     let first = thread(&sandbox, "greet");
     sandbox.write("more.yaml", "answers: [{when: Once more., text: Gladly.}]");
     let id = format!("demo/{}", first.file_name().unwrap().to_str().unwrap());
-    let resumed = sandbox.run([
-        "thread",
-        "resume",
-        &id,
-        "--project",
-        "p",
-        "-m",
-        "Once more.",
-        "--script",
-        "more.yaml",
-        "--json",
-    ]);
+    let resumed = sandbox.run(once_more(&id).iter().chain(&["--json"]));
     let resumed = resumed.exits(0).json();
     let second = resumed["thread_id"].as_str().unwrap();
     let second = sandbox.work().join("p/.ai/agent/threads").join(second);
@@ -375,17 +364,7 @@ fn no_link_of_a_child_that_is_gone_on_with_is_open() {
     let name = child.file_name().unwrap().to_str().unwrap();
     let id = format!("demo/{name}");
     sandbox.write("more.yaml", "answers:\n    - {text: More.}\n");
-    let resume = [
-        "thread",
-        "resume",
-        &id,
-        "--project",
-        "p",
-        "-m",
-        "Once more.",
-    ];
-    let script = ["--script", "more.yaml"];
-    sandbox.run(resume.iter().chain(&script)).exits(0);
+    sandbox.run(once_more(&id)).exits(0);
     let verified = sandbox.run(["verify", "p", "--json"]).exits(0).stdout;
     assert!(!verified.contains("link_open"), "{verified}");
 }

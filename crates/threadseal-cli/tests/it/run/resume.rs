@@ -1,6 +1,6 @@
 //! Threads that go on from threads: from records that verify, whatever else the project says.
 
-use super::{greet, project, thread};
+use super::{greet, once_more, project, thread};
 use crate::sandbox::{Ran, Sandbox};
 use serde_json::Value;
 use std::path::PathBuf;
@@ -16,18 +16,7 @@ fn ended() -> (Sandbox, String) {
 }
 
 fn resume(sandbox: &Sandbox, thread: &str, more: &[&str]) -> Ran {
-    let own = [
-        "thread",
-        "resume",
-        thread,
-        "--project",
-        "p",
-        "-m",
-        "Once more.",
-        "--script",
-        "more.yaml",
-    ];
-    sandbox.run(own.iter().chain(more))
+    sandbox.run(once_more(thread).iter().chain(more))
 }
 
 /// Every record of the project's threads, and what the registry says.

@@ -1,0 +1,317 @@
+//! Judging keys by scope, window and revocation. `ends` judges them by a log, `written` reads and writes the file.
+
+mod ends;
+mod written;
+
+use super::*;
+use crate::key::PrivateKey;
+
+fn key(seed: u8) -> PublicKey {
+    *PrivateKey::from_seed([seed; 32]).public_key()
+}
+
+fn name(text: &str) -> TrustName {
+    TrustName::parse(text).unwrap()
+}
+
+fn time(text: &str) -> Timestamp {
+    Timestamp::parse_iso_seconds(text).unwrap()
+}
+
+fn day(day: u8) -> Timestamp {
+    time(&format!("2026-01-{day:02}T00:00:00Z"))
+}
+
+fn native(seed: u8) -> TrustedKey {
+    TrustedKey::new(name(&format!("key {seed}")), key(seed), [KeyUsage::Native])
+}
+
+fn store(entries: impl IntoIterator<Item = TrustedKey>) -> TrustStore {
+    let mut store = TrustStore::new();
+    for entry in entries {
+        store.add(entry).unwrap();
+    }
+    store
+}
+
+const PURPOSE: Purpose<'static> = Purpose {
+    usage: KeyUsage::Native,
+    format: Format::Transcript,
+    thread: Some("agency/one"),
+    evidence: None,
+    heads: &[],
+};
+
+fn standing(store: &TrustStore, key: &PublicKey, purpose: Purpose<'_>, now: u8) -> &'static str {
+    match store.judge(key, &purpose, day(now)).standing {
+        Standing::Trusted => "trusted",
+        Standing::Pinned => "pinned",
+        Standing::NotPinned => "not pinned",
+        Standing::Unknown => "unknown",
+        Standing::Revoked { .. } => "revoked",
+        Standing::OutOfScope { .. } => "out of scope",
+        Standing::Expired { .. } => "expired",
+    }
+}
+
+#[test]
+fn a_key_counts_for_what_its_entry_names_and_nothing_else() {
+    let mut entry = native(1);
+    entry.scope.threads = [ThreadPattern::parse("agency/*").unwrap()].into();
+    entry.scope.formats = [Format::Transcript].into();
+    let store = store([entry]);
+    let judged = |purpose| standing(&store, &key(1), purpose, 1);
+    assert_eq!(judged(PURPOSE), "trusted");
+    for purpose in [
+        Purpose {
+            usage: KeyUsage::Rye,
+            ..PURPOSE
+        },
+        Purpose {
+            usage: KeyUsage::Observed,
+            ..PURPOSE
+        },
+        Purpose {
+            format: Format::Json,
+            ..PURPOSE
+        },
+        Purpose {
+            thread: Some("other/one"),
+            ..PURPOSE
+        },
+        Purpose {
+            thread: None,
+            ..PURPOSE
+        },
+    ] {
+        assert_eq!(judged(purpose), "out of scope", "{purpose:?}");
+    }
+    assert_eq!(standing(&store, &key(2), PURPOSE, 1), "unknown");
+    assert_eq!(standing(&TrustStore::new(), &key(1), PURPOSE, 1), "unknown");
+}
+
+#[test]
+fn a_window_is_judged_by_evidence_else_by_now() {
+    let mut entry = native(1);
+    (entry.not_before, entry.not_after) = (Some(day(10)), Some(day(20)));
+    let store = store([entry]);
+    let judged = |evidence: Option<u8>, now| {
+        let evidence = evidence.map(day);
+        standing(
+            &store,
+            &key(1),
+            Purpose {
+                evidence,
+                ..PURPOSE
+            },
+            now,
+        )
+    };
+    assert_eq!(judged(None, 9), "expired");
+    assert_eq!(judged(None, 10), "trusted");
+    assert_eq!(judged(None, 20), "trusted");
+    assert_eq!(judged(None, 21), "expired");
+    assert_eq!(judged(Some(15), 30), "trusted");
+    assert_eq!(judged(Some(9), 15), "expired");
+    assert_eq!(judged(Some(21), 15), "expired");
+}
+
+#[test]
+fn a_revoked_key_without_earlier_evidence_is_revoked_for_all_its_seals() {
+    let mut revoked = native(1);
+    revoked.revoked = Some(Revocation {
+        at: day(10),
+        reason: "stolen".into(),
+        entry: None,
+    });
+    let mut observed = TrustedKey::new(name("other use"), key(1), [KeyUsage::Observed]);
+    observed.note = Some("of the same key".into());
+    let store = store([revoked, observed]);
+    for usage in [KeyUsage::Native, KeyUsage::Observed, KeyUsage::Rye] {
+        let judged = |evidence: Option<u8>, now| {
+            let evidence = evidence.map(day);
+            standing(
+                &store,
+                &key(1),
+                Purpose {
+                    usage,
+                    evidence,
+                    ..PURPOSE
+                },
+                now,
+            )
+        };
+        let held_before = if usage == KeyUsage::Rye {
+            "out of scope"
+        } else {
+            "trusted"
+        };
+        assert_eq!(
+            judged(None, 5),
+            "revoked",
+            "announced for later is revoked too"
+        );
+        assert_eq!(judged(None, 15), "revoked");
+        assert_eq!(judged(Some(10), 15), "revoked");
+        assert_eq!(judged(Some(9), 15), held_before);
+    }
+}
+
+#[test]
+fn only_the_pinned_key_is_acceptable_and_only_unless_revoked() {
+    let mut trust = Trust::new(store([native(1), native(2)]));
+    let judged = |trust: &Trust, seed| trust.judge(&key(seed), &PURPOSE, day(1)).standing;
+    assert_eq!(judged(&trust, 1), Standing::Trusted);
+    trust.pinned = Some(key(3));
+    assert_eq!(judged(&trust, 1), Standing::NotPinned);
+    assert_eq!(judged(&trust, 3), Standing::Pinned);
+    trust.pinned = Some(key(1));
+    assert_eq!(judged(&trust, 1), Standing::Pinned);
+    let revocation = Revocation {
+        at: day(1),
+        reason: "lost".into(),
+        entry: None,
+    };
+    trust.store.revoke(&name("key 1"), revocation).unwrap();
+    assert!(matches!(judged(&trust, 1), Standing::Revoked { .. }));
+    assert!(Standing::Pinned.counts() && !Standing::NotPinned.counts());
+}
+
+#[test]
+fn keys_are_found_by_each_of_their_names() {
+    let mut store = store([native(1), native(2)]);
+    let fingerprint = key(1).rye_fingerprint();
+    assert_eq!(store.by_fingerprint(fingerprint), [key(1)]);
+    assert_eq!(store.by_key_id(key(2).key_id()), Some(key(2)));
+    assert_eq!(store.by_name(&name("key 1")).map(|e| e.key), Some(key(1)));
+    let mut trust = Trust::new(store.clone());
+    trust.pinned = Some(key(3));
+    assert_eq!(trust.by_fingerprint(key(3).rye_fingerprint()), [key(3)]);
+    assert_eq!(trust.by_fingerprint(fingerprint), [key(1)]);
+    trust.pinned = Some(key(1));
+    assert_eq!(trust.by_fingerprint(fingerprint), [key(1)]);
+    assert_eq!(trust.by_key_id(key(2).key_id()), Some(key(2)));
+
+    assert!(store.remove(&name("key 1")).is_some());
+    assert!(store.remove(&name("key 1")).is_none());
+    assert_eq!(store.by_fingerprint(fingerprint), []);
+    assert_eq!(store.by_key_id(key(1).key_id()), None);
+    assert_eq!(store.by_key(&key(1)).count(), 0);
+    assert_eq!(store.len(), 1);
+}
+
+#[test]
+fn one_key_may_have_several_entries_but_not_for_the_same_usage() {
+    let mut store = store([native(1)]);
+    let rye = TrustedKey::new(name("as rye"), key(1), [KeyUsage::Rye]);
+    store.add(rye).unwrap();
+    let both = TrustedKey::new(name("again"), key(1), [KeyUsage::Observed, KeyUsage::Rye]);
+    assert!(store.add(both).unwrap_err().to_string().contains("as rye"));
+    let same_name = TrustedKey::new(name("key 1"), key(2), [KeyUsage::Native]);
+    assert!(
+        store
+            .add(same_name)
+            .unwrap_err()
+            .to_string()
+            .contains("taken")
+    );
+    assert_eq!(store.len(), 2);
+    store.remove(&name("key 1"));
+    assert_eq!(store.by_key_id(key(1).key_id()), Some(key(1)));
+}
+
+#[test]
+fn an_entry_that_contradicts_itself_is_refused() {
+    let mut store = TrustStore::new();
+    for spoil in [
+        (|e| e.usage.clear()) as fn(&mut TrustedKey),
+        |e| e.scope.threads.clear(),
+        |e| e.scope.formats.clear(),
+        |e| (e.not_before, e.not_after) = (Some(day(2)), Some(day(1))),
+        |e| e.note = Some("two\nlines".into()),
+        |e| e.note = Some("x".repeat(MAX_TRUST_TEXT_BYTES + 1)),
+        |e| {
+            e.revoked = Some(Revocation {
+                at: day(1),
+                reason: "\u{1b}[2J".into(),
+                entry: None,
+            });
+        },
+        |e| {
+            let pattern = |i| ThreadPattern::parse(&format!("t{i}")).unwrap();
+            e.scope.threads = (0..=crate::limits::MAX_SCOPE_PATTERNS)
+                .map(pattern)
+                .collect();
+        },
+    ] {
+        let mut entry = native(1);
+        spoil(&mut entry);
+        assert!(store.add(entry).is_err());
+    }
+    assert!(store.is_empty());
+    for bad in [
+        "",
+        " a",
+        "a ",
+        "a\nb",
+        "a\u{202e}b",
+        "a\"b",
+        &"x".repeat(129),
+    ] {
+        assert!(TrustName::parse(bad).is_err(), "{bad:?}");
+    }
+}
+
+#[test]
+fn an_earlier_revocation_stands() {
+    let mut store = store([native(1)]);
+    let revocation = |at, reason: &str| Revocation {
+        at: day(at),
+        reason: reason.into(),
+        entry: None,
+    };
+    let name = name("key 1");
+    store.revoke(&name, revocation(10, "first")).unwrap();
+    store.revoke(&name, revocation(20, "later")).unwrap();
+    let revoked = |store: &TrustStore| store.by_name(&name).and_then(|e| e.revoked.clone());
+    assert_eq!(revoked(&store), Some(revocation(10, "first")));
+    assert!(store.revoke(&name, revocation(5, "two\nlines")).is_err());
+    assert_eq!(
+        revoked(&store),
+        Some(revocation(10, "first")),
+        "a failure changes nothing"
+    );
+    store.revoke(&name, revocation(5, "earlier")).unwrap();
+    assert_eq!(revoked(&store), Some(revocation(5, "earlier")));
+    assert!(
+        store
+            .revoke(&self::name("nobody"), revocation(1, ""))
+            .is_err()
+    );
+}
+
+#[test]
+fn the_digest_follows_every_change_and_only_changes() {
+    let mut store = store([native(2), native(1)]);
+    let before = store.digest();
+    let mut other = TrustStore::new();
+    other.add(native(1)).unwrap();
+    other.add(native(2)).unwrap();
+    assert_eq!((other.digest(), &other), (before, &store));
+    store.add(native(3)).unwrap();
+    assert_ne!(store.digest(), before);
+    store.remove(&name("key 3"));
+    assert_eq!(store.digest(), before);
+
+    let trust = Trust::new(store.clone());
+    let pinned = Trust {
+        pinned: Some(key(1)),
+        ..trust.clone()
+    };
+    let local = Trust {
+        local: true,
+        ..trust.clone()
+    };
+    assert_ne!(trust.digest(), pinned.digest());
+    assert_ne!(trust.digest(), local.digest());
+}
