@@ -1,7 +1,7 @@
 //! Ends of keys that were cut short, and seals that were cut short before a key ended: nothing is lost, and nothing counts that must not.
 
 use crate::fixtures::{ended_record, open_record, ready, recorder};
-use crate::run::{greet, project, thread};
+use crate::run::{greet, once_more, project, thread};
 use crate::sandbox::{Ran, Sandbox, copy, take_log_away};
 use std::path::PathBuf;
 use threadseal::transcript::Ending;
@@ -319,4 +319,14 @@ fn turns_that_a_rotated_key_sealed_are_proved_also_in_the_log_that_takes_the_pla
         sandbox.run(["log", "restart", "--anyway"]).exits(0);
         sandbox.run(["check-proof", "one.turn-proof"]).exits(0);
     }
+    // Behind the end the key that took the place of the old one links the thread to the next: its seal closes the last turn.
+    sandbox.write("more.yaml", "answers: [{when: Once more., text: Gladly.}]");
+    let folder = transcript.parent().unwrap().file_name().unwrap();
+    let id = format!("demo/{}", folder.to_str().unwrap());
+    sandbox.run(once_more(&id)).exits(0);
+    let last = format!("{}#2", transcript.display());
+    let text = sandbox.run(["prove", &last]).exits(0).stdout;
+    assert_eq!(text.matches("\"event_type\":\"authority\"").count(), 1);
+    sandbox.write("two.turn-proof", text);
+    sandbox.run(["check-proof", "two.turn-proof"]).exits(0);
 }

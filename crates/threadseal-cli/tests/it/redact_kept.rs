@@ -8,8 +8,6 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use threadseal::digest::Digest;
 
-const PLACE: [&str; 2] = ["--project", "p"];
-
 /// A thread with detached bodies that was resumed, so that keys of two epochs sealed it; its transcript, and its head
 /// before it was resumed.
 fn resumed() -> (Sandbox, PathBuf, String) {

@@ -10,6 +10,7 @@
 //! delegates    keys that the authority let in beside them
 //! succession   keys in the place of an authority that ended
 //! writing   what a writer may add, and where it goes on
+//! heir_proofs  proofs of turns that these sealed
 //! turns     what one turn proves, shown without the others
 //! seal_conflicts  two histories of one record
 //! as_log    a record as a log for other tools
@@ -21,6 +22,7 @@ mod copy;
 mod delegates;
 mod edits;
 mod epochs;
+mod heir_proofs;
 mod keys;
 mod seal_conflicts;
 mod succession;

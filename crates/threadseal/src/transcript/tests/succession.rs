@@ -29,16 +29,16 @@ impl SealPlaces for Log {
     }
 }
 
-fn heir() -> LocalSigner {
+pub(super) fn heir() -> LocalSigner {
     signer(61, KeyUsage::Native)
 }
 
-fn word(from: &LocalSigner, to: &LocalSigner) -> KeyEvent {
+pub(super) fn word(from: &LocalSigner, to: &LocalSigner) -> KeyEvent {
     KeyEvent::sign(KeyChange::Rotate(*to.public_key()), from).unwrap()
 }
 
 /// The trust of a home that rotated its key after these heads were in its log.
-fn rotated(bench: &Bench, heads: &[Head]) -> Trust {
+pub(super) fn rotated(bench: &Bench, heads: &[Head]) -> Trust {
     let event = word(&bench.native, &heir());
     let keys = KeyHistory::of(&[(100, event)]);
     let mut trust = bench.trust.clone();
@@ -64,7 +64,7 @@ fn rotated(bench: &Bench, heads: &[Head]) -> Trust {
     trust
 }
 
-fn judged(bench: &Bench, bytes: &[u8], trust: &Trust) -> Report {
+pub(super) fn judged(bench: &Bench, bytes: &[u8], trust: &Trust) -> Report {
     let options = VerifyOptions {
         trust,
         ..bench.options()
@@ -73,7 +73,7 @@ fn judged(bench: &Bench, bytes: &[u8], trust: &Trust) -> Report {
 }
 
 /// A record that ended, its writer, and its last head.
-fn ended(bench: &Bench) -> (Vec<u8>, Sealer, Head) {
+pub(super) fn ended(bench: &Bench) -> (Vec<u8>, Sealer, Head) {
     let mut out = Vec::new();
     let mut sealer = bench.begin(7, &mut out);
     bench.event(&mut sealer, "cognition_in", "{\"text\":\"go\"}", &mut out);
@@ -81,7 +81,7 @@ fn ended(bench: &Bench) -> (Vec<u8>, Sealer, Head) {
     (out, sealer, head)
 }
 
-fn link(
+pub(super) fn link(
     bench: &Bench,
     sealer: &mut Sealer,
     key: &LocalSigner,

@@ -7,6 +7,7 @@
 //! their links, and for the bounds of the turn by the turns that these seals count.
 
 use super::anchor::{Anchor, Anchored, Sealed};
+use super::heirs::Sealers;
 use super::read::{ReadSeal, Record, bad_step, forged, tampered_at};
 use super::turn::{Turn, end_of};
 use super::{Chain, TurnProof};
@@ -20,7 +21,6 @@ use crate::transcript::VerifyOptions;
 use crate::transcript::scan::Failure;
 use crate::transcript::seal::Seal;
 use crate::transcript::verify::{self, Signed};
-use crate::trust::LastOf;
 
 /// What a check came to.
 #[derive(Debug, Clone)]
@@ -109,14 +109,10 @@ impl TurnProof {
         report.stats.checkpoints = found.seals;
         let why = "the bytes before the shown lines are not in the proof";
         report.check("prefix", CheckResult::Skipped, Some(why.to_owned()));
-        let head = found.head;
-        let sealers = found.sealers.iter().map(|key| LastOf { key: *key, head });
-        let sealers: Vec<LastOf> = sealers.collect();
         let signed = Signed {
             authority: &found.authority,
-            sealers: &sealers,
-            // A proof does not say at which seal; its closing one covers each.
-            last_word: 0,
+            sealers: &found.sealers.all,
+            last_word: found.sealers.last_word,
             arithmetic_holds: true,
             thread: Some(found.thread.clone()),
         };
@@ -155,10 +151,8 @@ impl TurnProof {
         let mut record = Record::of(&self.manifest)?;
         passed.push("manifest");
         let closing = record.seal(&self.closing, None)?;
-        let sealers = self.chain.follow(&mut record, &closing)?;
-        passed.push("keys");
-        check_signatures(&record, sealers.last(), &closing)?;
-        passed.push("signatures");
+        let sealers = self.sealers(&mut record, &closing)?;
+        passed.extend(["keys", "signatures"]);
         self.check_range(&closing.seal)?;
         passed.push("inclusion");
         let turn = self.check_lines(&mut record, &closing.seal)?;
@@ -282,8 +276,7 @@ struct Found {
     root: Digest,
     thread: ThreadId,
     authority: PublicKey,
-    /// The keys on the way to the closing seal's, that one last.
-    sealers: Vec<PublicKey>,
+    sealers: Sealers,
     lines: Vec<ShownLine>,
     seals: u64,
     adopted: bool,
@@ -298,7 +291,7 @@ impl Found {
         Sealed {
             head: &self.head,
             root: &self.root,
-            sealer: self.sealers.last(),
+            sealer: self.sealers.all.last().map(|sealer| &sealer.key),
         }
     }
 }

@@ -86,18 +86,24 @@ struct Place {
     end: usize,
     /// The first seal that counts more turns, else the record's last.
     closing: usize,
-    /// The key of the closing seal.
+    /// The key of the closing seal; where keys took the place of the authority, that of the seal before the first of them.
     key: KeyId,
 }
 
 impl Place {
     fn find(lines: &[&[u8]], turn: u64) -> Result<Self, Error> {
         let mut seals = Vec::new();
+        let mut before_heirs = None;
         for (number, line) in lines.iter().enumerate() {
             let frame = event::parse_frame(line).ok_or_else(not_native)?;
-            if frame.event_type == "checkpoint" {
-                let seal = seal_of(line, &frame)?;
-                seals.push((number, seal.turn, seal.key));
+            match frame.event_type {
+                "checkpoint" => {
+                    let seal = seal_of(line, &frame)?;
+                    let key = before_heirs.unwrap_or(seal.key);
+                    seals.push((number, seal.turn, key));
+                }
+                "authority" => before_heirs = seals.last().map(|(_, _, key)| *key),
+                _ => {}
             }
         }
         // In a record that was verified turns do not go back.

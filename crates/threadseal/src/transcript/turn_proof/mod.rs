@@ -20,6 +20,7 @@
 mod anchor;
 mod check;
 pub mod conflict;
+mod heirs;
 mod make;
 mod read;
 mod turn;
