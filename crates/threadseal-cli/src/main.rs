@@ -32,6 +32,7 @@ mod replaying;
 mod rotation;
 mod seal_log;
 mod secrets;
+mod signing;
 mod trusting;
 mod walk;
 mod witness;

@@ -6,17 +6,15 @@
 //! Killed in between, it is finished by the next `prune` of the same record: the tombstone is there, and the record still is.
 
 use crate::context::Context;
-use crate::engine::ProjectArgs;
 use crate::examine::pruned::is_newest;
 use crate::examine::{Asked, Examiner, Seen, kin};
 use crate::exit::{Exit, Failure, Outcome, complain};
 use crate::key_log;
-use crate::keyring::{Keyring, self_name};
 use crate::output::Out;
-use crate::passphrase::PassphraseArgs;
 use crate::record;
 use crate::render::clean::Clean;
 use crate::render::json::PathError;
+use crate::signing::SigningArgs;
 use crate::trusting;
 use crate::walk::{self, Candidate};
 use clap::Args;
@@ -24,11 +22,10 @@ use indicatif::ProgressBar;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use threadseal::key::{KeyUsage, LocalSigner, Signer as _};
+use threadseal::key::{LocalSigner, Signer as _};
 use threadseal::record::{RecordId, ThreadId};
 use threadseal::report::Verdict;
 use threadseal::tlog::tombstone::{Statement, Tombstone};
-use threadseal::transcript::VerifyOptions;
 use threadseal::transcript::manifest::parse_line;
 use threadseal_runtime::project::{CANCEL_FILE, CAPABILITIES_FILE, THREAD_FILE, TRANSCRIPT_FILE};
 use threadseal_store::bodies;
@@ -37,7 +34,6 @@ use threadseal_store::heads::StoredHead;
 use threadseal_store::host::Host;
 use threadseal_store::lock::WriterLock;
 use threadseal_store::read::open_regular;
-use threadseal_store::recorder::{Keys, Recorder, TailPolicy};
 use threadseal_store::seal_log::SealLog;
 use threadseal_store::sys::{directory_of, path_text};
 use threadseal_store::tombstones::{self, Found};
@@ -63,13 +59,8 @@ pub(crate) struct PruneArgs {
     /// Say what would be deleted, and delete nothing
     #[arg(long)]
     dry_run: bool,
-    /// The key to sign with [default: the one that init made for it]
-    #[arg(long, value_name = "NAME")]
-    key: Option<String>,
     #[command(flatten)]
-    place: ProjectArgs,
-    #[command(flatten)]
-    passphrase: PassphraseArgs,
+    signing: SigningArgs,
 }
 
 /// One record that was pruned, or would be.
@@ -101,7 +92,6 @@ struct Tools<'a> {
     host: Host,
     log: Arc<SealLog>,
     signer: Arc<LocalSigner>,
-    keys: Keys,
 }
 
 /// Prunes what the arguments name.
@@ -139,22 +129,12 @@ impl<'a> Tools<'a> {
                 "this home has no log, and nothing would tell what was pruned from what is missing: threadseal log init",
             )
         })?;
-        let home = context.existing_home()?;
-        let (keyring, pass) = (Keyring::of(&home), &args.passphrase);
-        let signer = keyring.signer(args.key.as_deref(), KeyUsage::Native, pass)?;
-        let signer = Arc::new(signer);
-        let keys = Keys {
-            native: Arc::clone(&signer) as _,
-            rye: Arc::new(keyring.signer(None, KeyUsage::Rye, pass)?),
-            epochs: Some(home.epochs()),
-        };
         Ok(Self {
             args,
             context,
             host: context.host()?,
             log,
-            signer,
-            keys,
+            signer: args.signing.signer(context)?,
         })
     }
 
@@ -221,16 +201,9 @@ impl<'a> Tools<'a> {
 
     /// Verifies the record under its lock, and says with a tombstone that it is pruned.
     fn begin(&self, path: &Path) -> Result<Done, Failure> {
-        let trust = trusting::trust_of_home(&self.context.existing_home()?, self.context)?;
-        let options = VerifyOptions {
-            trust: &trust,
-            now: self.context.now()?,
-            held_since: None,
-            thread: None,
-        };
-        let (host, keys) = (self.host.clone(), self.keys.clone());
         // It opens only for who may seal the record: its authority, or the key in the place of that.
-        let opened = Recorder::open(host, path, keys, &options, TailPolicy::Refuse)?;
+        let signing = &self.args.signing;
+        let opened = signing.open(path, &self.signer, self.host.clone(), self.context)?;
         let verdict = opened.report.verdict;
         let state = opened.recorder.state();
         let (true, Verdict::Verified, Some(head)) = (state.is_ended(), verdict, state.head())
@@ -252,10 +225,9 @@ impl<'a> Tools<'a> {
         let mut records = vec![stored.to_log()];
         records.extend(self.verified(&files)?.iter().map(StoredHead::to_log));
         let by = self.args.by.clone();
-        let own = self_name(KeyUsage::Native);
         let statement = Statement {
-            at: options.now,
-            by: by.unwrap_or_else(|| self.args.key.as_deref().unwrap_or(own).to_owned()),
+            at: self.context.now()?,
+            by: by.unwrap_or_else(|| signing.key_name().to_owned()),
             why: self.args.reason.clone(),
             records,
         };
@@ -396,7 +368,7 @@ fn path_of(args: &PruneArgs, named: &Path, context: &Context) -> Result<PathBuf,
     if context.fs.metadata(&tombstones::place_of(named)).is_ok() {
         return Ok(named.to_owned());
     }
-    record::transcript_at(named, &args.place, context)
+    args.signing.transcript_at(named, context)
 }
 
 /// Days or hours, in microseconds.

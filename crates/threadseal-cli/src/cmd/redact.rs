@@ -7,31 +7,26 @@
 
 use crate::believed::MAX_TAKEN_UP_BYTES;
 use crate::context::Context;
-use crate::engine::ProjectArgs;
 use crate::exit::{Exit, Failure, Outcome, complain};
 use crate::key_log;
-use crate::keyring::{Keyring, self_name};
 use crate::output::Out;
-use crate::passphrase::PassphraseArgs;
 use crate::record;
 use crate::render::clean::Clean;
+use crate::signing::{SigningArgs, manifest_of};
 use crate::trusting;
 use clap::Args;
 use serde::Serialize;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use threadseal::digest::Digest;
-use threadseal::key::KeyUsage;
 use threadseal::record::Head;
 use threadseal::transcript::bodies::{Restorer, commitments};
-use threadseal::transcript::manifest::{Bodies, Manifest, parse_line};
+use threadseal::transcript::manifest::Bodies;
 use threadseal::transcript::{ScanOptions, VerifyOptions};
 use threadseal::trust::Trust;
 use threadseal_store::bodies;
 use threadseal_store::examine;
 use threadseal_store::read::open_regular;
-use threadseal_store::recorder::{Keys, Recorder, TailPolicy};
 use threadseal_store::sys::{directory_of, path_text};
 
 /// What `redact` takes.
@@ -61,13 +56,8 @@ pub(crate) struct RedactArgs {
     /// Only finish a redaction that was cut short
     #[arg(long, conflicts_with_all = ["lines", "turns", "texts", "dry_run"])]
     finish: bool,
-    /// The key to sign with [default: the one that init made for it]
-    #[arg(long, value_name = "NAME")]
-    key: Option<String>,
     #[command(flatten)]
-    place: ProjectArgs,
-    #[command(flatten)]
-    passphrase: PassphraseArgs,
+    signing: SigningArgs,
 }
 
 /// One body.
@@ -135,7 +125,10 @@ fn look(args: &RedactArgs, path: &Path, context: &Context) -> Result<Done, Failu
 }
 
 fn redact(args: &RedactArgs, path: &Path, context: &Context) -> Result<Done, Failure> {
-    let mut recorder = open(args, path, context)?;
+    let signer = args.signing.signer(context)?;
+    // A redaction that was cut short is finished with that.
+    let opened = args.signing.open(path, &signer, context.host()?, context)?;
+    let mut recorder = opened.recorder;
     // Whatever was asked for: of what no line commits to, nothing says any more whether it is meant.
     let unbound = recorder.drop_unbound()?;
     let chosen = match args.finish {
@@ -152,7 +145,10 @@ fn redact(args: &RedactArgs, path: &Path, context: &Context) -> Result<Done, Fai
         true => recorder.state().head().copied(),
         false => {
             let digests = chosen.iter().map(|body| body.digest).collect();
-            let by = args.by.clone().unwrap_or_else(|| key_name(args).to_owned());
+            let by = args
+                .by
+                .clone()
+                .unwrap_or_else(|| args.signing.key_name().to_owned());
             let why = args.why.clone().unwrap_or_default();
             Some(recorder.redact(digests, by, why)?)
         }
@@ -225,11 +221,6 @@ fn set_aside(path: &Path, context: &Context) -> Result<Vec<String>, Failure> {
     Ok(found)
 }
 
-fn key_name(args: &RedactArgs) -> &str {
-    let own = self_name(KeyUsage::Native);
-    args.key.as_deref().unwrap_or(own)
-}
-
 /// A path, or where the transcript of a thread lies.
 fn path_of(args: &RedactArgs, context: &Context) -> Result<PathBuf, Failure> {
     if record::address_of(&args.record).is_some() {
@@ -237,40 +228,17 @@ fn path_of(args: &RedactArgs, context: &Context) -> Result<PathBuf, Failure> {
             "records in stores have no detached bodies; a thread of a database is not redacted yet";
         return Err(Failure::new(text).about(&args.record));
     }
-    record::transcript_at(&args.record, &args.place, context)
-}
-
-fn manifest_of(path: &Path, context: &Context) -> Result<Manifest, Failure> {
-    let file = open_regular(&*context.fs, path)?;
-    let first = examine::first_line(&file)?;
-    let manifest = first.as_deref().and_then(parse_line);
-    manifest.ok_or_else(|| Failure::new("not a native record: only those can be redacted"))
+    args.signing.transcript_at(&args.record, context)
 }
 
 fn refuse_inline(path: &Path, context: &Context) -> Result<(), Failure> {
-    match manifest_of(path, context)?.bodies {
+    match manifest_of(&*context.fs, path)?.bodies {
         Bodies::Detached => Ok(()),
         Bodies::Inline => Err(Failure::new(
             "it cannot be redacted: its bodies are inline, in the very bytes that its seals cover. \
              Hand out a copy without some of its lines: threadseal transcript export --redact",
         )),
     }
-}
-
-/// Verifies the record under its lock; a redaction that was cut short is finished with that.
-fn open(args: &RedactArgs, path: &Path, context: &Context) -> Result<Recorder, Failure> {
-    let home = context.existing_home()?;
-    let keyring = Keyring::of(&home);
-    let (name, pass) = (args.key.as_deref(), &args.passphrase);
-    let keys = Keys {
-        native: Arc::new(keyring.signer(name, KeyUsage::Native, pass)?),
-        rye: Arc::new(keyring.rye_signer(&manifest_of(path, context)?.rye_key, pass)?),
-        epochs: Some(home.epochs()),
-    };
-    let trust = trusting::trust_of_home(&home, context)?;
-    let options = options(&trust, context)?;
-    let opened = Recorder::open(context.host()?, path, keys, &options, TailPolicy::Refuse)?;
-    Ok(opened.recorder)
 }
 
 /// The bodies that are there and that the arguments name.
@@ -280,7 +248,7 @@ fn choose(args: &RedactArgs, path: &Path, context: &Context) -> Result<Vec<Chose
     let first = bytes.split(|byte| *byte == b'\n').next();
     let first = first.unwrap_or_default();
     let text = bodies::text_beside(&*context.fs, path, first, MAX_TAKEN_UP_BYTES)?;
-    let mut restorer = Restorer::new(&manifest_of(path, context)?.record, &text);
+    let mut restorer = Restorer::new(&manifest_of(&*context.fs, path)?.record, &text);
     let lines = || bytes.split(|byte| *byte == b'\n');
     lines().for_each(|line| restorer.note(line));
     let (mut chosen, mut turn) = (Vec::new(), 0);

@@ -6,15 +6,14 @@
 //! Killed in between, the next run of the same command writes what is lacking, and nothing twice.
 
 use crate::context::Context;
-use crate::engine::ProjectArgs;
 use crate::exit::{Exit, Failure, Outcome, complain};
 use crate::gather;
 use crate::key_log;
 use crate::keyring::Keyring;
 use crate::output::Out;
-use crate::passphrase::PassphraseArgs;
 use crate::record;
 use crate::render::clean::Clean;
+use crate::signing::{self, SigningArgs};
 use crate::trusting;
 use clap::Args;
 use serde::Serialize;
@@ -22,11 +21,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use threadseal::key::{KeyUsage, LocalSigner, PublicKey, Signer as _};
 use threadseal::tlog::entry::key_event::KeyChange;
-use threadseal::transcript::VerifyOptions;
-use threadseal::transcript::manifest::{Manifest, parse_line};
-use threadseal_store::examine;
-use threadseal_store::read::open_regular;
-use threadseal_store::recorder::{Keys, Recorder, TailPolicy};
+use threadseal::transcript::manifest::Manifest;
 use threadseal_store::sys::path_text;
 
 /// What `key delegate` takes.
@@ -38,13 +33,8 @@ pub(crate) struct DelegateArgs {
     /// Whom to let in: a name of the trust store or of a key of this home, 64 hex digits, did:key, a PEM file
     #[arg(long, value_name = "KEY|NAME")]
     to: String,
-    /// The authority of the record [default: the key that init made]
-    #[arg(long, value_name = "NAME")]
-    key: Option<String>,
     #[command(flatten)]
-    place: ProjectArgs,
-    #[command(flatten)]
-    passphrase: PassphraseArgs,
+    signing: SigningArgs,
 }
 
 #[derive(Serialize)]
@@ -70,13 +60,13 @@ pub(crate) fn run(args: &DelegateArgs, context: &Context, out: &mut Out) -> Outc
         let text = "only keys of transcripts in files are delegated to; a record in a store is sealed by the key of its home";
         return Err(Failure::new(text).about(&args.record));
     }
-    let path = record::transcript_at(&args.record, &args.place, context)?;
+    let path = args.signing.transcript_at(&args.record, context)?;
     let about = |failure: Failure| failure.about(&path);
     let keyring = Keyring::of(&context.existing_home()?);
     let to = key_of(&args.to, &keyring, context)?;
-    let manifest = manifest_of(&path, context).map_err(about)?;
-    let signer = keyring.signer(args.key.as_deref(), KeyUsage::Native, &args.passphrase)?;
-    let told = delegate(args, &path, &manifest, &to, &Arc::new(signer), context).map_err(about)?;
+    let manifest = signing::manifest_of(&*context.fs, &path).map_err(about)?;
+    let signer = args.signing.signer(context)?;
+    let told = delegate(args, &path, &manifest, &to, &signer, context).map_err(about)?;
     tell(&told, context, out);
     Ok(Exit::Done)
 }
@@ -104,7 +94,9 @@ fn delegate(
         ));
     }
     key_log::refuse_silent(context)?;
-    let mut recorder = open(args, path, manifest, signer, context)?;
+    // A tail is none of the authority's words, and is settled by whoever seals.
+    let opened = args.signing.open(path, signer, context.host()?, context)?;
+    let mut recorder = opened.recorder;
     let new = recorder.delegate(to)?;
     let head = new.or(recorder.state().head().copied());
     drop(recorder);
@@ -129,39 +121,6 @@ fn delegate(
         entry,
         exit: Exit::Done.code(),
     })
-}
-
-/// Verifies the record under its lock. A tail is none of the authority's words, and is settled by whoever seals.
-fn open(
-    args: &DelegateArgs,
-    path: &Path,
-    manifest: &Manifest,
-    signer: &Arc<LocalSigner>,
-    context: &Context,
-) -> Result<Recorder, Failure> {
-    let home = context.existing_home()?;
-    let keyring = Keyring::of(&home);
-    let keys = Keys {
-        native: Arc::clone(signer) as _,
-        rye: Arc::new(keyring.rye_signer(&manifest.rye_key, &args.passphrase)?),
-        epochs: Some(home.epochs()),
-    };
-    let trust = trusting::trust_of_home(&home, context)?;
-    let options = VerifyOptions {
-        trust: &trust,
-        now: context.now()?,
-        held_since: None,
-        thread: None,
-    };
-    let opened = Recorder::open(context.host()?, path, keys, &options, TailPolicy::Refuse)?;
-    Ok(opened.recorder)
-}
-
-fn manifest_of(path: &Path, context: &Context) -> Result<Manifest, Failure> {
-    let file = open_regular(&*context.fs, path)?;
-    let first = examine::first_line(&file)?;
-    let manifest = first.as_deref().and_then(parse_line);
-    manifest.ok_or_else(|| Failure::new("not a native record: only those let keys in"))
 }
 
 /// A key that is trusted, of this home, or given itself; none that is known to be for something else.

@@ -1,0 +1,107 @@
+//! What commands take that write into a record which is there: with which key, and the project whose thread it may be.
+
+use crate::context::Context;
+use crate::engine::ProjectArgs;
+use crate::exit::Failure;
+use crate::keyring::{Keyring, self_name};
+use crate::passphrase::PassphraseArgs;
+use crate::record;
+use crate::trusting;
+use clap::Args;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use threadseal::key::{KeyUsage, LocalSigner};
+use threadseal::transcript::VerifyOptions;
+use threadseal::transcript::manifest::{Manifest, parse_line};
+use threadseal_store::examine;
+use threadseal_store::host::Host;
+use threadseal_store::read::open_regular;
+use threadseal_store::recorder::{Keys, Opened, Recorder, TailPolicy};
+use threadseal_store::sys::Fs;
+
+/// With which key, and in which project.
+#[derive(Debug, Args)]
+pub(crate) struct SigningArgs {
+    /// The key to sign with [default: the one that init made for it]
+    #[arg(long, value_name = "NAME")]
+    key: Option<String>,
+    #[command(flatten)]
+    place: ProjectArgs,
+    #[command(flatten)]
+    passphrase: PassphraseArgs,
+}
+
+impl SigningArgs {
+    /// Where the transcript lies that a path, the folder of a thread or its id names.
+    ///
+    /// # Errors
+    /// As [`record::transcript_at`].
+    pub(crate) fn transcript_at(
+        &self,
+        named: &Path,
+        context: &Context,
+    ) -> Result<PathBuf, Failure> {
+        record::transcript_at(named, &self.place, context)
+    }
+
+    /// How the key is called in this home.
+    pub(crate) fn key_name(&self) -> &str {
+        let own = self_name(KeyUsage::Native);
+        self.key.as_deref().unwrap_or(own)
+    }
+
+    /// The key.
+    ///
+    /// # Errors
+    /// As [`Keyring::signer`].
+    pub(crate) fn signer(&self, context: &Context) -> Result<Arc<LocalSigner>, Failure> {
+        let keyring = Keyring::of(&context.existing_home()?);
+        let signer = keyring.signer(self.key.as_deref(), KeyUsage::Native, &self.passphrase)?;
+        Ok(Arc::new(signer))
+    }
+
+    /// Verifies the record at `path` under its lock. A tail is left as it is, and refused.
+    ///
+    /// # Errors
+    /// As [`Recorder::open`]; when a key that it needs is not here.
+    pub(crate) fn open(
+        &self,
+        path: &Path,
+        signer: &Arc<LocalSigner>,
+        host: Host,
+        context: &Context,
+    ) -> Result<Opened, Failure> {
+        let home = context.existing_home()?;
+        let manifest = manifest_of(&*host.fs, path)?;
+        let rye = Keyring::of(&home).rye_signer(&manifest.rye_key, &self.passphrase)?;
+        let keys = Keys {
+            native: Arc::clone(signer) as _,
+            rye: Arc::new(rye),
+            epochs: Some(home.epochs()),
+        };
+        let trust = trusting::trust_of_home(&home, context)?;
+        let options = VerifyOptions {
+            trust: &trust,
+            now: context.now()?,
+            held_since: None,
+            thread: None,
+        };
+        Ok(Recorder::open(
+            host,
+            path,
+            keys,
+            &options,
+            TailPolicy::Refuse,
+        )?)
+    }
+}
+
+/// Line 1 of the record at `path`.
+///
+/// # Errors
+/// When it cannot be read, or is no native record.
+pub(crate) fn manifest_of(fs: &dyn Fs, path: &Path) -> Result<Manifest, Failure> {
+    let first = examine::first_line(&open_regular(fs, path)?)?;
+    let manifest = first.as_deref().and_then(parse_line);
+    manifest.ok_or_else(|| Failure::new("not a native record: only those take words of keys"))
+}
