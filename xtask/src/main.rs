@@ -11,7 +11,7 @@ mod vectors;
 
 use std::process::ExitCode;
 
-const USAGE: &str = "usage: cargo xtask tidy | sweep | bench [--quick] [--scroll | --ledger | --lineage | --runtime] [--write FILE] | canon | vectors FOLDER | migrate-sim [SCHEDULES] | fleet [--quick]";
+const USAGE: &str = "usage: cargo xtask tidy | sweep | bench [--quick] [--scroll | --ledger | --lineage | --runtime | --log] [--write FILE] | canon | vectors FOLDER | migrate-sim [SCHEDULES] | fleet [--quick]";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
