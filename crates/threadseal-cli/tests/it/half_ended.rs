@@ -324,9 +324,10 @@ fn turns_that_a_rotated_key_sealed_are_proved_also_in_the_log_that_takes_the_pla
     let folder = transcript.parent().unwrap().file_name().unwrap();
     let id = format!("demo/{}", folder.to_str().unwrap());
     sandbox.run(once_more(&id)).exits(0);
-    let last = format!("{}#2", transcript.display());
-    let text = sandbox.run(["prove", &last]).exits(0).stdout;
+    let prove = |turn| sandbox.run(["prove", &format!("{}#{turn}", transcript.display())]);
+    let proofs = (1..).map(prove).take_while(|ran| ran.code == 0);
+    let text = proofs.last().unwrap().stdout;
     assert_eq!(text.matches("\"event_type\":\"authority\"").count(), 1);
-    sandbox.write("two.turn-proof", text);
-    sandbox.run(["check-proof", "two.turn-proof"]).exits(0);
+    sandbox.write("last.turn-proof", text);
+    sandbox.run(["check-proof", "last.turn-proof"]).exits(0);
 }
