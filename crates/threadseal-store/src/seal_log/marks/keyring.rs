@@ -12,13 +12,14 @@ use super::super::LogPlaces;
 use super::super::description::{Description, LogId};
 use super::super::far::{Raised, Said};
 use super::super::view::LogView;
-use super::{MAX_MARK_BYTES, read, to_text};
+use super::{MAX_MARK_BYTES, ended_text, next, read, said_text};
 use crate::atomic;
 use crate::home::PRIVATE_DIRECTORY;
 use crate::lock::Exclusive;
 use crate::sys::Fs;
 use keyring::v1::{Entry, Error as KeyringError};
 use std::fmt;
+use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError, Weak, mpsc};
 use std::thread;
@@ -89,23 +90,12 @@ impl KeyringMark {
     ) -> Result<Raised, Error> {
         let (alone, bytes) = self.enter()?;
         let there = read(bytes.as_deref(), description)?;
-        let view = view()?;
-        let known = there.known.as_ref().map(|(_, tree)| *tree);
-        let continues = match &known {
-            Some(tree) => view.contents().begins_with(tree)?,
-            None => true,
+        let said = match next(there, &view()?)? {
+            ControlFlow::Break(raised) => return Ok(raised),
+            ControlFlow::Continue(said) => said,
         };
-        if there.ended || !continues {
-            return Ok(Raised::Not(there));
-        }
-        if known == Some(view.tree()) {
-            return Ok(Raised::To(there));
-        }
-        self.replace(alone, to_text(Some(view.checkpoint()), false))?;
-        Ok(Raised::To(Said {
-            known: Some((view.checkpoint().clone(), view.tree())),
-            ended: false,
-        }))
+        self.replace(alone, said_text(&said))?;
+        Ok(Raised::To(said))
     }
 
     pub(in super::super) fn end(&self, description: &Description) -> Result<(), Error> {
@@ -114,10 +104,7 @@ impl KeyringMark {
         let there = read(bytes.as_deref(), description).unwrap_or_default();
         match there.ended {
             true => Ok(()),
-            false => self.replace(
-                alone,
-                to_text(there.known.as_ref().map(|(note, _)| note), true),
-            ),
+            false => self.replace(alone, ended_text(&there)),
         }
     }
 

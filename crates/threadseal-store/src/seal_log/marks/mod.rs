@@ -13,7 +13,9 @@ pub(super) mod peer;
 pub(super) mod store;
 
 use super::description::Description;
-use super::far::Said;
+use super::far::{Raised, Said};
+use super::view::LogView;
+use std::ops::ControlFlow;
 use threadseal::error::{Error, ErrorKind};
 use threadseal::limits::MAX_NOTE_BYTES;
 use threadseal::note::SignedNote;
@@ -23,10 +25,39 @@ const ENDED: &str = "threadseal/1 mark of a log that ended\n";
 /// Most bytes of a mark.
 const MAX_MARK_BYTES: usize = MAX_NOTE_BYTES + ENDED.len();
 
-fn to_text(note: Option<&SignedNote>, ended: bool) -> String {
-    let first = if ended { ENDED } else { GOES_ON };
-    let note = note.map(ToString::to_string).unwrap_or_default();
-    format!("{first}{note}")
+/// What is to stand in the place of what is `there`, or what becomes of the raise without a write: a mark is never lowered, nor replaced
+/// by what does not continue it.
+fn next(there: Said, view: &LogView) -> Result<ControlFlow<Raised, Said>, Error> {
+    let known = there.known.as_ref().map(|(_, tree)| *tree);
+    let continues = match &known {
+        Some(tree) => view.contents().begins_with(tree)?,
+        None => true,
+    };
+    if there.ended || !continues {
+        return Ok(ControlFlow::Break(Raised::Not(there)));
+    }
+    if known == Some(view.tree()) {
+        return Ok(ControlFlow::Break(Raised::To(there)));
+    }
+    Ok(ControlFlow::Continue(Said {
+        known: Some((view.checkpoint().clone(), view.tree())),
+        ended: false,
+    }))
+}
+
+/// What holds that.
+fn said_text(said: &Said) -> String {
+    let first = if said.ended { ENDED } else { GOES_ON };
+    let note = said.known.as_ref().map(|(note, _)| note.to_string());
+    format!("{first}{}", note.unwrap_or_default())
+}
+
+/// What stands there once the log has ended.
+fn ended_text(there: &Said) -> String {
+    said_text(&Said {
+        ended: true,
+        ..there.clone()
+    })
 }
 
 /// What bytes say of the log: nothing where there are none.

@@ -6,7 +6,9 @@
 use super::super::description::Description;
 use super::super::far::{Raised, Said};
 use super::super::view::LogView;
+use super::next;
 use crate::asking::{Asked, Asking, last_cosigned};
+use std::ops::ControlFlow;
 use threadseal::error::{Error, ErrorKind};
 use threadseal::tlog::verifier::VerifierKey;
 
@@ -47,19 +49,12 @@ impl PeerMark {
         let key = verifier(description)?;
         let before = self.read(description)?;
         let view = view()?;
-        if let Some((_, tree)) = &before.known {
-            if *tree == view.tree() {
-                return Ok(Raised::To(before));
-            }
-            if !view.contents().begins_with(tree)? {
-                return Ok(Raised::Not(before));
-            }
-        }
+        let said = match next(before, &view)? {
+            ControlFlow::Break(raised) => return Ok(raised),
+            ControlFlow::Continue(said) => said,
+        };
         match Asking::new(&view, &key)?.at(&self.url, None)? {
-            Asked::Cosigned(_) => Ok(Raised::To(Said {
-                known: Some((view.checkpoint().clone(), view.tree())),
-                ended: false,
-            })),
+            Asked::Cosigned(_) => Ok(Raised::To(said)),
             // Between both questions another process of this host may have gone on: what stands there now is looked at again.
             Asked::Contradicted { .. } => Err(external("it went on meanwhile".to_owned())),
             Asked::Not(why) if why.starts_with("404") => Err(external(format!(

@@ -6,9 +6,10 @@
 use super::super::description::{Description, LogId};
 use super::super::far::{Raised, Said};
 use super::super::view::LogView;
-use super::{MAX_MARK_BYTES, read, to_text};
+use super::{MAX_MARK_BYTES, ended_text, next, read, said_text};
 use crate::objects::{Object, Objects, Put};
 use std::fmt;
+use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex, PoisonError};
 use threadseal::error::{Error, ErrorKind};
 
@@ -48,25 +49,12 @@ impl StoreMark {
         for _ in 0..MAX_TRIES {
             let found = objects.read(&self.name, MAX_MARK_BYTES)?;
             let there = said(found.as_ref(), description)?;
-            let view = view()?;
-            let known = there.known.as_ref().map(|(_, tree)| *tree);
-            let continues = match &known {
-                Some(tree) => view.contents().begins_with(tree)?,
-                None => true,
+            let said = match next(there, &view()?)? {
+                ControlFlow::Break(raised) => return Ok(raised),
+                ControlFlow::Continue(said) => said,
             };
-            if there.ended || !continues {
-                return Ok(Raised::Not(there));
-            }
-            if known == Some(view.tree()) {
-                return Ok(Raised::To(there));
-            }
-            let text = to_text(Some(view.checkpoint()), false);
-            if let Put::Stored(_) = self.put(&*objects, found.as_ref(), &text)? {
-                let known = Some((view.checkpoint().clone(), view.tree()));
-                return Ok(Raised::To(Said {
-                    known,
-                    ended: false,
-                }));
+            if let Put::Stored(_) = self.put(&*objects, found.as_ref(), &said_text(&said))? {
+                return Ok(Raised::To(said));
             }
         }
         Err(contended())
@@ -85,8 +73,7 @@ impl StoreMark {
             if there.ended {
                 return Ok(());
             }
-            let text = to_text(there.known.as_ref().map(|(note, _)| note), true);
-            if let Put::Stored(_) = self.put(&*objects, found.as_ref(), &text)? {
+            if let Put::Stored(_) = self.put(&*objects, found.as_ref(), &ended_text(&there))? {
                 return Ok(());
             }
         }

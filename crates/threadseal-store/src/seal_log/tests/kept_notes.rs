@@ -65,6 +65,15 @@ fn kept(log: &SealLog, policies: &[(String, Policy)]) -> Vec<(u64, usize, bool)>
     each.collect()
 }
 
+/// A log of which a quorum saw the first entry and not the second one; what the quorum said.
+fn seen_and_grown(log: &SealLog, policies: &[(String, Policy)]) -> SignedNote {
+    grown(log, 1);
+    let first = cosigned(log, &[0, 1], 100);
+    log.keep_cosigned(&first, policies).unwrap();
+    grown(log, 2);
+    first
+}
+
 fn path(log: &SealLog, size: u64) -> PathBuf {
     log.shared.place.file(&format!("{size}.cosigned"))
 }
@@ -94,10 +103,7 @@ fn a_newer_tree_counts_only_once_it_meets_the_quorum_and_an_older_one_never_agai
     let (_folder, places, key) = on_disk();
     let log = open(&places, &key);
     let policies = both(&log);
-    grown(&log, 1);
-    let first = cosigned(&log, &[0, 1], 100);
-    log.keep_cosigned(&first, &policies).unwrap();
-    grown(&log, 2);
+    let first = seen_and_grown(&log, &policies);
     log.keep_cosigned(&cosigned(&log, &[0], 200), &policies)
         .unwrap();
     assert_eq!(kept(&log, &policies), [(2, 2, false), (1, 3, true)]);
@@ -142,10 +148,7 @@ fn lines_of_another_tree_and_notes_of_another_log_count_for_nothing_and_hide_not
     let (_folder, places, key) = on_disk();
     let log = open(&places, &key);
     let policies = both(&log);
-    grown(&log, 1);
-    let first = cosigned(&log, &[0, 1], 100);
-    log.keep_cosigned(&first, &policies).unwrap();
-    grown(&log, 2);
+    let first = seen_and_grown(&log, &policies);
     let second = cosigned(&log, &[0], 200);
     log.keep_cosigned(&second, &policies).unwrap();
     // What witness 1 said of the first tree stands below the second one, alone or behind a line that holds.
