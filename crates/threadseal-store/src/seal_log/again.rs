@@ -59,7 +59,7 @@ impl Shared {
     ) -> Result<(), Error> {
         let fault = self.out_of_place()?;
         fault.map_or(Ok(()), |fault| Err(fault.into_error()))?;
-        if !copy.contents().begins_with(tree)? {
+        if !copy.continues(tree)? {
             return Err(Error::refused("this copy does not continue the log"));
         }
         match self.known_marks(far).fault(copy.contents(), copy.tree())? {

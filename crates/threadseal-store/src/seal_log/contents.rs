@@ -157,9 +157,20 @@ impl Contents {
         Frontier::of_tree(size, &mut |node| self.node(node))
     }
 
-    /// Does the tree begin with this one?
-    pub(super) fn begins_with(&self, tree: &TreeHead) -> Result<bool, Error> {
-        Ok(tree.size <= self.size() && self.frontier(tree.size)?.root() == tree.root)
+    /// Did `new`, which is the tree of these leaves or of the first of them, grow out of `old`? Proved either way: hashes of tiles are
+    /// whoever's who may write there, and need not fit each other.
+    ///
+    /// # Errors
+    /// Kind `External` when a tile cannot be read, or what they hold is not the tree.
+    pub(super) fn continues(&self, old: &TreeHead, new: &TreeHead) -> Result<bool, Error> {
+        if old.size > new.size {
+            return Ok(false);
+        }
+        let here = self.frontier(old.size)?.head();
+        let proof = self.consistency(old.size, new.size)?;
+        let held = proof.check(&here, new);
+        held.map_err(|_| damaged(&self.place.file("tile")))?;
+        Ok(here == *old)
     }
 
     /// Proof that an entry is in the tree of the first `size` leaves.

@@ -62,7 +62,7 @@ impl SealLog {
         let mut cosigned = self.cosigned(policies)?;
         cosigned.sort_by_key(|one| (one.is_witnessed, one.tree.size));
         for one in cosigned.into_iter().rev() {
-            if at.number < one.tree.size && view.contents().begins_with(&one.tree)? {
+            if at.number < one.tree.size && view.continues(&one.tree)? {
                 chosen = (one.note, one.tree);
                 break;
             }

@@ -147,7 +147,7 @@ impl KnownMarks {
             return Ok(Some(Fault::Ended));
         }
         for mark in self.trees {
-            if !contents.begins_with(&mark)? {
+            if !contents.continues(&mark, &tree)? {
                 return Ok(Some(Fault::RolledBack { mark, log: tree }));
             }
         }

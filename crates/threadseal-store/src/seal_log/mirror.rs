@@ -56,7 +56,7 @@ impl SealLog {
             let there = to.read(CHECKPOINT, MAX_NOTE_BYTES)?;
             let known = there.as_ref().map(|there| known(to, there, description));
             let known = known.transpose()?.unwrap_or_else(TreeHead::empty);
-            if !self.view()?.contents().begins_with(&known)? {
+            if !self.view()?.continues(&known)? {
                 return Ok(Mirrored::Contradicts(known));
             }
             if there.is_some() && known.size >= tree.size {
@@ -89,7 +89,7 @@ impl SealLog {
         let there = there.ok_or_else(|| objects::damaged(of, CHECKPOINT, "is missing"))?;
         let tree = known(of, &there, self.description())?;
         let mut checked = read_mirror(of, &tree)?;
-        if !self.view()?.contents().begins_with(&tree)? {
+        if !self.view()?.continues(&tree)? {
             checked.fault("log_rolled_back: this log does not continue it");
         }
         Ok(checked)

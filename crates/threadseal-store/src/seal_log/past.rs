@@ -205,7 +205,7 @@ impl LogPlaces {
             kept.take(
                 &best.contents,
                 &best.tree,
-                proved_by(&best.contents, &trees),
+                proved_by(&best.contents, &best.tree, &trees),
             )?;
             if kept.read < best.tree.size || best.fit == Fit::Unknown {
                 damage = Some(damaged(&self.place(id).file("tile")));
@@ -216,8 +216,8 @@ impl LogPlaces {
         } else if let Some((note, tree)) = self.folded(id, description.as_ref()) {
             // The journal is damaged; what was folded before it is not.
             let contents = Contents::new(self.place(id), tree.size);
-            fit = fit_of(&contents, &vouched.known);
-            kept.take(&contents, &tree, proved_by(&contents, &trees))?;
+            fit = fit_of(&contents, &tree, &vouched.known);
+            kept.take(&contents, &tree, proved_by(&contents, &tree, &trees))?;
             ends = Ends::read(&self.place(id));
             here = Some((note, tree));
         }
@@ -439,7 +439,7 @@ impl LogPlaces {
 impl Found {
     fn of(loaded: Loaded, folder: Place, known: &[Known]) -> Self {
         let mut found = Self {
-            fit: fit_of(&loaded.contents, known),
+            fit: fit_of(&loaded.contents, &loaded.frontier.head(), known),
             tree: loaded.frontier.head(),
             contents: loaded.contents,
             signed: (loaded.signed, loaded.signed_tree),
@@ -449,16 +449,16 @@ impl Found {
             // A batch that was never signed may be no part of what the log signed since.
             found.tree = loaded.signed_tree;
             found.contents.truncate(found.tree.size);
-            found.fit = fit_of(&found.contents, known);
+            found.fit = fit_of(&found.contents, &found.tree, known);
         }
         found
     }
 }
 
-fn fit_of(contents: &Contents, known: &[Known]) -> Fit {
-    let one = |(_, tree): &Known| match contents.begins_with(tree) {
+fn fit_of(contents: &Contents, tree: &TreeHead, known: &[Known]) -> Fit {
+    let one = |(_, known): &Known| match contents.continues(known, tree) {
         Ok(true) => Fit::Continues,
-        Ok(false) if tree.size <= contents.size() => Fit::Forked,
+        Ok(false) if known.size <= tree.size => Fit::Forked,
         Ok(false) => Fit::Shorter,
         Err(_) => Fit::Unknown,
     };
@@ -466,10 +466,10 @@ fn fit_of(contents: &Contents, known: &[Known]) -> Fit {
 }
 
 /// How many of these entries one of these trees vouches for.
-fn proved_by(contents: &Contents, trees: &[TreeHead]) -> u64 {
+fn proved_by(contents: &Contents, tree: &TreeHead, trees: &[TreeHead]) -> u64 {
     let proved = trees
         .iter()
-        .filter(|tree| contents.begins_with(tree).unwrap_or(false));
+        .filter(|known| contents.continues(known, tree).unwrap_or(false));
     proved.map(|tree| tree.size).max().unwrap_or(0)
 }
 

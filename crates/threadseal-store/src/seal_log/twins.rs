@@ -118,7 +118,7 @@ impl LogPlaces {
         let log = read_committed(&place, &there)?;
         for mark in marks {
             for (_, tree) in mark.read(&there)? {
-                if !log.contents.begins_with(&tree)? {
+                if !log.contents.continues(&tree, &log.frontier.head())? {
                     return Ok(false);
                 }
             }

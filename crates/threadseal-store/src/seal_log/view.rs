@@ -97,7 +97,10 @@ impl LogView {
 
     /// With what lies in the tiles the entries beyond them have the root of the tree, or they are not all its.
     fn fresh_is_proved(&self) -> bool {
-        let have_root = || self.contents.begins_with(&self.tree).unwrap_or(false);
+        let have_root = || {
+            let frontier = self.contents.frontier(self.tree.size);
+            frontier.is_ok_and(|frontier| frontier.head() == self.tree)
+        };
         self.contents.size() == self.tree.size && *self.fresh_proved.get_or_init(have_root)
     }
 
@@ -160,6 +163,14 @@ impl LogView {
         }
         let proof = self.contents.consistency(old.size, self.tree.size)?;
         Ok(proof.check(old, &self.tree).is_ok().then_some(proof))
+    }
+
+    /// Did the tree grow out of `old`? Proved either way.
+    ///
+    /// # Errors
+    /// Kind `External` when the files cannot be read, or do not fit the checkpoint.
+    pub fn continues(&self, old: &TreeHead) -> Result<bool, Error> {
+        self.contents.continues(old, &self.tree)
     }
 
     /// The newest head of a record and the number of its entry, proved to be in the tree; `in_tiles` is where the index has the

@@ -30,7 +30,7 @@ const MAX_MARK_BYTES: usize = MAX_NOTE_BYTES + ENDED.len();
 fn next(there: Said, view: &LogView) -> Result<ControlFlow<Raised, Said>, Error> {
     let known = there.known.as_ref().map(|(_, tree)| *tree);
     let continues = match &known {
-        Some(tree) => view.contents().begins_with(tree)?,
+        Some(tree) => view.continues(tree)?,
         None => true,
     };
     if there.ended || !continues {

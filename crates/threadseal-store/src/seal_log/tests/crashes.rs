@@ -59,7 +59,7 @@ pub(super) fn one_history(log: &SealLog, key: &Remembering, what: &str) {
     for (size, root) in by_size {
         let tree = TreeHead { size, root };
         assert!(
-            view.contents().begins_with(&tree).unwrap(),
+            view.continues(&tree).unwrap(),
             "{what}: {size} of {}",
             view.tree().size
         );

@@ -187,7 +187,13 @@ fn hashes_of_tiles_that_do_not_fit_each_other_carry_no_stamp_and_no_mark() {
     )
     .unwrap();
     let old = log.stamped_note(size).unwrap().unwrap().1;
-    assert!(view.contents().begins_with(&old).unwrap());
+    assert_eq!(view.contents().frontier(old.size).unwrap().head(), old);
     assert!(matches!(judge(&log), JudgedStamp::Contradicts(_)));
-    assert_eq!(log.marked().unwrap(), 0);
+    // Nor is it a log that stands where its mark stands: nothing is vouched for, committed or published.
+    assert!(log.marked().is_err() && log.fault().is_err());
+    let standing = log.standing();
+    assert!(matches!(standing, Standing::Damaged(_)), "{standing:?}");
+    log.publish(&head(3, 0));
+    assert!(log.flush().error.is_some());
+    assert_eq!(log.view().unwrap().tree(), view.tree());
 }
