@@ -99,10 +99,12 @@ pub fn known(
     let remembered = stored.iter().flat_map(StoredHead::expectations);
     let given = expected.map(|head| Expectation::given(head, exact));
     let forks = match (heads, record) {
-        (Some(heads), Some(record)) => heads.forks(record),
+        (Some(heads), Some(record)) => match heads.forks(record) {
+            Ok(forks) => forks.into_iter().map(Expectation::forked).collect(),
+            Err(why) => vec![Expectation::forks_unknown(*record, &why.to_string())],
+        },
         _ => Vec::new(),
     };
-    let forks = forks.into_iter().map(Expectation::forked);
     Ok(Known {
         expect: given.into_iter().chain(remembered).chain(forks).collect(),
         stored,

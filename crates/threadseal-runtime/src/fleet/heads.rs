@@ -112,10 +112,10 @@ impl HeadStore for Both {
         Ok(found.map(|found| self.outward(found)))
     }
 
-    fn forks(&self, record: &RecordId) -> Vec<KnownFork> {
-        let mut forks = self.shared.forks(record);
-        forks.extend(self.local.forks(record));
-        forks
+    fn forks(&self, record: &RecordId) -> Result<Vec<KnownFork>, Error> {
+        let mut forks = self.shared.forks(record)?;
+        forks.extend(self.local.forks(record)?);
+        Ok(forks)
     }
 
     fn place(&self) -> Option<String> {

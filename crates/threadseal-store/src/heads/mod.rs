@@ -207,8 +207,11 @@ pub trait HeadStore: fmt::Debug + Send + Sync {
     fn find_by_place(&self, kind: RecordKind, place: &str) -> Result<Option<StoredHead>, Error>;
 
     /// What the log of this host says of forks of `record`.
-    fn forks(&self, _record: &RecordId) -> Vec<KnownFork> {
-        Vec::new()
+    ///
+    /// # Errors
+    /// [`threadseal::error::ErrorKind::External`] when the log is there and does not tell: it may say that the record was forked.
+    fn forks(&self, _record: &RecordId) -> Result<Vec<KnownFork>, Error> {
+        Ok(Vec::new())
     }
 
     /// `heads`, written down where those of this store are: the log of a host is of all that it seals, wherever heads are kept.

@@ -43,6 +43,11 @@ impl Contents {
         self.entries.push(entry);
     }
 
+    /// Where the tiles are.
+    pub(super) fn place(&self) -> &Place {
+        &self.place
+    }
+
     /// Leaves in the tiles.
     pub(super) fn base(&self) -> u64 {
         self.base
@@ -110,11 +115,20 @@ impl Contents {
 
     /// The first `size` entries.
     pub(super) fn each(&self, size: u64, work: &mut EachEntry<'_>) -> Result<(), Error> {
-        self.each_in_tiles(0, size, work)?;
-        let fresh = (self.base..size).zip(&self.entries);
-        fresh
-            .into_iter()
-            .try_for_each(|(number, entry)| work(number, entry))
+        self.each_from(0, size, work)
+    }
+
+    /// The entries numbered `from` to `until`.
+    pub(super) fn each_from(
+        &self,
+        from: u64,
+        until: u64,
+        work: &mut EachEntry<'_>,
+    ) -> Result<(), Error> {
+        self.each_in_tiles(from, until, work)?;
+        let fresh = (self.base..until).zip(&self.entries);
+        let mut fresh = fresh.filter(|(number, _)| *number >= from);
+        fresh.try_for_each(|(number, entry)| work(number, entry))
     }
 
     /// The root of a complete subtree.

@@ -5,16 +5,17 @@
 //! ```
 //! The entry alone speaks against the record; the file is kept for who wants to see why.
 
+use super::rare::RareKind;
 use super::{LogPlaces, SealLog};
 use crate::atomic::{self, Mode, PRIVATE_FILE};
 use crate::home::PRIVATE_DIRECTORY;
 use std::path::PathBuf;
 use threadseal::digest::Digest;
-use threadseal::error::{Error, ErrorKind};
+use threadseal::error::Error;
 use threadseal::record::RecordId;
 use threadseal::report::{KnownFork, Verified};
 use threadseal::tlog::entry::LogEntry;
-use threadseal::tlog::entry::fork::{FORK_MARK, LoggedFork};
+use threadseal::tlog::entry::fork::LoggedFork;
 
 const FOLDER: &str = "evidence";
 const ENDING: &str = "seal-conflict";
@@ -82,35 +83,24 @@ impl SealLog {
         unmarked.map_or(Ok(accused), Err)
     }
 
-    /// What the log says of forks of a record, each entry proved to be in it.
+    /// What the log says of forks of a record, each entry proved to be in it, and none left out.
     ///
     /// # Errors
-    /// As [`SealLog::view`]; kind `External` also when the index does not fit the log.
+    /// As [`SealLog::key_events`].
     pub fn forks_of(&self, record: &RecordId) -> Result<Vec<KnownFork>, Error> {
-        let view = self.view()?;
-        let base = view.contents().base();
-        let mut numbers = {
-            let mut index = self.shared.index();
-            index.catch_up(view.contents())?;
-            index.forks(record)?
-        };
-        numbers.retain(|at| *at < base);
-        let fresh = (base..).zip(view.contents().fresh());
-        let fresh = fresh.filter(|(_, entry)| fork_of(entry).as_ref() == Some(record));
-        numbers.extend(fresh.map(|(at, _)| at));
-        let known = numbers
-            .into_iter()
-            .map(|at| match LogEntry::read(&view.entry(at)?) {
-                Ok(LogEntry::Fork(fork)) if fork.record == *record => Ok(KnownFork {
-                    fork,
-                    entry: self.entry_name(at),
-                }),
-                _ => Err(Error::new(
-                    ErrorKind::External,
-                    "the index of the log names another entry; run: threadseal log fsck",
-                )),
-            });
-        known.collect()
+        let wanted = RareKind::Fork(*record);
+        let forks = self.rare_entries(
+            |kind| *kind == wanted,
+            |entry| match entry {
+                LogEntry::Fork(fork) if fork.record == *record => Some(fork),
+                _ => None,
+            },
+        )?;
+        let known = forks.into_iter().map(|(at, fork)| KnownFork {
+            fork,
+            entry: self.entry_name(at),
+        });
+        Ok(known.collect())
     }
 
     /// Evidence is durable before anything is said by it.
@@ -120,16 +110,6 @@ impl SealLog {
         atomic::create_directories(&*places.fs, &places.home.join(FOLDER), PRIVATE_DIRECTORY)?;
         atomic::replace(&*places.fs, &path, evidence, Mode::Set(PRIVATE_FILE))?;
         Ok(path)
-    }
-}
-
-/// The record that an entry calls forked, if it is such an entry.
-pub(super) fn fork_of(entry: &[u8]) -> Option<RecordId> {
-    // Of the many entries that are none, few are parsed.
-    memchr::memmem::find(entry, FORK_MARK)?;
-    match LogEntry::read(entry) {
-        Ok(LogEntry::Fork(fork)) => Some(fork.record),
-        _ => None,
     }
 }
 

@@ -1,6 +1,7 @@
 //! Is everything in the files of a log as its checkpoint says?
 
-use super::index::{Index, Indexed};
+use super::index::{Index, head_of};
+use super::rare::{self, RareKind};
 use super::{SealLog, Shared};
 use std::collections::{BTreeMap, HashMap};
 use threadseal::digest::Digest;
@@ -45,7 +46,8 @@ impl SealLog {
             checked: Checked::default(),
             frontier: Frontier::new(),
             levels: BTreeMap::new(),
-            indexed: 0,
+            heads: 0,
+            rare: Vec::new(),
             last: HashMap::new(),
         };
         let base = walk.size;
@@ -57,7 +59,7 @@ impl SealLog {
             })?;
         }
         if let Some(count) = self.shared.index().count_in_file()?
-            && count != walk.indexed
+            && count != walk.heads
         {
             walk.checked
                 .fault("the index holds other entries than the log");
@@ -67,9 +69,22 @@ impl SealLog {
             walk.entry(at, entry, None)?;
         }
         walk.checkpoint()?;
+        let is_wrong = self.is_rare_wrong(&walk.rare, view.tree().size);
         let mut checked = walk.checked;
         if walk.frontier.head() != view.tree() {
             checked.fault("the entries do not give the root of the checkpoint");
+        }
+        match is_wrong {
+            Ok(false) => {}
+            Ok(true) => {
+                let path = self.shared.place.file(rare::FILE);
+                let text = format!(
+                    "{} does not hold the entries that are no heads; it is made again where it is removed",
+                    path.display()
+                );
+                checked.fault(text);
+            }
+            Err(error) => checked.fault(error.to_string()),
         }
         if let Some(fault) = self.fault()? {
             checked.fault(format!("log_rolled_back: {fault}"));
@@ -87,8 +102,10 @@ struct Walk<'l> {
     frontier: Frontier,
     /// Hashes of the tile that is not full yet, and its number, on each level.
     levels: BTreeMap<u32, (u64, Vec<Digest>)>,
-    /// Heads, forks and words of keys in the tiles.
-    indexed: u64,
+    /// Heads in the tiles.
+    heads: u64,
+    /// Entries that are no heads.
+    rare: Vec<(u64, RareKind)>,
     /// The number of the newest seal of each record.
     last: HashMap<RecordId, u64>,
 }
@@ -123,18 +140,20 @@ impl Walk<'_> {
             Ok(_) => {}
         }
         if let Some(index) = index {
-            let (known, counts) = match Indexed::of(entry) {
-                Some(Indexed::Head { record, seq }) => (index.at(&record, seq)? == Some(at), true),
-                Some(Indexed::Fork { record }) => (index.forks(&record)?.contains(&at), true),
-                Some(Indexed::KeyEvent) => (index.key_events()?.contains(&at), true),
-                None => (true, false),
+            let known = match head_of(entry) {
+                Some((record, seq)) => {
+                    self.heads += 1;
+                    index.at(&record, seq)? == Some(at)
+                }
+                None => true,
             };
-            self.indexed += u64::from(counts);
             if !known {
                 self.checked
                     .fault(format!("the index does not know entry {at}"));
             }
         }
+        self.rare
+            .extend(RareKind::of(entry).map(|kind| (at, kind)));
         Ok(())
     }
 

@@ -107,10 +107,15 @@ impl HeadStore for LoggedHeads {
         self.heads.find_by_place(kind, place)
     }
 
-    fn forks(&self, record: &RecordId) -> Vec<KnownFork> {
-        // A log that cannot be read is told of by itself.
-        let known = self.log.as_ref().map(|log| log.forks_of(record));
-        known.and_then(Result::ok).unwrap_or_default()
+    fn forks(&self, record: &RecordId) -> Result<Vec<KnownFork>, Error> {
+        let Some(log) = &self.log else {
+            return Ok(Vec::new());
+        };
+        match log.forks_of(record) {
+            // A log of which nothing can be read is told of as one that is gone.
+            Err(_) if log.view().is_err() => Ok(Vec::new()),
+            known => known,
+        }
     }
 
     fn logged(&self, heads: Arc<dyn HeadStore>) -> Arc<dyn HeadStore> {

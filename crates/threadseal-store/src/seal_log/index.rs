@@ -1,8 +1,7 @@
-//! [`Index`]: where in a log the heads of a record are, what is said of forks of it, and what keys said. Made from the entries, and never believed:
-//! what it names is read and proved.
+//! [`Index`]: where in a log the heads of a record are. Made from the entries, and never believed: what it names is read and proved. What is no
+//! head is found by `rare`.
 
 use super::contents::Contents;
-use super::forks::fork_of;
 use std::collections::{BTreeMap, HashMap};
 #[cfg(feature = "sqlite")]
 use std::path::PathBuf;
@@ -32,38 +31,13 @@ pub(super) struct MemoryIndex {
     file: Option<PathBuf>,
     indexed: u64,
     heads: HashMap<RecordId, BTreeMap<u64, u64>>,
-    forks: HashMap<RecordId, Vec<u64>>,
-    key_events: Vec<u64>,
 }
 
-/// An entry that is looked for by what it says.
-pub(super) enum Indexed {
-    /// A head.
-    Head {
-        /// Of which record.
-        record: RecordId,
-        /// Its number.
-        seq: u64,
-    },
-    /// What is said of a fork.
-    Fork {
-        /// Of which record.
-        record: RecordId,
-    },
-    /// What a key said.
-    KeyEvent,
-}
-
-impl Indexed {
-    pub(super) fn of(entry: &[u8]) -> Option<Self> {
-        match LogEntry::read(entry) {
-            Ok(LogEntry::Head(logged)) => Some(Self::Head {
-                record: logged.head.record,
-                seq: logged.head.seq,
-            }),
-            Ok(LogEntry::Key(_)) => Some(Self::KeyEvent),
-            _ => fork_of(entry).map(|record| Self::Fork { record }),
-        }
+/// The record and the number of a head; None for another entry.
+pub(super) fn head_of(entry: &[u8]) -> Option<(RecordId, u64)> {
+    match LogEntry::read(entry) {
+        Ok(LogEntry::Head(logged)) => Some((logged.head.record, logged.head.seq)),
+        _ => None,
     }
 }
 
@@ -92,17 +66,10 @@ impl Index {
             Self::Memory(memory) => {
                 let from = memory.indexed;
                 contents.each_in_tiles(from, contents.base(), &mut |at, entry| {
-                    match Indexed::of(entry) {
-                        Some(Indexed::Head { record, seq }) => {
-                            let heads = memory.heads.entry(record).or_default();
-                            // The first one of a number stands.
-                            heads.entry(seq).or_insert(at);
-                        }
-                        Some(Indexed::Fork { record }) => {
-                            memory.forks.entry(record).or_default().push(at);
-                        }
-                        Some(Indexed::KeyEvent) => memory.key_events.push(at),
-                        None => {}
+                    if let Some((record, seq)) = head_of(entry) {
+                        let heads = memory.heads.entry(record).or_default();
+                        // The first one of a number stands.
+                        heads.entry(seq).or_insert(at);
                     }
                     memory.indexed = at + 1;
                     Ok(())
@@ -126,21 +93,12 @@ impl Index {
         }
     }
 
-    /// How many heads, forks and words of keys the file of the index holds, where there is one in use.
+    /// How many heads the file of the index holds, where there is one in use.
     pub(super) fn count_in_file(&self) -> Result<Option<u64>, Error> {
         match self {
             Self::Memory(..) => Ok(None),
             #[cfg(feature = "sqlite")]
             Self::Sqlite(file) => file.count().map(Some),
-        }
-    }
-
-    /// All entries of the tiles in which keys speak of themselves.
-    pub(super) fn key_events(&self) -> Result<Vec<u64>, Error> {
-        match self {
-            Self::Memory(memory) => Ok(memory.key_events.clone()),
-            #[cfg(feature = "sqlite")]
-            Self::Sqlite(file) => file.key_events(),
         }
     }
 
@@ -154,15 +112,6 @@ impl Index {
                 .unwrap_or_default()),
             #[cfg(feature = "sqlite")]
             Self::Sqlite(file) => file.all(record),
-        }
-    }
-
-    /// All entries of the tiles that call a record forked.
-    pub(super) fn forks(&self, record: &RecordId) -> Result<Vec<u64>, Error> {
-        match self {
-            Self::Memory(memory) => Ok(memory.forks.get(record).cloned().unwrap_or_default()),
-            #[cfg(feature = "sqlite")]
-            Self::Sqlite(file) => file.forks(record),
         }
     }
 

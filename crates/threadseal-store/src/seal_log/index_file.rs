@@ -2,36 +2,29 @@
 //!
 //! ```text
 //! heads  record BLOB, seq INTEGER, at INTEGER     one row for each head in the tiles
-//! forks  record BLOB, at INTEGER                  one row for each entry in the tiles that calls a record forked
-//! keys   at INTEGER                               one row for each entry in which a key speaks
 //! state  indexed INTEGER                          entries that were taken in
 //! ```
-//! A file that lacks one of these tables is of an earlier version, and made anew.
+//! Another layout has another name: what a program of one version leaves out, one of another does not believe to be absent.
 
 use super::contents::Contents;
-use super::index::Indexed;
+use super::index::head_of;
 use crate::database::Database;
 use rusqlite::{Connection, OptionalExtension as _, Transaction};
 use std::path::Path;
 use threadseal::error::Error;
 use threadseal::record::RecordId;
 
+/// The name of the file.
+pub(super) const FILE: &str = "heads-1.db";
+/// The file of the layout before this one.
+const EARLIER: &str = "index.db";
 const TABLES: &str = "
-DROP TABLE IF EXISTS heads;
-DROP TABLE IF EXISTS forks;
-DROP TABLE IF EXISTS keys;
-DROP TABLE IF EXISTS state;
-CREATE TABLE heads (
+CREATE TABLE IF NOT EXISTS heads (
   record BLOB NOT NULL, seq INTEGER NOT NULL, at INTEGER NOT NULL, PRIMARY KEY (record, seq)
 ) WITHOUT ROWID;
-CREATE TABLE forks (
-  record BLOB NOT NULL, at INTEGER NOT NULL, PRIMARY KEY (record, at)
-) WITHOUT ROWID;
-CREATE TABLE keys (at INTEGER PRIMARY KEY);
-CREATE TABLE state (indexed INTEGER NOT NULL);
-INSERT INTO state (indexed) VALUES (0);";
-const IS_WHOLE: &str =
-    "SELECT COUNT(*) = 4 FROM sqlite_master WHERE name IN ('heads', 'forks', 'keys', 'state')";
+CREATE TABLE IF NOT EXISTS state (indexed INTEGER NOT NULL);
+INSERT INTO state (indexed) SELECT 0 WHERE NOT EXISTS (SELECT 1 FROM state);";
+const IS_MADE: &str = "SELECT COUNT(*) = 2 FROM sqlite_master WHERE name IN ('heads', 'state')";
 /// Entries that one transaction takes in.
 const BATCH: u64 = 65_536;
 
@@ -45,19 +38,16 @@ impl IndexFile {
     /// Opens the index at `path`, and makes an empty one where there is none.
     pub(super) fn open(path: &Path) -> Result<Self, Error> {
         let database = Database::open(path)?;
-        let is_whole = |connection: &Connection| {
-            let whole = connection.query_row(IS_WHOLE, [], |row| row.get::<_, bool>(0));
-            whole.map_err(|error| database.failed(&error))
+        let is_made = |connection: &Connection| {
+            let made = connection.query_row(IS_MADE, [], |row| row.get::<_, bool>(0));
+            made.map_err(|error| database.failed(&error))
         };
-        if !database.read(is_whole)? {
+        if !database.read(is_made)? {
             database.write(|transaction| {
-                // Another process may have made it meanwhile.
-                if is_whole(transaction)? {
-                    return Ok(());
-                }
                 let made = transaction.execute_batch(TABLES);
                 made.map_err(|error| database.failed(&error))
             })?;
+            forget_earlier(path);
         }
         Ok(Self { database })
     }
@@ -114,25 +104,15 @@ impl IndexFile {
         let fail = |error| self.database.failed(&error);
         // The first one of a number stands.
         let head_sql = "INSERT OR IGNORE INTO heads (record, seq, at) VALUES (?1, ?2, ?3)";
-        let key_sql = "INSERT OR IGNORE INTO keys (at) VALUES (?1)";
         contents.each_in_tiles(from, until, &mut |at, entry| {
-            let put = match Indexed::of(entry) {
-                Some(Indexed::Head { record, seq }) => {
-                    let row = (record.as_bytes(), column(seq), column(at));
-                    let put = transaction.prepare_cached(head_sql);
-                    put.and_then(|mut put| put.execute(row))
-                }
-                Some(Indexed::Fork { record }) => {
-                    let sql = "INSERT OR IGNORE INTO forks (record, at) VALUES (?1, ?2)";
-                    transaction.execute(sql, (record.as_bytes(), column(at)))
-                }
-                Some(Indexed::KeyEvent) => {
-                    let put = transaction.prepare_cached(key_sql);
-                    put.and_then(|mut put| put.execute([column(at)]))
-                }
-                None => return Ok(()),
+            let Some((record, seq)) = head_of(entry) else {
+                return Ok(());
             };
-            put.map(drop).map_err(fail)
+            let row = (record.as_bytes(), column(seq), column(at));
+            let put = transaction.prepare_cached(head_sql);
+            put.and_then(|mut put| put.execute(row))
+                .map(drop)
+                .map_err(fail)
         })?;
         let done = transaction.execute("UPDATE state SET indexed = ?1", [column(until)]);
         done.map(drop).map_err(fail)
@@ -143,14 +123,10 @@ impl IndexFile {
         self.number(sql, (record.as_bytes(), column(size)))
     }
 
-    /// How many heads, forks and words of keys it holds.
+    /// How many heads it holds.
     pub(super) fn count(&self) -> Result<u64, Error> {
-        let sql = "SELECT (SELECT COUNT(*) FROM heads) + (SELECT COUNT(*) FROM forks) + (SELECT COUNT(*) FROM keys)";
-        Ok(self.number(sql, [])?.unwrap_or_default())
-    }
-
-    pub(super) fn key_events(&self) -> Result<Vec<u64>, Error> {
-        self.numbers("SELECT at FROM keys ORDER BY at", [])
+        let count = self.number("SELECT COUNT(*) FROM heads", [])?;
+        Ok(count.unwrap_or_default())
     }
 
     pub(super) fn all(&self, record: &RecordId) -> Result<Vec<u64>, Error> {
@@ -158,14 +134,17 @@ impl IndexFile {
         self.numbers(sql, [record.as_bytes()])
     }
 
-    pub(super) fn forks(&self, record: &RecordId) -> Result<Vec<u64>, Error> {
-        let sql = "SELECT at FROM forks WHERE record = ?1 ORDER BY at";
-        self.numbers(sql, [record.as_bytes()])
-    }
-
     pub(super) fn at(&self, record: &RecordId, seq: u64) -> Result<Option<u64>, Error> {
         let sql = "SELECT at FROM heads WHERE record = ?1 AND seq = ?2";
         self.number(sql, (record.as_bytes(), column(seq)))
+    }
+}
+
+/// Removes what nobody reads any more; a program of that version makes it again.
+fn forget_earlier(path: &Path) {
+    for ending in ["", "-wal", "-shm"] {
+        // What stays is in nobody's way.
+        let _ = std::fs::remove_file(path.with_file_name(format!("{EARLIER}{ending}")));
     }
 }
 

@@ -1,12 +1,10 @@
 //! Key events in the log of a host, and which of its entries nobody can put others in the place of.
 
-use super::{SealLog, view};
+use super::SealLog;
+use super::rare::RareKind;
 use threadseal::error::Error;
 use threadseal::tlog::entry::LogEntry;
 use threadseal::tlog::entry::key_event::{KeyChange, KeyEvent};
-
-/// What stands in the text of each key event, and in that of no head.
-const MARK: &[u8] = b"\"type\":\"key/";
 
 impl SealLog {
     /// Commits what a key says of itself, behind all that waits in this process, and where it ends behind all that the home's store of
@@ -40,34 +38,16 @@ impl SealLog {
         unmarked.map_or(Ok(at), Err)
     }
 
-    /// All key events with the numbers of their entries, each proved to be in the log.
+    /// All key events with the numbers of their entries, each proved to be in the log, and none left out.
     ///
     /// # Errors
-    /// As [`SealLog::newest`].
+    /// As [`SealLog::view`]; kind `External` also when the entries do not fit the checkpoint.
     pub fn key_events(&self) -> Result<Vec<(u64, KeyEvent)>, Error> {
-        let view = self.view()?;
-        let contents = view.contents();
-        let numbers = {
-            let mut index = self.shared.index();
-            index.catch_up(contents)?;
-            index.key_events()?
-        };
-        let mut events = Vec::new();
-        for at in numbers.into_iter().filter(|at| *at < contents.base()) {
-            match LogEntry::read(&view.entry(at)?) {
-                Ok(LogEntry::Key(event)) => events.push((at, *event)),
-                _ => return Err(view::of_another_log()),
-            }
-        }
-        for (at, entry) in (contents.base()..).zip(contents.fresh()) {
-            if memchr::memmem::find(entry, MARK).is_some()
-                && let Ok(LogEntry::Key(event)) = LogEntry::read(entry)
-            {
-                view.inclusion(at, entry)?;
-                events.push((at, *event));
-            }
-        }
-        Ok(events)
+        let is_key = |kind: &RareKind| *kind == RareKind::Key;
+        self.rare_entries(is_key, |entry| match entry {
+            LogEntry::Key(event) => Some(*event),
+            _ => None,
+        })
     }
 
     /// How many entries a second place vouches for: nobody who may write to this home alone can put others in their place. One that

@@ -14,6 +14,7 @@
 //! | `journal`, `writer` | what is committed, and in which order things become durable |
 //! | `view` | reading without the lock |
 //! | `index`, `index_file` | where the heads of a record are |
+//! | `rare` | which entries are no heads |
 //! | `spool`, `spool_key` | heads that wait, and how a home knows its own |
 //! | `batch`, `committer` | what the log lacks of them, and who commits it |
 //! | `unproved` | what becomes of lines that nothing shows to be the home's |
@@ -70,6 +71,7 @@ mod mirror;
 mod past;
 mod place;
 mod places;
+mod rare;
 mod record_log;
 mod redactions;
 mod spool;
@@ -113,6 +115,7 @@ use contents::Contents;
 use far::Far;
 use index::Index;
 use place::Place;
+use rare::Rare;
 use standing::Stamps;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -173,6 +176,7 @@ pub struct SealLog {
     committer: OnceLock<Committer>,
     seen: Mutex<Option<(Stamp, Arc<LogView>)>>,
     standing: Mutex<Option<(Stamps, Standing)>>,
+    rare: Mutex<Rare>,
 }
 
 /// What the one thread that commits and all that read have together.
@@ -221,6 +225,7 @@ impl SealLog {
             committer: OnceLock::new(),
             seen: Mutex::default(),
             standing: Mutex::default(),
+            rare: Mutex::default(),
         }
     }
 
@@ -414,7 +419,7 @@ impl IndexKind {
         Index::Memory(match self {
             Self::Memory => index::MemoryIndex::default(),
             #[cfg(feature = "sqlite")]
-            Self::Sqlite => index::MemoryIndex::with_file(place.file("index.db")),
+            Self::Sqlite => index::MemoryIndex::with_file(place.file(index_file::FILE)),
         })
     }
 }

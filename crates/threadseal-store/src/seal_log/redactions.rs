@@ -4,13 +4,11 @@
 //! redaction: one that was sealed where this log was not, with a copied key or a copied home, has none.
 
 use super::SealLog;
+use super::rare::RareKind;
 use threadseal::error::Error;
 use threadseal::record::{Head, RecordId, RecordKind};
 use threadseal::tlog::entry::{LogEntry, LoggedHead};
 use threadseal::transcript::bodies::SealedRedaction;
-
-/// What stands in the text of each such entry, and in that of no other.
-const MARK: &[u8] = b"\"type\":\"redaction/transcript\"";
 
 impl SealLog {
     /// Commits that these seals cover redactions, behind all that waits in this process: those that the log does not know yet.
@@ -37,26 +35,20 @@ impl SealLog {
         written.1.map_or(Ok(entries.len()), Err)
     }
 
-    /// The seals of a record of which the log says that they cover redactions, each proved to be in it. Every entry is read.
+    /// The seals of a record of which the log says that they cover redactions, each proved to be in it, and none left out.
     ///
     /// # Errors
-    /// As [`SealLog::view`].
+    /// As [`SealLog::key_events`].
     pub fn redactions_of(&self, record: &RecordId) -> Result<Vec<Head>, Error> {
-        let view = self.view()?;
-        let contents = view.contents();
-        let mut heads = Vec::new();
-        let mut take = |at: u64, entry: &[u8]| {
-            if memchr::memmem::find(entry, MARK).is_some()
-                && let Ok(LogEntry::Redaction(logged)) = LogEntry::read(entry)
-                && logged.head.record == *record
-            {
-                view.inclusion(at, entry)?;
-                heads.push(logged.head);
-            }
-            Ok(())
-        };
-        contents.each(view.tree().size, &mut take)?;
-        Ok(heads)
+        let wanted = RareKind::Redaction(*record);
+        let heads = self.rare_entries(
+            |kind| *kind == wanted,
+            |entry| match entry {
+                LogEntry::Redaction(logged) => Some(logged.head),
+                _ => None,
+            },
+        )?;
+        Ok(heads.into_iter().map(|(_, head)| head).collect())
     }
 }
 

@@ -6,6 +6,7 @@
 //! line   <64 hex: tag> <32 hex: log id> <entry>
 //! tag    HMAC-SHA-256( secret, "threadseal/1 spool" 0x00 ‖ what stands behind the tag and its blank )      RFC 2104
 //! ```
+//! Another domain is a key of its own, as far as anybody can tell: under one the home's list of rare entries is tagged (`rare.rs`).
 //! It lies with the keys, not with the logs: copies of a log's folder are given to others.
 
 use super::description::LogId;
@@ -76,8 +77,7 @@ impl SpoolKey {
     /// The line that says this entry is to be written into this log.
     pub(super) fn line(&self, log: LogId, entry: &[u8]) -> Vec<u8> {
         let rest = [format!("{log} ").as_bytes(), entry].concat();
-        let tag = self.mac(&rest).finalize().into_bytes();
-        let mut line = encoding::hex(&tag).into_bytes();
+        let mut line = self.tag(DOMAIN, &rest).into_bytes();
         line.push(b' ');
         line.extend_from_slice(&rest);
         line
@@ -87,17 +87,29 @@ impl SpoolKey {
     pub(super) fn open<'l>(&self, line: &'l [u8]) -> Option<(LogId, &'l [u8])> {
         let (tag, rest) = line.split_at_checked(TAG_LENGTH)?;
         let tag = std::str::from_utf8(tag).ok()?.strip_suffix(' ')?;
-        let tag = encoding::parse_hex_array::<TAG_BYTES>(tag)?;
-        self.mac(rest).verify_slice(&tag).ok()?;
+        if !self.made(tag, DOMAIN, rest) {
+            return None;
+        }
         let (id, entry) = rest.split_at_checked(ID_LENGTH)?;
         let id = std::str::from_utf8(id).ok()?.strip_suffix(' ')?;
         Some((LogId::parse_hex(id)?, entry))
     }
 
-    fn mac(&self, rest: &[u8]) -> Hmac<Sha256> {
+    /// The tag of these bytes in a domain, which ends in 0x00, in hex.
+    pub(super) fn tag(&self, domain: &[u8], bytes: &[u8]) -> String {
+        encoding::hex(&self.mac(domain, bytes).finalize().into_bytes())
+    }
+
+    /// Was this tag made with this secret, of these bytes and in this domain?
+    pub(super) fn made(&self, tag: &str, domain: &[u8], bytes: &[u8]) -> bool {
+        let tag = encoding::parse_hex_array::<TAG_BYTES>(tag);
+        tag.is_some_and(|tag| self.mac(domain, bytes).verify_slice(&tag).is_ok())
+    }
+
+    fn mac(&self, domain: &[u8], bytes: &[u8]) -> Hmac<Sha256> {
         let mut mac = self.0.clone();
-        mac.update(DOMAIN);
-        mac.update(rest);
+        mac.update(domain);
+        mac.update(bytes);
         mac
     }
 }

@@ -65,6 +65,10 @@ impl SealLog {
         let (unread, know_nothing) = (marks.unread.take(), marks.trees.is_empty());
         let looked = self.view().and_then(|view| {
             let fault = self.shared.fault(marks, view.contents(), view.tree())?;
+            if fault.is_none() {
+                // That no key ended and no record was forked is said by what is not there: where that cannot be told, nothing is.
+                self.rare(|_| false)?;
+            }
             Ok((fault, view.tree().size))
         });
         match (looked, unread) {

@@ -3,11 +3,9 @@
 //! Whoever has a key can sign a tombstone. The entry says that this host pruned the record: without it, one that is gone is missing.
 
 use super::SealLog;
+use super::rare::RareKind;
 use threadseal::error::Error;
 use threadseal::tlog::entry::{LogEntry, LoggedHead};
-
-/// What stands in the text of each such entry, and in that of no other known one.
-const MARK: &[u8] = b"\"type\":\"tombstone/";
 
 impl SealLog {
     /// Commits that these records are pruned, behind all that waits in this process: those that the log does not know yet, and all
@@ -34,23 +32,18 @@ impl SealLog {
         written.1.map_or(Ok(()), Err)
     }
 
-    /// The last heads of all records that this host pruned, each proved to be in the log. Every entry is read.
+    /// The last heads of all records that this host pruned, each proved to be in the log, and none left out.
     ///
     /// # Errors
-    /// As [`SealLog::view`].
+    /// As [`SealLog::key_events`].
     pub fn tombstones(&self) -> Result<Vec<LoggedHead>, Error> {
-        let view = self.view()?;
-        let mut pruned = Vec::new();
-        let mut take = |at: u64, entry: &[u8]| {
-            if memchr::memmem::find(entry, MARK).is_some()
-                && let Ok(LogEntry::Tombstone(logged)) = LogEntry::read(entry)
-            {
-                view.inclusion(at, entry)?;
-                pruned.push(logged);
-            }
-            Ok(())
-        };
-        view.contents().each(view.tree().size, &mut take)?;
-        Ok(pruned)
+        let pruned = self.rare_entries(
+            |kind| matches!(kind, RareKind::Tombstone),
+            |entry| match entry {
+                LogEntry::Tombstone(logged) => Some(logged),
+                _ => None,
+            },
+        )?;
+        Ok(pruned.into_iter().map(|(_, logged)| logged).collect())
     }
 }

@@ -41,6 +41,8 @@ pub enum KnownBy {
     Log(Arc<str>),
     /// It is no head: the log of this host says that two histories of the record were sealed.
     Fork(Arc<KnownFork>),
+    /// It is no head: the log of this host may say that two histories of the record were sealed, and cannot be asked; says why.
+    ForksUnknown(Arc<str>),
 }
 
 /// What the log of this host says of a record that was sealed in two ways.
@@ -94,6 +96,26 @@ impl Expectation {
             vouches: false,
             ..Self::given(ExpectedHead::Head(head), false)
         }
+    }
+
+    /// No head at all: whether two histories of the record were sealed, the log of this host should tell and does not.
+    pub fn forks_unknown(record: RecordId, why: &str) -> Self {
+        let head = Head {
+            record,
+            seq: 0,
+            size: 0,
+            line: Digest::of(b""),
+        };
+        Self {
+            by: KnownBy::ForksUnknown(Arc::from(why)),
+            vouches: false,
+            ..Self::given(ExpectedHead::Head(head), false)
+        }
+    }
+
+    /// Is it a head, and not something else that is known of the record?
+    fn is_head(&self) -> bool {
+        !matches!(self.by, KnownBy::Fork(_) | KnownBy::ForksUnknown(_))
     }
 
     /// The fork that it stands for, if it is no head.
@@ -185,7 +207,7 @@ pub(crate) fn is_held(expect: &[Expectation], met: &[Met]) -> bool {
 
 /// Why nothing says that the last seal of a record is the newest.
 pub(crate) fn end_unproved(expect: &[Expectation]) -> &'static str {
-    let mut heads = expect.iter().filter(|expected| expected.fork().is_none());
+    let mut heads = expect.iter().filter(|expected| expected.is_head());
     if heads.clone().next().is_none() {
         "the last seal is not final and no head is known: later seals may have been cut off"
     } else if heads.any(|expected| !expected.vouches) {
@@ -217,14 +239,14 @@ pub(crate) fn check(
     met: impl IntoIterator<Item = Met>,
     end: &End,
 ) -> bool {
-    if expect.iter().all(|expected| expected.fork().is_some()) {
+    if !expect.iter().any(Expectation::is_head) {
         let why = format!("no head of this {} is known here", end.words.0);
         report.check("head", CheckResult::Skipped, Some(why));
         return false;
     }
     let mut good = true;
     let pairs = expect.iter().zip(met);
-    for (expected, met) in pairs.filter(|(expected, _)| expected.fork().is_none()) {
+    for (expected, met) in pairs.filter(|(expected, _)| expected.is_head()) {
         let Some((verdict, code, text)) = fault(expected, met, end) else {
             match met {
                 Met::At(_) => check_logged(report, expected, CheckResult::Pass, None),
@@ -247,7 +269,8 @@ pub(crate) fn check(
     good && expect.iter().any(|expected| expected.vouches)
 }
 
-/// Reports that two histories of a record were sealed, where one of `expect` says so of the record with this line 1.
+/// Reports that two histories of a record were sealed, where one of `expect` says so of the record with this line 1, and that nobody
+/// can tell, where one says that.
 /// `clears` answers whether this copy, for the seals that it has, can be neither of the two.
 pub(crate) fn check_forks(
     report: &mut Report,
@@ -259,6 +282,12 @@ pub(crate) fn check_forks(
     let mut ours =
         known.filter(|KnownFork { fork, .. }| fork.manifest == *manifest && !clears(fork));
     let Some(KnownFork { fork, entry }) = ours.next() else {
+        for expected in expect {
+            if let KnownBy::ForksUnknown(why) = &expected.by {
+                let text = format!("whether this record was sealed in two ways, the log of this host does not tell: {why}");
+                report.hold_because(Verdict::Open, Finding::warning("forks_unknown", text));
+            }
+        }
         return;
     };
     let text = format!(

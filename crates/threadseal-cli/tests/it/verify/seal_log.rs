@@ -163,6 +163,31 @@ fn a_log_that_is_gone_or_cannot_be_read_keeps_nobody_from_verifying() {
     assert!(refused.stderr.contains("log_missing"), "{refused:?}");
 }
 
+/// The log is there, its checkpoint is good, and an entry was exchanged: it may have said that the record was forked.
+#[test]
+fn a_log_that_does_not_tell_of_forks_makes_no_record_whole() {
+    let sandbox = ready();
+    ended_record(&sandbox, "u.jsonl", 2);
+    sandbox.run(["log", "head", "--write"]).exits(0);
+    let log = sandbox.home().join("log");
+    let id = fs::read_to_string(log.join("current")).unwrap();
+    let tiles = log.join(id.trim()).join("tile/entries/000.p");
+    let tile = fs::read_dir(tiles).unwrap().next().unwrap().unwrap().path();
+    assert_eq!(codes(&verified(&sandbox, "u.jsonl", 0)).len(), 0);
+    let whole = fs::read(&tile).unwrap();
+    let mut other = whole.clone();
+    let last = other.len() - 3;
+    other[last] ^= 1;
+    fs::write(&tile, other).unwrap();
+    let report = verified(&sandbox, "u.jsonl", 3);
+    for code in ["forks_unknown", "seal_log_damaged"] {
+        assert!(codes(&report).contains(&code), "{report}");
+    }
+    assert_eq!(report["verdict"], "open", "{report}");
+    fs::write(&tile, whole).unwrap();
+    verified(&sandbox, "u.jsonl", 0);
+}
+
 #[test]
 fn a_second_place_that_is_gone_or_damaged_is_told_in_each_report() {
     let sandbox = ready();

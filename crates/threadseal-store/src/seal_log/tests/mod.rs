@@ -11,6 +11,7 @@ mod key_events;
 mod keyring;
 mod mirrors;
 mod order;
+mod rare;
 mod restarts;
 mod spools;
 #[cfg(feature = "timestamp")]

@@ -138,6 +138,14 @@ fn every_changed_file_is_found_and_a_lost_index_is_made_again() {
 }
 
 #[cfg(feature = "sqlite")]
+fn remove_index(places: &LogPlaces) {
+    for ending in ["", "-wal", "-shm"] {
+        let file = format!("{}{ending}", index_file::FILE);
+        let _ = std::fs::remove_file(folder_of(places).join(file));
+    }
+}
+
+#[cfg(feature = "sqlite")]
 #[test]
 fn an_index_in_a_file_finds_the_same_as_one_in_memory() {
     let (_folder, places, key) = on_disk();
@@ -147,6 +155,9 @@ fn an_index_in_a_file_finds_the_same_as_one_in_memory() {
         let random = Arc::new(SeededRandom::new(8));
         SealLog::open(places.clone(), description, Some(log_key), random, kind)
     };
+    // What a program of an earlier layout left is not read.
+    let earlier = folder_of(&places).join("index.db");
+    std::fs::write(&earlier, "an index").unwrap();
     let log = with(IndexKind::Sqlite);
     let forked = forks::proved().get().record;
     forks::accuse(&log);
@@ -179,21 +190,19 @@ fn an_index_in_a_file_finds_the_same_as_one_in_memory() {
     assert_eq!(forks.len(), 1);
     assert_eq!(forks, with(IndexKind::Memory).forks_of(&forked).unwrap());
     assert_eq!(forks, with(IndexKind::Sqlite).forks_of(&forked).unwrap());
+    assert!(!earlier.exists());
     drop(log);
     // A row that somebody removed is missed by fsck, and a lost file is made again.
-    let index = folder_of(&places).join("index.db");
+    let index = folder_of(&places).join(index_file::FILE);
     let connection = rusqlite::Connection::open(&index).unwrap();
     connection
         .execute("DELETE FROM heads WHERE seq = 30", [])
         .unwrap();
-    connection.execute("DELETE FROM forks", []).unwrap();
     drop(connection);
     let checked = with(IndexKind::Sqlite).fsck().unwrap();
-    // Three entries that it does not know, and the number of heads.
-    assert_eq!(checked.faults.len(), 4, "{checked:?}");
-    for file in ["index.db", "index.db-wal", "index.db-shm"] {
-        let _ = std::fs::remove_file(folder_of(&places).join(file));
-    }
+    // Two entries that it does not know, and the number of heads.
+    assert_eq!(checked.faults.len(), 3, "{checked:?}");
+    remove_index(&places);
     assert_eq!(
         with(IndexKind::Sqlite).fsck().unwrap().faults,
         Vec::<String>::new()
@@ -212,10 +221,8 @@ fn an_index_in_a_file_finds_the_same_as_one_in_memory() {
 fn a_log_is_read_also_where_no_index_can_be_kept() {
     let (_folder, places, key) = on_disk();
     published(&places, &key, 0..300);
-    let index = folder_of(&places).join("index.db");
-    for file in ["index.db", "index.db-wal", "index.db-shm"] {
-        let _ = std::fs::remove_file(folder_of(&places).join(file));
-    }
+    let index = folder_of(&places).join(index_file::FILE);
+    remove_index(&places);
     // A folder stands where the file would be.
     std::fs::create_dir(&index).unwrap();
     let description = places.current().unwrap().unwrap();
@@ -329,7 +336,7 @@ fn many_left_files_are_taken_up_by_and_by() {
 fn a_row_that_is_gone_hides_no_head_of_a_log_that_a_process_can_read() {
     let (_folder, places, key) = on_disk();
     published(&places, &key, 0..300);
-    let connection = rusqlite::Connection::open(folder_of(&places).join("index.db")).unwrap();
+    let connection = rusqlite::Connection::open(folder_of(&places).join(index_file::FILE)).unwrap();
     connection
         .execute_batch(
             "CREATE TABLE heads (record BLOB, seq INTEGER, at INTEGER, PRIMARY KEY (record, seq)) WITHOUT ROWID;

@@ -14,8 +14,6 @@ use crate::record::RecordId;
 
 /// The one type there is; what it begins with names no other kind of entry.
 pub(super) const FORK: &str = "fork/transcript";
-/// What stands in the text of each such entry, and in that of no other known one.
-pub const FORK_MARK: &[u8] = b"\"type\":\"fork/transcript\"";
 
 /// A record was sealed in two ways.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
