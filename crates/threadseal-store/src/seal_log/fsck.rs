@@ -152,8 +152,7 @@ impl Walk<'_> {
                     .fault(format!("the index does not know entry {at}"));
             }
         }
-        self.rare
-            .extend(RareKind::of(entry).map(|kind| (at, kind)));
+        self.rare.extend(RareKind::of(entry).map(|kind| (at, kind)));
         Ok(())
     }
 

@@ -284,7 +284,9 @@ pub(crate) fn check_forks(
     let Some(KnownFork { fork, entry }) = ours.next() else {
         for expected in expect {
             if let KnownBy::ForksUnknown(why) = &expected.by {
-                let text = format!("whether this record was sealed in two ways, the log of this host does not tell: {why}");
+                let text = format!(
+                    "whether this record was sealed in two ways, the log of this host does not tell: {why}"
+                );
                 report.hold_because(Verdict::Open, Finding::warning("forks_unknown", text));
             }
         }

@@ -171,10 +171,7 @@ fn fsck_tells_of_a_list_that_leaves_something_out() {
     let log = open(&places, &key);
     assert_eq!(log.key_events().unwrap(), []);
     let faults = log.fsck().unwrap().faults;
-    assert!(
-        faults.len() == 1 && faults[0].contains(FILE),
-        "{faults:?}"
-    );
+    assert!(faults.len() == 1 && faults[0].contains(FILE), "{faults:?}");
     fs.unlink(&file(&log)).unwrap();
     let log = open(&places, &key);
     assert!(finds_all(&log).unwrap());
