@@ -63,6 +63,19 @@ impl Host {
         )))
     }
 
+    /// Refuses to go on with a record that this host pruned: what is there was put back.
+    ///
+    /// # Errors
+    /// Kind `Refused` when the log of this host says so, `External` when it cannot be read.
+    pub fn refuse_pruned(&self, record: &RecordId) -> Result<(), Error> {
+        let Some(entry) = self.heads.pruned(record)? else {
+            return Ok(());
+        };
+        Err(Error::refused(format!(
+            "record {record} was pruned on this host ({entry}): what is there was put back, and takes no seal any more"
+        )))
+    }
+
     /// Where `path` really lies, as far as that can be said.
     pub fn place(&self, path: &Path) -> String {
         let real = self.fs.canonicalize(path);

@@ -101,6 +101,7 @@ pub fn seal(
         return Ok(Sealed::Unchanged);
     }
     host.refuse_doubted(&format!("{} has seals", path.display()), None)?;
+    host.refuse_pruned(&seals.record)?;
     let sealed_bytes = seals.sealed_bytes;
     let mut out = Vec::new();
     let seal = add(host, &mut seals, &scan, is_final, signer, &mut out)?;

@@ -94,6 +94,8 @@ pub struct Recorder {
     /// The tail that [`TailPolicy::Hold`] left.
     held: Option<Vec<u8>>,
     failed: bool,
+    /// Why nothing may be added to it, though it may be looked at under its lock.
+    barred: Option<Error>,
     /// By which `keys.native` took the place of the authority; said before it seals.
     words: Vec<KeyEvent>,
 }
@@ -180,6 +182,7 @@ impl Recorder {
             aliases,
             held: None,
             failed: false,
+            barred: None,
             words: Vec::new(),
         };
         recorder.publish(Durability::Durable)?;
@@ -266,6 +269,8 @@ impl Recorder {
         // One that ended as well: it may have been put back from before what followed its end.
         let what = format!("the record is {}", report.verdict);
         host.refuse_doubted(&what, known.stored.as_ref())?;
+        // Who prunes it once more only looks at it.
+        let barred = host.refuse_pruned(&record).err();
         let sealed = report.head.map_or(0, |head| head.size);
         let mut sealer = match outcome.sealer {
             Some(sealer) => sealer,
@@ -302,6 +307,7 @@ impl Recorder {
             aliases,
             held: None,
             failed: false,
+            barred,
             words,
         };
         if let Some(bodies) = &mut recorder.bodies {
@@ -542,6 +548,9 @@ impl Recorder {
     }
 
     fn check(&self) -> Result<(), Error> {
+        if let Some(why) = &self.barred {
+            return Err(why.clone());
+        }
         if self.failed {
             let text = "an earlier write failed; open the record again to see what is there";
             return Err(Error::new(ErrorKind::External, text));

@@ -215,6 +215,7 @@ impl LiveScroll {
             size: sealed.covered_bytes(),
             line: sealed.hash(),
         };
+        host.refuse_pruned(&head.record)?;
         // Its head could not be kept, and a file without one would look rolled back.
         if known(&host, &head.record)?
             .head
@@ -268,6 +269,7 @@ impl LiveScroll {
             .ok_or_else(|| refusal(&outcome, path))?;
         let what = format!("{} has turns", path.display());
         host.refuse_doubted(&what, known.stored.as_ref())?;
+        host.refuse_pruned(&tip.head.record)?;
         // What the known head names was durable when that was stored.
         let whole = outcome.torn_from.unwrap_or(file.size());
         let floor = if known.head == Some(tip.head) {

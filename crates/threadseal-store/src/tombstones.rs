@@ -7,12 +7,14 @@
 //! between leaves a tombstone and a record, and the next one to prune it goes on.
 
 use crate::atomic::{self, Mode, PRIVATE_FILE};
+use crate::home::PRIVATE_DIRECTORY;
 use crate::read::read_small;
 use crate::sys::{self, Fs};
 use std::io;
 use std::path::{Path, PathBuf};
 use threadseal::error::Error;
 use threadseal::limits::MAX_TOMBSTONE_BYTES;
+use threadseal::record::RecordId;
 use threadseal::tlog::tombstone::Tombstone;
 
 /// How the names of tombstones end.
@@ -36,6 +38,11 @@ pub fn place_of(path: &Path) -> PathBuf {
     PathBuf::from(name)
 }
 
+/// Where the tombstone of a record lies that was pruned in a store: in `folder`, by the name of the record.
+pub fn place_in(folder: &Path, record: &RecordId) -> PathBuf {
+    folder.join(format!("{record}{TOMBSTONE_ENDING}"))
+}
+
 /// Reads the tombstone at `place`.
 ///
 /// # Errors
@@ -50,13 +57,14 @@ pub fn read(fs: &dyn Fs, place: &Path) -> Result<Found, Error> {
     Ok(Tombstone::read(&bytes).map_or(Found::Other, |found| Found::Tombstone(Box::new(found))))
 }
 
-/// Writes a tombstone, durably, in the place of an older one.
+/// Writes a tombstone, durably, in the place of an older one; its folder is made where it is missing.
 ///
 /// # Errors
 /// When it says more than a tombstone may, or the system fails.
 pub fn put(fs: &dyn Fs, place: &Path, tombstone: &Tombstone) -> Result<(), Error> {
     let bytes = tombstone.to_bytes();
     let bytes = bytes.ok_or_else(|| Error::invalid("the tombstone cannot be written"))?;
+    atomic::create_directories(fs, sys::directory_of(place), PRIVATE_DIRECTORY)?;
     atomic::replace(fs, place, &bytes, Mode::Set(PRIVATE_FILE))
 }
 
@@ -93,7 +101,7 @@ mod tests {
     use crate::fault::{FaultFs, FaultKind, Keep};
     use threadseal::digest::Digest;
     use threadseal::key::{KeyUsage, LocalSigner, PrivateKey};
-    use threadseal::record::{Head, RecordId, RecordKind};
+    use threadseal::record::{Head, RecordKind};
     use threadseal::time::Timestamp;
     use threadseal::tlog::entry::LoggedHead;
     use threadseal::tlog::tombstone::Statement;

@@ -247,8 +247,11 @@ fn examine_all(args: &VerifyArgs, context: &Context) -> Result<Run, Failure> {
     }
     run.results.extend(lineages);
     seen.into_iter().for_each(|seen| run.add(seen));
-    let known = all.iter().flat_map(AllRecords::transcripts);
-    let pruned = Pruned::at(&examiner, &pruned::places(&found.files, known))?;
+    let mut places = pruned::places(&found.files, all.iter().flat_map(AllRecords::files));
+    let here = run.results.iter().filter_map(|report| report.record);
+    let known = here.chain(all.iter().flat_map(AllRecords::records));
+    places.extend(pruned::in_home(context, known)?);
+    let pruned = Pruned::at(&examiner, &places)?;
     let present = run.results.iter_mut();
     present.for_each(|report| pruned.tell(report));
     if let Some(all) = all {

@@ -79,11 +79,17 @@ impl AllRecords {
         })
     }
 
-    /// Where transcripts lay last.
-    pub(crate) fn transcripts(&self) -> impl Iterator<Item = PathBuf> {
-        let known = self.known.iter();
-        let transcripts = known.filter(|known| known.kind == RecordKind::Transcript);
-        transcripts.filter_map(place_of)
+    /// Which these are.
+    pub(crate) fn records(&self) -> impl Iterator<Item = RecordId> {
+        self.known.iter().map(|known| known.head.record)
+    }
+
+    /// The files that they lay in last, as far as those are known.
+    pub(crate) fn files(&self) -> impl Iterator<Item = PathBuf> {
+        let own = self.known.iter().filter_map(place_of);
+        let noted = self.places.values().flatten();
+        let noted = noted.filter(|place| Path::new(place).is_absolute() && !place.contains('\\'));
+        own.chain(noted.map(PathBuf::from))
     }
 
     /// A report of each record that none of `here` is and that was pruned.

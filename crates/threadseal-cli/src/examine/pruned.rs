@@ -1,11 +1,13 @@
 //! Records that this host pruned (`spec/anchors.md`, "Tombstones").
 //!
 //! ```text
-//! RECORD.tombstone ─► signed by its key ─► the log has the same entry ─► no later seal is known ─► pruned, not missing
+//! RECORD.tombstone, or, of a record in a store, $THREADSEAL_HOME/tombstones/<record>.tombstone
+//!                  ─► signed by its key ─► the log has the same entry ─► no later seal is known ─► pruned, not missing
 //! ```
 //! A tombstone alone says nothing: whoever has a key signs one. What the log of this host does not say it pruned is missing.
 
 use super::{Examiner, place};
+use crate::context::Context;
 use crate::exit::Failure;
 use crate::seal_log::HomeLog;
 use crate::walk::Candidate;
@@ -46,6 +48,21 @@ pub(crate) fn places(files: &[Candidate], known: impl Iterator<Item = PathBuf>) 
     all.sort();
     all.dedup();
     all
+}
+
+/// Where the tombstones of these records lie, if they were pruned in stores.
+///
+/// # Errors
+/// When the home must not be trusted.
+pub(crate) fn in_home(
+    context: &Context,
+    records: impl Iterator<Item = RecordId>,
+) -> Result<Vec<PathBuf>, Failure> {
+    let folder = context.home()?.map(|home| home.tombstones());
+    // Most homes have none.
+    let folder = folder.filter(|folder| context.fs.metadata(folder).is_ok());
+    let of = |folder: PathBuf| records.map(move |record| tombstones::place_in(&folder, &record));
+    Ok(folder.map_or_else(Vec::new, |folder| of(folder).collect()))
 }
 
 impl Pruned {
@@ -109,8 +126,9 @@ impl Pruned {
     pub(super) fn report(&self, examiner: &Examiner, known: &StoredHead) -> Option<Report> {
         let finding = self.excuse(&known.head.record, Some(&known.head))?;
         let grave = self.0.get(&known.head.record)?;
-        let path = known.path_hint.clone().unwrap_or_default();
-        let mut report = place::report_of(examiner, &path, known);
+        // What has no place of its own is shown by what is left of it.
+        let path = known.path_hint.as_ref().unwrap_or(&grave.tombstone);
+        let mut report = place::report_of(examiner, path, known);
         report.completeness = Completeness::Final;
         report.head = Some(grave.head);
         let why = Some(grave.tombstone.clone());

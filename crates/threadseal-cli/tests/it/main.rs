@@ -33,6 +33,7 @@ mod mirror;
 mod place;
 mod prove;
 mod prune;
+mod prune_kinds;
 mod read;
 mod real_runs;
 mod redact;

@@ -1,10 +1,16 @@
 //! `prune`: whole records go, tombstones stay, and nothing but a tombstone that the log knows excuses a record that is gone.
 
+use crate::fixtures::{ready, recorder};
 use crate::run::{greet, project, thread};
 use crate::sandbox::{Ran, Sandbox, copy};
 use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
+use threadseal::transcript::event::{EventType, Payload};
+use threadseal::transcript::ext::Ext;
+use threadseal::transcript::{Ending, Link};
+use threadseal_store::recorder::Recorder;
+use threadseal_store::tombstones::place_of;
 
 /// A thread with detached bodies that began a child, both ended; the folders of both.
 fn ended() -> (Sandbox, PathBuf, PathBuf) {
@@ -27,7 +33,7 @@ fn names_in(folder: &Path) -> Vec<String> {
     names
 }
 
-fn text(path: &Path) -> &str {
+pub(crate) fn text(path: &Path) -> &str {
     path.to_str().unwrap()
 }
 
@@ -38,7 +44,7 @@ fn run_in(sandbox: &Sandbox, home: &Path, arguments: &[&str]) -> Ran {
 }
 
 /// The codes of all findings of one `verify`.
-fn codes(output: &Value) -> Vec<String> {
+pub(crate) fn codes(output: &Value) -> Vec<String> {
     let results = output["results"].as_array().unwrap();
     let findings = results
         .iter()
@@ -48,12 +54,12 @@ fn codes(output: &Value) -> Vec<String> {
         .collect()
 }
 
-fn verify(sandbox: &Sandbox, arguments: &[&str], exit: i32) -> Vec<String> {
+pub(crate) fn verify(sandbox: &Sandbox, arguments: &[&str], exit: i32) -> Vec<String> {
     let ran = sandbox.run([&["verify", "--json"], arguments].concat());
     codes(&ran.exits(exit).json())
 }
 
-fn has(codes: &[String], code: &str) -> bool {
+pub(crate) fn has(codes: &[String], code: &str) -> bool {
     codes.iter().any(|found| found == code)
 }
 
@@ -271,6 +277,86 @@ fn what_is_open_changed_unknown_or_in_a_store_is_not_pruned() {
     let ran = run_in(&sandbox, &without, &["prune", text(&child)]).exits(2);
     assert!(ran.stderr.contains("no log"), "{}", ran.stderr);
     sandbox.run(["verify", "p"]).exits(0);
+}
+
+/// A record that ended, and says of another one what its last events say.
+fn ended_with(sandbox: &Sandbox, name: &str, says: impl FnOnce(&mut Recorder)) -> PathBuf {
+    let mut parent = recorder(sandbox, name, 1);
+    says(&mut parent);
+    parent.path().to_owned()
+}
+
+fn payload(value: &Value) -> Payload {
+    Payload::parse(value.to_string().as_bytes()).unwrap()
+}
+
+#[test]
+fn a_record_whose_child_or_successor_is_open_is_not_pruned() {
+    let sandbox = ready();
+    let mut other = recorder(&sandbox, "other.jsonl", 1);
+    let record = other.state().head().unwrap().record;
+    let nothing = payload(&serde_json::json!({}));
+    let parent = ended_with(&sandbox, "parent.jsonl", |parent| {
+        let began = serde_json::json!({"child_thread_id": "demo/thread-1", "child_record": record.to_string()});
+        let event = EventType::parse("child_thread_started").unwrap();
+        parent.append(&event, &payload(&began)).unwrap();
+        parent.end(Ending::Completed, &nothing, 1).unwrap();
+    });
+    let before = ended_with(&sandbox, "before.jsonl", |before| {
+        before.end(Ending::Completed, &nothing, 1).unwrap();
+        let ext = Ext {
+            successor: Some(record),
+            ..Ext::default()
+        };
+        let to = serde_json::json!({"new_thread_id": "demo/thread-1"});
+        before.link(Link::Resumed, &payload(&to), ext).unwrap();
+    });
+    for open in [&parent, &before] {
+        let refused = sandbox.run(["prune", text(open)]).exits(2);
+        let why = format!("no end of that is known here: demo/thread-1, record {record}");
+        assert!(refused.stderr.contains(&why), "{}", refused.stderr);
+        assert!(open.exists() && !place_of(open).exists());
+    }
+    other.end(Ending::Completed, &nothing, 1).unwrap();
+    for over in [&parent, &before] {
+        sandbox.run(["prune", text(over)]).exits(0);
+        assert!(!over.exists() && place_of(over).exists());
+    }
+}
+
+#[test]
+fn a_record_that_was_put_back_after_it_was_pruned_is_not_sealed_on() {
+    let (sandbox, parent, _) = ended();
+    let kept = sandbox.work().join("kept");
+    copy(&parent, &kept);
+    sandbox.run(["prune", text(&parent)]).exits(0);
+    for name in names_in(&kept) {
+        fs::copy(kept.join(&name), parent.join(name)).unwrap();
+    }
+    let record = parent.join("transcript.jsonl");
+    let redact = ["redact", text(&record), "--turn", "1", "--why", "x"];
+    let resume = [
+        "thread",
+        "resume",
+        "-m",
+        "On.",
+        "--script",
+        "answers.yaml",
+        "--project",
+        "p",
+    ];
+    let id = format!("demo/{}", parent.file_name().unwrap().to_str().unwrap());
+    let resume = [&resume[..], &[id.as_str()]].concat();
+    for sealing in [&redact[..], &resume] {
+        let refused = sandbox.run(sealing).exits(2);
+        assert!(refused.stderr.contains("was pruned"), "{}", refused.stderr);
+        let whole = fs::read(kept.join("transcript.jsonl")).unwrap();
+        assert_eq!(fs::read(&record).unwrap(), whole);
+    }
+    // Without its tombstone it is signed anew, by who has the log and the key.
+    fs::remove_file(tombstone_in(&parent)).unwrap();
+    sandbox.run(["prune", text(&record)]).exits(0);
+    assert_eq!(names_in(&parent), ["transcript.jsonl.tombstone"]);
 }
 
 #[test]

@@ -214,6 +214,14 @@ pub trait HeadStore: fmt::Debug + Send + Sync {
         Ok(Vec::new())
     }
 
+    /// The entry by which the log of this host says that `record` was pruned, if it does: it takes no seal any more.
+    ///
+    /// # Errors
+    /// [`threadseal::error::ErrorKind::External`] when the log cannot be read.
+    fn pruned(&self, _record: &RecordId) -> Result<Option<Arc<str>>, Error> {
+        Ok(None)
+    }
+
     /// `heads`, written down where those of this store are: the log of a host is of all that it seals, wherever heads are kept.
     fn logged(&self, heads: Arc<dyn HeadStore>) -> Arc<dyn HeadStore> {
         heads

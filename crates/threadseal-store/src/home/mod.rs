@@ -137,6 +137,11 @@ impl Home {
         FileHeadStore::new(Arc::clone(&self.fs), self.path.join("heads"))
     }
 
+    /// Where the tombstones of records lie that were pruned in stores.
+    pub fn tombstones(&self) -> PathBuf {
+        self.path.join("tombstones")
+    }
+
     /// Lets one process at a time seal documents: they are replaced by rename, so that a lock on a
     /// document itself would be lost with it.
     ///

@@ -220,6 +220,7 @@ impl<S: LedgerStore> HashChainedLedgerStore<S> {
             return Ok(tip);
         };
         let stored = host.heads.fetch(&run.record_id())?;
+        host.refuse_pruned(&run.record_id())?;
         if let Some(stored) = &stored {
             known.floor = Tip {
                 count: stored.head.size,

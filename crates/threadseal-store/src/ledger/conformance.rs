@@ -381,11 +381,20 @@ fn a_deleted_run_leaves_a_tombstone_and_takes_no_record(place: &Opener) {
     fill(&*store, &other, 2);
     let tip = store.tip(&run).unwrap().unwrap();
     let at = Timestamp::from_micros(1_700_000_000_000_000).unwrap();
-    store.delete(&run, at).unwrap();
-    store
-        .delete(&run, Timestamp::from_micros(9).unwrap())
-        .unwrap();
-    store.delete(&run_id("never was"), at).unwrap();
+    let earlier = Tip {
+        count: tip.count - 1,
+        ..tip
+    };
+    for other in [earlier, Tip { hash: None, ..tip }, Tip::EMPTY] {
+        assert!(!store.delete(&run, Some(&other), at).unwrap());
+    }
+    assert_eq!(whole_chain(&*store, &run).len(), 3);
+    assert!(store.delete(&run, Some(&tip), at).unwrap());
+    let again = Timestamp::from_micros(9).unwrap();
+    assert!(store.delete(&run, None, again).unwrap());
+    assert!(store.delete(&run, Some(&tip), again).unwrap());
+    assert!(!store.delete(&run, Some(&earlier), again).unwrap());
+    assert!(!store.delete(&run_id("never was"), None, at).unwrap());
     for (round, store) in [store, place()].into_iter().enumerate() {
         let stone = store.tombstone(&run).unwrap().unwrap();
         assert_eq!((stone.tip, stone.at), (tip, at));
@@ -410,7 +419,7 @@ fn a_deleted_run_leaves_a_tombstone_and_takes_no_record(place: &Opener) {
         assert_eq!(store.tombstone(&later).unwrap().is_some(), round == 1);
         if round == 0 {
             append_next(&*store, &later, "now it is").unwrap();
-            store.delete(&later, at).unwrap();
+            assert!(store.delete(&later, None, at).unwrap());
         }
     }
 }

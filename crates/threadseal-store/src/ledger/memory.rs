@@ -144,14 +144,22 @@ impl LedgerStore for MemoryLedgerStore {
         Ok(living.map(|(run, _)| run.clone()).take(limit).collect())
     }
 
-    fn delete(&self, run: &RunId, at: Timestamp) -> Result<(), Error> {
-        if let Some(found) = self.runs_now().get_mut(run)
-            && let Run::Living(ledger) = found
-        {
-            let tip = ledger.tip;
+    fn delete(&self, run: &RunId, expected: Option<&Tip>, at: Timestamp) -> Result<bool, Error> {
+        let mut runs = self.runs_now();
+        let Some(found) = runs.get_mut(run) else {
+            return Ok(false);
+        };
+        let tip = match found {
+            Run::Living(ledger) => ledger.tip,
+            Run::Deleted(tombstone) => tombstone.tip,
+        };
+        if expected.is_some_and(|expected| *expected != tip) {
+            return Ok(false);
+        }
+        if let Run::Living(_) = found {
             *found = Run::Deleted(Tombstone { tip, at });
         }
-        Ok(())
+        Ok(true)
     }
 
     fn tombstone(&self, run: &RunId) -> Result<Option<Tombstone>, Error> {

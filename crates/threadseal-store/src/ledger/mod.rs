@@ -215,13 +215,14 @@ pub trait LedgerStore: fmt::Debug + Send + Sync {
         Ok(Vec::new())
     }
 
-    /// Deletes all records of `run` and leaves a tombstone. A run that has none, or is deleted
-    /// already, stays as it is.
+    /// Deletes all records of `run` and leaves a tombstone, in one step with the look where it ends: where that is elsewhere
+    /// than `expected`, nothing changes. Says whether there is a tombstone now, of a ledger that ended as expected: one of an
+    /// earlier call as well. A run without a record stays as it is.
     ///
     /// # Errors
     /// [`ErrorKind::External`] when the store fails; the run may be half deleted then and takes no
     /// record any more; delete it again.
-    fn delete(&self, run: &RunId, at: Timestamp) -> Result<(), Error>;
+    fn delete(&self, run: &RunId, expected: Option<&Tip>, at: Timestamp) -> Result<bool, Error>;
 
     /// What is left of `run`, if it was deleted.
     ///
@@ -408,8 +409,13 @@ macro_rules! forward {
                 (**self).strays(limit)
             }
 
-            fn delete(&self, run: &RunId, at: Timestamp) -> Result<(), Error> {
-                (**self).delete(run, at)
+            fn delete(
+                &self,
+                run: &RunId,
+                expected: Option<&Tip>,
+                at: Timestamp,
+            ) -> Result<bool, Error> {
+                (**self).delete(run, expected, at)
             }
 
             fn tombstone(&self, run: &RunId) -> Result<Option<Tombstone>, Error> {

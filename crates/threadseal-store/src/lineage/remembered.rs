@@ -43,6 +43,7 @@ impl RememberedStore {
             self.host.refuse_doubted(&what, None)?;
         }
         for record in self.records(agent, &newest, advance)? {
+            self.host.refuse_pruned(&record)?;
             let Some(known) = self.host.heads.fetch(&record)? else {
                 continue;
             };

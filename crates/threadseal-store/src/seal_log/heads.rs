@@ -118,6 +118,13 @@ impl HeadStore for LoggedHeads {
         }
     }
 
+    fn pruned(&self, record: &RecordId) -> Result<Option<Arc<str>>, Error> {
+        match &self.log {
+            Some(log) => log.tombstone_of(record),
+            None => Ok(None),
+        }
+    }
+
     fn logged(&self, heads: Arc<dyn HeadStore>) -> Arc<dyn HeadStore> {
         let log = self.log.clone();
         Arc::new(Self { heads, log })

@@ -43,7 +43,7 @@ pub(super) enum RareKind {
     /// A redaction of a record.
     Redaction(RecordId),
     /// A record that was pruned.
-    Tombstone,
+    Tombstone(RecordId),
     /// A record of which two histories were sealed.
     Fork(RecordId),
     /// Something that this version does not look for.
@@ -79,7 +79,7 @@ impl RareKind {
         Some(match LogEntry::read(entry) {
             Ok(LogEntry::Key(_)) => Self::Key,
             Ok(LogEntry::Redaction(logged)) => Self::Redaction(logged.head.record),
-            Ok(LogEntry::Tombstone(_)) => Self::Tombstone,
+            Ok(LogEntry::Tombstone(logged)) => Self::Tombstone(logged.head.record),
             Ok(LogEntry::Fork(fork)) => Self::Fork(fork.record),
             Ok(LogEntry::Head(_) | LogEntry::Restart(_) | LogEntry::Unknown) | Err(_) => {
                 Self::Other
@@ -95,7 +95,7 @@ impl RareKind {
         Some(match (what, record) {
             ("key", None) => Self::Key,
             ("redaction", Some(record)) => Self::Redaction(record),
-            ("tombstone", None) => Self::Tombstone,
+            ("tombstone", Some(record)) => Self::Tombstone(record),
             ("fork", Some(record)) => Self::Fork(record),
             ("other", None) => Self::Other,
             _ => return None,
@@ -106,7 +106,7 @@ impl RareKind {
         match self {
             Self::Key => ("key", None),
             Self::Redaction(record) => ("redaction", Some(record)),
-            Self::Tombstone => ("tombstone", None),
+            Self::Tombstone(record) => ("tombstone", Some(record)),
             Self::Fork(record) => ("fork", Some(record)),
             Self::Other => ("other", None),
         }

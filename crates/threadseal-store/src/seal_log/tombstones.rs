@@ -4,7 +4,9 @@
 
 use super::SealLog;
 use super::rare::RareKind;
+use std::sync::Arc;
 use threadseal::error::Error;
+use threadseal::record::RecordId;
 use threadseal::tlog::entry::{LogEntry, LoggedHead};
 
 impl SealLog {
@@ -38,12 +40,28 @@ impl SealLog {
     /// As [`SealLog::key_events`].
     pub fn tombstones(&self) -> Result<Vec<LoggedHead>, Error> {
         let pruned = self.rare_entries(
-            |kind| matches!(kind, RareKind::Tombstone),
+            |kind| matches!(kind, RareKind::Tombstone(_)),
             |entry| match entry {
                 LogEntry::Tombstone(logged) => Some(logged),
                 _ => None,
             },
         )?;
         Ok(pruned.into_iter().map(|(_, logged)| logged).collect())
+    }
+
+    /// The entry which says that this host pruned a record, proved to be in the log; None where no entry does.
+    ///
+    /// # Errors
+    /// As [`SealLog::key_events`].
+    pub fn tombstone_of(&self, record: &RecordId) -> Result<Option<Arc<str>>, Error> {
+        let wanted = RareKind::Tombstone(*record);
+        let pruned = self.rare_entries(
+            |kind| *kind == wanted,
+            |entry| match entry {
+                LogEntry::Tombstone(logged) if logged.head.record == *record => Some(logged),
+                _ => None,
+            },
+        )?;
+        Ok(pruned.first().map(|(at, _)| self.entry_name(*at)))
     }
 }

@@ -99,8 +99,8 @@ impl<S: LedgerStore> LedgerStore for Losing<S> {
         self.store.runs(after, limit)
     }
 
-    fn delete(&self, run: &RunId, at: Timestamp) -> Result<(), Error> {
-        self.store.delete(run, at)
+    fn delete(&self, run: &RunId, expected: Option<&Tip>, at: Timestamp) -> Result<bool, Error> {
+        self.store.delete(run, expected, at)
     }
 
     fn tombstone(&self, run: &RunId) -> Result<Option<Tombstone>, Error> {

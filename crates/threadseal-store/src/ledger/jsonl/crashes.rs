@@ -189,9 +189,9 @@ fn a_deletion_that_fails_anywhere_is_whole_or_not_begun_and_can_be_finished() {
                 work(&fs, Durability::Durable, &mut 0).unwrap();
                 let store = open(&fs, Durability::Durable).unwrap();
                 fs.plan(call, kind);
-                let done = store.delete(&run, at);
+                let done = store.delete(&run, None, at);
                 let Some(struck) = fs.struck() else {
-                    done.unwrap();
+                    assert!(done.unwrap());
                     break 'calls;
                 };
                 println!("{kind:?} in {struck}, call {call}, {end:?}");
@@ -208,7 +208,7 @@ fn a_deletion_that_fails_anywhere_is_whole_or_not_begun_and_can_be_finished() {
                         assert!(records(&store) >= RECORDS);
                     }
                 }
-                store.delete(&run, at).unwrap();
+                assert!(store.delete(&run, None, at).unwrap());
                 assert_clean(&store);
                 fs.cut_power(Keep::Nothing);
                 let store = open(&fs, Durability::Durable).unwrap();

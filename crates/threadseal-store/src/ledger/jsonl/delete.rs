@@ -69,25 +69,37 @@ fn parse(bytes: &[u8], run: &str) -> Option<Tombstone> {
     })
 }
 
-/// Deletes the run's ledger, if there is one.
-pub(super) fn delete(context: &Context<'_>, at: Timestamp) -> Result<(), Error> {
+/// Deletes the run's ledger, if there is one and it ends as expected.
+pub(super) fn delete(
+    context: &Context<'_>,
+    expected: Option<&Tip>,
+    at: Timestamp,
+) -> Result<bool, Error> {
+    let is_expected = |tip: &Tip| expected.is_none_or(|expected| expected == tip);
     let path = &context.paths.ledger;
     let file = match context.fs.open(path, Access::Append) {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             return match context.tombstone()? {
-                Some(_) => remove_files(context),
-                None => Ok(()),
+                Some(stone) if is_expected(&stone.tip) => remove_files(context).map(|()| true),
+                Some(_) | None => Ok(false),
             };
         }
         Err(error) => return Err(sys::failure("delete", path, &error)),
     };
     let _turn = Turn::wait(context.fs, &*file, path)?;
-    if context.tombstone()?.is_none() {
+    if let Some(stone) = context.tombstone()? {
+        if !is_expected(&stone.tip) {
+            return Ok(false);
+        }
+    } else {
         let Some(reader) = Reader::open(context)? else {
-            return Ok(());
+            return Ok(false);
         };
         let tip = reader.tip()?;
+        if !is_expected(&tip) {
+            return Ok(false);
+        }
         let form = Form {
             format: FORMAT.to_owned(),
             run_id: context.run.as_str().to_owned(),
@@ -105,7 +117,7 @@ pub(super) fn delete(context: &Context<'_>, at: Timestamp) -> Result<(), Error> 
             PRIVATE_FILE,
         )?;
     }
-    remove_files(context)
+    remove_files(context).map(|()| true)
 }
 
 /// Removes everything of the run but its tombstone.

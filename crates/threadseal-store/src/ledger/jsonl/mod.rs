@@ -323,12 +323,12 @@ impl LedgerStore for JsonlLedgerStore {
         Ok(odd)
     }
 
-    fn delete(&self, run: &RunId, at: Timestamp) -> Result<(), Error> {
+    fn delete(&self, run: &RunId, expected: Option<&Tip>, at: Timestamp) -> Result<bool, Error> {
         let context = self.context(run)?;
         let slot = self.slot(run);
         let mut slot = slot.lock().unwrap_or_else(PoisonError::into_inner);
         *slot = None;
-        delete::delete(&context, at)
+        delete::delete(&context, expected, at)
     }
 
     fn tombstone(&self, run: &RunId) -> Result<Option<Tombstone>, Error> {

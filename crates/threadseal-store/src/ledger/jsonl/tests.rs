@@ -338,7 +338,7 @@ fn an_interrupted_deletion_counts_at_once_and_is_finished_by_the_next() {
     let warm = bench.store();
     append_next(&warm, &bench.run, "third").unwrap();
     let at = Timestamp::from_micros(7).unwrap();
-    bench.store().delete(&bench.run, at).unwrap();
+    assert!(bench.store().delete(&bench.run, None, at).unwrap());
     assert!(!tail.exists());
     for (path, bytes) in &files {
         fs::write(path, bytes).unwrap();

@@ -180,16 +180,24 @@ fn vanished(run: &RunId) -> Error {
     ))
 }
 
-/// Puts a tombstone in place of the head; then removes what it named.
-pub(super) fn delete(store: &ObjectLedgerStore, run: &RunId, at: Timestamp) -> Result<(), Error> {
+/// Puts a tombstone in place of the head, if that ends as expected; then removes what it named.
+pub(super) fn delete(
+    store: &ObjectLedgerStore,
+    run: &RunId,
+    expected: Option<&Tip>,
+    at: Timestamp,
+) -> Result<bool, Error> {
     let _gate = store.known.enter(run);
     let mut failures = Failures::default();
     for _ in 0..MAX_TRIES {
         let Some((head, version)) = store.fetch(run)? else {
-            return Ok(());
+            return Ok(false);
         };
+        if expected.is_some_and(|expected| *expected != head.tip) {
+            return Ok(false);
+        }
         if head.deleted.is_some() {
-            return remove_all(store, run);
+            return remove_all(store, run).map(|()| true);
         }
         let buried = head.buried(at, random::array(&SystemRandom)?);
         let put = store

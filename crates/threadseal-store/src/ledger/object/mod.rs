@@ -212,9 +212,9 @@ impl LedgerStore for ObjectLedgerStore {
         Ok(strays)
     }
 
-    fn delete(&self, run: &RunId, at: Timestamp) -> Result<(), Error> {
+    fn delete(&self, run: &RunId, expected: Option<&Tip>, at: Timestamp) -> Result<bool, Error> {
         check_name(run)?;
-        append::delete(self, run, at)
+        append::delete(self, run, expected, at)
     }
 
     fn tombstone(&self, run: &RunId) -> Result<Option<Tombstone>, Error> {

@@ -106,9 +106,8 @@ fn a_long_ledger_is_read_through_several_levels_and_its_head_stays_small() {
     assert_eq!(reader.find_completed(&run, "unknown").unwrap(), None);
     let report = reader.fsck(&run, false).unwrap();
     assert!(report.is_clean() && report.records == all.len() as u64);
-    reader
-        .delete(&run, Timestamp::from_micros(1).unwrap())
-        .unwrap();
+    let at = Timestamp::from_micros(1).unwrap();
+    assert!(reader.delete(&run, None, at).unwrap());
     for folder in [rows::segment_folder(&run), rows::index_folder(&run)] {
         assert_eq!(objects.list(&folder, "", 9).unwrap(), [""; 0]);
     }

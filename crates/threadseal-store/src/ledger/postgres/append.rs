@@ -11,7 +11,7 @@
 //! expected place tells by its nonce whose it is. So nothing is stored twice and nothing is guessed.
 
 use super::{Failure, PostgresLedgerStore, read};
-use crate::ledger::{Append, Entry, Make, Tip};
+use crate::ledger::{Append, Entry, Make, Tip, Tombstone};
 use crate::random::{self, SystemRandom};
 use crate::runtime::both;
 use deadpool_postgres::{GenericClient, Object};
@@ -296,8 +296,13 @@ async fn make_head(client: &impl GenericClient, run: &RunId) -> Result<(), Failu
     Ok(())
 }
 
-/// Deletes the records of `run` and leaves its head as the tombstone.
-pub(super) async fn delete(store: &PostgresLedgerStore, run: &RunId, at: u64) -> Result<(), Error> {
+/// Deletes the records of `run`, if they end as expected, and leaves its head as the tombstone.
+pub(super) async fn delete(
+    store: &PostgresLedgerStore,
+    run: &RunId,
+    expected: Option<&Tip>,
+    at: u64,
+) -> Result<bool, Error> {
     let mut tries = Tries::default();
     loop {
         let mut client = match store.connection().await {
@@ -307,20 +312,30 @@ pub(super) async fn delete(store: &PostgresLedgerStore, run: &RunId, at: u64) ->
                 continue;
             }
         };
-        match delete_once(&mut client, run, at).await {
-            Ok(()) => return Ok(()),
+        match delete_once(&mut client, run, expected, at).await {
+            Ok(is_deleted) => return Ok(is_deleted),
             Err(failure) => tries.again(store, failure).await?,
         }
     }
 }
 
-async fn delete_once(client: &mut Object, run: &RunId, at: u64) -> Result<(), Failure> {
+async fn delete_once(
+    client: &mut Object,
+    run: &RunId,
+    expected: Option<&Tip>,
+    at: u64,
+) -> Result<bool, Failure> {
     let transaction = client.transaction().await?;
+    let count = expected.map(|expected| read::number(expected.count));
+    let hash = expected.and_then(|expected| expected.hash);
+    let hash = hash.as_ref().map(|hash| hash.as_bytes().as_slice());
     let row = transaction
         .query_opt(
             "UPDATE threadseal_ledger_heads SET deleted_at = $2
-             WHERE run_id = $1 AND deleted_at IS NULL AND count > 0 RETURNING 1",
-            &[&run.as_str(), &read::number(at)],
+             WHERE run_id = $1 AND deleted_at IS NULL AND count > 0
+               AND ($3::bigint IS NULL OR (count = $3 AND hash IS NOT DISTINCT FROM $4::bytea))
+             RETURNING 1",
+            &[&run.as_str(), &read::number(at), &count, &hash],
         )
         .await?;
     if row.is_some() {
@@ -337,7 +352,10 @@ async fn delete_once(client: &mut Object, run: &RunId, at: u64) -> Result<(), Fa
             )
             .await?;
     }
-    Ok(transaction.commit().await?)
+    let stone = read::tombstone(&transaction, run).await?;
+    transaction.commit().await?;
+    let is_expected = |stone: &Tombstone| expected.is_none_or(|expected| *expected == stone.tip);
+    Ok(stone.as_ref().is_some_and(is_expected))
 }
 
 /// Beginning again, with pauses, a bounded number of times.

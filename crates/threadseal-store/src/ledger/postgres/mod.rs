@@ -220,9 +220,9 @@ impl LedgerStore for PostgresLedgerStore {
         self.ask(&async |client: &Object| read::strays(client, limit).await)
     }
 
-    fn delete(&self, run: &RunId, at: Timestamp) -> Result<(), Error> {
+    fn delete(&self, run: &RunId, expected: Option<&Tip>, at: Timestamp) -> Result<bool, Error> {
         self.refuse_standby()?;
-        wait_for(append::delete(self, run, at.as_micros()))
+        wait_for(append::delete(self, run, expected, at.as_micros()))
     }
 
     fn tombstone(&self, run: &RunId) -> Result<Option<Tombstone>, Error> {

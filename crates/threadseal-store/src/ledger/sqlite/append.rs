@@ -41,13 +41,19 @@ pub(super) fn append(
     }
 }
 
-/// Deletes the rows of `run` and leaves a tombstone.
-pub(super) fn delete(store: &SqliteLedgerStore, run: &RunId, at: Timestamp) -> Result<(), Error> {
+/// Deletes the rows of `run`, if they end as expected, and leaves a tombstone.
+pub(super) fn delete(
+    store: &SqliteLedgerStore,
+    run: &RunId,
+    expected: Option<&Tip>,
+    at: Timestamp,
+) -> Result<bool, Error> {
+    let is_expected = |tip: &Tip| expected.is_none_or(|expected| expected == tip);
     check_name(run)?;
     let path = &store.path;
     in_transaction(store, |transaction| {
-        if end::tombstone(transaction, path, run)?.is_some() {
-            return Ok(Step::LeaveIt(()));
+        if let Some(stone) = end::tombstone(transaction, path, run)? {
+            return Ok(Step::LeaveIt(is_expected(&stone.tip)));
         }
         // A damaged ledger can be deleted too; then its tombstone tells how many rows it had.
         let tip = match end::read(transaction, path, run) {
@@ -58,11 +64,11 @@ pub(super) fn delete(store: &SqliteLedgerStore, run: &RunId, at: Timestamp) -> R
             },
             Err(error) => return Err(error),
         };
-        if tip.count == 0 {
-            return Ok(Step::LeaveIt(()));
+        if tip.count == 0 || !is_expected(&tip) {
+            return Ok(Step::LeaveIt(false));
         }
         bury(transaction, run, &tip, at).map_err(store.fail("the run cannot be deleted"))?;
-        Ok(Step::Commit(()))
+        Ok(Step::Commit(true))
     })
 }
 

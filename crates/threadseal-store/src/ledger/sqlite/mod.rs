@@ -222,8 +222,8 @@ impl LedgerStore for SqliteLedgerStore {
         self.look(|connection| names::strays(connection, limit).map_err(self.fail(UNREADABLE)))
     }
 
-    fn delete(&self, run: &RunId, at: Timestamp) -> Result<(), Error> {
-        append::delete(self, run, at)
+    fn delete(&self, run: &RunId, expected: Option<&Tip>, at: Timestamp) -> Result<bool, Error> {
+        append::delete(self, run, expected, at)
     }
 
     fn tombstone(&self, run: &RunId) -> Result<Option<Tombstone>, Error> {

@@ -68,7 +68,8 @@ fn the_list_is_the_documented_one() {
     let forked = forks::proved().get().record;
     let [key_at, pruned_at, redacted_at, forked_at] = [0, 1, 2, 3].map(|at| STEP + at);
     let entries = format!(
-        "{key_at} key -\n{pruned_at} tombstone -\n{redacted_at} redaction {}\n{forked_at} fork {forked}\n",
+        "{key_at} key -\n{pruned_at} tombstone {}\n{redacted_at} redaction {}\n{forked_at} fork {forked}\n",
+        record(1),
         record(2)
     );
     let tree = log.view().unwrap().tree();

@@ -161,6 +161,12 @@ fn an_index_in_a_file_finds_the_same_as_one_in_memory() {
     let log = with(IndexKind::Sqlite);
     let forked = forks::proved().get().record;
     forks::accuse(&log);
+    let pruned = LoggedHead {
+        key: Some(PrivateKey::from_seed([5; 32]).public_key().key_id()),
+        ..head(3, 7)
+    };
+    log.commit_tombstones(&[pruned]).unwrap();
+    assert!(log.tombstone_of(&record(3)).unwrap().is_some());
     // More than a process reads for itself.
     for seq in 0..index::MAX_WALKED_ENTRIES {
         log.publish(&head(1, seq));
@@ -191,6 +197,13 @@ fn an_index_in_a_file_finds_the_same_as_one_in_memory() {
     assert_eq!(forks, with(IndexKind::Memory).forks_of(&forked).unwrap());
     assert_eq!(forks, with(IndexKind::Sqlite).forks_of(&forked).unwrap());
     assert!(!earlier.exists());
+    let entry = log.tombstone_of(&record(3)).unwrap();
+    assert!(entry.is_some());
+    for kind in [IndexKind::Memory, IndexKind::Sqlite] {
+        let log = with(kind);
+        assert_eq!(log.tombstone_of(&record(3)).unwrap(), entry);
+        assert_eq!(log.tombstone_of(&record(1)).unwrap(), None);
+    }
     drop(log);
     // A row that somebody removed is missed by fsck, and a lost file is made again.
     let index = folder_of(&places).join(index_file::FILE);

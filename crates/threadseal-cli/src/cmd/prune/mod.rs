@@ -1,0 +1,373 @@
+//! `prune RECORD…`: deletes whole records, and leaves a signed tombstone of each.
+//!
+//! ```text
+//! lock ─► verify ─► tombstone, durable ─► entries in the log of the host ─► what lies beside it ─► the record
+//!                   RECORD.tombstone, or, of a record in a store, $THREADSEAL_HOME/tombstones/<record>.tombstone
+//! ```
+//! Killed in between, it is finished by the next `prune` of the same record: the tombstone is there, and the record still is.
+//! [`file`] prunes what lies in files of its own, [`stored`] ledgers and lineages in stores.
+
+mod file;
+mod stored;
+
+use crate::context::Context;
+use crate::examine::pruned::is_newest;
+use crate::examine::{Asked, Examiner};
+use crate::exit::{Exit, Failure, Outcome, complain};
+use crate::key_log;
+use crate::output::Out;
+use crate::record;
+use crate::render::clean::Clean;
+use crate::render::json::PathError;
+use crate::signing::SigningArgs;
+use crate::trusting;
+use crate::walk;
+use clap::Args;
+use indicatif::ProgressBar;
+use serde::Serialize;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use threadseal::key::{LocalSigner, Signer as _};
+use threadseal::ledger::RunId;
+use threadseal::lineage::AgentName;
+use threadseal::record::Head;
+use threadseal::report::{Report, Verdict};
+use threadseal::tlog::entry::LoggedHead;
+use threadseal::tlog::tombstone::{Statement, Tombstone};
+use threadseal::transcript::manifest::parse_line;
+use threadseal_store::examine::first_line;
+use threadseal_store::heads::StoredHead;
+use threadseal_store::home::Home;
+use threadseal_store::host::Host;
+use threadseal_store::read::open_regular;
+use threadseal_store::seal_log::SealLog;
+use threadseal_store::sys::path_text;
+use threadseal_store::tombstones::{self, Found};
+
+/// Microseconds of an hour.
+const HOUR: u64 = 3_600_000_000;
+
+/// What `prune` takes.
+#[derive(Debug, Args)]
+pub(crate) struct PruneArgs {
+    /// Native transcripts and scrolls in files, folders of threads, or threads of the project; with --older-than, folders to
+    /// look in; with --run or --agent, the store: a folder, sqlite:FILE, postgres://… or s3://…
+    #[arg(value_name = "RECORD", required = true)]
+    records: Vec<PathBuf>,
+    /// Why; stands in the tombstone for everybody to read
+    #[arg(long, value_name = "TEXT", default_value = "")]
+    reason: String,
+    /// Who prunes, as it is to be shown [default: the name of the key]
+    #[arg(long, value_name = "NAME")]
+    by: Option<String>,
+    /// All records in these folders that ended and that nobody has sealed for so long: 90d, 12h
+    #[arg(long, value_name = "AGE", value_parser = parse_age)]
+    older_than: Option<u64>,
+    /// The ledger of this run, in the store
+    #[arg(long, value_name = "ID", value_parser = RunId::parse, conflicts_with_all = ["older_than", "agent"])]
+    run: Option<RunId>,
+    /// The checkpoints of this agent, in the store; its key stays
+    #[arg(long, value_name = "NAME", value_parser = AgentName::parse, conflicts_with = "older_than")]
+    agent: Option<AgentName>,
+    /// Say what would be deleted, and delete nothing
+    #[arg(long)]
+    dry_run: bool,
+    #[command(flatten)]
+    signing: SigningArgs,
+}
+
+/// One record that was pruned, or would be.
+#[derive(Debug, Serialize)]
+struct Done {
+    path: String,
+    head: String,
+    tombstone: String,
+    /// Files that went with it.
+    files: Vec<String>,
+    /// What else lies in the folder of its thread, and stays.
+    left: Vec<String>,
+}
+
+#[derive(Serialize)]
+struct PruneOutput<'a> {
+    schema: &'static str,
+    /// Is it only what would be deleted?
+    dry_run: bool,
+    pruned: &'a [Done],
+    refused: &'a [PathError],
+    exit: u8,
+}
+
+/// What pruning needs of the home.
+struct Tools<'a> {
+    args: &'a PruneArgs,
+    context: &'a Context,
+    home: Home,
+    host: Host,
+    log: Arc<SealLog>,
+    signer: Arc<LocalSigner>,
+}
+
+/// One record, when it is judged: how it is shown, where its tombstone lies, and what goes with it.
+struct Grave<'g> {
+    shown: String,
+    place: &'g Path,
+    files: Vec<PathBuf>,
+    left: Vec<String>,
+}
+
+/// Prunes what the arguments name.
+pub(crate) fn run(args: &PruneArgs, context: &Context, out: &mut Out) -> Outcome {
+    let tools = Tools::new(args, context)?;
+    let (mut pruned, mut refused) = (Vec::new(), Vec::new());
+    let mut take = |path: &Path, done: Result<Done, Failure>| match done {
+        Ok(done) => pruned.push(done),
+        Err(failure) => {
+            // The address of a store may hold a password.
+            let shown = path.to_str().map(record::without_secrets);
+            let shown = shown.map_or_else(|| path.to_owned(), PathBuf::from);
+            refused.push(error(&shown, &failure.about(&shown)));
+        }
+    };
+    match (args.records.as_slice(), &args.run, &args.agent) {
+        ([store], Some(run), _) => take(store, tools.prune_run(store, run)),
+        ([store], None, Some(agent)) => take(store, tools.prune_agent(store, agent)),
+        (_, None, None) => {
+            for named in &args.records {
+                match tools.paths(named) {
+                    Ok(paths) => paths
+                        .iter()
+                        .for_each(|path| take(path, tools.prune_file(path))),
+                    Err(failure) => take(named, Err(failure)),
+                }
+            }
+        }
+        _ => return Err(Failure::new("--run and --agent are of one store: name one")),
+    }
+    let exit = match refused.is_empty() {
+        true => Exit::Done,
+        false => Exit::NoVerdict,
+    };
+    tell(args, &pruned, &refused, exit, context, out);
+    Ok(exit)
+}
+
+impl<'a> Tools<'a> {
+    fn new(args: &'a PruneArgs, context: &'a Context) -> Result<Self, Failure> {
+        let log = key_log::log(context)?.ok_or_else(|| {
+            Failure::new(
+                "this home has no log, and nothing would tell what was pruned from what is missing: threadseal log init",
+            )
+        })?;
+        Ok(Self {
+            args,
+            context,
+            home: context.existing_home()?,
+            host: context.host()?,
+            log,
+            signer: args.signing.signer(context)?,
+        })
+    }
+
+    /// The paths that an argument names.
+    fn paths(&self, named: &Path) -> Result<Vec<PathBuf>, Failure> {
+        match self.args.older_than {
+            None => file::path_of(self.args, named, self.context).map(|path| vec![path]),
+            Some(age) => self.older(named, age),
+        }
+    }
+
+    /// The tombstone at `place` by which the record is to go: one that the log knows. Any other was left by a prune that was cut short
+    /// before it counted, or by whoever has a copy of the key: nothing is deleted by it.
+    fn tombstone_at(&self, place: &Path) -> Result<Option<Tombstone>, Failure> {
+        match tombstones::read(&*self.host.fs, place)? {
+            Found::Other => Err(Failure::new(format!(
+                "{} is no tombstone; nothing is pruned while it lies there",
+                Clean(&path_text(place))
+            ))),
+            Found::Tombstone(found) if found.public() != self.signer.public_key() => {
+                Err(Failure::new(
+                    "another key signed the tombstone that lies beside it; nothing is pruned while it is there",
+                ))
+            }
+            Found::Tombstone(found) if self.is_logged(&found)? => {
+                self.refuse_later(&found)?;
+                Ok(Some(*found))
+            }
+            Found::Tombstone(_) | Found::Nothing => Ok(None),
+        }
+    }
+
+    fn is_logged(&self, found: &Tombstone) -> Result<bool, Failure> {
+        let known = self.log.tombstones()?;
+        let mut records = found.statement().records.iter();
+        Ok(records.all(|logged| known.contains(logged)))
+    }
+
+    /// Refuses when a later seal of a record is known than the tombstone names.
+    fn refuse_later(&self, found: &Tombstone) -> Result<(), Failure> {
+        for logged in &found.statement().records {
+            let stored = self.host.heads.fetch(&logged.head.record)?;
+            if !stored.is_some_and(|stored| is_newest(&stored, &logged.head)) {
+                return Err(Failure::new(
+                    "it was sealed on after it was pruned; verify it, and remove its tombstone if it is to be pruned again",
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    fn examiner(&self) -> Result<Examiner, Failure> {
+        let trust = trusting::trust_of_home(&self.home, self.context)?;
+        Examiner::new(Asked::by(trust), ProgressBar::hidden(), self.context)
+    }
+
+    /// The head that this home and its log know of a record, which must be its newest.
+    fn newest(&self, head: &Head) -> Result<StoredHead, Failure> {
+        let stored = self.host.heads.fetch(&head.record)?;
+        stored.filter(|stored| is_newest(stored, head)).ok_or_else(|| {
+            Failure::new("its last seal is not the one that this home knows: it was sealed elsewhere, or its head is lost")
+        })
+    }
+
+    /// Signs that these records are pruned, the first of which was named.
+    fn sign(&self, records: Vec<LoggedHead>) -> Result<Tombstone, Failure> {
+        let by = self.args.by.clone();
+        let statement = Statement {
+            at: self.context.now()?,
+            by: by.unwrap_or_else(|| self.args.signing.key_name().to_owned()),
+            why: self.args.reason.clone(),
+            records,
+        };
+        Ok(Tombstone::sign(statement, &*self.signer)?)
+    }
+
+    /// Writes the tombstone down, where it is a `new` one, has the log say the same, and deletes what it is of by `drop`.
+    fn bury(
+        &self,
+        grave: Grave<'_>,
+        tombstone: &Tombstone,
+        is_new: bool,
+        drop: impl FnOnce(&[PathBuf]) -> Result<(), Failure>,
+    ) -> Result<Done, Failure> {
+        let records = &tombstone.statement().records;
+        if !self.args.dry_run {
+            if is_new {
+                tombstones::put(&*self.host.fs, grave.place, tombstone)?;
+            }
+            self.log.commit_tombstones(records)?;
+            drop(&grave.files)?;
+        }
+        let first = records.first();
+        Ok(Done {
+            path: grave.shown,
+            head: first.map_or_else(String::new, |logged| logged.head.to_string()),
+            tombstone: path_text(grave.place),
+            files: grave.files.iter().map(|file| path_text(file)).collect(),
+            left: grave.left,
+        })
+    }
+
+    /// The transcripts below `folder` that ended, and that this home has not sealed for `age`.
+    fn older(&self, folder: &Path, age: u64) -> Result<Vec<PathBuf>, Failure> {
+        if !folder.is_dir() {
+            return Err(
+                Failure::new("--older-than looks in folders, and this is none").about(folder),
+            );
+        }
+        let before = self.context.now()?.as_micros().saturating_sub(age);
+        let mut found = Vec::new();
+        for file in walk::find(&[folder.to_owned()]).files {
+            if file.path.extension().is_none_or(|ending| ending != "jsonl") {
+                continue;
+            }
+            let line = first_line(&open_regular(&*self.host.fs, &file.path)?)?;
+            let Some(manifest) = line.as_deref().and_then(parse_line) else {
+                continue;
+            };
+            let stored = self.host.heads.fetch(&manifest.record)?;
+            if stored.is_some_and(|known| known.is_final && known.updated.as_micros() < before) {
+                found.push(file.path);
+            }
+        }
+        Ok(found)
+    }
+}
+
+/// The head of a record that holds as a whole: one that nobody signed holds by its chain and the head that this home knows.
+fn whole(report: &Report) -> Result<Head, Failure> {
+    let verdict = report.verdict;
+    let holds = matches!(verdict, Verdict::Verified | Verdict::Consistent);
+    let head = report.head.filter(|_| holds);
+    head.ok_or_else(|| {
+        Failure::new(format!(
+            "it is {verdict}: only records that hold as a whole are pruned"
+        ))
+    })
+}
+
+/// Days or hours, in microseconds.
+fn parse_age(text: &str) -> Result<u64, String> {
+    let hours = |unit: char, hours: u64| {
+        let count: u64 = text.strip_suffix(unit)?.parse().ok()?;
+        count.checked_mul(hours)?.checked_mul(HOUR)
+    };
+    hours('d', 24)
+        .or_else(|| hours('h', 1))
+        .ok_or_else(|| "an age is a number of days or hours: 90d, 12h".to_owned())
+}
+
+fn error(path: &Path, failure: &Failure) -> PathError {
+    PathError {
+        path: Some(path_text(path)),
+        message: failure.to_string(),
+    }
+}
+
+fn tell(
+    args: &PruneArgs,
+    pruned: &[Done],
+    refused: &[PathError],
+    exit: Exit,
+    context: &Context,
+    out: &mut Out,
+) {
+    for error in refused {
+        complain(&error.message);
+    }
+    if context.json {
+        out.json(&PruneOutput {
+            schema: "threadseal.prune/1",
+            dry_run: args.dry_run,
+            pruned,
+            refused,
+            exit: exit.code(),
+        });
+        return;
+    }
+    let word = if args.dry_run {
+        "would prune"
+    } else {
+        "pruned"
+    };
+    for done in pruned {
+        let files = done.files.len() + 1;
+        out.line(format_args!(
+            "{word}  {}  {files} files  head {}",
+            Clean(&done.path),
+            done.head
+        ));
+        for name in done.left.iter().filter(|_| !context.quiet) {
+            complain(&format!("note: {} stays in its folder", Clean(name)));
+        }
+    }
+    if pruned.is_empty() && refused.is_empty() {
+        out.line("nothing to prune");
+    }
+    if !pruned.is_empty() && !args.dry_run && !context.quiet {
+        complain(
+            "note: the registry, budgets, knowledge and summaries of the project, other threads, mirrors and backups may still \
+             name these records or hold what was in them",
+        );
+    }
+}

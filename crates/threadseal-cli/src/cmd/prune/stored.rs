@@ -1,0 +1,202 @@
+//! Ledgers and lineages in stores: folders, SQLite, PostgreSQL, object storage.
+//!
+//! The tombstone lies in this home, by the name of the record, so that it outlives the store. What the store itself notes of what was
+//! deleted comes after it, in one step with the look that nobody wrote on, and keeps the name from being used again there.
+
+use super::{Done, Grave, Tools, whole};
+use crate::cmd::ledger::place;
+use crate::context::object_storage_settings;
+use crate::examine::ledger::head_path;
+use crate::exit::Failure;
+use crate::record;
+use std::io;
+use std::path::{Path, PathBuf};
+use threadseal::ledger::RunId;
+use threadseal::lineage::{AgentName, ContentHash, Identity};
+use threadseal::record::{Head, RecordId};
+use threadseal::tlog::entry::LoggedHead;
+use threadseal::tlog::tombstone::Tombstone;
+use threadseal_store::heads::RecordKind;
+use threadseal_store::ledger::{LedgerStore, Tip};
+use threadseal_store::lineage::{self, CheckpointStore, Newest, Saved, Standings};
+use threadseal_store::observer::seal_path;
+use threadseal_store::tombstones;
+
+impl Tools<'_> {
+    /// Prunes the ledger of a run.
+    pub(super) fn prune_run(&self, store: &Path, run: &RunId) -> Result<Done, Failure> {
+        let (address, record) = (text_of(store)?, run.record_id());
+        let there = place::readable(address, self.context)?;
+        let beside = there.file_of(Some(run), self.context)?;
+        let store = place::writable(address, self.context)?;
+        let shown = format!("{}#{run}", record::without_secrets(address));
+        let grave = tombstones::place_in(&self.home.tombstones(), &record);
+        let found = self.tombstone_at(&grave)?;
+        let is_new = found.is_none();
+        let tombstone = match found {
+            Some(found) => found,
+            None => self.judge_run(&*store, run, address)?,
+        };
+        let last = head_in(&tombstone, &record)?;
+        let tip = Tip {
+            count: last.size,
+            hash: Some(last.line),
+        };
+        let grave = Grave {
+            shown,
+            place: &grave,
+            files: beside.map_or_else(Vec::new, |file| self.beside_ledger(&file)),
+            left: Vec::new(),
+        };
+        let now = self.context.now()?;
+        self.bury(grave, &tombstone, is_new, |files| {
+            files.iter().try_for_each(|file| self.unlink(file))?;
+            match store.delete(run, Some(&tip), now)? {
+                true => Ok(()),
+                false => Err(Failure::new(
+                    "its ledger does not end here as its tombstone says: it was written on meanwhile, or lies elsewhere; verify it",
+                )),
+            }
+        })
+    }
+
+    /// Verifies a ledger, and signs that it is pruned. It has no end of its own: this is one.
+    fn judge_run(
+        &self,
+        store: &dyn LedgerStore,
+        run: &RunId,
+        address: &str,
+    ) -> Result<Tombstone, Failure> {
+        if let Some(thread) = RecordId::parse_hex(run.as_str())
+            && let Some(known) = self.host.heads.fetch(&thread)?
+            && known.kind == RecordKind::Transcript
+            && self.host.heads.pruned(&thread)?.is_none()
+        {
+            return Err(Failure::new(
+                "it is the ledger of a thread, and goes with that: prune the thread",
+            ));
+        }
+        let outcome = self.examiner()?.run(store, run, address)?;
+        let stored = self.newest(&whole(&outcome.report)?)?;
+        self.sign(vec![stored.to_log()])
+    }
+
+    /// Signed head and seals as a log, which lie beside the file of a ledger.
+    fn beside_ledger(&self, file: &Path) -> Vec<PathBuf> {
+        let beside = [head_path(file), seal_path(file)].into_iter();
+        beside
+            .filter(|path| self.host.fs.metadata(path).is_ok())
+            .collect()
+    }
+
+    fn unlink(&self, path: &Path) -> Result<(), Failure> {
+        match self.host.fs.unlink(path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                Err(Failure::io("remove", path, &error))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Prunes the checkpoints of an agent.
+    pub(super) fn prune_agent(&self, store: &Path, agent: &AgentName) -> Result<Done, Failure> {
+        let address = text_of(store)?;
+        let store = lineage::open(address, &object_storage_settings())?;
+        let (newest, tombstone, is_new) = match store.newest(agent)? {
+            Newest::Nothing => {
+                return Err(Failure::new(format!("there is no agent {agent} here")));
+            }
+            Newest::Deleted(newest) => (newest, self.buried_agent(&newest)?, false),
+            Newest::Link(newest) => {
+                let record = record_of(&*store, agent, &newest)?;
+                let place = tombstones::place_in(&self.home.tombstones(), &record);
+                match self.tombstone_at(&place)? {
+                    Some(found) => (newest, found, false),
+                    None => (newest, self.judge_agent(&*store, agent, &newest)?, true),
+                }
+            }
+        };
+        let first = tombstone.statement().records.first();
+        let last = first
+            .ok_or_else(|| Failure::new("its tombstone names no record"))?
+            .head;
+        if last.line != newest.digest() {
+            return Err(Failure::new(
+                "its newest checkpoint is not the one of its tombstone: it was written on, or put back; verify it",
+            ));
+        }
+        let grave = Grave {
+            shown: format!("{}#{agent}", store.place()),
+            place: &tombstones::place_in(&self.home.tombstones(), &last.record),
+            files: Vec::new(),
+            left: Vec::new(),
+        };
+        self.bury(grave, &tombstone, is_new, |_| {
+            match store.delete(agent, &newest)? {
+                Saved::Stored => Ok(()),
+                Saved::Differs(now) => Err(lineage::overtaken(agent, &now).into()),
+            }
+        })
+    }
+
+    /// Verifies all checkpoints of an agent, and signs that they are pruned.
+    fn judge_agent(
+        &self,
+        store: &dyn CheckpointStore,
+        agent: &AgentName,
+        newest: &ContentHash,
+    ) -> Result<Tombstone, Failure> {
+        Standings::new().of(store, agent)?;
+        let last = record_of(store, agent, newest)?;
+        let stored = self.host.heads.fetch(&last)?;
+        let stored = stored.filter(|stored| stored.head.line == newest.digest());
+        let stored = stored.ok_or_else(|| {
+            Failure::new("its newest checkpoint is not the one that this home knows: it was written elsewhere, or its head is lost")
+        })?;
+        let mut records: Vec<LoggedHead> = vec![self.newest(&stored.head)?.to_log()];
+        // One that went on in v0x05 was known by its key before.
+        for link in store.history(agent)? {
+            let record = record_of(store, agent, &link)?;
+            let is_new = records.iter().all(|known| known.head.record != record);
+            if let Some(known) = self.host.heads.fetch(&record)?.filter(|_| is_new) {
+                records.push(known.to_log());
+            }
+        }
+        self.sign(records)
+    }
+
+    /// The tombstone of an agent of which the store only knows which checkpoint was its newest.
+    fn buried_agent(&self, newest: &ContentHash) -> Result<Tombstone, Failure> {
+        let logged = self.log.tombstones()?;
+        let of_it = |logged: &&LoggedHead| logged.head.line == newest.digest();
+        let record = logged.iter().find(of_it).map(|logged| logged.head.record);
+        let place = record.map(|record| tombstones::place_in(&self.home.tombstones(), &record));
+        let found = place.map_or(Ok(None), |place| self.tombstone_at(&place))?;
+        found
+            .ok_or_else(|| Failure::new("it was deleted here, and nothing says that it was pruned"))
+    }
+}
+
+fn head_in(tombstone: &Tombstone, record: &RecordId) -> Result<Head, Failure> {
+    let logged = tombstone.of(record);
+    let logged = logged.ok_or_else(|| Failure::new("its tombstone is of another record"))?;
+    Ok(logged.head)
+}
+
+fn text_of(store: &Path) -> Result<&str, Failure> {
+    let text = store.to_str();
+    text.ok_or_else(|| Failure::new("the name of a store is UTF-8"))
+}
+
+/// By what head stores know the agent of a link.
+fn record_of(
+    store: &dyn CheckpointStore,
+    agent: &AgentName,
+    link: &ContentHash,
+) -> Result<RecordId, Failure> {
+    let found = store.load(agent, link)?;
+    let identity = found.and_then(|link| Identity::of(&link.header));
+    let identity =
+        identity.ok_or_else(|| Failure::new("a checkpoint of it is gone, or says no agent"))?;
+    Ok(identity.record)
+}

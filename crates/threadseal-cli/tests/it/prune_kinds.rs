@@ -1,0 +1,196 @@
+//! `prune` of scrolls, ledgers and lineages: the same promises as of transcripts, wherever the record lies.
+
+use crate::prune::{codes, has, text, verify};
+use crate::sandbox::{Sandbox, copy};
+use crate::scroll::{piped, ready, signed, turn};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+const CODE: &str = "9c56cc51b374c3ba189210d5b6d4bf57790d351c96c47c02190ecf1e430635ab";
+const STEP: &str =
+    "{\"node\":\"plan\",\"effect\":{\"type\":\"llm_call\",\"payload\":{\"p\":\"a secret\"}}}\n";
+
+fn step(sandbox: &Sandbox, store: &str) -> crate::sandbox::Ran {
+    let append = ["ledger", "append", store, "--run", "r1", "--sign"];
+    piped(sandbox, &append, STEP)
+}
+
+fn checkpoint(sandbox: &Sandbox, store: &str, tick: &str) -> crate::sandbox::Ran {
+    sandbox.write("state", "what the agent is");
+    let mut all = vec!["lineage", "append", store, "--agent", "counter"];
+    all.extend(["--state", "state", "--tick", tick, "--budget", "100"]);
+    all.extend(["--price", "10", "--code", CODE]);
+    sandbox.run(all)
+}
+
+/// The only tombstone of the home.
+fn in_home(sandbox: &Sandbox) -> PathBuf {
+    let mut found = fs::read_dir(sandbox.home().join("tombstones")).unwrap();
+    found.next().unwrap().unwrap().path()
+}
+
+fn prune(sandbox: &Sandbox, arguments: &[&str], exit: i32) -> String {
+    let all = [&["prune", "--reason", "time is up"], arguments].concat();
+    let ran = sandbox.run(all).exits(exit);
+    ran.stdout + &ran.stderr
+}
+
+/// All that this home knows is pruned or whole.
+fn is_excused(sandbox: &Sandbox) {
+    let all = sandbox.run(["verify", "--all", "--json"]).exits(0).json();
+    let seen = codes(&all);
+    assert!(
+        has(&seen, "pruned") && !has(&seen, "record_missing"),
+        "{all}"
+    );
+    assert!(all.to_string().contains("time is up"), "{all}");
+    sandbox.run(["log", "fsck"]).exits(0);
+}
+
+fn holds_secret(folder: &Path) -> bool {
+    let files = crate::sandbox::walk(folder);
+    files.iter().filter(|path| path.is_file()).any(|path| {
+        let bytes = fs::read(path).unwrap();
+        bytes.windows(8).any(|part| part == b"a secret")
+    })
+}
+
+#[test]
+fn a_ledger_is_pruned_in_its_store_and_takes_no_record_any_more() {
+    for store in ["file:runs", "sqlite:runs/db", "object+file:runs"] {
+        let sandbox = ready();
+        let runs = sandbox.work().join("runs");
+        fs::create_dir(&runs).unwrap();
+        step(&sandbox, store).exits(0);
+        let kept = sandbox.work().join("kept");
+        copy(&runs, &kept);
+        let would = prune(&sandbox, &[store, "--run", "r1", "--dry-run"], 0);
+        assert!(would.contains("would prune"), "{would}");
+        assert!(holds_secret(&runs) && !sandbox.home().join("tombstones").exists());
+        prune(&sandbox, &[store, "--run", "r1"], 0);
+        assert!(!holds_secret(&runs), "{store}");
+        is_excused(&sandbox);
+        step(&sandbox, store).exits(2);
+        // Once more changes nothing.
+        prune(&sandbox, &[store, "--run", "r1"], 0);
+        // Put back as a whole, with nothing that says it was deleted: told, not written on, and gone with the next prune.
+        fs::remove_dir_all(&runs).unwrap();
+        copy(&kept, &runs);
+        let seen = verify(&sandbox, &[store.strip_prefix("file:").unwrap_or(store)], 0);
+        assert!(has(&seen, "pruned_but_present"), "{store}: {seen:?}");
+        let refused = step(&sandbox, store).exits(2);
+        assert!(refused.stderr.contains("was pruned"), "{}", refused.stderr);
+        prune(&sandbox, &[store, "--run", "r1"], 0);
+        assert!(!holds_secret(&runs), "{store}");
+        is_excused(&sandbox);
+        let listed = sandbox.run(["log", "entries", "--from", "0", "--limit", "100"]);
+        let listed = listed.exits(0).stdout;
+        assert_eq!(listed.matches(" tombstone ").count(), 1, "{listed}");
+    }
+}
+
+#[test]
+fn a_ledger_that_was_changed_cut_or_belongs_to_a_thread_is_not_pruned() {
+    let sandbox = ready();
+    step(&sandbox, "file:runs").exits(0);
+    let path = sandbox.work().join("runs/ledger_r1.jsonl");
+    let whole = fs::read_to_string(&path).unwrap();
+    let first = whole.split_inclusive('\n').next().unwrap();
+    for other in [whole.replace("a secret", "a sacred"), first.to_owned()] {
+        fs::write(&path, &other).unwrap();
+        prune(&sandbox, &["file:runs", "--run", "r1"], 2);
+        assert_eq!(fs::read_to_string(&path).unwrap(), other);
+    }
+    fs::write(&path, &whole).unwrap();
+    prune(&sandbox, &["file:runs", "--run", "r2"], 2);
+    prune(&sandbox, &["file:nowhere", "--run", "r1"], 2);
+    prune(&sandbox, &[text(&path)], 2);
+    prune(&sandbox, &["file:runs", "file:runs", "--run", "r1"], 2);
+    assert!(!sandbox.home().join("tombstones").exists());
+    sandbox.run(["verify", "runs"]).exits(0);
+}
+
+#[test]
+fn a_tombstone_of_a_store_that_was_changed_or_removed_excuses_nothing() {
+    let sandbox = ready();
+    step(&sandbox, "file:runs").exits(0);
+    prune(&sandbox, &["file:runs", "--run", "r1"], 0);
+    let place = in_home(&sandbox);
+    let good = fs::read_to_string(&place).unwrap();
+    fs::write(&place, good.replace("time is up", "time is mine")).unwrap();
+    assert!(has(&verify(&sandbox, &["--all"], 1), "record_missing"));
+    prune(&sandbox, &["file:runs", "--run", "r1"], 2);
+    fs::remove_file(&place).unwrap();
+    assert!(has(&verify(&sandbox, &["--all"], 1), "record_missing"));
+    fs::write(&place, good).unwrap();
+    is_excused(&sandbox);
+}
+
+#[test]
+fn a_scroll_is_pruned_and_no_copy_of_it_goes_on() {
+    let sandbox = ready();
+    let path = signed(&sandbox, "talk.json", 2);
+    prune(&sandbox, &[&path], 0);
+    assert!(!Path::new(&path).exists() && Path::new(&format!("{path}.tombstone")).exists());
+    is_excused(&sandbox);
+    let live = sandbox.work().join("live.jsonl");
+    let append = [
+        "scroll",
+        "seal",
+        "--key",
+        "self-scroll",
+        "--append",
+        text(&live),
+    ];
+    piped(&sandbox, &append, &turn(0, "another talk")).exits(0);
+    let kept = fs::read(&live).unwrap();
+    prune(&sandbox, &[text(&live)], 0);
+    fs::write(&live, &kept).unwrap();
+    let seen = verify(&sandbox, &[text(&live)], 0);
+    assert!(has(&seen, "pruned_but_present"), "{seen:?}");
+    let refused = piped(&sandbox, &append, &turn(1, "more")).exits(2);
+    assert!(refused.stderr.contains("was pruned"), "{}", refused.stderr);
+    assert_eq!(fs::read(&live).unwrap(), kept);
+    prune(&sandbox, &[text(&live)], 0);
+    assert!(!live.exists());
+    // Nor does the same first turn begin it again.
+    piped(&sandbox, &append, &turn(0, "another talk")).exits(2);
+    // Another scroll that comes to lie there is none of this.
+    piped(&sandbox, &append, &turn(0, "the next talk")).exits(0);
+    let refused = prune(&sandbox, &[text(&live)], 2);
+    assert!(refused.contains("another record"), "{refused}");
+    assert!(live.exists());
+    is_excused(&sandbox);
+}
+
+#[test]
+fn the_checkpoints_of_an_agent_are_pruned_and_its_key_stays() {
+    for store in ["here", "sqlite:here/db"] {
+        let sandbox = ready();
+        let here = sandbox.work().join("here");
+        fs::create_dir(&here).unwrap();
+        for tick in ["1", "2"] {
+            checkpoint(&sandbox, store, tick).exits(0);
+        }
+        let kept = sandbox.work().join("kept");
+        copy(&here, &kept);
+        prune(&sandbox, &[store, "--agent", "nobody"], 2);
+        prune(&sandbox, &[store, "--agent", "counter"], 0);
+        let gone = |folder: &Path| {
+            let files = crate::sandbox::walk(folder);
+            let is_one = |path: &PathBuf| path.extension().is_some_and(|is| is == "checkpoint");
+            !files.iter().any(is_one)
+        };
+        assert!(gone(&here));
+        is_excused(&sandbox);
+        checkpoint(&sandbox, store, "3").exits(2);
+        prune(&sandbox, &[store, "--agent", "counter"], 0);
+        fs::remove_dir_all(&here).unwrap();
+        copy(&kept, &here);
+        let refused = checkpoint(&sandbox, store, "3").exits(2);
+        assert!(refused.stderr.contains("was pruned"), "{}", refused.stderr);
+        prune(&sandbox, &[store, "--agent", "counter"], 0);
+        assert!(gone(&here));
+        is_excused(&sandbox);
+    }
+}
