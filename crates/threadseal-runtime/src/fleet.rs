@@ -13,6 +13,7 @@
 
 mod again;
 mod heads;
+mod held;
 mod stop;
 mod task;
 mod work;

@@ -19,20 +19,25 @@ use serde::Serialize;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use threadseal::digest::Digest;
-use threadseal::record::Head;
+use threadseal::record::{Head, ThreadId};
 use threadseal::transcript::bodies::{Restorer, commitments};
 use threadseal::transcript::manifest::Bodies;
 use threadseal::transcript::{ScanOptions, VerifyOptions};
 use threadseal::trust::Trust;
+use threadseal_runtime::bounds::LEASE_TIME;
+use threadseal_runtime::fleet::{Fleet, THREADS};
+use threadseal_runtime::project::TRANSCRIPT_FILE;
 use threadseal_store::bodies;
 use threadseal_store::examine;
+use threadseal_store::host::Host;
 use threadseal_store::read::open_regular;
 use threadseal_store::sys::{directory_of, path_text};
 
 /// What `redact` takes.
 #[derive(Debug, Args)]
 pub(crate) struct RedactArgs {
-    /// A native transcript with detached bodies, the folder of its thread, or a thread of the project
+    /// A native transcript with detached bodies, the folder of its thread, a thread of the project, or one in a database:
+    /// postgres://…#THREAD
     #[arg(value_name = "RECORD")]
     record: PathBuf,
     /// All bodies of this line; several times, all of them
@@ -104,36 +109,82 @@ pub(crate) fn run(args: &RedactArgs, context: &Context, out: &mut Out) -> Outcom
             "say what to redact: --line, --turn or --match",
         ));
     }
-    let path = path_of(args, context)?;
-    let about = |failure: Failure| failure.about(&path);
-    refuse_inline(&path, context).map_err(about)?;
-    let done = match args.dry_run {
-        true => look(args, &path, context),
-        false => redact(args, &path, context),
+    let (shown, done) = match record::address_of(&args.record) {
+        Some(address) => {
+            let shown = record::without_secrets(address);
+            (shown, in_database(args, address, context))
+        }
+        None => {
+            let path = args.signing.transcript_at(&args.record, context)?;
+            (
+                path_text(&path),
+                redact_in(args, &context.host()?, &path, context),
+            )
+        }
     };
-    tell(args, &path, &done.map_err(about)?, context, out);
+    let done = done.map_err(|failure| failure.about(Path::new(&shown)))?;
+    tell(args, &shown, &done, context, out);
     Ok(Exit::Done)
 }
 
-fn look(args: &RedactArgs, path: &Path, context: &Context) -> Result<Done, Failure> {
+/// A thread in a database is redacted under the lease of its order, which nobody else may hold meanwhile.
+fn in_database(args: &RedactArgs, address: &str, context: &Context) -> Result<Done, Failure> {
+    let Some((url, thread)) = record::database(address) else {
+        return Err(Failure::new(
+            "records in stores hold their bodies inline, in the very bytes that their seals cover: nothing can be dropped there",
+        ));
+    };
+    let thread = thread.ok_or_else(|| Failure::new("name the thread: postgres://…#THREAD"))?;
+    let thread = ThreadId::parse(thread)?;
+    let none = || Failure::new("no threads lie in this database");
+    let fleet = Fleet::existing(url)?.ok_or_else(none)?;
+    let root = Path::new("/");
+    let path = root
+        .join(THREADS)
+        .join(thread.as_str())
+        .join(TRANSCRIPT_FILE);
+    let local = context.host()?;
+    if args.dry_run {
+        return redact_in(args, &fleet.host(&local, root, None)?, &path, context);
+    }
+    let worker = format!("redact {}", std::process::id());
+    fleet.with_files(&local, &thread, &worker, LEASE_TIME, |host| {
+        redact_in(args, host, &path, context)
+    })?
+}
+
+fn redact_in(
+    args: &RedactArgs,
+    host: &Host,
+    path: &Path,
+    context: &Context,
+) -> Result<Done, Failure> {
+    refuse_inline(path, host)?;
+    match args.dry_run {
+        true => look(args, path, host),
+        false => redact(args, path, host, context),
+    }
+}
+
+fn look(args: &RedactArgs, path: &Path, host: &Host) -> Result<Done, Failure> {
     Ok(Done {
-        chosen: choose(args, path, context)?,
-        unbound: count_unbound(path, context)?,
-        set_aside: set_aside(path, context)?,
+        chosen: choose(args, path, host)?,
+        unbound: count_unbound(path, host)?,
+        set_aside: set_aside(path, host)?,
         head: None,
     })
 }
 
-fn redact(args: &RedactArgs, path: &Path, context: &Context) -> Result<Done, Failure> {
+fn redact(args: &RedactArgs, path: &Path, host: &Host, context: &Context) -> Result<Done, Failure> {
     let signer = args.signing.signer(context)?;
     // A redaction that was cut short is finished with that.
-    let opened = args.signing.open(path, &signer, context.host()?, context)?;
+    let opened = args.signing.open(path, &signer, host.clone(), context)?;
     let mut recorder = opened.recorder;
     // Whatever was asked for: of what no line commits to, nothing says any more whether it is meant.
     let unbound = recorder.drop_unbound()?;
     let chosen = match args.finish {
         true => Vec::new(),
-        false => choose(args, path, context).inspect_err(|_| {
+        false => choose(args, path, host).inspect_err(|_| {
             if unbound > 0 {
                 complain(&format!(
                     "note: {unbound} bodies that no line commits to are gone"
@@ -154,23 +205,23 @@ fn redact(args: &RedactArgs, path: &Path, context: &Context) -> Result<Done, Fai
         }
     };
     drop(recorder);
-    log_redactions(path, context);
+    log_redactions(path, host, context);
     Ok(Done {
         chosen,
         unbound,
-        set_aside: set_aside(path, context)?,
+        set_aside: set_aside(path, host)?,
         head,
     })
 }
 
 /// Writes the redactions of the record down in the log of this host, those of earlier times that it does not know too. The
 /// redaction is done: what fails here is told, and made up for by the next `redact`.
-fn log_redactions(path: &Path, context: &Context) {
+fn log_redactions(path: &Path, host: &Host, context: &Context) {
     let logged = || -> Result<(), Failure> {
         let Some(log) = key_log::log(context)? else {
             return Ok(());
         };
-        let file = open_regular(&*context.fs, path)?;
+        let file = open_regular(&*host.fs, path)?;
         let trust = trusting::trust_of_home(&context.existing_home()?, context)?;
         let options = options(&trust, context)?;
         // Where the bodies are does not matter for which seals cover redactions.
@@ -197,21 +248,17 @@ fn options<'t>(trust: &'t Trust, context: &Context) -> Result<VerifyOptions<'t>,
 }
 
 /// How many bodies lie beside the record that no line commits to.
-fn count_unbound(path: &Path, context: &Context) -> Result<u64, Failure> {
-    let file = open_regular(&*context.fs, path)?;
-    Ok(bodies::count_unbound(
-        &*context.fs,
-        &file,
-        MAX_TAKEN_UP_BYTES,
-    )?)
+fn count_unbound(path: &Path, host: &Host) -> Result<u64, Failure> {
+    let file = open_regular(&*host.fs, path)?;
+    Ok(bodies::count_unbound(&*host.fs, &file, MAX_TAKEN_UP_BYTES)?)
 }
 
 /// Files beside the record into which bytes of it were moved.
-fn set_aside(path: &Path, context: &Context) -> Result<Vec<String>, Failure> {
+fn set_aside(path: &Path, host: &Host) -> Result<Vec<String>, Failure> {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let begin = format!("{name}.tail-");
     let folder = directory_of(path);
-    let names = context.fs.read_dir(folder);
+    let names = host.fs.read_dir(folder);
     let names = names.map_err(|error| Failure::new(error.to_string()).about(folder))?;
     let names = names
         .into_iter()
@@ -221,18 +268,8 @@ fn set_aside(path: &Path, context: &Context) -> Result<Vec<String>, Failure> {
     Ok(found)
 }
 
-/// A path, or where the transcript of a thread lies.
-fn path_of(args: &RedactArgs, context: &Context) -> Result<PathBuf, Failure> {
-    if record::address_of(&args.record).is_some() {
-        let text =
-            "records in stores have no detached bodies; a thread of a database is not redacted yet";
-        return Err(Failure::new(text).about(&args.record));
-    }
-    args.signing.transcript_at(&args.record, context)
-}
-
-fn refuse_inline(path: &Path, context: &Context) -> Result<(), Failure> {
-    match manifest_of(&*context.fs, path)?.bodies {
+fn refuse_inline(path: &Path, host: &Host) -> Result<(), Failure> {
+    match manifest_of(&*host.fs, path)?.bodies {
         Bodies::Detached => Ok(()),
         Bodies::Inline => Err(Failure::new(
             "it cannot be redacted: its bodies are inline, in the very bytes that its seals cover. \
@@ -242,13 +279,13 @@ fn refuse_inline(path: &Path, context: &Context) -> Result<(), Failure> {
 }
 
 /// The bodies that are there and that the arguments name.
-fn choose(args: &RedactArgs, path: &Path, context: &Context) -> Result<Vec<Chosen>, Failure> {
-    let file = open_regular(&*context.fs, path)?;
+fn choose(args: &RedactArgs, path: &Path, host: &Host) -> Result<Vec<Chosen>, Failure> {
+    let file = open_regular(&*host.fs, path)?;
     let bytes = file.read_whole(MAX_TAKEN_UP_BYTES)?;
     let first = bytes.split(|byte| *byte == b'\n').next();
     let first = first.unwrap_or_default();
-    let text = bodies::text_beside(&*context.fs, path, first, MAX_TAKEN_UP_BYTES)?;
-    let mut restorer = Restorer::new(&manifest_of(&*context.fs, path)?.record, &text);
+    let text = bodies::text_beside(&*host.fs, path, first, MAX_TAKEN_UP_BYTES)?;
+    let mut restorer = Restorer::new(&manifest_of(&*host.fs, path)?.record, &text);
     let lines = || bytes.split(|byte| *byte == b'\n');
     lines().for_each(|line| restorer.note(line));
     let (mut chosen, mut turn) = (Vec::new(), 0);
@@ -295,12 +332,12 @@ pub(super) fn says(body: &[u8], text: &str) -> bool {
     serde_json::from_slice(body).is_ok_and(|value| within(&value, text))
 }
 
-fn tell(args: &RedactArgs, path: &Path, done: &Done, context: &Context, out: &mut Out) {
+fn tell(args: &RedactArgs, path: &str, done: &Done, context: &Context, out: &mut Out) {
     let head = done.head.map(|head| head.to_string());
     if context.json {
         out.json(&RedactOutput {
             schema: "threadseal.redact/1",
-            path: path_text(path),
+            path: path.to_owned(),
             dry_run: args.dry_run,
             redacted: &done.chosen,
             unbound: done.unbound,
@@ -317,8 +354,7 @@ fn tell(args: &RedactArgs, path: &Path, done: &Done, context: &Context, out: &mu
             "line {line}  turn {turn}  {event_type}  {bytes} bytes"
         ));
     }
-    let path = path_text(path);
-    let path = Clean(&path);
+    let path = Clean(path);
     let count = done.chosen.len();
     out.line(match (&head, args.finish) {
         (None, _) => format!("{path}: {count} bodies would be dropped"),

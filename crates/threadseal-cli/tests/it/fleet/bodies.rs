@@ -63,15 +63,67 @@ fn a_thread_with_detached_bodies_is_verified_gone_on_with_and_exported_whole() {
         .exits(0);
     let changed = ended.sandbox.run(["verify", "changed/transcript.jsonl"]);
     changed.exits(1);
-    ended
-        .sandbox
-        .run([
-            "redact",
-            &format!("{}#{}", ended.url, ended.thread),
-            "--line",
-            "3",
-            "--why",
-            "x",
-        ])
-        .fails_with("not redacted yet");
+}
+
+#[test]
+fn a_thread_in_a_database_is_redacted_and_the_record_says_so() {
+    let Some(ended) = detached() else { return };
+    let address = format!("{}#{}", ended.url, ended.thread);
+    let redact = |more: &[&str]| {
+        let own = ["redact", &address, "--match", ANSWER];
+        ended.sandbox.run([&own[..], more].concat())
+    };
+    let held = "SELECT count(*) FROM threadseal_files f JOIN threadseal_chunks c USING (inode) WHERE f.path LIKE \
+                '%/transcript.bodies' AND position('I am the child.' IN convert_from(c.bytes, 'UTF8')) > 0";
+    let orders = "SELECT string_agg(id || state || coalesce(result, ''), ',' ORDER BY id) FROM threadseal_orders";
+    let (before, stood) = (ended.sql(held), ended.sql(orders));
+    let would = redact(&["--dry-run"]).exits(0);
+    assert!(
+        would.stdout.contains("would be dropped"),
+        "{}",
+        would.stdout
+    );
+    assert_eq!(ended.sql(held), before);
+    // Nobody else writes there meanwhile.
+    let hold =
+        "UPDATE threadseal_orders SET state = 'taken', expires_at = now() + interval '1 hour'";
+    let release = "UPDATE threadseal_orders SET state = 'done', expires_at = NULL";
+    ended.sql(hold);
+    redact(&["--why", "a name"]).fails_with("held by a worker");
+    ended.sql(release);
+    let told = redact(&["--why", "a name", "--json"]).exits(0).json();
+    assert!(!told["redacted"].as_array().unwrap().is_empty(), "{told}");
+    let left = |count: &str| count.trim().parse::<u64>().unwrap();
+    assert!(
+        left(&ended.sql(held)) < left(&before),
+        "its child has its own copy"
+    );
+    assert_eq!(ended.sql(orders), stood);
+    let seen = ended.verify("").exits(0);
+    assert!(seen.stdout.contains("redacted"), "{}", seen.stdout);
+    assert!(
+        !seen.stdout.contains("redaction_unlogged"),
+        "{}",
+        seen.stdout
+    );
+    redact(&["--why", "again"]).fails_with("no body that is still there fits");
+    let finish = ["redact", &address, "--finish"];
+    ended.sandbox.run(finish).exits(0);
+    // It is gone on with, and hears the hole.
+    let resume = [
+        "thread",
+        "resume",
+        &ended.thread,
+        "-m",
+        "Once more.",
+        "--detach",
+    ];
+    ended.run(&resume).exits(0);
+    ended.work("more.yaml");
+    ended.verify("").exits(0);
+    let whole = format!("{}#", ended.url);
+    let redact = ["redact", &whole, "--line", "3", "--why", "x"];
+    ended.sandbox.run(redact).fails_with("name the thread");
+    let redact = ["redact", "object+file:here#x", "--line", "3", "--why", "x"];
+    ended.sandbox.run(redact).fails_with("bodies inline");
 }

@@ -1,0 +1,46 @@
+//! Writing into the files of a thread whose work is done, for who is no worker.
+
+use super::Fleet;
+use super::work::while_held;
+use crate::toolbox::Cancel;
+use std::path::Path;
+use std::time::Duration;
+use threadseal::error::Error;
+use threadseal::record::ThreadId;
+use threadseal_store::host::Host;
+use threadseal_store::random;
+
+impl Fleet {
+    /// Does `work` on the files of a thread, which lie below `/` in the host that it is given. The thread's order is held as `worker`
+    /// for as long as that takes, and stands as before then.
+    ///
+    /// # Errors
+    /// Kind `Refused` when a worker holds the order, or there is none; `External` when the server or the disk fails.
+    pub fn with_files<T>(
+        &self,
+        local: &Host,
+        id: &ThreadId,
+        worker: &str,
+        lasts: Duration,
+        work: impl FnOnce(&Host) -> T,
+    ) -> Result<T, Error> {
+        let order = self.order_of(id)?;
+        let holder = random::array(&*local.random)?;
+        let taken = self.orders.seize(order, worker, holder, lasts)?;
+        let taken = taken.ok_or_else(|| {
+            let text =
+                format!("order {order}, to which {id} belongs, is held by a worker that lives");
+            Error::refused(text)
+        })?;
+        let (asked, cancel) = (Cancel::default(), Cancel::default());
+        let done = while_held(&taken.lease, lasts, &asked, &cancel, || {
+            let host = self.host(local, Path::new("/"), Some(&taken.lease))?;
+            Ok(work(&host))
+        });
+        match &taken.result {
+            Some(result) => taken.lease.finish(result)?,
+            None => taken.lease.give_up()?,
+        }
+        done
+    }
+}
