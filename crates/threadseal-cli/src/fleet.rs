@@ -36,6 +36,15 @@ impl DatabaseArgs {
         Ok(Some(fleet))
     }
 
+    /// The database, if one is named and threads lie in it; nothing is made in it.
+    ///
+    /// # Errors
+    /// When it cannot be reached.
+    pub(crate) fn existing(&self) -> Result<Option<Fleet>, Failure> {
+        let url = self.database.as_deref();
+        Ok(url.map_or(Ok(None), Fleet::existing)?)
+    }
+
     /// The database, which must be named.
     ///
     /// # Errors

@@ -146,6 +146,24 @@ fn a_key_is_not_rotated_while_a_thread_that_it_answers_for_goes_on() {
 }
 
 #[test]
+fn a_key_is_not_rotated_while_nobody_can_say_whether_a_thread_that_was_moved_ended() {
+    let sandbox = project();
+    let open = open_record(&sandbox, "open.jsonl", 1);
+    let moved = sandbox.work().join("moved.jsonl");
+    std::fs::rename(&open, &moved).unwrap();
+    let rotate = ["key", "rotate", "self"];
+    let refused = sandbox.run(rotate).exits(2).stderr;
+    assert!(
+        refused.contains("nobody can say") && refused.contains("open.jsonl"),
+        "{refused}"
+    );
+    std::fs::rename(&moved, &open).unwrap();
+    sandbox.run(rotate).fails_with("have not ended");
+    std::fs::rename(&open, &moved).unwrap();
+    sandbox.run(["key", "rotate", "self", "--anyway"]).exits(0);
+}
+
+#[test]
 fn a_key_that_was_revoked_and_then_rotated_leaves_a_trusted_one() {
     let sandbox = ready();
     sandbox.write("before.json", "{}\n");

@@ -4,10 +4,12 @@ use crate::context::Context;
 use crate::examine::all::place_of;
 use crate::examine::{self, Examiner, Unpublished};
 use crate::exit::{Failure, complain};
+use crate::fleet::DatabaseArgs;
+use crate::record;
 use crate::render::clean::Clean;
 use crate::trusting;
 use indicatif::ProgressBar;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use threadseal::key::PublicKey;
 use threadseal::record::{RecordId, RecordKind};
@@ -15,7 +17,7 @@ use threadseal::transcript::manifest;
 use threadseal_store::examine::first_line;
 use threadseal_store::heads::StoredHead;
 use threadseal_store::home::Home;
-use threadseal_store::read::open_regular;
+use threadseal_store::host::Host;
 use threadseal_store::seal_log::SealLog;
 use threadseal_store::sys::path_text;
 
@@ -28,6 +30,7 @@ pub(super) fn settle(
     home: &Home,
     old: &PublicKey,
     anyway: bool,
+    database: &DatabaseArgs,
     context: &Context,
 ) -> Result<(), Failure> {
     let left = publish(home, context)?;
@@ -51,7 +54,7 @@ pub(super) fn settle(
     }
     match anyway {
         true => Ok(()),
-        false => refuse_open_threads(home, old, context),
+        false => refuse_open_threads(home, old, database, context),
     }
 }
 
@@ -78,34 +81,112 @@ fn places(known: &[StoredHead], log: &SealLog) -> BTreeMap<RecordId, Vec<String>
         .collect()
 }
 
-/// What a thread seals behind the end of its authority counts for nobody, so that it would end as a forgery. Threads that lie in a database, or
-/// that another home seals, are not known here.
-fn refuse_open_threads(home: &Home, old: &PublicKey, context: &Context) -> Result<(), Failure> {
-    let mut open = Vec::new();
-    for stored in home.heads().stored()? {
-        let Some(path) = place_of(&stored).filter(|_| !stored.is_final) else {
-            continue;
-        };
-        if stored.kind == RecordKind::Transcript
-            && authority_at(&path, &stored.head.record, context) == Some(*old)
-        {
-            open.push(path_text(&path));
+/// What a thread seals behind the end of its authority counts for nobody, so that it would end as a forgery. A thread of which nobody can
+/// say here whether it goes on is told as well: one in a database that was not named, or in storage that does not answer. What another
+/// home seals is not known here.
+fn refuse_open_threads(
+    home: &Home,
+    old: &PublicKey,
+    database: &DatabaseArgs,
+    context: &Context,
+) -> Result<(), Failure> {
+    let local = context.host()?;
+    let fleet = database.existing()?;
+    let shared = fleet.map(|fleet| fleet.host(&local, Path::new("/"), None));
+    let hosts: Vec<Host> = std::iter::once(Ok(local.clone()))
+        .chain(shared)
+        .collect::<Result<_, _>>()?;
+    let (mut open, mut unknown) = (Vec::new(), Vec::new());
+    for stored in known_transcripts(home, context)? {
+        let record = stored.head.record;
+        match stands(&hosts, &stored, old)? {
+            Stands::Over => {}
+            Stands::Open(place) => open.push(place),
+            // What was pruned was over.
+            Stands::Unknown if local.heads.pruned(&record)?.is_some() => {}
+            Stands::Unknown => unknown.push(place_told(&stored, context)),
         }
     }
-    let Some(first) = open.first() else {
-        return Ok(());
-    };
-    let more = and_others(open.len());
-    Err(Failure::new(format!(
-        "threads that this key answers for have not ended: {}{more}; let them end (threadseal thread recover, thread cancel, \
-         seal --final), or say --anyway: what they seal from then on is refused",
-        Clean(first)
-    )))
+    if let Some(first) = open.first() {
+        let more = and_others(open.len());
+        return Err(Failure::new(format!(
+            "threads that this key answers for have not ended: {}{more}; let them end (threadseal thread recover, thread cancel, \
+             seal --final), or say --anyway: what they seal from then on is refused",
+            Clean(first)
+        )));
+    }
+    unknown.first().map_or(Ok(()), |first| {
+        let more = and_others(unknown.len());
+        Err(Failure::new(format!(
+            "nobody can say here whether this key answers for a thread that goes on: {}{more}; name the database that it lies in \
+             (--database), bring it back, or say --anyway: what it seals from then on may be refused",
+            Clean(first)
+        )))
+    })
+}
+
+/// The transcripts of which the home or its log knows a head.
+fn known_transcripts(home: &Home, context: &Context) -> Result<Vec<StoredHead>, Failure> {
+    let mut known = home.heads().stored()?;
+    let here: BTreeSet<RecordId> = known.iter().map(|known| known.head.record).collect();
+    if let Some(log) = context.known_log() {
+        let logged = log.records()?.into_iter();
+        let elsewhere = logged.filter(|at| !here.contains(&at.logged.head.record));
+        known.extend(elsewhere.map(StoredHead::of_log));
+    }
+    known.retain(|known| known.kind == RecordKind::Transcript);
+    Ok(known)
+}
+
+/// How a thread stands that a key may answer for.
+enum Stands {
+    /// It has ended, or another key answers for it.
+    Over,
+    /// It goes on, here.
+    Open(String),
+    /// What is known says neither.
+    Unknown,
+}
+
+fn stands(hosts: &[Host], known: &StoredHead, old: &PublicKey) -> Result<Stands, Failure> {
+    if known.is_final {
+        return Ok(Stands::Over);
+    }
+    let record = known.head.record;
+    for host in hosts {
+        let Some(stored) = host.heads.fetch(&record)? else {
+            continue;
+        };
+        // A transcript of Rye names no authority.
+        if stored.is_final || (stored.path_hint.is_some() && stored.thread.is_none()) {
+            return Ok(Stands::Over);
+        }
+        let Some(path) = place_of(&stored) else {
+            continue;
+        };
+        match authority_at(host, &path, &record) {
+            Some(authority) if authority == *old => return Ok(Stands::Open(path_text(&path))),
+            Some(_) => return Ok(Stands::Over),
+            None => {}
+        }
+    }
+    Ok(Stands::Unknown)
+}
+
+/// Where the record was sealed last, as far as that is known.
+fn place_told(known: &StoredHead, context: &Context) -> String {
+    let record = known.head.record;
+    let noted = context.known_log().map(|log| log.places_of(&record));
+    let noted = noted.and_then(|mut places| places.pop());
+    match known.path_hint.clone().or(noted) {
+        Some(place) => format!("record {record} in {place}"),
+        None => format!("record {record}"),
+    }
 }
 
 /// Who answers for the record, as far as it still lies there.
-fn authority_at(path: &Path, record: &RecordId, context: &Context) -> Option<PublicKey> {
-    let file = open_regular(&*context.fs, path).ok()?;
+fn authority_at(host: &Host, path: &Path, record: &RecordId) -> Option<PublicKey> {
+    let file = record::open(&*host.fs, path).ok()?;
     let first = first_line(&file).ok()??;
     let manifest = manifest::parse_line(&first)?;
     (manifest.record == *record).then_some(manifest.authority)

@@ -3,6 +3,7 @@
 use super::{ending, print_keys};
 use crate::context::Context;
 use crate::exit::{Exit, Failure, Outcome};
+use crate::fleet::DatabaseArgs;
 use crate::key_log;
 use crate::keyring::{self, Keyring, OwnKey};
 use crate::output::Out;
@@ -23,6 +24,8 @@ pub(crate) struct RotateArgs {
     /// they seal from then on, and those seals, are refused
     #[arg(long)]
     anyway: bool,
+    #[command(flatten)]
+    database: DatabaseArgs,
     #[command(flatten)]
     passphrase: PassphraseArgs,
 }
@@ -59,7 +62,7 @@ pub(crate) fn run(args: &RotateArgs, context: &Context, out: &mut Out) -> Outcom
     match &old {
         Some(old) if old.has_private => {
             let signer = LocalSigner::new(keyring.open(old, &args.passphrase)?, old.usage);
-            ending::settle(&home, &old.public, args.anyway, context)?;
+            ending::settle(&home, &old.public, args.anyway, &args.database, context)?;
             let _alone = rotation::enter(&home, context)?;
             hand_over(&home, old, &next.public, &signer, context)?;
             rotation::take_over(&home, Some(old), &next, &args.name)?;

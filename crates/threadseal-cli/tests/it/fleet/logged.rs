@@ -1,6 +1,7 @@
 //! What workers seal in a database is written down in the log of their host.
 
 use super::Ended;
+use std::time::Duration;
 
 #[test]
 fn a_database_that_goes_back_with_its_heads_does_not_take_back_what_a_worker_sealed() {
@@ -35,4 +36,37 @@ fn a_database_that_goes_back_with_its_heads_does_not_take_back_what_a_worker_sea
     );
     let all = ended.sandbox.run(["verify", "--all", &ended.url]);
     assert!(!all.stdout.contains("record_missing"), "{}", all.stdout);
+}
+
+#[test]
+fn a_key_is_not_rotated_under_a_thread_of_a_database_that_goes_on_or_of_which_nobody_can_say() {
+    let Some(ended) = Ended::new() else { return };
+    let rotate = |more: &[&str]| {
+        ended
+            .sandbox
+            .run([&["key", "rotate", "self"], more].concat())
+    };
+    let named = ["--database", &ended.url];
+    let unsaid = rotate(&[]).exits(2).stderr;
+    assert!(
+        unsaid.contains("nobody can say") && unsaid.contains("postgres://"),
+        "{unsaid}"
+    );
+    ended.slow(2);
+    ended.run(&["run", "demo/slow", "--detach"]).exits(0);
+    let mut worker = ended.worker(&["--script", "nap.yaml"]);
+    while ended.naps() < 1 {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    worker.kill().unwrap();
+    worker.wait().unwrap();
+    let open = rotate(&named).exits(2).stderr;
+    assert!(open.contains("have not ended"), "{open}");
+    ended.sql(
+        "UPDATE threadseal_orders SET expires_at = now() - interval '1 hour' WHERE state = 'taken'",
+    );
+    let thread = ended.root().unwrap();
+    ended.run(&["thread", "recover", &thread]).exits(0);
+    rotate(&named).exits(0);
+    ended.verify("").exits(0);
 }
