@@ -84,14 +84,18 @@ pub(crate) fn of_checkpoints(file: &[u8], pinned: Option<&PublicKey>) -> Report 
     let key = found.key();
     let [one, other] = found.checkpoints().each_ref().map(Checkpoint::tree);
     let origin = found.checkpoints()[0].origin().as_str();
-    let text = match found.went_back() {
-        None => format!(
-            "{key} signed two trees of {} entries of {origin}: {} and {}",
-            one.size, one.root, other.root
-        ),
-        Some([later, earlier]) => format!(
+    let text = match (found.went_back(), found.parted()) {
+        (Some([later, earlier]), _) => format!(
             "{key} cosigned {} entries of {origin} at {earlier}, and at {later} said that {} were the most it had seen",
             other.size, one.size
+        ),
+        (None, Some(entry)) => format!(
+            "{key} signed {} entries of {origin}, and {} in which entry {entry} is another one: {} and {}",
+            one.size, other.size, one.root, other.root
+        ),
+        (None, None) => format!(
+            "{key} signed two trees of {} entries of {origin}: {} and {}",
+            one.size, one.root, other.root
         ),
     };
     report.find(Finding::warning("checkpoints_conflict", text));

@@ -50,3 +50,39 @@ fn a_log_is_published_checked_and_never_taken_back() {
     assert_eq!(fs::read(mirror.join("checkpoint")).unwrap(), checkpoint);
     sandbox.run(["log", "publish", "s3://"]).exits(2);
 }
+
+/// Of a home and its copy both went on; none of their checkpoints has the size of another.
+#[test]
+fn a_published_copy_of_another_history_convicts_the_log_at_any_size() {
+    let (sandbox, log) = logged();
+    let copied = sandbox.work().join("copied");
+    copy(&sandbox.home(), &copied);
+    let fsck = ["log", "fsck", STORE, "--evidence", "evidence"];
+    seal(&sandbox, "second");
+    sandbox.run(["log", "publish", STORE]).exits(0);
+    let none = sandbox.run(fsck).exits(0);
+    assert!(none.stderr.contains("no evidence was written"), "{none:?}");
+    fs::remove_dir_all(sandbox.home()).unwrap();
+    copy(&copied, &sandbox.home());
+    fs::remove_dir_all(sandbox.home().with_extension("marks")).unwrap();
+    // It only went back: that convicts nobody.
+    sandbox.run(fsck).exits(1);
+    let evidence = sandbox.work().join("evidence");
+    assert!(!evidence.exists());
+    seal(&sandbox, "other");
+    seal(&sandbox, "more");
+    let told = sandbox.run([&fsck[..], &["--json"]].concat()).exits(1);
+    assert_eq!(told.json()["evidence"], "evidence");
+    assert!(
+        fs::read_to_string(&evidence)
+            .unwrap()
+            .contains("\nparted 2\n")
+    );
+    let open = sandbox.run(["check-proof", "evidence"]).exits(3);
+    assert!(open.stdout.contains("entry 2 is another one"), "{open:?}");
+    let key = format!("keys/log-{}.log.pub", &log[15..31]);
+    let key = sandbox.home().join(key);
+    let check = ["check-proof", "evidence", "--key", key.to_str().unwrap()];
+    sandbox.run(check).exits(0);
+    sandbox.run(fsck).exits(2);
+}

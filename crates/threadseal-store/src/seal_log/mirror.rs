@@ -15,9 +15,11 @@ use std::collections::BTreeMap;
 use threadseal::digest::Digest;
 use threadseal::error::{Error, ErrorKind};
 use threadseal::limits::{MAX_LOG_ENTRY_BYTES, MAX_NOTE_BYTES};
-use threadseal::merkle::{self, Frontier, TreeHead};
+use threadseal::merkle::{self, Frontier, InclusionProof, Node, TreeHead};
 use threadseal::note::SignedNote;
+use threadseal::tlog::conflict::{Conflict, ShownEntry};
 use threadseal::tlog::tile::{TILE_WIDTH, Tile, TileKind, read_entries, write_hashes};
+use threadseal::tlog::verifier::VerifierKey;
 
 const CHECKPOINT: &str = "checkpoint";
 /// How often the checkpoint is tried again when another process brings up the same mirror.
@@ -94,6 +96,66 @@ impl SealLog {
         }
         Ok(checked)
     }
+}
+
+impl SealLog {
+    /// What a mirror and this log prove together against the log's key, to anybody: that it signed two histories. None where the log
+    /// continues the mirror, or is only shorter.
+    ///
+    /// # Errors
+    /// As [`SealLog::check_mirror`].
+    pub fn conflict_with(&self, of: &dyn Objects) -> Result<Option<Conflict>, Error> {
+        let there = of.read(CHECKPOINT, MAX_NOTE_BYTES)?;
+        let there = there.ok_or_else(|| objects::damaged(of, CHECKPOINT, "is missing"))?;
+        let not_ours = || objects::damaged(of, CHECKPOINT, "is not signed by this log");
+        let read = read_checkpoint(&there.bytes, self.description());
+        let (note, tree) = read.ok_or_else(not_ours)?;
+        let view = self.view()?;
+        if view.continues(&tree)? {
+            return Ok(None);
+        }
+        let key = VerifierKey::of_log(self.description().name()?, self.description().key);
+        let ours = view.checkpoint().clone();
+        if tree.size == view.tree().size {
+            return Ok(Conflict::find(key, ours, note).ok());
+        }
+        let leaves = leaves_of(of, &tree)?;
+        for (entry, leaf) in (0..view.tree().size).zip(&leaves) {
+            let here = view.contents().node(Node {
+                level: 0,
+                index: entry,
+            })?;
+            if here == *leaf {
+                continue;
+            }
+            let shown = ShownEntry {
+                leaf: here,
+                proof: view.contents().inclusion(entry, view.tree().size)?,
+            };
+            let there = ShownEntry {
+                leaf: *leaf,
+                proof: InclusionProof::of_leaves(&leaves, entry).map_err(|_| not_ours())?,
+            };
+            let found = Conflict::find_parted(key, entry, (ours, shown), (note, there));
+            return Ok(found.ok());
+        }
+        Ok(None)
+    }
+}
+
+/// The leaves of a mirror, as its entries give them.
+fn leaves_of(of: &dyn Objects, tree: &TreeHead) -> Result<Vec<Digest>, Error> {
+    let mut leaves = Vec::new();
+    let tiles = Tile::grown(0, tree.size).into_iter();
+    for tile in tiles.filter(|tile| tile.kind() == TileKind::Entries) {
+        let name = tile.to_string();
+        let found = of.read(&name, MAX_TILE_BYTES)?;
+        let found = found.ok_or_else(|| objects::damaged(of, &name, "is missing"))?;
+        let entries = read_entries(&tile, &found.bytes);
+        let entries = entries.ok_or_else(|| objects::damaged(of, &name, "is damaged"))?;
+        leaves.extend(entries.into_iter().map(merkle::leaf_hash));
+    }
+    Ok(leaves)
 }
 
 /// The tree of the checkpoint in a mirror, which must be of this log.

@@ -14,7 +14,7 @@
 //! kept. Who checks one needs the proof and the roots alone (RFC 9162 §2.1.3.2 and §2.1.4.2). From the empty tree
 //! every tree grows, and the proof of it is empty (C2SP `tlog-witness`).
 
-use super::{TreeHead, node_hash};
+use super::{TreeHead, node_hash, root};
 use crate::digest::Digest;
 use crate::limits::MAX_PROOF_HASHES;
 use std::fmt;
@@ -141,6 +141,21 @@ impl InclusionProof {
             true => Ok(()),
             false => Err(ProofError::OtherRoot),
         }
+    }
+}
+
+impl InclusionProof {
+    /// Proves that the leaf `index` is in the tree of these leaves, all of which the caller has.
+    ///
+    /// # Errors
+    /// [`ProofError::NotInTree`] when there is no such leaf.
+    pub fn of_leaves(leaves: &[Digest], index: u64) -> Result<Self, ProofError> {
+        Self::make(index, leaves.len() as u64, &mut |node| {
+            let place = |at: u64| usize::try_from(at).map_err(|_| ProofError::NotInTree);
+            let (from, width) = (node.index << node.level, 1_u64 << node.level);
+            let below = leaves.get(place(from)?..place(from + width)?);
+            below.map(root).ok_or(ProofError::NotInTree)
+        })
     }
 }
 

@@ -3,25 +3,36 @@
 //! ```text
 //! threadseal/1 conflict of checkpoints LF
 //! key <vkey> LF                          of the log, or of a witness that cosigned both
+//! parted <number> LF                     where an entry shows it: its number, from 0 …
+//! leaf <base64> LF hash <base64> LF …    … its leaf hash under the note that follows, and that it is there
 //! note <bytes> LF                        so many bytes follow: the checkpoint of fewer entries, or with the lesser root
 //! <a signed note>
+//! leaf … hash …
 //! note <bytes> LF
 //! <a signed note>
 //! ```
-//! Both have one origin; the key signed both. They have one size and two roots; or the one of fewer entries has the later time, while
-//! each time says that nothing larger was seen by then. A key of records is not convicted: what it signs in the
-//! form of a checkpoint is the head of a record on one host, and two hosts may each have a record of one name. Two trees of different sizes convict nobody by
-//! themselves else: that no proof leads from one to the other can only be claimed. Whose key it is, whoever reads must know.
-//! One conflict has one text, but for the signature lines in its notes, which are kept as they are.
+//! Both have one origin; the key signed both. They have one size and two roots; or two sizes and another entry in one place; or the one of
+//! fewer entries has the later time, while each time says that nothing larger was seen by then. A key of records is not convicted: what it
+//! signs in the form of a checkpoint is the head of a record on one host, and two hosts may each have a record of one name. Two trees of
+//! different sizes convict nobody by themselves else: that no proof leads from one to the other can only be claimed. Whose key it is,
+//! whoever reads must know. What convicts by the same notes and the same entry has one text, but for the signature lines in the notes,
+//! which are kept as they are.
 
 use super::checkpoint::{Checkpoint, parse_size};
 use super::cosignature::{CosignatureTime, MAX_CLOCK_STEP_SECONDS};
 use super::verifier::{self, VerifierKey};
+use crate::digest::Digest;
+use crate::encoding;
+use crate::limits::MAX_PROOF_HASHES;
+use crate::merkle::InclusionProof;
 use crate::note::{NoteError, SignedNote};
 use std::fmt;
 
 /// What a file begins with.
 pub const FIRST_LINE: &str = "threadseal/1 conflict of checkpoints";
+const PARTED: &str = "parted ";
+const LEAF: &str = "leaf ";
+const HASH: &str = "hash ";
 
 /// Proof that the holder of a key signed two trees in the place of one, or went back to a smaller one. To hold one is to have
 /// checked it.
@@ -30,8 +41,27 @@ pub struct Conflict {
     key: VerifierKey,
     notes: [SignedNote; 2],
     checkpoints: [Checkpoint; 2],
-    /// The times of both, where they are of two sizes.
-    went_back: Option<[CosignatureTime; 2]>,
+    by: By,
+}
+
+/// By what two checkpoints convict.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum By {
+    /// They are of one size.
+    Roots,
+    /// The times of both, that of the smaller one first.
+    Times([CosignatureTime; 2]),
+    /// The number of an entry, and what is there under each.
+    Entry(u64, [ShownEntry; 2]),
+}
+
+/// What stands in one place of a tree.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ShownEntry {
+    /// The leaf hash of the entry.
+    pub leaf: Digest,
+    /// That it is there.
+    pub proof: InclusionProof,
 }
 
 /// Why two notes convict nobody.
@@ -46,7 +76,10 @@ pub enum NoConflict {
     OtherKey,
     /// The key did not sign both.
     NotSigned,
-    /// They are of two logs or of the same tree; or of two sizes, and the smaller one is not said to be the newest later.
+    /// An entry is not where it is said to be.
+    NotShown,
+    /// They are of two logs or of the same tree; or of two sizes, and the smaller one is not said to be the newest later, nor is an
+    /// entry shown that is not the same under both.
     Compatible,
 }
 
@@ -57,9 +90,11 @@ impl fmt::Display for NoConflict {
             Self::Key(why) => f.write_str(why),
             Self::OtherKey => f.write_str("the key is of no log and no witness"),
             Self::NotSigned => f.write_str("the key did not sign both checkpoints"),
-            Self::Compatible => {
-                f.write_str("the checkpoints are not two trees of one log and one size, nor was the smaller one signed as the newest later")
-            }
+            Self::NotShown => f.write_str("an entry is not in the tree of its checkpoint"),
+            Self::Compatible => f.write_str(
+                "the checkpoints are not two trees of one log and one size, nor was the smaller one signed as the newest later, nor does an \
+                 entry differ",
+            ),
         }
     }
 }
@@ -72,6 +107,28 @@ impl Conflict {
     /// # Errors
     /// [`NoConflict`] when they prove nothing.
     pub fn find(key: VerifierKey, one: SignedNote, other: SignedNote) -> Result<Self, NoConflict> {
+        Self::of(key, [(one, None), (other, None)], None)
+    }
+
+    /// What two notes of different sizes prove against the holder of `key` with what each has in the place of this entry.
+    ///
+    /// # Errors
+    /// [`NoConflict`] when they prove nothing.
+    pub fn find_parted(
+        key: VerifierKey,
+        entry: u64,
+        one: (SignedNote, ShownEntry),
+        other: (SignedNote, ShownEntry),
+    ) -> Result<Self, NoConflict> {
+        let both = [one, other].map(|(note, shown)| (note, Some(shown)));
+        Self::of(key, both, Some(entry))
+    }
+
+    fn of(
+        key: VerifierKey,
+        both: [(SignedNote, Option<ShownEntry>); 2],
+        entry: Option<u64>,
+    ) -> Result<Self, NoConflict> {
         if !key.is_of_log() && !key.is_of_witness() {
             return Err(NoConflict::OtherKey);
         }
@@ -80,12 +137,14 @@ impl Conflict {
             let signer = signers.first().ok_or(NoConflict::NotSigned)?;
             Ok((checkpoint, signer.time))
         };
-        let mut both = [(open(&one)?, one), (open(&other)?, other)];
+        let [one, other] = both;
+        let mut both = [(open(&one.0)?, one), (open(&other.0)?, other)];
         both.sort_by_key(|((checkpoint, _), _)| {
             let tree = checkpoint.tree();
             (tree.size, *tree.root.as_bytes())
         });
         let [((first, earlier), one), ((second, later), other)] = both;
+        let ((one, here), (other, there)) = (one, other);
         if first.origin() != second.origin() {
             return Err(NoConflict::Compatible);
         }
@@ -93,16 +152,26 @@ impl Conflict {
         let times = earlier.zip(later).filter(|(fewer, more)| {
             fewer.seconds() > more.seconds().saturating_add(MAX_CLOCK_STEP_SECONDS)
         });
-        let went_back = match (fewer.size == more.size, times) {
-            (true, _) if fewer.root != more.root => None,
-            (false, Some((fewer, more))) => Some([fewer, more]),
+        let by = match (fewer.size == more.size, entry.zip(here.zip(there)), times) {
+            (true, None, _) if fewer.root != more.root => By::Roots,
+            (false, Some((entry, (here, there))), _) => {
+                for (shown, tree) in [(&here, fewer), (&there, more)] {
+                    let held = shown.proof.check(&shown.leaf, entry, tree);
+                    held.map_err(|_| NoConflict::NotShown)?;
+                }
+                if here.leaf == there.leaf {
+                    return Err(NoConflict::Compatible);
+                }
+                By::Entry(entry, [here, there])
+            }
+            (false, None, Some((fewer, more))) => By::Times([fewer, more]),
             _ => return Err(NoConflict::Compatible),
         };
         Ok(Self {
             key,
             notes: [one, other],
             checkpoints: [first, second],
-            went_back,
+            by,
         })
     }
 
@@ -120,14 +189,30 @@ impl Conflict {
             .split_once('\n')
             .ok_or_else(|| malformed("the conflict has no notes"))?;
         let key = VerifierKey::parse(vkey).map_err(|error| NoConflict::Key(error.to_string()))?;
-        let counted = || malformed("a note of the conflict is not as long as it says");
-        let (one, rest) = counted_note(rest).ok_or_else(counted)?;
-        let (other, rest) = counted_note(rest).ok_or_else(counted)?;
+        let (entry, rest) = match rest.strip_prefix(PARTED) {
+            None => (None, rest),
+            Some(rest) => {
+                let number = rest.split_once('\n');
+                let number = number.and_then(|(text, rest)| Some((parse_size(text)?, rest)));
+                let unsaid = || malformed("it does not say which entry is not the same");
+                let (entry, rest) = number.ok_or_else(unsaid)?;
+                (Some(entry), rest)
+            }
+        };
+        let mut rest = rest;
+        let mut side = || -> Result<_, NoConflict> {
+            let shown = entry.map(|_| shown_entry(rest)).transpose()?;
+            let (shown, after) = shown.map_or((None, rest), |(shown, after)| (Some(shown), after));
+            let counted = || malformed("a note of the conflict is not as long as it says");
+            let (note, after) = counted_note(after).ok_or_else(counted)?;
+            rest = after;
+            Ok((SignedNote::parse(note).map_err(NoConflict::Note)?, shown))
+        };
+        let both = [side()?, side()?];
         if !rest.is_empty() {
             return Err(malformed("more than two notes"));
         }
-        let read = |note: &str| SignedNote::parse(note).map_err(NoConflict::Note);
-        let found = Self::find(key, read(one)?, read(other)?)?;
+        let found = Self::of(key, both, entry)?;
         match found.to_string() == text {
             true => Ok(found),
             false => Err(malformed("the notes stand in another order")),
@@ -144,10 +229,48 @@ impl Conflict {
         &self.checkpoints
     }
 
-    /// When the key signed each of them as the largest tree that it had seen, where they are of two sizes.
+    /// When the key signed each of them as the largest tree that it had seen, where that convicts it.
     pub fn went_back(&self) -> Option<[CosignatureTime; 2]> {
-        self.went_back
+        match self.by {
+            By::Times(times) => Some(times),
+            By::Roots | By::Entry(..) => None,
+        }
     }
+
+    /// The number of the entry that is not the same under both, where that convicts the key.
+    pub fn parted(&self) -> Option<u64> {
+        match self.by {
+            By::Entry(entry, _) => Some(entry),
+            By::Roots | By::Times(_) => None,
+        }
+    }
+}
+
+/// What stands in a place under the note that follows, and what follows that.
+fn shown_entry(text: &str) -> Result<(ShownEntry, &str), NoConflict> {
+    let malformed = |why| NoConflict::Note(NoteError::Malformed(why));
+    let digest = |text: &str| {
+        let bytes = encoding::parse_base64(text)?;
+        bytes.try_into().ok().map(Digest::from_bytes)
+    };
+    let no_leaf = || malformed("a leaf of the conflict is not the base64 of 32 bytes");
+    let leaf = text
+        .strip_prefix(LEAF)
+        .and_then(|text| text.split_once('\n'));
+    let (leaf, mut rest) = leaf.ok_or_else(no_leaf)?;
+    let (leaf, mut hashes) = (digest(leaf).ok_or_else(no_leaf)?, Vec::new());
+    while let Some((hash, after)) = rest
+        .strip_prefix(HASH)
+        .and_then(|text| text.split_once('\n'))
+    {
+        let hash = digest(hash).filter(|_| hashes.len() < MAX_PROOF_HASHES);
+        hashes.push(
+            hash.ok_or_else(|| malformed("a hash of the conflict is none, or one too many"))?,
+        );
+        rest = after;
+    }
+    let proof = InclusionProof::from_hashes(hashes).map_err(|_| NoConflict::NotShown)?;
+    Ok((ShownEntry { leaf, proof }, rest))
 }
 
 /// A note behind its length, and what follows.
@@ -159,21 +282,36 @@ fn counted_note(text: &str) -> Option<(&str, &str)> {
 impl fmt::Display for Conflict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{FIRST_LINE}\nkey {}\n", self.key)?;
-        self.notes.iter().try_for_each(|note| {
+        let shown = match &self.by {
+            By::Entry(entry, [here, there]) => {
+                writeln!(f, "{PARTED}{entry}")?;
+                [Some(here), Some(there)]
+            }
+            By::Roots | By::Times(_) => [None, None],
+        };
+        for (note, shown) in self.notes.iter().zip(shown) {
+            if let Some(ShownEntry { leaf, proof }) = shown {
+                writeln!(f, "{LEAF}{}", encoding::base64(leaf.as_bytes()))?;
+                for hash in proof.hashes() {
+                    writeln!(f, "{HASH}{}", encoding::base64(hash.as_bytes()))?;
+                }
+            }
             let note = note.to_string();
-            write!(f, "note {}\n{note}", note.len())
-        })
+            write!(f, "note {}\n{note}", note.len())?;
+        }
+        Ok(())
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::super::testing::{
-        bit_flips, checkpoint, log, log_key, name, note, origin, other_checkpoint, signed, time,
-        witness_key,
+        ORIGIN, bit_flips, checkpoint, log, log_key, name, note, origin, other_checkpoint, signed,
+        time, witness_key,
     };
     use super::*;
     use crate::key::Signer as _;
+    use crate::merkle::{TreeHead, leaf_hash, node_hash, root};
 
     fn conflict() -> Conflict {
         let (one, other) = (signed(&checkpoint(5)), signed(&other_checkpoint(5)));
@@ -264,10 +402,109 @@ mod tests {
 
     #[test]
     fn every_changed_bit_of_the_evidence_is_noticed() {
-        let text = conflict().to_string();
-        for changed in bit_flips(&text) {
-            assert!(Conflict::parse(&changed).is_err(), "{changed}");
+        for found in [conflict(), parted(5, 7, 3)] {
+            for changed in bit_flips(&found.to_string()) {
+                assert!(Conflict::parse(&changed).is_err(), "{changed}");
+            }
         }
+    }
+
+    /// A tree of which one entry is another one than in that of the log.
+    fn side(size: u64, changed: Option<u64>, shown: u64) -> (SignedNote, ShownEntry) {
+        let leaf = |at: u64| match changed == Some(at) {
+            true => leaf_hash(b"another"),
+            false => leaf_hash(&at.to_be_bytes()),
+        };
+        let leaves: Vec<Digest> = (0..size).map(leaf).collect();
+        let tree = TreeHead {
+            size,
+            root: root(&leaves),
+        };
+        let checkpoint = Checkpoint::new(origin(ORIGIN), tree).unwrap();
+        let shown = ShownEntry {
+            leaf: leaf(shown),
+            proof: InclusionProof::of_leaves(&leaves, shown).unwrap(),
+        };
+        (signed(&checkpoint), shown)
+    }
+
+    fn parted(fewer: u64, more: u64, at: u64) -> Conflict {
+        let (one, other) = (side(fewer, None, at), side(more, Some(at), at));
+        Conflict::find_parted(log_key(), at, one, other).unwrap()
+    }
+
+    #[test]
+    fn two_trees_of_two_sizes_convict_by_an_entry_that_is_not_the_same() {
+        for (fewer, more) in [(1, 2), (3, 4), (5, 7), (8, 9), (8, 16), (7, 100)] {
+            for at in 0..fewer {
+                let found = parted(fewer, more, at);
+                let again = (side(more, Some(at), at), side(fewer, None, at));
+                let again = Conflict::find_parted(log_key(), at, again.0, again.1);
+                assert_eq!(again.as_ref(), Ok(&found));
+                assert_eq!(Conflict::parse(&found.to_string()).as_ref(), Ok(&found));
+                assert_eq!((found.parted(), found.went_back()), (Some(at), None));
+                let [one, other] = found.checkpoints();
+                assert_eq!((one.tree().size, other.tree().size), (fewer, more));
+            }
+        }
+    }
+
+    #[test]
+    fn an_honest_log_is_convicted_by_no_entry() {
+        let find = |entry, one, other| Conflict::find_parted(log_key(), entry, one, other);
+        let (one, other) = (side(5, None, 3), side(7, None, 3));
+        let (compatible, not_shown) = (Err(NoConflict::Compatible), Err(NoConflict::NotShown));
+        assert_eq!(find(3, one.clone(), other.clone()), compatible);
+        // Another entry, another leaf, one that the smaller tree has not, a hash within the tree in the place of a leaf.
+        assert_eq!(find(2, one.clone(), other.clone()), not_shown);
+        let wrong = |leaf, proof: &InclusionProof| ShownEntry {
+            leaf,
+            proof: proof.clone(),
+        };
+        let made_up = (other.0.clone(), wrong(leaf_hash(b"x"), &other.1.proof));
+        assert_eq!(find(3, one.clone(), made_up), not_shown);
+        let beyond = side(7, None, 5);
+        assert_eq!(
+            find(5, (one.0.clone(), beyond.1.clone()), beyond),
+            not_shown
+        );
+        let [beside, above @ ..] = other.1.proof.hashes() else {
+            panic!("the tree has one entry");
+        };
+        let inner = node_hash(beside, &other.1.leaf);
+        let shorter = InclusionProof::from_hashes(above.to_vec()).unwrap();
+        let inner = (other.0.clone(), wrong(inner, &shorter));
+        assert_eq!(find(3, one.clone(), inner), not_shown);
+        // Two sizes it takes: of one the roots tell.
+        let (same, forked) = (side(5, None, 3), side(5, Some(3), 3));
+        assert_eq!(find(3, same, forked), compatible);
+        // Nobody else is convicted.
+        let (one, other) = (side(5, None, 3), side(7, Some(3), 3));
+        let found = Conflict::find_parted(witness_key(1), 3, one, other);
+        assert_eq!(found, Err(NoConflict::NotSigned));
+    }
+
+    #[test]
+    fn evidence_of_an_entry_has_one_form() {
+        let text = parted(5, 7, 3).to_string();
+        for (from, to) in [
+            ("parted 3\n", ""),
+            ("parted 3\n", "parted 03\n"),
+            ("parted 3\n", "parted 2\n"),
+            ("leaf ", "leaf\u{20}\u{20}"),
+            ("hash ", "hush "),
+            (
+                "\nnote ",
+                "\nhash AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=\nnote ",
+            ),
+        ] {
+            let other = text.replacen(from, to, 1);
+            assert_ne!(other, text);
+            assert!(Conflict::parse(&other).is_err(), "{other}");
+        }
+        let plain = conflict().to_string();
+        let more = plain.replacen("\nnote ", "\nparted 0\nnote ", 1);
+        assert!(Conflict::parse(&more).is_err());
     }
 
     #[test]

@@ -2,13 +2,17 @@
 
 use super::existing;
 use crate::context::{Context, object_storage_settings};
-use crate::exit::{Exit, Outcome};
+use crate::exit::{Exit, Failure, Outcome, complain};
 use crate::output::Out;
 use crate::render::clean::Clean;
 use crate::seal_log;
 use clap::Args;
 use serde::Serialize;
+use std::path::{Path, PathBuf};
+use threadseal::tlog::conflict::Conflict;
+use threadseal_store::atomic::{self, PRIVATE_FILE};
 use threadseal_store::objects;
+use threadseal_store::sys::path_text;
 
 /// What `log fsck` takes.
 #[derive(Debug, Args)]
@@ -16,6 +20,9 @@ pub(crate) struct FsckArgs {
     /// A published copy instead: s3://…, gs://…, az://… or object+file:DIR
     #[arg(value_name = "STORE")]
     store: Option<String>,
+    /// Where the published copy and the log parted: write what convicts the key of the log to anybody into FILE, a new one
+    #[arg(long, value_name = "FILE", requires = "store")]
+    evidence: Option<PathBuf>,
 }
 
 #[derive(Serialize)]
@@ -26,6 +33,8 @@ struct FsckOutput {
     more: u64,
     #[serde(skip_serializing_if = "is_zero")]
     set_aside: usize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    evidence: Option<String>,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks by reference")]
@@ -37,13 +46,17 @@ fn is_zero(number: &usize) -> bool {
 pub(super) fn run(args: &FsckArgs, context: &Context, out: &mut Out) -> Outcome {
     let log = existing(context)?;
     // What waited and was set aside is no part of the log, and no fault of it.
-    let (checked, set_aside) = match &args.store {
-        None => (log.fsck()?, log.set_aside()?.lines),
+    let (checked, set_aside, conflict) = match &args.store {
+        None => (log.fsck()?, log.set_aside()?.lines, None),
         Some(store) => {
             let store = objects::open(store, &object_storage_settings())?;
-            (log.check_mirror(&*store)?, 0)
+            let checked = log.check_mirror(&*store)?;
+            let conflict = args.evidence.as_ref();
+            let conflict = conflict.map(|_| log.conflict_with(&*store)).transpose()?;
+            (checked, 0, conflict.flatten())
         }
     };
+    let evidence = written(args.evidence.as_deref(), conflict, context)?;
     let exit = match checked.faults.is_empty() {
         true => Exit::Done,
         false => Exit::Evidence,
@@ -55,6 +68,7 @@ pub(super) fn run(args: &FsckArgs, context: &Context, out: &mut Out) -> Outcome 
             faults: checked.faults,
             more: checked.more,
             set_aside,
+            evidence,
         });
         return Ok(exit);
     }
@@ -74,4 +88,33 @@ pub(super) fn run(args: &FsckArgs, context: &Context, out: &mut Out) -> Outcome 
         out.line(format_args!("clean: {} entries", checked.entries));
     }
     Ok(exit)
+}
+
+/// Writes the evidence that was asked for, and says what it is; where it is, if there is any.
+fn written(
+    to: Option<&Path>,
+    conflict: Option<Conflict>,
+    context: &Context,
+) -> Result<Option<String>, Failure> {
+    let Some(to) = to else {
+        return Ok(None);
+    };
+    let Some(conflict) = conflict else {
+        complain(
+            "note: no evidence was written: the log and that copy do not show that two histories were signed",
+        );
+        return Ok(None);
+    };
+    atomic::create_new(
+        &*context.fs,
+        to,
+        conflict.to_string().as_bytes(),
+        PRIVATE_FILE,
+    )?;
+    let path = path_text(to);
+    complain(&format!(
+        "note: {} shows that the key of the log signed two histories; threadseal check-proof judges it",
+        Clean(&path)
+    ));
+    Ok(Some(path))
 }

@@ -4,6 +4,7 @@ use super::*;
 use crate::objects::fault::{FaultObjects, ObjectFault};
 use crate::objects::memory::MemoryObjects;
 use crate::objects::{Folder, Objects, Put};
+use threadseal::tlog::conflict::Conflict;
 
 fn commit(log: &SealLog, heads: std::ops::Range<u64>) {
     heads.for_each(|seq| log.publish(&head(1, seq)));
@@ -96,6 +97,52 @@ fn a_mirror_shows_a_log_that_went_back_and_takes_no_other_log() {
     };
     assert_eq!(log.mirror(&other).unwrap_err().kind(), ErrorKind::Refused);
     assert!(log.check_mirror(&MemoryObjects::new()).is_err());
+}
+
+#[test]
+fn a_mirror_of_another_size_makes_evidence_of_a_fork() {
+    let (fs, places, key) = in_memory();
+    let log = open(&places, &key);
+    let mirror = MemoryObjects::new();
+    commit(&log, 0..300);
+    log.mirror(&mirror).unwrap();
+    assert_eq!(log.conflict_with(&mirror).unwrap(), None);
+    // It goes on: the mirror is older, and says nothing against it. So is one that is only ahead.
+    let older = mirror.copy();
+    commit(&log, 300..400);
+    assert_eq!(log.conflict_with(&older).unwrap(), None);
+    log.mirror(&mirror).unwrap();
+    let again = LogPlaces {
+        fs: fs.shared(),
+        home: PathBuf::from("/again"),
+        mark: PathBuf::from("/again.mark"),
+        ..places.clone()
+    };
+    atomic::create_directories(&fs, &again.home, PRIVATE_DIRECTORY).unwrap();
+    made(&again, &key);
+    let back = open(&again, &key);
+    commit(&back, 0..290);
+    assert_eq!(back.conflict_with(&mirror).unwrap(), None);
+    // And then otherwise, with fewer, as many and more entries than the mirror.
+    for size in [295, 400, 600] {
+        (290..size).for_each(|seq| back.publish(&head(9, seq)));
+        assert!(back.flush().error.is_none());
+        let found = back.conflict_with(&mirror).unwrap().unwrap();
+        assert_eq!(found.parted(), (size != 400).then_some(290), "{size}");
+        assert_eq!(found.key().name().as_str(), back.description().id.origin());
+        let text = found.to_string();
+        assert_eq!(Conflict::parse(&text), Ok(found));
+    }
+    // A mirror that does not hold what it says proves nothing.
+    let copy = mirror.copy();
+    let object = copy.read("tile/entries/001.p/144", 4 << 20).unwrap();
+    let object = object.unwrap();
+    let mut bytes = object.bytes;
+    *bytes.last_mut().unwrap() ^= 1;
+    let _stored = copy
+        .replace_if("tile/entries/001.p/144", &object.version, &bytes)
+        .unwrap();
+    assert_eq!(back.conflict_with(&copy).unwrap(), None);
 }
 
 #[test]

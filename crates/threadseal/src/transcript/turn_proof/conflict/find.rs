@@ -11,7 +11,7 @@ use super::{Parted, SealConflict};
 use crate::digest::Digest;
 use crate::error::Error;
 use crate::key::KeyId;
-use crate::merkle::{InclusionProof, ProofError, leaf_hash, root};
+use crate::merkle::{InclusionProof, leaf_hash};
 use crate::transcript::event;
 use std::collections::BTreeMap;
 
@@ -121,12 +121,7 @@ fn shown(lines: &[&[u8]], at: usize) -> Result<(Digest, InclusionProof), Error> 
     let leaves: Vec<Digest> = lines.iter().map(|line| leaf_hash(line)).collect();
     let leaf = leaves.get(at).copied();
     let leaf = leaf.ok_or_else(|| Error::invalid("the seal does not cover that line"))?;
-    let proof = InclusionProof::make(at as u64, leaves.len() as u64, &mut |node| {
-        let (from, width) = (node.index << node.level, 1_u64 << node.level);
-        let place = |at: u64| usize::try_from(at).map_err(|_| ProofError::NotInTree);
-        let below = leaves.get(place(from)?..place(from + width)?);
-        below.map(root).ok_or(ProofError::NotInTree)
-    });
+    let proof = InclusionProof::of_leaves(&leaves, at as u64);
     let proof = proof.map_err(|error| Error::invalid(error.to_string()))?;
     Ok((leaf, proof))
 }
