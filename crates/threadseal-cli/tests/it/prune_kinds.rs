@@ -194,3 +194,60 @@ fn the_checkpoints_of_an_agent_are_pruned_and_its_key_stays() {
         is_excused(&sandbox);
     }
 }
+
+#[test]
+fn ledgers_and_checkpoints_in_a_database_are_pruned_and_not_missed() {
+    let Some(cluster) = crate::fleet::cluster() else {
+        return;
+    };
+    let (sandbox, url) = (ready(), cluster.fresh());
+    step(&sandbox, &url).exits(0);
+    checkpoint(&sandbox, &url, "1").exits(0);
+    prune(&sandbox, &[&url, "--run", "r1"], 0);
+    prune(&sandbox, &[&url, "--agent", "counter"], 0);
+    // Also where the database is not named.
+    is_excused(&sandbox);
+    let seen = verify(&sandbox, &["--all", &url], 0);
+    assert!(
+        has(&seen, "pruned") && !has(&seen, "pruned_but_present"),
+        "{seen:?}"
+    );
+    step(&sandbox, &url).exits(2);
+    checkpoint(&sandbox, &url, "2").exits(2);
+}
+
+#[test]
+fn a_prune_in_a_store_that_was_cut_short_is_finished_by_the_next() {
+    let sandbox = ready();
+    let (runs, kept) = (sandbox.work().join("runs"), sandbox.work().join("kept"));
+    step(&sandbox, "file:runs").exits(0);
+    copy(&runs, &kept);
+    // Before the log knew: the home is put back, all but the tombstone.
+    let home = sandbox.home();
+    let places = [home.clone(), home.with_extension("marks")];
+    for place in &places {
+        copy(place, &place.with_extension("kept"));
+    }
+    prune(&sandbox, &["file:runs", "--run", "r1"], 0);
+    let tombstone = fs::read(in_home(&sandbox)).unwrap();
+    let place = in_home(&sandbox);
+    for place in &places {
+        fs::remove_dir_all(place).unwrap();
+        copy(&place.with_extension("kept"), place);
+    }
+    fs::create_dir(place.parent().unwrap()).unwrap();
+    fs::write(&place, &tombstone).unwrap();
+    fs::remove_dir_all(&runs).unwrap();
+    copy(&kept, &runs);
+    let seen = verify(&sandbox, &["runs"], 0);
+    assert!(!has(&seen, "pruned_but_present"), "{seen:?}");
+    prune(&sandbox, &["file:runs", "--run", "r1"], 0);
+    assert!(!holds_secret(&runs));
+    is_excused(&sandbox);
+    // Behind the word of the store itself, and before its files were gone.
+    let ledger = "ledger_r1.jsonl";
+    fs::copy(kept.join(ledger), runs.join(ledger)).unwrap();
+    prune(&sandbox, &["file:runs", "--run", "r1"], 0);
+    assert!(!holds_secret(&runs));
+    is_excused(&sandbox);
+}
