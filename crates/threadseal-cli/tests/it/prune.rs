@@ -1,6 +1,6 @@
 //! `prune`: whole records go, tombstones stay, and nothing but a tombstone that the log knows excuses a record that is gone.
 
-use crate::fixtures::{ready, recorder};
+use crate::fixtures::{ended_record, ready, recorder};
 use crate::run::{greet, project, thread};
 use crate::sandbox::{Ran, Sandbox, copy};
 use serde_json::Value;
@@ -322,6 +322,17 @@ fn a_record_whose_child_or_successor_is_open_is_not_pruned() {
         sandbox.run(["prune", text(over)]).exits(0);
         assert!(!over.exists() && place_of(over).exists());
     }
+}
+
+#[test]
+fn a_record_in_a_store_that_is_a_folder_is_pruned_by_its_name() {
+    let sandbox = ready();
+    let record = ended_record(&sandbox, "store/one.jsonl", 1);
+    sandbox.run(["prune", "file:store#two"]).exits(2);
+    sandbox.run(["prune", "file:store#one"]).exits(0);
+    assert!(!record.exists() && place_of(&record).exists());
+    assert!(has(&verify(&sandbox, &["--all"], 0), "pruned"));
+    sandbox.run(["prune", "file:store#one"]).exits(0);
 }
 
 #[test]

@@ -18,6 +18,7 @@ use threadseal::transcript::manifest::parse_line;
 use threadseal_runtime::project::{CANCEL_FILE, CAPABILITIES_FILE, THREAD_FILE, TRANSCRIPT_FILE};
 use threadseal_store::examine::first_line;
 use threadseal_store::heads::StoredHead;
+use threadseal_store::ledger::url::{self, Intent};
 use threadseal_store::lock::WriterLock;
 use threadseal_store::observer::seal_path;
 use threadseal_store::read::{RegularFile, open_regular};
@@ -218,7 +219,12 @@ pub(super) fn path_of(
     named: &Path,
     context: &Context,
 ) -> Result<PathBuf, Failure> {
-    if record::address_of(named).is_some() {
+    if let Some(address) = record::address_of(named) {
+        // In a store that is a folder each record is a file.
+        if url::folder_of(address)?.is_some() {
+            let (store, name) = record::one(address, Intent::Read)?;
+            return Ok(store.place(&name));
+        }
         let text = "transcripts are pruned where they lie in files; those in databases and other stores are not yet. A store is \
                     named with the --run or --agent in it";
         return Err(Failure::new(text).about(named));
