@@ -42,7 +42,9 @@ use threadseal::tlog::entry::key_event::KeyEvent;
 use threadseal::transcript::event::{EventType, Payload};
 use threadseal::transcript::ext::Ext;
 use threadseal::transcript::manifest::Manifest;
-use threadseal::transcript::{Ending, Link, ScanOptions, Sealer, Signers, VerifyOptions};
+use threadseal::transcript::{
+    Ending, Link, ScanOptions, SealedDelegation, Sealer, Signers, VerifyOptions,
+};
 
 /// The keys that seal records.
 #[derive(Clone)]
@@ -108,6 +110,8 @@ pub struct Opened {
     pub report: Report,
     /// Where the tail went, if one was set aside.
     pub moved: Option<MovedTail>,
+    /// The keys that its authority let in under a seal; of one that has ended as well.
+    pub delegations: Vec<SealedDelegation>,
 }
 
 impl Recorder {
@@ -265,6 +269,7 @@ impl Recorder {
         let outcome = examine::native(&file, &scan, &options, &|_| {})?;
         accept(&outcome.report, tail)?;
         let unfinished = outcome.unfinished;
+        let delegations = outcome.delegations;
         let report = outcome.report;
         // One that ended as well: it may have been put back from before what followed its end.
         let what = format!("the record is {}", report.verdict);
@@ -327,6 +332,7 @@ impl Recorder {
             recorder,
             report,
             moved,
+            delegations,
         })
     }
 

@@ -5,6 +5,7 @@ use crate::sandbox::{Ran, Sandbox, copy};
 use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
+use threadseal::key::PublicKey;
 use threadseal::transcript::ext::Ext;
 
 /// The raw public half of the home's own key.
@@ -130,7 +131,7 @@ fn a_delegation_that_the_log_of_the_authority_does_not_know_is_told_until_it_is_
     let (authority, worker) = two_homes();
     let path = authority.work().join("r.jsonl");
     delegate(&authority, &public(&ready())).exits(0);
-    let key = threadseal::key::PublicKey::from_hex(&public(&worker)).unwrap();
+    let key = PublicKey::from_hex(&public(&worker)).unwrap();
     let mut recorder = reopened(&authority, &path, "self-rye.rye");
     recorder.delegate(&key).unwrap().unwrap();
     drop(recorder);
@@ -149,6 +150,33 @@ fn a_delegation_that_the_log_of_the_authority_does_not_know_is_told_until_it_is_
     assert_eq!((delegations(&authority), history(&authority).len()), (2, 2));
     let told = authority.run(["verify", "r.jsonl"]).exits(0);
     assert!(!told.stdout.contains("unlogged"), "{}", told.stdout);
+}
+
+#[test]
+fn a_delegation_that_was_not_logged_before_the_end_of_its_record_is_logged_behind_it() {
+    let (authority, worker) = two_homes();
+    let path = authority.work().join("r.jsonl");
+    let key = PublicKey::from_hex(&public(&worker)).unwrap();
+    let mut recorder = reopened(&authority, &path, "self-rye.rye");
+    recorder.delegate(&key).unwrap().unwrap();
+    drop(recorder);
+    authority.run(["seal", "r.jsonl", "--final"]).exits(0);
+    let unlogged = |is_told| {
+        let told = authority.run(["verify", "r.jsonl"]).exits(0);
+        assert_eq!(told.stdout.contains("delegation_unlogged"), is_told);
+    };
+    unlogged(true);
+    let before = fs::read(&path).unwrap();
+    let again = delegate(&authority, &public(&worker)).exits(0);
+    assert!(again.stdout.contains("let already"), "{}", again.stdout);
+    unlogged(false);
+    assert_eq!(history(&authority).len(), 1);
+    delegate(&authority, &public(&worker)).exits(0);
+    assert_eq!(history(&authority).len(), 1);
+    // No other key gets in behind the end, neither into the record nor into the log.
+    delegate(&authority, &public(&ready())).fails_with("has ended");
+    assert_eq!(history(&authority).len(), 1);
+    assert_eq!(fs::read(&path).unwrap(), before);
 }
 
 #[test]

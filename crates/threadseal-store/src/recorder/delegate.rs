@@ -37,3 +37,6 @@ impl Recorder {
         self.seal_with(turn, false, Ext::default()).map(Some)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -163,4 +163,4 @@ fn not_here(current: &PublicKey) -> Error {
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

@@ -3,7 +3,8 @@
 //! ```text
 //! lock ─► verify ─► `delegation` event, seal, head ─► entry `key/delegate` in the log of this home
 //! ```
-//! Killed in between, the next run of the same command writes what is lacking, and nothing twice.
+//! Killed in between, the next run of the same command writes what is lacking, and nothing twice: the log's entry also where the record
+//! ended meanwhile.
 
 use crate::context::Context;
 use crate::exit::{Exit, Failure, Outcome, complain};
@@ -96,8 +97,14 @@ fn delegate(
     key_log::refuse_silent(context)?;
     // A tail is none of the authority's words, and is settled by whoever seals.
     let opened = args.signing.open(path, signer, context.host()?, context)?;
+    // A record that has ended lets nobody in any more, and may have said so before, unheard by the log.
+    let mut said = opened.delegations.iter();
+    let is_said = said.any(|said| (said.by, said.to) == (by, *to));
     let mut recorder = opened.recorder;
-    let new = recorder.delegate(to)?;
+    let new = match is_said {
+        true => None,
+        false => recorder.delegate(to)?,
+    };
     let head = new.or(recorder.state().head().copied());
     drop(recorder);
     let change = KeyChange::Delegate {

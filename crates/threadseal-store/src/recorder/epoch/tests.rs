@@ -22,15 +22,16 @@ use threadseal::trust::{Trust, TrustName, TrustStore, TrustedKey};
 
 const RECORD: &str = "/disk/transcript.jsonl";
 
-struct Bench {
-    fs: FaultFs,
+/// A disk, and a host on it that seals one record.
+pub(in crate::recorder) struct Bench {
+    pub(in crate::recorder) fs: FaultFs,
     host: Host,
     keys: Keys,
     trust: Trust,
 }
 
 impl Bench {
-    fn new(fs: &FaultFs) -> Self {
+    pub(in crate::recorder) fn new(fs: &FaultFs) -> Self {
         let key =
             |seed, usage| Arc::new(LocalSigner::new(PrivateKey::from_seed([seed; 32]), usage));
         let native = key(1, KeyUsage::Native);
@@ -61,7 +62,7 @@ impl Bench {
         }
     }
 
-    fn empty() -> Self {
+    pub(in crate::recorder) fn empty() -> Self {
         let fs = FaultFs::new();
         for folder in ["/disk", "/home/heads"] {
             crate::atomic::create_directories(&fs, Path::new(folder), 0o700).unwrap();
@@ -69,7 +70,7 @@ impl Bench {
         Self::new(&fs)
     }
 
-    fn create(&self) -> Result<Recorder, Error> {
+    pub(in crate::recorder) fn create(&self) -> Result<Recorder, Error> {
         let (native, rye) = (*self.keys.native.public_key(), *self.keys.rye.public_key());
         let manifest = Manifest::new(self.host.new_record()?, native, rye);
         let thread = ThreadId::parse("t/1")?;
@@ -86,21 +87,21 @@ impl Bench {
         }
     }
 
-    fn open(&self, tail: TailPolicy) -> Result<Recorder, Error> {
+    pub(in crate::recorder) fn open(&self, tail: TailPolicy) -> Result<Recorder, Error> {
         let (host, keys) = (self.host.clone(), self.keys.clone());
         let opened = Recorder::open(host, Path::new(RECORD), keys, &self.options(), tail);
         opened.map(|Opened { recorder, .. }| recorder)
     }
 
     /// What the disk holds of the record, verified without the heads of this host.
-    fn verify(&self) -> threadseal::transcript::Outcome {
+    pub(in crate::recorder) fn verify(&self) -> threadseal::transcript::Outcome {
         let file = open_regular(&self.fs, Path::new(RECORD)).unwrap();
         let scan = ScanOptions::default();
         examine::native(&file, &scan, &self.options(), &|_| {}).unwrap()
     }
 
     /// A copy of every key of an epoch on the disk.
-    fn loot(&self) -> Vec<LocalSigner> {
+    pub(in crate::recorder) fn loot(&self) -> Vec<LocalSigner> {
         let folder = Path::new("/home/epochs");
         let names = self.fs.read_dir(folder).unwrap_or_default();
         let names = names.iter().filter_map(|name| name.to_str());
@@ -113,7 +114,7 @@ impl Bench {
     }
 
     /// Could this key seal what `sealer` is the end of?
-    fn may_seal(&self, sealer: &Sealer, key: &LocalSigner) -> bool {
+    pub(in crate::recorder) fn may_seal(&self, sealer: &Sealer, key: &LocalSigner) -> bool {
         let signers = Signers {
             native: key,
             rye: &*self.keys.rye,
@@ -128,7 +129,7 @@ impl Bench {
     }
 }
 
-fn say(recorder: &mut Recorder) -> Result<(), Error> {
+pub(in crate::recorder) fn say(recorder: &mut Recorder) -> Result<(), Error> {
     let event_type = EventType::parse("cognition_in")?;
     recorder.append(&event_type, &Payload::parse(b"{\"text\":\"a\"}")?)?;
     recorder
@@ -136,7 +137,7 @@ fn say(recorder: &mut Recorder) -> Result<(), Error> {
         .map(drop)
 }
 
-fn nothing() -> Payload {
+pub(in crate::recorder) fn nothing() -> Payload {
     Payload::parse(b"{}").unwrap()
 }
 

@@ -1,0 +1,90 @@
+//! Delegations under failing disks: a key is in where the record says so under a seal, and nowhere else.
+
+use super::super::epoch::tests::{Bench, nothing, say};
+use crate::fault::{FaultKind, Keep};
+use crate::recorder::TailPolicy;
+use threadseal::error::Error;
+use threadseal::key::{KeyUsage, LocalSigner, PrivateKey, Signer as _};
+use threadseal::record::Head;
+use threadseal::report::Verdict;
+use threadseal::transcript::Ending;
+
+fn delegate() -> LocalSigner {
+    LocalSigner::new(PrivateKey::from_seed([9; 32]), KeyUsage::Native)
+}
+
+/// The whole of it, in a process of its own: its first seal also gives the key of the epoch up.
+fn work(bench: &Bench) -> Result<Option<Head>, Error> {
+    let mut recorder = bench.open(TailPolicy::SetAside)?;
+    recorder.delegate(delegate().public_key())
+}
+
+/// Works until the fault, ends as `end` says, looks at what is there, and runs it again. False when no call was left to fail.
+fn survives(call: usize, kind: FaultKind, end: Option<Keep>) -> bool {
+    let at = format!("{kind:?} at call {call}, {end:?}");
+    let bench = Bench::empty();
+    say(&mut bench.create().unwrap()).unwrap();
+    bench.fs.plan(call, kind);
+    let done = work(&bench);
+    if bench.fs.struck().is_none() {
+        assert!(done.unwrap().is_some());
+        return false;
+    }
+    match end {
+        None => {
+            bench.fs.kill_process();
+            bench.fs.heal();
+        }
+        Some(keep) => bench.fs.cut_power(keep),
+    }
+    let bench = Bench::new(&bench.fs);
+    let outcome = bench.verify();
+    let calm = [Verdict::Open, Verdict::UnsignedTail];
+    assert!(
+        calm.contains(&outcome.report.verdict),
+        "{at}: {:?}",
+        outcome.report.findings
+    );
+    // Whoever was told that the key is in finds it in the record.
+    let is_in = outcome.delegations.len() == 1;
+    assert!(is_in || done.is_err(), "{at}");
+    let recorder = bench.open(TailPolicy::SetAside).unwrap();
+    let (state, key) = (recorder.state(), delegate());
+    assert_eq!(state.is_delegate(key.public_key()), is_in, "{at}");
+    assert_eq!(bench.may_seal(state, &key), is_in, "{at}");
+    drop(recorder);
+    // Again: what is lacking is written, and nothing twice.
+    assert_eq!(work(&bench).unwrap().is_none(), is_in, "{at}");
+    assert_eq!(bench.verify().delegations.len(), 1, "{at}");
+    assert_eq!(bench.loot().len(), 1, "{at}");
+    let mut recorder = bench.open(TailPolicy::Refuse).unwrap();
+    assert!(bench.may_seal(recorder.state(), &key), "{at}");
+    say(&mut recorder).unwrap();
+    let turn = recorder.state().turn();
+    recorder.end(Ending::Completed, &nothing(), turn).unwrap();
+    drop(recorder);
+    assert_eq!(bench.verify().report.verdict, Verdict::Verified, "{at}");
+    true
+}
+
+#[test]
+fn whatever_fails_in_a_delegation_the_key_is_in_where_a_seal_says_so_and_nowhere_else() {
+    for kind in FaultKind::ALL {
+        let mut call = 0;
+        'calls: loop {
+            let ends = [
+                None,
+                Some(Keep::Nothing),
+                Some(Keep::Everything),
+                Some(Keep::ByLot(call as u64)),
+            ];
+            for end in ends {
+                if !survives(call, kind, end) {
+                    break 'calls;
+                }
+            }
+            call += 1;
+        }
+        assert!(call > 30, "a delegation makes {call} calls only");
+    }
+}
