@@ -8,9 +8,7 @@ use std::time::Duration;
 use threadseal::error::ErrorKind;
 use threadseal::key::{KeyUsage, LocalSigner, PrivateKey};
 use threadseal_store::home::Home;
-use threadseal_store::seal_log::{
-    Description, IndexKind, LogKey, LogPlaces, SealLog, Standing, machine,
-};
+use threadseal_store::seal_log::{Description, LogKey, LogPlaces, SealLog, Standing, machine};
 
 /// The log of a home, as far as there is one.
 #[derive(Debug, Clone)]
@@ -118,13 +116,7 @@ pub(crate) fn of(
 ) -> Result<SealLog, Failure> {
     let key = key(home, &description)?;
     let random = Arc::new(context.random);
-    Ok(SealLog::open(
-        places,
-        description,
-        key,
-        random,
-        IndexKind::Sqlite,
-    ))
+    Ok(SealLog::open(places, description, key, random))
 }
 
 /// The key of a log; None where its private half is not here.

@@ -24,9 +24,7 @@ use threadseal_store::home::Home;
 use threadseal_store::host::Host;
 use threadseal_store::random::{Random as _, SystemRandom};
 use threadseal_store::recorder::{Keys, Recorder};
-use threadseal_store::seal_log::{
-    Description, IndexKind, LogId, LogKey, LogPlaces, LoggedHeads, SealLog,
-};
+use threadseal_store::seal_log::{Description, LogId, LogKey, LogPlaces, LoggedHeads, SealLog};
 use threadseal_store::sys::{Fs, RealFs};
 
 type Done<T> = Result<T, Box<dyn Error>>;
@@ -73,8 +71,7 @@ fn log(home: &Path) -> Done<SealLog> {
         places.create(&description, &key, &[])?;
     }
     let random = Arc::new(SystemRandom);
-    let index = IndexKind::Memory;
-    Ok(SealLog::open(places, description, Some(key), random, index))
+    Ok(SealLog::open(places, description, Some(key), random))
 }
 
 /// The median time of one seal, of many that follow each other; the extra is the number of commits of the log.

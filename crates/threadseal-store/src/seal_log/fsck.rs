@@ -53,20 +53,18 @@ impl SealLog {
         let base = walk.size;
         {
             let mut index = self.shared.index();
-            index.catch_up(view.contents())?;
-            view.contents().each_in_tiles(0, base, &mut |at, entry| {
-                walk.entry(at, entry, Some(&index))
-            })?;
-        }
-        if let Some(count) = self.shared.index().count_in_file()?
-            && count != walk.heads
-        {
-            walk.checked
-                .fault("the index holds other entries than the log");
+            // Where the entries are not those of the tree, the walk tells.
+            let index = index.catch_up(view.contents()).is_ok().then_some(&*index);
+            view.contents()
+                .each_in_tiles(0, base, &mut |at, entry| walk.tiled(at, entry, index))?;
+            if index.is_some_and(|index| index.count() != walk.heads) {
+                walk.checked
+                    .fault("the index holds other entries than the log");
+            }
         }
         walk.parts()?;
         for (at, entry) in (base..).zip(view.contents().fresh()) {
-            walk.entry(at, entry, None)?;
+            walk.entry(at, entry, merkle::leaf_hash(entry));
         }
         walk.checkpoint()?;
         let is_wrong = self.is_rare_wrong(&walk.rare, view.tree().size);
@@ -111,13 +109,29 @@ struct Walk<'l> {
 }
 
 impl Walk<'_> {
-    fn entry(&mut self, at: u64, entry: &[u8], index: Option<&Index>) -> Result<(), Error> {
+    /// An entry that lies in a tile.
+    fn tiled(&mut self, at: u64, entry: &[u8], index: Option<&Index>) -> Result<(), Error> {
         let leaf = merkle::leaf_hash(entry);
+        self.hash(0, leaf)?;
+        if let Some((record, seq)) = head_of(entry) {
+            self.heads += 1;
+            // A head that is written down again is told as such; of two with one number the index has the first.
+            let is_first = self.last.get(&record).is_none_or(|last| *last < seq);
+            let found = index
+                .filter(|_| is_first)
+                .map(|index| index.at(&record, seq));
+            if found.transpose()?.is_some_and(|found| found != Some(at)) {
+                self.checked
+                    .fault(format!("the index does not know entry {at}"));
+            }
+        }
+        self.entry(at, entry, leaf);
+        Ok(())
+    }
+
+    fn entry(&mut self, at: u64, entry: &[u8], leaf: Digest) {
         self.frontier.push_leaf(leaf);
         self.checked.entries += 1;
-        if index.is_some() {
-            self.hash(0, leaf)?;
-        }
         match LogEntry::read(entry) {
             Err(_) => self
                 .checked
@@ -139,21 +153,7 @@ impl Walk<'_> {
             }
             Ok(_) => {}
         }
-        if let Some(index) = index {
-            let known = match head_of(entry) {
-                Some((record, seq)) => {
-                    self.heads += 1;
-                    index.at(&record, seq)? == Some(at)
-                }
-                None => true,
-            };
-            if !known {
-                self.checked
-                    .fault(format!("the index does not know entry {at}"));
-            }
-        }
         self.rare.extend(RareKind::of(entry).map(|kind| (at, kind)));
-        Ok(())
     }
 
     /// Takes a hash of a level; a tile that is full is compared with its file.

@@ -1,6 +1,7 @@
 //! Which records a log knows, and which head of a record it has under a number.
 
 use super::SealLog;
+use super::index::Index;
 use super::place::damaged;
 use crate::heads::LoggedAt;
 use std::collections::BTreeMap;
@@ -53,11 +54,8 @@ impl SealLog {
     /// As [`SealLog::newest`].
     pub fn head_at(&self, record: &RecordId, seq: u64) -> Result<Option<LoggedAt>, Error> {
         let view = self.view()?;
-        let in_tiles = {
-            let mut index = self.shared.index();
-            index.catch_up(view.contents())?;
-            index.at(record, seq)?
-        };
+        let at = |index: &Index| index.at(record, seq);
+        let in_tiles = self.shared.ask_index(view.contents(), at)?;
         let base = view.contents().base();
         let numbers = in_tiles.into_iter().filter(|number| *number < base);
         for number in numbers.chain(view.fresh_of(record)) {

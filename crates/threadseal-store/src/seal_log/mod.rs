@@ -55,9 +55,9 @@ mod forks;
 mod fsck;
 mod heads;
 mod index;
-#[cfg(feature = "sqlite")]
 mod index_file;
 mod journal;
+#[cfg(feature = "timestamp")]
 mod judging;
 mod kept;
 mod kept_notes;
@@ -93,6 +93,7 @@ pub use description::{Description, LogId};
 pub use forks::Accused;
 pub use fsck::Checked;
 pub use heads::LoggedHeads;
+#[cfg(feature = "timestamp")]
 pub use judging::JudgedPlaces;
 pub use kept_notes::CosignedNote;
 pub use mark_place::MarkPlace;
@@ -204,10 +205,9 @@ impl SealLog {
         description: Description,
         key: Option<LogKey>,
         random: Arc<dyn Random>,
-        index: IndexKind,
     ) -> Self {
         let place = places.place(description.id);
-        let index = index.open(&place);
+        let index = Index::of(&place, description.id);
         let far = Far::new(&places, &description);
         Self {
             shared: Arc::new(Shared {
@@ -266,14 +266,11 @@ impl SealLog {
     /// The newest head of a record, and the number of its entry, proved to be in the log.
     ///
     /// # Errors
-    /// As [`SealLog::view`]; kind `External` also when the index does not fit the log.
+    /// As [`SealLog::view`].
     pub fn newest(&self, record: &RecordId) -> Result<Option<(u64, LoggedHead)>, Error> {
         let view = self.view()?;
-        let in_tiles = {
-            let mut index = self.shared.index();
-            index.catch_up(view.contents())?;
-            index.newest(record, view.tree().size)?
-        };
+        let newest = |index: &Index| index.newest(record, view.tree().size);
+        let in_tiles = self.shared.ask_index(view.contents(), newest)?;
         // Threads that ask at the same time wait for each other's index, not for each other's proofs.
         view.newest(record, in_tiles)
     }
@@ -284,9 +281,8 @@ impl SealLog {
     /// As [`SealLog::newest`].
     pub fn entries_of(&self, record: &RecordId) -> Result<Vec<u64>, Error> {
         let view = self.view()?;
-        let mut index = self.shared.index();
-        index.catch_up(view.contents())?;
-        let mut numbers = index.all(record)?;
+        let all = |index: &Index| index.all(record);
+        let mut numbers = self.shared.ask_index(view.contents(), all)?;
         numbers.retain(|at| *at < view.contents().base());
         numbers.extend(view.fresh_of(record));
         Ok(numbers)
@@ -340,6 +336,23 @@ impl SealLog {
 impl Shared {
     fn index(&self) -> std::sync::MutexGuard<'_, Index> {
         self.index.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What the index says of these contents; where a file of it is damaged, once more without its files.
+    fn ask_index<T>(
+        &self,
+        contents: &Contents,
+        ask: impl Fn(&Index) -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        let mut index = self.index();
+        index.catch_up(contents)?;
+        match ask(&index) {
+            Err(_) if index.is_damaged() => {
+                index.catch_up(contents)?;
+                ask(&index)
+            }
+            answer => answer,
+        }
     }
 
     /// The right to look at the marks and to commit by what they say. Two copies of one home have their marks in common: one
@@ -397,29 +410,5 @@ pub struct LogKey(pub Arc<dyn Signer + Send + Sync>);
 impl fmt::Debug for LogKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("LogKey").field(self.0.public_key()).finish()
-    }
-}
-
-/// Where an index is kept.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum IndexKind {
-    /// In memory: each process reads all tiles once.
-    Memory,
-    /// In an SQLite file beside the tiles, once the log is large; in memory where there can be none.
-    #[cfg(feature = "sqlite")]
-    Sqlite,
-}
-
-impl IndexKind {
-    #[cfg_attr(
-        not(feature = "sqlite"),
-        expect(unused_variables, reason = "all is in memory")
-    )]
-    fn open(self, place: &Place) -> Index {
-        Index::Memory(match self {
-            Self::Memory => index::MemoryIndex::default(),
-            #[cfg(feature = "sqlite")]
-            Self::Sqlite => index::MemoryIndex::with_file(place.file(index_file::FILE)),
-        })
     }
 }

@@ -6,7 +6,7 @@
 //! line   <64 hex: tag> <32 hex: log id> <entry>
 //! tag    HMAC-SHA-256( secret, "threadseal/1 spool" 0x00 ‖ what stands behind the tag and its blank )      RFC 2104
 //! ```
-//! Another domain is a key of its own, as far as anybody can tell: under one the home's list of rare entries is tagged (`rare.rs`).
+//! Another domain is a key of its own, as far as anybody can tell: under two the home's list of rare entries and its index of heads are tagged (`rare`, `index_file`).
 //! It lies with the keys, not with the logs: copies of a log's folder are given to others.
 
 use super::description::LogId;
@@ -26,7 +26,7 @@ use zeroize::Zeroizing;
 
 const DOMAIN: &[u8] = b"threadseal/1 spool\0";
 const SECRET_BYTES: usize = 32;
-const TAG_BYTES: usize = 32;
+pub(super) const TAG_BYTES: usize = 32;
 /// Digits of a tag, and the blank behind it.
 const TAG_LENGTH: usize = 2 * TAG_BYTES + 1;
 /// Digits of a log id, and the blank behind it.
@@ -97,13 +97,23 @@ impl SpoolKey {
 
     /// The tag of these bytes in a domain, which ends in 0x00, in hex.
     pub(super) fn tag(&self, domain: &[u8], bytes: &[u8]) -> String {
-        encoding::hex(&self.mac(domain, bytes).finalize().into_bytes())
+        encoding::hex(&self.tag_bytes(domain, bytes))
+    }
+
+    /// The same as it is.
+    pub(super) fn tag_bytes(&self, domain: &[u8], bytes: &[u8]) -> [u8; TAG_BYTES] {
+        self.mac(domain, bytes).finalize().into_bytes().into()
     }
 
     /// Was this tag made with this secret, of these bytes and in this domain?
     pub(super) fn made(&self, tag: &str, domain: &[u8], bytes: &[u8]) -> bool {
         let tag = encoding::parse_hex_array::<TAG_BYTES>(tag);
-        tag.is_some_and(|tag| self.mac(domain, bytes).verify_slice(&tag).is_ok())
+        tag.is_some_and(|tag| self.made_bytes(&tag, domain, bytes))
+    }
+
+    /// The same of a tag as it is.
+    pub(super) fn made_bytes(&self, tag: &[u8], domain: &[u8], bytes: &[u8]) -> bool {
+        self.mac(domain, bytes).verify_slice(tag).is_ok()
     }
 
     fn mac(&self, domain: &[u8], bytes: &[u8]) -> Hmac<Sha256> {

@@ -40,7 +40,6 @@ pub(super) fn open_or(places: &LogPlaces, key: &Arc<Remembering>) -> Result<Seal
         description,
         Some(log_key),
         random,
-        IndexKind::Memory,
     ))
 }
 

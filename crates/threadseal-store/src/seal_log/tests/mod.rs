@@ -5,6 +5,7 @@ mod crashes;
 mod far;
 mod forked;
 mod forks;
+mod index;
 mod kept_notes;
 mod key_events;
 #[cfg(feature = "keyring")]
@@ -109,7 +110,6 @@ fn open(places: &LogPlaces, key: &Arc<Remembering>) -> SealLog {
         description,
         Some(LogKey(Arc::clone(key) as _)),
         Arc::new(SeededRandom::new(5)),
-        IndexKind::Memory,
     )
 }
 
@@ -289,7 +289,6 @@ fn what_waited_when_its_process_ended_is_taken_up_by_the_next() {
         places.current().unwrap().unwrap(),
         None,
         Arc::new(SeededRandom::new(6)),
-        IndexKind::Memory,
     );
     reader.publish(&head(1, 0));
     reader.publish(&head(2, 0));

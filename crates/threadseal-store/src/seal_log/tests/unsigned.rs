@@ -165,13 +165,7 @@ fn a_log_that_is_out_of_place_signs_nothing_that_its_journal_holds() {
                     };
                     let log_key = LogKey(Arc::clone(&key) as _);
                     let random = Arc::new(SeededRandom::new(5));
-                    SealLog::open(
-                        places,
-                        description,
-                        Some(log_key),
-                        random,
-                        IndexKind::Memory,
-                    )
+                    SealLog::open(places, description, Some(log_key), random)
                 }
             };
             let before = signed(&key);

@@ -98,7 +98,7 @@ fn a_lost_log_is_followed_by_what_its_second_place_knows() {
 }
 
 #[test]
-fn every_changed_file_is_found_and_a_lost_index_is_made_again() {
+fn every_changed_file_is_found() {
     let (_folder, places, key) = on_disk();
     published(&places, &key, 0..600);
     open(&places, &key).fold().unwrap();
@@ -135,114 +135,6 @@ fn every_changed_file_is_found_and_a_lost_index_is_made_again() {
         open(&places, &key).fsck().unwrap().faults,
         Vec::<String>::new()
     );
-}
-
-#[cfg(feature = "sqlite")]
-fn remove_index(places: &LogPlaces) {
-    for ending in ["", "-wal", "-shm"] {
-        let file = format!("{}{ending}", index_file::FILE);
-        let _ = std::fs::remove_file(folder_of(places).join(file));
-    }
-}
-
-#[cfg(feature = "sqlite")]
-#[test]
-fn an_index_in_a_file_finds_the_same_as_one_in_memory() {
-    let (_folder, places, key) = on_disk();
-    let with = |kind| {
-        let log_key = LogKey(Arc::clone(&key) as _);
-        let description = places.current().unwrap().unwrap();
-        let random = Arc::new(SeededRandom::new(8));
-        SealLog::open(places.clone(), description, Some(log_key), random, kind)
-    };
-    // What a program of an earlier layout left is not read.
-    let earlier = folder_of(&places).join("index.db");
-    std::fs::write(&earlier, "an index").unwrap();
-    let log = with(IndexKind::Sqlite);
-    let forked = forks::proved().get().record;
-    forks::accuse(&log);
-    let pruned = LoggedHead {
-        key: Some(PrivateKey::from_seed([5; 32]).public_key().key_id()),
-        ..head(3, 7)
-    };
-    log.commit_tombstones(&[pruned]).unwrap();
-    assert!(log.tombstone_of(&record(3)).unwrap().is_some());
-    // More than a process reads for itself.
-    for seq in 0..index::MAX_WALKED_ENTRIES {
-        log.publish(&head(1, seq));
-        if seq < 400 {
-            log.publish(&head(2, 2 * seq));
-        }
-    }
-    flushed(&log);
-    let mut other = head(2, 30);
-    other.head.line = Digest::of(b"other");
-    log.publish(&other);
-    assert_eq!(log.flush().forks.len(), 1);
-    let memory = with(IndexKind::Memory);
-    for number in [1, 2, 3] {
-        assert_eq!(
-            log.newest(&record(number)).unwrap(),
-            memory.newest(&record(number)).unwrap()
-        );
-        assert_eq!(
-            log.entries_of(&record(number)).unwrap(),
-            memory.entries_of(&record(number)).unwrap()
-        );
-    }
-    assert_eq!(log.entries_of(&record(2)).unwrap().len(), 400);
-    log.fold().unwrap();
-    let forks = log.forks_of(&forked).unwrap();
-    assert_eq!(forks.len(), 1);
-    assert_eq!(forks, with(IndexKind::Memory).forks_of(&forked).unwrap());
-    assert_eq!(forks, with(IndexKind::Sqlite).forks_of(&forked).unwrap());
-    assert!(!earlier.exists());
-    let entry = log.tombstone_of(&record(3)).unwrap();
-    assert!(entry.is_some());
-    for kind in [IndexKind::Memory, IndexKind::Sqlite] {
-        let log = with(kind);
-        assert_eq!(log.tombstone_of(&record(3)).unwrap(), entry);
-        assert_eq!(log.tombstone_of(&record(1)).unwrap(), None);
-    }
-    drop(log);
-    // A row that somebody removed is missed by fsck, and a lost file is made again.
-    let index = folder_of(&places).join(index_file::FILE);
-    let connection = rusqlite::Connection::open(&index).unwrap();
-    connection
-        .execute("DELETE FROM heads WHERE seq = 30", [])
-        .unwrap();
-    drop(connection);
-    let checked = with(IndexKind::Sqlite).fsck().unwrap();
-    // Two entries that it does not know, and the number of heads.
-    assert_eq!(checked.faults.len(), 3, "{checked:?}");
-    remove_index(&places);
-    assert_eq!(
-        with(IndexKind::Sqlite).fsck().unwrap().faults,
-        Vec::<String>::new()
-    );
-    assert!(
-        with(IndexKind::Sqlite)
-            .newest(&record(1))
-            .unwrap()
-            .is_some()
-    );
-}
-
-/// An auditor has the home on a disk that is only read.
-#[cfg(feature = "sqlite")]
-#[test]
-fn a_log_is_read_also_where_no_index_can_be_kept() {
-    let (_folder, places, key) = on_disk();
-    published(&places, &key, 0..300);
-    let index = folder_of(&places).join(index_file::FILE);
-    remove_index(&places);
-    // A folder stands where the file would be.
-    std::fs::create_dir(&index).unwrap();
-    let description = places.current().unwrap().unwrap();
-    let random = Arc::new(SeededRandom::new(8));
-    let log = SealLog::open(places.clone(), description, None, random, IndexKind::Sqlite);
-    assert_eq!(log.newest(&record(1)).unwrap().unwrap().1, head(1, 299));
-    assert_eq!(log.fsck().unwrap().faults, Vec::<String>::new());
 }
 
 /// A second place that cannot be written is told as often as somebody asks, and what was committed stays so.
@@ -343,26 +235,6 @@ fn many_left_files_are_taken_up_by_and_by() {
     assert_eq!(std::fs::read_dir(&spool).unwrap().count(), 0);
 }
 
-/// What an index leaves out is not believed to be absent, as long as a process can read all entries itself.
-#[cfg(feature = "sqlite")]
-#[test]
-fn a_row_that_is_gone_hides_no_head_of_a_log_that_a_process_can_read() {
-    let (_folder, places, key) = on_disk();
-    published(&places, &key, 0..300);
-    let connection = rusqlite::Connection::open(folder_of(&places).join(index_file::FILE)).unwrap();
-    connection
-        .execute_batch(
-            "CREATE TABLE heads (record BLOB, seq INTEGER, at INTEGER, PRIMARY KEY (record, seq)) WITHOUT ROWID;
-             CREATE TABLE state (indexed INTEGER); INSERT INTO state VALUES (300);",
-        )
-        .unwrap();
-    drop(connection);
-    let description = places.current().unwrap().unwrap();
-    let random = Arc::new(SeededRandom::new(8));
-    let log = SealLog::open(places.clone(), description, None, random, IndexKind::Sqlite);
-    assert_eq!(log.newest(&record(1)).unwrap().unwrap().1, head(1, 299));
-}
-
 /// What waited for a log that does not go on is written into the one in its place.
 #[test]
 fn heads_that_waited_for_a_log_that_was_put_back_are_in_the_next_one() {
@@ -396,8 +268,7 @@ fn what_cannot_be_committed_for_long_waits_on_the_disk_alone() {
     let (_folder, places, key) = on_disk();
     let description = places.current().unwrap().unwrap();
     let random = Arc::new(SeededRandom::new(8));
-    let index = IndexKind::Memory;
-    let keyless = SealLog::open(places.clone(), description, None, random, index);
+    let keyless = SealLog::open(places.clone(), description, None, random);
     for portion in [0..1000, 1000..2000, 2000..2500_u64] {
         let waiting = usize::try_from(portion.end).unwrap();
         portion.for_each(|seq| keyless.publish(&head(1, seq)));
