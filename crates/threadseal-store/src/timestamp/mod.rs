@@ -9,12 +9,14 @@
 //! |---|---|
 //! | `asn1` | what travels, as DER |
 //! | `signed` | the signature, the certificate and its chain |
+//! | `ecdsa` | what of signatures the crates of TLS leave out |
 //! | `authority` | who is asked, and which roots are pinned for it |
 //!
 //! `spec/anchors.md`, "Time stamps", is normative. Asking is not here: whoever speaks HTTP brings the response.
 
 mod asn1;
 mod authority;
+mod ecdsa;
 #[cfg(test)]
 pub(crate) mod openssl;
 mod signed;

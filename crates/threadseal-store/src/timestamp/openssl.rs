@@ -49,6 +49,11 @@ impl OpenSsl {
 
     /// Lets `issuer` sign the certificate of `name`, which was only asked for until now.
     pub(crate) fn issue(&self, issuer: &str, name: &str, extensions: &str) {
+        self.issue_by("sha256", issuer, name, extensions);
+    }
+
+    /// The same with another digest function under the signature.
+    pub(crate) fn issue_by(&self, digest: &str, issuer: &str, name: &str, extensions: &str) {
         fs::write(self.folder.join("extensions"), extensions).unwrap();
         fs::rename(
             self.folder.join(format!("{name}.pem")),
@@ -56,7 +61,7 @@ impl OpenSsl {
         )
         .unwrap();
         self.run(&format!(
-            "x509 -req -in asked -CA {issuer}.pem -CAkey {issuer}.key -set_serial 2 -days 30 -extfile extensions -out {name}.pem"
+            "x509 -req -{digest} -in asked -CA {issuer}.pem -CAkey {issuer}.key -set_serial 2 -days 30 -extfile extensions -out {name}.pem"
         ));
     }
 

@@ -11,6 +11,7 @@
 
 use super::NotStamped;
 use super::asn1::{SigningCertificate, SigningCertificateV2};
+use super::ecdsa::{P256_SHA512, P384_SHA512};
 use cms::cert::CertificateChoices;
 use cms::content_info::ContentInfo;
 use cms::signed_data::{SignedData, SignerIdentifier, SignerInfo};
@@ -24,6 +25,7 @@ use webpki::{EndEntityCert, KeyUsage, anchor_from_trusted_cert, ring as algorith
 use x509_cert::Certificate;
 use x509_cert::attr::Attribute;
 use x509_cert::ext::pkix::{ExtendedKeyUsage, SubjectKeyIdentifier};
+use x509_cert::spki::AlgorithmIdentifierOwned;
 
 const SIGNED_DATA: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.113549.1.7.2");
 const TST_INFO: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.113549.1.9.16.1.4");
@@ -37,6 +39,7 @@ const EXTENDED_KEY_USAGE: ObjectIdentifier = ObjectIdentifier::new_unwrap("2.5.2
 const TIME_STAMPING: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.3.6.1.5.5.7.3.8");
 
 const RSA: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.113549.1.1.1");
+const RSA_PSS: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.113549.1.1.10");
 
 type Verification = &'static dyn SignatureVerificationAlgorithm;
 
@@ -46,7 +49,9 @@ struct Hash {
     algorithm: &'static Algorithm,
     /// Names of signatures over it: RSA PKCS #1 v1.5, ECDSA.
     signatures: [ObjectIdentifier; 2],
-    verifications: &'static [Verification],
+    verifications: &'static [Verification; 3],
+    /// RSASSA-PSS with MGF1 over the same function and a salt of its length; what else could stand there does not verify.
+    pss: &'static Verification,
 }
 
 static HASHES: [Hash; 3] = [
@@ -62,6 +67,7 @@ static HASHES: [Hash; 3] = [
             algorithms::ECDSA_P256_SHA256,
             algorithms::ECDSA_P384_SHA256,
         ],
+        pss: &algorithms::RSA_PSS_2048_8192_SHA256_LEGACY_KEY,
     },
     Hash {
         oid: ObjectIdentifier::new_unwrap("2.16.840.1.101.3.4.2.2"),
@@ -75,6 +81,7 @@ static HASHES: [Hash; 3] = [
             algorithms::ECDSA_P256_SHA384,
             algorithms::ECDSA_P384_SHA384,
         ],
+        pss: &algorithms::RSA_PSS_2048_8192_SHA384_LEGACY_KEY,
     },
     Hash {
         oid: ObjectIdentifier::new_unwrap("2.16.840.1.101.3.4.2.3"),
@@ -83,7 +90,12 @@ static HASHES: [Hash; 3] = [
             ObjectIdentifier::new_unwrap("1.2.840.113549.1.1.13"),
             ObjectIdentifier::new_unwrap("1.2.840.10045.4.3.4"),
         ],
-        verifications: &[algorithms::RSA_PKCS1_2048_8192_SHA512],
+        verifications: &[
+            algorithms::RSA_PKCS1_2048_8192_SHA512,
+            P256_SHA512,
+            P384_SHA512,
+        ],
+        pss: &algorithms::RSA_PSS_2048_8192_SHA512_LEGACY_KEY,
     },
 ];
 
@@ -152,9 +164,10 @@ impl Signed {
         let anchors = roots.iter().map(anchor_from_trusted_cert);
         let anchors = anchors.collect::<Result<Vec<_>, _>>().map_err(unfit)?;
         let seconds = Duration::from_micros(time.as_micros());
+        let known = [webpki::ALL_VERIFICATION_ALGS, &[P256_SHA512, P384_SHA512]].concat();
         signer
             .verify_for_usage(
-                webpki::ALL_VERIFICATION_ALGS,
+                &known,
                 &anchors,
                 &self.others,
                 UnixTime::since_unix_epoch(seconds),
@@ -185,10 +198,7 @@ fn names(sid: &SignerIdentifier, certificate: &Certificate) -> bool {
 fn check_signature(by: &SignerInfo, info: &[u8], signer: &Certificate) -> Result<(), NotStamped> {
     let known = HASHES.iter().find(|hash| hash.oid == by.digest_alg.oid);
     let hash = known.ok_or_else(|| unknown("digest", by.digest_alg.oid))?;
-    let how = by.signature_algorithm.oid;
-    if how != RSA && !hash.signatures.contains(&how) {
-        return Err(unknown("signature", how));
-    }
+    let verifications = verifications(&by.signature_algorithm, hash)?;
     let attributes = by.signed_attrs.as_ref().ok_or(malformed("attributes"))?;
     let attributes_list: Vec<&Attribute> = attributes.iter().collect();
     let kind: ObjectIdentifier = decode(one(&attributes_list, CONTENT_TYPE)?)?;
@@ -209,9 +219,26 @@ fn check_signature(by: &SignerInfo, info: &[u8], signer: &Certificate) -> Result
             .verify_signature(*verification, &message, signature)
             .is_ok()
     };
-    match hash.verifications.iter().any(holds) {
+    match verifications.iter().any(holds) {
         true => Ok(()),
         false => Err(NotStamped::Forged("the signature does not hold")),
+    }
+}
+
+/// What verifies signatures of this name over this digest.
+fn verifications(
+    how: &AlgorithmIdentifierOwned,
+    hash: &Hash,
+) -> Result<&'static [Verification], NotStamped> {
+    if how.oid == RSA || hash.signatures.contains(&how.oid) {
+        return Ok(hash.verifications);
+    }
+    let named = to_der(how)?;
+    // Behind the tag and the length of the sequence.
+    let is_pss = how.oid == RSA_PSS && named.ends_with(&hash.pss.signature_alg_id());
+    match is_pss {
+        true => Ok(std::slice::from_ref(hash.pss)),
+        false => Err(unknown("signature", how.oid)),
     }
 }
 

@@ -96,6 +96,8 @@ fn stamps_by_each_algorithm_are_taken_as_openssl_takes_them() {
         ("P-256", "sha384"),
         ("P-384", "sha256"),
         ("P-384", "sha384"),
+        ("P-256", "sha512"),
+        ("P-384", "sha512"),
     ];
     for (number, (key, digest)) in cases.into_iter().enumerate() {
         let openssl = OpenSsl::new(&folder.path().join(number.to_string()), key, digest, FIT);
@@ -113,6 +115,49 @@ fn stamps_by_each_algorithm_are_taken_as_openssl_takes_them() {
         assert_eq!(second, seconds * 1_000_000 + 2_000_000);
         assert!(openssl.takes(MESSAGE, &response), "{key} {digest}");
         assert_eq!(verify(&response, MESSAGE, &authority, None), Ok(stamp));
+    }
+}
+
+/// `openssl ts` signs with PKCS #1 v1.5 alone, so `openssl cms` does here.
+#[test]
+fn stamps_by_rsa_pss_are_taken_where_one_digest_and_its_length_are_used_throughout() {
+    let folder = TempDir::new().unwrap();
+    let openssl = OpenSsl::new(folder.path(), "rsa:2048", "sha256", FIT);
+    let authority = Authority::new("https://tsa.example/", &openssl.root()).unwrap();
+    let info = info(now()).to_der().unwrap();
+    let pss = |more: &str| {
+        let how = format!("-cades -keyopt rsa_padding_mode:pss {more}");
+        let response = openssl.sign(&info, &how);
+        verify(&response, MESSAGE, &authority, None)
+    };
+    for digest in ["sha256", "sha384", "sha512"] {
+        let stamp = pss(&format!("-md {digest} -keyopt rsa_pss_saltlen:digest"));
+        assert!(stamp.is_ok(), "{digest}: {stamp:?}");
+    }
+    for other in [
+        "-keyopt rsa_pss_saltlen:20",
+        "-keyopt rsa_pss_saltlen:digest -keyopt rsa_mgf1_md:sha512",
+    ] {
+        let judged = pss(other);
+        assert!(
+            matches!(judged, Err(NotStamped::Unfit(_))),
+            "{other}: {judged:?}"
+        );
+    }
+}
+
+/// Certificates of the authority are signed with SHA-512, too.
+#[test]
+fn a_chain_signed_with_sha_512_is_followed() {
+    let folder = TempDir::new().unwrap();
+    for key in ["P-256", "P-384"] {
+        let openssl = OpenSsl::new(&folder.path().join(key), key, "sha512", FIT);
+        openssl.request("tsa", key, "-subj /CN=tsa");
+        openssl.issue_by("sha512", "root", "tsa", FIT);
+        let authority = Authority::new("https://tsa.example/", &openssl.root()).unwrap();
+        let response = openssl.reply(&request(MESSAGE, NONCE).unwrap());
+        let stamp = verify(&response, MESSAGE, &authority, Some(NONCE));
+        assert!(stamp.is_ok(), "{key}: {stamp:?}");
     }
 }
 
