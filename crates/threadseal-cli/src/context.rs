@@ -3,15 +3,16 @@
 //! The environment is read here and nowhere else.
 
 use crate::args::Global;
-use crate::exit::Failure;
+use crate::exit::{Failure, complain};
 use crate::render::style::Palette;
 use crate::rotation;
 use crate::seal_log::{self, HomeLog};
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use threadseal::time::Timestamp;
 use threadseal_store::clock::{Clock as _, SystemClock};
 use threadseal_store::heads::{HeadStore, MemoryHeadStore};
@@ -40,6 +41,8 @@ pub(crate) struct Context {
     log: OnceLock<HomeLog>,
     /// Did the home follow what keys said in its log?
     followed: OnceLock<()>,
+    /// What people were warned of.
+    warned: Mutex<BTreeSet<String>>,
 }
 
 impl Context {
@@ -55,6 +58,7 @@ impl Context {
             home: global.home.clone(),
             log: OnceLock::new(),
             followed: OnceLock::new(),
+            warned: Mutex::default(),
         }
     }
 
@@ -65,7 +69,16 @@ impl Context {
             fs: Arc::clone(&self.fs),
             log: OnceLock::new(),
             followed: OnceLock::new(),
+            warned: Mutex::default(),
             ..*self
+        }
+    }
+
+    /// Warns people, of one thing once.
+    pub(crate) fn warn_once(&self, why: &str) {
+        let mut warned = self.warned.lock().unwrap_or_else(PoisonError::into_inner);
+        if warned.insert(why.to_owned()) {
+            complain(&format!("warning: {why}"));
         }
     }
 

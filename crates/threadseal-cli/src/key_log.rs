@@ -135,7 +135,13 @@ pub(crate) fn places(
     };
     let authorities = match context.home()? {
         Some(home) if store.iter().any(TrustedKey::is_bound_in_time) => {
-            anchor::authorities(&home, context).unwrap_or_default()
+            match anchor::authorities(&home, context) {
+                Ok(kept) => kept.telling(context),
+                Err(failure) => {
+                    context.warn_once(&failure.to_string());
+                    Vec::new()
+                }
+            }
         }
         _ => Vec::new(),
     };
@@ -148,9 +154,11 @@ pub(crate) fn places(
         Ok(Anchors::None(_)) | Err(_) => 0,
     };
     let log = Arc::clone(log);
+    let bad_stamp = |why: &str| complain(&format!("warning: {why}"));
     Ok(Some(Arc::new(JudgedPlaces::of(
         log,
         witnessed,
         authorities,
+        bad_stamp,
     ))))
 }

@@ -143,7 +143,7 @@ fn anchored(proof: TurnProof, head: Option<Head>, context: &Context) -> Result<T
         return Ok(proof);
     }
     let policies = match context.home()? {
-        Some(home) => anchor::policies(&home, context)?,
+        Some(home) => anchor::policies(&home, context)?.telling(context),
         None => Vec::new(),
     };
     match log.proof_of(&head, &policies)? {

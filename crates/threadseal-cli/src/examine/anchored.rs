@@ -30,7 +30,7 @@ impl Anchors {
     /// Judges what was collected for the log of the home.
     ///
     /// # Errors
-    /// When a policy cannot be read.
+    /// When the policies, or what was collected, cannot be read at all.
     pub(crate) fn of(log: &HomeLog, context: &Context) -> Result<Self, Failure> {
         let HomeLog::There(log) = log else {
             return Ok(Self::None(
@@ -89,7 +89,7 @@ impl Anchors {
 /// The newest tree of a log that a quorum cosigned, and by which policy and when; whether the log continues it is not asked.
 ///
 /// # Errors
-/// When a policy or what was collected cannot be read.
+/// When the policies, or what was collected, cannot be read at all.
 pub(crate) fn witnessed(
     log: &SealLog,
     context: &Context,
@@ -101,7 +101,7 @@ pub(crate) fn witnessed(
 /// Of the home.
 fn policies(context: &Context) -> Result<Vec<(String, Policy)>, Failure> {
     match context.home()? {
-        Some(home) => anchor::policies(&home, context),
+        Some(home) => Ok(anchor::policies(&home, context)?.telling(context)),
         None => Ok(Vec::new()),
     }
 }

@@ -206,6 +206,58 @@ fn what_a_stamp_shows_to_be_older_than_a_revocation_by_a_clock_counts_and_nothin
 }
 
 #[test]
+fn a_stamp_or_an_authority_that_cannot_be_read_is_told_and_hides_no_other() {
+    let (sandbox, log) = logged();
+    let tools = tempfile::tempdir().unwrap();
+    let (stamping, root) = authority(&tools.path().join("a"));
+    drop(recorder(&sandbox, "before.jsonl", 1));
+    sandbox.run(["seal", "before.jsonl", "--final"]).exits(0);
+    add(&sandbox, "tsa", &stamping.url, &root);
+    let first = check(&sandbox, &[], 0)["size"].clone();
+    seal(&sandbox, "more");
+    let second = check(&sandbox, &[], 0)["size"].clone();
+    let heads = sandbox.home().join("heads");
+    fs::remove_dir_all(&heads).unwrap();
+    fs::create_dir(&heads).unwrap();
+    let at = ["--reason", "stolen", "--at", "2999-01-01"];
+    sandbox
+        .run([&["trust", "revoke", "self"][..], &at].concat())
+        .exits(0);
+    let anchors = sandbox.home().join("anchors");
+    let stamps = sandbox.home().join("log").join(&log[15..47]);
+    let stamp = |size: &Value| stamps.join(format!("timestamps/{size}.tsa.tsr"));
+    let others = [
+        anchors.join("broken.tsa"),
+        anchors.join("broken.policy"),
+        stamp(&first),
+    ];
+    for path in &others {
+        fs::write(path, "nothing that can be read").unwrap();
+    }
+    let said = sandbox.run(["verify", "before.jsonl"]).exits(0).stderr;
+    for path in &others {
+        let name = path.file_name().unwrap().to_str().unwrap();
+        assert_eq!(said.matches(name).count(), 1, "{name}: {said}");
+    }
+    // Asked and listed are those that can be read, and it is told of the others.
+    let ran = sandbox.run(["anchor", "check", "--json"]).exits(3).json();
+    assert_eq!(ran["policies"][0]["state"], "unreadable");
+    assert_eq!(
+        [0, 1].map(|at| ran["authorities"][at]["state"].clone()),
+        ["stamped", "unreadable"]
+    );
+    check(&sandbox, &["tsa"], 0);
+    assert_eq!(check(&sandbox, &["broken"], 3)["state"], "unreadable");
+    let listed = sandbox.run(["anchor", "list"]).exits(0);
+    assert!(listed.stdout.contains(&stamping.url));
+    assert!(listed.stderr.contains("broken.tsa"), "{}", listed.stderr);
+    // Without one that is good there is no evidence.
+    fs::write(stamp(&second), "nor this").unwrap();
+    let ran = sandbox.run(["verify", "before.jsonl"]).exits(1);
+    assert!(ran.stdout.contains("key_revoked"), "{}", ran.stdout);
+}
+
+#[test]
 fn what_does_not_verify_is_neither_kept_nor_counted() {
     let (sandbox, _) = logged();
     let tools = tempfile::tempdir().unwrap();

@@ -1,9 +1,10 @@
 //! A log as evidence against revocations: where seals stand in it, as far as something outside of it vouches for that, and by when they did,
 //! as far as somebody outside stamped it.
 
-use super::SealLog;
+use super::{KeptStamp, SealLog};
 use crate::timestamp::Authority;
-use std::sync::{Arc, OnceLock};
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use threadseal::record::Head;
 use threadseal::time::Timestamp;
 use threadseal::tlog::entry::key_event::KeyHistory;
@@ -20,13 +21,24 @@ pub struct JudgedPlaces {
     /// Who stamps the log, by name.
     authorities: Vec<(String, Authority)>,
     in_doubt: OnceLock<bool>,
+    warn: fn(&str),
+    /// Stamps that stamp nothing, of which people were told.
+    told: Mutex<BTreeSet<KeptStamp>>,
 }
 
 impl JudgedPlaces {
-    /// The places of `log`, of whose entries a quorum of witnesses saw the first `witnessed`, and which these authorities stamp.
-    pub fn of(log: Arc<SealLog>, witnessed: u64, authorities: Vec<(String, Authority)>) -> Self {
+    /// The places of `log`, of whose entries a quorum of witnesses saw the first `witnessed`, and which these authorities stamp. `warn` tells
+    /// people of stamps that do not count.
+    pub fn of(
+        log: Arc<SealLog>,
+        witnessed: u64,
+        authorities: Vec<(String, Authority)>,
+        warn: fn(&str),
+    ) -> Self {
         Self {
             log,
+            warn,
+            told: Mutex::default(),
             witnessed,
             authorities,
             keys: OnceLock::new(),
@@ -39,6 +51,14 @@ impl JudgedPlaces {
     fn vouched_for(&self) -> u64 {
         let marked = || self.log.marked().unwrap_or(0).max(self.witnessed);
         *self.vouched_for.get_or_init(marked)
+    }
+
+    /// Tells people, of each stamp once.
+    fn tell(&self, kept: &KeptStamp, why: &str) {
+        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        if told.insert(kept.clone()) {
+            (self.warn)(&format!("the stamp {} does not count: {why}", kept.file()));
+        }
     }
 }
 
@@ -57,7 +77,10 @@ impl SealPlaces for JudgedPlaces {
             return None;
         }
         let view = self.log.view().ok()?;
-        let found = self.log.stamped(at.number, &self.authorities, &view);
+        let mut told = |kept: &KeptStamp, why: &str| self.tell(kept, why);
+        let found = self
+            .log
+            .stamped(at.number, &self.authorities, &view, &mut told);
         let (_, stamp) = found.ok().flatten()?;
         Some(stamp.latest())
     }

@@ -31,6 +31,13 @@ pub struct KeptStamp {
     pub authority: String,
 }
 
+impl KeptStamp {
+    /// The name of its file in the folder.
+    pub fn file(&self) -> String {
+        format!("{}.{}{RESPONSE}", self.size, self.authority)
+    }
+}
+
 /// What a kept response is worth.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum JudgedStamp {
@@ -55,16 +62,17 @@ impl SealLog {
         response: &[u8],
     ) -> Result<(), Error> {
         let place = &self.shared.place;
+        let kept = KeptStamp {
+            size,
+            authority: authority.to_owned(),
+        };
         atomic::create_directories(&*place.fs, &place.file(FOLDER), PRIVATE_DIRECTORY)?;
         // The note first: a response without it proves nothing.
         place.replace(
             &self.stamp_file(&format!("{size}{NOTE}")),
             note.to_string().as_bytes(),
         )?;
-        place.replace(
-            &self.stamp_file(&format!("{size}.{authority}{RESPONSE}")),
-            response,
-        )
+        place.replace(&self.stamp_file(&kept.file()), response)
     }
 
     /// The responses that are kept, the smallest checkpoint first.
@@ -93,25 +101,29 @@ impl SealLog {
         Ok(kept)
     }
 
-    /// Judges a response that is kept, against the log as `view` has it.
-    ///
-    /// # Errors
-    /// Kind `External` when a file cannot be read.
+    /// Judges a response that is kept, against the log as `view` has it. What cannot be read stamps nothing, as what does not verify.
     pub fn judge_timestamp(
         &self,
         kept: &KeptStamp,
         authority: &Authority,
         view: &LogView,
+    ) -> JudgedStamp {
+        let judged = self.try_judging(kept, authority, view);
+        judged.unwrap_or_else(|error| JudgedStamp::Bad(error.to_string()))
+    }
+
+    fn try_judging(
+        &self,
+        kept: &KeptStamp,
+        authority: &Authority,
+        view: &LogView,
     ) -> Result<JudgedStamp, Error> {
-        let KeptStamp {
-            size,
-            authority: name,
-        } = kept;
-        let Some((note, tree)) = self.stamped_note(*size)? else {
+        let size = kept.size;
+        let Some((note, tree)) = self.stamped_note(size)? else {
             let why = format!("there is no checkpoint of {size} entries by this log beside it");
             return Ok(JudgedStamp::Bad(why));
         };
-        let path = self.stamp_file(&format!("{size}.{name}{RESPONSE}"));
+        let path = self.stamp_file(&kept.file());
         let response = self.shared.place.read(&path, MAX_TIMESTAMP_BYTES)?;
         let response = response.unwrap_or_default();
         Ok(match verify(&response, &note, authority, None) {
@@ -124,15 +136,17 @@ impl SealLog {
         })
     }
 
-    /// The first good stamp that covers an entry: no later than [`TimeStamp::latest`] it was in the log.
+    /// The first good stamp that covers an entry: no later than [`TimeStamp::latest`] it was in the log. `told` is called for each stamp on
+    /// the way there that stamps nothing, with why.
     ///
     /// # Errors
-    /// As [`SealLog::judge_timestamp`].
+    /// As [`SealLog::timestamps`].
     pub fn stamped(
         &self,
         entry: u64,
         authorities: &[(String, Authority)],
         view: &LogView,
+        told: &mut dyn FnMut(&KeptStamp, &str),
     ) -> Result<Option<(KeptStamp, TimeStamp)>, Error> {
         let mut found: Option<(KeptStamp, TimeStamp)> = None;
         for kept in self
@@ -150,12 +164,17 @@ impl SealLog {
             let Some((_, authority)) = named else {
                 continue;
             };
-            if let JudgedStamp::Good(stamp) = self.judge_timestamp(&kept, authority, view)?
-                && found
-                    .as_ref()
-                    .is_none_or(|(_, known)| stamp.latest() < known.latest())
-            {
-                found = Some((kept, stamp));
+            match self.judge_timestamp(&kept, authority, view) {
+                JudgedStamp::Good(stamp) => {
+                    let known = found.as_ref().map(|(_, known)| known.latest());
+                    if known.is_none_or(|known| stamp.latest() < known) {
+                        found = Some((kept, stamp));
+                    }
+                }
+                JudgedStamp::Bad(why) => told(&kept, &why),
+                JudgedStamp::Contradicts(_) => {
+                    told(&kept, "the log does not continue what it stamps");
+                }
             }
         }
         Ok(found)

@@ -1,10 +1,10 @@
 //! `anchor add`: a policy of C2SP tlog-policy, or a time-stamping authority, that this home keeps.
 
+use super::check::log_of;
 use super::{AUTHORITY, POLICY, folder, path_of};
 use crate::context::Context;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::output::Out;
-use crate::seal_log;
 use clap::Args;
 use std::path::{Path, PathBuf};
 use threadseal::limits::MAX_POLICY_BYTES;
@@ -76,8 +76,7 @@ fn policy_for(home: &Home, path: &Path, context: &Context) -> Result<Vec<u8>, Fa
     let bytes = read_small(&*context.fs, path, MAX_POLICY_BYTES)?;
     let policy =
         Policy::parse(&bytes).map_err(|error| Failure::new(error.to_string()).about(path))?;
-    let log = seal_log::open(home, context)?
-        .ok_or_else(|| Failure::new("this home has no log; run: threadseal log init"))?;
+    let log = log_of(home, context)?;
     let ours = log.verifier()?;
     if !policy.logs().iter().any(|log| log.key == ours) {
         let text = format!("it does not name the log of this home; add the line: log {ours}");

@@ -1,7 +1,7 @@
 //! `anchor check`: asks witnesses and time-stamping authorities, keeps what they said, and judges it.
 
 use super::stamp::{self, AuthorityOutput};
-use super::{authorities, policies};
+use super::{Kept, authorities, policies};
 use crate::context::Context;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::output::Out;
@@ -9,10 +9,13 @@ use crate::render::clean::Clean;
 use crate::seal_log;
 use clap::Args;
 use serde::Serialize;
+use std::fmt;
 use threadseal::note::SignedNote;
 use threadseal::tlog::policy::{Judgement, NotAccepted, Policy, PolicyWitness};
 use threadseal_store::asking::{Asked, Asking};
-use threadseal_store::seal_log::SealLog;
+use threadseal_store::home::Home;
+use threadseal_store::seal_log::{LogView, SealLog};
+use threadseal_store::timestamp::Authority;
 
 /// What `anchor check` takes.
 #[derive(Debug, Args)]
@@ -42,8 +45,11 @@ struct PolicyOutput {
     #[serde(skip_serializing_if = "Option::is_none")]
     at: Option<u64>,
     witnesses: Vec<WitnessOutput>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    why: Option<String>,
 }
 
+/// What was asked and judged once, of one state of the log.
 #[derive(Serialize)]
 struct CheckOutput {
     schema: &'static str,
@@ -56,83 +62,144 @@ struct CheckOutput {
 /// Exits 0 where every quorum is met and every authority has stamped, 3 where one is not, 1 where one shows that the
 /// log went back or forked.
 pub(super) fn run(args: &CheckArgs, context: &Context, out: &mut Out) -> Outcome {
-    let home = context.existing_home()?;
-    let log = seal_log::open(&home, context)?
-        .ok_or_else(|| Failure::new("this home has no log; run: threadseal log init"))?;
-    let all = policies(&home, context)?;
-    let (mut chosen, mut stamping) = (all.clone(), authorities(&home, context)?);
-    let known = |name: &String| {
-        chosen.iter().any(|(known, _)| known == name)
-            || stamping.iter().any(|(known, _)| known == name)
-    };
-    if let Some(unknown) = args.names.iter().find(|name| !known(name)) {
-        return Err(Failure::new(format!(
-            "there is no policy or authority {unknown:?}; see: threadseal anchor list"
-        )));
-    }
-    let meant = |name: &String| args.names.is_empty() || args.names.contains(name);
-    chosen.retain(|(name, _)| meant(name));
-    stamping.retain(|(name, _)| meant(name));
-    if chosen.is_empty() && stamping.is_empty() {
-        return Err(Failure::new(
-            "this home has no policy and no authority; run: threadseal anchor add",
-        ));
-    }
-    let view = log.view()?;
-    let key = log.verifier()?;
-    let mut note = collected(&log, view.checkpoint(), &all)?;
-    let asking = Asking::new(&view, &key)?;
-    let (mut exit, mut policies) = (Exit::Done, Vec::new());
-    for (name, policy) in &chosen {
-        let witnesses: Vec<&PolicyWitness> = policy.witnesses().iter().collect();
-        let asked = if args.offline {
-            Vec::new()
-        } else {
-            asking.all(&witnesses)
-        };
-        let mut told = Vec::new();
-        for (number, witness) in witnesses.iter().enumerate() {
-            told.push(take(&log, &mut note, witness, asked.get(number))?);
-        }
-        let judged = judge(name, policy, &note, told)?;
-        let contradicted = judged
-            .witnesses
-            .iter()
-            .any(|witness| witness.state == "contradicted");
-        exit = match (exit, contradicted, judged.state) {
-            (Exit::Evidence, ..) | (_, true, _) => Exit::Evidence,
-            (exit, false, "witnessed") => exit,
-            _ => Exit::Unconfirmed,
-        };
-        policies.push(judged);
-    }
-    if note.signatures().len() > 1 && !args.offline {
-        log.keep_cosigned(&note, &all)?;
-    }
-    let mut authorities = Vec::new();
-    for (name, authority) in &stamping {
-        let told = stamp::check(&log, &view, name, authority, args.offline, context)?;
-        exit = match (exit, told.state) {
-            (Exit::Evidence, _) | (_, "contradicted") => Exit::Evidence,
-            (exit, "stamped") => exit,
-            _ => Exit::Unconfirmed,
-        };
-        authorities.push(told);
-    }
-    let schema = "threadseal.anchor.check/1";
-    let output = CheckOutput {
-        schema,
-        origin: key.name().as_str().to_owned(),
-        size: view.tree().size,
-        policies,
-        authorities,
-    };
+    let (output, exit) = once(args, context)?;
     if context.json {
         out.json(&output);
     } else {
         show(&output, out);
     }
     Ok(exit)
+}
+
+/// Asks and judges once.
+fn once(args: &CheckArgs, context: &Context) -> Result<(CheckOutput, Exit), Failure> {
+    let home = context.existing_home()?;
+    let log = log_of(&home, context)?;
+    let (all, stamping) = (policies(&home, context)?, authorities(&home, context)?);
+    let (chosen, stamping) = chosen(args, all.clone(), stamping)?;
+    let view = log.view()?;
+    let key = log.verifier()?;
+    let mut policies = cosigned(args, &log, &view, &all, &chosen.good)?;
+    let mut authorities = Vec::new();
+    for (name, authority) in &stamping.good {
+        let told = stamp::check(&log, &view, name, authority, args.offline, context)?;
+        authorities.push(told);
+    }
+    let bad = chosen.bad.into_iter();
+    policies.extend(bad.map(|(name, why)| PolicyOutput::unreadable(name, why)));
+    let bad = stamping.bad.into_iter();
+    authorities.extend(bad.map(|(name, why)| AuthorityOutput::unreadable(name, why)));
+    let exits = policies.iter().map(PolicyOutput::exit);
+    let exits = exits.chain(authorities.iter().map(AuthorityOutput::exit));
+    let exit = exits.fold(Exit::Done, worse);
+    let output = CheckOutput {
+        schema: "threadseal.anchor.check/1",
+        origin: key.name().as_str().to_owned(),
+        size: view.tree().size,
+        policies,
+        authorities,
+    };
+    Ok((output, exit))
+}
+
+/// Of all policies and authorities those that are meant.
+fn chosen(
+    args: &CheckArgs,
+    mut policies: Kept<Policy>,
+    mut authorities: Kept<Authority>,
+) -> Result<(Kept<Policy>, Kept<Authority>), Failure> {
+    let is_known = |name: &String| {
+        let mut known = policies.names().chain(authorities.names());
+        known.any(|known| known == name)
+    };
+    if let Some(unknown) = args.names.iter().find(|name| !is_known(name)) {
+        return Err(Failure::new(format!(
+            "there is no policy or authority {unknown:?}; see: threadseal anchor list"
+        )));
+    }
+    let is_meant = |name: &String| args.names.is_empty() || args.names.contains(name);
+    policies.retain(is_meant);
+    authorities.retain(is_meant);
+    if policies.names().chain(authorities.names()).next().is_none() {
+        return Err(Failure::new(
+            "this home has no policy and no authority; run: threadseal anchor add",
+        ));
+    }
+    Ok((policies, authorities))
+}
+
+/// Asks the witnesses of the chosen ones among all policies, and keeps what they say.
+fn cosigned(
+    args: &CheckArgs,
+    log: &SealLog,
+    view: &LogView,
+    all: &Kept<Policy>,
+    chosen: &[(String, Policy)],
+) -> Result<Vec<PolicyOutput>, Failure> {
+    // While a policy cannot be read, what its witnesses said would be let go of.
+    let unasked = match all.bad.is_empty() {
+        true => None,
+        false => Some("a policy of this home cannot be read; see: threadseal anchor list"),
+    };
+    let is_asked = !args.offline && unasked.is_none();
+    let key = log.verifier()?;
+    let asking = Asking::new(view, &key)?;
+    let mut note = collected(log, view.checkpoint(), &all.good)?;
+    let mut policies = Vec::new();
+    for (name, policy) in chosen {
+        let witnesses: Vec<&PolicyWitness> = policy.witnesses().iter().collect();
+        let asked = if is_asked {
+            asking.all(&witnesses)
+        } else {
+            Vec::new()
+        };
+        let mut told = Vec::new();
+        for (number, witness) in witnesses.iter().enumerate() {
+            let asked = asked.get(number).ok_or(unasked);
+            told.push(take(log, &mut note, witness, asked)?);
+        }
+        policies.push(judge(name, policy, &note, told)?);
+    }
+    if note.signatures().len() > 1 && is_asked {
+        log.keep_cosigned(&note, &all.good)?;
+    }
+    Ok(policies)
+}
+
+/// The log of `home`, which there has to be.
+pub(super) fn log_of(home: &Home, context: &Context) -> Result<SealLog, Failure> {
+    seal_log::open(home, context)?
+        .ok_or_else(|| Failure::new("this home has no log; run: threadseal log init"))
+}
+
+/// Evidence before what is unconfirmed before all else.
+fn worse(one: Exit, other: Exit) -> Exit {
+    match (one, other) {
+        (Exit::Evidence, _) | (_, Exit::Evidence) => Exit::Evidence,
+        (Exit::Done, other) => other,
+        (one, _) => one,
+    }
+}
+
+impl PolicyOutput {
+    fn unreadable(name: String, why: String) -> Self {
+        Self {
+            name,
+            state: "unreadable",
+            at: None,
+            witnesses: Vec::new(),
+            why: Some(why),
+        }
+    }
+
+    fn exit(&self) -> Exit {
+        let mut states = self.witnesses.iter().map(|witness| witness.state);
+        match (states.any(|state| state == "contradicted"), self.state) {
+            (true, _) => Exit::Evidence,
+            (false, "witnessed") => Exit::Done,
+            _ => Exit::Unconfirmed,
+        }
+    }
 }
 
 /// The checkpoint with what was collected for it before.
@@ -146,12 +213,12 @@ fn collected(
     Ok(of_it.next().unwrap_or_else(|| checkpoint.clone()))
 }
 
-/// Takes what a witness answered into the note: its lines, in the place of those it gave before.
+/// Takes what a witness answered into the note: its lines, in the place of those it gave before. One that was not asked may have a reason.
 fn take(
     log: &SealLog,
     note: &mut SignedNote,
     witness: &PolicyWitness,
-    asked: Option<&Asked>,
+    asked: Result<&Asked, Option<&str>>,
 ) -> Result<WitnessOutput, Failure> {
     let name = witness.name.to_string();
     let silent = |state, why| WitnessOutput {
@@ -161,9 +228,9 @@ fn take(
         why,
     };
     Ok(match asked {
-        None => silent("not_asked", None),
-        Some(Asked::Not(why)) => silent("not_cosigned", Some(why.clone())),
-        Some(Asked::Contradicted { why, conflict, .. }) => {
+        Err(why) => silent("not_asked", why.map(str::to_owned)),
+        Ok(Asked::Not(why)) => silent("not_cosigned", Some(why.clone())),
+        Ok(Asked::Contradicted { why, conflict, .. }) => {
             let kept = conflict
                 .as_ref()
                 .map(|conflict| log.keep_conflict(conflict))
@@ -174,7 +241,7 @@ fn take(
                 Some(format!("{why}{}", kept.unwrap_or_default())),
             )
         }
-        Some(Asked::Cosigned(lines)) => {
+        Ok(Asked::Cosigned(lines)) => {
             let mut renewed = None::<SignedNote>;
             let is_replaced = |line: &&threadseal::note::NoteSignature| {
                 lines
@@ -222,7 +289,30 @@ fn judge(
         state,
         at,
         witnesses,
+        why: None,
     })
+}
+
+impl fmt::Display for PolicyOutput {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}  {}", self.name, self.state)?;
+        match (self.at, &self.why) {
+            (Some(at), _) => write!(f, " at {at}"),
+            (None, Some(why)) => write!(f, ": {why}"),
+            (None, None) => Ok(()),
+        }
+    }
+}
+
+impl fmt::Display for WitnessOutput {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}  {}", self.name, self.state)?;
+        match (self.time, &self.why) {
+            (Some(time), _) => write!(f, " at {time}"),
+            (None, Some(why)) => write!(f, ": {why}"),
+            (None, None) => Ok(()),
+        }
+    }
 }
 
 fn show(output: &CheckOutput, out: &mut Out) {
@@ -231,22 +321,9 @@ fn show(output: &CheckOutput, out: &mut Out) {
         output.origin, output.size
     ));
     for policy in &output.policies {
-        let at = policy.at.map(|at| format!(" at {at}")).unwrap_or_default();
-        out.line(format_args!(
-            "{}  {}{at}",
-            Clean(&policy.name),
-            policy.state
-        ));
+        out.line(format_args!("{}", Clean(&policy.to_string())));
         for witness in &policy.witnesses {
-            let time = witness.time.map(|time| format!(" at {time}"));
-            let why = witness.why.as_ref().map(|why| format!(": {why}"));
-            let more = time.or(why).unwrap_or_default();
-            out.line(format_args!(
-                "  {}  {}{}",
-                Clean(&witness.name),
-                witness.state,
-                Clean(&more)
-            ));
+            out.line(format_args!("  {}", Clean(&witness.to_string())));
         }
     }
     for authority in &output.authorities {

@@ -12,7 +12,8 @@ use threadseal::tlog::policy::PolicyWitness;
 /// Prints them.
 pub(super) fn run(context: &Context, out: &mut Out) -> Outcome {
     let home = context.existing_home()?;
-    let (policies, authorities) = (policies(&home, context)?, authorities(&home, context)?);
+    let policies = policies(&home, context)?.telling(context);
+    let authorities = authorities(&home, context)?.telling(context);
     let log = match authorities.is_empty() {
         true => None,
         false => seal_log::open(&home, context)?,

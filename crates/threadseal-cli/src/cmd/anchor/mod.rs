@@ -48,38 +48,72 @@ fn path_of(home: &Home, name: &str, ending: &str) -> PathBuf {
     folder(home).join(format!("{name}.{ending}"))
 }
 
-/// All policies of a home, by name.
-pub(crate) fn policies(home: &Home, context: &Context) -> Result<Vec<(String, Policy)>, Failure> {
+/// What a home keeps of one kind, by name. One file that cannot be read hides no other.
+#[derive(Debug, Clone)]
+pub(crate) struct Kept<T> {
+    /// Those that can be read.
+    pub(crate) good: Vec<(String, T)>,
+    /// The others, with why they cannot.
+    pub(crate) bad: Vec<(String, String)>,
+}
+
+impl<T> Kept<T> {
+    /// Those that can be read; of the others people are told, once.
+    pub(crate) fn telling(self, context: &Context) -> Vec<(String, T)> {
+        for (_, why) in &self.bad {
+            context.warn_once(&format!("it counts for nothing: {why}"));
+        }
+        self.good
+    }
+
+    /// Leaves those that are meant.
+    fn retain(&mut self, is_meant: impl Fn(&String) -> bool) {
+        self.good.retain(|(name, _)| is_meant(name));
+        self.bad.retain(|(name, _)| is_meant(name));
+    }
+
+    fn names(&self) -> impl Iterator<Item = &String> {
+        let good = self.good.iter().map(|(name, _)| name);
+        good.chain(self.bad.iter().map(|(name, _)| name))
+    }
+}
+
+/// All policies of a home.
+///
+/// # Errors
+/// When the folder cannot be read.
+pub(crate) fn policies(home: &Home, context: &Context) -> Result<Kept<Policy>, Failure> {
     files(home, context, POLICY, MAX_POLICY_BYTES, |bytes| {
         Policy::parse(bytes).map_err(|error| error.to_string())
     })
 }
 
-/// All time-stamping authorities of a home, by name.
-pub(crate) fn authorities(
-    home: &Home,
-    context: &Context,
-) -> Result<Vec<(String, Authority)>, Failure> {
+/// All time-stamping authorities of a home.
+///
+/// # Errors
+/// When the folder cannot be read.
+pub(crate) fn authorities(home: &Home, context: &Context) -> Result<Kept<Authority>, Failure> {
     files(home, context, AUTHORITY, MAX_AUTHORITY_BYTES, |bytes| {
         Authority::parse(bytes).map_err(|error| error.to_string())
     })
 }
 
-/// What the files of this ending hold, by name.
+/// What the files of this ending hold.
 fn files<T>(
     home: &Home,
     context: &Context,
     ending: &str,
     limit: usize,
     parse: impl Fn(&[u8]) -> Result<T, String>,
-) -> Result<Vec<(String, T)>, Failure> {
+) -> Result<Kept<T>, Failure> {
     let folder = folder(home);
-    let names = match context.fs.read_dir(&folder) {
+    let mut names = match context.fs.read_dir(&folder) {
         Ok(names) => names,
         Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
         Err(error) => return Err(Failure::io("read", &folder, &error)),
     };
-    let mut found = Vec::new();
+    names.sort();
+    let (mut good, mut bad) = (Vec::new(), Vec::new());
     for name in names {
         let path = Path::new(&name);
         let Some(stem) = path.file_stem().and_then(OsStr::to_str) else {
@@ -89,12 +123,16 @@ fn files<T>(
             continue;
         }
         let path = path_of(home, stem, ending);
-        let Some(bytes) = read_trusted_file(&*context.fs, &path, limit)? else {
-            continue;
-        };
-        let parsed = parse(&bytes).map_err(|error| Failure::new(error).about(&path))?;
-        found.push((stem.to_owned(), parsed));
+        let read = read_trusted_file(&*context.fs, &path, limit).map_err(Failure::from);
+        let parsed = read.and_then(|bytes| {
+            let parsed = bytes.map(|bytes| parse(&bytes)).transpose();
+            parsed.map_err(|error| Failure::new(error).about(&path))
+        });
+        match parsed {
+            Ok(Some(parsed)) => good.push((stem.to_owned(), parsed)),
+            Ok(None) => {}
+            Err(failure) => bad.push((stem.to_owned(), failure.to_string())),
+        }
     }
-    found.sort_by(|(a, _), (b, _)| a.cmp(b));
-    Ok(found)
+    Ok(Kept { good, bad })
 }

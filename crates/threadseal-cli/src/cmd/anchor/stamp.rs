@@ -1,7 +1,7 @@
 //! Stamps of the log by time-stamping authorities: asked for, kept, and judged again without asking.
 
 use crate::context::Context;
-use crate::exit::Failure;
+use crate::exit::{Exit, Failure};
 use crate::render::clean::Clean;
 use serde::Serialize;
 use std::fmt;
@@ -10,17 +10,45 @@ use threadseal_store::random;
 use threadseal_store::seal_log::{JudgedStamp, KeptStamp, LogView, SealLog};
 use threadseal_store::timestamp::{Authority, TimeStamp, request, verify};
 
+/// Stamps that count for nothing of which one authority's line tells.
+const MAX_BAD_TOLD: usize = 4;
+
 /// What an authority said last.
 #[derive(Debug, Serialize)]
 pub(super) struct AuthorityOutput {
     name: String,
-    pub(super) state: &'static str,
+    state: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     size: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     time: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     why: Option<String>,
+}
+
+impl AuthorityOutput {
+    /// Of an authority whose file cannot be read.
+    pub(super) fn unreadable(name: String, why: String) -> Self {
+        Self::without_stamp(name, "unreadable", Some(why))
+    }
+
+    fn without_stamp(name: String, state: &'static str, why: Option<String>) -> Self {
+        Self {
+            name,
+            state,
+            size: None,
+            time: None,
+            why,
+        }
+    }
+
+    pub(super) fn exit(&self) -> Exit {
+        match self.state {
+            "contradicted" => Exit::Evidence,
+            "stamped" => Exit::Done,
+            _ => Exit::Unconfirmed,
+        }
+    }
 }
 
 /// Has the log as it is stamped, unless it was already or nobody is to be asked, and says what the last stamp is.
@@ -80,12 +108,12 @@ fn last(
     authority: &Authority,
 ) -> Result<AuthorityOutput, Failure> {
     let mut good: Option<(KeptStamp, TimeStamp)> = None;
-    let mut bad = None;
+    let mut bad = Vec::new();
     for kept in log.timestamps()?.into_iter().rev() {
         if kept.authority != name {
             continue;
         }
-        match log.judge_timestamp(&kept, authority, view)? {
+        match log.judge_timestamp(&kept, authority, view) {
             JudgedStamp::Contradicts(stamp) => {
                 let here = view.tree().size;
                 let why = match kept.size > here {
@@ -103,10 +131,15 @@ fn last(
                 good = Some((kept, stamp));
                 break;
             }
-            JudgedStamp::Bad(why) => bad = bad.or(Some((kept.size, why))),
+            JudgedStamp::Bad(why) => bad.push(format!("the stamp of {} entries: {why}", kept.size)),
         }
     }
-    let why = bad.map(|(size, why)| format!("the stamp of {size} entries: {why}"));
+    let more = bad.len().saturating_sub(MAX_BAD_TOLD);
+    bad.truncate(MAX_BAD_TOLD);
+    if more > 0 {
+        bad.push(format!("and {more} more"));
+    }
+    let why = Some(bad.join("; ")).filter(|why| !why.is_empty());
     Ok(match good {
         Some((kept, stamp)) => {
             let state = match kept.size == view.tree().size {
@@ -118,13 +151,7 @@ fn last(
                 ..told(name, state, kept.size, stamp)
             }
         }
-        None => AuthorityOutput {
-            name: name.to_owned(),
-            state: "not_stamped",
-            size: None,
-            time: None,
-            why,
-        },
+        None => AuthorityOutput::without_stamp(name.to_owned(), "not_stamped", why),
     })
 }
 

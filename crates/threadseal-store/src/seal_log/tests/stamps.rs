@@ -41,7 +41,7 @@ fn an_entry_is_as_old_as_the_first_good_stamp_above_it() {
     let view = log.view().unwrap();
     let both = [first.clone(), second.clone()];
     let covering = |entry, who: &[(String, Authority)]| {
-        let found = log.stamped(entry, who, &view).unwrap();
+        let found = log.stamped(entry, who, &view, &mut |_, _| {}).unwrap();
         found.map(|(kept, _)| (kept.size, kept.authority))
     };
     assert_eq!(covering(0, &both), Some((early, "one".to_owned())));
@@ -56,6 +56,41 @@ fn an_entry_is_as_old_as_the_first_good_stamp_above_it() {
     let swapped = [("one".to_owned(), second.1), ("two".to_owned(), first.1)];
     assert_eq!(covering(0, &swapped), None);
     assert_eq!(covering(0, &[]), None);
+}
+
+/// Each file of the first stamp, as a disk that fails or whoever may write there leaves it.
+#[test]
+fn a_stamp_that_cannot_be_read_is_told_and_hides_none_behind_it() {
+    let (folder, places, key) = on_disk();
+    let log = open(&places, &key);
+    let (openssl, trusted) = authority(folder.path(), "a");
+    commit(&log, 1);
+    let early = stamp(&log, &openssl, "a");
+    commit(&log, 2);
+    let late = stamp(&log, &openssl, "a");
+    let view = log.view().unwrap();
+    let covering = || {
+        let mut bad = Vec::new();
+        let mut told = |kept: &KeptStamp, _: &str| bad.push(kept.size);
+        let found = log.stamped(0, std::slice::from_ref(&trusted), &view, &mut told);
+        (found.unwrap().map(|(kept, _)| kept.size), bad)
+    };
+    assert_eq!(covering(), (Some(early), vec![]));
+    let files = log.shared.place.file("timestamps");
+    for name in [format!("{early}.a.tsr"), format!("{early}.checkpoint")] {
+        let path = files.join(name);
+        let good = std::fs::read(&path).unwrap();
+        for bad in [&b""[..], b"no stamp", &[b'x'; 256 << 10]] {
+            std::fs::write(&path, bad).unwrap();
+            assert_eq!(covering(), (Some(late), vec![early]), "{path:?}");
+        }
+        std::fs::remove_file(&path).unwrap();
+        std::fs::create_dir(&path).unwrap();
+        assert_eq!(covering(), (Some(late), vec![early]), "{path:?}");
+        std::fs::remove_dir(&path).unwrap();
+        std::fs::write(&path, good).unwrap();
+    }
+    assert_eq!(covering(), (Some(early), vec![]));
 }
 
 #[test]
@@ -74,19 +109,19 @@ fn a_stamp_of_another_size_or_of_what_the_log_does_not_continue_covers_nothing()
         };
         log.judge_timestamp(&kept, &trusted.1, &log.view().unwrap())
     };
-    assert!(matches!(judge(&log, size), Ok(JudgedStamp::Good(_))));
+    assert!(matches!(judge(&log, size), JudgedStamp::Good(_)));
     // The response alone is moved to another size; then its note, too.
     std::fs::copy(files.join(&response), files.join("9.a.tsr")).unwrap();
-    assert!(matches!(judge(&log, 9), Ok(JudgedStamp::Bad(_))));
+    assert!(matches!(judge(&log, 9), JudgedStamp::Bad(_)));
     std::fs::copy(files.join(&note), files.join("9.checkpoint")).unwrap();
-    assert!(matches!(judge(&log, 9), Ok(JudgedStamp::Bad(_))));
+    assert!(matches!(judge(&log, 9), JudgedStamp::Bad(_)));
     commit(&log, 2);
     let bytes = std::fs::read(files.join(&response)).unwrap();
     let note_now = log.view().unwrap().checkpoint().clone();
     log.keep_timestamp(size + 1, &note_now, "a", &bytes)
         .unwrap();
     assert_eq!(
-        judge(&log, size + 1).unwrap(),
+        judge(&log, size + 1),
         JudgedStamp::Bad(crate::timestamp::NotStamped::OtherMessage.to_string())
     );
     let message = log.view().unwrap().checkpoint().to_string();
@@ -105,10 +140,10 @@ fn a_stamp_of_another_size_or_of_what_the_log_does_not_continue_covers_nothing()
     };
     assert!(matches!(
         log.judge_timestamp(&kept, &trusted.1, &view),
-        Ok(JudgedStamp::Contradicts(_))
+        JudgedStamp::Contradicts(_)
     ));
     let covered = log
-        .stamped(0, std::slice::from_ref(&trusted), &view)
+        .stamped(0, std::slice::from_ref(&trusted), &view, &mut |_, _| {})
         .unwrap();
     assert_eq!(covered, None);
 }
@@ -150,10 +185,7 @@ fn hashes_of_tiles_that_do_not_fit_each_other_carry_no_stamp_and_no_mark() {
         size,
         authority: "a".to_owned(),
     };
-    let judge = |log: &SealLog| {
-        log.judge_timestamp(&kept, &trusted.1, &log.view().unwrap())
-            .unwrap()
-    };
+    let judge = |log: &SealLog| log.judge_timestamp(&kept, &trusted.1, &log.view().unwrap());
     assert!(matches!(judge(&log), JudgedStamp::Good(_)));
     assert_eq!(log.marked().unwrap(), log.view().unwrap().tree().size);
 
