@@ -11,6 +11,7 @@ mod accuse;
 mod anchor;
 mod anchored;
 mod anchored_kinds;
+mod anchoring;
 mod bad_input;
 mod delegation;
 mod epochs;

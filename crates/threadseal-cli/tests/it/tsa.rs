@@ -16,16 +16,16 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 
 /// What the authority makes of what it was going to answer.
-type Change = fn(Vec<u8>) -> (u16, Vec<u8>);
+pub(crate) type Change = fn(Vec<u8>) -> (u16, Vec<u8>);
 
 /// An authority that answers requests on a loopback address until the test ends.
-struct Stamping {
-    url: String,
-    change: Arc<Mutex<Change>>,
+pub(crate) struct Stamping {
+    pub(crate) url: String,
+    pub(crate) change: Arc<Mutex<Change>>,
     asked: Arc<Mutex<usize>>,
 }
 
-fn honest(response: Vec<u8>) -> (u16, Vec<u8>) {
+pub(crate) fn honest(response: Vec<u8>) -> (u16, Vec<u8>) {
     (200, response)
 }
 
@@ -46,7 +46,7 @@ impl Stamping {
         Self { url, change, asked }
     }
 
-    fn asked(&self) -> usize {
+    pub(crate) fn asked(&self) -> usize {
         *self.asked.lock().unwrap()
     }
 }
@@ -80,13 +80,13 @@ fn serve(stream: &TcpStream, openssl: &OpenSsl, change: Change) {
         .unwrap();
 }
 
-fn authority(folder: &Path) -> (Stamping, Vec<u8>) {
+pub(crate) fn authority(folder: &Path) -> (Stamping, Vec<u8>) {
     let openssl = OpenSsl::new(folder, "P-256", "sha256", FIT);
     let root = openssl.root();
     (Stamping::start(openssl), root)
 }
 
-fn add(sandbox: &Sandbox, name: &str, url: &str, root: &[u8]) {
+pub(crate) fn add(sandbox: &Sandbox, name: &str, url: &str, root: &[u8]) {
     sandbox.write("root.pem", root);
     sandbox
         .run([
@@ -334,6 +334,9 @@ fn a_stamp_shows_a_log_that_went_back_without_its_stamps() {
     seal(&sandbox, "another");
     let told = check(&sandbox, &[], 1);
     assert!(told["why"].as_str().unwrap().contains("forked"), "{told}");
+    // Nor does asking go on.
+    let told = check(&sandbox, &["--every", "60"], 1);
+    assert_eq!(told["state"], "contradicted");
 }
 
 #[test]

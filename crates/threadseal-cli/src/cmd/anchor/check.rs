@@ -1,5 +1,6 @@
 //! `anchor check`: asks witnesses and time-stamping authorities, keeps what they said, and judges it.
 
+use super::repeat;
 use super::stamp::{self, AuthorityOutput};
 use super::{Kept, authorities, policies};
 use crate::context::Context;
@@ -26,6 +27,9 @@ pub(crate) struct CheckArgs {
     /// Ask nobody; judge what was collected before
     #[arg(long)]
     offline: bool,
+    /// Go on until a signal ends it: look at the log so often, and ask when it has grown; who did not answer is asked again, less and less often
+    #[arg(long, value_name = "SECONDS", conflicts_with = "offline")]
+    every: Option<f64>,
 }
 
 #[derive(Serialize)]
@@ -51,7 +55,7 @@ struct PolicyOutput {
 
 /// What was asked and judged once, of one state of the log.
 #[derive(Serialize)]
-struct CheckOutput {
+pub(super) struct CheckOutput {
     schema: &'static str,
     origin: String,
     size: u64,
@@ -62,6 +66,9 @@ struct CheckOutput {
 /// Exits 0 where every quorum is met and every authority has stamped, 3 where one is not, 1 where one shows that the
 /// log went back or forked.
 pub(super) fn run(args: &CheckArgs, context: &Context, out: &mut Out) -> Outcome {
+    if let Some(seconds) = args.every {
+        return repeat::run(seconds, args, context, out);
+    }
     let (output, exit) = once(args, context)?;
     if context.json {
         out.json(&output);
@@ -72,7 +79,7 @@ pub(super) fn run(args: &CheckArgs, context: &Context, out: &mut Out) -> Outcome
 }
 
 /// Asks and judges once.
-fn once(args: &CheckArgs, context: &Context) -> Result<(CheckOutput, Exit), Failure> {
+pub(super) fn once(args: &CheckArgs, context: &Context) -> Result<(CheckOutput, Exit), Failure> {
     let home = context.existing_home()?;
     let log = log_of(&home, context)?;
     let (all, stamping) = (policies(&home, context)?, authorities(&home, context)?);
@@ -312,6 +319,23 @@ impl fmt::Display for WitnessOutput {
             (None, Some(why)) => write!(f, ": {why}"),
             (None, None) => Ok(()),
         }
+    }
+}
+
+/// On one line: what each policy and authority is worth now, and of a policy that is not met why no witness cosigned.
+impl fmt::Display for CheckOutput {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} entries", self.size)?;
+        for policy in &self.policies {
+            write!(f, "  | {policy}")?;
+            for witness in policy.witnesses.iter().filter(|told| told.why.is_some()) {
+                write!(f, "; {witness}")?;
+            }
+        }
+        for authority in &self.authorities {
+            write!(f, "  | {authority}")?;
+        }
+        Ok(())
     }
 }
 

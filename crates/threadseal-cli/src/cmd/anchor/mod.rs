@@ -3,6 +3,7 @@
 mod add;
 mod check;
 mod list;
+mod repeat;
 mod stamp;
 
 use crate::context::Context;
