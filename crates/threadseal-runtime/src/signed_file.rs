@@ -35,6 +35,8 @@ pub struct SignedFile {
     item_type: Option<ItemType>,
     record: RecordId,
     next: u64,
+    /// Was its record begun before, by whomever?
+    is_older: bool,
 }
 
 impl SignedFile {
@@ -54,6 +56,7 @@ impl SignedFile {
             item_type,
             record: host.new_record()?,
             next: 0,
+            is_older: false,
         })
     }
 
@@ -70,6 +73,7 @@ impl SignedFile {
             item_type,
             record: head.record,
             next: head.seq.saturating_add(1),
+            is_older: true,
         }
     }
 
@@ -137,6 +141,11 @@ impl SignedFile {
         content: &[u8],
         put: &Put<'_>,
     ) -> Result<Head, Error> {
+        // What was pruned takes no seal any more: what is written in its place is another record.
+        if self.is_older && host.heads.pruned(&self.record)?.is_some() {
+            (self.record, self.next) = (host.new_record()?, 0);
+        }
+        self.is_older = false;
         let now = host.clock.now()?;
         let rye = RyeSigning {
             item_type: self.item_type,

@@ -254,7 +254,7 @@ fn count_unbound(path: &Path, host: &Host) -> Result<u64, Failure> {
 }
 
 /// Files beside the record into which bytes of it were moved.
-fn set_aside(path: &Path, host: &Host) -> Result<Vec<String>, Failure> {
+pub(super) fn set_aside(path: &Path, host: &Host) -> Result<Vec<String>, Failure> {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let begin = format!("{name}.tail-");
     let folder = directory_of(path);

@@ -252,8 +252,9 @@ fn examine_all(args: &VerifyArgs, context: &Context) -> Result<Run, Failure> {
     let known = here.chain(all.iter().flat_map(AllRecords::records));
     places.extend(pruned::in_home(context, known)?);
     let pruned = Pruned::at(&examiner, &places)?;
-    let present = run.results.iter_mut();
-    present.for_each(|report| pruned.tell(report));
+    for report in &mut run.results {
+        pruned.tell(&examiner, report)?;
+    }
     if let Some(all) = all {
         let here = run.results.iter().filter_map(|report| report.record);
         let mut here: BTreeSet<RecordId> = here.chain(examiner.joined()).collect();

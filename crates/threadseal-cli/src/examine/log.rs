@@ -10,6 +10,9 @@ use threadseal_store::examine;
 use threadseal_store::observer;
 use threadseal_store::read::RegularFile;
 
+/// What is found of seals whose log is gone.
+pub(super) const LOG_MISSING: &str = "log_missing";
+
 /// Verifies a file against the seals beside it.
 ///
 /// # Errors
@@ -119,6 +122,6 @@ pub(super) fn sidecar(examiner: &Examiner, seal_file: &Path, named: bool) -> Res
         Err(finding) => return Err(Failure::new(finding.message).about(seal_file)),
     };
     let message = "its seals are here and the log is not";
-    report.hold_because(Verdict::Missing, Finding::error("log_missing", message));
+    report.hold_because(Verdict::Missing, Finding::error(LOG_MISSING, message));
     Ok(Seen::Reports(vec![report]))
 }

@@ -6,6 +6,7 @@
 //! ```
 //! A tombstone alone says nothing: whoever has a key signs one. What the log of this host does not say it pruned is missing.
 
+use super::log::LOG_MISSING;
 use super::{Examiner, place};
 use crate::context::Context;
 use crate::exit::Failure;
@@ -137,17 +138,37 @@ impl Pruned {
         Some(report)
     }
 
-    /// Says of a record that is there that it should not be.
-    pub(crate) fn tell(&self, report: &mut Report) {
-        let grave = report.record.and_then(|record| self.0.get(&record));
-        let Some(grave) = grave.filter(|_| report.verdict != Verdict::Missing) else {
-            return;
+    /// Says of a record that is there that it should not be, and of one that is missing that it was pruned.
+    ///
+    /// # Errors
+    /// When the heads are damaged.
+    pub(crate) fn tell(&self, examiner: &Examiner, report: &mut Report) -> Result<(), Failure> {
+        let Some((record, grave)) = report
+            .record
+            .and_then(|record| Some((record, self.0.get(&record)?)))
+        else {
+            return Ok(());
         };
+        let mut findings = report.findings.iter();
+        let has_seals = findings.any(|found| found.code == LOG_MISSING);
+        if report.verdict == Verdict::Missing {
+            let stored = examiner.host.heads.fetch(&record)?;
+            let pruned = stored.and_then(|known| self.report(examiner, &known));
+            let Some(pruned) = pruned else {
+                return Ok(());
+            };
+            let path = std::mem::take(&mut report.path);
+            *report = Report { path, ..pruned };
+            if !has_seals {
+                return Ok(());
+            }
+        }
         let (tombstone, said) = (&grave.tombstone, &grave.said);
         let text = format!(
             "it was pruned by {said} ({tombstone}), and is there: threadseal prune finishes what was cut short"
         );
         report.find(Finding::warning("pruned_but_present", text));
+        Ok(())
     }
 }
 

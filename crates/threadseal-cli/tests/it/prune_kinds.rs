@@ -29,14 +29,14 @@ fn in_home(sandbox: &Sandbox) -> PathBuf {
     found.next().unwrap().unwrap().path()
 }
 
-fn prune(sandbox: &Sandbox, arguments: &[&str], exit: i32) -> String {
+pub(crate) fn prune(sandbox: &Sandbox, arguments: &[&str], exit: i32) -> String {
     let all = [&["prune", "--reason", "time is up"], arguments].concat();
     let ran = sandbox.run(all).exits(exit);
     ran.stdout + &ran.stderr
 }
 
 /// All that this home knows is pruned or whole.
-fn is_excused(sandbox: &Sandbox) {
+pub(crate) fn is_excused(sandbox: &Sandbox) {
     let all = sandbox.run(["verify", "--all", "--json"]).exits(0).json();
     let seen = codes(&all);
     assert!(

@@ -3,8 +3,10 @@
 use super::*;
 use crate::testing::Bench;
 use std::collections::BTreeMap;
+use std::sync::Arc;
+use threadseal::digest::Digest;
 use threadseal_store::fault::{FaultFs, FaultKind};
-use threadseal_store::heads::FileHeadStore;
+use threadseal_store::heads::{FileHeadStore, HeadStore, StoredHead, Swap};
 use threadseal_store::sys::Fs as _;
 
 const PATH: &str = "/p/thread.json";
@@ -14,7 +16,7 @@ fn failing() -> (FaultFs, Bench) {
     disk.create_dir(Path::new("/p"), 0o700).unwrap();
     let mut bench = Bench::new();
     bench.host.fs = disk.shared();
-    bench.host.heads = std::sync::Arc::new(FileHeadStore::new(disk.shared(), "/p/heads"));
+    bench.host.heads = Arc::new(FileHeadStore::new(disk.shared(), "/p/heads"));
     (disk, bench)
 }
 
@@ -113,4 +115,56 @@ fn whoever_goes_on_from_the_known_head_spares_the_number_of_a_file_that_is_ahead
         )
         .unwrap()
     });
+}
+
+/// Heads on a host whose log says that all it knows was pruned.
+#[derive(Debug)]
+struct AllPruned(Arc<dyn HeadStore>);
+
+impl HeadStore for AllPruned {
+    fn fetch(&self, record: &RecordId) -> Result<Option<StoredHead>, Error> {
+        self.0.fetch(record)
+    }
+
+    fn create(&self, new: &StoredHead) -> Result<Swap, Error> {
+        self.0.create(new)
+    }
+
+    fn replace_if(
+        &self,
+        expected: &Head,
+        new: &StoredHead,
+        durability: Durability,
+    ) -> Result<Swap, Error> {
+        self.0.replace_if(expected, new, durability)
+    }
+
+    fn find_by_line(&self, line: &Digest) -> Result<Vec<RecordId>, Error> {
+        self.0.find_by_line(line)
+    }
+
+    fn find_by_place(&self, kind: RecordKind, place: &str) -> Result<Option<StoredHead>, Error> {
+        self.0.find_by_place(kind, place)
+    }
+
+    fn pruned(&self, record: &RecordId) -> Result<Option<Arc<str>>, Error> {
+        Ok(self.0.fetch(record)?.map(|_| Arc::from("entry 7")))
+    }
+}
+
+#[test]
+fn a_file_that_was_pruned_takes_no_version_and_what_is_written_there_is_another_record() {
+    let (_, mut bench) = failing();
+    let path = Path::new(PATH);
+    let mut file = SignedFile::new(&bench.host, path, DocumentKind::Json, None).unwrap();
+    let before = write(&bench, &mut file, "before").unwrap();
+    bench.host.heads = Arc::new(AllPruned(Arc::clone(&bench.host.heads)));
+    let mut after = SignedFile::after(path, DocumentKind::Json, None, &before);
+    let first = write(&bench, &mut after, "after").unwrap();
+    assert_ne!(first.record, before.record);
+    assert_eq!(first.seq, 0);
+    let known = bench.host.heads.fetch(&before.record).unwrap().unwrap();
+    assert_eq!(known.head, before);
+    let second = write(&bench, &mut after, "again").unwrap();
+    assert_eq!((second.record, second.seq), (first.record, 1));
 }

@@ -1,6 +1,6 @@
-//! Records in files of their own: native transcripts with what belongs to their threads, and scrolls.
+//! Native transcripts in files of their own, with what belongs to their threads.
 
-use super::{Done, Grave, PruneArgs, Tools, whole};
+use super::{Done, Grave, PruneArgs, Tools};
 use crate::context::Context;
 use crate::detect::{self, Kind};
 use crate::examine::{Seen, kin};
@@ -11,19 +11,17 @@ use crate::walk::Candidate;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use threadseal::record::{RecordId, ThreadId};
-use threadseal::report::Verdict;
-use threadseal::scroll::Container;
+use threadseal::report::{Report, Verdict};
 use threadseal::tlog::tombstone::Tombstone;
 use threadseal::transcript::manifest::parse_line;
 use threadseal_runtime::project::{CANCEL_FILE, CAPABILITIES_FILE, THREAD_FILE, TRANSCRIPT_FILE};
 use threadseal_store::examine::first_line;
-use threadseal_store::heads::StoredHead;
+use threadseal_store::heads::{RecordKind, StoredHead};
 use threadseal_store::ledger::url::{self, Intent};
 use threadseal_store::lock::WriterLock;
-use threadseal_store::observer::seal_path;
 use threadseal_store::read::{RegularFile, open_regular};
 use threadseal_store::sys::{directory_of, path_text};
-use threadseal_store::{bodies, scroll, tombstones};
+use threadseal_store::{bodies, tombstones};
 
 impl Tools<'_> {
     pub(super) fn prune_file(&self, path: &Path) -> Result<Done, Failure> {
@@ -33,33 +31,33 @@ impl Tools<'_> {
         let file = open_regular(&*self.host.fs, path)?;
         match detect::kind(&file)? {
             Some(Kind::Native) => self.begin(path),
-            Some(Kind::Scroll(container)) => self.begin_scroll(path, container),
             Some(Kind::Ledger(_)) => Err(Failure::new(
                 "a ledger is pruned in its store: threadseal prune STORE --run ID",
             )),
             Some(Kind::Checkpoint) => Err(Failure::new(
                 "the checkpoints of an agent are pruned in their store: threadseal prune STORE --agent NAME",
             )),
-            _ => Err(Failure::new(
-                "only native transcripts, scrolls, ledgers and lineages are pruned, and this is none",
-            )),
+            Some(Kind::Sidecar) => Err(Failure::new("these are seals; name the log")),
+            _ => self.begin_held(path),
         }
     }
 
     /// Goes on where a tombstone and the log say that the record is pruned.
     fn finish(&self, path: &Path, found: &Tombstone) -> Result<Done, Failure> {
         let records = &found.statement().records;
-        let first = records.first().map(|logged| logged.head.record);
-        let record = first.ok_or_else(|| Failure::new("its tombstone names no record"))?;
+        let first = records.first();
+        let first = first.ok_or_else(|| Failure::new("its tombstone names no record"))?;
+        if first.kind != RecordKind::Transcript {
+            return self.finish_held(path, found);
+        }
+        let record = first.head.record;
         if self.host.fs.metadata(path).is_err() {
             // It goes last: what lies there now is of another one.
             return self.drop_files(path, found, false, (Vec::new(), Vec::new()));
         }
         let lock = WriterLock::acquire(Arc::clone(&self.host.fs), path)?;
         if record_in(&lock.reader()?)? != Some(record) {
-            return Err(Failure::new(
-                "another record lies where its tombstone says that one was pruned",
-            ));
+            return Err(lies_there());
         }
         let files = self.beside(path, record, records.len() > 1)?;
         let done = self.drop_files(path, found, false, files)?;
@@ -91,24 +89,6 @@ impl Tools<'_> {
         records.extend(self.verified(&files)?.iter().map(StoredHead::to_log));
         let done = self.drop_files(path, &self.sign(records)?, true, (files, left))?;
         drop(opened.recorder);
-        Ok(done)
-    }
-
-    /// Verifies the scroll under its lock, and says with a tombstone that it is pruned. It has no end of its own: this is one.
-    fn begin_scroll(&self, path: &Path, container: Container) -> Result<Done, Failure> {
-        let lock = WriterLock::acquire(Arc::clone(&self.host.fs), path)?;
-        if self.host.fs.metadata(&seal_path(path)).is_ok() {
-            return Err(Failure::new(
-                "another record, the seals of it as a log, lies beside it and would miss it",
-            ));
-        }
-        let examined = self.examiner()?.scroll_file(&lock.reader()?, container)?;
-        let head = whole(&examined.report)?;
-        let stored = self.newest(&head)?;
-        let files = self.beside(path, head.record, false)?;
-        let tombstone = self.sign(vec![stored.to_log()])?;
-        let done = self.drop_files(path, &tombstone, true, files)?;
-        drop(lock);
         Ok(done)
     }
 
@@ -171,20 +151,9 @@ impl Tools<'_> {
 
     /// The heads of the records among `files`, each of which must be verified.
     fn verified(&self, files: &[PathBuf]) -> Result<Vec<StoredHead>, Failure> {
-        let examiner = self.examiner()?;
         let mut records = Vec::new();
         for path in files {
-            let candidate = Candidate {
-                path: path.clone(),
-                named: false,
-                bytes: 0,
-            };
-            let reports = match examiner.examine(&candidate) {
-                Seen::Reports(reports) => reports,
-                Seen::Failed(error) => return Err(Failure::new(error.message)),
-                Seen::PassedOver | Seen::Elsewhere | Seen::Link(..) => Vec::new(),
-            };
-            for report in reports {
+            for report in self.reports_at(path, false)? {
                 let verdict = report.verdict;
                 if verdict != Verdict::Verified {
                     let name = path_text(path);
@@ -197,20 +166,32 @@ impl Tools<'_> {
         }
         Ok(records)
     }
+
+    /// What verification says of the file at `path`.
+    pub(super) fn reports_at(&self, path: &Path, named: bool) -> Result<Vec<Report>, Failure> {
+        let candidate = Candidate {
+            path: path.to_owned(),
+            named,
+            bytes: 0,
+        };
+        match self.examiner()?.examine(&candidate) {
+            Seen::Reports(reports) => Ok(reports),
+            Seen::Failed(error) => Err(Failure::new(error.message)),
+            Seen::PassedOver | Seen::Elsewhere | Seen::Link(..) => Ok(Vec::new()),
+        }
+    }
 }
 
-/// The record in a file, as it says itself.
+/// The native record in a file, as it says itself.
 fn record_in(file: &RegularFile) -> Result<Option<RecordId>, Failure> {
-    Ok(match detect::kind(file)? {
-        Some(Kind::Native) => {
-            let line = first_line(file)?;
-            line.as_deref()
-                .and_then(parse_line)
-                .map(|manifest| manifest.record)
-        }
-        Some(Kind::Scroll(container)) => scroll::record_of(file.chunks(), container)?,
-        _ => None,
-    })
+    let line = first_line(file)?;
+    let manifest = line.as_deref().and_then(parse_line);
+    Ok(manifest.map(|manifest| manifest.record))
+}
+
+/// Nothing is deleted by the tombstone of another record.
+pub(super) fn lies_there() -> Failure {
+    Failure::new("another record lies where its tombstone says that one was pruned")
 }
 
 /// A path, the transcript in a folder, or where the transcript of a thread lies.

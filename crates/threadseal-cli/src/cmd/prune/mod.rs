@@ -5,9 +5,10 @@
 //!                   RECORD.tombstone, or, of a record in a store, $THREADSEAL_HOME/tombstones/<record>.tombstone
 //! ```
 //! Killed in between, it is finished by the next `prune` of the same record: the tombstone is there, and the record still is.
-//! [`file`] prunes what lies in files of its own, [`stored`] ledgers and lineages in stores.
+//! [`file`] prunes native transcripts in files, [`held`] what else lies in files, [`stored`] ledgers and lineages in stores.
 
 mod file;
+mod held;
 mod stored;
 
 use crate::context::Context;
@@ -25,6 +26,7 @@ use crate::walk;
 use clap::Args;
 use indicatif::ProgressBar;
 use serde::Serialize;
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use threadseal::key::{LocalSigner, Signer as _};
@@ -50,8 +52,9 @@ const HOUR: u64 = 3_600_000_000;
 /// What `prune` takes.
 #[derive(Debug, Args)]
 pub(crate) struct PruneArgs {
-    /// Native transcripts and scrolls in files, folders of threads, or threads of the project; with --older-than, folders to
-    /// look in; with --run or --agent, the store: a folder, sqlite:FILE, postgres://… or s3://…
+    /// Native transcripts, scrolls, logs under seals beside them and sealed documents in files, folders of threads, or threads
+    /// of the project; with --older-than, folders to look in; with --run or --agent, the store: a folder, sqlite:FILE,
+    /// postgres://… or s3://…
     #[arg(value_name = "RECORD", required = true)]
     records: Vec<PathBuf>,
     /// Why; stands in the tombstone for everybody to read
@@ -60,7 +63,8 @@ pub(crate) struct PruneArgs {
     /// Who prunes, as it is to be shown [default: the name of the key]
     #[arg(long, value_name = "NAME")]
     by: Option<String>,
-    /// All records in these folders that ended and that nobody has sealed for so long: 90d, 12h
+    /// All transcripts in these folders that ended and that nobody has sealed for so long, and all logs that nobody has sealed or
+    /// written for so long: 90d, 12h
     #[arg(long, value_name = "AGE", value_parser = parse_age)]
     older_than: Option<u64>,
     /// The ledger of this run, in the store
@@ -268,7 +272,7 @@ impl<'a> Tools<'a> {
         })
     }
 
-    /// The transcripts below `folder` that ended, and that this home has not sealed for `age`.
+    /// The transcripts below `folder` that ended and that this home has not sealed for `age`, and the logs that nobody wrote for so long.
     fn older(&self, folder: &Path, age: u64) -> Result<Vec<PathBuf>, Failure> {
         if !folder.is_dir() {
             return Err(
@@ -278,19 +282,23 @@ impl<'a> Tools<'a> {
         let before = self.context.now()?.as_micros().saturating_sub(age);
         let mut found = Vec::new();
         for file in walk::find(&[folder.to_owned()]).files {
-            if file.path.extension().is_none_or(|ending| ending != "jsonl") {
-                continue;
-            }
-            let line = first_line(&open_regular(&*self.host.fs, &file.path)?)?;
-            let Some(manifest) = line.as_deref().and_then(parse_line) else {
-                continue;
-            };
-            let stored = self.host.heads.fetch(&manifest.record)?;
-            if stored.is_some_and(|known| known.is_final && known.updated.as_micros() < before) {
-                found.push(file.path);
+            match file.path.extension().and_then(OsStr::to_str) {
+                Some("jsonl") if self.ended_before(&file.path, before)? => found.push(file.path),
+                Some("seal") => found.extend(self.log_before(&file.path, before)?),
+                _ => {}
             }
         }
         Ok(found)
+    }
+
+    /// Is it a transcript that ended, and that this home sealed last before that?
+    fn ended_before(&self, path: &Path, before: u64) -> Result<bool, Failure> {
+        let line = first_line(&open_regular(&*self.host.fs, path)?)?;
+        let Some(manifest) = line.as_deref().and_then(parse_line) else {
+            return Ok(false);
+        };
+        let stored = self.host.heads.fetch(&manifest.record)?;
+        Ok(stored.is_some_and(|known| known.is_final && known.updated.as_micros() < before))
     }
 }
 

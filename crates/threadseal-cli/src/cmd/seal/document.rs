@@ -132,6 +132,7 @@ fn version(
     if let Some(known) = &here {
         let what = format!("version {} was sealed here", known.head.seq);
         sealing.host.refuse_doubted(&what, Some(known))?;
+        sealing.host.refuse_pruned(&known.head.record)?;
     }
     let next = here.and_then(|known| Some((known.head.record, known.head.seq.checked_add(1)?)));
     match next {
