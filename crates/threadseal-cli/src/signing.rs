@@ -13,11 +13,13 @@ use std::sync::Arc;
 use threadseal::key::{KeyUsage, LocalSigner};
 use threadseal::transcript::VerifyOptions;
 use threadseal::transcript::manifest::{Manifest, parse_line};
+use threadseal::trust::Trust;
 use threadseal_store::examine;
 use threadseal_store::host::Host;
-use threadseal_store::read::open_regular;
+use threadseal_store::read::{RegularFile, open_regular};
 use threadseal_store::recorder::{Keys, Opened, Recorder, TailPolicy};
 use threadseal_store::sys::Fs;
+use threadseal_store::transcripts::{RecordName, TranscriptStore};
 
 /// With which key, and in which project.
 #[derive(Debug, Args)]
@@ -71,21 +73,9 @@ impl SigningArgs {
         host: Host,
         context: &Context,
     ) -> Result<Opened, Failure> {
-        let home = context.existing_home()?;
-        let manifest = manifest_of(&*host.fs, path)?;
-        let rye = Keyring::of(&home).rye_signer(&manifest.rye_key, &self.passphrase)?;
-        let keys = Keys {
-            native: Arc::clone(signer) as _,
-            rye: Arc::new(rye),
-            epochs: Some(home.epochs()),
-        };
-        let trust = trusting::trust_of_home(&home, context)?;
-        let options = VerifyOptions {
-            trust: &trust,
-            now: context.now()?,
-            held_since: None,
-            thread: None,
-        };
+        let keys = self.keys(&manifest_of(&*host.fs, path)?, signer, context)?;
+        let trust = trusting::trust_of_home(&context.existing_home()?, context)?;
+        let options = options(&trust, context)?;
         Ok(Recorder::open(
             host,
             path,
@@ -94,6 +84,58 @@ impl SigningArgs {
             TailPolicy::Refuse,
         )?)
     }
+
+    /// The same of a record in a store, where that has no locks under a claim: whoever wrote it before is superseded.
+    ///
+    /// # Errors
+    /// As [`Recorder::open_in`]; when a key that it needs is not here.
+    pub(crate) fn open_in(
+        &self,
+        store: &dyn TranscriptStore,
+        name: &RecordName,
+        signer: &Arc<LocalSigner>,
+        host: Host,
+        context: &Context,
+    ) -> Result<Opened, Failure> {
+        let file = store.read(name)?;
+        let file = file.ok_or_else(|| Failure::new(format!("there is no record {name}")))?;
+        let keys = self.keys(&manifest_in(&file)?, signer, context)?;
+        let trust = trusting::trust_of_home(&context.existing_home()?, context)?;
+        let options = options(&trust, context)?;
+        let tail = TailPolicy::Refuse;
+        Ok(Recorder::open_in(host, store, name, keys, &options, tail)?)
+    }
+
+    fn keys(
+        &self,
+        manifest: &Manifest,
+        signer: &Arc<LocalSigner>,
+        context: &Context,
+    ) -> Result<Keys, Failure> {
+        let home = context.existing_home()?;
+        let rye = Keyring::of(&home).rye_signer(&manifest.rye_key, &self.passphrase)?;
+        Ok(Keys {
+            native: Arc::clone(signer) as _,
+            rye: Arc::new(rye),
+            epochs: Some(home.epochs()),
+        })
+    }
+}
+
+/// By this trust, now.
+///
+/// # Errors
+/// When the clock is out of range.
+pub(crate) fn options<'t>(
+    trust: &'t Trust,
+    context: &Context,
+) -> Result<VerifyOptions<'t>, Failure> {
+    Ok(VerifyOptions {
+        trust,
+        now: context.now()?,
+        held_since: None,
+        thread: None,
+    })
 }
 
 /// Line 1 of the record at `path`.
@@ -101,7 +143,11 @@ impl SigningArgs {
 /// # Errors
 /// When it cannot be read, or is no native record.
 pub(crate) fn manifest_of(fs: &dyn Fs, path: &Path) -> Result<Manifest, Failure> {
-    let first = examine::first_line(&open_regular(fs, path)?)?;
+    manifest_in(&open_regular(fs, path)?)
+}
+
+fn manifest_in(file: &RegularFile) -> Result<Manifest, Failure> {
+    let first = examine::first_line(file)?;
     let manifest = first.as_deref().and_then(parse_line);
     manifest.ok_or_else(|| Failure::new("not a native record: only those take words of keys"))
 }

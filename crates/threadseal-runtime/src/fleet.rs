@@ -29,6 +29,7 @@ use crate::runner::{Engine, GraphOrder, Order};
 use crate::toolbox::Cancel;
 use heads::Both;
 use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 use task::Task;
@@ -225,12 +226,7 @@ impl Fleet {
     ///
     /// # Errors
     /// Kind `External` when the server or the disk fails.
-    pub fn host(
-        &self,
-        local: &Host,
-        root: &std::path::Path,
-        lease: Option<&Lease>,
-    ) -> Result<Host, Error> {
+    pub fn host(&self, local: &Host, root: &Path, lease: Option<&Lease>) -> Result<Host, Error> {
         let real = Arc::clone(&local.fs);
         let place = path_text(&real.canonicalize(root).unwrap_or_else(|_| root.to_owned()));
         let fs = LeasedFs::open(&self.database, lease.cloned(), real, root, &FOLDERS)?;
@@ -287,6 +283,12 @@ impl Fleet {
             ..base.clone()
         })
     }
+}
+
+/// Where the transcript of a thread lies, below `/`.
+pub fn transcript_of(thread: &ThreadId) -> PathBuf {
+    let folder = Path::new("/").join(THREADS).join(thread.as_str());
+    folder.join(TRANSCRIPT_FILE)
 }
 
 /// The thread whose transcript or `thread.json` lies at a path.

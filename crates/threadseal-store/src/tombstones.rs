@@ -6,7 +6,9 @@
 //! The record goes last: while it is there, something may be left of it, and once it is gone, nothing is. Whoever is killed in
 //! between leaves a tombstone and a record, and the next one to prune it goes on.
 
+use crate::append::tails_of;
 use crate::atomic::{self, Mode, PRIVATE_FILE};
+use crate::bodies;
 use crate::home::PRIVATE_DIRECTORY;
 use crate::read::read_small;
 use crate::sys::{self, Fs};
@@ -66,6 +68,19 @@ pub fn put(fs: &dyn Fs, place: &Path, tombstone: &Tombstone) -> Result<(), Error
     let bytes = bytes.ok_or_else(|| Error::invalid("the tombstone cannot be written"))?;
     atomic::create_directories(fs, sys::directory_of(place), PRIVATE_DIRECTORY)?;
     atomic::replace(fs, place, &bytes, Mode::Set(PRIVATE_FILE))
+}
+
+/// The files that go with the record at `path`, of those beside it: its bodies, and what was set aside of it.
+///
+/// # Errors
+/// Kind `External` when its folder cannot be read.
+pub fn beside(fs: &dyn Fs, path: &Path) -> Result<Vec<PathBuf>, Error> {
+    let mut found = tails_of(fs, path)?;
+    let bodies = bodies::place_of(path);
+    if fs.metadata(&bodies).is_ok() {
+        found.push(bodies);
+    }
+    Ok(found)
 }
 
 /// Removes the files `beside` a record, and then the record, each durably; those that are gone already are no error.

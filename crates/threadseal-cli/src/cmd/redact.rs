@@ -12,7 +12,7 @@ use crate::key_log;
 use crate::output::Out;
 use crate::record;
 use crate::render::clean::Clean;
-use crate::signing::{SigningArgs, manifest_of};
+use crate::signing::{self, SigningArgs, manifest_of};
 use crate::trusting;
 use clap::Args;
 use serde::Serialize;
@@ -20,18 +20,17 @@ use serde_json::Value;
 use std::path::{Path, PathBuf};
 use threadseal::digest::Digest;
 use threadseal::record::{Head, ThreadId};
+use threadseal::transcript::ScanOptions;
 use threadseal::transcript::bodies::{Restorer, commitments};
 use threadseal::transcript::manifest::Bodies;
-use threadseal::transcript::{ScanOptions, VerifyOptions};
-use threadseal::trust::Trust;
 use threadseal_runtime::bounds::LEASE_TIME;
-use threadseal_runtime::fleet::{Fleet, THREADS};
-use threadseal_runtime::project::TRANSCRIPT_FILE;
+use threadseal_runtime::fleet::{Fleet, transcript_of};
+use threadseal_store::append::tails_of;
 use threadseal_store::bodies;
 use threadseal_store::examine;
 use threadseal_store::host::Host;
 use threadseal_store::read::open_regular;
-use threadseal_store::sys::{directory_of, path_text};
+use threadseal_store::sys::path_text;
 
 /// What `redact` takes.
 #[derive(Debug, Args)]
@@ -138,14 +137,15 @@ fn in_database(args: &RedactArgs, address: &str, context: &Context) -> Result<Do
     let thread = ThreadId::parse(thread)?;
     let none = || Failure::new("no threads lie in this database");
     let fleet = Fleet::existing(url)?.ok_or_else(none)?;
-    let root = Path::new("/");
-    let path = root
-        .join(THREADS)
-        .join(thread.as_str())
-        .join(TRANSCRIPT_FILE);
+    let path = transcript_of(&thread);
     let local = context.host()?;
     if args.dry_run {
-        return redact_in(args, &fleet.host(&local, root, None)?, &path, context);
+        return redact_in(
+            args,
+            &fleet.host(&local, Path::new("/"), None)?,
+            &path,
+            context,
+        );
     }
     let worker = format!("redact {}", std::process::id());
     fleet.with_files(&local, &thread, &worker, LEASE_TIME, |host| {
@@ -223,7 +223,7 @@ fn log_redactions(path: &Path, host: &Host, context: &Context) {
         };
         let file = open_regular(&*host.fs, path)?;
         let trust = trusting::trust_of_home(&context.existing_home()?, context)?;
-        let options = options(&trust, context)?;
+        let options = signing::options(&trust, context)?;
         // Where the bodies are does not matter for which seals cover redactions.
         let outcome = examine::native(&file, &ScanOptions::default(), &options, &|_| {})?;
         log.commit_redactions(&outcome.redactions)?;
@@ -238,15 +238,6 @@ fn log_redactions(path: &Path, host: &Host, context: &Context) {
     }
 }
 
-fn options<'t>(trust: &'t Trust, context: &Context) -> Result<VerifyOptions<'t>, Failure> {
-    Ok(VerifyOptions {
-        trust,
-        now: context.now()?,
-        held_since: None,
-        thread: None,
-    })
-}
-
 /// How many bodies lie beside the record that no line commits to.
 fn count_unbound(path: &Path, host: &Host) -> Result<u64, Failure> {
     let file = open_regular(&*host.fs, path)?;
@@ -254,18 +245,11 @@ fn count_unbound(path: &Path, host: &Host) -> Result<u64, Failure> {
 }
 
 /// Files beside the record into which bytes of it were moved.
-pub(super) fn set_aside(path: &Path, host: &Host) -> Result<Vec<String>, Failure> {
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let begin = format!("{name}.tail-");
-    let folder = directory_of(path);
-    let names = host.fs.read_dir(folder);
-    let names = names.map_err(|error| Failure::new(error.to_string()).about(folder))?;
-    let names = names
+fn set_aside(path: &Path, host: &Host) -> Result<Vec<String>, Failure> {
+    let names = tails_of(&*host.fs, path)?
         .into_iter()
-        .map(|name| name.to_string_lossy().into_owned());
-    let mut found: Vec<_> = names.filter(|name| name.starts_with(&begin)).collect();
-    found.sort();
-    Ok(found)
+        .filter_map(|tail| Some(tail.file_name()?.to_string_lossy().into_owned()));
+    Ok(names.collect())
 }
 
 fn refuse_inline(path: &Path, host: &Host) -> Result<(), Failure> {

@@ -189,6 +189,15 @@ impl Examiner {
         }
     }
 
+    /// The same, looking at the files of this host, which lie in a database.
+    pub(crate) fn over(self, host: Host) -> Self {
+        Self {
+            host,
+            is_shared: true,
+            ..self
+        }
+    }
+
     /// Looks at one file.
     pub(crate) fn examine(&self, candidate: &Candidate) -> Seen {
         let mut seen = self.look_or_fail(candidate);

@@ -34,6 +34,7 @@ mod mirror;
 mod place;
 mod prove;
 mod prune;
+mod prune_elsewhere;
 mod prune_held;
 mod prune_kinds;
 mod read;

@@ -236,7 +236,7 @@ fn a_record_that_is_there_after_its_tombstone_is_told_and_goes_with_the_next_pru
 }
 
 #[test]
-fn what_is_open_changed_unknown_or_in_a_store_is_not_pruned() {
+fn what_is_open_changed_or_unknown_is_not_pruned() {
     let (sandbox, parent, child) = ended();
     let record = child.join("transcript.jsonl");
     let whole = fs::read(&record).unwrap();
@@ -265,7 +265,7 @@ fn what_is_open_changed_unknown_or_in_a_store_is_not_pruned() {
     fs::write(&metadata, edited).unwrap();
     refused(&[text(&child)], "thread.json");
     fs::write(&metadata, kept).unwrap();
-    refused(&["postgres://x@localhost/threads#demo/greet"], "not yet");
+    refused(&["postgres://x@localhost/threads"], "name what is meant");
     refused(&["nowhere"], "neither a file nor a thread");
     let ledger = names_in(&parent)
         .into_iter()

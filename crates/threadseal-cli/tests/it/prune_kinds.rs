@@ -24,7 +24,7 @@ fn checkpoint(sandbox: &Sandbox, store: &str, tick: &str) -> crate::sandbox::Ran
 }
 
 /// The only tombstone of the home.
-fn in_home(sandbox: &Sandbox) -> PathBuf {
+pub(crate) fn in_home(sandbox: &Sandbox) -> PathBuf {
     let mut found = fs::read_dir(sandbox.home().join("tombstones")).unwrap();
     found.next().unwrap().unwrap().path()
 }

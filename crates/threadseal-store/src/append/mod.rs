@@ -25,7 +25,7 @@ mod tail;
 mod tests;
 
 pub(crate) use failure::FirstFailure;
-pub use tail::MovedTail;
+pub use tail::{MovedTail, tails_of};
 
 use crate::atomic::NewFile;
 use crate::lock::WriterLock;

@@ -10,11 +10,14 @@
 
 use super::{Log, REWRITE_BYTES};
 use crate::atomic::NewFile;
-use crate::sys::{self, directory_of};
+use crate::sys::{self, Fs, directory_of};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use threadseal::digest::{Digest, Hasher};
 use threadseal::error::{Error, ErrorKind};
+
+/// What follows the name of a record in that of its tail.
+const TAIL: &str = ".tail-";
 
 /// A tail that was moved out of a record.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,6 +30,26 @@ pub struct MovedTail {
     pub length: u64,
     /// SHA-256 of them.
     pub sha256: Digest,
+}
+
+/// The files beside the record at `path` into which bytes of it were moved, by their names.
+///
+/// # Errors
+/// [`ErrorKind::External`] when its folder cannot be read.
+pub fn tails_of(fs: &dyn Fs, path: &Path) -> Result<Vec<PathBuf>, Error> {
+    let mut begin = OsString::from(path.file_name().unwrap_or_default());
+    begin.push(TAIL);
+    let folder = directory_of(path);
+    let names = fs.read_dir(folder);
+    let names = names.map_err(|error| sys::failure("read", folder, &error))?;
+    let of_it = |name: &OsString| {
+        let name = name.as_encoded_bytes();
+        name.starts_with(begin.as_encoded_bytes())
+    };
+    let names = names.into_iter().filter(of_it);
+    let mut found: Vec<PathBuf> = names.map(|name| folder.join(name)).collect();
+    found.sort();
+    Ok(found)
 }
 
 impl Log {
@@ -151,6 +174,6 @@ fn digest_of_file(log: &Log, path: &Path) -> Result<Digest, Error> {
 
 fn aside(path: &Path, offset: u64, sha256: Digest) -> PathBuf {
     let mut name = OsString::from(path.file_name().unwrap_or_default());
-    name.push(format!(".tail-{offset}-{sha256}"));
+    name.push(format!("{TAIL}{offset}-{sha256}"));
     path.with_file_name(name)
 }

@@ -195,6 +195,26 @@ pub(crate) fn each_name(
     }
 }
 
+/// Names in `folder` after `last` and up to `end`.
+#[cfg(feature = "object")]
+pub(crate) fn names_between(
+    objects: &dyn Objects,
+    folder: &str,
+    last: &str,
+    end: &str,
+) -> Result<Vec<String>, Error> {
+    let (mut after, mut found) = (last.to_owned(), Vec::new());
+    loop {
+        let names = objects.list(folder, &after, PAGE)?;
+        let is_last = names.last().is_none_or(|name| name.as_str() >= end);
+        after = names.last().cloned().unwrap_or_default();
+        found.extend(names.into_iter().filter(|name| name.as_str() <= end));
+        if is_last {
+            return Ok(found);
+        }
+    }
+}
+
 /// An object that cannot be what was stored.
 pub(crate) fn damaged(objects: &dyn Objects, name: &str, how: &str) -> Error {
     Error::refused(format!("{name} in {} {how}", objects.place()))

@@ -15,10 +15,12 @@ use crate::ledger::Fault;
 use crate::lock::WriterLock;
 use crate::read::{self, RegularFile, Source};
 use crate::sys::{self, Fs};
+use crate::tombstones;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use threadseal::error::Error;
+use threadseal::record::RecordId;
 
 const ENDING: &str = ".jsonl";
 
@@ -115,6 +117,24 @@ impl TranscriptStore for FileTranscriptStore {
     ) -> Result<Vec<u8>, Error> {
         let bytes = read::read_small(&*self.fs, &moved.path, limit_bytes)?;
         super::checked_aside(bytes, moved)
+    }
+
+    fn delete(&self, name: &RecordName, record: &RecordId, size: u64) -> Result<bool, Error> {
+        let path = self.path_of(name);
+        if !self.is_there(&path)? {
+            return Ok(false);
+        }
+        let lock = WriterLock::acquire(Arc::clone(&self.fs), &path)?;
+        let file = lock.reader()?;
+        let first = examine::first_line(&file)?;
+        let is_it = first.as_deref().and_then(examine::native_record) == Some(*record);
+        if !is_it || file.size() != size {
+            return Ok(false);
+        }
+        let beside = tombstones::beside(&*self.fs, &path)?;
+        tombstones::drop_all(&*self.fs, &path, &beside)?;
+        drop(lock);
+        Ok(true)
     }
 
     fn fsck(&self, name: &RecordName, _: bool) -> Result<FsckReport, Error> {

@@ -4,6 +4,7 @@
 //! create ─► Appender           the record appears with its first lines, durable
 //! claim ─► Claim ─ reader ─► verify ─ appender ─► Appender
 //! read ─► RegularFile          the record as it is now, for any number of readers
+//! delete                       all of it, if it ends where it was seen to end
 //! ```
 //! Laws, for every implementation (`spec/transcript-store.md` is normative):
 //! * the bytes of a record, joined, are exactly the native transcript; a store changes none;
@@ -32,6 +33,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use threadseal::digest::Digest;
 use threadseal::error::Error;
+use threadseal::record::RecordId;
 
 /// Longest name of a record in bytes: its hex is one part of a name, of which file systems take 255.
 pub const MAX_RECORD_NAME_BYTES: usize = 120;
@@ -119,6 +121,22 @@ pub trait TranscriptStore: fmt::Debug + Send + Sync {
         moved: &MovedTail,
         limit_bytes: usize,
     ) -> Result<Vec<u8>, Error>;
+
+    /// Deletes a record, whole and for good, if it is this one and has so many bytes: in one step with that look, so that nothing goes that
+    /// was written meanwhile. Whoever wrote it before is refused or superseded. One whose deletion was cut short is deleted on. False where
+    /// something else is there.
+    ///
+    /// # Errors
+    /// As [`TranscriptStore::claim`]; some of it may be left then, of no use but to delete it on.
+    fn delete(&self, name: &RecordName, record: &RecordId, size: u64) -> Result<bool, Error>;
+
+    /// The record that had this name, where the store remembers that it was deleted.
+    ///
+    /// # Errors
+    /// As [`TranscriptStore::read`].
+    fn deleted(&self, _name: &RecordName) -> Result<Option<RecordId>, Error> {
+        Ok(None)
+    }
 
     /// Looks at everything that is stored of a record, and mends what is provably of no use.
     ///

@@ -1,36 +1,69 @@
-//! Native transcripts in files of their own, with what belongs to their threads.
+//! Native transcripts in files of their own, with what belongs to their threads; those files may lie in a database.
 
 use super::{Done, Grave, PruneArgs, Tools};
 use crate::context::Context;
 use crate::detect::{self, Kind};
-use crate::examine::{Seen, kin};
+use crate::examine::{Examiner, Seen, kin};
 use crate::exit::Failure;
 use crate::record;
 use crate::render::clean::Clean;
 use crate::walk::Candidate;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use threadseal::record::{RecordId, ThreadId};
+use threadseal::record::{Head, RecordId, ThreadId};
 use threadseal::report::{Report, Verdict};
+use threadseal::tlog::entry::LoggedHead;
 use threadseal::tlog::tombstone::Tombstone;
 use threadseal::transcript::manifest::parse_line;
 use threadseal_runtime::project::{CANCEL_FILE, CAPABILITIES_FILE, THREAD_FILE, TRANSCRIPT_FILE};
 use threadseal_store::examine::first_line;
-use threadseal_store::heads::{RecordKind, StoredHead};
+use threadseal_store::heads::{HeadStore, RecordKind};
+use threadseal_store::host::Host;
 use threadseal_store::ledger::url::{self, Intent};
 use threadseal_store::lock::WriterLock;
 use threadseal_store::read::{RegularFile, open_regular};
+use threadseal_store::recorder::Opened;
 use threadseal_store::sys::{directory_of, path_text};
-use threadseal_store::{bodies, tombstones};
+use threadseal_store::tombstones;
+
+/// Where a transcript lies.
+pub(super) struct Site<'s> {
+    /// Where its files are: on this machine, or in a database.
+    pub(super) host: &'s Host,
+    pub(super) path: &'s Path,
+    /// Where its tombstone is to lie, which is always on this machine.
+    pub(super) place: &'s Path,
+    pub(super) shown: String,
+    /// Do its files lie in a database?
+    pub(super) is_shared: bool,
+}
 
 impl Tools<'_> {
     pub(super) fn prune_file(&self, path: &Path) -> Result<Done, Failure> {
-        if let Some(found) = self.tombstone_at(&tombstones::place_of(path))? {
-            return self.finish(path, &found);
+        if let Some(address) = record::address_of(path) {
+            return match record::database(address) {
+                Some((url, thread)) => self.prune_thread(url, thread),
+                None => self.prune_record(address),
+            };
+        }
+        let place = tombstones::place_of(path);
+        let site = Site {
+            host: &self.host,
+            path,
+            place: &place,
+            shown: path_text(path),
+            is_shared: false,
+        };
+        if let Some(found) = self.tombstone_at(&place)? {
+            let is_transcript = |logged: &LoggedHead| logged.kind == RecordKind::Transcript;
+            return match found.statement().records.first().is_some_and(is_transcript) {
+                true => self.finish(&site, &found),
+                false => self.finish_held(path, &found),
+            };
         }
         let file = open_regular(&*self.host.fs, path)?;
         match detect::kind(&file)? {
-            Some(Kind::Native) => self.begin(path),
+            Some(Kind::Native) => self.begin(&site),
             Some(Kind::Ledger(_)) => Err(Failure::new(
                 "a ledger is pruned in its store: threadseal prune STORE --run ID",
             )),
@@ -42,118 +75,83 @@ impl Tools<'_> {
         }
     }
 
-    /// Goes on where a tombstone and the log say that the record is pruned.
-    fn finish(&self, path: &Path, found: &Tombstone) -> Result<Done, Failure> {
+    /// Goes on where a tombstone and the log say that the transcript is pruned.
+    pub(super) fn finish(&self, site: &Site<'_>, found: &Tombstone) -> Result<Done, Failure> {
         let records = &found.statement().records;
-        let first = records.first();
-        let first = first.ok_or_else(|| Failure::new("its tombstone names no record"))?;
-        if first.kind != RecordKind::Transcript {
-            return self.finish_held(path, found);
-        }
-        let record = first.head.record;
-        if self.host.fs.metadata(path).is_err() {
+        let first = records.first().map(|logged| logged.head.record);
+        let record = first.ok_or_else(|| Failure::new("its tombstone names no record"))?;
+        if site.host.fs.metadata(site.path).is_err() {
             // It goes last: what lies there now is of another one.
-            return self.drop_files(path, found, false, (Vec::new(), Vec::new()));
+            return self.drop_files(site, found, false, (Vec::new(), Vec::new()));
         }
-        let lock = WriterLock::acquire(Arc::clone(&self.host.fs), path)?;
+        let lock = WriterLock::acquire(Arc::clone(&site.host.fs), site.path)?;
         if record_in(&lock.reader()?)? != Some(record) {
             return Err(lies_there());
         }
-        let files = self.beside(path, record, records.len() > 1)?;
-        let done = self.drop_files(path, found, false, files)?;
+        let files = beside(site, record, records.len() > 1)?;
+        let done = self.drop_files(site, found, false, files)?;
         drop(lock);
         Ok(done)
     }
 
     /// Verifies the transcript under its lock, and says with a tombstone that it is pruned.
-    fn begin(&self, path: &Path) -> Result<Done, Failure> {
+    pub(super) fn begin(&self, site: &Site<'_>) -> Result<Done, Failure> {
         // It opens only for who may seal the record: its authority, or the key in the place of that.
         let signing = &self.args.signing;
-        let opened = signing.open(path, &self.signer, self.host.clone(), self.context)?;
-        let verdict = opened.report.verdict;
-        let state = opened.recorder.state();
-        let (true, Verdict::Verified, Some(head)) = (state.is_ended(), verdict, state.head())
-        else {
-            return Err(Failure::new(format!(
-                "it is {verdict} and has no end that holds: only whole records that have ended are pruned"
-            )));
-        };
-        let file = open_regular(&*self.host.fs, path)?;
-        if let Some(why) = kin::unfinished(&*self.host.heads, &file, head.size)? {
-            return Err(Failure::new(why));
-        }
-        let stored = self.newest(head)?;
-        let with_thread = self.is_in_its_folder(path, state.thread());
-        let (files, left) = self.beside(path, head.record, with_thread)?;
-        let mut records = vec![stored.to_log()];
-        records.extend(self.verified(&files)?.iter().map(StoredHead::to_log));
-        let done = self.drop_files(path, &self.sign(records)?, true, (files, left))?;
+        let opened = signing.open(site.path, &self.signer, site.host.clone(), self.context)?;
+        let head = ended(&opened)?;
+        let file = open_regular(&*site.host.fs, site.path)?;
+        let mut records = vec![self.newest_of_all(&*site.host.heads, &file, &head)?];
+        let with_thread = is_in_its_folder(site, opened.recorder.state().thread());
+        let (files, left) = beside(site, head.record, with_thread)?;
+        records.extend(self.verified(site, &files)?);
+        let done = self.drop_files(site, &self.sign(records)?, true, (files, left))?;
         drop(opened.recorder);
         Ok(done)
+    }
+
+    /// The last seal of a transcript that ended, if this home and its log know none later, and `heads` an end of each thread that it
+    /// began or that goes on from it.
+    pub(super) fn newest_of_all(
+        &self,
+        heads: &dyn HeadStore,
+        file: &RegularFile,
+        head: &Head,
+    ) -> Result<LoggedHead, Failure> {
+        match kin::unfinished(heads, file, head.size)? {
+            Some(why) => Err(Failure::new(why)),
+            None => Ok(self.newest(head)?.to_log()),
+        }
     }
 
     /// Buries a record in a file, with the files beside it; the names of others are told.
     fn drop_files(
         &self,
-        path: &Path,
+        site: &Site<'_>,
         tombstone: &Tombstone,
         is_new: bool,
         (files, left): (Vec<PathBuf>, Vec<String>),
     ) -> Result<Done, Failure> {
         let grave = Grave {
-            shown: path_text(path),
-            place: &tombstones::place_of(path),
+            shown: site.shown.clone(),
+            place: site.place,
             files,
             left,
         };
         self.bury(grave, tombstone, is_new, |files| {
-            Ok(tombstones::drop_all(&*self.host.fs, path, files)?)
+            Ok(tombstones::drop_all(&*site.host.fs, site.path, files)?)
         })
     }
 
-    fn is_in_its_folder(&self, path: &Path, thread: &ThreadId) -> bool {
-        let folder = directory_of(path);
-        path.file_name().is_some_and(|name| name == TRANSCRIPT_FILE)
-            && folder.ends_with(thread.as_str())
-            && self.host.fs.metadata(&folder.join(THREAD_FILE)).is_ok()
-    }
-
-    /// The files that go with the record at `path`, and the names of others in the folder of its thread.
-    fn beside(
-        &self,
-        path: &Path,
-        record: RecordId,
-        with_thread: bool,
-    ) -> Result<(Vec<PathBuf>, Vec<String>), Failure> {
-        let folder = directory_of(path);
-        let names = self.host.fs.read_dir(folder);
-        let names = names.map_err(|error| Failure::io("read", folder, &error))?;
-        let own = path.file_name().unwrap_or_default().to_string_lossy();
-        let [tail, ledger] = [format!("{own}.tail-"), format!("ledger_{record}.")];
-        let bodies = bodies::place_of(path);
-        let tombstone = tombstones::place_of(path);
-        let (mut files, mut left) = (Vec::new(), Vec::new());
-        for name in names {
-            let there = folder.join(&name);
-            let name = name.to_string_lossy().into_owned();
-            let of_thread = [THREAD_FILE, CAPABILITIES_FILE, CANCEL_FILE].contains(&name.as_str())
-                || name.starts_with(&ledger);
-            if there == bodies || name.starts_with(&tail) || (with_thread && of_thread) {
-                files.push(there);
-            } else if with_thread && name != own && there != tombstone {
-                left.push(name);
-            }
-        }
-        files.sort();
-        left.sort();
-        Ok((files, left))
-    }
-
     /// The heads of the records among `files`, each of which must be verified.
-    fn verified(&self, files: &[PathBuf]) -> Result<Vec<StoredHead>, Failure> {
+    fn verified(&self, site: &Site<'_>, files: &[PathBuf]) -> Result<Vec<LoggedHead>, Failure> {
+        let examiner = match site.is_shared {
+            true => self.examiner()?.over(site.host.clone()),
+            false => self.examiner()?,
+        };
         let mut records = Vec::new();
         for path in files {
-            for report in self.reports_at(path, false)? {
+            for report in reports_at(&examiner, path, false)? {
                 let verdict = report.verdict;
                 if verdict != Verdict::Verified {
                     let name = path_text(path);
@@ -161,29 +159,83 @@ impl Tools<'_> {
                     return Err(Failure::new(text));
                 }
                 let stored = report.record.map(|record| self.host.heads.fetch(&record));
-                records.extend(stored.transpose()?.flatten());
+                records.extend(stored.transpose()?.flatten().map(|stored| stored.to_log()));
             }
         }
         Ok(records)
     }
+}
 
-    /// What verification says of the file at `path`.
-    pub(super) fn reports_at(&self, path: &Path, named: bool) -> Result<Vec<Report>, Failure> {
-        let candidate = Candidate {
-            path: path.to_owned(),
-            named,
-            bytes: 0,
-        };
-        match self.examiner()?.examine(&candidate) {
-            Seen::Reports(reports) => Ok(reports),
-            Seen::Failed(error) => Err(Failure::new(error.message)),
-            Seen::PassedOver | Seen::Elsewhere | Seen::Link(..) => Ok(Vec::new()),
-        }
+/// The last seal of a record that was opened, if it ended and all of it holds.
+pub(super) fn ended(opened: &Opened) -> Result<Head, Failure> {
+    let (verdict, state) = (opened.report.verdict, opened.recorder.state());
+    match (state.is_ended(), verdict, state.head()) {
+        (true, Verdict::Verified, Some(head)) => Ok(*head),
+        _ => Err(Failure::new(format!(
+            "it is {verdict} and has no end that holds: only whole records that have ended are pruned"
+        ))),
     }
 }
 
+/// What verification says of the file at `path`.
+pub(super) fn reports_at(
+    examiner: &Examiner,
+    path: &Path,
+    named: bool,
+) -> Result<Vec<Report>, Failure> {
+    let candidate = Candidate {
+        path: path.to_owned(),
+        named,
+        bytes: 0,
+    };
+    match examiner.examine(&candidate) {
+        Seen::Reports(reports) => Ok(reports),
+        Seen::Failed(error) => Err(Failure::new(error.message)),
+        Seen::PassedOver | Seen::Elsewhere | Seen::Link(..) => Ok(Vec::new()),
+    }
+}
+
+fn is_in_its_folder(site: &Site<'_>, thread: &ThreadId) -> bool {
+    let folder = directory_of(site.path);
+    let name = site.path.file_name();
+    name.is_some_and(|name| name == TRANSCRIPT_FILE)
+        && folder.ends_with(thread.as_str())
+        && site.host.fs.metadata(&folder.join(THREAD_FILE)).is_ok()
+}
+
+/// The files that go with the record at a site, and the names of others in the folder of its thread.
+fn beside(
+    site: &Site<'_>,
+    record: RecordId,
+    with_thread: bool,
+) -> Result<(Vec<PathBuf>, Vec<String>), Failure> {
+    let mut files = tombstones::beside(&*site.host.fs, site.path)?;
+    if !with_thread {
+        return Ok((files, Vec::new()));
+    }
+    let folder = directory_of(site.path);
+    let names = site.host.fs.read_dir(folder);
+    let names = names.map_err(|error| Failure::io("read", folder, &error))?;
+    let ledger = format!("ledger_{record}.");
+    let own = [site.path, site.place];
+    let mut left = Vec::new();
+    for name in names {
+        let there = folder.join(&name);
+        let name = name.to_string_lossy().into_owned();
+        let of_thread = [THREAD_FILE, CAPABILITIES_FILE, CANCEL_FILE].contains(&name.as_str());
+        if of_thread || name.starts_with(&ledger) {
+            files.push(there);
+        } else if !own.contains(&&*there) && !files.contains(&there) {
+            left.push(name);
+        }
+    }
+    files.sort();
+    left.sort();
+    Ok((files, left))
+}
+
 /// The native record in a file, as it says itself.
-fn record_in(file: &RegularFile) -> Result<Option<RecordId>, Failure> {
+pub(super) fn record_in(file: &RegularFile) -> Result<Option<RecordId>, Failure> {
     let line = first_line(file)?;
     let manifest = line.as_deref().and_then(parse_line);
     Ok(manifest.map(|manifest| manifest.record))
@@ -206,9 +258,7 @@ pub(super) fn path_of(
             let (store, name) = record::one(address, Intent::Read)?;
             return Ok(store.place(&name));
         }
-        let text = "transcripts are pruned where they lie in files; those in databases and other stores are not yet. A store is \
-                    named with the --run or --agent in it";
-        return Err(Failure::new(text).about(named));
+        return Ok(named.to_owned());
     }
     // Of one that was pruned in part, the tombstone may be all that is left.
     if context.fs.metadata(&tombstones::place_of(named)).is_ok() {

@@ -6,9 +6,8 @@
 //! The seals of a log go last: they alone tell which log lay there. Who writes a log or edits a document asks for no lock, so each is
 //! verified again also where only the rest of a prune is finished: nothing goes that no seal covers.
 
-use super::file::lies_there;
+use super::file::{lies_there, reports_at};
 use super::{Done, Grave, Tools, whole};
-use crate::cmd::redact::set_aside;
 use crate::detect::{self, Kind};
 use crate::exit::Failure;
 use std::path::{Path, PathBuf};
@@ -18,6 +17,7 @@ use threadseal::tlog::entry::LoggedHead;
 use threadseal::tlog::tombstone::Tombstone;
 use threadseal::transcript::observed;
 use threadseal_runtime::project::{CAPABILITIES_FILE, IDENTITY_FILE, THREAD_FILE, TRANSCRIPT_FILE};
+use threadseal_store::append::tails_of;
 use threadseal_store::heads::RecordKind;
 use threadseal_store::lock::{Exclusive, WriterLock};
 use threadseal_store::observer::{read_seals, seal_path};
@@ -150,7 +150,7 @@ impl Tools<'_> {
     /// are bytes like any.
     fn known_in(&self, path: &Path) -> Result<Vec<LoggedHead>, Failure> {
         let mut records = Vec::new();
-        for report in self.reports_at(path, true)? {
+        for report in reports_at(&self.examiner()?, path, true)? {
             let stored = report.record.map(|record| self.host.heads.fetch(&record));
             if stored.transpose()?.flatten().is_none() {
                 continue;
@@ -216,8 +216,7 @@ impl Tools<'_> {
                 RecordKind::Observed => seal_path(path),
                 _ => continue,
             };
-            let names = set_aside(&of, &self.host)?;
-            found.extend(names.iter().map(|name| of.with_file_name(name)));
+            found.extend(tails_of(&*self.host.fs, &of)?);
         }
         Ok(found)
     }

@@ -5,8 +5,10 @@
 //!                   RECORD.tombstone, or, of a record in a store, $THREADSEAL_HOME/tombstones/<record>.tombstone
 //! ```
 //! Killed in between, it is finished by the next `prune` of the same record: the tombstone is there, and the record still is.
-//! [`file`] prunes native transcripts in files, [`held`] what else lies in files, [`stored`] ledgers and lineages in stores.
+//! [`file`] prunes native transcripts in files, [`elsewhere`] those in databases and object storage, [`held`] what else lies in files,
+//! [`stored`] ledgers and lineages in stores.
 
+mod elsewhere;
 mod file;
 mod held;
 mod stored;
@@ -53,8 +55,8 @@ const HOUR: u64 = 3_600_000_000;
 #[derive(Debug, Args)]
 pub(crate) struct PruneArgs {
     /// Native transcripts, scrolls, logs under seals beside them and sealed documents in files, folders of threads, or threads
-    /// of the project; with --older-than, folders to look in; with --run or --agent, the store: a folder, sqlite:FILE,
-    /// postgres://… or s3://…
+    /// of the project; STORE#NAME for a transcript in object storage (s3://…), postgres://…#THREAD for a thread in a database;
+    /// with --older-than, folders to look in; with --run or --agent, the store: a folder, sqlite:FILE, postgres://… or s3://…
     #[arg(value_name = "RECORD", required = true)]
     records: Vec<PathBuf>,
     /// Why; stands in the tombstone for everybody to read

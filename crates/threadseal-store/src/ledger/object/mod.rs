@@ -189,7 +189,7 @@ impl LedgerStore for ObjectLedgerStore {
             let Some(end) = heads.last().cloned() else {
                 break;
             };
-            let gone = self.gone_between(&last, &end)?;
+            let gone = objects::names_between(&*self.objects, GONE, &last, &end)?;
             let living = heads.iter().filter(|name| !gone.contains(name));
             runs.extend(living.filter_map(|name| run_of(name)));
             last = end;
@@ -239,22 +239,6 @@ impl LedgerStore for ObjectLedgerStore {
     fn fsck(&self, run: &RunId, repair: bool) -> Result<FsckReport, Error> {
         check_name(run)?;
         fsck::fsck(self, run, repair)
-    }
-}
-
-impl ObjectLedgerStore {
-    /// Names of deleted runs after `last` and up to `end`.
-    fn gone_between(&self, last: &str, end: &str) -> Result<Vec<String>, Error> {
-        let (mut after, mut gone) = (last.to_owned(), Vec::new());
-        loop {
-            let names = self.objects.list(GONE, &after, PAGE)?;
-            let is_last = names.last().is_none_or(|name| name.as_str() >= end);
-            after = names.last().cloned().unwrap_or_default();
-            gone.extend(names.into_iter().filter(|name| name.as_str() <= end));
-            if is_last {
-                return Ok(gone);
-            }
-        }
     }
 }
 

@@ -6,6 +6,7 @@
 //! | `missing` | an object that the head leads to is not there | no |
 //! | `changed` | an object has other bytes than its name says, or holds something else | no |
 //! | `stranger` | an object with a name that this store gives to none | no |
+//! | `leftover` | a record whose deletion was cut short | deleting the rest of it |
 //! | `orphan` | a sealed object that no head names, or can ever come to name | removing it |
 //!
 //! *Why an orphan is one for ever*: an object is named for the first time by the writer whose number its
@@ -15,6 +16,7 @@
 
 use super::head::{self, Head, MAX_HEAD_BYTES, MAX_INDEX_BYTES, Nonce, Ref, SEGMENT_BYTES};
 use super::tree::{Indexes, Place};
+use super::write;
 use crate::ledger::Fault;
 use crate::objects::{self, spell};
 use crate::transcripts::{FsckReport, no_record};
@@ -35,6 +37,7 @@ pub(super) fn fsck(place: &Place, repair: bool) -> Result<FsckReport, Error> {
         report,
     };
     match look.head()? {
+        Some(head) if head.deleted.is_some() => look.leftover()?,
         Some(head) => {
             for (level, refs) in head.levels.iter().enumerate().rev() {
                 look.below(level, refs)?;
@@ -76,6 +79,31 @@ impl Look<'_> {
         let found = self.place.objects.read(&name, MAX_HEAD_BYTES)?;
         let found = found.ok_or_else(|| no_record(&self.place.name))?;
         Ok(Head::decode(&self.place.name, &found.bytes))
+    }
+
+    /// Tells of what is left of a record that was deleted, and removes it.
+    fn leftover(&mut self) -> Result<(), Error> {
+        let name = &self.place.name;
+        let mut left = self
+            .place
+            .objects
+            .read(&head::gone_name(name), 1)?
+            .is_none();
+        for folder in head::folders(name) {
+            left |= !self.place.objects.list(&folder, "", 1)?.is_empty();
+        }
+        if !left {
+            return Ok(());
+        }
+        if self.repair {
+            write::remove_all(self.place)?;
+        }
+        let text = "its deletion was cut short: nothing reads what is left of it".to_owned();
+        self.note(Fault {
+            repaired: self.repair,
+            ..Fault::new("leftover", None, text)
+        });
+        Ok(())
     }
 
     /// Every object that `refs` of `level` lead to, in order.

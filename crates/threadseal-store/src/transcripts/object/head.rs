@@ -4,6 +4,7 @@
 //! head      threadseal.transcript-head/1 <64 hex: SHA-256 of everything after this line> LF
 //!           {"name":…,"size":…,"writer":…,"write":…,"levels":[[{…},…],…]} LF
 //!           <the newest bytes of the record>
+//!           of a record that was deleted: {"name":…,"size":0,"writer":…,"write":…,"levels":[],"deleted":…} LF, and no bytes
 //! segment   <bytes of the record>
 //! index     threadseal.transcript-index/1 LF
 //!           {"name":…,"level":…,"refs":[{"first":…,"count":…,"sha256":…,"writer":…},…]} LF
@@ -18,6 +19,7 @@ use crate::objects::spell::{self, json, line};
 use serde::{Deserialize, Serialize};
 use threadseal::digest::Digest;
 use threadseal::encoding;
+use threadseal::record::RecordId;
 
 /// Most bytes of a record that lie in its head. Each append writes them again.
 pub(super) const OPEN_BYTES: usize = 128 << 10;
@@ -34,6 +36,8 @@ const HEAD: &str = "threadseal.transcript-head/1";
 const INDEX: &str = "threadseal.transcript-index/1\n";
 /// Where heads are.
 pub(super) const HEADS: &str = "transcripts";
+/// Where empty objects stand for records that were deleted.
+pub(super) const GONE: &str = "transcripts-gone";
 
 /// Drawn anew by each writer.
 pub(super) type Nonce = [u8; 16];
@@ -89,6 +93,8 @@ pub(super) struct Head {
     pub(super) levels: Vec<Vec<Ref>>,
     /// The bytes that are not sealed.
     pub(super) open: Vec<u8>,
+    /// The record that was here and was deleted: nothing goes on from such a head.
+    pub(super) deleted: Option<RecordId>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -99,6 +105,8 @@ struct HeadForm {
     writer: String,
     write: u64,
     levels: Vec<Vec<Ref>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    deleted: Option<String>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -118,6 +126,16 @@ impl Head {
             write: 0,
             levels: Vec::new(),
             open: Vec::new(),
+            deleted: None,
+        }
+    }
+
+    /// What stands in its place from now on: `record` was deleted.
+    pub(super) fn buried(&self, record: RecordId) -> Self {
+        Self {
+            write: self.write + 1,
+            deleted: Some(record),
+            ..Self::new(self.writer)
         }
     }
 
@@ -175,6 +193,7 @@ impl Head {
             writer: encoding::hex(&self.writer),
             write: self.write,
             levels: self.levels.clone(),
+            deleted: self.deleted.map(|record| record.to_string()),
         };
         let mut body = json(&form).into_bytes();
         body.extend_from_slice(&self.open);
@@ -185,16 +204,22 @@ impl Head {
     pub(super) fn decode(name: &RecordName, bytes: &[u8]) -> Option<Self> {
         let (form, open) = line(spell::body(HEAD, bytes)?)?;
         let form: HeadForm = serde_json::from_slice(form).ok()?;
+        let deleted = match form.deleted {
+            Some(record) => Some(RecordId::parse_hex(&record)?),
+            None => None,
+        };
         let head = Self {
             size: form.size,
             writer: encoding::parse_hex_array(&form.writer)?,
             write: form.write,
             levels: form.levels,
             open: open.to_vec(),
+            deleted,
         };
         let sealed = levels::end(&head.levels)?;
         let fits = sealed.checked_add(open.len() as u64) == Some(head.size)
-            && head.levels.iter().flatten().all(Ref::is_spelled);
+            && head.levels.iter().flatten().all(Ref::is_spelled)
+            && (head.deleted.is_none() || (head.size == 0 && head.levels.is_empty()));
         // One spelling: a writer compares what he reads with what he wrote.
         (fits && head.encode(name) == bytes).then_some(head)
     }
@@ -237,6 +262,11 @@ pub(super) fn head_name(name: &RecordName) -> String {
     format!("{HEADS}/{}", hex(name))
 }
 
+/// The empty object that says to who lists records that this one was deleted.
+pub(super) fn gone_name(name: &RecordName) -> String {
+    format!("{GONE}/{}", hex(name))
+}
+
 pub(super) fn segment_folder(name: &RecordName) -> String {
     format!("transcript-segments/{}", hex(name))
 }
@@ -248,6 +278,11 @@ pub(super) fn index_folder(name: &RecordName) -> String {
 /// Where the parts of a tail that was set aside are, and how their names begin.
 pub(super) fn tail_folder(name: &RecordName) -> String {
     format!("transcript-tails/{}", hex(name))
+}
+
+/// The folders of all objects of a record but its head.
+pub(super) fn folders(name: &RecordName) -> [String; 3] {
+    [segment_folder(name), index_folder(name), tail_folder(name)]
 }
 
 pub(super) fn segment_name(name: &RecordName, found: &Ref) -> String {

@@ -1,7 +1,8 @@
 //! [`ObjectTranscriptStore`]: records in object storage (S3, GCS, Azure, a folder).
 //!
 //! ```text
-//! transcripts/<hex>                                                 where a record ends   (head.rs)
+//! transcripts/<hex>                                                 where a record ends, or that it was deleted (head.rs)
+//! transcripts-gone/<hex>                                            empty: it was deleted
 //! transcript-segments/<hex>/<first>-<sha256>-<writer>               its bytes
 //! transcript-indexes/<hex>/<level>-<first>-<sha256>-<writer>        names of sealed objects
 //! transcript-tails/<hex>/<offset>-<sha256>-<first>                  what was set aside
@@ -26,12 +27,13 @@ mod write;
 
 use super::{Appender, Claim, FsckReport, RecordName, TranscriptStore};
 use crate::append::MovedTail;
-use crate::objects::{Objects, spell};
+use crate::objects::{self, Objects, PAGE, spell};
 use crate::read::{RegularFile, Source, Stream};
 use std::path::PathBuf;
 use std::sync::Arc;
 use threadseal::encoding;
 use threadseal::error::{Error, ErrorKind};
+use threadseal::record::RecordId;
 use tree::{Place, Snapshot};
 use write::{Held, ObjectClaim, ObjectLog};
 
@@ -72,7 +74,8 @@ impl TranscriptStore for ObjectTranscriptStore {
     }
 
     fn read(&self, name: &RecordName) -> Result<Option<RegularFile>, Error> {
-        let Some((head, _)) = write::fetch(&self.at(name))? else {
+        let found = write::fetch(&self.at(name))?;
+        let Some((head, _)) = found.filter(|(head, _)| head.deleted.is_none()) else {
             return Ok(None);
         };
         let snapshot = Snapshot::new(self.at(name), head);
@@ -81,16 +84,24 @@ impl TranscriptStore for ObjectTranscriptStore {
 
     fn names(&self, after: Option<&RecordName>, limit: usize) -> Result<Vec<RecordName>, Error> {
         let after = after.map(|name| encoding::hex(name.as_str().as_bytes()));
-        let after = after.unwrap_or_default();
-        let listed = self.objects.list(head::HEADS, &after, limit)?;
-        let name = |hex: &String| {
-            let name = spell::text_of_hex(hex).and_then(|text| RecordName::parse(&text).ok());
-            name.ok_or_else(|| {
-                let text = format!("{}/{hex} is no name of a record", head::HEADS);
-                Error::new(ErrorKind::External, text)
-            })
-        };
-        listed.iter().map(name).collect()
+        let (mut last, mut names) = (after.unwrap_or_default(), Vec::new());
+        while names.len() < limit {
+            let page = limit.saturating_sub(names.len()).min(PAGE);
+            let listed = self.objects.list(head::HEADS, &last, page)?;
+            let Some(end) = listed.last().cloned() else {
+                break;
+            };
+            let gone = objects::names_between(&*self.objects, head::GONE, &last, &end)?;
+            for hex in &listed {
+                let name = name_of(hex)?;
+                // Its head says so, not whoever puts an empty object there.
+                if !gone.contains(hex) || self.deleted(&name)?.is_none() {
+                    names.push(name);
+                }
+            }
+            last = end;
+        }
+        Ok(names)
     }
 
     fn read_aside(
@@ -118,6 +129,15 @@ impl TranscriptStore for ObjectTranscriptStore {
         super::checked_aside(bytes, moved)
     }
 
+    fn delete(&self, name: &RecordName, record: &RecordId, size: u64) -> Result<bool, Error> {
+        Held::delete(self.at(name), self.place(name), record, size)
+    }
+
+    fn deleted(&self, name: &RecordName) -> Result<Option<RecordId>, Error> {
+        let found = write::fetch(&self.at(name))?;
+        Ok(found.and_then(|(head, _)| head.deleted))
+    }
+
     fn fsck(&self, name: &RecordName, repair: bool) -> Result<FsckReport, Error> {
         fsck::fsck(&self.at(name), repair)
     }
@@ -125,4 +145,13 @@ impl TranscriptStore for ObjectTranscriptStore {
     fn place(&self, name: &RecordName) -> PathBuf {
         PathBuf::from(format!("{}#{name}", self.objects.place()))
     }
+}
+
+/// The record whose head has this name.
+fn name_of(hex: &str) -> Result<RecordName, Error> {
+    let name = spell::text_of_hex(hex).and_then(|text| RecordName::parse(&text).ok());
+    name.ok_or_else(|| {
+        let text = format!("{}/{hex} is no name of a record", head::HEADS);
+        Error::new(ErrorKind::External, text)
+    })
 }

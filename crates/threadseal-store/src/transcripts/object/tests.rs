@@ -1,5 +1,7 @@
 //! What only object storage can do wrong, and records that are longer than a head.
 
+mod deleting;
+
 use super::head::{Head, OPEN_BYTES, Ref, SEGMENT_BYTES};
 use super::*;
 use crate::clock::SystemClock;
@@ -103,11 +105,15 @@ impl Bench {
     }
 
     fn create(&self) -> Recorder {
+        self.create_in(&self.store)
+    }
+
+    fn create_in(&self, store: &dyn TranscriptStore) -> Recorder {
         let (native, rye) = (*self.keys.native.public_key(), *self.keys.rye.public_key());
         let manifest = Manifest::new(self.host.new_record().unwrap(), native, rye);
         let thread = ThreadId::parse("t/1").unwrap();
         let (host, keys) = (self.host.clone(), self.keys.clone());
-        Recorder::create_in(host, &self.store, &self.name, thread, manifest, keys).unwrap()
+        Recorder::create_in(host, store, &self.name, thread, manifest, keys).unwrap()
     }
 
     fn open(&self) -> Result<Recorder, Error> {

@@ -1,4 +1,4 @@
-//! Claiming, appending, cutting: each is one write of the head in place of the one that was read.
+//! Claiming, appending, cutting, deleting: each is one write of the head in place of the one that was read.
 //!
 //! ```text
 //! the head that was read ─► sealed objects, if any ─► the next head ─┬─ stored
@@ -13,6 +13,7 @@
 use super::head::{self, Head, MAX_HEAD_BYTES, OPEN_BYTES, SEGMENT_BYTES};
 use super::tree::{Place, Snapshot, holding};
 use crate::append::{FirstFailure, MAX_BUFFERED_BYTES, MovedTail};
+use crate::examine;
 use crate::objects::retry::Failures;
 use crate::objects::{self, Put, Sealed, Version};
 use crate::random::{self, SystemRandom};
@@ -22,6 +23,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use threadseal::digest::Hasher;
 use threadseal::error::{Error, ErrorKind};
+use threadseal::record::RecordId;
 
 /// How often a claim is begun again when others write or claim at the same time.
 const MAX_CLAIMS: usize = 100;
@@ -85,7 +87,8 @@ impl Held {
     pub(super) fn claim(place: Place, path: PathBuf) -> Result<Self, Error> {
         let writer = random::array(&SystemRandom)?;
         for _ in 0..MAX_CLAIMS {
-            let found = fetch(&place)?.ok_or_else(|| no_record(&place.name))?;
+            let found = fetch(&place)?.filter(|(head, _)| head.deleted.is_none());
+            let found = found.ok_or_else(|| no_record(&place.name))?;
             let next = found.0.claimed(writer);
             match write(&place, Some(&found), &next) {
                 Err(error) if error.kind() == ErrorKind::Superseded => {}
@@ -104,6 +107,35 @@ impl Held {
             path.display()
         );
         Err(Error::new(ErrorKind::External, text))
+    }
+
+    /// Deletes the record where it is this one and has so many bytes: from one write of the head on nobody reads it or goes on with
+    /// it, and then everything of it goes.
+    pub(super) fn delete(
+        place: Place,
+        path: PathBuf,
+        record: &RecordId,
+        size: u64,
+    ) -> Result<bool, Error> {
+        let deleted = match fetch(&place)? {
+            None => return Ok(false),
+            Some((head, _)) => head.deleted,
+        };
+        if let Some(deleted) = deleted {
+            return match deleted == *record {
+                true => remove_all(&place).map(|()| true),
+                false => Ok(false),
+            };
+        }
+        let mut held = Self::claim(place, path)?;
+        let first = examine::first_line(&held.snapshot()?)?;
+        let is_it = first.as_deref().and_then(examine::native_record) == Some(*record);
+        if !is_it || held.head.size != size {
+            return Ok(false);
+        }
+        let buried = held.head.buried(*record);
+        held.put(buried, &[])?;
+        remove_all(&held.place).map(|()| true)
     }
 
     fn put(&mut self, next: Head, sealed: &[Sealed]) -> Result<(), Error> {
@@ -190,6 +222,22 @@ impl Held {
             sha256,
         })
     }
+}
+
+/// Removes what is stored of a record whose head says that it was deleted. That head stays: nobody goes on from it, whatever write of
+/// before arrives late.
+pub(super) fn remove_all(place: &Place) -> Result<(), Error> {
+    let remove = |name: &str| Failures::default().until(|| place.objects.remove(name));
+    let name = &place.name;
+    for folder in head::folders(name) {
+        objects::each_name(&*place.objects, &folder, &mut |names| {
+            let mut names = names.iter();
+            names.try_for_each(|name| remove(&format!("{folder}/{name}")))
+        })?;
+    }
+    // Last: until then it is listed, and whoever lists records comes upon what is left.
+    let gone = head::gone_name(name);
+    Failures::default().until(|| objects::seal(&*place.objects, &gone, b""))
 }
 
 fn each_chunk(

@@ -1,0 +1,183 @@
+//! Threads in a database that are pruned, under the lease of their order.
+
+use super::Ended;
+use crate::prune::{codes, has};
+use crate::prune_kinds::prune;
+use std::fs;
+
+const KEEP: &str = "DROP SCHEMA IF EXISTS kept CASCADE; CREATE SCHEMA kept;
+    CREATE TABLE kept.files AS SELECT * FROM threadseal_files; CREATE TABLE kept.chunks AS SELECT * FROM threadseal_chunks";
+const PUT_BACK: &str =
+    "INSERT INTO threadseal_files SELECT * FROM kept.files ON CONFLICT DO NOTHING;
+    INSERT INTO threadseal_chunks SELECT * FROM kept.chunks ON CONFLICT DO NOTHING";
+
+impl Ended {
+    fn address(&self) -> String {
+        format!("{}#{}", self.url, self.thread)
+    }
+
+    /// How many files of the thread there are.
+    fn files(&self) -> u64 {
+        let count = format!(
+            "SELECT count(*) FROM threadseal_files WHERE NOT is_folder AND path LIKE '.ai/agent/threads/{}/%'",
+            self.thread
+        );
+        self.sql(&count).trim().parse().unwrap()
+    }
+
+    /// What stands in the files of the thread.
+    fn contents(&self) -> String {
+        self.sql(&format!(
+            "SELECT string_agg(concat(f.path, ' ', f.size, ' ', encode(sha256(c.bytes), 'hex')), E'\\n' ORDER BY f.path, c.at)
+             FROM threadseal_files f JOIN threadseal_chunks c USING (inode) WHERE f.path LIKE '.ai/agent/threads/{}/%'",
+            self.thread
+        ))
+    }
+
+    fn orders(&self) -> String {
+        let orders = "SELECT string_agg(id || state || coalesce(result, ''), ',' ORDER BY id) FROM threadseal_orders";
+        self.sql(orders)
+    }
+
+    fn seen(&self, exit: i32) -> Vec<String> {
+        codes(&self.verify("").exits(exit).json())
+    }
+}
+
+#[test]
+fn a_thread_in_a_database_is_pruned_whole_and_nothing_misses_it() {
+    let Some(ended) = Ended::new() else { return };
+    let (address, sandbox) = (ended.address(), &ended.sandbox);
+    let stood = ended.orders();
+    let whole = ended.files();
+    assert!(whole >= 4, "{whole}");
+    let would = prune(sandbox, &[&address, "--dry-run"], 0);
+    assert!(would.contains("would prune") && ended.files() == whole);
+    // Nobody else writes there meanwhile.
+    ended.sql(
+        "UPDATE threadseal_orders SET state = 'taken', expires_at = now() + interval '1 hour'",
+    );
+    assert!(prune(sandbox, &[&address], 2).contains("held by a worker"));
+    ended.sql("UPDATE threadseal_orders SET state = 'done', expires_at = NULL");
+    ended.sql(KEEP);
+    let told = prune(sandbox, &[&address], 0);
+    assert!(!told.contains("stays in its folder"), "{told}");
+    assert_eq!((ended.files(), ended.orders()), (0, stood));
+    // Neither the registry, nor the child that names it, nor who knows all heads.
+    let seen = ended.seen(0);
+    assert!(
+        has(&seen, "pruned") && !has(&seen, "record_missing"),
+        "{seen:?}"
+    );
+    let all = sandbox.run(["verify", "--all", &ended.url, "--json"]);
+    let all = codes(&all.json());
+    assert!(
+        has(&all, "pruned") && !has(&all, "record_missing"),
+        "{all:?}"
+    );
+    prune(sandbox, &[&address], 0);
+    // Put back: told, neither redacted nor gone on with, and gone with the next prune.
+    ended.sql(PUT_BACK);
+    assert_eq!(ended.files(), whole);
+    let seen = ended.seen(0);
+    assert!(has(&seen, "pruned_but_present"), "{seen:?}");
+    let before = ended.contents();
+    let resume = [
+        "thread",
+        "resume",
+        &ended.thread,
+        "-m",
+        "Once more.",
+        "--detach",
+    ];
+    ended.run(&resume).exits(0);
+    ended.work("more.yaml");
+    assert!(ended.orders().contains("was pruned"), "{}", ended.orders());
+    assert_eq!(ended.contents(), before);
+    prune(sandbox, &[&address], 0);
+    assert_eq!(ended.files(), 0);
+    assert!(!has(&ended.seen(0), "pruned_but_present"));
+}
+
+#[test]
+fn a_prune_in_a_database_that_was_cut_short_is_finished_by_the_next() {
+    let Some(ended) = Ended::new() else { return };
+    ended.sql(KEEP);
+    prune(&ended.sandbox, &[&ended.address()], 0);
+    // The record, which goes last, is there, and something beside it.
+    ended.sql(PUT_BACK);
+    ended.sql("DELETE FROM threadseal_files WHERE NOT is_folder AND path NOT LIKE '%transcript.jsonl' AND path NOT LIKE '%.md'");
+    prune(&ended.sandbox, &[&ended.address()], 0);
+    assert_eq!(ended.files(), 0);
+}
+
+#[test]
+fn what_was_changed_cut_or_is_open_in_a_database_is_not_pruned_and_no_forged_tombstone_excuses_it()
+{
+    let Some(ended) = Ended::new() else { return };
+    let (address, sandbox) = (ended.address(), &ended.sandbox);
+    let folder = format!(".ai/agent/threads/{}/", ended.thread);
+    let edited = format!(
+        "UPDATE threadseal_chunks c SET bytes = convert_to(replace(convert_from(c.bytes, 'UTF8'), 'Ada', 'Eve'), 'UTF8')
+         FROM threadseal_files f WHERE f.inode = c.inode AND f.path = '{folder}"
+    );
+    let cut = format!(
+        "WITH last AS (SELECT f.inode, max(c.at) AS at FROM threadseal_files f JOIN threadseal_chunks c USING (inode)
+                       WHERE f.path = '{folder}transcript.jsonl' GROUP BY f.inode),
+              gone AS (DELETE FROM threadseal_chunks c USING last WHERE c.inode = last.inode AND c.at = last.at)
+         UPDATE threadseal_files f SET size = last.at FROM last WHERE f.inode = last.inode"
+    );
+    ended.sql(KEEP);
+    for attack in [
+        format!("{edited}transcript.jsonl'"),
+        format!("{edited}thread.json'").replace("'Ada', 'Eve'", "'completed', 'cancelled'"),
+        cut,
+    ] {
+        let whole = ended.contents();
+        ended.sql(&attack);
+        let before = ended.contents();
+        assert_ne!(before, whole, "{attack}");
+        prune(sandbox, &[&address], 2);
+        assert_eq!(ended.contents(), before, "{attack}");
+        ended.sql("DELETE FROM threadseal_files; DELETE FROM threadseal_chunks");
+        ended.sql(PUT_BACK);
+    }
+    prune(sandbox, &[&format!("{}#demo/none", ended.url)], 2);
+    let stranger = sandbox.home().with_file_name("stranger");
+    for arguments in [&["init", "-q"][..], &["prune", &address]] {
+        let mut command = sandbox.command();
+        command.args(arguments).env("THREADSEAL_HOME", &stranger);
+        command.output().unwrap();
+    }
+    assert!(ended.files() >= 4);
+    assert!(!sandbox.home().join("tombstones").exists());
+    prune(sandbox, &[&address], 0);
+    let folder = sandbox.home().join("tombstones");
+    let place = fs::read_dir(folder)
+        .unwrap()
+        .next()
+        .unwrap()
+        .unwrap()
+        .path();
+    let good = fs::read_to_string(&place).unwrap();
+    for other in [Some(good.replace("time is up", "time is mine")), None] {
+        match other {
+            Some(forged) => fs::write(&place, forged).unwrap(),
+            None => fs::remove_file(&place).unwrap(),
+        }
+        let seen = ended.seen(1);
+        assert!(
+            has(&seen, "record_missing") && !has(&seen, "pruned"),
+            "{seen:?}"
+        );
+    }
+    fs::write(&place, good).unwrap();
+    assert!(has(&ended.seen(0), "pruned"));
+    // Also its children go, and then nothing is left to name the database for.
+    let child = ended.sql("SELECT thread_id FROM threadseal_threads WHERE parent_id IS NOT NULL");
+    prune(sandbox, &[&format!("{}#{}", ended.url, child.trim())], 0);
+    let all = sandbox.run(["verify", "--all", &ended.url]);
+    assert!(!all.stdout.contains("record_missing"), "{}", all.stdout);
+    assert!(has(&ended.seen(0), "pruned"));
+    sandbox.run(["log", "fsck"]).exits(0);
+}

@@ -1,0 +1,175 @@
+//! `prune` of transcripts in object storage: the same promises as of those in files, and nobody goes on with one meanwhile.
+
+use crate::fixtures::{ended_record, ready, recorder, reopened, say};
+use crate::prune::{has, verify};
+use crate::prune_kinds::{in_home, is_excused, prune};
+use crate::sandbox::{Sandbox, copy, walk};
+use std::fs;
+use std::path::PathBuf;
+use threadseal::transcript::Ending;
+use threadseal::transcript::event::Payload;
+
+const RECORD: &str = "object+file:objects#one";
+
+fn objects(sandbox: &Sandbox) -> PathBuf {
+    sandbox.work().join("objects")
+}
+
+/// A record that ended, which is nowhere but in the storage.
+fn stored() -> Sandbox {
+    let sandbox = ready();
+    let path = ended_record(&sandbox, "one.jsonl", 2);
+    import(&sandbox, "one.jsonl", RECORD);
+    fs::remove_file(path).unwrap();
+    sandbox
+}
+
+fn import(sandbox: &Sandbox, path: &str, to: &str) {
+    let import = ["transcript", "import", path, to];
+    sandbox.run(import).exits(0);
+}
+
+fn holds(sandbox: &Sandbox, what: &str) -> bool {
+    let files = walk(&objects(sandbox));
+    files.iter().filter(|path| path.is_file()).any(|path| {
+        let bytes = fs::read(path).unwrap();
+        bytes
+            .windows(what.len())
+            .any(|part| part == what.as_bytes())
+    })
+}
+
+#[test]
+fn a_transcript_in_object_storage_is_pruned_and_its_name_takes_nothing_more() {
+    let sandbox = stored();
+    let kept = sandbox.work().join("kept");
+    copy(&objects(&sandbox), &kept);
+    let whole = sandbox
+        .run(["transcript", "export", RECORD])
+        .exits(0)
+        .stdout;
+    let would = prune(&sandbox, &[RECORD, "--dry-run"], 0);
+    assert!(would.contains("would prune"), "{would}");
+    // Looking supersedes nobody, and leaves nothing.
+    assert!(holds(&sandbox, "question 1") && !sandbox.home().join("tombstones").exists());
+    prune(&sandbox, &[RECORD], 0);
+    assert!(!holds(&sandbox, "question 1"));
+    is_excused(&sandbox);
+    prune(&sandbox, &[RECORD], 0);
+    let list = ["transcript", "list", "object+file:objects"];
+    assert_eq!(sandbox.run(list).exits(0).stdout, "");
+    // Put back: told, not sealed on, and gone with the next prune.
+    fs::remove_dir_all(objects(&sandbox)).unwrap();
+    copy(&kept, &objects(&sandbox));
+    let seen = verify(&sandbox, &[RECORD], 0);
+    assert!(has(&seen, "pruned_but_present"), "{seen:?}");
+    let other = "object+file:objects#other";
+    sandbox.write("other.jsonl", format!("{whole}{{\"torn"));
+    import(&sandbox, "other.jsonl", other);
+    sandbox.run(["seal", other]).fails_with("was pruned");
+    assert!(prune(&sandbox, &[other], 2).contains("does not end here"));
+    fs::remove_dir_all(objects(&sandbox)).unwrap();
+    copy(&kept, &objects(&sandbox));
+    prune(&sandbox, &[RECORD], 0);
+    assert!(!holds(&sandbox, "question 1"));
+    is_excused(&sandbox);
+    let listed = sandbox.run(["log", "entries", "--from", "0", "--limit", "100"]);
+    let listed = listed.exits(0).stdout;
+    assert_eq!(listed.matches(" tombstone ").count(), 1, "{listed}");
+}
+
+#[test]
+fn what_is_open_changed_cut_or_unknown_in_object_storage_is_not_pruned() {
+    let sandbox = ready();
+    let path = recorder(&sandbox, "one.jsonl", 1).path().to_owned();
+    import(&sandbox, "one.jsonl", RECORD);
+    let stays = |why: &str| {
+        let told = prune(&sandbox, &[RECORD], 2);
+        assert!(told.contains(why), "{why}: {told}");
+        assert!(holds(&sandbox, "xxx") || holds(&sandbox, "question 1"));
+        assert!(!sandbox.home().join("tombstones").exists());
+    };
+    let imported = |bytes: &[u8]| {
+        fs::remove_dir_all(objects(&sandbox)).unwrap();
+        sandbox.write("other.jsonl", bytes);
+        import(&sandbox, "other.jsonl", RECORD);
+    };
+    // Its writer is not superseded by who looks whether it ended.
+    stays("no end of it is known here");
+    let mut writer = reopened(&sandbox, &path, "self-rye.rye");
+    say(&mut writer, "tool_call_result", &"x".repeat(200_000));
+    let nothing = Payload::parse(b"{}").unwrap();
+    writer.end(Ending::Completed, &nothing, 1).unwrap();
+    drop(writer);
+    // An older copy, a changed one, one with bytes behind its end.
+    stays("");
+    let whole = fs::read(&path).unwrap();
+    imported(&[&whole[..], b"{\"torn"].concat());
+    stays("");
+    imported(&whole);
+    let segments = walk(&objects(&sandbox).join("transcript-segments"));
+    let segment = segments.iter().find(|path| path.is_file()).unwrap();
+    let mut changed = fs::read(segment).unwrap();
+    changed[100] ^= 1;
+    fs::write(segment, changed).unwrap();
+    stays("tampered");
+    prune(&sandbox, &["object+file:objects#two"], 2);
+    prune(&sandbox, &["object+file:objects"], 2);
+    imported(&whole);
+    // A home of its own knows no end of it.
+    let stranger = sandbox.home().with_file_name("stranger");
+    for arguments in [&["init", "-q"][..], &["prune", RECORD]] {
+        let mut command = sandbox.command();
+        command.args(arguments).env("THREADSEAL_HOME", &stranger);
+        command.output().unwrap();
+    }
+    assert!(holds(&sandbox, "question 1"));
+    prune(&sandbox, &[RECORD], 0);
+    assert!(!holds(&sandbox, "question 1") && path.exists());
+}
+
+#[test]
+fn a_tombstone_of_a_transcript_in_object_storage_that_was_changed_or_removed_excuses_nothing() {
+    let sandbox = stored();
+    prune(&sandbox, &[RECORD], 0);
+    let place = in_home(&sandbox);
+    let good = fs::read_to_string(&place).unwrap();
+    fs::write(&place, good.replace("time is up", "time is mine")).unwrap();
+    assert!(has(&verify(&sandbox, &["--all"], 1), "record_missing"));
+    prune(&sandbox, &[RECORD], 2);
+    fs::remove_file(&place).unwrap();
+    assert!(has(&verify(&sandbox, &["--all"], 1), "record_missing"));
+    assert!(prune(&sandbox, &[RECORD], 2).contains("nothing says that it was pruned"));
+    fs::write(&place, good).unwrap();
+    is_excused(&sandbox);
+}
+
+#[test]
+fn a_prune_in_object_storage_that_was_cut_short_is_finished_by_the_next() {
+    let sandbox = stored();
+    let kept = sandbox.work().join("kept");
+    copy(&objects(&sandbox), &kept);
+    prune(&sandbox, &[RECORD], 0);
+    // Behind the word of the log, and before the head was written.
+    fs::remove_dir_all(objects(&sandbox)).unwrap();
+    copy(&kept, &objects(&sandbox));
+    prune(&sandbox, &[RECORD], 0);
+    assert!(!holds(&sandbox, "question 1"));
+    // Behind the head, and before everything else was gone.
+    let gone = objects(&sandbox).join("transcripts-gone");
+    assert_eq!(fs::read_dir(&gone).unwrap().count(), 1);
+    fs::remove_dir_all(&gone).unwrap();
+    let told = sandbox.run(["fsck", "object+file:objects"]);
+    assert!(told.stdout.contains("leftover"), "{}", told.stdout);
+    prune(&sandbox, &[RECORD], 0);
+    assert_eq!(fs::read_dir(&gone).unwrap().count(), 1);
+    is_excused(&sandbox);
+    // Before the log knew: whoever put the tombstone there, the record is verified, and the tombstone written anew.
+    let other = stored();
+    let folder = other.home().join("tombstones");
+    fs::create_dir(&folder).unwrap();
+    let name = in_home(&sandbox).file_name().unwrap().to_owned();
+    fs::copy(in_home(&sandbox), folder.join(name)).unwrap();
+    prune(&other, &[RECORD], 0);
+    assert!(!holds(&other, "question 1"));
+}
