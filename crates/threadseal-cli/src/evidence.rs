@@ -1,4 +1,5 @@
-//! Evidence of two histories: made of copies of a record (`verify --evidence`), and judged where it is of a log (`check-proof`).
+//! Evidence of two histories: made of copies of a record (`verify --evidence`), and judged where it is of a log or a lineage
+//! (`check-proof`).
 //!
 //! What is made needs no verdict of the copies: what comes out is checked like any evidence, before it is written.
 
@@ -10,8 +11,10 @@ use crate::walk;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use threadseal::key::PublicKey;
+use threadseal::lineage::{CheckedFork, ForkReader, Judging, check_fork};
 use threadseal::record::RecordId;
 use threadseal::report::{Finding, Report, Verdict};
+use threadseal::time::Timestamp;
 use threadseal::tlog::checkpoint::Checkpoint;
 use threadseal::tlog::conflict::Conflict;
 use threadseal::tlog::verifier::VerifierKey;
@@ -20,7 +23,7 @@ use threadseal::transcript::turn_proof::conflict::{SealConflict, check_file};
 use threadseal::trust::{Trust, TrustStore};
 use threadseal_store::atomic::{self, PRIVATE_FILE};
 use threadseal_store::examine;
-use threadseal_store::read::open_regular;
+use threadseal_store::read::{RegularFile, Source as _, open_regular};
 use threadseal_store::sys::path_text;
 
 /// Copies of one record that are held against each other.
@@ -117,6 +120,25 @@ pub(crate) fn of_checkpoints(file: &[u8], pinned: Option<&PublicKey>) -> Report 
         }
     }
     report
+}
+
+/// Says what a fork proof of a lineage proves to somebody with this trust. It is read in pieces: a state of the original has any length.
+///
+/// # Errors
+/// When it cannot be read.
+pub(crate) fn of_lineage(
+    file: &RegularFile,
+    trust: &Trust,
+    now: Timestamp,
+) -> Result<CheckedFork, Failure> {
+    let (mut chunks, mut chunk, mut reader) = (file.chunks(), Vec::new(), ForkReader::new());
+    loop {
+        chunks.next_chunk(&mut chunk)?;
+        if chunk.is_empty() {
+            return Ok(check_fork(reader, &Judging::new(trust, now)));
+        }
+        reader.push(&chunk);
+    }
 }
 
 fn parted(one: &[u8], other: &[u8], context: &Context) -> Result<Option<String>, Failure> {

@@ -99,16 +99,21 @@ pub fn known(
     let remembered = stored.iter().flat_map(StoredHead::expectations);
     let given = expected.map(|head| Expectation::given(head, exact));
     let forks = match (heads, record) {
-        (Some(heads), Some(record)) => match heads.forks(record) {
-            Ok(forks) => forks.into_iter().map(Expectation::forked).collect(),
-            Err(why) => vec![Expectation::forks_unknown(*record, &why.to_string())],
-        },
+        (Some(heads), Some(record)) => known_forks(heads, record),
         _ => Vec::new(),
     };
     Ok(Known {
         expect: given.into_iter().chain(remembered).chain(forks).collect(),
         stored,
     })
+}
+
+/// What the log of this host says of forks of `record`, or that it does not tell.
+pub fn known_forks(heads: &dyn HeadStore, record: &RecordId) -> Vec<Expectation> {
+    match heads.forks(record) {
+        Ok(forks) => forks.into_iter().map(Expectation::forked).collect(),
+        Err(why) => vec![Expectation::forks_unknown(*record, &why.to_string())],
+    }
 }
 
 /// The record id in a native manifest.

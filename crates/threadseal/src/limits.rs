@@ -50,6 +50,8 @@ pub const MAX_NOTE_SIGNATURE_BYTES: usize = 64 << 10;
 pub const MAX_PROOF_HASHES: usize = 63;
 /// Most hashes of a proof about a run of leaves: on each level of the tree one before it and one behind it.
 pub const MAX_RANGE_PROOF_HASHES: usize = 2 * MAX_PROOF_HASHES;
+/// Largest file of evidence of two histories that a log takes in bytes.
+pub const MAX_EVIDENCE_BYTES: usize = 64 << 20;
 /// Largest proof of a turn in bytes.
 pub const MAX_TURN_PROOF_BYTES: usize = 64 << 20;
 /// Most lines of a record that a proof of a turn shows.

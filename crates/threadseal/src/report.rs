@@ -17,7 +17,7 @@
 pub(crate) mod heads;
 mod verified;
 
-pub use heads::{Expectation, KnownBy, KnownFork};
+pub use heads::{Bearing, Expectation, KnownBy, KnownFork};
 pub use verified::{Grounds, Verified, WithTail};
 
 use crate::digest::Digest;
@@ -494,6 +494,22 @@ impl Report {
             self.hold_because(verdict, finding);
         }
         vouched
+    }
+
+    /// `judged`, which is this report with what the trust says of keys that made evidence. Where one of them ended nobody knows who
+    /// had it, and that is all that counts: `text` says so.
+    pub(crate) fn judged_unless_ended(self, judged: Self, text: &str) -> Self {
+        let has = |status| judged.signers.iter().any(|signer| signer.status == status);
+        if !has(SignerStatus::Revoked) || has(SignerStatus::Rejected) {
+            return judged;
+        }
+        let mut report = Self {
+            signers: judged.signers,
+            ..self
+        };
+        report.hold_because(Verdict::UnknownSigner, Finding::warning("key_ended", text));
+        report.check("trust", CheckResult::Fail, None);
+        report
     }
 
     /// Notes a check.

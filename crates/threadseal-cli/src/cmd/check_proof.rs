@@ -1,5 +1,5 @@
 //! `check-proof FILE`: what a proof of a turn proves, a copy of a record with lines left out, or evidence that a key sealed or signed two
-//! histories. It needs nothing but the file: no record, no network, no home.
+//! histories, of a record, a lineage or a log. It needs nothing but the file: no record, no network, no home.
 
 use crate::believed::MAX_TAKEN_UP_BYTES;
 use crate::cmd::show;
@@ -16,6 +16,7 @@ use clap::Args;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 use threadseal::limits::{MAX_CONFLICT_BYTES, MAX_POLICY_BYTES, MAX_TURN_PROOF_BYTES};
+use threadseal::lineage::FORK_FIRST_LINE;
 use threadseal::record::ThreadId;
 use threadseal::report::Report;
 use threadseal::tlog::conflict as checkpoints;
@@ -32,7 +33,7 @@ use threadseal_store::sys::path_text;
 #[command(after_help = exit::HELP)]
 pub(crate) struct CheckProofArgs {
     /// The proof: of a turn (prove), a copy with lines left out (transcript export --redact), a conflict of seals (verify
-    /// --evidence) or of checkpoints of a log
+    /// --evidence) or of checkpoints of a log, a fork of a lineage (lineage fork-proof)
     #[arg(value_name = "FILE")]
     proof: PathBuf,
     /// Trust these instead of the home's trust store: PEM files, trust stores, folders of them; may be given several times
@@ -130,12 +131,14 @@ pub(crate) fn run(args: &CheckProofArgs, context: &Context, out: &mut Out) -> Ou
             let bytes = file.read_whole(MAX_TURN_PROOF_BYTES)?;
             report_only(seals::check_file(&bytes, &options).report)
         }
+        FORK_FIRST_LINE => report_only(evidence::of_lineage(&file, &trust, options.now)?.report),
         checkpoints::FIRST_LINE => {
             let bytes = file.read_whole(MAX_CONFLICT_BYTES)?;
             report_only(evidence::of_checkpoints(&bytes, trust.pinned.as_ref()))
         }
         _ => {
-            let text = "not a proof of a turn, nor a copy with lines left out, nor a conflict";
+            let text =
+                "not a proof of a turn, nor a copy with lines left out, nor evidence of a fork";
             return Err(Failure::new(text).about(&args.proof));
         }
     };

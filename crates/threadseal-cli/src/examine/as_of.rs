@@ -15,9 +15,13 @@ const SUPERSEDED: &str = "superseded";
 impl Examiner {
     /// Leaves out of what a record must contain what is later than the state that was asked for.
     pub(super) fn without_later(&self, expect: Vec<Expectation>) -> Vec<Expectation> {
-        let stays = |expected: &Expectation| match expected.head {
-            ExpectedHead::Head(known) => expected.by == KnownBy::Caller || !self.is_later(&known),
-            ExpectedHead::Line(_) => true,
+        let stays = |expected: &Expectation| match (&expected.by, expected.head) {
+            (KnownBy::Fork(known), _) => {
+                let as_of = self.asked.as_of.as_ref();
+                !as_of.is_some_and(|as_of| known.fork.is_behind(as_of))
+            }
+            (KnownBy::Caller, _) | (_, ExpectedHead::Line(_)) => true,
+            (_, ExpectedHead::Head(known)) => !self.is_later(&known),
         };
         expect.into_iter().filter(stays).collect()
     }

@@ -21,6 +21,7 @@ use threadseal::record::ExpectedHead;
 use threadseal::report::Expectation;
 use threadseal::report::Report;
 use threadseal::time::Timestamp;
+use threadseal_store::examine::known_forks;
 use threadseal_store::heads::{RecordKind, StoredHead};
 use threadseal_store::read::{RegularFile, Source as _, open_regular};
 
@@ -155,8 +156,12 @@ impl Examiner {
         joined.extend(lineage.records());
         drop(joined);
         let given = expected.map(|head| Expectation::given(head, self.asked.exact_head));
-        let remembered = known.iter().flat_map(StoredHead::expectations).collect();
-        let remembered = self.without_later(remembered);
+        let records = lineage.records();
+        let forks = records
+            .iter()
+            .flat_map(|record| known_forks(&*self.host.heads, record));
+        let remembered = known.iter().flat_map(StoredHead::expectations);
+        let remembered = self.without_later(remembered.chain(forks).collect());
         let mut judging = Judging {
             expect: given.into_iter().chain(remembered).collect(),
             code: &self.asked.lineage.code,

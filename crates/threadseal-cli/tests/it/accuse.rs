@@ -158,9 +158,5 @@ fn a_restarted_log_still_knows_the_fork() {
     fs::rename(&saved, sandbox.home()).unwrap();
     sandbox.run(["log", "restart"]).exits(0);
     let seen = sandbox.run(["verify", COPIES[1]]).exits(1);
-    assert!(
-        seen.stdout.contains("sealed the record in two ways"),
-        "{}",
-        seen.stdout
-    );
+    assert!(seen.stdout.contains("in two ways"), "{}", seen.stdout);
 }

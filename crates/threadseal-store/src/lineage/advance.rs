@@ -15,7 +15,7 @@ use threadseal::digest::{Digest, Hasher};
 use threadseal::error::Error;
 use threadseal::lineage::{
     AgentName, CheckedPackage, CheckpointHeader, ContentHash, HEADER_LENGTH, LinkKind,
-    OriginalVerifier, Standing, Version, WholeLink,
+    OriginalVerifier, PlacedLink, Standing, Version, WholeLink,
 };
 
 /// Links that may be saved.
@@ -202,6 +202,12 @@ impl Advance {
     /// The headers of the links that are saved.
     pub(super) fn headers(&self) -> impl Iterator<Item = &CheckpointHeader> {
         self.links.iter().map(|link| &link.header)
+    }
+
+    /// Where the links stand that are saved.
+    pub(super) fn placed(&self) -> impl Iterator<Item = PlacedLink> {
+        let placed = |link: &Proven| PlacedLink::of(link.hash, &link.header);
+        self.links.iter().map(placed)
     }
 
     /// All links that whoever sent the newest one proved, itself included.

@@ -15,8 +15,11 @@ use std::collections::BTreeSet;
 use threadseal::digest::Digest;
 use threadseal::error::{Error, ErrorKind};
 use threadseal::key::{KeyId, PublicKey};
-use threadseal::lineage::{AgentIdentity, AgentName, CheckpointHeader, ContentHash, Identity};
+use threadseal::lineage::{
+    AgentIdentity, AgentName, CheckpointHeader, ContentHash, Identity, PlacedLink, bearing,
+};
 use threadseal::record::{Head, RecordId};
+use threadseal::report::{Bearing, KnownFork};
 
 /// Times that a head is published while other writers publish theirs; each time one of them got on.
 const MAX_PUBLISH_ATTEMPTS: usize = 16;
@@ -44,6 +47,7 @@ impl RememberedStore {
         }
         for record in self.records(agent, &newest, advance)? {
             self.host.refuse_pruned(&record)?;
+            self.refuse_forked(agent, &record, advance)?;
             let Some(known) = self.host.heads.fetch(&record)? else {
                 continue;
             };
@@ -63,6 +67,38 @@ impl RememberedStore {
             )));
         }
         Ok(false)
+    }
+
+    /// Refuses to go on from where the log of this host knows that the agent signed two links in one place, or where nobody can tell
+    /// whether it would.
+    fn refuse_forked(
+        &self,
+        agent: &AgentName,
+        record: &RecordId,
+        advance: &Advance,
+    ) -> Result<(), Error> {
+        let forks = self.host.heads.forks(record)?;
+        if forks.is_empty() {
+            return Ok(());
+        }
+        let mut links = Vec::new();
+        for hash in self.store.history(agent)? {
+            let link = self.store.load(agent, &hash)?;
+            links.extend(link.map(|link| PlacedLink::of(hash, &link.header)));
+        }
+        links.extend(advance.placed());
+        let whole = links.first().is_some_and(PlacedLink::is_beginning);
+        for KnownFork { fork, entry } in forks {
+            let why = match bearing(&fork, links.iter().copied(), whole) {
+                Bearing::Clear => continue,
+                Bearing::Forked => "nothing goes on from there",
+                Bearing::Unknown => {
+                    "whether this goes on from there, the links that are here do not tell"
+                }
+            };
+            return Err(Error::refused(format!("{entry}: {fork}; {why}")));
+        }
+        Ok(())
     }
 
     /// By what head stores know the agents of the newest link and of those that are to be saved: an agent

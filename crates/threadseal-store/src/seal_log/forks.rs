@@ -1,7 +1,7 @@
-//! Forks in the log of a host: records of which one key sealed two histories (`spec/anchors.md`, "Forks in the log").
+//! Forks in the log of a host: records of which two histories were sealed (`spec/anchors.md`, "Forks in the log").
 //!
 //! ```text
-//! evidence, verified ─► evidence/<SHA-256>.seal-conflict, durable ─► entry ─► every copy of the record is `forked` here
+//! evidence, verified ─► evidence/<SHA-256>.<what it is>, durable ─► entry ─► every copy of the record is `forked` here
 //! ```
 //! The entry alone speaks against the record; the file is kept for who wants to see why.
 
@@ -15,10 +15,9 @@ use threadseal::error::Error;
 use threadseal::record::RecordId;
 use threadseal::report::{KnownFork, Verified};
 use threadseal::tlog::entry::LogEntry;
-use threadseal::tlog::entry::fork::LoggedFork;
+use threadseal::tlog::entry::fork::{ForkPlace, LoggedFork};
 
 const FOLDER: &str = "evidence";
-const ENDING: &str = "seal-conflict";
 
 /// What became of evidence that was taken into a log.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -51,25 +50,21 @@ impl SealLog {
         if let Some(error) = self.flush().error {
             return Err(error);
         }
-        let says_it = |known: &&KnownFork| {
-            let known = &known.fork;
-            (known.manifest, known.key) == (fork.manifest, fork.key) && known.seq <= fork.seq
-        };
-        if let Some(known) = self.forks_of(&fork.record)?.iter().find(says_it) {
+        let forks = self.forks_of(&fork.record)?;
+        if let Some(known) = forks.iter().find(|known| known.fork.covers(&fork)) {
             // It may be gone from its folder, and this is another copy.
             if known.fork.evidence == fork.evidence {
-                self.keep_evidence(&fork.evidence, evidence)?;
+                self.keep_evidence(&fork, evidence)?;
             }
             return Ok(Accused {
                 entry: known.entry.to_string(),
                 is_new: false,
-                path: evidence_path(&self.shared.places, &known.fork.evidence),
+                path: evidence_path(&self.shared.places, &known.fork),
             });
         }
-        let path = self.keep_evidence(&fork.evidence, evidence)?;
+        let path = self.keep_evidence(&fork, evidence)?;
         let entry = LogEntry::Fork(fork).to_bytes();
-        let entry =
-            entry.ok_or_else(|| Error::invalid("the seal's number is too large for a log"))?;
+        let entry = entry.ok_or_else(|| Error::invalid("a number in it is too large for a log"))?;
         let written = self.shared.write(&|| false, |writer, _| {
             let at = writer.tree().size;
             writer.commit(&[entry]).map(|()| at)
@@ -104,15 +99,20 @@ impl SealLog {
     }
 
     /// Evidence is durable before anything is said by it.
-    fn keep_evidence(&self, digest: &Digest, evidence: &[u8]) -> Result<PathBuf, Error> {
+    fn keep_evidence(&self, fork: &LoggedFork, evidence: &[u8]) -> Result<PathBuf, Error> {
         let places = &self.shared.places;
-        let path = evidence_path(places, digest);
+        let path = evidence_path(places, fork);
         atomic::create_directories(&*places.fs, &places.home.join(FOLDER), PRIVATE_DIRECTORY)?;
         atomic::replace(&*places.fs, &path, evidence, Mode::Set(PRIVATE_FILE))?;
         Ok(path)
     }
 }
 
-fn evidence_path(places: &LogPlaces, digest: &Digest) -> PathBuf {
-    places.home.join(FOLDER).join(format!("{digest}.{ENDING}"))
+fn evidence_path(places: &LogPlaces, fork: &LoggedFork) -> PathBuf {
+    let ending = match fork.place {
+        ForkPlace::Transcript { .. } => "seal-conflict",
+        ForkPlace::Lineage(_) => "fork",
+    };
+    let name = format!("{}.{ending}", fork.evidence);
+    places.home.join(FOLDER).join(name)
 }

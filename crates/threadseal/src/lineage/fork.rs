@@ -10,18 +10,25 @@
 //! A proof needs no trust and no network: it shows that the holder of the agent's key signed both, or
 //! lent the key to somebody who did. It is read in pieces, since a state of v0x04 has any length.
 //!
-//! Elsewhere: forks among files (`seen`).
+//! Elsewhere: forks among files (`seen`); whom a proof convicts, and what a log says of it (`accused`).
 
 use super::authority::Authority;
+use super::delegation::Certificate;
 use super::facts::{FileReader, HEAD_MAGIC, LinkFacts, LinkRead, ReadFault, ReadLink, Seal};
 use super::hash::ContentHash;
 use super::header::Version;
+use super::identity::AgentName;
 use super::links::LinkBody;
 use super::v5::{HEADER_LENGTH, LinkKind};
-use crate::digest::Digest;
+use crate::digest::{Digest, Hasher};
 use crate::error::Error;
+use crate::key::KeyUsage;
+use crate::record::RecordId;
 use std::fmt;
 
+/// What a proof begins with, up to an LF.
+pub const FORK_FIRST_LINE: &str = "TSFORK1";
+/// The same with its LF.
 const MAGIC: &[u8; 8] = b"TSFORK1\n";
 /// The magic and the number of parts.
 const PREFIX_LENGTH: usize = 10;
@@ -31,14 +38,33 @@ const LENGTH_LENGTH: usize = 8;
 /// What a proof shows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Equivocation {
-    /// The agent id; of v0x04 the digest of the agent's key.
+    /// The agent id; of v0x04 the digest of the agent's key. Of links of two versions, that of the older.
     pub agent: Digest,
+    /// By what logs and stores of heads know that.
+    pub record: RecordId,
+    /// Its name, from v0x05.
+    pub name: Option<AgentName>,
     /// The agent's key, as its bytes stand there.
     pub root: [u8; 32],
     /// The link that both follow; `None` where both are beginnings, or only have one number.
     pub parent: Option<ContentHash>,
     /// The two links.
     pub links: [ContentHash; 2],
+    /// The lesser of their numbers, where they are of v0x05.
+    pub seq: Option<u64>,
+    /// Who signed the two, and then the link that they follow, where that is in the proof.
+    pub signers: Vec<LinkSigner>,
+}
+
+/// Who signed a link of a proof.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LinkSigner {
+    /// The key, as its bytes stand there.
+    pub key: [u8; 32],
+    /// What it signed as.
+    pub usage: KeyUsage,
+    /// By which the agent's key let it, where it is another one.
+    pub certificate: Option<Certificate>,
 }
 
 /// Why a proof proves nothing.
@@ -145,6 +171,9 @@ pub struct ForkReader {
     reading: Option<(u64, FileReader)>,
     read: Vec<LinkFacts>,
     broken: bool,
+    /// Of all that was read.
+    hasher: Hasher,
+    bytes: u64,
 }
 
 impl ForkReader {
@@ -155,6 +184,8 @@ impl ForkReader {
 
     /// Takes the next bytes.
     pub fn push(&mut self, mut chunk: &[u8]) {
+        self.hasher.update(chunk);
+        self.bytes += chunk.len() as u64;
         while !chunk.is_empty() && !self.broken {
             chunk = match &mut self.reading {
                 Some((left, reader)) => {
@@ -189,6 +220,12 @@ impl ForkReader {
             return Err(ForkFault::Format);
         };
         prove(first, second, parent.map(|link| &**link))
+    }
+
+    /// The same, with the digest and the length of what was read.
+    pub(super) fn finish_with_digest(mut self) -> (Digest, u64, Result<Equivocation, ForkFault>) {
+        let (digest, bytes) = (std::mem::take(&mut self.hasher).finish(), self.bytes);
+        (digest, bytes, self.finish())
     }
 
     /// Takes what is missing of the prefix or of a length; gives back the rest.
@@ -247,7 +284,11 @@ fn prove(
     if first.hash >= second.hash {
         return Err(ForkFault::Same);
     }
-    let (Some(identity), Some(root)) = (second.identity, second.root()) else {
+    let older = match first.version() < second.version() {
+        true => first,
+        false => second,
+    };
+    let (Some(identity), Some(root)) = (older.identity, older.root()) else {
         return Err(ForkFault::Seal);
     };
     let same = match (first.version(), second.version()) {
@@ -275,11 +316,34 @@ fn prove(
     if parent.is_some() && !follow {
         return Err(ForkFault::Parent);
     }
+    let native = |link: &ReadLink| {
+        link.header
+            .native
+            .as_ref()
+            .map(|native| native.name.clone())
+    };
     Ok(Equivocation {
         agent: identity.agent,
+        record: identity.record,
+        name: native(first).or_else(|| native(second)),
         root,
         parent: first.header.prev.filter(|_| follow),
         links: [first.hash, second.hash],
+        seq: first.seq().min(second.seq()),
+        signers: [first, second]
+            .into_iter()
+            .chain(parent)
+            .filter_map(signer)
+            .collect(),
+    })
+}
+
+fn signer(link: &ReadLink) -> Option<LinkSigner> {
+    let native = link.header.native.as_ref();
+    Some(LinkSigner {
+        key: link.header.signer?,
+        usage: native.map_or(KeyUsage::Igor, |_| KeyUsage::Native),
+        certificate: native.and_then(|native| native.certificate),
     })
 }
 

@@ -22,16 +22,19 @@
 //! | `package` | [`CheckedPackage`]: what the source of a release sends |
 //! | `whole` | [`WholeLink`]: one link and all that it proves by itself |
 //! | `facts` | all that one file shows by itself, in constant memory |
-//! | `chain`, `policy`, `seen`, `told`, `conclude` | a verdict on any set of files |
+//! | `chain`, `policy`, `seen`, `told`, `expected`, `conclude` | a verdict on any set of files |
 //! | `compat` | the original's own answer |
 //! | `fork` | [`ForkReader`]: proofs that an agent signed two links in one place |
+//! | `accused` | [`check_fork`]: whom a proof convicts; [`bearing`]: what a known fork says of a copy |
 //! | `standing` | [`Standing`]: where a lineage stands, and what may follow |
 
+mod accused;
 mod authority;
 mod chain;
 mod compat;
 mod conclude;
 mod delegation;
+mod expected;
 mod facts;
 mod fork;
 mod hash;
@@ -49,12 +52,15 @@ mod v4;
 mod v5;
 mod whole;
 
+pub use accused::{CheckedFork, PlacedLink, bearing, check_fork};
 pub use authority::{Authority, Holding, Link, Offer, Refusal};
 pub use chain::{Lineage, Lineages};
 pub use conclude::{DrawnLink, Fork, ForkChild, Judging, LineageHead, Outcome, conclude, judge};
 pub use delegation::{Certificate, DELEGATION_TAG, Delegation};
 pub use facts::{FileReader, HEAD_MAGIC, Identity, LinkFacts, LinkRead, ReadFault, ReadLink, Seal};
-pub use fork::{Equivocation, ForkFault, ForkReader, ProofPart, proof_prefix};
+pub use fork::{
+    Equivocation, FORK_FIRST_LINE, ForkFault, ForkReader, LinkSigner, ProofPart, proof_prefix,
+};
 pub use hash::ContentHash;
 pub use header::{CheckpointHeader, Epoch, HeaderError, Version};
 pub use identity::{AGENT_TAG, AgentId, AgentIdentity, AgentName, IdentityForm};

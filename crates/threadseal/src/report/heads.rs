@@ -13,7 +13,7 @@
 use super::{CheckResult, Finding, Report, Verdict};
 use crate::digest::Digest;
 use crate::record::{ExpectedHead, Head, RecordId};
-use crate::tlog::entry::fork::LoggedFork;
+use crate::tlog::entry::fork::{ForkPlace, LoggedFork};
 use std::sync::Arc;
 
 /// A head that a record must contain.
@@ -87,7 +87,10 @@ impl Expectation {
         // A line of this digest no seal has: it is met as another one, or not at all.
         let head = Head {
             record: fork.record,
-            seq: fork.seq,
+            seq: match fork.place {
+                ForkPlace::Transcript { seq, .. } => seq,
+                ForkPlace::Lineage(found) => found.seq.unwrap_or(0),
+            },
             size: 0,
             line: fork.evidence,
         };
@@ -114,7 +117,7 @@ impl Expectation {
     }
 
     /// Is it a head, and not something else that is known of the record?
-    fn is_head(&self) -> bool {
+    pub(crate) fn is_head(&self) -> bool {
         !matches!(self.by, KnownBy::Fork(_) | KnownBy::ForksUnknown(_))
     }
 
@@ -269,34 +272,44 @@ pub(crate) fn check(
     good && expect.iter().any(|expected| expected.vouches)
 }
 
-/// Reports that two histories of a record were sealed, where one of `expect` says so of the record with this line 1, and that nobody
-/// can tell, where one says that.
-/// `clears` answers whether this copy, for the seals that it has, can be neither of the two.
+/// What a known fork says of one copy of a record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Bearing {
+    /// It is none of the histories that were forked.
+    Clear,
+    /// What is here of it does not tell.
+    Unknown,
+    /// It is one of them, or goes on to be one.
+    Forked,
+}
+
+/// Reports that two histories of a record were sealed, where one of `expect` says so and `bears` finds that it speaks against this copy,
+/// and that nobody can tell, where one says that or `bears` cannot.
 pub(crate) fn check_forks(
     report: &mut Report,
     expect: &[Expectation],
-    manifest: &Digest,
-    clears: impl Fn(&LoggedFork) -> bool,
+    bears: impl Fn(&LoggedFork) -> Bearing,
 ) {
     let known = expect.iter().filter_map(Expectation::fork);
-    let mut ours =
-        known.filter(|KnownFork { fork, .. }| fork.manifest == *manifest && !clears(fork));
-    let Some(KnownFork { fork, entry }) = ours.next() else {
-        for expected in expect {
-            if let KnownBy::ForksUnknown(why) = &expected.by {
-                let text = format!(
-                    "whether this record was sealed in two ways, the log of this host does not tell: {why}"
-                );
-                report.hold_because(Verdict::Open, Finding::warning("forks_unknown", text));
-            }
-        }
+    let known: Vec<_> = known.map(|known| (bears(&known.fork), known)).collect();
+    let with = |wanted| known.iter().find(|(bearing, _)| *bearing == wanted);
+    if let Some((_, KnownFork { fork, entry })) = with(Bearing::Forked) {
+        let text = format!("{entry}: {fork}; the evidence is {}", fork.evidence);
+        report.hold_because(Verdict::Forked, Finding::error("fork_known", text));
         return;
-    };
-    let text = format!(
-        "{entry}: key {} sealed the record in two ways, of which seal {} is the first that shows it; the evidence is {}",
-        fork.key, fork.seq, fork.evidence
-    );
-    report.hold_because(Verdict::Forked, Finding::error("fork_known", text));
+    }
+    let untold = with(Bearing::Unknown).map(|(_, KnownFork { fork, entry })| {
+        format!("{entry}: {fork}; whether this copy goes on from there, what is here of it does not tell")
+    });
+    let silent = expect.iter().filter_map(|expected| match &expected.by {
+        KnownBy::ForksUnknown(why) => Some(format!(
+            "whether this record was sealed in two ways, the log of this host does not tell: {why}"
+        )),
+        _ => None,
+    });
+    for text in untold.into_iter().chain(silent) {
+        report.hold_because(Verdict::Open, Finding::warning("forks_unknown", text));
+    }
 }
 
 /// Why a head is not looked for.

@@ -5,7 +5,7 @@
 //! {"digest":…,"key":…,"record":…,"root":…,"seq":…,"size":…,"type":"head/transcript"}     key, root: where there are any
 //! {…,"type":"redaction/transcript"}                                                      as a head: the seal that covers it
 //! {…,"type":"tombstone/transcript"}                                                      as a head: the last one of a record that was pruned
-//! {…,"type":"fork/transcript"}                                                           [`fork`]
+//! {…,"type":"fork/transcript"}, {…,"type":"fork/lineage"}                                [`fork`]
 //! {"checkpoint":…,"mark":…,"origin":…,"type":"restart"}                                  mark: where it is another one
 //! {…,"type":"key/create"}                                                                [`key_event`]
 //! ```
@@ -111,7 +111,9 @@ impl LogEntry {
             (None, REDACTION) => {
                 Self::Redaction(signed_head(RecordKind::Transcript, &value).ok_or(BadEntry)?)
             }
-            (None, fork::FORK) => Self::Fork(fork::read(&value).ok_or(BadEntry)?),
+            (None, kind @ (fork::TRANSCRIPT | fork::LINEAGE)) => {
+                Self::Fork(fork::read(kind, &value).ok_or(BadEntry)?)
+            }
             (None, RESTART) => Self::Restart(restart(&value).ok_or(BadEntry)?),
             (None, _) => Self::Unknown,
         };

@@ -17,12 +17,13 @@ use crate::canon::json;
 use crate::digest::Digest;
 use crate::key::{KeyUsage, PublicKey};
 use crate::record::{Head, RecordId, ThreadId};
-use crate::report::heads::{self, End};
+use crate::report::heads::{self, Bearing, End};
 use crate::report::{
     CheckResult, Completeness, Expectation, Finding, Grounds, Report, Stats, Verdict, Verified,
     WithTail,
 };
 use crate::time::Timestamp;
+use crate::tlog::entry::fork::{ForkPlace, LoggedFork};
 use crate::trust::{Format, Judgement, LastOf, Purpose, Standing, Trust, covering};
 
 /// What verification needs beside the bytes.
@@ -175,12 +176,8 @@ pub fn conclude(scanner: Scanner, prefix: &PrefixHasher, options: &VerifyOptions
     let met = scan.met.iter().copied();
     heads::check(&mut report, &expect, met, &end(&scan));
     if let Some(line_1) = &line_1 {
-        // A record that ended without that key is no history of its: behind an end a delegate seals nothing, whatever he makes up.
-        heads::check_forks(&mut report, &expect, line_1, |fork| {
-            let mut seals = scan.sealers.iter();
-            let made_one =
-                seals.any(|last| last.key.key_id() == fork.key && last.head.seq >= fork.seq);
-            ended && !made_one
+        heads::check_forks(&mut report, &expect, |fork| {
+            bearing(fork, line_1, &scan, ended)
         });
     }
     check_end(&mut report, &scan, &expect);
@@ -247,6 +244,20 @@ fn delegations(scan: &Scan) -> Vec<SealedDelegation> {
         scan.delegated.iter().map(of).collect()
     };
     scan.manifest.as_ref().map_or_else(Vec::new, said)
+}
+
+/// Does a known fork speak against this copy of the record with this line 1?
+fn bearing(fork: &LoggedFork, line_1: &Digest, scan: &Scan, ended: bool) -> Bearing {
+    let ForkPlace::Transcript { manifest, seq } = fork.place else {
+        return Bearing::Clear;
+    };
+    // A record that ended without that key is no history of its: behind an end a delegate seals nothing, whatever he makes up.
+    let mut seals = scan.sealers.iter();
+    let made_one = seals.any(|last| last.key.key_id() == fork.key && last.head.seq >= seq);
+    match manifest == *line_1 && (!ended || made_one) {
+        true => Bearing::Forked,
+        false => Bearing::Clear,
+    }
 }
 
 fn check_seals(report: &mut Report, scan: &Scan, prefix: &PrefixHasher, every_signature: bool) {

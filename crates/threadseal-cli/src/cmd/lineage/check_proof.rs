@@ -1,6 +1,7 @@
-//! `lineage check-proof FILE`: does a file prove a fork? It needs nothing but the file.
+//! `lineage check-proof FILE`: does a file prove a fork by itself, whoever is trusted? `check-proof` also says who vouches for its key.
 
 use crate::context::Context;
+use crate::evidence;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::gather;
 use crate::local::Local;
@@ -9,8 +10,9 @@ use clap::Args;
 use serde::Serialize;
 use std::path::PathBuf;
 use threadseal::key::PublicKey;
-use threadseal::lineage::{ContentHash, Equivocation, ForkReader};
-use threadseal_store::read::{Source as _, open_regular};
+use threadseal::lineage::{ContentHash, Equivocation};
+use threadseal::trust::Trust;
+use threadseal_store::read::open_regular;
 
 /// What `lineage check-proof` takes.
 #[derive(Debug, Args)]
@@ -40,15 +42,9 @@ struct ProofOutput<'a> {
 /// Says what the proof shows; exit 1 where it shows nothing.
 pub(super) fn run(args: &CheckProofArgs, context: &Context, out: &mut Out) -> Outcome {
     let file = open_regular(&*context.fs, &args.proof)?;
-    let (mut chunks, mut chunk, mut reader) = (file.chunks(), Vec::new(), ForkReader::new());
-    loop {
-        chunks.next_chunk(&mut chunk)?;
-        if chunk.is_empty() {
-            break;
-        }
-        reader.push(&chunk);
-    }
-    let shown = reader.finish().map_err(|fault| fault.to_string());
+    // What it shows by itself: nobody is trusted.
+    let shown = evidence::of_lineage(&file, &Trust::default(), context.now()?)?.shown;
+    let shown = shown.map_err(|fault| fault.to_string());
     let shown = shown.and_then(|shown| by_the_key(args, shown, context));
     let exit = if shown.is_ok() {
         Exit::Done

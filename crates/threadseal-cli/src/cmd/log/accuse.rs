@@ -11,7 +11,10 @@ use crate::render::text;
 use clap::Args;
 use serde_json::json;
 use std::path::PathBuf;
-use threadseal::limits::MAX_TURN_PROOF_BYTES;
+use threadseal::limits::MAX_EVIDENCE_BYTES;
+use threadseal::lineage::{FORK_FIRST_LINE, ForkReader, Judging, check_fork};
+use threadseal::report::{Report, Verified};
+use threadseal::tlog::entry::fork::{ForkPlace, LoggedFork};
 use threadseal::transcript::VerifyOptions;
 use threadseal::transcript::turn_proof::conflict::{FIRST_LINE, check_file};
 use threadseal_store::read::open_regular;
@@ -21,7 +24,8 @@ use threadseal_store::sys::path_text;
 #[derive(Debug, Args)]
 #[command(after_help = exit::HELP)]
 pub(crate) struct AccuseArgs {
-    /// A conflict of seals (verify COPY COPY --evidence FILE); check-proof says what it proves
+    /// A conflict of seals (verify COPY COPY --evidence FILE) or a fork of a lineage (lineage fork-proof); check-proof says what
+    /// it proves
     #[arg(value_name = "FILE")]
     evidence: PathBuf,
 }
@@ -31,47 +35,65 @@ pub(super) fn run(args: &AccuseArgs, context: &Context, out: &mut Out) -> Outcom
     let log = existing(context)?;
     let local = Local::to(&[], false, context);
     let trust = gather::gather(&[], None, &local, context)?;
-    let bytes = open_regular(&*context.fs, &args.evidence)?.read_whole(MAX_TURN_PROOF_BYTES)?;
-    if !bytes.starts_with(FIRST_LINE.as_bytes()) {
-        let text = "not a conflict of seals; threadseal verify COPY COPY --evidence FILE makes one";
-        return Err(Failure::new(text).about(&args.evidence));
-    }
     let options = VerifyOptions {
         trust: &trust,
         now: context.now()?,
         held_since: None,
         thread: None,
     };
-    let mut checked = check_file(&bytes, &options);
-    checked.report.path = path_text(&args.evidence);
-    let exit = Exit::from_code(checked.report.verdict.exit_code());
+    let bytes = open_regular(&*context.fs, &args.evidence)?.read_whole(MAX_EVIDENCE_BYTES)?;
+    let (mut report, proved) = judge(&bytes, &options).map_err(|why| why.about(&args.evidence))?;
+    report.path = path_text(&args.evidence);
+    let exit = Exit::from_code(report.verdict.exit_code());
     let schema = "threadseal.log.accuse/1";
-    let Some(proved) = checked.proved else {
+    let Some(proved) = proved else {
         match context.json {
             true => out.json(&json!({"schema": schema, "state": "refused",
-                                     "result": checked.report, "exit": exit.code()})),
-            false => out.line(text::report(&checked.report, context.palette)),
+                                     "result": report, "exit": exit.code()})),
+            false => out.line(text::report(&report, context.palette)),
         }
         return Ok(exit);
     };
     let accused = log.commit_fork(&proved, &bytes)?;
     let fork = proved.get();
+    let seq = match fork.place {
+        ForkPlace::Transcript { seq, .. } => Some(seq),
+        ForkPlace::Lineage(found) => found.seq,
+    };
     let (entry, path) = (&accused.entry, path_text(&accused.path));
     if context.json {
         let state = if accused.is_new { "written" } else { "known" };
         out.json(&json!({"schema": schema, "state": state, "entry": entry, "record": fork.record.to_string(),
-                         "seq": fork.seq, "key": fork.key.to_hex(), "evidence": path, "exit": exit.code()}));
+                         "seq": seq, "key": fork.key.to_hex(), "evidence": path, "exit": exit.code()}));
     } else if !context.quiet {
         let known = if accused.is_new {
             ""
         } else {
             "known already: "
         };
-        out.line(format_args!(
-            "{known}{entry} says that key {} sealed record {} in two ways, from seal {}",
-            fork.key, fork.record, fork.seq
-        ));
+        out.line(format_args!("{known}{entry} says that {fork}"));
         out.line(format_args!("the evidence is kept as {}", Clean(&path)));
     }
     Ok(exit)
+}
+
+/// What evidence of either kind proves by this trust.
+fn judge(
+    bytes: &[u8],
+    options: &VerifyOptions<'_>,
+) -> Result<(Report, Option<Verified<LoggedFork>>), Failure> {
+    if bytes.starts_with(FIRST_LINE.as_bytes()) {
+        let checked = check_file(bytes, options);
+        return Ok((checked.report, checked.proved));
+    }
+    if bytes.starts_with(FORK_FIRST_LINE.as_bytes()) {
+        let mut reader = ForkReader::new();
+        reader.push(bytes);
+        let checked = check_fork(reader, &Judging::new(options.trust, options.now));
+        return Ok((checked.report, checked.proved));
+    }
+    Err(Failure::new(
+        "neither a conflict of seals, which threadseal verify COPY COPY --evidence FILE makes, nor a fork of a lineage, which \
+         threadseal lineage fork-proof makes",
+    ))
 }

@@ -69,8 +69,8 @@ pub(super) fn run(args: &EntriesArgs, context: &Context, out: &mut Out) -> Outco
                 ));
             }
             Ok(LogEntry::Fork(fork)) => out.line(format_args!(
-                "{at:>8}  {:<10}  {} from seal {}, by key {}, evidence {}",
-                "fork", fork.record, fork.seq, fork.key, fork.evidence
+                "{at:>8}  {:<10}  {fork}; evidence {}",
+                "fork", fork.evidence
             )),
             _ => out.line(format_args!("{at:>8}  {}", Clean(&text))),
         }

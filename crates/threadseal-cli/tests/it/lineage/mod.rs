@@ -1,5 +1,6 @@
 //! Lineages on the command line.
 
+mod accused;
 mod append;
 mod commands;
 mod igor;

@@ -11,14 +11,14 @@ use threadseal::digest::Digest;
 const STATE: &[u8] = b"the state of an agent";
 
 /// Two machines: the agent's root key and its first checkpoint in `here`, a session key in `there`.
-struct Machines {
-    sandbox: Sandbox,
-    root: String,
-    session: String,
+pub(super) struct Machines {
+    pub(super) sandbox: Sandbox,
+    pub(super) root: String,
+    pub(super) session: String,
 }
 
 impl Machines {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         let machines = Self::without_agent();
         machines.append("here", "1", "");
         machines
@@ -50,12 +50,12 @@ impl Machines {
         machines
     }
 
-    fn path(&self, name: &str) -> PathBuf {
+    pub(super) fn path(&self, name: &str) -> PathBuf {
         self.sandbox.work().join(name)
     }
 
     /// Writes the next checkpoint in `folder`.
-    fn append(&self, folder: &str, tick: &str, more: &str) -> Value {
+    pub(super) fn append(&self, folder: &str, tick: &str, more: &str) -> Value {
         let line = format!(
             "lineage append {folder} --agent counter --state state --budget 900 --price 1 {more} --tick"
         );
@@ -65,7 +65,7 @@ impl Machines {
 
     /// Runs the words of `line` and `more`, with `--json`.
     #[track_caller]
-    fn run(&self, line: &str, more: &[&str], code: i32) -> Value {
+    pub(super) fn run(&self, line: &str, more: &[&str], code: i32) -> Value {
         let words = line
             .split(' ')
             .chain(more.iter().copied())
@@ -152,7 +152,7 @@ fn an_agent_moves_and_only_the_newest_link_says_who_may_act() {
     assert_eq!(recovered["holder"], machines.root.as_str());
 }
 
-fn copy(from: &Path, to: &Path) {
+pub(super) fn copy(from: &Path, to: &Path) {
     fs::create_dir_all(to).unwrap();
     for entry in fs::read_dir(from).unwrap() {
         let entry = entry.unwrap();

@@ -1,6 +1,6 @@
 //! Delegations under failing disks: a key is in where the record says so under a seal, and nowhere else.
 
-use super::super::epoch::tests::{Bench, nothing, say};
+use super::super::epoch::tests::{Bench, fail_each_call, nothing, say};
 use crate::fault::{FaultKind, Keep};
 use crate::recorder::TailPolicy;
 use threadseal::error::Error;
@@ -30,14 +30,7 @@ fn survives(call: usize, kind: FaultKind, end: Option<Keep>) -> bool {
         assert!(done.unwrap().is_some());
         return false;
     }
-    match end {
-        None => {
-            bench.fs.kill_process();
-            bench.fs.heal();
-        }
-        Some(keep) => bench.fs.cut_power(keep),
-    }
-    let bench = Bench::new(&bench.fs);
+    let bench = bench.ended_by(end);
     let outcome = bench.verify();
     let calm = [Verdict::Open, Verdict::UnsignedTail];
     assert!(
@@ -69,22 +62,5 @@ fn survives(call: usize, kind: FaultKind, end: Option<Keep>) -> bool {
 
 #[test]
 fn whatever_fails_in_a_delegation_the_key_is_in_where_a_seal_says_so_and_nowhere_else() {
-    for kind in FaultKind::ALL {
-        let mut call = 0;
-        'calls: loop {
-            let ends = [
-                None,
-                Some(Keep::Nothing),
-                Some(Keep::Everything),
-                Some(Keep::ByLot(call as u64)),
-            ];
-            for end in ends {
-                if !survives(call, kind, end) {
-                    break 'calls;
-                }
-            }
-            call += 1;
-        }
-        assert!(call > 30, "a delegation makes {call} calls only");
-    }
+    fail_each_call(30, survives);
 }

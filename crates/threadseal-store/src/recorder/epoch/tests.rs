@@ -93,6 +93,18 @@ impl Bench {
         opened.map(|Opened { recorder, .. }| recorder)
     }
 
+    /// The next process on this disk, where the one before was killed, or lost its power.
+    pub(in crate::recorder) fn ended_by(self, end: Option<Keep>) -> Self {
+        match end {
+            None => {
+                self.fs.kill_process();
+                self.fs.heal();
+            }
+            Some(keep) => self.fs.cut_power(keep),
+        }
+        Self::new(&self.fs)
+    }
+
     /// What the disk holds of the record, verified without the heads of this host.
     pub(in crate::recorder) fn verify(&self) -> threadseal::transcript::Outcome {
         let file = open_regular(&self.fs, Path::new(RECORD)).unwrap();
@@ -141,6 +153,31 @@ pub(in crate::recorder) fn nothing() -> Payload {
     Payload::parse(b"{}").unwrap()
 }
 
+/// Fails every call in every way, each with every end, until `survives` says that none was left to fail; more than `least` there must be.
+pub(in crate::recorder) fn fail_each_call(
+    least: usize,
+    survives: impl Fn(usize, FaultKind, Option<Keep>) -> bool,
+) {
+    for kind in FaultKind::ALL {
+        let mut call = 0;
+        'calls: loop {
+            let ends = [
+                None,
+                Some(Keep::Nothing),
+                Some(Keep::Everything),
+                Some(Keep::ByLot(call as u64)),
+            ];
+            for end in ends {
+                if !survives(call, kind, end) {
+                    break 'calls;
+                }
+            }
+            call += 1;
+        }
+        assert!(call > least, "there are {call} calls only");
+    }
+}
+
 /// Two processes: two seals, then a rotation, a seal, and the end.
 fn work(bench: &Bench) -> Result<(), Error> {
     say(&mut bench.create()?)?;
@@ -160,14 +197,7 @@ fn survives(call: usize, kind: FaultKind, end: Option<Keep>) -> bool {
         done.unwrap();
         return false;
     }
-    match end {
-        None => {
-            bench.fs.kill_process();
-            bench.fs.heal();
-        }
-        Some(keep) => bench.fs.cut_power(keep),
-    }
-    let bench = Bench::new(&bench.fs);
+    let bench = bench.ended_by(end);
     if bench.fs.bytes_of(Path::new(RECORD)).is_none() {
         return true;
     }
@@ -207,24 +237,7 @@ fn survives(call: usize, kind: FaultKind, end: Option<Keep>) -> bool {
 
 #[test]
 fn whatever_fails_in_a_rotation_one_key_can_go_on_and_the_others_are_removed() {
-    for kind in FaultKind::ALL {
-        let mut call = 0;
-        'calls: loop {
-            let ends = [
-                None,
-                Some(Keep::Nothing),
-                Some(Keep::Everything),
-                Some(Keep::ByLot(call as u64)),
-            ];
-            for end in ends {
-                if !survives(call, kind, end) {
-                    break 'calls;
-                }
-            }
-            call += 1;
-        }
-        assert!(call > 80, "the workload makes {call} calls only");
-    }
+    fail_each_call(80, survives);
 }
 
 /// The states of a record at each of its seals, by what its bytes were then.

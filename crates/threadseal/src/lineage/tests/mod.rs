@@ -1,5 +1,6 @@
 //! Lineages that the tests of this module share.
 
+mod accused;
 mod authority;
 mod flips;
 mod formats;

@@ -26,7 +26,7 @@ fn part(made: &Made) -> &[u8] {
     &made.file[..bytes]
 }
 
-fn of(a: &Made, b: &Made) -> Vec<u8> {
+pub(super) fn of(a: &Made, b: &Made) -> Vec<u8> {
     let (a, b) = if a.hash < b.hash { (a, b) } else { (b, a) };
     proof(&[part(a), part(b)])
 }

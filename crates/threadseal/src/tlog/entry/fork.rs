@@ -1,59 +1,171 @@
-//! [`LoggedFork`]: what a log says of a record of which one key sealed two histories (`spec/anchors.md`, "Forks in the log").
+//! [`LoggedFork`]: what a log says of a record of which two histories were sealed (`spec/anchors.md`, "Forks in the log").
 //!
 //! ```text
 //! {"digest":…,"key":…,"manifest":…,"record":…,"seq":…,"type":"fork/transcript"}
+//! {"digest":…,"key":…,"links":[…,…],"parent":…,"record":…,"seq":…,"type":"fork/lineage"}      parent, seq: where there are any
 //! ```
 //! The evidence itself lies beside the log under its digest, and proves the same without the log. `manifest` keeps the entry from
-//! speaking against a record of the same id that somebody else began.
+//! speaking against a record of the same id that somebody else began, `parent` and `links` from speaking against a lineage that
+//! has none of them.
 
 use super::MAX_NUMBER;
 use crate::canon::json::Value;
 use crate::digest::Digest;
 use crate::key::KeyId;
-use crate::record::RecordId;
+use crate::record::{Head, RecordId};
+use std::fmt;
 
-/// The one type there is; what it begins with names no other kind of entry.
-pub(super) const FORK: &str = "fork/transcript";
+/// The types that there are; what they begin with names no other kind of entry.
+pub(super) const TRANSCRIPT: &str = "fork/transcript";
+pub(super) const LINEAGE: &str = "fork/lineage";
 
 /// A record was sealed in two ways.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LoggedFork {
     /// Which one.
     pub record: RecordId,
-    /// SHA-256 of its line 1, without LF: two records may have one id.
-    pub manifest: Digest,
-    /// The lesser number of the two seals that show it: at that seal the histories have parted.
-    pub seq: u64,
-    /// The key that made both.
+    /// The key that made both seals; of a lineage the agent's own, under which both links stand.
     pub key: KeyId,
     /// SHA-256 of the file that proves it.
     pub evidence: Digest,
+    /// Where the histories part.
+    pub place: ForkPlace,
+}
+
+/// Where two histories of a record part.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ForkPlace {
+    /// Of a transcript.
+    Transcript {
+        /// SHA-256 of its line 1, without LF: two records may have one id.
+        manifest: Digest,
+        /// The lesser number of the two seals that show it: at that seal the histories have parted.
+        seq: u64,
+    },
+    /// Of a lineage.
+    Lineage(ForkedLinks),
+}
+
+/// Two links of an agent in one place, by their content hashes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ForkedLinks {
+    /// The link that both follow; none where both are beginnings, or only have one number.
+    pub parent: Option<Digest>,
+    /// The two, that with the smaller hash first.
+    pub links: [Digest; 2],
+    /// The lesser of their numbers, where they are of a version that has numbers.
+    pub seq: Option<u64>,
+}
+
+impl LoggedFork {
+    /// Does it say all that `other` says, which is of the same record?
+    pub fn covers(&self, other: &Self) -> bool {
+        match (self.place, other.place) {
+            (
+                ForkPlace::Transcript { manifest, seq },
+                ForkPlace::Transcript {
+                    manifest: of,
+                    seq: later,
+                },
+            ) => (manifest, self.key) == (of, other.key) && seq <= later,
+            (ForkPlace::Lineage(this), ForkPlace::Lineage(that)) => {
+                this.links == that.links || (this.parent.is_some() && this.parent == that.parent)
+            }
+            _ => false,
+        }
+    }
+
+    /// Is this head one from before the histories parted?
+    pub fn is_behind(&self, head: &Head) -> bool {
+        let seq = match self.place {
+            ForkPlace::Transcript { seq, .. } => Some(seq),
+            ForkPlace::Lineage(found) if found.parent == Some(head.line) => return true,
+            ForkPlace::Lineage(found) => found.seq,
+        };
+        self.record == head.record && seq.is_some_and(|seq| head.seq < seq)
+    }
+}
+
+/// What it says, for people.
+impl fmt::Display for LoggedFork {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (key, record) = (self.key, self.record);
+        match self.place {
+            ForkPlace::Transcript { seq, .. } => {
+                write!(
+                    f,
+                    "key {key} sealed record {record} in two ways, from seal {seq}"
+                )
+            }
+            ForkPlace::Lineage(ForkedLinks {
+                links: [one, other],
+                ..
+            }) => {
+                write!(
+                    f,
+                    "the agent of key {key}, record {record}, signed two links in one place, {one} and {other}"
+                )
+            }
+        }
+    }
 }
 
 pub(super) fn text(fork: &LoggedFork) -> Option<String> {
-    let LoggedFork {
-        record,
-        manifest,
-        seq,
-        key,
-        evidence,
-    } = fork;
-    (*seq <= MAX_NUMBER).then(|| {
-        let key = key.to_hex();
-        format!(
-            "{{\"digest\":\"{evidence}\",\"key\":\"{key}\",\"manifest\":\"{manifest}\",\"record\":\"{record}\",\"seq\":{seq},\"type\":\"{FORK}\"}}"
-        )
+    let (key, record, evidence) = (fork.key.to_hex(), fork.record, fork.evidence);
+    match fork.place {
+        ForkPlace::Transcript { manifest, seq } => (seq <= MAX_NUMBER).then(|| {
+            format!(
+                "{{\"digest\":\"{evidence}\",\"key\":\"{key}\",\"manifest\":\"{manifest}\",\"record\":\"{record}\",\"seq\":{seq},\"type\":\"{TRANSCRIPT}\"}}"
+            )
+        }),
+        ForkPlace::Lineage(ForkedLinks { parent, links: [one, other], seq }) => {
+            if one >= other || seq.is_some_and(|seq| seq > MAX_NUMBER) {
+                return None;
+            }
+            let parent = parent.map_or(String::new(), |parent| format!(",\"parent\":\"{parent}\""));
+            let seq = seq.map_or(String::new(), |seq| format!(",\"seq\":{seq}"));
+            Some(format!(
+                "{{\"digest\":\"{evidence}\",\"key\":\"{key}\",\"links\":[\"{one}\",\"{other}\"]{parent},\"record\":\"{record}\"{seq},\"type\":\"{LINEAGE}\"}}"
+            ))
+        }
+    }
+}
+
+/// Reads an entry of one of the two types; whether it is spelt as it must be is held against [`text`].
+pub(super) fn read(kind: &str, value: &Value) -> Option<LoggedFork> {
+    let text = |name| value.get(name)?.as_str();
+    let digest = |name| Digest::parse_hex(text(name)?);
+    Some(LoggedFork {
+        record: RecordId::parse_hex(text("record")?)?,
+        key: KeyId::parse_hex(text("key")?)?,
+        evidence: digest("digest")?,
+        place: match kind == LINEAGE {
+            true => ForkPlace::Lineage(forked_links(value)?),
+            false => ForkPlace::Transcript {
+                manifest: digest("manifest")?,
+                seq: value.get("seq")?.as_u64()?,
+            },
+        },
     })
 }
 
-pub(super) fn read(value: &Value) -> Option<LoggedFork> {
-    let text = |name| value.get(name)?.as_str();
-    Some(LoggedFork {
-        record: RecordId::parse_hex(text("record")?)?,
-        manifest: Digest::parse_hex(text("manifest")?)?,
-        seq: value.get("seq")?.as_u64()?,
-        key: KeyId::parse_hex(text("key")?)?,
-        evidence: Digest::parse_hex(text("digest")?)?,
+fn forked_links(value: &Value) -> Option<ForkedLinks> {
+    let digest = |value: &Value| Digest::parse_hex(value.as_str()?);
+    let [one, other] = value.get("links")?.as_array()? else {
+        return None;
+    };
+    let parent = match value.get("parent") {
+        None => None,
+        Some(parent) => Some(digest(parent)?),
+    };
+    let seq = match value.get("seq") {
+        None => None,
+        Some(seq) => Some(seq.as_u64()?),
+    };
+    Some(ForkedLinks {
+        parent,
+        links: [digest(one)?, digest(other)?],
+        seq,
     })
 }
 
@@ -62,14 +174,31 @@ mod tests {
     use super::*;
     use crate::tlog::entry::{BadEntry, LogEntry};
 
-    fn fork() -> LoggedFork {
+    fn placed(place: ForkPlace) -> LoggedFork {
         LoggedFork {
             record: RecordId::from_bytes([0xab; 32]),
-            manifest: Digest::of(b"line 1"),
-            seq: 7,
             key: KeyId::parse_hex(&"cd".repeat(32)).unwrap(),
             evidence: Digest::of(b"evidence"),
+            place,
         }
+    }
+
+    fn of_seals(seq: u64) -> LoggedFork {
+        placed(ForkPlace::Transcript {
+            manifest: Digest::of(b"line 1"),
+            seq,
+        })
+    }
+
+    fn fork() -> LoggedFork {
+        of_seals(7)
+    }
+
+    const LINKS: [Digest; 2] = [Digest::from_bytes([1; 32]), Digest::from_bytes([2; 32])];
+    const PARENT: Digest = Digest::from_bytes([3; 32]);
+
+    fn of_links(parent: Option<Digest>, links: [Digest; 2], seq: Option<u64>) -> LoggedFork {
+        placed(ForkPlace::Lineage(ForkedLinks { parent, links, seq }))
     }
 
     #[test]
@@ -99,10 +228,84 @@ mod tests {
         assert_eq!(LogEntry::read(more.as_bytes()), Err(BadEntry));
         let other = text.replacen("fork/transcript", "fork/ledger", 1);
         assert_eq!(LogEntry::read(other.as_bytes()), Ok(LogEntry::Unknown));
-        let large = LoggedFork {
-            seq: MAX_NUMBER + 1,
-            ..fork()
+        assert_eq!(LogEntry::Fork(of_seals(MAX_NUMBER + 1)).to_bytes(), None);
+    }
+
+    #[test]
+    fn the_text_of_a_forked_lineage_is_the_documented_one_and_the_only_one() {
+        let (record, key) = ("ab".repeat(32), "cd".repeat(32));
+        let (digest, one, other, parent) = (
+            Digest::of(b"evidence"),
+            "01".repeat(32),
+            "02".repeat(32),
+            "03".repeat(32),
+        );
+        let expected = format!(
+            r#"{{"digest":"{digest}","key":"{key}","links":["{one}","{other}"],"parent":"{parent}","record":"{record}","seq":7,"type":"fork/lineage"}}"#
+        );
+        let whole = of_links(Some(PARENT), LINKS, Some(7));
+        let bytes = LogEntry::Fork(whole).to_bytes().unwrap();
+        assert_eq!(String::from_utf8(bytes).unwrap(), expected);
+        for fork in [
+            whole,
+            of_links(None, LINKS, Some(7)),
+            of_links(Some(PARENT), LINKS, None),
+        ] {
+            let bytes = LogEntry::Fork(fork).to_bytes().unwrap();
+            assert_eq!(crate::canon::jcs::canonicalize(&bytes).unwrap(), bytes);
+            assert_eq!(LogEntry::read(&bytes), Ok(LogEntry::Fork(fork)));
+        }
+        let links = format!(r#"["{one}","{other}"]"#);
+        for changed in [
+            format!(r#"["{other}","{one}"]"#),
+            format!(r#"["{one}","{one}"]"#),
+            format!(r#"["{one}"]"#),
+            format!(r#"["{one}","{other}","{parent}"]"#),
+            "7".to_owned(),
+        ] {
+            let text = expected.replacen(&links, &changed, 1);
+            assert_eq!(LogEntry::read(text.as_bytes()), Err(BadEntry), "{text}");
+        }
+        let text = expected.replacen(r#""seq":7"#, r#""seq":"7""#, 1);
+        assert_eq!(LogEntry::read(text.as_bytes()), Err(BadEntry));
+        assert_eq!(
+            LogEntry::Fork(of_links(None, LINKS, Some(MAX_NUMBER + 1))).to_bytes(),
+            None
+        );
+    }
+
+    #[test]
+    fn one_entry_covers_what_speaks_against_no_more_copies() {
+        assert!(of_seals(7).covers(&of_seals(7)) && of_seals(7).covers(&of_seals(8)));
+        assert!(!of_seals(7).covers(&of_seals(6)));
+        let others = [PARENT, LINKS[0]];
+        let fork = of_links(Some(PARENT), LINKS, Some(7));
+        assert!(fork.covers(&of_links(Some(PARENT), others, Some(7))));
+        assert!(!fork.covers(&of_links(Some(LINKS[0]), others, Some(8))));
+        assert!(!fork.covers(&of_seals(7)) && !of_seals(7).covers(&fork));
+        // Beginnings have no link before them in common.
+        let begun = of_links(None, LINKS, Some(0));
+        assert!(begun.covers(&begun) && !begun.covers(&of_links(None, others, Some(0))));
+    }
+
+    #[test]
+    fn a_head_is_from_before_the_histories_parted_or_not() {
+        let head = |seq, line| Head {
+            record: RecordId::from_bytes([0xab; 32]),
+            seq,
+            size: 0,
+            line,
         };
-        assert_eq!(LogEntry::Fork(large).to_bytes(), None);
+        let line = Digest::of(b"some line");
+        assert!(of_seals(7).is_behind(&head(6, line)) && !of_seals(7).is_behind(&head(7, line)));
+        let fork = of_links(Some(PARENT), LINKS, None);
+        assert!(fork.is_behind(&head(9, PARENT)) && !fork.is_behind(&head(0, line)));
+        let numbered = of_links(None, LINKS, Some(7));
+        assert!(numbered.is_behind(&head(6, line)) && !numbered.is_behind(&head(7, line)));
+        let stranger = Head {
+            record: RecordId::from_bytes([1; 32]),
+            ..head(0, line)
+        };
+        assert!(!numbered.is_behind(&stranger));
     }
 }

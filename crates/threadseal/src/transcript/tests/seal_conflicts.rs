@@ -6,7 +6,7 @@ use crate::digest::Digest;
 use crate::encoding;
 use crate::merkle::{InclusionProof, ProofError, leaf_hash, root};
 use crate::report::{KnownFork, Report};
-use crate::tlog::entry::fork::LoggedFork;
+use crate::tlog::entry::fork::{ForkPlace, LoggedFork};
 use crate::transcript::turn_proof::conflict::{SealConflict, check_file};
 
 /// The record up to and with its n-th seal, from 0.
@@ -110,8 +110,14 @@ fn a_known_fork_speaks_against_every_copy_and_no_other_record() {
     let fork = *checked.proved.unwrap().get();
     assert_eq!(fork.evidence, Digest::of(text.as_bytes()));
     let line_1 = lines_of(&one)[0].strip_suffix(b"\n").unwrap();
-    assert_eq!(fork.manifest, Digest::of(line_1));
-    assert_eq!((fork.seq, fork.key), (6, keys().1.public_key().key_id()));
+    let place = |line_1: &[u8]| ForkPlace::Transcript {
+        manifest: Digest::of(line_1),
+        seq: 6,
+    };
+    assert_eq!(
+        (fork.place, fork.key),
+        (place(line_1), keys().1.public_key().key_id())
+    );
     let seen = |record: &[u8], fork: LoggedFork| {
         let known = KnownFork {
             fork,
@@ -131,7 +137,7 @@ fn a_known_fork_speaks_against_every_copy_and_no_other_record() {
         assert!(outcome.lenient().is_none());
     }
     let namesake = LoggedFork {
-        manifest: Digest::of(b"another line 1"),
+        place: place(b"another line 1"),
         ..fork
     };
     let (with, without) = (seen(&one, namesake), bench.verify(&one));
@@ -149,10 +155,12 @@ fn a_record_that_ended_without_whom_the_evidence_convicts_stays_whole() {
         let known = KnownFork {
             fork: LoggedFork {
                 record: RecordId::from_bytes([7; 32]),
-                manifest: Digest::of(line_1),
-                seq,
                 key: key.public_key().key_id(),
                 evidence: Digest::of(b"evidence"),
+                place: ForkPlace::Transcript {
+                    manifest: Digest::of(line_1),
+                    seq,
+                },
             },
             entry: "entry 7 of a log".into(),
         };
@@ -329,7 +337,14 @@ fn who_sealed_two_histories_at_two_sizes_is_convicted_by_the_line_where_they_par
     );
     assert_eq!(codes_of(&checked.report), ["seals_conflict"]);
     let fork = *checked.proved.unwrap().get();
-    assert_eq!((fork.seq, fork.evidence), (8, Digest::of(text.as_bytes())));
+    let place = ForkPlace::Transcript {
+        manifest: Digest::of(lines_of(&one)[0].trim_ascii_end()),
+        seq: 8,
+    };
+    assert_eq!(
+        (fork.place, fork.evidence),
+        (place, Digest::of(text.as_bytes()))
+    );
     // Found the other way round it may be the other key that is convicted; it is by the same two copies.
     let found = SealConflict::find(&other, &one).unwrap().unwrap();
     assert_eq!(

@@ -28,10 +28,8 @@ use crate::key::PublicKey;
 use crate::limits::MAX_PROOF_HASHES;
 use crate::merkle::{InclusionProof, TreeHead};
 use crate::record::{Head, ThreadId};
-use crate::report::{
-    CheckResult, Finding, Grounds, Report, SignerStatus, TrustedUntil, Verdict, Verified,
-};
-use crate::tlog::entry::fork::LoggedFork;
+use crate::report::{Finding, Grounds, Report, TrustedUntil, Verdict, Verified};
+use crate::tlog::entry::fork::{ForkPlace, LoggedFork};
 use crate::transcript::VerifyOptions;
 use crate::transcript::scan::Failure;
 use crate::transcript::turn_proof::turn::end_of;
@@ -274,19 +272,9 @@ impl Found {
         };
         let mut judged = report.clone();
         verify::judge_signers(&mut judged, &signed, options);
-        let has = |status| judged.signers.iter().any(|signer| signer.status == status);
-        if !has(SignerStatus::Revoked) || has(SignerStatus::Rejected) {
-            return judged;
-        }
-        let mut report = Report {
-            signers: judged.signers,
-            ..report
-        };
         let text = "a key of the record ended: these two seals are by whoever had it, before that or later, and nothing here \
                     says who that was";
-        report.hold_because(Verdict::UnknownSigner, Finding::warning("key_ended", text));
-        report.check("trust", CheckResult::Fail, None);
-        report
+        report.judged_unless_ended(judged, text)
     }
 
     fn minted(
@@ -301,10 +289,12 @@ impl Found {
         let [one, other] = self.heads;
         let fork = LoggedFork {
             record: one.record,
-            manifest: self.manifest,
-            seq: one.seq.min(other.seq),
             key: self.sealers.last()?.key_id(),
             evidence: Digest::of(conflict.to_string().as_bytes()),
+            place: ForkPlace::Transcript {
+                manifest: self.manifest,
+                seq: one.seq.min(other.seq),
+            },
         };
         let grounds = Grounds {
             record: Some(one.record),
