@@ -1,24 +1,28 @@
 //! `check-proof FILE`: what a proof of a turn proves, a copy of a record with lines left out, or evidence that a key sealed or signed two
-//! histories, of a record, a lineage or a log. It needs nothing but the file: no record, no network, no home.
+//! histories, of a record, a lineage or a log. It needs nothing but the file: no record, no network, no home. Where there is a home whose
+//! log knows the record of a turn, it says whether that log contradicts the proof.
 
 use crate::believed::MAX_TAKEN_UP_BYTES;
 use crate::cmd::show;
 use crate::context::Context;
 use crate::events::Event;
 use crate::evidence;
+use crate::examine::logged;
 use crate::exit::{self, Exit, Failure, Outcome};
 use crate::gather;
 use crate::local::Local;
 use crate::output::Out;
 use crate::render::clean::{Clean, quoted};
 use crate::render::text;
+use crate::seal_log::HomeLog;
 use clap::Args;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
+use threadseal::error::Error;
 use threadseal::limits::{MAX_CONFLICT_BYTES, MAX_POLICY_BYTES, MAX_TURN_PROOF_BYTES};
 use threadseal::lineage::FORK_FIRST_LINE;
-use threadseal::record::ThreadId;
-use threadseal::report::Report;
+use threadseal::record::{ExpectedHead, Head, ThreadId};
+use threadseal::report::{Expectation, Report};
 use threadseal::tlog::conflict as checkpoints;
 use threadseal::tlog::policy::Policy;
 use threadseal::transcript::turn_proof::conflict as seals;
@@ -26,6 +30,7 @@ use threadseal::transcript::turn_proof::{Anchored, Checked, FIRST_LINE, ShownLin
 use threadseal::transcript::{VerifyOptions, copy};
 use threadseal_store::examine;
 use threadseal_store::read::open_regular;
+use threadseal_store::seal_log::SealLog;
 use threadseal_store::sys::path_text;
 
 /// What `check-proof` takes.
@@ -118,11 +123,14 @@ pub(crate) fn run(args: &CheckProofArgs, context: &Context, out: &mut Out) -> Ou
         turn: None,
         lines: Vec::new(),
         anchor: None,
+        closing: None,
     };
     let mut checked = match std::str::from_utf8(&first).unwrap_or_default() {
         FIRST_LINE => {
             let bytes = file.read_whole(MAX_TURN_PROOF_BYTES)?;
-            check_file_by(&bytes, &options, policy.as_ref())
+            let mut checked = check_file_by(&bytes, &options, policy.as_ref());
+            hold_against_log(&mut checked, context)?;
+            checked
         }
         copy::FIRST_LINE => {
             report_only(copy::check(&file.read_whole(MAX_TAKEN_UP_BYTES)?, &options).report)
@@ -162,6 +170,46 @@ pub(crate) fn run(args: &CheckProofArgs, context: &Context, out: &mut Out) -> Ou
             .for_each(|line| print(line, context, out));
     }
     Ok(exit)
+}
+
+/// Holds a proof of a turn against what the log of the home says of its record, where there is a home and its log knows the record. A
+/// log that does not tell is told of.
+fn hold_against_log(checked: &mut Checked, context: &Context) -> Result<(), Failure> {
+    let Some(head) = checked.report.head.filter(|_| checked.closing.is_some()) else {
+        return Ok(());
+    };
+    if context.home_where_named()?.is_none() {
+        return Ok(());
+    }
+    let log = context.reading_host()?.1;
+    let known = match &log {
+        HomeLog::Never => return Ok(()),
+        HomeLog::There(log) => known_of(log, &head).ok(),
+        HomeLog::Missing(_) | HomeLog::Damaged(_) => None,
+    };
+    match known {
+        Some(None) => {}
+        Some(Some(known)) => {
+            checked.hold(&known);
+            logged::tell(&mut checked.report, &log);
+        }
+        None => logged::tell(&mut checked.report, &log),
+    }
+    Ok(())
+}
+
+/// What the log says of the record of this seal, and of the seal; None where it knows nothing of the record.
+fn known_of(log: &SealLog, seal: &Head) -> Result<Option<Vec<Expectation>>, Error> {
+    let forks = log.forks_of(&seal.record)?;
+    if forks.is_empty() && log.newest(&seal.record)?.is_none() {
+        return Ok(None);
+    }
+    let at = log.head_at(&seal.record, seal.seq)?;
+    let at = at.map(|at| Expectation::logged(ExpectedHead::Head(at.logged.head), at.entry));
+    let known = at
+        .into_iter()
+        .chain(forks.into_iter().map(Expectation::forked));
+    Ok(Some(known.collect()))
 }
 
 fn output(checked: &Checked, exit: Exit) -> ProofOutput<'_> {

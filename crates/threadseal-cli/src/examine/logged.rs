@@ -20,7 +20,7 @@ const DAMAGED: &str = "seal_log_damaged";
 const UNREAD: &str = "the log cannot be read";
 
 /// Says in `report` how the log is, and why it was not held against the record where it was not.
-pub(super) fn tell(report: &mut Report, log: &HomeLog) {
+pub(crate) fn tell(report: &mut Report, log: &HomeLog) {
     let skipped = match log {
         HomeLog::Never => Some("this home has no log".to_owned()),
         HomeLog::Missing(why) => Some(warn(report, "seal_log_missing", why, "the log is gone")),

@@ -24,7 +24,7 @@ pub(crate) mod ledger;
 mod leftover;
 pub(crate) mod lineage;
 mod log;
-mod logged;
+pub(crate) mod logged;
 mod place;
 pub(crate) mod pruned;
 mod scroll;

@@ -160,3 +160,96 @@ fn a_restarted_log_still_knows_the_fork() {
     let seen = sandbox.run(["verify", COPIES[1]]).exits(1);
     assert!(seen.stdout.contains("in two ways"), "{}", seen.stdout);
 }
+
+/// Codes and the check `log` of what is said of a proof.
+fn proof_told(ran: &crate::sandbox::Ran) -> (Vec<String>, Option<String>) {
+    let report = &ran.json()["result"];
+    let of = |list: &str, name: &str, keep: &dyn Fn(&serde_json::Value) -> bool| -> Vec<String> {
+        let list = report[list].as_array().unwrap().iter();
+        let kept = list.filter(|one| keep(one));
+        kept.map(|one| one[name].as_str().unwrap().to_owned())
+            .collect()
+    };
+    let codes = of("findings", "code", &|_| true);
+    let checks = of("checks", "result", &|one| one["name"] == "log");
+    (codes, checks.first().cloned())
+}
+
+#[test]
+fn a_turn_that_the_log_contradicts_is_forked_and_an_older_one_is_not() {
+    let sandbox = with_evidence();
+    let other = sandbox.home().with_file_name("elsewhere");
+    for (turn, proof) in [("one.jsonl#1", "first"), ("one.jsonl#2", "last")] {
+        sandbox.run(["prove", turn, "--out", proof]).exits(0);
+    }
+    let theirs = ["prove", "there/one.jsonl#2", "--out", "theirs"];
+    in_home(&sandbox, &other, &theirs).exits(0);
+    let check = |proof: &str, code| {
+        let ran = sandbox.run(["check-proof", proof, "--json"]);
+        proof_told(&ran.exits(code))
+    };
+    let pass = Some("pass".to_owned());
+    // Its closing seal was made before this log heard of the record.
+    let unsaid = (vec![], Some("skipped".to_owned()));
+    assert_eq!(check("first", 0), unsaid);
+    assert_eq!(check("last", 0), (vec![], pass.clone()));
+    let contradicted = (vec!["head_differs".to_owned()], Some("fail".to_owned()));
+    assert_eq!(check("theirs", 1), contradicted);
+    // Where nothing is known of the record nothing is said, nor without a home.
+    let nowhere = sandbox.home().with_file_name("nowhere");
+    let own = sandbox.home().join("keys/self.native.pub");
+    let by = [
+        "check-proof",
+        "theirs",
+        "--json",
+        "--key",
+        own.to_str().unwrap(),
+    ];
+    assert_eq!(
+        proof_told(&in_home(&sandbox, &nowhere, &by).exits(0)),
+        (vec![], None)
+    );
+    let stranger = ready();
+    let home = stranger.home();
+    assert_eq!(
+        proof_told(&in_home(&sandbox, &home, &by).exits(0)),
+        (vec![], None)
+    );
+    sandbox.run(["log", "accuse", "fork"]).exits(0);
+    assert_eq!(
+        check("last", 1),
+        (vec!["fork_known".to_owned()], pass.clone())
+    );
+    let shown = sandbox.run(["check-proof", "last", "--json"]).json();
+    assert_eq!(
+        (&shown["turn"], &shown["lines"]),
+        (&().into(), &serde_json::json!([]))
+    );
+    assert_eq!(check("theirs", 1).0, ["head_differs", "fork_known"]);
+    // Before the two parted there was one history.
+    assert_eq!(check("first", 0), unsaid);
+}
+
+#[test]
+fn a_log_that_cannot_be_asked_of_a_turn_is_told_and_passes_no_check() {
+    let sandbox = ready();
+    crate::fixtures::open_record(&sandbox, "t.jsonl", 2);
+    sandbox.run(["seal", "t.jsonl", "--final"]).exits(0);
+    sandbox
+        .run(["prove", "t.jsonl#2", "--out", "proof"])
+        .exits(0);
+    let check = || proof_told(&sandbox.run(["check-proof", "proof", "--json"]).exits(0));
+    assert_eq!(check(), (vec![], Some("pass".to_owned())));
+    let current = sandbox.home().join("log/current");
+    let saved = fs::read(&current).unwrap();
+    fs::write(&current, "damaged").unwrap();
+    let (codes, result) = check();
+    assert_eq!(codes, ["seal_log_damaged"]);
+    assert_eq!(result.as_deref(), Some("skipped"));
+    fs::remove_file(&current).unwrap();
+    let (codes, result) = check();
+    assert_eq!(codes, ["seal_log_missing"]);
+    assert_eq!(result.as_deref(), Some("skipped"));
+    fs::write(&current, saved).unwrap();
+    assert_eq!(check(), (vec![], Some("pass".to_owned())));
+}

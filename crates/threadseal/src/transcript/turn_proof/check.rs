@@ -8,6 +8,7 @@
 
 use super::anchor::{Anchor, Anchored, Sealed};
 use super::heirs::Sealers;
+use super::known::ClosingSeal;
 use super::read::{ReadSeal, Record, bad_step, forged, tampered_at};
 use super::turn::{Turn, end_of};
 use super::{Chain, TurnProof};
@@ -34,6 +35,8 @@ pub struct Checked {
     pub lines: Vec<ShownLine>,
     /// Where a log has the closing seal, and who saw it; none where the proof does not say, or anything speaks against that.
     pub anchor: Option<Anchored>,
+    /// What a log may contradict; none where anything speaks against the proof by itself.
+    pub closing: Option<ClosingSeal>,
 }
 
 /// One line of the turn.
@@ -66,6 +69,7 @@ pub fn check_file_by(file: &[u8], options: &VerifyOptions<'_>, policy: Option<&P
                 turn: None,
                 lines: Vec::new(),
                 anchor: None,
+                closing: None,
             }
         }
     };
@@ -101,6 +105,7 @@ impl TurnProof {
                     turn: None,
                     lines: Vec::new(),
                     anchor: None,
+                    closing: None,
                 };
             }
         };
@@ -122,6 +127,7 @@ impl TurnProof {
         let anchor = Anchor::judge(self.anchor.as_deref(), &found.sealed(), policy, &mut report);
         let proved = report.verdict > Verdict::Malformed;
         Checked {
+            closing: proved.then(|| found.closing(&self.manifest)),
             report,
             turn: proved.then_some(self.turn),
             lines: if proved { found.lines } else { Vec::new() },
@@ -286,6 +292,15 @@ struct Found {
 }
 
 impl Found {
+    /// What a log may contradict of the closing seal.
+    fn closing(&self, line_1: &str) -> ClosingSeal {
+        let sealers = self.sealers.all.iter().map(|sealer| sealer.key.key_id());
+        ClosingSeal {
+            manifest: Digest::of(line_1.as_bytes()),
+            keys: sealers.chain([self.authority.key_id()]).collect(),
+        }
+    }
+
     /// What a log must have of the closing seal.
     fn sealed(&self) -> Sealed<'_> {
         Sealed {

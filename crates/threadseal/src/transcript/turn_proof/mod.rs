@@ -21,12 +21,14 @@ mod anchor;
 mod check;
 pub mod conflict;
 mod heirs;
+mod known;
 mod make;
 mod read;
 mod turn;
 
 pub use anchor::Anchored;
 pub use check::{Checked, ShownLine, check_file, check_file_by};
+pub use known::ClosingSeal;
 
 use super::manifest;
 use crate::digest::Digest;
