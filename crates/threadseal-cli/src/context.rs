@@ -82,6 +82,11 @@ impl Context {
         }
     }
 
+    /// Warns people of a file that cannot be read, and that is evidence of nothing then.
+    pub(crate) fn warn_unread(&self, why: &str) {
+        self.warn_once(&format!("it counts for nothing: {why}"));
+    }
+
     /// The moment against which windows and revocations are judged.
     ///
     /// # Errors

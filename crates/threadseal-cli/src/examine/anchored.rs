@@ -42,7 +42,7 @@ impl Anchors {
             return none("the log went back or cannot be read");
         }
         let policies = policies(context)?;
-        let notes = log.cosigned(&policies)?;
+        let notes = cosigned(log, &policies, context)?;
         if notes.is_empty() {
             return none("nothing was collected from witnesses; run: threadseal anchor check");
         }
@@ -95,7 +95,16 @@ pub(crate) fn witnessed(
     context: &Context,
 ) -> Result<Option<(TreeHead, String)>, Failure> {
     let policies = policies(context)?;
-    Ok(best(&log.cosigned(&policies)?, &policies))
+    Ok(best(&cosigned(log, &policies, context)?, &policies))
+}
+
+/// What was collected; of files that cannot be read people are told.
+fn cosigned(
+    log: &SealLog,
+    policies: &[(String, Policy)],
+    context: &Context,
+) -> Result<Vec<CosignedNote>, Failure> {
+    Ok(log.cosigned(policies, &mut |why| context.warn_unread(why))?)
 }
 
 /// Of the home.

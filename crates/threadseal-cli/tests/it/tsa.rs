@@ -234,8 +234,10 @@ fn a_stamp_or_an_authority_that_cannot_be_read_is_told_and_hides_no_other() {
     for path in &others {
         fs::write(path, "nothing that can be read").unwrap();
     }
+    let cosigned = stamps.join("9.cosigned");
+    fs::create_dir(&cosigned).unwrap();
     let said = sandbox.run(["verify", "before.jsonl"]).exits(0).stderr;
-    for path in &others {
+    for path in others.iter().chain([&cosigned]) {
         let name = path.file_name().unwrap().to_str().unwrap();
         assert_eq!(said.matches(name).count(), 1, "{name}: {said}");
     }

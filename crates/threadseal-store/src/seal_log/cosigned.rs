@@ -59,7 +59,7 @@ impl SealLog {
         let entry = view.entry(at.number)?;
         let mut chosen = (view.checkpoint().clone(), view.tree());
         // The last of those that meet a policy stands last.
-        let mut cosigned = self.cosigned(policies)?;
+        let mut cosigned = self.cosigned(policies, &mut |_| {})?;
         cosigned.sort_by_key(|one| (one.is_witnessed, one.tree.size));
         for one in cosigned.into_iter().rev() {
             if at.number < one.tree.size && view.continues(&one.tree)? {

@@ -39,12 +39,16 @@ pub struct CosignedNote {
 
 impl SealLog {
     /// The checkpoints for which cosignatures are kept, the newest first, with the lines of witnesses of these policies. What is
-    /// no checkpoint of this log is passed over.
+    /// no checkpoint of this log is passed over, and so is a file that cannot be read, of which `told` is called with why.
     ///
     /// # Errors
-    /// Kind `External` when they cannot be read.
-    pub fn cosigned(&self, policies: &[(String, Policy)]) -> Result<Vec<CosignedNote>, Error> {
-        let kept = self.kept(policies)?.into_iter().rev();
+    /// Kind `External` when the folder cannot be read.
+    pub fn cosigned(
+        &self,
+        policies: &[(String, Policy)],
+        told: &mut dyn FnMut(&str),
+    ) -> Result<Vec<CosignedNote>, Error> {
+        let kept = self.kept(policies, told)?.into_iter().rev();
         let each = kept.map(|(_, note)| {
             let checkpoint = self.description().checkpoint(&note)?;
             Some(CosignedNote {
@@ -74,7 +78,7 @@ impl SealLog {
         let checkpoint =
             checkpoint.ok_or_else(|| Error::refused("this is no checkpoint of this log"))?;
         let size = checkpoint.tree().size;
-        let mut all = self.kept(policies)?;
+        let mut all = self.kept(policies, &mut |_| {})?;
         let before = all.get(&size);
         if before.is_some_and(|before| before.text() != note.text()) {
             let path = self.path_of(size);
@@ -104,7 +108,11 @@ impl SealLog {
     }
 
     /// What is kept and is a checkpoint of this log, by size, with the lines that hold.
-    fn kept(&self, policies: &[(String, Policy)]) -> Result<BTreeMap<u64, SignedNote>, Error> {
+    fn kept(
+        &self,
+        policies: &[(String, Policy)],
+        told: &mut dyn FnMut(&str),
+    ) -> Result<BTreeMap<u64, SignedNote>, Error> {
         let place = &self.shared.place;
         let names = match place.fs.read_dir(&place.root) {
             Ok(names) => names,
@@ -116,8 +124,12 @@ impl SealLog {
         let sizes: BTreeSet<u64> = sizes.collect();
         let mut kept = BTreeMap::new();
         for size in sizes.into_iter().rev().take(MAX_COSIGNED) {
-            if let Some(note) = self.read_kept(size)? {
-                kept.insert(size, self.joined(&[&note], policies)?);
+            match self.read_kept(size) {
+                Ok(Some(note)) => {
+                    kept.insert(size, self.joined(&[&note], policies)?);
+                }
+                Ok(None) => {}
+                Err(error) => told(&error.to_string()),
             }
         }
         Ok(kept)

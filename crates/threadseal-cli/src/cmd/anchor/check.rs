@@ -86,7 +86,7 @@ pub(super) fn once(args: &CheckArgs, context: &Context) -> Result<(CheckOutput, 
     let (chosen, stamping) = chosen(args, all.clone(), stamping)?;
     let view = log.view()?;
     let key = log.verifier()?;
-    let mut policies = cosigned(args, &log, &view, &all, &chosen.good)?;
+    let mut policies = cosigned(args, &log, &view, &all, &chosen.good, context)?;
     let mut authorities = Vec::new();
     for (name, authority) in &stamping.good {
         let told = stamp::check(&log, &view, name, authority, args.offline, context)?;
@@ -142,6 +142,7 @@ fn cosigned(
     view: &LogView,
     all: &Kept<Policy>,
     chosen: &[(String, Policy)],
+    context: &Context,
 ) -> Result<Vec<PolicyOutput>, Failure> {
     // While a policy cannot be read, what its witnesses said would be let go of.
     let unasked = match all.bad.is_empty() {
@@ -151,7 +152,7 @@ fn cosigned(
     let is_asked = !args.offline && unasked.is_none();
     let key = log.verifier()?;
     let asking = Asking::new(view, &key)?;
-    let mut note = collected(log, view.checkpoint(), &all.good)?;
+    let mut note = collected(log, view.checkpoint(), &all.good, context)?;
     let mut policies = Vec::new();
     for (name, policy) in chosen {
         let witnesses: Vec<&PolicyWitness> = policy.witnesses().iter().collect();
@@ -214,8 +215,10 @@ fn collected(
     log: &SealLog,
     checkpoint: &SignedNote,
     policies: &[(String, Policy)],
+    context: &Context,
 ) -> Result<SignedNote, Failure> {
-    let known = log.cosigned(policies)?.into_iter().map(|known| known.note);
+    let known = log.cosigned(policies, &mut |why| context.warn_unread(why))?;
+    let known = known.into_iter().map(|known| known.note);
     let mut of_it = known.filter(|known| known.text() == checkpoint.text());
     Ok(of_it.next().unwrap_or_else(|| checkpoint.clone()))
 }

@@ -62,7 +62,7 @@ impl<T> Kept<T> {
     /// Those that can be read; of the others people are told, once.
     pub(crate) fn telling(self, context: &Context) -> Vec<(String, T)> {
         for (_, why) in &self.bad {
-            context.warn_once(&format!("it counts for nothing: {why}"));
+            context.warn_unread(why);
         }
         self.good
     }

@@ -57,7 +57,7 @@ fn grown(log: &SealLog, size: u64) {
 
 /// Sizes, numbers of lines, and whether a policy is met: the newest first.
 fn kept(log: &SealLog, policies: &[(String, Policy)]) -> Vec<(u64, usize, bool)> {
-    let kept = log.cosigned(policies).unwrap().into_iter();
+    let kept = log.cosigned(policies, &mut |_| {}).unwrap().into_iter();
     let each = kept.map(|one| {
         let lines = one.note.signatures().len();
         (one.tree.size, lines, one.is_witnessed)
@@ -92,10 +92,32 @@ fn a_witness_that_is_silent_takes_away_nothing_that_it_said_of_the_same_tree() {
     // Of each the latest, whichever came last.
     log.keep_cosigned(&cosigned(&log, &[0, 1], 150), &policies)
         .unwrap();
-    let note = log.cosigned(&policies).unwrap().remove(0).note;
+    let note = log.cosigned(&policies, &mut |_| {}).unwrap().remove(0).note;
     let times = [line(&note, 0, 200), line(&note, 1, 150)];
     assert!(times.iter().all(|line| note.signatures().contains(line)));
     assert_eq!(note.signatures().len(), 3);
+}
+
+/// What a disk that fails, or whoever may write there, leaves of the newest one.
+#[test]
+fn a_cosigned_checkpoint_that_cannot_be_read_is_told_and_hides_no_other() {
+    let (_folder, places, key) = on_disk();
+    let log = open(&places, &key);
+    let policies = both(&log);
+    seen_and_grown(&log, &policies);
+    std::fs::create_dir(path(&log, 2)).unwrap();
+    let mut told = 0;
+    let seen = log.cosigned(&policies, &mut |_| told += 1).unwrap();
+    let seen: Vec<_> = seen
+        .iter()
+        .map(|one| (one.tree.size, one.is_witnessed))
+        .collect();
+    assert_eq!((seen, told), (vec![(1, true)], 1));
+    // What is heard later is kept beside it.
+    grown(&log, 3);
+    log.keep_cosigned(&cosigned(&log, &[0], 200), &policies)
+        .unwrap();
+    assert_eq!(kept(&log, &policies), [(3, 2, false), (1, 3, true)]);
 }
 
 #[test]
