@@ -17,6 +17,7 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use threadseal::digest::Digest;
+use threadseal::ledger::RunId;
 use threadseal::limits::MAX_DOCUMENT_BYTES;
 use threadseal::record::{Head, RecordId, ThreadId};
 use threadseal::report::{Finding, Report, Verdict};
@@ -85,6 +86,29 @@ pub(super) fn beside(
         reports.extend(fault.map(|fault| told(examiner, &path, &head, &fault)));
     }
     Ok(reports)
+}
+
+/// The ledger beside the transcript in `file`, `covered` bytes of which are sealed, and the head that its terminal event says is its last.
+///
+/// # Errors
+/// When the file cannot be read.
+pub(super) fn ledger_end(
+    file: &RegularFile,
+    covered: u64,
+) -> Result<Option<(PathBuf, Head)>, Failure> {
+    let named = named(file, covered)?;
+    let named = named.filter(|named| is_of_thread(file.path(), &named.thread));
+    Ok(named.and_then(|named| {
+        let (name, count, hash) = named.ledger?;
+        let run = name.strip_prefix("ledger_")?.strip_suffix(".jsonl")?;
+        let head = Head {
+            record: RunId::parse(run).ok()?.record_id(),
+            seq: count.checked_sub(1)?,
+            size: count,
+            line: Digest::parse_hex(&hash)?,
+        };
+        Some((file.path().with_file_name(name), head))
+    }))
 }
 
 /// A report for each transcript of which only neighbours are left.

@@ -11,7 +11,6 @@ use super::{Asked, Examiner, Seen, reports_of};
 use crate::exit::Failure;
 use crate::record;
 use crate::walk::Candidate;
-use indicatif::ProgressBar;
 use rayon::prelude::*;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -97,19 +96,14 @@ impl Examiner {
     fn asking(&self, thread: Option<ThreadId>) -> Self {
         let expect_head = self.asked.expect_head.filter(|_| thread.is_some());
         Self {
-            asked: Asked {
+            among_many: true,
+            is_shared: true,
+            ..self.with(Asked {
                 exact_head: self.asked.exact_head && expect_head.is_some(),
                 expect_head,
                 thread,
                 ..self.asked.clone()
-            },
-            host: self.host.clone(),
-            log: self.log.clone(),
-            bar: ProgressBar::hidden(),
-            now: self.now,
-            among_many: true,
-            is_shared: true,
-            joined: std::sync::Arc::clone(&self.joined),
+            })
         }
     }
 

@@ -16,7 +16,6 @@ use super::pruned::Pruned;
 use super::{Asked, Examiner, Seen, reports_of, shown, transcript};
 use crate::exit::Failure;
 use crate::walk::Candidate;
-use indicatif::ProgressBar;
 use rayon::prelude::*;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -404,21 +403,12 @@ fn judge(
         return Ok(None);
     };
     // It was gone on with since, or is older than it was.
-    let asking = Examiner {
-        asked: Asked {
-            expect_head: Some(ExpectedHead::Head(head)),
-            exact_head: false,
-            thread: None,
-            ..examiner.asked.clone()
-        },
-        host: examiner.host.clone(),
-        log: examiner.log.clone(),
-        bar: ProgressBar::hidden(),
-        now: examiner.now,
-        among_many: examiner.among_many,
-        is_shared: examiner.is_shared,
-        joined: std::sync::Arc::clone(&examiner.joined),
-    };
+    let asking = examiner.with(Asked {
+        expect_head: Some(ExpectedHead::Head(head)),
+        exact_head: false,
+        thread: None,
+        ..examiner.asked.clone()
+    });
     let mut report = transcript::native(&asking, &file)?.report;
     report.path = shown(&path);
     let about_head = |finding: &Finding| finding.code.starts_with("head_");

@@ -18,6 +18,7 @@ mod anchored;
 mod as_of;
 mod companions;
 mod document;
+mod ends;
 mod fleet;
 pub(crate) mod kin;
 pub(crate) mod ledger;
@@ -181,6 +182,20 @@ impl Examiner {
         })
     }
 
+    /// The same examiner with another question.
+    fn with(&self, asked: Asked) -> Self {
+        Self {
+            asked,
+            host: self.host.clone(),
+            log: self.log.clone(),
+            bar: ProgressBar::hidden(),
+            now: self.now,
+            among_many: self.among_many,
+            is_shared: self.is_shared,
+            joined: Arc::clone(&self.joined),
+        }
+    }
+
     /// Says how many files this examiner looks at on all cores: of many, each gets one.
     pub(crate) fn among(self, files: usize) -> Self {
         Self {
@@ -224,7 +239,7 @@ impl Examiner {
     }
 
     /// The records that others displaced from the places of `candidates`, and that none of what was
-    /// `seen` of them is.
+    /// `seen` of them is. What is seen of a file gets better where another one says what it was.
     ///
     /// # Errors
     /// When the heads are damaged.
@@ -233,6 +248,7 @@ impl Examiner {
         candidates: &[Candidate],
         seen: &mut [Seen],
     ) -> Result<Vec<Report>, Failure> {
+        ends::hold(self, candidates, seen)?;
         let here: BTreeSet<RecordId> = seen
             .iter()
             .flat_map(reports_of)
@@ -389,20 +405,11 @@ impl Examiner {
         if self.asked.expect_head.is_none() || !is_meant || !reports.iter().any(misses_head) {
             return Ok(());
         }
-        let without = Self {
-            asked: Asked {
-                expect_head: None,
-                exact_head: false,
-                ..self.asked.clone()
-            },
-            host: self.host.clone(),
-            log: self.log.clone(),
-            bar: ProgressBar::hidden(),
-            now: self.now,
-            among_many: self.among_many,
-            is_shared: self.is_shared,
-            joined: Arc::clone(&self.joined),
-        };
+        let without = self.with(Asked {
+            expect_head: None,
+            exact_head: false,
+            ..self.asked.clone()
+        });
         let again = without.claims(file, kind, named)?;
         for (report, again) in reports.iter_mut().zip(again) {
             if misses_head(report) {

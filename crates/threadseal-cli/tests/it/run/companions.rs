@@ -1,7 +1,7 @@
 //! `verify DIR` misses what a thread's record names and what is not beside it, or is not what it names.
 
 use super::{greet, once_more, project, thread};
-use crate::sandbox::{Ran, Sandbox};
+use crate::sandbox::{Ran, Sandbox, copy};
 use std::fs;
 use std::path::{Path, PathBuf};
 use threadseal::transcript::event::{EventType, Payload};
@@ -367,4 +367,44 @@ fn no_link_of_a_child_that_is_gone_on_with_is_open() {
     sandbox.run(once_more(&id)).exits(0);
     let verified = sandbox.run(["verify", "p", "--json"]).exits(0).stdout;
     assert!(!verified.contains("link_open"), "{verified}");
+}
+
+/// An auditor gets the folder of a project and a public key, and has never heard of its heads.
+#[test]
+fn who_was_not_there_takes_the_end_of_a_ledger_from_the_record_that_seals_it() {
+    let (sandbox, folder) = ran();
+    let auditor = Sandbox::new();
+    copy(&sandbox.work().join("p"), &auditor.work().join("p"));
+    fs::copy(
+        sandbox.home().join("keys/self.native.pub"),
+        auditor.work().join("self.pem"),
+    )
+    .unwrap();
+    let verify = |path: &str| auditor.run(["verify", path, "--key", "self.pem", "--json"]);
+    verify("p").exits(0);
+    let within = folder.strip_prefix(sandbox.work()).unwrap();
+    let ledger = ledger(&auditor.work().join(within));
+    // Alone it is what it was: nobody says that it is whole.
+    verify(ledger.to_str().unwrap()).exits(3);
+    let text = fs::read_to_string(&ledger).unwrap();
+    let (cut, _) = text.trim_end().rsplit_once('\n').unwrap();
+    fs::write(&ledger, format!("{cut}\n")).unwrap();
+    let name = ledger.file_name().unwrap().to_str().unwrap();
+    tells(&verify("p"), "companion_differs", name);
+    tells(&verify("p"), "head_ahead", name);
+    fs::write(&ledger, &text).unwrap();
+    // The word of a record that nobody vouches for ends no ledger.
+    let record = auditor.work().join(within).join("transcript.jsonl");
+    let lines = fs::read_to_string(&record).unwrap();
+    let (kept, _) = lines.trim_end().rsplit_once('\n').unwrap();
+    fs::write(&record, format!("{kept}\n")).unwrap();
+    let report = verify("p").json();
+    let results = report["results"].as_array().unwrap();
+    let of_it = |report: &&serde_json::Value| report["path"].as_str().unwrap().ends_with(name);
+    let verdicts: Vec<_> = results
+        .iter()
+        .filter(of_it)
+        .map(|report| &report["verdict"])
+        .collect();
+    assert_eq!(verdicts, ["open"]);
 }
