@@ -206,3 +206,44 @@ fn a_home_on_a_new_machine_goes_on_after_a_restart_and_is_protected_as_before() 
         fs::create_dir(laptop.join("heads")).unwrap();
     }
 }
+
+/// Older records, an older home, and in it the log of some other home: all good by themselves. The second place remembers which log it was.
+#[test]
+fn a_log_of_another_home_in_the_place_of_this_ones_is_noticed() {
+    let sandbox = ready();
+    let (home, work) = (sandbox.home(), sandbox.work());
+    let before = home.with_file_name("before");
+    copy(&home, &before);
+    let older = fs::read(work.join("a.log")).unwrap();
+    let older_seals = fs::read(work.join("a.log.seal")).unwrap();
+    seal(&sandbox, "a");
+    let stranger = Sandbox::new();
+    stranger.run(["init"]).exits(0);
+    fs::remove_dir_all(&home).unwrap();
+    copy(&before, &home);
+    fs::write(work.join("a.log"), older).unwrap();
+    fs::write(work.join("a.log.seal"), older_seals).unwrap();
+    let log_keys = |home: &Path| -> Vec<PathBuf> {
+        let entries = fs::read_dir(home.join("keys")).unwrap();
+        let paths = entries.map(|entry| entry.unwrap().path());
+        let is_of_log = |path: &PathBuf| path.to_string_lossy().contains("/log-");
+        paths.filter(is_of_log).collect()
+    };
+    for path in log_keys(&home) {
+        fs::remove_file(path).unwrap();
+    }
+    for path in log_keys(&stranger.home()) {
+        let name = path.file_name().unwrap();
+        fs::copy(&path, home.join("keys").join(name)).unwrap();
+    }
+    fs::remove_dir_all(home.join("log")).unwrap();
+    copy(&stranger.home().join("log"), &home.join("log"));
+    uneasy(&sandbox, &home);
+    sandbox.run(["log", "fsck"]).exits(1);
+    let refused = sandbox.run(["log", "restart"]);
+    assert_eq!(refused.code, 2, "{}", refused.stderr);
+    assert!(refused.stderr.contains("never ended"), "{}", refused.stderr);
+    sandbox.run(["log", "restart", "--anyway"]).exits(0);
+    let status = status(&sandbox, &home);
+    assert_eq!(status["state"], "good", "{status}");
+}

@@ -134,6 +134,18 @@ impl Mark {
         self.is(&self.ended_for_all())
     }
 
+    /// Did somebody say so, of whatever home it was before it moved here?
+    pub(super) fn has_ended_before(&self, here: &Dwelling) -> Result<bool, Error> {
+        let is_ours = self.dwelling().is_none_or(|known| known == *here);
+        let ended = self.has_ended()?;
+        if ended || is_ours {
+            return Ok(ended);
+        }
+        let ending = format!("-{}{ENDED}", self.id);
+        let names = names(&*self.fs, &self.folder)?;
+        Ok(names.iter().any(|name| name.ends_with(&ending)))
+    }
+
     fn ended_for_all(&self) -> PathBuf {
         self.folder.join(format!("{}{ENDED}", self.id))
     }

@@ -5,7 +5,7 @@ use super::description::Description;
 use super::far::{Far, Said};
 use super::mark_place::MarkPlace;
 use super::writer::Writer;
-use super::{Fault, LogPlaces, SealLog, Shared};
+use super::{Fault, LogId, LogPlaces, SealLog, Shared};
 use crate::lock::Exclusive;
 use std::time::Duration;
 use threadseal::error::Error;
@@ -28,6 +28,8 @@ pub struct MarkState {
 pub(super) struct KnownMarks {
     pub(super) trees: Vec<TreeHead>,
     ended: bool,
+    /// Another log of this home, which never ended.
+    displaced: Option<LogId>,
     pub(super) unread: Option<Error>,
 }
 
@@ -111,7 +113,10 @@ impl LogPlaces {
 
     /// What the second places know of this log, as far as they can be read.
     fn known_marks(&self, description: &Description, far: &[Result<Said, Error>]) -> KnownMarks {
-        let mut known = KnownMarks::default();
+        let mut known = KnownMarks {
+            displaced: self.displaced_by(description.id).into_iter().next(),
+            ..KnownMarks::default()
+        };
         for mark in self.marks(description) {
             match mark.read(description) {
                 Ok(read) => known.trees.extend(read.into_iter().map(|(_, tree)| tree)),
@@ -145,6 +150,9 @@ impl KnownMarks {
     pub(super) fn fault(self, contents: &Contents, tree: TreeHead) -> Result<Option<Fault>, Error> {
         if self.ended {
             return Ok(Some(Fault::Ended));
+        }
+        if let Some(other) = self.displaced {
+            return Ok(Some(Fault::Displaced { other }));
         }
         for mark in self.trees {
             if !contents.continues(&mark, &tree)? {

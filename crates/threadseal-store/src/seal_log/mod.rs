@@ -146,6 +146,11 @@ pub enum Fault {
     OtherHost,
     /// Another log was put in its place, or none.
     Ended,
+    /// It was put in the place of another log of this home, which the second place knows and which never ended.
+    Displaced {
+        /// That one.
+        other: LogId,
+    },
 }
 
 impl Fault {
@@ -166,6 +171,10 @@ impl fmt::Display for Fault {
             ),
             Self::OtherHost => f.write_str("this log was made on another machine"),
             Self::Ended => f.write_str("another log was put in the place of this one"),
+            Self::Displaced { other } => write!(
+                f,
+                "the second place knows the log {other} of this home, which never ended, and this one stands in its place"
+            ),
         }
     }
 }

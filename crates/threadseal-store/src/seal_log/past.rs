@@ -17,6 +17,7 @@ use super::kept::Kept;
 use super::mark::{self, Mark};
 use super::mark_place::MarkPlace;
 use super::place::{Place, damaged};
+use super::twins::Dwelling;
 use super::view::read_committed;
 use super::writer::Loaded;
 use super::{LogKey, LogPlaces};
@@ -269,8 +270,15 @@ impl LogPlaces {
         stored: &[LoggedHead],
         all_the_same: bool,
     ) -> Result<usize, Error> {
+        let displaced = self.displaced_by(past.id);
         if !all_the_same {
             past.refuse_losses()?;
+            if let Some(other) = displaced.first() {
+                return Err(Error::refused(format!(
+                    "the second place knows the log {other} of this home, which never ended: bring that one back, with its name in \
+                     log/current, or go on without what it knows by --anyway"
+                )));
+            }
         }
         let first = LogEntry::Restart(past.restart).to_bytes();
         let first =
@@ -300,6 +308,10 @@ impl LogPlaces {
             Far::new(self, ended).end()?;
         }
         marks.iter().try_for_each(|mark| mark.end(!lives))?;
+        let displaced = displaced
+            .iter()
+            .flat_map(|id| self.second_places(*id, None));
+        displaced.into_iter().try_for_each(|mark| mark.end(false))?;
         self.make(description, key, &mut entries, replaced, &past.ends)?;
         Ok(came)
     }
@@ -347,14 +359,7 @@ impl LogPlaces {
         if let Ok(Some(id)) = self.current_id() {
             return Ok(Some(id));
         }
-        let in_folder = |folder| mark::of_home(&*self.fs, folder, &self.home);
-        let mut ids = in_folder(&self.mark)?;
-        // This home has nothing to do with a folder of another name that cannot be read.
-        ids.extend(
-            self.elsewhere
-                .iter()
-                .flat_map(|folder| in_folder(folder).unwrap_or_default()),
-        );
+        let ids = self.known_here()?;
         let newest = |id: LogId| {
             let marks = self.second_places(id, None);
             let ended = marks.iter().any(|mark| mark.has_ended().unwrap_or(false));
@@ -363,6 +368,32 @@ impl LogPlaces {
             (!ended, size)
         };
         Ok(ids.into_iter().max_by_key(|id| newest(*id)))
+    }
+
+    /// Logs of this home of which the folders know that go without saying.
+    fn known_here(&self) -> Result<Vec<LogId>, Error> {
+        let in_folder = |folder| mark::of_home(&*self.fs, folder, &self.home);
+        let mut ids = in_folder(&self.mark)?;
+        // This home has nothing to do with a folder of another name that cannot be read.
+        ids.extend(
+            self.elsewhere
+                .iter()
+                .flat_map(|folder| in_folder(folder).unwrap_or_default()),
+        );
+        Ok(ids)
+    }
+
+    /// Logs of this home other than `current` that never ended, as far as those folders can be read: it was put in their place, for nobody
+    /// who makes one there leaves them so.
+    pub(super) fn displaced_by(&self, current: LogId) -> Vec<LogId> {
+        let here = Dwelling::of(self);
+        let ended = |id: &LogId| {
+            let marks = self.second_places(*id, None);
+            let mut ends = marks.iter().map(|mark| mark.has_ended_before(&here));
+            ends.any(|ended| ended.unwrap_or(false))
+        };
+        let known = self.known_here().unwrap_or_default().into_iter();
+        known.filter(|id| *id != current && !ended(id)).collect()
     }
 
     /// The checkpoints of this log in its second places. Without a description, who signed them is not known.

@@ -136,3 +136,81 @@ fn a_home_on_another_machine_ends_the_log_for_itself_alone() {
     goes_on(&laptop, &key, 2);
     goes_on(&places, &key, 3);
 }
+
+/// The files of another log in the place of those of this one, as who may write to the home and not to its second place puts them.
+fn swapped(places: &LogPlaces) -> (LogPlaces, Arc<Remembering>) {
+    let stranger = LogPlaces {
+        home: places.home.with_file_name("stranger"),
+        mark: places.home.with_file_name("stranger.marks"),
+        ..places.clone()
+    };
+    let key = Remembering::of(10);
+    std::fs::create_dir(&stranger.home).unwrap();
+    let next = Description {
+        id: LogId::from_bytes([0xef; 16]),
+        ..description(&key)
+    };
+    stranger
+        .create(&next, &LogKey(Arc::clone(&key) as _), &[])
+        .unwrap();
+    published(&stranger, &key, &[head(7, 0)]);
+    std::fs::remove_dir_all(places.logs()).unwrap();
+    copy(&stranger.logs(), &places.logs());
+    (stranger, key)
+}
+
+#[test]
+fn a_log_in_the_place_of_one_that_never_ended_vouches_for_nothing() {
+    let (folder, places, key) = on_disk();
+    published(&places, &key, &[head(1, 0), head(1, 1)]);
+    let kept = folder.path().join("kept");
+    copy(&places.logs(), &kept);
+    let (_, other) = swapped(&places);
+    let displaced = Fault::Displaced {
+        other: LogId::from_bytes([0xab; 16]),
+    };
+    let log = open(&places, &other);
+    assert_eq!(log.fault().unwrap(), Some(displaced.clone()));
+    assert_eq!(log.standing(), Standing::Faulty(displaced));
+    log.publish(&head(1, 0));
+    assert!(log.flush().error.is_some());
+    drop(log);
+    // No restart goes on from it by the way, nor ends the true one.
+    let next = Description {
+        id: LogId::from_bytes([0xcd; 16]),
+        ..description(&key)
+    };
+    let past = places.past(&[], None).unwrap().unwrap();
+    let log_key = LogKey(Arc::clone(&key) as _);
+    let refused = places
+        .restart(past, &next, &log_key, &[], false)
+        .unwrap_err();
+    assert!(refused.to_string().contains(&"ab".repeat(16)), "{refused}");
+    std::fs::remove_dir_all(places.logs()).unwrap();
+    copy(&kept, &places.logs());
+    goes_on(&places, &key, 2);
+    assert_eq!(
+        open(&places, &key).newest(&record(1)).unwrap().unwrap().1,
+        head(1, 1)
+    );
+}
+
+#[test]
+fn who_goes_on_from_a_log_in_the_place_of_another_ends_both() {
+    let (_folder, places, key) = on_disk();
+    published(&places, &key, &[head(1, 0)]);
+    let (stranger, other) = swapped(&places);
+    restarted(&places, &key, 0xcd, &[], &[]);
+    goes_on(&places, &key, 2);
+    // The home whose log that was goes on with it.
+    goes_on(&stranger, &other, 3);
+    // Also where it lies elsewhere by then, with its second place.
+    let moved = LogPlaces {
+        home: places.home.with_file_name("moved"),
+        mark: places.home.with_file_name("moved.marks"),
+        ..places.clone()
+    };
+    std::fs::rename(&places.home, &moved.home).unwrap();
+    std::fs::rename(&places.mark, &moved.mark).unwrap();
+    goes_on(&moved, &key, 4);
+}
