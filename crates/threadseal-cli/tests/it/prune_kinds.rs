@@ -90,6 +90,24 @@ fn a_ledger_is_pruned_in_its_store_and_takes_no_record_any_more() {
 }
 
 #[test]
+fn a_ledger_goes_with_the_seals_of_its_file_as_a_log_and_neither_is_missed() {
+    let sandbox = ready();
+    step(&sandbox, "file:runs").exits(0);
+    let seal = ["seal", "--detached", "runs/ledger_r1.jsonl"];
+    sandbox.run(seal).exits(0);
+    // What was written behind those seals would go without a word.
+    step(&sandbox, "file:runs").exits(0);
+    let refused = prune(&sandbox, &["file:runs", "--run", "r1"], 2);
+    assert!(refused.contains("unsigned_tail"), "{refused}");
+    sandbox.run(seal).exits(0);
+    prune(&sandbox, &["file:runs", "--run", "r1"], 0);
+    is_excused(&sandbox);
+    for name in ["ledger_r1.jsonl", "ledger_r1.jsonl.seal"] {
+        assert!(!sandbox.work().join("runs").join(name).exists());
+    }
+}
+
+#[test]
 fn a_ledger_that_was_changed_cut_or_belongs_to_a_thread_is_not_pruned() {
     let sandbox = ready();
     step(&sandbox, "file:runs").exits(0);

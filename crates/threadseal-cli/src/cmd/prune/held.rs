@@ -148,7 +148,7 @@ impl Tools<'_> {
 
     /// The newest heads of all records in the file that this home knows, each of which must hold as a whole. The claims of others in it
     /// are bytes like any.
-    fn known_in(&self, path: &Path) -> Result<Vec<LoggedHead>, Failure> {
+    pub(super) fn known_in(&self, path: &Path) -> Result<Vec<LoggedHead>, Failure> {
         let mut records = Vec::new();
         for report in reports_at(&self.examiner()?, path, true)? {
             let stored = report.record.map(|record| self.host.heads.fetch(&record));
@@ -234,7 +234,7 @@ fn heads_of(records: &[LoggedHead]) -> Vec<Head> {
     records.iter().map(|logged| logged.head).collect()
 }
 
-fn is_observed(logged: &LoggedHead) -> bool {
+pub(super) fn is_observed(logged: &LoggedHead) -> bool {
     logged.kind == RecordKind::Observed
 }
 

@@ -3,6 +3,7 @@
 //! The tombstone lies in this home, by the name of the record, so that it outlives the store. What the store itself notes of what was
 //! deleted comes after it, in one step with the look that nobody wrote on, and keeps the name from being used again there.
 
+use super::held::is_observed;
 use super::{Done, Grave, Tools, whole};
 use crate::cmd::ledger::place;
 use crate::context::object_storage_settings;
@@ -35,7 +36,7 @@ impl Tools<'_> {
         let is_new = found.is_none();
         let tombstone = match found {
             Some(found) => found,
-            None => self.judge_run(&*store, run, address)?,
+            None => self.judge_run(&*store, run, address, beside.as_deref())?,
         };
         let last = head_in(&tombstone, &record)?;
         let tip = Tip {
@@ -66,6 +67,7 @@ impl Tools<'_> {
         store: &dyn LedgerStore,
         run: &RunId,
         address: &str,
+        file: Option<&Path>,
     ) -> Result<Tombstone, Failure> {
         if let Some(thread) = RecordId::parse_hex(run.as_str())
             && let Some(known) = self.host.heads.fetch(&thread)?
@@ -78,7 +80,12 @@ impl Tools<'_> {
         }
         let outcome = self.examiner()?.run(store, run, address)?;
         let stored = self.newest(&whole(&outcome.report)?)?;
-        self.sign(vec![stored.to_log()])
+        let mut records = vec![stored.to_log()];
+        // The seals of its file as a log are a record of their own, and go with it.
+        if let Some(file) = file.filter(|file| self.host.fs.metadata(&seal_path(file)).is_ok()) {
+            records.extend(self.known_in(file)?.into_iter().filter(is_observed));
+        }
+        self.sign(records)
     }
 
     /// Signed head and seals as a log, which lie beside the file of a ledger.
