@@ -3,10 +3,12 @@
 //! What a command itself takes stands in its own file under [`crate::cmd`].
 
 use crate::cmd::Command;
+use crate::context;
 use crate::exit::{self, Exit, Failure};
 use crate::output::Out;
 use crate::render::json::FailureOutput;
 use crate::render::style::ColorChoice;
+use crate::unsaid;
 use clap::{Args, CommandFactory as _, FromArgMatches as _, Parser};
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -73,15 +75,16 @@ pub(crate) struct Global {
 /// The exit with which to end at once.
 pub(crate) fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Cli, Exit> {
     let arguments: Vec<OsString> = arguments.into_iter().collect();
+    unsaid::learn(&arguments, context::database_setting().as_ref());
     let json = arguments.iter().any(|argument| argument == "--json");
     let parsed = Cli::command()
         .try_get_matches_from(arguments)
         .and_then(|matches| Cli::from_arg_matches(&matches));
     parsed.map_err(|error| {
-        let printed = error.print();
         if !error.use_stderr() {
-            return printed.map_or(Exit::NoVerdict, |()| Exit::Done);
+            return error.print().map_or(Exit::NoVerdict, |()| Exit::Done);
         }
+        exit::usage(&error);
         let mut out = Out::stdout();
         if json {
             let text = error.to_string();

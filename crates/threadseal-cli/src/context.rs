@@ -282,6 +282,14 @@ pub(crate) fn mark_settings() -> Vec<(String, String)> {
     settings
 }
 
+/// Names the database of threads where no option does.
+pub(crate) const DATABASE_SETTING: &str = "THREADSEAL_DATABASE";
+
+/// What [`DATABASE_SETTING`] says.
+pub(crate) fn database_setting() -> Option<OsString> {
+    variable(DATABASE_SETTING)
+}
+
 /// All of the environment that is text: what declared tools may be given, and where keys of models are.
 #[expect(
     clippy::disallowed_methods,

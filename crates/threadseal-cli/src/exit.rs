@@ -19,6 +19,7 @@ use std::process::ExitCode;
 use threadseal::error::Error;
 
 use crate::render::clean::Clean;
+use crate::unsaid;
 
 /// The table as `--help` prints it.
 pub(crate) const HELP: &str = "\
@@ -137,7 +138,20 @@ fn without_number(text: &str) -> String {
 /// One line on standard error, named and safe to print.
 pub(crate) fn complain(message: &str) {
     // Where standard error is gone, there is nobody left to tell; the exit code remains.
-    let _ = writeln!(io::stderr(), "threadseal: {}", Clean(message));
+    let message = Clean(message).to_string();
+    let _ = writeln!(io::stderr(), "threadseal: {}", unsaid::without(&message));
+}
+
+/// Says what was wrong with the command line, over several lines.
+pub(crate) fn usage(error: &clap::Error) {
+    // As in `complain`, the exit code remains.
+    let _ = match unsaid::is_anything() {
+        false => error.print(),
+        true => {
+            let text = error.render().to_string();
+            io::stderr().write_all(unsaid::without(&text).as_bytes())
+        }
+    };
 }
 
 /// Runs `command`; a panic becomes one line and exit 2.

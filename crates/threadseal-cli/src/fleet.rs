@@ -1,6 +1,6 @@
 //! Threads in a database, from the options of `worker`, `run` and `thread`.
 
-use crate::context::Context;
+use crate::context::{self, Context};
 use crate::exit::{Failure, complain};
 use clap::Args;
 use threadseal_runtime::fleet::Fleet;
@@ -12,7 +12,7 @@ pub(crate) struct DatabaseArgs {
     #[arg(
         long,
         value_name = "URL",
-        env = "THREADSEAL_DATABASE",
+        env = context::DATABASE_SETTING,
         hide_env_values = true
     )]
     database: Option<String>,

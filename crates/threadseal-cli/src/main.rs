@@ -34,6 +34,7 @@ mod seal_log;
 mod secrets;
 mod signing;
 mod trusting;
+mod unsaid;
 mod walk;
 mod witness;
 

@@ -6,6 +6,7 @@
 
 use crate::exit::{Exit, complain, io_reason};
 use crate::render::json;
+use crate::unsaid;
 use serde::Serialize;
 use std::fmt;
 use std::io::{self, BufWriter, Write};
@@ -32,7 +33,10 @@ impl Out {
 
     /// One line; the caller has cleaned whatever came from a record or a file name.
     pub(crate) fn line(&mut self, line: impl fmt::Display) {
-        self.attempt(|sink| writeln!(sink, "{line}"));
+        self.attempt(|sink| match unsaid::is_anything() {
+            false => writeln!(sink, "{line}"),
+            true => writeln!(sink, "{}", unsaid::without(&line.to_string())),
+        });
     }
 
     /// Bytes as they are.
@@ -43,7 +47,13 @@ impl Out {
     /// One JSON value on one line.
     pub(crate) fn json(&mut self, value: &impl Serialize) {
         self.attempt(|sink| {
-            json::write(&mut *sink, value)?;
+            if unsaid::is_anything() {
+                let bytes = json::to_vec(value);
+                let text = String::from_utf8_lossy(&bytes);
+                sink.write_all(unsaid::without(&text).as_bytes())?;
+            } else {
+                json::write(&mut *sink, value)?;
+            }
             sink.write_all(b"\n")
         });
     }

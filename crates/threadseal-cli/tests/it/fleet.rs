@@ -20,7 +20,8 @@ use crate::sandbox::{Ran, Sandbox};
 use crate::scroll::piped;
 use std::process::{Child, Stdio};
 use std::time::Duration;
-use throwaway::{Cluster, database_of};
+use throwaway::Cluster;
+pub(crate) use throwaway::database_of;
 
 /// The cluster that all tests share; None where PostgreSQL is not installed.
 pub(crate) fn cluster() -> Option<&'static Cluster> {

@@ -53,6 +53,7 @@ mod thread;
 mod transcript;
 mod trust;
 mod tsa;
+mod unsaid;
 mod vectors;
 mod verify;
 mod watch;

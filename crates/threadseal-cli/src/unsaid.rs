@@ -1,0 +1,153 @@
+//! Secrets of the command line that no output repeats: those in addresses.
+//!
+//! ```text
+//! scheme://USER:SECRET@HOST/…        ─► scheme://USER@HOST/…
+//! scheme://…?password=SECRET&…       ─► scheme://…?password=…&…
+//! ```
+//! An address may be given wherever a path may, also by mistake, and whatever failed names what it was given. So what is secret is
+//! taken from the arguments once, before anything reads them, and everything that is written for people or programs passes
+//! here. The bytes of records do not: they are what they are. What is kept on a disk is told without secrets by who keeps it
+//! ([`crate::record::without_secrets`]).
+
+use crate::render::clean::Clean;
+use crate::render::json;
+use std::borrow::Cow;
+use std::ffi::OsString;
+use std::sync::OnceLock;
+
+/// What is not said, and what stands in its place; the longest first.
+static UNSAID: OnceLock<Vec<(String, String)>> = OnceLock::new();
+
+/// Takes the secrets out of the arguments, and of the setting that may hold an address.
+pub(crate) fn learn(arguments: &[OsString], setting: Option<&OsString>) {
+    let texts = arguments.iter().chain(setting);
+    let mut unsaid: Vec<_> = texts
+        .flat_map(|text| secrets_of(&text.to_string_lossy()))
+        .flat_map(|(hidden, shown)| spellings(&hidden).map(move |hidden| (hidden, shown.clone())))
+        .collect();
+    unsaid.sort_by(|a, b| b.0.len().cmp(&a.0.len()).then_with(|| a.cmp(b)));
+    unsaid.dedup();
+    // Learned once in a process; a second time there is nothing new.
+    let _ = UNSAID.set(unsaid);
+}
+
+/// Is there anything that must not be said?
+pub(crate) fn is_anything() -> bool {
+    UNSAID.get().is_some_and(|unsaid| !unsaid.is_empty())
+}
+
+/// The text without secrets.
+pub(crate) fn without(text: &str) -> Cow<'_, str> {
+    let unsaid = UNSAID.get().map(Vec::as_slice).unwrap_or_default();
+    replaced(text, unsaid)
+}
+
+fn replaced<'t>(text: &'t str, unsaid: &[(String, String)]) -> Cow<'t, str> {
+    let mut text = Cow::Borrowed(text);
+    for (hidden, shown) in unsaid {
+        if text.contains(hidden.as_str()) {
+            text = Cow::Owned(text.replace(hidden.as_str(), shown));
+        }
+    }
+    text
+}
+
+/// The secrets of the address that a text holds, with the marks around them, so that no other word is taken for one.
+fn secrets_of(text: &str) -> Vec<(String, String)> {
+    let mut found = Vec::new();
+    let Some((_, rest)) = text.split_once("://") else {
+        return found;
+    };
+    // A password in which a mark of addresses stands as it is ends at the last @ all the same.
+    if let Some((user, _)) = rest.rsplit_once('@')
+        && let Some((_, password)) = user.split_once(':')
+        && !password.is_empty()
+    {
+        found.push((format!(":{password}@"), "@".to_owned()));
+    }
+    let settings = rest.split_once('?').map_or("", |(_, settings)| settings);
+    for setting in settings.split(['&', '#']) {
+        if let Some((name, value)) = setting.split_once('=')
+            && !value.is_empty()
+            && is_secret(name)
+        {
+            found.push((setting.to_owned(), format!("{name}=…")));
+        }
+    }
+    found
+}
+
+/// May the value of a setting be secret, by its name? One that is escaped may be any.
+fn is_secret(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    ["pass", "secret", "token", "key", "signature", "%"]
+        .iter()
+        .any(|part| name.contains(part))
+}
+
+/// A secret as it was given, as text and JSON show it, and each of these as a part of a path.
+fn spellings(hidden: &str) -> impl Iterator<Item = String> + use<> {
+    let texts = [hidden.to_owned(), hidden.replace("//", "/")];
+    texts.into_iter().flat_map(|text| {
+        let clean = Clean(&text).to_string();
+        let in_json = [&text, &clean].map(|text| {
+            let json = String::from_utf8_lossy(&json::to_vec(text)).into_owned();
+            json[1..json.len() - 1].to_owned()
+        });
+        [text, clean].into_iter().chain(in_json)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_keeps_all_but_its_secrets() {
+        for (address, shown) in [
+            ("s3://key:hidden@bucket/p#id", "s3://key@bucket/p#id"),
+            (
+                "postgres://u:hidden@h:1/d?sslmode=disable#r",
+                "postgres://u@h:1/d?sslmode=disable#r",
+            ),
+            ("postgres://u:hid/den@x@h/d", "postgres://u@h/d"),
+            ("postgres://u:hid//den@h/d", "postgres://u@h/d"),
+            ("postgres://u:hid\"den@h/d", "postgres://u@h/d"),
+            (
+                "postgres://h/d?PassWord=hidden&x=1#r",
+                "postgres://h/d?PassWord=…&x=1#r",
+            ),
+            (
+                "postgres://h/d?pass%77ord=hidden",
+                "postgres://h/d?pass%77ord=…",
+            ),
+            ("--database=ftp://u:hidden@h", "--database=ftp://u@h"),
+        ] {
+            let unsaid: Vec<_> = secrets_of(address)
+                .into_iter()
+                .flat_map(|(hidden, shown)| {
+                    spellings(&hidden).map(move |hidden| (hidden, shown.clone()))
+                })
+                .collect();
+            assert_eq!(replaced(address, &unsaid), shown);
+            let json = serde_json::Value::String(address.to_owned()).to_string();
+            let in_path = address.replace("//", "/");
+            for text in [json, in_path] {
+                let text = replaced(&text, &unsaid);
+                assert!(!text.contains("hid") && !text.contains("den"), "{text}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_holds_no_secret_stays_as_it_is() {
+        for address in [
+            "postgres://u@h/d?sslmode=require",
+            "s3://b/p#a@b:c",
+            "a:b@c",
+            "postgres://u:@h/d",
+        ] {
+            assert_eq!(secrets_of(address), [], "{address}");
+        }
+    }
+}
