@@ -231,8 +231,7 @@ pub fn accept(
     let (Some(own), Some(head)) = (known.own, known.head) else {
         return make(host, keys, project, &also).map(|_| true);
     };
-    host.refuse_doubted("the project has its identity", None)?;
-    let mut file = SignedFile::after(&project.identity(), DocumentKind::Json, None, &head);
+    let mut file = SignedFile::after(host, &project.identity(), DocumentKind::Json, None, &head)?;
     file.write(host, keys, None, &to_bytes(own, &also))
         .map(|_| true)
 }

@@ -61,27 +61,34 @@ impl SignedFile {
     }
 
     /// A file that was verified: `head` is its seal.
+    ///
+    /// # Errors
+    /// Kind `Refused` when the log of this host went back: there may be a later version. What the heads say.
     pub fn after(
+        host: &Host,
         path: &Path,
         kind: DocumentKind,
         item_type: Option<ItemType>,
         head: &Head,
-    ) -> Self {
-        Self {
+    ) -> Result<Self, Error> {
+        let known = host.heads.fetch(&head.record)?;
+        let what = format!("{} was sealed here", path.display());
+        host.refuse_doubted(&what, known.as_ref())?;
+        Ok(Self {
             path: path.to_owned(),
             kind,
             item_type,
             record: head.record,
             next: head.seq.saturating_add(1),
             is_older: true,
-        }
+        })
     }
 
     /// A file of which this host knows the head, and that need not verify any more. It may be ahead of that head,
     /// where publishing failed: what its own key sealed there keeps its number.
     ///
     /// # Errors
-    /// What the clock and the disk say.
+    /// As [`SignedFile::after`]; what the clock and the disk say.
     pub fn over(
         host: &Host,
         keys: &Keys,
@@ -90,7 +97,7 @@ impl SignedFile {
         item_type: Option<ItemType>,
         known: &Head,
     ) -> Result<Self, Error> {
-        let mut file = Self::after(path, kind, item_type, known);
+        let mut file = Self::after(host, path, kind, item_type, known)?;
         if host.fs.symlink_metadata(path).is_ok() {
             let bytes = read_small(&*host.fs, path, MAX_DOCUMENT_BYTES)?;
             let trust = Trust::default();

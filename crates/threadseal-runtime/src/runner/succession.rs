@@ -129,7 +129,7 @@ impl Predecessor for Ended {
         let Some(head) = self.meta.head() else {
             return Ok(());
         };
-        let mut file = SignedFile::after(&self.path, DocumentKind::Json, None, head);
+        let mut file = SignedFile::after(&engine.host, &self.path, DocumentKind::Json, None, head)?;
         let mut meta = self.meta.get().clone();
         meta.status = Status::Continued;
         meta.updated_at = now;

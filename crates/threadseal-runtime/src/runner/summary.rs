@@ -238,7 +238,7 @@ impl Engine {
                 .heads
                 .find_by_place(RecordKind::Document, &self.host.place(path))?;
             return match known {
-                Some(known) => Ok(SignedFile::after(path, kind, item, &known.head)),
+                Some(known) => SignedFile::after(&self.host, path, kind, item, &known.head),
                 None => SignedFile::new(&self.host, path, kind, item),
             };
         }
@@ -253,7 +253,7 @@ impl Engine {
             Error::new(error.kind(), text)
         })?;
         match checked.head {
-            Some(head) => Ok(SignedFile::after(path, kind, item, &head)),
+            Some(head) => SignedFile::after(&self.host, path, kind, item, &head),
             None => Err(Error::refused(format!(
                 "{shown} has no native seal; it is not written over: move it away"
             ))),

@@ -309,7 +309,7 @@ impl Engine {
             let head = head.ok_or_else(|| Error::refused("thread.json has no native seal"))?;
             (
                 trusted.get().clone(),
-                SignedFile::after(&path, kind, None, head),
+                SignedFile::after(&self.host, &path, kind, None, head)?,
             )
         } else {
             let meta = ThreadMeta {
@@ -355,7 +355,7 @@ impl Engine {
             ..Options::new(kind, &self.trust, self.host.clock.now()?)
         };
         match read_verified(&self.host, &path, &options)?.head {
-            Some(head) => Ok(SignedFile::after(&path, kind, item_type, &head)),
+            Some(head) => SignedFile::after(&self.host, &path, kind, item_type, &head),
             None => self.entry_of(meta),
         }
     }

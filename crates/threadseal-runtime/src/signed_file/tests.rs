@@ -7,6 +7,7 @@ use std::sync::Arc;
 use threadseal::digest::Digest;
 use threadseal_store::fault::{FaultFs, FaultKind};
 use threadseal_store::heads::{FileHeadStore, HeadStore, StoredHead, Swap};
+use threadseal_store::seal_log::LoggedHeads;
 use threadseal_store::sys::Fs as _;
 
 const PATH: &str = "/p/thread.json";
@@ -159,7 +160,8 @@ fn a_file_that_was_pruned_takes_no_version_and_what_is_written_there_is_another_
     let mut file = SignedFile::new(&bench.host, path, DocumentKind::Json, None).unwrap();
     let before = write(&bench, &mut file, "before").unwrap();
     bench.host.heads = Arc::new(AllPruned(Arc::clone(&bench.host.heads)));
-    let mut after = SignedFile::after(path, DocumentKind::Json, None, &before);
+    let mut after =
+        SignedFile::after(&bench.host, path, DocumentKind::Json, None, &before).unwrap();
     let first = write(&bench, &mut after, "after").unwrap();
     assert_ne!(first.record, before.record);
     assert_eq!(first.seq, 0);
@@ -167,4 +169,26 @@ fn a_file_that_was_pruned_takes_no_version_and_what_is_written_there_is_another_
     assert_eq!(known.head, before);
     let second = write(&bench, &mut after, "again").unwrap();
     assert_eq!((second.record, second.seq), (first.record, 1));
+}
+
+#[test]
+fn no_file_is_gone_on_with_where_the_log_cannot_vouch_for_its_head() {
+    let (_, mut bench) = failing();
+    let mut file = SignedFile::new(&bench.host, Path::new(PATH), DocumentKind::Json, None).unwrap();
+    let head = write(&bench, &mut file, "one").unwrap();
+    let good = Arc::clone(&bench.host.heads);
+    bench.host.heads = Arc::new(LoggedHeads::without_log(Arc::clone(&good)));
+    let open = |bench: &Bench| {
+        SignedFile::after(
+            &bench.host,
+            Path::new(PATH),
+            DocumentKind::Json,
+            None,
+            &head,
+        )
+    };
+    let refused = open(&bench).unwrap_err();
+    assert!(refused.to_string().contains("log status"), "{refused}");
+    bench.host.heads = good;
+    write(&bench, &mut open(&bench).unwrap(), "two").unwrap();
 }

@@ -187,7 +187,6 @@ impl ItemPrimary {
             Some(kind.rye_type()).filter(|item_type| document.fits(*item_type));
         let mut file = match &known {
             Some(known) => {
-                host.refuse_doubted(&format!("{name} was sealed here"), Some(known))?;
                 SignedFile::over(host, &self.keys, &path, document, item_type, &known.head)?
             }
             None => SignedFile::new(host, &path, document, item_type)?,

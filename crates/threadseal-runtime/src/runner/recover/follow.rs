@@ -63,7 +63,7 @@ impl Engine {
         let (cost, outputs) = self.said_of(id, &folder)?;
         meta.cost = cost.or(meta.cost).or_else(|| Some(Cost::default()));
         meta.outputs = meta.outputs.or(outputs);
-        let mut file = SignedFile::after(path, DocumentKind::Json, None, head);
+        let mut file = SignedFile::after(&self.host, path, DocumentKind::Json, None, head)?;
         file.write(&self.host, &self.keys, Some(id), &meta.to_bytes())
             .map(drop)
     }

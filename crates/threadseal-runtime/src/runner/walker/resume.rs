@@ -312,7 +312,7 @@ impl Before {
         let Some(head) = self.meta.head() else {
             return Ok(());
         };
-        let mut file = SignedFile::after(&self.path, DocumentKind::Json, None, head);
+        let mut file = SignedFile::after(&engine.host, &self.path, DocumentKind::Json, None, head)?;
         let mut meta = self.meta.get().clone();
         meta.status = Status::Continued;
         meta.updated_at = now;

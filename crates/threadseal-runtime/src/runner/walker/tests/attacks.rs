@@ -140,11 +140,13 @@ fn a_state_that_its_owner_signed_and_the_record_does_not_hold_stops_the_run() {
     let text = String::from_utf8(bytes).unwrap();
     let body = text.split_once('\n').unwrap().1;
     let mut file = crate::signed_file::SignedFile::after(
+        &bench.host,
         &path,
         threadseal::document::DocumentKind::Markdown,
         Some(threadseal::document::ItemType::Knowledge),
         &head,
-    );
+    )
+    .unwrap();
     let richer = body.replace("\"a\": 1", "\"a\": 1000000");
     file.write(&bench.host, &bench.keys, Some(&run), richer.as_bytes())
         .unwrap();
