@@ -6,7 +6,7 @@
 //! * A keyring knows no condition. Who raises the mark is alone by a lock in each folder of marks, which all copies of a home on this machine
 //!   have in common; it is read, replaced by what continues it, and read back.
 //! * A bus may hang, and a keyring that is locked waits for its user. So each call runs on a thread that is given up after a while; it
-//!   takes the lock along, and while one is under way no other is started.
+//!   takes the lock along, and while one is under way no other is started in this process.
 
 use super::super::LogPlaces;
 use super::super::description::{Description, LogId};
@@ -31,8 +31,14 @@ const SERVICE: &str = "threadseal log mark";
 /// Longest wait for one call: less than a command waits for a look, or a raise.
 const MAX_KEYRING_WAIT: Duration = Duration::from_secs(4);
 
+/// The call that was given up last, while it is still under way.
+pub(in super::super) type Late = Mutex<Weak<()>>;
+/// That of this process: there is one keyring, whoever looks for a mark in it.
+static LATE: Late = Mutex::new(Weak::new());
+
 /// Where the bytes are kept.
 pub(in super::super) trait Vault: fmt::Debug + Send + Sync {
+    fn late(&self) -> &Late;
     fn get(&self) -> Result<Option<Vec<u8>>, Error>;
     fn set(&self, bytes: &[u8]) -> Result<(), Error>;
 }
@@ -45,8 +51,6 @@ pub(in super::super) struct KeyringMark {
     /// One for each folder of marks, in the order in which all take them.
     locks: Vec<PathBuf>,
     longest: Duration,
-    /// The call that was given up last, while it is still under way.
-    late: Mutex<Weak<()>>,
 }
 
 impl KeyringMark {
@@ -71,7 +75,6 @@ impl KeyringMark {
                 .map(|mark| mark.folder().join(&name))
                 .collect(),
             longest,
-            late: Mutex::default(),
         }
     }
 
@@ -164,7 +167,8 @@ impl KeyringMark {
     }
 
     fn late(&self) -> std::sync::MutexGuard<'_, Weak<()>> {
-        self.late.lock().unwrap_or_else(PoisonError::into_inner)
+        let late = self.vault.late();
+        late.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -182,6 +186,10 @@ impl System {
 }
 
 impl Vault for System {
+    fn late(&self) -> &Late {
+        &LATE
+    }
+
     fn get(&self) -> Result<Option<Vec<u8>>, Error> {
         match self.entry()?.get_secret() {
             Ok(bytes) if bytes.len() > MAX_MARK_BYTES => {

@@ -1,7 +1,7 @@
 //! The user's keyring as a second place, over one in memory: what it takes, and what becomes of a log whose keyring misbehaves.
 
 use super::super::far::Raised;
-use super::super::marks::keyring::{KeyringMark, Vault};
+use super::super::marks::keyring::{KeyringMark, Late, Vault};
 use super::*;
 use std::sync::MutexGuard;
 use std::time::Duration;
@@ -11,6 +11,7 @@ use std::time::Duration;
 struct Memory {
     held: Mutex<Option<Vec<u8>>>,
     hung: Mutex<()>,
+    late: Late,
     forgets: bool,
 }
 
@@ -21,6 +22,10 @@ impl Memory {
 }
 
 impl Vault for Memory {
+    fn late(&self) -> &Late {
+        &self.late
+    }
+
     fn get(&self) -> Result<Option<Vec<u8>>, Error> {
         let _hung = self.hung.lock().unwrap();
         Ok(self.held().clone())
@@ -102,6 +107,9 @@ fn a_keyring_that_hangs_is_given_up_and_changes_nothing_until_it_answers_again()
     assert!(next.to_string().contains("yet"), "{next}");
     assert!(mark.answer().is_err());
     assert!(mark.end(description).is_err());
+    // Nor does another one who looks there, however long he would.
+    let other = over(&vault, &places, PATIENT);
+    assert!(other.answer().unwrap_err().to_string().contains("yet"));
     assert_eq!(*vault.held(), None);
     drop(hung);
     let raised = std::iter::repeat_with(|| mark.raise(description, &|| view(&places)));
@@ -119,7 +127,8 @@ fn a_call_that_was_given_up_keeps_its_lock_until_it_ends() {
     let hung = vault.hung.lock().unwrap();
     assert!(impatient.raise(description, &|| view(&places)).is_err());
     drop(hung);
-    let other = over(&vault, &places, PATIENT);
+    let elsewhere = Arc::new(Memory::default());
+    let other = over(&elsewhere, &places, PATIENT);
     let raised = other.raise(description, &|| view(&places));
     assert!(matches!(raised, Ok(Raised::To(_))), "{raised:?}");
 }
