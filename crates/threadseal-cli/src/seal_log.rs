@@ -134,6 +134,11 @@ fn key(home: &Home, description: &Description) -> Result<Option<LogKey>, Failure
     Ok(Some(LogKey(Arc::new(signer))))
 }
 
+/// Does the home have the key of this log?
+pub(crate) fn has_key(home: &Home, description: &Description) -> bool {
+    key(home, description).is_ok_and(|key| key.is_some())
+}
+
 /// Writes the second place of a log again where a crash or somebody left none of it; whether that was so. A log that commits
 /// nothing, and one whose second place cannot be read, are left for `log status`.
 ///

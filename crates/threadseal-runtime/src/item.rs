@@ -28,7 +28,7 @@ use threadseal::record::{ExpectedHead, RecordId};
 use threadseal::report::{Report, Verdict};
 use threadseal_store::heads::{RecordKind, StoredHead};
 use threadseal_store::read::read_small;
-use threadseal_store::sys::Fs;
+use threadseal_store::sys::{Fs, text_path};
 
 /// Members of tools and graphs that mean nothing here: names and places are told by the id, the rest is the
 /// original's.
@@ -238,17 +238,19 @@ impl Candidate<'_> {
         sealed: Option<&str>,
         grounds: &Grounds<'_>,
     ) -> Result<(), Error> {
-        let other = sealed.filter(|other| *other != self.place);
-        let Some(other) = other.filter(|other| Path::new(other).starts_with(self.home)) else {
+        let Some(other) = sealed.filter(|other| *other != self.place) else {
+            return Ok(());
+        };
+        let Some(path) = text_path(other).filter(|path| path.starts_with(self.home)) else {
             return Ok(());
         };
         let Some(document) = DocumentKind::of_name(other) else {
             return Ok(());
         };
-        if self.fs.symlink_metadata(Path::new(other)).is_err() {
+        if self.fs.symlink_metadata(&path).is_err() {
             return Ok(());
         }
-        let bytes = read_small(self.fs, Path::new(other), MAX_ITEM_BYTES)?;
+        let bytes = read_small(self.fs, &path, MAX_ITEM_BYTES)?;
         let options = Options {
             path: other,
             ..Options::new(document, grounds.trust, grounds.now)

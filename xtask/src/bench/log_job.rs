@@ -68,7 +68,7 @@ fn log(home: &Path) -> Done<SealLog> {
     };
     let key = LogKey(Arc::new(key));
     if places.current()?.is_none() {
-        places.create(&description, &key, &[])?;
+        places.create(&description, &key, &[], &|| Ok(()))?;
     }
     let random = Arc::new(SystemRandom);
     Ok(SealLog::open(places, description, Some(key), random))

@@ -168,13 +168,17 @@ pub(crate) fn make(
     }
     let home = context.made_home()?;
     let places = seal_log::places(&home, context)?;
+    let finished = match wanted {
+        Some(_) => log::finish(&home, &places, context)?,
+        None => false,
+    };
     let current = match wanted {
         Some(_) => places.current()?,
         None => places.current().ok().flatten(),
     };
     let keyring = Keyring::of(&home);
     let (mut keys, mut new, mut native) = (Vec::new(), None, None);
-    let mut changed = false;
+    let mut changed = finished;
     for usage in MADE {
         if let Some(key) = keyring.get(self_name(usage))? {
             keys.push(key);
@@ -286,14 +290,20 @@ mod tests {
     use super::*;
     use crate::args::Global;
     use crate::render::style::ColorChoice;
+    use crate::seal_log::HomeLog;
     use std::path::Path;
-    use threadseal_store::fault::FaultFs;
+    use threadseal_store::fault::{FaultFs, FaultKind, Keep};
     use threadseal_store::sys::Fs as _;
 
     /// What `init` with these asks makes of a home on a network file system.
     fn on_network(wanted: Option<&log::LogArgs>) -> (FaultFs, Result<Made, Failure>) {
         let fs = FaultFs::new();
         fs.put_on_network(Path::new("/"));
+        let made = make(wanted, &PassphraseArgs::default(), &faulty(&fs));
+        (fs, made)
+    }
+
+    fn faulty(fs: &FaultFs) -> Context {
         let mut context = Context::new(&Global {
             home: Some("/far/home".into()),
             json: false,
@@ -302,8 +312,53 @@ mod tests {
             no_progress: true,
         });
         context.fs = fs.shared();
-        let made = make(wanted, &PassphraseArgs::default(), &context);
-        (fs, made)
+        context
+    }
+
+    /// Each call fails in each way, and the power goes; the next `init` makes what is lacking, and no second log.
+    #[test]
+    fn whatever_fails_the_next_init_makes_a_home_with_one_log() {
+        let wanted = log::LogArgs::default();
+        let make = |fs: &FaultFs| make(Some(&wanted), &PassphraseArgs::default(), &faulty(fs));
+        let calls = {
+            let fs = FaultFs::new();
+            fs.plan(usize::MAX, FaultKind::Io);
+            make(&fs).unwrap();
+            fs.calls()
+        };
+        for call in 0..calls {
+            for (number, keep) in [Keep::Nothing, Keep::Everything, Keep::ByLot(7)]
+                .into_iter()
+                .enumerate()
+            {
+                let kind = FaultKind::ALL[(call + 3 * number) % FaultKind::ALL.len()];
+                let kind = if number == 1 {
+                    FaultKind::PowerOff
+                } else {
+                    kind
+                };
+                let fs = FaultFs::new();
+                fs.plan(call, kind);
+                let first = make(&fs).map(|made| made.log.map(|log| log.id));
+                fs.cut_power(keep);
+                let what = format!("{kind:?} at {call} ({:?}), {keep:?}", fs.struck());
+                let made = make(&fs).unwrap_or_else(|error| panic!("{what}: {error}"));
+                let id = made.log.as_ref().unwrap().id;
+                assert!(
+                    first.is_err() || first.is_ok_and(|first| first == Some(id)),
+                    "{what}"
+                );
+                let there = HomeLog::of(&made.home, &faulty(&fs)).unwrap();
+                let HomeLog::There(there) = there else {
+                    panic!("{what}: {there:?}");
+                };
+                // A batch whose signature was lost is signed by who opens the log to write.
+                there.fold().unwrap();
+                assert_eq!(there.fault().unwrap(), None, "{what}");
+                let again = make(&fs).unwrap();
+                assert!(!again.changed && again.log.unwrap().id == id, "{what}");
+            }
+        }
     }
 
     #[test]

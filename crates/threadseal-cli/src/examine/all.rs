@@ -22,6 +22,7 @@ use threadseal_store::heads::{HeadStore as _, RecordKind, StoredHead};
 use threadseal_store::home::Home;
 use threadseal_store::ledger::url;
 use threadseal_store::observer::seal_path;
+use threadseal_store::sys::text_path;
 
 /// All records that a home knows.
 #[derive(Debug)]
@@ -88,8 +89,8 @@ impl AllRecords {
     pub(crate) fn files(&self) -> impl Iterator<Item = PathBuf> {
         let own = self.known.iter().filter_map(place_of);
         let noted = self.places.values().flatten();
-        let noted = noted.filter(|place| Path::new(place).is_absolute() && !place.contains('\\'));
-        own.chain(noted.map(PathBuf::from))
+        let noted = noted.filter_map(|place| text_path(place));
+        own.chain(noted.filter(|place| place.is_absolute()))
     }
 
     /// A report of each record that none of `here` is and that was pruned.
@@ -247,12 +248,9 @@ impl AllRecords {
     }
 }
 
-/// Where a record lay last, if that can be said as it is written down: a name that is not UTF-8 cannot.
+/// Where a record lay last, if that is written down.
 pub(crate) fn place_of(known: &StoredHead) -> Option<PathBuf> {
-    let place = known.path_hint.as_ref();
-    place
-        .filter(|place| !place.contains('\\'))
-        .map(PathBuf::from)
+    known.path_hint.as_deref().and_then(text_path)
 }
 
 /// The ledger of a thread beside its transcript: ledgers have no places of their own.

@@ -12,6 +12,7 @@ use std::sync::PoisonError;
 use threadseal::record::RecordId;
 use threadseal::report::Report;
 use threadseal_store::ledger::url::Intent;
+use threadseal_store::sys::text_path;
 
 impl Examiner {
     /// Records that were found beside those that reports name: an agent that goes on in v0x05 has another id from there on.
@@ -26,27 +27,26 @@ impl Examiner {
     /// # Errors
     /// When it cannot be read. What is not there is no report.
     pub(crate) fn look_into(&self, place: &str) -> Result<Option<Vec<Report>>, Failure> {
-        let path = Path::new(place);
-        // What is not UTF-8 is written down in another way than it is called (`path_text`).
-        if place.contains('\\') {
+        // Nothing else is ever written down.
+        let Some(path) = text_path(place) else {
             return Ok(None);
-        }
+        };
         let is_record = place.starts_with("object+file:") && place.contains('#');
         if !path.is_absolute() && !place.starts_with("sqlite:") && !is_record {
             return Ok(None);
         }
-        let file = place.strip_prefix("sqlite:").unwrap_or(place);
-        let is_gone = match is_record {
-            true => {
-                let (store, name) = record::one(place, Intent::Read)?;
+        let is_gone = match (place.strip_prefix("sqlite:"), path.to_str()) {
+            (None, Some(address)) if is_record => {
+                let (store, name) = record::one(address, Intent::Read)?;
                 store.read(&name)?.is_none()
             }
-            false => is_gone(Path::new(file))?,
+            (Some(file), _) => is_gone(&text_path(file).unwrap_or_default())?,
+            (None, _) => is_gone(&path)?,
         };
         if is_gone {
             return Ok(Some(Vec::new()));
         }
-        let mut found = walk::find(std::slice::from_ref(&path.to_owned()));
+        let mut found = walk::find(std::slice::from_ref(&path));
         if let Some(error) = found.errors.pop() {
             return Err(Failure::new(error.message));
         }

@@ -185,3 +185,20 @@ fn a_restart_keeps_the_other_second_places_or_says_that_nothing_names_them() {
     let told = sandbox.run(["log", "restart", "--anyway"]).exits(0);
     assert!(told.stderr.contains("log mark add"), "{}", told.stderr);
 }
+
+/// `log.json` is text.
+#[cfg(unix)]
+#[test]
+fn a_home_whose_name_is_not_text_gets_no_log_and_is_told_why() {
+    use std::os::unix::ffi::OsStrExt as _;
+    let sandbox = Sandbox::new();
+    let home = sandbox.work().join(std::ffi::OsStr::from_bytes(b"h\xff"));
+    let init = |more: &[&str]| {
+        let mut command = sandbox.command();
+        command.env("THREADSEAL_HOME", &home).arg("init").args(more);
+        crate::sandbox::Ran::of(command.output().unwrap())
+    };
+    let refused = init(&[]).exits(2).stderr;
+    assert!(refused.contains("is not UTF-8"), "{refused}");
+    init(&["--no-log"]).exits(0);
+}

@@ -34,6 +34,7 @@ use threadseal::transcript::{Link, VerifyOptions};
 use threadseal_store::examine;
 use threadseal_store::read::open_regular;
 use threadseal_store::recorder::{Recorder, TailPolicy};
+use threadseal_store::sys::text_path;
 
 /// The member of inputs that names the summary of what came before.
 pub(super) const PREVIOUS_SUMMARY: &str = "previous_summary_id";
@@ -270,7 +271,8 @@ impl Engine {
         let known = self.host.heads.fetch(&record).ok()??;
         let there = known.path_hint?;
         let elsewhere = there != self.host.place(path);
-        let stands = self.host.fs.symlink_metadata(Path::new(&there)).is_ok();
+        let stands =
+            text_path(&there).is_some_and(|path| self.host.fs.symlink_metadata(&path).is_ok());
         (elsewhere && stands).then(|| format!("this host sealed it last in {there}"))
     }
 }

@@ -17,6 +17,7 @@ use threadseal::error::{Error, ErrorKind};
 use threadseal::key::PublicKey;
 use threadseal::note::{KeyName, SignedNote, parse_vkey, vkey};
 use threadseal::tlog::checkpoint::{Checkpoint, Origin};
+use threadseal::tlog::verifier::VerifierKey;
 
 const SCHEMA: &str = "threadseal.log/1";
 const ORIGIN: &str = "threadseal.log/";
@@ -95,6 +96,11 @@ impl Description {
         KeyName::parse(&self.id.origin()).map_err(|error| Error::invalid(error.to_string()))
     }
 
+    /// The key by which others know it.
+    pub(super) fn verifier(&self) -> Result<VerifierKey, Error> {
+        Ok(VerifierKey::of_log(self.name()?, self.key))
+    }
+
     pub(super) fn origin(&self) -> Result<Origin, Error> {
         Origin::parse(&self.id.origin()).map_err(|error| Error::invalid(error.to_string()))
     }
@@ -127,6 +133,17 @@ impl Description {
     }
 
     fn to_text(&self) -> Result<String, Error> {
+        let nameless = |place: &&MarkPlace| {
+            place
+                .folder()
+                .is_some_and(|folder| folder.to_str().is_none())
+        };
+        if let Some(place) = self.marks.iter().find(nameless) {
+            return Err(Error::invalid(format!(
+                "the name of the second place {place} is not UTF-8, so that {FILE} cannot name it; give the home, or that folder, \
+                 another name"
+            )));
+        }
         let form = Form {
             schema: SCHEMA.to_owned(),
             origin: self.id.origin(),

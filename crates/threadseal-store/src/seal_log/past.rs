@@ -312,7 +312,8 @@ impl LogPlaces {
             .iter()
             .flat_map(|id| self.second_places(*id, None));
         displaced.into_iter().try_for_each(|mark| mark.end(false))?;
-        self.make(description, key, &mut entries, replaced, &past.ends)?;
+        let kept = || Ok(());
+        self.make(description, key, &mut entries, replaced, &past.ends, &kept)?;
         Ok(came)
     }
 

@@ -1,9 +1,10 @@
 //! [`LogPlaces`]: where the logs of a home are, which one goes on, and how one is made.
 //!
 //! ```text
-//! make   log/<log id>/… with its first entries ─► log/current ─► marks             each durable before the next
+//! make   log/<log id>/… with its first entries ─► its key ─► log/current ─► marks   each durable before the next
 //! ```
-//! Up to `log/current` nothing has happened: the home has the log that it had, or none.
+//! Up to the key nothing has happened: the home has the log that it had, or none. A log whose making ended behind its key is
+//! whole, and goes on when one is to be made again ([`LogPlaces::finish`]).
 
 use super::LogKey;
 use super::description::{Description, LogId};
@@ -13,6 +14,7 @@ use super::journal::Journal;
 use super::mark::Mark;
 use super::mark_place::MarkPlace;
 use super::place::{self, Place};
+use super::view::read_committed;
 use super::writer::{self, Writer};
 use crate::atomic::{self, Mode, PRIVATE_FILE};
 use crate::home::PRIVATE_DIRECTORY;
@@ -171,19 +173,68 @@ impl LogPlaces {
         id.map(Some).ok_or_else(|| place::damaged(&path))
     }
 
-    /// Makes the first log of this home. Heads that are known already are its first entries.
+    /// Makes the first log of this home. Heads that are known already are its first entries. `keep` puts its key among those of
+    /// the home, durably, once the log is whole: a key says that there was a log.
     ///
     /// # Errors
-    /// Kind `Refused` when one was made meanwhile, `External` when the system fails. The log goes on only after everything
-    /// of it is durable.
+    /// Kind `Refused` when one was made meanwhile, `External` when the system fails; what `keep` says. The log goes on only after
+    /// everything of it is durable.
     pub fn create(
         &self,
         description: &Description,
         key: &LogKey,
         known: &[LoggedHead],
+        keep: &dyn Fn() -> Result<(), Error>,
     ) -> Result<(), Error> {
         let mut entries = known.iter().map(entry_of);
-        self.make(description, key, &mut entries, None, &Ends::default())
+        let ends = Ends::default();
+        self.make(description, key, &mut entries, None, &ends, keep)
+    }
+
+    /// Lets the log go on whose making was cut short behind its key. It is whole, and nothing but that key says that there was a
+    /// log; `has_key` tells whether the home has the key of this one. Answers whether there was such a log.
+    ///
+    /// # Errors
+    /// Kind `External` when the system fails.
+    pub fn finish(&self, has_key: &dyn Fn(&Description) -> bool) -> Result<bool, Error> {
+        if self.unfinished(has_key)?.is_none() {
+            return Ok(false);
+        }
+        let _alone = Exclusive::enter(&*self.fs, &self.logs().join("lock"))?;
+        // Whoever was in there may have done the same.
+        match self.unfinished(has_key)? {
+            Some(id) => self.let_go_on(id).map(|()| true),
+            None => Ok(false),
+        }
+    }
+
+    fn unfinished(&self, has_key: &dyn Fn(&Description) -> bool) -> Result<Option<LogId>, Error> {
+        let keys = self.log_keys()?;
+        let [key] = keys.as_slice() else {
+            return Ok(None);
+        };
+        if self.current_id()?.is_some() || self.lost()?.is_some() {
+            return Ok(None);
+        }
+        let names = self.fs.read_dir(&self.logs()).unwrap_or_default();
+        let ids = names.into_iter().filter_map(|name| {
+            let id = LogId::parse_hex(name.to_str()?)?;
+            (id.key_name() == *key).then_some(id)
+        });
+        let whole = |id: &LogId| {
+            let place = self.place(*id);
+            let description = Description::read(&place, *id).ok();
+            description.is_some_and(|description| {
+                has_key(&description) && read_committed(&place, &description).is_ok()
+            })
+        };
+        Ok(ids.into_iter().find(whole))
+    }
+
+    /// Has `log/current` name this log.
+    fn let_go_on(&self, id: LogId) -> Result<(), Error> {
+        let (path, text) = (self.logs().join("current"), format!("{id}\n"));
+        atomic::replace(&*self.fs, &path, text.as_bytes(), Mode::Set(PRIVATE_FILE))
     }
 
     /// Can each second place of a log that is to be made be written, or asked?
@@ -194,7 +245,8 @@ impl LogPlaces {
         far.into_iter().try_for_each(|said| said.map(drop))
     }
 
-    /// Makes a log with these entries and lets it go on from now, in the place of `replaced`; keys had `ends` in the logs before.
+    /// Makes a log with these entries, keeps its key, and lets it go on from now, in the place of `replaced`; keys had `ends` in the
+    /// logs before.
     pub(super) fn make(
         &self,
         description: &Description,
@@ -202,6 +254,7 @@ impl LogPlaces {
         entries: &mut dyn Iterator<Item = Result<Vec<u8>, Error>>,
         replaced: Option<LogId>,
         ends: &Ends,
+        keep: &dyn Fn() -> Result<(), Error>,
     ) -> Result<(), Error> {
         atomic::create_directories(&*self.fs, &self.logs(), PRIVATE_DIRECTORY)?;
         let _alone = Exclusive::enter(&*self.fs, &self.logs().join("lock"))?;
@@ -237,14 +290,8 @@ impl LogPlaces {
             writer.commit(&some)?;
         }
         writer.fold()?;
-        let current = format!("{}\n", description.id);
-        let path = self.logs().join("current");
-        atomic::replace(
-            &*self.fs,
-            &path,
-            current.as_bytes(),
-            Mode::Set(PRIVATE_FILE),
-        )?;
+        keep()?;
+        self.let_go_on(description.id)?;
         // Behind `current`: a mark of a log that never went on would say that one is missing. The next commit makes up
         // for a mark that a crash kept from being written.
         for mark in &marks {

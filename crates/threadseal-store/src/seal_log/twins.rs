@@ -12,7 +12,7 @@ use super::LogPlaces;
 use super::description::{Description, LogId};
 use super::mark::Mark;
 use super::view::read_committed;
-use crate::sys::path_text;
+use crate::sys::{path_text, text_path};
 use std::path::PathBuf;
 use std::sync::Arc;
 use threadseal::digest::Digest;
@@ -45,6 +45,11 @@ impl Dwelling {
     pub(super) fn to_text(&self) -> String {
         let host = self.host.map_or("-".to_owned(), |host| host.to_hex());
         format!("{FIRST_LINE}\n{host}\n{}\n", self.home)
+    }
+
+    /// Where it is. Who wrote it down before names of paths were escaped wrote them as they are.
+    fn path(&self) -> PathBuf {
+        text_path(&self.home).unwrap_or_else(|| PathBuf::from(&self.home))
     }
 
     pub(super) fn parse(text: &str) -> Option<Self> {
@@ -97,8 +102,7 @@ impl LogPlaces {
 
     /// By another name, or where it stood before.
     fn is_this_home(&self, known: &Dwelling) -> bool {
-        let [there, here] =
-            [&PathBuf::from(&known.home), &self.home].map(|path| self.fs.canonicalize(path).ok());
+        let [there, here] = [&known.path(), &self.home].map(|path| self.fs.canonicalize(path).ok());
         known.host == self.host && there.is_some() && there == here
     }
 
@@ -132,7 +136,7 @@ impl LogPlaces {
     fn at(&self, known: &Dwelling) -> Self {
         Self {
             fs: Arc::clone(&self.fs),
-            home: PathBuf::from(&known.home),
+            home: known.path(),
             ..self.clone()
         }
     }

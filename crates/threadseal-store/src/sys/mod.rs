@@ -24,6 +24,7 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use threadseal::encoding;
 use threadseal::error::{Error, ErrorKind};
 
 /// How a file is opened. None of these waits for a FIFO's other end or takes a terminal.
@@ -270,17 +271,49 @@ pub fn failure(action: &str, path: &Path, reason: &io::Error) -> Error {
     )
 }
 
-/// The path as text that names it and no other: a byte that is not UTF-8 is `\xNN`, a backslash is
-/// doubled.
+/// The path as text of one line that names it and no other: a byte that is not UTF-8, and a line feed, is `\xNN`, a backslash is
+/// doubled. Read again by [`text_path`].
 pub fn path_text(path: &Path) -> String {
     let mut text = String::new();
     for chunk in path.as_os_str().as_encoded_bytes().utf8_chunks() {
-        text.push_str(&chunk.valid().replace('\\', "\\\\"));
+        let valid = chunk.valid().replace('\\', "\\\\");
+        text.push_str(&valid.replace('\n', "\\x0a"));
         for byte in chunk.invalid() {
             text.push_str(&format!("\\x{byte:02x}"));
         }
     }
     text
+}
+
+/// The path that [`path_text`] wrote as this text; None for what it never writes, and where the system has no such path.
+pub fn text_path(text: &str) -> Option<PathBuf> {
+    let mut bytes = Vec::new();
+    let mut rest = text;
+    while let Some((plain, escaped)) = rest.split_once('\\') {
+        bytes.extend_from_slice(plain.as_bytes());
+        rest = if let Some(rest) = escaped.strip_prefix('\\') {
+            bytes.push(b'\\');
+            rest
+        } else {
+            let digits = escaped.strip_prefix('x')?.get(..2)?;
+            bytes.extend(encoding::parse_hex_array::<1>(digits)?);
+            &escaped[3..]
+        };
+    }
+    bytes.extend_from_slice(rest.as_bytes());
+    let path = path_of(bytes)?;
+    (path_text(&path) == text).then_some(path)
+}
+
+#[cfg(unix)]
+fn path_of(bytes: Vec<u8>) -> Option<PathBuf> {
+    use std::os::unix::ffi::OsStringExt as _;
+    Some(OsString::from_vec(bytes).into())
+}
+
+#[cfg(not(unix))]
+fn path_of(bytes: Vec<u8>) -> Option<PathBuf> {
+    String::from_utf8(bytes).ok().map(PathBuf::from)
 }
 
 /// The directory in which `path`'s name stands.

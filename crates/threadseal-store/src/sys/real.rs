@@ -311,6 +311,31 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_path_is_written_as_text_of_one_line_and_read_again() {
+        use std::os::unix::ffi::OsStrExt as _;
+        for bytes in [&b"/a/b"[..], b"/\xff/\xc3\xa4", b"/a\\x41", b"/a\nb\\", b""] {
+            let path = Path::new(std::ffi::OsStr::from_bytes(bytes));
+            let text = super::super::path_text(path);
+            assert!(!text.contains('\n'));
+            assert_eq!(
+                super::super::text_path(&text).as_deref(),
+                Some(path),
+                "{text}"
+            );
+        }
+        for text in [
+            "/a\\x41",
+            "/a\\",
+            "/a\\xf",
+            "/a\\xFF",
+            "/a\\q",
+            "/a\\x\u{e4}",
+        ] {
+            assert_eq!(super::super::text_path(text), None, "{text}");
+        }
+    }
+
+    #[test]
     fn the_holder_is_found_among_the_kernels_locks() {
         let text = "1: POSIX  ADVISORY  WRITE 11 fe:00:77 0 EOF\n\
                     2: FLOCK  ADVISORY  READ 44 fe:00:77 0 EOF\n\

@@ -2,15 +2,18 @@
 
 use crate::context::Context;
 use crate::exit::{Exit, Failure, Outcome, complain};
-use crate::keyring::{self, Keyring};
+use crate::keyring::Keyring;
 use crate::output::Out;
 use crate::seal_log;
 use clap::Args;
 use serde::Serialize;
 use std::sync::Arc;
-use threadseal::key::{KeyUsage, LocalSigner};
+use threadseal::error::{Error, ErrorKind};
+use threadseal::key::{KeyUsage, LocalSigner, PrivateKey};
 use threadseal_store::home::Home;
+use threadseal_store::random;
 use threadseal_store::seal_log::{self as store, Description, LogKey, LogPlaces, MarkPlace};
+use zeroize::Zeroizing;
 
 /// What `log init` takes.
 #[derive(Debug, Clone, Default, Args)]
@@ -36,6 +39,12 @@ struct InitOutput {
 pub(super) fn run(args: &LogArgs, context: &Context, out: &mut Out) -> Outcome {
     let home = context.existing_home()?;
     let places = seal_log::places(&home, context)?;
+    if finish(&home, &places, context)?
+        && let Some(description) = places.current()?
+    {
+        tell(&description, context, out);
+        return Ok(Exit::Done);
+    }
     if let Some(there) = places.current()? {
         return Err(Failure::new(format!(
             "this home has the log {} already",
@@ -58,11 +67,18 @@ pub(crate) fn make(
     context: &Context,
 ) -> Result<Description, Failure> {
     let known = home.heads().all()?;
-    let (description, key) = describe(home, places, args, context)?;
-    match places.create(&description, &key, &known) {
+    let made = NewLog::describe(home, places, args, context)?;
+    let keep = || {
+        let kept = made.keep(home, context);
+        kept.map_err(|failure| Error::new(ErrorKind::External, failure.to_string()))
+    };
+    let NewLog {
+        description, key, ..
+    } = &made;
+    match places.create(description, key, &known, &keep) {
         Ok(()) => {
-            raise(home, places, &description, context)?;
-            Ok(description)
+            raise(home, places, description, context)?;
+            Ok(made.description)
         }
         Err(error) => {
             // A key without its log says that the log is gone. One whose log may go on stays, whatever else cannot be read.
@@ -75,6 +91,24 @@ pub(crate) fn make(
             Err(error.into())
         }
     }
+}
+
+/// Lets the log of a home go on whose making was cut short, with every head that the home has by now; whether there was one.
+///
+/// # Errors
+/// When a file cannot be read or written.
+pub(crate) fn finish(home: &Home, places: &LogPlaces, context: &Context) -> Result<bool, Failure> {
+    let has_key = |description: &Description| seal_log::has_key(home, description);
+    if !places.finish(&has_key)? {
+        return Ok(false);
+    }
+    if let Some(description) = places.current()? {
+        let log = seal_log::of(home, places.clone(), description, context)?;
+        let known = home.heads().all()?;
+        known.iter().for_each(|head| log.publish(head));
+        seal_log::settle(&log);
+    }
+    Ok(true)
 }
 
 /// Brings all second places up to a log. One that lags is told of: a witness of another host must first be told of the log.
@@ -103,37 +137,55 @@ pub(super) fn place(text: &str) -> Result<MarkPlace, String> {
     }
 }
 
-/// A new log with a new key; nothing of it but the key is on the disk yet.
-pub(super) fn describe(
-    home: &Home,
-    places: &LogPlaces,
-    args: &LogArgs,
-    context: &Context,
-) -> Result<(Description, LogKey), Failure> {
-    if !args.single_host {
-        store::refuse_shared(&*context.fs, home.path())?;
-    }
-    let id = store::new_id(&context.random)?;
-    let private = keyring::generate(context)?;
-    let own = Keyring::of(home).create(&id.key_name(), KeyUsage::Log, &private, None, context)?;
-    // Also the one that goes without saying: a copy of the home must find it, wherever it lies.
-    let own_mark = std::path::absolute(&places.mark);
-    let own_mark = own_mark.map_err(|error| Failure::io("find", &places.mark, &error))?;
-    let mut marks = vec![MarkPlace::Folder(own_mark)];
-    for mark in &args.mark {
-        if !marks.contains(mark) {
-            marks.push(mark.clone());
+/// A log that is to be made, and its key, of which nothing is on the disk yet.
+pub(super) struct NewLog {
+    pub(super) description: Description,
+    pub(super) key: LogKey,
+    private: PrivateKey,
+}
+
+impl NewLog {
+    pub(super) fn describe(
+        home: &Home,
+        places: &LogPlaces,
+        args: &LogArgs,
+        context: &Context,
+    ) -> Result<Self, Failure> {
+        if !args.single_host {
+            store::refuse_shared(&*context.fs, home.path())?;
         }
+        // Also the one that goes without saying: a copy of the home must find it, wherever it lies.
+        let own_mark = std::path::absolute(&places.mark);
+        let own_mark = own_mark.map_err(|error| Failure::io("find", &places.mark, &error))?;
+        let mut marks = vec![MarkPlace::Folder(own_mark)];
+        for mark in &args.mark {
+            if !marks.contains(mark) {
+                marks.push(mark.clone());
+            }
+        }
+        let seed = Zeroizing::new(random::array(&context.random)?);
+        let private = PrivateKey::from_seed(*seed);
+        let description = Description {
+            id: store::new_id(&context.random)?,
+            key: *private.public_key(),
+            host: places.host,
+            marks,
+            single_host: args.single_host,
+        };
+        let signer = LocalSigner::new(PrivateKey::from_seed(*seed), KeyUsage::Log);
+        Ok(Self {
+            description,
+            key: LogKey(Arc::new(signer)),
+            private,
+        })
     }
-    let description = Description {
-        id,
-        key: own.public,
-        host: places.host,
-        marks,
-        single_host: args.single_host,
-    };
-    let signer = LocalSigner::new(private, KeyUsage::Log);
-    Ok((description, LogKey(Arc::new(signer))))
+
+    /// Puts the key among those of the home.
+    pub(super) fn keep(&self, home: &Home, context: &Context) -> Result<(), Failure> {
+        let (keyring, name) = (Keyring::of(home), self.description.id.key_name());
+        let kept = keyring.create(&name, KeyUsage::Log, &self.private, None, context);
+        kept.map(drop)
+    }
 }
 
 /// Says what was made.

@@ -1,6 +1,6 @@
 //! `log restart`: another log in the place of one that does not go on.
 
-use super::init::{self, LogArgs};
+use super::init::{self, LogArgs, NewLog};
 use crate::context::Context;
 use crate::examine;
 use crate::exit::{Exit, Failure, Outcome, complain};
@@ -64,7 +64,11 @@ pub(super) fn run(args: &RestartArgs, context: &Context, out: &mut Out) -> Outco
     let lost = Lost::of(&past);
     let before = past.tree.size;
     let stored = home.heads().all()?;
-    let (description, key) = init::describe(&home, &places, &wanted, context)?;
+    let made = NewLog::describe(&home, &places, &wanted, context)?;
+    made.keep(&home, context)?;
+    let NewLog {
+        description, key, ..
+    } = made;
     let came = places.restart(past, &description, &key, &stored, args.anyway)?;
     init::raise(&home, &places, &description, context)?;
     let log = seal_log::of(&home, places, description.clone(), context)?;

@@ -3,10 +3,11 @@
 use super::seal_log::{check, codes, seal, verified};
 use crate::anchor::{add, logged, policy};
 use crate::fixtures::{ended_record, ready, recorder};
-use crate::sandbox::{Sandbox, copy, take_log_away, walk};
+use crate::sandbox::{Ran, Sandbox, copy, take_log_away, walk};
 use crate::witness::{Serving, witness};
 use serde_json::Value;
 use std::fs;
+use std::process::Stdio;
 
 fn all(sandbox: &Sandbox, more: &[&str], code: i32) -> Value {
     let arguments = [&["verify", "--all", "--json"], more].concat();
@@ -290,4 +291,36 @@ fn with_an_anchor_required_only_what_a_quorum_saw_counts() {
     // The word of the log alone is none, whoever collected it.
     fs::remove_file(sandbox.home().join("anchors/w.policy")).unwrap();
     refused("no quorum");
+}
+
+/// Names that are not UTF-8, and names of several lines, are written down such that they are found again.
+#[cfg(unix)]
+#[test]
+fn a_place_whose_name_is_no_text_of_one_line_is_found_again() {
+    use std::os::unix::ffi::OsStrExt as _;
+    let sandbox = ready();
+    for (number, name) in [&b"a\xff"[..], b"b\nb", b"c\\x41"].into_iter().enumerate() {
+        let folder = sandbox.work().join(std::ffi::OsStr::from_bytes(name));
+        fs::create_dir(&folder).unwrap();
+        fs::write(folder.join("x.log"), format!("{number}\n")).unwrap();
+        let seal = |arguments: &[&str], file: &str, input: Stdio| {
+            let mut command = sandbox.command();
+            let command = command.args(arguments).arg(folder.join(file));
+            Ran::of(command.stdin(input).output().unwrap()).exits(0);
+        };
+        seal(&["seal", "--detached"], "x.log", Stdio::null());
+        let turn = sandbox.write("turn", crate::scroll::turn(0, &number.to_string()));
+        let turn = fs::File::open(turn).unwrap();
+        seal(&["scroll", "seal", "--append"], "s.jsonl", turn.into());
+    }
+    fs::remove_file(sandbox.work().join("turn")).unwrap();
+    let all = || sandbox.run(["verify", "--all", "--json"]);
+    let told = all().exits(0).json();
+    assert_eq!(told["results"].as_array().unwrap().len(), 6, "{told}");
+    for entry in fs::read_dir(sandbox.work()).unwrap() {
+        let folder = entry.unwrap().path();
+        fs::rename(&folder, folder.with_extension("away")).unwrap();
+    }
+    let told = all().exits(1).json();
+    assert_eq!(told["summary"]["missing"], 6, "{told}");
 }

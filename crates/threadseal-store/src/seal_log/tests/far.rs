@@ -26,7 +26,9 @@ fn kept_at(address: &str) -> (tempfile::TempDir, LogPlaces, Arc<Remembering>) {
         ..description(&key)
     };
     let log_key = LogKey(Arc::clone(&key) as _);
-    places.create(&description, &log_key, &[]).unwrap();
+    places
+        .create(&description, &log_key, &[], &|| Ok(()))
+        .unwrap();
     (folder, places, key)
 }
 

@@ -100,7 +100,9 @@ fn description(key: &Remembering) -> Description {
 
 fn made(places: &LogPlaces, key: &Arc<Remembering>) {
     let log_key = LogKey(Arc::clone(key) as _);
-    places.create(&description(key), &log_key, &[]).unwrap();
+    places
+        .create(&description(key), &log_key, &[], &|| Ok(()))
+        .unwrap();
 }
 
 fn open(places: &LogPlaces, key: &Arc<Remembering>) -> SealLog {
@@ -369,6 +371,7 @@ fn a_log_that_was_made_on_another_machine_commits_nothing() {
             &mut std::iter::empty(),
             Some(LogId::from_bytes([0xab; 16])),
             &ends::Ends::default(),
+            &|| Ok(()),
         )
         .unwrap();
     let log = open(&there, &key);

@@ -150,7 +150,9 @@ fn a_lost_log_is_followed_with_what_a_copy_of_it_knows_and_no_other_log_is_taken
         ..description(&key)
     };
     let log_key = LogKey(Arc::clone(&key) as _);
-    other.create(&foreign, &log_key, &[head(1, 9)]).unwrap();
+    other
+        .create(&foreign, &log_key, &[head(1, 9)], &|| Ok(()))
+        .unwrap();
     let error = places.past(&[folder_of(&other, 0x77)], None).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Refused, "{error}");
     // One that claims its id and went another way.

@@ -49,7 +49,9 @@ fn a_log_that_is_made_later_knows_every_head_that_was_stored_before() {
 
     let (places, key) = (places(RealFs::shared(), &home), Remembering::new());
     let log_key = LogKey(Arc::clone(&key) as _);
-    places.create(&description(&key), &log_key, &all).unwrap();
+    places
+        .create(&description(&key), &log_key, &all, &|| Ok(()))
+        .unwrap();
     let log = Arc::new(open(&places, &key));
     assert_eq!(log.view().unwrap().tree().size, 3);
     assert_eq!(log.marks().unwrap(), [Some(log.view().unwrap().tree())]);
@@ -129,7 +131,7 @@ fn whatever_fails_a_log_that_is_made_later_is_not_there_or_knows_every_head() {
             ..description(key)
         };
         let log_key = LogKey(Arc::clone(key) as _);
-        places(fs.shared(), home).create(&description, &log_key, &heads.all()?)
+        places(fs.shared(), home).create(&description, &log_key, &heads.all()?, &|| Ok(()))
     };
     fail_each(
         before,

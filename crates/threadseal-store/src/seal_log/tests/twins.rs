@@ -125,7 +125,9 @@ fn a_home_on_another_machine_ends_the_log_for_itself_alone() {
         ..description(&key)
     };
     let log_key = LogKey(Arc::clone(&key) as _);
-    places.create(&description, &log_key, &[]).unwrap();
+    places
+        .create(&description, &log_key, &[], &|| Ok(()))
+        .unwrap();
     published(&places, &key, &[head(1, 0)]);
     let laptop = LogPlaces {
         host: Some(Digest::of(b"other")),
@@ -151,7 +153,7 @@ fn swapped(places: &LogPlaces) -> (LogPlaces, Arc<Remembering>) {
         ..description(&key)
     };
     stranger
-        .create(&next, &LogKey(Arc::clone(&key) as _), &[])
+        .create(&next, &LogKey(Arc::clone(&key) as _), &[], &|| Ok(()))
         .unwrap();
     published(&stranger, &key, &[head(7, 0)]);
     std::fs::remove_dir_all(places.logs()).unwrap();

@@ -302,7 +302,9 @@ fn of_two_who_make_a_log_at_once_one_is_told_that_there_is_one() {
                         ..description(key)
                     };
                     let log_key = LogKey(Arc::clone(key) as _);
-                    places.create(&description, &log_key, &[]).is_ok()
+                    places
+                        .create(&description, &log_key, &[], &|| Ok(()))
+                        .is_ok()
                 })
             })
             .collect();
