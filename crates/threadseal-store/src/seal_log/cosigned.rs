@@ -4,17 +4,39 @@
 //! <size>.cosigned          a signed note: the checkpoint of that size with the log's line and those of witnesses (`kept_notes`)
 //! <16 hex>.tlog-conflict   two checkpoints that this log signed, as a witness showed them
 //! ```
-//! Both are for whoever reads; the log itself goes on without them.
+//! The first is for whoever reads; the log itself goes on without it. With the second it goes on no more: it signed two histories.
 
+use super::description::Description;
+use super::place::Place;
 use super::{LogView, SealLog};
 use threadseal::digest::Digest;
 use threadseal::error::{Error, ErrorKind};
-use threadseal::merkle::ConsistencyProof;
+use threadseal::limits::MAX_CONFLICT_BYTES;
+use threadseal::merkle::{ConsistencyProof, TreeHead};
 use threadseal::record::Head;
 use threadseal::tlog::conflict::Conflict;
 use threadseal::tlog::policy::Policy;
 use threadseal::tlog::proof_file::ProofFile;
 use threadseal::tlog::verifier::VerifierKey;
+
+const CONFLICT_ENDING: &str = ".tlog-conflict";
+/// Files of conflicts beside one log that are read.
+const MAX_KEPT_CONFLICTS: usize = 64;
+
+/// The trees of which what is kept beside a log shows that it signed them, though no history has all of them.
+pub(super) fn convicting(place: &Place, description: &Description) -> Vec<TreeHead> {
+    let names = place.fs.read_dir(&place.root).unwrap_or_default();
+    let names = names.into_iter().filter_map(|name| name.into_string().ok());
+    let kept = names.filter(|name| name.ends_with(CONFLICT_ENDING));
+    let conflicts = kept.take(MAX_KEPT_CONFLICTS).filter_map(|name| {
+        let bytes = place.read(&place.file(&name), MAX_CONFLICT_BYTES).ok()??;
+        let conflict = Conflict::parse(std::str::from_utf8(&bytes).ok()?).ok()?;
+        (*conflict.key() == description.verifier().ok()?).then_some(conflict)
+    });
+    let trees =
+        conflicts.flat_map(|conflict| conflict.checkpoints().each_ref().map(|one| *one.tree()));
+    trees.collect()
+}
 
 impl LogView {
     /// The proof that the tree grew out of its own first `old` leaves, for who knows that tree; None when it has less.
@@ -36,8 +58,7 @@ impl SealLog {
     /// # Errors
     /// None that a log id can give.
     pub fn verifier(&self) -> Result<VerifierKey, Error> {
-        let description = self.description();
-        Ok(VerifierKey::of_log(description.name()?, description.key))
+        self.description().verifier()
     }
 
     /// The entry for this head, and the proof of it for others: in the last tree that meets one of these policies, else in the last one that
@@ -90,7 +111,7 @@ impl SealLog {
         let parts = roots.each_ref().map(String::as_bytes);
         let digest = Digest::tagged("conflict of this log", &parts).to_hex();
         let place = &self.shared.place;
-        let path = place.file(&format!("{}.tlog-conflict", &digest[..16]));
+        let path = place.file(&format!("{}{CONFLICT_ENDING}", &digest[..16]));
         place.replace(&path, conflict.to_string().as_bytes())?;
         Ok(path)
     }

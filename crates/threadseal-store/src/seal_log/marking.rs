@@ -1,6 +1,7 @@
 //! Which second places a log has, what each says, and what follows from all of them together.
 
 use super::contents::Contents;
+use super::cosigned;
 use super::description::Description;
 use super::far::{Far, Said};
 use super::mark_place::MarkPlace;
@@ -127,6 +128,9 @@ impl LogPlaces {
                 Err(error) => known.miss(error),
             }
         }
+        // Whoever signed two histories goes on with neither.
+        let convicting = cosigned::convicting(&self.place(description.id), description);
+        known.trees.extend(convicting);
         for said in far {
             match said {
                 Ok(said) => {

@@ -107,6 +107,8 @@ impl Shared {
         let mut files = vec![
             stamp(&self.place.journal()),
             stamp(&self.places.logs().join("current")),
+            // Evidence against it that comes.
+            stamp(&self.place.root),
         ];
         for mark in self.places.marks(&self.description) {
             // Names that come and go change the folder: those of ends and of other homes.

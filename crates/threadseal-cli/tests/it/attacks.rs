@@ -1,0 +1,501 @@
+//! The table at the head of `THREATS.md` §19, on threads that `run` made: twelve attacks, each with its verdict and exit code and
+//! refused by whoever would go on, then five things that are done in good faith, and raise no alarm.
+//!
+//! ```text
+//! home, home.marks
+//! work/p           a thread, its child, and a thread that goes on from it
+//! work/before      home and p as they stood before that
+//! ```
+
+use crate::run::{greet, once_more, project};
+use crate::sandbox::{Ran, Sandbox, copy, take_log_away};
+use crate::witness::{Serving, witness};
+use serde_json::Value;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Duration;
+use threadseal::tlog::conflict::Conflict;
+
+const THREADS: &str = "p/.ai/agent/threads";
+const MORE: &str = "answers: [{when: Once more., text: Gladly.}]";
+
+struct Scene {
+    sandbox: Sandbox,
+    /// The thread that was resumed: its record has a link behind its end.
+    first: String,
+    /// The one that goes on from it.
+    second: String,
+}
+
+fn scene() -> Scene {
+    let sandbox = project();
+    sandbox.write("more.yaml", MORE);
+    let first = id_of(&greet(&sandbox, &["--script", "answers.yaml", "--json"]).exits(0));
+    let before = sandbox.work().join("before");
+    copy(&sandbox.home(), &before.join("home"));
+    copy(&sandbox.work().join("p"), &before.join("p"));
+    let resumed = sandbox.run(once_more(&first).iter().chain(&["--json"]));
+    let second = id_of(&resumed.exits(0));
+    let scene = Scene {
+        sandbox,
+        first,
+        second,
+    };
+    scene.good("p");
+    scene
+}
+
+fn id_of(ran: &Ran) -> String {
+    let told: Value = serde_json::from_str(&ran.stdout).unwrap();
+    told["thread_id"].as_str().unwrap().to_owned()
+}
+
+fn lines(path: &Path) -> Vec<String> {
+    let text = fs::read_to_string(path).unwrap();
+    text.split_inclusive('\n').map(str::to_owned).collect()
+}
+
+impl Scene {
+    fn work(&self, name: &str) -> PathBuf {
+        self.sandbox.work().join(name)
+    }
+
+    fn transcript(&self, id: &str) -> PathBuf {
+        self.work(THREADS).join(id).join("transcript.jsonl")
+    }
+
+    /// Runs a command with another home.
+    fn with(&self, home: &Path, arguments: &[&str]) -> Ran {
+        let home = ["--home", home.to_str().unwrap()];
+        self.sandbox.run(home.iter().chain(arguments))
+    }
+
+    /// Home or project stands again as before the thread was resumed.
+    fn put_back(&self, name: &str) {
+        let there = match name {
+            "home" => self.sandbox.home(),
+            name => self.work(name),
+        };
+        fs::remove_dir_all(&there).unwrap();
+        copy(&self.work("before").join(name), &there);
+    }
+
+    /// The folder of heads forgets everything: what is left to know is in the log.
+    fn forget_heads(&self) {
+        let heads = self.sandbox.home().join("heads");
+        fs::remove_dir_all(&heads).unwrap();
+        fs::create_dir(heads).unwrap();
+    }
+
+    /// A copy of the home whose log does not tell that it is one.
+    fn thief(&self, name: &str) -> PathBuf {
+        let thief = self.work(name);
+        copy(&self.sandbox.home(), &thief);
+        take_log_away(&thief);
+        thief
+    }
+
+    /// What is said of the record of a thread.
+    #[track_caller]
+    fn says(&self, id: &str, verdict: &str, exit: i32) {
+        let path = self.transcript(id);
+        let path = path.to_str().unwrap();
+        let told = self.sandbox.run(["verify", path, "--json"]).exits(exit);
+        let told = told.json();
+        let of_it = |report: &&Value| report["path"].as_str().unwrap().ends_with(path);
+        let report = told["results"].as_array().unwrap().iter().find(of_it);
+        assert_eq!(report.unwrap()["verdict"], verdict, "{told}");
+    }
+
+    /// Neither resume nor handoff goes on from the thread.
+    #[track_caller]
+    fn refused(&self, id: &str, why: &str) {
+        self.refused_to(&self.sandbox.home(), id, why);
+    }
+
+    #[track_caller]
+    fn refused_to(&self, home: &Path, id: &str, why: &str) {
+        for command in ["resume", "handoff"] {
+            let mut arguments = once_more(id);
+            arguments[1] = command;
+            let told = self.with(home, &arguments).exits(2).stderr;
+            assert!(told.contains(why), "{command}: {told}");
+        }
+    }
+
+    /// Everything verifies, and nothing is said on the side.
+    #[track_caller]
+    fn good(&self, folder: &str) {
+        for arguments in [
+            &["verify", folder][..],
+            &["log", "status"],
+            &["log", "fsck"],
+        ] {
+            assert_eq!(self.sandbox.run(arguments).exits(0).stderr, "");
+        }
+    }
+
+    /// The thread goes on in this project, and all of it is whole then.
+    #[track_caller]
+    fn goes_on(&self, folder: &str) {
+        let mut arguments = once_more(&self.second);
+        arguments[4] = folder;
+        self.sandbox.run(arguments).exits(0);
+        self.good(folder);
+    }
+}
+
+#[test]
+fn cut() {
+    let scene = scene();
+    let path = scene.transcript(&scene.second);
+    let mut lines = lines(&path);
+    lines.pop();
+    let seal = |line: &String| line.contains("\"event_type\":\"checkpoint\"");
+    let last = lines.iter().rposition(seal).unwrap();
+    fs::write(&path, lines[..=last].concat()).unwrap();
+    for _ in 0..2 {
+        scene.says(&scene.second, "rolled_back", 1);
+        scene.refused(&scene.second, "rolled_back");
+        scene.forget_heads();
+    }
+}
+
+#[test]
+fn roll_back() {
+    let scene = scene();
+    let there = scene.work(THREADS).join(&scene.first);
+    fs::remove_dir_all(&there).unwrap();
+    let older = scene.work("before").join(THREADS).join(&scene.first);
+    copy(&older, &there);
+    for _ in 0..2 {
+        scene.says(&scene.first, "rolled_back", 1);
+        scene.refused(&scene.first, "rolled_back");
+        scene.forget_heads();
+    }
+}
+
+/// What has ended is whole, and is the older one; nobody takes it for the latest.
+#[test]
+fn restore_home_and_records() {
+    let scene = scene();
+    scene.put_back("p");
+    scene.put_back("home");
+    scene.says(&scene.first, "verified", 0);
+    scene.refused(&scene.first, "see: threadseal log status");
+    let status = scene.sandbox.run(["log", "status", "--json"]).exits(1);
+    assert_eq!(status.json()["state"], "log_rolled_back");
+    scene.sandbox.run(["verify", "p"]).exits(3);
+    let all = scene.sandbox.run(["verify", "--all"]).exits(2).stderr;
+    assert!(all.contains("log_rolled_back"), "{all}");
+}
+
+#[test]
+fn delete() {
+    let scene = scene();
+    let first = lines(&scene.transcript(&scene.second)).remove(0);
+    let first: Value = serde_json::from_str(&first).unwrap();
+    let record = first["payload"]["record"].clone();
+    fs::remove_dir_all(scene.work(THREADS).join(&scene.second)).unwrap();
+    for named in [&[][..], &["p"]] {
+        let all = [&["verify", "--all", "--json"], named].concat();
+        let told = scene.sandbox.run(all).exits(1).json();
+        let gone = |report: &&Value| report["record"] == record && report["verdict"] == "missing";
+        assert!(
+            told["results"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .any(|report| gone(&report)),
+            "{told}"
+        );
+        scene.refused(&scene.second, "has no files here");
+        scene.refused(&scene.first, "has no files here");
+        scene.forget_heads();
+    }
+}
+
+#[test]
+fn fork() {
+    let scene = scene();
+    let thief = scene.work("before/home");
+    take_log_away(&thief);
+    scene.put_back("p");
+    scene.with(&thief, &once_more(&scene.first)).exits(0);
+    for _ in 0..2 {
+        scene.says(&scene.first, "forked", 1);
+        scene.refused(&scene.first, "forked");
+        scene.forget_heads();
+    }
+}
+
+/// Into another record's place, another thread, another project.
+#[test]
+fn transplant() {
+    let scene = scene();
+    let (path, whole) = (
+        scene.transcript(&scene.first),
+        lines(&scene.transcript(&scene.first)),
+    );
+    fs::copy(scene.transcript(&scene.second), &path).unwrap();
+    scene.says(&scene.first, "foreign", 1);
+    scene.refused(&scene.first, "foreign");
+    fs::write(&path, whole.concat()).unwrap();
+    copy(
+        &scene.work("p/.ai/directives"),
+        &scene.work("q/.ai/directives"),
+    );
+    copy(&scene.work("p/.ai/agent"), &scene.work("q/.ai/agent"));
+    fs::remove_file(scene.work("q/.ai/agent/threads/project.json")).unwrap();
+    for command in ["resume", "handoff"] {
+        let mut arguments = once_more(&scene.first);
+        (arguments[1], arguments[4]) = (command, "q");
+        let told = scene.sandbox.run(arguments).exits(2).stderr;
+        assert!(
+            told.contains("is foreign: its line 1 names project"),
+            "{told}"
+        );
+    }
+}
+
+/// Lines of another thread, before the last seal and behind it.
+#[test]
+fn replay() {
+    let scene = scene();
+    let path = scene.transcript(&scene.first);
+    let own = lines(&path);
+    let other = &lines(&scene.transcript(&scene.second))[2..4];
+    let (last, sealed) = own.split_last().unwrap();
+    fs::write(
+        &path,
+        [sealed, other, std::slice::from_ref(last)]
+            .concat()
+            .concat(),
+    )
+    .unwrap();
+    scene.says(&scene.first, "tampered", 1);
+    scene.refused(&scene.first, "tampered");
+    fs::write(&path, [&own, other].concat().concat()).unwrap();
+    scene.says(&scene.first, "unsigned_tail", 3);
+    scene.refused(&scene.first, "unsigned_tail");
+}
+
+/// The process was killed in the middle of a call; its end is sealed twice by the key of its epoch.
+#[test]
+fn seal_another_end_with_a_stolen_key_of_the_epoch() {
+    let mut scene = scene();
+    scene.first = killed(&scene.sandbox);
+    let thief = scene.thief("thief");
+    assert_eq!(fs::read_dir(thief.join("epochs")).unwrap().count(), 1);
+    copy(&scene.work("p"), &scene.work("stolen"));
+    let recover = ["thread", "recover", &scene.first, "--project"];
+    scene.sandbox.run(recover.iter().chain(&["p"])).exits(0);
+    scene.says(&scene.first, "verified", 0);
+    scene
+        .with(&thief, &[&recover[..], &["stolen"]].concat())
+        .exits(0);
+    let path = scene.transcript(&scene.first);
+    let stolen = scene.work("stolen/.ai/agent/threads").join(&scene.first);
+    fs::copy(stolen.join("transcript.jsonl"), &path).unwrap();
+    for _ in 0..2 {
+        scene.says(&scene.first, "forked", 1);
+        scene.refused(&scene.first, "forked");
+        scene.forget_heads();
+    }
+}
+
+/// A thread whose process is gone in the middle of a call.
+fn killed(sandbox: &Sandbox) -> String {
+    let tool = "tool_type: command\ncommand: [/bin/sleep, '60']\n";
+    sandbox.write("p/.ai/tools/demo/count.yaml", tool);
+    sandbox
+        .run(["seal", "-q", "p/.ai/tools/demo/count.yaml"])
+        .exits(0);
+    sandbox.write("slow.yaml", "answers: [{calls: [{tool: demo_count}]}]");
+    let threads = sandbox.work().join(THREADS).join("demo");
+    let names = || {
+        let names = fs::read_dir(&threads).unwrap();
+        names.map(|entry| entry.unwrap().file_name().into_string().unwrap())
+    };
+    let before: Vec<String> = names().collect();
+    let run = [
+        "run",
+        "demo/greet",
+        "--project",
+        "p",
+        "-i",
+        "name=Ada",
+        "--script",
+        "slow.yaml",
+    ];
+    let mut command = sandbox.command();
+    command
+        .args(run)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
+    let mut running = command.spawn().unwrap();
+    let begun = (0..600).find_map(|_| {
+        std::thread::sleep(Duration::from_millis(50));
+        let name = names().find(|name| !before.contains(name))?;
+        let text = fs::read_to_string(threads.join(&name).join("transcript.jsonl")).ok()?;
+        text.contains("tool_call_start")
+            .then(|| format!("demo/{name}"))
+    });
+    running.kill().unwrap();
+    running.wait().unwrap();
+    begun.unwrap()
+}
+
+#[test]
+fn sign_with_a_key_that_was_revoked() {
+    let scene = scene();
+    let thief = scene.thief("thief");
+    let revoke = ["key", "revoke", "self", "--reason", "stolen"];
+    scene.sandbox.run(revoke).exits(0);
+    let run = ["run", "demo/greet", "--project", "p", "-i", "name=Eve"];
+    let more = ["--script", "answers.yaml", "--json"];
+    let made = id_of(&scene.with(&thief, &[&run[..], &more].concat()).exits(0));
+    scene.says(&made, "forged", 1);
+    scene.refused(&made, "forged");
+    // What it sealed before stands, and goes on under another key only.
+    scene.says(&scene.second, "verified", 0);
+    scene.refused(&scene.second, "ended");
+}
+
+/// One witness was asked by the home as it went on, the other by the home as it was put back.
+#[test]
+fn show_two_witnesses_two_histories() {
+    let scene = scene();
+    let status = scene
+        .sandbox
+        .run(["log", "status", "--json"])
+        .exits(0)
+        .json();
+    let log = status["vkey"].as_str().unwrap();
+    let (first, second) = (witness(&[log]), witness(&[log]));
+    let (one, two) = (Serving::start(&first), Serving::start(&second));
+    let ask = |name: &str, serving: &Serving, exit: i32| {
+        let Serving { key, address, .. } = serving;
+        let file = format!("{name}.policy");
+        let text = format!("log {log}\nwitness {name} {key} http://{address}/\nquorum {name}\n");
+        scene.sandbox.write(&file, text);
+        let add = ["anchor", "add", &file, "--name", name];
+        scene.sandbox.run(add).exits(0);
+        let check = ["anchor", "check", name, "--json"];
+        scene.sandbox.run(check).exits(exit).json()
+    };
+    ask("one", &one, 0);
+    scene.put_back("home");
+    scene.put_back("p");
+    fs::remove_dir_all(scene.sandbox.home().with_file_name("home.marks")).unwrap();
+    scene.sandbox.run(once_more(&scene.first)).exits(0);
+    // Nothing here shows it, nor does a witness that never saw the other tree.
+    ask("two", &two, 0);
+    let told = ask("one", &one, 1);
+    let told = &told["policies"][0]["witnesses"][0];
+    assert_eq!(told["state"], "contradicted");
+    let kept = told["why"].as_str().unwrap().split_once("kept: ");
+    let kept = fs::read_to_string(kept.unwrap().1).unwrap();
+    assert!(Conflict::parse(&kept).is_ok());
+    scene.sandbox.run(["anchor", "check"]).exits(1);
+    let told = scene.sandbox.run(["verify", "p"]).exits(3).stderr;
+    assert!(told.contains("log_rolled_back"), "{told}");
+    scene.refused(&scene.first, "see: threadseal log status");
+}
+
+#[test]
+fn go_on_with_a_clone_of_the_home() {
+    let scene = scene();
+    let clone = scene.work("clone");
+    copy(&scene.sandbox.home(), &clone);
+    // As long as nobody goes on, there is nothing to tell.
+    scene.with(&clone, &["verify", "p"]).exits(0);
+    scene.goes_on("p");
+    scene.with(&clone, &["log", "status"]).exits(1);
+    let told = scene.with(&clone, &["verify", "p"]).exits(3).stderr;
+    assert!(told.contains("log_rolled_back"), "{told}");
+    scene.refused_to(&clone, &scene.second, "see: threadseal log status");
+    scene.good("p");
+}
+
+/// The records stay as they are, beyond what the home knows.
+#[test]
+fn restore_the_home_alone() {
+    let scene = scene();
+    scene.put_back("home");
+    let status = scene.sandbox.run(["log", "status", "--json"]).exits(1);
+    assert_eq!(status.json()["state"], "log_rolled_back");
+    scene.sandbox.run(["verify", "p"]).exits(3);
+    scene.says(&scene.second, "verified", 0);
+    scene.refused(&scene.second, "see: threadseal log status");
+}
+
+#[test]
+fn move_in_good_faith() {
+    let scene = scene();
+    fs::rename(scene.work("p"), scene.work("moved")).unwrap();
+    scene.good("moved");
+    scene.goes_on("moved");
+}
+
+#[test]
+fn copy_in_good_faith() {
+    let scene = scene();
+    copy(&scene.work("p"), &scene.work("copied"));
+    scene.good("copied");
+    scene.good("p");
+    scene.goes_on("p");
+}
+
+#[test]
+fn archive_in_good_faith() {
+    let scene = scene();
+    for (arguments, gone) in [
+        (["-cf", "p.tar", "p"], true),
+        (["-xf", "p.tar", "p"], false),
+    ] {
+        let mut tar = std::process::Command::new("tar");
+        let ran = tar
+            .args(arguments)
+            .current_dir(scene.sandbox.work())
+            .status();
+        assert!(ran.unwrap().success());
+        if gone {
+            fs::remove_dir_all(scene.work("p")).unwrap();
+        }
+    }
+    scene.good("p");
+    scene.goes_on("p");
+}
+
+/// Home and records come from one backup.
+#[test]
+fn restore_in_good_faith_and_restart_the_log() {
+    let mut scene = scene();
+    scene.put_back("home");
+    scene.put_back("p");
+    scene.sandbox.run(["log", "restart"]).exits(0);
+    scene.good("p");
+    scene.second.clone_from(&scene.first);
+    scene.goes_on("p");
+}
+
+/// On another machine, without the second place of the old one.
+#[test]
+fn take_a_new_laptop_in_good_faith() {
+    let scene = scene();
+    let log = scene.sandbox.home().join("log");
+    let id = fs::read_to_string(log.join("current")).unwrap();
+    let path = log.join(id.trim()).join("log.json");
+    let mut description: Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
+    description["host"] = "ab".repeat(32).into();
+    fs::write(&path, format!("{description}\n")).unwrap();
+    fs::remove_dir_all(scene.sandbox.home().with_file_name("home.marks")).unwrap();
+    scene.sandbox.run(["verify", "p"]).exits(3);
+    scene.refused(&scene.second, "see: threadseal log status");
+    let restarted = scene.sandbox.run(["log", "restart"]).exits(0);
+    assert_eq!(restarted.stderr, "");
+    scene.good("p");
+    scene.goes_on("p");
+}
