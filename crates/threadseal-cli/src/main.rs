@@ -30,6 +30,7 @@ mod record;
 mod render;
 mod replaying;
 mod rotation;
+mod said;
 mod seal_log;
 mod secrets;
 mod signing;

@@ -12,11 +12,12 @@ use crate::key_log;
 use crate::output::Out;
 use crate::record;
 use crate::render::clean::Clean;
+use crate::said::{says, tell_staying};
 use crate::signing::{self, SigningArgs, manifest_of};
 use crate::trusting;
 use clap::Args;
 use serde::Serialize;
-use serde_json::Value;
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use threadseal::digest::Digest;
 use threadseal::record::{Head, ThreadId};
@@ -31,6 +32,9 @@ use threadseal_store::examine;
 use threadseal_store::host::Host;
 use threadseal_store::read::open_regular;
 use threadseal_store::sys::path_text;
+
+/// Names and numbers stay in the sealed bytes of a line.
+const WHOSE_STAY: &str = "the sealed lines themselves";
 
 /// What `redact` takes.
 #[derive(Debug, Args)]
@@ -85,6 +89,8 @@ struct RedactOutput<'a> {
     redacted: &'a [Chosen],
     /// Bodies that no line commits to, which went as well, or would.
     unbound: u64,
+    /// Lines of the record itself that hold the texts beside their bodies, and stay.
+    staying: &'a BTreeSet<u64>,
     /// Files beside the record that hold what was set aside of it, and may hold the same.
     set_aside: &'a [String],
     /// The head to keep elsewhere.
@@ -92,9 +98,18 @@ struct RedactOutput<'a> {
     exit: u8,
 }
 
+/// What the arguments name.
+#[derive(Default)]
+struct Choice {
+    /// Bodies that are there.
+    bodies: Vec<Chosen>,
+    /// Lines that hold one of the texts beside their bodies.
+    staying: BTreeSet<u64>,
+}
+
 /// What was done.
 struct Done {
-    chosen: Vec<Chosen>,
+    chosen: Choice,
     unbound: u64,
     set_aside: Vec<String>,
     head: Option<Head>,
@@ -183,7 +198,7 @@ fn redact(args: &RedactArgs, path: &Path, host: &Host, context: &Context) -> Res
     // Whatever was asked for: of what no line commits to, nothing says any more whether it is meant.
     let unbound = recorder.drop_unbound()?;
     let chosen = match args.finish {
-        true => Vec::new(),
+        true => Choice::default(),
         false => choose(args, path, host).inspect_err(|_| {
             if unbound > 0 {
                 complain(&format!(
@@ -192,10 +207,10 @@ fn redact(args: &RedactArgs, path: &Path, host: &Host, context: &Context) -> Res
             }
         })?,
     };
-    let head = match chosen.is_empty() {
+    let head = match chosen.bodies.is_empty() {
         true => recorder.state().head().copied(),
         false => {
-            let digests = chosen.iter().map(|body| body.digest).collect();
+            let digests = chosen.bodies.iter().map(|body| body.digest).collect();
             let by = args
                 .by
                 .clone()
@@ -262,27 +277,31 @@ fn refuse_inline(path: &Path, host: &Host) -> Result<(), Failure> {
     }
 }
 
-/// The bodies that are there and that the arguments name.
-fn choose(args: &RedactArgs, path: &Path, host: &Host) -> Result<Vec<Chosen>, Failure> {
+/// The bodies that are there and that the arguments name, at least one.
+fn choose(args: &RedactArgs, path: &Path, host: &Host) -> Result<Choice, Failure> {
     let file = open_regular(&*host.fs, path)?;
     let bytes = file.read_whole(MAX_TAKEN_UP_BYTES)?;
     let first = bytes.split(|byte| *byte == b'\n').next();
     let first = first.unwrap_or_default();
     let text = bodies::text_beside(&*host.fs, path, first, MAX_TAKEN_UP_BYTES)?;
     let mut restorer = Restorer::new(&manifest_of(&*host.fs, path)?.record, &text);
+    let is_said = |json: &[u8]| args.texts.iter().any(|text| says(json, text));
     let lines = || bytes.split(|byte| *byte == b'\n');
     lines().for_each(|line| restorer.note(line));
-    let (mut chosen, mut turn) = (Vec::new(), 0);
+    let (mut chosen, mut turn) = (Choice::default(), 0);
     for (line, number) in lines().zip(1..) {
         let event = crate::events::Event::alone(number, line);
         turn += u64::from(event.event_type == "cognition_in");
         let by_place = args.lines.contains(&number) || args.turns.contains(&turn);
+        if is_said(&without_commitments(event.payload())) {
+            chosen.staying.insert(number);
+        }
         for found in commitments(line).unwrap_or_default() {
             let Some(body) = restorer.text_of(&found.digest) else {
                 continue;
             };
-            if by_place || args.texts.iter().any(|text| says(body, text)) {
-                chosen.push(Chosen {
+            if by_place || is_said(body) {
+                chosen.bodies.push(Chosen {
                     line: number,
                     turn,
                     event_type: event.event_type.clone(),
@@ -293,27 +312,23 @@ fn choose(args: &RedactArgs, path: &Path, host: &Host) -> Result<Vec<Chosen>, Fa
             }
         }
     }
-    match chosen.is_empty() {
-        true => Err(Failure::new(
-            "no body that is still there fits; see --dry-run",
-        )),
-        false => Ok(chosen),
+    if chosen.bodies.is_empty() {
+        tell_staying(WHOSE_STAY, &chosen.staying);
+        let text = "no body that is still there fits; see --dry-run";
+        return Err(Failure::new(text));
     }
+    Ok(chosen)
 }
 
-/// Does `text` stand in a string of this JSON text, or in the name of a member?
-pub(super) fn says(body: &[u8], text: &str) -> bool {
-    fn within(value: &Value, text: &str) -> bool {
-        match value {
-            Value::String(said) => said.contains(text),
-            Value::Array(all) => all.iter().any(|value| within(value, text)),
-            Value::Object(all) => all
-                .iter()
-                .any(|(name, value)| name.contains(text) || within(value, text)),
-            other => other.to_string().contains(text),
-        }
+/// What stands in the line itself.
+fn without_commitments(payload: &[u8]) -> Vec<u8> {
+    let (mut inline, mut end) = (Vec::new(), 0);
+    for found in commitments(payload).unwrap_or_default() {
+        inline.extend_from_slice(payload.get(end..found.place.start).unwrap_or_default());
+        end = found.place.end;
     }
-    serde_json::from_slice(body).is_ok_and(|value| within(&value, text))
+    inline.extend_from_slice(payload.get(end..).unwrap_or_default());
+    inline
 }
 
 fn tell(args: &RedactArgs, path: &str, done: &Done, context: &Context, out: &mut Out) {
@@ -323,15 +338,16 @@ fn tell(args: &RedactArgs, path: &str, done: &Done, context: &Context, out: &mut
             schema: "threadseal.redact/1",
             path: path.to_owned(),
             dry_run: args.dry_run,
-            redacted: &done.chosen,
+            redacted: &done.chosen.bodies,
             unbound: done.unbound,
+            staying: &done.chosen.staying,
             set_aside: &done.set_aside,
             head,
             exit: Exit::Done.code(),
         });
         return;
     }
-    for body in &done.chosen {
+    for body in &done.chosen.bodies {
         let (line, turn, bytes) = (body.line, body.turn, body.bytes);
         let event_type = Clean(&body.event_type);
         out.line(format_args!(
@@ -339,7 +355,7 @@ fn tell(args: &RedactArgs, path: &str, done: &Done, context: &Context, out: &mut
         ));
     }
     let path = Clean(path);
-    let count = done.chosen.len();
+    let count = done.chosen.bodies.len();
     out.line(match (&head, args.finish) {
         (None, _) => format!("{path}: {count} bodies would be dropped"),
         (Some(head), true) => format!("{path}: nothing is left to drop  head {head}"),
@@ -357,6 +373,7 @@ fn tell(args: &RedactArgs, path: &str, done: &Done, context: &Context, out: &mut
             "note: {unbound} bodies that no line commits to {go} as well"
         ));
     }
+    tell_staying(WHOSE_STAY, &done.chosen.staying);
     for name in &done.set_aside {
         let name = Clean(name);
         complain(&format!(

@@ -231,6 +231,49 @@ fn a_copy_of_what_was_redacted_already_and_what_it_has_to_keep_are_told() {
     assert!(checked.contains("partial"), "{checked}");
 }
 
+/// Said in an answer, written and read by tools, and given back by a child: JSON within a string within JSON.
+const QUOTED: &str = "\"password\": \"hunter2\"";
+const QUOTED_SCRIPT: &str = r#"answers:
+- {text: 'Here is "password": "hunter2".', calls: [{tool: rye_file-system_write, input: {path: out.txt, content: '{"password": "hunter2"}'}}]}
+- {calls: [{tool: rye_file-system_read, input: {path: out.txt}}]}
+- {calls: [{tool: rye_agent_threads_thread_directive, input: {directive_id: demo/child, inputs: {name: Bob}}}]}
+- {text: 'It was "password": "hunter2".'}
+- {calls: [{tool: directive_return, input: {path: out.txt}}]}
+"#;
+
+#[test]
+fn a_text_with_quotes_is_dropped_wherever_results_hold_it() {
+    let sandbox = project();
+    sandbox.write("answers.yaml", QUOTED_SCRIPT);
+    let more = ["--script", "answers.yaml", "--bodies", "detached"];
+    greet(&sandbox, &more).exits(0);
+    let transcript = thread(&sandbox, "greet").join("transcript.jsonl");
+    let bodies = transcript.with_file_name("transcript.bodies");
+    assert!(holds(&bodies, "hunter2"));
+    let asked = ["--match", QUOTED, "--why", "a password"];
+    let ran = redact(&sandbox, &transcript, &asked).exits(0);
+    assert!(!ran.stderr.contains("which stay"), "{}", ran.stderr);
+    assert!(!holds(&bodies, "hunter2") && holds(&bodies, "out.txt"));
+    sandbox.run(["verify", "p"]).exits(0);
+    // The name of a tool is in the sealed line and stays, which is said.
+    let asked = ["--match", "directive_return", "--why", "a name"];
+    let refused = redact(&sandbox, &transcript, &asked);
+    refused.fails_with("also stands in the sealed lines themselves, which stay: ");
+}
+
+#[test]
+fn a_copy_leaves_out_each_line_that_says_a_text_with_quotes() {
+    let sandbox = project();
+    sandbox.write("answers.yaml", QUOTED_SCRIPT);
+    greet(&sandbox, &["--script", "answers.yaml"]).exits(0);
+    let transcript = thread(&sandbox, "greet").join("transcript.jsonl");
+    assert!(holds(&transcript, "hunter2"));
+    let export = ["transcript", "export", transcript.to_str().unwrap()];
+    let more = ["--redact", "--match", QUOTED, "--out", "copy"];
+    sandbox.run(export.iter().chain(&more)).exits(0);
+    assert!(!holds(&sandbox.work().join("copy"), "hunter2"));
+}
+
 #[test]
 fn what_cannot_be_redacted_says_so() {
     let sandbox = ready();

@@ -7,7 +7,6 @@
 //! ```
 
 use crate::believed::MAX_TAKEN_UP_BYTES;
-use crate::cmd::redact;
 use crate::context::Context;
 use crate::events::Event;
 use crate::examine::{Asked, Examiner};
@@ -16,6 +15,7 @@ use crate::gather;
 use crate::local::Local;
 use crate::output::Out;
 use crate::record;
+use crate::said::{says, tell_staying};
 use clap::Args;
 use indicatif::ProgressBar;
 use serde::Serialize;
@@ -142,12 +142,8 @@ fn redacted(args: &ExportArgs, file: &RegularFile, context: &Context, out: &mut 
     };
     let bytes = file.read_whole(MAX_TAKEN_UP_BYTES)?;
     let (leave, own) = left_out(&args.leave_out, &bytes);
-    if !own.is_empty() && !context.quiet {
-        let numbers: Vec<_> = own.iter().map(u64::to_string).collect();
-        complain(&format!(
-            "note: what was to be left out also stands in lines of the recorder's own, which stay: {}",
-            numbers.join(", ")
-        ));
+    if !context.quiet {
+        tell_staying("lines of the recorder's own", &own);
     }
     let copied = copy::make(&verified, &bytes, &|number, _| leave.contains(&number))?;
     match &args.out {
@@ -168,7 +164,7 @@ fn left_out(chosen: &LeaveOut, record: &[u8]) -> (BTreeSet<u64>, BTreeSet<u64>) 
         turn += u64::from(event.event_type == "cognition_in");
         let is_said = || {
             let mut texts = chosen.texts.iter();
-            texts.any(|text| redact::says(event.payload(), text))
+            texts.any(|text| says(event.payload(), text))
         };
         if RESERVED.contains(&event.event_type.as_str()) {
             own.extend(is_said().then_some(number));
