@@ -73,16 +73,25 @@ impl SigningArgs {
         host: Host,
         context: &Context,
     ) -> Result<Opened, Failure> {
+        self.open_with(path, signer, host, TailPolicy::Refuse, context)
+    }
+
+    /// The same, with what `tail` says of a tail.
+    ///
+    /// # Errors
+    /// As [`Self::open`].
+    pub(crate) fn open_with(
+        &self,
+        path: &Path,
+        signer: &Arc<LocalSigner>,
+        host: Host,
+        tail: TailPolicy,
+        context: &Context,
+    ) -> Result<Opened, Failure> {
         let keys = self.keys(&manifest_of(&*host.fs, path)?, signer, context)?;
         let trust = trusting::trust_of_home(&context.existing_home()?, context)?;
         let options = options(&trust, context)?;
-        Ok(Recorder::open(
-            host,
-            path,
-            keys,
-            &options,
-            TailPolicy::Refuse,
-        )?)
+        Ok(Recorder::open(host, path, keys, &options, tail)?)
     }
 
     /// The same of a record in a store, where that has no locks under a claim: whoever wrote it before is superseded.

@@ -12,6 +12,7 @@
 
 mod admit;
 mod behind;
+mod cut;
 mod delegate;
 mod epoch;
 mod redact;
@@ -75,6 +76,8 @@ pub enum TailPolicy {
     Refuse,
     /// Move them into a file beside the record, and say so in it.
     SetAside,
+    /// Do that with what a redaction left that was cut short before its seal, and do not open the record with anything else.
+    SetAsideRedaction,
     /// Keep them, marked as unverified for ever.
     Adopt,
     /// Leave them as they are; nothing is written before [`Recorder::adopt_tail`].
@@ -267,6 +270,10 @@ impl Recorder {
             ..ScanOptions::default()
         };
         let outcome = examine::native(&file, &scan, &options, &|_| {})?;
+        let tail = match tail {
+            TailPolicy::SetAsideRedaction => cut::policy(&file, &outcome.report)?,
+            other => other,
+        };
         accept(&outcome.report, tail)?;
         let unfinished = outcome.unfinished;
         let delegations = outcome.delegations;

@@ -31,6 +31,7 @@ use threadseal_store::bodies;
 use threadseal_store::examine;
 use threadseal_store::host::Host;
 use threadseal_store::read::open_regular;
+use threadseal_store::recorder::TailPolicy;
 use threadseal_store::sys::path_text;
 
 /// Names and numbers stay in the sealed bytes of a line.
@@ -61,7 +62,7 @@ pub(crate) struct RedactArgs {
     /// Say what would be dropped, and drop nothing
     #[arg(long)]
     dry_run: bool,
-    /// Only finish a redaction that was cut short
+    /// Only finish a redaction that was cut short behind its seal; before that, redact once more
     #[arg(long, conflicts_with_all = ["lines", "turns", "texts", "dry_run"])]
     finish: bool,
     #[command(flatten)]
@@ -192,8 +193,15 @@ fn look(args: &RedactArgs, path: &Path, host: &Host) -> Result<Done, Failure> {
 
 fn redact(args: &RedactArgs, path: &Path, host: &Host, context: &Context) -> Result<Done, Failure> {
     let signer = args.signing.signer(context)?;
-    // A redaction that was cut short is finished with that.
-    let opened = args.signing.open(path, &signer, host.clone(), context)?;
+    // One that was cut short behind its seal is finished with that. Before it nothing was sealed of it: it is made again,
+    // by what is asked for now and not by what a tail says that anybody may have written.
+    let tail = match args.finish {
+        true => TailPolicy::Refuse,
+        false => TailPolicy::SetAsideRedaction,
+    };
+    let opened = args
+        .signing
+        .open_with(path, &signer, host.clone(), tail, context)?;
     let mut recorder = opened.recorder;
     // Whatever was asked for: of what no line commits to, nothing says any more whether it is meant.
     let unbound = recorder.drop_unbound()?;

@@ -6,6 +6,7 @@ use serde_json::Value;
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use threadseal::digest::Digest;
 
 /// A thread with detached bodies that was resumed, so that keys of two epochs sealed it; its transcript, and its head
@@ -28,6 +29,82 @@ fn head_of(sandbox: &Sandbox, transcript: &Path) -> String {
     let mut words = text.split_whitespace();
     let head = words.find(|word| word.matches(':').count() == 3);
     head.unwrap().to_owned()
+}
+
+/// What a crash or a full disk leaves between the line of a redaction and its seal.
+#[test]
+fn a_redaction_that_was_cut_before_its_seal_is_made_again_by_redact() {
+    let (sandbox, transcript, _) = resumed();
+    let bodies = transcript.with_file_name("transcript.bodies");
+    let (path, whole) = (transcript.to_str().unwrap(), fs::read(&bodies).unwrap());
+    let parts = ["home", "home.marks"].map(|name| sandbox.home().with_file_name(name));
+    let kept = parts.clone().map(|part| part.with_extension("kept"));
+    for (part, kept) in parts.iter().zip(&kept) {
+        copy(part, kept);
+    }
+    let redact = ["redact", path, "--match", "I write it.", "--why", "a name"];
+    sandbox.run(redact).exits(0);
+    let redacted = fs::read(&transcript).unwrap();
+    for cut in ["\"checkpoint\"", "\"seal\"", "\"commitments\""] {
+        for (part, kept) in parts.iter().zip(&kept) {
+            fs::remove_dir_all(part).unwrap();
+            copy(kept, part);
+        }
+        let mut places = places_of(&redacted, cut.as_bytes());
+        let place = places.pop().unwrap();
+        let from = redacted[..place].iter().rposition(|b| *b == b'\n').unwrap() + 1;
+        let end = if cut == "\"checkpoint\"" { from } else { place };
+        fs::write(&transcript, &redacted[..end]).unwrap();
+        fs::write(&bodies, &whole).unwrap();
+        let said = sandbox.run(["verify", path]).exits(3).stdout;
+        assert!(said.contains("unsigned_tail"), "{cut}: {said}");
+        let finish = sandbox.run(["redact", path, "--finish"]);
+        finish.fails_with("threadseal seal moves what follows");
+        sandbox.run(redact).exits(0);
+        sandbox.run(["verify", path]).exits(0);
+        let left = fs::read_to_string(&bodies).unwrap();
+        assert!(!left.contains("I write it."), "{cut}: {left}");
+    }
+}
+
+/// Where `text` begins in `bytes`.
+fn places_of(bytes: &[u8], text: &[u8]) -> Vec<usize> {
+    let windows = bytes.windows(text.len()).enumerate();
+    let found = windows.filter(|(_, window)| *window == text);
+    found.map(|(place, _)| place).collect()
+}
+
+#[test]
+fn readers_call_no_record_tampered_that_is_redacted_meanwhile() {
+    let (sandbox, transcript, _) = resumed();
+    let path = transcript.to_str().unwrap();
+    let all = ["redact", path, "--match", "", "--dry-run", "--json"];
+    let all = sandbox.run(all).exits(0).json();
+    let bodies = all["redacted"].as_array().unwrap().iter();
+    let lines: BTreeSet<u64> = bodies.filter_map(|body| body["line"].as_u64()).collect();
+    let is_done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            for line in lines {
+                let line = line.to_string();
+                let ran = sandbox.run(["redact", path, "--line", &line, "--why", "x", "-q"]);
+                ran.exits(0);
+            }
+            is_done.store(true, Ordering::Release);
+        });
+        let turn = format!("{path}#1");
+        let readers: [&[&str]; 4] = [
+            &["messages", path],
+            &["render", path],
+            &["prove", &turn],
+            &["transcript", "export", path, "--redact", "--line", "5"],
+        ];
+        while !is_done.load(Ordering::Acquire) {
+            for reader in readers {
+                sandbox.run(reader).exits(0);
+            }
+        }
+    });
 }
 
 /// The keys of all seals.

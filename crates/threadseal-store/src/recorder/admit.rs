@@ -74,6 +74,11 @@ pub(super) fn accept(report: &Report, tail: TailPolicy) -> Result<(), Error> {
     match report.verdict {
         Verdict::Verified | Verdict::Open | Verdict::Partial => Ok(()),
         Verdict::UnsignedTail if tail != TailPolicy::Refuse => Ok(()),
+        Verdict::UnsignedTail => {
+            let way_out =
+                "threadseal seal moves what follows its last seal aside, and says so in it";
+            Err(Error::refused(format!("{}; {way_out}", refusal(report))))
+        }
         _ => Err(refusal(report)),
     }
 }

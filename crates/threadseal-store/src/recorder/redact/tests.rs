@@ -114,15 +114,12 @@ impl Bench {
     }
 
     fn open(&self) -> Result<Opened, Error> {
+        self.open_with(TailPolicy::SetAside)
+    }
+
+    fn open_with(&self, tail: TailPolicy) -> Result<Opened, Error> {
         let (host, keys) = (self.host.clone(), self.keys.clone());
-        let options = self.options();
-        Recorder::open(
-            host,
-            Path::new(RECORD),
-            keys,
-            &options,
-            TailPolicy::SetAside,
-        )
+        Recorder::open(host, Path::new(RECORD), keys, &self.options(), tail)
     }
 
     fn redact(&self, first: Digest) -> Result<Head, Error> {
@@ -284,6 +281,18 @@ fn whoever_drops_a_body_without_saying_so_is_found_out() {
     assert!(holding(&fs, Path::new(WORK), SECRET.as_bytes()).is_empty());
 }
 
+#[test]
+fn only_what_a_redaction_left_is_set_aside_for_the_next_one() {
+    let (_fs, bench) = on_disk();
+    bench.write_open("unsealed").unwrap();
+    let before = bench.bytes(RECORD);
+    let opened = bench.open_with(TailPolicy::SetAsideRedaction);
+    let refused = opened.map(drop).unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::Refused);
+    assert!(refused.to_string().contains("threadseal seal"), "{refused}");
+    assert_eq!(bench.bytes(RECORD), before);
+}
+
 /// One fault while a record is redacted, one end of the process, and the next one.
 fn survive(call: usize, kind: FaultKind, end: Option<Keep>) -> bool {
     let (fs, bench) = on_disk();
@@ -310,8 +319,8 @@ fn survive(call: usize, kind: FaultKind, end: Option<Keep>) -> bool {
         calm.contains(&report.verdict),
         "{call} {kind:?} {end:?}: {report:?}"
     );
-    // Opening it carries out what was sealed; if it was not, it is asked for again.
-    drop(next.open().unwrap());
+    // Opening it carries out what was sealed; if it was not, what is left of it is set aside, and it is asked for again.
+    drop(next.open_with(TailPolicy::SetAsideRedaction).unwrap());
     let was_sealed = |bench: &Bench| {
         let findings = bench.report().findings;
         findings.iter().any(|found| found.code == "redacted")
