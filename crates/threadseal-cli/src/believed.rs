@@ -6,7 +6,6 @@ use crate::examine::{Asked, Examiner};
 use crate::exit::{Exit, Failure, complain};
 use crate::gather;
 use crate::local::Local;
-use crate::record;
 use indicatif::ProgressBar;
 use std::path::Path;
 use threadseal::canon::json::{self, IrregularityKind, Value};
@@ -44,13 +43,12 @@ impl Believed {
         let local = Local::to(&[], false, context);
         let trust = gather::gather(&[], None, &local, context)?;
         let examiner = Examiner::new(Asked::by(trust), ProgressBar::hidden(), context)?;
-        let file = record::open(&*context.fs, path)?;
-        let looked = examiner.transcript(&file)?;
+        let taken = examiner.transcript(path)?;
+        let looked = taken.looked;
         let mut events = Vec::new();
         if let Some(verified) = &looked.believed {
-            let bytes = file.read_whole(MAX_TAKEN_UP_BYTES)?;
-            let bodies = record::bodies_of(context, &file, MAX_TAKEN_UP_BYTES)?;
-            let lines = VerifiedLines::whole(verified, &bytes, &bodies)?;
+            let bytes = taken.file.read_whole(MAX_TAKEN_UP_BYTES)?;
+            let lines = VerifiedLines::whole(verified, &bytes, &taken.bodies)?;
             for line in lines.iter() {
                 events.push(event(&line.bytes, line.number).map_err(|error| error.about(path))?);
             }

@@ -96,7 +96,7 @@ impl<'f> Events<'f> {
     /// # Errors
     /// When the file of bodies cannot be read, or as [`Lines::next`].
     pub(crate) fn whole(file: &'f RegularFile, context: &Context) -> Result<Self, Failure> {
-        let text = record::bodies_of(context, file, MAX_TAKEN_UP_BYTES)?;
+        let text = record::bodies_of(&*context.fs, file, MAX_TAKEN_UP_BYTES)?;
         let mut lines = Lines::of(file);
         let mut restorer = None;
         while let Some(line) = lines.next()? {

@@ -131,17 +131,12 @@ pub(crate) fn open(fs: &dyn Fs, path: &Path) -> Result<RegularFile, Failure> {
 /// # Errors
 /// When it cannot be read, or is too large.
 pub(crate) fn bodies_of(
-    context: &Context,
+    fs: &dyn Fs,
     file: &RegularFile,
     limit_bytes: usize,
 ) -> Result<Vec<u8>, Failure> {
     let first = examine::first_line(file)?.unwrap_or_default();
-    Ok(bodies::text_beside(
-        &*context.fs,
-        file.path(),
-        &first,
-        limit_bytes,
-    )?)
+    Ok(bodies::text_beside(fs, file.path(), &first, limit_bytes)?)
 }
 
 /// The ledgers at this address.

@@ -13,7 +13,6 @@ use crate::examine::{Asked, Examiner};
 use crate::exit::Failure;
 use crate::gather;
 use crate::local::Local;
-use crate::record;
 use indicatif::ProgressBar;
 use std::path::{Path, PathBuf};
 use threadseal::report::Verdict;
@@ -147,17 +146,16 @@ impl Archive<'_> {
             let text = format!("a replay has at most {MAX_REPLAYED_THREADS} threads");
             Failure::new(text).about(path)
         })?;
-        let file = record::open(&*self.context.fs, path)?;
-        let looked = self.examiner.transcript(&file)?;
+        let taken = self.examiner.transcript(path)?;
+        let looked = taken.looked;
         let verdict = looked.report.verdict;
         let (Verdict::Verified, Some(verified)) = (verdict, &looked.believed) else {
             let text =
                 format!("{verdict}: only a verified transcript answers; see: threadseal verify");
             return Err(Failure::new(text).about(path));
         };
-        let bytes = file.read_whole(MAX_TAKEN_UP_BYTES)?;
-        let bodies = record::bodies_of(self.context, &file, MAX_TAKEN_UP_BYTES)?;
-        let lines = VerifiedLines::whole(verified, &bytes, &bodies)?;
+        let bytes = taken.file.read_whole(MAX_TAKEN_UP_BYTES)?;
+        let lines = VerifiedLines::whole(verified, &bytes, &taken.bodies)?;
         let recorded = Recorded::read(&lines).map_err(|error| Failure::from(error).about(path))?;
         Ok((recorded, looked.report.head.map(|head| head.to_string())))
     }

@@ -5,7 +5,7 @@ use crate::believed::MAX_TAKEN_UP_BYTES;
 use crate::cmd::anchor;
 use crate::context::Context;
 use crate::engine::ProjectArgs;
-use crate::examine::{Asked, Examiner};
+use crate::examine::{Asked, Examiner, TakenUp};
 use crate::exit::{self, Exit, Failure, Outcome, complain};
 use crate::gather;
 use crate::local::Local;
@@ -23,7 +23,6 @@ use threadseal::transcript::VerifyOptions;
 use threadseal::transcript::turn_proof::{Checked, TurnProof};
 use threadseal::trust::Trust;
 use threadseal_store::atomic;
-use threadseal_store::read::RegularFile;
 use threadseal_store::sys::path_text;
 
 /// Permission bits of a proof: it is for everybody.
@@ -85,10 +84,10 @@ pub(crate) fn run(args: &ProveArgs, context: &Context, out: &mut Out) -> Outcome
         let text = "a proof is no JSON: give --out, or leave out --json";
         return Err(Failure::new(text));
     }
-    let file = open(args, context)?;
+    let path = place_of(args, context)?;
     let trust = gather::gather(&[], None, &Local::to(&[], false, context), context)?;
     let examiner = Examiner::new(Asked::by(trust.clone()), ProgressBar::hidden(), context)?;
-    let looked = examiner.transcript(&file)?;
+    let TakenUp { file, looked, .. } = examiner.transcript(&path)?;
     let report = looked.report;
     if report.profile != "native" {
         let text = "a transcript in Rye's format: its seals are no tree, so that no turn can be shown without the others";
@@ -202,11 +201,11 @@ fn output<'a>(
 }
 
 /// The record: a path or an address, else a thread of the project.
-fn open(args: &ProveArgs, context: &Context) -> Result<RegularFile, Failure> {
+fn place_of(args: &ProveArgs, context: &Context) -> Result<PathBuf, Failure> {
     let text = &args.named.record;
     let path = Path::new(text);
     if path.exists() || record::address_of(path).is_some() {
-        return record::open(&*context.fs, path);
+        return Ok(path.to_owned());
     }
     let neither = || {
         Failure::new(format!(
@@ -216,5 +215,5 @@ fn open(args: &ProveArgs, context: &Context) -> Result<RegularFile, Failure> {
     let id = ThreadId::parse(text).map_err(|_| neither())?;
     let project = args.place.open(context).map_err(|_| neither())?;
     let folder = project.find_thread(&*context.fs, &id)?;
-    record::open(&*context.fs, &folder.ok_or_else(neither)?.transcript())
+    Ok(folder.ok_or_else(neither)?.transcript())
 }

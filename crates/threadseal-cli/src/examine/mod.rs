@@ -37,7 +37,7 @@ pub(crate) use anchored::{Anchors, witnessed};
 pub(crate) use ledger::LedgerAsked;
 pub(crate) use lineage::LineageAsked;
 pub(crate) use scroll::{ScrollArgs, ScrollAsked};
-pub(crate) use transcript::Looked;
+pub(crate) use transcript::TakenUp;
 
 use crate::cmd::trust::FormatArg;
 use crate::context::Context;
@@ -283,27 +283,6 @@ impl Examiner {
             ProfileArg::Auto | ProfileArg::Native => kin::missing(self, candidates, seen),
             _ => Ok(Vec::new()),
         }
-    }
-
-    /// Verifies a transcript so that its believed part can be taken up.
-    ///
-    /// # Errors
-    /// When it cannot be read, or is no transcript.
-    pub(crate) fn transcript(&self, file: &RegularFile) -> Result<Looked, Failure> {
-        let mut looked = match detect::kind(file)? {
-            Some(Kind::Native) => transcript::native(self, file)?,
-            Some(Kind::Events) => transcript::rye(self, file)?,
-            _ => return Err(Failure::new("not a transcript").about(file.path())),
-        };
-        if looked.report.verdict == Verdict::Unsigned {
-            log::hold_if_stripped(self, file, &mut looked.report)?;
-        }
-        place::hold(self, file.path(), std::slice::from_mut(&mut looked.report))?;
-        if looked.report.verdict == Verdict::Foreign {
-            looked.believed = None;
-        }
-        self.finish(&mut looked.report, file.path());
-        Ok(looked)
     }
 
     fn look_or_fail(&self, candidate: &Candidate) -> Seen {

@@ -1,9 +1,13 @@
 //! Transcripts: native records and Rye's.
 
-use super::{Examiner, logged};
+use super::{Examiner, SECOND_LOOKS, log, logged, place, seems_older};
+use crate::believed::MAX_TAKEN_UP_BYTES;
+use crate::detect::{self, Kind};
 use crate::exit::Failure;
+use crate::record;
+use std::path::Path;
 use threadseal::record::RecordId;
-use threadseal::report::{Report, Verified};
+use threadseal::report::{Report, Verdict, Verified};
 use threadseal::transcript::rye::{self, Verifier};
 use threadseal::transcript::rye_compat::{self, Answers, Pass, Scanner};
 use threadseal::transcript::{Coverage, ScanOptions, VerifyOptions};
@@ -18,6 +22,63 @@ pub(crate) struct Looked {
     pub(crate) report: Report,
     /// What to take up.
     pub(crate) believed: Option<Verified<Coverage>>,
+}
+
+/// A transcript that was verified.
+pub(crate) struct TakenUp {
+    /// The file that was looked at.
+    pub(crate) file: RegularFile,
+    /// Its detached bodies, as they were when it was; empty where it has none.
+    pub(crate) bodies: Vec<u8>,
+    /// What came of it.
+    pub(crate) looked: Looked,
+}
+
+impl Examiner {
+    /// Verifies the transcript at `path` so that its believed part can be taken up.
+    ///
+    /// # Errors
+    /// When it cannot be read, or is no transcript.
+    pub(crate) fn transcript(&self, path: &Path) -> Result<TakenUp, Failure> {
+        let mut taken = self.take_up(path)?;
+        // As in [`Examiner::examine`]: it was sealed or redacted while it was read.
+        for _ in 0..SECOND_LOOKS {
+            if !seems_older(&taken.looked.report) {
+                break;
+            }
+            taken = self.take_up(path)?;
+        }
+        Ok(taken)
+    }
+
+    fn take_up(&self, path: &Path) -> Result<TakenUp, Failure> {
+        let file = record::open(&*self.host.fs, path)?;
+        // Before they are held against the record: what is redacted behind that is still in them, as its lines say.
+        let bodies = record::bodies_of(&*self.host.fs, &file, MAX_TAKEN_UP_BYTES)?;
+        let looked = self.look_at_transcript(&file)?;
+        Ok(TakenUp {
+            file,
+            bodies,
+            looked,
+        })
+    }
+
+    fn look_at_transcript(&self, file: &RegularFile) -> Result<Looked, Failure> {
+        let mut looked = match detect::kind(file)? {
+            Some(Kind::Native) => native(self, file)?,
+            Some(Kind::Events) => rye(self, file)?,
+            _ => return Err(Failure::new("not a transcript").about(file.path())),
+        };
+        if looked.report.verdict == Verdict::Unsigned {
+            log::hold_if_stripped(self, file, &mut looked.report)?;
+        }
+        place::hold(self, file.path(), std::slice::from_mut(&mut looked.report))?;
+        if looked.report.verdict == Verdict::Foreign {
+            looked.believed = None;
+        }
+        self.finish(&mut looked.report, file.path());
+        Ok(looked)
+    }
 }
 
 /// Verifies a native record. A second look, with what this host held, follows where a key was

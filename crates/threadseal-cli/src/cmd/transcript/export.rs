@@ -9,7 +9,7 @@
 use crate::believed::MAX_TAKEN_UP_BYTES;
 use crate::context::Context;
 use crate::events::Event;
-use crate::examine::{Asked, Examiner};
+use crate::examine::{Asked, Examiner, TakenUp};
 use crate::exit::{Exit, Failure, Outcome, complain};
 use crate::gather;
 use crate::local::Local;
@@ -77,13 +77,13 @@ struct LogOutput {
 
 /// Writes the record; whether its bytes hold, verify says of the store and of the file.
 pub(super) fn run(args: &ExportArgs, context: &Context, out: &mut Out) -> Outcome {
-    let file = record::open(&*context.fs, &args.from)?;
     if let Some(folder) = &args.as_log {
-        return as_log(&file, folder, context, out);
+        return as_log(&args.from, folder, context, out);
     }
     if args.redact {
-        return redacted(args, &file, context, out);
+        return redacted(args, context, out);
     }
+    let file = record::open(&*context.fs, &args.from)?;
     bodies_first(args, &file, context)?;
     let mut to = match &args.out {
         Some(path) => Some(NewFile::begin(&*context.fs, path, PRIVATE_FILE)?),
@@ -127,10 +127,10 @@ fn bodies_first(args: &ExportArgs, file: &RegularFile, context: &Context) -> Res
 }
 
 /// Writes a copy of what was verified, without the lines that were named; nothing where the record is not.
-fn redacted(args: &ExportArgs, file: &RegularFile, context: &Context, out: &mut Out) -> Outcome {
+fn redacted(args: &ExportArgs, context: &Context, out: &mut Out) -> Outcome {
     let trust = gather::gather(&[], None, &Local::to(&[], false, context), context)?;
     let examiner = Examiner::new(Asked::by(trust), ProgressBar::hidden(), context)?;
-    let looked = examiner.transcript(file)?;
+    let TakenUp { file, looked, .. } = examiner.transcript(&args.from)?;
     let verdict = looked.report.verdict;
     let verified = looked.believed.filter(|_| verdict == Verdict::Verified);
     let Some(verified) = verified else {
@@ -176,10 +176,10 @@ fn left_out(chosen: &LeaveOut, record: &[u8]) -> (BTreeSet<u64>, BTreeSet<u64>) 
 }
 
 /// Writes what was verified, and nothing where the record is not.
-fn as_log(file: &RegularFile, folder: &Path, context: &Context, out: &mut Out) -> Outcome {
+fn as_log(path: &Path, folder: &Path, context: &Context, out: &mut Out) -> Outcome {
     let trust = gather::gather(&[], None, &Local::to(&[], false, context), context)?;
     let examiner = Examiner::new(Asked::by(trust), ProgressBar::hidden(), context)?;
-    let looked = examiner.transcript(file)?;
+    let TakenUp { file, looked, .. } = examiner.transcript(path)?;
     let verdict = looked.report.verdict;
     let Some(verified) = looked.believed.filter(|_| verdict == Verdict::Verified) else {
         let path = &looked.report.path;

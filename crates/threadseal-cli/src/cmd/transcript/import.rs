@@ -83,11 +83,11 @@ pub(super) fn whole(path: &Path, context: &Context) -> Result<(RegularFile, Repo
     let local = Local::to(&[], false, context);
     let trust = gather::gather(&[], None, &local, context)?;
     let examiner = Examiner::new(Asked::by(trust), ProgressBar::hidden(), context)?;
-    let file = record::open(&*context.fs, path)?;
-    if detect::kind(&file)? != Some(Kind::Native) {
+    if detect::kind(&record::open(&*context.fs, path)?)? != Some(Kind::Native) {
         return Err(Failure::new("not a native transcript").about(path));
     }
-    let report = examiner.transcript(&file)?.report;
+    let taken = examiner.transcript(path)?;
+    let (file, report) = (taken.file, taken.looked.report);
     match report.verdict.exit_code() {
         1 => {
             let text = format!("it is {}; see: threadseal verify", report.verdict);
