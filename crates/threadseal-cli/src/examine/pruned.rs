@@ -4,7 +4,8 @@
 //! RECORD.tombstone, or, of a record in a store, $THREADSEAL_HOME/tombstones/<record>.tombstone
 //!                  ─► signed by its key ─► the log has the same entry ─► no later seal is known ─► pruned, not missing
 //! ```
-//! A tombstone alone says nothing: whoever has a key signs one. What the log of this host does not say it pruned is missing.
+//! A tombstone alone says nothing: whoever has a key signs one. What the log of this host does not say it pruned is missing. A log that went
+//! back says neither: what a trusted key signed is then neither pruned nor missing, but open.
 
 use super::log::LOG_MISSING;
 use super::{Examiner, place};
@@ -14,9 +15,11 @@ use crate::seal_log::HomeLog;
 use crate::walk::Candidate;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use threadseal::key::{KeyUsage, PublicKey};
 use threadseal::record::{Head, RecordId};
 use threadseal::report::{CheckResult, Completeness, Finding, Report, Verdict};
 use threadseal::tlog::entry::LoggedHead;
+use threadseal::trust::{Format, Purpose};
 use threadseal_store::heads::StoredHead;
 use threadseal_store::sys::path_text;
 use threadseal_store::tombstones::{self, Found, TOMBSTONE_ENDING};
@@ -33,6 +36,8 @@ struct Grave {
     tombstone: String,
     /// Who, when and why.
     said: String,
+    /// Does only the tombstone say so, because the log went back or cannot be read?
+    is_doubted: bool,
 }
 
 /// Where tombstones may lie: those among `files`, those of what was named, and those of records `known` by their places.
@@ -67,13 +72,16 @@ pub(crate) fn in_home(
 }
 
 impl Pruned {
-    /// Reads the tombstones at `places`, and keeps what the log of the home says as well.
+    /// Reads the tombstones at `places`, and keeps what the log of the home says as well; of a log that went back or cannot be read, what
+    /// a trusted key signed.
     ///
     /// # Errors
     /// When there is one, and the log or the heads cannot be read.
     pub(crate) fn at(examiner: &Examiner, places: &[PathBuf]) -> Result<Self, Failure> {
-        let HomeLog::There(log) = &examiner.log else {
-            return Ok(Self::default());
+        let log = match &examiner.log {
+            HomeLog::Never => return Ok(Self::default()),
+            HomeLog::There(log) => Some(log).filter(|log| log.standing().vouches()),
+            HomeLog::Missing(_) | HomeLog::Damaged(_) => None,
         };
         let read = |place: &PathBuf| match tombstones::read(&*examiner.host.fs, place) {
             Ok(Found::Tombstone(found)) => Some((place.clone(), *found)),
@@ -81,16 +89,20 @@ impl Pruned {
             Ok(Found::Nothing | Found::Other) | Err(_) => None,
         };
         let found: Vec<_> = places.iter().filter_map(read).collect();
-        if found.is_empty() || !log.standing().vouches() {
+        if found.is_empty() {
             return Ok(Self::default());
         }
         let mut logged: BTreeMap<RecordId, Vec<LoggedHead>> = BTreeMap::new();
-        for entry in log.tombstones()? {
+        for entry in log.map_or(Ok(Vec::new()), |log| log.tombstones())? {
             logged.entry(entry.head.record).or_default().push(entry);
         }
         let mut graves = BTreeMap::new();
         for (place, tombstone) in found {
             let statement = tombstone.statement();
+            let is_doubted = log.is_none();
+            if is_doubted && !is_trusted(examiner, tombstone.public()) {
+                continue;
+            }
             let why = match statement.why.as_str() {
                 "" => String::new(),
                 why => format!(": {why}"),
@@ -98,7 +110,8 @@ impl Pruned {
             let said = format!("{} on {}{why}", statement.by, statement.at.to_iso_seconds());
             for record in &statement.records {
                 let (id, head) = (record.head.record, record.head);
-                if !logged.get(&id).is_some_and(|known| known.contains(record)) {
+                let says_log = logged.get(&id).is_some_and(|known| known.contains(record));
+                if !says_log && !is_doubted {
                     continue;
                 }
                 let stored = examiner.host.heads.fetch(&id)?;
@@ -107,6 +120,7 @@ impl Pruned {
                     is_last: stored.is_some_and(|stored| is_newest(&stored, &head)),
                     tombstone: path_text(&place),
                     said: said.clone(),
+                    is_doubted,
                 };
                 graves.insert(id, grave);
             }
@@ -116,25 +130,38 @@ impl Pruned {
 
     /// Why this record is not there, if it was pruned and had no other seal later, `named` among them.
     pub(super) fn excuse(&self, record: &RecordId, named: Option<&Head>) -> Option<Finding> {
+        let grave = self.last(record, named)?;
+        let text = format!("{} was pruned by {}", grave.head, grave.said);
+        (!grave.is_doubted).then(|| Finding::note("pruned", text))
+    }
+
+    fn last(&self, record: &RecordId, named: Option<&Head>) -> Option<&Grave> {
         let grave = self.0.get(record).filter(|grave| grave.is_last)?;
         let covers = named.is_none_or(|named| named.seq <= grave.head.seq);
-        let (head, said) = (grave.head, &grave.said);
-        let text = format!("{head} was pruned by {said}");
-        covers.then(|| Finding::note("pruned", text))
+        covers.then_some(grave)
     }
 
     /// A report of a record that is `known` and was pruned.
     pub(super) fn report(&self, examiner: &Examiner, known: &StoredHead) -> Option<Report> {
-        let finding = self.excuse(&known.head.record, Some(&known.head))?;
-        let grave = self.0.get(&known.head.record)?;
+        let grave = self.last(&known.head.record, Some(&known.head))?;
         // What has no place of its own is shown by what is left of it.
         let path = known.path_hint.as_ref().unwrap_or(&grave.tombstone);
         let mut report = place::report_of(examiner, path, known);
-        report.completeness = Completeness::Final;
         report.head = Some(grave.head);
         let why = Some(grave.tombstone.clone());
-        report.check("tombstone", CheckResult::Pass, why);
-        report.find(finding);
+        if let Some(finding) = self.excuse(&known.head.record, Some(&known.head)) {
+            report.completeness = Completeness::Final;
+            report.check("tombstone", CheckResult::Pass, why);
+            report.find(finding);
+        } else {
+            report.check("tombstone", CheckResult::Skipped, why);
+            let text = format!(
+                "its tombstone says that it was pruned by {}; the log, which has to say the same, went back or cannot be read. Once that is settled, \
+                 threadseal prune writes it down again",
+                grave.said
+            );
+            report.hold_because(Verdict::Open, Finding::warning("pruned_unproved", text));
+        }
         Some(report)
     }
 
@@ -163,6 +190,9 @@ impl Pruned {
                 return Ok(());
             }
         }
+        if grave.is_doubted {
+            return Ok(());
+        }
         let (tombstone, said) = (&grave.tombstone, &grave.said);
         let text = format!(
             "it was pruned by {said} ({tombstone}), and is there: threadseal prune finishes what was cut short"
@@ -170,6 +200,18 @@ impl Pruned {
         report.find(Finding::warning("pruned_but_present", text));
         Ok(())
     }
+}
+
+fn is_trusted(examiner: &Examiner, key: &PublicKey) -> bool {
+    let purpose = Purpose {
+        usage: KeyUsage::Native,
+        format: Format::Transcript,
+        thread: None,
+        evidence: None,
+        heads: &[],
+    };
+    let judged = examiner.asked.trust.judge(key, &purpose, examiner.now);
+    judged.standing.counts()
 }
 
 /// Is `head` the newest seal that the home and its log know of the record?

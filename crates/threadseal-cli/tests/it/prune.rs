@@ -172,6 +172,40 @@ fn a_tombstone_that_was_changed_moved_to_another_record_or_removed_excuses_nothi
 }
 
 #[test]
+fn a_prune_that_a_log_which_went_back_forgot_is_open_and_said_again_once_that_is_settled() {
+    let (sandbox, parent, child) = ended();
+    let (home, kept) = (sandbox.home(), sandbox.home().with_extension("kept"));
+    copy(&home, &kept);
+    sandbox
+        .run(["prune", text(&child), "--reason", "old"])
+        .exits(0);
+    // Restored from before, but for the second place.
+    fs::remove_dir_all(&home).unwrap();
+    copy(&kept, &home);
+    let seen = verify(&sandbox, &["p"], 3);
+    assert!(
+        has(&seen, "pruned_unproved") && !has(&seen, "record_missing"),
+        "{seen:?}"
+    );
+    // A tombstone of nobody, or none, excuses nothing there, either.
+    let place = tombstone_in(&child);
+    let good = fs::read_to_string(&place).unwrap();
+    fs::write(&place, good.replace("old", "new")).unwrap();
+    assert!(has(&verify(&sandbox, &["p"], 1), "record_missing"));
+    fs::write(&place, &good).unwrap();
+    sandbox.run(["prune", text(&child)]).exits(2);
+    sandbox.run(["log", "restart"]).exits(0);
+    assert!(has(&verify(&sandbox, &["p"], 1), "record_missing"));
+    sandbox.run(["prune", text(&child)]).exits(0);
+    assert_eq!(fs::read_to_string(&place).unwrap(), good);
+    assert!(has(&verify(&sandbox, &["--all", "p"], 0), "pruned"));
+    // Nothing is deleted by one that the log does not know.
+    fs::write(tombstone_in(&parent), &good).unwrap();
+    sandbox.run(["prune", text(&parent)]).exits(2);
+    assert!(parent.join("transcript.jsonl").exists());
+}
+
+#[test]
 fn a_tombstone_that_the_log_does_not_know_or_of_another_key_excuses_nothing() {
     let (sandbox, parent, child) = ended();
     let kept = sandbox.work().join("kept");

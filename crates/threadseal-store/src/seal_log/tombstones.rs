@@ -49,6 +49,19 @@ impl SealLog {
         Ok(pruned.into_iter().map(|(_, logged)| logged).collect())
     }
 
+    /// Was it made in the place of a log that was lost or went back, and may it lack what that one said?
+    ///
+    /// # Errors
+    /// Kind `External` when its first entry cannot be read or is not that of the signed tree.
+    pub fn follows_another(&self) -> Result<bool, Error> {
+        let view = self.view()?;
+        if view.contents().size() == 0 {
+            return Ok(false);
+        }
+        let first = view.entry(0)?;
+        Ok(matches!(LogEntry::read(&first), Ok(LogEntry::Restart(_))))
+    }
+
     /// The entry which says that this host pruned a record, proved to be in the log; None where no entry does.
     ///
     /// # Errors

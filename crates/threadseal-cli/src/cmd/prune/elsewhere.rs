@@ -60,7 +60,8 @@ impl Tools<'_> {
             shown,
             is_shared: true,
         };
-        match self.tombstone_at(&place)? {
+        let is_gone = host.fs.metadata(&path).is_err();
+        match self.tombstone_at(&place, is_gone)? {
             Some(found) => self.finish(&site, &found),
             None => self.begin(&site),
         }
@@ -77,7 +78,7 @@ impl Tools<'_> {
         let none = || Failure::new("no native record of that name is there");
         let record = record.ok_or_else(none)?;
         let place = tombstones::place_in(&self.home.tombstones(), &record);
-        let found = self.tombstone_at(&place)?;
+        let found = self.tombstone_at(&place, file.is_none())?;
         let is_new = found.is_none();
         let tombstone = match (found, &file) {
             (Some(found), _) => found,

@@ -21,6 +21,7 @@ use threadseal_store::heads::{HeadStore, RecordKind};
 use threadseal_store::host::Host;
 use threadseal_store::ledger::url::{self, Intent};
 use threadseal_store::lock::WriterLock;
+use threadseal_store::observer::seal_path;
 use threadseal_store::read::{RegularFile, open_regular};
 use threadseal_store::recorder::Opened;
 use threadseal_store::sys::{directory_of, path_text};
@@ -54,7 +55,9 @@ impl Tools<'_> {
             shown: path_text(path),
             is_shared: false,
         };
-        if let Some(found) = self.tombstone_at(&place)? {
+        let is_there = |path: &Path| self.host.fs.symlink_metadata(path).is_ok();
+        let is_gone = !is_there(path) && !is_there(&seal_path(path));
+        if let Some(found) = self.tombstone_at(&place, is_gone)? {
             let is_transcript = |logged: &LoggedHead| logged.kind == RecordKind::Transcript;
             return match found.statement().records.first().is_some_and(is_transcript) {
                 true => self.finish(&site, &found),

@@ -184,8 +184,9 @@ impl<'a> Tools<'a> {
     }
 
     /// The tombstone at `place` by which the record is to go: one that the log knows. Any other was left by a prune that was cut short
-    /// before it counted, or by whoever has a copy of the key: nothing is deleted by it.
-    fn tombstone_at(&self, place: &Path) -> Result<Option<Tombstone>, Failure> {
+    /// before it counted, or by whoever has a copy of the key: nothing is deleted by it. Where the record `is_gone` there is nothing to
+    /// delete, and a log in the place of a lost one has said again what that one may have said.
+    fn tombstone_at(&self, place: &Path, is_gone: bool) -> Result<Option<Tombstone>, Failure> {
         match tombstones::read(&*self.host.fs, place)? {
             Found::Other => Err(Failure::new(format!(
                 "{} is no tombstone; nothing is pruned while it lies there",
@@ -196,7 +197,9 @@ impl<'a> Tools<'a> {
                     "another key signed the tombstone that lies beside it; nothing is pruned while it is there",
                 ))
             }
-            Found::Tombstone(found) if self.is_logged(&found)? => {
+            Found::Tombstone(found)
+                if self.is_logged(&found)? || (is_gone && self.log.follows_another()?) =>
+            {
                 self.refuse_later(&found)?;
                 Ok(Some(*found))
             }

@@ -32,7 +32,7 @@ impl Tools<'_> {
         let store = place::writable(address, self.context)?;
         let shown = format!("{}#{run}", record::without_secrets(address));
         let grave = tombstones::place_in(&self.home.tombstones(), &record);
-        let found = self.tombstone_at(&grave)?;
+        let found = self.tombstone_at(&grave, false)?;
         let is_new = found.is_none();
         let tombstone = match found {
             Some(found) => found,
@@ -117,7 +117,7 @@ impl Tools<'_> {
             Newest::Link(newest) => {
                 let record = record_of(&*store, agent, &newest)?;
                 let place = tombstones::place_in(&self.home.tombstones(), &record);
-                match self.tombstone_at(&place)? {
+                match self.tombstone_at(&place, false)? {
                     Some(found) => (newest, found, false),
                     None => (newest, self.judge_agent(&*store, agent, &newest)?, true),
                 }
@@ -178,7 +178,7 @@ impl Tools<'_> {
         let of_it = |logged: &&LoggedHead| logged.head.line == newest.digest();
         let record = logged.iter().find(of_it).map(|logged| logged.head.record);
         let place = record.map(|record| tombstones::place_in(&self.home.tombstones(), &record));
-        let found = place.map_or(Ok(None), |place| self.tombstone_at(&place))?;
+        let found = place.map_or(Ok(None), |place| self.tombstone_at(&place, true))?;
         found
             .ok_or_else(|| Failure::new("it was deleted here, and nothing says that it was pruned"))
     }
