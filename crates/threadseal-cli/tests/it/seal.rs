@@ -108,6 +108,33 @@ fn documents_are_sealed_in_place_and_again_after_an_edit() {
 }
 
 #[test]
+fn a_document_that_was_written_anew_goes_on_as_the_next_version_and_nothing_is_missing() {
+    let sandbox = ready();
+    let seal = |more: &[&str]| {
+        let ran = sandbox.run([&["seal", "a.md", "--json"], more].concat());
+        let head = &ran.exits(0).json()["results"][0]["head"];
+        let mut parts = head.as_str().unwrap().split(':').map(str::to_owned);
+        (parts.next().unwrap(), parts.next().unwrap())
+    };
+    sandbox.write("a.md", "be kind\n");
+    let (record, _) = seal(&[]);
+    sandbox.write("a.md", "be very kind\n");
+    assert_eq!(seal(&[]), (record.clone(), "1".to_owned()));
+    sandbox.run(["verify", "--all"]).exits(0);
+    // What another key seals there is its own, and what was pruned is not gone on with.
+    sandbox.run(["key", "new", "--name", "ann"]).exits(0);
+    sandbox.write("a.md", "be kind to all\n");
+    let (other, number) = seal(&["--key", "ann"]);
+    assert!(other != record && number == "0", "{other}:{number}");
+    sandbox.write("b.md", "text\n");
+    sandbox.run(["seal", "b.md"]).exits(0);
+    sandbox.run(["prune", "b.md"]).exits(0);
+    sandbox.write("b.md", "another text\n");
+    sandbox.run(["seal", "b.md"]).exits(0);
+    verify(&sandbox, &sandbox.work().join("b.md")).exits(0);
+}
+
+#[test]
 fn another_keys_document_seal_is_not_taken_away() {
     let sandbox = ready();
     sandbox.run(["key", "new", "--name", "ann"]).exits(0);

@@ -1,8 +1,8 @@
 //! Signatures in documents.
 //!
 //! A document is edited and sealed again: a native seal that no longer fits, made with the same
-//! key or one whose place it took, is followed by the next version of the same record. A seal of another key is not taken
-//! away.
+//! key or one whose place it took, is followed by the next version of the same record, and so is the last version that this host
+//! sealed there, where the file was written anew without its seal. A seal of another key is not taken away.
 
 use super::{Action, Sealed, Sealing};
 use crate::exit::Failure;
@@ -10,13 +10,14 @@ use std::path::Path;
 use threadseal::document::{
     self, DocumentKind, NativeSealing, Options, RyeSigning, sign_native, sign_rye,
 };
+use threadseal::error::ErrorKind;
 use threadseal::key::{KeyId, KeyUsage, LocalSigner, Signer as _};
 use threadseal::limits::MAX_DOCUMENT_BYTES;
 use threadseal::record::{Head, RecordId};
 use threadseal::report::{Report, SignerReport, SignerStatus};
 use threadseal_store::atomic::{self, Mode, SHARED_FILE};
 use threadseal_store::examine;
-use threadseal_store::heads::{Durability, RecordKind};
+use threadseal_store::heads::{Durability, RecordKind, StoredHead};
 use threadseal_store::host::Published;
 use threadseal_store::read::{RegularFile, Stability, open_regular};
 
@@ -56,7 +57,11 @@ fn seal_natively(
     let sealed_before = before.head.filter(|_| before.profile == "native");
     if let Some(head) = sealed_before {
         let by = before.signers.iter();
-        if by.clone().any(|by| !is_own(sealing, signer, by)) {
+        let is_own = |by: &SignerReport| {
+            let key = KeyId::parse_hex(&by.key);
+            key.is_some_and(|key| is_own(sealing, signer, key))
+        };
+        if by.clone().any(|by| !is_own(by)) {
             let message = "another key sealed it; remove that seal to seal it as yours";
             return Err(Failure::new(message));
         }
@@ -73,7 +78,7 @@ fn seal_natively(
             return Ok(Sealed::new(path, "native", Action::Unchanged).with_head(Some(&head)));
         }
     }
-    let (record, seq) = version(sealing, file, sealed_before.as_ref())?;
+    let (record, seq) = version(sealing, file, sealed_before.as_ref(), signer)?;
     let signed = sign_native(
         &bytes,
         kind,
@@ -102,17 +107,16 @@ fn seal_natively(
     Ok(Sealed::new(path, "native", Action::Sealed).with_head(after.head.as_ref()))
 }
 
-/// Is it the seal of this key, or of one whose place it took?
-fn is_own(sealing: &Sealing<'_>, signer: &LocalSigner, by: &SignerReport) -> bool {
+/// Is it this key, or one whose place that took?
+fn is_own(sealing: &Sealing<'_>, signer: &LocalSigner, by: KeyId) -> bool {
     let own = signer.public_key();
-    let Some(id) = KeyId::parse_hex(&by.key).filter(|id| *id != own.key_id()) else {
-        return by.key == own.key_id().to_hex();
-    };
     let history = sealing.trust.places.as_ref().and_then(|log| log.keys());
-    let before = sealing.trust.by_key_id(id);
-    history
-        .zip(before)
-        .is_some_and(|(history, before)| history.succession(&before, own).is_some())
+    let took_place = || {
+        history
+            .zip(sealing.trust.by_key_id(by))
+            .is_some_and(|(history, before)| history.succession(&before, own).is_some())
+    };
+    by == own.key_id() || took_place()
 }
 
 /// The record and seal number of the next version. An edited document's old seal proves nothing,
@@ -122,13 +126,16 @@ fn version(
     sealing: &Sealing<'_>,
     file: &RegularFile,
     sealed: Option<&Head>,
+    signer: &LocalSigner,
 ) -> Result<(RecordId, u64), Failure> {
-    let known = match sealed {
-        Some(head) => sealing.host.heads.fetch(&head.record)?,
-        None => None,
-    };
     let place = sealing.host.place(file.path());
-    let here = known.filter(|known| known.path_hint.as_deref() == Some(place.as_str()));
+    let here = match sealed {
+        Some(head) => {
+            let known = sealing.host.heads.fetch(&head.record)?;
+            known.filter(|known| known.path_hint.as_deref() == Some(place.as_str()))
+        }
+        None => written_anew(sealing, &place, signer)?,
+    };
     if let Some(known) = &here {
         let what = format!("version {} was sealed here", known.head.seq);
         sealing.host.refuse_doubted(&what, Some(known))?;
@@ -138,6 +145,31 @@ fn version(
     match next {
         Some(next) => Ok(next),
         None => Ok((sealing.host.new_record()?, 0)),
+    }
+}
+
+/// The document that this host sealed last at `place`, of a file there without a seal: somebody wrote it anew, and the version before
+/// is not missing. What another key sealed, or was pruned, is another record.
+fn written_anew(
+    sealing: &Sealing<'_>,
+    place: &str,
+    signer: &LocalSigner,
+) -> Result<Option<StoredHead>, Failure> {
+    let last = sealing
+        .host
+        .heads
+        .find_by_place(RecordKind::Document, place)?;
+    let Some(last) = last else {
+        return Ok(None);
+    };
+    let logged = last.logged.as_ref().and_then(|at| at.logged.key);
+    let by = logged.or(last.key);
+    if by.is_some_and(|by| !is_own(sealing, signer, by)) {
+        return Ok(None);
+    }
+    match sealing.host.refuse_pruned(&last.head.record) {
+        Err(error) if error.kind() == ErrorKind::Refused => Ok(None),
+        looked => Ok(looked.map(|()| Some(last))?),
     }
 }
 
