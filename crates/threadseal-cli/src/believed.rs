@@ -44,17 +44,16 @@ impl Believed {
         let trust = gather::gather(&[], None, &local, context)?;
         let examiner = Examiner::new(Asked::by(trust), ProgressBar::hidden(), context)?;
         let taken = examiner.transcript(path)?;
-        let looked = taken.looked;
         let mut events = Vec::new();
-        if let Some(verified) = &looked.believed {
-            let bytes = taken.file.read_whole(MAX_TAKEN_UP_BYTES)?;
+        if let Some(verified) = &taken.looked.believed {
+            let bytes = taken.bytes()?;
             let lines = VerifiedLines::whole(verified, &bytes, &taken.bodies)?;
             for line in lines.iter() {
                 events.push(event(&line.bytes, line.number).map_err(|error| error.about(path))?);
             }
         }
         Ok(Self {
-            report: looked.report,
+            report: taken.looked.report,
             events,
         })
     }

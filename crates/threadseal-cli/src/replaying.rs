@@ -7,7 +7,6 @@
 //! ```
 //! All of it is read before anything is written: a child that cannot be replayed refuses the thread.
 
-use crate::believed::MAX_TAKEN_UP_BYTES;
 use crate::context::Context;
 use crate::examine::{Asked, Examiner};
 use crate::exit::Failure;
@@ -147,14 +146,14 @@ impl Archive<'_> {
             Failure::new(text).about(path)
         })?;
         let taken = self.examiner.transcript(path)?;
-        let looked = taken.looked;
+        let looked = &taken.looked;
         let verdict = looked.report.verdict;
         let (Verdict::Verified, Some(verified)) = (verdict, &looked.believed) else {
             let text =
                 format!("{verdict}: only a verified transcript answers; see: threadseal verify");
             return Err(Failure::new(text).about(path));
         };
-        let bytes = taken.file.read_whole(MAX_TAKEN_UP_BYTES)?;
+        let bytes = taken.bytes()?;
         let lines = VerifiedLines::whole(verified, &bytes, &taken.bodies)?;
         let recorded = Recorded::read(&lines).map_err(|error| Failure::from(error).about(path))?;
         Ok((recorded, looked.report.head.map(|head| head.to_string())))

@@ -4,22 +4,16 @@
 //! backslashes and line ends are escaped once more. Such a string may also be cut, or stand within other text, so
 //! escapes are undone without asking whether JSON surrounds them. Rather found too much than left.
 
-use crate::exit::complain;
 use std::collections::BTreeSet;
 
 /// How often escapes are undone. Each time that an honest writer puts a text into a string doubles its backslashes.
 const MAX_UNESCAPED: usize = 24;
 
-/// Tells which `lines` stay although they say what was to go, `whose` lines.
-pub(crate) fn tell_staying(whose: &str, lines: &BTreeSet<u64>) {
-    if lines.is_empty() {
-        return;
-    }
+/// Says which `lines` stay, `whose` lines, although they say what was to go.
+pub(crate) fn staying(whose: &str, lines: &BTreeSet<u64>) -> String {
     let numbers: Vec<_> = lines.iter().map(u64::to_string).collect();
-    complain(&format!(
-        "note: what was to be left out also stands in {whose}, which stay: {}",
-        numbers.join(", ")
-    ));
+    let numbers = numbers.join(", ");
+    format!("what was to be left out also stands in {whose}, which stay: {numbers}")
 }
 
 /// Does `text` stand in this JSON text, or in it with its escapes undone once or several times?

@@ -1,11 +1,10 @@
 //! `prove RECORD#TURN`: one turn of a record as a file that proves it to anybody, and shows no other
 //! (`spec/anchors.md`, "Proofs of turns").
 
-use crate::believed::MAX_TAKEN_UP_BYTES;
 use crate::cmd::anchor;
 use crate::context::Context;
 use crate::engine::ProjectArgs;
-use crate::examine::{Asked, Examiner, TakenUp};
+use crate::examine::{Asked, Examiner};
 use crate::exit::{self, Exit, Failure, Outcome, complain};
 use crate::gather;
 use crate::local::Local;
@@ -87,19 +86,18 @@ pub(crate) fn run(args: &ProveArgs, context: &Context, out: &mut Out) -> Outcome
     let path = place_of(args, context)?;
     let trust = gather::gather(&[], None, &Local::to(&[], false, context), context)?;
     let examiner = Examiner::new(Asked::by(trust.clone()), ProgressBar::hidden(), context)?;
-    let TakenUp { file, looked, .. } = examiner.transcript(&path)?;
-    let report = looked.report;
+    let taken = examiner.transcript(&path)?;
+    let report = &taken.looked.report;
     if report.profile != "native" {
         let text = "a transcript in Rye's format: its seals are no tree, so that no turn can be shown without the others";
-        return Err(Failure::new(text).about(file.path()));
+        return Err(Failure::new(text).about(&path));
     }
     let exit = Exit::from_code(report.verdict.exit_code());
-    let verified = looked
-        .believed
-        .filter(|_| report.verdict == Verdict::Verified);
+    let verified = taken.looked.believed.as_ref();
+    let verified = verified.filter(|_| report.verdict == Verdict::Verified);
     let Some(verified) = verified else {
         if context.json {
-            out.json(&output(args, &report, None, exit));
+            out.json(&output(args, report, None, exit));
         }
         complain(&format!(
             "{} is {}: turns are proved of verified records only; see: threadseal verify",
@@ -107,8 +105,8 @@ pub(crate) fn run(args: &ProveArgs, context: &Context, out: &mut Out) -> Outcome
         ));
         return Ok(exit);
     };
-    let bytes = file.read_whole(MAX_TAKEN_UP_BYTES)?;
-    let proof = TurnProof::make(&verified, &bytes, args.named.turn)?;
+    let bytes = taken.bytes()?;
+    let proof = TurnProof::make(verified, &bytes, args.named.turn)?;
     let checked = proof.check(&options(&trust, context)?);
     settle(&checked)?;
     let head = checked.report.head.filter(|_| !args.no_anchor);
@@ -118,7 +116,7 @@ pub(crate) fn run(args: &ProveArgs, context: &Context, out: &mut Out) -> Outcome
         Some(path) => {
             atomic::create_new(&*context.fs, path, text.as_bytes(), MODE)?;
             if context.json {
-                out.json(&output(args, &report, Some(path), exit));
+                out.json(&output(args, report, Some(path), exit));
             } else if !context.quiet {
                 let (size, turn) = (text.len(), args.named.turn);
                 let path = path_text(path);

@@ -12,7 +12,7 @@ use crate::key_log;
 use crate::output::Out;
 use crate::record;
 use crate::render::clean::Clean;
-use crate::said::{says, tell_staying};
+use crate::said::{says, staying};
 use crate::signing::{self, SigningArgs, manifest_of};
 use crate::trusting;
 use clap::Args;
@@ -321,9 +321,11 @@ fn choose(args: &RedactArgs, path: &Path, host: &Host) -> Result<Choice, Failure
         }
     }
     if chosen.bodies.is_empty() {
-        tell_staying(WHOSE_STAY, &chosen.staying);
         let text = "no body that is still there fits; see --dry-run";
-        return Err(Failure::new(text));
+        return Err(Failure::new(match chosen.staying.is_empty() {
+            true => text.to_owned(),
+            false => format!("{text}; {}", staying(WHOSE_STAY, &chosen.staying)),
+        }));
     }
     Ok(chosen)
 }
@@ -381,7 +383,10 @@ fn tell(args: &RedactArgs, path: &str, done: &Done, context: &Context, out: &mut
             "note: {unbound} bodies that no line commits to {go} as well"
         ));
     }
-    tell_staying(WHOSE_STAY, &done.chosen.staying);
+    if !done.chosen.staying.is_empty() {
+        let staying = staying(WHOSE_STAY, &done.chosen.staying);
+        complain(&format!("note: {staying}"));
+    }
     for name in &done.set_aside {
         let name = Clean(name);
         complain(&format!(

@@ -34,21 +34,42 @@ pub(crate) struct TakenUp {
     pub(crate) looked: Looked,
 }
 
+impl TakenUp {
+    /// The bytes that were looked at, as they are in the file now; what was verified tells whether they are the same. What was added since
+    /// is not among them.
+    ///
+    /// # Errors
+    /// When they cannot be read, or are too many.
+    pub(crate) fn bytes(&self) -> Result<Vec<u8>, Failure> {
+        let (mut bytes, mut chunks, mut chunk) = (Vec::new(), self.file.chunks(), Vec::new());
+        loop {
+            chunks.next_chunk(&mut chunk)?;
+            if chunk.is_empty() {
+                return Ok(bytes);
+            }
+            if bytes.len() + chunk.len() > MAX_TAKEN_UP_BYTES {
+                let text = format!("more than {MAX_TAKEN_UP_BYTES} bytes are not taken up");
+                return Err(Failure::new(text).about(self.file.path()));
+            }
+            bytes.extend_from_slice(&chunk);
+        }
+    }
+}
+
 impl Examiner {
     /// Verifies the transcript at `path` so that its believed part can be taken up.
     ///
     /// # Errors
     /// When it cannot be read, or is no transcript.
     pub(crate) fn transcript(&self, path: &Path) -> Result<TakenUp, Failure> {
-        let mut taken = self.take_up(path)?;
         // As in [`Examiner::examine`]: it was sealed or redacted while it was read.
         for _ in 0..SECOND_LOOKS {
-            if !seems_older(&taken.looked.report) {
-                break;
+            match self.take_up(path) {
+                Ok(taken) if !seems_older(&taken.looked.report) => return Ok(taken),
+                Ok(_) | Err(_) => {}
             }
-            taken = self.take_up(path)?;
         }
-        Ok(taken)
+        self.take_up(path)
     }
 
     fn take_up(&self, path: &Path) -> Result<TakenUp, Failure> {

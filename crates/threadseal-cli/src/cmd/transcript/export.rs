@@ -9,13 +9,13 @@
 use crate::believed::MAX_TAKEN_UP_BYTES;
 use crate::context::Context;
 use crate::events::Event;
-use crate::examine::{Asked, Examiner, TakenUp};
+use crate::examine::{Asked, Examiner};
 use crate::exit::{Exit, Failure, Outcome, complain};
 use crate::gather;
 use crate::local::Local;
 use crate::output::Out;
 use crate::record;
-use crate::said::{says, tell_staying};
+use crate::said::{says, staying};
 use clap::Args;
 use indicatif::ProgressBar;
 use serde::Serialize;
@@ -130,22 +130,26 @@ fn bodies_first(args: &ExportArgs, file: &RegularFile, context: &Context) -> Res
 fn redacted(args: &ExportArgs, context: &Context, out: &mut Out) -> Outcome {
     let trust = gather::gather(&[], None, &Local::to(&[], false, context), context)?;
     let examiner = Examiner::new(Asked::by(trust), ProgressBar::hidden(), context)?;
-    let TakenUp { file, looked, .. } = examiner.transcript(&args.from)?;
+    let taken = examiner.transcript(&args.from)?;
+    let looked = &taken.looked;
     let verdict = looked.report.verdict;
-    let verified = looked.believed.filter(|_| verdict == Verdict::Verified);
-    let Some(verified) = verified else {
+    let verified = looked.believed.as_ref();
+    let Some(verified) = verified.filter(|_| verdict == Verdict::Verified) else {
         complain(&format!(
             "{} is {verdict}: only a verified record is copied so; see: threadseal verify",
             looked.report.path
         ));
         return Ok(Exit::from_code(verdict.exit_code()));
     };
-    let bytes = file.read_whole(MAX_TAKEN_UP_BYTES)?;
+    let bytes = taken.bytes()?;
     let (leave, own) = left_out(&args.leave_out, &bytes);
-    if !context.quiet {
-        tell_staying("lines of the recorder's own", &own);
+    if !own.is_empty() && !context.quiet {
+        complain(&format!(
+            "note: {}",
+            staying("lines of the recorder's own", &own)
+        ));
     }
-    let copied = copy::make(&verified, &bytes, &|number, _| leave.contains(&number))?;
+    let copied = copy::make(verified, &bytes, &|number, _| leave.contains(&number))?;
     match &args.out {
         Some(path) => atomic::create_new(&*context.fs, path, &copied, PRIVATE_FILE)?,
         None => out.bytes(&copied),
@@ -179,18 +183,19 @@ fn left_out(chosen: &LeaveOut, record: &[u8]) -> (BTreeSet<u64>, BTreeSet<u64>) 
 fn as_log(path: &Path, folder: &Path, context: &Context, out: &mut Out) -> Outcome {
     let trust = gather::gather(&[], None, &Local::to(&[], false, context), context)?;
     let examiner = Examiner::new(Asked::by(trust), ProgressBar::hidden(), context)?;
-    let TakenUp { file, looked, .. } = examiner.transcript(path)?;
+    let taken = examiner.transcript(path)?;
+    let looked = &taken.looked;
     let verdict = looked.report.verdict;
-    let Some(verified) = looked.believed.filter(|_| verdict == Verdict::Verified) else {
+    let verified = looked.believed.as_ref();
+    let Some(verified) = verified.filter(|_| verdict == Verdict::Verified) else {
         let path = &looked.report.path;
         complain(&format!(
             "{path} is {verdict}: only what is verified becomes a log; see: threadseal verify"
         ));
         return Ok(Exit::from_code(verdict.exit_code()));
     };
-    let bytes = file.read_whole(MAX_TAKEN_UP_BYTES)?;
-    let log =
-        RecordLog::open(&verified, &bytes).map_err(|e| Failure::from(e).about(file.path()))?;
+    let bytes = taken.bytes()?;
+    let log = RecordLog::open(verified, &bytes).map_err(|e| Failure::from(e).about(path))?;
     seal_log::write_record_log(&context.fs, folder, &log)?;
     let tree = log.tree();
     let (origin, vkey) = (log.key().name().to_string(), log.key().to_string());
