@@ -7,10 +7,10 @@
 use crate::exit::{Failure, io_reason};
 use crate::record;
 use crate::render::json::PathError;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use threadseal::record::ThreadId;
 use threadseal_store::ledger::url::{self, Intent};
-use threadseal_store::sys::path_text;
 use walkdir::WalkDir;
 
 /// A file to look at.
@@ -37,6 +37,10 @@ pub(crate) struct Found {
     pub(crate) errors: Vec<PathError>,
     /// Links, pipes and devices inside folders.
     pub(crate) passed_over: u64,
+    /// These, and all folders: what may lie in the place of a record without being a file to look at.
+    pub(crate) others: Vec<PathBuf>,
+    /// The folders that were named, and which of the files lie in each.
+    pub(crate) folders: Vec<(PathBuf, Range<usize>)>,
 }
 
 /// Follows each path.
@@ -63,6 +67,18 @@ pub(crate) fn find(paths: &[PathBuf]) -> Found {
 }
 
 impl Found {
+    /// Are files of the store at `address` among these?
+    pub(crate) fn has_files_of(&self, address: &str) -> bool {
+        let is_in = |file: &Candidate| {
+            let rest = file
+                .path
+                .to_str()
+                .and_then(|path| path.strip_prefix(address));
+            rest.is_some_and(|rest| rest.starts_with('#'))
+        };
+        self.files.iter().any(is_in)
+    }
+
     /// A record in a store; or a store, in which each transcript is looked at as if it had been named.
     fn address(&mut self, address: &str) -> Result<(), Failure> {
         if let Some(folder) = url::folder_of(address)?
@@ -99,6 +115,7 @@ impl Found {
     }
 
     fn walk(&mut self, folder: &Path) {
+        let before = self.files.len();
         for entry in WalkDir::new(folder).sort_by_file_name() {
             match entry {
                 Ok(entry) if entry.file_type().is_file() => self.files.push(Candidate {
@@ -106,8 +123,11 @@ impl Found {
                     path: entry.into_path(),
                     named: false,
                 }),
-                Ok(entry) if entry.file_type().is_dir() => {}
-                Ok(_) => self.passed_over += 1,
+                Ok(entry) => {
+                    let is_folder = entry.file_type().is_dir() || entry.depth() == 0;
+                    self.passed_over += u64::from(!is_folder);
+                    self.others.push(entry.into_path());
+                }
                 Err(error) => {
                     let path = error.path().unwrap_or(folder).to_owned();
                     let reason = error.io_error().map(io_reason).unwrap_or_default();
@@ -116,13 +136,12 @@ impl Found {
                 }
             }
         }
+        let files = before..self.files.len();
+        self.folders.push((folder.to_owned(), files));
     }
 
     fn fail(&mut self, path: &Path, failure: &Failure) {
-        self.errors.push(PathError {
-            path: Some(path_text(path)),
-            message: failure.to_string(),
-        });
+        self.errors.push(PathError::of(Some(path), failure));
     }
 }
 
@@ -150,5 +169,8 @@ mod tests {
         let expected = [("a", false), ("b/d", false), ("c", false), ("a", true)];
         assert_eq!(names, expected.map(|(p, named)| (PathBuf::from(p), named)));
         assert_eq!((found.errors.len(), found.passed_over), (1, 1));
+        let others = ["", "b", "loop"].map(|name| root.join(name));
+        assert_eq!(found.others, others);
+        assert_eq!(found.folders, [(root.to_owned(), 0..3)]);
     }
 }

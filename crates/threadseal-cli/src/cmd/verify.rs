@@ -16,13 +16,15 @@ use crate::progress;
 use crate::record;
 use crate::render::json::{PathError, VerifyOutput};
 use crate::render::text;
-use crate::walk::{self, Candidate};
+use crate::walk::{self, Candidate, Found};
 use clap::{Args, ValueEnum};
 use rayon::prelude::*;
 use std::collections::BTreeSet;
-use std::path::PathBuf;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
 use threadseal::record::{ExpectedHead, Head, RecordId, ThreadId};
 use threadseal::report::{Report, Verdict, combined_exit_code};
+use threadseal_store::sys::path_text;
 
 /// What `verify` takes.
 #[derive(Debug, Args)]
@@ -113,24 +115,28 @@ impl Run {
             Seen::Failed(error) => self.errors.push(error),
         }
     }
+
+    /// An empty set is never a success, whatever else was named. Where nothing is left of a record, its report is told.
+    fn note_fruitless(&mut self, folders: Vec<PathBuf>) {
+        for folder in folders {
+            let is_inside = |report: &Report| Path::new(&report.path).starts_with(&folder);
+            if !self.results.iter().any(is_inside) {
+                self.errors.push(nothing_in(path_text(&folder)));
+            }
+        }
+    }
 }
 
 /// Verifies and reports. In JSON also a failure has the shape of a result.
 pub(crate) fn run(args: &VerifyArgs, context: &Context, out: &mut Out) -> Outcome {
     let mut run = examine_all(args, context).unwrap_or_else(|failure| Run {
-        errors: vec![PathError {
-            path: None,
-            message: failure.to_string(),
-        }],
+        errors: vec![PathError::of(None, &failure)],
         ..Run::default()
     });
     if let Some(to) = &args.evidence
         && let Err(failure) = evidence::write(&args.paths, to, context)
     {
-        run.errors.push(PathError {
-            path: None,
-            message: failure.to_string(),
-        });
+        run.errors.push(PathError::of(None, &failure));
     }
     let verdicts: Vec<Verdict> = run.results.iter().map(|report| report.verdict).collect();
     let exit = Exit::from_code(combined_exit_code(&verdicts, run.errors.len()));
@@ -206,6 +212,7 @@ fn examine_all(args: &VerifyArgs, context: &Context) -> Result<Run, Failure> {
         files => files.par_iter().map(look).collect(),
     };
     bar.finish_and_clear();
+    let fruitless = fruitless(&found, &seen);
     let mut run = Run {
         errors: found.errors,
         passed_over: found.passed_over,
@@ -213,6 +220,10 @@ fn examine_all(args: &VerifyArgs, context: &Context) -> Result<Run, Failure> {
     };
     for address in &found.stores {
         match record::ledgers(address).and_then(|store| examiner.store(&*store, address)) {
+            Ok(reports) if reports.is_empty() && !found.has_files_of(address) => {
+                run.errors
+                    .push(nothing_in(record::without_secrets(address)));
+            }
             Ok(reports) => run.results.extend(reports),
             Err(failure) => run.errors.push(PathError {
                 path: Some(address.clone()),
@@ -229,17 +240,18 @@ fn examine_all(args: &VerifyArgs, context: &Context) -> Result<Run, Failure> {
             return Err(Failure::new(text));
         }
         match examiner.database(url, named.as_ref().or(asked)) {
+            Ok(seen) if !seen.iter().any(Seen::tells) => {
+                run.errors.push(nothing_in(record::without_secrets(url)));
+            }
             Ok(seen) => seen.into_iter().for_each(|seen| run.add(seen)),
-            Err(failure) => run.errors.push(PathError {
-                path: None,
-                message: failure.to_string(),
-            }),
+            Err(failure) => run.errors.push(PathError::of(None, &failure)),
         }
     }
     // Of one file nobody can say what else is missing.
     if has_folder || args.all {
-        run.results
-            .extend(examiner.missing(&found.files, &mut seen)?);
+        let (missing, unread) = examiner.missing(&found.files, &mut seen, &found.others);
+        run.results.extend(missing);
+        run.errors.extend(unread);
     }
     let lineages = examiner.lineage_reports(&found.files, &mut seen)?;
     if are_many && args.expect_head.is_some() && lineages.is_empty() {
@@ -267,7 +279,25 @@ fn examine_all(args: &VerifyArgs, context: &Context) -> Result<Run, Failure> {
         run.results.extend(missing);
         run.errors.extend(unknown);
     }
+    run.note_fruitless(fruitless);
     Ok(run)
+}
+
+/// The folders that were named and hold no file that is a record.
+fn fruitless(found: &Found, seen: &[Seen]) -> Vec<PathBuf> {
+    let holds_none = |(_, files): &&(PathBuf, Range<usize>)| {
+        let seen = seen.get(files.clone()).unwrap_or_default();
+        !seen.iter().any(Seen::tells)
+    };
+    let folders = found.folders.iter().filter(holds_none);
+    folders.map(|(folder, _)| folder.clone()).collect()
+}
+
+fn nothing_in(path: String) -> PathError {
+    PathError {
+        message: format!("nothing to verify in {path}: no file of a known format"),
+        path: Some(path),
+    }
 }
 
 /// With `--all`, what this home knows.

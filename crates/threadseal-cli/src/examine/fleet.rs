@@ -80,12 +80,13 @@ impl Examiner {
             None => inside.examine(candidate),
         };
         let mut seen: Vec<Seen> = candidates.par_iter().map(look).collect();
-        let mut more = inside.missing(&candidates, &mut seen)?;
+        let (mut more, unread) = inside.missing(&candidates, &mut seen, &[]);
         more.extend(inside.lineage_reports(&candidates, &mut seen)?);
         more.extend(listing.strays.iter().map(|path| inside.stray(path)));
         let lost = inside.lost(&rows, &candidates, &seen, &more)?;
         more.extend(lost);
         seen.push(Seen::Reports(more));
+        seen.extend(unread.into_iter().map(Seen::Failed));
         for seen in &mut seen {
             name(seen, fleet.place());
         }

@@ -26,6 +26,7 @@ mod leftover;
 pub(crate) mod lineage;
 mod log;
 pub(crate) mod logged;
+mod missing;
 mod place;
 pub(crate) mod pruned;
 mod scroll;
@@ -48,7 +49,6 @@ use crate::seal_log::HomeLog;
 use crate::walk::Candidate;
 use clap::ValueEnum;
 use indicatif::ProgressBar;
-use rayon::prelude::*;
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
@@ -147,6 +147,18 @@ pub(crate) enum Seen {
     Failed(PathError),
 }
 
+impl Seen {
+    /// Is anything said of a record?
+    pub(crate) fn tells(&self) -> bool {
+        match self {
+            Self::Reports(reports) => !reports.is_empty(),
+            Self::Link(..) | Self::Failed(_) => true,
+            // Whose report stands with another file is said there.
+            Self::PassedOver | Self::Elsewhere => false,
+        }
+    }
+}
+
 /// Looks at files, all by the same trust and the same moment.
 pub(crate) struct Examiner {
     asked: Asked,
@@ -237,60 +249,9 @@ impl Examiner {
         seen
     }
 
-    /// The records that others displaced from the places of `candidates`, and that none of what was
-    /// `seen` of them is. What is seen of a file gets better where another one says what it was.
-    ///
-    /// # Errors
-    /// When the heads are damaged.
-    pub(crate) fn missing(
-        &self,
-        candidates: &[Candidate],
-        seen: &mut [Seen],
-    ) -> Result<Vec<Report>, Failure> {
-        ends::hold(self, candidates, seen)?;
-        let here: BTreeSet<RecordId> = seen
-            .iter()
-            .flat_map(reports_of)
-            .filter_map(|report| report.record)
-            .collect();
-        let gone = |(candidate, seen): (&Candidate, &Seen)| {
-            let path = &candidate.path;
-            let reports = reports_of(seen);
-            match seen {
-                Seen::PassedOver => place::overwritten(self, path),
-                Seen::Reports(_) if reports.iter().all(|report| report.record.is_none()) => {
-                    place::overwritten(self, path)
-                }
-                _ => place::missing(self, path, reports),
-            }
-        };
-        let pairs = candidates.par_iter().zip(seen.par_iter());
-        let gone: Vec<Option<Report>> = pairs.map(gone).collect::<Result<_, Failure>>()?;
-        let gone = gone.into_iter().flatten();
-        let elsewhere = |report: &Report| report.record.is_some_and(|id| here.contains(&id));
-        let gone = gone.filter(|report| !elsewhere(report));
-        // Also where this host knows no head: what is left of a thread tells that it had a record.
-        let left = companions::left(self, candidates, seen);
-        let mut all: Vec<Report> = gone.chain(left).collect();
-        all.extend(self.kin(candidates, seen)?);
-        Ok(all)
-    }
-
-    /// Threads that are not what the records of others seal of them.
-    fn kin(&self, candidates: &[Candidate], seen: &mut [Seen]) -> Result<Vec<Report>, Failure> {
-        match self.asked.profile {
-            ProfileArg::Auto | ProfileArg::Native => kin::missing(self, candidates, seen),
-            _ => Ok(Vec::new()),
-        }
-    }
-
     fn look_or_fail(&self, candidate: &Candidate) -> Seen {
-        self.look(candidate).unwrap_or_else(|failure| {
-            Seen::Failed(PathError {
-                path: Some(shown(&candidate.path)),
-                message: failure.to_string(),
-            })
-        })
+        self.look(candidate)
+            .unwrap_or_else(|failure| Seen::Failed(PathError::of(Some(&candidate.path), &failure)))
     }
 
     fn look(&self, candidate: &Candidate) -> Result<Seen, Failure> {

@@ -4,13 +4,15 @@
 //! host sealed one record and finds another that it did not seal there, somebody put the one over
 //! the other: each may be whole by itself, and whoever reads the place is told a wrong story.
 
-use super::{Examiner, shown};
+use super::{Examiner, reports_of, shown};
 use crate::exit::Failure;
+use crate::walk::Candidate;
 use std::path::Path;
 use threadseal::record::RecordId;
 use threadseal::report::{Finding, Report, Verdict};
 use threadseal_store::examine;
 use threadseal_store::heads::{RecordKind, StoredHead};
+use threadseal_store::sys::{directory_of, path_text};
 
 /// What stands in reports of records that lie in the place of another.
 const PLACE_OF_ANOTHER: &str = "place_of_another";
@@ -59,20 +61,60 @@ pub(super) fn missing(
     Ok(None)
 }
 
-/// A report of the record that this host sealed at `path`, where a file lies now that is no record at all. A
-/// document may lose its signature in good faith, when somebody edits it; these may not.
+/// A report of each record that this host sealed at `path`, where a file lies now that is no record at all.
 ///
 /// # Errors
 /// When the heads are damaged.
-pub(super) fn overwritten(examiner: &Examiner, path: &Path) -> Result<Option<Report>, Failure> {
-    let place = examiner.host.place(path);
-    let kinds = RecordKind::ALL.into_iter();
-    for kind in kinds.filter(|kind| *kind != RecordKind::Document) {
-        if let Some(last) = examiner.host.heads.find_by_place(kind, &place)? {
-            return Ok(Some(displacing(examiner, path, &last)));
-        }
+pub(super) fn overwritten(examiner: &Examiner, path: &Path) -> Result<Vec<Report>, Failure> {
+    let last = sealed_at(examiner, &examiner.host.place(path))?;
+    let last = last.iter().map(|last| displacing(examiner, path, last));
+    Ok(last.collect())
+}
+
+/// A report of each record that this host sealed at `path`, where no file lies now: a folder, a pipe, or a link that does
+/// not lead to that record.
+///
+/// # Errors
+/// When the heads are damaged.
+pub(super) fn replaced(examiner: &Examiner, path: &Path) -> Result<Vec<Report>, Failure> {
+    let (own, led_to) = (place_itself(examiner, path), examiner.host.place(path));
+    let is_file = examiner.is_file(path);
+    let mut last = sealed_at(examiner, &own)?;
+    if own != led_to && !is_file {
+        last.extend(sealed_at(examiner, &led_to)?);
     }
-    Ok(None)
+    // Who moves a record and leaves a link to it hides nothing.
+    if is_file && !last.is_empty() {
+        let behind = examiner.examine(&Candidate {
+            path: path.to_owned(),
+            named: false,
+            bytes: 0,
+        });
+        let is_behind = |last: &StoredHead| {
+            let mut behind = reports_of(&behind).iter();
+            behind.any(|report| report.record == Some(last.head.record))
+        };
+        last.retain(|last| !is_behind(last));
+    }
+    let last = last.iter().map(|last| displacing(examiner, path, last));
+    Ok(last.collect())
+}
+
+/// The records that this host sealed last in a place, one of each kind.
+fn sealed_at(examiner: &Examiner, place: &str) -> Result<Vec<StoredHead>, Failure> {
+    let find = |kind| examiner.host.heads.find_by_place(kind, place).transpose();
+    let found: Result<Vec<StoredHead>, _> = RecordKind::ALL.into_iter().filter_map(find).collect();
+    Ok(found?)
+}
+
+/// Where `path` itself lies: a link at its end is not followed.
+fn place_itself(examiner: &Examiner, path: &Path) -> String {
+    let Some(name) = path.file_name() else {
+        return examiner.host.place(path);
+    };
+    let folder = directory_of(path);
+    let real = examiner.host.fs.canonicalize(folder);
+    path_text(&real.unwrap_or_else(|_| folder.to_owned()).join(name))
 }
 
 fn displaced(

@@ -71,6 +71,20 @@ pub(crate) fn in_home(
     Ok(folder.map_or_else(Vec::new, |folder| of(folder).collect()))
 }
 
+/// Those of `missing` that this host did not prune: of the others the places were free.
+///
+/// # Errors
+/// As [`Pruned::at`].
+pub(super) fn excuse(examiner: &Examiner, missing: Vec<Report>) -> Result<Vec<Report>, Failure> {
+    let places = missing.iter().map(|report| Path::new(&report.path));
+    let places: Vec<PathBuf> = places.map(tombstones::place_of).collect();
+    let pruned = Pruned::at(examiner, &places)?;
+    let is_pruned = |record: &RecordId| pruned.excuse(record, None).is_some();
+    let missing = missing.into_iter();
+    let missing = missing.filter(|report| !report.record.as_ref().is_some_and(is_pruned));
+    Ok(missing.collect())
+}
+
 impl Pruned {
     /// Reads the tombstones at `places`, and keeps what the log of the home says as well; of a log that went back or cannot be read, what
     /// a trusted key signed.

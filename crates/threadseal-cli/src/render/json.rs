@@ -14,7 +14,9 @@ use serde::Serialize;
 use serde_json::ser::{CompactFormatter, Formatter, Serializer};
 use std::collections::BTreeMap;
 use std::io::{self, Write};
+use std::path::Path;
 use threadseal::report::Report;
+use threadseal_store::sys::path_text;
 
 /// A path without a verdict.
 #[derive(Debug, Clone, Serialize)]
@@ -23,6 +25,16 @@ pub(crate) struct PathError {
     pub(crate) path: Option<String>,
     /// Why there is no verdict.
     pub(crate) message: String,
+}
+
+impl PathError {
+    /// That of `path`, or of none.
+    pub(crate) fn of(path: Option<&Path>, failure: &Failure) -> Self {
+        Self {
+            path: path.map(path_text),
+            message: failure.to_string(),
+        }
+    }
 }
 
 /// All of one `verify`.

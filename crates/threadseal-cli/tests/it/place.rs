@@ -3,6 +3,7 @@
 use crate::fixtures::{ended_record, open_record, ready, recorder};
 use crate::sandbox::{Ran, Sandbox};
 use std::fs;
+use std::os::unix::fs::symlink;
 use std::path::Path;
 
 fn ask(sandbox: &Sandbox, command: &str, path: &str) -> Ran {
@@ -143,4 +144,111 @@ fn where_nothing_was_sealed_any_record_may_lie() {
     fs::write(&copy, theirs).unwrap();
     let ran = ask(&sandbox, "verify", Path::new("a.jsonl").to_str().unwrap()).exits(1);
     assert!(says(&ran, "foreign", "a.jsonl"), "{}", ran.stdout);
+}
+
+/// Each way to put something that is no record where a sealed file lay.
+const OVER: [(&str, fn(&Path)); 6] = [
+    ("an edited text", |path| {
+        fs::write(path, "be evil\n").unwrap()
+    }),
+    ("nothing", |path| fs::write(path, "").unwrap()),
+    ("garbage", |path| fs::write(path, b"\xff\x00\xfe").unwrap()),
+    ("a folder", |path| fs::create_dir(path).unwrap()),
+    ("a pipe", |path| {
+        let made = std::process::Command::new("mkfifo").arg(path).status();
+        assert!(made.unwrap().success());
+    }),
+    ("a link to nothing", |path| symlink("gone", path).unwrap()),
+];
+
+fn take_away(path: &Path) {
+    match path.symlink_metadata().unwrap().is_dir() {
+        true => fs::remove_dir(path).unwrap(),
+        false => fs::remove_file(path).unwrap(),
+    }
+}
+
+#[test]
+fn what_lies_in_the_place_of_a_sealed_document_and_is_no_record_is_told() {
+    let sandbox = ready();
+    let texts = [
+        ("d/rules.md", "be kind\n"),
+        ("d/limits.yaml", "limit: 1\n"),
+        ("d/m.py", "x = 1\n"),
+        ("d/project.json", "{\"a\":1}\n"),
+        ("d/s.jsonl", "{\"n\":1}\n"),
+    ];
+    for (name, text) in texts {
+        sandbox.write(name, text);
+        ask(&sandbox, "seal", name).exits(0);
+    }
+    ask(&sandbox, "verify", "d").exits(0);
+    for (name, _) in texts {
+        let path = sandbox.work().join(name);
+        let sealed = fs::read(&path).unwrap();
+        for (what, put) in OVER {
+            fs::remove_file(&path).unwrap();
+            put(&path);
+            let ran = ask(&sandbox, "verify", "d").exits(1);
+            assert!(says(&ran, "missing", name), "{what}: {}", ran.stdout);
+            take_away(&path);
+            fs::write(&path, &sealed).unwrap();
+        }
+    }
+    ask(&sandbox, "verify", "d").exits(0);
+}
+
+#[test]
+fn who_moves_a_record_and_leaves_a_link_or_writes_anew_after_a_prune_hides_nothing() {
+    let sandbox = ready();
+    ended_record(&sandbox, "d/a.jsonl", 1);
+    ended_record(&sandbox, "d/ok.jsonl", 2);
+    let path = |name: &str| sandbox.work().join(name);
+    fs::rename(path("d/a.jsonl"), path("a.jsonl")).unwrap();
+    symlink("../a.jsonl", path("d/a.jsonl")).unwrap();
+    ask(&sandbox, "verify", "d").exits(0);
+    // A link to anything else is no excuse.
+    fs::remove_file(path("d/a.jsonl")).unwrap();
+    symlink("ok.jsonl", path("d/a.jsonl")).unwrap();
+    let ran = ask(&sandbox, "verify", "d").exits(1);
+    assert!(says(&ran, "missing", "d/a.jsonl"), "{}", ran.stdout);
+    fs::remove_file(path("d/a.jsonl")).unwrap();
+    fs::rename(path("a.jsonl"), path("d/a.jsonl")).unwrap();
+    ask(&sandbox, "prune", "d/a.jsonl").exits(0);
+    // An unsealed log is no success, and nothing is missing.
+    sandbox.write("d/a.jsonl", "{\"n\":1}\n");
+    let ran = ask(&sandbox, "verify", "d").exits(3);
+    assert!(!ran.stdout.contains("missing"), "{}", ran.stdout);
+}
+
+#[test]
+fn a_path_in_which_nothing_was_found_is_no_success_whatever_else_is_named() {
+    let sandbox = ready();
+    for name in ["s.jsonl", "ok.jsonl"] {
+        sandbox.write(name, format!("{{\"name\":\"{name}\"}}\n"));
+        ask(&sandbox, "seal", name).exits(0);
+    }
+    sandbox.write("plain/readme.txt", "hello\n");
+    fs::create_dir(sandbox.work().join("empty")).unwrap();
+    for path in ["empty", "plain", "absent", "file:empty"] {
+        let ran = sandbox.run(["verify", path, "ok.jsonl"]).exits(2);
+        assert!(
+            ran.stderr.contains(path.trim_start_matches("file:")),
+            "{}",
+            ran.stderr
+        );
+    }
+    // Where this host knows what lay there, it says so.
+    let log = sandbox.work().join("s.jsonl");
+    fs::remove_file(&log).unwrap();
+    fs::create_dir(&log).unwrap();
+    for paths in [&["s.jsonl"][..], &["s.jsonl", "ok.jsonl"]] {
+        let ran = sandbox.run([&["verify"], paths].concat()).exits(1);
+        assert!(says(&ran, "missing", "s.jsonl"), "{}", ran.stdout);
+    }
+    fs::rename(&log, sandbox.work().join("elsewhere.jsonl")).unwrap();
+    let ran = sandbox
+        .run(["verify", "elsewhere.jsonl", "ok.jsonl"])
+        .exits(2);
+    assert!(ran.stderr.contains("nothing to verify"), "{}", ran.stderr);
 }

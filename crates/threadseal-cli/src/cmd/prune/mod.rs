@@ -132,7 +132,7 @@ pub(crate) fn run(args: &PruneArgs, context: &Context, out: &mut Out) -> Outcome
             // The address of a store may hold a password.
             let shown = path.to_str().map(record::without_secrets);
             let shown = shown.map_or_else(|| path.to_owned(), PathBuf::from);
-            refused.push(error(&shown, &failure.about(&shown)));
+            refused.push(PathError::of(Some(&shown), &failure.about(&shown)));
         }
     };
     match (args.records.as_slice(), &args.run, &args.agent) {
@@ -328,13 +328,6 @@ fn parse_age(text: &str) -> Result<u64, String> {
     hours('d', 24)
         .or_else(|| hours('h', 1))
         .ok_or_else(|| "an age is a number of days or hours: 90d, 12h".to_owned())
-}
-
-fn error(path: &Path, failure: &Failure) -> PathError {
-    PathError {
-        path: Some(path_text(path)),
-        message: failure.to_string(),
-    }
 }
 
 fn tell(

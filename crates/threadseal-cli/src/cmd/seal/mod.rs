@@ -217,10 +217,7 @@ pub(crate) fn run(args: &SealArgs, context: &Context, out: &mut Out) -> Outcome 
             }
             Err(failure) => {
                 complain(&failure.to_string());
-                errors.push(PathError {
-                    path: Some(path_text(path)),
-                    message: failure.to_string(),
-                });
+                errors.push(PathError::of(Some(path), &failure));
             }
         }
     }
