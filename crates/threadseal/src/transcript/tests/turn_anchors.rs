@@ -161,6 +161,29 @@ fn what_a_log_and_its_witnesses_say_of_a_turn_is_judged_by_the_file_and_a_policy
 }
 
 #[test]
+fn a_signature_line_of_the_logs_checkpoint_stands_once_wherever_it_stands() {
+    let bench = Bench::new();
+    let (proof, logged) = proved(&bench);
+    let entry = bytes_of(logged);
+    let log = Logged::with(&entry);
+    let text = anchored(&proof, &entry, log.proof(3, log.note(ORIGIN, &[0, 1])));
+    let swapped = anchored(&proof, &entry, log.proof(3, log.note(ORIGIN, &[1, 0])));
+    assert_ne!(swapped, text);
+    says(
+        &judge(&bench, &swapped, Some(&policy())),
+        Verdict::Verified,
+        &[],
+    );
+    let lines: Vec<&str> = text.split_inclusive('\n').collect();
+    for line in &lines[lines.len() - 3..] {
+        let doubled = format!("{text}{line}");
+        assert!(TurnProof::parse(doubled.as_bytes()).is_err(), "{line}");
+    }
+    let twice = log.proof(3, log.note(ORIGIN, &[0, 0]));
+    assert!(proof.clone().anchored(&entry, twice).is_err());
+}
+
+#[test]
 fn a_proof_without_a_log_says_so_and_meets_no_policy() {
     let bench = Bench::new();
     let (proof, _) = proved(&bench);

@@ -54,6 +54,11 @@ impl Anchor {
     pub(super) fn new(entry: &[u8], proof: ProofFile) -> Result<Self, Error> {
         let entry = std::str::from_utf8(entry).ok().filter(|text| fits(text));
         let entry = entry.ok_or_else(|| Error::invalid("not an entry of a log"))?;
+        if repeats_a_line(&proof) {
+            return Err(Error::invalid(
+                "a signature line of the checkpoint is there twice",
+            ));
+        }
         Ok(Self {
             entry: entry.to_owned(),
             proof,
@@ -66,7 +71,7 @@ impl Anchor {
         let (entry, rest) = text.split_once('\n').ok_or(bad)?;
         let proof = ProofFile::parse(rest).map_err(|_| bad)?;
         // One proof, one text; and nothing that nobody vouches for.
-        let plain = proof.extra.is_none() && proof.to_string() == rest;
+        let plain = proof.extra.is_none() && proof.to_string() == rest && !repeats_a_line(&proof);
         match plain && fits(entry) {
             true => Ok(Self {
                 entry: entry.to_owned(),
@@ -169,6 +174,18 @@ impl fmt::Display for Anchor {
 
 fn fits(entry: &str) -> bool {
     entry.len() <= MAX_LOG_ENTRY_BYTES && entry.bytes().all(|byte| (0x20..0x7f).contains(&byte))
+}
+
+/// Whose signatures were collected, and in which order, nobody vouches for; but each is written down once.
+fn repeats_a_line(proof: &ProofFile) -> bool {
+    let mut rest = proof.note.signatures();
+    while let Some((line, behind)) = rest.split_first() {
+        if behind.contains(line) {
+            return true;
+        }
+        rest = behind;
+    }
+    false
 }
 
 fn missing(report: &mut Report, why: String) {

@@ -15,7 +15,7 @@
 //! entry …                               what a log says of the closing seal, where one is asked ([`anchor`])
 //! ```
 //! Native lines are ASCII without control characters, so that each of them is one line here. One proof, one text:
-//! `parse(x)?.to_string() == x`. To hold one says nothing: ask [`TurnProof::check`].
+//! `parse(x)?.to_string() == x`; whose signatures stand under the checkpoint of the log, and in which order, is part of it. To hold one says nothing: ask [`TurnProof::check`].
 
 mod anchor;
 mod check;
