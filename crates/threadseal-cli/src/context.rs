@@ -66,6 +66,14 @@ impl Context {
     pub(crate) fn with_home(&self, home: PathBuf) -> Self {
         Self {
             home: Some(home),
+            ..self.anew()
+        }
+    }
+
+    /// The same, and nothing is known of the home yet: for who goes on while others change it.
+    pub(crate) fn anew(&self) -> Self {
+        Self {
+            home: self.home.clone(),
             fs: Arc::clone(&self.fs),
             log: OnceLock::new(),
             followed: OnceLock::new(),

@@ -66,6 +66,8 @@ struct Watch<'a> {
     host: Host,
     signer: LocalSigner,
     context: &'a Context,
+    /// How the home was when it was opened last, if that was since the beginning.
+    renewed: Option<Context>,
     /// As each log was when it was last sealed or refused.
     seen: BTreeMap<PathBuf, Stamp>,
     /// What was said of each log that was refused.
@@ -81,6 +83,7 @@ pub(crate) fn run(args: &WatchArgs, context: &Context, out: &mut Out) -> Outcome
         host: context.host()?,
         signer: keyring.signer(key, KeyUsage::Observed, &args.passphrase)?,
         context,
+        renewed: None,
         seen: BTreeMap::new(),
         refused: BTreeMap::new(),
     };
@@ -105,6 +108,7 @@ pub(crate) fn run(args: &WatchArgs, context: &Context, out: &mut Out) -> Outcome
             watch.look_at(&log, out);
         }
         if !out.flush() {
+            watch.settle();
             return Ok(Exit::NoVerdict);
         }
         changed = match gather(&changes) {
@@ -194,8 +198,30 @@ impl Watch<'_> {
         if !matches!(detect::kind(&file)?, Some(Kind::Log | Kind::Events)) {
             return Ok(None);
         }
-        observer::seal(&self.host, log, false, &self.signer, &|_| {})
-            .map(Some)
-            .map_err(Failure::from)
+        let seal = |watch: &Self| {
+            let sealed = observer::seal(&watch.host, log, false, &watch.signer, &|_| {});
+            sealed.map(Some).map_err(Failure::from)
+        };
+        let sealed = seal(self);
+        if sealed.is_ok() {
+            return sealed;
+        }
+        // The home may have another log since (`log restart`): that of before takes nothing any more.
+        self.open_anew()?;
+        seal(self)
+    }
+
+    fn open_anew(&mut self) -> Result<(), Failure> {
+        let context = self.context.anew();
+        self.host = context.host()?;
+        self.renewed = Some(context);
+        Ok(())
+    }
+
+    /// Lets what was published under a log that was opened since the beginning be written into it.
+    fn settle(&self) {
+        if let Some(context) = &self.renewed {
+            context.settle_log();
+        }
     }
 }

@@ -86,6 +86,28 @@ fn logs_are_sealed_as_they_grow_and_what_is_refused_is_said() {
 }
 
 #[test]
+fn watching_goes_on_under_the_log_that_took_the_place_of_another() {
+    let sandbox = ready();
+    fs::create_dir(sandbox.work().join("logs")).unwrap();
+    append(&sandbox, "logs/a.jsonl", "{\"n\":1}\n");
+    let mut watching = Watching::start(&sandbox);
+    assert_eq!(watching.sealed()["lines"], 1);
+    // It is refused as long as the first seal is on its way into the log.
+    let restart = || {
+        let mut command = sandbox.command();
+        let ran = command.args(["log", "restart", "--anyway"]).output();
+        ran.unwrap().status.success()
+    };
+    assert!((0..100).any(|_| restart()));
+    append(&sandbox, "logs/a.jsonl", "{\"n\":2}\n");
+    assert_eq!(watching.sealed()["lines"], 2);
+    append(&sandbox, "logs/b.jsonl", "{\"n\":1}\n");
+    assert_eq!(watching.sealed()["lines"], 1);
+    drop(watching);
+    sandbox.run(["verify", "--all", "logs"]).exits(0);
+}
+
+#[test]
 fn watching_ends_with_2_when_nobody_reads_and_needs_a_folder() {
     let sandbox = ready();
     sandbox.run(["watch", "absent"]).fails_with("absent");
