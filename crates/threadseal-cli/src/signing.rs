@@ -18,7 +18,7 @@ use threadseal_store::examine;
 use threadseal_store::host::Host;
 use threadseal_store::read::{RegularFile, open_regular};
 use threadseal_store::recorder::{Keys, Opened, Recorder, TailPolicy};
-use threadseal_store::sys::Fs;
+use threadseal_store::sys::{Fs, led_to};
 use threadseal_store::transcripts::{RecordName, TranscriptStore};
 
 /// With which key, and in which project.
@@ -34,7 +34,7 @@ pub(crate) struct SigningArgs {
 }
 
 impl SigningArgs {
-    /// Where the transcript lies that a path, the folder of a thread or its id names.
+    /// Where the transcript lies, links followed, that a path, the folder of a thread or its id names.
     ///
     /// # Errors
     /// As [`record::transcript_at`].
@@ -43,7 +43,8 @@ impl SigningArgs {
         named: &Path,
         context: &Context,
     ) -> Result<PathBuf, Failure> {
-        record::transcript_at(named, &self.place, context)
+        let path = record::transcript_at(named, &self.place, context)?;
+        Ok(led_to(&*context.fs, &path))
     }
 
     /// How the key is called in this home.

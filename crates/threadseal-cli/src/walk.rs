@@ -4,6 +4,7 @@
 //! names, without following symbolic links, so that a link cannot lead out of it or in circles. Of a store
 //! each transcript is looked at, of a database each thread.
 
+use crate::examine::is_gone;
 use crate::exit::{Failure, io_reason};
 use crate::record;
 use crate::render::json::PathError;
@@ -35,6 +36,8 @@ pub(crate) struct Found {
     pub(crate) databases: Vec<(String, Option<ThreadId>)>,
     /// What could not be walked.
     pub(crate) errors: Vec<PathError>,
+    /// Is any of that there for all that is known?
+    pub(crate) unread: bool,
     /// Links, pipes and devices inside folders.
     pub(crate) passed_over: u64,
     /// These, and all folders: what may lie in the place of a record without being a file to look at.
@@ -49,6 +52,7 @@ pub(crate) fn find(paths: &[PathBuf]) -> Found {
     for path in paths {
         if let Some(address) = record::address_of(path) {
             if let Err(failure) = found.address(address) {
+                found.unread = true;
                 found.fail(path, &failure);
             }
             continue;
@@ -60,7 +64,10 @@ pub(crate) fn find(paths: &[PathBuf]) -> Found {
                 named: true,
                 bytes: metadata.len(),
             }),
-            Err(error) => found.fail(path, &Failure::io("read", path, &error)),
+            Err(error) => {
+                found.unread |= !is_gone(&error);
+                found.fail(path, &Failure::io("read", path, &error));
+            }
         }
     }
     found
@@ -130,6 +137,7 @@ impl Found {
                 }
                 Err(error) => {
                     let path = error.path().unwrap_or(folder).to_owned();
+                    self.unread |= !error.io_error().is_some_and(is_gone);
                     let reason = error.io_error().map(io_reason).unwrap_or_default();
                     let message = format!("cannot read {}: {reason}", path.display());
                     self.fail(&path, &Failure::new(message));

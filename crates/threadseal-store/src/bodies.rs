@@ -129,7 +129,7 @@ pub(crate) fn refuse_unless(holds: bool, manifest: &Manifest) -> Result<(), Erro
 }
 
 fn open_beside(fs: &dyn Fs, path: &Path) -> Result<Option<RegularFile>, Error> {
-    let path = place_of(path);
+    let path = place_of(&sys::led_to(fs, path));
     match fs.metadata(&path) {
         Ok(_) => open_regular(fs, &path).map(Some),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),

@@ -46,13 +46,14 @@ pub struct WriterLock {
 }
 
 impl WriterLock {
-    /// Locks an existing record. Does not wait: a record has one writer, not a queue of them.
+    /// Locks an existing record, where it lies. Does not wait: a record has one writer, not a queue of them.
     ///
     /// # Errors
     /// [`ErrorKind::External`] when another process writes the record (the message says which,
     /// where the system tells), [`ErrorKind::InvalidInput`] when `path` is no regular file or
     /// cannot be written.
     pub fn acquire(fs: Arc<dyn Fs>, path: &Path) -> Result<Self, Error> {
+        let path = &*sys::led_to(&*fs, path);
         let fail = |error: &std::io::Error| sys::failure("open for writing", path, error);
         for _ in 0..MAX_OPEN_ATTEMPTS {
             let named = fs.metadata(path).map_err(|error| fail(&error))?;
@@ -100,7 +101,7 @@ impl WriterLock {
         RegularFile::new(Arc::clone(&self.file), &self.path)
     }
 
-    /// Where it was opened.
+    /// Where it lies, links followed.
     pub fn path(&self) -> &Path {
         &self.path
     }

@@ -13,6 +13,7 @@ use crate::heads::{Durability, RecordKind};
 use crate::host::{Host, Published};
 use crate::lock::WriterLock;
 use crate::read::{RegularFile, open_regular};
+use crate::sys::led_to;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -29,7 +30,7 @@ const SEAL_MODE: u32 = 0o644;
 /// Largest seal file: all leaves in base64, and a seal for every line.
 pub const MAX_SEAL_FILE_BYTES: usize = MAX_OBSERVED_LINES * 64;
 
-/// Where the seals of `log` lie.
+/// Where the seals of `log` lie, which is no link.
 pub fn seal_path(log: &Path) -> PathBuf {
     let mut name = OsString::from(log.as_os_str());
     name.push(".seal");
@@ -47,26 +48,33 @@ pub enum Sealed {
     Nothing,
 }
 
-/// Reads the seal file of `log`; `None` when there is none.
+/// Reads the seal file of `log`, beside the file that this leads to where it is a link; `None` when there is none.
+///
+/// # Errors
+/// As [`read_seal_file`].
+pub fn read_seals(host: &Host, log: &Path) -> Result<Option<Vec<u8>>, Error> {
+    read_seal_file(host, &seal_path(&led_to(&*host.fs, log)))
+}
+
+/// Reads a seal file; `None` when there is none.
 ///
 /// # Errors
 /// Kind `InvalidInput` when the seal file is no regular file, `Limit` when it is too large,
 /// `External` when reading fails.
-pub fn read_seals(host: &Host, log: &Path) -> Result<Option<Vec<u8>>, Error> {
-    let path = seal_path(log);
+pub fn read_seal_file(host: &Host, path: &Path) -> Result<Option<Vec<u8>>, Error> {
     if host
         .fs
-        .metadata(&path)
+        .metadata(path)
         .is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound)
     {
         return Ok(None);
     }
     // What has no header is no seal file, however large it is.
-    let first = examine::first_line(&open_regular(&*host.fs, &path)?)?.unwrap_or_default();
+    let first = examine::first_line(&open_regular(&*host.fs, path)?)?.unwrap_or_default();
     if observed::parse_header(&first).is_none() {
         return Ok(Some(first));
     }
-    crate::read::read_small(&*host.fs, &path, MAX_SEAL_FILE_BYTES).map(Some)
+    crate::read::read_small(&*host.fs, path, MAX_SEAL_FILE_BYTES).map(Some)
 }
 
 /// Seals all whole lines of `log`; with `is_final` an unended last line too, and nothing may be
@@ -82,6 +90,7 @@ pub fn seal(
     signer: &dyn Signer,
     progress: &(dyn Fn(u64) + Sync),
 ) -> Result<Sealed, Error> {
+    let log = &*led_to(&*host.fs, log);
     let path = seal_path(log);
     if read_seals(host, log)?.is_none() {
         let file = open_regular(&*host.fs, log)?;

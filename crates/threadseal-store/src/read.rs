@@ -18,11 +18,13 @@ pub const CHUNK_BYTES: usize = 256 << 10;
 /// Times that [`read_small`] tries to read a file that changes meanwhile.
 const MAX_READ_ATTEMPTS: usize = 8;
 
-/// Opens a regular file to read; a directory, pipe or device is refused, and never waited for.
+/// Opens a regular file to read; a directory, pipe or device is refused, and never waited for. A link is followed, and
+/// the file is called as it is called where it lies.
 ///
 /// # Errors
 /// [`ErrorKind::InvalidInput`] when `path` is no regular file or cannot be opened.
 pub fn open_regular(fs: &dyn Fs, path: &Path) -> Result<RegularFile, Error> {
+    let path = &*sys::led_to(fs, path);
     // Looking first keeps devices unopened (opening a tape rewinds it); looking again at the
     // open file closes the gap between the two.
     let found = fs
@@ -134,7 +136,7 @@ impl RegularFile {
         self.held.as_ref()?.get(..size)
     }
 
-    /// Where it was opened.
+    /// Where it lies, links followed: what belongs to it lies beside it there.
     pub fn path(&self) -> &Path {
         &self.path
     }

@@ -3,7 +3,7 @@
 use crate::cmd::trust::FormatArg;
 use crate::context::Context;
 use crate::evidence;
-use crate::examine::all::AllRecords;
+use crate::examine::all::{AllRecords, Unread};
 use crate::examine::pruned::{self, Pruned};
 use crate::examine::{
     Anchors, Asked, Examiner, LedgerAsked, LineageAsked, ProfileArg, ScrollArgs, Seen,
@@ -112,16 +112,65 @@ impl Run {
             Seen::Reports(reports) => self.results.extend(reports),
             Seen::PassedOver => self.passed_over += 1,
             Seen::Elsewhere | Seen::Link(..) => {}
-            Seen::Failed(error) => self.errors.push(error),
+            Seen::NoRecord(error) | Seen::Failed(error) => self.errors.push(error),
         }
     }
 
+    /// Looks into the stores and databases that were named, and notes which are `fruitless`. Could all of them be read?
+    fn look_into_stores(
+        &mut self,
+        found: &Found,
+        thread: Option<&ThreadId>,
+        examiner: &Examiner,
+        fruitless: &mut Vec<PathBuf>,
+    ) -> Result<bool, Failure> {
+        let mut all_read = true;
+        let mut failed = |run: &mut Self, path, failure: &Failure| {
+            all_read = false;
+            run.errors.push(PathError::of(path, failure));
+        };
+        for address in &found.stores {
+            match record::ledgers(address).and_then(|store| examiner.store(&*store, address)) {
+                Ok(reports) => {
+                    if reports.is_empty() && !found.has_files_of(address) {
+                        fruitless.push(record::without_secrets(address).into());
+                    }
+                    self.results.extend(reports);
+                }
+                Err(failure) => failed(self, Some(Path::new(address)), &failure),
+            }
+        }
+        for (url, named) in &found.databases {
+            let named = named.as_ref();
+            if let (Some(named), Some(asked)) =
+                (named, thread.filter(|asked| Some(*asked) != named))
+            {
+                let text = format!("the address names {named}, and --thread {asked}");
+                return Err(Failure::new(text));
+            }
+            match examiner.database(url, named.or(thread)) {
+                Ok(seen) => {
+                    if !seen.iter().any(Seen::tells) {
+                        fruitless.push(record::without_secrets(url).into());
+                    }
+                    seen.into_iter().for_each(|seen| self.add(seen));
+                }
+                Err(failure) => failed(self, None, &failure),
+            }
+        }
+        Ok(all_read)
+    }
+
     /// An empty set is never a success, whatever else was named. Where nothing is left of a record, its report is told.
-    fn note_fruitless(&mut self, folders: Vec<PathBuf>) {
-        for folder in folders {
-            let is_inside = |report: &Report| Path::new(&report.path).starts_with(&folder);
+    fn note_fruitless(&mut self, named: Vec<PathBuf>) {
+        for path in named {
+            let is_inside = |report: &Report| Path::new(&report.path).starts_with(&path);
             if !self.results.iter().any(is_inside) {
-                self.errors.push(nothing_in(path_text(&folder)));
+                let path = path_text(&path);
+                self.errors.push(PathError {
+                    message: format!("nothing to verify in {path}: no file of a known format"),
+                    path: Some(path),
+                });
             }
         }
     }
@@ -159,15 +208,12 @@ fn examine_all(args: &VerifyArgs, context: &Context) -> Result<Run, Failure> {
     let has_folder = args.paths.iter().any(|path| path.is_dir());
     let is_store = |path: &PathBuf| record::address_of(path).is_some_and(|a| !a.contains('#'));
     let has_store = args.paths.iter().any(is_store);
-    let is_of_one = || {
-        Failure::new(
-            "--expect-length is of one record: name one file; --expect-head as well, or the folder of a lineage",
-        )
-    };
     // Many files may be one record: a lineage. Where there is none, the head was meant for one of them.
     let are_many = args.paths.len() > 1 || has_folder || has_store;
     if are_many && args.scroll.expect_length.is_some() {
-        return Err(is_of_one());
+        return Err(Failure::new(
+            "--expect-length is of one record: name one file",
+        ));
     }
     if are_many && args.as_of.is_some() {
         return Err(Failure::new("--as-of is of one record: name one file"));
@@ -176,6 +222,7 @@ fn examine_all(args: &VerifyArgs, context: &Context) -> Result<Run, Failure> {
     let local = Local::to(&args.paths, args.allow_local_trust, context);
     let trust = gather::gather(&args.trust, key, &local, context)?;
     let mut found = walk::find(&args.paths);
+    let named = found.files.len();
     let all = all_records(args, context)?;
     if let Some(all) = &all {
         let more = all.candidates(&found.files);
@@ -212,41 +259,13 @@ fn examine_all(args: &VerifyArgs, context: &Context) -> Result<Run, Failure> {
         files => files.par_iter().map(look).collect(),
     };
     bar.finish_and_clear();
-    let fruitless = fruitless(&found, &seen);
+    let mut fruitless = fruitless(&found, &seen);
     let mut run = Run {
-        errors: found.errors,
+        errors: std::mem::take(&mut found.errors),
         passed_over: found.passed_over,
         ..Run::default()
     };
-    for address in &found.stores {
-        match record::ledgers(address).and_then(|store| examiner.store(&*store, address)) {
-            Ok(reports) if reports.is_empty() && !found.has_files_of(address) => {
-                run.errors
-                    .push(nothing_in(record::without_secrets(address)));
-            }
-            Ok(reports) => run.results.extend(reports),
-            Err(failure) => run.errors.push(PathError {
-                path: Some(address.clone()),
-                message: failure.to_string(),
-            }),
-        }
-    }
-    for (url, named) in &found.databases {
-        let asked = args.thread.as_ref();
-        if let (Some(named), Some(asked)) =
-            (named, asked.filter(|asked| Some(*asked) != named.as_ref()))
-        {
-            let text = format!("the address names {named}, and --thread {asked}");
-            return Err(Failure::new(text));
-        }
-        match examiner.database(url, named.as_ref().or(asked)) {
-            Ok(seen) if !seen.iter().any(Seen::tells) => {
-                run.errors.push(nothing_in(record::without_secrets(url)));
-            }
-            Ok(seen) => seen.into_iter().for_each(|seen| run.add(seen)),
-            Err(failure) => run.errors.push(PathError::of(None, &failure)),
-        }
-    }
+    let all_read = run.look_into_stores(&found, args.thread.as_ref(), &examiner, &mut fruitless)?;
     // Of one file nobody can say what else is missing.
     if has_folder || args.all {
         let (missing, unread) = examiner.missing(&found.files, &mut seen, &found.others);
@@ -255,11 +274,18 @@ fn examine_all(args: &VerifyArgs, context: &Context) -> Result<Run, Failure> {
     }
     let lineages = examiner.lineage_reports(&found.files, &mut seen)?;
     if are_many && args.expect_head.is_some() && lineages.is_empty() {
-        return Err(is_of_one());
+        return Err(Failure::new(
+            "--expect-head is of one record: name one file, or the folder of a lineage",
+        ));
     }
     run.results.extend(lineages);
+    let unread = Unread::of(&found.files, &seen, named, found.unread || !all_read);
     seen.into_iter().for_each(|seen| run.add(seen));
-    let mut places = pruned::places(&found.files, all.iter().flat_map(AllRecords::files));
+    let mut places = pruned::places(
+        &*context.fs,
+        &found.files,
+        all.iter().flat_map(AllRecords::files),
+    );
     let here = run.results.iter().filter_map(|report| report.record);
     let known = here.chain(all.iter().flat_map(AllRecords::records));
     places.extend(pruned::in_home(context, known)?);
@@ -267,19 +293,21 @@ fn examine_all(args: &VerifyArgs, context: &Context) -> Result<Run, Failure> {
     for report in &mut run.results {
         pruned.tell(&examiner, report)?;
     }
-    if let Some(all) = all {
-        let here = run.results.iter().filter_map(|report| report.record);
-        let mut here: BTreeSet<RecordId> = here.chain(examiner.joined()).collect();
-        run.results
-            .extend(all.pruned(&examiner, &pruned, &mut here));
-        let (elsewhere, unread) = all.elsewhere(&examiner, &mut here);
-        run.results.extend(elsewhere);
-        run.errors.extend(unread);
-        let (missing, unknown) = all.missing(&examiner, &here);
-        run.results.extend(missing);
-        run.errors.extend(unknown);
-    }
-    run.note_fruitless(fruitless);
+    let Some(all) = all else {
+        run.note_fruitless(fruitless);
+        return Ok(run);
+    };
+    // Of all that is known, what is named only says where else to look: what was there may have been pruned.
+    let here = run.results.iter().filter_map(|report| report.record);
+    let mut here: BTreeSet<RecordId> = here.chain(examiner.joined()).collect();
+    run.results
+        .extend(all.pruned(&examiner, &pruned, &mut here));
+    let (elsewhere, unasked) = all.elsewhere(&examiner, &mut here);
+    run.results.extend(elsewhere);
+    run.errors.extend(unasked);
+    let (missing, unknown) = all.missing(&examiner, &here, &unread);
+    run.results.extend(missing);
+    run.errors.extend(unknown);
     Ok(run)
 }
 
@@ -291,13 +319,6 @@ fn fruitless(found: &Found, seen: &[Seen]) -> Vec<PathBuf> {
     };
     let folders = found.folders.iter().filter(holds_none);
     folders.map(|(folder, _)| folder.clone()).collect()
-}
-
-fn nothing_in(path: String) -> PathError {
-    PathError {
-        message: format!("nothing to verify in {path}: no file of a known format"),
-        path: Some(path),
-    }
 }
 
 /// With `--all`, what this home knows.

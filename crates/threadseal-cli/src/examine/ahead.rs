@@ -117,7 +117,7 @@ impl Examiner {
             bytes: 0,
         };
         match self.examine(&candidate) {
-            Seen::Failed(error) => Err(Failure::new(error.message)),
+            Seen::NoRecord(error) | Seen::Failed(error) => Err(Failure::new(error.message)),
             seen => self.publish_reports(reports_of(&seen), &[known], Some(path), written),
         }
     }

@@ -9,7 +9,8 @@
 //! into, of other stores it is told that they must be named. A place only leads to a record: one that was moved is found in the folders that are named, whatever it is called there.
 
 use super::pruned::Pruned;
-use super::{Examiner, place};
+use super::whereabouts::nothing_at;
+use super::{Examiner, Seen, place};
 use crate::exit::Failure;
 use crate::render::json::PathError;
 use crate::seal_log::HomeLog;
@@ -168,7 +169,6 @@ impl AllRecords {
 
     /// What lies in the places of the records, beside what is looked at already.
     pub(crate) fn candidates(&self, already: &[Candidate]) -> Vec<Candidate> {
-        let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
         let mut taken: BTreeSet<PathBuf> = already.iter().map(|file| real(&file.path)).collect();
         let ledgers: BTreeSet<RecordId> = self.of_kind(RecordKind::Ledger);
         let mut found = Vec::new();
@@ -196,44 +196,66 @@ impl AllRecords {
     }
 
     /// A report of each record that none of `here` is. Of one that never had a place nobody can say that it is gone, unless
-    /// it was looked for.
+    /// it was looked for; nor of one of which `unread` says that what lies in its place, or may be it, could not be looked at.
     pub(crate) fn missing(
         &self,
         examiner: &Examiner,
         here: &BTreeSet<RecordId>,
+        unread: &Unread,
     ) -> (Vec<Report>, Vec<PathError>) {
         let (mut missing, mut unknown) = (Vec::new(), Vec::new());
         let gone = |known: &&StoredHead| !here.contains(&known.head.record);
         for known in self.known.iter().filter(gone) {
-            let (record, seq) = (known.head.record, known.head.seq);
-            let text = match (place_of(known), self.searched) {
-                (Some(_), false) => {
-                    format!("this host sealed it here up to seal {seq}, and it is not there")
+            match self.why_gone(known, unread) {
+                Ok(text) => {
+                    let path = known.path_hint.clone().unwrap_or_default();
+                    missing.push(place::report_missing(examiner, &path, known, text));
                 }
-                (Some(_), true) => format!(
-                    "this host sealed it here up to seal {seq}; it is not there, nor in what was named"
-                ),
-                (None, true) => {
-                    format!("this host knows seal {seq} of it, and it is not in what was named")
-                }
-                (None, false) if self.has_place(&record) => {
-                    format!("this host sealed it up to seal {seq}, and it is nowhere it was sealed")
-                }
-                (None, false) => {
-                    let kind = known.kind;
-                    unknown.push(PathError {
-                        path: None,
-                        message: format!(
-                            "no place is known of {kind} {record}: name the folder or store that it lies in"
-                        ),
-                    });
-                    continue;
-                }
-            };
-            let path = known.path_hint.clone().unwrap_or_default();
-            missing.push(place::report_missing(examiner, &path, known, text));
+                Err(failure) => unknown.push(PathError::of(place_of(known).as_deref(), &failure)),
+            }
         }
         (missing, unknown)
+    }
+
+    /// What is said of a record that was not found.
+    ///
+    /// # Errors
+    /// When nobody can say that it is gone.
+    fn why_gone(&self, known: &StoredHead, unread: &Unread) -> Result<String, Failure> {
+        let (kind, record, seq) = (known.kind, known.head.record, known.head.seq);
+        let Some(path) = place_of(known) else {
+            return match self.searched {
+                true if unread.among_named => Err(Failure::new(format!(
+                    "{kind} {record} is not in what could be read of what was named"
+                ))),
+                true => Ok(format!(
+                    "this host knows seal {seq} of it, and it is not in what was named"
+                )),
+                false if self.has_place(&record) => Ok(format!(
+                    "this host sealed it up to seal {seq}, and it is nowhere it was sealed"
+                )),
+                false => Err(Failure::new(format!(
+                    "no place is known of {kind} {record}: name the folder or store that it lies in"
+                ))),
+            };
+        };
+        if unread.holds(&path) || (kind == RecordKind::Observed && unread.holds(&seal_path(&path)))
+        {
+            let text = format!("what lies where {kind} {record} was sealed could not be read");
+            return Err(Failure::new(text).about(&path));
+        }
+        nothing_at(&path)?;
+        Ok(match self.searched {
+            false => format!("this host sealed it here up to seal {seq}, and it is not there"),
+            true => format!(
+                "this host sealed it here up to seal {seq}; it is not there, nor in what was named{}",
+                if unread.among_named {
+                    " and could be read"
+                } else {
+                    ""
+                }
+            ),
+        })
     }
 
     fn has_place(&self, record: &RecordId) -> bool {
@@ -246,6 +268,42 @@ impl AllRecords {
         let of_kind = self.known.iter().filter(|known| known.kind == kind);
         of_kind.map(|known| known.head.record).collect()
     }
+}
+
+/// What could not be looked at just now, and may be a record.
+#[derive(Debug, Default)]
+pub(crate) struct Unread {
+    places: BTreeSet<PathBuf>,
+    /// Was any of it named, or in what was named?
+    among_named: bool,
+}
+
+impl Unread {
+    /// Of `candidates` those that were `seen` to fail, the first `named` of which were named or in what was named; and
+    /// whether anything else of that could not be looked at.
+    pub(crate) fn of(
+        candidates: &[Candidate],
+        seen: &[Seen],
+        named: usize,
+        else_unread: bool,
+    ) -> Self {
+        let is_unread = |seen: &Seen| matches!(seen, Seen::Failed(_));
+        let pairs = candidates.iter().zip(seen);
+        let failed = pairs.filter(|(_, seen)| is_unread(seen));
+        Self {
+            places: failed.map(|(candidate, _)| real(&candidate.path)).collect(),
+            among_named: else_unread || seen.iter().take(named).any(is_unread),
+        }
+    }
+
+    fn holds(&self, path: &Path) -> bool {
+        self.places.contains(&real(path))
+    }
+}
+
+/// Where a file really lies, as far as that can be said.
+fn real(path: &Path) -> PathBuf {
+    path.canonicalize().unwrap_or_else(|_| path.to_owned())
 }
 
 /// Where a record lay last, if that is written down.
@@ -261,4 +319,72 @@ fn ledger_beside(path: &Path, known: &StoredHead, ledgers: &BTreeSet<RecordId>) 
     let run = threadseal::ledger::RunId::parse(&known.head.record.to_string()).ok()?;
     let is_known = ledgers.contains(&run.record_id());
     is_known.then(|| path.with_file_name(format!("ledger_{run}.jsonl")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use threadseal::digest::Digest;
+    use threadseal::record::Head;
+    use threadseal::time::Timestamp;
+
+    fn known(path: Option<&Path>) -> StoredHead {
+        StoredHead {
+            head: Head {
+                record: RecordId::from_bytes([1; 32]),
+                seq: 0,
+                size: 1,
+                line: Digest::of(b"line"),
+            },
+            root: None,
+            key: None,
+            kind: RecordKind::Observed,
+            is_final: false,
+            thread: None,
+            first_seen: Timestamp::UNIX_EPOCH,
+            updated: Timestamp::UNIX_EPOCH,
+            path_hint: path.map(|path| path.to_str().unwrap().to_owned()),
+            aliases: Vec::new(),
+            logged: None,
+            vouches: true,
+        }
+    }
+
+    #[test]
+    fn a_record_is_gone_only_where_its_place_could_be_looked_at() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("s.jsonl");
+        let is_gone = |known: StoredHead, searched, unread: &Unread| {
+            let all = AllRecords {
+                known: vec![known],
+                places: BTreeMap::new(),
+                searched,
+            };
+            all.why_gone(&all.known[0], unread).is_ok()
+        };
+        let failed = |path: PathBuf| {
+            let candidate = Candidate {
+                path,
+                named: false,
+                bytes: 0,
+            };
+            let failed = Seen::Failed(PathError::of(None, &Failure::new("no")));
+            Unread::of(&[candidate], &[failed], 1, false)
+        };
+        let none = Unread::default();
+        for searched in [false, true] {
+            assert!(is_gone(known(Some(&path)), searched, &none));
+            for unread in [failed(path.clone()), failed(seal_path(&path))] {
+                assert!(!is_gone(known(Some(&path)), searched, &unread));
+            }
+            // What is elsewhere and cannot be read says nothing of this place.
+            let elsewhere = failed(folder.path().join("other"));
+            assert!(is_gone(known(Some(&path)), searched, &elsewhere));
+            assert!(!is_gone(known(None), searched, &elsewhere));
+        }
+        assert!(is_gone(known(None), true, &none));
+        std::os::unix::fs::symlink("circle", folder.path().join("circle")).unwrap();
+        let inside = folder.path().join("circle/s.jsonl");
+        assert!(!is_gone(known(Some(&inside)), true, &none));
+    }
 }

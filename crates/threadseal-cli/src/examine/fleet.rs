@@ -183,7 +183,9 @@ fn name(seen: &mut Seen, place: &str) {
                 report.path = named(&report.path);
             }
         }
-        Seen::Failed(error) => error.path = error.path.as_deref().map(named),
+        Seen::NoRecord(error) | Seen::Failed(error) => {
+            error.path = error.path.as_deref().map(named)
+        }
         Seen::PassedOver | Seen::Elsewhere => {}
     }
 }

@@ -363,7 +363,9 @@ fn judge(
         .threads
         .join(kin.thread.as_str())
         .join(TRANSCRIPT_FILE);
-    let file = open_regular(&*examiner.host.fs, &path).ok();
+    let is_there = examiner.is_file(&path);
+    let file = is_there.then(|| open_regular(&*examiner.host.fs, &path));
+    let file = file.transpose()?;
     let first = file.as_ref().map(first_line).transpose()?.flatten();
     let manifest = first.as_deref().and_then(manifest::parse_line);
     let is_it = |manifest: &Manifest| manifest.record == kin.record;

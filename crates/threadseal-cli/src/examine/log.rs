@@ -13,13 +13,17 @@ use threadseal_store::read::RegularFile;
 /// What is found of seals whose log is gone.
 pub(super) const LOG_MISSING: &str = "log_missing";
 
-/// Verifies a file against the seals beside it.
+/// Verifies a file against the seals in `seal_file`.
 ///
 /// # Errors
 /// When either cannot be read or is too large, or the heads are damaged.
-pub(super) fn sealed(examiner: &Examiner, file: &RegularFile) -> Result<Report, Failure> {
+pub(super) fn sealed(
+    examiner: &Examiner,
+    file: &RegularFile,
+    seal_file: &Path,
+) -> Result<Report, Failure> {
     let asked = &examiner.asked;
-    let bytes = observer::read_seals(&examiner.host, file.path())?.unwrap_or_default();
+    let bytes = observer::read_seal_file(&examiner.host, seal_file)?.unwrap_or_default();
     let seals = match observed::parse(&bytes) {
         Ok(seals) => seals,
         Err(finding) => {
@@ -106,12 +110,12 @@ pub(super) fn sidecar(examiner: &Examiner, seal_file: &Path, named: bool) -> Res
     }
     if examiner.is_file(&log) {
         let file = threadseal_store::read::open_regular(&*examiner.host.fs, &log)?;
-        let mut reports = vec![sealed(examiner, &file)?];
+        let mut reports = vec![sealed(examiner, &file, seal_file)?];
         reports[0].path = shown(&log);
         super::place::hold(examiner, &log, &mut reports)?;
         return Ok(Seen::Reports(reports));
     }
-    let bytes = observer::read_seals(&examiner.host, &log)?.unwrap_or_default();
+    let bytes = observer::read_seal_file(&examiner.host, seal_file)?.unwrap_or_default();
     let mut report = Report::begin("log", "observed");
     report.path = shown(&log);
     report.trust = Some(examiner.asked.trust.digest());

@@ -50,6 +50,7 @@ use crate::walk::Candidate;
 use clap::ValueEnum;
 use indicatif::ProgressBar;
 use std::collections::BTreeSet;
+use std::io;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 use threadseal::document::DocumentKind;
@@ -62,7 +63,7 @@ use threadseal_store::examine::Known;
 use threadseal_store::host::Host;
 use threadseal_store::observer::seal_path;
 use threadseal_store::read::RegularFile;
-use threadseal_store::sys::{FileKind, path_text};
+use threadseal_store::sys::{FileKind, Metadata, path_text};
 
 /// Looks after the first, where a record seems older than its head.
 const SECOND_LOOKS: usize = 2;
@@ -143,7 +144,9 @@ pub(crate) enum Seen {
     Elsewhere,
     /// A checkpoint, to be joined with others, and reports of what lies beside it.
     Link(Box<LinkFacts>, Vec<Report>),
-    /// No verdict.
+    /// No verdict: it was named, was read, and is no record.
+    NoRecord(PathError),
+    /// No verdict: nobody can say what it is.
     Failed(PathError),
 }
 
@@ -152,7 +155,7 @@ impl Seen {
     pub(crate) fn tells(&self) -> bool {
         match self {
             Self::Reports(reports) => !reports.is_empty(),
-            Self::Link(..) | Self::Failed(_) => true,
+            Self::Link(..) | Self::NoRecord(_) | Self::Failed(_) => true,
             // Whose report stands with another file is said there.
             Self::PassedOver | Self::Elsewhere => false,
         }
@@ -262,10 +265,10 @@ impl Examiner {
         }
         let kind = self.kind(&file)?;
         if kind == Some(Kind::Sidecar) {
-            return log::sidecar(self, &candidate.path, candidate.named);
+            return log::sidecar(self, file.path(), candidate.named);
         }
         if kind == Some(Kind::LedgerHead) {
-            return ledger::sidecar(self, &candidate.path, candidate.named);
+            return ledger::sidecar(self, file.path(), candidate.named);
         }
         if kind == Some(Kind::Checkpoint) && self.asked.profile != ProfileArg::Observed {
             return self.beside(&file, kind);
@@ -282,7 +285,9 @@ impl Examiner {
         match (reports.is_empty(), kind) {
             (false, _) => Ok(Seen::Reports(reports)),
             (true, None) if candidate.named => {
-                Err(Failure::new("unknown format").about(&candidate.path))
+                let failure = Failure::new("unknown format").about(&candidate.path);
+                let error = PathError::of(Some(&candidate.path), &failure);
+                Ok(Seen::NoRecord(error))
             }
             (true, _) => Ok(Seen::PassedOver),
         }
@@ -299,7 +304,7 @@ impl Examiner {
         let mut reports = Vec::new();
         let beside = matches!(self.asked.profile, ProfileArg::Auto | ProfileArg::Observed);
         if beside && self.exists(&seal_path(file.path())) {
-            reports.push(log::sealed(self, file)?);
+            reports.push(log::sealed(self, file, &seal_path(file.path()))?);
         }
         if self.asked.profile == ProfileArg::Observed {
             if reports.is_empty() && (named || kind == Some(Kind::Log)) {
@@ -427,21 +432,24 @@ impl Examiner {
         looked.is_ok_and(|report| report.verdict == Verdict::Verified)
     }
 
-    /// Is anything there? Asked of the disk that is looked at, which may be a database.
+    /// Is anything there? Asked of the disk that is looked at, which may be a database. What cannot be looked at is not
+    /// said to be gone, here and below: who opens it is told why.
     fn exists(&self, path: &Path) -> bool {
-        self.host.fs.metadata(path).is_ok()
+        !self
+            .host
+            .fs
+            .metadata(path)
+            .is_err_and(|error| is_gone(&error))
     }
 
     /// Is a regular file there?
     fn is_file(&self, path: &Path) -> bool {
-        let found = self.host.fs.metadata(path);
-        found.is_ok_and(|found| found.kind == FileKind::Regular)
+        is_regular(self.host.fs.metadata(path))
     }
 
     /// The same, a final link not followed: what a walk finds.
     fn is_walked(&self, path: &Path) -> bool {
-        let found = self.host.fs.symlink_metadata(path);
-        found.is_ok_and(|found| found.kind == FileKind::Regular)
+        is_regular(self.host.fs.symlink_metadata(path))
     }
 
     /// Tells the bar of bytes read.
@@ -485,6 +493,21 @@ impl Examiner {
             ));
         }
     }
+}
+
+fn is_regular(found: io::Result<Metadata>) -> bool {
+    match found {
+        Ok(found) => found.kind == FileKind::Regular,
+        Err(error) => !is_gone(&error),
+    }
+}
+
+/// Does the system say that nothing is there? Anything else that it says is no such thing.
+pub(crate) fn is_gone(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
+    )
 }
 
 /// Is the expected head none of this record's?

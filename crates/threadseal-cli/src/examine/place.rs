@@ -4,7 +4,7 @@
 //! host sealed one record and finds another that it did not seal there, somebody put the one over
 //! the other: each may be whole by itself, and whoever reads the place is told a wrong story.
 
-use super::{Examiner, reports_of, shown};
+use super::{Examiner, ProfileArg, reports_of, shown};
 use crate::exit::Failure;
 use crate::walk::Candidate;
 use std::path::Path;
@@ -100,11 +100,26 @@ pub(super) fn replaced(examiner: &Examiner, path: &Path) -> Result<Vec<Report>, 
     Ok(last.collect())
 }
 
-/// The records that this host sealed last in a place, one of each kind.
+/// The records that this host sealed last in a place, one of each kind that is asked for.
 fn sealed_at(examiner: &Examiner, place: &str) -> Result<Vec<StoredHead>, Failure> {
     let find = |kind| examiner.host.heads.find_by_place(kind, place).transpose();
     let found: Result<Vec<StoredHead>, _> = RecordKind::ALL.into_iter().filter_map(find).collect();
-    Ok(found?)
+    let profile = examiner.asked.profile;
+    let found = found?.into_iter();
+    Ok(found.filter(|last| is_asked_for(profile, last)).collect())
+}
+
+/// Would a report of it be made by this profile? What is not looked at is not missed.
+fn is_asked_for(profile: ProfileArg, last: &StoredHead) -> bool {
+    let is_native = last.thread.is_some();
+    match (profile, last.kind) {
+        (ProfileArg::Auto, _)
+        | (ProfileArg::Native, RecordKind::Document)
+        | (ProfileArg::Observed, RecordKind::Observed) => true,
+        (ProfileArg::Native, RecordKind::Transcript) => is_native,
+        (ProfileArg::Rye, RecordKind::Transcript) => !is_native,
+        _ => false,
+    }
 }
 
 /// Where `path` itself lies: a link at its end is not followed.

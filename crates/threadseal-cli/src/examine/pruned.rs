@@ -21,7 +21,7 @@ use threadseal::report::{CheckResult, Completeness, Finding, Report, Verdict};
 use threadseal::tlog::entry::LoggedHead;
 use threadseal::trust::{Format, Purpose};
 use threadseal_store::heads::StoredHead;
-use threadseal_store::sys::path_text;
+use threadseal_store::sys::{Fs, led_to, path_text};
 use threadseal_store::tombstones::{self, Found, TOMBSTONE_ENDING};
 
 /// Records of which a tombstone and the log say that they were pruned.
@@ -41,13 +41,17 @@ struct Grave {
 }
 
 /// Where tombstones may lie: those among `files`, those of what was named, and those of records `known` by their places.
-pub(crate) fn places(files: &[Candidate], known: impl Iterator<Item = PathBuf>) -> Vec<PathBuf> {
+pub(crate) fn places(
+    fs: &dyn Fs,
+    files: &[Candidate],
+    known: impl Iterator<Item = PathBuf>,
+) -> Vec<PathBuf> {
     let is_one = |path: &Path| path.to_string_lossy().ends_with(TOMBSTONE_ENDING);
     let among = files.iter().filter(|file| is_one(&file.path));
     let named = files
         .iter()
         .filter(|file| file.named && !is_one(&file.path));
-    let beside = named.map(|file| tombstones::place_of(&file.path));
+    let beside = named.map(|file| tombstones::place_of(&led_to(fs, &file.path)));
     let known = known.map(|path| tombstones::place_of(&path));
     let mut all: Vec<PathBuf> = among.map(|file| file.path.clone()).collect();
     all.extend(beside.chain(known));

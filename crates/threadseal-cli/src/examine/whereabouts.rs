@@ -1,12 +1,11 @@
 //! Looking where the private index says that a record lies.
 
-use super::{Examiner, Seen, reports_of};
+use super::{Examiner, Seen, is_gone, reports_of};
 use crate::exit::Failure;
 use crate::record;
 use crate::walk;
 use rayon::prelude::*;
 use std::collections::BTreeSet;
-use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::PoisonError;
 use threadseal::record::RecordId;
@@ -35,15 +34,15 @@ impl Examiner {
         if !path.is_absolute() && !place.starts_with("sqlite:") && !is_record {
             return Ok(None);
         }
-        let is_gone = match (place.strip_prefix("sqlite:"), path.to_str()) {
+        let nothing = match (place.strip_prefix("sqlite:"), path.to_str()) {
             (None, Some(address)) if is_record => {
                 let (store, name) = record::one(address, Intent::Read)?;
                 store.read(&name)?.is_none()
             }
-            (Some(file), _) => is_gone(&text_path(file).unwrap_or_default())?,
-            (None, _) => is_gone(&path)?,
+            (Some(file), _) => nothing_at(&text_path(file).unwrap_or_default())?,
+            (None, _) => nothing_at(&path)?,
         };
-        if is_gone {
+        if nothing {
             return Ok(Some(Vec::new()));
         }
         let mut found = walk::find(std::slice::from_ref(&path));
@@ -69,13 +68,14 @@ impl Examiner {
     }
 }
 
-/// Is nothing there? What cannot be looked at is not said to be gone.
-fn is_gone(path: &Path) -> Result<bool, Failure> {
+/// Is nothing at `path`?
+///
+/// # Errors
+/// When nobody can say.
+pub(super) fn nothing_at(path: &Path) -> Result<bool, Failure> {
     match std::fs::metadata(path) {
         Ok(_) => Ok(false),
-        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
-            Ok(true)
-        }
+        Err(error) if is_gone(&error) => Ok(true),
         Err(error) => Err(Failure::new(format!("cannot be looked at: {error}")).about(path)),
     }
 }

@@ -27,6 +27,7 @@ mod keyring;
 mod keys;
 mod ledger;
 mod lineage;
+mod links;
 mod log;
 mod log_made;
 mod log_twins;

@@ -176,13 +176,19 @@ fn what_lies_in_the_place_of_a_sealed_document_and_is_no_record_is_told() {
         ("d/limits.yaml", "limit: 1\n"),
         ("d/m.py", "x = 1\n"),
         ("d/project.json", "{\"a\":1}\n"),
-        ("d/s.jsonl", "{\"n\":1}\n"),
     ];
     for (name, text) in texts {
         sandbox.write(name, text);
         ask(&sandbox, "seal", name).exits(0);
     }
+    sandbox.write("d/s.jsonl", "{\"n\":1}\n");
+    ask(&sandbox, "seal", "d/s.jsonl").exits(0);
     ask(&sandbox, "verify", "d").exits(0);
+    // What a profile does not look at it does not miss.
+    for profile in ["native", "observed", "rye"] {
+        let ran = sandbox.run(["verify", "d", "--profile", profile]);
+        assert!(!ran.stdout.contains("missing"), "{profile}: {}", ran.stdout);
+    }
     for (name, _) in texts {
         let path = sandbox.work().join(name);
         let sealed = fs::read(&path).unwrap();

@@ -326,6 +326,19 @@ pub fn directory_of(path: &Path) -> &Path {
     }
 }
 
+/// Where the file that `path` names lies: the path itself, or, where that is a link, what it leads to. What belongs to a
+/// file lies beside it, and not beside a link to it.
+pub fn led_to(fs: &dyn Fs, path: &Path) -> PathBuf {
+    let is_link = |found: Metadata| found.kind == FileKind::Symlink;
+    if !fs.symlink_metadata(path).is_ok_and(is_link) {
+        return path.to_owned();
+    }
+    // A link of the system's own, to a file that lost its name, leads to nothing that has one.
+    let real = fs.canonicalize(path).ok();
+    let real = real.filter(|real| fs.metadata(real).is_ok());
+    real.unwrap_or_else(|| path.to_owned())
+}
+
 /// Repeats `call` while a signal interrupts it.
 pub(crate) fn uninterrupted<T>(mut call: impl FnMut() -> io::Result<T>) -> io::Result<T> {
     loop {

@@ -193,7 +193,7 @@ pub(super) fn reports_at(
     };
     match examiner.examine(&candidate) {
         Seen::Reports(reports) => Ok(reports),
-        Seen::Failed(error) => Err(Failure::new(error.message)),
+        Seen::NoRecord(error) | Seen::Failed(error) => Err(Failure::new(error.message)),
         Seen::PassedOver | Seen::Elsewhere | Seen::Link(..) => Ok(Vec::new()),
     }
 }

@@ -65,6 +65,37 @@ fn every_record_that_is_known_is_looked_for_and_one_that_is_gone_is_missing() {
 }
 
 #[test]
+fn what_cannot_be_read_just_now_is_not_called_missing() {
+    let sandbox = ready();
+    for name in ["p/s.jsonl", "p/d.md"] {
+        sandbox.write(name, "{\"n\":1}\n");
+        sandbox.run(["seal", name]).exits(0);
+    }
+    let unknown = |more: &[&str]| {
+        let output = all(&sandbox, more, 2);
+        assert_eq!(missing(&output), [""; 0], "{output}");
+        assert!(!output["errors"].as_array().unwrap().is_empty(), "{output}");
+    };
+    // A damaged file of the index of places.
+    let places = walk(&sandbox.home().join("heads/places"));
+    for place in places.iter().filter(|place| place.is_file()) {
+        let good = fs::read(place).unwrap();
+        fs::write(place, "").unwrap();
+        unknown(&["p"]);
+        unknown(&[]);
+        fs::write(place, good).unwrap();
+    }
+    // A folder that leads nowhere: nobody can say what lies in it.
+    let (folder, moved) = (sandbox.work().join("p"), sandbox.work().join("q"));
+    fs::rename(&folder, &moved).unwrap();
+    std::os::unix::fs::symlink("p", &folder).unwrap();
+    unknown(&[]);
+    all(&sandbox, &["q"], 0);
+    fs::remove_file(&folder).unwrap();
+    assert_eq!(missing(&all(&sandbox, &[], 1)).len(), 2);
+}
+
+#[test]
 fn a_record_that_never_had_a_place_is_not_called_missing_before_it_was_looked_for() {
     let sandbox = ready();
     sandbox.write("turns.json", crate::scroll::turns(2));
