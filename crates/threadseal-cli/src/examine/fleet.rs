@@ -184,7 +184,7 @@ fn name(seen: &mut Seen, place: &str) {
             }
         }
         Seen::NoRecord(error) | Seen::Failed(error) => {
-            error.path = error.path.as_deref().map(named)
+            error.path = error.path.as_deref().map(named);
         }
         Seen::PassedOver | Seen::Elsewhere => {}
     }
