@@ -3,7 +3,7 @@
 use crate::context::{self, Context};
 use crate::exit::{Exit, Failure, complain};
 use crate::gather;
-use crate::keyring::{Keyring, self_name};
+use crate::keyring::Keyring;
 use crate::local::Local;
 use crate::output::Out;
 use crate::passphrase::PassphraseArgs;
@@ -193,7 +193,7 @@ pub(crate) fn engine_in(
     let keys = Keys {
         // Machines that hold a thread of a database in turn share no folder for its keys.
         epochs: fleet.is_none().then(|| home.epochs()),
-        ..own_keys(&home, &args.passphrase)?
+        ..own_keys(&home, &args.passphrase, context)?
     };
     let host = context.host()?;
     let environment = Arc::new(context::environment());
@@ -238,13 +238,16 @@ pub(crate) fn engine_in(
 /// The keys by which threads, and what lies beside them, are sealed.
 ///
 /// # Errors
-/// When one is not there, or does not open.
-pub(crate) fn own_keys(home: &Home, passphrase: &PassphraseArgs) -> Result<Keys, Failure> {
+/// When one is not there, does not open, or ended.
+pub(crate) fn own_keys(
+    home: &Home,
+    passphrase: &PassphraseArgs,
+    context: &Context,
+) -> Result<Keys, Failure> {
     let keyring = Keyring::of(home);
-    let signer = |usage| keyring.signer(Some(self_name(usage)), usage, passphrase);
     Ok(Keys {
-        native: Arc::new(signer(KeyUsage::Native)?),
-        rye: Arc::new(signer(KeyUsage::Rye)?),
+        native: Arc::new(keyring.signer(None, KeyUsage::Native, passphrase, context)?),
+        rye: Arc::new(keyring.rye_half(None, passphrase)?),
         epochs: None,
     })
 }

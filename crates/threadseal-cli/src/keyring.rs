@@ -7,6 +7,7 @@
 //! without its passphrase. A name is used once, whatever the usage.
 
 use crate::context::Context;
+use crate::ended;
 use crate::exit::{Failure, complain};
 use crate::passphrase::PassphraseArgs;
 use threadseal::key::{KeyUsage, LocalSigner, PrivateKey, PublicKey};
@@ -208,36 +209,68 @@ impl Keyring {
         Ok(opened)
     }
 
-    /// A signer for the checkpoints of a record whose line 1 names this Rye key: that one, whatever its name here, else the one that
-    /// `init` made, which seals no such record.
+    /// A signer for Rye's signatures in native records: the key that line 1 names, whatever its name here, else the one that `init` made. Nobody
+    /// asks whether it ended: such a record counts by its native seals, and a key of line 1 is never replaced.
     ///
     /// # Errors
-    /// As [`Keyring::signer`].
-    pub(crate) fn rye_signer(
+    /// As [`Keyring::open`]; or when there is none.
+    pub(crate) fn rye_half(
         &self,
-        named: &PublicKey,
+        named: Option<&PublicKey>,
         passphrase: &PassphraseArgs,
     ) -> Result<LocalSigner, Failure> {
-        let is_it =
-            |key: &OwnKey| key.usage == KeyUsage::Rye && key.has_private && key.public == *named;
+        let is_it = |key: &OwnKey| {
+            key.usage == KeyUsage::Rye && key.has_private && Some(&key.public) == named
+        };
         match self.list()?.into_iter().find(is_it) {
             Some(key) => Ok(LocalSigner::new(self.open(&key, passphrase)?, key.usage)),
-            None => self.signer(None, KeyUsage::Rye, passphrase),
+            None => self.open_for(self_name(KeyUsage::Rye), KeyUsage::Rye, passphrase),
         }
     }
 
     /// A signer for `usage`: the key of this name, else the one that `init` made.
     ///
     /// # Errors
-    /// As [`Keyring::open`]; or when the key is for something else.
+    /// As [`Keyring::open`]; when the key is for something else, or it ended.
     pub(crate) fn signer(
         &self,
         name: Option<&str>,
         usage: KeyUsage,
         passphrase: &PassphraseArgs,
+        context: &Context,
     ) -> Result<LocalSigner, Failure> {
         let name = name.unwrap_or(self_name(usage));
-        let key = self.find(name)?;
+        if usage == KeyUsage::Native {
+            // Names follow the log: where a rotation was cut short, this name is the next key's.
+            context.host()?;
+        }
+        ended::refuse(&self.find_for(name, usage)?.public, context)?;
+        self.open_for(name, usage, passphrase)
+    }
+
+    /// The key of this name; where that is the one that commands take by themselves, and it is not there, says how it is made.
+    fn find_for(&self, name: &str, usage: KeyUsage) -> Result<OwnKey, Failure> {
+        if name != self_name(usage) {
+            return self.find(name);
+        }
+        self.get(name)?.ok_or_else(|| {
+            let next = match usage {
+                KeyUsage::Native | KeyUsage::Rye | KeyUsage::Observed => {
+                    "threadseal init".to_owned()
+                }
+                _ => format!("threadseal key new --usage {usage} --name {name}"),
+            };
+            Failure::new(format!("there is no key {name:?} here; next: {next}"))
+        })
+    }
+
+    fn open_for(
+        &self,
+        name: &str,
+        usage: KeyUsage,
+        passphrase: &PassphraseArgs,
+    ) -> Result<LocalSigner, Failure> {
+        let key = self.find_for(name, usage)?;
         if key.usage != usage {
             return Err(Failure::new(format!(
                 "the key {name:?} is for {} records, this needs one for {usage} records",

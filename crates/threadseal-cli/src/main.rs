@@ -12,6 +12,7 @@ mod believed;
 mod cmd;
 mod context;
 mod detect;
+mod ended;
 mod engine;
 mod events;
 mod evidence;

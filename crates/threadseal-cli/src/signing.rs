@@ -59,7 +59,8 @@ impl SigningArgs {
     /// As [`Keyring::signer`].
     pub(crate) fn signer(&self, context: &Context) -> Result<Arc<LocalSigner>, Failure> {
         let keyring = Keyring::of(&context.existing_home()?);
-        let signer = keyring.signer(self.key.as_deref(), KeyUsage::Native, &self.passphrase)?;
+        let key = self.key.as_deref();
+        let signer = keyring.signer(key, KeyUsage::Native, &self.passphrase, context)?;
         Ok(Arc::new(signer))
     }
 
@@ -123,7 +124,7 @@ impl SigningArgs {
         context: &Context,
     ) -> Result<Keys, Failure> {
         let home = context.existing_home()?;
-        let rye = Keyring::of(&home).rye_signer(&manifest.rye_key, &self.passphrase)?;
+        let rye = Keyring::of(&home).rye_half(Some(&manifest.rye_key), &self.passphrase)?;
         Ok(Keys {
             native: Arc::clone(signer) as _,
             rye: Arc::new(rye),

@@ -11,7 +11,7 @@ use crate::context::Context;
 use crate::examine::{Asked, Examiner, Seen};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::gather;
-use crate::keyring::{Keyring, self_name};
+use crate::keyring::Keyring;
 use crate::local::Local;
 use crate::output::Out;
 use crate::passphrase::PassphraseArgs;
@@ -243,8 +243,8 @@ fn make_folder(asked: Option<&Path>) -> Result<PathBuf, Failure> {
 fn record(path: &Path, context: &Context) -> Result<(), Failure> {
     let keyring = Keyring::of(&context.existing_home()?);
     let passphrase = PassphraseArgs::default();
-    let signer = |usage| keyring.signer(Some(self_name(usage)), usage, &passphrase);
-    let (native, rye) = (signer(KeyUsage::Native)?, signer(KeyUsage::Rye)?);
+    let native = keyring.signer(None, KeyUsage::Native, &passphrase, context)?;
+    let rye = keyring.rye_half(None, &passphrase)?;
     let host = context.host()?;
     let (authority, rye_key) = (*native.public_key(), *rye.public_key());
     let manifest = Manifest::new(host.new_record()?, authority, rye_key);

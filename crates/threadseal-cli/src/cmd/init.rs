@@ -141,7 +141,7 @@ fn accept(
     let others = args.accept.iter().map(id).collect::<Result<Vec<_>, _>>()?;
     let local = Local::to(&[project.root().to_owned()], false, context);
     let trust = gather::gather(&[], None, &local, context)?;
-    let keys = own_keys(home, &args.passphrase)?;
+    let keys = own_keys(home, &args.passphrase, context)?;
     let host = context.host()?;
     Ok(identity::accept(&host, &keys, project, &trust, &others)?)
 }

@@ -11,6 +11,7 @@
 
 use crate::context::Context;
 use crate::detect::{self, Kind};
+use crate::ended;
 use crate::exit::{Exit, Failure, Outcome, complain};
 use crate::keyring::Keyring;
 use crate::output::Out;
@@ -23,7 +24,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Duration;
-use threadseal::key::{KeyUsage, LocalSigner};
+use threadseal::key::{KeyUsage, LocalSigner, Signer as _};
 use threadseal_store::clock::{Clock as _, SystemClock};
 use threadseal_store::host::Host;
 use threadseal_store::observer::{self, Sealed};
@@ -81,7 +82,7 @@ pub(crate) fn run(args: &WatchArgs, context: &Context, out: &mut Out) -> Outcome
     let mut watch = Watch {
         dir: &args.dir,
         host: context.host()?,
-        signer: keyring.signer(key, KeyUsage::Observed, &args.passphrase)?,
+        signer: keyring.signer(key, KeyUsage::Observed, &args.passphrase, context)?,
         context,
         renewed: None,
         seen: BTreeMap::new(),
@@ -104,6 +105,8 @@ pub(crate) fn run(args: &WatchArgs, context: &Context, out: &mut Out) -> Outcome
         .map_err(failure)?;
     let mut changed = watch.all()?;
     loop {
+        // It may end while this runs.
+        ended::refuse(watch.signer.public_key(), context)?;
         for log in changed {
             watch.look_at(&log, out);
         }

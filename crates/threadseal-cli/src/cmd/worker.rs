@@ -8,6 +8,7 @@
 //! have the same keys, and the same project.
 
 use crate::context::{self, Context};
+use crate::ended;
 use crate::engine::{EngineArgs, engine_in};
 use crate::exit::{Exit, Failure, Outcome, complain};
 use crate::fleet::DatabaseArgs;
@@ -16,6 +17,7 @@ use crate::render::clean::Clean;
 use clap::Args;
 use serde_json::json;
 use std::time::Duration;
+use threadseal::error::Error;
 use threadseal_runtime::bounds::LEASE_TIME;
 use threadseal_runtime::fleet::Worker;
 use threadseal_runtime::toolbox::Cancel;
@@ -47,11 +49,15 @@ pub(super) fn run(args: &WorkerArgs, context: &Context, out: &mut Out) -> Outcom
     let name = args.name.clone();
     let lease = Duration::try_from_secs_f64(args.lease)
         .map_err(|_| Failure::new("--lease is a number of seconds"))?;
+    let key = engine.keys.native.public_key();
+    // It may end while this runs.
+    let may_seal = || ended::refuse(key, context).map_err(|why| Error::refused(why.to_string()));
     let worker = Worker {
         fleet: &fleet,
         engine: &engine,
         name: name.unwrap_or_else(|| std::process::id().to_string()),
         lease,
+        may_seal: &may_seal,
         until_idle: args.until_idle,
         cancel,
     };

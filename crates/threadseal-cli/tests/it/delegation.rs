@@ -272,7 +272,7 @@ fn only_the_authority_of_a_record_that_goes_on_lets_a_key_in_and_nothing_is_writ
     delegate(&authority, &key).fails_with("answers for this record");
     authority
         .run(["key", "delegate", "r.jsonl", "--to", &key, "--key", old])
-        .fails_with("ended: what it sealed");
+        .fails_with("seals nothing more");
     assert_eq!(fs::read(&path).unwrap(), before);
 }
 

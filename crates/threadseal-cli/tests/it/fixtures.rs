@@ -30,6 +30,26 @@ fn signer(home: &Home, file: &str, usage: KeyUsage) -> LocalSigner {
     LocalSigner::new(PrivateKey::from_pem(&pem).unwrap(), usage)
 }
 
+/// The home of a thief, who has a copy of this key under the name `stolen`, and has heard of nothing.
+pub(crate) fn thief(sandbox: &Sandbox, key: &str) -> Sandbox {
+    let thief = Sandbox::new();
+    thief.run(["init", "-q", "--no-log"]).exits(0);
+    let pem = thief.work().join("stolen.pem");
+    let pem = pem.to_str().unwrap();
+    let export = ["key", "export", key, "--private", "--out", pem];
+    sandbox.run(export).exits(0);
+    let import = ["key", "import", pem, "--name", "stolen"];
+    thief.run(import).exits(0);
+    thief
+}
+
+/// Has a thief seal a file of the sandbox with the key that they stole.
+pub(crate) fn steal(thief: &Sandbox, sandbox: &Sandbox, name: &str) {
+    let path = sandbox.work().join(name);
+    let seal = ["seal", "--key", "stolen", path.to_str().unwrap()];
+    thief.run(seal).exits(0);
+}
+
 /// A native record of `turns` turns; three events and a seal each.
 pub(crate) fn recorder(sandbox: &Sandbox, name: &str, turns: u64) -> Recorder {
     recorder_at(sandbox, name, turns, Arc::new(SystemClock))

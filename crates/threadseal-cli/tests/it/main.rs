@@ -15,6 +15,7 @@ mod anchoring;
 mod attacks;
 mod bad_input;
 mod delegation;
+mod ended;
 mod epochs;
 mod evidence;
 mod fixtures;

@@ -1,7 +1,7 @@
 //! Keys that were rotated: all that the old one sealed before stays whole and is gone on with, and nothing that it seals later counts.
 
 use crate::anchor::{add, logged, policy};
-use crate::fixtures::{open_record, ready};
+use crate::fixtures::{open_record, ready, steal, thief};
 use crate::run::{greet, once_more, project, thread};
 use crate::sandbox::{Ran, Sandbox};
 use crate::witness::{Serving, witness};
@@ -72,7 +72,8 @@ fn what_the_old_key_signs_after_its_end_is_refused_wherever_it_lies() {
     let first = ran(&sandbox);
     let old = rotate(&sandbox);
     sandbox.write("note.json", "{\"a\": 1}\n");
-    sandbox.run(["seal", "--key", &old, "note.json"]).exits(0);
+    let thief = thief(&sandbox, &old);
+    steal(&thief, &sandbox, "note.json");
     is_forged(&sandbox, "note.json");
     sandbox
         .run(["seal", "note.json"])
@@ -82,7 +83,7 @@ fn what_the_old_key_signs_after_its_end_is_refused_wherever_it_lies() {
     let good = std::fs::read_to_string(&path).unwrap();
     let seal = good.rfind("<!-- threadseal:signed:").unwrap();
     sandbox.write(DIRECTIVE, good[..seal].replace("Greet", "Rob"));
-    sandbox.run(["seal", "--key", &old, DIRECTIVE]).exits(0);
+    steal(&thief, &sandbox, DIRECTIVE);
     is_forged(&sandbox, DIRECTIVE);
     greet(&sandbox, &["--script", "answers.yaml"]).fails_with("forged");
     // Nor does the old key write behind the end of a thread, whoever asks.
@@ -190,7 +191,7 @@ fn a_next_key_that_was_trusted_before_ends_the_old_one_no_less() {
         .exits(0);
     let old = rotate(&sandbox);
     sandbox.write("after.json", "{}\n");
-    sandbox.run(["seal", "after.json", "--key", &old]);
+    steal(&thief(&sandbox, &old), &sandbox, "after.json");
     let judged = sandbox.run(["verify", "after.json"]);
     assert_ne!(judged.code, 0, "{}", judged.stdout);
     sandbox.write("mine.json", "{}\n");

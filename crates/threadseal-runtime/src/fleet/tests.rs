@@ -216,6 +216,7 @@ fn outcomes_by(
         engine: &engine,
         name: "w".to_owned(),
         lease: Duration::from_secs(60),
+        may_seal: &|| Ok(()),
         until_idle: true,
         cancel: Cancel::default(),
     };

@@ -22,6 +22,8 @@ pub struct Worker<'a> {
     pub name: String,
     /// How long an order is held without being renewed.
     pub lease: Duration,
+    /// Asked before each order: may its key still seal?
+    pub may_seal: &'a dyn Fn() -> Result<(), Error>,
     /// Ends when no order is left, whoever works on it.
     pub until_idle: bool,
     /// Ends after the order it works on, which is cancelled.
@@ -43,7 +45,7 @@ impl Worker<'_> {
     /// Works until it is cancelled, or until nothing is left. `tell` hears of each order that was left.
     ///
     /// # Errors
-    /// Kind `InvalidInput` for a lease that is too short, `External` when the server cannot be reached any more.
+    /// Kind `InvalidInput` for a lease that is too short, `External` when the server cannot be reached any more; what `may_seal` says.
     pub fn work(&self, tell: &mut dyn FnMut(&str)) -> Result<Tally, Error> {
         if self.lease < MIN_LEASE_TIME {
             return Err(Error::invalid(format!(
@@ -54,6 +56,7 @@ impl Worker<'_> {
         let holder = random::array(&*self.engine.host.random)?;
         let mut tally = Tally::default();
         while !self.cancel.is_set() {
+            (self.may_seal)()?;
             let hints = self.fleet.database.hints()?;
             if let Some(taken) = self.fleet.orders.take(&self.name, holder, self.lease)? {
                 tally.taken_over += u64::from(taken.lease.token() > 1);

@@ -1,6 +1,7 @@
 //! What is done before a key ends: all that it sealed must stand in the log, and nothing may be left open that only it can end.
 
 use crate::context::Context;
+use crate::ended;
 use crate::examine::all::place_of;
 use crate::examine::{self, Examiner, Unpublished};
 use crate::exit::{Failure, complain};
@@ -22,7 +23,8 @@ use threadseal_store::seal_log::SealLog;
 use threadseal_store::sys::path_text;
 
 /// Has everything that the home knows to be sealed stand in its log before `old` ends, and refuses what would be lost: seals that cannot be
-/// written down there, and threads that have not ended. With `anyway` it only says so.
+/// written down there, and threads that have not ended. With `anyway` it only says so. Of a key that ended already nothing more is lost: it could
+/// end no thread any more.
 ///
 /// # Errors
 /// When something would be lost, or the home cannot be read.
@@ -52,7 +54,7 @@ pub(super) fn settle(
             }
         }
     }
-    match anyway {
+    match anyway || ended::is_over(old, home, context)? {
         true => Ok(()),
         false => refuse_open_threads(home, old, database, context),
     }

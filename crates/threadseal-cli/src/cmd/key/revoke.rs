@@ -2,11 +2,13 @@
 
 use super::print_keys;
 use crate::context::Context;
+use crate::ended;
 use crate::exit::{Exit, Failure, Outcome, complain};
 use crate::key_log;
 use crate::keyring::Keyring;
 use crate::output::Out;
 use crate::passphrase::PassphraseArgs;
+use crate::render::clean::Clean;
 use crate::trusting;
 use clap::Args;
 use threadseal::key::{KeyUsage, LocalSigner};
@@ -60,6 +62,13 @@ pub(crate) fn run(args: &RevokeArgs, context: &Context, out: &mut Out) -> Outcom
         complain(
             "note: the trust store of this home does not know the key; those who trust it elsewhere revoke it there",
         );
+    }
+    if !context.quiet {
+        complain(&format!(
+            "the key {} ended and seals nothing more; next: {}",
+            Clean(&key.name),
+            ended::replace(&key)
+        ));
     }
     print_keys(&[key], context, out);
     Ok(Exit::Done)

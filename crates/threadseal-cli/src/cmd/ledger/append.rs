@@ -143,11 +143,11 @@ struct Appending<'a> {
 
 /// Appends until standard input ends.
 pub(super) fn run(args: &AppendArgs, context: &Context, out: &mut Out) -> Outcome {
+    let key = args.sign.then(|| key(args, context)).transpose()?;
     let store = place::writable(&args.store, context)?;
     let mut ledger = HashChainedLedgerStore::new(store).with_host(context.host()?);
     let mut signer = None;
-    if args.sign {
-        let key = key(args, context)?;
+    if let Some(key) = key {
         let actor = ActorFingerprint::for_key(
             args.actor_kind.as_str(),
             args.actor_name.clone(),
@@ -185,7 +185,8 @@ pub(super) fn run(args: &AppendArgs, context: &Context, out: &mut Out) -> Outcom
 
 fn key(args: &AppendArgs, context: &Context) -> Result<LocalSigner, Failure> {
     let keyring = Keyring::of(&context.existing_home()?);
-    keyring.signer(args.key.as_deref(), KeyUsage::Native, &args.passphrase)
+    let name = args.key.as_deref();
+    keyring.signer(name, KeyUsage::Native, &args.passphrase, context)
 }
 
 fn tell(runs: &BTreeMap<RunId, (u64, Tip)>, context: &Context, out: &mut Out) {

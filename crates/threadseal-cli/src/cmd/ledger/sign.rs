@@ -63,8 +63,9 @@ struct SignOutput<'a> {
 /// Verifies, signs, writes, and remembers the head.
 pub(super) fn run(args: &SignArgs, context: &Context, out: &mut Out) -> Outcome {
     let home = context.existing_home()?;
-    let signer =
-        Keyring::of(&home).signer(args.key.as_deref(), KeyUsage::Native, &args.passphrase)?;
+    let name = args.key.as_deref();
+    let keyring = Keyring::of(&home);
+    let signer = keyring.signer(name, KeyUsage::Native, &args.passphrase, context)?;
     let place = place::readable(&args.ledger, context)?;
     let run = place.one(args.run.as_ref())?;
     let trust = trusting::trust_of_home(&home, context)?;

@@ -7,6 +7,7 @@
 //! A file that cannot be read is an error and never the reason for a new key.
 
 use crate::context::Context;
+use crate::ended;
 use crate::exit::{Exit, Failure, Outcome, complain};
 use crate::gather;
 use crate::keyring;
@@ -17,7 +18,7 @@ use serde::Serialize;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use threadseal::error::Error;
-use threadseal::key::PublicKey;
+use threadseal::key::{PublicKey, Signer as _};
 use threadseal::limits::MAX_KEY_FILE_BYTES;
 use threadseal::lineage::{AgentId, AgentIdentity, AgentName, Delegation, IdentityForm};
 use threadseal::time::Timestamp;
@@ -146,6 +147,7 @@ fn delegate(args: &DelegateArgs, context: &Context, out: &mut Out) -> Outcome {
         None => Timestamp::from_micros(from.as_micros() + DEFAULT_DAYS * DAY_MICROS)?,
     };
     let root = read(&args.file, context)?.into_native_signer();
+    ended::refuse(root.public_key(), context)?;
     let window = [nanos(from)?, nanos(to)?];
     let delegation = Delegation::sign(&root, agent, session, args.key_epoch, window)?;
     let text = delegation.to_text();

@@ -7,6 +7,7 @@
 //! ```
 
 use crate::context::{Context, object_storage_settings};
+use crate::ended;
 use crate::exit::Failure;
 use clap::Args;
 use serde::Serialize;
@@ -130,6 +131,7 @@ impl MachineArgs {
             None => None,
         };
         let signer = identity.into_native_signer();
+        ended::refuse(signer.public_key(), context)?;
         if let Some(delegation) = &delegation
             && delegation.signer != *signer.public_key()
         {

@@ -74,7 +74,7 @@ pub(super) fn signer(
         return Ok(Some(LocalSigner::new(key, KeyUsage::Scroll)));
     }
     let keyring = Keyring::of(&context.existing_home()?);
-    let signer = keyring.signer(Some(key), KeyUsage::Scroll, passphrase)?;
+    let signer = keyring.signer(Some(key), KeyUsage::Scroll, passphrase, context)?;
     Ok(Some(signer))
 }
 

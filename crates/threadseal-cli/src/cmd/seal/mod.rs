@@ -133,6 +133,7 @@ impl Sealed {
 /// What every way of sealing needs.
 struct Sealing<'a> {
     args: &'a SealArgs,
+    context: &'a Context,
     home: Home,
     host: Host,
     trust: Trust,
@@ -142,7 +143,8 @@ struct Sealing<'a> {
 impl Sealing<'_> {
     fn signer(&self, usage: KeyUsage) -> Result<LocalSigner, Failure> {
         let name = self.args.key.as_deref();
-        self.keyring.signer(name, usage, &self.args.passphrase)
+        self.keyring
+            .signer(name, usage, &self.args.passphrase, self.context)
     }
 
     fn one(&self, path: &Path) -> Result<Sealed, Failure> {
@@ -201,6 +203,7 @@ pub(crate) fn run(args: &SealArgs, context: &Context, out: &mut Out) -> Outcome 
     let home = context.existing_home()?;
     let sealing = Sealing {
         args,
+        context,
         host: context.host()?,
         trust: trusting::trust_of_home(&home, context)?,
         keyring: Keyring::of(&home),

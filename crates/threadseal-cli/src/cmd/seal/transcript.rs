@@ -34,15 +34,9 @@ pub(super) fn seal_native(sealing: &Sealing<'_>, path: &Path) -> Result<Sealed, 
     let args = sealing.args;
     let first = examine::first_line(&record::open(&*sealing.host.fs, path)?)?;
     let manifest = first.as_deref().and_then(manifest::parse_line);
-    let rye = match manifest {
-        Some(manifest) => sealing
-            .keyring
-            .rye_signer(&manifest.rye_key, &args.passphrase)?,
-        // Opening the record tells what is wrong with it.
-        None => sealing
-            .keyring
-            .signer(None, KeyUsage::Rye, &args.passphrase)?,
-    };
+    // Where there is no line 1, opening the record tells what is wrong with it.
+    let named = manifest.map(|manifest| manifest.rye_key);
+    let rye = sealing.keyring.rye_half(named.as_ref(), &args.passphrase)?;
     let epochs = sealing.home.epochs();
     let keys = Keys {
         native: Arc::new(sealing.signer(KeyUsage::Native)?),

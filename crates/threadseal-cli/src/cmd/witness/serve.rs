@@ -46,7 +46,8 @@ pub(super) fn run(args: &ServeArgs, context: &Context, out: &mut Out) -> Outcome
     context::cancel_on_interrupt(&end)?;
     let home = context.existing_home()?;
     let keyring = Keyring::of(&home);
-    let signer = keyring.signer(args.key.as_deref(), KeyUsage::Witness, &args.passphrase)?;
+    let name = args.key.as_deref();
+    let signer = keyring.signer(name, KeyUsage::Witness, &args.passphrase, context)?;
     let name = args.name.clone().unwrap_or_else(|| {
         let id = signer.public_key().key_id().to_string();
         format!("threadseal.witness/{id:.16}")
