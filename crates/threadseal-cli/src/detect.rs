@@ -26,10 +26,12 @@ use threadseal::canon::json::{self, Value};
 use threadseal::document::DocumentKind;
 use threadseal::ledger::{Bundle, HEAD_ORIGIN};
 use threadseal::limits::{MAX_DOCUMENT_BYTES, MAX_TURN_BYTES};
-use threadseal::lineage::{CheckpointHeader, HEAD_MAGIC, HeaderError, OriginalVerifier, Version};
+use threadseal::lineage::{
+    CheckpointHeader, FORK_FIRST_LINE, HEAD_MAGIC, HeaderError, OriginalVerifier, Version,
+};
 use threadseal::scroll::{Container, Place, Splitter, VERSION};
-use threadseal::transcript::copy;
-use threadseal::transcript::rye;
+use threadseal::tlog::conflict;
+use threadseal::transcript::{copy, rye, turn_proof};
 use threadseal_store::ledger::SqliteLedgerStore;
 use threadseal_store::observer::seal_path;
 use threadseal_store::read::{RegularFile, Source as _};
@@ -55,6 +57,8 @@ const SCROLL_MARKS: [&[u8]; 3] = [
     b"\"version\": \"scroll/0.1\"",
     b"gversionjscroll/0.1",
 ];
+/// What every tombstone says that it is.
+const TOMBSTONE: &[u8] = b"\"type\":\"threadseal/1 tombstone\"";
 /// What every seal file begins with.
 const SEAL_HEADER: &[u8] = b"{\"format\":\"threadseal-observed/";
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
@@ -91,6 +95,24 @@ pub(crate) enum LedgerShape {
     Bundle,
     /// A table of an SQLite file.
     Sqlite,
+}
+
+/// What a file is that proves something and is no record, if it is one: `check-proof` judges it.
+///
+/// # Errors
+/// When it cannot be read.
+pub(crate) fn proof(file: &RegularFile) -> Result<Option<&'static str>, Failure> {
+    let head = probe(file, 0)?;
+    let first = head.split(|byte| *byte == b'\n').next().unwrap_or_default();
+    Ok(match std::str::from_utf8(first).unwrap_or_default() {
+        turn_proof::FIRST_LINE => Some("a proof of a turn"),
+        copy::FIRST_LINE => Some("a copy with lines left out"),
+        turn_proof::conflict::FIRST_LINE => Some("a conflict of seals"),
+        conflict::FIRST_LINE => Some("a conflict of checkpoints"),
+        FORK_FIRST_LINE => Some("a fork of a lineage"),
+        _ if memmem::find(first, TOMBSTONE).is_some() => Some("a tombstone"),
+        _ => None,
+    })
 }
 
 /// Is it a copy of a record with lines left out: no record, though it holds lines and seals of one?

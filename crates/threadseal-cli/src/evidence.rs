@@ -10,17 +10,18 @@ use crate::render::clean::Clean;
 use crate::walk;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use threadseal::key::PublicKey;
+use threadseal::key::KeyUsage;
 use threadseal::lineage::{CheckedFork, ForkReader, Judging, check_fork};
-use threadseal::record::RecordId;
-use threadseal::report::{Finding, Report, Verdict};
+use threadseal::record::{RecordId, RecordKind};
+use threadseal::report::{CheckResult, Finding, Report, Verdict};
 use threadseal::time::Timestamp;
 use threadseal::tlog::checkpoint::Checkpoint;
 use threadseal::tlog::conflict::Conflict;
+use threadseal::tlog::tombstone::Tombstone;
 use threadseal::tlog::verifier::VerifierKey;
 use threadseal::transcript::VerifyOptions;
 use threadseal::transcript::turn_proof::conflict::{SealConflict, check_file};
-use threadseal::trust::{Trust, TrustStore};
+use threadseal::trust::{Format, Pin, Purpose, Standing, Trust, TrustStore};
 use threadseal_store::atomic::{self, PRIVATE_FILE};
 use threadseal_store::examine;
 use threadseal_store::read::{RegularFile, Source as _, open_regular};
@@ -70,9 +71,27 @@ fn pairs(copies: &[PathBuf]) -> impl Iterator<Item = (&PathBuf, &PathBuf)> {
     (0..taken.len()).flat_map(move |at| after(at).map(move |other| (&taken[at], other)))
 }
 
+/// The key of a log or a witness that somebody accepts.
+#[derive(Debug, Clone)]
+pub(crate) enum LogKey {
+    /// By itself.
+    Key(Box<Pin>),
+    /// As the file shows it, and `log status` and `witness serve` print it.
+    Verifier(Box<VerifierKey>),
+}
+
+impl LogKey {
+    fn admits(&self, other: &VerifierKey) -> bool {
+        match self {
+            Self::Key(pin) => other.ed25519().is_some_and(|key| pin.admits(key)),
+            Self::Verifier(key) => key.is_same_key(other),
+        }
+    }
+}
+
 /// Says what a conflict of checkpoints proves to somebody who accepts this key alone, or who names none. No trust store holds keys of
 /// logs and witnesses.
-pub(crate) fn of_checkpoints(file: &[u8], pinned: Option<&PublicKey>) -> Report {
+pub(crate) fn of_checkpoints(file: &[u8], pinned: Option<&LogKey>) -> Report {
     let mut report = Report::begin("proof", "threadseal");
     report.stats.bytes = file.len() as u64;
     let text = std::str::from_utf8(file).unwrap_or_default();
@@ -102,20 +121,16 @@ pub(crate) fn of_checkpoints(file: &[u8], pinned: Option<&PublicKey>) -> Report 
         ),
     };
     report.find(Finding::warning("checkpoints_conflict", text));
-    let is_it = |pinned: &PublicKey| {
-        let name = || key.name().clone();
-        key.is_same_key(&VerifierKey::of_log(name(), *pinned))
-            || key.is_same_key(&VerifierKey::of_witness(name(), *pinned))
-    };
-    match pinned.map(is_it) {
+    report.check("signatures", CheckResult::Pass, None);
+    report.check("conflict", CheckResult::Pass, None);
+    match pinned.map(|pinned| pinned.admits(key)) {
         Some(true) => {}
         Some(false) => {
             let text = "it is not the key that was asked for";
             report.hold_because(Verdict::Forged, Finding::error("key_not_pinned", text));
         }
         None => {
-            let text =
-                "whose key it is, the file does not prove: say with --key which it has to be";
+            let text = "whose key it is, the file does not prove: say with --key which it has to be, as the file shows it";
             report.hold_because(Verdict::UnknownSigner, Finding::note("key_unknown", text));
         }
     }
@@ -139,6 +154,61 @@ pub(crate) fn of_lineage(
         }
         reader.push(&chunk);
     }
+}
+
+/// Says what a tombstone proves: that a key said that these records were pruned, and no more.
+pub(crate) fn of_tombstone(file: &[u8], options: &VerifyOptions<'_>) -> Report {
+    let mut report = Report::begin("proof", "native");
+    report.trust = Some(options.trust.digest());
+    report.stats.bytes = file.len() as u64;
+    let Some(found) = Tombstone::read(file) else {
+        let text = "it is no tombstone that the key which it names signed";
+        report.hold_because(Verdict::Malformed, Finding::error("proof_malformed", text));
+        return report;
+    };
+    let statement = found.statement();
+    let why = match statement.why.as_str() {
+        "" => String::new(),
+        why => format!(": {why}"),
+    };
+    let (by, at) = (&statement.by, statement.at.to_iso_seconds());
+    for logged in &statement.records {
+        let text = format!(
+            "the key says that {} ({}) was pruned by {by} on {at}{why}",
+            logged.head,
+            logged.kind.as_str()
+        );
+        report.find(Finding::note("pruned", text));
+    }
+    report.record = statement.records.first().map(|logged| logged.head.record);
+    report.check("signatures", CheckResult::Pass, None);
+    let format = match statement.records.first().map(|logged| logged.kind) {
+        Some(RecordKind::Observed) => Format::Log,
+        Some(RecordKind::Document) => Format::Text,
+        Some(RecordKind::Scroll) => Format::Scroll,
+        Some(RecordKind::Ledger) => Format::Ledger,
+        Some(RecordKind::Lineage) => Format::Lineage,
+        Some(RecordKind::Transcript) | None => Format::Transcript,
+    };
+    let purpose = Purpose {
+        usage: KeyUsage::Native,
+        format,
+        thread: None,
+        evidence: None,
+        heads: &[],
+    };
+    let judgement = options.trust.judge(found.public(), &purpose, options.now);
+    let vouched = match &judgement.standing {
+        // Who pruned may have done so while the key lived.
+        Standing::Revoked { .. } => {
+            let text = "the key ended: this is by whoever had it, before that or later, and nothing here says who that was";
+            report.hold_because(Verdict::UnknownSigner, Finding::warning("key_ended", text));
+            false
+        }
+        _ => report.signer(found.public(), &judgement),
+    };
+    report.check("trust", CheckResult::of(vouched), None);
+    report
 }
 
 fn parted(one: &[u8], other: &[u8], context: &Context) -> Result<Option<String>, Failure> {

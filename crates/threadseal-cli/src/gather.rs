@@ -13,13 +13,17 @@
 use crate::context::Context;
 use crate::exit::{Failure, complain};
 use crate::key_log;
+use crate::keyring::Keyring;
 use crate::local::Local;
 use crate::trusting::{is_toml, of_home, parse_store, read_public};
 use std::path::{Path, PathBuf};
-use threadseal::key::{KeyUsage, PublicKey};
+use threadseal::encoding;
+use threadseal::key::{KeyId, KeyUsage, PublicKey};
 use threadseal::limits::{MAX_KEY_FILE_BYTES, MAX_TRUST_FILE_BYTES};
+use threadseal::report::Report;
 use threadseal::trust::rye::{self, TrustSet};
-use threadseal::trust::{Trust, TrustName, TrustStore, TrustedKey};
+use threadseal::trust::{Pin, Trust, TrustName, TrustStore, TrustedKey};
+use threadseal_store::heads::StoredHead;
 use threadseal_store::home::Home;
 use threadseal_store::read::read_small;
 
@@ -72,7 +76,7 @@ fn of(
         (None, []) => TrustStore::new(),
     };
     let pinned = match key {
-        Some(text) => Some(parse_key(text, &store, local, context)?),
+        Some(text) => Some(pin(text, &store, home, local, context)?),
         None => None,
     };
     let places = match home {
@@ -92,40 +96,108 @@ fn of(
 /// # Errors
 /// When it is none.
 pub(crate) fn public_key(text: &str, context: &Context) -> Result<PublicKey, Failure> {
-    let store = match context.home()? {
-        Some(home) => of_home(&home)?,
-        None => TrustStore::new(),
-    };
-    parse_key(text, &store, &Local::to(&[], false, context), context)
+    let home = context.home()?;
+    let store = home
+        .as_ref()
+        .map_or_else(|| Ok(TrustStore::new()), of_home)?;
+    let local = Local::to(&[], false, context);
+    whole(
+        &pin(text, &store, home.as_ref(), &local, context)?,
+        home.as_ref(),
+    )
 }
 
-/// A public key as people give it: a name of the trust store, hex, did:key, or a PEM file.
+/// A public key as people give it: a name of the trust store, hex, did:key, or a PEM file; or its id.
 ///
 /// The name goes first, so that a file which a project brings along under that name is not
 /// taken for it.
 ///
 /// # Errors
 /// When it is none of these, or `local` does not admit it.
-fn parse_key(
+fn pin(
     text: &str,
     store: &TrustStore,
+    home: Option<&Home>,
     local: &Local,
     context: &Context,
-) -> Result<PublicKey, Failure> {
+) -> Result<Pin, Failure> {
     let named = TrustName::parse(text).ok();
-    if let Some(entry) = named.and_then(|name| store.by_name(&name).cloned()) {
-        return Ok(entry.key);
+    if let Some(entry) = named.and_then(|name| store.by_name(&name)) {
+        return Ok(entry.key.into());
+    }
+    if let Some(pin) = of_digits(text, store, home)? {
+        return Ok(pin);
     }
     if let Ok(key) = PublicKey::parse_any(text) {
-        return Ok(key);
+        return Ok(key.into());
     }
     let path = Path::new(text);
     if path.exists() {
         local.admit(path)?;
-        return read_public(path, context);
+        return Ok(read_public(path, context)?.into());
     }
     Err(Failure::new(format!(
         "{text:?} is no key: give a PEM file, 64 hex digits, did:key, or a name of the trust store"
+    )))
+}
+
+/// What 64 hex digits name: a key, or by its id one that the home trusts or has; of others nobody can say which. None where the text is no such
+/// digits.
+///
+/// # Errors
+/// When a key file of the home cannot be read.
+pub(crate) fn of_digits(
+    text: &str,
+    store: &TrustStore,
+    home: Option<&Home>,
+) -> Result<Option<Pin>, Failure> {
+    let Some(bytes) = encoding::parse_hex_array(text.trim()) else {
+        return Ok(None);
+    };
+    let pin = Pin::from_bytes(bytes);
+    let trusted = store.iter().map(|entry| entry.key);
+    let own = home.map_or_else(|| Ok(Vec::new()), |home| Keyring::of(home).list())?;
+    let mut known = trusted.chain(own.iter().map(|own| own.public));
+    Ok(Some(
+        known.find(|key| pin.admits(key)).map_or(pin, Pin::from),
+    ))
+}
+
+/// The key itself, for who has to have it. Digits that a head of the home names as the id of a key are not taken for another one.
+///
+/// # Errors
+/// When these are the digits of an id, or the heads of the home cannot be read.
+pub(crate) fn whole(pin: &Pin, home: Option<&Home>) -> Result<PublicKey, Failure> {
+    let heads = home.map_or_else(|| Ok(Vec::new()), |home| home.heads().stored())?;
+    let is_id = |head: &StoredHead| {
+        let id = head.key.as_ref().map(KeyId::digest);
+        id.is_some_and(|id| id.as_bytes() == pin.as_bytes())
+    };
+    match pin.key() {
+        Some(key) if !heads.iter().any(is_id) => Ok(*key),
+        _ => Err(Failure::new(format!(
+            "{} is the id of a key and not the key: give did:key, a PEM file, or the 64 hex digits of the key itself",
+            encoding::hex(pin.as_bytes())
+        ))),
+    }
+}
+
+/// Refuses an id in the place of the key of a signer, in formats whose signatures name none but an id: only the key itself tells whether they
+/// hold.
+///
+/// # Errors
+/// When it is one.
+pub(crate) fn refuse_pinned_id(trust: &Trust, report: &Report) -> Result<(), Failure> {
+    let Some(pin) = &trust.pinned else {
+        return Ok(());
+    };
+    let asked = encoding::hex(pin.as_bytes());
+    let names_signer = report.signers.iter().any(|signer| signer.key == asked);
+    if pin.key().is_some() && !names_signer {
+        return Ok(());
+    }
+    Err(Failure::new(format!(
+        "{asked} is the id of a key, and its signatures are checked with the key itself: give --key as did:key or as a PEM file"
     )))
 }
 

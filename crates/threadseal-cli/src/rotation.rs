@@ -218,6 +218,10 @@ pub(crate) fn take_over(
 
 /// `self-1a2b3c4d`
 fn kept_name(name: &str, public: &PublicKey) -> String {
-    let id = public.key_id().to_hex();
-    format!("{name}-{}", &id[..8])
+    kept_name_of(name, &public.key_id().to_hex())
+}
+
+/// The name that the key with this id keeps where another one took over `name`.
+pub(crate) fn kept_name_of(name: &str, id: &str) -> String {
+    format!("{name}-{}", id.get(..8).unwrap_or(id))
 }

@@ -3,12 +3,15 @@
 use crate::context::{Context, mark_settings};
 use crate::exit::{Failure, complain};
 use crate::keyring::Keyring;
+use crate::render::clean::Clean;
 use std::sync::Arc;
 use std::time::Duration;
 use threadseal::error::ErrorKind;
 use threadseal::key::{KeyUsage, LocalSigner, PrivateKey};
 use threadseal_store::home::Home;
-use threadseal_store::seal_log::{Description, LogKey, LogPlaces, SealLog, Standing, machine};
+use threadseal_store::seal_log::{
+    Description, LogKey, LogPlaces, MarkState, SealLog, Standing, machine,
+};
 
 /// The log of a home, as far as there is one.
 #[derive(Debug, Clone)]
@@ -65,9 +68,7 @@ impl HomeLog {
                 Standing::Faulty(fault) => format!(
                     "log_rolled_back: {fault}; heads of records may be older than they were (threadseal log status)"
                 ),
-                Standing::MarkUnread(why) => format!(
-                    "the second place of the log cannot be read, and nothing would show that the log went back: {why}"
-                ),
+                Standing::MarkUnread(why) => unread(&log.mark_states(), &why),
                 Standing::MarkGone => {
                     "the second place of the log is gone, and nothing would show that the log went back".to_owned()
                 }
@@ -75,6 +76,26 @@ impl HomeLog {
         };
         Some(why)
     }
+}
+
+/// What it is worth that second places cannot be asked, where others may have been.
+fn unread(states: &[MarkState], why: &str) -> String {
+    let silent: Vec<String> = states
+        .iter()
+        .filter(|state| state.tree.is_err())
+        .map(|state| state.place.to_string())
+        .collect();
+    if !states.iter().any(|state| matches!(state.tree, Ok(Some(_)))) {
+        return format!(
+            "the second place of the log cannot be read, and nothing would show that the log went back: {why}"
+        );
+    }
+    let (all, do_not) = (states.len(), if silent.len() == 1 { "does" } else { "do" });
+    format!(
+        "{} of {all} second places {do_not} not answer ({}): new heads wait in the spool; what is sealed is safe",
+        silent.len(),
+        Clean(&silent.join(", "))
+    )
 }
 
 /// Longest wait of a command for second places that do not answer at once.

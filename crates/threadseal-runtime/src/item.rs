@@ -25,7 +25,7 @@ use threadseal::digest::Digest;
 use threadseal::document::{self, DocumentKind, Options, Outcome, Profile};
 use threadseal::error::Error;
 use threadseal::record::{ExpectedHead, RecordId};
-use threadseal::report::{Report, Verdict};
+use threadseal::report::{KEY_END_DOUBTED, Report, Verdict};
 use threadseal_store::heads::{RecordKind, StoredHead};
 use threadseal_store::read::read_small;
 use threadseal_store::sys::{Fs, text_path};
@@ -224,10 +224,12 @@ impl Candidate<'_> {
         if whole || grounds.policy == ItemPolicy::AllowUnsigned {
             return Ok(standing);
         }
-        Err(self.refuse(
-            &report,
-            "; seal it with a trusted key, or allow unsigned items",
-        ))
+        let advice = match report.findings.iter().any(|f| f.code == KEY_END_DOUBTED) {
+            // The finding itself says where to look; another seal would take a good one away.
+            true => "",
+            false => "; seal it with a trusted key, or allow unsigned items",
+        };
+        Err(self.refuse(&report, advice))
     }
 
     /// What was sealed as one item is not another one: capabilities judge ids, and a seal names none. A moved file is

@@ -135,6 +135,9 @@ pub enum Completeness {
     Unproved,
 }
 
+/// Code of a finding: a key ended, and the log that would tell whether it signed before is in doubt. What it sealed may be good.
+pub const KEY_END_DOUBTED: &str = "key_end_doubted";
+
 /// How bad a finding is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -227,7 +230,7 @@ pub enum CheckResult {
 
 impl CheckResult {
     /// Whether a check that was made passed.
-    pub(crate) fn of(good: bool) -> Self {
+    pub fn of(good: bool) -> Self {
         match good {
             true => Self::Pass,
             false => Self::Fail,
@@ -443,7 +446,7 @@ impl Report {
 
     /// Notes a signer, and lowers the verdict where the trust does not vouch for its key; true
     /// when it does.
-    pub(crate) fn signer(&mut self, key: &PublicKey, judgement: &Judgement<'_>) -> bool {
+    pub fn signer(&mut self, key: &PublicKey, judgement: &Judgement<'_>) -> bool {
         let id = key.key_id();
         let (status, fault) = match &judgement.standing {
             Standing::Trusted => (SignerStatus::Trusted, None),
@@ -455,7 +458,7 @@ impl Report {
             }
             Standing::Revoked { in_doubt: true, .. } => {
                 let text = format!("key {id}: {END_IN_DOUBT}");
-                let finding = Finding::warning("key_end_doubted", text);
+                let finding = Finding::warning(KEY_END_DOUBTED, text);
                 (
                     SignerStatus::Revoked,
                     Some((Verdict::UnknownSigner, finding)),

@@ -1,12 +1,13 @@
-//! `check-proof FILE`: what a proof of a turn proves, a copy of a record with lines left out, or evidence that a key sealed or signed two
-//! histories, of a record, a lineage or a log. It needs nothing but the file: no record, no network, no home. Where there is a home whose
-//! log knows the record of a turn, it says whether that log contradicts the proof.
+//! `check-proof FILE`: what a proof of a turn proves, a copy of a record with lines left out, evidence that a key sealed or signed two
+//! histories, of a record, a lineage or a log, or a tombstone. It needs nothing but the file: no record, no network, no home. Where there is a
+//! home whose log knows the record of a turn, it says whether that log contradicts the proof.
 
 use crate::believed::MAX_TAKEN_UP_BYTES;
 use crate::cmd::show;
 use crate::context::Context;
+use crate::detect;
 use crate::events::Event;
-use crate::evidence;
+use crate::evidence::{self, LogKey};
 use crate::examine::logged;
 use crate::exit::{self, Exit, Failure, Outcome};
 use crate::gather;
@@ -19,17 +20,20 @@ use clap::Args;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 use threadseal::error::Error;
-use threadseal::limits::{MAX_CONFLICT_BYTES, MAX_POLICY_BYTES, MAX_TURN_PROOF_BYTES};
+use threadseal::limits::{
+    MAX_CONFLICT_BYTES, MAX_POLICY_BYTES, MAX_TOMBSTONE_BYTES, MAX_TURN_PROOF_BYTES,
+};
 use threadseal::lineage::FORK_FIRST_LINE;
 use threadseal::record::{ExpectedHead, Head, ThreadId};
 use threadseal::report::{Expectation, Report};
 use threadseal::tlog::conflict as checkpoints;
 use threadseal::tlog::policy::Policy;
+use threadseal::tlog::verifier::VerifierKey;
 use threadseal::transcript::turn_proof::conflict as seals;
 use threadseal::transcript::turn_proof::{Anchored, Checked, FIRST_LINE, ShownLine, check_file_by};
 use threadseal::transcript::{VerifyOptions, copy};
 use threadseal_store::examine;
-use threadseal_store::read::open_regular;
+use threadseal_store::read::{RegularFile, open_regular};
 use threadseal_store::seal_log::SealLog;
 use threadseal_store::sys::path_text;
 
@@ -38,13 +42,14 @@ use threadseal_store::sys::path_text;
 #[command(after_help = exit::HELP)]
 pub(crate) struct CheckProofArgs {
     /// The proof: of a turn (prove), a copy with lines left out (transcript export --redact), a conflict of seals (verify
-    /// --evidence) or of checkpoints of a log, a fork of a lineage (lineage fork-proof)
+    /// --evidence) or of checkpoints of a log, a fork of a lineage (lineage fork-proof), a tombstone (prune)
     #[arg(value_name = "FILE")]
     proof: PathBuf,
     /// Trust these instead of the home's trust store: PEM files, trust stores, folders of them; may be given several times
     #[arg(long, value_name = "PATH")]
     trust: Vec<PathBuf>,
-    /// Accept this signer only: PEM file, 64 hex digits, did:key, or a name of the trust store
+    /// Accept this signer only: PEM file, 64 hex digits of the key or of its id, did:key, or a name of the trust store; of
+    /// checkpoints also the verifier key (name+id+base64) of the log or witness
     #[arg(long)]
     key: Option<String>,
     /// Whose log counts, and whose witnesses must have seen the seal there: a policy of C2SP tlog-policy
@@ -103,13 +108,22 @@ struct LineOutput<'a> {
 /// Checks it, and shows what it proves.
 pub(crate) fn run(args: &CheckProofArgs, context: &Context, out: &mut Out) -> Outcome {
     let local = Local::to(&[], false, context);
-    let trust = gather::gather_anywhere(&args.trust, args.key.as_deref(), &local, context)?;
+    let vkey = args
+        .key
+        .as_deref()
+        .and_then(|key| VerifierKey::parse(key).ok());
+    let key = args.key.as_deref().filter(|_| vkey.is_none());
+    let trust = gather::gather_anywhere(&args.trust, key, &local, context)?;
     let file = open_regular(&*context.fs, &args.proof)?;
     let first = examine::first_line(&file)?.unwrap_or_default();
     let policy = args.policy.as_deref().map(|path| policy(path, context));
     let policy = policy.transpose()?;
     if policy.is_some() && first != FIRST_LINE.as_bytes() {
         let text = "--policy is for proofs of turns; this says nothing of a log";
+        return Err(Failure::new(text).about(&args.proof));
+    }
+    if vkey.is_some() && first != checkpoints::FIRST_LINE.as_bytes() {
+        let text = "--key is a verifier key of a log or a witness, and this is not of one";
         return Err(Failure::new(text).about(&args.proof));
     }
     let options = VerifyOptions {
@@ -142,13 +156,15 @@ pub(crate) fn run(args: &CheckProofArgs, context: &Context, out: &mut Out) -> Ou
         FORK_FIRST_LINE => report_only(evidence::of_lineage(&file, &trust, options.now)?.report),
         checkpoints::FIRST_LINE => {
             let bytes = file.read_whole(MAX_CONFLICT_BYTES)?;
-            report_only(evidence::of_checkpoints(&bytes, trust.pinned.as_ref()))
+            let pinned = trust.pinned.map(|pin| LogKey::Key(Box::new(pin)));
+            let pinned = vkey.map(|key| LogKey::Verifier(Box::new(key))).or(pinned);
+            report_only(evidence::of_checkpoints(&bytes, pinned.as_ref()))
         }
-        _ => {
-            let text =
-                "not a proof of a turn, nor a copy with lines left out, nor evidence of a fork";
-            return Err(Failure::new(text).about(&args.proof));
+        _ if detect::proof(&file)?.is_some() => {
+            let bytes = file.read_whole(MAX_TOMBSTONE_BYTES)?;
+            report_only(evidence::of_tombstone(&bytes, &options))
         }
+        _ => return Err(other(&file, &args.proof)),
     };
     checked.report.path = path_text(&args.proof);
     let exit = Exit::from_code(checked.report.verdict.exit_code());
@@ -210,6 +226,21 @@ fn known_of(log: &SealLog, seal: &Head) -> Result<Option<Vec<Expectation>>, Erro
         .into_iter()
         .chain(forks.into_iter().map(Expectation::forked));
     Ok(Some(known.collect()))
+}
+
+/// Why what proves nothing by itself is not judged here.
+fn other(file: &RegularFile, path: &Path) -> Failure {
+    let text = match detect::kind(file) {
+        Ok(Some(_)) => format!(
+            "no proof; whether a record or a seal holds says threadseal verify {}",
+            Clean(&path_text(path))
+        ),
+        Ok(None) | Err(_) => {
+            "not a proof of a turn, nor a copy with lines left out, nor evidence of a fork, nor a tombstone"
+                .to_owned()
+        }
+    };
+    Failure::new(text).about(path)
 }
 
 fn output(checked: &Checked, exit: Exit) -> ProofOutput<'_> {

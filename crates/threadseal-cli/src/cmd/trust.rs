@@ -3,6 +3,7 @@
 use crate::cmd::key::UsageArg;
 use crate::context::Context;
 use crate::exit::{Exit, Failure, Outcome};
+use crate::gather;
 use crate::output::Out;
 use crate::render::clean::Clean;
 use crate::trusting;
@@ -13,6 +14,7 @@ use std::path::Path;
 use threadseal::key::{KeyUsage, PublicKey};
 use threadseal::time::Timestamp;
 use threadseal::trust::{Format, Revocation, Scope, ThreadPattern, TrustName, TrustedKey};
+use threadseal_store::home::Home;
 
 /// What to do with the trust.
 #[derive(Debug, Subcommand)]
@@ -30,7 +32,7 @@ pub(crate) enum TrustCommand {
 /// What `trust add` takes.
 #[derive(Debug, Args)]
 pub(crate) struct AddArgs {
-    /// PEM file, Rye trusted-key file, 64 hex digits or did:key of the public key
+    /// PEM file, Rye trusted-key file, 64 hex digits or did:key of the public key; of a key that this home has or trusts also its id
     #[arg(value_name = "PATH|KEY")]
     key: String,
     /// The name that reports show
@@ -229,17 +231,7 @@ fn list(context: &Context, out: &mut Out) -> Outcome {
 
 fn add(args: &AddArgs, context: &Context, out: &mut Out) -> Outcome {
     let home = context.made_home()?;
-    let (key, from_rye) = match PublicKey::parse_any(&args.key) {
-        Ok(key) => (key, false),
-        Err(error) => {
-            let path = Path::new(&args.key);
-            if args.key.starts_with("did:") || (!path.exists() && is_hex(&args.key)) {
-                return Err(error.into());
-            }
-            let key = trusting::read_public(path, context)?;
-            (key, trusting::is_toml(path))
-        }
-    };
+    let (key, from_rye) = key_of(args, &home, context)?;
     let mut usage: BTreeSet<KeyUsage> = args.usage.iter().map(|&u| u.into()).collect();
     if usage.is_empty() {
         usage.insert(if from_rye {
@@ -261,8 +253,20 @@ fn add(args: &AddArgs, context: &Context, out: &mut Out) -> Outcome {
     Ok(Exit::Done)
 }
 
-fn is_hex(text: &str) -> bool {
-    text.len() == 64 && text.bytes().all(|b| b.is_ascii_hexdigit())
+/// The key, and whether a file of Rye brought it.
+fn key_of(args: &AddArgs, home: &Home, context: &Context) -> Result<(PublicKey, bool), Failure> {
+    let path = Path::new(&args.key);
+    if let Some(pin) = gather::of_digits(&args.key, &trusting::of_home(home)?, Some(home))? {
+        return Ok((gather::whole(&pin, Some(home))?, false));
+    }
+    match PublicKey::parse_any(&args.key) {
+        Ok(key) => Ok((key, false)),
+        Err(error) if args.key.starts_with("did:") => Err(error.into()),
+        Err(_) => {
+            let key = trusting::read_public(path, context)?;
+            Ok((key, trusting::is_toml(path)))
+        }
+    }
 }
 
 fn scope(args: &AddArgs) -> Result<Scope, Failure> {

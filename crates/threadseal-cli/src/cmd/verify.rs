@@ -14,8 +14,10 @@ use crate::local::Local;
 use crate::output::Out;
 use crate::progress;
 use crate::record;
+use crate::render::clean::Clean;
 use crate::render::json::{PathError, VerifyOutput};
 use crate::render::text;
+use crate::rotation;
 use crate::walk::{self, Candidate, Found};
 use clap::{Args, ValueEnum};
 use rayon::prelude::*;
@@ -23,7 +25,7 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use threadseal::record::{ExpectedHead, Head, RecordId, ThreadId};
-use threadseal::report::{Report, Verdict, combined_exit_code};
+use threadseal::report::{Report, SignerReport, SignerStatus, Verdict, combined_exit_code};
 use threadseal_store::sys::path_text;
 
 /// What `verify` takes.
@@ -47,7 +49,7 @@ pub(crate) struct VerifyArgs {
     /// folders of them; may be given several times
     #[arg(long, value_name = "PATH")]
     trust: Vec<PathBuf>,
-    /// Accept this signer only: PEM file, 64 hex digits, did:key, or a name of the trust store
+    /// Accept this signer only: PEM file, 64 hex digits of the key or of its id, did:key, or a name of the trust store
     #[arg(long)]
     key: Option<String>,
     /// The thread that the record must belong to
@@ -201,7 +203,27 @@ pub(crate) fn run(args: &VerifyArgs, context: &Context, out: &mut Out) -> Outcom
     } else {
         print(args, &run, context, out);
     }
+    if let Some((name, kept)) = superseded(args, &run.results).filter(|_| !context.quiet) {
+        let (name, kept) = (Clean(name), Clean(kept));
+        complain(&format!(
+            "note: {name} is another key since it was rotated; what the one before sealed: --key {kept}"
+        ));
+    }
     Ok(exit)
+}
+
+/// The name that was asked for, and the one that the key has which had it before, where that key signed.
+fn superseded<'r>(args: &'r VerifyArgs, results: &'r [Report]) -> Option<(&'r str, &'r str)> {
+    let asked = args.key.as_deref()?;
+    let rejected = |signer: &&SignerReport| signer.status == SignerStatus::Rejected;
+    let mut signers = results
+        .iter()
+        .flat_map(|report| &report.signers)
+        .filter(rejected);
+    signers.find_map(|signer| {
+        let name = signer.name.as_deref()?;
+        (name == rotation::kept_name_of(asked, &signer.key)).then_some((asked, name))
+    })
 }
 
 fn examine_all(args: &VerifyArgs, context: &Context) -> Result<Run, Failure> {

@@ -9,6 +9,7 @@
 use super::{Examiner, Seen, shown};
 use crate::detect::LedgerShape;
 use crate::exit::Failure;
+use crate::gather;
 use crate::record::without_secrets;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -348,6 +349,7 @@ impl Examiner {
             ..Judging::new(&self.asked.trust, self.now)
         };
         let outcome = verify(options.clone(), &judging)?;
+        gather::refuse_pinned_id(&self.asked.trust, &outcome.report)?;
         let held = known.head.is_some() && outcome.report.head == known.head;
         if held && super::has_revoked_signer(&outcome.report) {
             judging.held_since = known.updated;

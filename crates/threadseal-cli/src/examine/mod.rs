@@ -44,6 +44,7 @@ use crate::context::Context;
 use crate::detect::{self, Kind};
 use crate::exit::Failure;
 use crate::record;
+use crate::render::clean::Clean;
 use crate::render::json::PathError;
 use crate::seal_log::HomeLog;
 use crate::walk::Candidate;
@@ -285,7 +286,14 @@ impl Examiner {
         match (reports.is_empty(), kind) {
             (false, _) => Ok(Seen::Reports(reports)),
             (true, None) if candidate.named => {
-                let failure = Failure::new("unknown format").about(&candidate.path);
+                let text = match detect::proof(&file)? {
+                    Some(what) => format!(
+                        "{what}, and no record: threadseal check-proof {}",
+                        Clean(&shown(&candidate.path))
+                    ),
+                    None => "unknown format".to_owned(),
+                };
+                let failure = Failure::new(text).about(&candidate.path);
                 let error = PathError::of(Some(&candidate.path), &failure);
                 Ok(Seen::NoRecord(error))
             }

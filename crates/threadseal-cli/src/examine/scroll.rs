@@ -3,6 +3,7 @@
 use super::{Examiner, ProfileArg};
 use crate::context::Context;
 use crate::exit::Failure;
+use crate::gather;
 use clap::Args;
 use threadseal::record::RecordId;
 use threadseal::report::Expectation;
@@ -157,7 +158,7 @@ fn judge(
     let asked = &examiner.asked;
     let options = ChainOptions {
         expect: expectations(examiner, &known, record),
-        pinned: asked.trust.pinned,
+        pinned: asked.trust.pinned_key(),
         not_before_ns: asked.scroll.not_before_ns,
     };
     let mut judging = Judging {
@@ -169,6 +170,7 @@ fn judge(
     let tick = examiner.tick();
     let (seen, end) = scroll::read(source, container, options, &tick)?;
     let outcome = conclude(seen.clone(), &end, &judging);
+    gather::refuse_pinned_id(&asked.trust, &outcome.report)?;
     let held = known.head.is_some() && outcome.report.head == known.head;
     if held && super::has_revoked_signer(&outcome.report) {
         judging.held_since = known.updated;

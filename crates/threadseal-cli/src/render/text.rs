@@ -59,28 +59,48 @@ pub(crate) fn report(report: &Report, palette: Palette) -> String {
         row("nothing covers", Clean(item).to_string());
     }
     if let Some(hint) = hint(report) {
-        row("hint", hint.to_owned());
+        row("hint", hint);
     }
     out
 }
 
 /// What to do next, where a verdict leaves something to do.
-fn hint(report: &Report) -> Option<&'static str> {
-    match report.verdict {
+fn hint(report: &Report) -> Option<String> {
+    let hint = match report.verdict {
         Verdict::UnknownSigner => {
-            Some("if you know whose key it is, trust it: threadseal trust add KEY --name NAME")
+            let key = unknown_key(report)?;
+            return Some(format!(
+                "if you know whose key it is, trust it: threadseal trust add {} --name NAME",
+                Clean(key)
+            ));
         }
         Verdict::Unsigned => {
-            Some("no claim can be made about it; to seal it from now on: threadseal seal PATH")
+            "no claim can be made about it; to seal it from now on: threadseal seal PATH"
         }
-        Verdict::UnsignedTail => Some("normal while a thread runs, or after it crashed"),
+        Verdict::UnsignedTail if report.completeness == Completeness::Final => {
+            "the record had ended: nobody should have written behind its last seal"
+        }
+        Verdict::UnsignedTail => "normal while a thread runs, or after it crashed",
         Verdict::Open if report.format == "proof" => {
-            Some("prove the turn again when the next one was sealed")
+            "prove the turn again when the next one was sealed"
         }
         Verdict::Open => {
-            Some("a head kept elsewhere shows whether this is the newest seal: --expect-head HEAD")
+            "a head kept elsewhere shows whether this is the newest seal: --expect-head HEAD"
         }
-        _ => None,
+        _ => return None,
+    };
+    Some(hint.to_owned())
+}
+
+/// A key that nobody vouches for, as `trust add` takes it; the word for one where the record does not hold it. None where trust in a key is
+/// not what is missing.
+fn unknown_key(report: &Report) -> Option<&str> {
+    let unknown = |signer: &&SignerReport| signer.status == SignerStatus::Unknown;
+    let unknown = report.signers.iter().find(unknown);
+    match unknown {
+        Some(signer) => Some(signer.did.as_deref().unwrap_or("KEY")),
+        None if report.signers.is_empty() => Some("KEY"),
+        None => None,
     }
 }
 

@@ -35,9 +35,8 @@ fn native<'a>(thread: &'a [&'a str]) -> Vec<&'a [&'a str]> {
         thread,
         &["ledger", "append", "file:new", "--run", "r1", "--sign"],
         &["ledger", "sign", "open.jsonl"],
-        &["key", "delegate", "open.jsonl", "--to", "self-observed"],
-        &["redact", "ended.jsonl", "--match", "x", "--why", "x"],
-        &["prune", "ended.jsonl", "--why", "x"],
+        &["key", "delegate", "open.jsonl", "--to", "self"],
+        &["prune", "ended.jsonl", "--reason", "x"],
     ]
 }
 

@@ -163,6 +163,17 @@ fn a_conflict_of_checkpoints_is_judged_by_the_key_that_is_named() {
     sandbox
         .run(["check-proof", "log", "--key", &key.to_hex()])
         .exits(0);
+    let judged = sandbox
+        .run(["check-proof", "log", "--key", &vkey["key ".len()..]])
+        .exits(0);
+    assert!(
+        judged.stdout.contains("signatures, conflict"),
+        "{}",
+        judged.stdout
+    );
+    sandbox
+        .run(["verify", "log"])
+        .fails_with("a conflict of checkpoints, and no record: threadseal check-proof");
     let own = sandbox.home().join("keys/self.native.pub");
     let other = ["check-proof", "log", "--key", own.to_str().unwrap()];
     sandbox.run(other).exits(1);

@@ -291,12 +291,37 @@ fn a_home_that_was_put_back_accuses_nothing_that_a_rotated_key_sealed() {
     // What this log would have held before the end, had it been there, is forged all the same.
     key_revoked(&sandbox, "stolen.json");
     // Nor does anybody seal over it, or go on with it.
-    sandbox.run(["seal", "before.json"]).exits(2);
+    let refused = sandbox.run(["seal", "before.json"]).exits(2).stderr;
+    assert!(
+        refused.contains("log status") && !refused.contains("remove"),
+        "{refused}"
+    );
     // A log from before the end knows nothing of it; the trust store does.
     std::fs::remove_dir_all(&log).unwrap();
     copy(&older_log, &log);
     is_doubted("before.json");
     is_doubted("stolen.json");
+    let refused = sandbox.run(["seal", "before.json"]).exits(2).stderr;
+    assert!(
+        refused.contains("log status") && !refused.contains("remove"),
+        "{refused}"
+    );
+}
+
+#[test]
+fn a_project_whose_log_went_back_is_sent_to_the_log_and_not_to_seal_again() {
+    let sandbox = project();
+    let older = sandbox.work().with_file_name("older");
+    copy(&sandbox.home().join("log"), &older);
+    sandbox.run(["key", "rotate", "self"]).exits(0);
+    let log = sandbox.home().join("log");
+    std::fs::remove_dir_all(&log).unwrap();
+    copy(&older, &log);
+    let refused = greet(&sandbox, &["--script", "answers.yaml"])
+        .exits(2)
+        .stderr;
+    assert!(refused.contains("log status"), "{refused}");
+    assert!(!refused.contains("seal it with"), "{refused}");
 }
 
 /// A turn that is proved is judged by the head of the seal that closes it, and not by the record's last one.

@@ -208,6 +208,12 @@ fn a_second_place_that_cannot_be_read_holds_up_no_seal() {
         "{}",
         verified.stderr
     );
+    let status = sandbox.run(["log", "status"]).exits(3);
+    for said in ["mark_missing", "threadseal log mark raise"] {
+        assert!(status.stdout.contains(said), "{}", status.stdout);
+    }
+    sandbox.run(["log", "mark", "raise"]).exits(0);
+    sandbox.run(["log", "status"]).exits(0);
 }
 
 #[test]

@@ -24,6 +24,7 @@ mod frame;
 mod graph;
 mod half_ended;
 mod key_events;
+mod key_ids;
 mod keyring;
 mod keys;
 mod ledger;

@@ -170,6 +170,32 @@ fn a_disk_that_was_put_back_whole_is_noticed_by_the_witness_of_another_host() {
 }
 
 #[test]
+fn one_place_of_several_that_does_not_answer_is_told_as_that() {
+    let other = witness(&[]);
+    let serving = Serving::start(&other);
+    let place = format!("http://{}", serving.address);
+    let kept = Kept {
+        sandbox: Sandbox::new(),
+        environment: Vec::new(),
+    };
+    kept.run(&["init", "--mark", &place]).exits(0);
+    let vkey = kept.status()["vkey"].as_str().unwrap().to_owned();
+    other.run(["witness", "add", &vkey]).exits(0);
+    kept.run(&["log", "mark", "add", "disk2"]).exits(0);
+    kept.seal("a.json");
+    drop(serving);
+    let told = kept.run(&["verify", "a.json"]).exits(0).stderr;
+    assert!(
+        told.contains("1 of 3 second places does not answer"),
+        "{told}"
+    );
+    assert!(
+        told.contains(&place) && !told.contains("nothing would show"),
+        "{told}"
+    );
+}
+
+#[test]
 fn a_place_is_named_later_and_raised_at_once() {
     let kept = Kept {
         sandbox: Sandbox::new(),

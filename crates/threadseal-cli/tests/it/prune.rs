@@ -64,6 +64,48 @@ pub(crate) fn has(codes: &[String], code: &str) -> bool {
 }
 
 #[test]
+fn a_tombstone_is_judged_elsewhere_by_its_key_alone() {
+    let sandbox = ready();
+    let path = ended_record(&sandbox, "r.jsonl", 1);
+    sandbox
+        .run(["prune", text(&path), "--reason", "time is up"])
+        .exits(0);
+    let place = place_of(&path);
+    sandbox
+        .run(["verify", text(&place)])
+        .fails_with("a tombstone, and no record: threadseal check-proof");
+    let judged = sandbox.run(["check-proof", text(&place)]).exits(0);
+    assert!(judged.stdout.contains("time is up"), "{}", judged.stdout);
+    let stranger = Sandbox::new();
+    let own = sandbox.home().join("keys/self.native.pub");
+    let other = sandbox.home().join("keys/self-rye.rye.pub");
+    let judge = ["check-proof", text(&place)];
+    stranger.run(judge).exits(3);
+    stranger
+        .run([&judge[..], &["--key", text(&own)]].concat())
+        .exits(0);
+    stranger
+        .run([&judge[..], &["--key", text(&other)]].concat())
+        .exits(1);
+    // Whoever pruned it has ended since: nobody is accused, and nothing is vouched for.
+    sandbox
+        .run(["key", "revoke", "self", "--reason", "x"])
+        .exits(0);
+    let ended = sandbox.run(judge).exits(3);
+    assert!(ended.stdout.contains("key_ended"), "{}", ended.stdout);
+    let changed = fs::read_to_string(&place)
+        .unwrap()
+        .replace("is up", "is mine");
+    sandbox.write("changed.tombstone", changed);
+    sandbox.run(["check-proof", "changed.tombstone"]).exits(1);
+    // A record is no proof.
+    let record = ended_record(&sandbox, "other.jsonl", 1);
+    sandbox
+        .run(["check-proof", text(&record)])
+        .fails_with("threadseal verify");
+}
+
+#[test]
 fn a_thread_is_pruned_whole_and_nothing_misses_it() {
     let (sandbox, parent, child) = ended();
     let secret = fs::read_to_string(parent.join("transcript.bodies")).unwrap();

@@ -85,7 +85,7 @@ fn what_the_old_key_signs_after_its_end_is_refused_wherever_it_lies() {
     sandbox.write(DIRECTIVE, good[..seal].replace("Greet", "Rob"));
     steal(&thief, &sandbox, DIRECTIVE);
     is_forged(&sandbox, DIRECTIVE);
-    greet(&sandbox, &["--script", "answers.yaml"]).fails_with("forged");
+    greet(&sandbox, &["--script", "answers.yaml"]).fails_with("another file's");
     // Nor does the old key write behind the end of a thread, whoever asks.
     let transcript = thread(&sandbox, "greet").join("transcript.jsonl");
     assert!(transcript.to_str().unwrap().contains(&first));
@@ -122,6 +122,70 @@ fn bodies_that_the_old_key_sealed_are_redacted_by_the_one_that_took_its_place() 
     // Whoever does not trust the next key has nobody's word for what it sealed behind the end of the old one.
     sandbox.run(["trust", "remove", "self"]).exits(0);
     sandbox.run(["verify", path]).exits(1);
+}
+
+/// The key that sealed it before is asked for alone: the next one, which it let in, seals behind its end.
+#[test]
+fn what_was_redacted_after_a_rotation_holds_for_who_accepts_the_old_key_alone() {
+    let sandbox = project();
+    let detached = ["--script", "answers.yaml", "--bodies", "detached"];
+    greet(&sandbox, &detached).exits(0);
+    let record = thread(&sandbox, "child").join("transcript.jsonl");
+    let record = record.to_str().unwrap();
+    let old = sandbox.work().join("old.pem");
+    let old = old.to_str().unwrap();
+    sandbox
+        .run(["key", "export", "self", "--out", old])
+        .exits(0);
+    let kept = rotate(&sandbox);
+    let redact = ["redact", record, "--match", "the child", "--why", "a name"];
+    sandbox.run(redact).exits(0);
+    for key in [old, &kept] {
+        let told = sandbox.run(["verify", record, "--key", key]).exits(0);
+        assert!(
+            told.stdout.contains("the key given with --key"),
+            "{}",
+            told.stdout
+        );
+    }
+    // Nothing is trusted but by that key.
+    let stranger = Sandbox::new();
+    stranger.run(["verify", record, "--key", old]).exits(0);
+    // Whom the home does not trust, the word of a key that ended lets in no more.
+    sandbox.run(["trust", "remove", "self"]).exits(0);
+    let forged = sandbox.run(["verify", record, "--key", old]).exits(1);
+    assert!(forged.stdout.contains("key_revoked"), "{}", forged.stdout);
+}
+
+#[test]
+fn a_rotation_says_where_the_old_key_ended_and_what_its_name_means_now() {
+    let sandbox = ready();
+    sandbox.write("before.json", "{}\n");
+    sandbox.run(["seal", "before.json"]).exits(0);
+    let told = sandbox.run(["key", "rotate", "self"]).exits(0).stderr;
+    let did = sandbox
+        .run(["key", "show", "self", "--format", "did"])
+        .exits(0)
+        .stdout;
+    for said in [
+        "ended at entry 2 of the log",
+        did.trim(),
+        "who verifies elsewhere",
+    ] {
+        assert!(told.contains(said), "{told}");
+    }
+    let by_name = sandbox
+        .run(["verify", "before.json", "--key", "self"])
+        .exits(1);
+    let kept = by_name.stderr.rsplit(' ').next().unwrap().trim();
+    assert!(
+        by_name.stderr.contains("self is another key since"),
+        "{}",
+        by_name.stderr
+    );
+    sandbox
+        .run(["verify", "before.json", "--key", kept])
+        .exits(0);
 }
 
 #[test]

@@ -227,3 +227,39 @@ fn in_a_native_record_a_checkpoint_without_a_seal_counts_under_no_profile() {
         .run(["verify", "t.jsonl", "--profile", "rye"])
         .exits(0);
 }
+
+#[test]
+fn what_stands_behind_the_end_of_a_record_is_told_as_that() {
+    let sandbox = ready();
+    let path = ended_record(&sandbox, "r.jsonl", 1);
+    let mut bytes = fs::read(&path).unwrap();
+    bytes.extend_from_slice(b"{\"more\":1}\n");
+    fs::write(&path, bytes).unwrap();
+    let told = sandbox.run(["verify", "r.jsonl"]).exits(3).stdout;
+    assert!(told.contains("the record had ended"), "{told}");
+    assert!(!told.contains("normal while a thread runs"), "{told}");
+}
+
+#[test]
+fn a_known_head_behind_the_first_bad_place_is_not_said_to_hold() {
+    let sandbox = ready();
+    drop(recorder(&sandbox, "r.jsonl", 3));
+    sandbox.write("log.jsonl", "{\"a\":1}\n{\"a\":2}\n");
+    sandbox.run(["seal", "log.jsonl"]).exits(0);
+    for (path, old, new) in [
+        ("r.jsonl", "question 1", "question 9"),
+        ("log.jsonl", "\"a\":1", "\"a\":9"),
+    ] {
+        let place = sandbox.work().join(path);
+        let text = fs::read_to_string(&place).unwrap();
+        fs::write(&place, text.replacen(old, new, 1)).unwrap();
+        let told = sandbox.run(["verify", path, "--json"]).exits(1).json();
+        let report = &told["results"][0];
+        assert_eq!(report["completeness"], "unproved", "{report}");
+        let mut checks = report["checks"].as_array().unwrap().iter();
+        let head = checks.find(|check| check["name"] == "head").unwrap();
+        // The seals beside a log are all there.
+        let expected = if path == "r.jsonl" { "skipped" } else { "pass" };
+        assert_eq!(head["result"], expected, "{report}");
+    }
+}

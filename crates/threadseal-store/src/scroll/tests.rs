@@ -68,7 +68,7 @@ impl Bench {
         let trust = Trust::pinned(*self.signer.public_key());
         let judging = Judging::new(&trust, self.host.clock.now().unwrap());
         let options = ChainOptions {
-            pinned: trust.pinned,
+            pinned: trust.pinned_key(),
             ..ChainOptions::default()
         };
         let outcome = verify(file.chunks(), Container::Lines, options, &judging, &|_| {});

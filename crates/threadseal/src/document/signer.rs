@@ -3,7 +3,7 @@
 use super::part::Part;
 use crate::key::{KeyUsage, PublicKey, RyeFingerprint};
 use crate::record::Head;
-use crate::report::{Finding, SignerReport, SignerStatus, Verdict};
+use crate::report::{Finding, KEY_END_DOUBTED, SignerReport, SignerStatus, Verdict};
 use crate::time::Timestamp;
 use crate::trust::{END_IN_DOUBT, Format, Purpose, Standing, Trust};
 
@@ -89,7 +89,7 @@ fn weigh(standing: Standing) -> (SignerStatus, Option<(Verdict, Finding)>) {
             SignerStatus::Revoked,
             Some((
                 Verdict::UnknownSigner,
-                Finding::warning("key_end_doubted", END_IN_DOUBT),
+                Finding::warning(KEY_END_DOUBTED, END_IN_DOUBT),
             )),
         ),
         Standing::Revoked { at, .. } => (

@@ -96,7 +96,7 @@ impl KnownKeys {
     /// Every key that `trust` holds, and the pinned one.
     pub fn of_trust(trust: &Trust) -> Self {
         let stored = trust.store.iter().map(|entry| entry.key);
-        Self::of(stored.chain(trust.pinned))
+        Self::of(stored.chain(trust.pinned_key()))
     }
 
     pub(super) fn of(keys: impl Iterator<Item = PublicKey>) -> Self {

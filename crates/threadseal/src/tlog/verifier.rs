@@ -122,6 +122,15 @@ impl VerifierKey {
         !matches!(self.key, Key::Log(_))
     }
 
+    /// The Ed25519 key that it is; None of another kind.
+    pub fn ed25519(&self) -> Option<&PublicKey> {
+        match &self.key {
+            Key::Log(key) | Key::Witness(key) => Some(key),
+            #[cfg(feature = "ml-dsa")]
+            Key::MlDsa(_) => None,
+        }
+    }
+
     /// Are both the same key, whatever their names and types?
     pub fn is_same_key(&self, other: &Self) -> bool {
         self.key.bytes() == other.key.bytes()

@@ -345,34 +345,58 @@ impl Signed<'_> {
     }
 }
 
+fn purpose<'a>(
+    thread: Option<&'a str>,
+    heads: &'a [Head],
+    options: &VerifyOptions<'_>,
+) -> Purpose<'a> {
+    Purpose {
+        usage: KeyUsage::Native,
+        format: Format::Transcript,
+        thread,
+        evidence: options.held_since,
+        heads,
+    }
+}
+
 /// Judges the signers; true when the authority, or each key by itself, counts.
 pub(super) fn judge_signers(
     report: &mut Report,
     signed: &Signed<'_>,
     options: &VerifyOptions<'_>,
 ) -> bool {
-    let judge = |key: &PublicKey, heads: &[Head]| {
-        let purpose = Purpose {
-            usage: KeyUsage::Native,
-            format: Format::Transcript,
-            thread: signed.thread.as_ref().map(ThreadId::as_str),
-            evidence: options.held_since,
-            heads,
-        };
-        options.trust.judge(key, &purpose, options.now)
-    };
+    let (trust, now) = (options.trust, options.now);
+    let thread = signed.thread.as_ref().map(ThreadId::as_str);
+    let judge =
+        |key: &PublicKey, heads: &[Head]| trust.judge(key, &purpose(thread, heads, options), now);
     let mut all = !signed.sealers.is_empty();
     // What the authority is worth for keys that it let in: as little as for the one for which it is worth least.
     let mut by_authority: Option<Judgement<'_>> = None;
     for sealer in signed.sealers {
         let heads = signed.heads(sealer.head.seq);
         let own = judge(&sealer.key, &heads);
+        let mut authority = judge(signed.authority, &heads);
+        // Whoever accepts the authority alone accepts whom it let in, unless that key was revoked. Where that one counts by itself, the
+        // authority vouches for its words, and not for seals behind its end.
+        let by_itself = match (&own.standing, &authority.standing) {
+            (Standing::NotPinned, other) if *other != Standing::NotPinned => {
+                trust.judge_unpinned(&sealer.key, &purpose(thread, &heads, options), now)
+            }
+            _ => own.clone(),
+        };
+        let own = match by_itself.standing {
+            Standing::Revoked { .. } => by_itself,
+            _ if by_itself.standing.counts() && !own.standing.counts() => {
+                authority = judge(signed.authority, &signed.heads(signed.last_word));
+                own
+            }
+            _ => own,
+        };
         // The authority's word is enough for a key that it let in, unless that key was revoked.
         if matches!(own.standing, Standing::Revoked { .. }) || own.standing.counts() {
             all &= report.signer(&sealer.key, &own);
             continue;
         }
-        let authority = judge(signed.authority, &heads);
         let is_worse = !authority.standing.counts();
         if is_worse || by_authority.is_none() {
             by_authority = Some(authority);
@@ -470,7 +494,10 @@ fn check_end(report: &mut Report, scan: &Scan, expect: &[Expectation]) {
         if let Some(fault) = &scan.tail_fault {
             report.find(fault.clone());
         }
-        let text = format!("{} bytes after the last seal are not covered", to - from);
+        let text = match last.is_final {
+            true => format!("{} bytes stand behind the end of the record", to - from),
+            false => format!("{} bytes after the last seal are not covered", to - from),
+        };
         report.find(
             Finding::warning("unsigned_tail", text)
                 .at_bytes(from, to)

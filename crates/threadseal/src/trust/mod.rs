@@ -23,11 +23,13 @@
 //! and who may write it (the store crate).
 
 mod file;
+mod pin;
 mod places;
 pub mod rye;
 mod scope;
 mod store;
 
+pub use pin::Pin;
 use places::Placed;
 pub use places::SealPlaces;
 pub(crate) use places::{END_IN_DOUBT, LastOf, covering};
@@ -232,8 +234,8 @@ pub struct Judgement<'a> {
 pub struct Trust {
     /// The keys of the user.
     pub store: TrustStore,
-    /// The one acceptable key (`--key`).
-    pub pinned: Option<PublicKey>,
+    /// The one acceptable key (`--key`), by itself or by its id.
+    pub pinned: Option<Pin>,
     /// The store lies inside the tree that it judges (`--allow-local-trust`); reports say so.
     pub local: bool,
     /// The log of this host, by whose places the seals of keys that ended in it are judged.
@@ -252,7 +254,7 @@ impl Trust {
     /// Trust in one key only, for everything.
     pub fn pinned(key: PublicKey) -> Self {
         Self {
-            pinned: Some(key),
+            pinned: Some(key.into()),
             ..Self::default()
         }
     }
@@ -265,7 +267,7 @@ impl Trust {
         let placed = self.placed(key, purpose.heads);
         let entries = || self.store.by_key(key);
         let standing = match store::revocation(entries(), &self.dated(key, purpose), placed) {
-            _ if pinned != key => Standing::NotPinned,
+            _ if !pinned.admits(key) => Standing::NotPinned,
             Some(revoked) => revoked,
             None => Standing::Pinned,
         };
@@ -312,22 +314,27 @@ impl Trust {
     /// its 64 bits, so each must be tried.
     pub fn by_fingerprint(&self, fingerprint: RyeFingerprint) -> Vec<PublicKey> {
         let mut keys = self.store.by_fingerprint(fingerprint);
-        keys.extend(self.pinned.filter(|key| {
+        keys.extend(self.pinned_key().filter(|key| {
             key.rye_fingerprint() == fingerprint && self.store.by_key(key).next().is_none()
         }));
         keys
     }
 
+    /// The key that is pinned; None where none is, or only an id.
+    pub fn pinned_key(&self) -> Option<PublicKey> {
+        self.pinned.as_ref().and_then(Pin::key).copied()
+    }
+
     /// The key with this id, if the store holds it or it is pinned.
     pub fn by_key_id(&self, id: KeyId) -> Option<PublicKey> {
-        self.pinned
+        self.pinned_key()
             .filter(|key| key.key_id() == id)
             .or_else(|| self.store.by_key_id(id))
     }
 
     /// The digest that reports give of the trust they used: store, pin and place.
     pub fn digest(&self) -> Digest {
-        let pinned = self.pinned.as_ref().map_or(&[][..], |key| key.as_bytes());
+        let pinned = self.pinned.as_ref().map_or(&[][..], Pin::as_bytes);
         Digest::tagged(
             "trust",
             &[

@@ -126,7 +126,7 @@ fn the_trust_store_and_its_digests_are_the_examples() {
     );
     let trust = Trust::new(store);
     let pinned = Trust {
-        pinned: Some(public(1)),
+        pinned: Some(public(1).into()),
         ..trust.clone()
     };
     let computed = format!(

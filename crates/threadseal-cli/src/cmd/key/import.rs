@@ -8,7 +8,7 @@
 //!
 //! Nothing is ever overwritten; the source stays as it is.
 
-use super::{UsageArg, name_of, print_keys};
+use super::{UsageArg, name_of, print_keys, tell_untrusted};
 use crate::context::Context;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::keyring::{Keyring, open_pem};
@@ -77,7 +77,8 @@ pub(crate) fn run(args: &ImportArgs, context: &Context, out: &mut Out) -> Outcom
     let name = args.name.clone().unwrap_or_else(|| name_of(&public));
     let passphrase = imported.passphrase.as_ref();
     let made = keyring.create(&name, usage, &imported.key, passphrase, context)?;
-    print_keys(&[made], context, out);
+    print_keys(std::slice::from_ref(&made), context, out);
+    tell_untrusted(&made, context)?;
     Ok(Exit::Done)
 }
 

@@ -11,10 +11,11 @@ mod rotate;
 mod show;
 
 use crate::context::Context;
-use crate::exit::{Exit, Outcome};
+use crate::exit::{Exit, Failure, Outcome, complain};
 use crate::keyring::{Keyring, OwnKey};
 use crate::output::Out;
 use crate::render::clean::Clean;
+use crate::trusting;
 use clap::{Subcommand, ValueEnum};
 use serde::Serialize;
 use threadseal::key::KeyUsage;
@@ -158,6 +159,28 @@ fn print_keys(keys: &[OwnKey], context: &Context, out: &mut Out) {
             out.line(key_line(key));
         }
     }
+}
+
+/// Says of a new key that nobody trusts it yet, and how that is changed. Keys of logs and witnesses are known by policies, and not by the trust
+/// store.
+fn tell_untrusted(key: &OwnKey, context: &Context) -> Result<(), Failure> {
+    let is_of_policies = matches!(key.usage, KeyUsage::Log | KeyUsage::Witness);
+    if context.quiet || is_of_policies {
+        return Ok(());
+    }
+    let store = trusting::of_home(&context.existing_home()?)?;
+    if store.by_key(&key.public).next().is_none() {
+        let (name, usage) = (Clean(&key.name), key.usage);
+        let usage = match usage {
+            KeyUsage::Native => String::new(),
+            usage => format!(" --usage {usage}"),
+        };
+        complain(&format!(
+            "note: nobody trusts this key yet, this home neither: threadseal trust add {} --name {name}{usage}",
+            key.public.to_did_key()
+        ));
+    }
+    Ok(())
 }
 
 /// A name for a key that got none: `key-` and the first eight digits of its id.

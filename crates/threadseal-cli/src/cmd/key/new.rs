@@ -1,6 +1,6 @@
 //! `key new`
 
-use super::{UsageArg, name_of, print_keys};
+use super::{UsageArg, name_of, print_keys, tell_untrusted};
 use crate::context::Context;
 use crate::exit::{Exit, Outcome};
 use crate::key_log;
@@ -39,6 +39,7 @@ pub(crate) fn run(args: &NewArgs, context: &Context, out: &mut Out) -> Outcome {
         let signer = LocalSigner::new(key, made.usage);
         key_log::say(KeyChange::Create, &signer, context)?;
     }
-    print_keys(&[made], context, out);
+    print_keys(std::slice::from_ref(&made), context, out);
+    tell_untrusted(&made, context)?;
     Ok(Exit::Done)
 }

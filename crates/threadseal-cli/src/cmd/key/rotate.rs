@@ -2,12 +2,13 @@
 
 use super::{ending, print_keys};
 use crate::context::Context;
-use crate::exit::{Exit, Failure, Outcome};
+use crate::exit::{Exit, Failure, Outcome, complain};
 use crate::fleet::DatabaseArgs;
 use crate::key_log;
 use crate::keyring::{self, Keyring, OwnKey};
 use crate::output::Out;
 use crate::passphrase::PassphraseArgs;
+use crate::render::clean::Clean;
 use crate::rotation;
 use crate::trusting;
 use clap::Args;
@@ -64,8 +65,9 @@ pub(crate) fn run(args: &RotateArgs, context: &Context, out: &mut Out) -> Outcom
             let signer = LocalSigner::new(keyring.open(old, &args.passphrase)?, old.usage);
             ending::settle(&home, &old.public, args.anyway, &args.database, context)?;
             let _alone = rotation::enter(&home, context)?;
-            hand_over(&home, old, &next.public, &signer, context)?;
+            let entry = hand_over(&home, old, &next.public, &signer, context)?;
             rotation::take_over(&home, Some(old), &next, &args.name)?;
+            tell(old, &next.public, entry, context);
         }
         Some(old) => {
             refuse_speechless(&home, old)?;
@@ -117,11 +119,25 @@ fn hand_over(
     next: &PublicKey,
     signer: &LocalSigner,
     context: &Context,
-) -> Result<(), Failure> {
+) -> Result<Option<u64>, Failure> {
     let entry = key_log::say(KeyChange::Rotate(*next), signer, context)?;
     let revocation = rotation::revocation(next, entry, context.now()?);
     trusting::change(home, context, |store| {
         rotation::hand_over(store, old, next, &revocation)
     })?;
-    Ok(())
+    Ok(entry)
+}
+
+/// Says what became of the old key, and who has to hear of the next one.
+fn tell(old: &OwnKey, next: &PublicKey, entry: Option<u64>, context: &Context) {
+    if context.quiet {
+        return;
+    }
+    let (name, did) = (Clean(&old.name), next.to_did_key());
+    let at = entry.map_or(String::new(), |entry| {
+        format!(" at entry {entry} of the log")
+    });
+    complain(&format!(
+        "the key that was {name} ended{at}; {name} is {did} now: who verifies elsewhere needs that one as well, for what is sealed from here on"
+    ));
 }

@@ -72,7 +72,11 @@ fn by_the_key(
     let pinned = trust
         .map_err(|failure: Failure| failure.to_string())?
         .pinned;
-    if pinned.is_some_and(|pinned| *pinned.as_bytes() == shown.root) {
+    let root = PublicKey::from_bytes(&shown.root).ok();
+    if pinned
+        .zip(root)
+        .is_some_and(|(pinned, root)| pinned.admits(&root))
+    {
         Ok(shown)
     } else {
         Err("the links are of another key than the one that was asked for".to_owned())

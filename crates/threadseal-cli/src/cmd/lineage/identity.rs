@@ -11,7 +11,6 @@ use crate::ended;
 use crate::exit::{Exit, Failure, Outcome, complain};
 use crate::gather;
 use crate::keyring;
-use crate::local::Local;
 use crate::output::Out;
 use clap::{Args, Subcommand};
 use serde::Serialize;
@@ -135,9 +134,7 @@ fn new(args: &NewArgs, context: &Context, out: &mut Out) -> Outcome {
 
 fn delegate(args: &DelegateArgs, context: &Context, out: &mut Out) -> Outcome {
     let agent = name_of(&args.file, args.agent.as_ref())?;
-    let local = Local::to(&[], false, context);
-    let session = gather::gather(&[], Some(&args.to), &local, context)?.pinned;
-    let session = session.ok_or_else(|| Failure::new("no session key was named"))?;
+    let session = gather::public_key(&args.to, context)?;
     let from = match args.not_before {
         Some(from) => from,
         None => context.now()?,

@@ -274,7 +274,5 @@ pub(super) fn key_named(
     text: &str,
     context: &Context,
 ) -> Result<threadseal::key::PublicKey, Failure> {
-    let local = crate::local::Local::to(&[], false, context);
-    let pinned = crate::gather::gather(&[], Some(text), &local, context)?.pinned;
-    pinned.ok_or_else(|| Failure::new("no key was named"))
+    crate::gather::public_key(text, context)
 }

@@ -10,7 +10,7 @@ use serde::Serialize;
 use threadseal::encoding;
 use threadseal::error::Error;
 use threadseal::merkle::TreeHead;
-use threadseal_store::seal_log::{Fault, MarkState};
+use threadseal_store::seal_log::{Fault, MarkState, Standing};
 
 #[derive(Serialize)]
 struct StatusOutput {
@@ -61,24 +61,50 @@ impl MarkOutput {
 }
 
 /// How the log stands, in a word and in a sentence.
-fn state(fault: &Result<Option<Fault>, Error>) -> (&'static str, Option<String>, Exit) {
+fn state(
+    fault: &Result<Option<Fault>, Error>,
+    is_forgotten: bool,
+) -> (&'static str, Option<String>, Exit) {
     match fault {
+        Ok(None) if is_forgotten => (
+            "mark_missing",
+            Some("no second place knows the log: nothing would show that it went back".to_owned()),
+            Exit::Unconfirmed,
+        ),
         Ok(None) => ("good", None, Exit::Done),
-        Ok(Some(fault)) => ("log_rolled_back", Some(fault.to_string()), Exit::Evidence),
+        Ok(Some(fault)) => (
+            "log_rolled_back",
+            Some(format!("{fault}; nothing is written down")),
+            Exit::Evidence,
+        ),
         Err(error) => (
             "mark_unreadable",
-            Some(error.to_string()),
+            Some(format!("{error}; nothing is written down")),
             Exit::Unconfirmed,
         ),
     }
 }
 
-/// Looks; exits 1 when the log was rolled back, 3 when a second place cannot be asked and no other one says so.
+/// What to do about a state.
+fn next(state: &str) -> Option<&'static str> {
+    match state {
+        "log_rolled_back" => Some(
+            "threadseal log catch-up COPY, where a copy has all of it; else: threadseal log restart",
+        ),
+        "mark_missing" => {
+            Some("threadseal log mark raise, unless the log may be older than it was")
+        }
+        _ => None,
+    }
+}
+
+/// Looks; exits 1 when the log was rolled back, 3 when a second place cannot be asked and no other one says so, or none knows the log.
 pub(super) fn run(context: &Context, out: &mut Out) -> Outcome {
     let log = existing(context)?;
     let tree = log.view()?.tree();
     let marks = log.mark_states();
-    let (state, why, exit) = state(&log.fault());
+    let is_forgotten = log.standing() == Standing::MarkGone;
+    let (state, why, exit) = state(&log.fault(), is_forgotten);
     let description = log.description();
     let root = encoding::base64(tree.root.as_bytes());
     let aside = log.set_aside()?;
@@ -118,13 +144,10 @@ pub(super) fn run(context: &Context, out: &mut Out) -> Outcome {
     }
     match why {
         None => out.line("state  good"),
-        Some(why) => out.line(format_args!(
-            "state  {state}: {}; nothing is written down",
-            Clean(&why)
-        )),
+        Some(why) => out.line(format_args!("state  {state}: {}", Clean(&why))),
     }
-    if state == "log_rolled_back" {
-        out.line("       threadseal log catch-up COPY, where a copy has all of it; else: threadseal log restart");
+    if let Some(next) = next(state) {
+        out.line(format_args!("       {next}"));
     }
     Ok(exit)
 }

@@ -14,7 +14,7 @@ use threadseal::error::ErrorKind;
 use threadseal::key::{KeyId, KeyUsage, LocalSigner, Signer as _};
 use threadseal::limits::MAX_DOCUMENT_BYTES;
 use threadseal::record::{Head, RecordId};
-use threadseal::report::{Report, SignerReport, SignerStatus};
+use threadseal::report::{KEY_END_DOUBTED, Report, SignerReport, SignerStatus};
 use threadseal_store::atomic::{self, Mode, SHARED_FILE};
 use threadseal_store::examine;
 use threadseal_store::heads::{Durability, RecordKind, StoredHead};
@@ -56,6 +56,15 @@ fn seal_natively(
     let before = look(sealing, &bytes, kind)?;
     let sealed_before = before.head.filter(|_| before.profile == "native");
     if let Some(head) = sealed_before {
+        if before
+            .findings
+            .iter()
+            .any(|found| found.code == KEY_END_DOUBTED)
+        {
+            let message = "a key that ended sealed it, and the log of this home, which would tell whether it did so before its end, went back; the seal \
+                           may be good; see: threadseal log status";
+            return Err(Failure::new(message));
+        }
         let by = before.signers.iter();
         let is_own = |by: &SignerReport| {
             let key = KeyId::parse_hex(&by.key);

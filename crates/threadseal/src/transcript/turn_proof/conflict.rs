@@ -28,7 +28,7 @@ use crate::key::PublicKey;
 use crate::limits::MAX_PROOF_HASHES;
 use crate::merkle::{InclusionProof, TreeHead};
 use crate::record::{Head, ThreadId};
-use crate::report::{Finding, Grounds, Report, TrustedUntil, Verdict, Verified};
+use crate::report::{CheckResult, Finding, Grounds, Report, TrustedUntil, Verdict, Verified};
 use crate::tlog::entry::fork::{ForkPlace, LoggedFork};
 use crate::transcript::VerifyOptions;
 use crate::transcript::scan::Failure;
@@ -117,12 +117,16 @@ impl SealConflict {
         report.record = Some(one.record);
         let (seq, record) = (one.seq, one.record);
         let text = match &self.parted {
-            None => format!("seal {seq} of record {record} was made twice: {one} and {other}"),
+            None => format!(
+                "one key sealed two histories of a record: seal {seq} of record {record} was made twice: {one} and {other}"
+            ),
             Some(Parted { line, .. }) => format!(
-                "record {record} was sealed with two lines {line}: {one} covers one, {other} the other"
+                "one key sealed two histories of a record: record {record} was sealed with two lines {line}: {one} covers one, {other} the other"
             ),
         };
         report.find(Finding::warning("seals_conflict", text));
+        report.check("signatures", CheckResult::Pass, None);
+        report.check("conflict", CheckResult::Pass, None);
         let mut report = found.judged(report, options);
         verify::expect_thread(&mut report, Some(&found.thread), options.thread);
         let proved = found.minted(&report, self, options);

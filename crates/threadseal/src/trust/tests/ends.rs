@@ -151,7 +151,7 @@ fn a_stamp_of_the_log_is_evidence_against_a_revocation_by_a_clock_and_for_a_wind
     }
     assert!(!standing(&Trust::new(revoked), &[head(3)], None).counts());
     let pinned = Trust {
-        pinned: Some(key(1)),
+        pinned: Some(key(1).into()),
         ..by_stamps
     };
     assert_eq!(standing(&pinned, &[head(3)], None), Standing::Pinned);

@@ -162,10 +162,10 @@ fn only_the_pinned_key_is_acceptable_and_only_unless_revoked() {
     let mut trust = Trust::new(store([native(1), native(2)]));
     let judged = |trust: &Trust, seed| trust.judge(&key(seed), &PURPOSE, day(1)).standing;
     assert_eq!(judged(&trust, 1), Standing::Trusted);
-    trust.pinned = Some(key(3));
+    trust.pinned = Some(key(3).into());
     assert_eq!(judged(&trust, 1), Standing::NotPinned);
     assert_eq!(judged(&trust, 3), Standing::Pinned);
-    trust.pinned = Some(key(1));
+    trust.pinned = Some(key(1).into());
     assert_eq!(judged(&trust, 1), Standing::Pinned);
     let revocation = Revocation {
         at: day(1),
@@ -185,10 +185,10 @@ fn keys_are_found_by_each_of_their_names() {
     assert_eq!(store.by_key_id(key(2).key_id()), Some(key(2)));
     assert_eq!(store.by_name(&name("key 1")).map(|e| e.key), Some(key(1)));
     let mut trust = Trust::new(store.clone());
-    trust.pinned = Some(key(3));
+    trust.pinned = Some(key(3).into());
     assert_eq!(trust.by_fingerprint(key(3).rye_fingerprint()), [key(3)]);
     assert_eq!(trust.by_fingerprint(fingerprint), [key(1)]);
-    trust.pinned = Some(key(1));
+    trust.pinned = Some(key(1).into());
     assert_eq!(trust.by_fingerprint(fingerprint), [key(1)]);
     assert_eq!(trust.by_key_id(key(2).key_id()), Some(key(2)));
 
@@ -305,7 +305,7 @@ fn the_digest_follows_every_change_and_only_changes() {
 
     let trust = Trust::new(store.clone());
     let pinned = Trust {
-        pinned: Some(key(1)),
+        pinned: Some(key(1).into()),
         ..trust.clone()
     };
     let local = Trust {

@@ -192,7 +192,7 @@ fn rye_8_7_another_signer_is_a_warning_and_forged_when_a_key_is_pinned() {
     assert_eq!(outcome.report.verdict, Verdict::Verified);
     assert!(codes(&outcome.report).contains(&"signer_changed"));
     let pinned = Trust {
-        pinned: Some(*signer(1).public_key()),
+        pinned: Some((*signer(1).public_key()).into()),
         ..both
     };
     let outcome = verify(&recorder.bytes, &Options::new(&pinned, now()));
