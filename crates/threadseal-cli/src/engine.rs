@@ -64,7 +64,8 @@ pub(crate) struct EngineArgs {
     #[arg(long = "limit", value_name = "NAME=VALUE")]
     limits: Vec<String>,
     /// Where new transcripts have what was said and done: in their events, or in a file beside them, where it can be
-    /// redacted later [default: as the project's agent/coordination says, else inline]
+    /// redacted later [default: as the thread before has it that is gone on with, if beside; else as the project's
+    /// agent/coordination says; else inline]
     #[arg(long, value_name = "WHERE")]
     bodies: Option<BodiesArg>,
     /// Also use items of ~/.ai, after the project's
@@ -290,11 +291,13 @@ pub(crate) fn settings(
             policy,
         },
     )?;
-    config.coordination.transcript_bodies = match args.bodies {
-        None => config.coordination.transcript_bodies,
-        Some(BodiesArg::Inline) => Bodies::Inline,
-        Some(BodiesArg::Detached) => Bodies::Detached,
-    };
+    if let Some(chosen) = args.bodies {
+        config.coordination.bodies_inherited = false;
+        config.coordination.transcript_bodies = match chosen {
+            BodiesArg::Inline => Bodies::Inline,
+            BodiesArg::Detached => Bodies::Detached,
+        };
+    }
     Ok(Settings {
         finder,
         policy,

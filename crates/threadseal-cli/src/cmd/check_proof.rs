@@ -14,7 +14,7 @@ use crate::gather;
 use crate::local::Local;
 use crate::output::Out;
 use crate::render::clean::{Clean, quoted};
-use crate::render::text;
+use crate::render::text::{self, counted};
 use crate::seal_log::HomeLog;
 use clap::Args;
 use serde::Serialize;
@@ -29,9 +29,10 @@ use threadseal::report::{Expectation, Report};
 use threadseal::tlog::conflict as checkpoints;
 use threadseal::tlog::policy::Policy;
 use threadseal::tlog::verifier::VerifierKey;
+use threadseal::transcript::VerifyOptions;
+use threadseal::transcript::copy::{self, CopiedLine};
 use threadseal::transcript::turn_proof::conflict as seals;
 use threadseal::transcript::turn_proof::{Anchored, Checked, FIRST_LINE, ShownLine, check_file_by};
-use threadseal::transcript::{VerifyOptions, copy};
 use threadseal_store::examine;
 use threadseal_store::read::{RegularFile, open_regular};
 use threadseal_store::seal_log::SealLog;
@@ -100,9 +101,40 @@ impl<'a> AnchorOutput<'a> {
 #[derive(Serialize)]
 struct LineOutput<'a> {
     line: u64,
-    event_type: &'a str,
+    /// None where the line is left out.
+    event_type: Option<&'a str>,
     /// The line's JSON text, as it stands in the record.
-    text: &'a str,
+    text: Option<&'a str>,
+    /// The same with bodies, or holes, in the place of its commitments; none where it has no commitment.
+    restored: Option<&'a str>,
+    /// How many bytes the line had that a copy leaves out.
+    left_out_bytes: Option<u64>,
+}
+
+impl<'a> LineOutput<'a> {
+    fn of_turn(line: &'a ShownLine) -> Self {
+        Self {
+            line: line.number,
+            event_type: Some(&line.event_type),
+            text: Some(&line.text),
+            restored: line.restored.as_deref(),
+            left_out_bytes: None,
+        }
+    }
+
+    fn of_copy((line, number): (&CopiedLine<'a>, u64)) -> Self {
+        let (event_type, text, left_out_bytes) = match *line {
+            CopiedLine::Shown { event_type, text } => (Some(event_type), Some(text), None),
+            CopiedLine::LeftOut { bytes } => (None, None, Some(bytes)),
+        };
+        Self {
+            line: number,
+            event_type,
+            text,
+            restored: None,
+            left_out_bytes,
+        }
+    }
 }
 
 /// Checks it, and shows what it proves.
@@ -139,6 +171,9 @@ pub(crate) fn run(args: &CheckProofArgs, context: &Context, out: &mut Out) -> Ou
         anchor: None,
         closing: None,
     };
+    // A copy's lines are shown from its bytes.
+    let bytes;
+    let mut lines = Vec::new();
     let mut checked = match std::str::from_utf8(&first).unwrap_or_default() {
         FIRST_LINE => {
             let bytes = file.read_whole(MAX_TURN_PROOF_BYTES)?;
@@ -147,7 +182,10 @@ pub(crate) fn run(args: &CheckProofArgs, context: &Context, out: &mut Out) -> Ou
             checked
         }
         copy::FIRST_LINE => {
-            report_only(copy::check(&file.read_whole(MAX_TAKEN_UP_BYTES)?, &options).report)
+            bytes = file.read_whole(MAX_TAKEN_UP_BYTES)?;
+            let copied = copy::check(&bytes, &options);
+            lines = copied.lines;
+            report_only(copied.report)
         }
         seals::FIRST_LINE => {
             let bytes = file.read_whole(MAX_TURN_PROOF_BYTES)?;
@@ -168,8 +206,11 @@ pub(crate) fn run(args: &CheckProofArgs, context: &Context, out: &mut Out) -> Ou
     };
     checked.report.path = path_text(&args.proof);
     let exit = Exit::from_code(checked.report.verdict.exit_code());
+    let of_turn = checked.lines.iter().map(LineOutput::of_turn);
+    let of_copy = lines.iter().zip(1..).map(LineOutput::of_copy);
+    let rows: Vec<LineOutput<'_>> = of_turn.chain(of_copy).collect();
     if context.json {
-        out.json(&output(&checked, exit));
+        out.json(&output(&checked, rows, exit));
         return Ok(exit);
     }
     if !context.quiet || exit != Exit::Done {
@@ -180,10 +221,9 @@ pub(crate) fn run(args: &CheckProofArgs, context: &Context, out: &mut Out) -> Ou
     }
     if let Some(turn) = checked.turn.filter(|_| !context.quiet) {
         out.line(context.palette.strong(&format!("turn {turn}")));
-        checked
-            .lines
-            .iter()
-            .for_each(|line| print(line, context, out));
+    }
+    if !context.quiet {
+        rows.iter().for_each(|line| print(line, context, out));
     }
     Ok(exit)
 }
@@ -243,17 +283,12 @@ fn other(file: &RegularFile, path: &Path) -> Failure {
     Failure::new(text).about(path)
 }
 
-fn output(checked: &Checked, exit: Exit) -> ProofOutput<'_> {
-    let lines = checked.lines.iter().map(|line| LineOutput {
-        line: line.number,
-        event_type: &line.event_type,
-        text: &line.text,
-    });
+fn output<'a>(checked: &'a Checked, lines: Vec<LineOutput<'a>>, exit: Exit) -> ProofOutput<'a> {
     ProofOutput {
         schema: "threadseal.check-proof/1",
         result: &checked.report,
         turn: checked.turn,
-        lines: lines.collect(),
+        lines,
         anchor: checked.anchor.as_ref().map(AnchorOutput::of),
         exit: exit.code(),
     }
@@ -285,10 +320,19 @@ fn policy(path: &Path, context: &Context) -> Result<Policy, Failure> {
 }
 
 /// A line as `show` shows it: what it says stands behind a margin.
-fn print(line: &ShownLine, context: &Context, out: &mut Out) {
-    let event = Event::alone(line.number, line.text.as_bytes());
-    let place = context.palette.faint(&format!("line {}", line.number));
-    out.line(format_args!("  {place}  {}", Clean(&line.event_type)));
+fn print(row: &LineOutput<'_>, context: &Context, out: &mut Out) {
+    let place = context.palette.faint(&format!("line {}", row.line));
+    if let Some(bytes) = row.left_out_bytes {
+        let bytes = counted(bytes, "byte", "bytes");
+        out.line(format_args!("  {place}  [left out, {bytes}]"));
+        return;
+    }
+    out.line(format_args!(
+        "  {place}  {}",
+        Clean(row.event_type.unwrap_or_default())
+    ));
+    let text = row.restored.or(row.text).unwrap_or_default();
+    let event = Event::alone(row.line, text.as_bytes());
     let text = show::said(&event);
     if !text.is_empty() {
         out.line(quoted(&text, "    | "));

@@ -40,6 +40,9 @@ pub(crate) struct ProveArgs {
     /// Leave out what the log of this home and its witnesses say of the seal: a log's name, and how many entries it has
     #[arg(long)]
     no_anchor: bool,
+    /// Of a record with detached bodies: leave them out, so that the proof shows commitments only
+    #[arg(long)]
+    without_bodies: bool,
     #[command(flatten)]
     place: ProjectArgs,
 }
@@ -107,6 +110,7 @@ pub(crate) fn run(args: &ProveArgs, context: &Context, out: &mut Out) -> Outcome
     };
     let bytes = taken.bytes()?;
     let proof = TurnProof::make(verified, &bytes, args.named.turn)?;
+    let proof = with_bodies(proof, &bytes, &taken.bodies, args)?;
     let checked = proof.check(&options(&trust, context)?);
     settle(&checked)?;
     let head = checked.report.head.filter(|_| !args.no_anchor);
@@ -128,6 +132,23 @@ pub(crate) fn run(args: &ProveArgs, context: &Context, out: &mut Out) -> Outcome
         }
     }
     Ok(exit)
+}
+
+/// The proof with the bodies of its turn; which are not in it, and why, is said.
+fn with_bodies(
+    proof: TurnProof,
+    record: &[u8],
+    bodies: &[u8],
+    args: &ProveArgs,
+) -> Result<TurnProof, Failure> {
+    if args.without_bodies {
+        return Ok(proof);
+    }
+    let carried = proof.with_bodies(record, bodies)?;
+    for redacted in &carried.redacted {
+        complain(&format!("note: not in the proof: {redacted}"));
+    }
+    Ok(carried.proof)
 }
 
 /// The proof with what the log of this home has of its closing seal, where it has that.
@@ -168,7 +189,11 @@ fn settle(checked: &Checked) -> Result<(), Failure> {
             .iter()
             .filter(move |f| f.severity == severity)
     };
-    if !matches!(report.verdict, Verdict::Verified | Verdict::Open) {
+    // What is partial here lacks bodies: a record that took over unsealed bytes gets no proof.
+    if !matches!(
+        report.verdict,
+        Verdict::Verified | Verdict::Open | Verdict::Partial
+    ) {
         let why = told(Severity::Error).next();
         let why = why.map_or_else(String::new, |finding| format!(": {}", finding.message));
         let text = format!(

@@ -240,6 +240,11 @@ pub(crate) fn closing(results: &[Report], errors: &[PathError], passed_over: u64
     line
 }
 
+/// `1 body`, `2 bodies`
+pub(crate) fn counted(count: u64, one: &str, many: &str) -> String {
+    format!("{count} {}", if count == 1 { one } else { many })
+}
+
 fn plural(count: usize, noun: &str) -> String {
     let end = if count == 1 { "" } else { "s" };
     format!("{count} {noun}{end}")

@@ -37,6 +37,7 @@ mod marks;
 mod mirror;
 mod place;
 mod prove;
+mod prove_bodies;
 mod prune;
 mod prune_elsewhere;
 mod prune_held;

@@ -26,6 +26,8 @@ pub struct Coordination {
     pub transcript_integrity: Integrity,
     /// Where new transcripts have what was said and done.
     pub transcript_bodies: Bodies,
+    /// Does a successor have that beside its transcript wherever the thread before it had? Not where the caller chose.
+    pub bodies_inherited: bool,
     /// How long `wait_threads` waits when it is not told.
     pub wait_default: Duration,
     /// How long it waits at most.
@@ -71,6 +73,7 @@ impl Default for Coordination {
             context_window: 200_000,
             transcript_integrity: Integrity::Strict,
             transcript_bodies: Bodies::Inline,
+            bodies_inherited: true,
             wait_default: Duration::from_secs(600),
             wait_max: Duration::from_secs(3600),
             summary_directive: None,

@@ -14,11 +14,12 @@ use serde_json::{Map, Value};
 use std::sync::Arc;
 use threadseal::error::Error;
 use threadseal::record::{Head, ThreadId};
+use threadseal::transcript::manifest::{Bodies, Manifest};
 use threadseal::trust::Trust;
 use threadseal_store::host::Host;
 use threadseal_store::recorder::Keys;
 
-/// What the threads of a project run in. All clones are one.
+/// What the threads of a project run in. All clones are one, but for [`Engine::going_on_from`].
 #[derive(Clone)]
 pub struct Engine {
     /// Where they run.
@@ -58,6 +59,19 @@ impl Engine {
             heads: &*self.host.heads,
             policy: self.policy,
         })
+    }
+
+    /// The engine for what goes on from a record with this line 1: what was kept where it can be redacted stays so, in
+    /// the successor and in all that it starts.
+    pub(super) fn going_on_from(&self, before: Option<&Manifest>) -> Self {
+        let mut engine = self.clone();
+        let is_detached = before.is_some_and(|line_1| line_1.bodies == Bodies::Detached);
+        if is_detached && self.config.coordination.bodies_inherited {
+            Arc::make_mut(&mut engine.config)
+                .coordination
+                .transcript_bodies = Bodies::Detached;
+        }
+        engine
     }
 }
 

@@ -139,14 +139,15 @@ impl Engine {
             )));
         }
         leads_on(&chain, &wanted.thread)?;
-        let order = self.order_of(&chain, wanted)?;
+        let engine = self.going_on_from(chain.last().record().manifest());
+        let order = engine.order_of(&chain, wanted)?;
         let inherited = inherited_of(&chain);
         let summary = match way {
-            Way::HandOver => self.summarise(&chain, &wanted.cancel)?,
+            Way::HandOver => engine.summarise(&chain, &wanted.cancel)?,
             Way::Resume => None,
         };
-        self.run_with(&order, inherited.as_ref(), |plan| {
-            self.successor_of(plan, chain, recorder, wanted, way, summary.as_ref())
+        engine.run_with(&order, inherited.as_ref(), |plan| {
+            engine.successor_of(plan, chain, recorder, wanted, way, summary.as_ref())
         })
     }
 

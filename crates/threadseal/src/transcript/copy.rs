@@ -67,15 +67,34 @@ pub fn make(
 
 /// A copy that was checked.
 #[derive(Debug, Clone)]
-pub struct CheckedCopy {
+pub struct CheckedCopy<'a> {
     /// What was found.
     pub report: Report,
     /// How many lines are left out.
     pub left_out: u64,
+    /// The lines of the record, the first one first; none where anything speaks against the copy.
+    pub lines: Vec<CopiedLine<'a>>,
+}
+
+/// One line of the record, as a copy has it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CopiedLine<'a> {
+    /// The line, without its LF.
+    Shown {
+        /// Its type.
+        event_type: &'a str,
+        /// Its JSON text.
+        text: &'a str,
+    },
+    /// It is left out.
+    LeftOut {
+        /// How long it was, without its LF.
+        bytes: u64,
+    },
 }
 
 /// Checks what a copy proves: the root and the signature of each seal, over lines and hashes.
-pub fn check(copy: &[u8], options: &VerifyOptions<'_>) -> CheckedCopy {
+pub fn check<'a>(copy: &'a [u8], options: &VerifyOptions<'_>) -> CheckedCopy<'a> {
     let mut scanner = Scanner::new(ScanOptions {
         every_signature: true,
         ..ScanOptions::default()
@@ -83,10 +102,12 @@ pub fn check(copy: &[u8], options: &VerifyOptions<'_>) -> CheckedCopy {
     let begin = copy.strip_prefix(FIRST_LINE.as_bytes());
     let body = begin.and_then(|rest| rest.strip_prefix(b"\n"));
     let (mut left_out, mut first, mut misspelled) = (0, None, body.is_none().then_some(1));
+    let mut copied = Vec::new();
     let lines = body.unwrap_or_default().split_inclusive(|b| *b == b'\n');
     for (line, number) in lines.zip(1..) {
         if !line.starts_with(b"-") {
             scanner.push(line);
+            copied.extend(shown(line));
             continue;
         }
         let Some((leaf, bytes)) = parse_stub(line) else {
@@ -95,6 +116,7 @@ pub fn check(copy: &[u8], options: &VerifyOptions<'_>) -> CheckedCopy {
         };
         scanner.push_stub(leaf, bytes);
         left_out += 1;
+        copied.push(CopiedLine::LeftOut { bytes });
         first.get_or_insert(number);
     }
     // No byte went through the hasher: what only all bytes prove is neither found wrong nor vouched for.
@@ -105,15 +127,36 @@ pub fn check(copy: &[u8], options: &VerifyOptions<'_>) -> CheckedCopy {
     }
     let why = "lines are left out, and the bytes before a seal are not all here";
     report.check("prefix_hash", CheckResult::Skipped, Some(why.to_owned()));
-    let text = format!(
-        "{left_out} lines are left out: that they were there is proved, and nothing of what they said"
-    );
+    let text = match left_out {
+        1 => "1 line is left out: that it was there is proved, and nothing of what it said"
+            .to_owned(),
+        _ => format!(
+            "{left_out} lines are left out: that they were there is proved, and nothing of what they said"
+        ),
+    };
     let finding = Finding::warning("lines_left_out", text);
     report.hold_because(
         Verdict::Partial,
         first.map_or(finding.clone(), |line| finding.at_line(line)),
     );
-    CheckedCopy { report, left_out }
+    if report.verdict.exit_code() == 1 {
+        copied.clear();
+    }
+    CheckedCopy {
+        report,
+        left_out,
+        lines: copied,
+    }
+}
+
+/// A line that stands in the copy; what is none is the scanner's to tell.
+fn shown(line: &[u8]) -> Option<CopiedLine<'_>> {
+    let line = line.strip_suffix(b"\n")?;
+    let frame = event::parse_frame(line)?;
+    Some(CopiedLine::Shown {
+        event_type: frame.event_type,
+        text: std::str::from_utf8(line).ok()?,
+    })
 }
 
 fn parse_stub(line: &[u8]) -> Option<(Digest, u64)> {

@@ -9,12 +9,14 @@
 use crate::believed::MAX_TAKEN_UP_BYTES;
 use crate::context::Context;
 use crate::events::Event;
-use crate::examine::{Asked, Examiner};
+use crate::examine::{Asked, Examiner, TakenUp};
 use crate::exit::{Exit, Failure, Outcome, complain};
 use crate::gather;
 use crate::local::Local;
 use crate::output::Out;
 use crate::record;
+use crate::render::clean::Clean;
+use crate::render::text::counted;
 use crate::said::{says, staying};
 use clap::Args;
 use indicatif::ProgressBar;
@@ -22,12 +24,14 @@ use serde::Serialize;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use threadseal::encoding::base64;
-use threadseal::report::Verdict;
+use threadseal::report::{CheckResult, Report, Verdict, Verified};
 use threadseal::transcript::as_log::RecordLog;
 use threadseal::transcript::copy;
 use threadseal::transcript::event::RESERVED;
+use threadseal::transcript::{Coverage, VerifyOptions};
 use threadseal_store::atomic::{self, NewFile, PRIVATE_FILE};
 use threadseal_store::read::{RegularFile, Source as _};
+use threadseal_store::sys::path_text;
 use threadseal_store::{bodies, examine, seal_log};
 
 /// What `transcript export` takes.
@@ -67,12 +71,28 @@ struct LeaveOut {
 }
 
 #[derive(Serialize)]
-struct LogOutput {
+struct LogOutput<'a> {
     schema: &'static str,
-    origin: String,
-    vkey: String,
-    size: u64,
-    root: String,
+    /// What was said of the record; only what is verified becomes a log.
+    result: &'a Report,
+    origin: Option<String>,
+    vkey: Option<String>,
+    size: Option<u64>,
+    root: Option<String>,
+    exit: u8,
+}
+
+#[derive(Serialize)]
+struct CopyOutput<'a> {
+    schema: &'static str,
+    /// What was said of the record; only what is verified is copied.
+    result: &'a Report,
+    /// The copy; none where there is none.
+    path: Option<String>,
+    left_out: u64,
+    /// Names of the checks of the record that the copy does not allow.
+    skipped: Vec<&'a str>,
+    exit: u8,
 }
 
 /// Writes the record; whether its bytes hold, verify says of the store and of the file.
@@ -126,20 +146,49 @@ fn bodies_first(args: &ExportArgs, file: &RegularFile, context: &Context) -> Res
     Ok(())
 }
 
+/// The record as it was verified.
+fn taken_up(path: &Path, context: &Context) -> Result<TakenUp, Failure> {
+    let trust = gather::gather(&[], None, &Local::to(&[], false, context), context)?;
+    Examiner::new(Asked::by(trust), ProgressBar::hidden(), context)?.transcript(path)
+}
+
+/// What may be believed of it; none where it is not verified.
+fn believed(taken: &TakenUp) -> Option<&Verified<Coverage>> {
+    let is_verified = taken.looked.report.verdict == Verdict::Verified;
+    taken.looked.believed.as_ref().filter(|_| is_verified)
+}
+
+/// Says that the record is not verified; `what` becomes of those that are.
+fn refuse(report: &Report, what: &str) {
+    complain(&format!(
+        "{} is {}: {what}; see: threadseal verify",
+        report.path, report.verdict
+    ));
+}
+
 /// Writes a copy of what was verified, without the lines that were named; nothing where the record is not.
 fn redacted(args: &ExportArgs, context: &Context, out: &mut Out) -> Outcome {
-    let trust = gather::gather(&[], None, &Local::to(&[], false, context), context)?;
-    let examiner = Examiner::new(Asked::by(trust), ProgressBar::hidden(), context)?;
-    let taken = examiner.transcript(&args.from)?;
-    let looked = &taken.looked;
-    let verdict = looked.report.verdict;
-    let verified = looked.believed.as_ref();
-    let Some(verified) = verified.filter(|_| verdict == Verdict::Verified) else {
-        complain(&format!(
-            "{} is {verdict}: only a verified record is copied so; see: threadseal verify",
-            looked.report.path
-        ));
-        return Ok(Exit::from_code(verdict.exit_code()));
+    if context.json && args.out.is_none() {
+        let text = "a copy is no JSON: give --out, or leave out --json";
+        return Err(Failure::new(text));
+    }
+    let taken = taken_up(&args.from, context)?;
+    let report = &taken.looked.report;
+    let exit = Exit::from_code(report.verdict.exit_code());
+    let mut output = CopyOutput {
+        schema: "threadseal.transcript.copy/1",
+        result: report,
+        path: None,
+        left_out: 0,
+        skipped: Vec::new(),
+        exit: exit.code(),
+    };
+    let Some(verified) = believed(&taken) else {
+        if context.json {
+            out.json(&output);
+        }
+        refuse(report, "only a verified record is copied so");
+        return Ok(exit);
     };
     let bytes = taken.bytes()?;
     let (leave, own) = left_out(&args.leave_out, &bytes);
@@ -150,11 +199,38 @@ fn redacted(args: &ExportArgs, context: &Context, out: &mut Out) -> Outcome {
         ));
     }
     let copied = copy::make(verified, &bytes, &|number, _| leave.contains(&number))?;
-    match &args.out {
-        Some(path) => atomic::create_new(&*context.fs, path, &copied, PRIVATE_FILE)?,
-        None => out.bytes(&copied),
+    let Some(path) = &args.out else {
+        out.bytes(&copied);
+        return Ok(exit);
+    };
+    atomic::create_new(&*context.fs, path, &copied, PRIVATE_FILE)?;
+    let trust = gather::gather(&[], None, &Local::to(&[], false, context), context)?;
+    let options = VerifyOptions {
+        trust: &trust,
+        now: context.now()?,
+        held_since: None,
+        thread: None,
+    };
+    let checked = copy::check(&copied, &options);
+    let skipped = checked.report.checks.iter();
+    let skipped = skipped.filter(|check| check.result == CheckResult::Skipped);
+    output.path = Some(path_text(path));
+    output.left_out = checked.left_out;
+    output.skipped = skipped.map(|check| check.name).collect();
+    if context.json {
+        out.json(&output);
+    } else if !context.quiet {
+        let path = path_text(path);
+        let path = Clean(&path);
+        let left_out = counted(output.left_out, "line", "lines");
+        out.line(format_args!("{path}: {left_out} left out"));
+        out.line(format_args!(
+            "from it nobody checks: {}",
+            output.skipped.join(", ")
+        ));
+        out.line(format_args!("check: threadseal check-proof {path}"));
     }
-    Ok(Exit::Done)
+    Ok(exit)
 }
 
 /// The numbers of the lines that are named, or lie in the turns or hold the texts that are and are not the recorder's;
@@ -181,18 +257,24 @@ fn left_out(chosen: &LeaveOut, record: &[u8]) -> (BTreeSet<u64>, BTreeSet<u64>) 
 
 /// Writes what was verified, and nothing where the record is not.
 fn as_log(path: &Path, folder: &Path, context: &Context, out: &mut Out) -> Outcome {
-    let trust = gather::gather(&[], None, &Local::to(&[], false, context), context)?;
-    let examiner = Examiner::new(Asked::by(trust), ProgressBar::hidden(), context)?;
-    let taken = examiner.transcript(path)?;
-    let looked = &taken.looked;
-    let verdict = looked.report.verdict;
-    let verified = looked.believed.as_ref();
-    let Some(verified) = verified.filter(|_| verdict == Verdict::Verified) else {
-        let path = &looked.report.path;
-        complain(&format!(
-            "{path} is {verdict}: only what is verified becomes a log; see: threadseal verify"
-        ));
-        return Ok(Exit::from_code(verdict.exit_code()));
+    let taken = taken_up(path, context)?;
+    let report = &taken.looked.report;
+    let exit = Exit::from_code(report.verdict.exit_code());
+    let mut output = LogOutput {
+        schema: "threadseal.transcript.as-log/1",
+        result: report,
+        origin: None,
+        vkey: None,
+        size: None,
+        root: None,
+        exit: exit.code(),
+    };
+    let Some(verified) = believed(&taken) else {
+        if context.json {
+            out.json(&output);
+        }
+        refuse(report, "only what is verified becomes a log");
+        return Ok(exit);
     };
     let bytes = taken.bytes()?;
     let log = RecordLog::open(verified, &bytes).map_err(|e| Failure::from(e).about(path))?;
@@ -200,13 +282,11 @@ fn as_log(path: &Path, folder: &Path, context: &Context, out: &mut Out) -> Outco
     let tree = log.tree();
     let (origin, vkey) = (log.key().name().to_string(), log.key().to_string());
     if context.json {
-        out.json(&LogOutput {
-            schema: "threadseal.transcript.as-log/1",
-            origin,
-            vkey,
-            size: tree.size,
-            root: base64(tree.root.as_bytes()),
-        });
+        output.origin = Some(origin);
+        output.vkey = Some(vkey);
+        output.size = Some(tree.size);
+        output.root = Some(base64(tree.root.as_bytes()));
+        out.json(&output);
     } else if !context.quiet {
         out.line(format_args!("key      {vkey}"));
         out.line(format_args!("entries  {}", tree.size));

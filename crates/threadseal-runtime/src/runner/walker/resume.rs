@@ -102,12 +102,13 @@ impl Engine {
         let past = self.past_of(&wanted.run)?;
         let order = past.order(wanted)?;
         let inherited = past.inherited.clone();
-        self.walk_with(&order, inherited.as_ref(), &|| (), |plan| {
+        let engine = self.going_on_from(Some(&past.manifest));
+        engine.walk_with(&order, inherited.as_ref(), &|| (), |plan| {
             past.same_graph(plan)?;
             let settled = past.settled(plan, wanted.unresolved)?;
             Ok(Origin {
                 parent: None,
-                before: Some(self.take(past, settled)?),
+                before: Some(engine.take(past, settled)?),
             })
         })
     }

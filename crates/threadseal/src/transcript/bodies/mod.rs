@@ -130,7 +130,7 @@ fn commitment_at(text: &[u8], at: usize) -> Option<Commitment> {
 }
 
 /// May this event hold commitments? The recorder's own events never do, but for the last one.
-pub(super) fn may_hold(event_type: &str) -> bool {
+pub(in crate::transcript) fn may_hold(event_type: &str) -> bool {
     !super::event::RESERVED.contains(&event_type) || super::event::is_terminal(event_type)
 }
 

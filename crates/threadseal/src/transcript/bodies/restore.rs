@@ -16,6 +16,8 @@ pub struct Restorer<'a> {
     holes: BTreeMap<Digest, Arc<str>>,
     /// Redactions that no seal covers yet.
     pending: Vec<(Digest, Arc<str>)>,
+    /// What stands for a body that is not there and that nothing redacted.
+    absent: &'static str,
 }
 
 impl<'a> Restorer<'a> {
@@ -23,8 +25,18 @@ impl<'a> Restorer<'a> {
     pub fn new(record: &RecordId, file: &'a [u8]) -> Self {
         let lines = file.split_inclusive(|byte| *byte == b'\n').skip(1);
         let entries = lines.filter_map(|line| Entry::parse(line.strip_suffix(b"\n")?));
+        Self::of(record, entries, "[the body is missing]")
+    }
+
+    /// The bodies of `record` among these; `absent` stands for one that is not there.
+    pub(in crate::transcript) fn of(
+        record: &RecordId,
+        entries: impl Iterator<Item = Entry<'a>>,
+        absent: &'static str,
+    ) -> Self {
         let fitting = entries.filter(|entry| entry.holds(record));
         Self {
+            absent,
             texts: fitting
                 .map(|entry| (entry.commitment, Cow::Borrowed(entry.body)))
                 .collect(),
@@ -77,6 +89,11 @@ impl<'a> Restorer<'a> {
         self.texts.get(commitment).map(|text| &**text)
     }
 
+    /// Why a body is not there, if a redaction says so.
+    pub fn hole_of(&self, commitment: &Digest) -> Option<&str> {
+        self.holes.get(commitment).map(|text| &**text)
+    }
+
     /// The same, which needs the bytes of the file no more.
     pub fn into_owned(self) -> Restorer<'static> {
         let texts = self.texts.into_iter();
@@ -86,6 +103,7 @@ impl<'a> Restorer<'a> {
                 .collect(),
             holes: self.holes,
             pending: self.pending,
+            absent: self.absent,
         }
     }
 
@@ -103,7 +121,7 @@ impl<'a> Restorer<'a> {
                 Some(body) => out.extend_from_slice(body),
                 None => {
                     let hole = self.holes.get(&commitment.digest);
-                    let text = hole.map_or("[the body is missing]", |text| text);
+                    let text = hole.map_or(self.absent, |text| text);
                     write_hole(&mut out, commitment.kind, text);
                 }
             }

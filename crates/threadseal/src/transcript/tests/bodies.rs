@@ -10,14 +10,14 @@ use crate::digest::Digest;
 use std::sync::Arc;
 
 /// A record of one turn with two bodies, and its file of bodies.
-struct Written {
-    record: Vec<u8>,
-    bodies: Vec<u8>,
+pub(super) struct Written {
+    pub(super) record: Vec<u8>,
+    pub(super) bodies: Vec<u8>,
     sealer: Sealer,
     digests: Vec<Digest>,
 }
 
-fn written(bench: &Bench) -> Written {
+pub(super) fn written(bench: &Bench) -> Written {
     let manifest = Manifest {
         bodies: Bodies::Detached,
         ..bench.manifest(7)
@@ -57,7 +57,11 @@ fn detached(sealer: &Sealer, salt: u8, payload: &str) -> Detached {
 }
 
 impl Written {
-    fn redact(&mut self, bench: &Bench, which: &[usize]) {
+    pub(super) fn read(&self) -> Arc<bodies::Bodies> {
+        read(&self.bodies)
+    }
+
+    pub(super) fn redact(&mut self, bench: &Bench, which: &[usize]) {
         let redaction = Redaction {
             commitments: which.iter().map(|at| self.digests[*at]).collect(),
             key: bench.native.public_key().key_id(),
@@ -87,12 +91,14 @@ impl Written {
     }
 }
 
+fn read(file: &[u8]) -> Arc<bodies::Bodies> {
+    let mut reader = BodiesReader::new();
+    reader.push(file);
+    Arc::new(reader.finish())
+}
+
 fn judged(bench: &Bench, record: &[u8], file: Option<&[u8]>) -> Outcome {
-    let bodies = file.map(|file| {
-        let mut reader = BodiesReader::new();
-        reader.push(file);
-        Arc::new(reader.finish())
-    });
+    let bodies = file.map(read);
     let scan = ScanOptions {
         bodies,
         ..ScanOptions::default()

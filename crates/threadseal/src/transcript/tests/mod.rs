@@ -27,6 +27,7 @@ mod keys;
 mod seal_conflicts;
 mod succession;
 mod turn_anchors;
+mod turn_bodies;
 mod turns;
 mod whole;
 mod writing;

@@ -7,6 +7,7 @@
 //! their links, and for the bounds of the turn by the turns that these seals count.
 
 use super::anchor::{Anchor, Anchored, Sealed};
+use super::bodies::Carried;
 use super::heirs::Sealers;
 use super::known::ClosingSeal;
 use super::read::{ReadSeal, Record, bad_step, forged, tampered_at};
@@ -48,6 +49,15 @@ pub struct ShownLine {
     pub event_type: String,
     /// The line without its LF, as it stands in the record.
     pub text: String,
+    /// The line with bodies, or the holes, in the place of its commitments; none where it has no commitment.
+    pub restored: Option<String>,
+}
+
+impl ShownLine {
+    /// What the line says, as far as the proof shows it.
+    pub fn said(&self) -> &str {
+        self.restored.as_deref().unwrap_or(&self.text)
+    }
 }
 
 /// Says what a file proves that begins as a proof of a turn.
@@ -145,6 +155,9 @@ impl TurnProof {
             let finding = Finding::warning("tail_adopted", text).in_turn(Some(self.turn));
             report.hold_because(Verdict::Partial, finding);
         }
+        if let Some(bodies) = found.bodies {
+            bodies.tell(report);
+        }
         if !found.closed {
             let text = "the record had not gone on to the next turn, nor ended: more of this one may follow";
             let finding = Finding::note("turn_may_go_on", text).in_turn(Some(self.turn));
@@ -161,8 +174,9 @@ impl TurnProof {
         passed.extend(["keys", "signatures"]);
         self.check_range(&closing.seal)?;
         passed.push("inclusion");
-        let turn = self.check_lines(&mut record, &closing.seal)?;
+        let mut turn = self.check_lines(&mut record, &closing.seal)?;
         passed.push("turn");
+        let bodies = self.check_bodies(&record, &mut turn.lines)?;
         Ok(Found {
             head: Head {
                 record: record.manifest.record,
@@ -177,6 +191,7 @@ impl TurnProof {
             lines: turn.lines,
             seals: turn.seals,
             adopted: turn.adopted,
+            bodies,
             guessable: record.salts_repeat,
             closed: closing.seal.turn > self.turn || closing.seal.is_final,
         })
@@ -286,6 +301,8 @@ struct Found {
     lines: Vec<ShownLine>,
     seals: u64,
     adopted: bool,
+    /// How it is with the bodies of the turn; nothing where it has none.
+    bodies: Option<Carried>,
     guessable: bool,
     /// Did the record end there, or go on to the next turn?
     closed: bool,

@@ -55,16 +55,14 @@ impl TurnProof {
                 .collect::<Result<_, _>>()?,
             range,
             closing: text(lines[place.closing])?,
+            bodies: Vec::new(),
             anchor: None,
         };
-        match proof.to_string().len() > MAX_TURN_PROOF_BYTES {
-            true => Err(too_large()),
-            false => Ok(proof),
-        }
+        proof.within_bounds()
     }
 }
 
-fn too_large() -> Error {
+pub(super) fn too_large() -> Error {
     let text = "the turn is too large for a proof of it";
     Error::new(ErrorKind::Limit, text)
 }

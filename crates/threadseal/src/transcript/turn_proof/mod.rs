@@ -12,12 +12,14 @@
 //! line <a line> LF                      the seal before the turn, then all lines of the turn
 //! hash <base64> LF                      a range proof of these lines in the tree of …
 //! seal <line of the closing seal> LF    … the seal behind the turn
+//! body <line of the file of bodies> LF  what the lines only commit to ([`WithBodies`])
 //! entry …                               what a log says of the closing seal, where one is asked ([`anchor`])
 //! ```
 //! Native lines are ASCII without control characters, so that each of them is one line here. One proof, one text:
 //! `parse(x)?.to_string() == x`; whose signatures stand under the checkpoint of the log, and in which order, is part of it. To hold one says nothing: ask [`TurnProof::check`].
 
 mod anchor;
+mod bodies;
 mod check;
 pub mod conflict;
 mod heirs;
@@ -27,13 +29,14 @@ mod read;
 mod turn;
 
 pub use anchor::Anchored;
+pub use bodies::WithBodies;
 pub use check::{Checked, ShownLine, check_file, check_file_by};
 pub use known::ClosingSeal;
 
 use super::manifest;
 use crate::digest::Digest;
 use crate::encoding;
-use crate::error::{Error, ErrorKind};
+use crate::error::Error;
 use crate::key::{PublicKey, Signature};
 use crate::limits::{
     MAX_LINE_BYTES, MAX_PROOF_HASHES, MAX_RANGE_PROOF_HASHES, MAX_RECORD_KEYS,
@@ -65,6 +68,8 @@ pub struct TurnProof {
     lines: Vec<String>,
     range: RangeProof,
     closing: String,
+    /// Of the turn's lines: lines of the file of bodies, in the order of the commitments.
+    bodies: Vec<String>,
     anchor: Option<Box<Anchor>>,
 }
 
@@ -117,6 +122,7 @@ impl TurnProof {
         let lines = reader.lines()?;
         let range = reader.hashes(MAX_RANGE_PROOF_HASHES)?;
         let closing = reader.line("seal ", "it has no closing seal")?;
+        let bodies = reader.bodies()?;
         if reader.next.is_some() {
             return Err(NotAProof("something stands where nothing belongs"));
         }
@@ -129,6 +135,7 @@ impl TurnProof {
             range: RangeProof::from_hashes(range)
                 .map_err(|_| NotAProof("it has too many hashes"))?,
             closing,
+            bodies,
             anchor,
         })
     }
@@ -139,13 +146,14 @@ impl TurnProof {
     /// Kind `InvalidInput` when the entry is none of a log, `Limit` when the proof is too large with it.
     pub fn anchored(self, entry: &[u8], proof: ProofFile) -> Result<Self, Error> {
         let anchor = Some(Box::new(Anchor::new(entry, proof)?));
-        let anchored = Self { anchor, ..self };
-        match anchored.to_string().len() > MAX_TURN_PROOF_BYTES {
-            true => Err(Error::new(
-                ErrorKind::Limit,
-                "the turn is too large for a proof of it",
-            )),
-            false => Ok(anchored),
+        Self { anchor, ..self }.within_bounds()
+    }
+
+    /// The proof, unless it is too large.
+    fn within_bounds(self) -> Result<Self, Error> {
+        match self.to_string().len() > MAX_TURN_PROOF_BYTES {
+            true => Err(make::too_large()),
+            false => Ok(self),
         }
     }
 
@@ -167,6 +175,9 @@ impl fmt::Display for TurnProof {
         }
         write_hashes(f, self.range.hashes())?;
         writeln!(f, "seal {}", self.closing)?;
+        for body in &self.bodies {
+            writeln!(f, "body {body}")?;
+        }
         self.anchor.iter().try_for_each(|anchor| anchor.fmt(f))
     }
 }

@@ -87,6 +87,7 @@ impl Turn {
                 number,
                 event_type: frame.event_type.to_owned(),
                 text: line.to_owned(),
+                restored: None,
             });
         }
         Ok(())
