@@ -41,6 +41,8 @@ fuzz_target!(|file: &[u8]| {
             })
         });
         assert!(record.is_some() && texts.next().is_some());
+        // None of them commits to a body.
+        assert!(checked.lines.iter().all(|line| line.restored.is_none()));
     }
     assert!(verdict.exit_code() != 1 || checked.lines.is_empty());
 });
