@@ -88,8 +88,10 @@ pub(crate) fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Cli
         let mut out = Out::stdout();
         if json {
             let text = error.to_string();
-            let line = text.lines().next().unwrap_or_default();
-            let failure = Failure::new(line.trim_start_matches("error: "));
+            // What is missing stands below its first line, indented; the usage comes behind an empty one.
+            let lines = text.lines().map(str::trim);
+            let said: Vec<_> = lines.take_while(|line| !line.is_empty()).collect();
+            let failure = Failure::new(said.join(" ").trim_start_matches("error: "));
             out.json(&FailureOutput::new(&failure));
         }
         out.finish(Exit::NoVerdict)

@@ -30,11 +30,11 @@ use threadseal_store::sys::path_text;
 /// Copies of one record that are held against each other.
 const MAX_COPIES: usize = 16;
 
-/// Writes the first evidence that `paths` hold into `to`, a new file, and says what it found.
+/// Writes the first evidence that `paths` hold into `to`, a new file, and says what it found; true if there was some.
 ///
 /// # Errors
 /// When a file cannot be read, or `to` not be written.
-pub(crate) fn write(paths: &[PathBuf], to: &Path, context: &Context) -> Result<(), Failure> {
+pub(crate) fn write(paths: &[PathBuf], to: &Path, context: &Context) -> Result<bool, Failure> {
     for copies in copies(paths, context)?.into_values() {
         for (first, path) in pairs(&copies) {
             let (one, other) = (read(first, context)?, read(path, context)?);
@@ -46,12 +46,12 @@ pub(crate) fn write(paths: &[PathBuf], to: &Path, context: &Context) -> Result<(
                     "note: {to} shows that one key sealed {first} and {path} in two ways; threadseal check-proof judges it, threadseal log accuse takes \
                      it into the log of this home"
                 ));
-                return Ok(());
+                return Ok(true);
             }
         }
     }
     complain("note: no evidence was written: no key sealed two histories of one of these records");
-    Ok(())
+    Ok(false)
 }
 
 /// Each two of these copies, and a word where there are more than are compared. A short copy parts from nobody and hides nothing of

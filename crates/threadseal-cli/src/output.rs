@@ -11,6 +11,14 @@ use serde::Serialize;
 use std::fmt;
 use std::io::{self, BufWriter, Write};
 
+/// An object, and how the process ends.
+#[derive(Serialize)]
+struct Object<'v, T> {
+    #[serde(flatten)]
+    value: &'v T,
+    exit: u8,
+}
+
 /// Where a command writes its data.
 pub(crate) struct Out {
     sink: BufWriter<Box<dyn Write>>,
@@ -55,6 +63,14 @@ impl Out {
                 json::write(&mut *sink, value)?;
             }
             sink.write_all(b"\n")
+        });
+    }
+
+    /// One JSON object on one line, with the exit code as its last member.
+    pub(crate) fn object(&mut self, value: &impl Serialize, exit: Exit) {
+        self.json(&Object {
+            value,
+            exit: exit.code(),
         });
     }
 

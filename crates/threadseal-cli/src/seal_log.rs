@@ -4,6 +4,7 @@ use crate::context::{Context, mark_settings};
 use crate::exit::{Failure, complain};
 use crate::keyring::Keyring;
 use crate::render::clean::Clean;
+use crate::render::text::counted;
 use std::sync::Arc;
 use std::time::Duration;
 use threadseal::error::ErrorKind;
@@ -191,7 +192,8 @@ pub(crate) fn settle(log: &SealLog) {
                 "warning: the log is written, its second place is not: {error}"
             )),
             waiting => complain(&format!(
-                "warning: {waiting} heads wait to be written into the log: {error}"
+                "warning: {} to be written into the log: {error}",
+                counted(waiting as u64, "head waits", "heads wait")
             )),
         }
     }

@@ -14,7 +14,7 @@ use crate::gather;
 use crate::local::Local;
 use crate::output::Out;
 use crate::render::clean::{Clean, quoted};
-use crate::render::text::{self, counted};
+use crate::render::text::{self, counted, date, entries};
 use crate::seal_log::HomeLog;
 use clap::Args;
 use serde::Serialize;
@@ -304,11 +304,13 @@ fn anchor_line(anchored: &Anchored) -> String {
     let origin = Clean(origin.as_str());
     match &anchored.witnessed {
         Some(witnessed) => format!(
-            "log    entry {index} of {origin}, whose {size} entries a quorum of witnesses saw at {}",
-            witnessed.at().seconds()
+            "log    entry {index} of {origin}, of {} that a quorum of witnesses saw at {}",
+            entries(*size),
+            date(witnessed.at().seconds())
         ),
         None => format!(
-            "log    entry {index} of a log of {size} entries that calls itself {origin}; whose it is, and who saw it, is not shown"
+            "log    entry {index} of a log of {} that calls itself {origin}; whose it is, and who saw it, is not shown",
+            entries(*size)
         ),
     }
 }

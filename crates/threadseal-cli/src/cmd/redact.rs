@@ -12,6 +12,7 @@ use crate::key_log;
 use crate::output::Out;
 use crate::record;
 use crate::render::clean::Clean;
+use crate::render::text::counted;
 use crate::said::{says, staying};
 use crate::signing::{self, SigningArgs, manifest_of};
 use crate::trusting;
@@ -210,7 +211,8 @@ fn redact(args: &RedactArgs, path: &Path, host: &Host, context: &Context) -> Res
         false => choose(args, path, host).inspect_err(|_| {
             if unbound > 0 {
                 complain(&format!(
-                    "note: {unbound} bodies that no line commits to are gone"
+                    "note: gone: {} that no line commits to",
+                    counted(unbound, "body", "bodies")
                 ));
             }
         })?,
@@ -365,22 +367,20 @@ fn tell(args: &RedactArgs, path: &str, done: &Done, context: &Context, out: &mut
         ));
     }
     let path = Clean(path);
-    let count = done.chosen.bodies.len();
+    let count = counted(done.chosen.bodies.len() as u64, "body", "bodies");
     out.line(match (&head, args.finish) {
-        (None, _) => format!("{path}: {count} bodies would be dropped"),
+        (None, _) => format!("{path}: {count} would be dropped"),
         (Some(head), true) => format!("{path}: nothing is left to drop  head {head}"),
-        (Some(head), false) => format!("redacted  {path}  {count} bodies  head {head}"),
+        (Some(head), false) => format!("redacted  {path}  {count}  head {head}"),
     });
     if context.quiet {
         return;
     }
     if done.unbound > 0 {
-        let (unbound, go) = (
-            done.unbound,
-            if args.dry_run { "would go" } else { "are gone" },
-        );
+        let gone = if args.dry_run { "would go" } else { "gone" };
+        let unbound = counted(done.unbound, "body", "bodies");
         complain(&format!(
-            "note: {unbound} bodies that no line commits to {go} as well"
+            "note: {gone} as well: {unbound} that no line commits to"
         ));
     }
     if !done.chosen.staying.is_empty() {

@@ -27,6 +27,7 @@ use std::path::{Path, PathBuf};
 use threadseal::record::{ExpectedHead, Head, RecordId, ThreadId};
 use threadseal::report::{Report, SignerReport, SignerStatus, Verdict, combined_exit_code};
 use threadseal_store::sys::path_text;
+use threadseal_store::tombstones;
 
 /// What `verify` takes.
 #[derive(Debug, Args)]
@@ -176,6 +177,20 @@ impl Run {
             }
         }
     }
+
+    /// Tells of what was named and is not there that it was pruned, if it was.
+    fn excuse(&mut self, pruned: &Pruned, examiner: &Examiner) -> Result<(), Failure> {
+        for error in std::mem::take(&mut self.errors) {
+            let absent = error.path.as_deref().map(Path::new);
+            let absent = absent.filter(|path| !path.exists());
+            let left = absent.map(|path| pruned.left_at(examiner, &tombstones::place_of(path)));
+            match left.transpose()?.filter(|left| !left.is_empty()) {
+                Some(left) => self.results.extend(left),
+                None => self.errors.push(error),
+            }
+        }
+        Ok(())
+    }
 }
 
 /// Verifies and reports. In JSON also a failure has the shape of a result.
@@ -184,10 +199,13 @@ pub(crate) fn run(args: &VerifyArgs, context: &Context, out: &mut Out) -> Outcom
         errors: vec![PathError::of(None, &failure)],
         ..Run::default()
     });
-    if let Some(to) = &args.evidence
-        && let Err(failure) = evidence::write(&args.paths, to, context)
-    {
-        run.errors.push(PathError::of(None, &failure));
+    let mut evidence = None;
+    if let Some(to) = &args.evidence {
+        let is_written = evidence::write(&args.paths, to, context).unwrap_or_else(|failure| {
+            run.errors.push(PathError::of(None, &failure));
+            false
+        });
+        evidence = Some(is_written.then(|| path_text(to)));
     }
     let verdicts: Vec<Verdict> = run.results.iter().map(|report| report.verdict).collect();
     let exit = Exit::from_code(combined_exit_code(&verdicts, run.errors.len()));
@@ -199,6 +217,7 @@ pub(crate) fn run(args: &VerifyArgs, context: &Context, out: &mut Out) -> Outcom
     }
     if context.json {
         let output = VerifyOutput::new(&run.results, &run.errors, run.passed_over, exit);
+        let output = output.with_evidence(evidence);
         out.json(&output);
     } else {
         print(args, &run, context, out);
@@ -303,11 +322,9 @@ fn examine_all(args: &VerifyArgs, context: &Context) -> Result<Run, Failure> {
     run.results.extend(lineages);
     let unread = Unread::of(&found.files, &seen, named, found.unread || !all_read);
     seen.into_iter().for_each(|seen| run.add(seen));
-    let mut places = pruned::places(
-        &*context.fs,
-        &found.files,
-        all.iter().flat_map(AllRecords::files),
-    );
+    let absent = args.paths.iter().filter(|path| !path.exists()).cloned();
+    let known = all.iter().flat_map(AllRecords::files).chain(absent);
+    let mut places = pruned::places(&*context.fs, &found.files, known);
     let here = run.results.iter().filter_map(|report| report.record);
     let known = here.chain(all.iter().flat_map(AllRecords::records));
     places.extend(pruned::in_home(context, known)?);
@@ -315,6 +332,7 @@ fn examine_all(args: &VerifyArgs, context: &Context) -> Result<Run, Failure> {
     for report in &mut run.results {
         pruned.tell(&examiner, report)?;
     }
+    run.excuse(&pruned, &examiner)?;
     let Some(all) = all else {
         run.note_fruitless(fruitless);
         return Ok(run);
@@ -366,7 +384,8 @@ fn anchors(args: &VerifyArgs, context: &Context) -> Result<Option<Anchors>, Fail
 fn print(args: &VerifyArgs, run: &Run, context: &Context, out: &mut Out) {
     let alone = matches!(args.paths.as_slice(), [path] if !path.is_dir()) && run.results.len() < 2;
     for report in &run.results {
-        if report.verdict != Verdict::Verified || (alone && !context.quiet) {
+        let is_told = !context.quiet && (alone || pruned::is_pruned(report));
+        if report.verdict != Verdict::Verified || is_told {
             out.line(text::report(report, context.palette));
             if args.policy == PolicyArg::Lenient {
                 out.line(text::lenient(report, context.palette));

@@ -24,6 +24,9 @@ use threadseal_store::heads::StoredHead;
 use threadseal_store::sys::{Fs, led_to, path_text};
 use threadseal_store::tombstones::{self, Found, TOMBSTONE_ENDING};
 
+/// The check that a tombstone passed.
+const TOMBSTONE: &str = "tombstone";
+
 /// Records of which a tombstone and the log say that they were pruned.
 #[derive(Debug, Default)]
 pub(crate) struct Pruned(BTreeMap<RecordId, Grave>);
@@ -169,10 +172,10 @@ impl Pruned {
         let why = Some(grave.tombstone.clone());
         if let Some(finding) = self.excuse(&known.head.record, Some(&known.head)) {
             report.completeness = Completeness::Final;
-            report.check("tombstone", CheckResult::Pass, why);
+            report.check(TOMBSTONE, CheckResult::Pass, why);
             report.find(finding);
         } else {
-            report.check("tombstone", CheckResult::Skipped, why);
+            report.check(TOMBSTONE, CheckResult::Skipped, why);
             let text = format!(
                 "its tombstone says that it was pruned by {}; the log, which has to say the same, went back or cannot be read. Once that is settled, \
                  threadseal prune writes it down again",
@@ -181,6 +184,24 @@ impl Pruned {
             report.hold_because(Verdict::Open, Finding::warning("pruned_unproved", text));
         }
         Some(report)
+    }
+
+    /// Reports of what was pruned and has its tombstone at `place`.
+    ///
+    /// # Errors
+    /// When the heads are damaged.
+    pub(crate) fn left_at(
+        &self,
+        examiner: &Examiner,
+        place: &Path,
+    ) -> Result<Vec<Report>, Failure> {
+        let place = path_text(place);
+        let mut reports = Vec::new();
+        for (record, _) in self.0.iter().filter(|(_, grave)| grave.tombstone == place) {
+            let known = examiner.host.heads.fetch(record)?;
+            reports.extend(known.and_then(|known| self.report(examiner, &known)));
+        }
+        Ok(reports)
     }
 
     /// Says of a record that is there that it should not be, and of one that is missing that it was pruned.
@@ -230,6 +251,12 @@ fn is_trusted(examiner: &Examiner, key: &PublicKey) -> bool {
     };
     let judged = examiner.asked.trust.judge(key, &purpose, examiner.now);
     judged.standing.counts()
+}
+
+/// Is this the report of a record that was pruned, and not of one that is there?
+pub(crate) fn is_pruned(report: &Report) -> bool {
+    report.checks.iter()
+        .any(|check| check.name == TOMBSTONE && check.result == CheckResult::Pass)
 }
 
 /// Is `head` the newest seal that the home and its log know of the record?

@@ -9,6 +9,7 @@
 //! and reading it in a terminal stays safe.
 
 use super::clean::is_unsafe;
+use crate::examine::pruned::is_pruned;
 use crate::exit::{Exit, Failure};
 use serde::Serialize;
 use serde_json::ser::{CompactFormatter, Formatter, Serializer};
@@ -17,6 +18,9 @@ use std::io::{self, Write};
 use std::path::Path;
 use threadseal::report::Report;
 use threadseal_store::sys::path_text;
+
+/// The word of what is not there because it was pruned.
+pub(crate) const PRUNED: &str = "pruned";
 
 /// A path without a verdict.
 #[derive(Debug, Clone, Serialize)]
@@ -45,6 +49,9 @@ pub(crate) struct VerifyOutput<'a> {
     errors: &'a [PathError],
     passed_over: u64,
     summary: BTreeMap<&'static str, u64>,
+    /// Where evidence was asked for: the file, or none where there was no evidence.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    evidence: Option<Option<String>>,
     exit: u8,
 }
 
@@ -62,16 +69,26 @@ impl<'a> VerifyOutput<'a> {
             errors,
             passed_over,
             summary: summary(results),
+            evidence: None,
             exit: exit.code(),
         }
     }
+
+    /// With what became of evidence that was asked for.
+    pub(crate) fn with_evidence(self, evidence: Option<Option<String>>) -> Self {
+        Self { evidence, ..self }
+    }
 }
 
-/// How many records came to each verdict; verdicts that nobody got are left out.
+/// How many records came to each verdict; verdicts that nobody got are left out. What was pruned is not among what was verified.
 pub(crate) fn summary(results: &[Report]) -> BTreeMap<&'static str, u64> {
     let mut counts = BTreeMap::new();
     for report in results {
-        *counts.entry(report.verdict.as_str()).or_default() += 1;
+        let word = match is_pruned(report) {
+            true => PRUNED,
+            false => report.verdict.as_str(),
+        };
+        *counts.entry(word).or_default() += 1;
     }
     counts
 }

@@ -11,13 +11,14 @@
 //! Everything that a record or a file name brings along passes [`Clean`].
 
 use super::clean::Clean;
-use super::json::{PathError, summary};
+use super::json::{PRUNED, PathError, summary};
 use super::style::Palette;
 use std::fmt::Write as _;
 use threadseal::report::{
     Check, CheckResult, Completeness, Finding, Report, Severity, SignerReport, SignerStatus,
     TrustedUntil, Verdict,
 };
+use threadseal::time::Timestamp;
 
 /// The whole report of one record, without a final newline.
 pub(crate) fn report(report: &Report, palette: Palette) -> String {
@@ -224,7 +225,9 @@ pub(crate) fn closing(results: &[Report], errors: &[PathError], passed_over: u64
     let mut counts: Vec<String> = Verdict::ALL
         .iter()
         .rev()
-        .filter_map(|v| counts.get(v.as_str()).map(|n| format!("{n} {v}")))
+        .map(|verdict| verdict.as_str())
+        .chain([PRUNED])
+        .filter_map(|word| counts.get(word).map(|count| format!("{count} {word}")))
         .collect();
     if !errors.is_empty() {
         counts.push(format!("{} without verdict", errors.len()));
@@ -238,6 +241,18 @@ pub(crate) fn closing(results: &[Report], errors: &[PathError], passed_over: u64
         let _ = write!(line, "; {} not recognised", plural(passed_over, "file"));
     }
     line
+}
+
+/// A moment in seconds since 1970, for people: `2026-02-18T10:30:00Z`.
+pub(crate) fn date(seconds: u64) -> String {
+    let micros = seconds.checked_mul(1_000_000);
+    let at = micros.and_then(|micros| Timestamp::from_micros(micros).ok());
+    at.map_or_else(|| seconds.to_string(), Timestamp::to_iso_seconds)
+}
+
+/// `1 entry`, `2 entries`
+pub(crate) fn entries(count: u64) -> String {
+    counted(count, "entry", "entries")
 }
 
 /// `1 body`, `2 bodies`

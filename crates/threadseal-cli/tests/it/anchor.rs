@@ -194,3 +194,46 @@ fn a_policy_that_does_not_name_this_log_is_not_kept() {
     added.fails_with("--name");
     assert!(sandbox.run(["anchor", "list"]).exits(0).stdout.is_empty());
 }
+
+#[test]
+fn a_policy_of_the_log_before_is_told_and_keeps_no_other_from_being_asked() {
+    let (sandbox, log) = logged();
+    let first = witness(&[&log]);
+    let one = Serving::start(&first);
+    add(&sandbox, "old", &policy(&log, &[&one], 1));
+    check(&sandbox, &[]).exits(0);
+    let restarted = sandbox.run(["log", "restart", "--anyway"]).exits(0);
+    for part in [
+        "the policy \"old\" names the key before",
+        "threadseal witness add",
+        "log publish",
+    ] {
+        assert!(restarted.stderr.contains(part), "{}", restarted.stderr);
+    }
+    let status = sandbox.run(["log", "status", "--json"]).exits(0).json();
+    let log = status["vkey"].as_str().unwrap();
+    let second = witness(&[log]);
+    let two = Serving::start(&second);
+    add(&sandbox, "young", &policy(log, &[&two], 1));
+    let checked = check(&sandbox, &[]).exits(3).json();
+    let states = checked["policies"].as_array().unwrap().iter();
+    let states: Vec<_> = states
+        .map(|policy| (&policy["name"], &policy["state"]))
+        .collect();
+    assert_eq!(
+        states,
+        [
+            (&"old".into(), &"outdated".into()),
+            (&"young".into(), &"witnessed".into())
+        ]
+    );
+    assert_eq!(checked["exit"], 3);
+    // It says so for as long as it is kept.
+    sandbox.run(["anchor", "remove", "old"]).exits(0);
+    sandbox
+        .run(["anchor", "remove", "old"])
+        .fails_with("anchor list");
+    let checked = sandbox.run(["anchor", "check"]).exits(0).stdout;
+    let year = checked.contains("witnessed at 20");
+    assert!(year && checked.contains("Z\n"), "{checked}");
+}

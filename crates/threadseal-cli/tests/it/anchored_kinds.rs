@@ -175,11 +175,11 @@ fn entries_of_every_kind_name_who_sealed_and_roots_where_there_are_any() {
     for (kind, _) in KINDS {
         let sandbox = world(kind);
         let listed = ["log", "entries", "--json", "--from", "0", "--limit", "100"];
-        let listed = sandbox.run(listed).exits(0).stdout;
+        let listed = sandbox.run(listed).exits(0).json();
         let of_kind = format!("head/{kind}");
-        let entries = listed.lines().filter(|line| line.contains(&of_kind));
-        let entries: Vec<Value> = entries
-            .map(|line| serde_json::from_str(line).unwrap())
+        let entries = listed["entries"].as_array().unwrap().iter();
+        let entries: Vec<&Value> = entries
+            .filter(|entry| entry["entry"]["type"] == of_kind)
             .collect();
         assert!(entries.len() >= 3, "{listed}");
         for entry in entries {

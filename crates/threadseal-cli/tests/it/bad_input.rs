@@ -443,3 +443,15 @@ fn a_full_disk_is_told_and_nothing_half_written_stays() {
         .run(["verify", "disk/log.jsonl", "disk/a.json"])
         .exits(0);
 }
+
+#[test]
+fn wrong_usage_is_told_whole_in_json_as_well() {
+    let sandbox = Sandbox::new();
+    let ran = sandbox.run(["check-proof", "--json"]).exits(2);
+    let message = ran.json()["message"].as_str().unwrap().to_owned();
+    assert!(
+        message.contains("required arguments") && message.contains("<FILE>"),
+        "{message}"
+    );
+    assert!(!message.contains("Usage"), "{message}");
+}

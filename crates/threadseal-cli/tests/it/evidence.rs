@@ -33,6 +33,22 @@ pub(crate) const COPIES: [&str; 2] = ["one.jsonl", "there/one.jsonl"];
 fn two_copies_that_were_gone_on_with_convict_the_key_to_whoever_knows_it() {
     let sandbox = forked();
     let make = ["verify", COPIES[0], COPIES[1], "--evidence", "fork"];
+    let unasked = sandbox
+        .run(["verify", COPIES[0], COPIES[1], "--json"])
+        .exits(1);
+    assert!(unasked.json().get("evidence").is_none());
+    let told = [
+        "verify",
+        COPIES[0],
+        COPIES[1],
+        "--evidence",
+        "told",
+        "--json",
+    ];
+    assert_eq!(sandbox.run(told).exits(1).json()["evidence"], "told");
+    let none = ["verify", COPIES[0], "--evidence", "none", "--json"];
+    assert!(sandbox.run(none).json()["evidence"].is_null());
+    assert!(!sandbox.work().join("none").exists());
     let made = sandbox.run(make).exits(1);
     assert!(made.stdout.contains("forked"), "{}", made.stdout);
     assert!(made.stderr.contains("one key sealed"), "{}", made.stderr);

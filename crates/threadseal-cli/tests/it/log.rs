@@ -32,7 +32,9 @@ fn what_is_sealed_is_written_down_and_can_be_listed_and_proved() {
         "{listed}"
     );
     let json = sandbox.run(["log", "entries", "--json", "--from", "1", "--limit", "1"]);
-    let entry = json.exits(0).json();
+    let listed = json.exits(0).json();
+    assert_eq!((&listed["size"], &listed["exit"]), (&3.into(), &0.into()));
+    let entry = &listed["entries"][0];
     assert_eq!(entry["index"], 1);
     assert_eq!(entry["entry"]["type"], "head/document");
     let record = entry["entry"]["record"].as_str().unwrap().to_owned();
@@ -40,11 +42,20 @@ fn what_is_sealed_is_written_down_and_can_be_listed_and_proved() {
         .run(["log", "entries", "--record", &record])
         .exits(0);
     assert_eq!(of.stdout.lines().count(), 1);
+    let unknown = "0".repeat(64);
+    let of = ["log", "entries", "--record", &unknown];
+    let of = sandbox.run(of).exits(0);
+    assert!(of.stderr.contains("no such entry"), "{}", of.stderr);
     // Nothing that is sealed stands in it by name.
     let all = sandbox.run(["log", "entries", "--json"]).exits(0).stdout;
     assert!(!all.contains("a.json") && !all.contains("b.log"), "{all}");
     let note = sandbox.run(["log", "head", "--write"]).exits(0).stdout;
     assert!(note.starts_with("threadseal.log/"), "{note}");
+    let head = sandbox.run(["log", "head", "--json"]).exits(0).json();
+    assert_eq!(
+        (head["checkpoint"].as_str(), &head["size"]),
+        (Some(&*note), &3.into())
+    );
     let folder = sandbox.home().join("log").join(&note[15..47]);
     assert_eq!(fs::read_to_string(folder.join("checkpoint")).unwrap(), note);
     assert!(folder.join("tile/entries/000.p/3").is_file());
@@ -97,7 +108,7 @@ fn a_home_that_was_restored_says_so_and_goes_on_by_a_restart_alone() {
         "{}",
         sealed.stderr
     );
-    assert!(sealed.stderr.contains("1 heads wait"), "{}", sealed.stderr);
+    assert!(sealed.stderr.contains("1 head waits"), "{}", sealed.stderr);
     let verified = sandbox.run(["verify", "a.json"]).exits(0);
     assert!(
         verified.stderr.contains("log_rolled_back"),
@@ -154,9 +165,9 @@ fn a_home_that_was_restored_says_so_and_goes_on_by_a_restart_alone() {
         (&"good".into(), Some(3))
     );
     let first = sandbox.run(["log", "entries", "--json", "--from", "0", "--limit", "1"]);
-    let first = first.exits(0).json();
-    assert_eq!(first["entry"]["type"], "restart");
-    assert!(first["entry"]["mark"].is_string());
+    let first = &first.exits(0).json()["entries"][0]["entry"];
+    assert_eq!(first["type"], "restart");
+    assert!(first["mark"].is_string());
     sandbox.run(["seal", "b.json"]).exits(0);
 }
 
@@ -270,12 +281,10 @@ fn a_thread_is_written_down_as_it_runs_and_with_what_each_seal_states() {
     let listed = sandbox
         .run(["log", "entries", "--json", "--limit", "1000"])
         .exits(0)
-        .stdout;
-    let entries: Vec<serde_json::Value> = listed
-        .lines()
-        .map(|line| serde_json::from_str(line).unwrap())
-        .collect();
-    let seals = entries
+        .json();
+    let seals = listed["entries"]
+        .as_array()
+        .unwrap()
         .iter()
         .filter(|entry| entry["entry"]["type"] == "head/transcript");
     let seals: Vec<_> = seals.collect();
@@ -302,7 +311,7 @@ fn a_command_does_not_wait_for_long_for_another_that_is_in_the_log() {
     let sealed = sandbox.run(["seal", "a.json"]).exits(0);
     // A lock alone is waited for up to ten seconds.
     assert!(SystemClock.elapsed() < began + Duration::from_secs(8));
-    assert!(sealed.stderr.contains("1 heads wait"), "{}", sealed.stderr);
+    assert!(sealed.stderr.contains("1 head waits"), "{}", sealed.stderr);
     assert_eq!(sealed.stderr.lines().count(), 1, "{}", sealed.stderr);
     lock.unlock().unwrap();
     assert_eq!(size(&sandbox), 1);
@@ -319,7 +328,7 @@ fn a_forged_line_in_the_spool_is_told_once_and_keeps_no_record_from_being_sealed
     sandbox.run(["seal", "--detached", "a.log"]).exits(0);
     let listed = sandbox.run(["log", "entries", "--json", "--from", "1"]);
     let listed = listed.exits(0).json();
-    let mut forged = listed["entry"].clone();
+    let mut forged = listed["entries"][0]["entry"].clone();
     forged["digest"] = "ab".repeat(32).into();
     forged["seq"] = 7.into();
     forged["size"] = 5000.into();

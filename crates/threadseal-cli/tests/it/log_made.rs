@@ -125,10 +125,16 @@ fn init_makes_no_log_where_one_is_missing_and_says_what_does() {
         let refused = sandbox.run(["init"]).exits(2);
         assert!(refused.stderr.contains("log_missing"), "{}", refused.stderr);
         assert!(refused.stderr.contains("threadseal log restart"));
+        let status = sandbox.run(["log", "status", "--json"]).exits(2);
+        assert!(status.stderr.contains("log_missing"), "{}", status.stderr);
+        assert_eq!(status.json()["state"], "log_missing");
         sandbox.run(["log", "restart"]).exits(0);
         sandbox.run(["init"]).exits(0);
         let first = sandbox.run(["log", "entries", "--json", "--from", "0", "--limit", "1"]);
-        assert_eq!(first.exits(0).json()["entry"]["type"], "restart");
+        assert_eq!(
+            first.exits(0).json()["entries"][0]["entry"]["type"],
+            "restart"
+        );
         seal(&sandbox, "b.json");
     }
 }

@@ -42,6 +42,7 @@ mod prune;
 mod prune_elsewhere;
 mod prune_held;
 mod prune_kinds;
+mod pruned_told;
 mod read;
 mod real_runs;
 mod redact;

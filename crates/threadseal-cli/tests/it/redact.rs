@@ -54,7 +54,7 @@ fn a_thread_with_detached_bodies_is_run_shown_and_redacted() {
     )
     .exits(0);
     assert!(
-        dry.stdout.contains("1 bodies would be dropped"),
+        dry.stdout.contains("1 body would be dropped"),
         "{}",
         dry.stdout
     );
@@ -178,11 +178,7 @@ fn bodies_that_no_line_commits_to_are_told_not_copied_and_dropped() {
     sandbox.run(["verify", "copy.jsonl"]).exits(0);
     let dry = ["--match", "the child", "--dry-run"];
     let dry = redact(&sandbox, &transcript, &dry).exits(0);
-    assert!(
-        dry.stderr.contains("1 bodies that no line"),
-        "{}",
-        dry.stderr
-    );
+    assert!(dry.stderr.contains("1 body that no line"), "{}", dry.stderr);
     assert!(holds(&bodies, &unsaid));
     // A process that was killed over an earlier redaction left a copy; nobody else's file goes.
     let left = transcript.with_file_name(".threadseal-1-0.tmp");

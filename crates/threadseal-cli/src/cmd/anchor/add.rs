@@ -1,7 +1,7 @@
 //! `anchor add`: a policy of C2SP tlog-policy, or a time-stamping authority, that this home keeps.
 
 use super::check::log_of;
-use super::{AUTHORITY, POLICY, folder, path_of};
+use super::{AUTHORITY, POLICY, folder, names, path_of};
 use crate::context::Context;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::output::Out;
@@ -64,7 +64,8 @@ pub(super) fn run(args: &AddArgs, context: &Context, out: &mut Out) -> Outcome {
     let path = path_of(&home, name.as_str(), ending);
     atomic::replace(&*context.fs, &path, &bytes, Mode::Set(PRIVATE_FILE))?;
     if context.json {
-        out.json(&serde_json::json!({"schema": "threadseal.anchor.add/1", "name": name.as_str()}));
+        let value = serde_json::json!({"schema": "threadseal.anchor.add/1", "name": name.as_str()});
+        out.object(&value, Exit::Done);
     } else if !context.quiet {
         out.line(format_args!("kept: {name}"));
     }
@@ -78,7 +79,7 @@ fn policy_for(home: &Home, path: &Path, context: &Context) -> Result<Vec<u8>, Fa
         Policy::parse(&bytes).map_err(|error| Failure::new(error.to_string()).about(path))?;
     let log = log_of(home, context)?;
     let ours = log.verifier()?;
-    if !policy.logs().iter().any(|log| log.key == ours) {
+    if !names(&policy, &ours) {
         let text = format!("it does not name the log of this home; add the line: log {ours}");
         return Err(Failure::new(text).about(path));
     }

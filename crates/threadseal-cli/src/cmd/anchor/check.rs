@@ -2,11 +2,12 @@
 
 use super::repeat;
 use super::stamp::{self, AuthorityOutput};
-use super::{Kept, authorities, policies};
+use super::{Kept, authorities, names, policies};
 use crate::context::Context;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::output::Out;
 use crate::render::clean::Clean;
+use crate::render::text::{date, entries};
 use crate::seal_log;
 use clap::Args;
 use serde::Serialize;
@@ -71,7 +72,7 @@ pub(super) fn run(args: &CheckArgs, context: &Context, out: &mut Out) -> Outcome
     }
     let (output, exit) = once(args, context)?;
     if context.json {
-        out.json(&output);
+        out.object(&output, exit);
     } else {
         show(&output, out);
     }
@@ -156,7 +157,7 @@ fn cosigned(
     let mut policies = Vec::new();
     for (name, policy) in chosen {
         let witnesses: Vec<&PolicyWitness> = policy.witnesses().iter().collect();
-        let asked = if is_asked {
+        let asked = if is_asked && names(policy, &key) {
             asking.all(&witnesses)
         } else {
             Vec::new()
@@ -288,10 +289,15 @@ fn judge(
     note: &SignedNote,
     witnesses: Vec<WitnessOutput>,
 ) -> Result<PolicyOutput, Failure> {
-    let (state, at) = match policy.judge(note) {
-        Ok(Judgement::Witnessed(witnessed)) => ("witnessed", Some(witnessed.at().seconds())),
-        Ok(Judgement::LogOnly(_)) => ("log_only", None),
-        Err(NotAccepted::NoQuorum(_)) => ("no_quorum", None),
+    let (state, at, why) = match policy.judge(note) {
+        Ok(Judgement::Witnessed(witnessed)) => ("witnessed", Some(witnessed.at().seconds()), None),
+        Ok(Judgement::LogOnly(_)) => ("log_only", None, None),
+        Err(NotAccepted::NoQuorum(_)) => ("no_quorum", None, None),
+        // It was added for a log before this one, and keeps no other from being asked.
+        Err(NotAccepted::UnknownLog(_) | NotAccepted::NotSigned(_)) => {
+            let why = "it does not name the key of this log; see: threadseal log status";
+            ("outdated", None, Some(why.to_owned()))
+        }
         Err(error) => return Err(Failure::new(format!("the policy {name:?}: {error}"))),
     };
     Ok(PolicyOutput {
@@ -299,7 +305,7 @@ fn judge(
         state,
         at,
         witnesses,
-        why: None,
+        why,
     })
 }
 
@@ -307,7 +313,7 @@ impl fmt::Display for PolicyOutput {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}  {}", self.name, self.state)?;
         match (self.at, &self.why) {
-            (Some(at), _) => write!(f, " at {at}"),
+            (Some(at), _) => write!(f, " at {}", date(at)),
             (None, Some(why)) => write!(f, ": {why}"),
             (None, None) => Ok(()),
         }
@@ -318,7 +324,7 @@ impl fmt::Display for WitnessOutput {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}  {}", self.name, self.state)?;
         match (self.time, &self.why) {
-            (Some(time), _) => write!(f, " at {time}"),
+            (Some(time), _) => write!(f, " at {}", date(time)),
             (None, Some(why)) => write!(f, ": {why}"),
             (None, None) => Ok(()),
         }
@@ -328,7 +334,7 @@ impl fmt::Display for WitnessOutput {
 /// On one line: what each policy and authority is worth now, and of a policy that is not met why no witness cosigned.
 impl fmt::Display for CheckOutput {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} entries", self.size)?;
+        f.write_str(&entries(self.size))?;
         for policy in &self.policies {
             write!(f, "  | {policy}")?;
             for witness in policy.witnesses.iter().filter(|told| told.why.is_some()) {
@@ -344,8 +350,9 @@ impl fmt::Display for CheckOutput {
 
 fn show(output: &CheckOutput, out: &mut Out) {
     out.line(format_args!(
-        "log  {}, {} entries",
-        output.origin, output.size
+        "log  {}, {}",
+        output.origin,
+        entries(output.size)
     ));
     for policy in &output.policies {
         out.line(format_args!("{}", Clean(&policy.to_string())));

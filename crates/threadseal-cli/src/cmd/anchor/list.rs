@@ -39,10 +39,9 @@ pub(super) fn run(context: &Context, out: &mut Out) -> Outcome {
                 json!({"name": name, "url": authority.url(), "last": last})
             })
             .collect();
-        out.json(
-            &json!({"schema": "threadseal.anchor.list/1", "policies": policies,
-                         "authorities": authorities}),
-        );
+        let value = json!({"schema": "threadseal.anchor.list/1", "policies": policies,
+                           "authorities": authorities});
+        out.object(&value, Exit::Done);
         return Ok(Exit::Done);
     }
     for (name, policy) in &policies {

@@ -3,6 +3,7 @@
 mod add;
 mod check;
 mod list;
+mod remove;
 mod repeat;
 mod stamp;
 
@@ -15,6 +16,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use threadseal::limits::MAX_POLICY_BYTES;
 use threadseal::tlog::policy::Policy;
+use threadseal::tlog::verifier::VerifierKey;
 use threadseal_store::home::{Home, read_trusted_file};
 use threadseal_store::timestamp::{Authority, MAX_AUTHORITY_BYTES};
 
@@ -28,6 +30,8 @@ pub(crate) enum AnchorCommand {
     Add(add::AddArgs),
     /// List the policies and their witnesses, the time-stamping authorities and what they stamped last
     List,
+    /// Keep a policy or an authority no longer; what was collected stays
+    Remove(remove::RemoveArgs),
     /// Ask the witnesses to cosign the log as it is and the authorities to stamp it, and say whether enough did
     Check(check::CheckArgs),
 }
@@ -37,8 +41,14 @@ pub(super) fn run(command: &AnchorCommand, context: &Context, out: &mut Out) -> 
     match command {
         AnchorCommand::Add(args) => add::run(args, context, out),
         AnchorCommand::List => list::run(context, out),
+        AnchorCommand::Remove(args) => remove::run(args, context, out),
         AnchorCommand::Check(args) => check::run(args, context, out),
     }
+}
+
+/// Does the policy name this key of a log?
+pub(crate) fn names(policy: &Policy, log: &VerifierKey) -> bool {
+    policy.logs().iter().any(|known| known.key == *log)
 }
 
 fn folder(home: &Home) -> PathBuf {

@@ -54,7 +54,7 @@ pub(super) fn run(seconds: f64, args: &CheckArgs, context: &Context, out: &mut O
             None => {}
             Some(Ok((output, exit))) => {
                 match context.json {
-                    true => out.json(&output),
+                    true => out.object(&output, exit),
                     false => out.line(Clean(&output.to_string())),
                 }
                 if exit == Exit::Evidence {

@@ -3,6 +3,7 @@
 use crate::context::Context;
 use crate::exit::{Exit, Failure};
 use crate::render::clean::Clean;
+use crate::render::text::entries;
 use serde::Serialize;
 use std::fmt;
 use threadseal_store::asking::ask_for_stamp;
@@ -117,7 +118,7 @@ fn last(
             JudgedStamp::Contradicts(stamp) => {
                 let here = view.tree().size;
                 let why = match kept.size > here {
-                    true => format!("log_rolled_back: here are {here} entries"),
+                    true => format!("log_rolled_back: here the log has {}", entries(here)),
                     false => "forked: here is another tree".to_owned(),
                 };
                 let told = told(name, "contradicted", kept.size, stamp);
@@ -131,7 +132,9 @@ fn last(
                 good = Some((kept, stamp));
                 break;
             }
-            JudgedStamp::Bad(why) => bad.push(format!("the stamp of {} entries: {why}", kept.size)),
+            JudgedStamp::Bad(why) => {
+                bad.push(format!("the stamp of {}: {why}", entries(kept.size)));
+            }
         }
     }
     let more = bad.len().saturating_sub(MAX_BAD_TOLD);
@@ -169,7 +172,7 @@ impl fmt::Display for AuthorityOutput {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}  {}", Clean(&self.name), self.state)?;
         if let (Some(size), Some(time)) = (self.size, &self.time) {
-            write!(f, ": {size} entries, no later than {time}")?;
+            write!(f, ": {}, no later than {time}", entries(size))?;
         }
         if let Some(why) = &self.why {
             write!(f, "; {}", Clean(why))?;

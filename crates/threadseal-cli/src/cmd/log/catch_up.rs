@@ -2,8 +2,9 @@
 
 use super::existing;
 use crate::context::Context;
-use crate::exit::{Exit, Outcome};
+use crate::exit::{Exit, Failure, Outcome};
 use crate::output::Out;
+use crate::render::text::entries;
 use clap::Args;
 use serde::Serialize;
 use std::path::PathBuf;
@@ -26,16 +27,28 @@ struct CatchUpOutput {
 /// Takes it over, if it continues this log and the second place.
 pub(super) fn run(args: &CatchUpArgs, context: &Context, out: &mut Out) -> Outcome {
     let log = existing(context)?;
+    // What others read of a published log is no folder of a home, and has nothing to go on from.
+    if !args.copy.join("journal").exists() {
+        let text = "it has no journal: name the log's folder in a copy of a home (log/ID below it); a published copy shows with \
+                    threadseal log fsck STORE whether it is one of this log";
+        return Err(Failure::new(text).about(&args.copy));
+    }
     let came = log.catch_up(&args.copy)?;
     let size = log.view()?.tree().size;
     if context.json {
-        out.json(&CatchUpOutput {
+        let value = CatchUpOutput {
             schema: "threadseal.log.catch-up/1",
             came,
             size,
-        });
+        };
+        out.object(&value, Exit::Done);
+    } else if came == 0 && !context.quiet {
+        out.line(format_args!(
+            "nothing to take: the log has {}",
+            entries(size)
+        ));
     } else if !context.quiet {
-        out.line(format_args!("{came} entries came; the log has {size}"));
+        out.line(format_args!("{} came; the log has {size}", entries(came)));
     }
     Ok(Exit::Done)
 }

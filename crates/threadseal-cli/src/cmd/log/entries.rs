@@ -2,10 +2,12 @@
 
 use super::existing;
 use crate::context::Context;
-use crate::exit::{Exit, Failure, Outcome};
+use crate::exit::{Exit, Failure, Outcome, complain};
 use crate::output::Out;
 use crate::render::clean::Clean;
 use clap::Args;
+use serde::Serialize;
+use serde_json::Value;
 use threadseal::record::RecordId;
 use threadseal::tlog::entry::LogEntry;
 
@@ -21,6 +23,20 @@ pub(crate) struct EntriesArgs {
     /// Of this record alone
     #[arg(long, value_name = "ID", value_parser = record)]
     record: Option<RecordId>,
+}
+
+#[derive(Serialize)]
+struct EntriesOutput {
+    schema: &'static str,
+    /// Of the log.
+    size: u64,
+    entries: Vec<EntryOutput>,
+}
+
+#[derive(Serialize)]
+struct EntryOutput {
+    index: u64,
+    entry: Value,
 }
 
 fn record(text: &str) -> Result<RecordId, String> {
@@ -42,12 +58,19 @@ pub(super) fn run(args: &EntriesArgs, context: &Context, out: &mut Out) -> Outco
         (None, Some(from)) => (from..size.min(from.saturating_add(args.limit))).collect(),
         (None, None) => (size.saturating_sub(args.limit)..size).collect(),
     };
+    if let (Some(record), true) = (&args.record, numbers.is_empty()) {
+        complain(&format!(
+            "note: the log has no such entry of record {record}"
+        ));
+    }
+    let mut listed = Vec::new();
     for at in numbers {
         let entry = view.entry(at)?;
         let text = String::from_utf8(entry).map_err(|_| Failure::new("an entry is no text"))?;
         if context.json {
-            // An entry is JSON in its canonical form already.
-            out.line(format_args!("{{\"index\":{at},\"entry\":{text}}}"));
+            let entry = serde_json::from_str(&text);
+            let entry = entry.map_err(|_| Failure::new("an entry is no JSON"))?;
+            listed.push(EntryOutput { index: at, entry });
             continue;
         }
         match LogEntry::read(text.as_bytes()) {
@@ -74,6 +97,15 @@ pub(super) fn run(args: &EntriesArgs, context: &Context, out: &mut Out) -> Outco
             )),
             _ => out.line(format_args!("{at:>8}  {}", Clean(&text))),
         }
+    }
+    if context.json {
+        let schema = "threadseal.log.entries/1";
+        let value = EntriesOutput {
+            schema,
+            size,
+            entries: listed,
+        };
+        out.object(&value, Exit::Done);
     }
     Ok(Exit::Done)
 }

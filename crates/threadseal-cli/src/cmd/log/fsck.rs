@@ -5,6 +5,7 @@ use crate::context::{Context, object_storage_settings};
 use crate::exit::{Exit, Failure, Outcome, complain};
 use crate::output::Out;
 use crate::render::clean::Clean;
+use crate::render::text::entries;
 use crate::seal_log;
 use clap::Args;
 use serde::Serialize;
@@ -62,14 +63,15 @@ pub(super) fn run(args: &FsckArgs, context: &Context, out: &mut Out) -> Outcome 
         false => Exit::Evidence,
     };
     if context.json {
-        out.json(&FsckOutput {
+        let value = FsckOutput {
             schema: "threadseal.log.fsck/1",
             entries: checked.entries,
             faults: checked.faults,
             more: checked.more,
             set_aside,
             evidence,
-        });
+        };
+        out.object(&value, exit);
         return Ok(exit);
     }
     for fault in &checked.faults {
@@ -85,7 +87,7 @@ pub(super) fn run(args: &FsckArgs, context: &Context, out: &mut Out) -> Outcome 
         ));
     }
     if checked.faults.is_empty() && !context.quiet {
-        out.line(format_args!("clean: {} entries", checked.entries));
+        out.line(format_args!("clean: {}", entries(checked.entries)));
     }
     Ok(exit)
 }

@@ -5,6 +5,8 @@ use crate::context::Context;
 use crate::exit::{Exit, Outcome};
 use crate::output::Out;
 use clap::Args;
+use serde::Serialize;
+use threadseal::encoding::base64;
 
 /// What `log head` takes.
 #[derive(Debug, Args)]
@@ -14,12 +16,38 @@ pub(crate) struct HeadArgs {
     write: bool,
 }
 
+#[derive(Serialize)]
+struct HeadOutput {
+    schema: &'static str,
+    origin: String,
+    size: u64,
+    root: String,
+    /// The signed note, as it stands.
+    checkpoint: String,
+    /// Were tiles and checkpoint written?
+    written: bool,
+}
+
 /// Prints the note.
 pub(super) fn run(args: &HeadArgs, context: &Context, out: &mut Out) -> Outcome {
     let log = existing(context)?;
     if args.write {
         log.fold()?;
     }
-    out.bytes(log.view()?.checkpoint().to_string().as_bytes());
+    let view = log.view()?;
+    let checkpoint = view.checkpoint().to_string();
+    if context.json {
+        let value = HeadOutput {
+            schema: "threadseal.log.head/1",
+            origin: log.description().id.origin(),
+            size: view.tree().size,
+            root: base64(view.tree().root.as_bytes()),
+            checkpoint,
+            written: args.write,
+        };
+        out.object(&value, Exit::Done);
+    } else {
+        out.bytes(checkpoint.as_bytes());
+    }
     Ok(Exit::Done)
 }

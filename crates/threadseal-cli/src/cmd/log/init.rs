@@ -193,12 +193,13 @@ pub(super) fn tell(description: &Description, context: &Context, out: &mut Out) 
     let marks = marks(description);
     let vkey = description.vkey();
     if context.json {
-        out.json(&InitOutput {
+        let value = InitOutput {
             schema: "threadseal.log.init/1",
             origin: description.id.origin(),
             vkey,
             marks,
-        });
+        };
+        out.object(&value, Exit::Done);
         return;
     }
     out.line(format_args!("log    {}", description.id.origin()));

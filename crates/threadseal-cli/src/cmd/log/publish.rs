@@ -5,6 +5,7 @@ use crate::context::{Context, object_storage_settings};
 use crate::exit::{Exit, Outcome};
 use crate::output::Out;
 use crate::render::clean::Clean;
+use crate::render::text::entries;
 use clap::Args;
 use serde_json::json;
 use threadseal_store::objects;
@@ -27,13 +28,13 @@ pub(super) fn run(args: &PublishArgs, context: &Context, out: &mut Out) -> Outco
     match log.mirror(&*store)? {
         Mirrored::Brought { from, to } => {
             if context.json {
-                out.json(
-                    &json!({"schema": schema, "place": place, "state": "published",
-                                 "from": from, "size": to}),
-                );
+                let value = json!({"schema": schema, "place": place, "state": "published",
+                                   "from": from, "size": to});
+                out.object(&value, Exit::Done);
             } else if !context.quiet {
                 out.line(format_args!(
-                    "published: {to} entries, {} of them new",
+                    "published: {}, {} of them new",
+                    entries(to),
                     to - from
                 ));
             }
@@ -41,15 +42,14 @@ pub(super) fn run(args: &PublishArgs, context: &Context, out: &mut Out) -> Outco
         }
         Mirrored::Contradicts(tree) => {
             if context.json {
-                out.json(
-                    &json!({"schema": schema, "place": place, "state": "contradicted",
-                                 "size": tree.size}),
-                );
+                let value = json!({"schema": schema, "place": place, "state": "contradicted",
+                                   "size": tree.size});
+                out.object(&value, Exit::Evidence);
             } else {
                 out.line(format_args!(
-                    "log_rolled_back: {} has {} entries that this log signed and does not continue; nothing is written",
+                    "log_rolled_back: {} has {} that this log signed and does not continue; nothing is written",
                     Clean(&place),
-                    tree.size
+                    entries(tree.size)
                 ));
             }
             Ok(Exit::Evidence)

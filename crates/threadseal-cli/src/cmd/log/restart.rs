@@ -1,15 +1,18 @@
 //! `log restart`: another log in the place of one that does not go on.
 
 use super::init::{self, LogArgs, NewLog};
+use crate::cmd::anchor::{names, policies};
 use crate::context::Context;
 use crate::examine;
 use crate::exit::{Exit, Failure, Outcome, complain};
 use crate::key_log;
 use crate::output::Out;
+use crate::render::text::{counted, entries};
 use crate::seal_log;
 use clap::Args;
 use std::path::PathBuf;
-use threadseal_store::seal_log::Past;
+use threadseal_store::home::Home;
+use threadseal_store::seal_log::{Past, SealLog};
 
 /// What `log restart` takes.
 #[derive(Debug, Args)]
@@ -76,11 +79,34 @@ pub(super) fn run(args: &RestartArgs, context: &Context, out: &mut Out) -> Outco
     lost.tell();
     if !context.json && !context.quiet {
         out.line(format_args!(
-            "the log before had {before} entries, as far as is known; the newest heads of {came} records came along"
+            "the log before had {}, as far as is known; the newest heads of {} came along",
+            entries(before),
+            counted(came as u64, "record", "records")
         ));
     }
     init::tell(&description, context, out);
+    if !context.json && !context.quiet {
+        what_follows(&home, &log, &description.vkey(), context)?;
+    }
     Ok(Exit::Done)
+}
+
+/// Says what others know of the log before, which nothing here can tell them.
+fn what_follows(home: &Home, log: &SealLog, vkey: &str, context: &Context) -> Result<(), Failure> {
+    let key = log.verifier()?;
+    for (name, policy) in policies(home, context)?.telling(context) {
+        if !names(&policy, &key) {
+            complain(&format!(
+                "next: the policy {name:?} names the key before: threadseal anchor add one with the line: log {vkey}"
+            ));
+        }
+    }
+    complain(&format!(
+        "next: on each host that is a witness of this log: threadseal witness add {vkey}"
+    ));
+    complain("next: if the log is published, into a new place: threadseal log publish STORE");
+    complain("next: whoever checks proofs by a policy of his own needs the new key");
+    Ok(())
 }
 
 /// The second places stay.
@@ -120,13 +146,15 @@ impl Lost {
         let Self { lacking, of, .. } = self;
         if self.forked {
             complain(&format!(
-                "warning: the log before is not the one of {of} entries that its second place knows: whatever that one held and \
-                 this one did not is lost"
+                "warning: the log before is not the one of {} that its second place knows: whatever that one held and \
+                 this one did not is lost",
+                entries(*of)
             ));
         } else if *lacking > 0 {
             complain(&format!(
-                "warning: {lacking} of {of} entries of the log before are not there any more: of records that only they knew, nothing shows \
-                 that they are gone or older"
+                "warning: of {} of the log before {lacking} are not there any more: of records that only they knew, nothing shows \
+                 that they are gone or older",
+                entries(*of)
             ));
         }
         if self.order {

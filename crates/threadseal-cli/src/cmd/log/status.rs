@@ -2,15 +2,18 @@
 
 use super::existing;
 use crate::context::Context;
-use crate::exit::{Exit, Outcome};
+use crate::exit::{Exit, Failure, Outcome, complain};
 use crate::output::Out;
 use crate::render::clean::Clean;
+use crate::render::text::entries;
 use crate::seal_log;
 use serde::Serialize;
 use threadseal::encoding;
-use threadseal::error::Error;
+use threadseal::error::{Error, ErrorKind};
 use threadseal::merkle::TreeHead;
 use threadseal_store::seal_log::{Fault, MarkState, Standing};
+
+const SCHEMA: &str = "threadseal.log.status/1";
 
 #[derive(Serialize)]
 struct StatusOutput {
@@ -98,8 +101,37 @@ fn next(state: &str) -> Option<&'static str> {
     }
 }
 
+/// Of a log that is gone, or that none says which it is.
+#[derive(Serialize)]
+struct MissingOutput {
+    schema: &'static str,
+    state: &'static str,
+    why: String,
+}
+
+/// Why the log that this home had cannot be opened, if it is gone.
+fn missing(context: &Context) -> Result<Option<String>, Failure> {
+    let home = context.existing_home()?;
+    match seal_log::places(&home, context)?.current() {
+        Err(error) if error.kind() == ErrorKind::Refused => Ok(Some(error.to_string())),
+        _ => Ok(None),
+    }
+}
+
 /// Looks; exits 1 when the log was rolled back, 3 when a second place cannot be asked and no other one says so, or none knows the log.
 pub(super) fn run(context: &Context, out: &mut Out) -> Outcome {
+    if context.json
+        && let Some(why) = missing(context)?
+    {
+        complain(&why);
+        let value = MissingOutput {
+            schema: SCHEMA,
+            state: "log_missing",
+            why,
+        };
+        out.object(&value, Exit::NoVerdict);
+        return Ok(Exit::NoVerdict);
+    }
     let log = existing(context)?;
     let tree = log.view()?.tree();
     let marks = log.mark_states();
@@ -113,8 +145,8 @@ pub(super) fn run(context: &Context, out: &mut Out) -> Outcome {
         folder: aside.folder.display().to_string(),
     });
     if context.json {
-        out.json(&StatusOutput {
-            schema: "threadseal.log.status/1",
+        let value = StatusOutput {
+            schema: SCHEMA,
             origin: description.id.origin(),
             vkey: description.vkey(),
             size: tree.size,
@@ -123,12 +155,13 @@ pub(super) fn run(context: &Context, out: &mut Out) -> Outcome {
             why,
             marks: marks.iter().map(MarkOutput::of).collect(),
             set_aside: aside,
-        });
+        };
+        out.object(&value, exit);
         return Ok(exit);
     }
     out.line(format_args!("log    {}", description.id.origin()));
     out.line(format_args!("key    {}", description.vkey()));
-    out.line(format_args!("size   {} entries", tree.size));
+    out.line(format_args!("size   {}", entries(tree.size)));
     out.line(format_args!("root   {root}"));
     for mark in &marks {
         out.line(line(mark, tree));
@@ -157,11 +190,11 @@ fn line(mark: &MarkState, tree: TreeHead) -> String {
     let place = Clean(&place);
     match &mark.tree {
         Ok(Some(mark)) if mark.size < tree.size => format!(
-            "mark   {} entries, {} behind the log, in {place}",
-            mark.size,
+            "mark   {}, {} behind the log, in {place}",
+            entries(mark.size),
             tree.size - mark.size
         ),
-        Ok(Some(mark)) => format!("mark   {} entries, in {place}", mark.size),
+        Ok(Some(mark)) => format!("mark   {}, in {place}", entries(mark.size)),
         Ok(None) => {
             format!("mark   none in {place}: nothing there would show that the log went back")
         }

@@ -34,11 +34,12 @@ pub(super) fn run(args: &AddArgs, context: &Context, out: &mut Out) -> Outcome {
     let added = files(&home, context).watch(&key, args.url.as_deref())?;
     let origin = key.name().as_str();
     if context.json {
-        out.json(&AddOutput {
+        let value = AddOutput {
             schema: "threadseal.witness.add/1",
             origin,
             added,
-        });
+        };
+        out.object(&value, Exit::Done);
     } else if !context.quiet {
         let done = if added { "watched" } else { "known already" };
         out.line(format_args!("{done}: {}", Clean(origin)));

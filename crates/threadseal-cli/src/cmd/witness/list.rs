@@ -5,6 +5,7 @@ use crate::context::Context;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::output::Out;
 use crate::render::clean::Clean;
+use crate::render::text::{date, entries};
 use serde::Serialize;
 use threadseal::encoding;
 use threadseal::tlog::checkpoint::Origin;
@@ -54,24 +55,28 @@ pub(super) fn run(context: &Context, out: &mut Out) -> Outcome {
         });
     }
     let convicted = logs.iter().any(|log| !log.conflicts.is_empty());
+    let exit = match convicted {
+        true => Exit::Evidence,
+        false => Exit::Done,
+    };
     if context.json {
         let schema = "threadseal.witness.list/1";
-        out.json(&ListOutput { schema, logs });
+        out.object(&ListOutput { schema, logs }, exit);
     } else {
         logs.iter().for_each(|log| show(log, out));
     }
-    Ok(if convicted {
-        Exit::Evidence
-    } else {
-        Exit::Done
-    })
+    Ok(exit)
 }
 
 fn show(log: &LogOutput, out: &mut Out) {
     let origin = Clean(&log.origin);
     match (log.size, log.time) {
         (Some(size), Some(time)) => {
-            out.line(format_args!("{origin}  {size} entries, cosigned at {time}"));
+            out.line(format_args!(
+                "{origin}  {}, cosigned at {}",
+                entries(size),
+                date(time)
+            ));
         }
         _ => out.line(format_args!("{origin}  not cosigned yet")),
     }

@@ -7,10 +7,13 @@ use std::time::Duration;
 fn a_database_that_goes_back_with_its_heads_does_not_take_back_what_a_worker_sealed() {
     let Some(ended) = Ended::new() else { return };
     let listed = ["log", "entries", "--json", "--from", "0", "--limit", "1000"];
-    let listed = ended.sandbox.run(listed).exits(0).stdout;
+    let listed = ended.sandbox.run(listed).exits(0).json();
     let logged = |kind: &str| {
-        let kind = format!("\"type\":\"head/{kind}\"");
-        listed.lines().filter(|line| line.contains(&kind)).count()
+        let entries = listed["entries"].as_array().unwrap().iter();
+        let kind = format!("head/{kind}");
+        entries
+            .filter(|entry| entry["entry"]["type"] == kind)
+            .count()
     };
     // Two threads with their seals, and what is signed with each.
     assert!(logged("transcript") >= 8, "{listed}");
