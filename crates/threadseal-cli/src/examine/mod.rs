@@ -38,6 +38,7 @@ pub(crate) use anchored::{Anchors, witnessed};
 pub(crate) use ledger::LedgerAsked;
 pub(crate) use lineage::LineageAsked;
 pub(crate) use scroll::{ScrollArgs, ScrollAsked};
+pub(crate) use transcript::TakenUp;
 
 use crate::cmd::trust::FormatArg;
 use crate::context::Context;

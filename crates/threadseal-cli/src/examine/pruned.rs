@@ -255,7 +255,9 @@ fn is_trusted(examiner: &Examiner, key: &PublicKey) -> bool {
 
 /// Is this the report of a record that was pruned, and not of one that is there?
 pub(crate) fn is_pruned(report: &Report) -> bool {
-    report.checks.iter()
+    report
+        .checks
+        .iter()
         .any(|check| check.name == TOMBSTONE && check.result == CheckResult::Pass)
 }
 
