@@ -12,10 +12,10 @@
 
 mod admit;
 mod behind;
-mod cut;
 mod delegate;
 mod epoch;
 mod redact;
+mod tail;
 
 pub use behind::publish_last_seal;
 pub use epoch::SEALS_PER_EPOCH;
@@ -271,7 +271,7 @@ impl Recorder {
         };
         let outcome = examine::native(&file, &scan, &options, &|_| {})?;
         let tail = match tail {
-            TailPolicy::SetAsideRedaction => cut::policy(&file, &outcome.report)?,
+            TailPolicy::SetAsideRedaction => tail::of_redaction(&file, &outcome.report)?,
             other => other,
         };
         accept(&outcome.report, tail)?;
@@ -353,7 +353,7 @@ impl Recorder {
             return Ok(None);
         }
         if matches!(policy, TailPolicy::Adopt | TailPolicy::Hold) {
-            self.held = Some(read_tail(file, sealed)?);
+            self.held = Some(tail::read(file, sealed)?);
             if policy == TailPolicy::Adopt {
                 self.adopt_tail()?;
             }
@@ -579,26 +579,6 @@ impl Recorder {
         done
     }
 }
-
-fn read_tail(file: &crate::read::RegularFile, from: u64) -> Result<Vec<u8>, Error> {
-    use crate::read::Source;
-    let (mut chunks, mut buffer, mut tail) =
-        (file.range(from, file.size()), Vec::new(), Vec::new());
-    loop {
-        chunks.next_chunk(&mut buffer)?;
-        if buffer.is_empty() {
-            return Ok(tail);
-        }
-        tail.extend_from_slice(&buffer);
-        if tail.len() > MAX_ADOPTED_BYTES {
-            let text = format!("a tail of more than {MAX_ADOPTED_BYTES} bytes cannot be adopted");
-            return Err(Error::new(ErrorKind::Limit, text));
-        }
-    }
-}
-
-/// Longest tail that can be adopted; it is held in memory.
-const MAX_ADOPTED_BYTES: usize = 256 << 20;
 
 #[cfg(test)]
 mod tests;

@@ -1,0 +1,59 @@
+//! What follows the last seal of a record: its bytes, and whether a redaction left them that a crash or a full disk cut short
+//! before its own seal.
+
+use super::TailPolicy;
+use crate::read::{RegularFile, Source as _};
+use memchr::memmem;
+use threadseal::error::{Error, ErrorKind};
+use threadseal::report::{Report, Verdict};
+
+/// Types of the lines that a redaction writes.
+const OF_REDACTIONS: [&str; 3] = ["authority", "redacted", "checkpoint"];
+
+/// Longest tail that can be adopted; it is held in memory.
+const MAX_ADOPTED_BYTES: usize = 256 << 20;
+
+/// All bytes from `from` on.
+pub(super) fn read(file: &RegularFile, from: u64) -> Result<Vec<u8>, Error> {
+    let (mut chunks, mut buffer, mut tail) =
+        (file.range(from, file.size()), Vec::new(), Vec::new());
+    loop {
+        chunks.next_chunk(&mut buffer)?;
+        if buffer.is_empty() {
+            return Ok(tail);
+        }
+        tail.extend_from_slice(&buffer);
+        if tail.len() > MAX_ADOPTED_BYTES {
+            let text = format!("a tail of more than {MAX_ADOPTED_BYTES} bytes cannot be adopted");
+            return Err(Error::new(ErrorKind::Limit, text));
+        }
+    }
+}
+
+/// What [`TailPolicy::SetAsideRedaction`] does with the tail of the record in `file`, of which verification said `report`.
+pub(super) fn of_redaction(file: &RegularFile, report: &Report) -> Result<TailPolicy, Error> {
+    let (Verdict::UnsignedTail, Some(head)) = (report.verdict, report.head) else {
+        return Ok(TailPolicy::Refuse);
+    };
+    let tail = read(file, head.size)?;
+    Ok(
+        match tail.split(|byte| *byte == b'\n').all(is_of_redaction) {
+            true => TailPolicy::SetAside,
+            false => TailPolicy::Refuse,
+        },
+    )
+}
+
+/// Can a redaction have written this line, or as much of it as reached the disk?
+fn is_of_redaction(line: &[u8]) -> bool {
+    const MEMBER: &[u8] = b"\"event_type\":\"";
+    let Some(place) = memmem::find(line, MEMBER) else {
+        // Cut before it says anything.
+        return memmem::find(line, b"\"payload\"").is_none();
+    };
+    let named = line.get(place + MEMBER.len()..).unwrap_or_default();
+    OF_REDACTIONS.iter().any(|word| {
+        let word = format!("{word}\"");
+        named.starts_with(word.as_bytes()) || word.as_bytes().starts_with(named)
+    })
+}
