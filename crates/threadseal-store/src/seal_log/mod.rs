@@ -256,7 +256,19 @@ impl SealLog {
         {
             return Ok(Arc::clone(view));
         }
-        let view = Arc::new(LogView::read(&self.shared.place, &self.shared.description)?);
+        let Shared {
+            places,
+            place,
+            description,
+            ..
+        } = &*self.shared;
+        // What a place says that cannot be read is asked for where the log is held against it.
+        let marks = || {
+            let marks = places.marks(description).into_iter();
+            let known = marks.flat_map(|mark| mark.read(description).unwrap_or_default());
+            known.collect()
+        };
+        let view = Arc::new(LogView::read_beside(place, description, marks)?);
         *seen = Some((stamp, Arc::clone(&view)));
         Ok(view)
     }

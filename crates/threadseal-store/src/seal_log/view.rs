@@ -43,7 +43,26 @@ impl LogView {
     /// # Errors
     /// Kind `External` when a file is lacking or damaged, or cannot be read.
     pub(super) fn read(place: &Place, description: &Description) -> Result<Self, Error> {
+        Self::read_beside(place, description, Vec::new)
+    }
+
+    /// The same, where second places have `marks`, each with its signature: a power cut may take the line of the last signature from the
+    /// journal, which is not durable by itself, and leave the mark that was raised behind it. What is committed is durable then.
+    ///
+    /// # Errors
+    /// As [`LogView::read`].
+    pub(super) fn read_beside(
+        place: &Place,
+        description: &Description,
+        marks: impl FnOnce() -> Vec<(SignedNote, TreeHead)>,
+    ) -> Result<Self, Error> {
         let mut loaded = read_committed(place, description)?;
+        if loaded.unsigned {
+            let committed = loaded.frontier.head();
+            let marked = marks().into_iter().find(|(_, tree)| *tree == committed);
+            (loaded.signed, loaded.signed_tree) =
+                marked.unwrap_or((loaded.signed, loaded.signed_tree));
+        }
         loaded.contents.truncate(loaded.signed_tree.size);
         let mut newest: HashMap<RecordId, (u64, u64)> = HashMap::new();
         for (at, entry) in (loaded.contents.base()..).zip(loaded.contents.fresh()) {

@@ -137,6 +137,21 @@ fn a_batch_that_was_never_signed_is_signed_only_after_the_marks_were_asked() {
     }
 }
 
+/// The power went with the last signature, and what was signed was marked: whoever reads finds all of it, and writes nothing.
+#[test]
+fn a_signature_that_only_the_mark_has_left_is_read_from_there() {
+    for marked in Marked::ALL {
+        let (fs, places, key) = put_back(marked);
+        let (log, before) = (open(&places, &key), signed(&key).len());
+        let is_same = marked == Marked::Same;
+        assert_eq!(log.view().unwrap().tree().size, if is_same { 3 } else { 2 });
+        let is_good = is_same || marked == Marked::Behind;
+        assert_eq!(log.standing() == Standing::Good, is_good, "{marked:?}");
+        assert_eq!(fs.bytes_of(&journal(&places)), Some(unsigned()));
+        assert_eq!(signed(&key).len(), before);
+    }
+}
+
 /// Neither is one that has ended, that `current` does not name, or that is on another machine.
 #[test]
 fn a_log_that_is_out_of_place_signs_nothing_that_its_journal_holds() {
