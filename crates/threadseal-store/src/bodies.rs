@@ -15,6 +15,7 @@ use crate::examine;
 use crate::lock::WriterLock;
 use crate::read::{RegularFile, Source as _, open_regular};
 use crate::sys::{self, FileKind, Fs, directory_of};
+use memchr::memmem;
 use std::collections::BTreeSet;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -26,6 +27,9 @@ use threadseal::transcript::bodies::{
     Bodies, BodiesReader, Entry, Restorer, bodies_name, commitments, header,
 };
 use threadseal::transcript::manifest::{self, Bodies as Where, Manifest};
+
+/// How a line of a file of bodies begins.
+const ENTRY: &[u8] = b"{\"commitment\":\"";
 
 /// Where the bodies of the record at `path` lie.
 pub fn place_of(path: &Path) -> PathBuf {
@@ -315,8 +319,11 @@ impl BodiesFile {
         };
         let (header, mut is_ours) = (header(&self.record), false);
         each_line(&file, |line| {
-            let entry = Entry::parse(line.strip_suffix(b"\n").unwrap_or(line));
-            is_ours |= line == header || entry.is_some_and(|entry| entry.holds(&self.record));
+            let text = line.strip_suffix(b"\n").unwrap_or(line);
+            // A power cut may leave anything in the place of what came before.
+            let mut entries = memmem::find_iter(text, ENTRY).map(|at| Entry::parse(&text[at..]));
+            is_ours |= line.ends_with(&header)
+                || entries.any(|entry| entry.is_some_and(|entry| entry.holds(&self.record)));
             Ok(())
         })?;
         Ok(is_ours)

@@ -33,7 +33,8 @@ pub(super) fn read(file: &RegularFile, from: u64) -> Result<Vec<u8>, Error> {
 /// What [`TailPolicy::SetAsideRedaction`] does with the tail of the record in `file`, of which verification said `report`.
 pub(super) fn of_redaction(file: &RegularFile, report: &Report) -> Result<TailPolicy, Error> {
     let (Verdict::UnsignedTail, Some(head)) = (report.verdict, report.head) else {
-        return Ok(TailPolicy::Refuse);
+        // There is none, or the record is refused for more than that.
+        return Ok(TailPolicy::SetAside);
     };
     let tail = read(file, head.size)?;
     Ok(
