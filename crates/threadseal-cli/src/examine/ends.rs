@@ -8,6 +8,7 @@
 
 use super::{Asked, Examiner, Seen, companions, reports_of};
 use crate::exit::Failure;
+use crate::seal_log::HomeLog;
 use crate::walk::Candidate;
 use rayon::prelude::*;
 use std::collections::BTreeMap;
@@ -25,7 +26,13 @@ pub(super) fn hold(
     candidates: &[Candidate],
     seen: &mut [Seen],
 ) -> Result<(), Failure> {
-    if examiner.asked.expect_head.is_some() {
+    // Under a log that went back a record that has ended may be older than what went on from it, and its ledger with it.
+    let vouches = match &examiner.log {
+        HomeLog::Never => true,
+        HomeLog::There(log) => log.standing().vouches(),
+        HomeLog::Missing(_) | HomeLog::Damaged(_) => false,
+    };
+    if !vouches || examiner.asked.expect_head.is_some() {
         return Ok(());
     }
     let pairs = candidates.par_iter().zip(seen.par_iter());

@@ -127,7 +127,7 @@ fn a_witness_shows_a_home_that_went_back_and_that_it_forked() {
     fs::remove_dir_all(sandbox.home()).unwrap();
     copy(&copied, &sandbox.home());
     fs::remove_dir_all(&mark).unwrap();
-    sandbox.run(["log", "status"]).exits(0);
+    sandbox.run(["log", "status"]).exits(3);
     let checked = check(&sandbox, &[]).exits(1).json();
     let told = &checked["policies"][0]["witnesses"][0];
     assert_eq!(told["state"], "contradicted");

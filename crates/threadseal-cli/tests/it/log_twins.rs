@@ -159,7 +159,9 @@ fn a_home_that_is_restored_from_its_archive_accuses_nothing_and_goes_on_after_a_
     uneasy(&sandbox, &sandbox.home());
     let restarted = sandbox.run(["log", "restart"]).exits(0);
     assert!(
-        restarted.stderr.contains("2 of 6 entries"),
+        restarted
+            .stderr
+            .contains("of 6 entries of the log before 2 are"),
         "{}",
         restarted.stderr
     );
@@ -196,7 +198,11 @@ fn a_home_on_a_new_machine_goes_on_after_a_restart_and_is_protected_as_before() 
 
     uneasy(&sandbox, &laptop);
     let restarted = run_in(&sandbox, &laptop, &["log", "restart"]).exits(0);
-    assert_eq!(restarted.stderr, "");
+    assert!(
+        !restarted.stderr.contains("warning"),
+        "{}",
+        restarted.stderr
+    );
     at_ease(&sandbox, &laptop, 5);
     assert_eq!(seal_in(&sandbox, &laptop, "a").stderr, "");
     at_ease(&sandbox, &laptop, 6);

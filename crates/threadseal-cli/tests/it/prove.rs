@@ -128,7 +128,7 @@ fn a_changed_proof_is_evidence_and_another_file_no_proof() {
     }
     sandbox
         .run(["check-proof", "t.jsonl"])
-        .fails_with("not a proof of a turn");
+        .fails_with("no proof");
     sandbox.run(["check-proof", "none"]).fails_with("none");
 }
 

@@ -117,16 +117,15 @@ fn a_record_that_never_had_a_place_is_not_called_missing_before_it_was_looked_fo
 }
 
 #[test]
-fn a_record_in_a_place_whose_name_is_written_in_another_way_or_cannot_be_looked_at_is_not_gone() {
-    for (folder, asked) in [("with\\backslash", 2), ("with space ", 0)] {
+fn a_record_in_a_place_whose_name_is_written_in_another_way_is_not_gone() {
+    for folder in ["with\\backslash", "with space "] {
         let sandbox = ready();
         let folder = sandbox.work().join(folder);
         fs::create_dir(&folder).unwrap();
         let path = folder.join("s.json");
         let path = path.to_str().unwrap();
         crate::scroll::signed(&sandbox, path, 2);
-        let ran = sandbox.run(["verify", "--all"]).exits(asked);
-        assert_eq!(ran.stderr.contains("name"), asked == 2, "{}", ran.stderr);
+        all(&sandbox, &[], 0);
         all(&sandbox, &[path], 0);
     }
 }
