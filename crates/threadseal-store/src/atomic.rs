@@ -248,19 +248,29 @@ fn open_temporary(
     Err(io::ErrorKind::AlreadyExists.into())
 }
 
+fn refuse_irregular(path: &Path, kind: FileKind) -> Result<(), Error> {
+    match kind {
+        FileKind::Regular => Ok(()),
+        _ => {
+            let path = path.display();
+            Err(Error::invalid(format!(
+                "{path} is {kind}, not a regular file"
+            )))
+        }
+    }
+}
+
 /// Where a final symbolic link leads; `path` itself when it is none or does not exist.
 fn followed(fs: &dyn Fs, path: &Path) -> Result<PathBuf, Error> {
     let fail = |error: &io::Error| sys::failure("replace", path, error);
     match fs.symlink_metadata(path) {
         Ok(found) if found.kind == FileKind::Symlink => {
-            fs.canonicalize(path).map_err(|error| fail(&error))
+            let target = fs.canonicalize(path).map_err(|error| fail(&error))?;
+            let led_to = fs.metadata(&target).map_err(|error| fail(&error))?;
+            // A link to a device leads whoever may write there to put a file in its place.
+            refuse_irregular(path, led_to.kind).map(|()| target)
         }
-        Ok(found) if found.kind != FileKind::Regular => Err(Error::invalid(format!(
-            "{} is {}, not a regular file",
-            path.display(),
-            found.kind
-        ))),
-        Ok(_) => Ok(path.to_owned()),
+        Ok(found) => refuse_irregular(path, found.kind).map(|()| path.to_owned()),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(path.to_owned()),
         Err(error) => Err(fail(&error)),
     }
@@ -290,6 +300,21 @@ mod tests {
         assert_eq!(fs::read(&path).unwrap(), b"one");
         assert_eq!(mode_of(&path), 0o600);
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn what_a_link_leads_to_is_replaced_only_where_it_is_a_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let [socket, link] = ["socket", "link"].map(|name| folder.path().join(name));
+        let _listening = std::os::unix::net::UnixListener::bind(&socket).unwrap();
+        std::os::unix::fs::symlink(&socket, &link).unwrap();
+        for path in [&link, &socket] {
+            let error = replace(&RealFs, path, b"new", Mode::Set(0o600)).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::InvalidInput, "{error}");
+        }
+        let found = RealFs.metadata(&link).unwrap();
+        assert_eq!(found.kind, FileKind::Device);
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2);
     }
 
     #[test]
