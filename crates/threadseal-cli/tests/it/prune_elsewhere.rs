@@ -108,10 +108,12 @@ fn what_is_open_changed_cut_or_unknown_in_object_storage_is_not_pruned() {
     stays("");
     imported(&whole);
     let segments = walk(&objects(&sandbox).join("transcript-segments"));
-    let segment = segments.iter().find(|path| path.is_file()).unwrap();
-    let mut changed = fs::read(segment).unwrap();
-    changed[100] ^= 1;
-    fs::write(segment, changed).unwrap();
+    let mut segments = segments.iter().filter(|path| path.is_file());
+    let asks =
+        |path: &&PathBuf| String::from_utf8_lossy(&fs::read(path).unwrap()).contains("question 1");
+    let segment = segments.find(asks).unwrap();
+    let changed = fs::read_to_string(segment).unwrap();
+    fs::write(segment, changed.replace("question 1", "question 2")).unwrap();
     stays("tampered");
     prune(&sandbox, &["object+file:objects#two"], 2);
     prune(&sandbox, &["object+file:objects"], 2);
