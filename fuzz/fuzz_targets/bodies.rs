@@ -2,8 +2,8 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use threadseal::record::RecordId;
-use threadseal::transcript::bodies::{BodiesReader, Restorer, commitments};
+use threadseal_core::record::RecordId;
+use threadseal_formats::transcript::bodies::{BodiesReader, Restorer, commitments};
 
 fuzz_target!(|input: (Vec<u8>, Vec<u8>, u8)| {
     let (file, line, piece) = input;

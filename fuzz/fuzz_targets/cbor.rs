@@ -2,8 +2,8 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use threadseal::canon::cbor::{Skipped, Skipper, parse, to_vec};
-use threadseal::canon::{jcs, json};
+use threadseal_core::canon::cbor::{Skipped, Skipper, parse, to_vec};
+use threadseal_core::canon::{jcs, json};
 
 fuzz_target!(|bytes: &[u8]| {
     if let Ok(value) = parse(bytes) {

@@ -8,7 +8,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use serde_json::{Value, json};
-use threadseal::error::Error;
+use threadseal_core::error::Error;
 use threadseal_runtime::condition::Condition;
 use threadseal_runtime::place::Place;
 use threadseal_runtime::yaml;

@@ -8,15 +8,15 @@
 
 use libfuzzer_sys::fuzz_target;
 use std::sync::LazyLock;
-use threadseal::document::{
+use threadseal_formats::document::{
     DocumentKind, NativeSealing, Options, Outcome, Profile, RyeSigning, sign_native, sign_rye,
     verify,
 };
-use threadseal::key::{KeyUsage, LocalSigner, PrivateKey, Signer};
-use threadseal::record::RecordId;
-use threadseal::report::{Report, Verdict};
-use threadseal::time::Timestamp;
-use threadseal::trust::{Trust, TrustName, TrustStore, TrustedKey};
+use threadseal_core::key::{KeyUsage, LocalSigner, PrivateKey, Signer};
+use threadseal_core::record::RecordId;
+use threadseal_core::report::{Report, Verdict};
+use threadseal_core::time::Timestamp;
+use threadseal_core::trust::{Trust, TrustName, TrustStore, TrustedKey};
 
 static NATIVE: LazyLock<LocalSigner> =
     LazyLock::new(|| LocalSigner::new(PrivateKey::from_seed([1; 32]), KeyUsage::Native));

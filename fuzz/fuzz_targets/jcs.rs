@@ -2,8 +2,8 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use threadseal::canon::jcs;
-use threadseal::canon::json::{JsonErrorKind, parse};
+use threadseal_core::canon::jcs;
+use threadseal_core::canon::json::{JsonErrorKind, parse};
 
 fuzz_target!(|text: &[u8]| {
     let parsed = parse(text);

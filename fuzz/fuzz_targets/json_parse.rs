@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use threadseal::canon::json::{JsonErrorKind, Value, parse, parse_python, scan_object, validate};
+use threadseal_core::canon::json::{JsonErrorKind, Value, parse, parse_python, scan_object, validate};
 
 fuzz_target!(|text: &[u8]| {
     let parsed = parse(text);

@@ -2,8 +2,8 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use threadseal::encoding::base64;
-use threadseal::key::{PrivateKey, PublicKey};
+use threadseal_core::encoding::base64;
+use threadseal_core::key::{PrivateKey, PublicKey};
 
 const PASSPHRASE: &[u8] = b"correct horse battery staple";
 

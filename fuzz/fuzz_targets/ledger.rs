@@ -9,16 +9,16 @@
 
 use libfuzzer_sys::fuzz_target;
 use std::sync::LazyLock;
-use threadseal::canon::json::{self, Value};
-use threadseal::digest::Digest;
-use threadseal::ledger::{
+use threadseal_core::canon::json::{self, Value};
+use threadseal_core::digest::Digest;
+use threadseal_formats::ledger::{
     ChainOptions, Judging, LineReader, LineSplitter, Place, RunState, SignedHead, StepRecord, Verifier,
     compute_record_hash, conclude, judge,
 };
-use threadseal::record::ExpectedHead;
-use threadseal::report::{Expectation, Report, Verdict};
-use threadseal::time::Timestamp;
-use threadseal::trust::Trust;
+use threadseal_core::record::ExpectedHead;
+use threadseal_core::report::{Expectation, Report, Verdict};
+use threadseal_core::time::Timestamp;
+use threadseal_core::trust::Trust;
 
 static TRUST: LazyLock<Trust> = LazyLock::new(Trust::default);
 

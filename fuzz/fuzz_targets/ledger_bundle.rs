@@ -6,9 +6,9 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use threadseal::error::Error;
-use threadseal::ledger::{Bundle, Records, RunId, View, write_bundle};
-use threadseal::time::Timestamp;
+use threadseal_core::error::Error;
+use threadseal_formats::ledger::{Bundle, Records, RunId, View, write_bundle};
+use threadseal_core::time::Timestamp;
 
 struct Held(Bundle);
 

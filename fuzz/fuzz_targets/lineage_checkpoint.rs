@@ -7,7 +7,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use threadseal::lineage::{
+use threadseal_formats::lineage::{
     Authority, CheckpointHeader, ContentHash, Delegation, LinkBody, LinkKind, OriginalVerifier,
     Version, WholeLink, verify_original,
 };

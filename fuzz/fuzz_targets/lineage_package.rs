@@ -7,8 +7,8 @@
 
 use libfuzzer_sys::fuzz_target;
 use std::sync::LazyLock;
-use threadseal::key::{PrivateKey, PublicKey};
-use threadseal::lineage::{
+use threadseal_core::key::{PrivateKey, PublicKey};
+use threadseal_formats::lineage::{
     AgentStarted, AgentTransfer, CheckedPackage, PackageExpectation, PackageFault,
 };
 

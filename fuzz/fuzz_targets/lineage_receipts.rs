@@ -2,8 +2,8 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use threadseal::key::PrivateKey;
-use threadseal::lineage::{parse_receipts, write_receipts};
+use threadseal_core::key::PrivateKey;
+use threadseal_formats::lineage::{parse_receipts, write_receipts};
 
 fuzz_target!(|file: &[u8]| {
     let Ok(receipts) = parse_receipts(file) else {

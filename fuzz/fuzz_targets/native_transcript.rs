@@ -2,11 +2,11 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use threadseal::key::{KeyUsage, LocalSigner, PrivateKey, Signer};
-use threadseal::report::Verdict;
-use threadseal::time::Timestamp;
-use threadseal::transcript::{ScanOptions, Verifier, VerifyOptions, verify};
-use threadseal::trust::{Trust, TrustName, TrustStore, TrustedKey};
+use threadseal_core::key::{KeyUsage, LocalSigner, PrivateKey, Signer};
+use threadseal_core::report::Verdict;
+use threadseal_core::time::Timestamp;
+use threadseal_formats::transcript::{ScanOptions, Verifier, VerifyOptions, verify};
+use threadseal_core::trust::{Trust, TrustName, TrustStore, TrustedKey};
 
 /// The records of the seeds that do verify; everything else must not.
 const SEALED: [&[u8]; 3] = [

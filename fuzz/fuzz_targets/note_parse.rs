@@ -3,9 +3,9 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use threadseal::key::COSIGNATURE_DOMAIN;
-use threadseal::note::{SignedNote, parse_vkey, vkey};
-use threadseal::record::{ExpectedHead, Head};
+use threadseal_core::key::COSIGNATURE_DOMAIN;
+use threadseal_core::note::{SignedNote, parse_vkey, vkey};
+use threadseal_core::record::{ExpectedHead, Head};
 
 /// The example of C2SP signed-note, and its only signed text.
 const KNOWN: &str = "example.com/foo+530d903a+AekyeRrm56hApGFkyQR4ZCbV54Id2LKaANYcrnKv3U2k";

@@ -2,12 +2,12 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use threadseal::key::{KeyUsage, LocalSigner, PrivateKey, Signer};
-use threadseal::report::Verdict;
-use threadseal::time::Timestamp;
-use threadseal::transcript::log::LogReader;
-use threadseal::transcript::{VerifyOptions, observe, observed};
-use threadseal::trust::Trust;
+use threadseal_core::key::{KeyUsage, LocalSigner, PrivateKey, Signer};
+use threadseal_core::report::Verdict;
+use threadseal_core::time::Timestamp;
+use threadseal_formats::transcript::log::LogReader;
+use threadseal_formats::transcript::{VerifyOptions, observe, observed};
+use threadseal_core::trust::Trust;
 
 const LOG: &[u8] = include_bytes!("../../testkit/transcripts/native/observed.jsonl");
 const SEALS: &[u8] = include_bytes!("../../testkit/transcripts/native/observed.jsonl.seal");

@@ -2,8 +2,8 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use threadseal::canon::json::{Value, parse, parse_python};
-use threadseal::canon::python::{ledger, repr_float, rye, rye_line};
+use threadseal_core::canon::json::{Value, parse, parse_python};
+use threadseal_core::canon::python::{ledger, repr_float, rye, rye_line};
 
 fn read(text: &[u8]) -> Value {
     let document = parse_python(text).expect("Python reads what Python wrote");
@@ -33,7 +33,7 @@ fuzz_target!(|text: &[u8]| {
     assert_eq!(rye(&again), sorted);
 
     let lone_surrogate = parse(&sorted).is_err_and(|error| {
-        use threadseal::canon::json::JsonErrorKind::LoneSurrogate;
+        use threadseal_core::canon::json::JsonErrorKind::LoneSurrogate;
         error.kind == LoneSurrogate
     });
     match ledger(&document.value) {

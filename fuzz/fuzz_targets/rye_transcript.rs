@@ -4,17 +4,17 @@
 
 use libfuzzer_sys::fuzz_target;
 use std::sync::LazyLock;
-use threadseal::canon::json::Value;
-use threadseal::key::{KeyUsage, LocalSigner, PrivateKey, Signer};
-use threadseal::record::ThreadId;
-use threadseal::report::Verdict;
-use threadseal::time::Timestamp;
-use threadseal::transcript::lines::VerifiedLines;
-use threadseal::transcript::messages::{self, Conversation};
-use threadseal::transcript::render::{self, Cost, Cover, Renderer};
-use threadseal::transcript::rye::{Options, RyeSealer, Verifier};
-use threadseal::transcript::rye_compat::{self, Pass, Scanner};
-use threadseal::trust::{Trust, TrustName, TrustStore, TrustedKey};
+use threadseal_core::canon::json::Value;
+use threadseal_core::key::{KeyUsage, LocalSigner, PrivateKey, Signer};
+use threadseal_core::record::ThreadId;
+use threadseal_core::report::Verdict;
+use threadseal_core::time::Timestamp;
+use threadseal_formats::transcript::lines::VerifiedLines;
+use threadseal_formats::transcript::messages::{self, Conversation};
+use threadseal_formats::transcript::render::{self, Cost, Cover, Renderer};
+use threadseal_formats::transcript::rye::{Options, RyeSealer, Verifier};
+use threadseal_formats::transcript::rye_compat::{self, Pass, Scanner};
+use threadseal_core::trust::{Trust, TrustName, TrustStore, TrustedKey};
 
 static SIGNER: LazyLock<LocalSigner> =
     LazyLock::new(|| LocalSigner::new(PrivateKey::from_seed([1; 32]), KeyUsage::Rye));

@@ -9,15 +9,15 @@
 
 use libfuzzer_sys::fuzz_target;
 use std::sync::LazyLock;
-use threadseal::canon::json::{self, Value};
-use threadseal::key::{KeyUsage, LocalSigner, PrivateKey, Signer};
-use threadseal::report::{Report, Verdict};
-use threadseal::scroll::{
+use threadseal_core::canon::json::{self, Value};
+use threadseal_core::key::{KeyUsage, LocalSigner, PrivateKey, Signer};
+use threadseal_core::report::{Report, Verdict};
+use threadseal_formats::scroll::{
     ChainOptions, Container, Judging, Place, SealedTurn, Splitter, Turn, TurnReader, Verifier, conclude,
     deserialize, judge, seal_chain, verify, verify_as_v01,
 };
-use threadseal::time::Timestamp;
-use threadseal::trust::{Trust, TrustName, TrustStore, TrustedKey};
+use threadseal_core::time::Timestamp;
+use threadseal_core::trust::{Trust, TrustName, TrustStore, TrustedKey};
 
 static SIGNER: LazyLock<LocalSigner> =
     LazyLock::new(|| LocalSigner::new(PrivateKey::from_seed([1; 32]), KeyUsage::Scroll));

@@ -3,7 +3,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use threadseal::scroll::map::{FORMATS, detect};
+use threadseal_convert::{FORMATS, detect};
 
 fuzz_target!(|data: &[u8]| {
     let Some((selector, source)) = data.split_first() else {

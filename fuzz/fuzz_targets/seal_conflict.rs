@@ -2,11 +2,11 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use threadseal::report::Verdict;
-use threadseal::time::Timestamp;
-use threadseal::transcript::VerifyOptions;
-use threadseal::transcript::turn_proof::conflict::{SealConflict, check_file};
-use threadseal::trust::{Trust, TrustStore};
+use threadseal_core::report::Verdict;
+use threadseal_core::time::Timestamp;
+use threadseal_formats::transcript::VerifyOptions;
+use threadseal_formats::transcript::turn_proof::conflict::{SealConflict, check_file};
+use threadseal_core::trust::{Trust, TrustStore};
 
 /// An honest record: none of its seals is half of a conflict.
 const HONEST: &[u8] = include_bytes!("../seeds/turn_proof/rotated.jsonl");

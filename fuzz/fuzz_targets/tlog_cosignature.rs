@@ -3,10 +3,10 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use threadseal::note::SignedNote;
-use threadseal::tlog::conflict::Conflict;
-use threadseal::tlog::policy::Policy;
-use threadseal::tlog::verifier::{VerifierKey, open};
+use threadseal_core::note::SignedNote;
+use threadseal_core::tlog::conflict::Conflict;
+use threadseal_core::tlog::policy::Policy;
+use threadseal_core::tlog::verifier::{VerifierKey, open};
 
 /// Both notes of the testkit have one text; all keys of both policies signed nothing else.
 const TEXT: &str = "example.com/log\n5\nXXStItFv634MMKpnX7Clwa5/Ml6CpToPMyKow3nxiTg=\n";

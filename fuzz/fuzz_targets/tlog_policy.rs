@@ -3,9 +3,9 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use threadseal::note::SignedNote;
-use threadseal::tlog::policy::{Judgement, NotAccepted, Policy};
-use threadseal::tlog::verifier::VerifierKey;
+use threadseal_core::note::SignedNote;
+use threadseal_core::tlog::policy::{Judgement, NotAccepted, Policy};
+use threadseal_core::tlog::verifier::VerifierKey;
 
 const NOTE: &str = include_str!("../../testkit/tlog/cosigned.note");
 const MAX_NAMES: usize = 512;

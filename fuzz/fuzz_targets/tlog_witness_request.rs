@@ -3,10 +3,10 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use threadseal::merkle::{TreeHead, leaf_hash, root};
-use threadseal::note::SignedNote;
-use threadseal::tlog::policy::Policy;
-use threadseal::tlog::witness::{AddCheckpoint, judge, read_cosignatures, read_size};
+use threadseal_core::merkle::{TreeHead, leaf_hash, root};
+use threadseal_core::note::SignedNote;
+use threadseal_core::tlog::policy::Policy;
+use threadseal_core::tlog::witness::{AddCheckpoint, judge, read_cosignatures, read_size};
 
 const NOTE: &str = include_str!("../../testkit/tlog/cosigned.note");
 const POLICY: &str = include_str!("../../testkit/tlog/cosigned.policy");

@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use threadseal::tlog::tombstone::Tombstone;
+use threadseal_core::tlog::tombstone::Tombstone;
 
 fuzz_target!(|file: &[u8]| {
     let Some(tombstone) = Tombstone::read(file) else {

@@ -3,9 +3,9 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use threadseal::key::PrivateKey;
-use threadseal::trust::TrustStore;
-use threadseal::trust::rye::{SignatureLine, TrustSet, parse_trusted_key};
+use threadseal_core::key::PrivateKey;
+use threadseal_core::trust::TrustStore;
+use threadseal_core::trust::rye::{SignatureLine, TrustSet, parse_trusted_key};
 
 fn read_store(text: &str) {
     match TrustStore::parse(text) {

@@ -2,12 +2,12 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use threadseal::key::{KeyUsage, LocalSigner, PrivateKey, Signer};
-use threadseal::report::Verdict;
-use threadseal::time::Timestamp;
-use threadseal::transcript::VerifyOptions;
-use threadseal::transcript::turn_proof::{TurnProof, check_file};
-use threadseal::trust::{Trust, TrustName, TrustStore, TrustedKey};
+use threadseal_core::key::{KeyUsage, LocalSigner, PrivateKey, Signer};
+use threadseal_core::report::Verdict;
+use threadseal_core::time::Timestamp;
+use threadseal_formats::transcript::VerifyOptions;
+use threadseal_formats::transcript::turn_proof::{TurnProof, check_file};
+use threadseal_core::trust::{Trust, TrustName, TrustStore, TrustedKey};
 
 /// The records of which the seeds are proofs.
 const RECORDS: [&str; 3] = [

@@ -7,7 +7,7 @@
 
 use std::error::Error;
 use std::io::{BufRead as _, BufWriter, Write as _};
-use threadseal::canon::jcs;
+use threadseal_core::canon::jcs;
 
 /// Answers each line of the standard input.
 pub(crate) fn run() -> Result<bool, Box<dyn Error>> {

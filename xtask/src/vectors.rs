@@ -6,14 +6,14 @@
 use std::error::Error;
 use std::fmt::Write as _;
 use std::path::Path;
-use threadseal::digest::Digest;
-use threadseal::key::{KeyUsage, LocalSigner, PrivateKey, Signer};
-use threadseal::record::{Head, RecordId, ThreadId};
-use threadseal::time::Timestamp;
-use threadseal::transcript::event::{EventType, Payload, Salt};
-use threadseal::transcript::ext::Ext;
-use threadseal::transcript::manifest::Manifest;
-use threadseal::transcript::{Ending, Link, Sealer, Signers, Stamp, observed};
+use threadseal_core::digest::Digest;
+use threadseal_core::key::{KeyUsage, LocalSigner, PrivateKey, Signer};
+use threadseal_core::record::{Head, RecordId, ThreadId};
+use threadseal_core::time::Timestamp;
+use threadseal_formats::transcript::event::{EventType, Payload, Salt};
+use threadseal_formats::transcript::ext::Ext;
+use threadseal_formats::transcript::manifest::Manifest;
+use threadseal_formats::transcript::{Ending, Link, Sealer, Signers, Stamp, observed};
 
 type Done<T> = Result<T, Box<dyn Error>>;
 
@@ -491,7 +491,7 @@ fn keys(maker: &mut Maker, vectors: &mut Vectors) -> Done<()> {
         &mut seals,
     );
     let leaves: Vec<Digest> = [&b"{\"n\":1}"[..], b"{\"n\":2}"]
-        .map(threadseal::merkle::leaf_hash)
+        .map(threadseal_core::merkle::leaf_hash)
         .into();
     file.seal(
         &leaves,

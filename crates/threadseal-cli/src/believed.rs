@@ -8,9 +8,9 @@ use crate::gather;
 use crate::local::Local;
 use indicatif::ProgressBar;
 use std::path::Path;
-use threadseal::canon::json::{self, IrregularityKind, Value};
-use threadseal::report::{Report, Verdict};
-use threadseal::transcript::lines::VerifiedLines;
+use threadseal_core::canon::json::{self, IrregularityKind, Value};
+use threadseal_core::report::{Report, Verdict};
+use threadseal_formats::transcript::lines::VerifiedLines;
 
 /// Largest transcript that is taken up in memory.
 pub(crate) const MAX_TAKEN_UP_BYTES: usize = 2 << 30;

@@ -21,17 +21,17 @@ use crate::lines::Lines;
 use memchr::memmem;
 use std::collections::BTreeSet;
 use std::path::Path;
-use threadseal::canon::cbor;
-use threadseal::canon::json::{self, Value};
-use threadseal::document::DocumentKind;
-use threadseal::ledger::{Bundle, HEAD_ORIGIN};
-use threadseal::limits::{MAX_DOCUMENT_BYTES, MAX_TURN_BYTES};
-use threadseal::lineage::{
+use threadseal_core::canon::cbor;
+use threadseal_core::canon::json::{self, Value};
+use threadseal_core::limits::{MAX_DOCUMENT_BYTES, MAX_TURN_BYTES};
+use threadseal_core::tlog::conflict;
+use threadseal_formats::document::DocumentKind;
+use threadseal_formats::ledger::{Bundle, HEAD_ORIGIN};
+use threadseal_formats::lineage::{
     CheckpointHeader, FORK_FIRST_LINE, HEAD_MAGIC, HeaderError, OriginalVerifier, Version,
 };
-use threadseal::scroll::{Container, Place, Splitter, VERSION};
-use threadseal::tlog::conflict;
-use threadseal::transcript::{copy, rye, turn_proof};
+use threadseal_formats::scroll::{Container, Place, Splitter, VERSION};
+use threadseal_formats::transcript::{copy, rye, turn_proof};
 use threadseal_store::ledger::SqliteLedgerStore;
 use threadseal_store::observer::seal_path;
 use threadseal_store::read::{RegularFile, Source as _};

@@ -9,9 +9,9 @@ use crate::keyring::{Keyring, OwnKey};
 use crate::render::clean::Clean;
 use crate::seal_log::HomeLog;
 use crate::trusting;
-use threadseal::key::{KeyUsage, PublicKey};
-use threadseal::tlog::entry::key_event::KeyChange;
-use threadseal::trust::Revocation;
+use threadseal_core::key::{KeyUsage, PublicKey};
+use threadseal_core::tlog::entry::key_event::KeyChange;
+use threadseal_core::trust::Revocation;
 use threadseal_store::home::Home;
 
 /// How a key ended.

@@ -9,9 +9,9 @@ use crate::exit::Failure;
 use crate::lines::Lines;
 use crate::record;
 use std::ops::Range;
-use threadseal::canon::json;
-use threadseal::transcript::bodies::Restorer;
-use threadseal::transcript::manifest::{Bodies, parse_line};
+use threadseal_core::canon::json;
+use threadseal_formats::transcript::bodies::Restorer;
+use threadseal_formats::transcript::manifest::{Bodies, parse_line};
 use threadseal_store::read::RegularFile;
 
 /// One line.

@@ -16,7 +16,7 @@ use std::io::{self, Write as _};
 use std::panic;
 use std::path::Path;
 use std::process::ExitCode;
-use threadseal::error::Error;
+use threadseal_core::error::Error;
 
 use crate::render::clean::Clean;
 use crate::unsaid;
@@ -45,7 +45,7 @@ pub(crate) enum Exit {
 }
 
 impl Exit {
-    /// The exit of a code of [`threadseal::report::combined_exit_code`].
+    /// The exit of a code of [`threadseal_core::report::combined_exit_code`].
     pub(crate) fn from_code(code: u8) -> Self {
         match code {
             0 => Self::Done,
@@ -181,7 +181,7 @@ fn panic_message(payload: &(dyn Any + Send)) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use threadseal::report::{Verdict, combined_exit_code};
+    use threadseal_core::report::{Verdict, combined_exit_code};
 
     #[test]
     fn codes_survive_the_round_trip_and_unknown_codes_are_no_verdict() {

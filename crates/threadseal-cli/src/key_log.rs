@@ -8,10 +8,10 @@ use crate::rotation;
 use crate::seal_log::HomeLog;
 use crate::trusting;
 use std::sync::Arc;
-use threadseal::key::Signer;
-use threadseal::time::Timestamp;
-use threadseal::tlog::entry::key_event::{KeyChange, KeyEvent, KeyHistory};
-use threadseal::trust::{SealPlaces, TrustStore, TrustedKey};
+use threadseal_core::key::Signer;
+use threadseal_core::time::Timestamp;
+use threadseal_core::tlog::entry::key_event::{KeyChange, KeyEvent, KeyHistory};
+use threadseal_core::trust::{SealPlaces, TrustStore, TrustedKey};
 use threadseal_store::home::Home;
 use threadseal_store::seal_log::{JudgedPlaces, SealLog, Standing};
 

@@ -10,7 +10,7 @@ use crate::context::Context;
 use crate::ended;
 use crate::exit::{Failure, complain};
 use crate::passphrase::PassphraseArgs;
-use threadseal::key::{KeyUsage, LocalSigner, PrivateKey, PublicKey};
+use threadseal_core::key::{KeyUsage, LocalSigner, PrivateKey, PublicKey};
 use threadseal_store::home::{Home, KeyEntry, KeyFileName, KeyFiles};
 use threadseal_store::random;
 use zeroize::Zeroizing;

@@ -2,7 +2,7 @@
 
 use crate::exit::Failure;
 use memchr::memchr;
-use threadseal::limits::MAX_LINE_BYTES;
+use threadseal_core::limits::MAX_LINE_BYTES;
 use threadseal_store::read::{Chunks, RegularFile, Source as _};
 
 /// The lines of a file; LF ends a line and nothing else does.

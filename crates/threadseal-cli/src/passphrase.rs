@@ -3,7 +3,7 @@
 use crate::exit::{Failure, io_reason};
 use clap::Args;
 use std::path::{Path, PathBuf};
-use threadseal::limits::MAX_PASSPHRASE_BYTES;
+use threadseal_core::limits::MAX_PASSPHRASE_BYTES;
 use threadseal_store::read::read_small;
 use threadseal_store::sys::RealFs;
 use zeroize::Zeroizing;

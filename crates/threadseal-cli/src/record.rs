@@ -11,7 +11,7 @@ use crate::context::{self, Context};
 use crate::engine::ProjectArgs;
 use crate::exit::Failure;
 use std::path::{Path, PathBuf};
-use threadseal::record::ThreadId;
+use threadseal_core::record::ThreadId;
 use threadseal_runtime::project::TRANSCRIPT_FILE;
 use threadseal_store::ledger::LedgerStore;
 use threadseal_store::ledger::url::{self, Intent};

@@ -14,8 +14,8 @@ use crate::gather;
 use crate::local::Local;
 use indicatif::ProgressBar;
 use std::path::{Path, PathBuf};
-use threadseal::report::Verdict;
-use threadseal::transcript::lines::VerifiedLines;
+use threadseal_core::report::Verdict;
+use threadseal_formats::transcript::lines::VerifiedLines;
 use threadseal_runtime::bounds::MAX_REPLAYED_THREADS;
 use threadseal_runtime::model::{NamedChild, Recorded, ReplayModel, ReplayedChild};
 

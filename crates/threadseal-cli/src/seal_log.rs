@@ -7,8 +7,8 @@ use crate::render::clean::Clean;
 use crate::render::text::counted;
 use std::sync::Arc;
 use std::time::Duration;
-use threadseal::error::ErrorKind;
-use threadseal::key::{KeyUsage, LocalSigner, PrivateKey};
+use threadseal_core::error::ErrorKind;
+use threadseal_core::key::{KeyUsage, LocalSigner, PrivateKey};
 use threadseal_store::home::Home;
 use threadseal_store::seal_log::{
     Description, LogKey, LogPlaces, MarkState, SealLog, Standing, machine,

@@ -24,7 +24,7 @@ use regex::{Captures, Regex};
 use serde::Deserialize;
 use std::collections::BTreeSet;
 use std::ops::Range;
-use threadseal::scroll::map::{Detector, Secret};
+use threadseal_convert::{Detector, Secret};
 
 /// Largest file of rules in bytes.
 pub(crate) const MAX_RULES_BYTES: usize = 4 << 20;

@@ -10,7 +10,7 @@ use crate::record;
 use crate::render::json::PathError;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-use threadseal::record::ThreadId;
+use threadseal_core::record::ThreadId;
 use threadseal_store::ledger::url::{self, Intent};
 use walkdir::WalkDir;
 

@@ -32,9 +32,9 @@ pub use sqlite::SqliteBudgets;
 use crate::money::Nanos;
 use crate::status::Status;
 use std::fmt;
-use threadseal::error::Error;
-use threadseal::record::ThreadId;
-use threadseal::time::Timestamp;
+use threadseal_core::error::Error;
+use threadseal_core::record::ThreadId;
+use threadseal_core::time::Timestamp;
 
 /// A ledger of budgets.
 pub trait BudgetLedger: fmt::Debug + Send + Sync {

@@ -25,7 +25,7 @@ pub use risk::{Classification, Risk, RiskPolicy, RiskTable};
 use crate::bounds::{MAX_CAPABILITIES, MAX_CAPABILITY_BYTES};
 use pattern::Pattern;
 use std::fmt;
-use threadseal::error::{Error, ErrorKind};
+use threadseal_core::error::{Error, ErrorKind};
 
 /// One capability: a pattern over calls.
 #[derive(Clone, PartialEq, Eq)]

@@ -20,7 +20,7 @@ use crate::place::Place;
 use crate::yaml::{Fields, Node};
 use regex::{Regex, RegexBuilder};
 use serde_json::Value;
-use threadseal::error::Error;
+use threadseal_core::error::Error;
 
 /// A condition that can be evaluated any number of times.
 #[derive(Debug, Clone)]

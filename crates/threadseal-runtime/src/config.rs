@@ -33,7 +33,7 @@ use errors::ErrorTable;
 use hooks::Hooks;
 use models::Models;
 use resilience::Resilience;
-use threadseal::error::Error;
+use threadseal_core::error::Error;
 
 /// All settings, and the files they come from.
 #[derive(Debug, Clone)]

@@ -31,7 +31,7 @@ use crate::limit::Limits;
 use crate::place::Place;
 use crate::xml::{self, Element};
 use serde_json::{Map, Value};
-use threadseal::error::Error;
+use threadseal_core::error::Error;
 
 /// A directive, read.
 #[derive(Debug, Clone)]

@@ -28,7 +28,7 @@ use crate::schema::Schema;
 use crate::yaml;
 use serde_json::{Map, Value};
 use std::fmt;
-use threadseal::error::Error;
+use threadseal_core::error::Error;
 
 /// A graph without errors.
 #[derive(Debug, Clone)]

@@ -25,10 +25,10 @@ use crate::limit::Cost;
 use crate::model::ToolCall;
 use crate::toolbox::{Outcome, Parentage};
 use serde_json::{Value, json};
-use threadseal::error::Error;
-use threadseal::ledger::Parent;
-use threadseal::record::{Head, RecordId, ThreadId};
-use threadseal::transcript::Ending;
+use threadseal_core::error::Error;
+use threadseal_core::record::{Head, RecordId, ThreadId};
+use threadseal_formats::ledger::Parent;
+use threadseal_formats::transcript::Ending;
 use threadseal_store::ledger::OpenStep;
 
 /// What a run of a graph records of itself.

@@ -12,7 +12,7 @@ use crate::hook_declaration::{Action, HookDeclaration, Primary};
 use crate::interpolate::Tree;
 use crate::item::ItemKind;
 use serde_json::Value;
-use threadseal::error::Error;
+use threadseal_core::error::Error;
 
 /// The id by which the original's hooks decide. It is no tool: nothing but hooks can call it.
 pub const CONTROL: &str = "rye/agent/threads/internal/control";

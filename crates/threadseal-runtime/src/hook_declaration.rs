@@ -19,7 +19,7 @@ use crate::place::Place;
 use crate::xml::Element;
 use crate::yaml::Node;
 use serde_json::Value;
-use threadseal::error::Error;
+use threadseal_core::error::Error;
 
 /// The events at which hooks may fire.
 pub const EVENTS: [&str; 15] = [

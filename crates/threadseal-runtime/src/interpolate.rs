@@ -22,7 +22,7 @@ use crate::yaml::{Data, Node};
 use pipe::Pipe;
 use serde_json::{Map, Value};
 use std::borrow::Cow;
-use threadseal::error::Error;
+use threadseal_core::error::Error;
 
 /// One text, parsed.
 #[derive(Debug, Clone, PartialEq)]

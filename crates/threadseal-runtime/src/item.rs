@@ -9,7 +9,7 @@
 //! back is refused under every policy, one that nobody signed unless the policy allows it, and that
 //! is recorded ([`Used`]). The text one reads is the text that was verified.
 //!
-//! Normative: `spec/declarations.md` §1.1. Elsewhere: what signatures cover ([`threadseal::document`]).
+//! Normative: `spec/declarations.md` §1.1. Elsewhere: what signatures cover ([`threadseal_formats::document`]).
 
 mod builtin;
 mod find;
@@ -21,11 +21,11 @@ pub use id::{ItemId, ItemKind};
 use crate::bounds::MAX_ITEM_BYTES;
 use serde::Serialize;
 use std::path::Path;
-use threadseal::digest::Digest;
-use threadseal::document::{self, DocumentKind, Options, Outcome, Profile};
-use threadseal::error::Error;
-use threadseal::record::{ExpectedHead, RecordId};
-use threadseal::report::{KEY_END_DOUBTED, Report, Verdict};
+use threadseal_core::digest::Digest;
+use threadseal_core::error::Error;
+use threadseal_core::record::{ExpectedHead, RecordId};
+use threadseal_core::report::{KEY_END_DOUBTED, Report, Verdict};
+use threadseal_formats::document::{self, DocumentKind, Options, Outcome, Profile};
 use threadseal_store::heads::{RecordKind, StoredHead};
 use threadseal_store::read::read_small;
 use threadseal_store::sys::{Fs, text_path};

@@ -25,16 +25,16 @@ use crate::project::ThreadFolder;
 use crate::toolbox::{Outcome, Parentage};
 use serde_json::{Value, json};
 use std::sync::Arc;
-use threadseal::digest::Digest;
-use threadseal::error::Error;
-use threadseal::key::Signer;
-use threadseal::ledger::{ActorFingerprint, Effect, Genesis, Parent, RunId};
-use threadseal::record::{Head, RecordId, ThreadId};
-use threadseal::transcript::event::{EventType, Payload};
-use threadseal::transcript::ext::Ext;
-use threadseal::transcript::manifest::Manifest;
-use threadseal::transcript::render::{Cover, Renderer};
-use threadseal::transcript::{Ending, Link};
+use threadseal_core::digest::Digest;
+use threadseal_core::error::Error;
+use threadseal_core::key::Signer;
+use threadseal_core::record::{Head, RecordId, ThreadId};
+use threadseal_formats::ledger::{ActorFingerprint, Effect, Genesis, Parent, RunId};
+use threadseal_formats::transcript::event::{EventType, Payload};
+use threadseal_formats::transcript::ext::Ext;
+use threadseal_formats::transcript::manifest::Manifest;
+use threadseal_formats::transcript::render::{Cover, Renderer};
+use threadseal_formats::transcript::{Ending, Link};
 use threadseal_store::host::Host;
 use threadseal_store::ledger::{
     ActorSigners, HashChainedLedgerStore, JsonlLedgerStore, OpenStep, RunRecorder, Step,

@@ -12,11 +12,11 @@ use crate::bounds::{MAX_KNOWLEDGE_BYTES, MAX_KNOWLEDGE_FILES, MAX_SEARCH_SNIPPET
 use crate::project::Project;
 use std::io;
 use std::path::{Path, PathBuf};
-use threadseal::document::{DocumentKind, ItemType, Options, verify};
-use threadseal::error::{Error, ErrorKind};
-use threadseal::record::ExpectedHead;
-use threadseal::report::{Report, Verdict};
-use threadseal::trust::Trust;
+use threadseal_core::error::{Error, ErrorKind};
+use threadseal_core::record::ExpectedHead;
+use threadseal_core::report::{Report, Verdict};
+use threadseal_core::trust::Trust;
+use threadseal_formats::document::{DocumentKind, ItemType, Options, verify};
 use threadseal_store::host::Host;
 use threadseal_store::read::read_small;
 use threadseal_store::sys::{FileKind, Fs};

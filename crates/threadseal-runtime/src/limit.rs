@@ -16,7 +16,7 @@
 use crate::money::Nanos;
 use serde_json::{Map, Value, json};
 use std::time::Duration;
-use threadseal::error::Error;
+use threadseal_core::error::Error;
 
 /// Names as files spell them, in the seed's order.
 const NAMES: [&str; 6] = [
@@ -374,7 +374,7 @@ fn invalid(name: &str, why: &str) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use threadseal::error::ErrorKind;
+    use threadseal_core::error::ErrorKind;
 
     fn limits(value: &Value) -> Limits {
         Limits::from_json(value).unwrap()

@@ -11,7 +11,7 @@
 use serde_json::Value;
 use std::fmt;
 use std::iter::Sum;
-use threadseal::error::Error;
+use threadseal_core::error::Error;
 
 /// Billionths in a dollar.
 pub const NANOS_PER_DOLLAR: u64 = 1_000_000_000;

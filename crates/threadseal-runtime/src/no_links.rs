@@ -13,7 +13,7 @@ use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use threadseal::error::Error;
+use threadseal_core::error::Error;
 use threadseal_store::host::Host;
 use threadseal_store::sys::{Access, FileHandle, FileIdentity, FileKind, Fs, Metadata};
 

@@ -12,7 +12,7 @@ use crate::bounds::MAX_PATH_BYTES;
 use crate::place::Place;
 use serde_json::Value;
 use std::fmt;
-use threadseal::error::Error;
+use threadseal_core::error::Error;
 
 /// A path, as it was written and in its parts.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -7,7 +7,7 @@
 
 use std::fmt;
 use std::sync::Arc;
-use threadseal::error::{Error, ErrorKind};
+use threadseal_core::error::{Error, ErrorKind};
 
 /// A file, and a line of it from 1; 0 where no line is known.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -16,7 +16,7 @@ use std::fs::File;
 use std::io::Read as _;
 use std::path::Path;
 use std::time::Duration;
-use threadseal::error::{Error, ErrorKind};
+use threadseal_core::error::{Error, ErrorKind};
 
 /// Which process.
 #[derive(Debug, Clone, PartialEq, Eq)]

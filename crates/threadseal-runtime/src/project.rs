@@ -18,8 +18,8 @@
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
-use threadseal::error::{Error, ErrorKind};
-use threadseal::record::{RecordId, ThreadId};
+use threadseal_core::error::{Error, ErrorKind};
+use threadseal_core::record::{RecordId, ThreadId};
 use threadseal_store::atomic;
 use threadseal_store::sys::{FileKind, Fs};
 

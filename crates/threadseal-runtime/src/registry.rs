@@ -46,9 +46,9 @@ use crate::status::Status;
 use serde_json::Value;
 use std::fmt;
 use std::time::Duration;
-use threadseal::error::Error;
-use threadseal::record::{RecordId, ThreadId};
-use threadseal::time::Timestamp;
+use threadseal_core::error::Error;
+use threadseal_core::record::{RecordId, ThreadId};
+use threadseal_core::time::Timestamp;
 
 /// A store of threads.
 pub trait Registry: fmt::Debug + Send + Sync {

@@ -15,7 +15,7 @@ use crate::yaml::{Fields, Node};
 use regex::Regex;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
-use threadseal::error::Error;
+use threadseal_core::error::Error;
 
 /// A schema, read.
 #[derive(Debug, Clone)]

@@ -9,14 +9,14 @@
 
 use crate::no_links::NoLinks;
 use std::path::{Path, PathBuf};
-use threadseal::document::{
+use threadseal_core::error::Error;
+use threadseal_core::limits::MAX_DOCUMENT_BYTES;
+use threadseal_core::record::{ExpectedHead, Head, RecordId, ThreadId};
+use threadseal_core::report::{Report, Verdict};
+use threadseal_core::trust::Trust;
+use threadseal_formats::document::{
     self, DocumentKind, ItemType, NativeSealing, Options, RyeSigning, sign_native, sign_rye,
 };
-use threadseal::error::Error;
-use threadseal::limits::MAX_DOCUMENT_BYTES;
-use threadseal::record::{ExpectedHead, Head, RecordId, ThreadId};
-use threadseal::report::{Report, Verdict};
-use threadseal::trust::Trust;
 use threadseal_store::atomic::{self, Mode, PRIVATE_FILE};
 use threadseal_store::examine;
 use threadseal_store::heads::{Durability, RecordKind};

@@ -14,7 +14,7 @@
 
 use std::fmt;
 use std::str::FromStr;
-use threadseal::error::Error;
+use threadseal_core::error::Error;
 
 /// Where a thread stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -21,14 +21,14 @@ use crate::status::Status;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use threadseal::document::{DocumentKind, Options};
-use threadseal::error::Error;
-use threadseal::record::{Head, ThreadId};
-use threadseal::report::Report;
-use threadseal::time::Timestamp;
-use threadseal::transcript::manifest::Manifest;
-use threadseal::transcript::render::{self, Cover};
-use threadseal::trust::Trust;
+use threadseal_core::error::Error;
+use threadseal_core::record::{Head, ThreadId};
+use threadseal_core::report::Report;
+use threadseal_core::time::Timestamp;
+use threadseal_core::trust::Trust;
+use threadseal_formats::document::{DocumentKind, Options};
+use threadseal_formats::transcript::manifest::Manifest;
+use threadseal_formats::transcript::render::{self, Cover};
 use threadseal_store::host::Host;
 
 /// What `thread.json` says.

@@ -22,7 +22,7 @@ use crate::place::Place;
 use crate::schema::Schema;
 use serde_json::{Map, Value};
 use std::time::Duration;
-use threadseal::error::Error;
+use threadseal_core::error::Error;
 
 /// A tool, as declared.
 #[derive(Debug, Clone)]
@@ -139,7 +139,10 @@ impl CommandTool {
             }
             if argv.len() > MAX_ARGUMENTS {
                 let message = format!("a command has at most {MAX_ARGUMENTS} arguments");
-                return Err(Error::new(threadseal::error::ErrorKind::Limit, message));
+                return Err(Error::new(
+                    threadseal_core::error::ErrorKind::Limit,
+                    message,
+                ));
             }
         }
         Ok(argv)

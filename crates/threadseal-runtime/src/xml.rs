@@ -10,7 +10,7 @@ use crate::bounds::{MAX_DECLARED_DEPTH, MAX_XML_ATTRIBUTES, MAX_XML_ELEMENTS};
 use crate::place::Place;
 use quick_xml::events::{BytesRef, BytesStart, Event};
 use quick_xml::{Reader, XmlVersion};
-use threadseal::error::Error;
+use threadseal_core::error::Error;
 
 /// An element.
 #[derive(Debug, Clone, PartialEq)]

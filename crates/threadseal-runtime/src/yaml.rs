@@ -15,7 +15,7 @@ use serde_json::{Map, Number, Value};
 use serde_saphyr::options::{DuplicateKeyPolicy, MergeKeyPolicy};
 use serde_saphyr::{Options, Spanned};
 use std::fmt;
-use threadseal::error::Error;
+use threadseal_core::error::Error;
 
 /// A value, and where it stands.
 #[derive(Debug, Clone, PartialEq)]

@@ -13,15 +13,15 @@ use crate::witness::folder_name;
 use reqwest::{Client, Response, StatusCode, header};
 use std::thread;
 use std::time::Duration;
-use threadseal::error::{Error, ErrorKind};
-use threadseal::limits::MAX_WITNESS_BODY_BYTES;
-use threadseal::merkle::TreeHead;
-use threadseal::note::SignedNote;
-use threadseal::tlog::checkpoint::Origin;
-use threadseal::tlog::conflict::Conflict;
-use threadseal::tlog::policy::PolicyWitness;
-use threadseal::tlog::verifier::{self, VerifierKey};
-use threadseal::tlog::witness::{
+use threadseal_core::error::{Error, ErrorKind};
+use threadseal_core::limits::MAX_WITNESS_BODY_BYTES;
+use threadseal_core::merkle::TreeHead;
+use threadseal_core::note::SignedNote;
+use threadseal_core::tlog::checkpoint::Origin;
+use threadseal_core::tlog::conflict::Conflict;
+use threadseal_core::tlog::policy::PolicyWitness;
+use threadseal_core::tlog::verifier::{self, VerifierKey};
+use threadseal_core::tlog::witness::{
     AddCheckpoint, Answered, SIZE_CONTENT_TYPE, read_cosignatures, read_size,
 };
 

@@ -17,7 +17,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use threadseal::error::Error;
+use threadseal_core::error::Error;
 
 /// Permission bits of a private file.
 pub const PRIVATE_FILE: u32 = 0o600;
@@ -283,7 +283,7 @@ mod tests {
     use crate::sys::RealFs;
     use std::fs;
     use std::os::unix::fs::PermissionsExt as _;
-    use threadseal::error::ErrorKind;
+    use threadseal_core::error::ErrorKind;
 
     fn mode_of(path: &Path) -> u32 {
         fs::metadata(path).unwrap().permissions().mode() & 0o777

@@ -20,13 +20,13 @@ use std::collections::BTreeSet;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use threadseal::digest::Digest;
-use threadseal::error::Error;
-use threadseal::record::RecordId;
-use threadseal::transcript::bodies::{
+use threadseal_core::digest::Digest;
+use threadseal_core::error::Error;
+use threadseal_core::record::RecordId;
+use threadseal_formats::transcript::bodies::{
     Bodies, BodiesReader, Entry, Restorer, bodies_name, commitments, header,
 };
-use threadseal::transcript::manifest::{self, Bodies as Where, Manifest};
+use threadseal_formats::transcript::manifest::{self, Bodies as Where, Manifest};
 
 /// How a line of a file of bodies begins.
 const ENTRY: &[u8] = b"{\"commitment\":\"";

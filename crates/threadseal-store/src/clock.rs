@@ -6,8 +6,8 @@
 use std::fmt;
 use std::sync::LazyLock;
 use std::time::{Duration, Instant, SystemTime};
-use threadseal::error::{Error, ErrorKind};
-use threadseal::time::Timestamp;
+use threadseal_core::error::{Error, ErrorKind};
+use threadseal_core::time::Timestamp;
 
 /// A source of time.
 pub trait Clock: fmt::Debug + Send + Sync {

@@ -13,7 +13,7 @@ use crate::ledger::sqlite::{connect, failed};
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use threadseal::error::{Error, ErrorKind};
+use threadseal_core::error::{Error, ErrorKind};
 
 /// An SQLite file.
 #[derive(Debug)]

@@ -17,9 +17,9 @@ use crate::sys::{self, Access, Fs};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use threadseal::error::Error;
-use threadseal::key::{KeyUsage, LocalSigner, PrivateKey, PublicKey, Signer as _};
-use threadseal::record::RecordId;
+use threadseal_core::error::Error;
+use threadseal_core::key::{KeyUsage, LocalSigner, PrivateKey, PublicKey, Signer as _};
+use threadseal_core::record::RecordId;
 use zeroize::Zeroizing;
 
 /// The keys of epochs in one folder.
@@ -133,7 +133,7 @@ impl EpochKeys {
         let work = || -> io::Result<()> {
             let file = self.fs.open(path, Access::Rewrite)?;
             let size = usize::try_from(file.metadata()?.size).unwrap_or(0);
-            let zeros = vec![0; size.min(threadseal::limits::MAX_KEY_FILE_BYTES)];
+            let zeros = vec![0; size.min(threadseal_core::limits::MAX_KEY_FILE_BYTES)];
             sys::write_all_at(&*file, &zeros, 0)?;
             file.sync_data()?;
             self.fs.unlink(path)

@@ -14,19 +14,19 @@ use crate::pipeline;
 use crate::read::{CHUNK_BYTES, RegularFile, Source};
 use std::ops::ControlFlow;
 use std::path::Path;
-use threadseal::digest::Digest;
-use threadseal::document::{self, DocumentKind};
-use threadseal::error::{Error, ErrorKind};
-use threadseal::limits::{MAX_DOCUMENT_BYTES, MAX_LINE_BYTES};
-use threadseal::merkle::leaf_hash;
-use threadseal::record::{ExpectedHead, RecordId};
-use threadseal::report::{Expectation, Report};
-use threadseal::transcript::log::{LogReader, LogScan};
-use threadseal::transcript::observed::SealFile;
-use threadseal::transcript::{
+use threadseal_core::digest::Digest;
+use threadseal_core::error::{Error, ErrorKind};
+use threadseal_core::limits::{MAX_DOCUMENT_BYTES, MAX_LINE_BYTES};
+use threadseal_core::merkle::leaf_hash;
+use threadseal_core::record::{ExpectedHead, RecordId};
+use threadseal_core::report::{Expectation, Report};
+use threadseal_core::trust::{Trust, TrustStore};
+use threadseal_formats::document::{self, DocumentKind};
+use threadseal_formats::transcript::log::{LogReader, LogScan};
+use threadseal_formats::transcript::observed::SealFile;
+use threadseal_formats::transcript::{
     Outcome, PrefixHasher, ScanOptions, Scanner, VerifyOptions, conclude, manifest, observe,
 };
-use threadseal::trust::{Trust, TrustStore};
 
 /// Files below this size are verified on the caller's thread.
 const PARALLEL_FROM_BYTES: u64 = 1 << 20;

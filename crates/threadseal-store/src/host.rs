@@ -6,12 +6,12 @@ use crate::random::{self, Random};
 use crate::sys::{Fs, path_text};
 use std::path::Path;
 use std::sync::Arc;
-use threadseal::digest::Digest;
-use threadseal::error::{Error, ErrorKind};
-use threadseal::key::KeyId;
-use threadseal::record::{Head, RecordId, ThreadId};
-use threadseal::transcript::Stamp;
-use threadseal::transcript::event::Salt;
+use threadseal_core::digest::Digest;
+use threadseal_core::error::{Error, ErrorKind};
+use threadseal_core::key::KeyId;
+use threadseal_core::record::{Head, RecordId, ThreadId};
+use threadseal_formats::transcript::Stamp;
+use threadseal_formats::transcript::event::Salt;
 
 /// Everything that a writer or verifier of this host needs from outside.
 #[derive(Debug, Clone)]

@@ -15,7 +15,6 @@
 //! | [`append`] | the append-only log: *written* and *durable* |
 //! | [`heads`] | last known heads, by compare-and-swap |
 //! | [`objects`] | object storage as five calls: S3, GCS, Azure (feature `object`), a folder, SQLite, PostgreSQL |
-//! | [`archive`] | ZIP archives that hold logs, within bounds |
 //! | [`examine`] | verifying files: native records on two cores, observed logs |
 //! | [`epochs`] | keys that seal a part of one record each |
 //! | [`bodies`] | files of detached bodies beside native records |
@@ -40,7 +39,6 @@
 #![forbid(unsafe_code)]
 
 pub mod append;
-pub mod archive;
 #[cfg(feature = "peer")]
 pub mod asking;
 pub mod atomic;

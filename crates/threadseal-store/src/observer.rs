@@ -17,12 +17,12 @@ use crate::sys::led_to;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use threadseal::error::{Error, ErrorKind};
-use threadseal::key::{PublicKey, Signer};
-use threadseal::limits::MAX_OBSERVED_LINES;
-use threadseal::report::Verdict;
-use threadseal::transcript::log::LogScan;
-use threadseal::transcript::observed::{self, ObservedSeal, SealFile};
+use threadseal_core::error::{Error, ErrorKind};
+use threadseal_core::key::{PublicKey, Signer};
+use threadseal_core::limits::MAX_OBSERVED_LINES;
+use threadseal_core::report::Verdict;
+use threadseal_formats::transcript::log::LogScan;
+use threadseal_formats::transcript::observed::{self, ObservedSeal, SealFile};
 
 /// Mode of a new seal file: it holds digests only, and travels with the log.
 const SEAL_MODE: u32 = 0o644;

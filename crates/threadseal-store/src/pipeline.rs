@@ -17,7 +17,7 @@ use crate::read::{CHUNK_BYTES, Source};
 use std::ops::ControlFlow;
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::thread::{self, ScopedJoinHandle};
-use threadseal::error::{Error, ErrorKind};
+use threadseal_core::error::{Error, ErrorKind};
 
 /// Chunks that wait between two threads.
 const QUEUE_CHUNKS: usize = 4;

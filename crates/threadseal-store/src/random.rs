@@ -4,7 +4,7 @@
 //! takes their bytes as arguments.
 
 use std::fmt;
-use threadseal::error::{Error, ErrorKind};
+use threadseal_core::error::{Error, ErrorKind};
 
 /// A source of random bytes that nobody can foresee.
 pub trait Random: fmt::Debug + Send + Sync {
@@ -80,7 +80,7 @@ impl SeededRandom {
         let number = self
             .blocks
             .fetch_add(1, std::sync::atomic::Ordering::SeqCst);
-        let block = threadseal::digest::Digest::tagged(
+        let block = threadseal_core::digest::Digest::tagged(
             "seeded random",
             &[&self.seed.to_be_bytes(), &number.to_be_bytes()],
         );

@@ -11,7 +11,7 @@ use crate::sys::{self, Access, FileHandle, FileIdentity, FileKind, Fs, Metadata}
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use threadseal::error::{Error, ErrorKind};
+use threadseal_core::error::{Error, ErrorKind};
 
 /// Bytes read at once.
 pub const CHUNK_BYTES: usize = 256 << 10;

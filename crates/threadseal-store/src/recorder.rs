@@ -33,17 +33,17 @@ use admit::{accept, refusal};
 use epoch::Epoch;
 use std::path::Path;
 use std::sync::Arc;
-use threadseal::digest::Digest;
-use threadseal::error::{Error, ErrorKind};
-use threadseal::key::Signer;
-use threadseal::merkle::leaf_hash;
-use threadseal::record::{Head, ThreadId};
-use threadseal::report::Report;
-use threadseal::tlog::entry::key_event::KeyEvent;
-use threadseal::transcript::event::{EventType, Payload};
-use threadseal::transcript::ext::Ext;
-use threadseal::transcript::manifest::Manifest;
-use threadseal::transcript::{
+use threadseal_core::digest::Digest;
+use threadseal_core::error::{Error, ErrorKind};
+use threadseal_core::key::Signer;
+use threadseal_core::merkle::leaf_hash;
+use threadseal_core::record::{Head, ThreadId};
+use threadseal_core::report::Report;
+use threadseal_core::tlog::entry::key_event::KeyEvent;
+use threadseal_formats::transcript::event::{EventType, Payload};
+use threadseal_formats::transcript::ext::Ext;
+use threadseal_formats::transcript::manifest::Manifest;
+use threadseal_formats::transcript::{
     Ending, Link, ScanOptions, SealedDelegation, Sealer, Signers, VerifyOptions,
 };
 

@@ -5,7 +5,7 @@ use std::pin::pin;
 use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread};
-use threadseal::error::{Error, ErrorKind};
+use threadseal_core::error::{Error, ErrorKind};
 use tokio::runtime::{Builder, Runtime};
 
 /// Threads that read and write sockets; the caller's own thread drives what it asked for.

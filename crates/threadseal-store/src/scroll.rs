@@ -18,17 +18,17 @@ use crate::lock::WriterLock;
 use crate::read::Source;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use threadseal::digest::Digest;
-use threadseal::error::{Error, ErrorKind};
-use threadseal::key::{KeyId, Signer};
-use threadseal::record::{Head, RecordId};
-use threadseal::report::Expectation;
-use threadseal::report::{Finding, Severity};
-use threadseal::scroll::{
+use threadseal_core::digest::Digest;
+use threadseal_core::error::{Error, ErrorKind};
+use threadseal_core::key::{KeyId, Signer};
+use threadseal_core::record::{Head, RecordId};
+use threadseal_core::report::Expectation;
+use threadseal_core::report::{Finding, Severity};
+use threadseal_core::trust::Trust;
+use threadseal_formats::scroll::{
     ChainOptions, Container, End, Judging, Outcome, Place, SealedTurn, Splitter, Tip, Turn,
     TurnRead, TurnReader, Verifier, check_place, conclude, read_turn, seal, signer_name,
 };
-use threadseal::trust::Trust;
 
 /// Mode of a new scroll: what an agent said is for its user.
 const SCROLL_MODE: u32 = 0o600;
@@ -120,7 +120,7 @@ pub struct Known {
     /// What the record must contain by it.
     pub expect: Vec<Expectation>,
     /// When it was stored.
-    pub updated: Option<threadseal::time::Timestamp>,
+    pub updated: Option<threadseal_core::time::Timestamp>,
     /// The names of the keys that signed the scroll then.
     pub signers: Vec<Digest>,
     /// All that is stored of it.

@@ -14,10 +14,10 @@ use crate::read::read_small;
 use crate::sys::{self, Fs};
 use std::io;
 use std::path::{Path, PathBuf};
-use threadseal::error::Error;
-use threadseal::limits::MAX_TOMBSTONE_BYTES;
-use threadseal::record::RecordId;
-use threadseal::tlog::tombstone::Tombstone;
+use threadseal_core::error::Error;
+use threadseal_core::limits::MAX_TOMBSTONE_BYTES;
+use threadseal_core::record::RecordId;
+use threadseal_core::tlog::tombstone::Tombstone;
 
 /// How the names of tombstones end.
 pub const TOMBSTONE_ENDING: &str = ".tombstone";
@@ -114,12 +114,12 @@ fn unlink(fs: &dyn Fs, path: &Path) -> Result<(), Error> {
 mod tests {
     use super::*;
     use crate::fault::{FaultFs, FaultKind, Keep};
-    use threadseal::digest::Digest;
-    use threadseal::key::{KeyUsage, LocalSigner, PrivateKey};
-    use threadseal::record::{Head, RecordKind};
-    use threadseal::time::Timestamp;
-    use threadseal::tlog::entry::LoggedHead;
-    use threadseal::tlog::tombstone::Statement;
+    use threadseal_core::digest::Digest;
+    use threadseal_core::key::{KeyUsage, LocalSigner, PrivateKey};
+    use threadseal_core::record::{Head, RecordKind};
+    use threadseal_core::time::Timestamp;
+    use threadseal_core::tlog::entry::LoggedHead;
+    use threadseal_core::tlog::tombstone::Statement;
 
     const RECORD: &str = "/disk/transcript.jsonl";
     const BESIDE: [&str; 2] = ["/disk/thread.json", "/disk/transcript.bodies"];

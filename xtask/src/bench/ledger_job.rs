@@ -10,15 +10,15 @@ use std::fs::File;
 use std::io::{BufWriter, Write as _};
 use std::path::Path;
 use std::sync::Arc;
-use threadseal::canon::json::{self, Value};
-use threadseal::digest::Digest;
-use threadseal::key::{KeyUsage, LocalSigner, PrivateKey, Signer as _};
-use threadseal::ledger::{
+use threadseal_core::canon::json::{self, Value};
+use threadseal_core::digest::Digest;
+use threadseal_core::key::{KeyUsage, LocalSigner, PrivateKey, Signer as _};
+use threadseal_core::report::{Finding, Severity, Verdict};
+use threadseal_core::time::Timestamp;
+use threadseal_core::trust::Trust;
+use threadseal_formats::ledger::{
     ChainOptions, Effect, Judging, Outcome, RecordSignature, RunId, StepRecord, StepStatus,
 };
-use threadseal::report::{Finding, Severity, Verdict};
-use threadseal::time::Timestamp;
-use threadseal::trust::Trust;
 use threadseal_store::clock::{Clock as _, SystemClock};
 use threadseal_store::ledger::{
     ActorSigners, ChainedLedger as _, HashChainedLedgerStore, JsonlLedgerStore, verify,
@@ -191,12 +191,12 @@ struct Stream<'s> {
 }
 
 impl Source for Stream<'_> {
-    fn next_chunk(&mut self, chunk: &mut Vec<u8>) -> Result<(), threadseal::error::Error> {
+    fn next_chunk(&mut self, chunk: &mut Vec<u8>) -> Result<(), threadseal_core::error::Error> {
         chunk.clear();
         while self.lines.next < self.count && chunk.len() < CHUNK_BYTES - LONGEST {
             self.lines
                 .add(chunk)
-                .map_err(|error| threadseal::error::Error::invalid(error.to_string()))?;
+                .map_err(|error| threadseal_core::error::Error::invalid(error.to_string()))?;
         }
         *self.size += chunk.len() as u64;
         Ok(())

@@ -7,9 +7,9 @@ use std::error::Error;
 use std::fs::{self, File};
 use std::io::{BufWriter, Write as _};
 use std::path::Path;
-use threadseal::digest::Digest;
-use threadseal::key::{KeyUsage, LocalSigner, PrivateKey, Signer as _};
-use threadseal::lineage::{
+use threadseal_core::digest::Digest;
+use threadseal_core::key::{KeyUsage, LocalSigner, PrivateKey, Signer as _};
+use threadseal_formats::lineage::{
     AgentName, CheckpointHeader, Epoch, FileReader, LinkKind, MediaType, NativeHeader, Seal,
     SealedHeader, StateSeal, Version, seal_native, seal_original,
 };

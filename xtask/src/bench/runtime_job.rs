@@ -12,12 +12,12 @@ use super::job::{cpu_seconds, peak_bytes, signer, trust};
 use std::error::Error;
 use std::path::Path;
 use std::sync::Arc;
-use threadseal::key::KeyUsage;
-use threadseal::record::{Head, ThreadId};
-use threadseal::transcript::Ending;
-use threadseal::transcript::event::{EventType, Payload};
-use threadseal::transcript::ext::Ext;
-use threadseal::transcript::manifest::Manifest;
+use threadseal_core::key::KeyUsage;
+use threadseal_core::record::{Head, ThreadId};
+use threadseal_formats::transcript::Ending;
+use threadseal_formats::transcript::event::{EventType, Payload};
+use threadseal_formats::transcript::ext::Ext;
+use threadseal_formats::transcript::manifest::Manifest;
 use threadseal_runtime::limit::Cost as Spent;
 use threadseal_runtime::project::{Layout, Project};
 use threadseal_runtime::registry::{

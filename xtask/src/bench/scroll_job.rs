@@ -5,12 +5,12 @@ use std::fs::{self, File};
 use std::hint::black_box;
 use std::io::{BufWriter, Write as _};
 use std::path::Path;
-use threadseal::canon::jcs;
-use threadseal::digest::Digest;
-use threadseal::key::{KeyUsage, LocalSigner, PrivateKey, PublicKey, Signer};
-use threadseal::report::Verdict;
-use threadseal::scroll::{ChainOptions, Container, Judging, deserialize, hash_text, seal};
-use threadseal::trust::{Trust, TrustName, TrustStore, TrustedKey};
+use threadseal_core::canon::jcs;
+use threadseal_core::digest::Digest;
+use threadseal_core::key::{KeyUsage, LocalSigner, PrivateKey, PublicKey, Signer};
+use threadseal_core::report::Verdict;
+use threadseal_core::trust::{Trust, TrustName, TrustStore, TrustedKey};
+use threadseal_formats::scroll::{ChainOptions, Container, Judging, deserialize, hash_text, seal};
 use threadseal_store::clock::{Clock as _, SystemClock};
 use threadseal_store::read::open_regular;
 use threadseal_store::scroll;
@@ -140,7 +140,7 @@ fn canonical(path: &Path, form: fn(&[u8]) -> Option<Vec<u8>>) -> Done<(u64, u64)
             black_box(text);
         }
     }
-    let mut hasher = threadseal::digest::Hasher::new();
+    let mut hasher = threadseal_core::digest::Hasher::new();
     for line in lines.iter().take(100) {
         hasher.update(&form(line).ok_or("a line has no canonical form")?);
     }

@@ -1,13 +1,13 @@
 //! Natively sealed documents of each kind, with and without a signature for Rye.
 
 use std::error::Error;
-use threadseal::document::{
+use threadseal_core::key::{KeyUsage, LocalSigner, PrivateKey, Signer};
+use threadseal_core::record::RecordId;
+use threadseal_core::time::Timestamp;
+use threadseal_core::trust::{Trust, TrustName, TrustStore, TrustedKey};
+use threadseal_formats::document::{
     DocumentKind, NativeSealing, Options, RyeSigning, sign_native, sign_rye, verify,
 };
-use threadseal::key::{KeyUsage, LocalSigner, PrivateKey, Signer};
-use threadseal::record::RecordId;
-use threadseal::time::Timestamp;
-use threadseal::trust::{Trust, TrustName, TrustStore, TrustedKey};
 
 /// A small file of each kind.
 const FILES: [(DocumentKind, &str); 7] = [

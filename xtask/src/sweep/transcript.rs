@@ -5,17 +5,17 @@
 //! ```
 
 use std::error::Error;
-use threadseal::key::{KeyUsage, LocalSigner, PrivateKey, Signer};
-use threadseal::record::{Head, RecordId, ThreadId};
-use threadseal::report::Verdict;
-use threadseal::time::Timestamp;
-use threadseal::transcript::event::{EventType, Payload, Salt};
-use threadseal::transcript::ext::Ext;
-use threadseal::transcript::manifest::Manifest;
-use threadseal::transcript::{
+use threadseal_core::key::{KeyUsage, LocalSigner, PrivateKey, Signer};
+use threadseal_core::record::{Head, RecordId, ThreadId};
+use threadseal_core::report::Verdict;
+use threadseal_core::time::Timestamp;
+use threadseal_core::trust::{Trust, TrustName, TrustStore, TrustedKey};
+use threadseal_formats::transcript::event::{EventType, Payload, Salt};
+use threadseal_formats::transcript::ext::Ext;
+use threadseal_formats::transcript::manifest::Manifest;
+use threadseal_formats::transcript::{
     Ending, Link, ScanOptions, Sealer, Signers, Stamp, Verifier, VerifyOptions,
 };
-use threadseal::trust::{Trust, TrustName, TrustStore, TrustedKey};
 
 /// Keys, trust and a clock for one record.
 pub(super) struct Bench {
@@ -52,7 +52,7 @@ impl Bench {
         let mut stamps = (1_u8..).map(|count| {
             let timestamp = Timestamp::from_micros(1_739_820_405_000_000 + u64::from(count))?;
             let salt = Salt::from_bytes([count; 16]);
-            Ok::<_, threadseal::error::Error>(Stamp { timestamp, salt })
+            Ok::<_, threadseal_core::error::Error>(Stamp { timestamp, salt })
         });
         let mut stamp = || {
             stamps

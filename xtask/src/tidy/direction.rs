@@ -1,4 +1,4 @@
-//! Arrows point one way: between the modules of the core and of the runtime, and between crates.
+//! Arrows point one way: between modules of the pure crates and of the runtime, and between crates.
 //!
 //! The order of the modules is the table at the top of their `lib.rs`, lowest first; there is no
 //! second list of it.
@@ -8,14 +8,17 @@ use super::repository::Repository;
 use super::rust;
 
 /// Crates whose modules have an order.
-const ORDERED: [&str; 2] = [
-    "crates/threadseal/src/lib.rs",
+const ORDERED: [&str; 3] = [
+    "crates/threadseal-core/src/lib.rs",
+    "crates/threadseal-formats/src/lib.rs",
     "crates/threadseal-runtime/src/lib.rs",
 ];
 
 /// Crates, lowest first: each may depend only on those before it.
-const CRATES: [&str; 4] = [
-    "threadseal",
+const CRATES: [&str; 6] = [
+    "threadseal-core",
+    "threadseal-formats",
+    "threadseal-convert",
     "threadseal-store",
     "threadseal-runtime",
     "threadseal-cli",
@@ -127,6 +130,7 @@ fn dependencies(manifest: &toml::Table) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::collections::BTreeMap;
 
     const ROOT: &str = "//! | module | owns |\n//! | [`low`] | a |\n//! | [`high`] | b |\n\
                         pub mod high;\npub mod low;\n";
@@ -136,9 +140,9 @@ mod tests {
     fn faults(low: &str, high: &str) -> Vec<String> {
         let repository = Repository::from([
             (CORE, ROOT),
-            ("crates/threadseal/src/low.rs", low),
-            ("crates/threadseal/src/high/mod.rs", "mod inner;"),
-            ("crates/threadseal/src/high/inner.rs", high),
+            ("crates/threadseal-core/src/low.rs", low),
+            ("crates/threadseal-core/src/high/mod.rs", "mod inner;"),
+            ("crates/threadseal-core/src/high/inner.rs", high),
         ]);
         modules_of(&repository, CORE)
     }
@@ -162,7 +166,7 @@ mod tests {
 
     #[test]
     fn a_module_that_uses_a_later_one_is_named_with_its_line() {
-        let expected = ["crates/threadseal/src/low.rs:2: low uses high"];
+        let expected = ["crates/threadseal-core/src/low.rs:2: low uses high"];
         assert_eq!(faults("\nuse crate::high::A;", ""), expected);
         assert_eq!(faults("\nuse super::high::A;", ""), expected);
         assert_eq!(faults("\nuse crate::{low, high};", ""), expected);
@@ -176,43 +180,31 @@ mod tests {
         assert_eq!(modules_of(&repository, CORE).len(), 1);
     }
 
+    /// Faults of a workspace whose manifests are empty but for these.
+    fn with_manifests(manifests: &[(&str, &str)]) -> Vec<String> {
+        let path = |name: &str| format!("crates/{name}/Cargo.toml");
+        let mut files: BTreeMap<String, &str> = CRATES.map(|name| (path(name), "")).into();
+        files.extend(manifests.iter().map(|(name, text)| (path(name), *text)));
+        let files: Vec<_> = files.iter().map(|(path, text)| (&**path, *text)).collect();
+        crates(&Repository::from(files.as_slice()))
+    }
+
     #[test]
     fn a_crate_that_points_back_is_a_fault() {
-        let manifests = |core: &str, cli: &str| {
-            crates(&Repository::from([
-                ("crates/threadseal/Cargo.toml", core),
-                (
-                    "crates/threadseal-store/Cargo.toml",
-                    "[dependencies]\nthreadseal = \"1\"\n",
-                ),
-                ("crates/threadseal-runtime/Cargo.toml", ""),
-                ("crates/threadseal-cli/Cargo.toml", cli),
-            ]))
-        };
-        let clean: [String; 0] = [];
-        assert_eq!(
-            manifests("", "[dependencies]\nthreadseal-store = \"1\"\n"),
-            clean
-        );
+        let forward = "[dependencies]\nthreadseal-store = \"1\"\n";
+        assert!(with_manifests(&[("threadseal-cli", forward)]).is_empty());
         for back in [
             "[dependencies]\nthreadseal-store = \"1\"\n",
             "[dev-dependencies]\nthreadseal-cli = \"1\"\n",
             "[target.'cfg(unix)'.dependencies]\nthreadseal-store = \"1\"\n",
             "[build-dependencies]\nshop = { package = \"threadseal-store\" }\n",
         ] {
-            assert_eq!(manifests(back, "").len(), 1, "{back}");
+            assert_eq!(with_manifests(&[(CRATES[0], back)]).len(), 1, "{back}");
         }
     }
 
     #[test]
     fn a_crate_without_a_place_is_a_fault() {
-        let repository = Repository::from([
-            ("crates/threadseal/Cargo.toml", ""),
-            ("crates/threadseal-store/Cargo.toml", ""),
-            ("crates/threadseal-runtime/Cargo.toml", ""),
-            ("crates/threadseal-cli/Cargo.toml", ""),
-            ("crates/threadseal-more/Cargo.toml", ""),
-        ]);
-        assert_eq!(crates(&repository).len(), 1);
+        assert_eq!(with_manifests(&[("threadseal-more", "")]).len(), 1);
     }
 }

@@ -31,7 +31,6 @@ const RULES: &[Rule] = &[
     ("the core has no effects", purity::core_source),
     ("unsafe code is forbidden", purity::unsafe_forbidden),
     ("no file is forgotten", modules::forgotten),
-    ("files are short", words::length),
     ("files say what they own", words::first_line),
     ("nothing is left to do", words::unfinished),
     ("no place of work is named", words::places),
@@ -60,9 +59,6 @@ pub(crate) fn run() -> Result<bool, Box<dyn Error>> {
         "the core's dependencies have no effects",
         &purity::dependencies(&tree),
     );
-    for warning in words::long(&repository) {
-        crate::say(&format!("warning: {warning}"));
-    }
     let rules = RULES.len() + 1;
     crate::say(&format!("tidy: {rules} rules, {faults} faults"));
     Ok(faults == 0)

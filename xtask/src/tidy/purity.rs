@@ -9,7 +9,15 @@ use std::error::Error;
 use std::path::Path;
 use std::process::Command;
 
-const CORE: &str = "crates/threadseal/src/lib.rs";
+/// Crates without effects.
+const PURE: [&str; 3] = [
+    "crates/threadseal-core/src/lib.rs",
+    "crates/threadseal-formats/src/lib.rs",
+    "crates/threadseal-convert/src/lib.rs",
+];
+
+/// The package that links all pure crates.
+const TOP: &str = "threadseal-convert";
 
 /// Parts of the standard library that the core may not name.
 const EFFECTS: &[&[&str]] = &[
@@ -86,8 +94,10 @@ const FEATURES: &[(&str, &str)] = &[
 ];
 
 /// Crates in which no unsafe code can be.
-const FORBIDDING: [&str; 3] = [
-    "crates/threadseal/src/lib.rs",
+const FORBIDDING: [&str; 5] = [
+    "crates/threadseal-core/src/lib.rs",
+    "crates/threadseal-formats/src/lib.rs",
+    "crates/threadseal-convert/src/lib.rs",
     "crates/threadseal-store/src/lib.rs",
     "crates/threadseal-runtime/src/lib.rs",
 ];
@@ -95,7 +105,10 @@ const FORBIDDING: [&str; 3] = [
 /// Places in the core's source that name an effect.
 pub(crate) fn core_source(repository: &Repository) -> Vec<String> {
     let mut faults = Vec::new();
-    for module in modules::reached(repository, CORE) {
+    for module in PURE
+        .iter()
+        .flat_map(|root| modules::reached(repository, root))
+    {
         if module.test {
             continue;
         }
@@ -149,7 +162,7 @@ pub(crate) fn dependency_tree(root: &Path) -> Result<String, Box<dyn Error>> {
         let mut cargo = Command::new("cargo");
         cargo
             .current_dir(root)
-            .args(["tree", "--package", "threadseal", "--edges", "normal"]);
+            .args(["tree", "--package", TOP, "--edges", "normal"]);
         cargo.args(["--prefix", "none", "--format", "{p} features {f}"]);
         if let Some(platform) = platform {
             cargo.args(["--target", platform]);
@@ -194,8 +207,8 @@ mod tests {
 
     fn faults(source: &str) -> usize {
         core_source(&Repository::from([
-            (CORE, "mod a;"),
-            ("crates/threadseal/src/a.rs", source),
+            (PURE[0], "mod a;"),
+            ("crates/threadseal-core/src/a.rs", source),
         ]))
         .len()
     }
@@ -254,7 +267,7 @@ mod tests {
     #[test]
     fn a_source_of_randomness_that_a_feature_brings_in_is_found() {
         // What cargo tells of pkcs8 with that feature.
-        let tree = "threadseal v0.1.0 (/clone/crates/threadseal) features \n\
+        let tree = "threadseal-convert v0.1.0 (/clone/crates/threadseal-convert) features \n\
                     pkcs8 v0.11.0 features alloc,encryption,getrandom,pem,pkcs5\n\
                     pkcs5 v0.8.1 features alloc,getrandom,pbes2,rand_core\n\
                     getrandom v0.4.3 features sys_rng\n\

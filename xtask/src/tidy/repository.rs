@@ -70,12 +70,19 @@ impl Repository {
 }
 
 #[cfg(test)]
+impl From<&[(&str, &str)]> for Repository {
+    fn from(files: &[(&str, &str)]) -> Self {
+        let owned = |(path, text): &(&str, &str)| ((*path).to_owned(), (*text).to_owned());
+        Self {
+            files: files.iter().map(owned).collect(),
+        }
+    }
+}
+
+#[cfg(test)]
 impl<const N: usize> From<[(&str, &str); N]> for Repository {
     fn from(files: [(&str, &str); N]) -> Self {
-        let owned = |(path, text): (&str, &str)| (path.to_owned(), text.to_owned());
-        Self {
-            files: files.into_iter().map(owned).collect(),
-        }
+        Self::from(files.as_slice())
     }
 }
 
@@ -93,7 +100,7 @@ mod tests {
                 .unwrap()
                 .contains("[workspace]")
         );
-        assert!(repository.holds("crates/threadseal") && repository.holds("spec/"));
+        assert!(repository.holds("crates/threadseal-core") && repository.holds("spec/"));
         assert!(!repository.holds("crates/thread"));
     }
 }

@@ -3,12 +3,6 @@
 use super::repository::Repository;
 use super::rust;
 
-/// Lines above which a file is better split.
-const MANY_LINES: usize = 600;
-
-/// Lines above which a file must be split.
-const MAX_LINES: usize = 1000;
-
 /// Words in comments that put work off. Spelled apart, so that this list does not find itself.
 const PUT_OFF: [&str; 3] = [
     concat!("TO", "DO"),
@@ -45,24 +39,6 @@ const TALK: [&str; 7] = [
     concat!("the ", "brief"),
     concat!("other ", "helper"),
 ];
-
-/// Rust files that are too long.
-pub(crate) fn length(repository: &Repository) -> Vec<String> {
-    longer_than(repository, MAX_LINES)
-}
-
-/// Rust files that are long, whether too long or not.
-pub(crate) fn long(repository: &Repository) -> Vec<String> {
-    longer_than(repository, MANY_LINES)
-}
-
-fn longer_than(repository: &Repository, limit: usize) -> Vec<String> {
-    let too_long = |(path, text): (&str, &str)| {
-        let lines = text.lines().count();
-        (lines > limit).then(|| format!("{path}: {lines} lines, more than {limit}"))
-    };
-    repository.ending(".rs").filter_map(too_long).collect()
-}
 
 /// Rust files that do not begin by saying what they own.
 pub(crate) fn first_line(repository: &Repository) -> Vec<String> {
@@ -134,17 +110,6 @@ mod tests {
 
     fn one(path: &str, text: &str) -> Repository {
         Repository::from([(path, text)])
-    }
-
-    #[test]
-    fn a_long_file_is_warned_of_and_a_longer_one_refused() {
-        let lines = |count: usize| one("a.rs", &"\n".repeat(count));
-        assert_eq!((long(&lines(600)).len(), length(&lines(600)).len()), (0, 0));
-        assert_eq!(
-            (long(&lines(601)).len(), length(&lines(1000)).len()),
-            (1, 0)
-        );
-        assert_eq!(length(&lines(1001)).len(), 1);
     }
 
     #[test]

@@ -19,20 +19,22 @@ use crate::seal_log::HomeLog;
 use clap::Args;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
-use threadseal::error::Error;
-use threadseal::limits::{
+use threadseal_core::error::Error;
+use threadseal_core::limits::{
     MAX_CONFLICT_BYTES, MAX_POLICY_BYTES, MAX_TOMBSTONE_BYTES, MAX_TURN_PROOF_BYTES,
 };
-use threadseal::lineage::FORK_FIRST_LINE;
-use threadseal::record::{ExpectedHead, Head, ThreadId};
-use threadseal::report::{Expectation, Report};
-use threadseal::tlog::conflict as checkpoints;
-use threadseal::tlog::policy::Policy;
-use threadseal::tlog::verifier::VerifierKey;
-use threadseal::transcript::VerifyOptions;
-use threadseal::transcript::copy::{self, CopiedLine};
-use threadseal::transcript::turn_proof::conflict as seals;
-use threadseal::transcript::turn_proof::{Anchored, Checked, FIRST_LINE, ShownLine, check_file_by};
+use threadseal_core::record::{ExpectedHead, Head, ThreadId};
+use threadseal_core::report::{Expectation, Report};
+use threadseal_core::tlog::conflict as checkpoints;
+use threadseal_core::tlog::policy::Policy;
+use threadseal_core::tlog::verifier::VerifierKey;
+use threadseal_formats::lineage::FORK_FIRST_LINE;
+use threadseal_formats::transcript::VerifyOptions;
+use threadseal_formats::transcript::copy::{self, CopiedLine};
+use threadseal_formats::transcript::turn_proof::conflict as seals;
+use threadseal_formats::transcript::turn_proof::{
+    Anchored, Checked, FIRST_LINE, ShownLine, check_file_by,
+};
 use threadseal_store::examine;
 use threadseal_store::read::{RegularFile, open_regular};
 use threadseal_store::seal_log::SealLog;

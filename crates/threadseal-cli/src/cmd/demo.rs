@@ -23,13 +23,13 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use threadseal::key::{KeyUsage, Signer as _};
-use threadseal::record::ThreadId;
-use threadseal::report::{Report, Verdict};
-use threadseal::transcript::Ending;
-use threadseal::transcript::event::{EventType, Payload};
-use threadseal::transcript::ext::Ext;
-use threadseal::transcript::manifest::Manifest;
+use threadseal_core::key::{KeyUsage, Signer as _};
+use threadseal_core::record::ThreadId;
+use threadseal_core::report::{Report, Verdict};
+use threadseal_formats::transcript::Ending;
+use threadseal_formats::transcript::event::{EventType, Payload};
+use threadseal_formats::transcript::ext::Ext;
+use threadseal_formats::transcript::manifest::Manifest;
 use threadseal_store::recorder::{Keys, Recorder};
 
 /// What the agent of the demonstration did: event type and payload, a seal after each turn.

@@ -8,7 +8,7 @@ use crate::record;
 use crate::render::clean::Clean;
 use clap::Args;
 use serde::Serialize;
-use threadseal::ledger::RunId;
+use threadseal_formats::ledger::RunId;
 use threadseal_store::ledger::url::{self, Intent};
 use threadseal_store::ledger::{Fault, FsckReport};
 use threadseal_store::transcripts;

@@ -10,9 +10,9 @@ use crate::output::Out;
 use crate::render::json;
 use clap::Args;
 use std::path::PathBuf;
-use threadseal::canon::json::Value;
-use threadseal::canon::python::rye_line;
-use threadseal::transcript::messages::{Conversation, Message};
+use threadseal_core::canon::json::Value;
+use threadseal_core::canon::python::rye_line;
+use threadseal_formats::transcript::messages::{Conversation, Message};
 
 /// What `messages` takes.
 #[derive(Debug, Args)]

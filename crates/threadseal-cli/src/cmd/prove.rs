@@ -15,12 +15,12 @@ use clap::Args;
 use indicatif::ProgressBar;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
-use threadseal::record::{Head, ThreadId};
-use threadseal::report::{Report, Severity, Verdict};
-use threadseal::tlog::checkpoint::parse_size;
-use threadseal::transcript::VerifyOptions;
-use threadseal::transcript::turn_proof::{Checked, TurnProof};
-use threadseal::trust::Trust;
+use threadseal_core::record::{Head, ThreadId};
+use threadseal_core::report::{Report, Severity, Verdict};
+use threadseal_core::tlog::checkpoint::parse_size;
+use threadseal_core::trust::Trust;
+use threadseal_formats::transcript::VerifyOptions;
+use threadseal_formats::transcript::turn_proof::{Checked, TurnProof};
 use threadseal_store::atomic;
 use threadseal_store::sys::path_text;
 

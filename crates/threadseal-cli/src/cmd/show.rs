@@ -14,8 +14,8 @@ use crate::render::json;
 use clap::Args;
 use serde::Serialize;
 use std::path::PathBuf;
-use threadseal::canon::json::{Value, parse};
-use threadseal::canon::python::rye_line;
+use threadseal_core::canon::json::{Value, parse};
+use threadseal_core::canon::python::rye_line;
 use threadseal_store::read::RegularFile;
 use threadseal_store::sys::path_text;
 

@@ -11,9 +11,9 @@ use clap::{Args, Subcommand, ValueEnum};
 use serde::Serialize;
 use std::collections::BTreeSet;
 use std::path::Path;
-use threadseal::key::{KeyUsage, PublicKey};
-use threadseal::time::Timestamp;
-use threadseal::trust::{Format, Revocation, Scope, ThreadPattern, TrustName, TrustedKey};
+use threadseal_core::key::{KeyUsage, PublicKey};
+use threadseal_core::time::Timestamp;
+use threadseal_core::trust::{Format, Revocation, Scope, ThreadPattern, TrustName, TrustedKey};
 use threadseal_store::home::Home;
 
 /// What to do with the trust.

@@ -24,8 +24,8 @@ use rayon::prelude::*;
 use std::collections::BTreeSet;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-use threadseal::record::{ExpectedHead, Head, RecordId, ThreadId};
-use threadseal::report::{Report, SignerReport, SignerStatus, Verdict, combined_exit_code};
+use threadseal_core::record::{ExpectedHead, Head, RecordId, ThreadId};
+use threadseal_core::report::{Report, SignerReport, SignerStatus, Verdict, combined_exit_code};
 use threadseal_store::sys::path_text;
 use threadseal_store::tombstones;
 

@@ -24,7 +24,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Duration;
-use threadseal::key::{KeyUsage, LocalSigner, Signer as _};
+use threadseal_core::key::{KeyUsage, LocalSigner, Signer as _};
 use threadseal_store::clock::{Clock as _, SystemClock};
 use threadseal_store::host::Host;
 use threadseal_store::observer::{self, Sealed};

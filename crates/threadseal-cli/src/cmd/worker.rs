@@ -17,7 +17,7 @@ use crate::render::clean::Clean;
 use clap::Args;
 use serde_json::json;
 use std::time::Duration;
-use threadseal::error::Error;
+use threadseal_core::error::Error;
 use threadseal_runtime::bounds::LEASE_TIME;
 use threadseal_runtime::fleet::Worker;
 use threadseal_runtime::toolbox::Cancel;

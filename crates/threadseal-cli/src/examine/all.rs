@@ -17,8 +17,8 @@ use crate::seal_log::HomeLog;
 use crate::walk::Candidate;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
-use threadseal::record::RecordId;
-use threadseal::report::Report;
+use threadseal_core::record::RecordId;
+use threadseal_core::report::Report;
 use threadseal_store::heads::{HeadStore as _, RecordKind, StoredHead};
 use threadseal_store::home::Home;
 use threadseal_store::ledger::url;
@@ -316,7 +316,7 @@ fn ledger_beside(path: &Path, known: &StoredHead, ledgers: &BTreeSet<RecordId>) 
     if known.kind != RecordKind::Transcript {
         return None;
     }
-    let run = threadseal::ledger::RunId::parse(&known.head.record.to_string()).ok()?;
+    let run = threadseal_formats::ledger::RunId::parse(&known.head.record.to_string()).ok()?;
     let is_known = ledgers.contains(&run.record_id());
     is_known.then(|| path.with_file_name(format!("ledger_{run}.jsonl")))
 }
@@ -324,9 +324,9 @@ fn ledger_beside(path: &Path, known: &StoredHead, ledgers: &BTreeSet<RecordId>) 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use threadseal::digest::Digest;
-    use threadseal::record::Head;
-    use threadseal::time::Timestamp;
+    use threadseal_core::digest::Digest;
+    use threadseal_core::record::Head;
+    use threadseal_core::time::Timestamp;
 
     fn known(path: Option<&Path>) -> StoredHead {
         StoredHead {

@@ -4,10 +4,10 @@ use crate::cmd::anchor;
 use crate::context::Context;
 use crate::exit::Failure;
 use crate::seal_log::HomeLog;
-use threadseal::merkle::TreeHead;
-use threadseal::note::SignedNote;
-use threadseal::report::{CheckResult, Finding, Report, Verdict};
-use threadseal::tlog::policy::{Judgement, Policy};
+use threadseal_core::merkle::TreeHead;
+use threadseal_core::note::SignedNote;
+use threadseal_core::report::{CheckResult, Finding, Report, Verdict};
+use threadseal_core::tlog::policy::{Judgement, Policy};
 use threadseal_store::seal_log::{CosignedNote, SealLog};
 
 const CHECK: &str = "anchor";
@@ -133,7 +133,7 @@ fn quorum_of(policies: &[(String, Policy)], note: &SignedNote) -> Option<String>
 }
 
 /// The entry that is this head. It is in the tree of the log; whatever stands before the size of an earlier tree is in that, too.
-fn entry_of(log: &SealLog, head: &threadseal::record::Head) -> Result<(u64, String), String> {
+fn entry_of(log: &SealLog, head: &threadseal_core::record::Head) -> Result<(u64, String), String> {
     let at = log.head_at(&head.record, head.seq);
     match at.map_err(|error| error.to_string())? {
         Some(at) if at.logged.head == *head => Ok((at.number, at.entry.to_string())),

@@ -6,8 +6,8 @@
 use super::Examiner;
 use super::logged::CHECK;
 use crate::seal_log::HomeLog;
-use threadseal::record::{ExpectedHead, Head};
-use threadseal::report::{CheckResult, Expectation, Finding, KnownBy, Report, Verdict};
+use threadseal_core::record::{ExpectedHead, Head};
+use threadseal_core::report::{CheckResult, Expectation, Finding, KnownBy, Report, Verdict};
 use threadseal_store::heads::LoggedAt;
 
 const SUPERSEDED: &str = "superseded";

@@ -2,10 +2,10 @@
 
 use super::{Examiner, ProfileArg, logged, shown};
 use crate::exit::Failure;
-use threadseal::document::{self, DocumentKind, Options, Profile};
-use threadseal::limits::MAX_DOCUMENT_BYTES;
-use threadseal::record::ExpectedHead;
-use threadseal::report::{Completeness, Finding, Report, Verdict};
+use threadseal_core::limits::MAX_DOCUMENT_BYTES;
+use threadseal_core::record::ExpectedHead;
+use threadseal_core::report::{Completeness, Finding, Report, Verdict};
+use threadseal_formats::document::{self, DocumentKind, Options, Profile};
 use threadseal_store::read::RegularFile;
 
 /// Verifies a document.

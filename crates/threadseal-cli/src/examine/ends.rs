@@ -13,8 +13,8 @@ use crate::walk::Candidate;
 use rayon::prelude::*;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use threadseal::record::{ExpectedHead, Head};
-use threadseal::report::Verdict;
+use threadseal_core::record::{ExpectedHead, Head};
+use threadseal_core::report::Verdict;
 use threadseal_store::read::open_regular;
 
 /// Looks once more at each ledger of which only that is unknown whether it is whole, where the record beside it says so.
@@ -63,7 +63,7 @@ fn end_named(
     candidate: &Candidate,
     seen: &Seen,
 ) -> Result<Option<(PathBuf, Head)>, Failure> {
-    let whole = |report: &&threadseal::report::Report| {
+    let whole = |report: &&threadseal_core::report::Report| {
         report.verdict == Verdict::Verified
             && report.format == "transcript"
             && report.profile == "native"

@@ -15,14 +15,14 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
-use threadseal::error::{Error, ErrorKind};
-use threadseal::ledger::{
+use threadseal_core::error::{Error, ErrorKind};
+use threadseal_core::limits::{MAX_NOTE_BYTES, MAX_SOURCE_BYTES};
+use threadseal_core::report::Expectation;
+use threadseal_core::report::{Finding, Report, Verdict};
+use threadseal_formats::ledger::{
     Bundle, BundledLedger, ChainOptions, ChainTip, HeadAtHand, Judging, Outcome, RunId, SignedHead,
     View,
 };
-use threadseal::limits::{MAX_NOTE_BYTES, MAX_SOURCE_BYTES};
-use threadseal::report::Expectation;
-use threadseal::report::{Finding, Report, Verdict};
 use threadseal_store::ledger::known::{self, Known};
 use threadseal_store::ledger::{self, LedgerStore, LedgerStoreExt as _, SqliteLedgerStore, Tip};
 use threadseal_store::read::{RegularFile, open_regular};

@@ -11,7 +11,7 @@ use super::Examiner;
 use crate::detect;
 use crate::exit::Failure;
 use std::path::Path;
-use threadseal::digest::{Digest, Hasher};
+use threadseal_core::digest::{Digest, Hasher};
 use threadseal_store::atomic;
 use threadseal_store::read::{RegularFile, Source as _};
 

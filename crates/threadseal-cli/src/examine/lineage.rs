@@ -13,14 +13,14 @@ use rayon::prelude::*;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::PoisonError;
-use threadseal::digest::Digest;
-use threadseal::lineage::{
+use threadseal_core::digest::Digest;
+use threadseal_core::record::ExpectedHead;
+use threadseal_core::report::Expectation;
+use threadseal_core::report::Report;
+use threadseal_core::time::Timestamp;
+use threadseal_formats::lineage::{
     FileReader, Judging, Lineage, Lineages, LinkFacts, Outcome, View, conclude,
 };
-use threadseal::record::ExpectedHead;
-use threadseal::report::Expectation;
-use threadseal::report::Report;
-use threadseal::time::Timestamp;
 use threadseal_store::examine::known_forks;
 use threadseal_store::heads::{RecordKind, StoredHead};
 use threadseal_store::read::{RegularFile, Source as _, open_regular};

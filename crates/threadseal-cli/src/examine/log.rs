@@ -3,9 +3,9 @@
 use super::{Examiner, Seen, shown};
 use crate::exit::Failure;
 use std::path::{Path, PathBuf};
-use threadseal::report::{Finding, Report, Verdict};
-use threadseal::transcript::VerifyOptions;
-use threadseal::transcript::observed;
+use threadseal_core::report::{Finding, Report, Verdict};
+use threadseal_formats::transcript::VerifyOptions;
+use threadseal_formats::transcript::observed;
 use threadseal_store::examine;
 use threadseal_store::observer;
 use threadseal_store::read::RegularFile;

@@ -5,11 +5,11 @@
 
 use crate::exit::Failure;
 use crate::seal_log::HomeLog;
-use threadseal::key::PublicKey;
-use threadseal::report::{CheckResult, Completeness, Finding, Report, Verdict};
-use threadseal::tlog::entry::key_event::KeyChange;
-use threadseal::transcript::SealedDelegation;
-use threadseal::transcript::bodies::SealedRedaction;
+use threadseal_core::key::PublicKey;
+use threadseal_core::report::{CheckResult, Completeness, Finding, Report, Verdict};
+use threadseal_core::tlog::entry::key_event::KeyChange;
+use threadseal_formats::transcript::SealedDelegation;
+use threadseal_formats::transcript::bodies::SealedRedaction;
 use threadseal_store::heads::StoredHead;
 use threadseal_store::seal_log::{SealLog, Standing};
 

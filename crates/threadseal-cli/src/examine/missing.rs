@@ -13,8 +13,8 @@ use crate::walk::Candidate;
 use rayon::prelude::*;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
-use threadseal::record::RecordId;
-use threadseal::report::Report;
+use threadseal_core::record::RecordId;
+use threadseal_core::report::Report;
 
 impl Examiner {
     /// The records that something else displaced from the places of `candidates`, of which this was `seen`, or from

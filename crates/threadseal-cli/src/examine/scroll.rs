@@ -5,11 +5,11 @@ use crate::context::Context;
 use crate::exit::Failure;
 use crate::gather;
 use clap::Args;
-use threadseal::record::RecordId;
-use threadseal::report::Expectation;
-use threadseal::report::Report;
-use threadseal::scroll::{ChainOptions, Container, Judging, Outcome, conclude};
-use threadseal::time::Timestamp;
+use threadseal_core::record::RecordId;
+use threadseal_core::report::Expectation;
+use threadseal_core::report::Report;
+use threadseal_core::time::Timestamp;
+use threadseal_formats::scroll::{ChainOptions, Container, Judging, Outcome, conclude};
 use threadseal_store::read::{RegularFile, Source, Stream};
 use threadseal_store::scroll::{self, Known};
 

@@ -8,8 +8,8 @@ use rayon::prelude::*;
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::PoisonError;
-use threadseal::record::RecordId;
-use threadseal::report::Report;
+use threadseal_core::record::RecordId;
+use threadseal_core::report::Report;
 use threadseal_store::ledger::url::Intent;
 use threadseal_store::sys::text_path;
 

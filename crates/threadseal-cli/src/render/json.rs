@@ -16,7 +16,7 @@ use serde_json::ser::{CompactFormatter, Formatter, Serializer};
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::path::Path;
-use threadseal::report::Report;
+use threadseal_core::report::Report;
 use threadseal_store::sys::path_text;
 
 /// The word of what is not there because it was pruned.

@@ -1,12 +1,12 @@
 //! Transcripts as Markdown: what the reader may rely on, then the events as the library renders
-//! them ([`threadseal::transcript::render`]: no text of a record can pass for layout there), with
+//! them ([`threadseal_formats::transcript::render`]: no text of a record can pass for layout there), with
 //! nothing in it that a terminal would obey.
 
 use super::clean::{Clean, is_unsafe};
 use crate::believed::Believed;
-use threadseal::report::Report;
-use threadseal::transcript::event::is_terminal;
-use threadseal::transcript::render::Renderer;
+use threadseal_core::report::Report;
+use threadseal_formats::transcript::event::is_terminal;
+use threadseal_formats::transcript::render::Renderer;
 
 /// The whole document.
 pub(crate) fn transcript(believed: &Believed) -> String {
@@ -72,7 +72,7 @@ fn inline(text: &str) -> String {
 mod tests {
     use super::*;
     use crate::believed::BelievedEvent;
-    use threadseal::canon::json::parse;
+    use threadseal_core::canon::json::parse;
 
     fn event(event_type: &str, payload: &str) -> BelievedEvent {
         BelievedEvent {

@@ -3,7 +3,7 @@
 use anstyle::{AnsiColor, Style};
 use clap::ValueEnum;
 use std::io;
-use threadseal::report::Verdict;
+use threadseal_core::report::Verdict;
 
 /// `--color`
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

@@ -14,11 +14,11 @@ use super::clean::Clean;
 use super::json::{PRUNED, PathError, summary};
 use super::style::Palette;
 use std::fmt::Write as _;
-use threadseal::report::{
+use threadseal_core::report::{
     Check, CheckResult, Completeness, Finding, Report, Severity, SignerReport, SignerStatus,
     TrustedUntil, Verdict,
 };
-use threadseal::time::Timestamp;
+use threadseal_core::time::Timestamp;
 
 /// The whole report of one record, without a final newline.
 pub(crate) fn report(report: &Report, palette: Palette) -> String {

@@ -218,7 +218,7 @@ fn rule(id: &str, keywords: &[&str], pattern: &str) -> Result<Rule, String> {
 mod tests {
     use super::super::Rules;
     use std::sync::LazyLock;
-    use threadseal::scroll::map::Detector;
+    use threadseal_convert::Detector;
 
     /// Compiling them takes longer than all searches.
     static RULES: LazyLock<Rules> = LazyLock::new(|| Rules::builtin().unwrap());

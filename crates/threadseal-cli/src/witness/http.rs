@@ -4,7 +4,7 @@
 //! two lengths, a length and chunks, another transfer coding.
 
 use std::io::{self, Read, Write};
-use threadseal::limits::MAX_WITNESS_BODY_BYTES;
+use threadseal_core::limits::MAX_WITNESS_BODY_BYTES;
 
 /// Longest head of a request in bytes, and longest line of a chunk.
 const MAX_HEAD_BYTES: usize = 16 << 10;

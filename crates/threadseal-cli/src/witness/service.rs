@@ -5,8 +5,8 @@ use crate::exit::complain;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
-use threadseal::error::Error;
-use threadseal::tlog::witness::{AddCheckpoint, Refusal, write_cosignatures};
+use threadseal_core::error::Error;
+use threadseal_core::tlog::witness::{AddCheckpoint, Refusal, write_cosignatures};
 use threadseal_store::clock::SystemClock;
 use threadseal_store::witness::{Answer, WitnessFiles, WitnessKey};
 

@@ -4,9 +4,9 @@ use crate::sandbox::{Ran, Sandbox, copy};
 use crate::witness::{Serving, witness};
 use std::fs;
 use std::path::Path;
-use threadseal::note::SignedNote;
-use threadseal::tlog::conflict::Conflict;
-use threadseal::tlog::policy::{Judgement, Policy};
+use threadseal_core::note::SignedNote;
+use threadseal_core::tlog::conflict::Conflict;
+use threadseal_core::tlog::policy::{Judgement, Policy};
 
 /// A home with a log of one entry, and the log's key.
 pub(crate) fn logged() -> (Sandbox, String) {

@@ -13,7 +13,7 @@ use crate::witness::{Serving, witness};
 use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
-use threadseal::tlog::conflict::Conflict;
+use threadseal_core::tlog::conflict::Conflict;
 
 fn world() -> Sandbox {
     let sandbox = project();

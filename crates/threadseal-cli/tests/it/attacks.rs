@@ -15,7 +15,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
-use threadseal::tlog::conflict::Conflict;
+use threadseal_core::tlog::conflict::Conflict;
 
 const THREADS: &str = "p/.ai/agent/threads";
 const MORE: &str = "answers: [{when: Once more., text: Gladly.}]";

@@ -5,8 +5,8 @@ use crate::sandbox::{Ran, Sandbox, copy};
 use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
-use threadseal::key::PublicKey;
-use threadseal::transcript::ext::Ext;
+use threadseal_core::key::PublicKey;
+use threadseal_formats::transcript::ext::Ext;
 
 /// The raw public half of the home's own key.
 fn public(sandbox: &Sandbox) -> String {

@@ -4,7 +4,7 @@ use crate::fixtures::{open_record, ready};
 use crate::sandbox::{Ran, Sandbox, copy, take_log_away};
 use std::fs;
 use std::path::Path;
-use threadseal::key::{PrivateKey, PublicKey};
+use threadseal_core::key::{PrivateKey, PublicKey};
 
 /// Two copies of a record that were gone on with: one in a copy of the home, with a copy of its keys.
 pub(crate) fn forked() -> Sandbox {
@@ -174,7 +174,7 @@ fn a_conflict_of_checkpoints_is_judged_by_the_key_that_is_named() {
         open.stdout
     );
     let vkey = text.lines().nth(1).unwrap();
-    let bytes = threadseal::encoding::parse_base64(vkey.rsplit_once('+').unwrap().1).unwrap();
+    let bytes = threadseal_core::encoding::parse_base64(vkey.rsplit_once('+').unwrap().1).unwrap();
     let key = PublicKey::from_bytes(bytes[1..].try_into().unwrap()).unwrap();
     sandbox
         .run(["check-proof", "log", "--key", &key.to_hex()])

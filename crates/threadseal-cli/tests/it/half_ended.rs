@@ -4,8 +4,8 @@ use crate::fixtures::{ended_record, open_record, ready, recorder};
 use crate::run::{greet, once_more, project, thread};
 use crate::sandbox::{Ran, Sandbox, copy, take_log_away};
 use std::path::PathBuf;
-use threadseal::transcript::Ending;
-use threadseal::transcript::event::Payload;
+use threadseal_formats::transcript::Ending;
+use threadseal_formats::transcript::event::Payload;
 
 /// A home with the keys and the heads of the sandbox's, and without its log: what it seals, the sandbox's home does not hear of.
 fn deaf(sandbox: &Sandbox) -> PathBuf {

@@ -4,10 +4,10 @@ use crate::fixtures::{ready, recorder, recorder_at};
 use crate::sandbox::{Sandbox, copy};
 use std::sync::Arc;
 use std::time::Duration;
-use threadseal::error::Error;
-use threadseal::time::Timestamp;
-use threadseal::transcript::Ending;
-use threadseal::transcript::event::Payload;
+use threadseal_core::error::Error;
+use threadseal_core::time::Timestamp;
+use threadseal_formats::transcript::Ending;
+use threadseal_formats::transcript::event::Payload;
 use threadseal_store::clock::Clock;
 
 /// A clock that somebody set back.

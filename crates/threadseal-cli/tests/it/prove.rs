@@ -8,11 +8,11 @@ use crate::witness::{Serving, witness};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
-use threadseal::note::{KeyName, SignedNote};
-use threadseal::tlog::checkpoint::Checkpoint;
-use threadseal::tlog::cosignature::CosignatureTime;
-use threadseal::tlog::ml_dsa::MlDsaSigner;
-use threadseal::tlog::verifier::VerifierKey;
+use threadseal_core::note::{KeyName, SignedNote};
+use threadseal_core::tlog::checkpoint::Checkpoint;
+use threadseal_core::tlog::cosignature::CosignatureTime;
+use threadseal_core::tlog::ml_dsa::MlDsaSigner;
+use threadseal_core::tlog::verifier::VerifierKey;
 
 const PROOF: &str = "two.turn-proof";
 

@@ -6,9 +6,9 @@ use crate::sandbox::{Ran, Sandbox, copy};
 use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
-use threadseal::transcript::event::{EventType, Payload};
-use threadseal::transcript::ext::Ext;
-use threadseal::transcript::{Ending, Link};
+use threadseal_formats::transcript::event::{EventType, Payload};
+use threadseal_formats::transcript::ext::Ext;
+use threadseal_formats::transcript::{Ending, Link};
 use threadseal_store::recorder::Recorder;
 use threadseal_store::tombstones::place_of;
 

@@ -6,8 +6,8 @@ use crate::prune_kinds::{in_home, is_excused, prune};
 use crate::sandbox::{Sandbox, copy, walk};
 use std::fs;
 use std::path::PathBuf;
-use threadseal::transcript::Ending;
-use threadseal::transcript::event::Payload;
+use threadseal_formats::transcript::Ending;
+use threadseal_formats::transcript::event::Payload;
 
 const RECORD: &str = "object+file:objects#one";
 

@@ -5,9 +5,9 @@ use crate::run::{greet, once_more, project, thread};
 use crate::sandbox::{Sandbox, walk};
 use std::fs;
 use std::path::{Path, PathBuf};
-use threadseal::record::RecordId;
-use threadseal::transcript::bodies::{BodySalt, detach};
-use threadseal::transcript::event::Payload;
+use threadseal_core::record::RecordId;
+use threadseal_formats::transcript::bodies::{BodySalt, detach};
+use threadseal_formats::transcript::event::Payload;
 
 const ANSWER: &str = "I am the child.";
 

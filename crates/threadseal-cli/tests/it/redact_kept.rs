@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use threadseal::digest::Digest;
+use threadseal_core::digest::Digest;
 
 /// A thread with detached bodies that was resumed, so that keys of two epochs sealed it; its transcript, and its head
 /// before it was resumed.

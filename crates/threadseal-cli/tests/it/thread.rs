@@ -1,8 +1,8 @@
 //! `thread …` and `init --project`.
 
 use crate::sandbox::Sandbox;
-use threadseal::record::ThreadId;
-use threadseal::time::Timestamp;
+use threadseal_core::record::ThreadId;
+use threadseal_core::time::Timestamp;
 use threadseal_runtime::registry::{NewThread, Origin, Registry as _, SqliteRegistry};
 use threadseal_runtime::status::Status;
 

@@ -125,7 +125,7 @@ fn expected_heads_and_threads_are_held_against_the_record() {
     let late = {
         say(&mut first, "cognition_in", "more");
         first
-            .seal(3, threadseal::transcript::ext::Ext::default())
+            .seal(3, threadseal_formats::transcript::ext::Ext::default())
             .unwrap()
             .to_string()
     };

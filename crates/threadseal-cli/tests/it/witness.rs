@@ -6,14 +6,14 @@ use std::net::TcpStream;
 use std::process::{Child, Stdio};
 use std::sync::Mutex;
 use std::time::Duration;
-use threadseal::digest::Digest;
-use threadseal::key::{KeyUsage, LocalSigner, PrivateKey, Signer as _};
-use threadseal::merkle::{ConsistencyProof, ProofError, TreeHead, leaf_hash, root};
-use threadseal::note::{KeyName, SignedNote};
-use threadseal::tlog::checkpoint::{Checkpoint, Origin};
-use threadseal::tlog::conflict::Conflict;
-use threadseal::tlog::verifier::{self, VerifierKey};
-use threadseal::tlog::witness::{AddCheckpoint, read_cosignatures};
+use threadseal_core::digest::Digest;
+use threadseal_core::key::{KeyUsage, LocalSigner, PrivateKey, Signer as _};
+use threadseal_core::merkle::{ConsistencyProof, ProofError, TreeHead, leaf_hash, root};
+use threadseal_core::note::{KeyName, SignedNote};
+use threadseal_core::tlog::checkpoint::{Checkpoint, Origin};
+use threadseal_core::tlog::conflict::Conflict;
+use threadseal_core::tlog::verifier::{self, VerifierKey};
+use threadseal_core::tlog::witness::{AddCheckpoint, read_cosignatures};
 
 const ORIGIN: &str = "example.com/log";
 /// Two histories are one as far as here.

@@ -7,9 +7,9 @@ use super::Budget;
 use crate::bounds::MAX_BUDGET_DEPTH;
 use crate::money::Nanos;
 use crate::status::Status;
-use threadseal::error::Error;
-use threadseal::record::ThreadId;
-use threadseal::time::Timestamp;
+use threadseal_core::error::Error;
+use threadseal_core::record::ThreadId;
+use threadseal_core::time::Timestamp;
 
 /// Word of a budget that has not ended.
 pub(super) const ACTIVE: &str = "active";

@@ -1,7 +1,7 @@
 //! What every ledger of budgets must do, whatever it is kept in.
 
 use super::*;
-use threadseal::error::ErrorKind;
+use threadseal_core::error::ErrorKind;
 
 pub(super) fn id(text: &str) -> ThreadId {
     ThreadId::parse(text).unwrap()

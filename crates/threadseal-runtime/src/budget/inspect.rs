@@ -23,8 +23,8 @@ use rusqlite::types::ValueRef;
 use rusqlite::{Connection, Row};
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
-use threadseal::error::Error;
-use threadseal::record::ThreadId;
+use threadseal_core::error::Error;
+use threadseal_core::record::ThreadId;
 use threadseal_store::database;
 
 /// How far the original's sums of doubles may be off.

@@ -6,9 +6,9 @@ use crate::registry::{make_folder, once};
 use crate::status::Status;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, OnceLock};
-use threadseal::error::Error;
-use threadseal::record::ThreadId;
-use threadseal::time::Timestamp;
+use threadseal_core::error::Error;
+use threadseal_core::record::ThreadId;
+use threadseal_core::time::Timestamp;
 use threadseal_store::sys::Fs;
 
 /// Budgets in an SQLite file, which is made, or brought up to date, by the first that writes to it.

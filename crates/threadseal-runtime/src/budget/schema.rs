@@ -12,7 +12,7 @@
 //! ours when money moves through it.
 
 use rusqlite::Connection;
-use threadseal::error::Error;
+use threadseal_core::error::Error;
 use threadseal_store::database::Database;
 
 /// Version of our tables; a file of a later one is not touched.

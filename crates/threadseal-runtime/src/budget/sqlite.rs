@@ -8,9 +8,9 @@ use crate::status::Status;
 use rusqlite::{Connection, OptionalExtension, Row};
 use std::io;
 use std::path::Path;
-use threadseal::error::Error;
-use threadseal::record::ThreadId;
-use threadseal::time::Timestamp;
+use threadseal_core::error::Error;
+use threadseal_core::record::ThreadId;
+use threadseal_core::time::Timestamp;
 use threadseal_store::database::{self, Database};
 
 /// Budgets in an SQLite file.

@@ -12,7 +12,7 @@
 
 use super::{Capabilities, Capability};
 use crate::bounds::MAX_CLASSIFICATIONS;
-use threadseal::error::{Error, ErrorKind};
+use threadseal_core::error::{Error, ErrorKind};
 
 /// What is done with a capability of some risk, mildest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

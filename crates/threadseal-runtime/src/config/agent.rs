@@ -3,7 +3,7 @@
 use super::resilience::at_least_one;
 use super::{file_fields, set};
 use crate::yaml::Node;
-use threadseal::error::Error;
+use threadseal_core::error::Error;
 
 /// What holds for every model.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -10,8 +10,8 @@ use crate::item::ItemId;
 use crate::limit::Limits;
 use crate::yaml::{Fields, Node};
 use std::time::Duration;
-use threadseal::error::Error;
-use threadseal::transcript::manifest::Bodies;
+use threadseal_core::error::Error;
+use threadseal_formats::transcript::manifest::Bodies;
 
 /// How threads hand over, wait and are read.
 #[derive(Debug, Clone, PartialEq)]

@@ -13,7 +13,7 @@ use crate::condition::Condition;
 use crate::yaml::Node;
 use serde_json::Value;
 use std::time::Duration;
-use threadseal::error::Error;
+use threadseal_core::error::Error;
 
 /// The patterns, in the order in which they are tried.
 #[derive(Debug, Clone)]

@@ -12,7 +12,7 @@ use super::file_fields;
 use crate::hook_control::{self, Scope};
 use crate::hook_declaration::HookDeclaration;
 use crate::yaml::{Fields, Node};
-use threadseal::error::Error;
+use threadseal_core::error::Error;
 
 /// Hooks by where they come from.
 #[derive(Debug, Clone, Default)]

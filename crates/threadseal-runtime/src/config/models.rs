@@ -16,7 +16,7 @@ use super::resilience::at_least_one;
 use super::{file_fields, set};
 use crate::money::Nanos;
 use crate::yaml::{Entry, Node};
-use threadseal::error::Error;
+use threadseal_core::error::Error;
 
 /// Models and their providers.
 #[derive(Debug, Clone, Default, PartialEq)]

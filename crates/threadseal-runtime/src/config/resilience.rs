@@ -4,7 +4,7 @@ use super::errors::RetryPolicy;
 use super::{file_fields, set};
 use crate::limit::Limits;
 use crate::yaml::{Fields, Node};
-use threadseal::error::Error;
+use threadseal_core::error::Error;
 
 /// Limits, retries, children.
 #[derive(Debug, Clone, PartialEq)]

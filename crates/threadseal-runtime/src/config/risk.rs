@@ -3,7 +3,7 @@
 use super::file_fields;
 use crate::capability::{Capability, Classification, RiskPolicy, RiskTable};
 use crate::yaml::Node;
-use threadseal::error::Error;
+use threadseal_core::error::Error;
 
 /// Reads a whole table; it replaces the one before.
 pub(super) fn read(node: &Node) -> Result<RiskTable, Error> {

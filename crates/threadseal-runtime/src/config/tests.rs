@@ -12,8 +12,8 @@ use serde_json::{Value, json};
 use std::fs;
 use std::path::Path;
 use std::time::Duration;
-use threadseal::time::Timestamp;
-use threadseal::trust::Trust;
+use threadseal_core::time::Timestamp;
+use threadseal_core::trust::Trust;
 use threadseal_store::heads::MemoryHeadStore;
 use threadseal_store::sys::RealFs;
 

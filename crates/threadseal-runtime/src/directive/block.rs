@@ -2,7 +2,7 @@
 
 use crate::bounds::MAX_ITEM_BYTES;
 use crate::place::Place;
-use threadseal::error::Error;
+use threadseal_core::error::Error;
 
 /// The two parts of a directive's file.
 pub(super) struct Block<'a> {

@@ -2,7 +2,7 @@
 
 use crate::xml::Element;
 use serde_json::{Map, Value};
-use threadseal::error::Error;
+use threadseal_core::error::Error;
 
 /// One input or output.
 #[derive(Debug, Clone, PartialEq)]

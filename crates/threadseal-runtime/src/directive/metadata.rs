@@ -6,7 +6,7 @@ use crate::hook_declaration::{HookDeclaration, Primary};
 use crate::item::{ItemId, ItemKind};
 use crate::xml::Element;
 use serde_json::Value;
-use threadseal::error::Error;
+use threadseal_core::error::Error;
 
 /// Which model a directive wants. Nothing named: the configuration's choice.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -17,8 +17,8 @@ use crate::runner::{Engine, GraphResumption, Recovered, Resumption, Way, may_go_
 use crate::toolbox::Cancel;
 use serde_json::json;
 use std::time::Duration;
-use threadseal::error::Error;
-use threadseal::record::ThreadId;
+use threadseal_core::error::Error;
+use threadseal_core::record::ThreadId;
 use threadseal_store::ledger::postgres::leases::Taken;
 use threadseal_store::random;
 

@@ -6,10 +6,10 @@
 
 use super::FOLDERS;
 use std::sync::Arc;
-use threadseal::digest::Digest;
-use threadseal::error::Error;
-use threadseal::record::{Head, RecordId};
-use threadseal::report::KnownFork;
+use threadseal_core::digest::Digest;
+use threadseal_core::error::Error;
+use threadseal_core::record::{Head, RecordId};
+use threadseal_core::report::KnownFork;
 use threadseal_store::heads::{Durability, HeadStore, RecordKind, StoredHead, Swap};
 
 /// What places begin with that all machines mean alike; no path of a disk does.

@@ -5,8 +5,8 @@ use super::work::while_held;
 use crate::toolbox::Cancel;
 use std::path::Path;
 use std::time::Duration;
-use threadseal::error::Error;
-use threadseal::record::ThreadId;
+use threadseal_core::error::Error;
+use threadseal_core::record::ThreadId;
 use threadseal_store::host::Host;
 use threadseal_store::random;
 

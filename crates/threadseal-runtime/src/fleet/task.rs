@@ -16,8 +16,8 @@ use crate::limit::Limits;
 use crate::runner::{GraphOrder, GraphResumption, Order, Resumption, Unresolved, Way};
 use crate::toolbox::Cancel;
 use serde_json::{Map, Value, json};
-use threadseal::error::Error;
-use threadseal::record::ThreadId;
+use threadseal_core::error::Error;
+use threadseal_core::record::ThreadId;
 use threadseal_store::ledger::postgres::leases::Lease;
 
 /// What is to be done.

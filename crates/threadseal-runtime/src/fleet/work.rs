@@ -10,8 +10,8 @@ use crate::toolbox::Cancel;
 use serde_json::{Value, json};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
-use threadseal::error::Error;
-use threadseal::record::ThreadId;
+use threadseal_core::error::Error;
+use threadseal_core::record::ThreadId;
 use threadseal_store::ledger::postgres::files;
 use threadseal_store::ledger::postgres::leases::Lease;
 

@@ -8,7 +8,7 @@ use crate::runner::Engine;
 use crate::toolbox::Cancel;
 use serde_json::{Value, json};
 use std::time::Duration;
-use threadseal::error::Error;
+use threadseal_core::error::Error;
 use threadseal_store::ledger::postgres::leases::Taken;
 use threadseal_store::random;
 

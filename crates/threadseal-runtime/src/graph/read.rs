@@ -13,7 +13,7 @@ use crate::place::Place;
 use crate::schema::Schema;
 use crate::yaml::{Entry, Fields, Node};
 use serde_json::Value;
-use threadseal::error::Error;
+use threadseal_core::error::Error;
 
 const DEFAULT_STEPS: u64 = 100;
 const DEFAULT_CONCURRENCY: u64 = 8;

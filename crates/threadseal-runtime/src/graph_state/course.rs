@@ -4,7 +4,7 @@ use crate::bounds::MAX_HISTORY_STEPS;
 use crate::toolbox::Outcome;
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use threadseal::error::Error;
+use threadseal_core::error::Error;
 
 /// A run of a graph, as far as its record goes.
 #[derive(Debug, Clone, PartialEq)]
@@ -380,7 +380,7 @@ impl Course {
     fn result(&mut self, payload: &Value) -> Result<(), Error> {
         let output = match (&payload["output"], payload["structured"].as_bool()) {
             (Value::String(text), Some(true)) => {
-                let value = threadseal::canon::json::parse(text.as_bytes())
+                let value = threadseal_core::canon::json::parse(text.as_bytes())
                     .map_err(|error| broken(&format!("a result is no JSON: {error}")))?;
                 crate::model::dynamic(&value)?
             }

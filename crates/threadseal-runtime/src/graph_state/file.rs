@@ -7,9 +7,9 @@ use super::text::{json, scalar};
 use super::{Course, Position, Standing};
 use serde_json::Value;
 use std::fmt::Write as _;
-use threadseal::error::Error;
-use threadseal::record::Head;
-use threadseal::time::Timestamp;
+use threadseal_core::error::Error;
+use threadseal_core::record::Head;
+use threadseal_core::time::Timestamp;
 
 /// What a state file says beside the course.
 #[derive(Debug, Clone, Copy)]

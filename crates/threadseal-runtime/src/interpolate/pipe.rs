@@ -2,7 +2,7 @@
 
 use crate::place::Place;
 use serde_json::Value;
-use threadseal::error::Error;
+use threadseal_core::error::Error;
 
 /// A filter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -8,8 +8,8 @@
 use crate::bounds::MAX_ITEM_ID_BYTES;
 use serde::Serialize;
 use std::fmt;
-use threadseal::document::ItemType;
-use threadseal::error::Error;
+use threadseal_core::error::Error;
+use threadseal_formats::document::ItemType;
 
 /// The name of an item among those of its kind. Joined to a folder, it stays inside.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]

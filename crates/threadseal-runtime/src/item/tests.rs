@@ -3,12 +3,12 @@
 use super::*;
 use std::fs;
 use std::path::{Path, PathBuf};
-use threadseal::document::{NativeSealing, RyeSigning, sign_native, sign_rye};
-use threadseal::error::ErrorKind;
-use threadseal::key::{KeyUsage, LocalSigner, PrivateKey, Signer};
-use threadseal::record::RecordId;
-use threadseal::time::Timestamp;
-use threadseal::trust::{Trust, TrustName, TrustStore, TrustedKey};
+use threadseal_core::error::ErrorKind;
+use threadseal_core::key::{KeyUsage, LocalSigner, PrivateKey, Signer};
+use threadseal_core::record::RecordId;
+use threadseal_core::time::Timestamp;
+use threadseal_core::trust::{Trust, TrustName, TrustStore, TrustedKey};
+use threadseal_formats::document::{NativeSealing, RyeSigning, sign_native, sign_rye};
 use threadseal_store::heads::{HeadStore, MemoryHeadStore};
 use threadseal_store::sys::RealFs;
 

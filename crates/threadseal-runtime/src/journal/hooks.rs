@@ -10,8 +10,8 @@ use super::{Journal, effect};
 use crate::model::sealed;
 use crate::toolbox::Outcome;
 use serde_json::{Value, json};
-use threadseal::digest::Digest;
-use threadseal::error::Error;
+use threadseal_core::digest::Digest;
+use threadseal_core::error::Error;
 use threadseal_store::ledger::{OpenStep, Step};
 
 /// A call that a hook makes.

@@ -3,11 +3,11 @@
 use super::*;
 use std::fs;
 use std::sync::Arc;
-use threadseal::document::{NativeSealing, RyeSigning, sign_native, sign_rye};
-use threadseal::key::{KeyUsage, LocalSigner, PrivateKey, Signer as _};
-use threadseal::record::RecordId;
-use threadseal::time::Timestamp;
-use threadseal::trust::{TrustName, TrustStore, TrustedKey};
+use threadseal_core::key::{KeyUsage, LocalSigner, PrivateKey, Signer as _};
+use threadseal_core::record::RecordId;
+use threadseal_core::time::Timestamp;
+use threadseal_core::trust::{TrustName, TrustStore, TrustedKey};
+use threadseal_formats::document::{NativeSealing, RyeSigning, sign_native, sign_rye};
 use threadseal_store::clock::ManualClock;
 use threadseal_store::heads::MemoryHeadStore;
 use threadseal_store::random::SeededRandom;

@@ -15,7 +15,7 @@ use crate::config::models::{self, Prices, Provider};
 use crate::directive::ModelChoice;
 use serde_json::{Map, Value};
 use std::sync::Arc;
-use threadseal::error::Error;
+use threadseal_core::error::Error;
 
 /// The class of models that is meant when nothing is said.
 const DEFAULT_TIER: &str = "general";

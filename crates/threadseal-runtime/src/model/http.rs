@@ -27,7 +27,7 @@ use genai::resolver::AuthData;
 use genai::{Client, ModelIden, ServiceTarget};
 use std::fmt;
 use std::sync::Arc;
-use threadseal::error::{Error, ErrorKind};
+use threadseal_core::error::{Error, ErrorKind};
 use threadseal_store::runtime::wait_for;
 
 /// Which protocol an endpoint speaks.

@@ -26,9 +26,9 @@ use crate::cancel::Cancel;
 use crate::config::models::Tokens;
 use serde_json::{Value, json};
 use std::time::Duration;
-use threadseal::canon::json::{self, Text, Value as Sealed};
-use threadseal::error::Error;
-use threadseal::transcript::messages;
+use threadseal_core::canon::json::{self, Text, Value as Sealed};
+use threadseal_core::error::Error;
+use threadseal_formats::transcript::messages;
 
 /// One message of a conversation.
 #[derive(Debug, Clone, PartialEq)]
@@ -334,7 +334,7 @@ pub(crate) fn dynamic(value: &Sealed) -> Result<Value, Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use threadseal::canon::json::parse_python;
+    use threadseal_core::canon::json::parse_python;
 
     fn message(text: &str) -> Sealed {
         parse_python(text.as_bytes()).unwrap().value

@@ -15,12 +15,12 @@ use super::{
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-use threadseal::canon::json;
-use threadseal::error::Error;
-use threadseal::record::{Head, RecordId, ThreadId};
-use threadseal::transcript::lines::VerifiedLines;
-use threadseal::transcript::manifest::parse_line;
-use threadseal::transcript::messages;
+use threadseal_core::canon::json;
+use threadseal_core::error::Error;
+use threadseal_core::record::{Head, RecordId, ThreadId};
+use threadseal_formats::transcript::lines::VerifiedLines;
+use threadseal_formats::transcript::manifest::parse_line;
+use threadseal_formats::transcript::messages;
 
 /// What records call the model.
 const NAME: &str = "replay";

@@ -26,7 +26,7 @@ use serde_json::Value;
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
-use threadseal::error::Error;
+use threadseal_core::error::Error;
 
 /// Answers from a file.
 #[derive(Debug)]

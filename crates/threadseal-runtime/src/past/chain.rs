@@ -13,9 +13,9 @@ use crate::bounds::MAX_CONVERSATION_BYTES;
 use crate::model::{ChatMessage, ToolCall};
 use serde_json::Value;
 use std::collections::HashSet;
-use threadseal::canon::json;
-use threadseal::error::{Error, ErrorKind};
-use threadseal::record::{Head, ThreadId};
+use threadseal_core::canon::json;
+use threadseal_core::error::{Error, ErrorKind};
+use threadseal_core::record::{Head, ThreadId};
 
 /// One thread of a verified chain.
 #[derive(Debug, Clone, PartialEq, Eq)]

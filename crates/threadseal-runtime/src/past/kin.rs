@@ -18,10 +18,10 @@ use serde_json::Value;
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 use std::time::Duration;
-use threadseal::error::Error;
-use threadseal::record::{RecordId, ThreadId};
-use threadseal::time::Timestamp;
-use threadseal::transcript::manifest::Manifest;
+use threadseal_core::error::Error;
+use threadseal_core::record::{RecordId, ThreadId};
+use threadseal_core::time::Timestamp;
+use threadseal_formats::transcript::manifest::Manifest;
 
 /// Reads records once each, and what they say of each other.
 pub struct Kin<'a> {

@@ -12,8 +12,8 @@ use crate::bounds::MAX_CHAIN_THREADS;
 use crate::status::Status;
 use std::collections::HashSet;
 use std::fmt;
-use threadseal::error::{Error, ErrorKind};
-use threadseal::record::ThreadId;
+use threadseal_core::error::{Error, ErrorKind};
+use threadseal_core::record::ThreadId;
 
 /// A chain.
 #[derive(Debug, Clone, PartialEq)]

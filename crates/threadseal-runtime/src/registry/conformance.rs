@@ -4,7 +4,7 @@ use super::*;
 use crate::bounds::MAX_CHAIN_THREADS;
 use serde_json::json;
 use std::time::Duration;
-use threadseal::error::ErrorKind;
+use threadseal_core::error::ErrorKind;
 
 pub(super) fn id(text: &str) -> ThreadId {
     ThreadId::parse(text).unwrap()

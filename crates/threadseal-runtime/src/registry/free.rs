@@ -2,9 +2,9 @@
 
 use super::{NewThread, Registry};
 use crate::bounds::MAX_ID_ATTEMPTS;
-use threadseal::error::Error;
-use threadseal::record::ThreadId;
-use threadseal::time::Timestamp;
+use threadseal_core::error::Error;
+use threadseal_core::record::ThreadId;
+use threadseal_core::time::Timestamp;
 
 /// Registers `new` under the first id from `at` on that is free; what `new` calls itself is not looked at. None when so many
 /// begin at this moment that none is.
@@ -45,7 +45,7 @@ mod tests {
     use crate::registry::{Origin, SqliteRegistry};
     use std::collections::BTreeSet;
     use std::thread;
-    use threadseal::record::RecordId;
+    use threadseal_core::record::RecordId;
 
     #[test]
     fn threads_that_begin_in_one_millisecond_each_have_an_id_of_their_own() {

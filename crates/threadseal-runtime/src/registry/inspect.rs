@@ -26,8 +26,8 @@ use rusqlite::types::ValueRef;
 use rusqlite::{Connection, Row};
 use std::collections::HashMap;
 use std::path::Path;
-use threadseal::error::{Error, ErrorKind};
-use threadseal::record::ThreadId;
+use threadseal_core::error::{Error, ErrorKind};
+use threadseal_core::record::ThreadId;
 use threadseal_store::database;
 
 /// Something in a database that cannot be true.

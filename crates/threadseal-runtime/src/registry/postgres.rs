@@ -17,9 +17,9 @@ use crate::money::Nanos;
 use crate::status::Status;
 use serde_json::Value as Json;
 use std::time::Duration;
-use threadseal::error::Error;
-use threadseal::record::{RecordId, ThreadId};
-use threadseal::time::Timestamp;
+use threadseal_core::error::Error;
+use threadseal_core::record::{RecordId, ThreadId};
+use threadseal_core::time::Timestamp;
 use threadseal_store::ledger::postgres::leases::Lease;
 use threadseal_store::ledger::postgres::{PostgresDatabase, Session, Value, cell};
 use tokio_postgres::Row;
@@ -473,7 +473,7 @@ fn signed(number: u64) -> i64 {
 mod tests {
     use super::super::conformance::{self, at, id, new};
     use super::*;
-    use threadseal::error::ErrorKind;
+    use threadseal_core::error::ErrorKind;
     use threadseal_store::ledger::postgres::leases::Orders;
     use threadseal_store::ledger::postgres::throwaway::{Cluster, database_of};
 

@@ -4,8 +4,8 @@
 
 use super::{Fault, Thread};
 use crate::status::Status;
-use threadseal::record::{RecordId, ThreadId};
-use threadseal::time::Timestamp;
+use threadseal_core::record::{RecordId, ThreadId};
+use threadseal_core::time::Timestamp;
 
 /// What the record of a thread says of it, under its seals.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -8,7 +8,7 @@ use crate::money::Nanos;
 use crate::status::Status;
 use rusqlite::Row;
 use rusqlite::types::ValueRef;
-use threadseal::record::{RecordId, ThreadId};
+use threadseal_core::record::{RecordId, ThreadId};
 
 /// The thread of a row that [`super::schema::select`] selected; None when its id must not become a path.
 pub(super) fn thread(row: &Row<'_>) -> rusqlite::Result<Option<Thread>> {

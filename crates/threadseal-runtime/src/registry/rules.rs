@@ -3,9 +3,9 @@
 
 use super::Thread;
 use crate::status::Status;
-use threadseal::error::Error;
-use threadseal::record::{RecordId, ThreadId};
-use threadseal::time::Timestamp;
+use threadseal_core::error::Error;
+use threadseal_core::record::{RecordId, ThreadId};
+use threadseal_core::time::Timestamp;
 
 /// How many children `parent` has with one more.
 pub(super) fn spawn(parent: &Thread, max_spawns: Option<u64>) -> Result<u64, Error> {

@@ -13,7 +13,7 @@
 
 use rusqlite::Connection;
 use std::collections::HashSet;
-use threadseal::error::Error;
+use threadseal_core::error::Error;
 use threadseal_store::database::Database;
 
 /// Version of our table; a file of a later one is not touched.

@@ -11,9 +11,9 @@ use rusqlite::types::Value as Column;
 use rusqlite::{Connection, OptionalExtension, Transaction, params_from_iter};
 use serde_json::Value;
 use std::path::Path;
-use threadseal::error::Error;
-use threadseal::record::{RecordId, ThreadId};
-use threadseal::time::Timestamp;
+use threadseal_core::error::Error;
+use threadseal_core::record::{RecordId, ThreadId};
+use threadseal_core::time::Timestamp;
 use threadseal_store::database::{self, Database};
 
 /// A registry in an SQLite file.

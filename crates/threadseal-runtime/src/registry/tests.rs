@@ -5,7 +5,7 @@ use super::*;
 use crate::shared::shared;
 use rusqlite::Connection;
 use std::path::Path;
-use threadseal::error::ErrorKind;
+use threadseal_core::error::ErrorKind;
 
 /// The codes that an inspection of `path` finds.
 fn codes(path: &Path) -> Vec<&'static str> {

@@ -10,9 +10,9 @@ use crate::status::Status;
 use serde_json::Value;
 use std::io;
 use std::path::PathBuf;
-use threadseal::error::{Error, ErrorKind};
-use threadseal::record::{RecordId, ThreadId};
-use threadseal::time::Timestamp;
+use threadseal_core::error::{Error, ErrorKind};
+use threadseal_core::record::{RecordId, ThreadId};
+use threadseal_core::time::Timestamp;
 
 /// How often a file that could not be read is looked at again.
 const LOOKS: usize = 10;

@@ -11,8 +11,8 @@ use crate::model::{ChatMessage, Usage};
 use crate::money::Nanos;
 use crate::signed_file::SignedFile;
 use crate::thread_meta::ThreadMeta;
-use threadseal::error::{Error, ErrorKind};
-use threadseal::record::ThreadId;
+use threadseal_core::error::{Error, ErrorKind};
+use threadseal_core::record::ThreadId;
 
 /// `thread.json` and the knowledge entry, written again and again.
 pub(super) struct Files {

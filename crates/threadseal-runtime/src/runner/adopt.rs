@@ -28,12 +28,12 @@ use crate::status::Status;
 use crate::thread_meta::{ThreadMeta, TrustedMeta};
 use crate::toolbox::Cancel;
 use serde_json::{Map, Value, json};
-use threadseal::digest::Digest;
-use threadseal::error::Error;
-use threadseal::record::{Head, RecordId, ThreadId};
-use threadseal::report::Verdict;
-use threadseal::time::Timestamp;
-use threadseal::transcript::event::is_terminal;
+use threadseal_core::digest::Digest;
+use threadseal_core::error::Error;
+use threadseal_core::record::{Head, RecordId, ThreadId};
+use threadseal_core::report::Verdict;
+use threadseal_core::time::Timestamp;
+use threadseal_formats::transcript::event::is_terminal;
 
 /// What the original's hooks write when a thread is over, beside the end itself.
 const AT_THE_END: [&str; 1] = ["checkpoint_saved"];

@@ -25,8 +25,8 @@ use crate::toolbox::{Cancel, Invocation, Outcome, Parentage as _, Tool, model_na
 use serde_json::{Map, Value, json};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread;
-use threadseal::error::{Error, ErrorKind};
-use threadseal::record::ThreadId;
+use threadseal_core::error::{Error, ErrorKind};
+use threadseal_core::record::ThreadId;
 
 /// The tool of one thread.
 pub(super) struct ChildTool {

@@ -27,7 +27,7 @@ use crate::toolbox::{Cancel, Toolbox};
 use serde_json::{Map, Value, json};
 use std::collections::HashSet;
 use std::time::Duration;
-use threadseal::error::Error;
+use threadseal_core::error::Error;
 use threadseal_store::clock::Clock;
 
 /// What a thread's loop needs.

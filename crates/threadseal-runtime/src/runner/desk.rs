@@ -14,9 +14,9 @@ use std::panic::{self, AssertUnwindSafe};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::thread;
 use std::time::Duration;
-use threadseal::error::{Error, ErrorKind};
-use threadseal::ledger::Parent;
-use threadseal::record::{Head, RecordId, ThreadId};
+use threadseal_core::error::{Error, ErrorKind};
+use threadseal_core::record::{Head, RecordId, ThreadId};
+use threadseal_formats::ledger::Parent;
 
 /// Something to write.
 pub(crate) type Job = Box<dyn FnOnce(&mut Journal) + Send>;

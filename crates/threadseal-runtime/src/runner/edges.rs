@@ -16,8 +16,8 @@ use crate::limit::Cost;
 use crate::model::ChatMessage;
 use serde_json::{Value, json};
 use std::time::Duration;
-use threadseal::error::Error;
-use threadseal::record::ThreadId;
+use threadseal_core::error::Error;
+use threadseal_core::record::ThreadId;
 
 /// What every hook of a thread sees.
 pub(super) fn facts(plan: &Plan, id: &ThreadId, continues: Option<&ThreadId>) -> Value {

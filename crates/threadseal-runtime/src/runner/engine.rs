@@ -12,10 +12,10 @@ use crate::status::Status;
 use crate::toolbox::{Cancel, Tool};
 use serde_json::{Map, Value};
 use std::sync::Arc;
-use threadseal::error::Error;
-use threadseal::record::{Head, ThreadId};
-use threadseal::transcript::manifest::{Bodies, Manifest};
-use threadseal::trust::Trust;
+use threadseal_core::error::Error;
+use threadseal_core::record::{Head, ThreadId};
+use threadseal_core::trust::Trust;
+use threadseal_formats::transcript::manifest::{Bodies, Manifest};
 use threadseal_store::host::Host;
 use threadseal_store::recorder::Keys;
 

@@ -25,10 +25,10 @@ use crate::status::Status;
 use crate::toolbox::Parentage as _;
 use serde_json::{Value, json};
 use std::sync::Arc;
-use threadseal::error::Error;
-use threadseal::record::{Head, RecordId, ThreadId};
-use threadseal::time::Timestamp;
-use threadseal::transcript::{Ending, Link};
+use threadseal_core::error::Error;
+use threadseal_core::record::{Head, RecordId, ThreadId};
+use threadseal_core::time::Timestamp;
+use threadseal_formats::transcript::{Ending, Link};
 
 /// What a successor is told to do.
 const GO_ON: &str =

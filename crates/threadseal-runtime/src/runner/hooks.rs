@@ -30,7 +30,7 @@ use crate::journal::{HookCall, Journal};
 use crate::toolbox::{Cancel, Invocation, Outcome, Tool};
 use serde_json::{Value, json};
 use std::sync::Arc;
-use threadseal::error::Error;
+use threadseal_core::error::Error;
 use threadseal_store::clock::Clock;
 use threadseal_store::ledger::OpenStep;
 

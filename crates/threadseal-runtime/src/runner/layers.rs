@@ -19,8 +19,8 @@ use crate::hook_declaration::{HookDeclaration, Position, Primary};
 use crate::item::{Item, ItemId, ItemKind, Used};
 use crate::model::{ChatMessage, Chosen};
 use serde_json::{Value, json};
-use threadseal::digest::Digest;
-use threadseal::error::Error;
+use threadseal_core::digest::Digest;
+use threadseal_core::error::Error;
 
 /// Knowledge for a model.
 #[derive(Debug, Clone, PartialEq, Eq)]

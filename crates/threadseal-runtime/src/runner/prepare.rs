@@ -22,8 +22,8 @@ use crate::toolbox::{
 use crate::yaml;
 use serde_json::{Map, Value};
 use std::sync::Arc;
-use threadseal::digest::Digest;
-use threadseal::error::Error;
+use threadseal_core::digest::Digest;
+use threadseal_core::error::Error;
 
 /// A thread that can run.
 pub(super) struct Plan {

@@ -25,7 +25,7 @@ use crate::toolbox::Cancel;
 use serde_json::{Map, Value, json};
 use std::fmt::Write as _;
 use std::sync::Arc;
-use threadseal::error::Error;
+use threadseal_core::error::Error;
 
 /// What came before, in fewer words.
 pub(super) struct Recap {

@@ -21,14 +21,14 @@ use crate::status::Status;
 use crate::thread_meta::TrustedMeta;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
-use threadseal::document::DocumentKind;
-use threadseal::error::{Error, ErrorKind};
-use threadseal::record::{Head, RecordId, ThreadId};
-use threadseal::time::Timestamp;
-use threadseal::transcript::Link;
-use threadseal::transcript::event::Payload;
-use threadseal::transcript::ext::Ext;
-use threadseal::transcript::manifest::Manifest;
+use threadseal_core::error::{Error, ErrorKind};
+use threadseal_core::record::{Head, RecordId, ThreadId};
+use threadseal_core::time::Timestamp;
+use threadseal_formats::document::DocumentKind;
+use threadseal_formats::transcript::Link;
+use threadseal_formats::transcript::event::Payload;
+use threadseal_formats::transcript::ext::Ext;
+use threadseal_formats::transcript::manifest::Manifest;
 use threadseal_store::recorder::Recorder;
 
 /// The directive that words the first message where none is named.

@@ -24,10 +24,10 @@ use crate::toolbox::{Invocation, Outcome, Tool, model_name};
 use serde_json::{Map, Value, json};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
-use threadseal::document::{DocumentKind, ItemType, Options};
-use threadseal::error::Error;
-use threadseal::record::ThreadId;
-use threadseal::transcript::render::{Cost, Cover, render};
+use threadseal_core::error::Error;
+use threadseal_core::record::ThreadId;
+use threadseal_formats::document::{DocumentKind, ItemType, Options};
+use threadseal_formats::transcript::render::{Cost, Cover, render};
 use threadseal_store::atomic;
 use threadseal_store::heads::RecordKind;
 

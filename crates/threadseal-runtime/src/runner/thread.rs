@@ -40,9 +40,9 @@ use crate::toolbox::{Cancel, Parentage, Tool};
 use life::Beside;
 use serde_json::{Map, Value};
 use std::sync::Arc;
-use threadseal::error::Error;
-use threadseal::ledger::Parent;
-use threadseal::record::ThreadId;
+use threadseal_core::error::Error;
+use threadseal_core::record::ThreadId;
+use threadseal_formats::ledger::Parent;
 
 /// The thread that starts another one.
 pub(super) struct ParentThread<'a> {

@@ -4,7 +4,7 @@ use super::*;
 use crate::testing::Bench;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use threadseal::digest::Digest;
+use threadseal_core::digest::Digest;
 use threadseal_store::fault::{FaultFs, FaultKind};
 use threadseal_store::heads::{FileHeadStore, HeadStore, StoredHead, Swap};
 use threadseal_store::seal_log::LoggedHeads;

@@ -4,8 +4,8 @@ use super::*;
 use crate::signed_file::SignedFile;
 use crate::testing::Bench;
 use std::fs;
-use threadseal::document::ItemType;
-use threadseal::record::RecordId;
+use threadseal_core::record::RecordId;
+use threadseal_formats::document::ItemType;
 
 fn meta() -> ThreadMeta {
     ThreadMeta {
@@ -145,7 +145,8 @@ fn metadata_that_differs_from_line_1_is_refused() {
     manifest.directive = Some("demo/say".to_owned());
     manifest.capabilities = meta().capabilities.to_texts();
     manifest.limits =
-        threadseal::canon::json::parse(meta().limits.to_json().to_string().as_bytes()).unwrap();
+        threadseal_core::canon::json::parse(meta().limits.to_json().to_string().as_bytes())
+            .unwrap();
     let read = |manifest: &Manifest| {
         let folder = bench.project.thread(&thread);
         ThreadMeta::read(&bench.host, &folder, &thread, Some(manifest), &bench.trust)

@@ -7,7 +7,7 @@ use crate::item::{IGNORED_MEMBERS, ItemId};
 use crate::schema::Schema;
 use crate::yaml::{Fields, Node};
 use std::time::Duration;
-use threadseal::error::Error;
+use threadseal_core::error::Error;
 
 const DEFAULT_SECONDS: u64 = 300;
 const DEFAULT_OUTPUT_BYTES: u64 = 1 << 20;

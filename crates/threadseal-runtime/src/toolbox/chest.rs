@@ -16,7 +16,7 @@ use crate::model::{ToolCall, ToolSchema};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use threadseal::error::Error;
+use threadseal_core::error::Error;
 
 /// The original's own tool, through which all others are called.
 const EXECUTE: &str = "rye_execute";

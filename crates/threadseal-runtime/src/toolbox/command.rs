@@ -17,8 +17,8 @@ use crate::tool::{self, CommandTool};
 use serde_json::{Map, Value, json};
 use std::os::unix::process::ExitStatusExt as _;
 use std::sync::Arc;
-use threadseal::error::Error;
-use threadseal::trust::Trust;
+use threadseal_core::error::Error;
+use threadseal_core::trust::Trust;
 use threadseal_store::host::Host;
 
 /// The variable that names a call.

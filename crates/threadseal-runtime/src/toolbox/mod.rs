@@ -24,9 +24,9 @@ use crate::capability::{Call, Capabilities};
 use crate::model::ToolSchema;
 use serde_json::Value;
 use std::sync::Arc;
-use threadseal::error::Error;
-use threadseal::ledger::Parent;
-use threadseal::record::{Head, RecordId, ThreadId};
+use threadseal_core::error::Error;
+use threadseal_core::record::{Head, RecordId, ThreadId};
+use threadseal_formats::ledger::Parent;
 
 /// What a call came to.
 #[derive(Debug, Clone, PartialEq)]

@@ -1,6 +1,6 @@
 //! [`FirstFailure`]: what an appender keeps of it, since it writes nothing more afterwards.
 
-use threadseal::error::Error;
+use threadseal_core::error::Error;
 
 /// The first failure of an appender, if there was one.
 #[derive(Debug, Default)]

@@ -33,7 +33,7 @@ use crate::sys::{self, Access, FileHandle, Fs, directory_of};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use threadseal::error::{Error, ErrorKind};
+use threadseal_core::error::{Error, ErrorKind};
 
 /// Bytes that [`Log::append_buffered`] keeps before it writes them.
 pub const MAX_BUFFERED_BYTES: usize = 256 << 10;

@@ -13,8 +13,8 @@ use crate::atomic::NewFile;
 use crate::sys::{self, Fs, directory_of};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use threadseal::digest::{Digest, Hasher};
-use threadseal::error::{Error, ErrorKind};
+use threadseal_core::digest::{Digest, Hasher};
+use threadseal_core::error::{Error, ErrorKind};
 
 /// What follows the name of a record in that of its tail.
 const TAIL: &str = ".tail-";

@@ -3,7 +3,7 @@
 use super::*;
 use crate::sys::RealFs;
 use std::fs;
-use threadseal::digest::Digest;
+use threadseal_core::digest::Digest;
 
 fn create(path: &Path) -> Log {
     Log::create(RealFs::shared(), path, 0o600, b"first\n").unwrap()

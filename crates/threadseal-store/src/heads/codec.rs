@@ -10,11 +10,11 @@
 
 use super::{MAX_ALIASES, RecordKind, StoredHead};
 use serde::{Deserialize, Serialize};
-use threadseal::digest::Digest;
-use threadseal::error::{Error, ErrorKind};
-use threadseal::key::KeyId;
-use threadseal::record::{Head, RecordId, ThreadId};
-use threadseal::time::Timestamp;
+use threadseal_core::digest::Digest;
+use threadseal_core::error::{Error, ErrorKind};
+use threadseal_core::key::KeyId;
+use threadseal_core::record::{Head, RecordId, ThreadId};
+use threadseal_core::time::Timestamp;
 
 /// Largest head file in bytes: the longest thread id and path hint with every character escaped,
 /// and all aliases.

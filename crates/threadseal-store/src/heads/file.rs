@@ -32,10 +32,10 @@ use std::collections::BTreeSet;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
-use threadseal::digest::Digest;
-use threadseal::error::{Error, ErrorKind};
-use threadseal::record::{Head, RecordId};
-use threadseal::tlog::entry::LoggedHead;
+use threadseal_core::digest::Digest;
+use threadseal_core::error::{Error, ErrorKind};
+use threadseal_core::record::{Head, RecordId};
+use threadseal_core::tlog::entry::LoggedHead;
 
 /// Digits of a record id that name its directory.
 const SHARD_DIGITS: usize = 2;

@@ -3,9 +3,9 @@
 use super::{Durability, HeadStore, RecordKind, StoredHead, Swap, checked, succeed};
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
-use threadseal::digest::Digest;
-use threadseal::error::Error;
-use threadseal::record::{Head, RecordId};
+use threadseal_core::digest::Digest;
+use threadseal_core::error::Error;
+use threadseal_core::record::{Head, RecordId};
 
 /// Heads in memory, for tests and for callers that anchor elsewhere.
 #[derive(Debug, Default)]

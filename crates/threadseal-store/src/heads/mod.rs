@@ -29,17 +29,17 @@ pub use memory::MemoryHeadStore;
 #[cfg(feature = "object")]
 pub use object::ObjectHeadStore;
 
-pub use threadseal::record::RecordKind;
+pub use threadseal_core::record::RecordKind;
 
 use std::fmt;
 use std::sync::Arc;
-use threadseal::digest::Digest;
-use threadseal::error::Error;
-use threadseal::key::KeyId;
-use threadseal::record::{ExpectedHead, Head, RecordId, ThreadId};
-use threadseal::report::{Expectation, KnownFork};
-use threadseal::time::Timestamp;
-use threadseal::tlog::entry::LoggedHead;
+use threadseal_core::digest::Digest;
+use threadseal_core::error::Error;
+use threadseal_core::key::KeyId;
+use threadseal_core::record::{ExpectedHead, Head, RecordId, ThreadId};
+use threadseal_core::report::{Expectation, KnownFork};
+use threadseal_core::time::Timestamp;
+use threadseal_core::tlog::entry::LoggedHead;
 
 /// Most aliases of one record.
 pub const MAX_ALIASES: usize = 64;
@@ -163,7 +163,7 @@ pub trait HeadStore: fmt::Debug + Send + Sync {
     /// The head of `record`, if this store knows one.
     ///
     /// # Errors
-    /// [`threadseal::error::ErrorKind::External`] when the store cannot be read or is damaged.
+    /// [`threadseal_core::error::ErrorKind::External`] when the store cannot be read or is damaged.
     fn fetch(&self, record: &RecordId) -> Result<Option<StoredHead>, Error>;
 
     /// The head of `record` as this store has it, to be replaced by a newer one: what others know of it is not asked.
@@ -177,14 +177,14 @@ pub trait HeadStore: fmt::Debug + Send + Sync {
     /// Stores the first head of a record, durably.
     ///
     /// # Errors
-    /// [`threadseal::error::ErrorKind::External`] when the store cannot be read or written; the
+    /// [`threadseal_core::error::ErrorKind::External`] when the store cannot be read or written; the
     /// head may be stored all the same.
     fn create(&self, new: &StoredHead) -> Result<Swap, Error>;
 
     /// Stores `new` if the head of its record is `expected`.
     ///
     /// # Errors
-    /// [`threadseal::error::ErrorKind::Refused`] when `new` would go back (see the module's
+    /// [`threadseal_core::error::ErrorKind::Refused`] when `new` would go back (see the module's
     /// heading), or as [`HeadStore::create`].
     fn replace_if(
         &self,
@@ -196,20 +196,20 @@ pub trait HeadStore: fmt::Debug + Send + Sync {
     /// The records that have `line` among their aliases, sorted.
     ///
     /// # Errors
-    /// [`threadseal::error::ErrorKind::External`] when the store cannot be read or is damaged.
+    /// [`threadseal_core::error::ErrorKind::External`] when the store cannot be read or is damaged.
     fn find_by_line(&self, line: &Digest) -> Result<Vec<RecordId>, Error>;
 
     /// The record of this kind whose head was stored last with the path hint `place`, unless it
     /// was sealed in another place since.
     ///
     /// # Errors
-    /// [`threadseal::error::ErrorKind::External`] when the store cannot be read or is damaged.
+    /// [`threadseal_core::error::ErrorKind::External`] when the store cannot be read or is damaged.
     fn find_by_place(&self, kind: RecordKind, place: &str) -> Result<Option<StoredHead>, Error>;
 
     /// What the log of this host says of forks of `record`.
     ///
     /// # Errors
-    /// [`threadseal::error::ErrorKind::External`] when the log is there and does not tell: it may say that the record was forked.
+    /// [`threadseal_core::error::ErrorKind::External`] when the log is there and does not tell: it may say that the record was forked.
     fn forks(&self, _record: &RecordId) -> Result<Vec<KnownFork>, Error> {
         Ok(Vec::new())
     }
@@ -217,7 +217,7 @@ pub trait HeadStore: fmt::Debug + Send + Sync {
     /// The entry by which the log of this host says that `record` was pruned, if it does: it takes no seal any more.
     ///
     /// # Errors
-    /// [`threadseal::error::ErrorKind::External`] when the log cannot be read.
+    /// [`threadseal_core::error::ErrorKind::External`] when the log cannot be read.
     fn pruned(&self, _record: &RecordId) -> Result<Option<Arc<str>>, Error> {
         Ok(None)
     }
@@ -249,8 +249,8 @@ pub trait HeadStore: fmt::Debug + Send + Sync {
 /// `new` as it is stored after `old`: with the first `first_seen` and the aliases of both.
 ///
 /// # Errors
-/// [`threadseal::error::ErrorKind::Refused`] when `new` goes back,
-/// [`threadseal::error::ErrorKind::Limit`] above [`MAX_ALIASES`].
+/// [`threadseal_core::error::ErrorKind::Refused`] when `new` goes back,
+/// [`threadseal_core::error::ErrorKind::Limit`] above [`MAX_ALIASES`].
 pub(crate) fn succeed(old: &StoredHead, new: &StoredHead) -> Result<StoredHead, Error> {
     if let Some(complaint) = going_back(old, new) {
         return Err(Error::refused(format!(
@@ -273,7 +273,7 @@ pub(crate) fn succeed(old: &StoredHead, new: &StoredHead) -> Result<StoredHead, 
 pub(crate) fn checked(mut new: StoredHead) -> Result<StoredHead, Error> {
     if new.aliases.len() > MAX_ALIASES {
         return Err(Error::new(
-            threadseal::error::ErrorKind::Limit,
+            threadseal_core::error::ErrorKind::Limit,
             format!("a record has at most {MAX_ALIASES} aliases"),
         ));
     }

@@ -17,9 +17,9 @@ use super::{
 };
 use crate::objects::{self, Objects, Put, Version};
 use std::sync::Arc;
-use threadseal::digest::Digest;
-use threadseal::error::{Error, ErrorKind};
-use threadseal::record::{Head, RecordId};
+use threadseal_core::digest::Digest;
+use threadseal_core::error::{Error, ErrorKind};
+use threadseal_core::record::{Head, RecordId};
 
 /// Bytes of a place: a record id in hex and LF.
 const PLACE_BYTES: usize = 65;

@@ -15,10 +15,10 @@ use crate::atomic::PRIVATE_FILE;
 use crate::sys::{self, Access, Fs};
 use std::io;
 use std::path::Path;
-use threadseal::digest::Digest;
-use threadseal::error::Error;
-use threadseal::record::{Head, RecordId, parse_decimal};
-use threadseal::time::Timestamp;
+use threadseal_core::digest::Digest;
+use threadseal_core::error::Error;
+use threadseal_core::record::{Head, RecordId, parse_decimal};
+use threadseal_core::time::Timestamp;
 
 const SLOT_BYTES: usize = 512;
 const LABEL: &str = "recent/1";

@@ -10,7 +10,7 @@ use crate::objects::{self, Cloud, Folder, Objects};
 use crate::sys::{Fs as _, RealFs};
 use std::path::Path;
 use std::sync::Arc;
-use threadseal::error::ErrorKind;
+use threadseal_core::error::ErrorKind;
 
 fn digest(text: &str) -> Digest {
     Digest::of(text.as_bytes())

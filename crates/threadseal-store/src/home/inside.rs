@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use std::ffi::OsString;
 use std::io;
 use std::path::{Component, Path, PathBuf};
-use threadseal::error::Error;
+use threadseal_core::error::Error;
 
 /// Most links on one way, as Linux has it (`path_resolution(7)`).
 const MAX_LINKS: usize = 40;
@@ -18,7 +18,7 @@ const MAX_LINKS: usize = 40;
 /// spelled.
 ///
 /// # Errors
-/// [`threadseal::error::ErrorKind::InvalidInput`] when `tree` does not exist or the way to
+/// [`threadseal_core::error::ErrorKind::InvalidInput`] when `tree` does not exist or the way to
 /// `path` cannot be followed.
 pub fn is_inside(fs: &dyn Fs, path: &Path, tree: &Path) -> Result<bool, Error> {
     let fail = |at: &Path, error: &io::Error| sys::failure("follow", at, error);

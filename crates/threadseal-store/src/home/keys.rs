@@ -3,7 +3,7 @@
 //! ```text
 //! keys/NAME.key   private key, PEM       keys/NAME.pub   public key, PEM
 //! ```
-//! Not here: what the bytes mean (`threadseal::key`).
+//! Not here: what the bytes mean (`threadseal_core::key`).
 
 use super::{check_owned, owned_by_user_or_root};
 use crate::atomic::{self, PRIVATE_FILE};
@@ -13,8 +13,8 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use threadseal::error::Error;
-use threadseal::limits::MAX_KEY_FILE_BYTES;
+use threadseal_core::error::Error;
+use threadseal_core::limits::MAX_KEY_FILE_BYTES;
 
 /// Longest name of a key file in bytes, without its ending.
 pub const MAX_KEY_FILE_NAME_BYTES: usize = 64;
@@ -31,7 +31,7 @@ impl KeyFileName {
     /// Checks and takes `text`.
     ///
     /// # Errors
-    /// [`threadseal::error::ErrorKind::InvalidInput`] when `text` is no such name.
+    /// [`threadseal_core::error::ErrorKind::InvalidInput`] when `text` is no such name.
     pub fn parse(text: &str) -> Result<Self, Error> {
         let ok = text.len() <= MAX_KEY_FILE_NAME_BYTES
             && text.starts_with(|c: char| c.is_ascii_lowercase() || c.is_ascii_digit())
@@ -101,8 +101,8 @@ impl KeyFiles {
     /// the two leaves the private half alone, from which the public one can be made again.
     ///
     /// # Errors
-    /// [`threadseal::error::ErrorKind::InvalidInput`] when either half exists,
-    /// [`threadseal::error::ErrorKind::External`] when the system fails.
+    /// [`threadseal_core::error::ErrorKind::InvalidInput`] when either half exists,
+    /// [`threadseal_core::error::ErrorKind::External`] when the system fails.
     pub fn create(&self, name: &KeyFileName, private: &[u8], public: &[u8]) -> Result<(), Error> {
         let private_path = self.private_path(name);
         refuse_existing(&*self.fs, &private_path)?;
@@ -127,8 +127,8 @@ impl KeyFiles {
     /// Gives a key another name, durably: each half that is there. Cut short, it goes on where it is called again.
     ///
     /// # Errors
-    /// [`threadseal::error::ErrorKind::InvalidInput`] when the other name is taken,
-    /// [`threadseal::error::ErrorKind::External`] when the system fails.
+    /// [`threadseal_core::error::ErrorKind::InvalidInput`] when the other name is taken,
+    /// [`threadseal_core::error::ErrorKind::External`] when the system fails.
     pub fn rename(&self, from: &KeyFileName, to: &KeyFileName) -> Result<(), Error> {
         let halves = [
             (self.private_path(from), self.private_path(to)),
@@ -149,8 +149,8 @@ impl KeyFiles {
     /// The private half. Whoever calls wipes the bytes after use.
     ///
     /// # Errors
-    /// [`threadseal::error::ErrorKind::Key`] when others may read it,
-    /// [`threadseal::error::ErrorKind::InvalidInput`] when it is not there.
+    /// [`threadseal_core::error::ErrorKind::Key`] when others may read it,
+    /// [`threadseal_core::error::ErrorKind::InvalidInput`] when it is not there.
     pub fn read_private(&self, name: &KeyFileName) -> Result<Vec<u8>, Error> {
         read_private_key_file(&*self.fs, &self.private_path(name))
     }
@@ -158,7 +158,7 @@ impl KeyFiles {
     /// The public half.
     ///
     /// # Errors
-    /// [`threadseal::error::ErrorKind::InvalidInput`] when it is not there or others may write
+    /// [`threadseal_core::error::ErrorKind::InvalidInput`] when it is not there or others may write
     /// to it.
     pub fn read_public(&self, name: &KeyFileName) -> Result<Vec<u8>, Error> {
         let path = self.public_path(name);
@@ -169,7 +169,7 @@ impl KeyFiles {
     /// All keys, by name. Files with other endings are none.
     ///
     /// # Errors
-    /// [`threadseal::error::ErrorKind::InvalidInput`] when the directory cannot be read.
+    /// [`threadseal_core::error::ErrorKind::InvalidInput`] when the directory cannot be read.
     pub fn list(&self) -> Result<Vec<KeyEntry>, Error> {
         let names = self
             .fs

@@ -33,8 +33,8 @@ use std::ffi::OsStr;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use threadseal::error::Error;
-use threadseal::limits::MAX_TRUST_FILE_BYTES;
+use threadseal_core::error::Error;
+use threadseal_core::limits::MAX_TRUST_FILE_BYTES;
 
 /// Permission bits of a directory of its user alone.
 pub const PRIVATE_DIRECTORY: u32 = 0o700;
@@ -49,7 +49,7 @@ const STICKY: u32 = 0o1000;
 /// `$XDG_DATA_HOME` is ignored).
 ///
 /// # Errors
-/// [`threadseal::error::ErrorKind::InvalidInput`] when none of them serves, or when
+/// [`threadseal_core::error::ErrorKind::InvalidInput`] when none of them serves, or when
 /// `$THREADSEAL_HOME` is relative: it would name another place in every folder.
 pub fn default_path(
     threadseal_home: Option<&OsStr>,
@@ -102,7 +102,7 @@ impl Home {
     /// Checks an existing home.
     ///
     /// # Errors
-    /// [`threadseal::error::ErrorKind::InvalidInput`] when it is missing, is no directory,
+    /// [`threadseal_core::error::ErrorKind::InvalidInput`] when it is missing, is no directory,
     /// belongs to somebody else, or others may write to it or put another in its place.
     pub fn open(fs: Arc<dyn Fs>, path: &Path) -> Result<Self, Error> {
         let real = fs
@@ -191,7 +191,7 @@ impl Home {
 /// nobody else may write to it. `None` when there is none.
 ///
 /// # Errors
-/// [`threadseal::error::ErrorKind::InvalidInput`] when others could have written it, or as
+/// [`threadseal_core::error::ErrorKind::InvalidInput`] when others could have written it, or as
 /// [`read::read_small`].
 pub fn read_trusted_file(
     fs: &dyn Fs,

@@ -4,7 +4,7 @@ use super::*;
 use crate::sys::RealFs;
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
-use threadseal::error::ErrorKind;
+use threadseal_core::error::ErrorKind;
 
 fn set_mode(path: &Path, mode: u32) {
     fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();

@@ -39,15 +39,15 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
-use threadseal::canon::json::{Text, Value, parse_python};
-use threadseal::canon::python;
-use threadseal::digest::Digest;
-use threadseal::error::{Error, ErrorKind};
-use threadseal::key::{KeyId, Signer};
-use threadseal::ledger::{
+use threadseal_core::canon::json::{Text, Value, parse_python};
+use threadseal_core::canon::python;
+use threadseal_core::digest::Digest;
+use threadseal_core::error::{Error, ErrorKind};
+use threadseal_core::key::{KeyId, Signer};
+use threadseal_core::limits::MAX_LENIENT_RECORD_BYTES;
+use threadseal_formats::ledger::{
     ACTORS_EFFECT, GENESIS_EFFECT, RecordSignature, RunId, StepRecord, compute_record_hash, head_of,
 };
-use threadseal::limits::MAX_LENIENT_RECORD_BYTES;
 
 /// Times that somebody else may be faster before an append gives up.
 const MAX_RACES: usize = 10_000;

@@ -16,10 +16,10 @@ use super::{
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
-use threadseal::digest::Digest;
-use threadseal::error::{Error, ErrorKind};
-use threadseal::ledger::RunId;
-use threadseal::time::Timestamp;
+use threadseal_core::digest::Digest;
+use threadseal_core::error::{Error, ErrorKind};
+use threadseal_core::time::Timestamp;
+use threadseal_formats::ledger::RunId;
 
 /// Opens one place again and again.
 pub type Opener = Box<dyn Fn() -> Box<dyn LedgerStore> + Sync>;

@@ -5,8 +5,8 @@
 
 use super::{LedgerStore, StoredRecord};
 use std::time::Duration;
-use threadseal::error::Error;
-use threadseal::ledger::RunId;
+use threadseal_core::error::Error;
+use threadseal_formats::ledger::RunId;
 
 /// Records that are fetched at once.
 const PAGE: usize = 256;

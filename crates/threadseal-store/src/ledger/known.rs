@@ -7,13 +7,13 @@
 use crate::heads::{Durability, RecordKind};
 use crate::host::{Host, Published};
 use crate::read::{RegularFile, Source};
-use threadseal::digest::{Digest, Hasher};
-use threadseal::error::Error;
-use threadseal::key::KeyId;
-use threadseal::ledger::{FileDigest, LineReader, LineSplitter, Place, RunId};
-use threadseal::record::{Head, RecordId};
-use threadseal::report::Expectation;
-use threadseal::time::Timestamp;
+use threadseal_core::digest::{Digest, Hasher};
+use threadseal_core::error::Error;
+use threadseal_core::key::KeyId;
+use threadseal_core::record::{Head, RecordId};
+use threadseal_core::report::Expectation;
+use threadseal_core::time::Timestamp;
+use threadseal_formats::ledger::{FileDigest, LineReader, LineSplitter, Place, RunId};
 
 /// Lines that are looked at for the first record.
 const MAX_LINES_BEFORE_RUN: u64 = 1024;
@@ -91,7 +91,7 @@ pub fn known(host: &Host, record: &RecordId) -> Result<Known, Error> {
 }
 
 /// Stores the head of a ledger whose records up to it are durable, as `key` says, if a key did; `signers` are names of the keys
-/// that signed them ([`threadseal::ledger::signer_name`]).
+/// that signed them ([`threadseal_formats::ledger::signer_name`]).
 ///
 /// # Errors
 /// Kind `Refused` when this host knows another continuation, or a later head.

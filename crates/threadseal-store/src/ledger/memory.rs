@@ -8,9 +8,9 @@ use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use threadseal::error::Error;
-use threadseal::ledger::RunId;
-use threadseal::time::Timestamp;
+use threadseal_core::error::Error;
+use threadseal_core::time::Timestamp;
+use threadseal_formats::ledger::RunId;
 
 /// Ledgers in memory.
 #[derive(Debug, Default)]

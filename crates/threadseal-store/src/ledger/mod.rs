@@ -57,11 +57,11 @@ use std::fmt;
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
-use threadseal::digest::Digest;
-use threadseal::error::{Error, ErrorKind};
-use threadseal::ledger::RunId;
-use threadseal::limits::{MAX_FINDINGS, MAX_LINE_BYTES};
-use threadseal::time::Timestamp;
+use threadseal_core::digest::Digest;
+use threadseal_core::error::{Error, ErrorKind};
+use threadseal_core::limits::{MAX_FINDINGS, MAX_LINE_BYTES};
+use threadseal_core::time::Timestamp;
+use threadseal_formats::ledger::RunId;
 
 /// Most records that one call appends.
 pub const MAX_BATCH_RECORDS: usize = 16 << 10;

@@ -6,8 +6,8 @@ use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use threadseal::error::Error;
-use threadseal::ledger::{RunId, StepRecord};
+use threadseal_core::error::Error;
+use threadseal_formats::ledger::{RunId, StepRecord};
 
 /// Called with each record as it is stored, on the thread that stored it, in the order of the ledger
 /// among the records of one call.

@@ -17,11 +17,11 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
-use threadseal::canon::json::{Text, Value};
-use threadseal::digest::Digest;
-use threadseal::error::Error;
-use threadseal::ledger::{RunId, StepRecord};
-use threadseal::limits::MAX_DOCUMENT_BYTES;
+use threadseal_core::canon::json::{Text, Value};
+use threadseal_core::digest::Digest;
+use threadseal_core::error::Error;
+use threadseal_core::limits::MAX_DOCUMENT_BYTES;
+use threadseal_formats::ledger::{RunId, StepRecord};
 
 /// Texts with more bytes are moved, unless another bound is set (the original's default).
 pub const MAX_INLINE_BYTES: usize = 256 << 10;

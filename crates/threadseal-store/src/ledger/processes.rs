@@ -13,7 +13,7 @@ use crate::clock::{Clock, SystemClock};
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::Duration;
-use threadseal::error::ErrorKind;
+use threadseal_core::error::ErrorKind;
 
 /// Names the store to work on, and so makes a process a child.
 const ROLE: &str = "THREADSEAL_LEDGER_TEST_CHILD";

@@ -11,9 +11,11 @@
 use super::{Appended, ChainedLedger, StoredRecord, Tip};
 use crate::host::Host;
 use crate::random;
-use threadseal::canon::json::{Text, Value};
-use threadseal::error::Error;
-use threadseal::ledger::{Effect, Genesis, RunId, StepRecord, WaitState, step_id_from_random};
+use threadseal_core::canon::json::{Text, Value};
+use threadseal_core::error::Error;
+use threadseal_formats::ledger::{
+    Effect, Genesis, RunId, StepRecord, WaitState, step_id_from_random,
+};
 
 /// Records the steps of one run.
 #[derive(Debug)]

@@ -16,7 +16,7 @@ use crate::sys::RealFs;
 use std::path::{Path, PathBuf};
 #[cfg(feature = "object")]
 use std::sync::Arc;
-use threadseal::error::Error;
+use threadseal_core::error::Error;
 
 /// The schemes, for people.
 const KINDS: &str = "file:, sqlite:, postgres:, s3:, gs:, az: and object+file:";
@@ -45,7 +45,7 @@ pub fn is_object_storage(address: &str) -> bool {
 /// Opens the store at this address.
 ///
 /// # Errors
-/// [`threadseal::error::ErrorKind::InvalidInput`] for an address that no store has, or whose store is
+/// [`threadseal_core::error::ErrorKind::InvalidInput`] for an address that no store has, or whose store is
 /// not built in; what opening the store says.
 pub fn open(address: &str, intent: Intent) -> Result<Box<dyn LedgerStore>, Error> {
     open_with(address, intent, &[])
@@ -193,7 +193,7 @@ fn path_of(rest: &str) -> Result<PathBuf, Error> {
 mod tests {
     use super::*;
     use crate::ledger::conformance::{append_next, run_id};
-    use threadseal::error::ErrorKind;
+    use threadseal_core::error::ErrorKind;
 
     #[test]
     fn a_store_is_opened_by_its_address_and_found_again() {

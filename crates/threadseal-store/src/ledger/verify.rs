@@ -11,8 +11,8 @@ use crate::batches::{Batch, Cut, Cutter, Pieces, read_all};
 use crate::read::Source;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
-use threadseal::error::Error;
-use threadseal::ledger::{
+use threadseal_core::error::Error;
+use threadseal_formats::ledger::{
     ChainOptions, Judging, KnownKeys, LineRead, LineReader, LineSplitter, Outcome, Place, Verifier,
     conclude,
 };
@@ -143,11 +143,11 @@ impl<N: FnMut() -> Result<Option<Vec<u8>>, Error>> Pieces<Place> for Rows<N> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use threadseal::digest::Digest;
-    use threadseal::ledger::{Effect, RunId, StepRecord, compute_record_hash, judge};
-    use threadseal::report::Verdict;
-    use threadseal::time::Timestamp;
-    use threadseal::trust::Trust;
+    use threadseal_core::digest::Digest;
+    use threadseal_core::report::Verdict;
+    use threadseal_core::time::Timestamp;
+    use threadseal_core::trust::Trust;
+    use threadseal_formats::ledger::{Effect, RunId, StepRecord, compute_record_hash, judge};
 
     struct Chunks(std::vec::IntoIter<Vec<u8>>);
 

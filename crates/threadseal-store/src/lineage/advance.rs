@@ -11,9 +11,9 @@ use super::state::each_chunk;
 use super::{Newest, Saved};
 use crate::read::Source;
 use std::fmt;
-use threadseal::digest::{Digest, Hasher};
-use threadseal::error::Error;
-use threadseal::lineage::{
+use threadseal_core::digest::{Digest, Hasher};
+use threadseal_core::error::Error;
+use threadseal_formats::lineage::{
     AgentName, CheckedPackage, CheckpointHeader, ContentHash, HEADER_LENGTH, LinkKind,
     OriginalVerifier, PlacedLink, Standing, Version, WholeLink,
 };
@@ -56,7 +56,7 @@ impl Advance {
     /// The link whose whole file is `file`, behind `from`.
     ///
     /// # Errors
-    /// [`threadseal::error::ErrorKind::Refused`] when its seal does not hold or it may not follow.
+    /// [`threadseal_core::error::ErrorKind::Refused`] when its seal does not hold or it may not follow.
     pub fn of_bytes(from: &Standing, file: &[u8]) -> Result<Self, Error> {
         let link = WholeLink::read(file).map_err(|fault| refused(&fault))?;
         let (head, state) = file
@@ -139,7 +139,7 @@ impl Advance {
     /// checkpoint is given when this is saved; without, only the place of the checkpoint is kept.
     ///
     /// # Errors
-    /// [`threadseal::error::ErrorKind::Refused`] when the newest link here is not in the history of the
+    /// [`threadseal_core::error::ErrorKind::Refused`] when the newest link here is not in the history of the
     /// package: it is stale, or a fork.
     pub fn of_package(
         newest: &Newest,

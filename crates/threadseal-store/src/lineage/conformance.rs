@@ -16,10 +16,10 @@ use crate::clock::ManualClock;
 use crate::random::SeededRandom;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
-use threadseal::digest::Digest;
-use threadseal::error::{Error, ErrorKind};
-use threadseal::key::{KeyUsage, LocalSigner, PrivateKey, PublicKey, Signer as _};
-use threadseal::lineage::{
+use threadseal_core::digest::Digest;
+use threadseal_core::error::{Error, ErrorKind};
+use threadseal_core::key::{KeyUsage, LocalSigner, PrivateKey, PublicKey, Signer as _};
+use threadseal_formats::lineage::{
     AgentIdentity, AgentName, Certificate, CheckpointHeader, ContentHash, Delegation, Epoch,
     IdentityForm, LinkKind, MediaType, NativeHeader, Standing, StateSeal, Version, seal_original,
 };
@@ -233,14 +233,14 @@ fn next(store: &dyn CheckpointStore, state: &[u8]) -> Advance {
     let (key, standings) = (Key::root(), Standings::new());
     let (_, standing) = standings.of(store, &agent()).unwrap();
     let (hash, header) = (standing.newest().unwrap(), standing.header().unwrap());
-    let writer = threadseal::lineage::Writer {
+    let writer = threadseal_formats::lineage::Writer {
         key: key.public(),
         certificate: None,
         time: 0,
     };
     let mut header = header.following(hash, &writer).unwrap();
     header.native.as_mut().unwrap().state = seal(state);
-    let sealed = threadseal::lineage::seal_native(header, &key.signer).unwrap();
+    let sealed = threadseal_formats::lineage::seal_native(header, &key.signer).unwrap();
     Advance::of_header(&standing, &sealed.bytes).unwrap()
 }
 
@@ -497,7 +497,7 @@ fn a_refusal_needs_no_state(open: &Opener) {
     let root = Key::root().public();
     source.release(&agent(), &target.key()).unwrap();
     let package = packed(&source);
-    let reason = threadseal::lineage::RefusalReason::parse("no room").unwrap();
+    let reason = threadseal_formats::lineage::RefusalReason::parse("no room").unwrap();
     let refusal = target.refuse_package(&mut StateBytes::new(&package), &root, &reason);
     let refusal = refusal.unwrap();
     assert_eq!(source.confirm(&refusal).unwrap(), Confirmed::Taken(agent()));

@@ -31,8 +31,8 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
-use threadseal::error::{Error, ErrorKind};
-use threadseal::lineage::{
+use threadseal_core::error::{Error, ErrorKind};
+use threadseal_formats::lineage::{
     AgentIdentity, AgentName, CheckpointHeader, ContentHash, HEADER_LENGTH, Version,
 };
 
@@ -460,7 +460,7 @@ fn found(file: RegularFile) -> Result<Found, Error> {
     let hash = match header.version {
         Version::V5 => ContentHash::of(&head),
         _ => {
-            let mut hasher = threadseal::digest::Hasher::new();
+            let mut hasher = threadseal_core::digest::Hasher::new();
             each_chunk(&mut file.chunks(), &mut |piece| {
                 hasher.update(piece);
                 Ok(())

@@ -22,10 +22,10 @@ use crate::objects::{self, Objects, Put, Version, spell};
 use crate::random::{self, SystemRandom};
 use crate::read::{CHUNK_BYTES, Source};
 use std::sync::Arc;
-use threadseal::encoding;
-use threadseal::error::{Error, ErrorKind};
-use threadseal::limits::MAX_KEY_FILE_BYTES;
-use threadseal::lineage::{
+use threadseal_core::encoding;
+use threadseal_core::error::{Error, ErrorKind};
+use threadseal_core::limits::MAX_KEY_FILE_BYTES;
+use threadseal_formats::lineage::{
     AgentIdentity, AgentName, ContentHash, HEADER_LENGTH, Version as LinkVersion,
 };
 

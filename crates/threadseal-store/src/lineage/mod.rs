@@ -37,8 +37,8 @@ pub use url::open;
 
 use crate::read::Source;
 use std::fmt;
-use threadseal::error::Error;
-use threadseal::lineage::{AgentIdentity, AgentName, ContentHash};
+use threadseal_core::error::Error;
+use threadseal_formats::lineage::{AgentIdentity, AgentName, ContentHash};
 
 /// The newest link of an agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -86,17 +86,17 @@ pub trait CheckpointStore: fmt::Debug + Send + Sync {
     /// The newest link of an agent, durable.
     ///
     /// # Errors
-    /// [`threadseal::error::ErrorKind::Refused`] when it is damaged or gone,
-    /// [`threadseal::error::ErrorKind::External`] when the store cannot be read.
+    /// [`threadseal_core::error::ErrorKind::Refused`] when it is damaged or gone,
+    /// [`threadseal_core::error::ErrorKind::External`] when the store cannot be read.
     fn newest(&self, agent: &AgentName) -> Result<Newest, Error>;
 
     /// Saves links whose last becomes the newest, if the newest is the one that they build on. `state`
     /// is the state that [`Advance::state`] asks for. A link that is the newest already is stored.
     ///
     /// # Errors
-    /// [`threadseal::error::ErrorKind::InvalidInput`] when `advance` is another agent's,
-    /// [`threadseal::error::ErrorKind::Refused`] when `state` is not the one that was sealed,
-    /// [`threadseal::error::ErrorKind::External`] when the store fails: the link may be the newest all
+    /// [`threadseal_core::error::ErrorKind::InvalidInput`] when `advance` is another agent's,
+    /// [`threadseal_core::error::ErrorKind::Refused`] when `state` is not the one that was sealed,
+    /// [`threadseal_core::error::ErrorKind::External`] when the store fails: the link may be the newest all
     /// the same, so ask.
     fn save(
         &self,
@@ -114,7 +114,7 @@ pub trait CheckpointStore: fmt::Debug + Send + Sync {
     /// Agents with a newest link after `after`, in order of their bytes, at most `limit`.
     ///
     /// # Errors
-    /// [`threadseal::error::ErrorKind::External`] when the store cannot be read.
+    /// [`threadseal_core::error::ErrorKind::External`] when the store cannot be read.
     fn list(&self, after: Option<&AgentName>, limit: usize) -> Result<Vec<AgentName>, Error>;
 
     /// Deletes all links of an agent if `expected` is the newest, and remembers that. The identity
@@ -127,27 +127,27 @@ pub trait CheckpointStore: fmt::Debug + Send + Sync {
     /// Keeps the key of an agent, which must have none here.
     ///
     /// # Errors
-    /// [`threadseal::error::ErrorKind::InvalidInput`] when there is one, whatever is in it,
-    /// [`threadseal::error::ErrorKind::External`] when the store fails.
+    /// [`threadseal_core::error::ErrorKind::InvalidInput`] when there is one, whatever is in it,
+    /// [`threadseal_core::error::ErrorKind::External`] when the store fails.
     fn save_identity(&self, agent: &AgentName, identity: &AgentIdentity) -> Result<(), Error>;
 
     /// The key of an agent; `None` only when there is none.
     ///
     /// # Errors
-    /// [`threadseal::error::ErrorKind::Key`] when it is damaged or others may read it,
-    /// [`threadseal::error::ErrorKind::External`] when the store cannot be read.
+    /// [`threadseal_core::error::ErrorKind::Key`] when it is damaged or others may read it,
+    /// [`threadseal_core::error::ErrorKind::External`] when the store cannot be read.
     fn load_identity(&self, agent: &AgentName) -> Result<Option<AgentIdentity>, Error>;
 
     /// Deletes the key of an agent, if there is one. Without it the agent cannot be continued here.
     ///
     /// # Errors
-    /// [`threadseal::error::ErrorKind::External`] when the store fails.
+    /// [`threadseal_core::error::ErrorKind::External`] when the store fails.
     fn delete_identity(&self, agent: &AgentName) -> Result<(), Error>;
 
     /// The names of all links from the newest back, oldest first, as far as they are here.
     ///
     /// # Errors
-    /// As [`CheckpointStore::newest`]; [`threadseal::error::ErrorKind::Limit`] above
+    /// As [`CheckpointStore::newest`]; [`threadseal_core::error::ErrorKind::Limit`] above
     /// [`MAX_HISTORY_LINKS`].
     fn history(&self, agent: &AgentName) -> Result<Vec<ContentHash>, Error> {
         let mut links = standings::walk_back(self, agent, &mut |_| false)?.links;

@@ -12,14 +12,14 @@ use crate::heads::{Durability, RecordKind};
 use crate::host::{Host, Published};
 use crate::read::Source;
 use std::collections::BTreeSet;
-use threadseal::digest::Digest;
-use threadseal::error::{Error, ErrorKind};
-use threadseal::key::{KeyId, PublicKey};
-use threadseal::lineage::{
+use threadseal_core::digest::Digest;
+use threadseal_core::error::{Error, ErrorKind};
+use threadseal_core::key::{KeyId, PublicKey};
+use threadseal_core::record::{Head, RecordId};
+use threadseal_core::report::{Bearing, KnownFork};
+use threadseal_formats::lineage::{
     AgentIdentity, AgentName, CheckpointHeader, ContentHash, Identity, PlacedLink, bearing,
 };
-use threadseal::record::{Head, RecordId};
-use threadseal::report::{Bearing, KnownFork};
 
 /// Times that a head is published while other writers publish theirs; each time one of them got on.
 const MAX_PUBLISH_ATTEMPTS: usize = 16;

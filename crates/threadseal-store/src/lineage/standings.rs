@@ -6,8 +6,8 @@
 use super::{CheckpointStore, Newest};
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use threadseal::error::{Error, ErrorKind};
-use threadseal::lineage::{AgentName, ContentHash, Standing, Version};
+use threadseal_core::error::{Error, ErrorKind};
+use threadseal_formats::lineage::{AgentName, ContentHash, Standing, Version};
 
 /// Most links of one history that are walked.
 pub const MAX_HISTORY_LINKS: usize = 1 << 20;

@@ -2,9 +2,9 @@
 
 use crate::read::{CHUNK_BYTES, Source};
 use std::fmt;
-use threadseal::digest::{Digest, Hasher};
-use threadseal::error::Error;
-use threadseal::lineage::{
+use threadseal_core::digest::{Digest, Hasher};
+use threadseal_core::error::Error;
+use threadseal_formats::lineage::{
     CheckpointHeader, ContentHash, LinkKind, OriginalVerifier, Version, WholeLink, body_length,
 };
 
@@ -58,7 +58,7 @@ impl StoredLink {
     /// A link named `hash` whose first bytes are `head`.
     ///
     /// # Errors
-    /// [`threadseal::error::ErrorKind::Refused`] when the bytes are no header, or another link's.
+    /// [`threadseal_core::error::ErrorKind::Refused`] when the bytes are no header, or another link's.
     pub(super) fn new(
         hash: ContentHash,
         head: Vec<u8>,
@@ -95,7 +95,7 @@ impl StoredLink {
     /// The whole file, of which header and state have at most `limit` bytes.
     ///
     /// # Errors
-    /// [`threadseal::error::ErrorKind::Refused`] when the state is not here, is not the one that was sealed, or is longer.
+    /// [`threadseal_core::error::ErrorKind::Refused`] when the state is not here, is not the one that was sealed, or is longer.
     pub fn whole(self, limit: usize) -> Result<Vec<u8>, Error> {
         let text = || format!("the state of the link {} is not here", self.hash);
         let mut state = self.state.ok_or_else(|| Error::refused(text()))?;
@@ -108,7 +108,7 @@ impl StoredLink {
     /// It with all that it proves by itself. The state of a checkpoint of v0x05 is not read for that.
     ///
     /// # Errors
-    /// [`threadseal::error::ErrorKind::Refused`] when its seal does not hold, or what is needed of its
+    /// [`threadseal_core::error::ErrorKind::Refused`] when its seal does not hold, or what is needed of its
     /// state is not here.
     pub fn verified(mut self) -> Result<WholeLink, Error> {
         let faulty = |fault: &dyn fmt::Display| {

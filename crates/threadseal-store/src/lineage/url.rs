@@ -15,12 +15,12 @@ use super::{CheckpointStore, FileCheckpointStore};
 use crate::ledger::url::{folder_of, is_address, is_object_storage};
 use crate::sys::RealFs;
 use std::path::Path;
-use threadseal::error::Error;
+use threadseal_core::error::Error;
 
 /// Opens the store at this address, with the settings of object storage as environments spell them.
 ///
 /// # Errors
-/// [`threadseal::error::ErrorKind::InvalidInput`] for an address that no store has, or whose store is
+/// [`threadseal_core::error::ErrorKind::InvalidInput`] for an address that no store has, or whose store is
 /// not built in; what opening the store says.
 pub fn open(
     address: &str,

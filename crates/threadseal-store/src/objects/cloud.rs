@@ -11,7 +11,7 @@ use object_store::{
 };
 use std::future::poll_fn;
 use std::sync::Arc;
-use threadseal::error::Error;
+use threadseal_core::error::Error;
 
 /// Objects below a prefix of a bucket.
 #[derive(Debug)]

@@ -2,7 +2,7 @@
 
 use super::{Object, Objects, Put, Version};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use threadseal::error::{Error, ErrorKind};
+use threadseal_core::error::{Error, ErrorKind};
 
 /// How a call fails.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -4,7 +4,7 @@ use super::{Object, Objects, Put, Version, damaged};
 use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use threadseal::error::Error;
+use threadseal_core::error::Error;
 
 /// Objects in memory.
 #[derive(Debug, Default)]

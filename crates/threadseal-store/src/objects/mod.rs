@@ -45,8 +45,8 @@ pub use url::open;
 
 use std::fmt;
 #[cfg(feature = "object")]
-use threadseal::digest::Digest;
-use threadseal::error::{Error, ErrorKind};
+use threadseal_core::digest::Digest;
+use threadseal_core::error::{Error, ErrorKind};
 
 /// Names that are listed at once.
 pub(crate) const PAGE: usize = 1000;

@@ -2,7 +2,7 @@
 
 use std::thread;
 use std::time::Duration;
-use threadseal::error::{Error, ErrorKind};
+use threadseal_core::error::{Error, ErrorKind};
 
 /// How often the storage may fail before the caller is told; the library has repeated the request by then,
 /// with longer and longer pauses.

@@ -7,8 +7,8 @@
 
 #[cfg(feature = "object")]
 use serde::Serialize;
-use threadseal::digest::Digest;
-use threadseal::encoding;
+use threadseal_core::digest::Digest;
+use threadseal_core::encoding;
 
 /// `body` under a line that says what it is and has its digest.
 pub(crate) fn summed(label: &str, body: &[u8]) -> Vec<u8> {

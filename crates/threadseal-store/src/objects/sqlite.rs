@@ -12,7 +12,7 @@ use crate::ledger::sqlite::{connect, failed};
 use rusqlite::{Connection, OptionalExtension};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
-use threadseal::error::Error;
+use threadseal_core::error::Error;
 
 const TABLE: &str = "
 CREATE TABLE IF NOT EXISTS threadseal_objects (
@@ -33,8 +33,8 @@ impl SqliteObjects {
     /// Opens the file at `path`, and makes it where there is none.
     ///
     /// # Errors
-    /// [`threadseal::error::ErrorKind::Refused`] for a file that is damaged or no SQLite file,
-    /// [`threadseal::error::ErrorKind::External`] when it cannot be opened.
+    /// [`threadseal_core::error::ErrorKind::Refused`] for a file that is damaged or no SQLite file,
+    /// [`threadseal_core::error::ErrorKind::External`] when it cannot be opened.
     pub fn open(path: impl Into<PathBuf>) -> Result<Self, Error> {
         let path = path.into();
         let connection = connect::durable(&path)?;

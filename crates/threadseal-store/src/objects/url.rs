@@ -19,7 +19,7 @@ use std::net::IpAddr;
 use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
-use threadseal::error::Error;
+use threadseal_core::error::Error;
 
 /// How often a request is sent again, and for how long, before the caller hears of it.
 const MAX_RETRIES: usize = 4;
@@ -29,7 +29,7 @@ const RETRY_TIMEOUT: Duration = Duration::from_secs(30);
 /// that mean nothing to this storage are passed over.
 ///
 /// # Errors
-/// [`threadseal::error::ErrorKind::InvalidInput`] for an address or settings that cannot be used; the
+/// [`threadseal_core::error::ErrorKind::InvalidInput`] for an address or settings that cannot be used; the
 /// message repeats no setting.
 pub fn open(url: &str, settings: &[(String, String)]) -> Result<Arc<dyn Objects>, Error> {
     if let Some(folder) = url.strip_prefix("object+file:") {

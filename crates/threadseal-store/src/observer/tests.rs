@@ -5,11 +5,11 @@ use crate::clock::SystemClock;
 use crate::heads::MemoryHeadStore;
 use crate::random::SystemRandom;
 use crate::sys::RealFs;
-use threadseal::key::{KeyUsage, LocalSigner, PrivateKey};
-use threadseal::report::Report;
-use threadseal::time::Timestamp;
-use threadseal::transcript::VerifyOptions;
-use threadseal::trust::{Trust, TrustName, TrustStore, TrustedKey};
+use threadseal_core::key::{KeyUsage, LocalSigner, PrivateKey};
+use threadseal_core::report::Report;
+use threadseal_core::time::Timestamp;
+use threadseal_core::trust::{Trust, TrustName, TrustStore, TrustedKey};
+use threadseal_formats::transcript::VerifyOptions;
 
 struct Bench {
     host: Host,

@@ -2,13 +2,13 @@
 
 use super::{Keys, Recorder, TailPolicy};
 use crate::host::Host;
-use threadseal::error::Error;
-use threadseal::key::{KeyUsage, PublicKey};
-use threadseal::record::ThreadId;
-use threadseal::report::{Report, Verdict};
-use threadseal::tlog::entry::key_event::KeyEvent;
-use threadseal::transcript::{Sealer, Signers, VerifyOptions};
-use threadseal::trust::{Format, Purpose, Standing};
+use threadseal_core::error::Error;
+use threadseal_core::key::{KeyUsage, PublicKey};
+use threadseal_core::record::ThreadId;
+use threadseal_core::report::{Report, Verdict};
+use threadseal_core::tlog::entry::key_event::KeyEvent;
+use threadseal_core::trust::{Format, Purpose, Standing};
+use threadseal_formats::transcript::{Sealer, Signers, VerifyOptions};
 
 impl Recorder {
     /// Lets the recorder's own key seal behind the end, where it took the place of the record's authority.

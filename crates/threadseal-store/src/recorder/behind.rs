@@ -10,9 +10,9 @@ use crate::host::Host;
 use crate::lock::WriterLock;
 use std::path::Path;
 use std::sync::Arc;
-use threadseal::error::Error;
-use threadseal::record::Head;
-use threadseal::transcript::{ScanOptions, VerifyOptions};
+use threadseal_core::error::Error;
+use threadseal_core::record::Head;
+use threadseal_formats::transcript::{ScanOptions, VerifyOptions};
 
 /// Makes the last seal of the native record at `path` its known head, as the recorder that made it would have; answers with it. Nothing is
 /// sealed and nothing written into the record, but what it holds is durable then.

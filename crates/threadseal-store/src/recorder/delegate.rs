@@ -1,10 +1,10 @@
 //! Letting another key seal beside those of a record (`spec/transcript.md` §5).
 
 use super::Recorder;
-use threadseal::error::{Error, ErrorKind};
-use threadseal::key::PublicKey;
-use threadseal::record::Head;
-use threadseal::transcript::ext::Ext;
+use threadseal_core::error::{Error, ErrorKind};
+use threadseal_core::key::PublicKey;
+use threadseal_core::record::Head;
+use threadseal_formats::transcript::ext::Ext;
 
 /// Most keys that a recorder lets in: those that it gives up with each epoch need the room that a record has for keys.
 const MAX_DELEGATES: usize = 32;

@@ -13,12 +13,12 @@
 use super::Keys;
 use crate::epochs::EpochKeys;
 use crate::host::Host;
-use threadseal::error::{Error, ErrorKind};
-use threadseal::key::{LocalSigner, PublicKey, Signer};
-use threadseal::limits::MAX_RECORD_KEYS;
-use threadseal::record::{RecordId, ThreadId};
-use threadseal::transcript::Sealer;
-use threadseal::transcript::manifest::Manifest;
+use threadseal_core::error::{Error, ErrorKind};
+use threadseal_core::key::{LocalSigner, PublicKey, Signer};
+use threadseal_core::limits::MAX_RECORD_KEYS;
+use threadseal_core::record::{RecordId, ThreadId};
+use threadseal_formats::transcript::Sealer;
+use threadseal_formats::transcript::manifest::Manifest;
 
 /// Seals of an epoch, the last of which names the next key: the four fsyncs of a rotation, beside the two of each seal, then
 /// touch one seal of so many.

@@ -2,12 +2,12 @@
 
 use super::Recorder;
 use crate::random;
-use threadseal::digest::Digest;
-use threadseal::error::Error;
-use threadseal::record::Head;
-use threadseal::transcript::bodies::{BodySalt, Detached, Redaction, detach};
-use threadseal::transcript::event::Payload;
-use threadseal::transcript::ext::Ext;
+use threadseal_core::digest::Digest;
+use threadseal_core::error::Error;
+use threadseal_core::record::Head;
+use threadseal_formats::transcript::bodies::{BodySalt, Detached, Redaction, detach};
+use threadseal_formats::transcript::event::Payload;
+use threadseal_formats::transcript::ext::Ext;
 
 impl Recorder {
     /// Drops the bodies of these commitments: says so under a seal, which is durable and published before anything

@@ -4,8 +4,8 @@
 use super::TailPolicy;
 use crate::read::{RegularFile, Source as _};
 use memchr::memmem;
-use threadseal::error::{Error, ErrorKind};
-use threadseal::report::{Report, Verdict};
+use threadseal_core::error::{Error, ErrorKind};
+use threadseal_core::report::{Report, Verdict};
 
 /// Types of the lines that a redaction writes.
 const OF_REDACTIONS: [&str; 3] = ["authority", "redacted", "checkpoint"];

@@ -7,11 +7,11 @@ use crate::random::SystemRandom;
 use crate::read::open_regular;
 use crate::seal_log::LoggedHeads;
 use crate::sys::RealFs;
-use threadseal::key::{KeyUsage, LocalSigner, PrivateKey};
-use threadseal::record::RecordId;
-use threadseal::report::Verdict;
-use threadseal::time::Timestamp;
-use threadseal::trust::{Trust, TrustName, TrustStore, TrustedKey};
+use threadseal_core::key::{KeyUsage, LocalSigner, PrivateKey};
+use threadseal_core::record::RecordId;
+use threadseal_core::report::Verdict;
+use threadseal_core::time::Timestamp;
+use threadseal_core::trust::{Trust, TrustName, TrustStore, TrustedKey};
 
 struct Bench {
     host: Host,

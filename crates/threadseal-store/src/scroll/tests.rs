@@ -6,9 +6,9 @@ use crate::heads::MemoryHeadStore;
 use crate::random::SystemRandom;
 use crate::read::open_regular;
 use crate::sys::RealFs;
-use threadseal::key::{KeyUsage, LocalSigner, PrivateKey};
-use threadseal::report::Verdict;
-use threadseal::scroll::{Form, deserialize};
+use threadseal_core::key::{KeyUsage, LocalSigner, PrivateKey};
+use threadseal_core::report::Verdict;
+use threadseal_formats::scroll::{Form, deserialize};
 
 struct Bench {
     host: Host,

@@ -7,8 +7,8 @@ use super::writer::Writer;
 use super::{Fault, Place, SealLog, Shared};
 use std::path::Path;
 use std::sync::Arc;
-use threadseal::error::Error;
-use threadseal::merkle::TreeHead;
+use threadseal_core::error::Error;
+use threadseal_core::merkle::TreeHead;
 
 impl SealLog {
     /// Takes over what a copy of this log, in `folder`, has beyond it: `<folder>/journal`, `<folder>/tile`, …; and behind it what

@@ -4,9 +4,9 @@ use super::committer::Fork;
 use super::index::Index;
 use super::writer::Writer;
 use std::collections::{BTreeMap, HashMap};
-use threadseal::error::{Error, ErrorKind};
-use threadseal::record::RecordId;
-use threadseal::tlog::entry::{LogEntry, LoggedHead};
+use threadseal_core::error::{Error, ErrorKind};
+use threadseal_core::record::RecordId;
+use threadseal_core::tlog::entry::{LogEntry, LoggedHead};
 
 /// What one who commits puts together before it commits, and of one state of the log.
 #[derive(Debug)]

@@ -14,8 +14,8 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
-use threadseal::error::{Error, ErrorKind};
-use threadseal::tlog::entry::{LogEntry, LoggedHead};
+use threadseal_core::error::{Error, ErrorKind};
+use threadseal_core::tlog::entry::{LogEntry, LoggedHead};
 
 /// Heads that wait in memory; when more of them cannot be committed, they wait on the disk alone.
 const MAX_WAITING: usize = if cfg!(test) { 1000 } else { 65_536 };

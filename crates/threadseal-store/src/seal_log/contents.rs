@@ -4,12 +4,12 @@
 
 use super::place::{Place, damaged};
 use std::sync::{Arc, Mutex, PoisonError};
-use threadseal::digest::Digest;
-use threadseal::error::{Error, ErrorKind};
-use threadseal::merkle::{
+use threadseal_core::digest::Digest;
+use threadseal_core::error::{Error, ErrorKind};
+use threadseal_core::merkle::{
     self, ConsistencyProof, Frontier, InclusionProof, Node, ProofError, TreeHead,
 };
-use threadseal::tlog::tile::Tile;
+use threadseal_core::tlog::tile::Tile;
 
 /// What is done with an entry and its number.
 pub(super) type EachEntry<'w> = dyn FnMut(u64, &[u8]) -> Result<(), Error> + 'w;

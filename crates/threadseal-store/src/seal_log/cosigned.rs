@@ -9,15 +9,15 @@
 use super::description::Description;
 use super::place::Place;
 use super::{LogView, SealLog};
-use threadseal::digest::Digest;
-use threadseal::error::{Error, ErrorKind};
-use threadseal::limits::MAX_CONFLICT_BYTES;
-use threadseal::merkle::{ConsistencyProof, TreeHead};
-use threadseal::record::Head;
-use threadseal::tlog::conflict::Conflict;
-use threadseal::tlog::policy::Policy;
-use threadseal::tlog::proof_file::ProofFile;
-use threadseal::tlog::verifier::VerifierKey;
+use threadseal_core::digest::Digest;
+use threadseal_core::error::{Error, ErrorKind};
+use threadseal_core::limits::MAX_CONFLICT_BYTES;
+use threadseal_core::merkle::{ConsistencyProof, TreeHead};
+use threadseal_core::record::Head;
+use threadseal_core::tlog::conflict::Conflict;
+use threadseal_core::tlog::policy::Policy;
+use threadseal_core::tlog::proof_file::ProofFile;
+use threadseal_core::tlog::verifier::VerifierKey;
 
 const CONFLICT_ENDING: &str = ".tlog-conflict";
 /// Files of conflicts beside one log that are read.

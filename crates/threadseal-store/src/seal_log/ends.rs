@@ -10,9 +10,9 @@
 use super::SealLog;
 use super::place::Place;
 use std::collections::BTreeSet;
-use threadseal::encoding;
-use threadseal::error::Error;
-use threadseal::key::PublicKey;
+use threadseal_core::encoding;
+use threadseal_core::error::Error;
+use threadseal_core::key::PublicKey;
 
 const FILE: &str = "ends";
 /// Largest such file in bytes.

@@ -21,9 +21,9 @@ use super::view::LogView;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, mpsc};
 use std::thread;
 use std::time::Duration;
-use threadseal::error::{Error, ErrorKind};
-use threadseal::merkle::TreeHead;
-use threadseal::note::SignedNote;
+use threadseal_core::error::{Error, ErrorKind};
+use threadseal_core::merkle::TreeHead;
+use threadseal_core::note::SignedNote;
 
 /// Longest wait for the places that are looked at.
 const MAX_LOOK_WAIT: Duration = Duration::from_secs(5);

@@ -10,12 +10,13 @@ use super::{LogPlaces, SealLog};
 use crate::atomic::{self, Mode, PRIVATE_FILE};
 use crate::home::PRIVATE_DIRECTORY;
 use std::path::PathBuf;
-use threadseal::digest::Digest;
-use threadseal::error::Error;
-use threadseal::record::RecordId;
-use threadseal::report::{KnownFork, Verified};
-use threadseal::tlog::entry::LogEntry;
-use threadseal::tlog::entry::fork::{ForkPlace, LoggedFork};
+use threadseal_core::digest::Digest;
+use threadseal_core::error::Error;
+use threadseal_core::record::RecordId;
+use threadseal_core::report::KnownFork;
+use threadseal_core::tlog::entry::LogEntry;
+use threadseal_core::tlog::entry::fork::{ForkPlace, LoggedFork};
+use threadseal_formats::verified::Verified;
 
 const FOLDER: &str = "evidence";
 

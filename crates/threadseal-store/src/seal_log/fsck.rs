@@ -4,14 +4,14 @@ use super::index::{Index, head_of};
 use super::rare::{self, RareKind};
 use super::{SealLog, Shared};
 use std::collections::{BTreeMap, HashMap};
-use threadseal::digest::Digest;
-use threadseal::error::Error;
-use threadseal::limits::MAX_FINDINGS;
-use threadseal::merkle::{self, Frontier};
-use threadseal::note::SignedNote;
-use threadseal::record::RecordId;
-use threadseal::tlog::entry::LogEntry;
-use threadseal::tlog::tile::{TILE_WIDTH, Tile, TileKind};
+use threadseal_core::digest::Digest;
+use threadseal_core::error::Error;
+use threadseal_core::limits::MAX_FINDINGS;
+use threadseal_core::merkle::{self, Frontier};
+use threadseal_core::note::SignedNote;
+use threadseal_core::record::RecordId;
+use threadseal_core::tlog::entry::LogEntry;
+use threadseal_core::tlog::tile::{TILE_WIDTH, Tile, TileKind};
 
 /// What is wrong with a log.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
@@ -195,7 +195,7 @@ impl Walk<'_> {
     fn checkpoint(&mut self) -> Result<(), Error> {
         let place = &self.shared.place;
         let path = place.checkpoint();
-        let bytes = place.read(&path, threadseal::limits::MAX_NOTE_BYTES)?;
+        let bytes = place.read(&path, threadseal_core::limits::MAX_NOTE_BYTES)?;
         let text = bytes.and_then(|bytes| String::from_utf8(bytes).ok());
         let note = text.and_then(|text| SignedNote::parse(&text).ok());
         let known = note.and_then(|note| self.shared.description.checkpoint(&note));

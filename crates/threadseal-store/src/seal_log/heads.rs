@@ -7,11 +7,11 @@
 use super::SealLog;
 use crate::heads::{Durability, HeadStore, RecordKind, StoredHead, Swap};
 use std::sync::Arc;
-use threadseal::digest::Digest;
-use threadseal::error::Error;
-use threadseal::record::{Head, RecordId};
-use threadseal::report::KnownFork;
-use threadseal::time::Timestamp;
+use threadseal_core::digest::Digest;
+use threadseal_core::error::Error;
+use threadseal_core::record::{Head, RecordId};
+use threadseal_core::report::KnownFork;
+use threadseal_core::time::Timestamp;
 
 /// A store of heads beside a log.
 #[derive(Debug)]

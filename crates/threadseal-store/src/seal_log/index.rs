@@ -12,10 +12,10 @@ use super::description::LogId;
 use super::index_file::{Files, Row};
 use super::place::{Place, damaged};
 use std::collections::{BTreeSet, VecDeque};
-use threadseal::error::Error;
-use threadseal::merkle::{TreeHead, leaf_hash};
-use threadseal::record::RecordId;
-use threadseal::tlog::entry::LogEntry;
+use threadseal_core::error::Error;
+use threadseal_core::merkle::{TreeHead, leaf_hash};
+use threadseal_core::record::RecordId;
+use threadseal_core::tlog::entry::LogEntry;
 
 /// Entries that a process reads for itself before it writes them into a file.
 pub(super) const MAX_UNWRITTEN: u64 = if cfg!(test) { 600 } else { 4_096 };

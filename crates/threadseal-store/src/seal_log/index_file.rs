@@ -29,10 +29,10 @@ use std::iter::Peekable;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use threadseal::digest::Digest;
-use threadseal::error::Error;
-use threadseal::merkle::TreeHead;
-use threadseal::record::RecordId;
+use threadseal_core::digest::Digest;
+use threadseal_core::error::Error;
+use threadseal_core::merkle::TreeHead;
+use threadseal_core::record::RecordId;
 
 pub(super) const FOLDER: &str = "index-1";
 const LIST: &str = "runs";

@@ -7,12 +7,12 @@
 //! A batch is committed with its `tree` line, and signed behind that. Bytes behind the last `tree` or `signed` line were never
 //! signed. Here the lines are read; whether trees and signatures are right is [`super::writer`]'s and [`super::view`]'s question.
 
-use threadseal::digest::Digest;
-use threadseal::encoding;
-use threadseal::limits::MAX_LOG_ENTRY_BYTES;
-use threadseal::merkle::TreeHead;
-use threadseal::note::SignedNote;
-use threadseal::tlog::checkpoint::parse_size;
+use threadseal_core::digest::Digest;
+use threadseal_core::encoding;
+use threadseal_core::limits::MAX_LOG_ENTRY_BYTES;
+use threadseal_core::merkle::TreeHead;
+use threadseal_core::note::SignedNote;
+use threadseal_core::tlog::checkpoint::parse_size;
 
 /// Entries that make a journal be folded into tiles.
 pub(super) const FOLD_ENTRIES: usize = 256;

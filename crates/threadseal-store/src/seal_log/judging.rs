@@ -5,10 +5,10 @@ use super::{KeptStamp, SealLog};
 use crate::timestamp::Authority;
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-use threadseal::record::Head;
-use threadseal::time::Timestamp;
-use threadseal::tlog::entry::key_event::KeyHistory;
-use threadseal::trust::SealPlaces;
+use threadseal_core::record::Head;
+use threadseal_core::time::Timestamp;
+use threadseal_core::tlog::entry::key_event::KeyHistory;
+use threadseal_core::trust::SealPlaces;
 
 /// What who judges keys asks a log; what it says of keys, and how far it is vouched for, is looked up once.
 #[derive(Debug)]

@@ -13,12 +13,12 @@
 use super::contents::Contents;
 use super::places::entry_of;
 use std::collections::{BTreeMap, BTreeSet};
-use threadseal::error::Error;
-use threadseal::key::PublicKey;
-use threadseal::merkle::{Frontier, TreeHead, leaf_hash};
-use threadseal::record::{Head, RecordId};
-use threadseal::tlog::entry::key_event::{KeyEvent, KeyHistory};
-use threadseal::tlog::entry::{LogEntry, LoggedHead};
+use threadseal_core::error::Error;
+use threadseal_core::key::PublicKey;
+use threadseal_core::merkle::{Frontier, TreeHead, leaf_hash};
+use threadseal_core::record::{Head, RecordId};
+use threadseal_core::tlog::entry::key_event::{KeyEvent, KeyHistory};
+use threadseal_core::tlog::entry::{LogEntry, LoggedHead};
 
 /// Most heads before the last end of a key that come along though later ones of their records do as well; of more, the newest of each
 /// record before each end.

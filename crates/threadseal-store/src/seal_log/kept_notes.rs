@@ -14,12 +14,12 @@ use crate::lock::Exclusive;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::PathBuf;
-use threadseal::error::{Error, ErrorKind};
-use threadseal::limits::MAX_NOTE_BYTES;
-use threadseal::merkle::TreeHead;
-use threadseal::note::{NoteSignature, SignedNote};
-use threadseal::tlog::policy::{Judgement, Policy};
-use threadseal::tlog::verifier::{self, VerifierKey};
+use threadseal_core::error::{Error, ErrorKind};
+use threadseal_core::limits::MAX_NOTE_BYTES;
+use threadseal_core::merkle::TreeHead;
+use threadseal_core::note::{NoteSignature, SignedNote};
+use threadseal_core::tlog::policy::{Judgement, Policy};
+use threadseal_core::tlog::verifier::{self, VerifierKey};
 
 const ENDING: &str = ".cosigned";
 const LOCK: &str = "cosigned.lock";

@@ -2,9 +2,9 @@
 
 use super::SealLog;
 use super::rare::RareKind;
-use threadseal::error::Error;
-use threadseal::tlog::entry::LogEntry;
-use threadseal::tlog::entry::key_event::{KeyChange, KeyEvent};
+use threadseal_core::error::Error;
+use threadseal_core::tlog::entry::LogEntry;
+use threadseal_core::tlog::entry::key_event::{KeyChange, KeyEvent};
 
 impl SealLog {
     /// Commits what a key says of itself, behind all that waits in this process, and where it ends behind all that the home's store of

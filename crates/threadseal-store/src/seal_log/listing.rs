@@ -5,10 +5,10 @@ use super::index::Index;
 use super::place::damaged;
 use crate::heads::LoggedAt;
 use std::collections::BTreeMap;
-use threadseal::error::{Error, ErrorKind};
-use threadseal::merkle::{Frontier, leaf_hash};
-use threadseal::record::RecordId;
-use threadseal::tlog::entry::{LogEntry, LoggedHead};
+use threadseal_core::error::{Error, ErrorKind};
+use threadseal_core::merkle::{Frontier, leaf_hash};
+use threadseal_core::record::RecordId;
+use threadseal_core::tlog::entry::{LogEntry, LoggedHead};
 
 impl SealLog {
     /// The newest head of each record. All entries are read, and are those of the signed checkpoint: none can be left out.

@@ -24,11 +24,11 @@ use crate::sys::{Fs, path_text};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use threadseal::digest::Digest;
-use threadseal::error::Error;
-use threadseal::limits::MAX_NOTE_BYTES;
-use threadseal::merkle::TreeHead;
-use threadseal::note::SignedNote;
+use threadseal_core::digest::Digest;
+use threadseal_core::error::Error;
+use threadseal_core::limits::MAX_NOTE_BYTES;
+use threadseal_core::merkle::TreeHead;
+use threadseal_core::note::SignedNote;
 
 const ENDING: &str = ".mark";
 const ENDED: &str = ".ended";

@@ -12,7 +12,7 @@
 use std::fmt;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
-use threadseal::error::Error;
+use threadseal_core::error::Error;
 
 /// Longest name of a place in bytes.
 const MAX_MARK_PLACE_BYTES: usize = 4096;

@@ -9,8 +9,8 @@ use super::writer::Writer;
 use super::{Fault, LogId, LogPlaces, SealLog, Shared};
 use crate::lock::Exclusive;
 use std::time::Duration;
-use threadseal::error::Error;
-use threadseal::merkle::TreeHead;
+use threadseal_core::error::Error;
+use threadseal_core::merkle::TreeHead;
 
 /// Most second places of one log.
 const MAX_MARKS: usize = 16;

@@ -12,14 +12,14 @@ use super::place::Place;
 use super::{Checked, SealLog};
 use crate::objects::{self, Object, Objects, Put};
 use std::collections::BTreeMap;
-use threadseal::digest::Digest;
-use threadseal::error::{Error, ErrorKind};
-use threadseal::limits::{MAX_LOG_ENTRY_BYTES, MAX_NOTE_BYTES};
-use threadseal::merkle::{self, Frontier, InclusionProof, Node, TreeHead};
-use threadseal::note::SignedNote;
-use threadseal::tlog::conflict::{Conflict, ShownEntry};
-use threadseal::tlog::tile::{TILE_WIDTH, Tile, TileKind, read_entries, write_hashes};
-use threadseal::tlog::verifier::VerifierKey;
+use threadseal_core::digest::Digest;
+use threadseal_core::error::{Error, ErrorKind};
+use threadseal_core::limits::{MAX_LOG_ENTRY_BYTES, MAX_NOTE_BYTES};
+use threadseal_core::merkle::{self, Frontier, InclusionProof, Node, TreeHead};
+use threadseal_core::note::SignedNote;
+use threadseal_core::tlog::conflict::{Conflict, ShownEntry};
+use threadseal_core::tlog::tile::{TILE_WIDTH, Tile, TileKind, read_entries, write_hashes};
+use threadseal_core::tlog::verifier::VerifierKey;
 
 const CHECKPOINT: &str = "checkpoint";
 /// How often the checkpoint is tried again when another process brings up the same mirror.
@@ -177,7 +177,7 @@ fn bytes_of(place: &Place, tile: &Tile) -> Result<Vec<u8>, Error> {
         TileKind::Hashes(_) => Ok(write_hashes(&place.hashes(tile)?)),
         TileKind::Entries => {
             let entries = place.entries(tile)?;
-            threadseal::tlog::tile::write_entries(entries.iter().map(Vec::as_slice))
+            threadseal_core::tlog::tile::write_entries(entries.iter().map(Vec::as_slice))
                 .ok_or_else(|| Error::invalid("an entry of a log is too long"))
         }
     }

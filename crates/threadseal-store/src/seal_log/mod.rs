@@ -122,11 +122,11 @@ use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
-use threadseal::error::{Error, ErrorKind};
-use threadseal::key::Signer;
-use threadseal::merkle::TreeHead;
-use threadseal::record::RecordId;
-use threadseal::tlog::entry::LoggedHead;
+use threadseal_core::error::{Error, ErrorKind};
+use threadseal_core::key::Signer;
+use threadseal_core::merkle::TreeHead;
+use threadseal_core::record::RecordId;
+use threadseal_core::tlog::entry::LoggedHead;
 use writer::Writer;
 
 /// Longest wait at the end of a command for second places that do not answer at once.

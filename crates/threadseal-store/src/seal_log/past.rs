@@ -24,12 +24,12 @@ use super::{LogKey, LogPlaces};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use threadseal::error::{Error, ErrorKind};
-use threadseal::limits::MAX_NOTE_BYTES;
-use threadseal::merkle::TreeHead;
-use threadseal::note::SignedNote;
-use threadseal::tlog::checkpoint::Checkpoint;
-use threadseal::tlog::entry::{LogEntry, LoggedHead, Restart};
+use threadseal_core::error::{Error, ErrorKind};
+use threadseal_core::limits::MAX_NOTE_BYTES;
+use threadseal_core::merkle::TreeHead;
+use threadseal_core::note::SignedNote;
+use threadseal_core::tlog::checkpoint::Checkpoint;
+use threadseal_core::tlog::entry::{LogEntry, LoggedHead, Restart};
 
 /// Bytes of the signature of a log: Ed25519.
 const SIGNATURE_BYTES: usize = 64;

@@ -8,11 +8,11 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use threadseal::digest::Digest;
-use threadseal::error::{Error, ErrorKind};
-use threadseal::limits::MAX_LOG_ENTRY_BYTES;
-use threadseal::merkle;
-use threadseal::tlog::tile::{self, TILE_WIDTH, Tile, TileKind};
+use threadseal_core::digest::Digest;
+use threadseal_core::error::{Error, ErrorKind};
+use threadseal_core::limits::MAX_LOG_ENTRY_BYTES;
+use threadseal_core::merkle;
+use threadseal_core::tlog::tile::{self, TILE_WIDTH, Tile, TileKind};
 
 /// Largest tile of entries in bytes: each entry has its length before it.
 const MAX_TILE_BYTES: usize = 256 * (MAX_LOG_ENTRY_BYTES + 2);
@@ -195,7 +195,7 @@ mod tests {
     use super::*;
     use crate::fault::FaultFs;
     use crate::home::PRIVATE_DIRECTORY;
-    use threadseal::merkle::{Frontier, Node};
+    use threadseal_core::merkle::{Frontier, Node};
 
     fn entry(number: u64) -> Vec<u8> {
         format!("{{\"n\":{number}}}").into_bytes()

@@ -27,12 +27,12 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use threadseal::digest::Digest;
-use threadseal::error::{Error, ErrorKind};
-use threadseal::key::PublicKey;
-use threadseal::limits::MAX_KEY_FILE_BYTES;
-use threadseal::merkle::TreeHead;
-use threadseal::tlog::entry::{LogEntry, LoggedHead};
+use threadseal_core::digest::Digest;
+use threadseal_core::error::{Error, ErrorKind};
+use threadseal_core::key::PublicKey;
+use threadseal_core::limits::MAX_KEY_FILE_BYTES;
+use threadseal_core::merkle::TreeHead;
+use threadseal_core::tlog::entry::{LogEntry, LoggedHead};
 
 /// Longest `current` in bytes.
 const MAX_CURRENT_BYTES: usize = 64;
@@ -137,7 +137,7 @@ impl LogPlaces {
             let name = name.into_string().ok()?;
             let stem = name.strip_suffix(".log.key")?;
             let id = stem.strip_prefix("log-")?;
-            let id = threadseal::encoding::parse_hex_array::<8>(id);
+            let id = threadseal_core::encoding::parse_hex_array::<8>(id);
             id.map(|_| stem.to_owned())
         };
         let mut logs: Vec<String> = names.into_iter().filter_map(log).collect();

@@ -19,11 +19,11 @@ use super::{LogId, SealLog};
 use crate::atomic::{self, Mode, PRIVATE_FILE};
 use std::fmt::Write as _;
 use std::sync::{Arc, PoisonError};
-use threadseal::digest::Digest;
-use threadseal::error::Error;
-use threadseal::merkle::{TreeHead, leaf_hash};
-use threadseal::record::RecordId;
-use threadseal::tlog::entry::LogEntry;
+use threadseal_core::digest::Digest;
+use threadseal_core::error::Error;
+use threadseal_core::merkle::{TreeHead, leaf_hash};
+use threadseal_core::record::RecordId;
+use threadseal_core::tlog::entry::LogEntry;
 
 pub(super) const FILE: &str = "rare-1";
 const FIRST_LINE: &str = "threadseal/1 rare entries";

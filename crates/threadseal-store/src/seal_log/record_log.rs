@@ -8,8 +8,8 @@ use crate::home::PRIVATE_DIRECTORY;
 use crate::sys::Fs;
 use std::path::Path;
 use std::sync::Arc;
-use threadseal::error::Error;
-use threadseal::transcript::as_log::RecordLog;
+use threadseal_core::error::Error;
+use threadseal_formats::transcript::as_log::RecordLog;
 
 /// Entries whose tiles are written at once: sixteen full tiles, so that none is read again to be filled.
 const BATCH_ENTRIES: usize = 4096;

@@ -5,10 +5,10 @@
 
 use super::SealLog;
 use super::rare::RareKind;
-use threadseal::error::Error;
-use threadseal::record::{Head, RecordId, RecordKind};
-use threadseal::tlog::entry::{LogEntry, LoggedHead};
-use threadseal::transcript::bodies::SealedRedaction;
+use threadseal_core::error::Error;
+use threadseal_core::record::{Head, RecordId, RecordKind};
+use threadseal_core::tlog::entry::{LogEntry, LoggedHead};
+use threadseal_formats::transcript::bodies::SealedRedaction;
 
 impl SealLog {
     /// Commits that these seals cover redactions, behind all that waits in this process: those that the log does not know yet.

@@ -16,9 +16,9 @@ use crate::random::{self, Random};
 use crate::sys::{self, Access, FileHandle};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use threadseal::encoding;
-use threadseal::error::{Error, ErrorKind};
-use threadseal::tlog::entry::{LogEntry, LoggedHead};
+use threadseal_core::encoding;
+use threadseal_core::error::{Error, ErrorKind};
+use threadseal_core::tlog::entry::{LogEntry, LoggedHead};
 
 /// Largest file that is taken over, in bytes.
 pub(super) const MAX_SPOOL_BYTES: usize = 64 << 20;

@@ -20,8 +20,8 @@ use sha2::Sha256;
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
-use threadseal::encoding;
-use threadseal::error::{Error, ErrorKind};
+use threadseal_core::encoding;
+use threadseal_core::error::{Error, ErrorKind};
 use zeroize::Zeroizing;
 
 const DOMAIN: &[u8] = b"threadseal/1 spool\0";
@@ -161,7 +161,7 @@ mod tests {
     use super::*;
     use crate::fault::FaultFs;
     use crate::random::SeededRandom;
-    use threadseal::digest::Digest;
+    use threadseal_core::digest::Digest;
 
     fn place(fs: &FaultFs) -> Place {
         Place {

@@ -11,8 +11,8 @@ use super::{Fault, SealLog, Shared};
 use crate::heads::LoggedAt;
 use crate::read::Stamp;
 use std::sync::{Arc, PoisonError};
-use threadseal::error::Error;
-use threadseal::record::RecordId;
+use threadseal_core::error::Error;
+use threadseal_core::record::RecordId;
 
 /// How a log stands.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -13,10 +13,10 @@ use crate::home::PRIVATE_DIRECTORY;
 use crate::timestamp::{Authority, MAX_TIMESTAMP_BYTES, TimeStamp, verify};
 use std::io;
 use std::path::PathBuf;
-use threadseal::error::Error;
-use threadseal::limits::MAX_NOTE_BYTES;
-use threadseal::merkle::TreeHead;
-use threadseal::note::SignedNote;
+use threadseal_core::error::Error;
+use threadseal_core::limits::MAX_NOTE_BYTES;
+use threadseal_core::merkle::TreeHead;
+use threadseal_core::note::SignedNote;
 
 const FOLDER: &str = "timestamps";
 const NOTE: &str = ".checkpoint";

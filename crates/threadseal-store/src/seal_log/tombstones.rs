@@ -5,9 +5,9 @@
 use super::SealLog;
 use super::rare::RareKind;
 use std::sync::Arc;
-use threadseal::error::Error;
-use threadseal::record::RecordId;
-use threadseal::tlog::entry::{LogEntry, LoggedHead};
+use threadseal_core::error::Error;
+use threadseal_core::record::RecordId;
+use threadseal_core::tlog::entry::{LogEntry, LoggedHead};
 
 impl SealLog {
     /// Commits that these records are pruned, behind all that waits in this process: those that the log does not know yet, and all

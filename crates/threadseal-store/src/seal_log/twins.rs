@@ -15,8 +15,8 @@ use super::view::read_committed;
 use crate::sys::{path_text, text_path};
 use std::path::PathBuf;
 use std::sync::Arc;
-use threadseal::digest::Digest;
-use threadseal::error::Error;
+use threadseal_core::digest::Digest;
+use threadseal_core::error::Error;
 
 const FIRST_LINE: &str = "threadseal/1 home of a log";
 

@@ -23,9 +23,9 @@ use std::collections::BTreeSet;
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
-use threadseal::digest::Digest;
-use threadseal::error::Error;
-use threadseal::tlog::entry::{LogEntry, LoggedHead};
+use threadseal_core::digest::Digest;
+use threadseal_core::error::Error;
+use threadseal_core::tlog::entry::{LogEntry, LoggedHead};
 
 /// Lines of a file that are to be set aside; None where that cannot be told yet.
 pub(super) type Aside = Option<Vec<Vec<u8>>>;

@@ -10,13 +10,13 @@ use super::place::{Place, damaged};
 use super::writer::{Loaded, load};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-use threadseal::digest::Digest;
-use threadseal::error::{Error, ErrorKind};
-use threadseal::merkle::{self, ConsistencyProof, InclusionProof, TreeHead, leaf_hash};
-use threadseal::note::SignedNote;
-use threadseal::record::RecordId;
-use threadseal::tlog::entry::{LogEntry, LoggedHead};
-use threadseal::tlog::tile::TILE_WIDTH;
+use threadseal_core::digest::Digest;
+use threadseal_core::error::{Error, ErrorKind};
+use threadseal_core::merkle::{self, ConsistencyProof, InclusionProof, TreeHead, leaf_hash};
+use threadseal_core::note::SignedNote;
+use threadseal_core::record::RecordId;
+use threadseal_core::tlog::entry::{LogEntry, LoggedHead};
+use threadseal_core::tlog::tile::TILE_WIDTH;
 
 /// Levels of the tree within a tile.
 const TILE_HEIGHT: usize = 8;

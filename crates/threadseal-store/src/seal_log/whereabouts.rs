@@ -11,8 +11,8 @@ use crate::atomic::{self, PRIVATE_FILE};
 use crate::home::PRIVATE_DIRECTORY;
 use crate::sys::{self, Access, directory_of};
 use std::path::{Path, PathBuf};
-use threadseal::error::Error;
-use threadseal::record::RecordId;
+use threadseal_core::error::Error;
+use threadseal_core::record::RecordId;
 
 /// Largest file of one record in bytes; of a record that lay in more places the first ones are remembered.
 const MAX_PLACES_BYTES: usize = 16 << 10;

@@ -17,10 +17,10 @@ use super::journal::{FOLD_ENTRIES, Journal, MAX_BATCH_ENTRIES, MAX_JOURNAL_BYTES
 use super::place::{Place, damaged};
 use crate::append::Log;
 use crate::lock::{Exclusive, WriterLock};
-use threadseal::error::Error;
-use threadseal::merkle::{Frontier, TreeHead, leaf_hash};
-use threadseal::note::{self, SignedNote};
-use threadseal::tlog::checkpoint::Checkpoint;
+use threadseal_core::error::Error;
+use threadseal_core::merkle::{Frontier, TreeHead, leaf_hash};
+use threadseal_core::note::{self, SignedNote};
+use threadseal_core::tlog::checkpoint::Checkpoint;
 
 /// May a log with these contents, all that was committed among them, sign?
 pub(super) type Judge<'j> = dyn Fn(&Contents, TreeHead) -> Result<(), Error> + 'j;

@@ -24,8 +24,8 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use threadseal::encoding;
-use threadseal::error::{Error, ErrorKind};
+use threadseal_core::encoding;
+use threadseal_core::error::{Error, ErrorKind};
 
 /// How a file is opened. None of these waits for a FIFO's other end or takes a terminal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -4,7 +4,7 @@
 
 use der::asn1::{Any, BitString, Int, ObjectIdentifier, OctetString, Utf8StringRef};
 use der::{Encode, Sequence, Tag, Tagged};
-use threadseal::time::Timestamp;
+use threadseal_core::time::Timestamp;
 use x509_cert::ext::Extensions;
 use x509_cert::spki::AlgorithmIdentifierOwned;
 

@@ -8,7 +8,7 @@
 
 use rustls_pki_types::CertificateDer;
 use rustls_pki_types::pem::PemObject;
-use threadseal::error::Error;
+use threadseal_core::error::Error;
 use webpki::anchor_from_trusted_cert;
 
 /// Largest such file in bytes.

@@ -29,9 +29,9 @@ use asn1::{MessageImprint, TimeStampReq, TimeStampResp, TstInfo};
 use der::Decode;
 use der::asn1::{ObjectIdentifier, OctetString};
 use std::fmt;
-use threadseal::digest::Digest;
-use threadseal::error::Error;
-use threadseal::time::Timestamp;
+use threadseal_core::digest::Digest;
+use threadseal_core::error::Error;
+use threadseal_core::time::Timestamp;
 use x509_cert::spki::AlgorithmIdentifierOwned;
 
 /// Largest response in bytes; with a chain of certificates they have some 6 KiB.

@@ -20,7 +20,7 @@ use der::{Any, Encode};
 use ring::digest::{self, Algorithm};
 use rustls_pki_types::{CertificateDer, SignatureVerificationAlgorithm, UnixTime};
 use std::time::Duration;
-use threadseal::time::Timestamp;
+use threadseal_core::time::Timestamp;
 use webpki::{EndEntityCert, KeyUsage, anchor_from_trusted_cert, ring as algorithms};
 use x509_cert::Certificate;
 use x509_cert::attr::Attribute;

@@ -19,8 +19,8 @@ use crate::tombstones;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use threadseal::error::Error;
-use threadseal::record::RecordId;
+use threadseal_core::error::Error;
+use threadseal_core::record::RecordId;
 
 const ENDING: &str = ".jsonl";
 

@@ -31,9 +31,9 @@ use crate::ledger::Fault;
 use crate::read::{RegularFile, Source};
 use std::fmt;
 use std::path::{Path, PathBuf};
-use threadseal::digest::Digest;
-use threadseal::error::Error;
-use threadseal::record::RecordId;
+use threadseal_core::digest::Digest;
+use threadseal_core::error::Error;
+use threadseal_core::record::RecordId;
 
 /// Longest name of a record in bytes: its hex is one part of a name, of which file systems take 255.
 pub const MAX_RECORD_NAME_BYTES: usize = 120;
@@ -47,7 +47,7 @@ impl RecordName {
     /// `#` nor a control character.
     ///
     /// # Errors
-    /// [`threadseal::error::ErrorKind::InvalidInput`] for anything else.
+    /// [`threadseal_core::error::ErrorKind::InvalidInput`] for anything else.
     pub fn parse(text: &str) -> Result<Self, Error> {
         let is_name = (1..=MAX_RECORD_NAME_BYTES).contains(&text.len())
             && !text.starts_with('.')
@@ -80,8 +80,8 @@ pub trait TranscriptStore: fmt::Debug + Send + Sync {
     /// Makes a record that appears with `first` in it, whole or not at all, and is durable then.
     ///
     /// # Errors
-    /// [`threadseal::error::ErrorKind::InvalidInput`] when there is one of this name,
-    /// [`threadseal::error::ErrorKind::External`] when the store fails.
+    /// [`threadseal_core::error::ErrorKind::InvalidInput`] when there is one of this name,
+    /// [`threadseal_core::error::ErrorKind::External`] when the store fails.
     fn create(&self, name: &RecordName, first: &[u8]) -> Result<Box<dyn Appender>, Error>;
 
     /// Makes a record that appears with all of `source`, and is durable then.
@@ -93,28 +93,28 @@ pub trait TranscriptStore: fmt::Debug + Send + Sync {
     /// Takes an existing record, to look at it and to go on with it.
     ///
     /// # Errors
-    /// [`threadseal::error::ErrorKind::InvalidInput`] when there is none,
-    /// [`threadseal::error::ErrorKind::External`] when another writer holds it or the store fails.
+    /// [`threadseal_core::error::ErrorKind::InvalidInput`] when there is none,
+    /// [`threadseal_core::error::ErrorKind::External`] when another writer holds it or the store fails.
     fn claim(&self, name: &RecordName) -> Result<Box<dyn Claim>, Error>;
 
     /// The record as it is now; what is appended later is not in it. `None` when there is none.
     ///
     /// # Errors
-    /// [`threadseal::error::ErrorKind::Refused`] when what leads to it is damaged,
-    /// [`threadseal::error::ErrorKind::External`] when the store fails.
+    /// [`threadseal_core::error::ErrorKind::Refused`] when what leads to it is damaged,
+    /// [`threadseal_core::error::ErrorKind::External`] when the store fails.
     fn read(&self, name: &RecordName) -> Result<Option<RegularFile>, Error>;
 
     /// Names of records after `after`, in order of their bytes, at most `limit`.
     ///
     /// # Errors
-    /// [`threadseal::error::ErrorKind::External`] when the store fails.
+    /// [`threadseal_core::error::ErrorKind::External`] when the store fails.
     fn names(&self, after: Option<&RecordName>, limit: usize) -> Result<Vec<RecordName>, Error>;
 
     /// The bytes of a tail that was set aside from this record.
     ///
     /// # Errors
-    /// [`threadseal::error::ErrorKind::Refused`] when they are not there or not those,
-    /// [`threadseal::error::ErrorKind::Limit`] above `limit_bytes`.
+    /// [`threadseal_core::error::ErrorKind::Refused`] when they are not there or not those,
+    /// [`threadseal_core::error::ErrorKind::Limit`] above `limit_bytes`.
     fn read_aside(
         &self,
         name: &RecordName,
@@ -141,8 +141,8 @@ pub trait TranscriptStore: fmt::Debug + Send + Sync {
     /// Looks at everything that is stored of a record, and mends what is provably of no use.
     ///
     /// # Errors
-    /// [`threadseal::error::ErrorKind::InvalidInput`] when there is no such record,
-    /// [`threadseal::error::ErrorKind::External`] when the store fails.
+    /// [`threadseal_core::error::ErrorKind::InvalidInput`] when there is no such record,
+    /// [`threadseal_core::error::ErrorKind::External`] when the store fails.
     fn fsck(&self, name: &RecordName, repair: bool) -> Result<FsckReport, Error>;
 
     /// Can a record in it have detached bodies, in a file beside it?
@@ -159,14 +159,14 @@ pub trait Claim: fmt::Debug {
     /// The record as it is under the claim.
     ///
     /// # Errors
-    /// [`threadseal::error::ErrorKind::InvalidInput`] when the store does not say what it is.
+    /// [`threadseal_core::error::ErrorKind::InvalidInput`] when the store does not say what it is.
     fn reader(&self) -> Result<RegularFile, Error>;
 
     /// Goes on with it. `durable_floor` is the size up to which its bytes are known to have reached the
     /// disk; all of it has when this returns.
     ///
     /// # Errors
-    /// [`threadseal::error::ErrorKind::External`] when the store fails.
+    /// [`threadseal_core::error::ErrorKind::External`] when the store fails.
     fn appender(self: Box<Self>, durable_floor: u64) -> Result<Box<dyn Appender>, Error>;
 
     /// As [`TranscriptStore::holds_bodies`].
@@ -186,9 +186,9 @@ pub trait Appender: fmt::Debug + Send + Sync {
     /// Writes what waits. On `Ok` it survives this process.
     ///
     /// # Errors
-    /// [`threadseal::error::ErrorKind::External`] when the store fails, now or earlier;
-    /// [`threadseal::error::ErrorKind::Superseded`] when another writer has claimed the record;
-    /// [`threadseal::error::ErrorKind::Refused`] when somebody else changed it.
+    /// [`threadseal_core::error::ErrorKind::External`] when the store fails, now or earlier;
+    /// [`threadseal_core::error::ErrorKind::Superseded`] when another writer has claimed the record;
+    /// [`threadseal_core::error::ErrorKind::Refused`] when somebody else changed it.
     fn flush(&mut self) -> Result<(), Error>;
 
     /// Writes what waits and makes all of it durable. On `Ok` it survives power loss.
@@ -201,7 +201,7 @@ pub trait Appender: fmt::Debug + Send + Sync {
     /// cut here. `None` when there are none.
     ///
     /// # Errors
-    /// As [`Appender::flush`]; [`threadseal::error::ErrorKind::InvalidInput`] when the record ends
+    /// As [`Appender::flush`]; [`threadseal_core::error::ErrorKind::InvalidInput`] when the record ends
     /// before `offset`.
     fn move_tail_aside(&mut self, offset: u64) -> Result<Option<MovedTail>, Error>;
 

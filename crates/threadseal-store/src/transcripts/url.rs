@@ -11,13 +11,13 @@
 use super::{FileTranscriptStore, RecordName, TranscriptStore};
 use crate::ledger::url::{self, Intent};
 use crate::sys::RealFs;
-use threadseal::error::Error;
+use threadseal_core::error::Error;
 
 /// The address of a store, and the record in it that is meant, if one is. A name never holds `#`; a folder
 /// may, and is told apart by a `#` at the end of its address.
 ///
 /// # Errors
-/// [`threadseal::error::ErrorKind::InvalidInput`] for what follows `#` and is no name.
+/// [`threadseal_core::error::ErrorKind::InvalidInput`] for what follows `#` and is no name.
 pub fn split_address(address: &str) -> Result<(&str, Option<RecordName>), Error> {
     match address.rsplit_once('#') {
         None => Ok((address, None)),
@@ -29,7 +29,7 @@ pub fn split_address(address: &str) -> Result<(&str, Option<RecordName>), Error>
 /// Opens the store at this address, with the settings of object storage as environments spell them.
 ///
 /// # Errors
-/// [`threadseal::error::ErrorKind::InvalidInput`] for an address that no store of transcripts has, or whose
+/// [`threadseal_core::error::ErrorKind::InvalidInput`] for an address that no store of transcripts has, or whose
 /// store is not built in; what opening the store says.
 pub fn open_with(
     address: &str,

@@ -4,11 +4,11 @@ use super::*;
 use crate::clock::ManualClock;
 use crate::fault::{FaultFs, FaultKind, Keep};
 use std::sync::Mutex;
-use threadseal::key::{KeyUsage, LocalSigner, Message, PrivateKey, PublicKey, Signature};
-use threadseal::merkle::{ConsistencyProof, ProofError, leaf_hash, root};
-use threadseal::note::{NoteText, SignedNote};
-use threadseal::tlog::checkpoint::Checkpoint;
-use threadseal::tlog::verifier;
+use threadseal_core::key::{KeyUsage, LocalSigner, Message, PrivateKey, PublicKey, Signature};
+use threadseal_core::merkle::{ConsistencyProof, ProofError, leaf_hash, root};
+use threadseal_core::note::{NoteText, SignedNote};
+use threadseal_core::tlog::checkpoint::Checkpoint;
+use threadseal_core::tlog::verifier;
 
 const ORIGIN: &str = "example.com/log";
 /// Two histories are one as far as here.

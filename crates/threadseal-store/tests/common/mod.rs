@@ -7,10 +7,10 @@
 //! record complete.
 
 use std::path::{Path, PathBuf};
-use threadseal::digest::Digest;
-use threadseal::error::Error;
-use threadseal::record::{Head, RecordId};
-use threadseal::time::Timestamp;
+use threadseal_core::digest::Digest;
+use threadseal_core::error::Error;
+use threadseal_core::record::{Head, RecordId};
+use threadseal_core::time::Timestamp;
 use threadseal_store::append::Log;
 use threadseal_store::fault::FaultFs;
 use threadseal_store::heads::{Durability, FileHeadStore, HeadStore, RecordKind, StoredHead, Swap};

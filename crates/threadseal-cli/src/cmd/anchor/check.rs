@@ -12,8 +12,8 @@ use crate::seal_log;
 use clap::Args;
 use serde::Serialize;
 use std::fmt;
-use threadseal::note::SignedNote;
-use threadseal::tlog::policy::{Judgement, NotAccepted, Policy, PolicyWitness};
+use threadseal_core::note::SignedNote;
+use threadseal_core::tlog::policy::{Judgement, NotAccepted, Policy, PolicyWitness};
 use threadseal_store::asking::{Asked, Asking};
 use threadseal_store::home::Home;
 use threadseal_store::seal_log::{LogView, SealLog};
@@ -254,7 +254,7 @@ fn take(
         }
         Ok(Asked::Cosigned(lines)) => {
             let mut renewed = None::<SignedNote>;
-            let is_replaced = |line: &&threadseal::note::NoteSignature| {
+            let is_replaced = |line: &&threadseal_core::note::NoteSignature| {
                 lines
                     .iter()
                     .any(|new| new.line.name() == line.name() && new.line.id() == line.id())
@@ -278,7 +278,10 @@ fn take(
 }
 
 /// The note with this line alone.
-fn alone(note: &SignedNote, line: &threadseal::note::NoteSignature) -> Result<SignedNote, Failure> {
+fn alone(
+    note: &SignedNote,
+    line: &threadseal_core::note::NoteSignature,
+) -> Result<SignedNote, Failure> {
     let text = format!("{}\n{line}", note.text().as_str());
     SignedNote::parse(&text).map_err(|error| Failure::new(error.to_string()))
 }

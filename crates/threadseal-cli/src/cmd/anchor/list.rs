@@ -7,7 +7,7 @@ use crate::output::Out;
 use crate::render::clean::Clean;
 use crate::seal_log;
 use serde_json::json;
-use threadseal::tlog::policy::PolicyWitness;
+use threadseal_core::tlog::policy::PolicyWitness;
 
 /// Prints them.
 pub(super) fn run(context: &Context, out: &mut Out) -> Outcome {

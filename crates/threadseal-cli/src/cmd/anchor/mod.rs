@@ -14,9 +14,9 @@ use clap::Subcommand;
 use std::ffi::OsStr;
 use std::io;
 use std::path::{Path, PathBuf};
-use threadseal::limits::MAX_POLICY_BYTES;
-use threadseal::tlog::policy::Policy;
-use threadseal::tlog::verifier::VerifierKey;
+use threadseal_core::limits::MAX_POLICY_BYTES;
+use threadseal_core::tlog::policy::Policy;
+use threadseal_core::tlog::verifier::VerifierKey;
 use threadseal_store::home::{Home, read_trusted_file};
 use threadseal_store::timestamp::{Authority, MAX_AUTHORITY_BYTES};
 

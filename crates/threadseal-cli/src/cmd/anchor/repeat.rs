@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
-use threadseal::merkle::TreeHead;
+use threadseal_core::merkle::TreeHead;
 use threadseal_store::clock::{Clock as _, SystemClock};
 use threadseal_store::home::Home;
 

@@ -7,7 +7,7 @@ use crate::exit::Outcome;
 use crate::fleet::DatabaseArgs;
 use crate::output::Out;
 use clap::Args;
-use threadseal::record::ThreadId;
+use threadseal_core::record::ThreadId;
 use threadseal_runtime::runner::{GraphResumption, Unresolved};
 use threadseal_runtime::toolbox::Cancel;
 

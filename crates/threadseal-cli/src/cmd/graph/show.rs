@@ -8,7 +8,7 @@ use crate::output::Out;
 use crate::render::clean::Clean;
 use clap::Args;
 use serde_json::{Value, json};
-use threadseal::record::ThreadId;
+use threadseal_core::record::ThreadId;
 use threadseal_runtime::graph_state::Standing;
 
 /// What `graph show` takes.

@@ -20,9 +20,9 @@ use clap::Args;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use threadseal::key::{KeyUsage, LocalSigner, PublicKey, Signer as _};
-use threadseal::tlog::entry::key_event::KeyChange;
-use threadseal::transcript::manifest::Manifest;
+use threadseal_core::key::{KeyUsage, LocalSigner, PublicKey, Signer as _};
+use threadseal_core::tlog::entry::key_event::KeyChange;
+use threadseal_formats::transcript::manifest::Manifest;
 use threadseal_store::sys::path_text;
 
 /// What `key delegate` takes.

@@ -10,8 +10,8 @@ use crate::seal_log::HomeLog;
 use clap::Args;
 use serde_json::json;
 use std::sync::Arc;
-use threadseal::key::PublicKey;
-use threadseal::tlog::entry::key_event::KeyChange;
+use threadseal_core::key::PublicKey;
+use threadseal_core::tlog::entry::key_event::KeyChange;
 
 /// What `key history` takes.
 #[derive(Debug, Args)]

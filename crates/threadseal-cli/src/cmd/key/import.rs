@@ -16,8 +16,8 @@ use crate::output::Out;
 use crate::passphrase::PassphraseArgs;
 use clap::{Args, ValueEnum};
 use std::path::{Path, PathBuf};
-use threadseal::key::{KeyUsage, PrivateKey, PublicKey};
-use threadseal::limits::MAX_KEY_FILE_BYTES;
+use threadseal_core::key::{KeyUsage, PrivateKey, PublicKey};
+use threadseal_core::limits::MAX_KEY_FILE_BYTES;
 use threadseal_store::read::read_small;
 use zeroize::Zeroizing;
 

@@ -18,7 +18,7 @@ use crate::render::clean::Clean;
 use crate::trusting;
 use clap::{Subcommand, ValueEnum};
 use serde::Serialize;
-use threadseal::key::KeyUsage;
+use threadseal_core::key::KeyUsage;
 
 /// What to do with keys.
 #[derive(Debug, Subcommand)]
@@ -184,7 +184,7 @@ fn tell_untrusted(key: &OwnKey, context: &Context) -> Result<(), Failure> {
 }
 
 /// A name for a key that got none: `key-` and the first eight digits of its id.
-fn name_of(public: &threadseal::key::PublicKey) -> String {
+fn name_of(public: &threadseal_core::key::PublicKey) -> String {
     let id = public.key_id().to_hex();
     format!("key-{}", &id[..8])
 }

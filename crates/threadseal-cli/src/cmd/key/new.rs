@@ -8,8 +8,8 @@ use crate::keyring::{self, Keyring};
 use crate::output::Out;
 use crate::passphrase::PassphraseArgs;
 use clap::Args;
-use threadseal::key::{KeyUsage, LocalSigner};
-use threadseal::tlog::entry::key_event::KeyChange;
+use threadseal_core::key::{KeyUsage, LocalSigner};
+use threadseal_core::tlog::entry::key_event::KeyChange;
 
 /// What `key new` takes.
 #[derive(Debug, Args)]

@@ -11,9 +11,9 @@ use crate::passphrase::PassphraseArgs;
 use crate::render::clean::Clean;
 use crate::trusting;
 use clap::Args;
-use threadseal::key::{KeyUsage, LocalSigner};
-use threadseal::tlog::entry::key_event::KeyChange;
-use threadseal::trust::Revocation;
+use threadseal_core::key::{KeyUsage, LocalSigner};
+use threadseal_core::tlog::entry::key_event::KeyChange;
+use threadseal_core::trust::Revocation;
 
 /// What `key revoke` takes.
 #[derive(Debug, Args)]

@@ -12,8 +12,8 @@ use crate::render::clean::Clean;
 use crate::rotation;
 use crate::trusting;
 use clap::Args;
-use threadseal::key::{KeyUsage, LocalSigner, PublicKey};
-use threadseal::tlog::entry::key_event::KeyChange;
+use threadseal_core::key::{KeyUsage, LocalSigner, PublicKey};
+use threadseal_core::tlog::entry::key_event::KeyChange;
 use threadseal_store::home::Home;
 
 /// What `key rotate` takes.

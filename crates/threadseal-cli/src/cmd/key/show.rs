@@ -6,8 +6,8 @@ use crate::exit::{Exit, Failure, Outcome};
 use crate::keyring::{Keyring, OwnKey};
 use crate::output::Out;
 use clap::{Args, ValueEnum};
-use threadseal::key::KeyUsage;
-use threadseal::note::{KeyName, vkey};
+use threadseal_core::key::KeyUsage;
+use threadseal_core::note::{KeyName, vkey};
 
 /// What `key show` takes.
 #[derive(Debug, Args)]

@@ -9,7 +9,7 @@ use crate::output::Out;
 use crate::render::clean::Clean;
 use clap::Args;
 use serde::Serialize;
-use threadseal::report::{Verdict, combined_exit_code};
+use threadseal_core::report::{Verdict, combined_exit_code};
 use threadseal_runtime::knowledge;
 
 /// What `knowledge search` takes.

@@ -19,15 +19,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead, BufReader, Read as _, stdin};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use threadseal::canon::json::{self, Text, Value};
-use threadseal::digest::Digest;
-use threadseal::key::{KeyUsage, LocalSigner, Signer as _};
-use threadseal::ledger::{
+use threadseal_core::canon::json::{self, Text, Value};
+use threadseal_core::digest::Digest;
+use threadseal_core::key::{KeyUsage, LocalSigner, Signer as _};
+use threadseal_core::limits::MAX_LINE_BYTES;
+use threadseal_core::record::RecordId;
+use threadseal_formats::ledger::{
     ACTORS_EFFECT, ActorFingerprint, Actors, Declaration, Genesis, Parent, RunId, StepRecord,
     head_of, step_id_from_random,
 };
-use threadseal::limits::MAX_LINE_BYTES;
-use threadseal::record::RecordId;
 use threadseal_store::ledger::{
     ActorSigners, ChainedLedger, HashChainedLedgerStore, LedgerStore, LedgerStoreExt as _, Tip,
 };

@@ -12,11 +12,11 @@ use clap::{Args, ValueEnum};
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 use std::slice;
-use threadseal::canon::json::{self, Value};
-use threadseal::error::{Error, ErrorKind};
-use threadseal::ledger::{Records, RunId, RunState, write_bundle};
-use threadseal::limits::{MAX_BUNDLE_RUNS, MAX_SOURCE_BYTES};
-use threadseal::report::Report;
+use threadseal_core::canon::json::{self, Value};
+use threadseal_core::error::{Error, ErrorKind};
+use threadseal_core::limits::{MAX_BUNDLE_RUNS, MAX_SOURCE_BYTES};
+use threadseal_core::report::Report;
+use threadseal_formats::ledger::{Records, RunId, RunState, write_bundle};
 use threadseal_store::atomic::NewFile;
 use threadseal_store::read::open_regular;
 

@@ -8,9 +8,9 @@ use crate::output::Out;
 use clap::Args;
 use indicatif::ProgressBar;
 use serde::Serialize;
-use threadseal::ledger::{self, ChainTip, RunId};
-use threadseal::report::Verdict;
-use threadseal::trust::Trust;
+use threadseal_core::report::Verdict;
+use threadseal_core::trust::Trust;
+use threadseal_formats::ledger::{self, ChainTip, RunId};
 use threadseal_store::read::open_regular;
 
 /// What `ledger head` takes.

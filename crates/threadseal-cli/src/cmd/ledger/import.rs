@@ -16,11 +16,11 @@ use crate::trusting;
 use clap::Args;
 use indicatif::ProgressBar;
 use serde::Serialize;
-use threadseal::canon::json::{self, Value};
-use threadseal::digest::Digest;
-use threadseal::error::Error;
-use threadseal::ledger::{ChainTip, RunId};
-use threadseal::trust::Trust;
+use threadseal_core::canon::json::{self, Value};
+use threadseal_core::digest::Digest;
+use threadseal_core::error::Error;
+use threadseal_core::trust::Trust;
+use threadseal_formats::ledger::{ChainTip, RunId};
 use threadseal_store::ledger::{Append, Entry, LedgerStore, Tip};
 
 /// Records that are stored at once.

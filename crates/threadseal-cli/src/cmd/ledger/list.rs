@@ -7,8 +7,8 @@ use crate::output::Out;
 use crate::render::clean::Clean;
 use clap::Args;
 use serde::Serialize;
-use threadseal::canon::json::{self, Value};
-use threadseal::ledger::RunId;
+use threadseal_core::canon::json::{self, Value};
+use threadseal_formats::ledger::RunId;
 
 /// What `ledger list` takes.
 #[derive(Debug, Args)]

@@ -15,11 +15,11 @@ use crate::record;
 use crate::render::clean::Clean;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use threadseal::canon::json;
-use threadseal::canon::python;
-use threadseal::error::Error;
-use threadseal::ledger::{Bundle, LineSplitter, RunId};
-use threadseal::limits::{MAX_BUNDLE_RUNS, MAX_SOURCE_BYTES};
+use threadseal_core::canon::json;
+use threadseal_core::canon::python;
+use threadseal_core::error::Error;
+use threadseal_core::limits::{MAX_BUNDLE_RUNS, MAX_SOURCE_BYTES};
+use threadseal_formats::ledger::{Bundle, LineSplitter, RunId};
 use threadseal_store::host::Host;
 use threadseal_store::ledger::url::{self, Intent};
 use threadseal_store::ledger::{
@@ -282,7 +282,7 @@ fn lines(
     loop {
         chunks.next_chunk(&mut chunk)?;
         let mut result = Ok(());
-        let mut each = |line: &[u8], place: threadseal::ledger::Place| {
+        let mut each = |line: &[u8], place: threadseal_formats::ledger::Place| {
             if result.is_ok() && !line.trim_ascii().is_empty() {
                 result = compact(line, place.line).and_then(|line| take(&line));
             }

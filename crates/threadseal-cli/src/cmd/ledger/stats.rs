@@ -8,8 +8,8 @@ use crate::render::clean::Clean;
 use clap::Args;
 use serde::Serialize;
 use std::collections::BTreeMap;
-use threadseal::canon::json::{self, Value};
-use threadseal::ledger::RunId;
+use threadseal_core::canon::json::{self, Value};
+use threadseal_formats::ledger::RunId;
 
 /// Most words that are counted each by itself; the rest are `(other)`.
 const MAX_WORDS: usize = 256;

@@ -8,7 +8,7 @@ use crate::output::Out;
 use clap::Args;
 use std::collections::VecDeque;
 use std::time::Duration;
-use threadseal::ledger::RunId;
+use threadseal_formats::ledger::RunId;
 use threadseal_store::ledger::LedgerStoreExt as _;
 
 /// How long one wait for a record lasts; then it is seen whether anybody still reads.

@@ -14,9 +14,9 @@ use clap::Args;
 use indicatif::ProgressBar;
 use serde::Deserialize;
 use std::path::PathBuf;
-use threadseal::ledger::RunId;
-use threadseal::record::ExpectedHead;
-use threadseal::report::{Report, Verdict, combined_exit_code};
+use threadseal_core::record::ExpectedHead;
+use threadseal_core::report::{Report, Verdict, combined_exit_code};
+use threadseal_formats::ledger::RunId;
 use threadseal_store::read::open_regular;
 
 /// What `ledger verify` takes.
@@ -167,7 +167,7 @@ fn as_original(reports: &[Report], out: &mut Out) -> Outcome {
     let mut exit = Exit::Done;
     for report in reports {
         let answer = report.compat.get("abstractruntime");
-        let text = answer.map(threadseal::report::Compat::as_json);
+        let text = answer.map(threadseal_core::report::Compat::as_json);
         let text = text.ok_or_else(|| Failure::new("there is no answer of the original"))?;
         if !serde_json::from_str::<Answer>(text).is_ok_and(|answer| answer.ok) {
             exit = Exit::Evidence;

@@ -13,10 +13,10 @@ use crate::gather;
 use crate::local::Local;
 use indicatif::ProgressBar;
 use std::path::PathBuf;
-use threadseal::error::{Error, ErrorKind};
-use threadseal::ledger::{BundledLedger, Outcome, Records, RunId, View};
-use threadseal::limits::MAX_SOURCE_BYTES;
-use threadseal::report::{Report, Verdict};
+use threadseal_core::error::{Error, ErrorKind};
+use threadseal_core::limits::MAX_SOURCE_BYTES;
+use threadseal_core::report::{Report, Verdict};
+use threadseal_formats::ledger::{BundledLedger, Outcome, Records, RunId, View};
 use threadseal_store::read::open_regular;
 
 /// Ledgers that verify.

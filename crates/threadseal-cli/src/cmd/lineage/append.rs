@@ -15,11 +15,11 @@ use crate::output::Out;
 use clap::Args;
 use serde::Serialize;
 use std::path::PathBuf;
-use threadseal::digest::{Digest, Hasher};
-use threadseal::error::Error;
-use threadseal::key::Reread;
-use threadseal::limits::MAX_DELEGATION_BYTES;
-use threadseal::lineage::{
+use threadseal_core::digest::{Digest, Hasher};
+use threadseal_core::error::Error;
+use threadseal_core::key::Reread;
+use threadseal_core::limits::MAX_DELEGATION_BYTES;
+use threadseal_formats::lineage::{
     AgentIdentity, AgentName, CheckpointHeader, Delegation, Epoch, IdentityForm, LinkKind,
     MediaType, NativeHeader, Standing, StateSeal, Version, seal_native, seal_original_reread,
 };

@@ -9,9 +9,9 @@ use crate::output::Out;
 use clap::Args;
 use serde::Serialize;
 use std::path::PathBuf;
-use threadseal::key::PublicKey;
-use threadseal::lineage::{ContentHash, Equivocation};
-use threadseal::trust::Trust;
+use threadseal_core::key::PublicKey;
+use threadseal_core::trust::Trust;
+use threadseal_formats::lineage::{ContentHash, Equivocation};
 use threadseal_store::read::open_regular;
 
 /// What `lineage check-proof` takes.

@@ -7,7 +7,7 @@ use crate::exit::{Exit, Outcome};
 use crate::output::Out;
 use clap::Args;
 use std::path::PathBuf;
-use threadseal::limits::MAX_RECEIPTS_BYTES;
+use threadseal_core::limits::MAX_RECEIPTS_BYTES;
 use threadseal_store::atomic::{NewFile, PRIVATE_FILE};
 use threadseal_store::lineage::migrate::PackageExtras;
 use threadseal_store::read::{Source as _, read_small};

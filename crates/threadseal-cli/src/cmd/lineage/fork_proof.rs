@@ -8,8 +8,8 @@ use crate::output::Out;
 use clap::Args;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
-use threadseal::lineage::{Fork, LinkFacts, ProofPart, View, proof_prefix};
-use threadseal::trust::Trust;
+use threadseal_core::trust::Trust;
+use threadseal_formats::lineage::{Fork, LinkFacts, ProofPart, View, proof_prefix};
 use threadseal_store::atomic::NewFile;
 use threadseal_store::read::{Source as _, open_regular};
 

@@ -16,11 +16,11 @@ use clap::{Args, Subcommand};
 use serde::Serialize;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
-use threadseal::error::Error;
-use threadseal::key::{PublicKey, Signer as _};
-use threadseal::limits::MAX_KEY_FILE_BYTES;
-use threadseal::lineage::{AgentId, AgentIdentity, AgentName, Delegation, IdentityForm};
-use threadseal::time::Timestamp;
+use threadseal_core::error::Error;
+use threadseal_core::key::{PublicKey, Signer as _};
+use threadseal_core::limits::MAX_KEY_FILE_BYTES;
+use threadseal_core::time::Timestamp;
+use threadseal_formats::lineage::{AgentId, AgentIdentity, AgentName, Delegation, IdentityForm};
 use threadseal_store::atomic;
 use threadseal_store::read::read_small;
 

@@ -16,9 +16,9 @@ use crate::output::Out;
 use serde::Serialize;
 use std::fmt;
 use std::path::Path;
-use threadseal::key::PublicKey;
-use threadseal::limits::{MAX_PACKAGE_BYTES, MAX_RECEIPTS_BYTES};
-use threadseal::lineage::{
+use threadseal_core::key::PublicKey;
+use threadseal_core::limits::{MAX_PACKAGE_BYTES, MAX_RECEIPTS_BYTES};
+use threadseal_formats::lineage::{
     AgentName, AgentPackage, AgentStarted, AgentTransfer, CheckedTransfer, IdentityForm, Receipt,
     Standing,
 };

@@ -9,7 +9,7 @@ use crate::exit::{Exit, Failure, Outcome, complain};
 use crate::output::Out;
 use clap::Args;
 use std::path::PathBuf;
-use threadseal::lineage::{AgentName, Version};
+use threadseal_formats::lineage::{AgentName, Version};
 use threadseal_store::atomic::{self, PRIVATE_FILE};
 use threadseal_store::lineage::migrate::{Confirmed, Imported, MAX_HANDOVER_BYTES};
 use threadseal_store::read::{Source as _, open_regular};

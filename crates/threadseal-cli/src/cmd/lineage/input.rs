@@ -12,9 +12,9 @@ use crate::walk::{self, Candidate};
 use clap::Args;
 use indicatif::ProgressBar;
 use std::path::PathBuf;
-use threadseal::digest::Digest;
-use threadseal::lineage::View;
-use threadseal::record::ExpectedHead;
+use threadseal_core::digest::Digest;
+use threadseal_core::record::ExpectedHead;
+use threadseal_formats::lineage::View;
 
 /// Whose signature counts, and what must be there.
 #[derive(Debug, Args)]

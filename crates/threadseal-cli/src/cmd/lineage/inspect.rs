@@ -13,11 +13,11 @@ use clap::Args;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use std::path::{Path, PathBuf};
-use threadseal::encoding;
-use threadseal::key::PublicKey;
-use threadseal::lineage::{LinkBody, LinkFacts, NativeHeader, ReadLink, Seal, View};
-use threadseal::report::Report;
-use threadseal::time::Timestamp;
+use threadseal_core::encoding;
+use threadseal_core::key::PublicKey;
+use threadseal_core::report::Report;
+use threadseal_core::time::Timestamp;
+use threadseal_formats::lineage::{LinkBody, LinkFacts, NativeHeader, ReadLink, Seal, View};
 use threadseal_store::read::{Source as _, open_regular};
 
 /// Bytes of the state that are shown.

@@ -19,8 +19,8 @@ use clap::Args;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
-use threadseal::lineage::{ContentHash, DrawnLink, LinkKind, ReadLink, Seal};
-use threadseal::report::{Report, Verdict, combined_exit_code};
+use threadseal_core::report::{Report, Verdict, combined_exit_code};
+use threadseal_formats::lineage::{ContentHash, DrawnLink, LinkKind, ReadLink, Seal};
 
 /// Most columns of branches that are drawn; links of further ones stand in the last.
 const MAX_COLUMNS: usize = 16;

@@ -12,9 +12,9 @@ use crate::exit::Failure;
 use clap::Args;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
-use threadseal::key::{LocalSigner, Signer as _};
-use threadseal::limits::{MAX_DELEGATION_BYTES, MAX_KEY_FILE_BYTES};
-use threadseal::lineage::{AgentIdentity, AgentName, Authority, Certificate, Delegation};
+use threadseal_core::key::{LocalSigner, Signer as _};
+use threadseal_core::limits::{MAX_DELEGATION_BYTES, MAX_KEY_FILE_BYTES};
+use threadseal_formats::lineage::{AgentIdentity, AgentName, Authority, Certificate, Delegation};
 use threadseal_store::clock::SystemClock;
 use threadseal_store::lineage::migrate::Node;
 use threadseal_store::lineage::{self, CheckpointStore, RememberedStore, Standings};
@@ -201,7 +201,7 @@ pub(super) fn tell(
         holder: standing
             .authority()
             .holder()
-            .map(threadseal::key::PublicKey::to_did_key),
+            .map(threadseal_core::key::PublicKey::to_did_key),
         offered_to,
         path: path.map(|path| path.display().to_string()),
     };
@@ -273,6 +273,6 @@ fn only_one(store: &dyn CheckpointStore) -> Result<AgentName, Failure> {
 pub(super) fn key_named(
     text: &str,
     context: &Context,
-) -> Result<threadseal::key::PublicKey, Failure> {
+) -> Result<threadseal_core::key::PublicKey, Failure> {
     crate::gather::public_key(text, context)
 }

@@ -8,9 +8,9 @@ use crate::render::clean::Clean;
 use clap::Args;
 use serde::Serialize;
 use std::path::PathBuf;
-use threadseal::key::PublicKey;
-use threadseal::limits::MAX_RECEIPTS_BYTES;
-use threadseal::lineage::{AgentName, Receipt, parse_receipts};
+use threadseal_core::key::PublicKey;
+use threadseal_core::limits::MAX_RECEIPTS_BYTES;
+use threadseal_formats::lineage::{AgentName, Receipt, parse_receipts};
 use threadseal_store::read::read_small;
 
 /// What `lineage receipts` takes.

@@ -7,7 +7,7 @@ use crate::exit::{Exit, Outcome};
 use crate::output::Out;
 use clap::Args;
 use std::path::PathBuf;
-use threadseal::lineage::ContentHash;
+use threadseal_formats::lineage::ContentHash;
 use threadseal_store::atomic::{self, PRIVATE_FILE};
 
 /// What `lineage recover` takes.

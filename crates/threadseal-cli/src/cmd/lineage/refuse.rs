@@ -6,7 +6,7 @@ use crate::exit::{Exit, Outcome};
 use crate::output::Out;
 use clap::Args;
 use std::path::PathBuf;
-use threadseal::lineage::RefusalReason;
+use threadseal_formats::lineage::RefusalReason;
 use threadseal_store::atomic::{self, PRIVATE_FILE};
 
 /// What `lineage refuse` takes.

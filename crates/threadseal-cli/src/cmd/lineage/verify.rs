@@ -8,7 +8,7 @@ use crate::render::json::VerifyOutput;
 use crate::render::text;
 use clap::Args;
 use std::path::PathBuf;
-use threadseal::report::{Report, Verdict, combined_exit_code};
+use threadseal_core::report::{Report, Verdict, combined_exit_code};
 
 /// What `lineage verify` takes.
 #[derive(Debug, Args)]

@@ -8,8 +8,8 @@ use crate::render::clean::Clean;
 use clap::Args;
 use serde::Serialize;
 use serde_json::Value;
-use threadseal::record::RecordId;
-use threadseal::tlog::entry::LogEntry;
+use threadseal_core::record::RecordId;
+use threadseal_core::tlog::entry::LogEntry;
 
 /// What `log entries` takes.
 #[derive(Debug, Args)]

@@ -10,7 +10,7 @@ use crate::seal_log;
 use clap::Args;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
-use threadseal::tlog::conflict::Conflict;
+use threadseal_core::tlog::conflict::Conflict;
 use threadseal_store::atomic::{self, PRIVATE_FILE};
 use threadseal_store::objects;
 use threadseal_store::sys::path_text;

@@ -6,7 +6,7 @@ use crate::exit::{Exit, Outcome};
 use crate::output::Out;
 use clap::Args;
 use serde::Serialize;
-use threadseal::encoding::base64;
+use threadseal_core::encoding::base64;
 
 /// What `log head` takes.
 #[derive(Debug, Args)]

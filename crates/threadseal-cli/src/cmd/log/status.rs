@@ -8,9 +8,9 @@ use crate::render::clean::Clean;
 use crate::render::text::entries;
 use crate::seal_log;
 use serde::Serialize;
-use threadseal::encoding;
-use threadseal::error::{Error, ErrorKind};
-use threadseal::merkle::TreeHead;
+use threadseal_core::encoding;
+use threadseal_core::error::{Error, ErrorKind};
+use threadseal_core::merkle::TreeHead;
 use threadseal_store::seal_log::{Fault, MarkState, Standing};
 
 const SCHEMA: &str = "threadseal.log.status/1";

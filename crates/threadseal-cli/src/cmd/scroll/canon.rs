@@ -6,8 +6,8 @@ use crate::exit::{Exit, Failure, Outcome};
 use crate::output::Out;
 use clap::Args;
 use std::path::PathBuf;
-use threadseal::canon::{cbor, jcs, json};
-use threadseal::limits::MAX_DOCUMENT_BYTES;
+use threadseal_core::canon::{cbor, jcs, json};
+use threadseal_core::limits::MAX_DOCUMENT_BYTES;
 
 /// What `scroll canon` takes.
 #[derive(Debug, Args)]

@@ -7,9 +7,9 @@ use crate::exit::{Exit, Outcome, complain};
 use crate::output::Out;
 use clap::Args;
 use std::path::PathBuf;
-use threadseal::canon::jcs;
-use threadseal::error::Error;
-use threadseal::scroll::{Form, SealedTurn};
+use threadseal_core::canon::jcs;
+use threadseal_core::error::Error;
+use threadseal_formats::scroll::{Form, SealedTurn};
 
 /// Turns with uncovered digits that are told one by one.
 const MAX_TOLD: u64 = 20;

@@ -19,15 +19,15 @@ use crate::secrets::{MAX_RULES_BYTES, Rules};
 use clap::builder::PossibleValuesParser;
 use clap::{Args, ValueEnum};
 use std::path::{Path, PathBuf};
-use threadseal::canon::json::Value;
-use threadseal::canon::python::rye_line;
-use threadseal::error::Error;
-use threadseal::key::Signer;
-use threadseal::limits::MAX_SOURCE_BYTES;
-use threadseal::record::Head;
-use threadseal::scroll::map::{self, Account, Bodies, Drafts, Format, Mapped};
-use threadseal::scroll::{Encoding, seal as seal_turn};
-use threadseal_store::archive;
+use threadseal_convert::archive;
+use threadseal_convert::{Account, Bodies, Drafts, Format, Mapped};
+use threadseal_core::canon::json::Value;
+use threadseal_core::canon::python::rye_line;
+use threadseal_core::error::Error;
+use threadseal_core::key::Signer;
+use threadseal_core::limits::MAX_SOURCE_BYTES;
+use threadseal_core::record::Head;
+use threadseal_formats::scroll::{Encoding, seal as seal_turn};
 use threadseal_store::atomic::{self, PRIVATE_FILE};
 use threadseal_store::read::{open_regular, read_small};
 
@@ -91,7 +91,7 @@ enum RedactArg {
 }
 
 fn vendors() -> Vec<&'static str> {
-    let known = map::FORMATS.iter().map(|format| format.name);
+    let known = threadseal_convert::FORMATS.iter().map(|format| format.name);
     std::iter::once("auto").chain(known).collect()
 }
 
@@ -151,15 +151,17 @@ pub(super) fn read(
     let bytes = file.read_whole(MAX_SOURCE_BYTES)?;
     let is_archive = archive::is_archive(&bytes);
     let known = match vendor {
-        "auto" if is_archive => map::find(ARCHIVED),
-        "auto" => map::detect(&bytes),
-        name => map::find(name),
+        "auto" if is_archive => threadseal_convert::find(ARCHIVED),
+        "auto" => threadseal_convert::detect(&bytes),
+        name => threadseal_convert::find(name),
     };
     let format = known.ok_or_else(|| {
         Failure::new("nothing here is known; name what wrote it instead of auto").about(path)
     })?;
     let mapped = match is_archive && format.name == ARCHIVED {
-        true => archive::members(&bytes).and_then(|members| map::map_members(&members)),
+        true => {
+            archive::members(&bytes).and_then(|members| threadseal_convert::map_members(&members))
+        }
         false => format.map(&bytes),
     };
     let mapped = mapped.map_err(|error| Failure::from(error).about(path))?;
@@ -181,7 +183,7 @@ fn redact(args: &FromArgs, mapped: Mapped, context: &Context) -> Result<Mapped, 
             Rules::gitleaks(&text).map_err(|why| Failure::new(why).about(path))?
         }
     };
-    Ok(map::redact(mapped, bodies, &rules))
+    Ok(threadseal_convert::redact(mapped, bodies, &rules))
 }
 
 fn write(args: &FromArgs, drafts: Drafts, context: &Context, out: &mut Out) -> Result<(), Failure> {

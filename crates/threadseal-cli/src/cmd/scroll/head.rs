@@ -7,11 +7,13 @@ use crate::output::Out;
 use clap::Args;
 use serde::Serialize;
 use std::path::PathBuf;
-use threadseal::digest::Hasher;
-use threadseal::error::Error;
-use threadseal::report::{Report, Severity};
-use threadseal::scroll::{ChainOptions, Judging, SealedTurn, TurnReader, Verifier, conclude};
-use threadseal::trust::Trust;
+use threadseal_core::digest::Hasher;
+use threadseal_core::error::Error;
+use threadseal_core::report::{Report, Severity};
+use threadseal_core::trust::Trust;
+use threadseal_formats::scroll::{
+    ChainOptions, Judging, SealedTurn, TurnReader, Verifier, conclude,
+};
 
 /// What `scroll head` takes.
 #[derive(Debug, Args)]

@@ -16,7 +16,7 @@ use crate::context::Context;
 use crate::exit::Outcome;
 use crate::output::Out;
 use clap::{Subcommand, ValueEnum};
-use threadseal::scroll::Container;
+use threadseal_formats::scroll::Container;
 
 /// What to do with scrolls.
 #[derive(Debug, Subcommand)]

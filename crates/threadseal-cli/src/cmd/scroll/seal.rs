@@ -14,12 +14,14 @@ use crate::output::Out;
 use crate::passphrase::PassphraseArgs;
 use clap::Args;
 use std::path::{Path, PathBuf};
-use threadseal::digest::Digest;
-use threadseal::encoding;
-use threadseal::error::{Error, ErrorKind};
-use threadseal::key::{KeyUsage, LocalSigner, PrivateKey, PublicKey, Signer};
-use threadseal::record::{Head, RecordId};
-use threadseal::scroll::{Encoding, SealedTurn, Turn, check_place, deserialize, seal, signer_name};
+use threadseal_core::digest::Digest;
+use threadseal_core::encoding;
+use threadseal_core::error::{Error, ErrorKind};
+use threadseal_core::key::{KeyUsage, LocalSigner, PrivateKey, PublicKey, Signer};
+use threadseal_core::record::{Head, RecordId};
+use threadseal_formats::scroll::{
+    Encoding, SealedTurn, Turn, check_place, deserialize, seal, signer_name,
+};
 use threadseal_store::scroll::{LiveScroll, publish};
 
 /// What `scroll seal` takes.
@@ -80,8 +82,9 @@ pub(super) fn signer(
 
 /// A turn of the input, in the encoding that was asked for.
 fn turn(bytes: &[u8], args: &SealArgs) -> Result<Turn, Error> {
-    let invalid =
-        |violation: threadseal::scroll::SchemaViolation| Error::invalid(violation.to_string());
+    let invalid = |violation: threadseal_formats::scroll::SchemaViolation| {
+        Error::invalid(violation.to_string())
+    };
     let turn = deserialize(bytes).map_err(invalid)?;
     if args.cbor {
         return turn.with_encoding(Encoding::Cbor).map_err(invalid);

@@ -14,8 +14,8 @@ use crate::output::Out;
 use crate::render::clean::Clean;
 use crate::walk;
 use std::path::PathBuf;
-use threadseal::canon::json::Value;
-use threadseal::scroll::map::{Account, Tokens};
+use threadseal_convert::{Account, Tokens};
+use threadseal_core::canon::json::Value;
 use threadseal_store::sys::path_text;
 
 /// A line of the table.

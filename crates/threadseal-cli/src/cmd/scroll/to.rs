@@ -17,11 +17,11 @@ use clap::Args;
 use clap::builder::PossibleValuesParser;
 use indicatif::ProgressBar;
 use std::path::PathBuf;
-use threadseal::canon::python::rye_line;
-use threadseal::limits::MAX_DOCUMENT_BYTES;
-use threadseal::report::combined_exit_code;
-use threadseal::scroll::Container;
-use threadseal::scroll::export::{Chain, Exported, TARGETS, Target, find_target};
+use threadseal_convert::export::{Chain, Exported, TARGETS, Target, find_target};
+use threadseal_core::canon::python::rye_line;
+use threadseal_core::limits::MAX_DOCUMENT_BYTES;
+use threadseal_core::report::combined_exit_code;
+use threadseal_formats::scroll::Container;
 use threadseal_store::atomic::create_new;
 
 /// Mode of a file that is written: what an agent said is for its user.

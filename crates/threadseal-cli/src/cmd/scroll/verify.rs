@@ -16,8 +16,8 @@ use indicatif::ProgressBar;
 use serde::Deserialize;
 use std::io::Write as _;
 use std::path::PathBuf;
-use threadseal::record::ExpectedHead;
-use threadseal::report::{Report, combined_exit_code};
+use threadseal_core::record::ExpectedHead;
+use threadseal_core::report::{Report, combined_exit_code};
 use threadseal_store::read::Source as _;
 
 /// What `scroll verify` takes.
@@ -105,7 +105,7 @@ fn report(args: &VerifyArgs, context: &Context) -> Result<Report, Failure> {
 
 fn asked(
     args: &VerifyArgs,
-    trust: threadseal::trust::Trust,
+    trust: threadseal_core::trust::Trust,
     context: &Context,
 ) -> Result<Asked, Failure> {
     Ok(Asked {

@@ -7,14 +7,14 @@
 use super::{Action, Sealed, Sealing};
 use crate::exit::Failure;
 use std::path::Path;
-use threadseal::document::{
+use threadseal_core::error::ErrorKind;
+use threadseal_core::key::{KeyId, KeyUsage, LocalSigner, Signer as _};
+use threadseal_core::limits::MAX_DOCUMENT_BYTES;
+use threadseal_core::record::{Head, RecordId};
+use threadseal_core::report::{KEY_END_DOUBTED, Report, SignerReport, SignerStatus};
+use threadseal_formats::document::{
     self, DocumentKind, NativeSealing, Options, RyeSigning, sign_native, sign_rye,
 };
-use threadseal::error::ErrorKind;
-use threadseal::key::{KeyId, KeyUsage, LocalSigner, Signer as _};
-use threadseal::limits::MAX_DOCUMENT_BYTES;
-use threadseal::record::{Head, RecordId};
-use threadseal::report::{KEY_END_DOUBTED, Report, SignerReport, SignerStatus};
 use threadseal_store::atomic::{self, Mode, SHARED_FILE};
 use threadseal_store::examine;
 use threadseal_store::heads::{Durability, RecordKind, StoredHead};

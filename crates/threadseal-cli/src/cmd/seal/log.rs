@@ -3,7 +3,7 @@
 use super::{Action, Sealed, Sealing};
 use crate::exit::Failure;
 use std::path::Path;
-use threadseal::key::KeyUsage;
+use threadseal_core::key::KeyUsage;
 use threadseal_store::observer;
 
 pub(super) fn seal(sealing: &Sealing<'_>, path: &Path) -> Result<Sealed, Failure> {

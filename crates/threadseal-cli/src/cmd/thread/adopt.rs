@@ -10,7 +10,7 @@ use crate::output::Out;
 use crate::render::clean::Clean;
 use clap::Args;
 use serde_json::json;
-use threadseal::record::ThreadId;
+use threadseal_core::record::ThreadId;
 use threadseal_runtime::item::ItemId;
 use threadseal_runtime::runner::Adoption;
 use threadseal_runtime::toolbox::Cancel;

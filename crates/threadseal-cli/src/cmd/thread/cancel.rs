@@ -8,7 +8,7 @@ use crate::output::Out;
 use crate::render::clean::Clean;
 use clap::Args;
 use serde_json::json;
-use threadseal::record::ThreadId;
+use threadseal_core::record::ThreadId;
 use threadseal_runtime::fleet::Cancelled;
 
 /// What `thread cancel` takes.

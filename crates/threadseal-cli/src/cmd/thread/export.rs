@@ -15,7 +15,7 @@ use crate::output::Out;
 use clap::Args;
 use serde_json::json;
 use std::path::PathBuf;
-use threadseal::record::ThreadId;
+use threadseal_core::record::ThreadId;
 use threadseal_runtime::bounds::MAX_CONVERSATION_BYTES;
 use threadseal_store::atomic::{self, PRIVATE_FILE};
 use threadseal_store::bodies;

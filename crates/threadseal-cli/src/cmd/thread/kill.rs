@@ -8,7 +8,7 @@ use crate::output::Out;
 use crate::render::clean::Clean;
 use clap::Args;
 use serde_json::json;
-use threadseal::record::ThreadId;
+use threadseal_core::record::ThreadId;
 use threadseal_runtime::bounds::LEASE_TIME;
 use threadseal_runtime::runner::Killed;
 

@@ -9,7 +9,7 @@ use crate::output::Out;
 use crate::render::clean::Clean;
 use clap::Args;
 use serde::Serialize;
-use threadseal::record::ThreadId;
+use threadseal_core::record::ThreadId;
 use threadseal_runtime::identity::Identity;
 use threadseal_runtime::project::Project;
 use threadseal_runtime::registry::{Filter, Listing, Registry as _, SqliteRegistry, Thread};

@@ -27,8 +27,8 @@ use crate::output::Out;
 use clap::Subcommand;
 use serde::Serialize;
 use std::path::PathBuf;
-use threadseal::error::Error;
-use threadseal::record::ThreadId;
+use threadseal_core::error::Error;
+use threadseal_core::record::ThreadId;
 use threadseal_runtime::project::{Layout, Project};
 use threadseal_runtime::registry::{RegistryView, SqliteRegistry, Thread};
 

@@ -7,7 +7,7 @@ use crate::exit::{Failure, Outcome};
 use crate::fleet::DatabaseArgs;
 use crate::output::Out;
 use clap::Args;
-use threadseal::record::ThreadId;
+use threadseal_core::record::ThreadId;
 use threadseal_runtime::fleet::Fleet;
 use threadseal_runtime::past::Archive;
 use threadseal_runtime::runner::{Resumption, Way};

@@ -10,8 +10,8 @@ use crate::render::clean::Clean;
 use clap::Args;
 use serde::Serialize;
 use serde_json::Value;
-use threadseal::error::Error;
-use threadseal::record::ThreadId;
+use threadseal_core::error::Error;
+use threadseal_core::record::ThreadId;
 use threadseal_runtime::registry::{Filter, Registry as _, RegistryView, Thread};
 
 /// What `thread show` takes.

@@ -10,7 +10,7 @@ use crate::output::Out;
 use crate::render::clean::Clean;
 use clap::Args;
 use serde::Serialize;
-use threadseal::record::ThreadId;
+use threadseal_core::record::ThreadId;
 use threadseal_runtime::registry::Registry as _;
 
 /// What `thread status` takes.

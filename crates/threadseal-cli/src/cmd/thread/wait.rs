@@ -9,7 +9,7 @@ use crate::render::clean::Clean;
 use clap::Args;
 use serde_json::{Value, json};
 use std::time::Duration;
-use threadseal::record::ThreadId;
+use threadseal_core::record::ThreadId;
 use threadseal_runtime::toolbox::Cancel;
 
 /// What `thread wait` takes.

@@ -20,7 +20,7 @@ pub(crate) struct HeadArgs {
 struct HeadOutput {
     schema: &'static str,
     head: String,
-    verdict: threadseal::report::Verdict,
+    verdict: threadseal_core::report::Verdict,
 }
 
 /// Prints the head of a record against which nothing speaks.

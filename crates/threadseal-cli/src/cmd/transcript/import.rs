@@ -17,7 +17,7 @@ use clap::Args;
 use indicatif::ProgressBar;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
-use threadseal::report::{Report, Verdict};
+use threadseal_core::report::{Report, Verdict};
 use threadseal_store::ledger::url::Intent;
 use threadseal_store::read::{RegularFile, Stability};
 use threadseal_store::transcripts::RecordName;

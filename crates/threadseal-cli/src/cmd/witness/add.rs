@@ -7,7 +7,7 @@ use crate::output::Out;
 use crate::render::clean::Clean;
 use clap::Args;
 use serde::Serialize;
-use threadseal::tlog::verifier::VerifierKey;
+use threadseal_core::tlog::verifier::VerifierKey;
 
 /// What `witness add` takes.
 #[derive(Debug, Args)]

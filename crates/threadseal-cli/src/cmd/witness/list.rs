@@ -7,8 +7,8 @@ use crate::output::Out;
 use crate::render::clean::Clean;
 use crate::render::text::{date, entries};
 use serde::Serialize;
-use threadseal::encoding;
-use threadseal::tlog::checkpoint::Origin;
+use threadseal_core::encoding;
+use threadseal_core::tlog::checkpoint::Origin;
 use threadseal_store::witness::Remembered;
 
 #[derive(Serialize)]

@@ -12,8 +12,8 @@ use serde::Serialize;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
-use threadseal::key::{KeyUsage, Signer as _};
-use threadseal::note::KeyName;
+use threadseal_core::key::{KeyUsage, Signer as _};
+use threadseal_core::note::KeyName;
 use threadseal_store::witness::WitnessKey;
 
 /// What `witness serve` takes.

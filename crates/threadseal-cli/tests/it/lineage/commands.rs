@@ -4,9 +4,9 @@ use super::{codes, report};
 use crate::sandbox::Sandbox;
 use std::fs;
 use std::process::Command;
-use threadseal::digest::Digest;
-use threadseal::key::{KeyUsage, LocalSigner, PrivateKey};
-use threadseal::lineage::{
+use threadseal_core::digest::Digest;
+use threadseal_core::key::{KeyUsage, LocalSigner, PrivateKey};
+use threadseal_formats::lineage::{
     AgentName, CheckpointHeader, ContentHash, Epoch, LinkKind, MediaType, NativeHeader, StateSeal,
     Version, Writer, seal_native, seal_original,
 };
@@ -321,7 +321,7 @@ fn an_identity_is_made_once_and_delegates_to_session_keys() {
         .json();
     assert_eq!(given["agent_id"], made["agent_id"]);
     let text = fs::read_to_string(sandbox.work().join("d")).unwrap();
-    let delegation = threadseal::lineage::Delegation::parse(&text).unwrap();
+    let delegation = threadseal_formats::lineage::Delegation::parse(&text).unwrap();
     delegation.verify().unwrap();
     assert_eq!(delegation.signer.to_did_key(), to);
     assert_eq!(delegation.root.to_did_key(), made["did"].as_str().unwrap());

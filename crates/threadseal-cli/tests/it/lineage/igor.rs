@@ -5,7 +5,7 @@ use crate::sandbox::{Ran, Sandbox, walk};
 use serde_json::Value;
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
-use threadseal::digest::Digest;
+use threadseal_core::digest::Digest;
 
 const CODE: &str = "the code of an agent";
 

@@ -6,7 +6,7 @@ use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use threadseal::digest::Digest;
+use threadseal_core::digest::Digest;
 
 const STATE: &[u8] = b"the state of an agent";
 

@@ -4,8 +4,8 @@ use super::{greet, once_more, project, thread};
 use crate::sandbox::{Ran, Sandbox, copy};
 use std::fs;
 use std::path::{Path, PathBuf};
-use threadseal::transcript::event::{EventType, Payload};
-use threadseal::transcript::ext::Ext;
+use threadseal_formats::transcript::event::{EventType, Payload};
+use threadseal_formats::transcript::ext::Ext;
 
 fn ran() -> (Sandbox, PathBuf) {
     let sandbox = project();
@@ -238,7 +238,7 @@ fn what_threadseal_leaves_behind_is_no_record() {
     let (sandbox, folder) = ran();
     let tail =
         b"{\"timestamp\":1,\"thread_id\":\"x\",\"event_type\":\"cognition_in\",\"payload\":{}}\n";
-    let digest = threadseal::digest::Digest::of(tail);
+    let digest = threadseal_core::digest::Digest::of(tail);
     let name = format!("transcript.jsonl.tail-999-{digest}");
     fs::write(folder.join(&name), tail).unwrap();
     fs::copy(
@@ -252,7 +252,7 @@ fn what_threadseal_leaves_behind_is_no_record() {
     let changed = String::from_utf8(bytes)
         .unwrap()
         .replace("I am the child", "I am no child");
-    let digest = threadseal::digest::Digest::of(changed.as_bytes());
+    let digest = threadseal_core::digest::Digest::of(changed.as_bytes());
     fs::write(
         folder.join(format!("transcript.jsonl.tail-0-{digest}")),
         changed,

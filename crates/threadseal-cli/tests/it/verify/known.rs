@@ -277,7 +277,7 @@ fn an_older_copy_of_which_the_log_knows_nothing_may_be_another_continuation() {
     let first = recorder.state().head().unwrap().to_string();
     fs::copy(recorder.path(), sandbox.work().join("older.jsonl")).unwrap();
     crate::fixtures::say(&mut recorder, "cognition_in", "more");
-    let ext = threadseal::transcript::ext::Ext::default();
+    let ext = threadseal_formats::transcript::ext::Ext::default();
     recorder.seal(2, ext).unwrap();
     drop(recorder);
     let report = as_of(&sandbox, "older.jsonl", &first, 3);

@@ -12,11 +12,11 @@ use crate::status::Status;
 use crate::toolbox::Cancel;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
-use threadseal::canon::python::rye_line;
-use threadseal::error::Error;
-use threadseal::key::{KeyUsage, PublicKey};
-use threadseal::record::ThreadId;
-use threadseal::trust::{Trust, TrustName, TrustStore, TrustedKey};
+use threadseal_core::canon::python::rye_line;
+use threadseal_core::error::Error;
+use threadseal_core::key::{KeyUsage, PublicKey};
+use threadseal_core::record::ThreadId;
+use threadseal_core::trust::{Trust, TrustName, TrustStore, TrustedKey};
 
 const ONCE_MORE: &str = "answers: [{when: Once more., text: Gladly.}]";
 

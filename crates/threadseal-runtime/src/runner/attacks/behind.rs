@@ -5,7 +5,7 @@ use crate::model::ChatMessage;
 use crate::past::UNVERIFIED;
 use serde_json::{Value, json};
 use std::io::Write as _;
-use threadseal::record::ThreadId;
+use threadseal_core::record::ThreadId;
 
 const READS: &str = "answers:\n- {text: I read., calls: [{tool: rye_file-system_read, input: {path: notes.txt}}]}\n\
                      - {text: Done.}\n";

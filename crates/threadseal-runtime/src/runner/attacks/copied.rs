@@ -8,8 +8,8 @@ use crate::status::Status;
 use crate::toolbox::WriteFile;
 use serde_json::{Map, json};
 use std::sync::Arc;
-use threadseal::document::{DocumentKind, ItemType};
-use threadseal::error::Error;
+use threadseal_core::error::Error;
+use threadseal_formats::document::{DocumentKind, ItemType};
 use threadseal_store::atomic;
 
 const DANGER: &str = ".ai/tools/danger/rm.yaml";

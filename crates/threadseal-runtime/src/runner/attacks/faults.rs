@@ -7,9 +7,9 @@ use crate::status::Status;
 use crate::testing::Bench;
 use crate::thread_meta::ThreadMeta;
 use std::path::Path;
-use threadseal::record::ThreadId;
-use threadseal::report::Verdict;
-use threadseal::transcript::{ScanOptions, VerifyOptions, verify};
+use threadseal_core::record::ThreadId;
+use threadseal_core::report::Verdict;
+use threadseal_formats::transcript::{ScanOptions, VerifyOptions, verify};
 use threadseal_store::fault::{FaultFs, FaultKind, Keep};
 use threadseal_store::sys::Fs as _;
 
@@ -95,7 +95,7 @@ fn ended(engine: &Engine, thread: &ThreadId, what: &str) {
 }
 
 fn each_fault(
-    work: &dyn Fn(&Engine, &ThreadId) -> Result<(), threadseal::error::Error>,
+    work: &dyn Fn(&Engine, &ThreadId) -> Result<(), threadseal_core::error::Error>,
     first: &dyn Fn(&Stage) -> ThreadId,
 ) {
     let (disk, stage) = failing();
@@ -254,7 +254,7 @@ fn a_thread_that_dies_before_its_first_thread_json_gets_one_when_it_is_recovered
         assert_eq!(verdict(&stage, &id), Verdict::Verified, "{what}");
         let first = stage.read(&folder.transcript());
         let first = first.split(|byte| *byte == b'\n').next().unwrap();
-        let manifest = threadseal::transcript::manifest::parse_line(first).unwrap();
+        let manifest = threadseal_formats::transcript::manifest::parse_line(first).unwrap();
         let (host, trust) = (&engine.host, &engine.trust);
         let meta = ThreadMeta::read(host, &folder, &id, Some(&manifest), trust);
         let meta = meta.unwrap_or_else(|error| panic!("{what}: {error}"));
@@ -339,7 +339,7 @@ fn a_recovery_that_dies_before_the_first_thread_json_is_made_up_for_by_the_next(
         assert_eq!(verdict(&stage, &id), Verdict::Verified, "{what}");
         let first = stage.read(&engine.project.thread(&id).transcript());
         let first = first.split(|byte| *byte == b'\n').next().unwrap();
-        let manifest = threadseal::transcript::manifest::parse_line(first).unwrap();
+        let manifest = threadseal_formats::transcript::manifest::parse_line(first).unwrap();
         let folder = engine.project.thread(&id);
         let meta = ThreadMeta::read(&engine.host, &folder, &id, Some(&manifest), &engine.trust);
         assert_eq!(meta.unwrap().get().status, Status::Error, "{what}");

@@ -5,8 +5,8 @@ use crate::limit::Limits;
 use crate::model::ChatMessage;
 use crate::status::Status;
 use serde_json::json;
-use threadseal::document::ItemType;
-use threadseal::record::ThreadId;
+use threadseal_core::record::ThreadId;
+use threadseal_formats::document::ItemType;
 
 /// Reads again and again; every thread of the chain has room for a few turns.
 pub(super) fn reads(turns: usize, last: &str) -> String {

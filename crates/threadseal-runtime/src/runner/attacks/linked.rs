@@ -75,7 +75,7 @@ fn what_follows_a_record_is_not_written_through_a_link() {
     let outside = tempfile::tempdir().unwrap();
     let away = outside.path().join("away");
     fs::write(&away, "kept").unwrap();
-    let id = threadseal::record::ThreadId::parse("demo/say-1").unwrap();
+    let id = threadseal_core::record::ThreadId::parse("demo/say-1").unwrap();
     let engine = stage.engine(GLADLY);
     let entry = stage
         .bench

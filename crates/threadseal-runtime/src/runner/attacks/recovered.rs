@@ -6,8 +6,8 @@ use crate::model::ChatMessage;
 use crate::status::Status;
 use serde_json::{Value, json};
 use std::sync::Arc;
-use threadseal::ledger::RunId;
-use threadseal::record::ThreadId;
+use threadseal_core::record::ThreadId;
+use threadseal_formats::ledger::RunId;
 use threadseal_store::heads::MemoryHeadStore;
 use threadseal_store::ledger::known::known;
 

@@ -4,8 +4,8 @@ use super::stage::{Stage, again, of, order};
 use crate::model::ChatMessage;
 use crate::past::UNVERIFIED;
 use crate::status::Status;
-use threadseal::record::ThreadId;
-use threadseal::report::Verdict;
+use threadseal_core::record::ThreadId;
+use threadseal_core::report::Verdict;
 
 const READS: &str = "answers:\n- {text: I read., calls: [{tool: rye_file-system_read, input: {path: notes.txt}}]}\n\
                      - {text: Done.}\n";
@@ -468,5 +468,5 @@ fn a_chain_is_read_up_to_its_bound() {
     assert!(chain.has(&first) && chain.threads()[0].id == first);
     assert_eq!(chain.last().record().report().verdict, Verdict::Verified);
     let error = archive.chain_within(&last, 3).unwrap_err();
-    assert_eq!(error.kind(), threadseal::error::ErrorKind::Limit);
+    assert_eq!(error.kind(), threadseal_core::error::ErrorKind::Limit);
 }

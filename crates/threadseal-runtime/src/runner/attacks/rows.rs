@@ -8,7 +8,7 @@ use crate::status::Status;
 use crate::testing::told;
 use std::fs;
 use std::path::Path;
-use threadseal::record::ThreadId;
+use threadseal_core::record::ThreadId;
 
 const GLADLY: &str = "answers: [{text: Gladly., usage: {input_tokens: 7, output_tokens: 3}}]";
 const BEGETS: &str = "answers:\n\

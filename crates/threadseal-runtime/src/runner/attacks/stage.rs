@@ -16,9 +16,9 @@ use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
-use threadseal::document::{DocumentKind, ItemType};
-use threadseal::error::Error;
-use threadseal::record::ThreadId;
+use threadseal_core::error::Error;
+use threadseal_core::record::ThreadId;
+use threadseal_formats::document::{DocumentKind, ItemType};
 use threadseal_store::atomic;
 use threadseal_store::sys::FileKind;
 

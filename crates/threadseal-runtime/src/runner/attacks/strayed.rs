@@ -4,8 +4,8 @@ use super::stage::{Stage, again, of};
 use crate::signed_file::SignedFile;
 use crate::status::Status;
 use serde_json::Value;
-use threadseal::canon::json;
-use threadseal::document::DocumentKind;
+use threadseal_core::canon::json;
+use threadseal_formats::document::DocumentKind;
 
 const GLADLY: &str = "answers: [{text: Gladly.}]";
 

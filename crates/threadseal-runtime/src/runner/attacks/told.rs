@@ -3,8 +3,8 @@
 use super::stage::{Stage, again};
 use crate::status::Status;
 use serde_json::json;
-use threadseal::document::{DocumentKind, Options, verify};
-use threadseal::report::Verdict;
+use threadseal_core::report::Verdict;
+use threadseal_formats::document::{DocumentKind, Options, verify};
 
 #[test]
 fn a_thread_reads_sealed_files_and_lines_like_seals_and_ends_well() {
@@ -30,7 +30,7 @@ fn a_thread_reads_sealed_files_and_lines_like_seals_and_ends_well() {
     let engine = stage.engine(&script);
     let row = engine.registry.get(&ran.thread).unwrap().unwrap();
     assert_eq!(row.status, Ok(Status::Completed));
-    let directive = threadseal::record::ThreadId::parse("demo/say").unwrap();
+    let directive = threadseal_core::record::ThreadId::parse("demo/say").unwrap();
     let entry = stage.bench.project.knowledge_entry(&directive, &ran.thread);
     let bytes = stage.read(&entry);
     let text = String::from_utf8(bytes.clone()).unwrap();

@@ -4,7 +4,7 @@ use crate::status::Status;
 use crate::testing::{Bench, order};
 use serde_json::{Value, json};
 use std::time::Duration;
-use threadseal::record::ThreadId;
+use threadseal_core::record::ThreadId;
 
 const SPAWN: &str =
     "<execute><tool>rye.agent.threads.thread_directive</tool><tool>demo.*</tool></execute>";

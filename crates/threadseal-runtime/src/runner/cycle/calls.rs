@@ -14,7 +14,7 @@ use crate::model::{ChatMessage, ToolCall};
 use crate::past::UNRESOLVED;
 use crate::toolbox::{Invocation, Outcome, Permitted};
 use serde_json::json;
-use threadseal::error::Error;
+use threadseal_core::error::Error;
 
 impl Cycle<'_> {
     /// Runs what the model called.

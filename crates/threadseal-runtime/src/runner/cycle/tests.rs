@@ -14,13 +14,13 @@ use crate::testing::Bench;
 use crate::toolbox::{Invocation, Outcome, Tool};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Barrier, Mutex};
-use threadseal::canon::json::parse_python;
-use threadseal::record::ThreadId;
-use threadseal::report::Verdict;
-use threadseal::time::Timestamp;
-use threadseal::transcript::Ending;
-use threadseal::transcript::manifest::Manifest;
-use threadseal::transcript::{ScanOptions, VerifyOptions, verify};
+use threadseal_core::canon::json::parse_python;
+use threadseal_core::record::ThreadId;
+use threadseal_core::report::Verdict;
+use threadseal_core::time::Timestamp;
+use threadseal_formats::transcript::Ending;
+use threadseal_formats::transcript::manifest::Manifest;
+use threadseal_formats::transcript::{ScanOptions, VerifyOptions, verify};
 use threadseal_store::clock::SystemClock;
 
 impl Bench {

@@ -11,8 +11,8 @@ use crate::testing::{Bench, order};
 use crate::toolbox::Cancel;
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex};
-use threadseal::error::Error;
-use threadseal::record::ThreadId;
+use threadseal_core::error::Error;
+use threadseal_core::record::ThreadId;
 
 /// Answers from a script, and keeps what it was told.
 struct Listening {
@@ -495,7 +495,7 @@ fn hooks_call_is_named(has_result: bool) {
     use crate::journal::{HookCall, Journal, Origin};
     use crate::registry::{NewThread, Origin as Descent};
     use crate::toolbox::Outcome;
-    use threadseal::transcript::manifest::Manifest;
+    use threadseal_formats::transcript::manifest::Manifest;
     let bench = Bench::new();
     let engine = bench.engine("answers: []");
     let id = ThreadId::parse("demo/say-1").unwrap();

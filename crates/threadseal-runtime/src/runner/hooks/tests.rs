@@ -6,7 +6,7 @@ use crate::limit::Cost;
 use crate::model::ToolSchema;
 use crate::testing::Bench;
 use std::sync::Mutex;
-use threadseal::transcript::Ending;
+use threadseal_formats::transcript::Ending;
 use threadseal_store::clock::SystemClock;
 
 /// A tool that gives back what it was given, and notes what the record says while it runs.

@@ -25,8 +25,8 @@ use crate::status::Status;
 use crate::thread_meta::ThreadMeta;
 use std::collections::{BTreeSet, HashSet};
 use std::path::Path;
-use threadseal::error::{Error, ErrorKind};
-use threadseal::record::ThreadId;
+use threadseal_core::error::{Error, ErrorKind};
+use threadseal_core::record::ThreadId;
 use threadseal_store::heads::RecordKind;
 use threadseal_store::sys::FileKind;
 

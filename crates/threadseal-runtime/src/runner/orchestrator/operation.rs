@@ -18,8 +18,8 @@ use crate::runner::{Engine, Resumption};
 use crate::toolbox::Cancel;
 use serde_json::{Map, Value, json};
 use std::time::Duration;
-use threadseal::error::{Error, ErrorKind};
-use threadseal::record::ThreadId;
+use threadseal_core::error::{Error, ErrorKind};
+use threadseal_core::record::ThreadId;
 
 /// Something to do about threads.
 #[derive(Debug, Clone)]

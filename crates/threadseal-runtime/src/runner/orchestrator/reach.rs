@@ -9,8 +9,8 @@ use super::records::{Need, Records};
 use crate::bounds::MAX_BUDGET_DEPTH;
 use crate::capability::{Call, Capabilities};
 use std::sync::OnceLock;
-use threadseal::error::Error;
-use threadseal::record::{RecordId, ThreadId};
+use threadseal_core::error::Error;
+use threadseal_core::record::{RecordId, ThreadId};
 
 /// What other threads are under, as capabilities name it.
 const ALL_THREADS: &str = "rye/agent/all-threads";

@@ -7,9 +7,9 @@ use crate::limit::Cost;
 use crate::registry::{Filter, Thread};
 use crate::status::Status;
 use serde_json::{Map, Value, json};
-use threadseal::error::{Error, ErrorKind};
-use threadseal::record::ThreadId;
-use threadseal::transcript::render::render;
+use threadseal_core::error::{Error, ErrorKind};
+use threadseal_core::record::ThreadId;
+use threadseal_formats::transcript::render::render;
 
 impl Records {
     /// Where a thread stands: by its `thread.json`, where that may be believed, else by the registry alone.

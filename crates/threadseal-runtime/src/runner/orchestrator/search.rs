@@ -18,9 +18,9 @@ use regex::{Regex, RegexBuilder};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::borrow::Cow;
-use threadseal::error::{Error, ErrorKind};
-use threadseal::record::{RecordId, ThreadId};
-use threadseal::transcript::lines::VerifiedLine;
+use threadseal_core::error::{Error, ErrorKind};
+use threadseal_core::record::{RecordId, ThreadId};
+use threadseal_formats::transcript::lines::VerifiedLine;
 
 /// How many hits there are where nobody says how many.
 const DEFAULT_HITS: usize = 50;

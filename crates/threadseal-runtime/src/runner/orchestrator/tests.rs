@@ -13,8 +13,8 @@ use crate::toolbox::Cancel;
 use serde_json::{Value, json};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
-use threadseal::error::Error;
-use threadseal::record::ThreadId;
+use threadseal_core::error::Error;
+use threadseal_core::record::ThreadId;
 
 const CHILDREN: &str = "<execute><tool>rye.agent.threads.*</tool></execute>";
 const SLOW: &str = "<execute><tool>demo.slow</tool></execute>";

@@ -11,7 +11,7 @@ use crate::runner::child::Cradle;
 use crate::toolbox::{Invocation, Outcome, Tool, model_name};
 use serde_json::{Value, json};
 use std::sync::{Arc, OnceLock};
-use threadseal::error::Error;
+use threadseal_core::error::Error;
 
 /// The tool of one thread.
 pub(in crate::runner) struct OrchestratorTool {

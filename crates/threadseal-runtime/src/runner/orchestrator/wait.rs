@@ -20,8 +20,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver};
 use std::time::Duration;
-use threadseal::error::{Error, ErrorKind};
-use threadseal::record::ThreadId;
+use threadseal_core::error::{Error, ErrorKind};
+use threadseal_core::record::ThreadId;
 use threadseal_store::read::read_small;
 
 /// Hears that a registry changes.

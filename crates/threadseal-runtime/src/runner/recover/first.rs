@@ -10,11 +10,11 @@ use crate::status::Status;
 use crate::thread_meta::ThreadMeta;
 use serde_json::{Map, Value};
 use std::path::Path;
-use threadseal::document::DocumentKind;
-use threadseal::error::Error;
-use threadseal::record::ThreadId;
-use threadseal::transcript::event::is_terminal;
-use threadseal::transcript::manifest::parse_line;
+use threadseal_core::error::Error;
+use threadseal_core::record::ThreadId;
+use threadseal_formats::document::DocumentKind;
+use threadseal_formats::transcript::event::is_terminal;
+use threadseal_formats::transcript::manifest::parse_line;
 use threadseal_store::heads::RecordKind;
 
 /// What a thread cost, and what it returned.

@@ -9,9 +9,9 @@ use crate::signed_file::SignedFile;
 use crate::status::Status;
 use crate::thread_meta::ThreadMeta;
 use std::path::Path;
-use threadseal::document::DocumentKind;
-use threadseal::error::Error;
-use threadseal::record::ThreadId;
+use threadseal_core::error::Error;
+use threadseal_core::record::ThreadId;
+use threadseal_formats::document::DocumentKind;
 
 impl Engine {
     /// Lets registry, budget and thread.json follow what the record says; where the thread stands then.

@@ -11,8 +11,8 @@ use super::super::orchestrator::Records;
 use crate::past::Kin;
 use crate::registry::Thread;
 use crate::status::Status;
-use threadseal::error::Error;
-use threadseal::record::ThreadId;
+use threadseal_core::error::Error;
+use threadseal_core::record::ThreadId;
 
 impl Engine {
     /// Brings the row of a thread to what its record says, where it has one of ThreadSeal's.

@@ -21,13 +21,13 @@ use crate::thread_meta::{ThreadMeta, capabilities_file};
 use crate::toolbox::Toolbox;
 use serde_json::{Value, json};
 use std::collections::HashSet;
-use threadseal::canon::{json, python};
-use threadseal::digest::Digest;
-use threadseal::document::{DocumentKind, ItemType};
-use threadseal::error::Error;
-use threadseal::record::{RecordId, ThreadId};
-use threadseal::time::Timestamp;
-use threadseal::transcript::manifest::Manifest;
+use threadseal_core::canon::{json, python};
+use threadseal_core::digest::Digest;
+use threadseal_core::error::Error;
+use threadseal_core::record::{RecordId, ThreadId};
+use threadseal_core::time::Timestamp;
+use threadseal_formats::document::{DocumentKind, ItemType};
+use threadseal_formats::transcript::manifest::Manifest;
 use threadseal_store::atomic;
 
 /// Permission bits of a thread's folder: what an agent saw and did is its owner's business.
@@ -232,7 +232,7 @@ impl Engine {
         let bytes = threadseal_store::read::read_small(
             &*self.host.fs,
             &path,
-            threadseal::limits::MAX_DOCUMENT_BYTES,
+            threadseal_core::limits::MAX_DOCUMENT_BYTES,
         )?;
         Ok(Digest::of(&bytes))
     }

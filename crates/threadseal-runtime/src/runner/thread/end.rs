@@ -8,8 +8,8 @@ use crate::context::Fill;
 use crate::limit::{Cost, LimitHit};
 use crate::status::Status;
 use serde_json::json;
-use threadseal::error::Error;
-use threadseal::transcript::Ending;
+use threadseal_core::error::Error;
+use threadseal_formats::transcript::Ending;
 
 impl Running {
     /// Writes how it ended: record first, then what follows it.

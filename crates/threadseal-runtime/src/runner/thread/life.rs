@@ -24,8 +24,8 @@ use serde_json::json;
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
-use threadseal::error::Error;
-use threadseal::record::{RecordId, ThreadId};
+use threadseal_core::error::Error;
+use threadseal_core::record::{RecordId, ThreadId};
 
 /// What a thread that runs has beside it.
 pub(super) struct Beside<'a> {

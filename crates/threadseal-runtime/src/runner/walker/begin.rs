@@ -28,12 +28,12 @@ use crate::toolbox::Tool;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
-use threadseal::digest::Digest;
-use threadseal::document::{DocumentKind, ItemType};
-use threadseal::error::Error;
-use threadseal::record::{RecordId, ThreadId};
-use threadseal::time::Timestamp;
-use threadseal::transcript::manifest::Manifest;
+use threadseal_core::digest::Digest;
+use threadseal_core::error::Error;
+use threadseal_core::record::{RecordId, ThreadId};
+use threadseal_core::time::Timestamp;
+use threadseal_formats::document::{DocumentKind, ItemType};
+use threadseal_formats::transcript::manifest::Manifest;
 use threadseal_store::atomic;
 
 /// The word in line 1 that says what the thread is.

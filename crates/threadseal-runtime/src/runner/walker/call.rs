@@ -20,9 +20,9 @@ use crate::toolbox::{Cancel, Invocation, Outcome, Parentage, Tool};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
-use threadseal::error::Error;
-use threadseal::ledger::Parent;
-use threadseal::record::{Head, RecordId, ThreadId};
+use threadseal_core::error::Error;
+use threadseal_core::record::{Head, RecordId, ThreadId};
+use threadseal_formats::ledger::Parent;
 
 /// What is settled about calls of the step that the run before left, by the calls' ids.
 pub(super) type Settled = BTreeMap<String, Settlement>;

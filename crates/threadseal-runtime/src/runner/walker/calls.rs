@@ -7,9 +7,9 @@ use crate::past::Steps;
 use crate::project::ThreadFolder;
 use serde_json::Value;
 use std::collections::BTreeMap;
-use threadseal::error::Error;
-use threadseal::transcript::manifest::Manifest;
-use threadseal::trust::Trust;
+use threadseal_core::error::Error;
+use threadseal_core::trust::Trust;
+use threadseal_formats::transcript::manifest::Manifest;
 use threadseal_store::host::Host;
 
 /// A call that began.

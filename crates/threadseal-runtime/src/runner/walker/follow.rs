@@ -6,7 +6,7 @@ use crate::graph_state::{EntryCover, StateCover, entry, state_file};
 use crate::limit::Cost;
 use crate::signed_file::SignedFile;
 use crate::thread_meta::ThreadMeta;
-use threadseal::error::Error;
+use threadseal_core::error::Error;
 
 /// The files of a run that are written anew after each seal.
 pub(super) struct Files {

@@ -12,7 +12,7 @@ use crate::toolbox::{Cancel, Outcome};
 use serde_json::{Map, Value, json};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
-use threadseal::error::Error;
+use threadseal_core::error::Error;
 
 /// What came of items, by their places; None for those that were not called.
 type Results = Vec<Option<Outcome>>;

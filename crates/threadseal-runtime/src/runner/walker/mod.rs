@@ -52,7 +52,7 @@ use begin::Origin;
 use prepare::GraphPlan;
 use serde_json::{Map, Value};
 use std::sync::Arc;
-use threadseal::error::Error;
+use threadseal_core::error::Error;
 
 /// A graph to run.
 #[derive(Debug, Clone)]

@@ -5,7 +5,7 @@ use crate::bounds::MAX_STATE_ERROR_BYTES;
 use crate::graph::{GraphNode, NodeKind, OnError};
 use crate::toolbox::{Cancel, Outcome};
 use serde_json::{Map, Value, json};
-use threadseal::error::Error;
+use threadseal_core::error::Error;
 
 /// What a node did.
 pub(super) enum Did {

@@ -14,9 +14,9 @@ use crate::thread_meta::ThreadMeta;
 use crate::toolbox::{ItemPrimary, Tool, Toolbox};
 use serde_json::{Map, Value};
 use std::sync::Arc;
-use threadseal::digest::Digest;
-use threadseal::error::Error;
-use threadseal::transcript::manifest::parse_line;
+use threadseal_core::digest::Digest;
+use threadseal_core::error::Error;
+use threadseal_formats::transcript::manifest::parse_line;
 use threadseal_store::examine;
 use threadseal_store::read::open_regular;
 

@@ -17,7 +17,7 @@ use crate::journal::HookCall;
 use crate::limit::LimitHit;
 use crate::toolbox::{Cancel, Outcome, Tool};
 use serde_json::{Value, json};
-use threadseal::error::Error;
+use threadseal_core::error::Error;
 use threadseal_store::ledger::OpenStep;
 
 /// The record of a run, for its hooks.

@@ -29,10 +29,10 @@ use crate::toolbox::Cancel;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use threadseal::document::DocumentKind;
-use threadseal::error::Error;
-use threadseal::record::{Head, RecordId, ThreadId};
-use threadseal::transcript::{Link, VerifyOptions};
+use threadseal_core::error::Error;
+use threadseal_core::record::{Head, RecordId, ThreadId};
+use threadseal_formats::document::DocumentKind;
+use threadseal_formats::transcript::{Link, VerifyOptions};
 use threadseal_store::recorder::{Recorder, TailPolicy};
 
 /// A run to go on with.

@@ -21,9 +21,9 @@ use crate::toolbox::{Invocation, Outcome, Parentage, Tool, model_name};
 use crate::yaml;
 use serde_json::{Map, Value, json};
 use std::sync::{Arc, OnceLock};
-use threadseal::error::Error;
-use threadseal::ledger::Parent;
-use threadseal::record::{Head, RecordId, ThreadId};
+use threadseal_core::error::Error;
+use threadseal_core::record::{Head, RecordId, ThreadId};
+use threadseal_formats::ledger::Parent;
 
 /// The graphs that one thread may run.
 pub(in super::super) struct GraphTools {

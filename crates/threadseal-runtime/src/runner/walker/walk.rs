@@ -22,9 +22,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
-use threadseal::error::{Error, ErrorKind};
-use threadseal::record::ThreadId;
-use threadseal::transcript::Ending;
+use threadseal_core::error::{Error, ErrorKind};
+use threadseal_core::record::ThreadId;
+use threadseal_formats::transcript::Ending;
 
 /// A run that is walked.
 pub(super) struct Walk {

@@ -99,7 +99,7 @@ fn a_script_runs_only_while_it_verifies() {
     let folder = bench.folder.path().join(".ai/tools");
     fs::create_dir_all(&folder).unwrap();
     let path = folder.join("hello.sh");
-    let kind = threadseal::document::DocumentKind::of_name("hello.sh").unwrap();
+    let kind = threadseal_formats::document::DocumentKind::of_name("hello.sh").unwrap();
     let mut file = crate::signed_file::SignedFile::new(&bench.host, &path, kind, None).unwrap();
     file.write(&bench.host, &bench.keys, None, b"#!/bin/sh\necho hello\n")
         .unwrap();

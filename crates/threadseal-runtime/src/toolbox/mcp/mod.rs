@@ -29,8 +29,8 @@ use serde_json::{Map, Value, json};
 use server::{Called, Offer, Order};
 use std::path::PathBuf;
 use std::sync::Arc;
-use threadseal::digest::Digest;
-use threadseal::error::Error;
+use threadseal_core::digest::Digest;
+use threadseal_core::error::Error;
 use threadseal_store::sys::Fs;
 
 /// How to reach a server: what two tools of one server have in common.

@@ -28,8 +28,8 @@ use std::collections::BTreeMap;
 use std::process::Stdio;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use threadseal::digest::Digest;
-use threadseal::error::{Error, ErrorKind};
+use threadseal_core::digest::Digest;
+use threadseal_core::error::{Error, ErrorKind};
 use tokio::process::{Child, Command};
 
 /// The member of a call's `_meta` that names it.

@@ -11,10 +11,12 @@ use crate::ledger::{
 use crate::random::SeededRandom;
 use crate::sys::RealFs;
 use std::sync::atomic::{AtomicBool, Ordering};
-use threadseal::canon::json::Text;
-use threadseal::key::{KeyUsage, LocalSigner, PrivateKey};
-use threadseal::ledger::{Effect, GENESIS_EFFECT, Genesis, StepStatus, WaitReason, WaitState};
-use threadseal::time::Timestamp;
+use threadseal_core::canon::json::Text;
+use threadseal_core::key::{KeyUsage, LocalSigner, PrivateKey};
+use threadseal_core::time::Timestamp;
+use threadseal_formats::ledger::{
+    Effect, GENESIS_EFFECT, Genesis, StepStatus, WaitReason, WaitState,
+};
 
 fn run() -> RunId {
     RunId::parse("run").unwrap()

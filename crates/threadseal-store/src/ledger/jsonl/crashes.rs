@@ -19,9 +19,9 @@ use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
-use threadseal::error::Error;
-use threadseal::ledger::RunId;
-use threadseal::time::Timestamp;
+use threadseal_core::error::Error;
+use threadseal_core::time::Timestamp;
+use threadseal_formats::ledger::RunId;
 
 const RECORDS: u64 = 9;
 const KILLS: usize = 200;

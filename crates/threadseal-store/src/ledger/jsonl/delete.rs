@@ -16,9 +16,9 @@ use crate::read;
 use crate::sys::{self, Access};
 use serde::{Deserialize, Serialize};
 use std::io;
-use threadseal::digest::Digest;
-use threadseal::error::{Error, ErrorKind};
-use threadseal::time::Timestamp;
+use threadseal_core::digest::Digest;
+use threadseal_core::error::{Error, ErrorKind};
+use threadseal_core::time::Timestamp;
 
 /// Largest tombstone in bytes.
 const MAX_TOMBSTONE_BYTES: usize = 4096;

@@ -5,7 +5,7 @@ use super::line::line_at;
 use crate::ledger::Tip;
 use crate::sys::FileHandle;
 use std::path::Path;
-use threadseal::error::Error;
+use threadseal_core::error::Error;
 
 /// Entries that are looked at first: those that others add between two turns are mostly fewer.
 const FEW_ENTRIES: u64 = 16;

@@ -14,9 +14,9 @@ use crate::sys::{self, Access, FileHandle, FileKind, directory_of};
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
-use threadseal::canon::json::{Value, parse_python};
-use threadseal::error::{Error, ErrorKind};
-use threadseal::limits::MAX_LINE_BYTES;
+use threadseal_core::canon::json::{Value, parse_python};
+use threadseal_core::error::{Error, ErrorKind};
+use threadseal_core::limits::MAX_LINE_BYTES;
 
 const BLOCK_BYTES: usize = 128 << 10;
 /// How every record begins that the original or this store writes: what a glued line holds twice.

@@ -17,9 +17,9 @@ use crate::ledger::jsonl::line::Facts;
 use crate::sys::{self, Access, FileHandle, Fs};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use threadseal::digest::Digest;
-use threadseal::error::Error;
-use threadseal::ledger::RunId;
+use threadseal_core::digest::Digest;
+use threadseal_core::error::Error;
+use threadseal_formats::ledger::RunId;
 
 /// Bytes of the header and of each entry.
 pub(super) const SLOT: u64 = 64;

@@ -7,10 +7,10 @@
 use crate::ledger::{COMPLETED, Entry};
 use crate::sys::{self, FileHandle};
 use std::path::Path;
-use threadseal::canon::json::{Value, parse_python};
-use threadseal::digest::Digest;
-use threadseal::error::{Error, ErrorKind};
-use threadseal::limits::MAX_LINE_BYTES;
+use threadseal_core::canon::json::{Value, parse_python};
+use threadseal_core::digest::Digest;
+use threadseal_core::error::{Error, ErrorKind};
+use threadseal_core::limits::MAX_LINE_BYTES;
 
 /// Bytes that are read at once.
 const BLOCK: usize = 256 << 10;

@@ -45,9 +45,9 @@ use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
-use threadseal::error::{Error, ErrorKind};
-use threadseal::ledger::RunId;
-use threadseal::time::Timestamp;
+use threadseal_core::error::{Error, ErrorKind};
+use threadseal_core::time::Timestamp;
+use threadseal_formats::ledger::RunId;
 use writer::{Outcome, Writer};
 
 /// Longest run id that becomes a file name, in bytes: names have 255, and an end that is moved aside

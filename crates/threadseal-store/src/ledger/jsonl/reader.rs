@@ -14,7 +14,7 @@ use crate::sys::{self, Access, FileHandle};
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
-use threadseal::error::Error;
+use threadseal_core::error::Error;
 
 /// A ledger file, open to read as it was at one moment.
 #[derive(Debug)]

@@ -5,7 +5,7 @@ use crate::ledger::LedgerStoreExt as _;
 use crate::ledger::conformance::{self, append_next, entry, run_id, whole_chain};
 use crate::sys::RealFs;
 use std::fs;
-use threadseal::digest::Digest;
+use threadseal_core::digest::Digest;
 
 struct Bench {
     folder: tempfile::TempDir,

@@ -25,7 +25,7 @@ use crate::lock::{Turn, WriterLock};
 use crate::sys::{self, Access, FileHandle, FileIdentity};
 use std::io;
 use std::sync::Arc;
-use threadseal::error::{Error, ErrorKind};
+use threadseal_core::error::{Error, ErrorKind};
 
 /// Mode of a new ledger: what an agent did is its owner's business.
 const LEDGER_MODE: u32 = 0o600;

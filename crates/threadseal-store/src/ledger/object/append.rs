@@ -18,10 +18,10 @@ use crate::objects::{self, Put, Version};
 use crate::random::{self, SystemRandom};
 use std::ops::ControlFlow;
 use std::sync::Arc;
-use threadseal::encoding;
-use threadseal::error::{Error, ErrorKind};
-use threadseal::ledger::RunId;
-use threadseal::time::Timestamp;
+use threadseal_core::encoding;
+use threadseal_core::error::{Error, ErrorKind};
+use threadseal_core::time::Timestamp;
+use threadseal_formats::ledger::RunId;
 
 /// A head and its version; neither for a run without one.
 type Base = Option<(Arc<Head>, Version)>;

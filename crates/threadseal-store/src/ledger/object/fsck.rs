@@ -26,10 +26,10 @@ use crate::objects::levels::Span as _;
 use crate::objects::spell::number;
 use std::cmp::Ordering;
 use std::collections::{BTreeSet, VecDeque};
-use threadseal::canon::json::{self, Value};
-use threadseal::digest::Digest;
-use threadseal::error::{Error, ErrorKind};
-use threadseal::ledger::RunId;
+use threadseal_core::canon::json::{self, Value};
+use threadseal_core::digest::Digest;
+use threadseal_core::error::{Error, ErrorKind};
+use threadseal_formats::ledger::RunId;
 
 pub(super) fn fsck(
     store: &ObjectLedgerStore,

@@ -20,10 +20,10 @@ use crate::objects::Sealed;
 use crate::objects::levels::{self, FANOUT, MAX_LEVELS, Span as _};
 use crate::objects::spell::{self, json, line};
 use serde::{Deserialize, Serialize};
-use threadseal::digest::Digest;
-use threadseal::encoding;
-use threadseal::ledger::RunId;
-use threadseal::time::Timestamp;
+use threadseal_core::digest::Digest;
+use threadseal_core::encoding;
+use threadseal_core::time::Timestamp;
+use threadseal_formats::ledger::RunId;
 
 /// Bytes of records in a head from which on they are sealed. Each append writes them again.
 const OPEN_BYTES: usize = 128 << 10;

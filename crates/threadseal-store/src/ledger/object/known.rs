@@ -5,7 +5,7 @@ use super::head::Head;
 use crate::objects::Version;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use threadseal::ledger::RunId;
+use threadseal_formats::ledger::RunId;
 
 /// Heads that are kept to append to.
 const MAX_HEADS: usize = 64;

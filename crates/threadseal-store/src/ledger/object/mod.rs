@@ -36,10 +36,10 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
-use threadseal::encoding;
-use threadseal::error::Error;
-use threadseal::ledger::RunId;
-use threadseal::time::Timestamp;
+use threadseal_core::encoding;
+use threadseal_core::error::Error;
+use threadseal_core::time::Timestamp;
+use threadseal_formats::ledger::RunId;
 
 /// Longest run id in bytes: its hex is one part of a name, of which file systems take 255 bytes.
 const MAX_NAME_BYTES: usize = 120;

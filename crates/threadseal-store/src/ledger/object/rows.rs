@@ -18,10 +18,10 @@ use crate::objects::Sealed;
 use crate::objects::levels::{Span, joins};
 use crate::objects::spell::json;
 use serde::{Deserialize, Serialize};
-use threadseal::digest::Digest;
-use threadseal::encoding;
-use threadseal::ledger::RunId;
-use threadseal::limits::MAX_LINE_BYTES;
+use threadseal_core::digest::Digest;
+use threadseal_core::encoding;
+use threadseal_core::limits::MAX_LINE_BYTES;
+use threadseal_formats::ledger::RunId;
 
 /// Most records of one segment.
 pub(super) const SEGMENT_RECORDS: usize = 256;

@@ -11,8 +11,8 @@ use crate::objects::{Cloud, Folder, Object, Put};
 use crate::sys::RealFs;
 use object_store::memory::InMemory;
 use std::sync::Mutex;
-use threadseal::digest::Digest;
-use threadseal::error::ErrorKind;
+use threadseal_core::digest::Digest;
+use threadseal_core::error::ErrorKind;
 
 fn in_memory() -> Arc<dyn Objects> {
     Arc::new(Cloud::new(Arc::new(InMemory::new()), "a/prefix"))

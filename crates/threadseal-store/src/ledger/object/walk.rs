@@ -10,9 +10,9 @@ use super::{ObjectLedgerStore, objects};
 use crate::ledger::StoredRecord;
 use crate::objects::levels::Span as _;
 use std::ops::ControlFlow;
-use threadseal::digest::Digest;
-use threadseal::error::Error;
-use threadseal::ledger::RunId;
+use threadseal_core::digest::Digest;
+use threadseal_core::error::Error;
+use threadseal_formats::ledger::RunId;
 
 /// Takes the number of the first of some rows, and the rows.
 pub(super) type Visit<'v> = dyn FnMut(u64, &[Row]) -> Result<ControlFlow<()>, Error> + 'v;

@@ -16,9 +16,9 @@ use crate::random::{self, SystemRandom};
 use crate::runtime::both;
 use deadpool_postgres::{GenericClient, Object};
 use std::time::Duration;
-use threadseal::digest::Digest;
-use threadseal::error::{Error, ErrorKind};
-use threadseal::ledger::RunId;
+use threadseal_core::digest::Digest;
+use threadseal_core::error::{Error, ErrorKind};
+use threadseal_formats::ledger::RunId;
 
 /// How often a transaction is begun again after a conflict, a deadlock or a lost connection.
 const MAX_TRIES: u32 = 12;

@@ -16,7 +16,7 @@ use std::cell::Cell;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
-use threadseal::error::{Error, ErrorKind};
+use threadseal_core::error::{Error, ErrorKind};
 use tokio_postgres::Row;
 use tokio_postgres::types::{FromSql, ToSql};
 

@@ -36,7 +36,7 @@ use std::io;
 use std::path::{Component, Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
-use threadseal::error::{Error, ErrorKind};
+use threadseal_core::error::{Error, ErrorKind};
 
 /// Device number of all files of the database: none that a kernel gives.
 const DEVICE: u64 = u64::MAX;

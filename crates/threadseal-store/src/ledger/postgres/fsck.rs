@@ -18,10 +18,10 @@ use super::Failure;
 use super::connect::Server;
 use super::read::cell;
 use crate::ledger::FsckReport;
-use threadseal::canon::json::{self, Value};
-use threadseal::digest::Digest;
-use threadseal::error::Error;
-use threadseal::ledger::RunId;
+use threadseal_core::canon::json::{self, Value};
+use threadseal_core::digest::Digest;
+use threadseal_core::error::Error;
+use threadseal_formats::ledger::RunId;
 use tokio_postgres::Row;
 
 /// Records that a cursor gives at once.

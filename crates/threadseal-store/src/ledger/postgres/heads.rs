@@ -20,9 +20,9 @@ use crate::heads::{
 };
 use deadpool_postgres::Object;
 use std::sync::Arc;
-use threadseal::digest::Digest;
-use threadseal::error::{Error, ErrorKind};
-use threadseal::record::{Head, RecordId};
+use threadseal_core::digest::Digest;
+use threadseal_core::error::{Error, ErrorKind};
+use threadseal_core::record::{Head, RecordId};
 
 const INDEX: &str = "
 lines AS (

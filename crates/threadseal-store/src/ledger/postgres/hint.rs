@@ -14,7 +14,7 @@ use std::pin::pin;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
-use threadseal::error::Error;
+use threadseal_core::error::Error;
 use tokio::task::JoinHandle;
 use tokio_postgres::{AsyncMessage, Client};
 

@@ -21,7 +21,7 @@
 
 use super::database::{PostgresDatabase, Session, Value, cell};
 use std::time::Duration;
-use threadseal::error::{Error, ErrorKind};
+use threadseal_core::error::{Error, ErrorKind};
 use tokio_postgres::Row;
 
 const VERSIONS: [&str; 1] = ["

@@ -40,9 +40,9 @@ use read::Seen;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use threadseal::error::{Error, ErrorKind};
-use threadseal::ledger::RunId;
-use threadseal::time::Timestamp;
+use threadseal_core::error::{Error, ErrorKind};
+use threadseal_core::time::Timestamp;
+use threadseal_formats::ledger::RunId;
 use tokio_postgres::error::SqlState;
 
 /// Ledgers in one PostgreSQL database.

@@ -12,7 +12,7 @@ use super::read::cell;
 use crate::objects::{Object, Objects, Put, Version};
 use deadpool_postgres::Object as Client;
 use std::sync::Arc;
-use threadseal::error::Error;
+use threadseal_core::error::Error;
 
 /// Objects in the database of a [`PostgresLedgerStore`].
 #[derive(Debug)]

@@ -10,11 +10,11 @@ use super::{Failure, PostgresLedgerStore};
 use crate::ledger::{COMPLETED, MAX_BATCH_BYTES, StoredRecord, Tip, Tombstone, deleted};
 use deadpool_postgres::GenericClient;
 use std::collections::{HashMap, VecDeque};
-use threadseal::digest::Digest;
-use threadseal::error::{Error, ErrorKind};
-use threadseal::ledger::RunId;
-use threadseal::limits::MAX_RUN_ID_BYTES;
-use threadseal::time::Timestamp;
+use threadseal_core::digest::Digest;
+use threadseal_core::error::{Error, ErrorKind};
+use threadseal_core::limits::MAX_RUN_ID_BYTES;
+use threadseal_core::time::Timestamp;
+use threadseal_formats::ledger::RunId;
 use tokio_postgres::Row;
 use tokio_postgres::types::FromSql;
 

@@ -19,7 +19,7 @@
 use super::Failure;
 use super::read::cell;
 use deadpool_postgres::Object;
-use threadseal::error::Error;
+use threadseal_core::error::Error;
 
 /// One step of the schema per element; a database holds the first so many.
 const VERSIONS: [&str; 3] = [

@@ -5,9 +5,9 @@ use super::{SqliteLedgerStore, end, settle};
 use crate::ledger::{Append, Entry, Tip};
 use rusqlite::{Connection, Transaction};
 use std::borrow::Cow;
-use threadseal::error::{Error, ErrorKind};
-use threadseal::ledger::RunId;
-use threadseal::time::Timestamp;
+use threadseal_core::error::{Error, ErrorKind};
+use threadseal_core::time::Timestamp;
+use threadseal_formats::ledger::RunId;
 
 /// What is to be appended after a tip; `None`: nothing after this one.
 pub(super) type Make<'m, 'e> = dyn FnMut(&Tip) -> Result<Option<Cow<'e, [Entry]>>, Error> + 'm;

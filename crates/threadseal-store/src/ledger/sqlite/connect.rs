@@ -25,8 +25,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
-use threadseal::error::{Error, ErrorKind};
-use threadseal::limits::MAX_LINE_BYTES;
+use threadseal_core::error::{Error, ErrorKind};
+use threadseal_core::limits::MAX_LINE_BYTES;
 
 /// How long a writer whose turn it is waits for others before it gives up.
 const PATIENCE: Duration = MAX_TURN_WAIT;

@@ -14,11 +14,11 @@ use crate::ledger::{Tip, Tombstone, deleted};
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OptionalExtension, Row};
 use std::path::Path;
-use threadseal::canon::json;
-use threadseal::digest::Digest;
-use threadseal::error::Error;
-use threadseal::ledger::RunId;
-use threadseal::time::Timestamp;
+use threadseal_core::canon::json;
+use threadseal_core::digest::Digest;
+use threadseal_core::error::Error;
+use threadseal_core::time::Timestamp;
+use threadseal_formats::ledger::RunId;
 
 /// The end of one run.
 #[derive(Debug, Clone, Copy)]

@@ -25,9 +25,9 @@ use super::names::check_name;
 use super::{SqliteLedgerStore, end, failed, is_odd_value};
 use crate::ledger::{Fault, FsckReport};
 use rusqlite::{Connection, ErrorCode};
-use threadseal::canon::json::{self, Value};
-use threadseal::error::Error;
-use threadseal::ledger::RunId;
+use threadseal_core::canon::json::{self, Value};
+use threadseal_core::error::Error;
+use threadseal_formats::ledger::RunId;
 
 /// Complaints of SQLite that are kept.
 const MAX_COMPLAINTS: u32 = 16;

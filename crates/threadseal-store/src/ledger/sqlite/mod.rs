@@ -33,10 +33,10 @@ use rusqlite::types::ValueRef;
 use rusqlite::{Connection, ErrorCode, OptionalExtension, Row};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use threadseal::canon::json;
-use threadseal::error::{Error, ErrorKind};
-use threadseal::ledger::RunId;
-use threadseal::time::Timestamp;
+use threadseal_core::canon::json;
+use threadseal_core::error::{Error, ErrorKind};
+use threadseal_core::time::Timestamp;
+use threadseal_formats::ledger::RunId;
 use turn::Turnstile;
 
 const UNREADABLE: &str = "it cannot be read";

@@ -6,8 +6,8 @@
 
 use rusqlite::types::{ToSql, ToSqlOutput, ValueRef};
 use rusqlite::{Connection, OptionalExtension};
-use threadseal::error::Error;
-use threadseal::ledger::RunId;
+use threadseal_core::error::Error;
+use threadseal_formats::ledger::RunId;
 
 /// Characters of a stray name that are told.
 const MAX_TOLD: usize = 64;

@@ -20,7 +20,7 @@
 use super::failed;
 use rusqlite::{Connection, OptionalExtension, TransactionBehavior};
 use std::path::Path;
-use threadseal::error::{Error, ErrorKind};
+use threadseal_core::error::{Error, ErrorKind};
 
 /// Version of our tables; a file of a later one is not touched.
 const VERSION: i64 = 1;

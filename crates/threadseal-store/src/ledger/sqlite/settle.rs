@@ -13,8 +13,8 @@ use super::{SqliteLedgerStore, failed, number};
 use crate::ledger::{Append, Tip};
 use crate::sys::{Access, Fs as _, RealFs};
 use rusqlite::{Connection, OptionalExtension};
-use threadseal::error::Error;
-use threadseal::ledger::RunId;
+use threadseal_core::error::Error;
+use threadseal_formats::ledger::RunId;
 
 /// The answer of an append of ours that should end in `tip` and failed with `error` at its commit.
 ///
@@ -67,7 +67,7 @@ fn make_durable(connection: &Connection, store: &SqliteLedgerStore) -> Result<()
     match (busy, synced) {
         (0, Ok(())) => Ok(()),
         _ => Err(Error::new(
-            threadseal::error::ErrorKind::External,
+            threadseal_core::error::ErrorKind::External,
             format!("SQLite file {}: {unknown}", store.path.display()),
         )),
     }

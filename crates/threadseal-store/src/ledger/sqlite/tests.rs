@@ -6,7 +6,7 @@ use crate::ledger::{LedgerStoreExt as _, processes};
 use std::collections::BTreeMap;
 use std::fs;
 use std::sync::Arc;
-use threadseal::ledger::compute_record_hash;
+use threadseal_formats::ledger::compute_record_hash;
 
 struct Bench {
     folder: tempfile::TempDir,

@@ -7,9 +7,9 @@ use crate::lineage::{Standings, StateBytes};
 use crate::sys::RealFs;
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
-use threadseal::digest::Digest;
-use threadseal::key::{KeyUsage, LocalSigner, PrivateKey, Signer as _};
-use threadseal::lineage::{Epoch, IdentityForm, Standing, seal_original};
+use threadseal_core::digest::Digest;
+use threadseal_core::key::{KeyUsage, LocalSigner, PrivateKey, Signer as _};
+use threadseal_formats::lineage::{Epoch, IdentityForm, Standing, seal_original};
 
 const LINKS: usize = 3;
 

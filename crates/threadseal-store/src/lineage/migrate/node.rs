@@ -10,9 +10,9 @@ use crate::clock::Clock;
 use crate::random::{self, Random};
 use crate::read::Source;
 use std::fmt;
-use threadseal::error::{Error, ErrorKind};
-use threadseal::key::{PublicKey, Signer};
-use threadseal::lineage::{
+use threadseal_core::error::{Error, ErrorKind};
+use threadseal_core::key::{PublicKey, Signer};
+use threadseal_formats::lineage::{
     AgentName, Authority, Certificate, CheckedPackage, CheckpointHeader, ContentHash, LinkBody,
     LinkKind, Offer, PACKAGE_PROLOGUE_LENGTH, PackageExpectation, PackagePrologue, Recover,
     RefusalReason, Release, Standing, StateSeal, WholeLink, Writer, draft, seal_native,

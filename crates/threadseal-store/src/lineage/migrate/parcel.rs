@@ -4,7 +4,7 @@
 //! history in a store ─► OutgoingPackage: head, then the state as it is read from the store
 //! Source ─► Behind: as much as the head has, and then the rest of the source is the state
 //! ```
-//! What a package says is `threadseal::lineage`'s; no state is held here.
+//! What a package says is `threadseal_formats::lineage`'s; no state is held here.
 
 use super::super::StateBytes;
 use super::super::state::StoredLink;
@@ -12,10 +12,10 @@ use super::super::state::StoredLink;
 use super::super::state::each_chunk;
 use crate::read::Source;
 use std::fmt;
-use threadseal::error::Error;
-use threadseal::key::PublicKey;
-use threadseal::limits::MAX_PACKAGE_BYTES;
-use threadseal::lineage::{Delegation, LinkKind, PackageParts};
+use threadseal_core::error::Error;
+use threadseal_core::key::PublicKey;
+use threadseal_core::limits::MAX_PACKAGE_BYTES;
+use threadseal_formats::lineage::{Delegation, LinkKind, PackageParts};
 
 /// What a package has beside its links and its state.
 #[derive(Debug, Clone, Copy, Default)]

@@ -33,9 +33,11 @@ use crate::lineage::{
 use crate::objects::fault::ObjectFault;
 use cast::{Counting, KEYS, Lots, Machine, Network, Parcel};
 use std::sync::Arc;
-use threadseal::error::{Error, ErrorKind};
-use threadseal::key::{PublicKey, Signer as _};
-use threadseal::lineage::{AgentName, Authority, ContentHash, MediaType, RefusalReason, StateSeal};
+use threadseal_core::error::{Error, ErrorKind};
+use threadseal_core::key::{PublicKey, Signer as _};
+use threadseal_formats::lineage::{
+    AgentName, Authority, ContentHash, MediaType, RefusalReason, StateSeal,
+};
 
 const MACHINES: usize = 3;
 const STEPS: usize = 40;

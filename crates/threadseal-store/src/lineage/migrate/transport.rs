@@ -11,10 +11,10 @@ use super::node::{Confirmed, Imported, Node};
 use crate::lineage::StateBytes;
 use crate::lineage::state::read_all;
 use crate::read::Source;
-use threadseal::error::Error;
-use threadseal::key::PublicKey;
-use threadseal::limits::MAX_REFUSAL_BYTES;
-use threadseal::lineage::{AgentName, HEADER_LENGTH, RefusalReason};
+use threadseal_core::error::Error;
+use threadseal_core::key::PublicKey;
+use threadseal_core::limits::MAX_REFUSAL_BYTES;
+use threadseal_formats::lineage::{AgentName, HEADER_LENGTH, RefusalReason};
 
 /// Longest link that moves authority.
 pub const MAX_HANDOVER_BYTES: usize = HEADER_LENGTH + 33 + MAX_REFUSAL_BYTES;
@@ -60,7 +60,7 @@ pub enum Received {
 /// one, answers what is to be answered, and says what it was.
 ///
 /// # Errors
-/// [`threadseal::error::ErrorKind::Refused`] for what is not taken: it is gone then and changed nothing;
+/// [`threadseal_core::error::ErrorKind::Refused`] for what is not taken: it is gone then and changed nothing;
 /// those of the store and the transport, after which it may come again.
 pub fn exchange(
     node: &Node<'_>,
@@ -73,7 +73,7 @@ pub fn exchange(
     };
     let mut first = Vec::new();
     source.next_chunk(&mut first)?;
-    if first.first() == Some(&threadseal::lineage::Version::V5.byte()) {
+    if first.first() == Some(&threadseal_formats::lineage::Version::V5.byte()) {
         let rest = read_all(&mut *source, MAX_HANDOVER_BYTES)?;
         let confirmed = node.confirm(&[first, rest].concat())?;
         return Ok(Some(Received::Answer(confirmed)));
@@ -95,7 +95,9 @@ pub fn exchange(
         Imported::Waiting(agent) => {
             let (_, standing) = node.standing(&agent)?;
             match standing.authority() {
-                threadseal::lineage::Authority::Released(offer) => (agent, offer.source.key),
+                threadseal_formats::lineage::Authority::Released(offer) => {
+                    (agent, offer.source.key)
+                }
                 _ => return Ok(Some(Received::Again(agent))),
             }
         }

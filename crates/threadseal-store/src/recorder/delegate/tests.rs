@@ -3,11 +3,11 @@
 use super::super::epoch::tests::{Bench, fail_each_call, nothing, say};
 use crate::fault::{FaultKind, Keep};
 use crate::recorder::TailPolicy;
-use threadseal::error::Error;
-use threadseal::key::{KeyUsage, LocalSigner, PrivateKey, Signer as _};
-use threadseal::record::Head;
-use threadseal::report::Verdict;
-use threadseal::transcript::Ending;
+use threadseal_core::error::Error;
+use threadseal_core::key::{KeyUsage, LocalSigner, PrivateKey, Signer as _};
+use threadseal_core::record::Head;
+use threadseal_core::report::Verdict;
+use threadseal_formats::transcript::Ending;
 
 fn delegate() -> LocalSigner {
     LocalSigner::new(PrivateKey::from_seed([9; 32]), KeyUsage::Native)

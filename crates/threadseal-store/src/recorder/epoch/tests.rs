@@ -11,14 +11,14 @@ use crate::recorder::{Opened, Recorder, TailPolicy};
 use crate::sys::Fs as _;
 use std::path::Path;
 use std::sync::Arc;
-use threadseal::key::{KeyUsage, PrivateKey};
-use threadseal::record::ThreadId;
-use threadseal::report::Verdict;
-use threadseal::time::Timestamp;
-use threadseal::transcript::event::{EventType, Payload};
-use threadseal::transcript::ext::Ext;
-use threadseal::transcript::{Ending, Link, ScanOptions, Signers, VerifyOptions};
-use threadseal::trust::{Trust, TrustName, TrustStore, TrustedKey};
+use threadseal_core::key::{KeyUsage, PrivateKey};
+use threadseal_core::record::ThreadId;
+use threadseal_core::report::Verdict;
+use threadseal_core::time::Timestamp;
+use threadseal_core::trust::{Trust, TrustName, TrustStore, TrustedKey};
+use threadseal_formats::transcript::event::{EventType, Payload};
+use threadseal_formats::transcript::ext::Ext;
+use threadseal_formats::transcript::{Ending, Link, ScanOptions, Signers, VerifyOptions};
 
 const RECORD: &str = "/disk/transcript.jsonl";
 
@@ -106,7 +106,7 @@ impl Bench {
     }
 
     /// What the disk holds of the record, verified without the heads of this host.
-    pub(in crate::recorder) fn verify(&self) -> threadseal::transcript::Outcome {
+    pub(in crate::recorder) fn verify(&self) -> threadseal_formats::transcript::Outcome {
         let file = open_regular(&self.fs, Path::new(RECORD)).unwrap();
         let scan = ScanOptions::default();
         examine::native(&file, &scan, &self.options(), &|_| {}).unwrap()
@@ -247,7 +247,7 @@ fn states(bench: &Bench) -> Vec<Sealer> {
     let prefixes = ends.map(|(_, end)| &bytes[..end]);
     let verify = |prefix| {
         let scan = ScanOptions::default();
-        threadseal::transcript::verify(prefix, &scan, &bench.options()).sealer
+        threadseal_formats::transcript::verify(prefix, &scan, &bench.options()).sealer
     };
     prefixes.filter_map(verify).collect()
 }

@@ -16,9 +16,9 @@ use super::description::Description;
 use super::far::{Raised, Said};
 use super::view::LogView;
 use std::ops::ControlFlow;
-use threadseal::error::{Error, ErrorKind};
-use threadseal::limits::MAX_NOTE_BYTES;
-use threadseal::note::SignedNote;
+use threadseal_core::error::{Error, ErrorKind};
+use threadseal_core::limits::MAX_NOTE_BYTES;
+use threadseal_core::note::SignedNote;
 
 const GOES_ON: &str = "threadseal/1 mark\n";
 const ENDED: &str = "threadseal/1 mark of a log that ended\n";

@@ -9,8 +9,8 @@ use super::super::view::LogView;
 use super::next;
 use crate::asking::{Asked, Asking, last_cosigned};
 use std::ops::ControlFlow;
-use threadseal::error::{Error, ErrorKind};
-use threadseal::tlog::verifier::VerifierKey;
+use threadseal_core::error::{Error, ErrorKind};
+use threadseal_core::tlog::verifier::VerifierKey;
 
 /// A witness.
 #[derive(Debug)]

@@ -11,7 +11,7 @@ use crate::objects::{Object, Objects, Put};
 use std::fmt;
 use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex, PoisonError};
-use threadseal::error::{Error, ErrorKind};
+use threadseal_core::error::{Error, ErrorKind};
 
 /// How often a mark is tried again when another process brings it up.
 const MAX_TRIES: usize = 8;

@@ -3,7 +3,7 @@
 use super::key_events::event;
 use super::restarts::{folder_of, newest, published, restarted};
 use super::*;
-use threadseal::tlog::entry::key_event::{KeyChange, KeyEvent};
+use threadseal_core::tlog::entry::key_event::{KeyChange, KeyEvent};
 
 /// What is committed to a log.
 #[derive(Clone)]

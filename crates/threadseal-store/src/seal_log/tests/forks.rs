@@ -1,12 +1,12 @@
 //! Evidence of two histories: kept before it is spoken of, said once, found wherever the entry lies.
 
 use super::*;
-use threadseal::report::Verified;
-use threadseal::time::Timestamp;
-use threadseal::tlog::entry::fork::LoggedFork;
-use threadseal::transcript::VerifyOptions;
-use threadseal::transcript::turn_proof::conflict::check_file;
-use threadseal::trust::Trust;
+use threadseal_core::time::Timestamp;
+use threadseal_core::tlog::entry::fork::LoggedFork;
+use threadseal_core::trust::Trust;
+use threadseal_formats::transcript::VerifyOptions;
+use threadseal_formats::transcript::turn_proof::conflict::check_file;
+use threadseal_formats::verified::Verified;
 
 const EVIDENCE: &[u8] =
     include_bytes!("../../../../../fuzz/seeds/seal_conflict/rotated.seal-conflict");

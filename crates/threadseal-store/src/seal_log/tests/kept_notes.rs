@@ -1,11 +1,11 @@
 //! What is kept of what witnesses said: nothing that they said of one checkpoint takes away what they said of another.
 
 use super::*;
-use threadseal::error::ErrorKind;
-use threadseal::note::{KeyName, NoteSignature};
-use threadseal::tlog::cosignature::{CosignatureTime, cosign};
-use threadseal::tlog::policy::{Judgement, Policy};
-use threadseal::tlog::verifier::VerifierKey;
+use threadseal_core::error::ErrorKind;
+use threadseal_core::note::{KeyName, NoteSignature};
+use threadseal_core::tlog::cosignature::{CosignatureTime, cosign};
+use threadseal_core::tlog::policy::{Judgement, Policy};
+use threadseal_core::tlog::verifier::VerifierKey;
 
 fn witness(number: u8) -> (KeyName, LocalSigner) {
     let name = KeyName::parse(&format!("witness.example/w{number}")).unwrap();

@@ -1,7 +1,7 @@
 //! What keys said of themselves: where it stands, and what cannot be put before it.
 
 use super::*;
-use threadseal::tlog::entry::key_event::{KeyChange, KeyEvent, KeyHistory};
+use threadseal_core::tlog::entry::key_event::{KeyChange, KeyEvent, KeyHistory};
 
 pub(super) fn event(seed: u8, change: KeyChange) -> KeyEvent {
     let signer = LocalSigner::new(PrivateKey::from_seed([seed; 32]), KeyUsage::Native);

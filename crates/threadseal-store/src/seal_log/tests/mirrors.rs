@@ -4,7 +4,7 @@ use super::*;
 use crate::objects::fault::{FaultObjects, ObjectFault};
 use crate::objects::memory::MemoryObjects;
 use crate::objects::{Folder, Objects, Put};
-use threadseal::tlog::conflict::Conflict;
+use threadseal_core::tlog::conflict::Conflict;
 
 fn commit(log: &SealLog, heads: std::ops::Range<u64>) {
     heads.for_each(|seq| log.publish(&head(1, seq)));

@@ -32,12 +32,12 @@ use crate::random::SeededRandom;
 use crate::sys::{Fs, RealFs};
 use std::path::{Path, PathBuf};
 use std::thread;
-use threadseal::digest::Digest;
-use threadseal::key::{KeyUsage, LocalSigner, Message, PrivateKey, PublicKey, Signature};
-use threadseal::note::SignedNote;
-use threadseal::record::Head;
-use threadseal::tlog::checkpoint::Checkpoint;
-use threadseal::tlog::entry::LogEntry;
+use threadseal_core::digest::Digest;
+use threadseal_core::key::{KeyUsage, LocalSigner, Message, PrivateKey, PublicKey, Signature};
+use threadseal_core::note::SignedNote;
+use threadseal_core::record::Head;
+use threadseal_core::tlog::checkpoint::Checkpoint;
+use threadseal_core::tlog::entry::LogEntry;
 
 /// A key that remembers what it signed.
 #[derive(Debug)]
@@ -70,7 +70,7 @@ impl Signer for Remembering {
 
     fn sign(&self, message: &Message) -> Result<Signature, Error> {
         let text = std::str::from_utf8(message.as_bytes()).unwrap();
-        let text = threadseal::note::NoteText::parse(text).unwrap();
+        let text = threadseal_core::note::NoteText::parse(text).unwrap();
         let tree = *Checkpoint::parse(&text).unwrap().tree();
         self.signed.lock().unwrap().push(tree);
         self.signer.sign(message)
@@ -188,7 +188,7 @@ fn what_was_published_is_in_the_log_with_its_proof_also_for_who_opens_it_later()
             let entry = view.entry(at).unwrap();
             assert_eq!(LogEntry::read(&entry), Ok(LogEntry::Head(newest)));
             let proof = view.inclusion(at, &entry).unwrap();
-            let leaf = threadseal::merkle::leaf_hash(&entry);
+            let leaf = threadseal_core::merkle::leaf_hash(&entry);
             proof.check(&leaf, at, &view.tree()).unwrap();
         }
         assert_eq!(log.newest(&record(77)).unwrap(), None);

@@ -3,7 +3,7 @@
 use super::key_events::event;
 use super::restarts::{published, restarted};
 use super::*;
-use threadseal::tlog::entry::key_event::KeyChange;
+use threadseal_core::tlog::entry::key_event::KeyChange;
 
 /// `record:seq` of the heads, and `end` for the end of a key, in the order of the log.
 fn order(log: &SealLog) -> Vec<String> {

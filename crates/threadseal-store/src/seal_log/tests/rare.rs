@@ -3,9 +3,9 @@
 use super::super::rare::FILE;
 use super::key_events::event;
 use super::*;
-use threadseal::key::KeyId;
-use threadseal::tlog::entry::key_event::{KeyChange, KeyHistory};
-use threadseal::transcript::bodies::SealedRedaction;
+use threadseal_core::key::KeyId;
+use threadseal_core::tlog::entry::key_event::{KeyChange, KeyHistory};
+use threadseal_formats::transcript::bodies::SealedRedaction;
 
 /// Heads between two others, so that the list is written behind each step.
 const STEP: u64 = 1_100;

@@ -1,8 +1,8 @@
 //! A log in the place of another one: what of the old one comes along, and what does not.
 
 use super::*;
-use threadseal::note::{KeyName, NoteSignature};
-use threadseal::tlog::entry::Restart;
+use threadseal_core::note::{KeyName, NoteSignature};
+use threadseal_core::tlog::entry::Restart;
 
 pub(super) fn published(places: &LogPlaces, key: &Arc<Remembering>, heads: &[LoggedHead]) {
     let log = open(places, key);

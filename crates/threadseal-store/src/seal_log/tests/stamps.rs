@@ -3,7 +3,7 @@
 use super::*;
 use crate::timestamp::openssl::{FIT, OpenSsl};
 use crate::timestamp::{Authority, request, verify};
-use threadseal::tlog::tile::Tile;
+use threadseal_core::tlog::tile::Tile;
 
 const NONCE: [u8; 8] = *b"12345678";
 

@@ -23,7 +23,7 @@ fn a_head_that_was_put_before_the_one_of_the_log_does_not_hide_it() {
     let found = heads.fetch(&record(1)).unwrap().unwrap();
     assert_eq!(found.head, later.head);
     let expected: Vec<_> = found.expectations().iter().map(|one| one.head).collect();
-    let both = [later.head, head(1, 0).head].map(threadseal::record::ExpectedHead::Head);
+    let both = [later.head, head(1, 0).head].map(threadseal_core::record::ExpectedHead::Head);
     assert_eq!(expected, both);
     assert!(found.vouches);
 }
@@ -44,7 +44,7 @@ fn a_head_that_only_the_log_has_was_held_since_nobody_knows() {
     let found = heads.fetch(&record(1)).unwrap().unwrap();
     assert_eq!((found.head, found.held_since()), (head(1, 0).head, None));
     let older = StoredHead {
-        updated: threadseal::time::Timestamp::from_micros(5).unwrap(),
+        updated: threadseal_core::time::Timestamp::from_micros(5).unwrap(),
         ..known(2, 0)
     };
     assert_eq!(heads.create(&older).unwrap(), Swap::Stored);

@@ -4,7 +4,7 @@ use super::*;
 use crate::fault::{FaultKind, Keep};
 use crate::heads::Durability;
 use key_events::event;
-use threadseal::tlog::entry::key_event::KeyChange;
+use threadseal_core::tlog::entry::key_event::KeyChange;
 
 /// Heads that were stored while there was no log: of record 1 two, the newer one `written` so.
 fn store_some(fs: Arc<dyn Fs>, home: &Path, written: Durability) -> FileHeadStore {

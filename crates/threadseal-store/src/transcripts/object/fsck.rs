@@ -20,9 +20,9 @@ use super::write;
 use crate::ledger::Fault;
 use crate::objects::{self, spell};
 use crate::transcripts::{FsckReport, no_record};
-use threadseal::digest::Digest;
-use threadseal::encoding;
-use threadseal::error::{Error, ErrorKind};
+use threadseal_core::digest::Digest;
+use threadseal_core::encoding;
+use threadseal_core::error::{Error, ErrorKind};
 
 pub(super) fn fsck(place: &Place, repair: bool) -> Result<FsckReport, Error> {
     let report = FsckReport {

@@ -17,9 +17,9 @@ use crate::objects::Sealed;
 use crate::objects::levels::{self, FANOUT, MAX_LEVELS, Span};
 use crate::objects::spell::{self, json, line};
 use serde::{Deserialize, Serialize};
-use threadseal::digest::Digest;
-use threadseal::encoding;
-use threadseal::record::RecordId;
+use threadseal_core::digest::Digest;
+use threadseal_core::encoding;
+use threadseal_core::record::RecordId;
 
 /// Most bytes of a record that lie in its head. Each append writes them again.
 pub(super) const OPEN_BYTES: usize = 128 << 10;

@@ -31,9 +31,9 @@ use crate::objects::{self, Objects, PAGE, spell};
 use crate::read::{RegularFile, Source, Stream};
 use std::path::PathBuf;
 use std::sync::Arc;
-use threadseal::encoding;
-use threadseal::error::{Error, ErrorKind};
-use threadseal::record::RecordId;
+use threadseal_core::encoding;
+use threadseal_core::error::{Error, ErrorKind};
+use threadseal_core::record::RecordId;
 use tree::{Place, Snapshot};
 use write::{Held, ObjectClaim, ObjectLog};
 

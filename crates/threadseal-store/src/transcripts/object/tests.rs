@@ -17,14 +17,14 @@ use crate::recorder::{Keys, Recorder, TailPolicy};
 use crate::sys::RealFs;
 use object_store::memory::InMemory;
 use std::sync::Mutex;
-use threadseal::key::{KeyUsage, LocalSigner, PrivateKey, Signer as _};
-use threadseal::record::ThreadId;
-use threadseal::report::Verdict;
-use threadseal::transcript::event::{EventType, Payload};
-use threadseal::transcript::ext::Ext;
-use threadseal::transcript::manifest::Manifest;
-use threadseal::transcript::{Ending, ScanOptions, VerifyOptions};
-use threadseal::trust::{Trust, TrustName, TrustStore, TrustedKey};
+use threadseal_core::key::{KeyUsage, LocalSigner, PrivateKey, Signer as _};
+use threadseal_core::record::ThreadId;
+use threadseal_core::report::Verdict;
+use threadseal_core::trust::{Trust, TrustName, TrustStore, TrustedKey};
+use threadseal_formats::transcript::event::{EventType, Payload};
+use threadseal_formats::transcript::ext::Ext;
+use threadseal_formats::transcript::manifest::Manifest;
+use threadseal_formats::transcript::{Ending, ScanOptions, VerifyOptions};
 
 fn in_memory() -> Arc<dyn Objects> {
     Arc::new(Cloud::new(Arc::new(InMemory::new()), "a/prefix"))
@@ -98,7 +98,7 @@ impl Bench {
     fn options(&self) -> VerifyOptions<'_> {
         VerifyOptions {
             trust: &self.trust,
-            now: threadseal::time::Timestamp::from_micros(1_900_000_000_000_000).unwrap(),
+            now: threadseal_core::time::Timestamp::from_micros(1_900_000_000_000_000).unwrap(),
             held_since: None,
             thread: None,
         }
@@ -335,7 +335,7 @@ fn fsck_removes_only_what_no_head_can_come_to_name() {
         let found = Ref {
             first: head.size,
             count: 1,
-            sha256: threadseal::digest::Digest::of(b"x").to_hex(),
+            sha256: threadseal_core::digest::Digest::of(b"x").to_hex(),
             writer: encoding::hex(&writer),
         };
         let name = head::segment_name(&record, &found);

@@ -12,7 +12,7 @@ use crate::objects::{self, Objects};
 use crate::sys::{FileHandle, FileIdentity, FileKind, Metadata};
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
-use threadseal::error::Error;
+use threadseal_core::error::Error;
 
 /// The place of one record in object storage.
 #[derive(Debug, Clone)]

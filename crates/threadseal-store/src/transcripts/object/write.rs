@@ -21,9 +21,9 @@ use crate::read::{RegularFile, Source};
 use crate::transcripts::{Appender, Claim, no_record};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use threadseal::digest::Hasher;
-use threadseal::error::{Error, ErrorKind};
-use threadseal::record::RecordId;
+use threadseal_core::digest::Hasher;
+use threadseal_core::error::{Error, ErrorKind};
+use threadseal_core::record::RecordId;
 
 /// How often a claim is begun again when others write or claim at the same time.
 const MAX_CLAIMS: usize = 100;

@@ -11,7 +11,7 @@ use crate::toolbox::Outcome;
 use serde_json::{Value, json};
 use std::path::Path;
 use std::sync::Arc;
-use threadseal::record::ThreadId;
+use threadseal_core::record::ThreadId;
 
 /// A run that failed at its second node, and the engine that could go on.
 fn failed() -> (Field, Engine, ThreadId) {
@@ -124,11 +124,11 @@ fn a_state_that_its_owner_signed_and_the_record_does_not_hold_stops_the_run() {
     let head = crate::signed_file::read_verified(
         &bench.host,
         &path,
-        &threadseal::document::Options {
+        &threadseal_formats::document::Options {
             path: &path.to_string_lossy(),
-            item_type: Some(threadseal::document::ItemType::Knowledge),
-            ..threadseal::document::Options::new(
-                threadseal::document::DocumentKind::Markdown,
+            item_type: Some(threadseal_formats::document::ItemType::Knowledge),
+            ..threadseal_formats::document::Options::new(
+                threadseal_formats::document::DocumentKind::Markdown,
                 &bench.trust,
                 bench.host.clock.now().unwrap(),
             )
@@ -142,8 +142,8 @@ fn a_state_that_its_owner_signed_and_the_record_does_not_hold_stops_the_run() {
     let mut file = crate::signed_file::SignedFile::after(
         &bench.host,
         &path,
-        threadseal::document::DocumentKind::Markdown,
-        Some(threadseal::document::ItemType::Knowledge),
+        threadseal_formats::document::DocumentKind::Markdown,
+        Some(threadseal_formats::document::ItemType::Knowledge),
         &head,
     )
     .unwrap();

@@ -13,8 +13,8 @@ use serde_json::json;
 use std::sync::Arc;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use threadseal::record::ThreadId;
-use threadseal::report::Verdict;
+use threadseal_core::record::ThreadId;
+use threadseal_core::report::Verdict;
 use threadseal_store::fault::{FaultFs, FaultKind, Keep};
 
 /// Three items: what is called for 0 succeeds, for 1 nobody knows, for 2 it fails.

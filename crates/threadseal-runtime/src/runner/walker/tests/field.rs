@@ -15,10 +15,10 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use threadseal::document::{DocumentKind, ItemType, Options};
-use threadseal::record::ThreadId;
-use threadseal::report::Verdict;
-use threadseal::transcript::{ScanOptions, VerifyOptions};
+use threadseal_core::record::ThreadId;
+use threadseal_core::report::Verdict;
+use threadseal_formats::document::{DocumentKind, ItemType, Options};
+use threadseal_formats::transcript::{ScanOptions, VerifyOptions};
 use threadseal_store::atomic;
 use threadseal_store::examine;
 use threadseal_store::fault::FaultFs;
@@ -281,7 +281,7 @@ impl Field {
                 )
             };
             let bytes = std::fs::read(path).unwrap();
-            let report = threadseal::document::verify(&bytes, &options)
+            let report = threadseal_formats::document::verify(&bytes, &options)
                 .unwrap()
                 .report;
             assert_eq!(

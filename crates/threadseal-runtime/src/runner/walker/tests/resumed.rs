@@ -10,8 +10,8 @@ use crate::toolbox::{Cancel, Outcome};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use threadseal::error::Error;
-use threadseal::record::ThreadId;
+use threadseal_core::error::Error;
+use threadseal_core::record::ThreadId;
 
 /// Three calls, one after the other; each adds to the state.
 pub(super) const THREE: &str = r#"tool_type: graph

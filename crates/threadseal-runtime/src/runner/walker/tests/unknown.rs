@@ -10,7 +10,7 @@ use crate::toolbox::Outcome;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use threadseal::record::ThreadId;
+use threadseal_core::record::ThreadId;
 
 fn refused(field: &Field, engine: &Engine, run: &ThreadId) {
     let before = field.tree();

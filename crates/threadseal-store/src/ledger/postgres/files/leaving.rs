@@ -3,7 +3,7 @@
 use super::node::new_inode;
 use super::parent_of;
 use crate::ledger::postgres::database::{PostgresDatabase, Value};
-use threadseal::error::{Error, ErrorKind};
+use threadseal_core::error::{Error, ErrorKind};
 
 /// Nothing is replaced, and nothing is left where the order is done: nobody would read it. The order's row is shared
 /// until the file stands, so that it is not finished meanwhile.

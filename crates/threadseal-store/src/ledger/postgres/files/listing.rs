@@ -5,7 +5,7 @@
 
 use crate::ledger::postgres::database::{PostgresDatabase, cell};
 use std::path::{Component, Path};
-use threadseal::error::{Error, ErrorKind};
+use threadseal_core::error::{Error, ErrorKind};
 
 /// Most rows that are listed.
 const MAX_LISTED: i64 = 1 << 20;

@@ -7,7 +7,7 @@ use crate::sys::{FileIdentity, Metadata};
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use threadseal::error::Error;
+use threadseal_core::error::Error;
 
 /// A file or folder as its row says.
 #[derive(Debug, Clone)]

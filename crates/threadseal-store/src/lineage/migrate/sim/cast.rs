@@ -17,10 +17,12 @@ use crate::random::Random;
 use crate::read::Source;
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock, Mutex};
-use threadseal::digest::Digest;
-use threadseal::error::{Error, ErrorKind};
-use threadseal::key::{KeyUsage, LocalSigner, Message, PrivateKey, PublicKey, Signature, Signer};
-use threadseal::lineage::{Certificate, ContentHash, Delegation};
+use threadseal_core::digest::Digest;
+use threadseal_core::error::{Error, ErrorKind};
+use threadseal_core::key::{
+    KeyUsage, LocalSigner, Message, PrivateKey, PublicKey, Signature, Signer,
+};
+use threadseal_formats::lineage::{Certificate, ContentHash, Delegation};
 
 /// The keys of all schedules: signing is deterministic, so what was signed once is kept.
 pub(super) struct Keys {

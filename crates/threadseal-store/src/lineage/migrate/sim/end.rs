@@ -8,8 +8,8 @@ use super::{KEYS, MACHINES, Plant, World, agent};
 use crate::lineage::migrate::node::Node;
 use crate::lineage::migrate::transport::Transport as _;
 use crate::lineage::{Advance, CheckpointStore as _, NO_STATE, Saved, StateBytes};
-use threadseal::error::Error;
-use threadseal::lineage::{LinkBody, Recover, Writer, draft, seal_native};
+use threadseal_core::error::Error;
+use threadseal_formats::lineage::{LinkBody, Recover, Writer, draft, seal_native};
 
 /// Rounds of sending everything again after which nothing moves any more.
 const ROUNDS: usize = 6;

@@ -1,0 +1,349 @@
+//! Claude Code sessions: JSON Lines that form a tree.
+//!
+//! ```text
+//! {"type":"user","uuid":U,"parentUuid":P|null,"sessionId":S,"timestamp":T,"isSidechain":false,
+//!  "message":{"role":"user","content":TEXT | [BLOCK,…]},"toolUseResult":{…}?, …}
+//! {"type":"assistant", … "requestId":R,"message":{"id":M,"model":N,"content":[BLOCK,…],
+//!  "stop_reason":W,"usage":{…}}}                    one message may stand in several lines
+//! {"type":"system"|"summary"|"attachment"|"progress"|"queue-operation"|"last-prompt"|…}
+//! ```
+//!
+//! Turns stand in the order of the file; `parent` keeps the tree. Lines of one `message.id` are one
+//! turn, in the place of the first; its usage is that of the last and is counted once. A subagent's
+//! messages are turns with `sidechain`, whether they have lines of their own (also in a file of
+//! their own) or stand inside `progress` lines.
+//!
+//! | source | scroll |
+//! |---|---|
+//! | `type` `user`, `assistant` | role; `tool` if a user line holds results only |
+//! | BLOCK `text`, `thinking`, `redacted_thinking`, `image`, `document`, … | the item, as it is |
+//! | BLOCK `tool_use`, `server_tool_use`, `mcp_tool_use` | `tool_calls` (`input` is `args`); other members on the item |
+//! | BLOCK `tool_result`, `…_tool_result` | `tool_results` (`content` is `response`, `is_error` the status) |
+//! | a BLOCK that an earlier line of the same `message.id` holds | dropped: duplicate |
+//! | `toolUseResult` beside a result | dropped: duplicate if the result says all of it, else view |
+//! | `toolUseResult` without one | `tool_results` |
+//! | `planContent` | dropped: duplicate if the message says it, else text item |
+//! | `message.model` | `model.id`, vendor `anthropic` |
+//! | `message.usage` | source item: `usage` as it is, `tokens` (input counts what was read from and written to the cache) |
+//! | `message.id`, `requestId`, `promptId` | source item: `message`, `request`, `turn` |
+//! | `message.stop_reason`, `stop_sequence`, `stop_details` | source item |
+//! | `timestamp` | `timestamp_ns`, and `time` of the source item |
+//! | `uuid`; several of one message | source item: `id`; also `ids` |
+//! | `parentUuid` | source item: `parent`; a record that made no turn is passed over (the name is then dropped: metadata) |
+//! | `logicalParentUuid`, `sourceToolAssistantUUID`, `leafUuid` | source item: `logical_parent`, `answers`, `leaf` |
+//! | `sessionId`, `agentId`, `isSidechain` | source item: `session`, `agent`, `sidechain` |
+//! | `isMeta`, `isCompactSummary`, `isApiErrorMessage`, `error`, `permissionMode`, `costUSD` | source item: `meta`, `compact_summary`, `api_error`, `error`, `permission_mode`, `cost_usd` |
+//! | `system` with `content`, `summary` | a turn of role `system` |
+//! | `system` without: `turn_duration` | dropped: metadata |
+//! | `system` without: others | role `system`, item `{"type":"part","part":MEMBERS}` |
+//! | `attachment` | role `system`, item `{"type":"attachment","attachment":A}` |
+//! | `progress` of an agent: `data.message` | as its own line would be; `call` is `parentToolUseID` |
+//! | `progress` of a command: `data.fullOutput` | dropped: superseded by the result or a later line; else role `tool` |
+//! | `progress` of hooks, searches, servers | dropped: metadata |
+//! | `queue-operation`, `last-prompt` | dropped: duplicate if the conversation says it, else role `user` |
+//! | `file-history-snapshot` | dropped: metadata |
+//! | `cwd`, `version`, `gitBranch`, `slug`, `userType`, `entrypoint`, `promptSource`, `thinkingMetadata`, … | dropped: metadata |
+//! | `todos` | dropped: view |
+//! | a whole line that repeats another one of the same `uuid` | dropped: duplicate |
+
+mod blocks;
+mod other;
+mod pending;
+#[cfg(test)]
+mod tests;
+
+use super::account::{Account, Reason, Tokens};
+use super::build::Build;
+use super::source::{Node, Reading, json_lines};
+use super::{Format, Head, Mapped};
+use other::Survey;
+use pending::Pending;
+use std::collections::HashMap;
+use threadseal_core::canon::json::{Value, parse};
+use threadseal_core::canon::python;
+use threadseal_core::digest::Digest;
+use threadseal_core::error::Error;
+use threadseal_formats::scroll::Role;
+
+const NAME: &str = "claude-code";
+const VENDOR: &str = "anthropic";
+/// Kinds of records that the table names.
+const KINDS: [&str; 9] = [
+    "user",
+    "assistant",
+    "system",
+    "summary",
+    "attachment",
+    "progress",
+    "queue-operation",
+    "last-prompt",
+    "file-history-snapshot",
+];
+
+pub(super) const FORMAT: Format = Format {
+    name: NAME,
+    about: "Claude Code session (~/.claude/projects/*/*.jsonl)",
+    detect,
+    map,
+};
+
+fn detect(head: &Head<'_>) -> bool {
+    let ours = |line: &Value| {
+        let has = |name: &str| line.get(name).is_some();
+        let kind = kind_of(line);
+        let message = matches!(kind, Some("user" | "assistant")) && has("message");
+        let place = has("sessionId") || has("parentUuid") || (has("timestamp") && has("type"));
+        let marked = has("leafUuid") || (has("sessionId") && kind == Some("queue-operation"));
+        (message && place && !has("session_id"))
+            || marked
+            || kind == Some("file-history-snapshot")
+            || (has("parentUuid") && has("uuid"))
+    };
+    let loglines = |document: &Value| document.get("loglines").is_some_and(is_array);
+    head.lines.iter().any(ours) || head.document.as_ref().is_some_and(loglines)
+}
+
+fn map(source: &[u8]) -> Result<Mapped, Error> {
+    let mut account = Account::default();
+    let mut session = Session::default();
+    let holds_lines = |document: &Value| document.get("loglines").is_some_and(is_array);
+    match parse(source).ok().filter(holds_lines) {
+        Some(document) => whole(&document, &mut session, &mut account),
+        None => {
+            json_lines(source, &mut Account::default(), |_, line, value| {
+                session.survey.record(line, value);
+            });
+            json_lines(source, &mut account, |account, line, value| {
+                session.record(account, line, value);
+            });
+        }
+    }
+    Ok(session.finish(account))
+}
+
+/// The form that some tools export: one object whose `loglines` are the lines.
+fn whole(document: &Value, session: &mut Session, account: &mut Account) {
+    let lines = document.get("loglines").and_then(Value::as_array);
+    let numbered = || (1..).zip(lines.unwrap_or_default());
+    for (line, value) in numbered() {
+        session.survey.record(line, value);
+    }
+    let reading = Reading::new(0, document);
+    if let Some(lines) = reading.root().get("loglines") {
+        let _ = lines.read();
+    }
+    reading.finish(account);
+    for (line, value) in numbered() {
+        account.records += 1;
+        if value.as_object().is_some() {
+            session.record(account, line, value);
+        } else {
+            account.unmapped(line, "not a JSON object");
+        }
+    }
+}
+
+/// What is known while a session is read.
+#[derive(Default)]
+struct Session {
+    survey: Survey,
+    build: Build,
+    tokens: Tokens,
+    /// Messages of the model to which a later line adds, by their id: place and turn.
+    open: HashMap<String, (usize, Pending)>,
+    /// Records by `uuid`: their fingerprint.
+    seen: HashMap<String, Digest>,
+    /// The parent of each record that made no turn.
+    passed_over: HashMap<String, Option<String>>,
+}
+
+/// A turn to which a line was added.
+struct Written {
+    place: usize,
+    pending: Pending,
+    /// The id of its message.
+    id: Option<String>,
+    /// Whether the line is its first.
+    is_new: bool,
+}
+
+impl Session {
+    fn record(&mut self, account: &mut Account, line: u64, value: &Value) {
+        let reading = Reading::new(line, value);
+        let root = reading.root();
+        if self.repeats(value) {
+            root.discard(Reason::Duplicate);
+        } else if let Err(reason) = self.map_record(root, line) {
+            account.unmapped(line, &reason);
+            return self.pass_over(root);
+        }
+        reading.finish(account);
+    }
+
+    /// Maps a record; an error is why it cannot be mapped.
+    fn map_record(&mut self, root: Node<'_, '_>, line: u64) -> Result<(), String> {
+        let Some(kind) = kind_of(root.peek()).filter(|kind| KINDS.contains(kind)) else {
+            return Err(unknown_kind("record", root.peek().get("type")));
+        };
+        match kind {
+            "user" | "assistant" => {
+                let message = root.peek().get("message");
+                if message.is_none_or(|message| message.as_object().is_none()) {
+                    return Err("no message".to_owned());
+                }
+                if let Some(written) = self.message(root, root, line, None) {
+                    self.leave(written, line);
+                }
+            }
+            "file-history-snapshot" => self.drop_whole(root, Reason::Metadata),
+            "progress" => self.progress(root, line)?,
+            other => self.other(other, root, line),
+        }
+        Ok(())
+    }
+
+    /// A line of a message. `record` has the message, `outer` is the line that holds it. Whoever
+    /// calls this calls [`Self::leave`].
+    fn message(
+        &mut self,
+        outer: Node<'_, '_>,
+        record: Node<'_, '_>,
+        line: u64,
+        call: Option<String>,
+    ) -> Option<Written> {
+        let message = record.get("message")?;
+        let role = match kind_of(record.peek()) {
+            Some("assistant") => Role::Assistant,
+            _ => Role::User,
+        };
+        let _ = record.told_by("type");
+        let _ = (message.told_by("role"), message.told_by("type"));
+        let is_answer = role == Role::Assistant;
+        let id = is_answer.then(|| message.text_of("id")).flatten();
+        let known = id.as_ref().and_then(|id| self.open.remove(id));
+        let is_new = known.as_ref().is_none_or(|(_, turn)| !turn.turn.has_room());
+        let (place, mut pending) = match known {
+            Some(known) if !is_new => known,
+            full => {
+                if let Some((place, mut full)) = full {
+                    full.turn.tokens = Tokens::default();
+                    self.close(place, full);
+                }
+                (self.build.reserve(), Pending::new(role, line))
+            }
+        };
+        pending.envelope(record, line, self.parent_of(outer));
+        let told_here = |id| self.survey.tells_usage(id, line);
+        let counts = id.as_deref().is_none_or(told_here);
+        pending.message(message, line, counts);
+        pending.beside(record, line);
+        let source = &mut pending.turn.source;
+        if let Some(call) = call {
+            source.set("sidechain", true.into());
+            source.set("call", call.into());
+        }
+        source.set_some("message", id.as_deref());
+        Some(Written {
+            place,
+            pending,
+            id,
+            is_new,
+        })
+    }
+
+    /// Keeps a turn as long as later lines may add to it.
+    fn leave(&mut self, written: Written, line: u64) {
+        let Written {
+            place, pending, id, ..
+        } = written;
+        match id.filter(|id| !self.survey.ends(id, line)) {
+            Some(id) => {
+                self.open.insert(id, (place, pending));
+            }
+            None => self.close(place, pending),
+        }
+    }
+
+    /// Adds a turn to which no other line adds.
+    fn add(&mut self, turn: Pending) {
+        let place = self.build.reserve();
+        self.close(place, turn);
+    }
+
+    fn close(&mut self, place: usize, turn: Pending) {
+        self.tokens.add(turn.turn.tokens);
+        self.build.set(place, &turn.into_draft());
+    }
+
+    /// The nearest ancestor of a record that made a turn.
+    fn parent_of(&self, record: Node<'_, '_>) -> Option<String> {
+        let parent = record.get("parentUuid")?;
+        match self.passed_over.get(parent.peek().as_str()?) {
+            Some(ancestor) => {
+                parent.discard(Reason::Metadata);
+                ancestor.clone()
+            }
+            None => parent.text(),
+        }
+    }
+
+    /// Remembers where the children of a record that makes no turn hang.
+    fn pass_over(&mut self, record: Node<'_, '_>) {
+        if let Some(id) = record.peek_str("uuid") {
+            let parent = self.parent_of(record);
+            self.passed_over.insert(id.to_owned(), parent);
+        }
+    }
+
+    fn drop_whole(&mut self, record: Node<'_, '_>, reason: Reason) {
+        self.pass_over(record);
+        record.discard(reason);
+    }
+
+    /// Whether this very record was read before.
+    fn repeats(&mut self, record: &Value) -> bool {
+        let Some(id) = record.get("uuid").and_then(Value::as_str) else {
+            return false;
+        };
+        let fingerprint = Digest::of(&python::rye(record));
+        match self.seen.get(id) {
+            Some(first) => *first == fingerprint,
+            None => {
+                self.seen.insert(id.to_owned(), fingerprint);
+                false
+            }
+        }
+    }
+
+    fn finish(mut self, mut account: Account) -> Mapped {
+        for (place, turn) in std::mem::take(&mut self.open).into_values() {
+            self.close(place, turn);
+        }
+        account.tokens.add(self.tokens);
+        self.build.finish(account)
+    }
+}
+
+/// What kind of record it is: `type`, or where there is none, whose message it holds.
+fn kind_of(record: &Value) -> Option<&str> {
+    match record.get("type") {
+        Some(kind) => kind.as_str(),
+        None => record.get("message")?.get("role")?.as_str(),
+    }
+}
+
+fn is_array(value: &Value) -> bool {
+    value.as_array().is_some()
+}
+
+/// Why a record is not mapped; what names its kind may be long, and is cut.
+fn unknown_kind(what: &str, kind: Option<&Value>) -> String {
+    const SHOWN: usize = 48;
+    match kind.and_then(Value::as_str) {
+        Some(kind) => {
+            let shown: String = kind.chars().take(SHOWN).collect();
+            format!("unknown kind of {what}: {shown}")
+        }
+        None => format!("a {what} without kind"),
+    }
+}

@@ -1,0 +1,333 @@
+//! Records beside the messages: what the program says, progress, copies of prompts.
+
+use super::super::account::Reason;
+use super::super::draft::text_item;
+use super::super::said::Said;
+use super::super::source::Node;
+use super::pending::Pending;
+use super::{Session, kind_of, unknown_kind};
+use std::collections::{HashMap, HashSet};
+use threadseal_core::canon::json::Value;
+use threadseal_formats::scroll::Role;
+
+/// Kinds of progress that hold nothing of the conversation.
+const PROGRESS_METADATA: [&str; 5] = [
+    "hook_progress",
+    "mcp_progress",
+    "query_update",
+    "search_results_received",
+    "waiting_for_task",
+];
+
+/// Members that every record may have; [`Pending::envelope`] takes them.
+const COMMON: [&str; 6] = [
+    "type",
+    "subtype",
+    "uuid",
+    "parentUuid",
+    "timestamp",
+    "isSidechain",
+];
+
+/// What the first pass notes.
+#[derive(Default)]
+pub(super) struct Survey {
+    said: Said,
+    /// Calls that have a result.
+    answered: HashSet<String>,
+    /// The last line that tells a call's progress.
+    progress: HashMap<String, u64>,
+    /// The last line that tells the usage of a message, and the last that adds to it.
+    usage: HashMap<String, u64>,
+    last: HashMap<String, u64>,
+    uuids: HashSet<String>,
+}
+
+impl Survey {
+    /// First pass over one record. One whose name was there before may be a copy.
+    pub(super) fn record(&mut self, line: u64, record: &Value) {
+        self.adds(line, record);
+        let id = record.get("uuid").and_then(Value::as_str);
+        if id.is_some_and(|id| !self.uuids.insert(id.to_owned())) {
+            return;
+        }
+        match kind_of(record) {
+            Some("user" | "assistant") => self.message(line, record),
+            Some("progress") => {
+                if let Some(inner) = record.get("data").and_then(|data| data.get("message")) {
+                    self.message(line, inner);
+                }
+                if let Some(call) = record.get("parentToolUseID").and_then(Value::as_str) {
+                    self.progress.insert(call.to_owned(), line);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Notes that a line, be it a copy or not, may add to a message of the model.
+    fn adds(&mut self, line: u64, record: &Value) {
+        let inner = record.get("data").and_then(|data| data.get("message"));
+        let messages = [Some(record), inner].into_iter().flatten();
+        for message in messages.filter_map(|holder| holder.get("message")) {
+            if let Some(id) = message.get("id").and_then(Value::as_str) {
+                self.last.insert(id.to_owned(), line);
+            }
+        }
+    }
+
+    /// Whether no line after `line` adds to message `id`.
+    pub(super) fn ends(&self, id: &str, line: u64) -> bool {
+        self.last.get(id).is_none_or(|last| *last <= line)
+    }
+
+    fn message(&mut self, line: u64, record: &Value) {
+        let Some(message) = record.get("message") else {
+            return;
+        };
+        let id = message.get("id").and_then(Value::as_str);
+        let usage = message.get("usage").and_then(Value::as_object);
+        if let (Some(id), Some(_)) = (id, usage) {
+            self.usage.insert(id.to_owned(), line);
+        }
+        let content = message.get("content");
+        if let Some(text) = content.and_then(Value::as_str) {
+            self.said.note(text);
+        }
+        for block in content.and_then(Value::as_array).into_iter().flatten() {
+            if let Some(text) = block.get("text").and_then(Value::as_str) {
+                self.said.note(text);
+            }
+            if let Some(call) = block.get("tool_use_id").and_then(Value::as_str) {
+                self.answered.insert(call.to_owned());
+            }
+        }
+    }
+
+    /// Whether `line` is the last one that tells the usage of message `id`.
+    pub(super) fn tells_usage(&self, id: &str, line: u64) -> bool {
+        self.usage.get(id) == Some(&line)
+    }
+
+    /// A copy of a prompt for the scroll, unless the conversation says it. What waits to be sent
+    /// is said again each time; other copies tell of one prompt over and over.
+    fn prompt(&mut self, node: Node<'_, '_>, queued: bool) -> Option<Value> {
+        let text = node.peek().as_str().filter(|text| !text.is_empty())?;
+        let repeats = if queued {
+            self.said.repeats(text)
+        } else {
+            self.said.has(text)
+        };
+        if repeats {
+            node.discard(Reason::Duplicate);
+            return None;
+        }
+        self.said.note(text);
+        node.text().map(text_item)
+    }
+}
+
+impl Session {
+    /// `system`, `summary`, `attachment`, `queue-operation`, `last-prompt`.
+    pub(super) fn other(&mut self, kind: &str, root: Node<'_, '_>, line: u64) {
+        match kind {
+            "system" if root.peek_str("subtype") == Some("turn_duration") => {
+                self.drop_whole(root, Reason::Metadata);
+            }
+            "system" => self.system(root, line),
+            "attachment" => {
+                let attachment = root.take_of("attachment");
+                let item = [
+                    ("type".into(), "attachment".into()),
+                    ("attachment".into(), attachment.unwrap_or(Value::Null)),
+                ];
+                let mut turn = self.turn(Role::System, kind, root, line);
+                turn.turn.items.push(Value::Object(item.into()));
+                self.add(turn);
+            }
+            "summary" => {
+                let mut turn = self.turn(Role::System, kind, root, line);
+                turn.turn
+                    .items
+                    .extend(root.text_of("summary").map(text_item));
+                self.add(turn);
+            }
+            "queue-operation" => self.prompt_copy(kind, "content", root, line),
+            _ => self.prompt_copy(kind, "lastPrompt", root, line),
+        }
+    }
+
+    fn system(&mut self, root: Node<'_, '_>, line: u64) {
+        let kind = root
+            .text_of("subtype")
+            .unwrap_or_else(|| "system".to_owned());
+        let mut turn = self.turn(Role::System, &kind, root, line);
+        if root
+            .peek()
+            .get("content")
+            .is_some_and(|content| !content.is_null())
+        {
+            turn.content(root, line);
+            for (theirs, ours) in [
+                ("level", "level"),
+                ("compactMetadata", "compact"),
+                ("toolUseID", "call"),
+            ] {
+                turn.turn.source.set_some(ours, root.take_of(theirs));
+            }
+            return self.add(turn);
+        }
+        let mut rest = Vec::new();
+        for (name, value) in root.members().into_iter().flatten() {
+            let common = COMMON.iter().any(|known| name == *known);
+            if !common && !value.is_marked() {
+                rest.push((name.clone(), value.take()));
+            }
+        }
+        let part = [
+            ("type".into(), "part".into()),
+            ("part".into(), Value::Object(rest)),
+        ];
+        turn.turn.items.push(Value::Object(part.into()));
+        self.add(turn);
+    }
+
+    /// A record that says again what was typed, or what was never sent.
+    fn prompt_copy(&mut self, kind: &str, member: &str, root: Node<'_, '_>, line: u64) {
+        let queued = root.peek_str("operation") == Some("enqueue");
+        let content = root.get(member);
+        let mut items = Vec::new();
+        if let Some(content) = content {
+            items.extend(self.survey.prompt(content, queued));
+            for block in content.items().into_iter().flatten() {
+                if block.peek_str("type") == Some("text") {
+                    let _ = block.told_by("type");
+                    let text = block.get("text");
+                    items.extend(text.and_then(|text| self.survey.prompt(text, queued)));
+                } else {
+                    items.push(block.take());
+                }
+            }
+        }
+        if !items.is_empty() {
+            let mut turn = self.turn(Role::User, kind, root, line);
+            turn.turn.items = items;
+            let operation = root.text_of("operation");
+            turn.turn.source.set_some("operation", operation);
+            self.add(turn);
+        } else if content.is_none() {
+            self.drop_whole(root, Reason::Metadata);
+        } else {
+            let rest = ["type", "operation", "timestamp", "sessionId", "leafUuid"];
+            root.discard_all(&rest, Reason::Metadata);
+            self.pass_over(root);
+        }
+    }
+
+    fn turn(&self, role: Role, kind: &str, root: Node<'_, '_>, line: u64) -> Pending {
+        let mut turn = Pending::new(role, line);
+        let _ = root.told_by("type");
+        turn.turn.source.set("kind", kind.into());
+        turn.envelope(root, line, self.parent_of(root));
+        turn
+    }
+
+    /// A line of progress; an error is why it cannot be mapped.
+    pub(super) fn progress(&mut self, root: Node<'_, '_>, line: u64) -> Result<(), String> {
+        let data = root.peek().get("data");
+        let kind = data.and_then(|data| data.get("type"));
+        match kind.and_then(Value::as_str) {
+            Some("agent_progress") => self.agent_progress(root, line),
+            Some("bash_progress" | "powershell_progress") => self.command_progress(root, line),
+            Some(kind) if PROGRESS_METADATA.contains(&kind) => {
+                self.drop_whole(root, Reason::Metadata);
+            }
+            _ => return Err(unknown_kind("progress", kind)),
+        }
+        Ok(())
+    }
+
+    /// A subagent's message inside the line of the agent that called it.
+    fn agent_progress(&mut self, root: Node<'_, '_>, line: u64) {
+        self.pass_over(root);
+        let (Some(data), call) = (root.get("data"), root.text_of("parentToolUseID")) else {
+            return;
+        };
+        let _ = data.told_by("type");
+        let _ = root.told_by("type");
+        if let Some(inner) = data.get("message")
+            && let Some(mut written) = self.message(root, inner, line, call)
+        {
+            if written.is_new {
+                let source = &mut written.pending.turn.source;
+                source.set_some("session", root.text_of("sessionId"));
+                source.set_some("agent", data.text_of("agentId"));
+            }
+            self.leave(written, line);
+        }
+        let prompt = data.get("prompt");
+        if let Some(item) = prompt.and_then(|prompt| self.survey.prompt(prompt, false)) {
+            let mut turn = Pending::new(Role::User, line);
+            turn.turn.source.set("kind", "prompt".into());
+            turn.turn.source.set("sidechain", true.into());
+            turn.turn.items.push(item);
+            self.add(turn);
+        }
+        root.discard_all(&PROGRESS_ENVELOPE, Reason::Metadata);
+        data.discard_all(&["agentId"], Reason::Metadata);
+    }
+
+    /// What a command has written so far.
+    fn command_progress(&mut self, root: Node<'_, '_>, line: u64) {
+        let call = root.peek_str("parentToolUseID").unwrap_or_default();
+        let answered = self.survey.answered.contains(call);
+        let last = self.survey.progress.get(call) == Some(&line);
+        let data = root.get("data");
+        let output = data.and_then(|data| data.get("fullOutput"));
+        let written = output
+            .and_then(|output| output.peek().as_str())
+            .unwrap_or_default();
+        if answered || !last || written.is_empty() {
+            self.pass_over(root);
+            return root.discard(Reason::Superseded);
+        }
+        let mut turn = self.turn(Role::Tool, "progress", root, line);
+        turn.turn
+            .items
+            .extend(output.and_then(Node::text).map(text_item));
+        let call = root.text_of("parentToolUseID");
+        turn.turn.source.set_some("call", call);
+        self.add(turn);
+        root.discard_all(&PROGRESS_ENVELOPE, Reason::Metadata);
+        if let Some(data) = data {
+            let tail = data.peek_str("output").unwrap_or_default();
+            if written.contains(tail) {
+                data.discard_all(&["output"], Reason::Duplicate);
+            }
+            let rest = [
+                "type",
+                "elapsedTimeSeconds",
+                "totalLines",
+                "totalBytes",
+                "taskId",
+                "timeoutMs",
+            ];
+            data.discard_all(&rest, Reason::Metadata);
+        }
+    }
+}
+
+/// Members of a line of progress that its turn does not need.
+const PROGRESS_ENVELOPE: [&str; 11] = [
+    "uuid",
+    "timestamp",
+    "isSidechain",
+    "toolUseID",
+    "sessionId",
+    "cwd",
+    "version",
+    "gitBranch",
+    "slug",
+    "userType",
+    "agentId",
+];

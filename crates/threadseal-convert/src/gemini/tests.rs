@@ -1,0 +1,175 @@
+//! Sessions of Gemini CLI, hand-made: each rule of the table, and hostile files.
+
+use super::super::{detect, find};
+use super::*;
+use crate::account::Group;
+
+fn mapped(source: &str) -> Mapped {
+    find(NAME).unwrap().map(source.as_bytes()).unwrap()
+}
+
+fn dropped(mapped: &Mapped) -> Vec<(String, String, String)> {
+    let told = |group: Group<'_>| {
+        let lines = group.lines.to_string();
+        (group.pointer.to_owned(), group.reason.to_owned(), lines)
+    };
+    mapped.account.dropped().map(told).collect()
+}
+
+fn turn(mapped: &Mapped, index: usize) -> Value {
+    let turn = mapped.turns()[index].clone().into_turn(index as u64);
+    turn.unwrap().into_value()
+}
+
+fn json(text: &str) -> Value {
+    parse(text.as_bytes()).unwrap()
+}
+
+const HEAD: &str = r#"{"sessionId":"s1","projectHash":"p","startTime":"2026-01-01T00:00:00Z","lastUpdated":"2026-01-01T00:00:00Z","kind":"main"}"#;
+
+#[test]
+fn the_last_copy_of_a_message_counts_in_the_place_of_the_first() {
+    let source = format!(
+        "{HEAD}\n{}\n{}\n{}\n{}\n",
+        r#"{"$set":{"messages":[{"id":"u0","type":"user","content":[{"text":"context"}]}],"lastUpdated":"x"}}"#,
+        r#"{"id":"g1","timestamp":"2026-01-01T00:00:01.250Z","type":"gemini","content":"","thoughts":[],"tokens":{"input":9,"output":3,"cached":1,"thoughts":2,"tool":4,"total":18},"model":"gemini-x"}"#,
+        r#"{"id":"u2","type":"user","content":[{"functionResponse":{"id":"c1","name":"ls","response":{"output":"a.txt"}}}]}"#,
+        r#"{"id":"g1","timestamp":"2026-01-01T00:00:01.250Z","type":"gemini","content":"","thoughts":[{"subject":"Plan","description":"look first","timestamp":"t"}],"tokens":{"input":9,"output":3,"cached":1,"thoughts":2,"tool":4,"total":18},"model":"gemini-x","toolCalls":[{"id":"c1","name":"ls","args":{"dir":"."},"result":[{"functionResponse":{"id":"c1","name":"ls","response":{"output":"a.txt"}}}],"status":"success","timestamp":"t2","resultDisplay":"one file","displayName":"List"}]}"#,
+    );
+    assert_eq!(detect(source.as_bytes()).unwrap().name, NAME);
+    let mapped = mapped(&source);
+    assert_eq!(mapped.turns().len(), 3);
+    assert_eq!(
+        (mapped.account.tool_calls, mapped.account.tool_results),
+        (1, 1)
+    );
+    let tokens = mapped.account.tokens;
+    assert_eq!(
+        (tokens.input, tokens.output),
+        (13, 5),
+        "the first copy is not counted"
+    );
+    let expected = json(
+        r#"{"version":"scroll/0.1","turn":1,"role":"assistant",
+        "model":{"vendor":"google","id":"gemini-x"},"params":{"temperature":1,"top_p":1},
+        "messages":[{"role":"assistant","content":[
+            {"type":"thinking","thinking":"look first","subject":"Plan","time":"t"},
+            {"type":"tool_call","id":"c1"},{"type":"tool_result","id":"c1","time":"t2"}]},
+          {"role":"source","content":[{"type":"source","format":"gemini-cli","lines":[5],
+            "time":"2026-01-01T00:00:01.250Z","session":"s1","id":"g1",
+            "tokens":{"input":13,"output":5,"cached":1,"reasoning":2},
+            "usage":{"input":9,"output":3,"cached":1,"thoughts":2,"tool":4,"total":18}}]}],
+        "tool_calls":[{"id":"c1","name":"ls","args_hash":"sha256:A","args":{"dir":"."}}],
+        "tool_results":[{"id":"c1","status":"ok","response_hash":"sha256:B",
+            "response":{"output":"a.txt"}}],
+        "timestamp_ns":1767225601250000000}"#
+            .replace(
+                "sha256:A",
+                &format!("sha256:{}", Digest::of(br#"{"dir":"."}"#)),
+            )
+            .replace(
+                "sha256:B",
+                &format!("sha256:{}", Digest::of(br#"{"output":"a.txt"}"#)),
+            )
+            .as_str(),
+    );
+    assert_eq!(turn(&mapped, 1), expected);
+    let told = dropped(&mapped);
+    let told: Vec<_> = told
+        .iter()
+        .map(|(p, r, l)| (p.as_str(), r.as_str(), l.as_str()))
+        .collect();
+    for expected in [
+        ("", "superseded", "3"),
+        ("/content/0", "duplicate", "4"),
+        ("/toolCalls/0/resultDisplay", "view", "5"),
+        ("/projectHash", "metadata", "1"),
+        ("/$set/lastUpdated", "metadata", "2"),
+    ] {
+        assert!(told.contains(&expected), "{expected:?} in {told:#?}");
+    }
+}
+
+#[test]
+fn the_object_form_counts_messages_from_one() {
+    let source = r#"{"sessionId":"s","projectHash":"p","summary":"short","messages":[
+        {"type":"user","content":"hi","novel":1},
+        7,
+        {"type":"error","content":"quota"},
+        {"type":"gemini","content":"","toolCalls":[{"name":"write","args":{},"status":"error",
+            "resultDisplay":"not found"},{"id":"c9","name":"wait","args":{},"status":"cancelled"}]}]}"#;
+    assert_eq!(detect(source.as_bytes()).unwrap().name, NAME);
+    let mapped = mapped(source);
+    let roles: Vec<_> = mapped.turns().iter().map(|turn| turn.role).collect();
+    assert_eq!(
+        roles,
+        [Role::System, Role::User, Role::System, Role::Assistant]
+    );
+    assert_eq!(mapped.account.records, 4);
+    assert_eq!(mapped.account.unmapped_lines(), 1);
+    let novel = (
+        "/novel".to_owned(),
+        "unknown member".to_owned(),
+        "1".to_owned(),
+    );
+    assert!(dropped(&mapped).contains(&novel));
+    let last = &mapped.turns()[3];
+    assert_eq!(last.tool_calls[0].id, "call-4-0");
+    assert!(!last.tool_results[0].ok);
+    assert_eq!(last.tool_results[0].response, Some("not found".into()));
+    let items = last.messages[0].content.as_array().unwrap();
+    assert_eq!(
+        items[2].get("status").and_then(Value::as_str),
+        Some("cancelled")
+    );
+}
+
+#[test]
+fn parts_of_every_kind_are_carried_once() {
+    let source = format!(
+        "{HEAD}\n{}\n{}\n{}\n",
+        r#"{"id":"u","type":"user","content":[{"text":"see"},{"text":"hm","thought":true},{"inlineData":{"mimeType":"image/png","data":"AAAA"}},"bare",{"functionResponse":{"id":"x","name":"f","response":{"error":"no"}}}]}"#,
+        r#"{"$rewindTo":"u"}"#,
+        r#"{"id":"g","type":"gemini","content":[{"functionCall":{"id":"y","name":"f","args":{"n":12345678901234567890}}}]}"#,
+    );
+    let mapped = mapped(&source);
+    let turns = mapped.turns();
+    let items = turns[0].messages[0].content.as_array().unwrap();
+    let kinds: Vec<_> = items
+        .iter()
+        .filter_map(|item| item.get("type")?.as_str())
+        .collect();
+    assert_eq!(kinds, ["text", "thinking", "part", "text", "tool_result"]);
+    assert!(!mapped.turns()[0].tool_results[0].ok);
+    let args = mapped.turns()[1].tool_calls[0].args.clone().unwrap();
+    assert_eq!(
+        args.get("n").and_then(Value::as_str),
+        Some("12345678901234567890")
+    );
+    let altered: Vec<_> = mapped
+        .account
+        .altered()
+        .map(|group| group.pointer)
+        .collect();
+    assert_eq!(altered, ["/content/0/functionCall/args/n"]);
+    let turns = mapped.turns();
+    let source = &turns[1].messages[1].content.as_array().unwrap()[0];
+    assert_eq!(source.get("parent").and_then(Value::as_str), Some("u"));
+}
+
+#[test]
+fn hostile_sessions_are_accounted_for() {
+    for source in [
+        "",
+        "\n\n",
+        "{}",
+        "{\"sessionId\":1,\"projectHash\":[]}",
+        "{\"sessionId\":\"s\",\"projectHash\":\"p\",\"messages\":{}}",
+        "{\"$set\":7}\n{\"$set\":{\"messages\":[1,null,{\"id\":\"a\"}]}}\n{\"$set\":{\"messages\":7}}",
+        "{\"id\":\"a\",\"type\":7,\"content\":{\"x\":1},\"toolCalls\":{},\"thoughts\":7,\"tokens\":[1]}",
+        "{\"id\":\"a\",\"type\":\"gemini\",\"toolCalls\":[7,{\"result\":[]},{\"result\":[{\"functionResponse\":7}]}]}",
+        "{\"id\":\"a\",\"type\":\"user\"}\n{\"id\":\"a\"}\n{\"$rewindTo\":7}",
+    ] {
+        mapped(source).into_turns().unwrap();
+    }
+}

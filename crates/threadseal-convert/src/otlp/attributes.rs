@@ -1,0 +1,406 @@
+//! Attributes of a span: which hold messages, which the model, and which are bookkeeping.
+//!
+//! | attributes | convention | read as |
+//! |---|---|---|
+//! | `gen_ai.input.messages`, `gen_ai.output.messages`, `gen_ai.system_instructions` | OpenTelemetry GenAI, since 2025 | messages |
+//! | events and log records `gen_ai.{system,user,assistant,tool}.message`, `gen_ai.choice` | OpenTelemetry GenAI, 2024 | a message each |
+//! | events `gen_ai.content.prompt`, `.completion`; `gen_ai.prompt`, `gen_ai.completion` | OpenTelemetry GenAI, before | messages |
+//! | `gen_ai.prompt.N.*`, `gen_ai.completion.N.*`; `traceloop.entity.input`, `.output` | OpenLLMetry | messages |
+//! | `llm.input_messages.N.message.*`, `llm.output_messages.N.message.*`; `input.value`, `output.value` | OpenInference | messages |
+//! | `ai.prompt`, `ai.prompt.messages`, `ai.response.text`, `.toolCalls`, `.reasoning`, `.object` | Vercel AI SDK | messages |
+//! | `langfuse.{observation,trace}.{input,output}`, `gcp.vertex.agent.llm_request`, `.llm_response` | Langfuse, Google ADK | messages |
+//! | `events`, `all_messages_events`, `pydantic_ai.all_messages`, `final_result` | Pydantic AI | messages |
+//! | `prompt`, `arguments`, `output` of log records `codex.*` | Codex | a message; a call |
+//! | `gen_ai.tool.call.{arguments,result}`, `ai.toolCall.{args,result}`, `gcp.vertex.agent.{tool_call_args,tool_response}`, `tool_arguments`, `tool_response` | | call and result |
+//! | `gen_ai.tool.name`, `tool.name`, `ai.toolCall.name`; `gen_ai.tool.call.id`, `ai.toolCall.id`, `call_id` | | name and id of the tool |
+//! | `gen_ai.response.model`, `gen_ai.request.model`, `llm.model_name`, `ai.response.model`, `ai.model.id`; `gen_ai.provider.name`, `gen_ai.system`, `llm.provider`, `llm.system`, `ai.model.provider` | | `model`, also in `attributes` |
+//! | `gen_ai.request.{temperature,top_p,seed,max_tokens}`, `ai.settings.*` | | `params`, also in `attributes` |
+//! | `gen_ai.usage.*`, `llm.token_count.*`, `ai.usage.*` | | `tokens`, also in `attributes` |
+
+use super::super::account::Tokens;
+use super::super::chat::held_json;
+use super::super::draft::{Model, Params, Source};
+use super::super::source::Node;
+use super::super::thread::{says_nothing, unique};
+use super::super::trace::{Kind, Part, Span};
+use super::events::{body, events, is_message_event};
+use super::indexed::Tree;
+use std::collections::{BTreeMap, HashMap};
+use threadseal_core::canon::json::{Number, Text, Value};
+
+/// What an attribute is read as.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+enum Slot {
+    System,
+    Input,
+    Output,
+    Args,
+    Answer,
+    ToolName,
+    ToolId,
+}
+
+const SLOTS: &[(&str, Slot)] = &[
+    ("gen_ai.system_instructions", Slot::System),
+    ("gen_ai.input.messages", Slot::Input),
+    ("gen_ai.output.messages", Slot::Output),
+    ("gen_ai.prompt", Slot::Input),
+    ("gen_ai.completion", Slot::Output),
+    ("traceloop.entity.input", Slot::Input),
+    ("traceloop.entity.output", Slot::Output),
+    ("input.value", Slot::Input),
+    ("output.value", Slot::Output),
+    ("ai.prompt.messages", Slot::Input),
+    ("ai.prompt", Slot::Input),
+    ("ai.response.reasoning", Slot::Output),
+    ("ai.response.text", Slot::Output),
+    ("ai.response.toolCalls", Slot::Output),
+    ("ai.response.object", Slot::Output),
+    ("langfuse.observation.input", Slot::Input),
+    ("langfuse.observation.output", Slot::Output),
+    ("langfuse.trace.input", Slot::Input),
+    ("langfuse.trace.output", Slot::Output),
+    ("gcp.vertex.agent.llm_request", Slot::Input),
+    ("gcp.vertex.agent.llm_response", Slot::Output),
+    ("pydantic_ai.all_messages", Slot::Output),
+    ("all_messages_events", Slot::Output),
+    ("events", Slot::Output),
+    ("final_result", Slot::Output),
+    ("prompt", Slot::Input),
+    ("gen_ai.tool.call.arguments", Slot::Args),
+    ("gen_ai.tool.call.result", Slot::Answer),
+    ("ai.toolCall.args", Slot::Args),
+    ("ai.toolCall.result", Slot::Answer),
+    ("gcp.vertex.agent.tool_call_args", Slot::Args),
+    ("gcp.vertex.agent.tool_response", Slot::Answer),
+    ("tool_arguments", Slot::Args),
+    ("tool_response", Slot::Answer),
+    ("arguments", Slot::Args),
+    ("output", Slot::Answer),
+    ("gen_ai.tool.name", Slot::ToolName),
+    ("tool.name", Slot::ToolName),
+    ("ai.toolCall.name", Slot::ToolName),
+    ("tool_name", Slot::ToolName),
+    ("gen_ai.tool.call.id", Slot::ToolId),
+    ("ai.toolCall.id", Slot::ToolId),
+    ("call_id", Slot::ToolId),
+];
+/// Attributes whose names are common words: only Codex means these by them.
+const CODEX_ONLY: [&str; 5] = ["prompt", "arguments", "output", "tool_name", "call_id"];
+const INDEXED: [(&str, Slot); 4] = [
+    ("gen_ai.prompt.", Slot::Input),
+    ("gen_ai.completion.", Slot::Output),
+    ("llm.input_messages.", Slot::Input),
+    ("llm.output_messages.", Slot::Output),
+];
+const MODELS: [&str; 5] = [
+    "gen_ai.response.model",
+    "ai.response.model",
+    "gen_ai.request.model",
+    "llm.model_name",
+    "ai.model.id",
+];
+const VENDORS: [&str; 5] = [
+    "gen_ai.provider.name",
+    "gen_ai.system",
+    "llm.provider",
+    "llm.system",
+    "ai.model.provider",
+];
+/// Whether a span or record has an attribute or event that says something of a conversation.
+pub(super) fn speaks(record: &Value) -> bool {
+    let keys = keys(record);
+    let codex = is_codex(record);
+    keys.iter().any(|key| {
+        slot(key, codex).is_some_and(|slot| slot < Slot::ToolName) || indexed(key).is_some()
+    }) || names(record).any(is_message_event)
+}
+
+/// Reads the attributes, the events and the body of a record.
+pub(super) fn read<'r, 'a>(node: Node<'r, 'a>, number: u64, mut facts: Source) -> Span<'r, 'a> {
+    let codex = is_codex(node.peek());
+    let mut told = Told::default();
+    let mut rest = Vec::new();
+    let mut trees: BTreeMap<&str, Tree<'r, 'a>> = BTreeMap::new();
+    let list = node.get("attributes").and_then(Node::items);
+    for (index, attribute) in list.into_iter().flatten().enumerate() {
+        let (Some(key), Some(value)) = (attribute.peek_str("key"), attribute.get("value")) else {
+            continue;
+        };
+        let _ = attribute.told_by("key");
+        let plain = plain(value.peek());
+        told.look(key, &plain);
+        if let Some((prefix, path)) = indexed(key) {
+            let _ = value.take_held(&plain);
+            trees.entry(prefix).or_default().insert(path, plain, value);
+        } else if let Some(slot) = slot(key, codex).filter(|_| !says_nothing(&plain)) {
+            let held = plain.as_str().and_then(held_json);
+            let value_of = value.take_held(held.as_ref().unwrap_or(&plain));
+            let string = value
+                .peek()
+                .get("stringValue")
+                .map_or("", |_| "/stringValue");
+            let pointer = format!("/attributes/{index}/value{string}");
+            told.slots.push((slot, value_of, value, pointer));
+        } else {
+            rest.push((Text::from(key), value.take_held(&plain)));
+        }
+    }
+    let mut span = told.span(number, trees);
+    events(node, &mut span, &mut facts);
+    body(node, &mut span, &mut facts);
+    if !rest.is_empty() {
+        facts.set("attributes", unique(rest));
+    }
+    span.id = node
+        .peek_str("spanId")
+        .filter(|id| !id.is_empty())
+        .map(str::to_owned);
+    span.parent = node
+        .peek_str("parentSpanId")
+        .filter(|id| !id.is_empty())
+        .map(str::to_owned);
+    span.facts = facts;
+    span
+}
+
+/// What attributes say, so far.
+#[derive(Default)]
+struct Told<'r, 'a> {
+    slots: Vec<(Slot, Value, Node<'r, 'a>, String)>,
+    words: HashMap<&'static str, String>,
+    numbers: HashMap<String, u64>,
+    params: Params,
+    kind: Option<Kind>,
+}
+
+impl<'r, 'a> Told<'r, 'a> {
+    /// Looks at an attribute that is carried as it is.
+    fn look(&mut self, key: &str, value: &Value) {
+        let words = MODELS.iter().chain(&VENDORS);
+        if let (Some(name), Some(text)) = (words.copied().find(|name| *name == key), value.as_str())
+        {
+            self.words.insert(name, text.to_owned());
+        }
+        let number = value.as_u64().or_else(|| value.as_str()?.parse().ok());
+        let counts = ["gen_ai.usage.", "llm.token_count.", "ai.usage."];
+        if let (Some(number), true) = (number, counts.iter().any(|prefix| key.starts_with(prefix)))
+        {
+            self.numbers.insert(key.to_owned(), number);
+        }
+        let setting = ["gen_ai.request.", "ai.settings."];
+        let setting = setting.iter().find_map(|prefix| key.strip_prefix(prefix));
+        let number = value.as_number().cloned();
+        match setting {
+            Some("temperature") => self.params.temperature = number,
+            Some("top_p" | "topP") => self.params.top_p = number,
+            Some("seed") => self.params.seed = value.as_i64(),
+            Some("max_tokens" | "maxTokens" | "maxOutputTokens") => {
+                self.params.max_tokens = value.as_i64();
+            }
+            _ => {}
+        }
+        let kind = match (key, value.as_str()) {
+            ("openinference.span.kind", Some("LLM")) => Some(Kind::Model),
+            ("openinference.span.kind", Some("TOOL")) => Some(Kind::Tool),
+            ("traceloop.span.kind", Some("tool")) => Some(Kind::Tool),
+            ("gen_ai.operation.name", Some("chat" | "text_completion" | "generate_content")) => {
+                Some(Kind::Model)
+            }
+            ("gen_ai.operation.name", Some("execute_tool")) => Some(Kind::Tool),
+            ("langfuse.observation.type", Some("generation")) => Some(Kind::Model),
+            ("langfuse.observation.type", Some("tool")) => Some(Kind::Tool),
+            _ => None,
+        };
+        self.kind = self.kind.or(kind);
+    }
+
+    fn span(mut self, number: u64, trees: BTreeMap<&str, Tree<'r, 'a>>) -> Span<'r, 'a> {
+        self.slots.sort_by_key(|(slot, ..)| *slot);
+        let first = |names: &[&str]| names.iter().find_map(|name| self.words.get(name)).cloned();
+        let (id, vendor) = (first(&MODELS), first(&VENDORS));
+        let (mut inputs, mut outputs, mut tool) = (Vec::new(), Vec::new(), (None, None));
+        let structured = !trees.is_empty();
+        for (prefix, tree) in trees {
+            let input = INDEXED
+                .iter()
+                .any(|(name, slot)| *name == prefix && *slot == Slot::Input);
+            let role = if input { "user" } else { "assistant" };
+            let part = tree.into_part(role);
+            if input {
+                inputs.push(part);
+            } else {
+                outputs.push(part);
+            }
+        }
+        let mut called = false;
+        for (slot, value, node, pointer) in self.slots {
+            let part = |role| Part {
+                value: value.clone(),
+                nodes: vec![(0, node)],
+                pointer: Some(pointer.clone()),
+                role,
+            };
+            called |= matches!(slot, Slot::Args | Slot::Answer);
+            match slot {
+                Slot::System => inputs.insert(0, part("system")),
+                Slot::Input => inputs.push(part("user")),
+                Slot::Args => inputs.push(part("assistant")),
+                Slot::Output => outputs.push(part("assistant")),
+                Slot::Answer => outputs.push(part("tool")),
+                Slot::ToolName => tool.0 = value.as_str().map(str::to_owned),
+                Slot::ToolId => tool.1 = value.as_str().map(str::to_owned),
+            }
+        }
+        let guess = match (structured, called) {
+            (true, _) => Kind::Model,
+            (_, true) => Kind::Tool,
+            _ => Kind::Other,
+        };
+        let count = |names: &[&str]| {
+            names
+                .iter()
+                .find_map(|name| self.numbers.get(*name))
+                .copied()
+                .unwrap_or_default()
+        };
+        Span {
+            number,
+            kind: self.kind.unwrap_or(guess),
+            id: None,
+            parent: None,
+            start: None,
+            end: None,
+            model: Model {
+                vendor: vendor.unwrap_or_default(),
+                id: id.filter(|id| !id.is_empty()),
+                fingerprint: None,
+            },
+            params: self.params,
+            tokens: Tokens {
+                input: count(&[
+                    "gen_ai.usage.input_tokens",
+                    "gen_ai.usage.prompt_tokens",
+                    "llm.token_count.prompt",
+                    "ai.usage.inputTokens",
+                    "ai.usage.promptTokens",
+                ]),
+                output: count(&[
+                    "gen_ai.usage.output_tokens",
+                    "gen_ai.usage.completion_tokens",
+                    "llm.token_count.completion",
+                    "ai.usage.outputTokens",
+                    "ai.usage.completionTokens",
+                ]),
+                cached: count(&[
+                    "gen_ai.usage.cache_read.input_tokens",
+                    "gen_ai.usage.cache_read_input_tokens",
+                    "llm.token_count.prompt_details.cache_read",
+                    "ai.usage.cachedInputTokens",
+                ]),
+                reasoning: count(&[
+                    "gen_ai.usage.reasoning.output_tokens",
+                    "gen_ai.usage.details.reasoning_tokens",
+                    "llm.token_count.completion_details.reasoning",
+                    "ai.usage.reasoningTokens",
+                ]),
+            },
+            inputs,
+            outputs,
+            tool,
+            failed: false,
+            facts: Source::default(),
+        }
+    }
+}
+
+/// The JSON of an `AnyValue`: its one member without the word of its type.
+pub(super) fn plain(value: &Value) -> Value {
+    let Some([(kind, inner)]) = value.as_object() else {
+        return value.clone();
+    };
+    match (kind.as_str().unwrap_or_default(), inner) {
+        ("intValue", Value::String(digits)) => {
+            let number = digits
+                .as_str()
+                .and_then(Number::parse)
+                .filter(Number::is_integer);
+            number.map_or_else(|| inner.clone(), Value::Number)
+        }
+        ("stringValue" | "boolValue" | "intValue" | "doubleValue" | "bytesValue", inner) => {
+            inner.clone()
+        }
+        ("arrayValue", inner) => {
+            let values = inner
+                .get("values")
+                .and_then(Value::as_array)
+                .unwrap_or_default();
+            Value::Array(values.iter().map(plain).collect())
+        }
+        ("kvlistValue", inner) => plain_list(
+            inner
+                .get("values")
+                .and_then(Value::as_array)
+                .unwrap_or_default(),
+        ),
+        _ => value.clone(),
+    }
+}
+
+pub(super) fn plain_list(list: &[Value]) -> Value {
+    let member = |pair: &Value| {
+        Some((
+            Text::from(pair.get("key")?.as_str()?),
+            plain(pair.get("value")?),
+        ))
+    };
+    unique(list.iter().filter_map(member).collect())
+}
+
+fn keys(record: &Value) -> Vec<&str> {
+    let list = record
+        .get("attributes")
+        .and_then(Value::as_array)
+        .unwrap_or_default();
+    list.iter()
+        .filter_map(|attribute| attribute.get("key")?.as_str())
+        .collect()
+}
+
+/// Names of the events of a span; of a log record its own.
+pub(super) fn names(record: &Value) -> impl Iterator<Item = &str> {
+    let list = record
+        .get("events")
+        .and_then(Value::as_array)
+        .unwrap_or_default();
+    let events = list.iter().filter_map(|event| event.get("name")?.as_str());
+    let own = record.get("eventName").and_then(Value::as_str);
+    events.chain(own).chain(event_name(record))
+}
+
+fn event_name(record: &Value) -> Option<&str> {
+    let list = record.get("attributes")?.as_array()?;
+    let named =
+        |attribute: &&Value| attribute.get("key").and_then(Value::as_str) == Some("event.name");
+    list.iter()
+        .find(named)?
+        .get("value")?
+        .get("stringValue")?
+        .as_str()
+}
+
+fn is_codex(record: &Value) -> bool {
+    event_name(record).is_some_and(|name| name.starts_with("codex."))
+}
+
+fn slot(key: &str, codex: bool) -> Option<Slot> {
+    let (name, slot) = SLOTS.iter().find(|(name, _)| *name == key)?;
+    (codex || !CODEX_ONLY.contains(name)).then_some(*slot)
+}
+
+fn indexed(key: &str) -> Option<(&'static str, &str)> {
+    let split = |(prefix, _): &(&'static str, Slot)| Some((*prefix, key.strip_prefix(prefix)?));
+    let (prefix, path) = INDEXED.iter().find_map(split)?;
+    path.starts_with(|first: char| first.is_ascii_digit())
+        .then_some((prefix, path))
+}

@@ -1,0 +1,64 @@
+//! Which texts a source says twice.
+//!
+//! Some programs write the same text in several records: as part of the conversation, and again
+//! as an event for their user interface. A mapping goes through the source once to note what the
+//! conversation says, and a second time to carry it; an event that only repeats is dropped as a
+//! duplicate, one that says something new is carried.
+
+use std::collections::HashMap;
+use threadseal_core::digest::Digest;
+
+/// How often each text is said, and how often it was repeated since.
+#[derive(Debug, Default)]
+pub(super) struct Said {
+    counts: HashMap<Digest, Count>,
+}
+
+#[derive(Debug, Default)]
+struct Count {
+    said: u64,
+    echoed: u64,
+}
+
+impl Said {
+    /// Notes that the conversation says `text`.
+    pub(super) fn note(&mut self, text: &str) {
+        self.counts
+            .entry(Digest::of(text.as_bytes()))
+            .or_default()
+            .said += 1;
+    }
+
+    /// Whether the conversation says `text`.
+    pub(super) fn has(&self, text: &str) -> bool {
+        self.counts.contains_key(&Digest::of(text.as_bytes()))
+    }
+
+    /// Whether this occurrence of `text` repeats one of the conversation that no earlier call
+    /// took for a repetition. If not, the caller carries it.
+    pub(super) fn repeats(&mut self, text: &str) -> bool {
+        let Some(count) = self.counts.get_mut(&Digest::of(text.as_bytes())) else {
+            return false;
+        };
+        let repeats = count.echoed < count.said;
+        count.echoed += u64::from(repeats);
+        repeats
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_saying_explains_one_repetition() {
+        let mut said = Said::default();
+        said.note("yes");
+        said.note("yes");
+        assert!(said.has("yes") && !said.has("no"));
+        assert!(said.repeats("yes"));
+        assert!(said.repeats("yes"));
+        assert!(!said.repeats("yes"), "said twice, this is the third");
+        assert!(!said.repeats("no"));
+    }
+}

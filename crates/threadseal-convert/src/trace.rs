@@ -1,0 +1,456 @@
+//! Traces: what spans say of a conversation, each message once.
+//!
+//! A span of a request to a model repeats the whole conversation so far, and the spans around it
+//! repeat it again. The spans are read in the order of their beginning: first those that asked a
+//! model, then those of tools, then the others. A message that the scroll has as often as it
+//! occurs in one list is dropped as a duplicate, whatever the shape in which it comes; of anything
+//! that is no message it is a duplicate if the scroll has each of its texts. The turns then stand
+//! in the order of their moments: input at the beginning of its span, output at the end.
+//!
+//! Tokens are counted for spans below which no other span tells of tokens.
+
+use super::account::{Account, Reason, Tokens};
+use super::chat::{Chat, held_json, rest};
+use super::draft::{
+    Draft, Message, Model, Params, Source, ToolCall, ToolResult, call_item, result_item,
+};
+use super::fit::push_segment;
+use super::source::{Node, Reading};
+use super::thread::{Thread, part_item, says_nothing};
+use super::{Mapped, thread};
+use shapes::Shape;
+use std::collections::{HashMap, HashSet};
+use threadseal_core::canon::json::Value;
+use threadseal_core::digest::Digest;
+use threadseal_formats::scroll::Role;
+
+pub(super) mod shapes;
+
+/// What a span is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Kind {
+    /// A request to a model.
+    Model,
+    /// A call of a tool.
+    Tool,
+    /// Anything around them.
+    Other,
+}
+
+/// Something that a span says, and where it stands in the source.
+pub(super) struct Part<'r, 'a> {
+    /// The value, fit for a scroll.
+    pub(super) value: Value,
+    /// What it was made of; of several, each with the place of the message that it belongs to.
+    pub(super) nodes: Vec<(usize, Node<'r, 'a>)>,
+    /// The pointer of the value in the record, if it is made of one node. Inside of a string of
+    /// JSON, or of an OTLP value, it goes on in the JSON that this stands for.
+    pub(super) pointer: Option<String>,
+    /// Who speaks, where it does not say.
+    pub(super) role: &'static str,
+}
+
+/// One span, read but for its parts.
+pub(super) struct Span<'r, 'a> {
+    pub(super) number: u64,
+    pub(super) kind: Kind,
+    pub(super) id: Option<String>,
+    pub(super) parent: Option<String>,
+    pub(super) start: Option<u64>,
+    pub(super) end: Option<u64>,
+    pub(super) model: Model,
+    pub(super) params: Params,
+    pub(super) tokens: Tokens,
+    pub(super) inputs: Vec<Part<'r, 'a>>,
+    pub(super) outputs: Vec<Part<'r, 'a>>,
+    /// Name and id of a tool that was called.
+    pub(super) tool: (Option<String>, Option<String>),
+    /// Whether a tool failed.
+    pub(super) failed: bool,
+    /// Members for the source item, the first turn has all of them.
+    pub(super) facts: Source,
+}
+
+/// The spans of one source while they are carried.
+pub(super) struct Trace {
+    pub(super) thread: Thread,
+    pub(super) account: Account,
+    carried: HashMap<Digest, u64>,
+    texts: HashSet<Digest>,
+    calls: HashSet<Digest>,
+    answers: HashSet<Digest>,
+    turns: Vec<(u64, Draft, Source)>,
+    /// Parts of values that are dropped as duplicates, until their record is told.
+    repeated: Vec<(u64, String)>,
+}
+
+impl Trace {
+    pub(super) fn new(format: &'static str) -> Self {
+        Self {
+            thread: Thread::new(format),
+            account: Account::default(),
+            carried: HashMap::new(),
+            texts: HashSet::new(),
+            calls: HashSet::new(),
+            answers: HashSet::new(),
+            turns: Vec::new(),
+            repeated: Vec::new(),
+        }
+    }
+
+    /// Carries what the spans say.
+    pub(super) fn carry(&mut self, mut spans: Vec<Span<'_, '_>>) {
+        let covered = covered(&spans);
+        for span in &mut spans {
+            if !span.id.as_ref().is_some_and(|id| covered.contains(id))
+                && span.tokens != Tokens::default()
+            {
+                let tokens = span.tokens;
+                self.thread.spend(&mut span.facts, tokens);
+            }
+        }
+        spans.sort_by_key(|span| (span.kind, span.start.unwrap_or_default(), span.number));
+        for span in spans {
+            self.span(span);
+        }
+        self.repeated
+            .sort_by_key(|(number, _)| std::cmp::Reverse(*number));
+    }
+
+    /// Tells the account of the record `number`, which was read. Records are told in their order.
+    pub(super) fn tell(&mut self, number: u64, reading: Reading<'_>) {
+        while let Some((_, pointer)) = self.repeated.pop_if(|(of, _)| *of <= number) {
+            self.account.drop_part(number, &pointer, Reason::Duplicate);
+        }
+        reading.finish(&mut self.account);
+    }
+
+    /// All turns in their order, and the account.
+    pub(super) fn finish(mut self) -> Mapped {
+        self.turns.sort_by_key(|(moment, ..)| *moment);
+        for (_, draft, source) in self.turns {
+            self.thread.push(draft, source);
+        }
+        self.thread.finish(self.account)
+    }
+
+    /// Whether the scroll has every text of `value`, and `value` has one.
+    pub(super) fn says(&self, value: &Value) -> bool {
+        let mut texts = Vec::new();
+        leaves(value, &mut texts);
+        !texts.is_empty() && texts.iter().all(|text| self.texts.contains(text))
+    }
+
+    fn span(&mut self, mut span: Span<'_, '_>) {
+        let before = self.turns.len();
+        if span.kind == Kind::Tool && self.tool(&mut span) {
+            span.inputs.clear();
+            span.outputs.clear();
+        }
+        let inputs = std::mem::take(&mut span.inputs);
+        for part in inputs {
+            let moment = span.start;
+            self.part(&part, moment, &span);
+        }
+        let outputs = std::mem::take(&mut span.outputs);
+        for part in outputs {
+            let moment = span.end.or(span.start);
+            self.part(&part, moment, &span);
+        }
+        if self.turns.len() == before {
+            let mut draft = draft(&span, Role::System);
+            draft.timestamp_ns = span.start;
+            self.add(draft, Source::default());
+        }
+        if let Some((_, _, source)) = self.turns.get_mut(before) {
+            source.absorb(span.facts);
+        }
+    }
+
+    /// A call and its answer, unless messages said them. Tells whether they were read.
+    fn tool(&mut self, span: &mut Span<'_, '_>) -> bool {
+        let [input] = span.inputs.as_slice() else {
+            return false;
+        };
+        let output = match span.outputs.as_slice() {
+            [] => None,
+            [output] => Some(output),
+            _ => return false,
+        };
+        let name = span.tool.0.clone().unwrap_or_default();
+        let id = span
+            .tool
+            .1
+            .clone()
+            .unwrap_or_else(|| format!("span-{}", span.number));
+        let call = ToolCall::new(id.clone(), name, unwrapped(&input.value));
+        let result =
+            output.map(|part| ToolResult::new(id.clone(), !span.failed, part.value.clone()));
+        let mut turn = draft(span, Role::Tool);
+        turn.timestamp_ns = span.end.or(span.start);
+        let mut items = Vec::new();
+        if self.calls.contains(&call_key(&call)) {
+            discard(input);
+        } else {
+            items.push(call_item(&id));
+            turn.tool_calls.push(call);
+        }
+        if let (Some(result), Some(output)) = (result, output) {
+            let same = result
+                .response
+                .as_ref()
+                .is_some_and(|body| self.answers.contains(&body_key(body)));
+            if same || self.says(&output.value) {
+                discard(output);
+            } else {
+                items.push(result_item(&id));
+                turn.tool_results.push(result);
+            }
+        }
+        if !items.is_empty() {
+            turn.messages.push(Message::items(Role::Tool, items));
+            self.add(turn, self.thread.source(&[span.number]));
+        }
+        true
+    }
+
+    /// One part: its messages, or else all of it.
+    fn part(&mut self, part: &Part<'_, '_>, moment: Option<u64>, span: &Span<'_, '_>) {
+        if says_nothing(&part.value) {
+            return part
+                .nodes
+                .iter()
+                .for_each(|(_, node)| node.retract(Reason::Empty));
+        }
+        let Some(Shape { messages, rest }) = shapes::messages(&part.value, part.role) else {
+            if self.says(&part.value) {
+                return discard(part);
+            }
+            let mut draft = draft(span, Role::System);
+            draft.timestamp_ns = moment;
+            draft
+                .messages
+                .push(Message::items(Role::System, vec![part_of(&part.value)]));
+            return self.add(draft, self.thread.source(&[span.number]));
+        };
+        let (rest, said) = match rest {
+            Some(rest) if self.says(&rest) => (None, Some(rest)),
+            rest => (rest, None),
+        };
+        let mut seen: HashMap<Digest, u64> = HashMap::new();
+        let mut repeated = Vec::new();
+        let mut new = false;
+        for (place, message) in messages.into_iter().enumerate() {
+            let (chat, told) = read(&message.value, span.number, self.turns.len());
+            let key = chat_key(&chat);
+            let times = seen.entry(key).or_default();
+            *times += 1;
+            let carried = self.carried.get(&key).copied().unwrap_or_default();
+            if carried >= *times || chat.items.is_empty() && told.is_none() {
+                repeated.push((Some(place), message.pointer));
+                continue;
+            }
+            new = true;
+            *self.carried.entry(key).or_default() += 1;
+            let mut draft = draft(span, chat.turn_role());
+            draft.timestamp_ns = moment;
+            chat.say(&mut draft);
+            let mut source = self.thread.source(&[span.number]);
+            source.set_some("message_rest", told);
+            self.add(draft, source);
+        }
+        if !new && rest.is_none() {
+            return discard(part);
+        }
+        for (name, _) in said.iter().filter_map(Value::as_object).flatten() {
+            let mut inner = String::new();
+            push_segment(&mut inner, name.as_str().unwrap_or_default());
+            repeated.push((None, inner));
+        }
+        self.repeated(part, span.number, &repeated);
+        if let Some(rest) = rest {
+            let mut draft = draft(span, Role::System);
+            draft.timestamp_ns = moment;
+            draft
+                .messages
+                .push(Message::items(Role::System, vec![part_of(&rest)]));
+            self.add(draft, self.thread.source(&[span.number]));
+        }
+    }
+
+    /// Tells of what a part that is carried holds and the scroll has already: places of messages,
+    /// pointers.
+    fn repeated(&mut self, part: &Part<'_, '_>, number: u64, repeated: &[(Option<usize>, String)]) {
+        if let Some(pointer) = &part.pointer {
+            for (_, inner) in repeated {
+                let pointer = format!("{pointer}{inner}");
+                self.repeated.push((number, pointer));
+            }
+            return;
+        }
+        let places: HashSet<usize> = repeated.iter().filter_map(|(place, _)| *place).collect();
+        for (_, node) in part
+            .nodes
+            .iter()
+            .filter(|(place, _)| places.contains(place))
+        {
+            node.retract(Reason::Duplicate);
+        }
+    }
+
+    fn add(&mut self, draft: Draft, source: Source) {
+        for call in &draft.tool_calls {
+            self.calls.insert(call_key(call));
+        }
+        for body in draft
+            .tool_results
+            .iter()
+            .filter_map(|result| result.response.as_ref())
+        {
+            self.answers.insert(body_key(body));
+        }
+        let mut texts = Vec::new();
+        draft
+            .messages
+            .iter()
+            .for_each(|message| leaves(&message.content, &mut texts));
+        let args = draft
+            .tool_calls
+            .iter()
+            .filter_map(|call| call.args.as_ref());
+        let responses = draft
+            .tool_results
+            .iter()
+            .filter_map(|result| result.response.as_ref());
+        args.chain(responses)
+            .for_each(|body| leaves(body, &mut texts));
+        self.texts.extend(texts);
+        self.turns
+            .push((draft.timestamp_ns.unwrap_or_default(), draft, source));
+    }
+}
+
+/// Spans above others that tell of tokens: what they tell is a sum.
+fn covered(spans: &[Span<'_, '_>]) -> HashSet<String> {
+    let named = spans
+        .iter()
+        .filter_map(|span| Some((span.id.as_deref()?, span.parent.as_deref()?)));
+    let parents: HashMap<&str, &str> = named.collect();
+    let mut covered = HashSet::new();
+    for span in spans.iter().filter(|span| span.tokens != Tokens::default()) {
+        let mut place = span.parent.as_deref();
+        while let Some(id) = place.filter(|id| !covered.contains(*id)) {
+            covered.insert(id.to_owned());
+            place = parents.get(id).copied();
+        }
+    }
+    covered
+}
+
+fn draft(span: &Span<'_, '_>, role: Role) -> Draft {
+    let mut draft = Draft::new(role, "");
+    draft.model.clone_from(&span.model);
+    draft.params.clone_from(&span.params);
+    draft
+}
+
+fn discard(part: &Part<'_, '_>) {
+    part.nodes
+        .iter()
+        .for_each(|(_, node)| node.retract(Reason::Duplicate));
+}
+
+/// Reads a message that stands for itself; what `chat` does not know of it comes along.
+fn read(message: &Value, number: u64, turn: usize) -> (Chat, Option<Value>) {
+    let reading = Reading::new(number, message);
+    let root = reading.root();
+    let mut chat = Chat::read(root, &format!("call-{number}-{turn}"));
+    let told = rest(root, &[]);
+    let mut account = Account::default();
+    reading.finish(&mut account);
+    let unknown = account
+        .dropped()
+        .any(|group| group.reason == Reason::Unknown.as_str());
+    if unknown {
+        let reading = Reading::new(number, message);
+        chat.items.push(part_item(reading.root()));
+    }
+    (chat, told)
+}
+
+fn part_of(value: &Value) -> Value {
+    let reading = Reading::new(0, value);
+    part_item(reading.root())
+}
+
+/// The arguments of a tool that is described as `{"input":…}`.
+fn unwrapped(value: &Value) -> Value {
+    match value.as_object() {
+        Some([(name, inner)]) if name == "input" && inner.as_object().is_some() => inner.clone(),
+        _ => value.clone(),
+    }
+}
+
+/// What a message says, whatever its shape: without ids, which some shapes leave out.
+fn chat_key(chat: &Chat) -> Digest {
+    let role = match chat.turn_role() {
+        Role::System => Value::from(chat.role.as_str()),
+        role => role.as_str().into(),
+    };
+    let mut said = vec![role];
+    let calls = chat.calls.iter().map(|call| call_key(call).to_hex().into());
+    let bodies = chat
+        .results
+        .iter()
+        .filter_map(|result| result.response.as_ref());
+    for item in &chat.items {
+        let kind = item.get("type").and_then(Value::as_str);
+        match kind {
+            Some("text") => said.extend(item.get("text").cloned()),
+            Some("tool_call" | "tool_result" | "thinking") => {}
+            _ => said.push(item.clone()),
+        }
+    }
+    said.extend(calls);
+    said.extend(bodies.map(|body| body_key(body).to_hex().into()));
+    thread::fingerprint(&Value::Array(said))
+}
+
+fn call_key(call: &ToolCall) -> Digest {
+    let args = call.args.clone().unwrap_or(Value::Null);
+    thread::fingerprint(&Value::Array(vec![call.name.as_str().into(), args]))
+}
+
+/// A body, as far as it is the same: a string of JSON is what it holds, a list of one text is it.
+fn body_key(body: &Value) -> Digest {
+    let mut texts = Vec::new();
+    leaves(body, &mut texts);
+    match texts.as_slice() {
+        [] => thread::fingerprint(body),
+        texts => thread::fingerprint(&Value::Array(
+            texts.iter().map(|text| text.to_hex().into()).collect(),
+        )),
+    }
+}
+
+/// Every text of `value`, strings of JSON opened; words of the shape (`type`, `role`, `id`) are none.
+fn leaves(value: &Value, texts: &mut Vec<Digest>) {
+    match value {
+        Value::String(text) if !text.as_bytes().is_empty() => {
+            match text.as_str().and_then(held_json) {
+                Some(held) => leaves(&held, texts),
+                None => texts.push(Digest::of(text.as_bytes())),
+            }
+        }
+        Value::Array(elements) => elements.iter().for_each(|element| leaves(element, texts)),
+        Value::Object(members) => {
+            let content = members.iter().filter(|(name, _)| {
+                !["type", "role", "id", "finish_reason", "mime_type"]
+                    .iter()
+                    .any(|word| name == *word)
+            });
+            content.for_each(|(_, value)| leaves(value, texts));
+        }
+        _ => {}
+    }
+}

@@ -1,0 +1,11 @@
+//! Tests of the crate as its users see it.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::print_stdout,
+    reason = "all of this is test code; clippy knows only the functions marked #[test]"
+)]
+
+mod real_sources;
+mod scroll_sources;
+mod shared;

@@ -1,0 +1,47 @@
+//! The JSON reader: one grammar, two sets of rules, three ways to use it.
+//!
+//! | rules | accepts |
+//! |---|---|
+//! | strict ([`parse`], [`validate`], [`scan_object`], [`super::jcs`]) | RFC 8259, less all that two readers could understand differently |
+//! | Python ([`parse_python`]) | what Python 3.11 `json.loads` accepts, with each irregularity named |
+//!
+//! Strict refuses: invalid UTF-8, a byte order mark, a name that occurs twice in one object
+//! (compared after unescaping), lone surrogates, raw control characters in strings, a number with
+//! a fraction or exponent that is no finite double, anything after the value, and input beyond
+//! [`MAX_JSON_DEPTH`](crate::limits::MAX_JSON_DEPTH),
+//! [`MAX_NUMBER_BYTES`](crate::limits::MAX_NUMBER_BYTES) or
+//! [`MAX_JSON_VALUES`](crate::limits::MAX_JSON_VALUES). An integer may have any value.
+//!
+//! `lex` is the careful reader: it names what is wrong and where, and makes trees. `fast` is the
+//! quick one, for lines by the gigabyte: it accepts nothing that `lex` refuses, and gives up on
+//! what it does not know.
+
+mod blocks;
+mod error;
+mod escape;
+mod fast;
+mod keys;
+mod lex;
+mod parse;
+#[cfg(test)]
+mod properties;
+mod scan;
+#[cfg(test)]
+mod tests;
+mod text;
+mod value;
+
+pub use error::{JsonError, JsonErrorKind};
+pub use keys::Key;
+pub use parse::{Irregularity, IrregularityKind, PythonDocument, PythonTexts, parse, parse_python};
+pub use scan::is_valid_ascii;
+pub use scan::{scan_object, validate};
+pub use text::{Text, write_ascii_string};
+pub use value::{Number, Value};
+
+pub(in crate::canon) use escape::decode_escape;
+pub(in crate::canon) use fast::{Str, Visitor, walk};
+pub(in crate::canon) use lex::StringToken;
+pub(in crate::canon) use text::{
+    push_code_point, write_ascii_text, write_escape, write_minimal_string, write_minimal_wtf8,
+};

@@ -1,0 +1,369 @@
+//! What a key may sign: no raw bytes, ever.
+//!
+//! ```text
+//! note      the text of a signed note (C2SP signed-note), as it is: ends in LF, no byte below 0x20,
+//!           does not begin as a cosignature does
+//! tagged    "threadseal/1 signed digest" 0x00  SHA-256-tagged(tag, parts)[32]     59 bytes
+//! Rye hash  the 64 lower-case hex digits of a SHA-256 digest, as ASCII
+//! turn      the canonical bytes of a scroll's turn: begins with `{` (JCS) or 0xa0..=0xbf (CBOR)
+//! igor      a checkpoint of v0x04 without its signature: begins with 0x04; `long` signs it
+//! cosign    "cosignature/v1" LF "time " decimal LF, the text of a checkpoint (C2SP tlog-cosignature)
+//! ```
+//! They never collide: a note ends in LF and holds no NUL, a tagged message has a NUL at
+//! byte 26, a Rye hash has neither, no JCS text ends in LF, and none of these begins with 0x04.
+//! That is why a signature on one never serves as another, which
+//! is the flaw of Rye's own scheme: it signs a bare digest, so a signature on a knowledge item
+//! also fits a transcript.
+//!
+//! | usage | signs |
+//! |---|---|
+//! | native | notes of neither of the rows below, and tagged messages outside the observed domain |
+//! | observed | notes whose first line, and tagged messages whose tag, begin with [`OBSERVED_DOMAIN`] |
+//! | rye | Rye hashes, nothing else |
+//! | scroll | turns of scrolls, nothing else |
+//! | igor | checkpoints of v0x04, nothing else |
+//! | log | notes of the form of a checkpoint that do not begin with [`RECORD_DOMAIN`] |
+//! | witness | cosignatures, nothing else |
+
+use super::{PrivateKey, PublicKey, Signature};
+use crate::digest::Digest;
+use crate::error::Error;
+use std::fmt;
+
+/// Notes and tags that begin with this say "these bytes existed", not "this agent wrote them".
+pub const OBSERVED_DOMAIN: &str = "threadseal/observed/";
+
+/// What notes about records begin with, seals and heads of ledgers among them; no log has such a name.
+pub const RECORD_DOMAIN: &str = "threadseal/";
+
+/// What a cosignature signs begins with this line (C2SP tlog-cosignature), and no note's text does.
+pub const COSIGNATURE_DOMAIN: &str = "cosignature/v1\n";
+
+/// What stands before the tagged digest in the bytes that are signed.
+pub const SEALED_DIGEST_DOMAIN: &[u8; 27] = b"threadseal/1 signed digest\0";
+
+/// The base64 of 32 bytes.
+const ROOT_CHARACTERS: usize = 44;
+
+/// What a key is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum KeyUsage {
+    /// Sealing native records.
+    Native,
+    /// Rye's formats.
+    Rye,
+    /// Detached seals of logs that others wrote.
+    Observed,
+    /// Turns of scrolls.
+    Scroll,
+    /// Checkpoints of v0x04, igor's.
+    Igor,
+    /// Checkpoints of a transparency log.
+    Log,
+    /// Cosignatures of checkpoints that others signed.
+    Witness,
+}
+
+impl KeyUsage {
+    /// All usages.
+    pub const ALL: [Self; 7] = [
+        Self::Native,
+        Self::Rye,
+        Self::Observed,
+        Self::Scroll,
+        Self::Igor,
+        Self::Log,
+        Self::Witness,
+    ];
+
+    /// `native`, `rye`, `observed`, `scroll`, `igor`, `log` or `witness`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Native => "native",
+            Self::Rye => "rye",
+            Self::Observed => "observed",
+            Self::Scroll => "scroll",
+            Self::Igor => "igor",
+            Self::Log => "log",
+            Self::Witness => "witness",
+        }
+    }
+
+    /// Reads [`KeyUsage::as_str`]'s words.
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|usage| usage.as_str() == text)
+    }
+
+    /// May a key of usage `of` sign messages of this usage?
+    pub(super) fn check(self, of: Self) -> Result<(), Error> {
+        if of == self {
+            return Ok(());
+        }
+        Err(Error::refused(format!(
+            "a key with the usage `{of}` does not sign `{self}` messages"
+        )))
+    }
+}
+
+impl fmt::Display for KeyUsage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// Something that may be signed. There is no way to make one from raw bytes.
+///
+/// The notes' constructor is `Message::note`, beside [`crate::note::NoteText`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Message {
+    bytes: Vec<u8>,
+    usage: KeyUsage,
+}
+
+impl Message {
+    /// The message of [`Digest::tagged`]`(tag, parts)`.
+    pub fn tagged(tag: &str, parts: &[&[u8]]) -> Self {
+        let digest = Digest::tagged(tag, parts);
+        Self {
+            bytes: [SEALED_DIGEST_DOMAIN, digest.as_bytes().as_slice()].concat(),
+            usage: if tag.starts_with(OBSERVED_DOMAIN) {
+                KeyUsage::Observed
+            } else {
+                KeyUsage::Native
+            },
+        }
+    }
+
+    /// What Rye signs for content with this digest: its 64 hex digits.
+    pub fn rye_hash(digest: &Digest) -> Self {
+        Self {
+            bytes: digest.to_hex().into_bytes(),
+            usage: KeyUsage::Rye,
+        }
+    }
+
+    /// The message of a note's text; only [`crate::note`] calls this, with checked text.
+    pub(crate) fn of_note_text(text: &str) -> Self {
+        Self {
+            bytes: text.as_bytes().to_vec(),
+            usage: usage_of_note(text),
+        }
+    }
+
+    /// The message of a cosignature; only [`crate::tlog`] calls this, with the text of a checkpoint.
+    pub(crate) fn of_cosignature(time: u64, checkpoint: &str) -> Self {
+        let text = format!("{COSIGNATURE_DOMAIN}time {time}\n{checkpoint}");
+        Self {
+            bytes: text.into_bytes(),
+            usage: KeyUsage::Witness,
+        }
+    }
+
+    /// The message of a scroll's turn. The caller vouches that `canonical` is the canonical text of
+    /// a turn: only the scrolls of `threadseal-formats` call this (a lint forbids it elsewhere).
+    pub fn danger_of_turn(canonical: Vec<u8>) -> Self {
+        Self {
+            bytes: canonical,
+            usage: KeyUsage::Scroll,
+        }
+    }
+
+    /// The usage a key must have to sign this.
+    pub fn usage(&self) -> KeyUsage {
+        self.usage
+    }
+
+    /// Says whether a key of `usage` may sign this. Every [`Signer`] must ask before it signs.
+    ///
+    /// # Errors
+    /// [`crate::error::ErrorKind::Refused`] when it may not.
+    pub fn check_usage(&self, usage: KeyUsage) -> Result<(), Error> {
+        self.usage.check(usage)
+    }
+
+    /// The bytes that are signed.
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+impl AsRef<[u8]> for Message {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+fn usage_of_note(text: &str) -> KeyUsage {
+    if text.starts_with(OBSERVED_DOMAIN) {
+        KeyUsage::Observed
+    } else if !text.starts_with(RECORD_DOMAIN) && has_form_of_checkpoint(text) {
+        KeyUsage::Log
+    } else {
+        KeyUsage::Native
+    }
+}
+
+/// Could anybody read a checkpoint in this? What is one exactly, `tlog` says; that is less.
+fn has_form_of_checkpoint(text: &str) -> bool {
+    let mut lines = text.split('\n').skip(1);
+    let (size, root) = (lines.next(), lines.next());
+    let is_number = |size: &str| !size.is_empty() && size.bytes().all(|b| b.is_ascii_digit());
+    size.is_some_and(is_number) && root.is_some_and(|root| root.len() == ROOT_CHARACTERS)
+}
+
+/// Signs messages. The private key may be in this process, in another, or in hardware.
+///
+/// For every `m` that fits the usage: `public_key().verify(m, &sign(m)?)` holds. For every other
+/// `m`, `sign` refuses (see [`Message::check_usage`]).
+pub trait Signer {
+    /// The key under which the signatures verify.
+    fn public_key(&self) -> &PublicKey;
+
+    /// What the key is for.
+    fn usage(&self) -> KeyUsage;
+
+    /// Signs `message`.
+    ///
+    /// # Errors
+    /// [`crate::error::ErrorKind::Refused`] when the message does not fit the usage;
+    /// [`crate::error::ErrorKind::External`] when the signer could not be reached.
+    fn sign(&self, message: &Message) -> Result<Signature, Error>;
+}
+
+/// A signer with the private key in this process.
+#[derive(Debug)]
+pub struct LocalSigner {
+    key: PrivateKey,
+    usage: KeyUsage,
+}
+
+impl LocalSigner {
+    /// Signs with `key`, for `usage` only.
+    pub fn new(key: PrivateKey, usage: KeyUsage) -> Self {
+        Self { key, usage }
+    }
+
+    /// The key, for messages that no [`Message`] holds.
+    pub(super) fn key_for(&self, usage: KeyUsage) -> Result<&PrivateKey, Error> {
+        usage.check(self.usage)?;
+        Ok(&self.key)
+    }
+}
+
+impl Signer for LocalSigner {
+    fn public_key(&self) -> &PublicKey {
+        self.key.public_key()
+    }
+
+    fn usage(&self) -> KeyUsage {
+        self.usage
+    }
+
+    fn sign(&self, message: &Message) -> Result<Signature, Error> {
+        message.check_usage(self.usage)?;
+        Ok(self.key.sign_bytes(message.as_bytes()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::note::NoteText;
+
+    const ROOT: &str = "CsUYapGGPo4dkMgIAUqom/Xajj7h2fB2MPA3j2jxq2I=";
+
+    fn note(text: &str) -> Message {
+        Message::note(&NoteText::parse(text).unwrap())
+    }
+
+    fn messages() -> Vec<Message> {
+        let checkpoint = format!("example.com/log\n1\n{ROOT}\n");
+        vec![
+            note("example.com/log\n1\n"),
+            note(&format!("threadseal/1/transcript/x\n1\n{ROOT}\nline 0\n")),
+            note(&format!("threadseal/observed/x\n1\n{ROOT}\n")),
+            note(&checkpoint),
+            Message::of_cosignature(1, &checkpoint),
+            Message::tagged("receipt", &[b"a"]),
+            Message::tagged("threadseal/observed/1/receipt", &[b"a"]),
+            Message::rye_hash(&Digest::of(b"a")),
+            Message::danger_of_turn(b"{\"turn\":0}".to_vec()),
+        ]
+    }
+
+    #[test]
+    fn what_could_be_read_as_a_checkpoint_of_a_log_is_signed_by_keys_of_logs_alone() {
+        let log = |text: &str| note(text).usage() == KeyUsage::Log;
+        for text in [
+            format!("a\n0\n{ROOT}\n"),
+            format!("a\n007\n{ROOT}\nmore\n\n"),
+            format!("a\n1\n{}\n", "x".repeat(44)),
+            format!("threadseal\n1\n{ROOT}\n"),
+        ] {
+            assert!(log(&text), "{text:?}");
+        }
+        for text in [
+            format!("threadseal/1/ledger/0\n1\n{ROOT}\n"),
+            format!("threadseal/\n1\n{ROOT}\n"),
+            format!("a\n\n{ROOT}\n"),
+            format!("a\n1 \n{ROOT}\n"),
+            format!("a\n1\n{ROOT}=\n"),
+            "a\n1\n".to_owned(),
+            "a\n".to_owned(),
+        ] {
+            assert!(!log(&text), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn no_note_begins_as_a_cosignature_does() {
+        let checkpoint = format!("example.com/log\n1\n{ROOT}\n");
+        let cosigned = Message::of_cosignature(7, &checkpoint);
+        let text = std::str::from_utf8(cosigned.as_bytes()).unwrap();
+        assert_eq!(text, format!("cosignature/v1\ntime 7\n{checkpoint}"));
+        for text in [text, COSIGNATURE_DOMAIN] {
+            assert!(NoteText::parse(text).is_err(), "{text:?}");
+        }
+        for text in [
+            "cosignature/v1 \n",
+            "cosignature/v10\n",
+            "a\ncosignature/v1\n",
+        ] {
+            assert!(NoteText::parse(text).is_ok(), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn each_usage_signs_only_its_own_messages() {
+        for usage in KeyUsage::ALL {
+            let signer = LocalSigner::new(PrivateKey::from_seed([3; 32]), usage);
+            for message in messages() {
+                let signed = signer.sign(&message);
+                assert_eq!(
+                    signed.is_ok(),
+                    message.usage() == usage,
+                    "{usage} {message:?}"
+                );
+                if let Ok(signature) = signed {
+                    signer.public_key().verify(&message, &signature).unwrap();
+                    for other in messages().iter().filter(|other| **other != message) {
+                        assert!(signer.public_key().verify(other, &signature).is_err());
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn the_signed_bytes_are_the_documented_ones() {
+        let tagged = Message::tagged("t", &[b"p"]);
+        assert_eq!(tagged.as_bytes().len(), 59);
+        assert_eq!(&tagged.as_bytes()[..27], SEALED_DIGEST_DOMAIN);
+        assert_eq!(
+            &tagged.as_bytes()[27..],
+            Digest::tagged("t", &[b"p"]).as_bytes()
+        );
+        let rye = Message::rye_hash(&Digest::of(b""));
+        assert_eq!(rye.as_bytes(), Digest::of(b"").to_hex().as_bytes());
+    }
+}

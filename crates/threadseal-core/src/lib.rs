@@ -1,0 +1,37 @@
+//! Canonical bytes, keys, trees, notes, trust and reports: what every record format is built from.
+//!
+//! The crate is pure: it reads no file, no clock, no environment, and draws no randomness. The
+//! caller's "now" is an argument. The formats themselves are in `threadseal-formats`.
+//!
+//! Modules, lowest first; a module uses only modules above it (a test enforces this):
+//!
+//! | module | owns |
+//! |---|---|
+//! | [`limits`] | every bound, as a named `MAX_*` |
+//! | [`error`] | [`error::Error`], whose kind tells the caller what to do |
+//! | [`time`] | [`time::Timestamp`], microseconds since 1970 |
+//! | [`encoding`] | strict hex and base64: one spelling each |
+//! | [`digest`] | SHA-256 digests, tagged digests |
+//! | [`canon`] | strict JSON reader, RFC 8785, named Python dialects, deterministic CBOR |
+//! | [`key`] | Ed25519 keys, their files and names, signers |
+//! | [`merkle`] | RFC 6962 root, frontier and proofs |
+//! | [`note`] | C2SP signed notes |
+//! | [`record`] | record ids, thread ids, heads |
+//! | [`tlog`] | C2SP transparency logs: checkpoints, tiles, proofs as files, witnesses |
+//! | [`trust`] | whose signature counts, for what, until when |
+//! | [`report`] | verdicts and findings, one shape for all formats |
+#![forbid(unsafe_code)]
+
+pub mod canon;
+pub mod digest;
+pub mod encoding;
+pub mod error;
+pub mod key;
+pub mod limits;
+pub mod merkle;
+pub mod note;
+pub mod record;
+pub mod report;
+pub mod time;
+pub mod tlog;
+pub mod trust;

@@ -1,0 +1,591 @@
+//! The result of verification: verdicts, findings and checks.
+//!
+//! One [`Report`] serves every format; text and JSON are two renderings of it (`spec/report.md`).
+//! Findings are data. Unknown is never success: only [`Verdict::Verified`] exits 0.
+//!
+//! ```text
+//! {"path","format","profile","verdict","completeness","trusted_until":{"line","byte","turn"},
+//!  "record","head","signers":[{"key","did","name","status"}],
+//!  "findings":[{"code","severity","line","bytes":[a,b],"turn","message"}],
+//!  "checks":[{"name","result","why"}],"unauthenticated":[…],"trust",
+//!  "stats":{"bytes","events","checkpoints"},"compat":{…}}
+//! ```
+//! Not here: how each format decides (`threadseal-formats`); printing and exit codes of the process
+//! (the command).
+
+pub mod heads;
+
+pub use heads::{Bearing, Expectation, KnownBy, KnownFork};
+
+use crate::digest::Digest;
+use crate::key::PublicKey;
+use crate::limits::MAX_FINDINGS;
+use crate::record::{Head, RecordId};
+use crate::trust::{END_IN_DOUBT, Judgement, Standing};
+use serde::Serialize;
+use serde_json::value::RawValue;
+use std::collections::BTreeMap;
+use std::fmt;
+
+/// The verdicts, worst first: of several that apply, the smallest is said.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    /// A signature or key does not fit what it is used for.
+    Forged,
+    /// Content differs from what was sealed, or a known seal is gone.
+    Tampered,
+    /// Two sealed continuations of one parent.
+    Forked,
+    /// Older than a trusted head says.
+    RolledBack,
+    /// Shorter than a trusted head says, or with gaps.
+    Truncated,
+    /// A sealed record of another thread, run or place.
+    Foreign,
+    /// A known record is not there.
+    Missing,
+    /// Cannot be read as the format it claims to be, and has no good seal.
+    Malformed,
+    /// The mathematics holds, or cannot be done for want of the key; nobody vouches for the key.
+    UnknownSigner,
+    /// Nothing claims to protect this record.
+    Unsigned,
+    /// Every signature holds, but named bytes that one would read lie outside them.
+    Partial,
+    /// An unsigned hash chain holds.
+    Consistent,
+    /// All seals hold; bytes after the last one are not covered.
+    UnsignedTail,
+    /// All seals hold and cover every byte, but nothing says that the last is the newest.
+    Open,
+    /// Every check that applies passed, by a trusted signer, of a record known to be whole.
+    Verified,
+}
+
+impl Verdict {
+    /// All verdicts, worst first.
+    pub const ALL: [Self; 15] = [
+        Self::Forged,
+        Self::Tampered,
+        Self::Forked,
+        Self::RolledBack,
+        Self::Truncated,
+        Self::Foreign,
+        Self::Missing,
+        Self::Malformed,
+        Self::UnknownSigner,
+        Self::Unsigned,
+        Self::Partial,
+        Self::Consistent,
+        Self::UnsignedTail,
+        Self::Open,
+        Self::Verified,
+    ];
+
+    /// The word used in reports.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Forged => "forged",
+            Self::Tampered => "tampered",
+            Self::Forked => "forked",
+            Self::RolledBack => "rolled_back",
+            Self::Truncated => "truncated",
+            Self::Foreign => "foreign",
+            Self::Missing => "missing",
+            Self::Malformed => "malformed",
+            Self::UnknownSigner => "unknown_signer",
+            Self::Unsigned => "unsigned",
+            Self::Partial => "partial",
+            Self::Consistent => "consistent",
+            Self::UnsignedTail => "unsigned_tail",
+            Self::Open => "open",
+            Self::Verified => "verified",
+        }
+    }
+
+    /// 0 verified, 1 evidence against the record, 3 cannot be said.
+    pub fn exit_code(self) -> u8 {
+        match self {
+            Self::Verified => 0,
+            v if v <= Self::Malformed => 1,
+            _ => 3,
+        }
+    }
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// Is the record known to be whole?
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Completeness {
+    /// Its last seal is final.
+    Final,
+    /// Equal to, or ahead of, a head that the verifier holds.
+    Head,
+    /// The format has no end mark, or nothing says that this is the newest seal.
+    Unproved,
+}
+
+/// Code of a finding: a key ended, and the log that would tell whether it signed before is in doubt. What it sealed may be good.
+pub const KEY_END_DOUBTED: &str = "key_end_doubted";
+
+/// How bad a finding is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Severity {
+    /// Speaks against the record.
+    Error,
+    /// Worth a look; the verdict says how much it weighs.
+    Warning,
+    /// For information.
+    Note,
+}
+
+/// One thing that was seen, as exactly placed as the evidence allows.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Finding {
+    /// Stable `snake_case` word, listed in `spec/`.
+    pub code: &'static str,
+    /// How bad it is.
+    pub severity: Severity,
+    /// Line, from 1; absent where the evidence names none.
+    pub line: Option<u64>,
+    /// Byte range `[from, to)` of the file.
+    pub bytes: Option<[u64; 2]>,
+    /// Turn, as the record counts them.
+    pub turn: Option<u64>,
+    /// One sentence for people; never contains text of the record that could pass for ours.
+    pub message: String,
+}
+
+impl Finding {
+    /// An error finding without a place.
+    pub fn error(code: &'static str, message: impl Into<String>) -> Self {
+        Self::new(Severity::Error, code, message)
+    }
+
+    /// A warning without a place.
+    pub fn warning(code: &'static str, message: impl Into<String>) -> Self {
+        Self::new(Severity::Warning, code, message)
+    }
+
+    /// A note without a place.
+    pub fn note(code: &'static str, message: impl Into<String>) -> Self {
+        Self::new(Severity::Note, code, message)
+    }
+
+    fn new(severity: Severity, code: &'static str, message: impl Into<String>) -> Self {
+        Self {
+            code,
+            severity,
+            line: None,
+            bytes: None,
+            turn: None,
+            message: message.into(),
+        }
+    }
+
+    /// Places the finding at `line`, from 1.
+    #[must_use]
+    pub fn at_line(mut self, line: u64) -> Self {
+        self.line = Some(line);
+        self
+    }
+
+    /// Places the finding at bytes `[from, to)`.
+    #[must_use]
+    pub fn at_bytes(mut self, from: u64, to: u64) -> Self {
+        self.bytes = Some([from, to]);
+        self
+    }
+
+    /// Places the finding in `turn`.
+    #[must_use]
+    pub fn in_turn(mut self, turn: Option<u64>) -> Self {
+        self.turn = turn;
+        self
+    }
+}
+
+/// What a check came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CheckResult {
+    /// It ran and held.
+    Pass,
+    /// It ran and did not hold.
+    Fail,
+    /// It could not or need not run; `why` says which.
+    Skipped,
+}
+
+impl CheckResult {
+    /// Whether a check that was made passed.
+    pub fn of(good: bool) -> Self {
+        match good {
+            true => Self::Pass,
+            false => Self::Fail,
+        }
+    }
+}
+
+/// One check, run or not.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Check {
+    /// Stable `snake_case` word.
+    pub name: &'static str,
+    /// What it came to.
+    pub result: CheckResult,
+    /// Why it failed or was skipped.
+    pub why: Option<String>,
+}
+
+/// What the trust says of a signer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SignerStatus {
+    /// In the trust, for this use, at this time.
+    Trusted,
+    /// Equal to the key given with `--key`.
+    Pinned,
+    /// Nobody vouches for the key.
+    Unknown,
+    /// Trusted once, revoked since, and no evidence that the seal is older.
+    Revoked,
+    /// Trusted for other threads, formats or times.
+    OutOfScope,
+    /// The signature does not verify, or the key may not seal this record.
+    Rejected,
+}
+
+/// Who signed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct SignerReport {
+    /// Key id (64 hex), or Rye's 16-hex fingerprint where the key itself is not known.
+    pub key: String,
+    /// The key itself as did:key, where it is known.
+    pub did: Option<String>,
+    /// The name under which the trust knows the key.
+    pub name: Option<String>,
+    /// What the trust says.
+    pub status: SignerStatus,
+}
+
+/// How far back the record can be trusted: everything before this place is covered by a good
+/// signature of a trusted key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct TrustedUntil {
+    /// Lines that are covered.
+    pub line: u64,
+    /// Bytes that are covered.
+    pub byte: u64,
+    /// The turn of the last good seal.
+    pub turn: Option<u64>,
+}
+
+/// Sizes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct Stats {
+    /// Bytes of the file.
+    pub bytes: u64,
+    /// Lines of a log, checkpoints included; 0 for a document.
+    pub events: u64,
+    /// Checkpoints, or signatures of a document.
+    pub checkpoints: u64,
+}
+
+/// What an original system answers: JSON text, passed on as it is.
+///
+/// A tree of values would not do: Python's integers have any size, and its strings hold lone
+/// surrogates.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Compat(String);
+
+impl Compat {
+    /// Takes JSON text. What is no JSON (Python's `NaN`) is shown as a string.
+    pub fn from_json(text: String) -> Self {
+        match serde_json::from_str::<&RawValue>(&text) {
+            Ok(_) => Self(text),
+            Err(_) => Self(serde_json::Value::String(text).to_string()),
+        }
+    }
+
+    /// The JSON text.
+    pub fn as_json(&self) -> &str {
+        &self.0
+    }
+}
+
+impl From<serde_json::Value> for Compat {
+    fn from(value: serde_json::Value) -> Self {
+        Self(value.to_string())
+    }
+}
+
+impl Serialize for Compat {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let raw: &RawValue = serde_json::from_str(&self.0).map_err(serde::ser::Error::custom)?;
+        raw.serialize(serializer)
+    }
+}
+
+/// The answer to "may this record be trusted?", for one record.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Report {
+    /// Where the record lies, as the caller named it.
+    pub path: String,
+    /// `transcript`, `log`, `json`, `text`, `scroll`, `ledger`, `lineage` or `proof`.
+    pub format: &'static str,
+    /// `native`, `rye`, `observed`, `scroll-v0.1`, `abstractruntime`, `igor`, `threadseal` or `none`.
+    pub profile: &'static str,
+    /// The worst verdict that applies.
+    pub verdict: Verdict,
+    /// Is the record known to be whole?
+    pub completeness: Completeness,
+    /// How far the record can be trusted; absent when not at all.
+    pub trusted_until: Option<TrustedUntil>,
+    /// The record's id.
+    #[serde(serialize_with = "as_text")]
+    pub record: Option<RecordId>,
+    /// The last seal that holds.
+    #[serde(serialize_with = "as_text")]
+    pub head: Option<Head>,
+    /// Who signed.
+    pub signers: Vec<SignerReport>,
+    /// What was seen.
+    pub findings: Vec<Finding>,
+    /// Which checks ran.
+    pub checks: Vec<Check>,
+    /// Data that one would read as fact and that nothing covers, each as `name=value`.
+    pub unauthenticated: Vec<String>,
+    /// Digest of the trust that was used.
+    #[serde(serialize_with = "as_text")]
+    pub trust: Option<Digest>,
+    /// Sizes.
+    pub stats: Stats,
+    /// The exact answers of the original systems, by their names.
+    pub compat: BTreeMap<&'static str, Compat>,
+}
+
+fn as_text<T: fmt::Display, S: serde::Serializer>(
+    value: &Option<T>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    match value {
+        Some(value) => serializer.collect_str(value),
+        None => serializer.serialize_none(),
+    }
+}
+
+impl Report {
+    /// A report of nothing yet: `verified` until something is held against it.
+    ///
+    /// A format's verifier must lower it by [`Report::hold`] where anything is missing.
+    pub fn begin(format: &'static str, profile: &'static str) -> Self {
+        Self {
+            path: String::new(),
+            format,
+            profile,
+            verdict: Verdict::Verified,
+            completeness: Completeness::Unproved,
+            trusted_until: None,
+            record: None,
+            head: None,
+            signers: Vec::new(),
+            findings: Vec::new(),
+            checks: Vec::new(),
+            unauthenticated: Vec::new(),
+            trust: None,
+            stats: Stats::default(),
+            compat: BTreeMap::new(),
+        }
+    }
+
+    /// Lowers the verdict to `verdict` if that is worse.
+    pub fn hold(&mut self, verdict: Verdict) {
+        self.verdict = self.verdict.min(verdict);
+    }
+
+    /// Lowers the verdict and says why.
+    pub fn hold_because(&mut self, verdict: Verdict, finding: Finding) {
+        self.hold(verdict);
+        self.find(finding);
+    }
+
+    /// Adds a finding; beyond [`MAX_FINDINGS`] of its severity it is dropped and one note says so.
+    pub fn find(&mut self, finding: Finding) {
+        let same = self
+            .findings
+            .iter()
+            .filter(|f| f.severity == finding.severity)
+            .count();
+        if same < MAX_FINDINGS {
+            self.findings.push(finding);
+        } else if !self.findings.iter().any(|f| f.code == "more_findings") {
+            self.findings.push(Finding {
+                code: "more_findings",
+                severity: Severity::Note,
+                line: None,
+                bytes: None,
+                turn: None,
+                message: format!(
+                    "more than {MAX_FINDINGS} findings of one kind; the rest are left out"
+                ),
+            });
+        }
+    }
+
+    /// Notes a signer, and lowers the verdict where the trust does not vouch for its key; true
+    /// when it does.
+    pub fn signer(&mut self, key: &PublicKey, judgement: &Judgement<'_>) -> bool {
+        let id = key.key_id();
+        let (status, fault) = match &judgement.standing {
+            Standing::Trusted => (SignerStatus::Trusted, None),
+            Standing::Pinned => (SignerStatus::Pinned, None),
+            Standing::NotPinned => {
+                let text = format!("signed by key {id}, which is not the key that was asked for");
+                let finding = Finding::error("key_not_pinned", text);
+                (SignerStatus::Rejected, Some((Verdict::Forged, finding)))
+            }
+            Standing::Revoked { in_doubt: true, .. } => {
+                let text = format!("key {id}: {END_IN_DOUBT}");
+                let finding = Finding::warning(KEY_END_DOUBTED, text);
+                (
+                    SignerStatus::Revoked,
+                    Some((Verdict::UnknownSigner, finding)),
+                )
+            }
+            Standing::Revoked { at, reason, .. } => {
+                let text = format!("key {id} was revoked at {}: {reason}", at.to_iso_seconds());
+                let finding = Finding::error("key_revoked", text);
+                (SignerStatus::Revoked, Some((Verdict::Forged, finding)))
+            }
+            Standing::Unknown => {
+                let finding =
+                    Finding::warning("key_unknown", format!("nobody vouches for key {id}"));
+                (
+                    SignerStatus::Unknown,
+                    Some((Verdict::UnknownSigner, finding)),
+                )
+            }
+            Standing::OutOfScope { why } | Standing::Expired { why } => {
+                let finding = Finding::warning("key_out_of_scope", format!("key {id}: {why}"));
+                (
+                    SignerStatus::OutOfScope,
+                    Some((Verdict::UnknownSigner, finding)),
+                )
+            }
+        };
+        let name = judgement.name.map(|name| name.as_str().to_owned());
+        self.signers.push(SignerReport {
+            key: id.to_hex(),
+            did: Some(key.to_did_key()),
+            name,
+            status,
+        });
+        let vouched = fault.is_none();
+        if let Some((verdict, finding)) = fault {
+            self.hold_because(verdict, finding);
+        }
+        vouched
+    }
+
+    /// `judged`, which is this report with what the trust says of keys that made evidence. Where one of them ended nobody knows who
+    /// had it, and that is all that counts: `text` says so.
+    pub fn judged_unless_ended(self, judged: Self, text: &str) -> Self {
+        let has = |status| judged.signers.iter().any(|signer| signer.status == status);
+        if !has(SignerStatus::Revoked) || has(SignerStatus::Rejected) {
+            return judged;
+        }
+        let mut report = Self {
+            signers: judged.signers,
+            ..self
+        };
+        report.hold_because(Verdict::UnknownSigner, Finding::warning("key_ended", text));
+        report.check("trust", CheckResult::Fail, None);
+        report
+    }
+
+    /// Notes a check.
+    pub fn check(&mut self, name: &'static str, result: CheckResult, why: Option<String>) {
+        self.checks.push(Check { name, result, why });
+    }
+}
+
+/// The verdict's exit code over several records: 1 if any is 1, else 2 for errors, else 3 if any
+/// is 3, else 0; nothing at all is 2 (`spec/report.md` §2).
+pub fn combined_exit_code(verdicts: &[Verdict], errors: usize) -> u8 {
+    let codes = verdicts.iter().map(|v| v.exit_code());
+    match codes.reduce(|a, b| if a == 1 || b == 1 { 1 } else { a.max(b) }) {
+        Some(1) => 1,
+        None => 2,
+        Some(_) if errors > 0 => 2,
+        Some(code) => code,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_order_and_exit_codes_are_the_designs() {
+        assert!(Verdict::ALL.is_sorted());
+        for verdict in Verdict::ALL {
+            let code = match verdict {
+                Verdict::Verified => 0,
+                Verdict::Forged
+                | Verdict::Tampered
+                | Verdict::Forked
+                | Verdict::RolledBack
+                | Verdict::Truncated
+                | Verdict::Foreign
+                | Verdict::Missing
+                | Verdict::Malformed => 1,
+                _ => 3,
+            };
+            assert_eq!(verdict.exit_code(), code, "{verdict}");
+            assert_eq!(serde_json::to_value(verdict).unwrap(), verdict.as_str());
+        }
+    }
+
+    #[test]
+    fn several_records_exit_by_the_worst() {
+        use Verdict::{Open, Tampered, Verified};
+        assert_eq!(combined_exit_code(&[], 0), 2);
+        assert_eq!(combined_exit_code(&[], 1), 2);
+        assert_eq!(combined_exit_code(&[Verified], 0), 0);
+        assert_eq!(combined_exit_code(&[Verified, Open], 0), 3);
+        assert_eq!(combined_exit_code(&[Verified, Open], 1), 2);
+        assert_eq!(combined_exit_code(&[Verified, Open, Tampered], 1), 1);
+    }
+
+    #[test]
+    fn the_answers_of_the_originals_are_passed_on_to_the_last_digit() {
+        let mut report = Report::begin("transcript", "rye");
+        let text = r#"{"byte_offset": 1000000000000000000000000000000, "fp": "\ud800"}"#;
+        report
+            .compat
+            .insert("rye", Compat::from_json(text.to_owned()));
+        report
+            .compat
+            .insert("x", Compat::from_json("NaN".to_owned()));
+        let shown = serde_json::to_string(&report).unwrap();
+        assert!(shown.contains(text), "{shown}");
+        assert!(shown.contains(r#""x":"NaN""#), "{shown}");
+    }
+
+    #[test]
+    fn a_report_only_gets_worse() {
+        let mut report = Report::begin("json", "rye");
+        report.hold(Verdict::Tampered);
+        report.hold(Verdict::Open);
+        assert_eq!(report.verdict, Verdict::Tampered);
+    }
+}

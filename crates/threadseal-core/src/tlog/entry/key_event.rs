@@ -1,0 +1,388 @@
+//! What becomes of keys, as a seal log holds it: that one is there, that another seals a record beside it, that another takes its place,
+//! that it ended.
+//!
+//! ```text
+//! {"public":HEX,"signature":BASE64,"type":"key/create"}
+//! {"public":HEX,"record":HEX,"signature":BASE64,"to":HEX,"type":"key/delegate"}
+//! {"next":HEX,"public":HEX,"signature":BASE64,"type":"key/rotate"}
+//! {"public":HEX,"signature":BASE64,"type":"key/revoke"}
+//! signature   by `public`, over tagged("threadseal/1 key event", [type, public, next or nothing])
+//!             of key/delegate over tagged("threadseal/1 key event", ["delegate", public, to, record])
+//! ```
+//! A key speaks for itself alone, so nobody ends another's; it need not be known to anybody. Names stay outside the log.
+//! That a key delegated lets nobody seal: the record says who may (`spec/transcript.md` §5), and the log that this host knows of it.
+//! [`KeyHistory`] says at which entry a key ended: what stands before that in the log was sealed while it lived.
+
+use super::BadEntry;
+use crate::canon::json::Value;
+use crate::encoding;
+use crate::error::Error;
+use crate::key::{Message, PublicKey, Signature, Signer};
+use crate::record::RecordId;
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+
+/// Types of key events begin with this.
+pub(super) const KEY: &str = "key/";
+
+const TAG: &str = "threadseal/1 key event";
+
+/// What is said of a key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum KeyChange {
+    /// It is there.
+    Create,
+    /// It lets another key seal a record that it answers for.
+    Delegate {
+        /// The record.
+        record: RecordId,
+        /// The other key.
+        to: PublicKey,
+    },
+    /// It ends, and this one takes its place.
+    Rotate(PublicKey),
+    /// It ends.
+    Revoke,
+}
+
+impl KeyChange {
+    /// `create`, `delegate`, `rotate` or `revoke`.
+    pub fn as_str(&self) -> &'static str {
+        match self {
+            Self::Create => "create",
+            Self::Delegate { .. } => "delegate",
+            Self::Rotate(_) => "rotate",
+            Self::Revoke => "revoke",
+        }
+    }
+
+    /// Is the key at its end with it?
+    pub fn ends(&self) -> bool {
+        matches!(self, Self::Rotate(_) | Self::Revoke)
+    }
+
+    /// The other key that it names.
+    fn other(&self) -> Option<&PublicKey> {
+        match self {
+            Self::Rotate(other) | Self::Delegate { to: other, .. } => Some(other),
+            Self::Create | Self::Revoke => None,
+        }
+    }
+
+    fn next(&self) -> Option<&PublicKey> {
+        self.other().filter(|_| self.ends())
+    }
+
+    /// What a key signs to say it.
+    pub fn message(&self, public: &PublicKey) -> Message {
+        let other = self.other().map_or(&[][..], |other| other.as_bytes());
+        let mut parts = vec![self.as_str().as_bytes(), public.as_bytes(), other];
+        if let Self::Delegate { record, .. } = self {
+            parts.push(record.as_bytes());
+        }
+        Message::tagged(TAG, &parts)
+    }
+}
+
+/// A key event. It was signed by the key that it is about: there is no other way to one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeyEvent {
+    change: KeyChange,
+    public: PublicKey,
+    signature: Signature,
+}
+
+impl KeyEvent {
+    /// Has a key say what becomes of it.
+    ///
+    /// # Errors
+    /// Kind `Refused` when the key is no native one, or would take its own place or delegate to itself; whatever else the signer says.
+    pub fn sign(change: KeyChange, signer: &dyn Signer) -> Result<Self, Error> {
+        let public = *signer.public_key();
+        if change.other() == Some(&public) {
+            return Err(Error::refused(
+                "a key does not take its own place, and needs no word of its own to seal",
+            ));
+        }
+        let signature = signer.sign(&change.message(&public))?;
+        Ok(Self {
+            change,
+            public,
+            signature,
+        })
+    }
+
+    /// What is said.
+    pub fn change(&self) -> &KeyChange {
+        &self.change
+    }
+
+    /// Of which key.
+    pub fn public(&self) -> &PublicKey {
+        &self.public
+    }
+
+    /// Its word for it.
+    pub fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    /// Its one text.
+    pub(super) fn to_text(&self) -> String {
+        let (mut next, mut record, mut to) = (String::new(), String::new(), String::new());
+        match &self.change {
+            KeyChange::Create | KeyChange::Revoke => {}
+            KeyChange::Rotate(key) => next = format!("\"next\":\"{}\",", key.to_hex()),
+            KeyChange::Delegate {
+                record: of,
+                to: key,
+            } => {
+                record = format!("\"record\":\"{of}\",");
+                to = format!("\"to\":\"{}\",", key.to_hex());
+            }
+        }
+        format!(
+            "{{{next}\"public\":\"{}\",{record}\"signature\":\"{}\",{to}\"type\":\"{KEY}{}\"}}",
+            self.public.to_hex(),
+            encoding::base64(self.signature.as_bytes()),
+            self.change.as_str()
+        )
+    }
+
+    /// The event of this kind; None where the kind is of a later version.
+    pub(super) fn read(kind: &str, value: &Value) -> Result<Option<Self>, BadEntry> {
+        let key = |name| {
+            let text = value.get(name).and_then(Value::as_str);
+            text.and_then(|text| PublicKey::from_hex(text).ok())
+                .ok_or(BadEntry)
+        };
+        let change = match kind {
+            "create" => KeyChange::Create,
+            "delegate" => KeyChange::Delegate {
+                record: value
+                    .get("record")
+                    .and_then(Value::as_str)
+                    .and_then(RecordId::parse_hex)
+                    .ok_or(BadEntry)?,
+                to: key("to")?,
+            },
+            "rotate" => KeyChange::Rotate(key("next")?),
+            "revoke" => KeyChange::Revoke,
+            _ => return Ok(None),
+        };
+        let public = key("public")?;
+        let signature = value.get("signature").and_then(Value::as_str);
+        let signature = signature.and_then(encoding::parse_base64);
+        let signature = signature
+            .and_then(|bytes| Signature::from_slice(&bytes))
+            .ok_or(BadEntry)?;
+        let signed = public.verify(&change.message(&public), &signature);
+        if signed.is_err() || change.other() == Some(&public) {
+            return Err(BadEntry);
+        }
+        Ok(Some(Self {
+            change,
+            public,
+            signature,
+        }))
+    }
+}
+
+/// What the keys of a log said of themselves: where they ended, and which ones take their places.
+#[derive(Debug, Clone, Default)]
+pub struct KeyHistory {
+    ended: BTreeMap<PublicKey, u64>,
+    rotated: BTreeMap<PublicKey, Vec<KeyEvent>>,
+}
+
+impl KeyHistory {
+    /// Takes the events of a log with the numbers of their entries, in order.
+    pub fn of<'e>(events: impl IntoIterator<Item = &'e (u64, KeyEvent)>) -> Self {
+        let mut history = Self::default();
+        for (at, event) in events {
+            if event.change.ends() {
+                // Whoever has an ended key may write more; the first end stands.
+                history.ended.entry(event.public).or_insert(*at);
+            }
+            if event.change.next().is_some() {
+                let of_key = history.rotated.entry(event.public).or_default();
+                of_key.push(event.clone());
+            }
+        }
+        history
+    }
+
+    /// The entry at which a key ended, if it did.
+    pub fn ended(&self, key: &PublicKey) -> Option<u64> {
+        self.ended.get(key).copied()
+    }
+
+    /// The words by which `to` takes the place of `from`, each key's for the next one; None where none lead there. It says that they
+    /// were said, and not whether whoever said them still had a say: that is for who trusts `to`.
+    pub fn succession(&self, from: &PublicKey, to: &PublicKey) -> Option<Vec<&KeyEvent>> {
+        let mut ways: BTreeMap<PublicKey, &KeyEvent> = BTreeMap::new();
+        let mut open = vec![*from];
+        while let Some(key) = open.pop() {
+            for event in self.rotated.get(&key).into_iter().flatten() {
+                let Some(next) = event.change.next().filter(|next| *next != from) else {
+                    continue;
+                };
+                if let Entry::Vacant(way) = ways.entry(*next) {
+                    way.insert(event);
+                    open.push(*next);
+                }
+            }
+        }
+        let mut words = Vec::new();
+        let mut key = *to;
+        while key != *from {
+            let word = ways.get(&key)?;
+            words.push(*word);
+            key = word.public;
+        }
+        words.reverse();
+        Some(words)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::LogEntry;
+    use super::*;
+    use crate::key::{KeyUsage, LocalSigner, PrivateKey};
+
+    fn signer(seed: u8) -> LocalSigner {
+        LocalSigner::new(PrivateKey::from_seed([seed; 32]), KeyUsage::Native)
+    }
+
+    fn events() -> Vec<KeyEvent> {
+        let next = *signer(2).public_key();
+        let record = RecordId::from_bytes([7; 32]);
+        let changes = [
+            KeyChange::Create,
+            KeyChange::Delegate { record, to: next },
+            KeyChange::Rotate(next),
+            KeyChange::Revoke,
+        ];
+        let sign = |change| KeyEvent::sign(change, &signer(1)).unwrap();
+        changes.into_iter().map(sign).collect()
+    }
+
+    #[test]
+    fn events_are_entries_that_read_back_and_are_canonical() {
+        for event in events() {
+            let bytes = LogEntry::Key(Box::new(event.clone())).to_bytes().unwrap();
+            assert_eq!(crate::canon::jcs::canonicalize(&bytes).unwrap(), bytes);
+            assert_eq!(LogEntry::read(&bytes), Ok(LogEntry::Key(Box::new(event))));
+        }
+        let later = br#"{"type":"key/other"}"#;
+        assert_eq!(LogEntry::read(later), Ok(LogEntry::Unknown));
+    }
+
+    #[test]
+    fn an_event_of_one_kind_or_key_is_none_of_another() {
+        let own = signer(1).public_key().to_hex();
+        let other = signer(3).public_key().to_hex();
+        let next = signer(2).public_key().to_hex();
+        for event in events() {
+            let text = event.to_text();
+            let changed = [
+                text.replace(&own, &other),
+                text.replace(&next, &other),
+                text.replace(&next, &own),
+                text.replace("key/create", "key/revoke"),
+                text.replace("key/delegate", "key/create"),
+                text.replace(&"07".repeat(32), &"08".repeat(32)),
+                text.replace("\"to\"", "\"next\"")
+                    .replace("key/delegate", "key/rotate"),
+                text.replace("\"next\"", "\"to\"")
+                    .replace("key/rotate", "key/delegate"),
+                text.replace("key/revoke", "key/create"),
+                text.replace(&format!("\"next\":\"{next}\","), ""),
+                text.replace("key/rotate", "key/revoke"),
+                text.replacen('{', &format!("{{\"next\":\"{next}\","), 1),
+            ];
+            for bad in changed.iter().filter(|changed| **changed != text) {
+                assert_eq!(LogEntry::read(bad.as_bytes()), Err(BadEntry), "{bad}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_key_of_another_usage_and_one_that_follows_itself_say_nothing() {
+        for usage in KeyUsage::ALL {
+            let signer = LocalSigner::new(PrivateKey::from_seed([1; 32]), usage);
+            let signed = KeyEvent::sign(KeyChange::Revoke, &signer);
+            assert_eq!(signed.is_ok(), usage == KeyUsage::Native, "{usage}");
+        }
+        let to = *signer(1).public_key();
+        let record = RecordId::from_bytes([7; 32]);
+        for own in [KeyChange::Rotate(to), KeyChange::Delegate { record, to }] {
+            assert!(KeyEvent::sign(own, &signer(1)).is_err());
+        }
+    }
+
+    #[test]
+    fn the_text_of_a_delegation_is_the_documented_one() {
+        let event = events().remove(1);
+        let (public, to) = (
+            signer(1).public_key().to_hex(),
+            signer(2).public_key().to_hex(),
+        );
+        let (record, signature) = (
+            "07".repeat(32),
+            encoding::base64(event.signature.as_bytes()),
+        );
+        let expected = format!(
+            r#"{{"public":"{public}","record":"{record}","signature":"{signature}","to":"{to}","type":"key/delegate"}}"#
+        );
+        assert_eq!(event.to_text(), expected);
+    }
+
+    /// The word that lets a key seal stands in the record, and is another one: who copies it from there has nothing for a log.
+    #[test]
+    fn the_word_of_a_record_is_no_word_for_a_log() {
+        let event = events().remove(1);
+        let to = *signer(2).public_key();
+        let word = Message::tagged("threadseal/1 delegation", &[&[7; 32], to.as_bytes()]);
+        let copied = KeyEvent {
+            signature: signer(1).sign(&word).unwrap(),
+            ..event
+        };
+        assert_eq!(LogEntry::read(copied.to_text().as_bytes()), Err(BadEntry));
+    }
+
+    #[test]
+    fn the_first_end_of_a_key_stands() {
+        let [create, delegate, rotate, revoke] = <[_; 4]>::try_from(events()).unwrap();
+        let history = KeyHistory::of(&[(3, create.clone()), (4, delegate.clone())]);
+        assert_eq!(history.ended(create.public()), None);
+        let to = signer(2);
+        assert_eq!(history.succession(delegate.public(), to.public_key()), None);
+        let history = KeyHistory::of(&[(3, create), (5, rotate), (9, revoke)]);
+        assert_eq!(history.ended(signer(1).public_key()), Some(5));
+        assert_eq!(history.ended(signer(2).public_key()), None);
+    }
+
+    #[test]
+    fn a_succession_leads_through_every_rotation_and_never_in_a_circle() {
+        let rotate = |from: u8, to: u8| {
+            let next = *signer(to).public_key();
+            KeyEvent::sign(KeyChange::Rotate(next), &signer(from)).unwrap()
+        };
+        let events = [
+            (0, rotate(1, 9)),
+            (1, rotate(1, 2)),
+            (2, rotate(2, 3)),
+            (3, rotate(3, 1)),
+        ];
+        let history = KeyHistory::of(&events);
+        let key = |seed: u8| *signer(seed).public_key();
+        let words = history.succession(&key(1), &key(3)).unwrap();
+        assert_eq!(words, [&events[1].1, &events[2].1]);
+        assert_eq!(history.succession(&key(1), &key(1)), Some(Vec::new()));
+        assert_eq!(history.succession(&key(2), &key(9)).unwrap().len(), 3);
+        assert_eq!(history.succession(&key(9), &key(1)), None);
+        assert_eq!(history.succession(&key(1), &key(4)), None);
+    }
+}

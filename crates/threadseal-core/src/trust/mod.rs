@@ -1,0 +1,350 @@
+//! Whose signature counts, for what, until when.
+//!
+//! ```text
+//! judge(key, purpose, now)
+//!   not in the store                                          → Unknown
+//!   revoked, and no evidence that the seal is older           → Revoked
+//!   other usage, format or thread than the entry names        → OutOfScope
+//!   outside [not_before, not_after] at the evidence, else now → Expired
+//!   otherwise                                                 → Trusted
+//! ```
+//! A seal's own time proves nothing, since who holds the key writes it. Evidence is a moment at
+//! which this verifier (or a log it trusts) already held the seal. Without evidence a revoked key
+//! is revoked for all its seals: whoever stole it would date them back. A revocation counts for the
+//! key, not only for the entry that carries it. Where the key itself said in the log of this host that it ended, places in
+//! the log are the evidence ([`SealPlaces`]), and moments are none.
+//!
+//! A pinned key ([`Trust::pinned`]) is the only acceptable one; its scope and window are the
+//! caller's business then, its revocation is not.
+//!
+//! The store is a file of the user, outside every project; keys that a project brings along are
+//! never in it by themselves. Elsewhere: the file's text (`file`), scopes (`scope`), the entries
+//! and their look-up (`store`), the keys of Rye's own trust folder ([`rye`]); where the file lies
+//! and who may write it (the store crate).
+
+mod file;
+mod pin;
+mod places;
+pub mod rye;
+mod scope;
+mod store;
+
+pub use pin::Pin;
+use places::Placed;
+pub use places::SealPlaces;
+pub use places::{END_IN_DOUBT, LastOf, covering};
+pub use scope::{Format, Scope, ThreadPattern};
+pub use store::TrustStore;
+
+use crate::digest::Digest;
+use crate::error::Error;
+use crate::key::{KeyId, KeyUsage, PublicKey, RyeFingerprint};
+use crate::limits::{MAX_TRUST_NAME_BYTES, MAX_TRUST_TEXT_BYTES};
+use crate::record::Head;
+use crate::time::Timestamp;
+use std::collections::BTreeSet;
+use std::fmt;
+use std::sync::Arc;
+
+/// The name under which a key is trusted: 1 to [`MAX_TRUST_NAME_BYTES`] bytes of letters, digits
+/// and ` -_.@/+:`, no blank at either end. Reports show it, so nothing in it can pass for layout.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct TrustName(String);
+
+impl TrustName {
+    /// Checks and takes `text`.
+    ///
+    /// # Errors
+    /// [`crate::error::ErrorKind::InvalidInput`].
+    pub fn parse(text: &str) -> Result<Self, Error> {
+        let allowed = |c: char| c.is_alphanumeric() || " -_.@/+:".contains(c);
+        let ok = !text.is_empty()
+            && text.len() <= MAX_TRUST_NAME_BYTES
+            && text.trim() == text
+            && text.chars().all(allowed);
+        if ok {
+            Ok(Self(text.to_owned()))
+        } else {
+            Err(Error::invalid(
+                "a name is made of letters, digits and the characters - _ . @ / + : with blanks only inside",
+            ))
+        }
+    }
+
+    /// The text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for TrustName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// The end of a key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Revocation {
+    /// Seals that this verifier held before this moment still count.
+    pub at: Timestamp,
+    /// Why, for people; one line.
+    pub reason: String,
+    /// The entry of this host's log in which the key itself said so: what stands before it there was held before.
+    pub entry: Option<u64>,
+}
+
+/// One entry of the store. Times count in whole seconds: adding to the store drops fractions.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TrustedKey {
+    /// Unique in the store.
+    pub name: TrustName,
+    /// The key.
+    pub key: PublicKey,
+    /// What the key is trusted to sign; not empty.
+    pub usage: BTreeSet<KeyUsage>,
+    /// Which records.
+    pub scope: Scope,
+    /// Not trusted before this moment.
+    pub not_before: Option<Timestamp>,
+    /// Not trusted after this moment.
+    pub not_after: Option<Timestamp>,
+    /// When and why it stopped counting.
+    pub revoked: Option<Revocation>,
+    /// When it was added; for people.
+    pub added: Option<Timestamp>,
+    /// Anything, for people; one line.
+    pub note: Option<String>,
+}
+
+impl TrustedKey {
+    /// An entry for every record, without a window.
+    pub fn new(name: TrustName, key: PublicKey, usage: impl IntoIterator<Item = KeyUsage>) -> Self {
+        Self {
+            name,
+            key,
+            usage: usage.into_iter().collect(),
+            scope: Scope::default(),
+            not_before: None,
+            not_after: None,
+            revoked: None,
+            added: None,
+            note: None,
+        }
+    }
+
+    fn check(&self) -> Result<(), Error> {
+        let line =
+            |text: &str| text.len() <= MAX_TRUST_TEXT_BYTES && !text.chars().any(char::is_control);
+        let texts = [self.note.as_ref(), self.revoked.as_ref().map(|r| &r.reason)];
+        if self.usage.is_empty() {
+            return Err(Error::invalid("`usage` names nothing"));
+        }
+        if !texts.into_iter().flatten().all(|text| line(text)) {
+            return Err(Error::invalid(format!(
+                "a note or reason is one line of at most {MAX_TRUST_TEXT_BYTES} bytes"
+            )));
+        }
+        if let (Some(from), Some(to)) = (self.not_before, self.not_after)
+            && from > to
+        {
+            return Err(Error::invalid("`not_before` is later than `not_after`"));
+        }
+        self.scope.check()
+    }
+
+    fn drop_fractions(&mut self) {
+        let times = [
+            self.not_before.as_mut(),
+            self.not_after.as_mut(),
+            self.added.as_mut(),
+            self.revoked.as_mut().map(|revoked| &mut revoked.at),
+        ];
+        for time in times.into_iter().flatten() {
+            *time = time.floor_to_second();
+        }
+    }
+}
+
+/// What a signature is looked at for.
+#[derive(Debug, Clone, Copy)]
+pub struct Purpose<'a> {
+    /// What kind of message was signed.
+    pub usage: KeyUsage,
+    /// What kind of record it is.
+    pub format: Format,
+    /// The thread that the record says it belongs to, if any.
+    pub thread: Option<&'a str>,
+    /// A moment at which this verifier already held the seal. Stamps of its log, where it has some, are asked besides.
+    pub evidence: Option<Timestamp>,
+    /// Heads that the record contains and that cover what the key signed in it.
+    pub heads: &'a [Head],
+}
+
+/// What the trust says of a key, for one purpose.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Standing {
+    /// It counts.
+    Trusted,
+    /// It is the pinned key: it counts.
+    Pinned,
+    /// Another key is pinned: this one is not acceptable, whatever the store says.
+    NotPinned,
+    /// The store does not know it.
+    Unknown,
+    /// It was revoked, and nothing says that the seal is older.
+    Revoked {
+        /// When.
+        at: Timestamp,
+        /// Why.
+        reason: String,
+        /// Could the log of this host say that the seal is older, had it not gone back? Then nobody knows.
+        in_doubt: bool,
+    },
+    /// It is trusted, but not for this.
+    OutOfScope {
+        /// One sentence.
+        why: String,
+    },
+    /// It is trusted, but not at this time.
+    Expired {
+        /// One sentence.
+        why: String,
+    },
+}
+
+impl Standing {
+    /// Does a signature of the key count?
+    pub fn counts(&self) -> bool {
+        matches!(self, Self::Trusted | Self::Pinned)
+    }
+}
+
+/// A key's standing, and the name under which the store knows the key, if it does.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Judgement<'a> {
+    /// What the trust says.
+    pub standing: Standing,
+    /// The name of the entry that decided, else of any entry of the key.
+    pub name: Option<&'a TrustName>,
+}
+
+/// A store, and how it is to be used.
+#[derive(Debug, Clone, Default)]
+pub struct Trust {
+    /// The keys of the user.
+    pub store: TrustStore,
+    /// The one acceptable key (`--key`), by itself or by its id.
+    pub pinned: Option<Pin>,
+    /// The store lies inside the tree that it judges (`--allow-local-trust`); reports say so.
+    pub local: bool,
+    /// The log of this host, by whose places the seals of keys that ended in it are judged.
+    pub places: Option<Arc<dyn SealPlaces>>,
+}
+
+impl Trust {
+    /// Trust in these keys, none pinned.
+    pub fn new(store: TrustStore) -> Self {
+        Self {
+            store,
+            ..Self::default()
+        }
+    }
+
+    /// Trust in one key only, for everything.
+    pub fn pinned(key: PublicKey) -> Self {
+        Self {
+            pinned: Some(key.into()),
+            ..Self::default()
+        }
+    }
+
+    /// What this trust says of `key`. See the module's heading.
+    pub fn judge(&self, key: &PublicKey, purpose: &Purpose<'_>, now: Timestamp) -> Judgement<'_> {
+        let Some(pinned) = &self.pinned else {
+            return self.judge_unpinned(key, purpose, now);
+        };
+        let placed = self.placed(key, purpose.heads);
+        let entries = || self.store.by_key(key);
+        let standing = match store::revocation(entries(), &self.dated(key, purpose), placed) {
+            _ if !pinned.admits(key) => Standing::NotPinned,
+            Some(revoked) => revoked,
+            None => Standing::Pinned,
+        };
+        let name = entries().next().map(|entry| &entry.name);
+        Judgement { standing, name }
+    }
+
+    /// As [`Trust::judge`], whatever key is pinned.
+    pub fn judge_unpinned(
+        &self,
+        key: &PublicKey,
+        purpose: &Purpose<'_>,
+        now: Timestamp,
+    ) -> Judgement<'_> {
+        let placed = self.placed(key, purpose.heads);
+        self.store
+            .judge_as(key, &self.dated(key, purpose), now, placed)
+    }
+
+    /// The same purpose with the earliest moment by which the seal is known to have been there: stamps of the log are asked, too, where a
+    /// moment may decide.
+    fn dated<'p>(&self, key: &PublicKey, purpose: &Purpose<'p>) -> Purpose<'p> {
+        let mut entries = self.store.by_key(key);
+        let places = self.places.as_ref();
+        let Some(places) = places.filter(|_| entries.any(TrustedKey::is_bound_in_time)) else {
+            return *purpose;
+        };
+        let stamped = purpose.heads.iter().filter_map(|head| places.stamped(head));
+        Purpose {
+            evidence: stamped.chain(purpose.evidence).min(),
+            ..*purpose
+        }
+    }
+
+    /// Where the log holds one of `heads`, measured by the entry in which the key itself said that it ended.
+    fn placed(&self, key: &PublicKey, heads: &[Head]) -> Placed {
+        match (&self.places, self.store.ended_at(key)) {
+            (Some(places), Some(end)) => Placed::of(&**places, key, end, heads),
+            _ => Placed::Not,
+        }
+    }
+
+    /// The keys to try for a signature that names only Rye's fingerprint: several keys may share
+    /// its 64 bits, so each must be tried.
+    pub fn by_fingerprint(&self, fingerprint: RyeFingerprint) -> Vec<PublicKey> {
+        let mut keys = self.store.by_fingerprint(fingerprint);
+        keys.extend(self.pinned_key().filter(|key| {
+            key.rye_fingerprint() == fingerprint && self.store.by_key(key).next().is_none()
+        }));
+        keys
+    }
+
+    /// The key that is pinned; None where none is, or only an id.
+    pub fn pinned_key(&self) -> Option<PublicKey> {
+        self.pinned.as_ref().and_then(Pin::key).copied()
+    }
+
+    /// The key with this id, if the store holds it or it is pinned.
+    pub fn by_key_id(&self, id: KeyId) -> Option<PublicKey> {
+        self.pinned_key()
+            .filter(|key| key.key_id() == id)
+            .or_else(|| self.store.by_key_id(id))
+    }
+
+    /// The digest that reports give of the trust they used: store, pin and place.
+    pub fn digest(&self) -> Digest {
+        let pinned = self.pinned.as_ref().map_or(&[][..], Pin::as_bytes);
+        Digest::tagged(
+            "trust",
+            &[
+                self.store.digest().as_bytes(),
+                pinned,
+                &[u8::from(self.local)],
+            ],
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests;

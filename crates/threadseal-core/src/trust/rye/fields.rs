@@ -1,0 +1,231 @@
+//! The fields of a Rye signature, as they stand in a header line, in `_signature` and in key files.
+//!
+//! ```text
+//! rye:signed:TIME:HASH:SIGNATURE:FINGERPRINT[|PROVIDER@USER]
+//! TIME         dddd-dd-ddTdd:dd:ddZ
+//! HASH         64 × [a-f0-9]
+//! SIGNATURE    1 or more [A-Za-z0-9_-], then at most two "="
+//! FINGERPRINT  16 × [a-f0-9]
+//! PROVIDER, USER   1 or more [A-Za-z0-9_-]
+//! ```
+//! Source: `_SIGNED_FIELDS` in `rye/utils/metadata_manager.py`. The seed splits at ":" instead,
+//! which breaks on the time's own colons; its code never did that.
+//!
+//! Rye signs only the 64 characters of HASH: time, fingerprint and provenance are under no
+//! signature.
+
+use crate::digest::Digest;
+use crate::encoding;
+use crate::key::Signature;
+use crate::time::Timestamp;
+
+/// Begins every Rye signature.
+pub const PREFIX: &str = "rye:signed:";
+
+/// What the grammar takes; nothing of it is checked yet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Fields<'a> {
+    /// `YYYY-MM-DDThh:mm:ssZ`.
+    pub time: &'a str,
+    /// SHA-256 of the content, 64 lower-case hex digits.
+    pub hash: &'a str,
+    /// The signature in base64url.
+    pub signature: &'a str,
+    /// Rye's fingerprint of the key, 16 hex digits.
+    pub fingerprint: &'a str,
+    /// Provider and user.
+    pub provenance: Option<(&'a str, &'a str)>,
+    /// Length of all of it, the prefix included.
+    pub len: usize,
+    /// Length without the provenance.
+    pub core_len: usize,
+}
+
+impl<'a> Fields<'a> {
+    /// Reads fields at the start of `text`; what follows them is the caller's matter.
+    pub fn read(text: &'a str) -> Option<Self> {
+        let mut rest = text.strip_prefix(PREFIX)?;
+        let len = time_len(rest)?;
+        let time = take(&mut rest, len)?;
+        let hash = take_after_colon(&mut rest, is_hex, 64)?;
+        let signature = take_signature(&mut rest)?;
+        let fingerprint = take_after_colon(&mut rest, is_hex, 16)?;
+        let core_len = text.len() - rest.len();
+        let provenance = provenance(rest);
+        let suffix_len = provenance.map_or(0, |(provider, user)| provider.len() + user.len() + 2);
+        Some(Self {
+            time,
+            hash,
+            signature,
+            fingerprint,
+            provenance,
+            len: core_len + suffix_len,
+            core_len,
+        })
+    }
+
+    /// The moment, if there is such a moment. Rye takes any digits.
+    pub fn moment(&self) -> Option<Timestamp> {
+        Timestamp::parse_iso_seconds(self.time)
+    }
+
+    /// The digest; the grammar leaves no other possibility.
+    pub fn digest(&self) -> Option<Digest> {
+        Digest::parse_hex(self.hash)
+    }
+
+    /// The 64 bytes, if the signature is base64url of 64 bytes in canonical spelling. Rye's
+    /// Python takes any trailing bits.
+    pub fn signature_bytes(&self) -> Option<Signature> {
+        let bytes = encoding::parse_base64url_either(self.signature)?;
+        Some(Signature::from_bytes(bytes.try_into().ok()?))
+    }
+}
+
+/// What Rye writes before the provenance, which is its registry's to add.
+pub fn write(time: Timestamp, hash: &Digest, signature: &Signature, fingerprint: &str) -> String {
+    format!(
+        "{PREFIX}{}:{hash}:{}:{fingerprint}",
+        time.to_iso_seconds(),
+        // Padded: Rye's Python verifier refuses the unpadded spelling, its Rust one takes both.
+        encoding::base64url(signature.as_bytes()),
+    )
+}
+
+fn is_hex(byte: u8) -> bool {
+    matches!(byte, b'0'..=b'9' | b'a'..=b'f')
+}
+
+fn is_word(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-'
+}
+
+fn take<'a>(rest: &mut &'a str, len: usize) -> Option<&'a str> {
+    let (taken, after) = rest.split_at_checked(len)?;
+    *rest = after;
+    Some(taken)
+}
+
+fn take_after_colon<'a>(rest: &mut &'a str, class: fn(u8) -> bool, len: usize) -> Option<&'a str> {
+    let mut after = rest.strip_prefix(':')?;
+    let taken = take(&mut after, len)?;
+    *rest = after;
+    taken.bytes().all(class).then_some(taken)
+}
+
+fn take_signature<'a>(rest: &mut &'a str) -> Option<&'a str> {
+    let mut after = rest.strip_prefix(':')?;
+    let word = word_len(after);
+    let padding = after[word..]
+        .bytes()
+        .take(2)
+        .take_while(|b| *b == b'=')
+        .count();
+    let taken = take(&mut after, word + padding)?;
+    *rest = after;
+    (word > 0).then_some(taken)
+}
+
+fn word_len(text: &str) -> usize {
+    text.bytes().take_while(|b| is_word(*b)).count()
+}
+
+fn provenance(rest: &str) -> Option<(&str, &str)> {
+    let rest = rest.strip_prefix('|')?;
+    let (provider, rest) = rest.split_at(word_len(rest));
+    let rest = rest.strip_prefix('@')?;
+    let user = &rest[..word_len(rest)];
+    (!provider.is_empty() && !user.is_empty()).then_some((provider, user))
+}
+
+/// Bytes of a time at the start of `text`. Python's `\d` takes the digits of every script; such a
+/// time is read here, so that it is found impossible rather than overlooked.
+fn time_len(text: &str) -> Option<usize> {
+    let digit = |c: char| c.is_ascii_digit() || (!c.is_ascii() && c.is_numeric());
+    let mut len = 0;
+    let mut chars = text.chars();
+    for want in "dddd-dd-ddTdd:dd:ddZ".chars() {
+        let c = chars.next()?;
+        let fits = if want == 'd' { digit(c) } else { c == want };
+        if !fits {
+            return None;
+        }
+        len += c.len_utf8();
+    }
+    Some(len)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn core() -> String {
+        format!(
+            "rye:signed:2026-02-18T10:30:00Z:{}:{}==:{}",
+            "ab".repeat(32),
+            "A_-z".repeat(21) + "AA",
+            "01".repeat(8)
+        )
+    }
+
+    #[test]
+    fn fields_end_where_ryes_expression_ends() {
+        let core = core();
+        for (tail, len) in [
+            ("", 0),
+            (" -->", 0),
+            ("0", 0),
+            ("|rye-registry@me", 16),
+            ("|rye-registry@me evil", 16),
+            ("|rye-registry@", 0),
+            ("|@me", 0),
+            ("|a@b|c@d", 4),
+        ] {
+            let text = format!("{core}{tail}");
+            let fields = Fields::read(&text).unwrap();
+            assert_eq!(fields.core_len, core.len(), "{tail}");
+            assert_eq!(fields.len, core.len() + len, "{tail}");
+        }
+        let text = format!("{core}|rye-registry@me");
+        let fields = Fields::read(&text).unwrap();
+        assert_eq!(fields.provenance, Some(("rye-registry", "me")));
+        assert_eq!(fields.time, "2026-02-18T10:30:00Z");
+        assert_eq!(fields.fingerprint, "0101010101010101");
+        assert!(fields.moment().is_some() && fields.signature_bytes().is_some());
+    }
+
+    #[test]
+    fn what_ryes_expression_refuses_is_refused() {
+        let core = core();
+        for bad in [
+            core.replace("abab", "ABAB"),
+            core.replace(":ab", ":"),
+            core.replace("==", "==="),
+            core.replace('Z', ""),
+            core.replace("rye:signed", "rye:validated"),
+            core.replace("2026", "dddd"),
+            core[..core.len() - 1].to_owned(),
+            core[..40].to_owned(),
+            core.replace("2026-", "2026\u{e9}"),
+        ] {
+            assert_eq!(Fields::read(&bad), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn impossible_times_and_second_spellings_of_a_signature_are_no_values() {
+        let core = core();
+        for time in ["2026-99-99T99:99:99Z", "٢٠٢٦-02-18T10:30:00Z"] {
+            let text = core.replace("2026-02-18T10:30:00Z", time);
+            let fields = Fields::read(&text).unwrap();
+            assert_eq!(fields.time, time);
+            assert_eq!(fields.moment(), None);
+        }
+        for (from, to) in [("AA==", "AB=="), ("AA==", "AA="), ("AA==", "A")] {
+            let text = core.replace(from, to);
+            assert_eq!(Fields::read(&text).unwrap().signature_bytes(), None, "{to}");
+        }
+        let text = core.replace("==", "");
+        assert!(Fields::read(&text).unwrap().signature_bytes().is_some());
+    }
+}

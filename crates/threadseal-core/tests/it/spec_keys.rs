@@ -1,0 +1,165 @@
+//! Computes every example of `spec/keys-and-trust.md` from its two seeds.
+
+use crate::shared::in_repository;
+use std::fmt::Write as _;
+use threadseal_core::digest::Digest;
+use threadseal_core::encoding::{base64url, hex};
+use threadseal_core::key::{
+    KeyUsage, LocalSigner, Message, PrivateKey, PublicKey, Signature, Signer,
+};
+use threadseal_core::merkle;
+use threadseal_core::note::{self, KeyName, NoteText};
+use threadseal_core::trust::rye::TrustSet;
+use threadseal_core::trust::{Trust, TrustName, TrustStore};
+
+fn private(seed: u8) -> PrivateKey {
+    PrivateKey::from_seed([seed; 32])
+}
+
+fn public(seed: u8) -> PublicKey {
+    *private(seed).public_key()
+}
+
+fn signer(seed: u8, usage: KeyUsage) -> LocalSigner {
+    LocalSigner::new(private(seed), usage)
+}
+
+/// The block after `<!-- example: name -->`.
+fn example(name: &str) -> String {
+    let spec = std::fs::read_to_string(in_repository("spec/keys-and-trust.md")).unwrap();
+    let marker = format!("<!-- example: {name} -->\n```\n");
+    let (_, rest) = spec.split_once(&marker).unwrap();
+    rest[..rest.find("```").unwrap()].to_owned()
+}
+
+fn assert_example(name: &str, computed: &str) {
+    assert_eq!(example(name), computed, "the example {name}");
+}
+
+#[test]
+fn the_texts_and_names_of_a_public_key_are_the_examples() {
+    let key = public(1);
+    let computed = format!(
+        "seed         {}\nhex          {}\ndid:key      {}\nkey id       {}\nfingerprint  {}\nPEM\n{}",
+        hex(&[1; 32]),
+        key.to_hex(),
+        key.to_did_key(),
+        key.key_id(),
+        key.rye_fingerprint(),
+        key.to_pem(),
+    );
+    assert_example("public-key", &computed);
+}
+
+#[test]
+fn the_files_of_a_private_key_are_the_examples() {
+    let key = private(1);
+    let encrypted = key
+        .to_encrypted_pem(b"correct horse", [3; 16], [4; 16])
+        .unwrap();
+    let computed = format!(
+        "PKCS#8 v1\n{}encrypted, passphrase \"correct horse\", salt 16 x 03, iv 16 x 04\n{}",
+        *key.to_pem(),
+        *encrypted,
+    );
+    assert_example("private-key", &computed);
+}
+
+#[test]
+fn the_signed_messages_are_the_examples() {
+    let parts: [&[u8]; 2] = [b"a", b"bc"];
+    let message = Message::tagged("example", &parts);
+    let rye = Message::rye_hash(&Digest::of(b"abc"));
+    let signed = |usage, message: &Message| -> Signature {
+        let signature = signer(1, usage).sign(message).unwrap();
+        public(1).verify(message, &signature).unwrap();
+        signature
+    };
+    let computed = format!(
+        "tagged(\"example\", [\"a\", \"bc\"])  {}\nsigned bytes                    {}\nnative signature                {}\nRye hash of \"abc\"               {}\nrye signature                   {}\n",
+        Digest::tagged("example", &parts),
+        hex(message.as_bytes()),
+        hex(signed(KeyUsage::Native, &message).as_bytes()),
+        String::from_utf8_lossy(rye.as_bytes()),
+        base64url(signed(KeyUsage::Rye, &rye).as_bytes()),
+    );
+    assert_example("messages", &computed);
+}
+
+#[test]
+fn the_merkle_roots_are_the_examples() {
+    let leaves = [b"a", b"b", b"c", b"d"].map(|leaf| merkle::leaf_hash(leaf));
+    let mut computed = String::new();
+    for (size, names) in [
+        "\"\"",
+        "\"a\"",
+        "\"a\" \"b\"",
+        "\"a\" \"b\" \"c\"",
+        "\"a\" \"b\" \"c\" \"d\"",
+    ]
+    .iter()
+    .enumerate()
+    {
+        writeln!(computed, "{names:<19}{}", merkle::root(&leaves[..size])).unwrap();
+    }
+    assert_example("merkle", &computed);
+}
+
+#[test]
+fn the_note_is_the_example() {
+    let name = KeyName::parse("example.com/threads").unwrap();
+    let text = NoteText::parse("example.com/threads\n7\nAAAA\n").unwrap();
+    let note = note::sign(text, &name, &signer(1, KeyUsage::Native)).unwrap();
+    let computed = format!("vkey  {}\n{note}", note::vkey(&name, &public(1)));
+    assert_example("note", &computed);
+}
+
+#[test]
+fn the_trust_store_and_its_digests_are_the_examples() {
+    let text = example("trust-store");
+    let store = TrustStore::parse(&text).unwrap();
+    assert_eq!(store.to_toml(), text);
+    let host = TrustName::parse("build host").unwrap();
+    assert_eq!(store.by_name(&host).map(|entry| entry.key), Some(public(1)));
+    let laptop = TrustName::parse("laptop").unwrap();
+    assert_eq!(
+        store.by_name(&laptop).map(|entry| entry.key),
+        Some(public(2))
+    );
+    let trust = Trust::new(store);
+    let pinned = Trust {
+        pinned: Some(public(1).into()),
+        ..trust.clone()
+    };
+    let computed = format!(
+        "store                       {}\ntrust, nothing pinned       {}\ntrust, \"build host\" pinned  {}\n",
+        trust.store.digest(),
+        trust.digest(),
+        pinned.digest(),
+    );
+    assert_example("trust-digests", &computed);
+}
+
+#[test]
+fn the_rye_key_file_is_the_example() {
+    let (key, owner) = (public(2), public(1));
+    let fingerprint = key.rye_fingerprint();
+    let content = format!(
+        "version = \"1.0.0\"\ncategory = \"keys/trusted\"\nfingerprint = \"{fingerprint}\"\nowner = \"colleague\"\nattestation = \"\"\n\n[public_key]\npem = \"\"\"\n{}\"\"\"\n",
+        key.to_pem()
+    );
+    let hash = Digest::of(content.as_bytes());
+    let signature = signer(1, KeyUsage::Rye)
+        .sign(&Message::rye_hash(&hash))
+        .unwrap();
+    let computed = format!(
+        "# rye:signed:2026-02-18T10:30:00Z:{hash}:{}:{}\n{content}",
+        base64url(signature.as_bytes()),
+        owner.rye_fingerprint()
+    );
+    assert_example("rye-trusted-key", &computed);
+    let name = format!("{fingerprint}.toml");
+    let files: [(&str, &[u8]); 1] = [(&name, computed.as_bytes())];
+    let set = TrustSet::load(Some(&owner.to_pem()), &files).unwrap();
+    assert_eq!(set.keys().len(), 1);
+}

@@ -1,0 +1,402 @@
+//! Signed documents: JSON objects, Markdown, YAML, TOML, scripts.
+//!
+//! | profile | the signature | covers |
+//! |---|---|---|
+//! | native | `threadseal:signed:…` | every byte of the file, time, kind, record and seal number |
+//! | rye | `rye:signed:…` header line, `_signature` member | what Rye hashes, less with each kind |
+//!
+//! [`verify`] answers for either; a file may carry both. Under [`Profile::Auto`] a native seal
+//! decides where there is one; else Rye's signature does, and what it leaves uncovered makes the
+//! verdict `partial`. [`Profile::Rye`] accepts Rye's own coverage. A signature that is provably
+//! wrong speaks against the file under every profile.
+//!
+//! | module | owns |
+//! |---|---|
+//! | `kind` | what a file is |
+//! | `seal`, `native` | the native seal: text, places, coverage, checking |
+//! | `rye` | Rye's grammar, placement, coverage |
+//! | `text`, `json`, `trusted_key` | reading the carriers |
+//! | `sign`, `edit` | writing both |
+//!
+//! Normative: `spec/documents.md`.
+
+mod edit;
+mod json;
+mod kind;
+mod native;
+mod part;
+mod reading;
+mod rye;
+mod seal;
+mod sign;
+mod signer;
+mod text;
+mod trusted_key;
+
+pub use kind::{DocumentKind, ItemType};
+pub use seal::NativeSeal;
+pub(crate) use seal::begins_like_a_seal;
+pub use sign::{NativeSealing, RyeSigning, sign_native, sign_rye};
+
+use crate::verified::{Grounds, Verified};
+use part::Part;
+use reading::Reading;
+use std::ops::Range;
+use threadseal_core::canon::json::{JsonError, Value, parse_python};
+use threadseal_core::digest::Digest;
+use threadseal_core::error::Error;
+use threadseal_core::limits::MAX_DOCUMENT_BYTES;
+use threadseal_core::record::{ExpectedHead, ThreadId};
+use threadseal_core::report::{
+    CheckResult, Completeness, Finding, Report, Stats, TrustedUntil, Verdict,
+};
+use threadseal_core::time::Timestamp;
+use threadseal_core::trust::Trust;
+
+/// Which signature counts, and how much it must cover.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Profile {
+    /// The native seal, else Rye's signature with all that it leaves open held against the file.
+    #[default]
+    Auto,
+    /// Rye's signature, as much as Rye covers.
+    Rye,
+    /// The native seal and nothing else.
+    Native,
+}
+
+/// What to verify, and by whose word.
+#[derive(Debug, Clone, Copy)]
+pub struct Options<'a> {
+    /// What the file is; see [`DocumentKind::detect`].
+    pub kind: DocumentKind,
+    /// The file's name, as the report shall give it. A Rye key file is also judged by it.
+    pub path: &'a str,
+    /// Which signature counts.
+    pub profile: Profile,
+    /// As what Rye signed a text; None to find out.
+    pub item_type: Option<ItemType>,
+    /// Whose signature counts.
+    pub trust: &'a Trust,
+    /// The moment by which keys are judged.
+    pub now: Timestamp,
+    /// The thread to which a JSON document must belong.
+    pub expect_thread: Option<&'a ThreadId>,
+    /// A head that the caller holds: the file must be that one or a newer one.
+    pub expect_head: Option<ExpectedHead>,
+}
+
+impl<'a> Options<'a> {
+    /// Verifies as `kind`, with everything else at its default.
+    pub fn new(kind: DocumentKind, trust: &'a Trust, now: Timestamp) -> Self {
+        Self {
+            kind,
+            path: "",
+            profile: Profile::Auto,
+            item_type: None,
+            trust,
+            now,
+            expect_thread: None,
+            expect_head: None,
+        }
+    }
+}
+
+/// A report, and the document where the verdict is `verified`.
+#[derive(Debug)]
+pub struct Outcome<'a> {
+    /// What verification says.
+    pub report: Report,
+    /// What it vouches for.
+    pub verified: Option<Verified<Document<'a>>>,
+}
+
+/// A document that verified.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Document<'a> {
+    bytes: &'a [u8],
+    kind: DocumentKind,
+    item_type: Option<ItemType>,
+    covered: Vec<Range<u64>>,
+    seal: Option<NativeSeal>,
+}
+
+impl<'a> Document<'a> {
+    /// The file. Under [`Profile::Rye`] only [`Document::covered`] of it is vouched for.
+    pub fn bytes(&self) -> &'a [u8] {
+        self.bytes
+    }
+
+    /// What it is.
+    pub fn kind(&self) -> DocumentKind {
+        self.kind
+    }
+
+    /// As what Rye signed it, if it is a text that Rye's signature vouches for.
+    pub fn item_type(&self) -> Option<ItemType> {
+        self.item_type
+    }
+
+    /// The bytes that the signature covers, in order.
+    pub fn covered(&self) -> &[Range<u64>] {
+        &self.covered
+    }
+
+    /// The native seal, if that vouches for the document.
+    pub fn seal(&self) -> Option<&NativeSeal> {
+        self.seal.as_ref()
+    }
+
+    /// The value of a JSON document, read from the bytes that verified.
+    ///
+    /// # Errors
+    /// Where the document is not JSON.
+    pub fn json(&self) -> Result<Value, JsonError> {
+        parse_python(self.bytes).map(|document| document.value)
+    }
+}
+
+/// Verifies one document. Time and memory are linear in its size.
+///
+/// # Errors
+/// [`threadseal_core::error::ErrorKind::InvalidInput`] when Rye signs no such kind as `item_type`. What is
+/// wrong with the document is never an error: it is in the report.
+pub fn verify<'a>(bytes: &'a [u8], options: &Options<'_>) -> Result<Outcome<'a>, Error> {
+    if let Some(item) = options.item_type
+        && !options.kind.fits(item)
+    {
+        return Err(Error::invalid(format!(
+            "Rye signs no {} file as a {}",
+            options.kind,
+            item.as_str()
+        )));
+    }
+    let reading = if bytes.len() > MAX_DOCUMENT_BYTES {
+        too_large(bytes.len())
+    } else if options.kind == DocumentKind::Json {
+        json::read(bytes, options)
+    } else {
+        text::read(bytes, options)
+    };
+    Ok(Case::new(bytes, options).decide(reading))
+}
+
+/// Whether anything in the file claims to be a signature that [`verify`] knows, however broken.
+pub fn is_signed_document(bytes: &[u8], kind: DocumentKind) -> bool {
+    let trust = Trust::default();
+    let Ok(now) = Timestamp::from_micros(0) else {
+        return false;
+    };
+    verify(bytes, &Options::new(kind, &trust, now))
+        .is_ok_and(|outcome| outcome.report.profile != "none")
+}
+
+fn too_large(size: usize) -> Reading {
+    let mut reading = Reading::default();
+    let message = format!("a document has at most {MAX_DOCUMENT_BYTES} bytes, this one has {size}");
+    let finding = Finding::error("too_large", message);
+    reading.file.fault(Verdict::Malformed, finding);
+    reading
+}
+
+/// One file on its way from evidence to verdict.
+struct Case<'a, 'o> {
+    bytes: &'a [u8],
+    options: &'o Options<'o>,
+    trust: Digest,
+    report: Report,
+}
+
+impl<'a, 'o> Case<'a, 'o> {
+    fn new(bytes: &'a [u8], options: &'o Options<'o>) -> Self {
+        let format = match options.kind {
+            DocumentKind::Json => "json",
+            _ => "text",
+        };
+        let mut report = Report::begin(format, "none");
+        options.path.clone_into(&mut report.path);
+        let trust = options.trust.digest();
+        report.trust = Some(trust);
+        Self {
+            bytes,
+            options,
+            trust,
+            report,
+        }
+    }
+
+    fn decide(mut self, reading: Reading) -> Outcome<'a> {
+        let Reading {
+            file,
+            native,
+            rye,
+            compat,
+            thread,
+        } = reading;
+        let native_counts = native.is_some() && self.options.profile != Profile::Rye;
+        let rye_counts = match self.options.profile {
+            Profile::Auto => native.is_none() && rye.is_some(),
+            Profile::Rye => rye.is_some(),
+            Profile::Native => false,
+        };
+        self.report.stats = Stats {
+            bytes: self.bytes.len() as u64,
+            events: 0,
+            checkpoints: u64::from(native.is_some()) + u64::from(rye.is_some()),
+        };
+        self.report.profile = match (native_counts, rye_counts) {
+            (true, _) => "native",
+            (false, true) => "rye",
+            (false, false) => "none",
+        };
+        if !native_counts && !rye_counts && file.holds() {
+            self.nothing_counts();
+        }
+        file.enter(&mut self.report, true, true);
+        let mut document = self.document();
+        if let Some(native) = native {
+            self.checks(&native.part, native_counts);
+            native.part.enter(&mut self.report, native_counts, false);
+            self.head(native.seal.map(|(_, head)| head), native_counts);
+            document.seal = native.seal.map(|(seal, _)| seal).filter(|_| native_counts);
+        } else {
+            self.head(None, true);
+        }
+        if let Some(rye) = rye {
+            if rye_counts {
+                self.checks(&rye.part, true);
+                document.item_type = rye.item;
+                document.covered = rye.covered;
+            }
+            let accept = self.options.profile == Profile::Rye;
+            rye.part.enter(&mut self.report, rye_counts, accept);
+        }
+        self.thread(thread.as_deref());
+        if let Some(answer) = compat {
+            self.report.compat.insert("rye", answer.into());
+        }
+        self.finish(document)
+    }
+
+    fn nothing_counts(&mut self) {
+        let message = match self.options.profile {
+            Profile::Auto => "nothing signs this file",
+            Profile::Rye => "no Rye signature that Rye would see",
+            Profile::Native => "no native seal",
+        };
+        self.report
+            .hold_because(Verdict::Unsigned, Finding::note("unsigned", message));
+    }
+
+    fn document(&self) -> Document<'a> {
+        let whole = 0..self.bytes.len() as u64;
+        Document {
+            bytes: self.bytes,
+            kind: self.options.kind,
+            item_type: None,
+            covered: vec![whole],
+            seal: None,
+        }
+    }
+
+    fn checks(&mut self, part: &Part, counts: bool) {
+        if !counts {
+            return;
+        }
+        let result = |ok| match ok {
+            true => CheckResult::Pass,
+            false => CheckResult::Fail,
+        };
+        self.report.check("signature", result(part.holds()), None);
+        self.report
+            .check("signer", result(part.vouched_for()), None);
+        self.report
+            .check("coverage", result(part.covers_all()), None);
+    }
+
+    /// Compares with a head that the caller holds.
+    fn head(&mut self, head: Option<threadseal_core::record::Head>, counts: bool) {
+        let known = self.options.expect_head;
+        if let Some(head) = head.filter(|_| counts) {
+            self.report.record = Some(head.record);
+            self.report.head = Some(head);
+        }
+        let Some(known) = known else {
+            let why = "no head of this record was given".to_owned();
+            self.report.check("head", CheckResult::Skipped, Some(why));
+            return;
+        };
+        let against = match head {
+            Some(head) => native::compare(&head, &known),
+            None => Some((
+                Verdict::Tampered,
+                Finding::error(
+                    "seal_gone",
+                    "a sealed file is known, and this one has no seal",
+                ),
+            )),
+        };
+        match against {
+            None => {
+                self.report.completeness = Completeness::Head;
+                self.report.check("head", CheckResult::Pass, None);
+            }
+            Some((verdict, finding)) => {
+                self.report.hold_because(verdict, finding);
+                self.report.check("head", CheckResult::Fail, None);
+            }
+        }
+    }
+
+    fn thread(&mut self, thread: Option<&str>) {
+        let Some(expected) = self.options.expect_thread else {
+            return;
+        };
+        if self.options.kind != DocumentKind::Json {
+            let why = "only JSON documents name their thread".to_owned();
+            self.report.check("thread", CheckResult::Skipped, Some(why));
+        } else if thread == Some(expected.as_str()) {
+            self.report.check("thread", CheckResult::Pass, None);
+        } else {
+            self.report.check("thread", CheckResult::Fail, None);
+            self.report.hold_because(
+                Verdict::Foreign,
+                Finding::error(
+                    "other_thread",
+                    "the document is not one of the expected thread",
+                ),
+            );
+        }
+    }
+
+    fn finish(mut self, document: Document<'a>) -> Outcome<'a> {
+        let verified = (self.report.verdict == Verdict::Verified).then(|| {
+            let until = TrustedUntil {
+                line: lines(self.bytes),
+                byte: self.bytes.len() as u64,
+                turn: None,
+            };
+            self.report.trusted_until = Some(until);
+            let grounds = Grounds {
+                record: self.report.record,
+                head: self.report.head,
+                trusted_until: until,
+                trust: self.trust,
+                now: self.options.now,
+            };
+            Verified::mint(document, grounds)
+        });
+        Outcome {
+            report: self.report,
+            verified,
+        }
+    }
+}
+
+fn lines(bytes: &[u8]) -> u64 {
+    let torn = !bytes.is_empty() && !bytes.ends_with(b"\n");
+    memchr::memchr_iter(b'\n', bytes).count() as u64 + u64::from(torn)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,138 @@
+//! Checking a native seal, wherever it stands.
+
+use super::kind::DocumentKind;
+use super::part::Part;
+use super::seal::{Found, Located, NativeSeal};
+use super::signer::Judge;
+use std::ops::Range;
+use threadseal_core::key::KeyUsage;
+use threadseal_core::record::{ExpectedHead, Head};
+use threadseal_core::report::{Finding, SignerReport, SignerStatus, Verdict};
+
+/// What a native seal comes to.
+#[derive(Debug, Default)]
+pub(super) struct Native {
+    pub(super) part: Part,
+    /// The seal and the record's head, when the seal could be read.
+    pub(super) seal: Option<(NativeSeal, Head)>,
+}
+
+/// Checks what there is of native seals; None where there is nothing.
+pub(super) fn check(
+    found: Found,
+    file: &[u8],
+    kind: DocumentKind,
+    judge: &Judge<'_>,
+) -> Option<Native> {
+    let located = match found {
+        Found::Nothing => return None,
+        Found::Seal(located) => located,
+        Found::Unreadable(at) => {
+            return Some(broken(
+                Verdict::Malformed,
+                "seal_unreadable",
+                "what claims to be a native seal does not follow its grammar",
+                at,
+            ));
+        }
+        Found::Misplaced(at) => {
+            return Some(broken(
+                Verdict::Tampered,
+                "seal_not_last",
+                "bytes follow the native seal, which is the last line of what was sealed",
+                at,
+            ));
+        }
+        Found::Several(at) => {
+            return Some(broken(
+                Verdict::Tampered,
+                "several_seals",
+                "a file has one native seal; this is another",
+                at,
+            ));
+        }
+    };
+    Some(check_located(&located, file, kind, judge))
+}
+
+/// A native seal that is provably wrong without looking at its signature.
+pub(super) fn broken(
+    verdict: Verdict,
+    code: &'static str,
+    message: &str,
+    at: Range<usize>,
+) -> Native {
+    let mut native = Native::default();
+    let finding = Finding::error(code, message).at_bytes(at.start as u64, at.end as u64);
+    native.part.fault(verdict, finding);
+    native
+}
+
+fn check_located(located: &Located, file: &[u8], kind: DocumentKind, judge: &Judge<'_>) -> Native {
+    let content = located.content(file);
+    let head = located.head(file, content);
+    let mut native = Native {
+        seal: Some((located.seal, head)),
+        ..Native::default()
+    };
+    let part = &mut native.part;
+    if located.seal.kind != kind {
+        let message = format!(
+            "sealed as {}, and found as {kind}: another place, another meaning",
+            located.seal.kind
+        );
+        part.fault(Verdict::Foreign, Finding::error("other_kind", message));
+    }
+    if located.verify(&content).is_ok() {
+        judge.judge(&located.seal.key, KeyUsage::Native, &[head], part);
+    } else {
+        // Seal and content cannot be told apart here: either may be what was changed.
+        part.fault(
+            Verdict::Tampered,
+            Finding::error(
+                "seal_mismatch",
+                "the file is not the one that the native seal was made for",
+            ),
+        );
+        part.signer = Some(SignerReport {
+            key: located.seal.key.key_id().to_hex(),
+            did: Some(located.seal.key.to_did_key()),
+            name: None,
+            status: SignerStatus::Rejected,
+        });
+    }
+    native
+}
+
+/// Compares the head of a seal that holds with one that the caller holds.
+pub(super) fn compare(head: &Head, expected: &ExpectedHead) -> Option<(Verdict, Finding)> {
+    let (verdict, code, message) = match expected {
+        ExpectedHead::Line(line) if *line == head.line => return None,
+        ExpectedHead::Line(_) => (
+            Verdict::Foreign,
+            "other_head",
+            "the file is not the one that the expected digest names".to_owned(),
+        ),
+        ExpectedHead::Head(known) if known.record != head.record => (
+            Verdict::Foreign,
+            "other_record",
+            "the file belongs to another record than the expected head".to_owned(),
+        ),
+        ExpectedHead::Head(known) if head.seq < known.seq => (
+            Verdict::RolledBack,
+            "older_than_head",
+            format!(
+                "sealed {} times, but a head with seq {} is known",
+                head.seq + 1,
+                known.seq
+            ),
+        ),
+        ExpectedHead::Head(known) if head.seq == known.seq && head != known => (
+            Verdict::Forked,
+            "other_than_head",
+            format!("another file was sealed with the same seq {}", known.seq),
+        ),
+        ExpectedHead::Head(_) => return None,
+    };
+    Some((verdict, Finding::error(code, message)))
+}

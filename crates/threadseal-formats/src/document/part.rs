@@ -1,0 +1,88 @@
+//! What one signature of a file comes to, before it is known whether it is the one that counts.
+//!
+//! A file may carry a native seal and a Rye signature. Which of them decides depends on the
+//! profile; but one that is provably wrong speaks against the file under every profile.
+
+use threadseal_core::report::{Finding, Report, Severity, SignerReport, Verdict};
+
+/// The evidence of one signature.
+#[derive(Debug, Default)]
+pub(super) struct Part {
+    /// Speaks against the file, whichever signature counts.
+    faults: Vec<(Verdict, Finding)>,
+    /// Matters only if this signature is the one that counts: nobody vouches for its key.
+    doubts: Vec<(Verdict, Finding)>,
+    /// As a doubt, unless the caller accepts what the format leaves uncovered.
+    gaps: Vec<(Verdict, Finding)>,
+    remarks: Vec<Finding>,
+    /// Who signed.
+    pub(super) signer: Option<SignerReport>,
+    /// What one would read as fact and nothing covers.
+    pub(super) unauthenticated: Vec<String>,
+}
+
+impl Part {
+    pub(super) fn fault(&mut self, verdict: Verdict, finding: Finding) {
+        self.faults.push((verdict, finding));
+    }
+
+    pub(super) fn doubt(&mut self, verdict: Verdict, finding: Finding) {
+        self.doubts.push((verdict, finding));
+    }
+
+    /// Worth a look, whatever counts.
+    pub(super) fn remark(&mut self, finding: Finding) {
+        self.remarks.push(finding);
+    }
+
+    pub(super) fn gap(&mut self, verdict: Verdict, finding: Finding) {
+        self.gaps.push((verdict, finding));
+    }
+
+    /// Whether nothing is provably wrong with the signature.
+    pub(super) fn holds(&self) -> bool {
+        self.faults.is_empty()
+    }
+
+    /// Whether the trust vouches for its key.
+    pub(super) fn vouched_for(&self) -> bool {
+        self.doubts.is_empty()
+    }
+
+    /// Whether it covers all that one would read.
+    pub(super) fn covers_all(&self) -> bool {
+        self.gaps.is_empty()
+    }
+
+    /// Enters the evidence into `report`.
+    pub(super) fn enter(self, report: &mut Report, counts: bool, accept_gaps: bool) {
+        for (verdict, finding) in self.faults {
+            report.hold_because(verdict, finding);
+        }
+        for (verdict, finding) in self.doubts {
+            if counts {
+                report.hold_because(verdict, finding);
+            } else {
+                report.find(softened(finding, Severity::Note));
+            }
+        }
+        // What another signature covers is no gap of the file.
+        for (verdict, finding) in self.gaps.into_iter().filter(|_| counts) {
+            if accept_gaps {
+                report.find(softened(finding, Severity::Warning));
+            } else {
+                report.hold_because(verdict, finding);
+            }
+        }
+        for finding in self.remarks {
+            report.find(finding);
+        }
+        report.signers.extend(self.signer);
+        report.unauthenticated.extend(self.unauthenticated);
+    }
+}
+
+fn softened(mut finding: Finding, severity: Severity) -> Finding {
+    finding.severity = severity;
+    finding
+}

@@ -1,0 +1,414 @@
+//! The native seal of a document: its text, its three places, and what it covers.
+//!
+//! ```text
+//! SEAL   1-KIND-RECORD-SEQ-TIME-KEY-SIGNATURE
+//!        KIND       a word of `DocumentKind`
+//!        RECORD     64 hex: the record's id
+//!        SEQ        decimal, from 0: how often this record was sealed before
+//!        TIME       YYYYMMDDTHHMMSSZ
+//!        KEY        64 hex: the raw public key
+//!        SIGNATURE  86 characters of base64url without padding, zero trailing bits
+//!
+//! JSON                          a member   "_threadseal":"threadseal:signed:SEAL"
+//! text                          last line  # threadseal:signed:SEAL          (or `//`, `<!-- -->`)
+//! either, with Rye's signature  its suffix …:FINGERPRINT|threadseal@SEAL
+//! ```
+//! The seal covers the whole file as it lies on disk, less the 86 characters of SIGNATURE:
+//! ```text
+//! content = tagged("threadseal/1 document content", [bytes before SIGNATURE, bytes after it])
+//! signed    the tagged message "threadseal/1 document" of [content]
+//! ```
+//! So shebang, front matter, prose, blanks, line ends and Rye's own header are covered, and so
+//! are all other fields of the seal. There is one spelling, and one seal in a file.
+//!
+//! Why the suffix: Rye hashes everything but its own header, the native seal covers everything
+//! but itself, so neither can stand where the other is covered, except in the one place that
+//! Rye's grammar leaves free: the provenance behind its fingerprint, which no Rye signature
+//! covers. Rye signs first, the native seal is made last, and Rye's readers accept the file.
+
+use super::kind::{Comment, DocumentKind, ItemType};
+use super::rye;
+use std::ops::Range;
+use threadseal_core::digest::Digest;
+use threadseal_core::encoding;
+use threadseal_core::key::{Message, PublicKey, Signature, SignatureError, Signer};
+use threadseal_core::record::{Head, RecordId, parse_decimal};
+use threadseal_core::time::Timestamp;
+
+/// Begins a native seal in its own line or member.
+pub(super) const PREFIX: &str = "threadseal:signed:";
+/// The provider in Rye's provenance.
+pub(super) const PROVIDER: &str = "threadseal";
+/// The member of a JSON object.
+pub(super) const MEMBER: &str = "_threadseal";
+
+const VERSION: &str = "1";
+const SIGNATURE_LEN: usize = 86;
+const CONTENT_TAG: &str = "threadseal/1 document content";
+const SEAL_TAG: &str = "threadseal/1 document";
+
+/// What a native seal says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NativeSeal {
+    /// The kind that was sealed.
+    pub kind: DocumentKind,
+    /// The record.
+    pub record: RecordId,
+    /// How often the record was sealed before.
+    pub seq: u64,
+    /// When it was sealed, as the signer says.
+    pub time: Timestamp,
+    /// Who sealed it, as the seal says.
+    pub key: PublicKey,
+    signature: Signature,
+}
+
+/// A seal and where it stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Located {
+    pub(super) seal: NativeSeal,
+    /// The bytes of SIGNATURE.
+    pub(super) signature_at: Range<usize>,
+}
+
+/// What there is of native seals in a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Found {
+    Nothing,
+    Seal(Box<Located>),
+    /// It claims to be a seal and cannot be read.
+    Unreadable(Range<usize>),
+    /// It does not stand last.
+    Misplaced(Range<usize>),
+    /// A second one stands here.
+    Several(Range<usize>),
+}
+
+impl Found {
+    pub(super) fn seal(located: Located) -> Self {
+        Self::Seal(Box::new(located))
+    }
+}
+
+impl NativeSeal {
+    /// The text up to SIGNATURE.
+    pub(super) fn unsigned_text(
+        kind: DocumentKind,
+        record: &RecordId,
+        seq: u64,
+        time: Timestamp,
+        key: &PublicKey,
+    ) -> String {
+        let time = time.to_iso_seconds().replace(['-', ':'], "");
+        format!("{VERSION}-{kind}-{record}-{seq}-{time}-{}-", key.to_hex())
+    }
+
+    /// Reads SEAL, which must be all of `text`.
+    fn parse(text: &str) -> Option<Self> {
+        let mut parts = text.splitn(7, '-');
+        if parts.next()? != VERSION {
+            return None;
+        }
+        let kind = DocumentKind::parse(parts.next()?)?;
+        let record = RecordId::parse_hex(parts.next()?)?;
+        let seq = parse_decimal(parts.next()?)?;
+        let time = parse_time(parts.next()?)?;
+        let key = PublicKey::from_hex(parts.next()?).ok()?;
+        let signature = parts.next().filter(|text| text.len() == SIGNATURE_LEN)?;
+        let signature = Signature::from_slice(&encoding::parse_base64url_either(signature)?)?;
+        Some(Self {
+            kind,
+            record,
+            seq,
+            time,
+            key,
+            signature,
+        })
+    }
+}
+
+fn parse_time(text: &str) -> Option<Timestamp> {
+    if text.len() != "YYYYMMDDTHHMMSSZ".len() || !text.is_ascii() {
+        return None;
+    }
+    Timestamp::parse_iso_seconds(&format!(
+        "{}-{}-{}:{}:{}",
+        &text[..4],
+        &text[4..6],
+        &text[6..11],
+        &text[11..13],
+        &text[13..]
+    ))
+}
+
+impl Located {
+    /// Reads a seal that takes the bytes `at` of `file`.
+    pub(super) fn read(file: &str, at: Range<usize>) -> Option<Self> {
+        let seal = NativeSeal::parse(&file[at.clone()])?;
+        Some(Self {
+            seal,
+            signature_at: at.end - SIGNATURE_LEN..at.end,
+        })
+    }
+
+    /// The digest of all that the seal covers.
+    pub(super) fn content(&self, file: &[u8]) -> Digest {
+        content(file, &self.signature_at)
+    }
+
+    /// Checks the signature over `content`.
+    pub(super) fn verify(&self, content: &Digest) -> Result<(), SignatureError> {
+        self.seal
+            .key
+            .verify(&message(content), &self.seal.signature)
+    }
+
+    /// The head of the record: `size` is the file's, `line` the digest of what is covered.
+    pub(super) fn head(&self, file: &[u8], content: Digest) -> Head {
+        Head {
+            record: self.seal.record,
+            seq: self.seal.seq,
+            size: file.len() as u64,
+            line: content,
+        }
+    }
+}
+
+fn content(file: &[u8], hole: &Range<usize>) -> Digest {
+    Digest::tagged(CONTENT_TAG, &[&file[..hole.start], &file[hole.end..]])
+}
+
+fn message(content: &Digest) -> Message {
+    Message::tagged(SEAL_TAG, &[content.as_bytes()])
+}
+
+/// Signs `before ‖ SIGNATURE ‖ after` and puts the three together.
+pub(super) fn close(
+    before: &[u8],
+    after: &[u8],
+    signer: &dyn Signer,
+) -> Result<Vec<u8>, threadseal_core::error::Error> {
+    let content = Digest::tagged(CONTENT_TAG, &[before, after]);
+    let signature = signer.sign(&message(&content))?;
+    let text = encoding::base64url(signature.as_bytes());
+    Ok([before, text.trim_end_matches('=').as_bytes(), after].concat())
+}
+
+/// A line of its own: where it begins, and where SEAL would stand in it.
+struct OwnLine {
+    line: Range<usize>,
+    comment: Comment,
+}
+
+/// Every line, in any comment style, that claims to be a native seal.
+fn own_lines(text: &str) -> impl Iterator<Item = OwnLine> {
+    let mut start = 0;
+    text.split_inclusive('\n').filter_map(move |line| {
+        let range = start..start + line.len();
+        start = range.end;
+        Some(OwnLine {
+            line: range,
+            comment: claimed_comment(line)?,
+        })
+    })
+}
+
+fn claimed_comment(line: &str) -> Option<Comment> {
+    Comment::ALL.into_iter().find(|comment| {
+        line.strip_prefix(comment.open())
+            .is_some_and(|rest| rest.starts_with(PREFIX))
+    })
+}
+
+/// Whether this line claims to be a native seal, in any comment style. A text that has it cannot be sealed.
+pub(crate) fn begins_like_a_seal(line: &str) -> bool {
+    claimed_comment(line).is_some()
+}
+
+impl OwnLine {
+    fn read(&self, text: &str) -> Option<Located> {
+        let close = [self.comment.close(), "\n"].concat();
+        let start = self.line.start + self.comment.open().len() + PREFIX.len();
+        let seal = text[start..self.line.end].strip_suffix(close.as_str())?;
+        let located = Located::read(text, start..start + seal.len())?;
+        (located.seal.kind.comment() == Some(self.comment)).then_some(located)
+    }
+}
+
+/// The kind that a text without a telling name is sealed as, by what claims to be its seal, wherever
+/// that stands: the kind that the seal names, else that of its comment. Bytes that were put behind a
+/// seal, or before it, must not take the file out of sight.
+pub(super) fn claimed_kind(text: &str) -> Option<DocumentKind> {
+    let own = own_lines(text).last().map(|last| {
+        let seal = last.read(text).map(|located| located.seal.kind);
+        seal.unwrap_or_else(|| last.comment.usual_kind())
+    });
+    own.or_else(|| claimed_in_header(text))
+        .or_else(|| claims_as_member(text).then_some(DocumentKind::Json))
+}
+
+/// By a line of Rye's that carries a seal.
+fn claimed_in_header(text: &str) -> Option<DocumentKind> {
+    let suffix = format!("|{PROVIDER}@");
+    let at = text.match_indices(&suffix).find_map(|(at, _)| {
+        let start = text[..at].rfind('\n').map_or(0, |end| end + 1);
+        let line = &text[start..at];
+        let is_header = |comment: &Comment| {
+            line.strip_prefix(comment.open())
+                .is_some_and(|rest| rest.starts_with("rye:signed:"))
+        };
+        Comment::ALL.into_iter().find(is_header)
+    });
+    at.map(Comment::usual_kind)
+}
+
+/// By a member of an object that does not begin the file.
+fn claims_as_member(text: &str) -> bool {
+    let name = format!("\"{MEMBER}\"");
+    let value = format!("\"{PREFIX}");
+    text.match_indices(&name).any(|(at, _)| {
+        let rest = text[at + name.len()..].trim_start();
+        let rest = rest.strip_prefix(':').map(str::trim_start);
+        rest.is_some_and(|rest| rest.starts_with(&value))
+    })
+}
+
+/// The native seals of a text file.
+pub(super) fn find_in_text(text: &str, kind: DocumentKind) -> Found {
+    let mut lines = own_lines(text);
+    let first = lines.next();
+    if let (Some(_), Some(second)) = (&first, lines.next()) {
+        return Found::Several(second.line);
+    }
+    match (first, suffix_in_text(text, kind)) {
+        (None, None) => Found::Nothing,
+        (None, Some(suffix)) => suffix,
+        (Some(line), Some(_)) => Found::Several(line.line),
+        (Some(line), None) if line.line.end != text.len() => Found::Misplaced(line.line),
+        (Some(line), None) => line
+            .read(text)
+            .map_or(Found::Unreadable(line.line), Found::seal),
+    }
+}
+
+/// Whether Rye's provenance is a native seal. A seal under another provider's name is one too, or
+/// one changed byte would turn it into a registry's name, which nothing covers.
+pub(super) fn is_seal(provenance: &(&str, &str)) -> bool {
+    provenance.0 == PROVIDER || NativeSeal::parse(provenance.1).is_some()
+}
+
+/// The seal in the provenance of Rye's header.
+fn suffix_in_text(text: &str, kind: DocumentKind) -> Option<Found> {
+    let header = rye_header(text, kind)?;
+    let (provider, seal) = header.fields.provenance.filter(is_seal)?;
+    let end = header.fields_start + header.fields.len;
+    let unreadable = Found::Unreadable(header.fields_start..end);
+    Some(
+        Located::read(text, end - seal.len()..end)
+            .filter(|_| header.well_ended && provider == PROVIDER)
+            .map_or(unreadable, Found::seal),
+    )
+}
+
+/// Rye's header on the bytes as they lie, wherever Rye would look for it.
+pub(super) fn rye_header(text: &str, kind: DocumentKind) -> Option<rye::text::Header<'_>> {
+    let item = match kind {
+        DocumentKind::Markdown => ItemType::Knowledge,
+        _ => ItemType::Tool,
+    };
+    rye::text::find_header(text, kind, item)
+}
+
+/// Whether any line claims to be a seal.
+pub(super) fn has_own_line(text: &str) -> bool {
+    own_lines(text).next().is_some()
+}
+
+/// Where a seal of its own line begins, so that sealing again replaces it.
+pub(super) fn own_line_start(text: &str) -> Option<usize> {
+    let last = own_lines(text).last()?;
+    (last.line.end == text.len()).then_some(last.line.start)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use threadseal_core::key::{KeyUsage, LocalSigner, PrivateKey};
+
+    fn seal_text() -> String {
+        let key = PrivateKey::from_seed([1; 32]);
+        let time = Timestamp::parse_iso_seconds("2026-02-18T10:30:00Z").unwrap();
+        let record = RecordId::from_bytes([2; 32]);
+        NativeSeal::unsigned_text(DocumentKind::Shell, &record, 7, time, key.public_key())
+            + &"A".repeat(86)
+    }
+
+    #[test]
+    fn a_seal_has_one_spelling() {
+        let text = seal_text();
+        let seal = NativeSeal::parse(&text).unwrap();
+        assert_eq!((seal.kind, seal.seq), (DocumentKind::Shell, 7));
+        assert_eq!(seal.time.to_iso_seconds(), "2026-02-18T10:30:00Z");
+        for (from, to) in [
+            ("1-shell", "01-shell"),
+            ("1-shell", "2-shell"),
+            ("shell", "Shell"),
+            ("-7-", "-07-"),
+            ("-7-", "-+7-"),
+            ("20260218", "20260230"),
+            ("T103000Z", "T103000z"),
+            ("0202-7", "0202--7"),
+        ] {
+            let bad = text.replacen(from, to, 1);
+            assert_ne!(bad, text);
+            assert_eq!(NativeSeal::parse(&bad), None, "{to}");
+        }
+        for bad in [
+            format!("{text}="),
+            format!("{text}A"),
+            format!(" {text}"),
+            text[..text.len() - 1].to_owned() + "B",
+            text.to_uppercase(),
+        ] {
+            assert_eq!(NativeSeal::parse(&bad), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn exactly_one_seal_and_it_stands_last() {
+        let line = format!("# {PREFIX}{}\n", seal_text());
+        let find = |text: &str| find_in_text(text, DocumentKind::Shell);
+        assert!(matches!(find(&format!("x\n{line}")), Found::Seal(_)));
+        assert!(matches!(find(&format!("{line}x\n")), Found::Misplaced(_)));
+        assert!(matches!(find(&format!("{line}{line}")), Found::Several(_)));
+        assert!(matches!(find(line.trim_end()), Found::Unreadable(_)));
+        assert!(matches!(
+            find(&line.replace('\n', "\r\n")),
+            Found::Unreadable(_)
+        ));
+        assert_eq!(find(&format!(" {line}")), Found::Nothing);
+        let wrong_comment = line.replace("# ", "// ");
+        assert!(matches!(find(&wrong_comment), Found::Unreadable(_)));
+    }
+
+    #[test]
+    fn the_content_digest_knows_where_the_hole_is() {
+        assert_ne!(content(b"abcd", &(1..2)), content(b"axcd", &(2..3)));
+        assert_eq!(content(b"abcd", &(1..2)), content(b"axcd", &(1..2)));
+    }
+
+    #[test]
+    fn a_closed_seal_verifies() {
+        let signer = LocalSigner::new(PrivateKey::from_seed([1; 32]), KeyUsage::Native);
+        let before = seal_text();
+        let before = format!("x\n# {PREFIX}{}", &before[..before.len() - 86]);
+        let file = close(before.as_bytes(), b"\n", &signer).unwrap();
+        let text = std::str::from_utf8(&file).unwrap();
+        let Found::Seal(located) = find_in_text(text, DocumentKind::Shell) else {
+            panic!("{text}")
+        };
+        let content = located.content(&file);
+        assert_eq!(located.verify(&content), Ok(()));
+        assert!(located.verify(&Digest::of(b"")).is_err());
+    }
+}

@@ -1,0 +1,120 @@
+//! From a key that signed to what the report says of it.
+
+use super::part::Part;
+use threadseal_core::key::{KeyUsage, PublicKey, RyeFingerprint};
+use threadseal_core::record::Head;
+use threadseal_core::report::{Finding, KEY_END_DOUBTED, SignerReport, SignerStatus, Verdict};
+use threadseal_core::time::Timestamp;
+use threadseal_core::trust::{END_IN_DOUBT, Format, Purpose, Standing, Trust};
+
+/// The trust, bound to one document.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Judge<'a> {
+    pub(super) trust: &'a Trust,
+    pub(super) now: Timestamp,
+    pub(super) format: Format,
+    /// The thread that the document says it belongs to.
+    pub(super) thread: Option<&'a str>,
+}
+
+impl Judge<'_> {
+    /// The keys that a Rye fingerprint may mean.
+    pub(super) fn known_as(&self, fingerprint: &RyeFingerprint) -> Vec<PublicKey> {
+        self.trust.by_fingerprint(*fingerprint)
+    }
+
+    /// Enters what the trust says of `key`, whose signature holds; `heads` has the one of its seal, where that is native.
+    pub(super) fn judge(&self, key: &PublicKey, usage: KeyUsage, heads: &[Head], part: &mut Part) {
+        let purpose = Purpose {
+            usage,
+            format: self.format,
+            thread: self.thread,
+            evidence: None,
+            heads,
+        };
+        let judgement = self.trust.judge(key, &purpose, self.now);
+        let (status, doubt) = weigh(judgement.standing);
+        part.signer = Some(SignerReport {
+            key: key.key_id().to_hex(),
+            did: Some(key.to_did_key()),
+            name: judgement.name.map(|name| name.as_str().to_owned()),
+            status,
+        });
+        if let Some((verdict, finding)) = doubt {
+            part.doubt(verdict, finding);
+        }
+    }
+
+    /// Enters a signer of whom only the name is known, so that nothing could be checked.
+    pub(super) fn stranger(&self, name: &str, part: &mut Part) {
+        let standing = match self.trust.pinned {
+            Some(_) => Standing::NotPinned,
+            None => Standing::Unknown,
+        };
+        let (status, doubt) = weigh(standing);
+        part.signer = Some(SignerReport {
+            key: name.to_owned(),
+            did: None,
+            name: None,
+            status,
+        });
+        if let Some((verdict, finding)) = doubt {
+            part.doubt(verdict, finding);
+        }
+    }
+}
+
+fn weigh(standing: Standing) -> (SignerStatus, Option<(Verdict, Finding)>) {
+    match standing {
+        Standing::Trusted => (SignerStatus::Trusted, None),
+        Standing::Pinned => (SignerStatus::Pinned, None),
+        Standing::NotPinned => (
+            SignerStatus::Rejected,
+            Some((
+                Verdict::Forged,
+                Finding::error(
+                    "other_signer",
+                    "signed by another key than the one asked for",
+                ),
+            )),
+        ),
+        Standing::Unknown => (
+            SignerStatus::Unknown,
+            Some((
+                Verdict::UnknownSigner,
+                Finding::warning("unknown_signer", "nobody vouches for the key that signed"),
+            )),
+        ),
+        Standing::Revoked { in_doubt: true, .. } => (
+            SignerStatus::Revoked,
+            Some((
+                Verdict::UnknownSigner,
+                Finding::warning(KEY_END_DOUBTED, END_IN_DOUBT),
+            )),
+        ),
+        Standing::Revoked { at, .. } => (
+            SignerStatus::Revoked,
+            Some((
+                Verdict::Forged,
+                Finding::error(
+                    "key_revoked",
+                    format!(
+                        "the key that signed was revoked as of {}, and nothing says that the signature is older",
+                        at.to_iso_seconds()
+                    ),
+                ),
+            )),
+        ),
+        Standing::OutOfScope { why } => (
+            SignerStatus::OutOfScope,
+            Some((
+                Verdict::UnknownSigner,
+                Finding::warning("key_out_of_scope", why),
+            )),
+        ),
+        Standing::Expired { why } => (
+            SignerStatus::OutOfScope,
+            Some((Verdict::UnknownSigner, Finding::warning("key_expired", why))),
+        ),
+    }
+}

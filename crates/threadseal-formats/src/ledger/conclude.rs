@@ -1,0 +1,414 @@
+//! The verdict on a ledger (`spec/ledger.md` §5).
+//!
+//! ```text
+//! bytes ─► LineSplitter ─► LineReader (any order, any core) ─► Verifier ─► conclude
+//! Verifier + bytes + trust + now ─► Outcome { report, Verified<LedgerCoverage>?, tip? }
+//! ```
+//! A chain that holds is `consistent`: whoever can write the file can write another chain. Only a
+//! head that the verifier holds makes it `verified`, up to that head and beyond it.
+
+use super::chain::{ChainOptions, ChainTip, Seen, Verifier, View};
+use super::head::{FileDigest, SignedHead};
+use super::load::{LineReader, LineSplitter};
+use super::record::RunId;
+use super::sign::KnownKeys;
+use crate::verified::{Grounds, Verified};
+use threadseal_core::digest::Digest;
+use threadseal_core::key::{KeyUsage, PublicKey};
+use threadseal_core::record::Head;
+use threadseal_core::report::heads::{self, Met};
+use threadseal_core::report::{CheckResult, Completeness, Finding, Report, Stats, Verdict};
+use threadseal_core::time::Timestamp;
+use threadseal_core::trust::{Format, Purpose, Trust};
+
+/// What the verdict needs beside the ledger.
+#[derive(Clone, Copy)]
+pub struct Judging<'a> {
+    /// Whose signature counts.
+    pub trust: &'a Trust,
+    /// The moment by which validity windows are judged.
+    pub now: Timestamp,
+    /// The number of records that the caller expects.
+    pub length: Option<u64>,
+    /// When this verifier held a head of the ledger before: evidence against later revocations.
+    pub held_since: Option<Timestamp>,
+    /// Names ([`super::signer_name`]) of keys that signed this ledger when this host last held it.
+    pub signers: &'a [Digest],
+    /// The head that somebody signed.
+    pub signed_head: Option<HeadAtHand<'a>>,
+}
+
+/// A signed head that lies beside a ledger. Its place in the chain is
+/// [`ChainOptions::signed_head`].
+#[derive(Debug, Clone, Copy)]
+pub struct HeadAtHand<'a> {
+    /// The head.
+    pub head: &'a SignedHead,
+    /// The beginning of the file, as long as the head says it was; `None` where the ledger is no
+    /// file. A shorter file has all it has.
+    pub file: Option<FileDigest>,
+}
+
+impl<'a> Judging<'a> {
+    /// Judging by `trust` at `now`, with nothing else known.
+    pub fn new(trust: &'a Trust, now: Timestamp) -> Self {
+        Self {
+            trust,
+            now,
+            length: None,
+            held_since: None,
+            signers: &[],
+            signed_head: None,
+        }
+    }
+
+    pub(super) fn purpose<'r>(&self, run: Option<&'r RunId>, heads: &'r [Head]) -> Purpose<'r> {
+        Purpose {
+            usage: KeyUsage::Native,
+            format: Format::Ledger,
+            thread: run.map(RunId::as_str),
+            evidence: self.held_since,
+            heads,
+        }
+    }
+}
+
+/// What a verified ledger vouches for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LedgerCoverage {
+    /// Run, number of records, last hash.
+    pub tip: ChainTip,
+    /// Who signed records of it; nobody, where a head alone vouches for the chain.
+    pub signers: Vec<PublicKey>,
+}
+
+/// The end of a verification.
+pub struct Outcome {
+    /// What to tell.
+    pub report: Report,
+    /// Present exactly when the verdict is `verified`.
+    pub verified: Option<Verified<LedgerCoverage>>,
+    /// What the next record builds on, when nothing speaks against the chain and its last record
+    /// is chained.
+    pub tip: Option<ChainTip>,
+    /// Does the original say that the chain holds?
+    pub compat_ok: bool,
+    /// The keys whose signatures hold.
+    pub signers: Vec<PublicKey>,
+    /// When the first and the last record with a time were written, by themselves.
+    pub times: (Option<Timestamp>, Option<Timestamp>),
+}
+
+/// Verifies a whole file in memory, on the caller's thread.
+pub fn judge(bytes: &[u8], options: ChainOptions, judging: &Judging<'_>) -> Outcome {
+    let mut verifier = Verifier::new(options);
+    let mut reader = LineReader::knowing(&KnownKeys::of_trust(judging.trust));
+    let mut splitter = LineSplitter::new();
+    let mut each = |line: &[u8], place| verifier.take(&reader.read_line(line), line, place);
+    splitter.push(bytes, &mut each);
+    let bytes = splitter.finish(&mut each);
+    conclude(verifier, bytes, judging)
+}
+
+/// Says what a ledger proves, once all its lines were taken; `bytes` is how many it has.
+pub fn conclude(verifier: Verifier, bytes: u64, judging: &Judging<'_>) -> Outcome {
+    let (options, seen) = verifier.end();
+    let profile = match seen.signers.genesis {
+        true => "threadseal",
+        false => "abstractruntime",
+    };
+    let mut report = Report::begin("ledger", profile);
+    report.stats = Stats {
+        bytes,
+        events: seen.records,
+        checkpoints: seen.chained,
+    };
+    report.trust = Some(judging.trust.digest());
+    report.record = seen.run.as_ref().map(RunId::record_id);
+    report
+        .compat
+        .insert("abstractruntime", seen.compat.to_compat());
+    check_chain(&mut report, &seen, options.view);
+    let sound = report.verdict > Verdict::Malformed;
+    let whole = |tip: &&ChainTip| sound && tip.count == seen.records;
+    let end = seen.tip.as_ref().filter(whole).map(ChainTip::head);
+    let vouched = seen
+        .signers
+        .judge(&mut report, seen.run.as_ref(), end, judging);
+    let met = seen.met.iter().copied();
+    let known = heads::check(&mut report, &options.expect, met, &end_of(&seen));
+    let sealed = check_signed_head(&mut report, &seen, judging);
+    let held = known || sealed;
+    let counted = heads::check_length(&mut report, &end_of(&seen), judging.length);
+    if sound && (held || counted) {
+        report.completeness = Completeness::Head;
+    }
+    check_steps(&mut report, &seen);
+    let reached = reached(&seen, known, sealed);
+    check_protection(&mut report, &seen, reached, vouched);
+    claims(&mut report, &seen, held || vouched);
+    let tip = seen.tip.filter(|tip| sound && tip.count == seen.records);
+    report.head = tip.as_ref().map(ChainTip::head);
+    let by_head = seen.held_until.filter(|_| held);
+    let by_signature = seen.signed_until.filter(|_| vouched);
+    report.trusted_until = [by_head, by_signature]
+        .into_iter()
+        .flatten()
+        .max_by_key(|until| until.byte.max(until.line));
+    let signers = seen.signers.into_keys();
+    Outcome {
+        times: (seen.first_time, seen.last_time),
+        verified: mint(&report, tip.as_ref(), &signers, judging),
+        signers,
+        compat_ok: seen.compat.ok(),
+        tip,
+        report,
+    }
+}
+
+/// Records, hashes, links, and what stands between them.
+fn check_chain(report: &mut Report, seen: &Seen, view: View) {
+    for (verdict, finding) in &seen.faults {
+        report.hold_because(*verdict, finding.clone());
+    }
+    for (finding, ended) in &seen.trailing {
+        let mut finding = finding.clone();
+        let verdict = match (seen.records, *ended) {
+            (0, _) => Verdict::Malformed,
+            (_, true) => Verdict::UnsignedTail,
+            (_, false) => {
+                finding = Finding {
+                    code: "torn_tail",
+                    ..finding
+                };
+                Verdict::UnsignedTail
+            }
+        };
+        report.hold_because(verdict, finding);
+    }
+    for finding in &seen.remarks {
+        report.find(finding.clone());
+    }
+    let why = match view {
+        View::Whole => None,
+        View::Window => {
+            let text = "only some records of the run are here: what stands before and behind them is not proved";
+            report.hold_because(Verdict::Partial, Finding::warning("ledger_window", text));
+            Some("a window of the ledger".to_owned())
+        }
+        View::Replay => {
+            let text = format!(
+                "this is a copy for replay: {} records lack content that was hashed, so their hashes prove nothing here",
+                seen.omitted
+            );
+            report.hold_because(Verdict::Partial, Finding::warning("ledger_replay", text));
+            Some("a copy for replay".to_owned())
+        }
+    };
+    let sound = report.verdict > Verdict::Malformed;
+    if seen.chained == 0 {
+        let why = Some("no record has a hash".to_owned());
+        report.check("chain", CheckResult::Skipped, why);
+    } else {
+        report.check("chain", CheckResult::of(sound), why);
+    }
+}
+
+fn end_of(seen: &Seen) -> heads::End {
+    heads::End {
+        words: ("ledger", "record"),
+        record: seen.run.as_ref().map(RunId::record_id),
+        last: seen.records.checked_sub(1),
+        whole: true,
+        place: None,
+        broken: false,
+    }
+}
+
+/// The head that somebody signed; true when it is in the ledger and its signer is vouched for.
+fn check_signed_head(report: &mut Report, seen: &Seen, judging: &Judging<'_>) -> bool {
+    let Some(HeadAtHand { head, file }) = judging.signed_head else {
+        return false;
+    };
+    let statement = &head.statement;
+    let fault = match seen.met_signed {
+        _ if !head.holds => Some((
+            Verdict::Forged,
+            "head_forged",
+            "the signature of the head does not verify under the key that it names",
+        )),
+        _ if seen.run.as_ref().is_some_and(|run| *run != statement.run) => Some((
+            Verdict::Foreign,
+            "head_foreign",
+            "the signed head is of another run",
+        )),
+        Met::NotYet if seen.records < statement.count => Some((
+            Verdict::Truncated,
+            "head_ahead",
+            "the ledger has fewer records than its signed head says",
+        )),
+        Met::At(_) if statement.file.is_some() && file.is_some() && statement.file != file => {
+            Some((
+                Verdict::Tampered,
+                "file_differs",
+                "the records are those of the signed head, and the bytes around them are others",
+            ))
+        }
+        Met::At(_) => None,
+        Met::NotYet | Met::Differs => Some((
+            Verdict::Tampered,
+            "head_broken",
+            "the record of the signed head is another one",
+        )),
+    };
+    if let Some((verdict, code, text)) = fault {
+        report.hold_because(verdict, Finding::error(code, text));
+    }
+    report.check("signed_head", CheckResult::of(fault.is_none()), None);
+    let own = statement.head().filter(|_| fault.is_none());
+    let purpose = judging.purpose(seen.run.as_ref(), own.as_slice());
+    let judgement = judging.trust.judge(&head.key, &purpose, judging.now);
+    let id = head.key.key_id().to_hex();
+    let vouched = match report.signers.iter().any(|signer| signer.key == id) {
+        true => judgement.standing.counts(),
+        false => head.holds && report.signer(&head.key, &judgement),
+    };
+    vouched && fault.is_none()
+}
+
+/// How many records, from the first, a head vouches for.
+fn reached(seen: &Seen, known: bool, sealed: bool) -> u64 {
+    let known = seen.met.iter().filter(|_| known);
+    let sealed = Some(&seen.met_signed).filter(|_| sealed);
+    let places = known.chain(sealed).filter_map(|met| match met {
+        Met::At(index) => Some(index + 1),
+        _ => None,
+    });
+    places.max().unwrap_or(0)
+}
+
+/// Steps that are open, and content that lies elsewhere.
+fn check_steps(report: &mut Report, seen: &Seen) {
+    let steps = &seen.steps;
+    if let Some((index, place)) = steps.first_open {
+        let text = format!(
+            "{} steps have begun and not ended: they still run, or a process died, or records are gone",
+            steps.open
+        );
+        let finding = super::chain::put(Finding::warning("step_unended", text), &place);
+        report.find(finding.in_turn(Some(index)));
+    }
+    if steps.lost_track {
+        let why = "too many steps were open at once, or a record was too large".to_owned();
+        report.check("steps", CheckResult::Skipped, Some(why));
+    } else {
+        let odd = |finding: &Finding| finding.code.starts_with("step_");
+        let good = !report.findings.iter().any(odd);
+        report.check("steps", CheckResult::of(good), None);
+    }
+    let unresolved = |finding: &Finding| finding.code == "slim_unresolved";
+    if report.findings.iter().any(unresolved) {
+        report.check("slim", CheckResult::Fail, None);
+    } else if steps.slim_unchecked > 0 {
+        let why = format!(
+            "{} markers would take too much memory or time",
+            steps.slim_unchecked
+        );
+        report.check("slim", CheckResult::Skipped, Some(why));
+    } else if steps.slim > 0 {
+        let how = format!("{} markers stand for what the ledger has", steps.slim);
+        report.check("slim", CheckResult::Pass, Some(how));
+    }
+    if steps.artifacts > 0 {
+        let text = format!(
+            "{} contents lie in an artifact store, under ids that the hashes cover; nobody looked there",
+            steps.artifacts
+        );
+        report.find(Finding::note("artifact_elsewhere", text));
+        let why = "the artifact store was not read".to_owned();
+        report.check("artifacts", CheckResult::Skipped, Some(why));
+    }
+}
+
+/// Does anything protect this ledger?
+fn check_protection(report: &mut Report, seen: &Seen, reached: u64, vouched: bool) {
+    if seen.records == 0 {
+        let text = "the ledger has no record, and proves nothing";
+        return report.hold_because(Verdict::Unsigned, Finding::note("ledger_empty", text));
+    }
+    if seen.chained == 0 {
+        return report.hold(Verdict::Unsigned);
+    }
+    if let Some(mark) = &seen.unchained_tail {
+        let text = "this record and those after it have no hash";
+        let finding = mark.put(Finding::warning("unsigned_tail", text));
+        report.hold_because(Verdict::UnsignedTail, finding);
+    }
+    if reached < seen.records {
+        seen.signers.coverage(report);
+    }
+    let is_signed = vouched && seen.signers.reaches_end();
+    if reached > 0 && reached < seen.records && !is_signed {
+        let text = format!(
+            "the known head vouches for {reached} of {} records; the rest only follows in the chain",
+            seen.records
+        );
+        report.hold_because(
+            Verdict::UnsignedTail,
+            Finding::warning("unsigned_tail", text),
+        );
+    }
+    if reached == 0 && seen.signers.signed > 0 {
+        let text = "no head says that the last record is the newest: later ones may be gone";
+        report.hold_because(Verdict::Open, Finding::note("head_unknown", text));
+    } else if reached == 0 {
+        let text = "nothing outside of this file vouches for the chain: whoever can write it can write another one";
+        report.hold_because(Verdict::Consistent, Finding::note("unsigned", text));
+    }
+}
+
+/// What one would read as fact, and what is only said.
+fn claims(report: &mut Report, seen: &Seen, vouched: bool) {
+    if vouched {
+        return;
+    }
+    for actor in &seen.actors {
+        report.unauthenticated.push(format!("actor_id={actor}"));
+    }
+    if seen.more_actors {
+        report.unauthenticated.push("actor_id=…".to_owned());
+    }
+    for (name, time) in [
+        ("first_time", seen.first_time),
+        ("last_time", seen.last_time),
+    ] {
+        if let Some(time) = time {
+            let text = time.to_python_text();
+            report.unauthenticated.push(format!("{name}={text}"));
+        }
+    }
+}
+
+fn mint(
+    report: &Report,
+    tip: Option<&ChainTip>,
+    signers: &[PublicKey],
+    judging: &Judging<'_>,
+) -> Option<Verified<LedgerCoverage>> {
+    if report.verdict != Verdict::Verified {
+        return None;
+    }
+    let tip = tip?.clone();
+    let grounds = Grounds {
+        record: Some(tip.run.record_id()),
+        head: Some(tip.head()),
+        trusted_until: report.trusted_until?,
+        trust: judging.trust.digest(),
+        now: judging.now,
+    };
+    let coverage = LedgerCoverage {
+        tip,
+        signers: signers.to_vec(),
+    };
+    Some(Verified::mint(coverage, grounds))
+}

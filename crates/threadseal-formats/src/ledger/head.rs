@@ -1,0 +1,288 @@
+//! Heads of ledgers: where one ended, as somebody keeps it elsewhere or signed it
+//! (`spec/ledger.md` §7).
+//!
+//! ```text
+//! head text    <record>:<count - 1>:<count>:<record hash>
+//! record       SHA-256-tagged("threadseal/1 ledger run", [run id])
+//! signed head  a C2SP signed note, in a file FILE.head beside the ledger:
+//!                threadseal/1/ledger/<64 hex of the record>
+//!                <count>
+//!                <base64 of the record hash>
+//!                run <JSON string in ASCII>
+//!                key <did:key of the signer>
+//!                time <RFC 3339, UTC, seconds>
+//!                first <when record 0 began>             these three only where known
+//!                last <when the last record ended>
+//!                file <64 hex> <bytes>                   SHA-256 of the file's first bytes
+//!
+//!                — threadseal/1/ledger/<64 hex> <base64( id[4] ‖ signature )>
+//! ```
+//! The hash of the last record covers all before it; what a chain by itself cannot say is that it is
+//! not another chain, nor a shorter one. A signed head says both, of this run, up to this record. Its
+//! `time` is the signer's word.
+
+use super::record::RunId;
+use threadseal_core::canon::json::{self, write_ascii_string};
+use threadseal_core::digest::Digest;
+use threadseal_core::encoding;
+use threadseal_core::error::Error;
+use threadseal_core::key::{PublicKey, Signer};
+use threadseal_core::note::{self, KeyName, NoteError, NoteText, SignedNote};
+use threadseal_core::record::{Head, parse_decimal};
+use threadseal_core::time::Timestamp;
+
+/// What the first line of a signed head begins with.
+pub const HEAD_ORIGIN: &str = "threadseal/1/ledger/";
+
+/// The head of the ledger of `run` after `count` records, the last of this hash; `None` for no
+/// records.
+pub fn head_of(run: &RunId, count: u64, hash: Digest) -> Option<Head> {
+    Some(Head {
+        record: run.record_id(),
+        seq: count.checked_sub(1)?,
+        size: count,
+        line: hash,
+    })
+}
+
+/// The bytes of a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FileDigest {
+    /// SHA-256 of them.
+    pub sha256: Digest,
+    /// How many, from the beginning.
+    pub bytes: u64,
+}
+
+/// What a signed head states.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HeadStatement {
+    /// Whose ledger.
+    pub run: RunId,
+    /// Its records, at least one.
+    pub count: u64,
+    /// The hash of the last of them.
+    pub hash: Digest,
+    /// When it was signed, in whole seconds.
+    pub at: Timestamp,
+    /// When the first record began, by itself.
+    pub first: Option<Timestamp>,
+    /// When the last record ended, by itself.
+    pub last: Option<Timestamp>,
+    /// The bytes that the records were read from.
+    pub file: Option<FileDigest>,
+}
+
+impl HeadStatement {
+    /// It as a head.
+    pub fn head(&self) -> Option<Head> {
+        head_of(&self.run, self.count, self.hash)
+    }
+
+    /// Signs it.
+    ///
+    /// # Errors
+    /// Kind `InvalidInput` when it states no record; those of [`Signer::sign`].
+    pub fn sign(&self, signer: &dyn Signer) -> Result<SignedNote, Error> {
+        if self.count == 0 {
+            return Err(Error::invalid("a ledger without records has no head"));
+        }
+        let invalid = |error: NoteError| Error::invalid(error.to_string());
+        let text = NoteText::parse(&self.text(signer.public_key())).map_err(invalid)?;
+        note::sign(text, &self.origin().map_err(invalid)?, signer)
+    }
+
+    fn origin(&self) -> Result<KeyName, NoteError> {
+        KeyName::parse(&format!("{HEAD_ORIGIN}{}", self.run.record_id()))
+    }
+
+    fn text(&self, key: &PublicKey) -> String {
+        let mut run = Vec::new();
+        write_ascii_string(&mut run, self.run.as_str());
+        let mut text = format!(
+            "{HEAD_ORIGIN}{}\n{}\n{}\nrun {}\nkey {}\ntime {}\n",
+            self.run.record_id(),
+            self.count,
+            encoding::base64(self.hash.as_bytes()),
+            String::from_utf8_lossy(&run),
+            key.to_did_key(),
+            self.at.to_iso_seconds(),
+        );
+        for (name, at) in [("first", self.first), ("last", self.last)] {
+            if let Some(at) = at {
+                text.push_str(&format!("{name} {}\n", at.to_python_text()));
+            }
+        }
+        if let Some(file) = &self.file {
+            text.push_str(&format!("file {} {}\n", file.sha256, file.bytes));
+        }
+        text
+    }
+
+    /// Reads the text of a note, and the key that it names.
+    fn parse(text: &NoteText) -> Option<(Self, PublicKey)> {
+        let mut lines = text.lines().peekable();
+        let origin = lines.next()?;
+        let count = parse_decimal(lines.next()?).filter(|count| *count > 0)?;
+        let hash = encoding::parse_base64(lines.next()?)?;
+        let mut named = |name: &str| {
+            let rest = lines.peek()?.strip_prefix(name)?.strip_prefix(' ')?;
+            lines.next();
+            Some(rest)
+        };
+        let run = json::parse(named("run")?.as_bytes()).ok()?;
+        let key = PublicKey::from_did_key(named("key")?).ok()?;
+        let statement = Self {
+            run: RunId::parse(run.as_str()?).ok()?,
+            count,
+            hash: Digest::from_bytes(hash.try_into().ok()?),
+            at: Timestamp::parse_iso_seconds(named("time")?)?,
+            first: named("first").and_then(Timestamp::parse_rfc3339),
+            last: named("last").and_then(Timestamp::parse_rfc3339),
+            file: named("file").and_then(|file| {
+                let (sha256, bytes) = file.split_once(' ')?;
+                Some(FileDigest {
+                    sha256: Digest::parse_hex(sha256)?,
+                    bytes: parse_decimal(bytes)?,
+                })
+            }),
+        };
+        // One spelling: what it states is written as it is here, and nothing else is there.
+        let same = origin.starts_with(HEAD_ORIGIN) && statement.text(&key) == text.as_str();
+        same.then_some((statement, key))
+    }
+}
+
+/// A signed head, read. Whether it is signed by the key that it names is known; whose key that is, the
+/// trust says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SignedHead {
+    /// What it states.
+    pub statement: HeadStatement,
+    /// The key that it names.
+    pub key: PublicKey,
+    /// Does the signature of that key hold?
+    pub holds: bool,
+}
+
+impl SignedHead {
+    /// Reads a note.
+    ///
+    /// # Errors
+    /// [`NoteError::Malformed`] when it is no note, or none that states a head of a ledger.
+    pub fn parse(text: &str) -> Result<Self, NoteError> {
+        let note = SignedNote::parse(text)?;
+        let (statement, key) = HeadStatement::parse(note.text()).ok_or(NoteError::Malformed(
+            "the text does not state the head of a ledger",
+        ))?;
+        let signer = [(statement.origin()?, key)];
+        let holds = note.verify(&signer).is_ok();
+        Ok(Self {
+            statement,
+            key,
+            holds,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use threadseal_core::key::{KeyUsage, LocalSigner, PrivateKey};
+
+    fn signer() -> LocalSigner {
+        LocalSigner::new(PrivateKey::from_seed([5; 32]), KeyUsage::Native)
+    }
+
+    fn statement() -> HeadStatement {
+        let at = |micros| Timestamp::from_micros(micros).unwrap();
+        HeadStatement {
+            run: RunId::parse("run \u{1f512} \"x\"").unwrap(),
+            count: 3,
+            hash: Digest::of(b"last"),
+            at: at(1_700_000_000_000_000),
+            first: Some(at(1_600_000_000_000_001)),
+            last: None,
+            file: Some(FileDigest {
+                sha256: Digest::of(b"file"),
+                bytes: 4,
+            }),
+        }
+    }
+
+    #[test]
+    fn a_signed_head_comes_back_as_it_was_stated() {
+        let mut stated = statement();
+        for change in 0..3 {
+            match change {
+                0 => {}
+                1 => stated.file = None,
+                _ => (stated.first, stated.last) = (None, stated.first),
+            }
+            let note = stated.sign(&signer()).unwrap().to_string();
+            let read = SignedHead::parse(&note).unwrap();
+            assert_eq!((&read.statement, read.holds), (&stated, true));
+            assert_eq!(read.key, *signer().public_key());
+            let head = stated.head().unwrap();
+            assert_eq!((head.seq, head.size, head.line), (2, 3, stated.hash));
+        }
+    }
+
+    #[test]
+    fn what_is_changed_in_a_head_is_noticed() {
+        let note = statement().sign(&signer()).unwrap().to_string();
+        let base64 = |of: &[u8]| encoding::base64(Digest::of(of).as_bytes());
+        for (from, to) in [
+            ("\n3\n", "\n2\n"),
+            (&*base64(b"last"), &*base64(b"first")),
+            ("time 2023", "time 2024"),
+            ("first 2020", "first 2019"),
+            (" 4\n", " 5\n"),
+        ] {
+            let changed = note.replacen(from, to, 1);
+            assert_ne!(changed, note, "{from}");
+            assert!(!SignedHead::parse(&changed).unwrap().holds, "{from}");
+        }
+        let other = LocalSigner::new(PrivateKey::from_seed([6; 32]), KeyUsage::Native);
+        let (own, others) = (
+            signer().public_key().to_did_key(),
+            other.public_key().to_did_key(),
+        );
+        assert!(
+            !SignedHead::parse(&note.replace(&own, &others))
+                .unwrap()
+                .holds
+        );
+    }
+
+    #[test]
+    fn a_head_has_one_spelling() {
+        let note = statement().sign(&signer()).unwrap().to_string();
+        for (from, to) in [
+            ("\n3\n", "\n03\n"),
+            ("run ", "run  "),
+            ("file ", "extra x\nfile "),
+            ("first ", "last "),
+            ("threadseal/1/ledger/", "threadseal/1/ledgers/"),
+            ("\\ud83d\\udd12", "\u{1f512}"),
+        ] {
+            let changed = note.replacen(from, to, 1);
+            assert_ne!(changed, note, "{from}");
+            if from != "first " {
+                assert!(SignedHead::parse(&changed).is_err(), "{from}");
+            } else {
+                assert!(!SignedHead::parse(&changed).unwrap().holds);
+            }
+        }
+        assert!(SignedHead::parse("").is_err());
+    }
+
+    #[test]
+    fn nobody_signs_that_a_ledger_has_no_records() {
+        let mut stated = statement();
+        stated.count = 0;
+        assert!(stated.sign(&signer()).is_err());
+        let other = LocalSigner::new(PrivateKey::from_seed([5; 32]), KeyUsage::Observed);
+        assert!(statement().sign(&other).is_err());
+    }
+}

@@ -1,0 +1,421 @@
+//! Cuts a file into lines as the original's loader does, and says what each line holds.
+//!
+//! ```text
+//! lines    end at LF, CR or CR LF (Python's universal newlines)
+//! line     blanks of Unicode around it are dropped; then
+//!            one JSON object             a record
+//!            JSON texts one behind the other, up to the first that is none:
+//!                                        each object of them a record
+//!            anything else               nothing
+//! row      one JSON object, or nothing   (a table has no lines)
+//! ```
+//! What the original passes over in silence is [`LineRead::skipped`], with its place: nothing that
+//! one would read is lost without a word. What makes the original raise is [`Raise`].
+//!
+//! Lines are cut in order, and read on any core.
+
+use super::facts::{FactReader, Facts};
+use super::record::RunId;
+use super::sign::KnownKeys;
+use threadseal_core::canon::json::{self, JsonErrorKind, PythonTexts};
+use threadseal_core::limits::{MAX_LENIENT_RECORD_BYTES, MAX_LINE_BYTES, MAX_LINE_RECORDS};
+
+/// Where a line or a row lies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Place {
+    /// Offset of its first byte; 0 for a row.
+    pub from: u64,
+    /// Offset behind its last byte, its line end not counted; the length of a row.
+    pub to: u64,
+    /// Line, or number of the row, from 1.
+    pub line: u64,
+    /// False for a last line without a line end.
+    pub ended: bool,
+    /// Whether it is longer than [`MAX_LINE_BYTES`]; then its bytes are not handed over.
+    pub too_long: bool,
+}
+
+impl Place {
+    /// The place of a row, the `number`th from 1.
+    pub fn row(number: u64, bytes: u64) -> Self {
+        Self {
+            from: 0,
+            to: bytes,
+            line: number,
+            ended: true,
+            too_long: false,
+        }
+    }
+}
+
+/// Cuts a file into lines. Feed it the file in order, then [`LineSplitter::finish`].
+#[derive(Debug, Default)]
+pub struct LineSplitter {
+    /// Offset of the chunk at hand.
+    offset: u64,
+    /// The line at hand as far as earlier chunks held it.
+    carry: Vec<u8>,
+    from: u64,
+    lines: u64,
+    too_long: bool,
+    /// The last byte was a CR: a LF now belongs to it.
+    after_cr: bool,
+}
+
+impl LineSplitter {
+    /// A splitter at the beginning of a file.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Takes the next bytes, and hands over each line that ends in them.
+    pub fn push(&mut self, chunk: &[u8], each: &mut dyn FnMut(&[u8], Place)) {
+        let mut at = 0;
+        if self.after_cr && !chunk.is_empty() {
+            self.after_cr = false;
+            if chunk.first() == Some(&b'\n') {
+                at = 1;
+                self.from += 1;
+            }
+        }
+        while let Some(length) = memchr::memchr2(b'\n', b'\r', &chunk[at..]) {
+            let end = at + length;
+            self.hand_over(&chunk[at..end], self.offset + end as u64, true, each);
+            at = end + 1;
+            if chunk[end] == b'\r' {
+                match chunk.get(at) {
+                    Some(b'\n') => at += 1,
+                    Some(_) => {}
+                    None => self.after_cr = true,
+                }
+            }
+            self.from = self.offset + at as u64;
+        }
+        self.keep(&chunk[at..]);
+        self.offset += chunk.len() as u64;
+    }
+
+    /// Ends the file; its number of bytes.
+    pub fn finish(mut self, each: &mut dyn FnMut(&[u8], Place)) -> u64 {
+        if self.offset > self.from {
+            self.hand_over(&[], self.offset, false, each);
+        }
+        self.offset
+    }
+
+    fn keep(&mut self, bytes: &[u8]) {
+        if self.too_long || self.carry.len() + bytes.len() > MAX_LINE_BYTES {
+            self.too_long = true;
+            self.carry = Vec::new();
+        } else {
+            self.carry.extend_from_slice(bytes);
+        }
+    }
+
+    fn hand_over(&mut self, rest: &[u8], to: u64, ended: bool, each: &mut dyn FnMut(&[u8], Place)) {
+        let whole = self.carry.is_empty() && !self.too_long && rest.len() <= MAX_LINE_BYTES;
+        if !whole {
+            self.keep(rest);
+        }
+        self.lines += 1;
+        let place = Place {
+            from: self.from,
+            to,
+            line: self.lines,
+            ended,
+            too_long: self.too_long,
+        };
+        each(if whole { rest } else { &self.carry }, place);
+        self.carry.clear();
+        self.too_long = false;
+    }
+}
+
+/// What a line or row holds. A [`super::Verifier`] takes them in order.
+#[derive(Debug, Clone)]
+pub struct LineRead {
+    pub(super) found: Found,
+    /// What of it is no record, though it is not blank.
+    pub(super) skipped: Option<Skipped>,
+    /// What the original raises at it.
+    pub(super) raises: Option<Raise>,
+}
+
+/// The records of a line.
+#[derive(Debug, Clone)]
+pub(super) enum Found {
+    /// None.
+    Nothing,
+    /// All of it is one record.
+    One(Box<Facts>),
+    /// Several things stand on it: records with their offsets, and perhaps other values.
+    Several(Vec<(usize, usize, Facts)>),
+}
+
+/// Bytes `[from, to)` of a line that are no record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Skipped {
+    pub(super) why: SkipReason,
+    pub(super) from: usize,
+    pub(super) to: usize,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum SkipReason {
+    /// No JSON.
+    NotJson,
+    /// JSON, and no object.
+    NoObject,
+    /// Not UTF-8.
+    NotUtf8,
+    /// Beyond a bound of this reader: the original may have read it.
+    Limit,
+}
+
+/// What makes the original's loader raise.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Raise {
+    /// Bytes at `at` that no UTF-8 has; `length` is unknown where the line ends inside them.
+    NotUtf8 { at: usize, length: Option<usize> },
+    /// A row of a table that is not UTF-8: what is read of a table, is decoded first.
+    RowNotUtf8,
+    /// An integer of so many digits.
+    IntegerTooLong { digits: usize },
+    /// Nobody can say: a bound of this reader was met first.
+    Unknown,
+}
+
+/// Reads lines and rows; keeps what can be used again.
+#[derive(Debug, Default)]
+pub struct LineReader {
+    facts: FactReader,
+}
+
+impl LineReader {
+    /// A reader that knows no keys.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// A reader that looks at signatures by `known` keys at once; those by others wait until the
+    /// [`super::Verifier`] knows whether the ledger names them.
+    pub fn knowing(known: &KnownKeys) -> Self {
+        Self {
+            facts: FactReader::knowing(known),
+        }
+    }
+
+    /// Looks at signatures by `named` keys at once, too: [`super::Verifier::named_keys`] of the records
+    /// before. The answer is the same without, and takes longer.
+    pub fn learn(&mut self, named: &KnownKeys) {
+        self.facts.learn(named);
+    }
+
+    /// Reads one line of a file, its line end left off.
+    pub fn read_line(&mut self, line: &[u8]) -> LineRead {
+        match self.facts.read(line) {
+            Some(facts) => LineRead::one(facts),
+            None => self.read_leniently(line),
+        }
+    }
+
+    /// Reads one row of a table: the text of one record.
+    pub fn read_row(&mut self, text: &[u8]) -> LineRead {
+        if let Some(facts) = self.facts.read(text) {
+            return LineRead::one(facts);
+        }
+        if std::str::from_utf8(text).is_err() {
+            let mut read = LineRead::skipped(SkipReason::NotUtf8, 0, text.len());
+            read.raises = Some(Raise::RowNotUtf8);
+            return read;
+        }
+        if text.len() > MAX_LENIENT_RECORD_BYTES {
+            return LineRead::limit(text);
+        }
+        match json::parse_python(text) {
+            Ok(document) => self.value(&document, text),
+            Err(error) if is_beyond_us(error.kind) => LineRead::limit(text),
+            Err(_) => LineRead::skipped(SkipReason::NotJson, 0, text.len()),
+        }
+    }
+
+    fn read_leniently(&mut self, line: &[u8]) -> LineRead {
+        let text = match std::str::from_utf8(line) {
+            Ok(text) => text,
+            Err(error) => {
+                let mut read = LineRead::skipped(SkipReason::NotUtf8, 0, line.len());
+                read.raises = Some(Raise::NotUtf8 {
+                    at: error.valid_up_to(),
+                    length: error.error_len(),
+                });
+                return read;
+            }
+        };
+        let from = text.len() - text.trim_start_matches(is_python_blank).len();
+        let text = text.trim_matches(is_python_blank);
+        if text.is_empty() {
+            return LineRead::nothing();
+        }
+        if text.len() > MAX_LENIENT_RECORD_BYTES {
+            return LineRead::limit(line);
+        }
+        match json::parse_python(text.as_bytes()) {
+            // Nothing is dropped but blanks, which no hash covers.
+            Ok(document) if from == 0 => self.value(&document, text.as_bytes()),
+            Ok(mut document) => {
+                for found in &mut document.irregularities {
+                    found.offset += from;
+                }
+                self.value(&document, line)
+            }
+            Err(error) if is_beyond_us(error.kind) => LineRead::limit(line),
+            Err(error) if error.kind == JsonErrorKind::NumberTooLong => {
+                LineRead::too_many_digits(text.as_bytes(), error.offset, line.len())
+            }
+            Err(_) => self.recover(text, from),
+        }
+    }
+
+    fn value(&mut self, document: &json::PythonDocument, text: &[u8]) -> LineRead {
+        let irregularities = &document.irregularities;
+        let facts = self.facts.read_value(&document.value, irregularities, text);
+        facts.map_or_else(
+            || LineRead::skipped(SkipReason::NoObject, 0, text.len()),
+            LineRead::one,
+        )
+    }
+
+    /// Takes what stands on a line one behind the other, as the original does when the line as a
+    /// whole is no JSON.
+    fn recover(&mut self, text: &str, from: usize) -> LineRead {
+        let mut texts = PythonTexts::new(text);
+        let (mut records, mut skipped, mut raises) = (Vec::new(), None, None);
+        let mut skip = |why, start: usize, end: usize| {
+            skipped.get_or_insert(Skipped {
+                why,
+                from: from + start,
+                to: from + end,
+            });
+        };
+        loop {
+            texts.skip(is_python_blank);
+            let start = texts.offset();
+            if start == text.len() {
+                break;
+            }
+            if records.len() == MAX_LINE_RECORDS {
+                skip(SkipReason::Limit, start, text.len());
+                raises = Some(Raise::Unknown);
+                break;
+            }
+            match texts.read() {
+                Ok(mut document) => {
+                    for found in &mut document.irregularities {
+                        found.offset -= start;
+                    }
+                    let end = texts.offset();
+                    let part = text.get(start..end).unwrap_or_default().as_bytes();
+                    let facts =
+                        self.facts
+                            .read_value(&document.value, &document.irregularities, part);
+                    match facts {
+                        Some(facts) => records.push((from + start, from + end, facts)),
+                        None => skip(SkipReason::NoObject, start, end),
+                    }
+                }
+                Err(error) if is_beyond_us(error.kind) => {
+                    skip(SkipReason::Limit, start, text.len());
+                    raises = Some(Raise::Unknown);
+                    break;
+                }
+                Err(error) => {
+                    skip(SkipReason::NotJson, start, text.len());
+                    if error.kind == JsonErrorKind::NumberTooLong {
+                        let digits = digits_at(text.as_bytes(), error.offset);
+                        raises = Some(Raise::IntegerTooLong { digits });
+                    }
+                    break;
+                }
+            }
+        }
+        LineRead {
+            found: if records.is_empty() {
+                Found::Nothing
+            } else {
+                Found::Several(records)
+            },
+            skipped,
+            raises,
+        }
+    }
+}
+
+impl LineRead {
+    /// The run of its first record.
+    pub fn run_id(&self) -> Option<RunId> {
+        let facts = match &self.found {
+            Found::Nothing => return None,
+            Found::One(facts) => facts,
+            Found::Several(records) => records.first().map(|(_, _, facts)| facts)?,
+        };
+        RunId::parse(facts.run_id.as_deref()?).ok()
+    }
+
+    fn nothing() -> Self {
+        Self {
+            found: Found::Nothing,
+            skipped: None,
+            raises: None,
+        }
+    }
+
+    fn one(facts: Facts) -> Self {
+        Self {
+            found: Found::One(Box::new(facts)),
+            ..Self::nothing()
+        }
+    }
+
+    pub(super) fn skipped(why: SkipReason, from: usize, to: usize) -> Self {
+        Self {
+            skipped: Some(Skipped { why, from, to }),
+            ..Self::nothing()
+        }
+    }
+
+    fn limit(line: &[u8]) -> Self {
+        Self {
+            raises: Some(Raise::Unknown),
+            ..Self::skipped(SkipReason::Limit, 0, line.len())
+        }
+    }
+
+    fn too_many_digits(text: &[u8], offset: usize, length: usize) -> Self {
+        let digits = digits_at(text, offset);
+        Self {
+            raises: Some(Raise::IntegerTooLong { digits }),
+            ..Self::skipped(SkipReason::NotJson, 0, length)
+        }
+    }
+}
+
+/// Whether Python may read on where this reader stops.
+fn is_beyond_us(kind: JsonErrorKind) -> bool {
+    matches!(kind, JsonErrorKind::TooDeep | JsonErrorKind::TooManyValues)
+}
+
+/// Digits of the integer at `offset`.
+fn digits_at(text: &[u8], offset: usize) -> usize {
+    let literal = text.get(offset..).unwrap_or_default();
+    let digits = literal.strip_prefix(b"-").unwrap_or(literal);
+    digits
+        .iter()
+        .take_while(|byte| byte.is_ascii_digit())
+        .count()
+}
+
+/// What Python's `str.strip` and `str.isspace` take for a blank: Unicode's, and four separators of
+/// ASCII.
+fn is_python_blank(character: char) -> bool {
+    character.is_whitespace() || ('\u{1c}'..='\u{1f}').contains(&character)
+}

@@ -1,0 +1,383 @@
+//! Who signed a ledger, while its records are taken, and what that is worth (`spec/ledger.md` §6).
+//!
+//! ```text
+//! signature of each record ─┬─ genesis names actors: each record by the key of its actor, all signed
+//!                           └─ else: whoever signs, signs for himself
+//! ```
+//! Signatures by keys that are known are looked at where records are read, on any core; those by keys
+//! that the ledger names while it is read, here.
+
+use super::chain::Mark;
+use super::conclude::Judging;
+use super::facts::Facts;
+use super::genesis::{ACTORS_EFFECT, Actors, Declaration, GENESIS_EFFECT};
+use super::record::RunId;
+use super::sign::{KnownKeys, SignatureRead};
+use memchr::memmem;
+use threadseal_core::canon::json;
+use threadseal_core::canon::python::LedgerObject;
+use threadseal_core::digest::Digest;
+use threadseal_core::key::{KeyId, PublicKey, RepeatedKeys};
+use threadseal_core::limits::{MAX_LENIENT_RECORD_BYTES, MAX_RECORD_KEYS};
+use threadseal_core::record::Head;
+use threadseal_core::report::{CheckResult, Finding, Report, SignerReport, SignerStatus, Verdict};
+use threadseal_core::trust::{LastOf, covering};
+
+/// What speaks against a signature.
+pub(super) type Fault = (Verdict, &'static str, &'static str);
+
+/// The signatures of a ledger.
+#[derive(Debug, Default)]
+pub(super) struct Signers {
+    /// Must every record be by one key?
+    pinned: bool,
+    /// Is there a genesis?
+    pub(super) genesis: bool,
+    actors: Actors,
+    /// The keys of `actors`.
+    named: KnownKeys,
+    at_hand: RepeatedKeys,
+    records: u64,
+    pub(super) signed: u64,
+    first_unsigned: Option<Mark>,
+    tail: Option<Mark>,
+    inside: u64,
+    good: Vec<Good>,
+    unknown: Vec<KeyId>,
+    bad: bool,
+}
+
+/// A key whose signatures hold.
+#[derive(Debug)]
+struct Good {
+    key: PublicKey,
+    /// Number and hash of the last record that it signed, if that is chained.
+    last: Option<(u64, Digest)>,
+}
+
+impl Good {
+    fn head(&self, run: &RunId) -> Option<LastOf> {
+        let (seq, line) = self.last?;
+        let head = Head {
+            record: run.record_id(),
+            seq,
+            size: seq + 1,
+            line,
+        };
+        Some(LastOf {
+            key: self.key,
+            head,
+        })
+    }
+}
+
+impl Signers {
+    pub(super) fn new(pinned: bool) -> Self {
+        Self {
+            pinned,
+            ..Self::default()
+        }
+    }
+
+    /// Must every record be signed?
+    pub(super) fn all_must(&self) -> bool {
+        !self.actors.is_empty()
+    }
+
+    /// Takes the next record; tells what speaks against it.
+    pub(super) fn take(
+        &mut self,
+        facts: &Facts,
+        text: &[u8],
+        mark: &Mark,
+        fault: &mut dyn FnMut(Fault),
+    ) {
+        let joining = self.declaration(text, mark, fault);
+        let read = match &facts.signature {
+            SignatureRead::UnknownKey(signature) => {
+                let key = self.named.get(&signature.key());
+                match (key, facts.stored.digest()) {
+                    (Some(key), Some(hash)) => signature.read(&hash, key, &mut self.at_hand),
+                    (Some(key), None) => SignatureRead::Bad(*key),
+                    (None, _) => SignatureRead::UnknownKey(*signature),
+                }
+            }
+            read => *read,
+        };
+        self.records += 1;
+        let by_actor = self.signature(&read, facts.actor_id.as_deref(), mark, fault);
+        if let SignatureRead::Good(key) = &read
+            && let Some(good) = self.good.iter_mut().find(|good| good.key == *key)
+        {
+            good.last = facts.stored.digest().map(|hash| (mark.index, hash));
+        }
+        if let (Some(actors), true) = (joining, by_actor) {
+            self.name(actors, fault);
+        }
+    }
+
+    /// What the record declares. A genesis counts at once, for its own signature as well; actors
+    /// who join do once their record is found to be signed.
+    fn declaration(
+        &mut self,
+        text: &[u8],
+        mark: &Mark,
+        fault: &mut dyn FnMut(Fault),
+    ) -> Option<Actors> {
+        let says = |kind: &&str| memmem::find(text, kind.as_bytes()).is_some();
+        // Written with escapes, the first would hide that all must be signed, any other nothing.
+        let may = mark.index == 0 || [GENESIS_EFFECT, ACTORS_EFFECT].iter().any(says);
+        if !may {
+            return None;
+        }
+        let small = text.len() <= MAX_LENIENT_RECORD_BYTES;
+        let read = Some(text).filter(|_| small).map(json::parse_python);
+        let Some(Ok(document)) = read else {
+            // Passed over, it would let others sign, or nobody.
+            if declares(text) {
+                fault(GENESIS_BAD);
+            }
+            return None;
+        };
+        match Declaration::of(&document.value) {
+            Ok(Some(Declaration::Genesis(genesis))) if mark.index == 0 => {
+                self.genesis = true;
+                self.name(genesis.actors, fault);
+                None
+            }
+            Ok(Some(Declaration::Genesis(_))) => {
+                let text =
+                    "the record is the beginning of a ledger, and does not stand at its beginning";
+                fault((Verdict::Tampered, "genesis_misplaced", text));
+                None
+            }
+            Ok(Some(Declaration::Actors(actors))) => Some(actors),
+            Ok(None) => None,
+            Err(_) => {
+                fault(GENESIS_BAD);
+                None
+            }
+        }
+    }
+
+    fn name(&mut self, actors: Actors, fault: &mut dyn FnMut(Fault)) {
+        let before = self.actors.keys().count();
+        if self.actors.join(actors).is_err() {
+            fault(TOO_MANY);
+        }
+        if self.actors.keys().count() > before {
+            self.named = KnownKeys::of(self.actors.keys().copied());
+        }
+    }
+
+    /// The keys that the ledger names.
+    pub(super) fn named(&self) -> &KnownKeys {
+        &self.named
+    }
+
+    /// Judges one signature; true if it is good and by an actor that the ledger names.
+    fn signature(
+        &mut self,
+        read: &SignatureRead,
+        actor: Option<&str>,
+        mark: &Mark,
+        fault: &mut dyn FnMut(Fault),
+    ) -> bool {
+        if *read == SignatureRead::Absent {
+            self.first_unsigned.get_or_insert(*mark);
+            self.tail.get_or_insert(*mark);
+            if self.all_must() || self.pinned {
+                let text = "the record is not signed, and every record of this ledger must be";
+                fault((Verdict::Tampered, "signature_missing", text));
+            }
+            return false;
+        }
+        self.signed += 1;
+        self.inside = self.records - self.signed;
+        self.tail = None;
+        let of_actor = actor.and_then(|actor| self.actors.key_of(actor));
+        let wrong = match (read, of_actor) {
+            (SignatureRead::Unreadable, _) => Some((
+                "signature_unreadable",
+                "`signature` is not what a signature looks like",
+            )),
+            (SignatureRead::Bad(_), _) => Some((
+                "signature_bad",
+                "the signature does not verify under the key that it names",
+            )),
+            (_, None) if self.all_must() => Some((
+                "actor_unnamed",
+                "the record is by an actor that this ledger does not name",
+            )),
+            (SignatureRead::Good(key), Some(own)) if key != own => Some((
+                "actor_differs",
+                "the record is signed by another key than its actor's",
+            )),
+            (SignatureRead::UnknownKey(_), Some(_)) => Some((
+                "actor_differs",
+                "the record is signed by another key than its actor's",
+            )),
+            _ => None,
+        };
+        if let Some((code, text)) = wrong {
+            self.bad = true;
+            fault((Verdict::Forged, code, text));
+        }
+        match read {
+            SignatureRead::Good(key) if !self.good.iter().any(|good| good.key == *key) => {
+                if self.good.len() + self.unknown.len() < MAX_RECORD_KEYS {
+                    self.good.push(Good {
+                        key: *key,
+                        last: None,
+                    });
+                } else {
+                    fault(TOO_MANY);
+                }
+            }
+            SignatureRead::UnknownKey(signature) if !self.unknown.contains(&signature.key()) => {
+                if self.good.len() + self.unknown.len() < MAX_RECORD_KEYS {
+                    self.unknown.push(signature.key());
+                } else {
+                    fault(TOO_MANY);
+                }
+            }
+            _ => {}
+        }
+        wrong.is_none() && matches!(read, SignatureRead::Good(_)) && of_actor.is_some()
+    }
+
+    /// Keys whose signatures hold.
+    pub(super) fn into_keys(self) -> Vec<PublicKey> {
+        self.good.into_iter().map(|good| good.key).collect()
+    }
+
+    /// Is the last record signed?
+    pub(super) fn reaches_end(&self) -> bool {
+        self.signed > 0 && self.tail.is_none()
+    }
+
+    /// Judges the keys whose signatures hold; true when somebody vouches for each of them. `tip` is the end of a chain that holds.
+    pub(super) fn judge(
+        &self,
+        report: &mut Report,
+        run: Option<&RunId>,
+        tip: Option<Head>,
+        judging: &Judging<'_>,
+    ) -> bool {
+        if self.signed == 0 {
+            let why = "no record is signed".to_owned();
+            report.check("signatures", CheckResult::Skipped, Some(why));
+        } else {
+            let how = format!("{} of {} records are signed", self.signed, self.records);
+            report.check("signatures", CheckResult::of(!self.bad), Some(how));
+        }
+        let last: Vec<LastOf> = match (run, tip) {
+            (Some(run), Some(_)) => self.good.iter().filter_map(|good| good.head(run)).collect(),
+            _ => Vec::new(),
+        };
+        let mut all = !self.good.is_empty() && self.unknown.is_empty();
+        for good in &self.good {
+            let own = last.iter().find(|last| last.key == good.key);
+            let mut heads = own.map_or_else(Vec::new, |own| covering(&last, own.head.seq));
+            // The end covers what every key signed.
+            heads.extend(tip);
+            let purpose = judging.purpose(run, &heads);
+            let judgement = judging.trust.judge(&good.key, &purpose, judging.now);
+            all &= report.signer(&good.key, &judgement);
+        }
+        for id in &self.unknown {
+            unknown_signer(report, id, self.pinned);
+        }
+        if self.pinned || self.signed > 0 {
+            report.check("trust", CheckResult::of(all), None);
+        }
+        for known in judging.signers {
+            if !self
+                .good
+                .iter()
+                .any(|good| signer_name(&good.key) == *known)
+            {
+                let text = "a key that signed this ledger when it was last known here signs none of its records now";
+                report.hold_because(Verdict::Tampered, Finding::error("signatures_gone", text));
+            }
+        }
+        all
+    }
+
+    /// Says how much of a ledger is signed, where not all of it must be and no head covers the rest.
+    pub(super) fn coverage(&self, report: &mut Report) {
+        if self.signed == 0 || self.all_must() || self.pinned {
+            return;
+        }
+        if let (Some(mark), true) = (&self.first_unsigned, self.inside > 0) {
+            let text = format!(
+                "{} records have no signature of their own; that of a later record covers what they say, not who wrote them",
+                self.inside
+            );
+            let finding = mark.put(Finding::warning("record_unsigned", text));
+            report.hold_because(Verdict::Partial, finding);
+        }
+        if let Some(mark) = &self.tail {
+            let text = "this record and those after it are not signed";
+            let finding = mark.put(Finding::warning("unsigned_tail", text));
+            report.hold_because(Verdict::UnsignedTail, finding);
+        }
+    }
+}
+
+const GENESIS_BAD: Fault = (
+    Verdict::Malformed,
+    "genesis_bad",
+    "the record says what the ledger begins with or who may sign it, and cannot be read as that",
+);
+
+const TOO_MANY: Fault = (
+    Verdict::Malformed,
+    "too_many_keys",
+    "more keys sign this ledger than a verifier holds",
+);
+
+/// Is the record, of which no tree is made, for saying what a ledger begins with or who may sign it?
+fn declares(text: &[u8]) -> bool {
+    let is = |kind: &[u8]| {
+        [GENESIS_EFFECT, ACTORS_EFFECT]
+            .iter()
+            .any(|known| kind == format!("\"{known}\"").as_bytes())
+    };
+    LedgerObject::read(text).is_some_and(|record| {
+        let mut members = record.members();
+        let effect = members.find(|member| member.name == b"effect");
+        let effect = effect.and_then(|effect| LedgerObject::read(effect.value));
+        effect.is_some_and(|effect| {
+            let mut members = effect.members();
+            members.any(|member| member.name == b"type" && is(member.value))
+        })
+    })
+}
+
+/// A key of which only the id is known: the mathematics cannot be done.
+fn unknown_signer(report: &mut Report, id: &KeyId, pinned: bool) {
+    report.signers.push(SignerReport {
+        key: id.to_hex(),
+        did: None,
+        name: None,
+        status: if pinned {
+            SignerStatus::Rejected
+        } else {
+            SignerStatus::Unknown
+        },
+    });
+    if pinned {
+        let text = format!("signed by key {id}, which is not the key that was asked for");
+        report.hold_because(Verdict::Forged, Finding::error("key_not_pinned", text));
+    } else {
+        let text = format!("nobody vouches for key {id}, and only its id is known here");
+        let finding = Finding::warning("key_unknown", text);
+        report.hold_because(Verdict::UnknownSigner, finding);
+    }
+}
+
+/// The name under which a head store remembers that a key signed a ledger.
+pub fn signer_name(key: &PublicKey) -> Digest {
+    Digest::tagged("threadseal/1 ledger signer", &[key.as_bytes()])
+}

@@ -1,0 +1,25 @@
+//! The record formats: how each is spelled, sealed and verified.
+//!
+//! The crate is pure: bytes, trust and the caller's "now" go in, a
+//! [`Report`](threadseal_core::report::Report) comes out, and a
+//! [`Verified`](verified::Verified) value for the verdict `verified` alone. Files, locks and
+//! clocks are in `threadseal-store`.
+//!
+//! Modules, lowest first; a module uses only modules above it (a test enforces this):
+//!
+//! | module | owns |
+//! |---|---|
+//! | [`verified`] | [`verified::Verified`], which only the verifiers of this crate can make |
+//! | [`document`] | signed JSON and signed text files |
+//! | [`transcript`] | signed event logs: native, Rye, observed |
+//! | [`scroll`] | chains of sealed turns: agent-scroll v0.1 |
+//! | [`ledger`] | hash-chained step ledgers: `AbstractRuntime` |
+//! | [`lineage`] | signed checkpoints of an agent, and who may write the next: igor |
+#![forbid(unsafe_code)]
+
+pub mod document;
+pub mod ledger;
+pub mod lineage;
+pub mod scroll;
+pub mod transcript;
+pub mod verified;

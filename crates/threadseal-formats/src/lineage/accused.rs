@@ -1,0 +1,227 @@
+//! Whom a fork proof convicts, and what a fork that a log knows says of a lineage (`spec/lineage.md` §8.1).
+//!
+//! ```text
+//! proof ─► ForkReader ─► does it show a fork? ─► does the trust vouch for its keys now? ─► Verified<LoggedFork> ─► a log
+//! LoggedFork + the links of a copy ─► Bearing: it goes on from the fork, it does not, or nobody can tell
+//! ```
+//! A fork speaks against every copy that has the link behind which the two stand, or one of the two: who goes on from there
+//! makes a third. A recovery that gave them all up is on another branch, and is no part of it.
+
+use super::chain::Lineage;
+use super::conclude::{Judging, holds_now, judge_root, judge_session};
+use super::fork::{Equivocation, ForkFault, ForkReader};
+use super::hash::ContentHash;
+use super::header::CheckpointHeader;
+use super::identity::AgentName;
+use super::seen::Seen;
+use crate::verified::{Grounds, Verified};
+use std::collections::BTreeSet;
+use threadseal_core::digest::Digest;
+use threadseal_core::key::{KeyUsage, PublicKey};
+use threadseal_core::report::heads::check_forks;
+use threadseal_core::report::{
+    Bearing, CheckResult, Expectation, Finding, Report, TrustedUntil, Verdict,
+};
+use threadseal_core::tlog::entry::fork::{ForkPlace, ForkedLinks, LoggedFork};
+
+/// What a check of a fork proof came to.
+#[derive(Debug, Clone)]
+pub struct CheckedFork {
+    /// The verdict and what it rests on.
+    pub report: Report,
+    /// What the proof shows by itself, whoever is trusted.
+    pub shown: Result<Equivocation, ForkFault>,
+    /// What a log may say of the lineage; present exactly when the verdict is `verified`.
+    pub proved: Option<Verified<LoggedFork>>,
+}
+
+/// Says what a proof that was read to its end proves to somebody with this trust. `verified`: an agent for whose key the trust vouches
+/// signed two links in one place.
+pub fn check_fork(reader: ForkReader, judging: &Judging<'_>) -> CheckedFork {
+    let (evidence, bytes, shown) = reader.finish_with_digest();
+    let mut report = Report::begin("proof", "threadseal");
+    report.trust = Some(judging.trust.digest());
+    report.stats.bytes = bytes;
+    let found = match &shown {
+        Ok(found) => found,
+        Err(fault) => {
+            let (verdict, code) = told(*fault);
+            report.hold_because(verdict, Finding::error(code, fault.to_string()));
+            return CheckedFork {
+                report,
+                shown,
+                proved: None,
+            };
+        }
+    };
+    report.stats.checkpoints = 2;
+    report.record = Some(found.record);
+    let [one, other] = found.links;
+    let place = found.parent.map_or_else(
+        || "both are beginnings, or have one number".to_owned(),
+        |parent| format!("both follow {parent}"),
+    );
+    let text = format!(
+        "agent {} signed two links in one place, {one} and {other}: {place}",
+        found.agent
+    );
+    report.find(Finding::warning("links_conflict", text));
+    let report = judged(found, report, judging);
+    let proved = minted(found, evidence, &report, judging);
+    CheckedFork {
+        report,
+        shown,
+        proved,
+    }
+}
+
+/// What it comes to that a proof proves nothing.
+fn told(fault: ForkFault) -> (Verdict, &'static str) {
+    match fault {
+        ForkFault::Format | ForkFault::NoLink => (Verdict::Malformed, "proof_malformed"),
+        ForkFault::Seal => (Verdict::Forged, "signature_bad"),
+        ForkFault::Authority => (Verdict::Forged, "not_holder"),
+        ForkFault::Same
+        | ForkFault::Agents
+        | ForkFault::Places
+        | ForkFault::ParentMissing
+        | ForkFault::Parent
+        | ForkFault::Void => (Verdict::Malformed, "no_conflict"),
+    }
+}
+
+/// `report` with what the trust says of the keys. All count now or none does: whoever has a key whose time is over can sign a second
+/// link wherever it once signed the first.
+fn judged(found: &Equivocation, report: Report, judging: &Judging<'_>) -> Report {
+    let mut judged = report.clone();
+    let usages: BTreeSet<KeyUsage> = found.signers.iter().map(|signer| signer.usage).collect();
+    let mut vouched = true;
+    for usage in usages {
+        let name = found.name.as_ref().filter(|_| usage == KeyUsage::Native);
+        let name = name.map(AgentName::as_str);
+        vouched &= judge_root(&mut judged, &found.root, (usage, name), &[], judging);
+    }
+    let sessions = found.signers.iter().map(|signer| signer.key);
+    let sessions: BTreeSet<[u8; 32]> = sessions.filter(|key| *key != found.root).collect();
+    for session in &sessions {
+        vouched &= judge_session(&mut judged, session, vouched, &[], judging);
+    }
+    // The link that the two follow is older, and its signer may have given the agent away since.
+    let mut certificates = found
+        .signers
+        .iter()
+        .take(2)
+        .filter_map(|signer| signer.certificate);
+    let text = "the delegation of a key that signed one of the links does not hold now: whoever has it may have signed since";
+    vouched &= certificates.all(|certificate| holds_now(&mut judged, &certificate, text, judging));
+    judged.check("trust", CheckResult::of(vouched), None);
+    let text = "a key of the agent ended: these two links are by whoever had it, before that or later, and nothing here says who \
+                that was";
+    report.judged_unless_ended(judged, text)
+}
+
+fn minted(
+    found: &Equivocation,
+    evidence: Digest,
+    report: &Report,
+    judging: &Judging<'_>,
+) -> Option<Verified<LoggedFork>> {
+    if report.verdict != Verdict::Verified {
+        return None;
+    }
+    let fork = LoggedFork {
+        record: found.record,
+        key: PublicKey::from_bytes(&found.root).ok()?.key_id(),
+        evidence,
+        place: ForkPlace::Lineage(ForkedLinks {
+            parent: found.parent.map(|parent| parent.digest()),
+            links: found.links.map(|link| link.digest()),
+            seq: found.seq,
+        }),
+    };
+    let grounds = Grounds {
+        record: Some(found.record),
+        head: None,
+        trusted_until: TrustedUntil {
+            line: 2,
+            byte: report.stats.bytes,
+            turn: None,
+        },
+        trust: judging.trust.digest(),
+        now: judging.now,
+    };
+    Some(Verified::mint(fork, grounds))
+}
+
+/// A link of a copy, as far as a known fork may speak against it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PlacedLink {
+    hash: ContentHash,
+    prev: Option<ContentHash>,
+    seq: Option<u64>,
+}
+
+impl PlacedLink {
+    /// The link of this header.
+    pub fn of(hash: ContentHash, header: &CheckpointHeader) -> Self {
+        Self {
+            hash,
+            prev: header.prev,
+            seq: header.native.as_ref().map(|native| native.seq),
+        }
+    }
+
+    /// Does it say that no link stands before it?
+    pub fn is_beginning(&self) -> bool {
+        self.prev.is_none()
+    }
+}
+
+/// What a known fork says of a copy that has these links of the agent; `whole`: and all that stand before them.
+pub fn bearing(
+    fork: &LoggedFork,
+    links: impl IntoIterator<Item = PlacedLink>,
+    whole: bool,
+) -> Bearing {
+    let ForkPlace::Lineage(ForkedLinks {
+        parent,
+        links: forked,
+        seq,
+    }) = fork.place
+    else {
+        return Bearing::Clear;
+    };
+    let (mut is_empty, mut newest) = (true, None);
+    for link in links {
+        let (hash, prev) = (link.hash.digest(), link.prev.map(|prev| prev.digest()));
+        let is_forked = |named: &Digest| forked.contains(named) || parent.as_ref() == Some(named);
+        if is_forked(&hash) || prev.as_ref().is_some_and(is_forked) {
+            return Bearing::Forked;
+        }
+        is_empty = false;
+        newest = newest.max(link.seq);
+    }
+    let is_before = newest.zip(seq).is_some_and(|(newest, seq)| newest < seq);
+    match whole || is_empty || is_before {
+        true => Bearing::Clear,
+        false => Bearing::Unknown,
+    }
+}
+
+/// Reports forks that the log of this host knows and that speak against this lineage.
+pub(super) fn check_known_forks(
+    report: &mut Report,
+    lineage: &Lineage<'_>,
+    seen: &Seen,
+    expect: &[Expectation],
+) {
+    let whole = seen.orphans.is_empty() && !seen.beginnings.is_empty();
+    check_forks(report, expect, |fork| {
+        let links = seen
+            .line
+            .keys()
+            .filter_map(|index| lineage.all.link(*index));
+        let placed = links.map(|link| PlacedLink::of(link.hash, &link.header));
+        bearing(fork, placed, whole)
+    });
+}

@@ -1,0 +1,131 @@
+//! Heads that a lineage must contain, held against the links that are here (`spec/lineage.md` §8).
+//!
+//! Unlike records of one file, a lineage may be here in parts: a head before the first link that is here was passed by, one behind
+//! the last is missing.
+
+use super::chain::{Index, Lineage};
+use super::seen::{Seen, View};
+use threadseal_core::record::{ExpectedHead, Head};
+use threadseal_core::report::heads;
+use threadseal_core::report::{CheckResult, Expectation, Finding, Report, Verdict};
+
+/// Heads that must be there; true when one was met and none was missed. Unlike records of one file, a
+/// lineage may be here in parts, and a content hash that no link has is a state gone back, not a cut.
+pub(super) fn check_heads(
+    report: &mut Report,
+    lineage: &Lineage<'_>,
+    seen: &Seen,
+    expect: &[Expectation],
+    view: View,
+) -> bool {
+    let expect = expect.iter().filter(|expected| expected.is_head());
+    let mut expect = expect.peekable();
+    if expect.peek().is_none() {
+        let why = "no head of this lineage is known here".to_owned();
+        report.check("head", CheckResult::Skipped, Some(why));
+        return false;
+    }
+    let (mut good, mut met, mut vouched) = (true, false, false);
+    for expected in expect {
+        match look_for(expected, lineage, seen, view) {
+            Met::Yes => {
+                met = true;
+                vouched |= expected.vouches;
+                heads::check_logged(report, expected, CheckResult::Pass, None);
+            }
+            Met::Beyond => {
+                heads::check_logged(report, expected, CheckResult::Skipped, Some(BEYOND));
+            }
+            Met::No(verdict, code, text) => {
+                good = false;
+                heads::check_logged(report, expected, CheckResult::Fail, Some(&text));
+                report.hold_because(verdict, Finding::error(code, text));
+            }
+        }
+    }
+    if good && !met {
+        report.check("head", CheckResult::Skipped, Some(BEYOND.to_owned()));
+    } else {
+        report.check("head", CheckResult::of(good), None);
+    }
+    good && vouched
+}
+
+/// Why a head is not looked for.
+const BEYOND: &str = "the links between the known head and this one are not here";
+
+/// What came of an expected head.
+enum Met {
+    Yes,
+    /// The files begin behind it.
+    Beyond,
+    No(Verdict, &'static str, String),
+}
+
+fn look_for(expected: &Expectation, lineage: &Lineage<'_>, seen: &Seen, view: View) -> Met {
+    let wanted = match expected.head {
+        ExpectedHead::Head(head) => head.line,
+        ExpectedHead::Line(line) => line,
+    };
+    let counts = |index: &Index| seen.line.contains_key(index) || seen.voided.contains(index);
+    let found = lineage
+        .own()
+        .find(|(index, link)| counts(index) && link.hash.digest() == wanted);
+    if let Some((index, _)) = found {
+        if expected.exact && !seen.tips.contains(&index) {
+            let text = "the expected head is here, and the lineage goes on".to_owned();
+            return Met::No(Verdict::Open, "head_not_last", text);
+        }
+        return Met::Yes;
+    }
+    // A link names the one before it: what begins right behind the head is ahead of it.
+    let follows = |index: &Index| {
+        let prev = lineage.all.link(*index).and_then(|link| link.header.prev);
+        prev.is_some_and(|prev| prev.digest() == wanted)
+    };
+    if !expected.exact && seen.orphans.iter().any(follows) {
+        return Met::Yes;
+    }
+    match expected.head {
+        ExpectedHead::Line(line) => {
+            let text = format!("no link here is the expected head {line}: this is older, or other");
+            Met::No(Verdict::RolledBack, "head_missing", text)
+        }
+        ExpectedHead::Head(head) => missed(&head, expected.is_remembered(), lineage, seen, view),
+    }
+}
+
+fn missed(head: &Head, remembered: bool, lineage: &Lineage<'_>, seen: &Seen, view: View) -> Met {
+    if !lineage.records().contains(&head.record) {
+        let text = "the expected head is of another agent".to_owned();
+        return Met::No(Verdict::Foreign, "record_differs", text);
+    }
+    let places = seen.line.values().flatten();
+    if places.clone().any(|place| *place == head.seq) {
+        let text = format!("link {} is another one than the known head", head.seq);
+        return Met::No(Verdict::Forked, "head_differs", text);
+    }
+    let last = places.max().copied();
+    let tick = seen.tips.iter().filter_map(|tip| lineage.all.link(*tip));
+    let tick = tick.map(|link| link.header.tick).max();
+    let is_window = view == View::Single || seen.beginnings.is_empty();
+    let behind = match last {
+        Some(last) => last < head.seq,
+        None => tick.is_none_or(|tick| tick <= head.size),
+    };
+    if is_window && !behind {
+        return Met::Beyond;
+    }
+    let verdict = if remembered {
+        Verdict::RolledBack
+    } else {
+        Verdict::Truncated
+    };
+    let text = format!(
+        "the known head is link {} of tick {}, and the newest here is of tick {}",
+        head.seq,
+        head.size,
+        tick.unwrap_or(0)
+    );
+    Met::No(verdict, "head_ahead", text)
+}

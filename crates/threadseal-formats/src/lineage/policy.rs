@@ -1,0 +1,212 @@
+//! What may change from one link to the next (`spec/lineage.md` §8).
+//!
+//! ```text
+//! parent ─► child    tick, epoch and time never fall, budget never rises, seq counts by one;
+//!                    a link that moves authority changes nothing else
+//! ```
+//! Every rule looks at two links of which the later one's seal holds: who signed is known, so that a
+//! breach is the signer's own doing. What [`broken`] names, nobody may write either (`standing`). Who may sign next is `authority`; which links stand together,
+//! `chain`.
+
+use super::authority::Refusal;
+use super::facts::ReadLink;
+use super::header::CheckpointHeader;
+use super::links;
+use threadseal_core::report::{Severity, Verdict};
+
+/// A rule that a link breaks, or comes close to breaking, beside its parent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Breach {
+    /// What it does to the verdict; nothing where the rule is only worth a look.
+    pub(super) verdict: Option<Verdict>,
+    pub(super) severity: Severity,
+    pub(super) code: &'static str,
+    pub(super) text: &'static str,
+}
+
+impl Breach {
+    pub(super) const fn error(verdict: Verdict, code: &'static str, text: &'static str) -> Self {
+        Self {
+            verdict: Some(verdict),
+            severity: Severity::Error,
+            code,
+            text,
+        }
+    }
+
+    pub(super) const fn look(severity: Severity, code: &'static str, text: &'static str) -> Self {
+        Self {
+            verdict: None,
+            severity,
+            code,
+            text,
+        }
+    }
+}
+
+const KEY_CHANGED: Breach = Breach::error(
+    Verdict::Forged,
+    "key_changed",
+    "it is signed by another identity than the link before it",
+);
+const VERSION_REGRESSED: Breach = Breach::error(
+    Verdict::Forged,
+    "version_regressed",
+    "it is of an older version than the link before it: what the newer one covers is gone",
+);
+const NOT_HOLDER: Breach = Breach::error(
+    Verdict::Forged,
+    "not_holder",
+    "it is signed by a key that did not have the agent's authority then",
+);
+const OUT_OF_TURN: Breach = Breach::error(
+    Verdict::Forged,
+    "out_of_turn",
+    "no link of its kind follows the link before it",
+);
+const EPOCH_WRONG: Breach = Breach::error(
+    Verdict::Forged,
+    "epoch_wrong",
+    "it acts at another epoch than the one that was handed to its signer",
+);
+const DELEGATION_OLDER: Breach = Breach::error(
+    Verdict::Forged,
+    "delegation_older",
+    "it is signed under an older delegation than its signer used before",
+);
+const HANDOVER_DIFFERS: Breach = Breach::error(
+    Verdict::Forged,
+    "handover_differs",
+    "what it says of the authority does not fit its place",
+);
+const HANDOVER_ALTERS: Breach = Breach::error(
+    Verdict::Tampered,
+    "handover_alters",
+    "it moves authority, and changes what the agent is besides",
+);
+const SEQ_WRONG: Breach = Breach::error(
+    Verdict::Tampered,
+    "seq_wrong",
+    "its number does not follow that of the link before it",
+);
+const TICK_REGRESSED: Breach = Breach::error(
+    Verdict::RolledBack,
+    "tick_regressed",
+    "its tick is before that of the link before it",
+);
+const EPOCH_REGRESSED: Breach = Breach::error(
+    Verdict::RolledBack,
+    "epoch_regressed",
+    "its epoch is older than that of the link before it",
+);
+const BUDGET_INCREASED: Breach = Breach::error(
+    Verdict::Tampered,
+    "budget_increased",
+    "its budget is larger than the link before it left",
+);
+const SAME_TICK: Breach = Breach::look(
+    Severity::Note,
+    "same_tick",
+    "it is of the same tick as the link before it",
+);
+const CODE_CHANGED: Breach = Breach::look(
+    Severity::Note,
+    "code_changed",
+    "its code is another than that of the link before it",
+);
+const TIME_REGRESSED: Breach = Breach::look(
+    Severity::Warning,
+    "time_regressed",
+    "it says that it was made before the link before it",
+);
+const LEASE_OVERRUN: Breach = Breach::look(
+    Severity::Warning,
+    "lease_overrun",
+    "it says that it was made after the lease of the link before it had run out",
+);
+
+/// What it comes to that `child` may not stand behind `parent`.
+pub(super) fn refused(parent: &ReadLink, child: &ReadLink, why: Refusal) -> Breach {
+    match why {
+        Refusal::Downgrade => VERSION_REGRESSED,
+        Refusal::Agent => KEY_CHANGED,
+        Refusal::Signer if parent.root() != child.root() => KEY_CHANGED,
+        Refusal::Signer => NOT_HOLDER,
+        Refusal::Kind(_) => OUT_OF_TURN,
+        Refusal::Epoch { .. } => EPOCH_WRONG,
+        Refusal::KeyEpoch => DELEGATION_OLDER,
+        Refusal::Body => HANDOVER_DIFFERS,
+    }
+}
+
+/// What it comes to that `link` may not be the first of its lineage, or says otherwise than it is.
+pub(super) fn refused_first(why: Refusal) -> Breach {
+    match why {
+        Refusal::Kind(_) => OUT_OF_TURN,
+        _ => HANDOVER_DIFFERS,
+    }
+}
+
+/// What a link says that no link may say behind the one before it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Broken {
+    /// Its number is not the next.
+    Seq,
+    /// Its tick falls.
+    Tick,
+    /// Its epoch falls.
+    Epoch,
+    /// Its budget rises.
+    Budget,
+    /// It moves authority, and changes this field.
+    Altered(&'static str),
+}
+
+/// What `is` breaks, coming after `was`.
+pub(super) fn broken(
+    was: &CheckpointHeader,
+    is: &CheckpointHeader,
+) -> impl Iterator<Item = Broken> {
+    let seq = |header: &CheckpointHeader| header.native.as_ref().map(|native| native.seq);
+    let counted = match (seq(was), seq(is)) {
+        (Some(was), Some(is)) => was.checked_add(1) == Some(is),
+        (None, Some(is)) => is > 0,
+        (_, None) => true,
+    };
+    let rules = [
+        (!counted).then_some(Broken::Seq),
+        links::altered(was, is).map(Broken::Altered),
+        (is.tick < was.tick).then_some(Broken::Tick),
+        (is.epoch < was.epoch).then_some(Broken::Epoch),
+        (is.budget > was.budget).then_some(Broken::Budget),
+    ];
+    rules.into_iter().flatten()
+}
+
+/// Tells `each` what `child` breaks, coming after `parent`.
+pub(super) fn transition(parent: &ReadLink, child: &ReadLink, each: &mut dyn FnMut(Breach)) {
+    let (was, is) = (&parent.header, &child.header);
+    for broken in broken(was, is) {
+        each(match broken {
+            Broken::Seq => SEQ_WRONG,
+            Broken::Altered(_) => HANDOVER_ALTERS,
+            Broken::Tick => TICK_REGRESSED,
+            Broken::Epoch => EPOCH_REGRESSED,
+            Broken::Budget => BUDGET_INCREASED,
+        });
+    }
+    if is.tick == was.tick && !child.is_handover() && !parent.is_handover() {
+        each(SAME_TICK);
+    }
+    if is.code != was.code {
+        each(CODE_CHANGED);
+    }
+    if let Some(made) = child.time() {
+        if parent.time().is_some_and(|before| made < before) {
+            each(TIME_REGRESSED);
+        }
+        if was.lease_expiry != 0 && made > was.lease_expiry {
+            each(LEASE_OVERRUN);
+        }
+    }
+}

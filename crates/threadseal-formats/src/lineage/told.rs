@@ -1,0 +1,81 @@
+//! How what was seen of one link or file is told: its verdict, its code, its sentence (`spec/lineage.md` §8).
+//!
+//! Elsewhere: what stands between links (`policy`), what is seen of a whole lineage (`seen`).
+
+use super::facts::{LinkFacts, ReadFault, ReadLink};
+use super::header::HeaderError;
+use threadseal_core::report::{Finding, Severity, Verdict};
+
+/// What was seen of a link, by the name of its file and at its tick.
+pub(super) fn at(
+    facts: &LinkFacts,
+    link: &ReadLink,
+    severity: Severity,
+    code: &'static str,
+    text: &str,
+) -> Finding {
+    let text = format!("{}: {text}", facts.name);
+    let finding = match severity {
+        Severity::Error => Finding::error(code, text),
+        Severity::Warning => Finding::warning(code, text),
+        Severity::Note => Finding::note(code, text),
+    };
+    finding.in_turn(Some(link.header.tick))
+}
+
+/// What a file comes to that is no checkpoint.
+pub(super) fn not_one(facts: &LinkFacts, why: &HeaderError) -> (Verdict, Finding) {
+    if let HeaderError::Key { .. } = why {
+        let (verdict, code, _) = told(ReadFault::Key);
+        return (
+            verdict,
+            Finding::error(code, format!("{}: {why}", facts.name)),
+        );
+    }
+    let text = format!("{}: this is no checkpoint: {why}", facts.name);
+    (
+        Verdict::Malformed,
+        Finding::error("checkpoint_malformed", text),
+    )
+}
+
+/// What it comes to that a seal does not hold.
+pub(super) fn told(fault: ReadFault) -> (Verdict, &'static str, &'static str) {
+    match fault {
+        ReadFault::Key => (
+            Verdict::Forged,
+            "key_unusable",
+            "its key is no Ed25519 key, or one under which anything verifies",
+        ),
+        ReadFault::Signature => (
+            Verdict::Forged,
+            "signature_bad",
+            "its signature does not verify under the key that it names",
+        ),
+        ReadFault::Delegation => (
+            Verdict::Forged,
+            "delegation_bad",
+            "the agent's root key did not delegate to the key that signed it",
+        ),
+        ReadFault::DelegationTime => (
+            Verdict::Forged,
+            "delegation_time",
+            "it says that it was made when the delegation of its signer did not hold",
+        ),
+        ReadFault::State => (
+            Verdict::Tampered,
+            "state_differs",
+            "its state is not the one that was signed",
+        ),
+        ReadFault::Body => (
+            Verdict::Malformed,
+            "body_malformed",
+            "its state does not say what a link of its kind must",
+        ),
+        ReadFault::VersionChanged => (
+            Verdict::Tampered,
+            "version_changed",
+            "it was signed as another version: its first byte was changed so that nobody looks at the signature",
+        ),
+    }
+}

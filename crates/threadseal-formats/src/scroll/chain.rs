@@ -1,0 +1,385 @@
+//! Joins the facts of turns, in order, to what is known of the whole chain.
+//!
+//! ```text
+//! TurnRead, Place ─► Verifier ─► seen: what speaks against the chain, how far it holds,
+//!                                who signed what, which heads were met, v0.1's own answer
+//! ```
+//! Memory does not grow with the chain: findings, signers and failures are bounded. What the
+//! verdict is, `conclude` says.
+
+use super::facts::{AsV01, Facts, SigFacts, TurnRead};
+use super::schema::{Encoding, SchemaViolation};
+use super::split::Place;
+use super::verify::{Rules, VerifyResult, Walk};
+use std::collections::BTreeMap;
+use threadseal_core::digest::Digest;
+use threadseal_core::key::PublicKey;
+use threadseal_core::limits::{MAX_FINDINGS, MAX_RECORD_KEYS};
+use threadseal_core::record::{Head, RecordId};
+use threadseal_core::report::heads::{Met, Seal};
+use threadseal_core::report::{Expectation, Finding, TrustedUntil, Verdict};
+
+/// What verification of a chain looks for while it reads.
+#[derive(Debug, Clone, Default)]
+pub struct ChainOptions {
+    /// Heads that the chain must contain.
+    pub expect: Vec<Expectation>,
+    /// The one acceptable key.
+    pub pinned: Option<PublicKey>,
+    /// Signed turns older than this moment, in nanoseconds since 1970, are not accepted.
+    pub not_before_ns: Option<u64>,
+}
+
+/// The end of a chain that holds so far: what the next turn builds on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Tip {
+    /// The last turn as a head.
+    pub head: Head,
+    /// Its member `turn`.
+    pub turn: u64,
+    /// As what the chain is hashed.
+    pub encoding: Encoding,
+}
+
+/// Takes the turns of a chain in order.
+#[derive(Debug, Clone)]
+pub struct Verifier {
+    pub(super) options: ChainOptions,
+    pub(super) seen: Seen,
+    v01: Walk,
+    prev: Option<Digest>,
+    /// The number that the next turn should have, unless the turn before it could not be read.
+    number: Option<u64>,
+}
+
+/// What was seen.
+#[derive(Debug, Default, Clone)]
+pub(super) struct Seen {
+    /// Turns, good or not.
+    pub(super) turns: u64,
+    /// Turns whose own hash holds.
+    pub(super) good: u64,
+    pub(super) signed: u64,
+    /// What speaks against the chain, by verdict; of each code the first [`MAX_FINDINGS`].
+    pub(super) faults: Vec<(Verdict, Finding)>,
+    counts: BTreeMap<&'static str, usize>,
+    /// Turns that could not be read: tampered or malformed, by what else is there.
+    pub(super) unreadable: Vec<Finding>,
+    /// What no hash covers.
+    pub(super) uncovered: Vec<Finding>,
+    /// Turns without a signature, in front of a signed one.
+    pub(super) unsigned_inside: u64,
+    /// The first of the unsigned turns, and the first after the last signed one.
+    pub(super) first_unsigned: Option<Mark>,
+    pub(super) unsigned_tail: Option<Mark>,
+    /// The turns up to the last signed one, while nothing speaks against the chain.
+    pub(super) signed_until: Option<TrustedUntil>,
+    pub(super) held_until: Option<TrustedUntil>,
+    /// Keys whose signatures hold, in order of their first turn.
+    pub(super) signers: Vec<PublicKey>,
+    /// A last piece without an end, and whether it is a whole turn all the same.
+    pub(super) unended: Option<(Place, bool)>,
+    pub(super) tip: Option<Tip>,
+    pub(super) record: Option<RecordId>,
+    pub(super) met: Vec<Met>,
+    pub(super) head_cut: bool,
+    pub(super) v01: VerifyResult,
+    /// Why v0.1 has no answer.
+    pub(super) v01_nothing: Option<&'static str>,
+    /// Whether anything speaks against a turn so far.
+    broken: bool,
+}
+
+/// A turn in the file.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Mark {
+    pub(super) turn: u64,
+    pub(super) place: Place,
+}
+
+impl Mark {
+    pub(super) fn put(&self, finding: Finding) -> Finding {
+        put(finding, &self.place).in_turn(Some(self.turn))
+    }
+}
+
+pub(super) fn put(finding: Finding, place: &Place) -> Finding {
+    let finding = finding.at_bytes(place.from, place.to);
+    match place.line {
+        Some(line) => finding.at_line(line),
+        None => finding,
+    }
+}
+
+impl Verifier {
+    /// A verifier before the first turn.
+    pub fn new(options: ChainOptions) -> Self {
+        let met = vec![Met::NotYet; options.expect.len()];
+        Self {
+            v01: Walk::new(Rules::V01, options.pinned.is_some()),
+            options,
+            seen: Seen {
+                met,
+                ..Seen::default()
+            },
+            prev: None,
+            number: Some(0),
+        }
+    }
+
+    /// The key that each turn must be signed by, if there is one: [`super::read_turn`] needs it.
+    pub fn pinned(&self) -> Option<&PublicKey> {
+        self.options.pinned.as_ref()
+    }
+
+    /// Takes the next turn.
+    pub fn take(&mut self, read: &TurnRead, place: Place) {
+        if !place.ended {
+            let torn = read.facts.is_err() && read.cut_off;
+            self.seen.unended = Some((place, !torn));
+            if torn {
+                return;
+            }
+        }
+        match &read.as_v01 {
+            AsV01::Same => self.v01.step(&read.facts),
+            AsV01::Facts(facts) => self.v01.step(facts),
+            AsV01::Nothing(why) => {
+                let why = if place.too_long { "too long" } else { why };
+                self.seen.v01_nothing.get_or_insert(why);
+            }
+        }
+        match &read.facts {
+            Ok(facts) => self.turn(facts, read, place),
+            Err(violation) => self.unreadable(violation, place),
+        }
+        self.seen.turns += 1;
+    }
+
+    pub(super) fn end(self) -> (ChainOptions, Seen) {
+        let mut seen = self.seen;
+        seen.v01 = self.v01.result;
+        (self.options, seen)
+    }
+
+    fn unreadable(&mut self, violation: &SchemaViolation, place: Place) {
+        let (code, text) = if place.too_long {
+            ("turn_too_long", "the turn is too long".to_owned())
+        } else {
+            ("schema_violation", violation.to_string())
+        };
+        let finding = put(Finding::error(code, text), &place).in_turn(Some(self.seen.turns));
+        if self.seen.may_note(code) {
+            self.seen.unreadable.push(finding);
+        }
+        self.seen.broken = true;
+        self.prev = None;
+        self.number = None;
+    }
+
+    fn turn(&mut self, facts: &Facts, read: &TurnRead, place: Place) {
+        let mark = Mark {
+            turn: facts.turn,
+            place,
+        };
+        if facts.hash_holds {
+            self.seen.good += 1;
+            self.link(facts, &mark);
+            self.number(facts, &mark);
+            self.encoding(facts, &mark);
+        } else {
+            let text = "the turn is not what was hashed";
+            self.seen
+                .fault(&mark, Verdict::Tampered, "hash_wrong", text);
+            self.number = None;
+        }
+        if let Some(fault) = &facts.body {
+            let text = fault.to_string();
+            self.seen
+                .fault(&mark, Verdict::Tampered, "body_hash_wrong", text);
+        }
+        self.signature(facts, &mark);
+        self.uncovered(facts, read, &mark);
+        self.head(facts);
+        self.until(&mark, facts.sig.is_some());
+        self.prev = Some(facts.hash);
+    }
+
+    fn link(&mut self, facts: &Facts, mark: &Mark) {
+        let first = self.seen.turns == 0;
+        if first && facts.prev_hash.is_some() {
+            let text = "the first turn names a turn before it, which is not here";
+            self.seen
+                .fault(mark, Verdict::Truncated, "predecessor_missing", text);
+            self.seen.head_cut = true;
+        }
+        // Behind a turn that could not be read there is nothing to compare with.
+        if !first && self.prev.is_some() && facts.prev_hash != self.prev {
+            let text = "the turn does not follow the turn before it";
+            self.seen
+                .fault(mark, Verdict::Tampered, "chain_broken", text);
+        }
+    }
+
+    fn number(&mut self, facts: &Facts, mark: &Mark) {
+        let found = facts.turn;
+        if let Some(expected) = self.number.filter(|expected| *expected != found) {
+            let (verdict, code) = if found > expected {
+                (Verdict::Truncated, "turn_gap")
+            } else {
+                (Verdict::Tampered, "turn_repeated")
+            };
+            let text = format!("turn {found} stands where turn {expected} should");
+            self.seen.fault(mark, verdict, code, text);
+        }
+        self.number = Some(found + 1);
+    }
+
+    fn encoding(&mut self, facts: &Facts, mark: &Mark) {
+        let mixed = |tip: Tip| tip.encoding != facts.encoding;
+        if self.seen.tip.is_some_and(mixed) {
+            let text = "the turn is hashed by another encoding than the turn before it";
+            self.seen
+                .fault(mark, Verdict::Malformed, "encoding_mixed", text);
+        }
+    }
+
+    fn signature(&mut self, facts: &Facts, mark: &Mark) {
+        let seen = &mut self.seen;
+        let Some(sig) = &facts.sig else {
+            seen.first_unsigned.get_or_insert(*mark);
+            seen.unsigned_tail.get_or_insert(*mark);
+            return;
+        };
+        seen.signed += 1;
+        seen.unsigned_inside = seen.turns + 1 - seen.signed;
+        seen.unsigned_tail = None;
+        match (&sig.key, facts.hash_holds) {
+            (None, _) => {
+                let text = "sig.pubkey is no key under which a signature means anything";
+                seen.fault(mark, Verdict::Forged, "key_unusable", text);
+            }
+            (Some(_), true) if !sig.holds => {
+                let text = "the signature does not verify under the key that it names";
+                seen.fault(mark, Verdict::Forged, "signature_bad", text);
+            }
+            (Some(key), _) => seen.signer(*key, sig, mark),
+        }
+        let old = |limit: &u64| facts.timestamp_ns < *limit;
+        if self.options.not_before_ns.as_ref().is_some_and(old) {
+            let text = "the signed turn is older than was asked for";
+            seen.fault(mark, Verdict::RolledBack, "turn_too_old", text);
+        }
+    }
+
+    fn uncovered(&mut self, facts: &Facts, read: &TurnRead, mark: &Mark) {
+        let place = |offset: usize| Place {
+            from: mark.place.from + offset as u64,
+            ..mark.place
+        };
+        let mut note = |code, text, place: Place| {
+            if self.seen.may_note(code) {
+                let finding = put(Finding::warning(code, text), &place);
+                self.seen.uncovered.push(finding.in_turn(Some(mark.turn)));
+            }
+        };
+        if let Some(offset) = read.lost.digits {
+            let text =
+                "a number has digits that its canonical form does not keep: no hash covers them";
+            note("number_inexact", text, place(offset));
+        }
+        if let Some(offset) = read.lost.spelling {
+            let text = "a number or string is spelled one byte away from its canonical form: no hash covers that byte";
+            note("spelling_uncovered", text, place(offset));
+        }
+        if facts.sig.as_ref().is_some_and(|sig| sig.extra) {
+            let text = "`sig` has members that no hash and no signature covers";
+            note("sig_member_uncovered", text, mark.place);
+        }
+    }
+
+    /// Moves the tip, and compares it with the expected heads.
+    fn head(&mut self, facts: &Facts) {
+        let seen = &mut self.seen;
+        let seq = seen.turns;
+        if seq == 0 {
+            seen.record = Some(RecordId::from_bytes(*facts.hash.as_bytes()));
+        }
+        // Without its first turn nobody can say which scroll it is.
+        let Some(record) = seen.record else {
+            return;
+        };
+        let size = seen.tip.map_or(0, |tip| tip.head.size) + facts.covered;
+        let head = Head {
+            record,
+            seq,
+            size,
+            line: facts.hash,
+        };
+        seen.tip = Some(Tip {
+            head,
+            turn: facts.turn,
+            encoding: facts.encoding,
+        });
+        if !facts.hash_holds {
+            return;
+        }
+        let here = Seal {
+            seq,
+            size,
+            line: facts.hash,
+        };
+        for (expected, met) in self.options.expect.iter().zip(&mut seen.met) {
+            met.meet(expected.head, Some(record), here);
+        }
+    }
+
+    fn until(&mut self, mark: &Mark, signed: bool) {
+        let seen = &mut self.seen;
+        if seen.broken {
+            return;
+        }
+        let until = TrustedUntil {
+            line: mark.place.line.unwrap_or(0),
+            byte: mark.place.to,
+            turn: Some(mark.turn),
+        };
+        seen.held_until = Some(until);
+        if signed {
+            seen.signed_until = Some(until);
+        }
+    }
+}
+
+impl Seen {
+    fn may_note(&mut self, code: &'static str) -> bool {
+        let count = self.counts.entry(code).or_default();
+        *count += 1;
+        *count <= MAX_FINDINGS
+    }
+
+    fn fault(
+        &mut self,
+        mark: &Mark,
+        verdict: Verdict,
+        code: &'static str,
+        text: impl Into<String>,
+    ) {
+        self.broken = true;
+        if self.may_note(code) {
+            self.faults
+                .push((verdict, mark.put(Finding::error(code, text))));
+        }
+    }
+
+    fn signer(&mut self, key: PublicKey, sig: &SigFacts, mark: &Mark) {
+        if !sig.holds || self.signers.contains(&key) {
+            return;
+        }
+        if self.signers.len() == MAX_RECORD_KEYS {
+            let text = format!("more than {MAX_RECORD_KEYS} keys signed this chain");
+            return self.fault(mark, Verdict::Malformed, "too_many_keys", text);
+        }
+        self.signers.push(key);
+    }
+}

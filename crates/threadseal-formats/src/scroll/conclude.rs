@@ -1,0 +1,330 @@
+//! The verdict on a chain (`spec/scroll.md` §8).
+//!
+//! ```text
+//! bytes ─► Splitter ─► read_turn (any order, any core) ─► Verifier ─► conclude
+//! Verifier + End + trust + now ─► Outcome { report, Verified<ChainCoverage>?, tip? }
+//! ```
+//! A chain that nobody signed is `consistent`, and `verified` only by a head that the verifier
+//! holds. A signed one is `verified` when each turn is signed by a key that the trust vouches for;
+//! v0.1 has no end mark, so its completeness stays `unproved` without a head or a length.
+
+use super::chain::{ChainOptions, Seen, Tip, Verifier, put};
+use super::facts::TurnReader;
+use super::split::{Container, ContainerFault, End, Splitter};
+use crate::verified::{Grounds, Verified};
+use serde_json::json;
+use threadseal_core::digest::Digest;
+use threadseal_core::key::{KeyUsage, PublicKey};
+use threadseal_core::record::Head;
+use threadseal_core::report::heads;
+use threadseal_core::report::{CheckResult, Compat, Completeness, Finding, Report, Stats, Verdict};
+use threadseal_core::time::Timestamp;
+use threadseal_core::trust::{Format, Purpose, Trust};
+
+/// What the verdict needs beside the chain.
+#[derive(Clone, Copy)]
+pub struct Judging<'a> {
+    /// Whose signature counts.
+    pub trust: &'a Trust,
+    /// The moment by which validity windows are judged.
+    pub now: Timestamp,
+    /// When this verifier held a head of the chain before: evidence against later revocations.
+    pub held_since: Option<Timestamp>,
+    /// The number of turns that the caller expects.
+    pub length: Option<u64>,
+    /// Names ([`signer_name`]) of keys that signed this chain when this host last held it.
+    pub signers: &'a [Digest],
+    /// Take the coverage of v0.1 as enough (`--profile scroll-v0.1`).
+    pub as_v01: bool,
+}
+
+impl<'a> Judging<'a> {
+    /// Judging by `trust` at `now`, with nothing else known.
+    pub fn new(trust: &'a Trust, now: Timestamp) -> Self {
+        Self {
+            trust,
+            now,
+            held_since: None,
+            length: None,
+            signers: &[],
+            as_v01: false,
+        }
+    }
+}
+
+/// What a verified chain vouches for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ChainCoverage {
+    /// Its last turn.
+    pub head: Head,
+    /// How many turns.
+    pub turns: u64,
+    /// Who signed them; nobody, where a head alone vouches for the chain.
+    pub signers: Vec<PublicKey>,
+}
+
+/// The end of a verification.
+pub struct Outcome {
+    /// What to tell.
+    pub report: Report,
+    /// Present exactly when the verdict is `verified`.
+    pub verified: Option<Verified<ChainCoverage>>,
+    /// What the next turn builds on, when nothing speaks against the chain and it has a turn.
+    pub tip: Option<Tip>,
+    /// The keys whose signatures hold.
+    pub signers: Vec<PublicKey>,
+    /// Where a torn turn begins, with which the file ends.
+    pub torn_from: Option<u64>,
+    /// Does the last turn lack its line feed?
+    pub unended: bool,
+}
+
+/// The name under which a head store remembers that a key signed a chain.
+pub fn signer_name(key: &PublicKey) -> Digest {
+    Digest::tagged("threadseal/1 scroll signer", &[key.as_bytes()])
+}
+
+/// Verifies a whole file in memory, on the caller's thread.
+pub fn judge(
+    bytes: &[u8],
+    container: Container,
+    options: ChainOptions,
+    judging: &Judging<'_>,
+) -> Outcome {
+    let mut verifier = Verifier::new(options);
+    let mut reader = TurnReader::new(container.form(), verifier.pinned());
+    let mut each = |piece: &[u8], place| verifier.take(&reader.read(piece), place);
+    let mut splitter = Splitter::new(container);
+    splitter.push(bytes, &mut each);
+    let end = splitter.finish(&mut each);
+    conclude(verifier, &end, judging)
+}
+
+/// Says what a chain proves, once all its turns were taken.
+pub fn conclude(verifier: Verifier, end: &End, judging: &Judging<'_>) -> Outcome {
+    let (options, seen) = verifier.end();
+    let mut report = Report::begin("scroll", "scroll-v0.1");
+    report.stats = Stats {
+        bytes: end.bytes,
+        events: seen.turns,
+        checkpoints: seen.signed,
+    };
+    report.trust = Some(judging.trust.digest());
+    report.record = seen.record.filter(|_| !seen.head_cut);
+    report.compat.insert("agent_scroll", answer(&seen, end));
+    check_chain(&mut report, &seen, end);
+    let sound = report.verdict > Verdict::Malformed;
+    let vouched = check_signers(&mut report, &seen, judging, options.pinned.is_some());
+    let met = seen.met.iter().copied();
+    let held = heads::check(&mut report, &options.expect, met, &end_of(&seen));
+    let counted = heads::check_length(&mut report, &end_of(&seen), judging.length);
+    if sound && (held || counted) {
+        report.completeness = Completeness::Head;
+    }
+    check_coverage(&mut report, &seen, judging.as_v01);
+    check_signed(&mut report, &seen, held, options.pinned.is_some());
+    report.head = seen.tip.map(|tip| tip.head).filter(|_| sound);
+    report.trusted_until = match (vouched, held) {
+        (true, _) => seen.signed_until,
+        (false, true) => seen.held_until,
+        (false, false) => None,
+    };
+    Outcome {
+        verified: mint(&report, &seen, judging),
+        tip: seen.tip.filter(|_| sound),
+        torn_from: match seen.unended {
+            Some((place, false)) => Some(place.from),
+            _ => None,
+        },
+        unended: matches!(seen.unended, Some((_, true))),
+        signers: seen.signers,
+        report,
+    }
+}
+
+/// What v0.1 answers, as its `verify` shows it.
+fn answer(seen: &Seen, end: &End) -> Compat {
+    let result = &seen.v01;
+    let is_cut = end.fault.is_some() || matches!(seen.unended, Some((_, false)));
+    if let Some(why) = is_cut.then_some("not JSON").or(seen.v01_nothing) {
+        return json!({"ok": false, "error": why}).into();
+    }
+    let failures: Vec<_> = result
+        .failures
+        .iter()
+        .map(|failure| {
+            let mut shown = json!({"turn": failure.turn, "reason": failure.reason.as_str()});
+            if let Some(detail) = &failure.detail {
+                shown["detail"] = json!(detail);
+            }
+            shown
+        })
+        .collect();
+    let mut answer = json!({"ok": result.ok(), "failures": failures});
+    if result.more > 0 {
+        answer["more_failures"] = json!(result.more);
+    }
+    answer.into()
+}
+
+/// Turns, hashes, links, and the container around them.
+fn check_chain(report: &mut Report, seen: &Seen, end: &End) {
+    // Somebody sealed this: what cannot be read in it was changed.
+    let unreadable = if seen.good > 0 {
+        Verdict::Tampered
+    } else {
+        Verdict::Malformed
+    };
+    for finding in &seen.unreadable {
+        report.hold_because(unreadable, finding.clone());
+    }
+    for (verdict, finding) in &seen.faults {
+        report.hold_because(*verdict, finding.clone());
+    }
+    if let Some((fault, at)) = end.fault {
+        let (verdict, code, text) = match fault {
+            ContainerFault::NoArray => (Verdict::Malformed, "no_array", "no array begins here"),
+            ContainerFault::Unended if seen.turns > 0 => {
+                (Verdict::Truncated, "array_unended", "the array has no end")
+            }
+            ContainerFault::Unended => {
+                (Verdict::Malformed, "array_unended", "the array has no end")
+            }
+            ContainerFault::Stray => (unreadable, "stray_bytes", "a byte that no turn explains"),
+            ContainerFault::NoItem => (unreadable, "stray_bytes", "bytes that are no CBOR item"),
+        };
+        report.hold_because(verdict, Finding::error(code, text).at_bytes(at, end.bytes));
+    }
+    match seen.unended {
+        // What is wrong with the array is said already.
+        Some(_) if end.fault.is_some() => {}
+        Some((place, true)) => {
+            let text = "the last turn has no line feed behind it";
+            report.find(put(Finding::note("unended_turn", text), &place));
+        }
+        Some((place, false)) => {
+            let text = "the file ends inside a turn: a write was cut off";
+            let finding = put(Finding::warning("torn_tail", text), &place);
+            report.hold_because(Verdict::UnsignedTail, finding);
+        }
+        None => {}
+    }
+    let sound = report.verdict > Verdict::Malformed;
+    report.check("chain", CheckResult::of(sound), None);
+}
+
+/// Judges the keys whose signatures hold; true when somebody vouches for each of them.
+fn check_signers(report: &mut Report, seen: &Seen, judging: &Judging<'_>, pinned: bool) -> bool {
+    if seen.signed == 0 {
+        let why = "no turn is signed".to_owned();
+        report.check("signatures", CheckResult::Skipped, Some(why));
+    } else {
+        let bad = |finding: &Finding| matches!(finding.code, "signature_bad" | "key_unusable");
+        let good = !seen.faults.iter().any(|(_, finding)| bad(finding));
+        let how = format!("{} of {} turns are signed", seen.signed, seen.turns);
+        report.check("signatures", CheckResult::of(good), Some(how));
+    }
+    let purpose = Purpose {
+        usage: KeyUsage::Scroll,
+        format: Format::Scroll,
+        thread: None,
+        evidence: judging.held_since,
+        heads: &[],
+    };
+    let mut all = !seen.signers.is_empty();
+    for key in &seen.signers {
+        let judgement = judging.trust.judge(key, &purpose, judging.now);
+        all &= report.signer(key, &judgement);
+    }
+    if pinned || seen.signed > 0 {
+        report.check("trust", CheckResult::of(all), None);
+    } else {
+        let why = "nobody signed".to_owned();
+        report.check("trust", CheckResult::Skipped, Some(why));
+    }
+    for known in judging.signers {
+        if !seen.signers.iter().any(|key| signer_name(key) == *known) {
+            let text = "a key that signed this chain when it was last known here signs none of its turns now";
+            report.hold_because(Verdict::Tampered, Finding::error("signatures_gone", text));
+        }
+    }
+    all
+}
+
+fn end_of(seen: &Seen) -> heads::End {
+    heads::End {
+        words: ("scroll", "turn"),
+        record: seen.record,
+        last: seen.turns.checked_sub(1),
+        whole: true,
+        place: None,
+        broken: false,
+    }
+}
+
+/// Content that one would read and no hash covers.
+fn check_coverage(report: &mut Report, seen: &Seen, as_v01: bool) {
+    for finding in &seen.uncovered {
+        if as_v01 {
+            report.find(finding.clone());
+        } else {
+            report.hold_because(Verdict::Partial, finding.clone());
+        }
+    }
+    if let (Some(mark), true) = (&seen.first_unsigned, seen.unsigned_inside > 0) {
+        let text = format!(
+            "{} turns have no signature of their own; that of a later turn covers what they say, not who wrote them",
+            seen.unsigned_inside
+        );
+        let finding = mark.put(Finding::warning("turn_unsigned", text));
+        if as_v01 {
+            report.find(finding);
+        } else {
+            report.hold_because(Verdict::Partial, finding);
+        }
+    }
+}
+
+/// How much of the chain is signed at all.
+fn check_signed(report: &mut Report, seen: &Seen, held: bool, pinned: bool) {
+    if seen.turns == 0 {
+        let finding = Finding::note("scroll_empty", "the scroll has no turn, and proves nothing");
+        return report.hold_because(Verdict::Unsigned, finding);
+    }
+    if let (true, Some(mark)) = (pinned, &seen.first_unsigned) {
+        let text = "the turn is not signed, and every turn must be by the key that was asked for";
+        let finding = mark.put(Finding::error("signature_missing", text));
+        return report.hold_because(Verdict::Tampered, finding);
+    }
+    if seen.signed == 0 {
+        let text = "nobody signed this chain: whoever can write it can write another one";
+        report.find(Finding::note("unsigned", text));
+        if !held {
+            report.hold(Verdict::Consistent);
+        }
+    } else if let Some(mark) = &seen.unsigned_tail {
+        let text = "this turn and those after it are not signed";
+        let finding = mark.put(Finding::warning("unsigned_tail", text));
+        report.hold_because(Verdict::UnsignedTail, finding);
+    }
+}
+
+fn mint(report: &Report, seen: &Seen, judging: &Judging<'_>) -> Option<Verified<ChainCoverage>> {
+    if report.verdict != Verdict::Verified {
+        return None;
+    }
+    let head = seen.tip?.head;
+    let coverage = ChainCoverage {
+        head,
+        turns: seen.turns,
+        signers: seen.signers.clone(),
+    };
+    let grounds = Grounds {
+        record: Some(head.record),
+        head: Some(head),
+        trusted_until: report.trusted_until?,
+        trust: judging.trust.digest(),
+        now: judging.now,
+    };
+    Some(Verified::mint(coverage, grounds))
+}

@@ -1,0 +1,338 @@
+//! What one sealed turn shows by itself, whatever stands before and after it.
+//!
+//! ```text
+//! bytes ─► canonical text ─► schema ─► covered bytes ─┬─ SHA-256 = hash?
+//!                                │                    └─ Ed25519 under sig.pubkey?
+//!                                └──► bodies ─ SHA-256 = args_hash, response_hash?
+//! ```
+//! This is where the work is; joining the facts of many turns to a chain costs nothing beside it.
+//! So facts may be gathered in any order, on any core: [`read_turn`] is a function of its bytes.
+
+use super::keys::Keys;
+use super::quick;
+use super::schema::{self, CALLS, Encoding, RESULTS, SchemaViolation, Shape, Tools, hash_of};
+use super::turn::{canonical, not_cbor, not_json};
+use super::walk::{elements, members};
+use threadseal_core::canon::json::{self, JsonErrorKind, Value};
+use threadseal_core::canon::{cbor, jcs};
+use threadseal_core::digest::Digest;
+use threadseal_core::key::{PublicKey, Signature};
+use threadseal_core::limits::{MAX_CBOR_VALUES, MAX_LENIENT_TURN_BYTES};
+
+/// How a sealed turn stands in a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Form {
+    /// JSON text.
+    Json,
+    /// One deterministic CBOR map; then the turn's encoding is CBOR, too.
+    Cbor,
+}
+
+/// What one sealed turn shows by itself; a [`super::Verifier`] takes them in order.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TurnRead {
+    pub(super) facts: Result<Facts, SchemaViolation>,
+    /// What v0.1 makes of the turn.
+    pub(super) as_v01: AsV01,
+    /// What the hash does not cover of the bytes.
+    pub(super) lost: jcs::Lost,
+    /// Do the bytes look like the beginning of a turn?
+    pub(super) cut_off: bool,
+}
+
+impl TurnRead {
+    /// The turn's hash, if the turn is what was hashed.
+    pub fn hash(&self) -> Option<Digest> {
+        let facts = self.facts.as_ref().ok()?;
+        facts.hash_holds.then_some(facts.hash)
+    }
+}
+
+/// What v0.1 makes of a turn.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum AsV01 {
+    /// What is made of it here.
+    Same,
+    /// Something else.
+    Facts(Box<Result<Facts, SchemaViolation>>),
+    /// Nothing, and so nothing of the whole scroll: why.
+    Nothing(&'static str),
+}
+
+/// The signature of a turn.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct SigFacts {
+    /// `sig.pubkey`; `None` when it is no key under which one may verify.
+    pub(super) key: Option<PublicKey>,
+    /// Does the signature verify under `sig.pubkey`?
+    pub(super) holds: bool,
+    /// Does it verify under the key that the caller pinned?
+    pub(super) holds_for_pinned: bool,
+    /// Whether `sig` has members that nothing covers.
+    pub(super) extra: bool,
+}
+
+/// One sealed turn that follows the schema.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Facts {
+    pub(super) turn: u64,
+    pub(super) timestamp_ns: u64,
+    pub(super) encoding: Encoding,
+    pub(super) prev_hash: Option<Digest>,
+    /// The member `hash`.
+    pub(super) hash: Digest,
+    /// Is it the digest of the covered bytes?
+    pub(super) hash_holds: bool,
+    pub(super) sig: Option<SigFacts>,
+    /// A body that is not what its hash says.
+    pub(super) body: Option<SchemaViolation>,
+    /// Bytes that the hash covers.
+    pub(super) covered: u64,
+}
+
+/// Reads one sealed turn as it stands in a file. `pinned` is the one acceptable key, if there is
+/// one.
+pub fn read_turn(bytes: &[u8], form: Form, pinned: Option<&PublicKey>) -> TurnRead {
+    TurnReader::new(form, pinned).read(bytes)
+}
+
+/// Reads sealed turns one after the other: [`read_turn`], sparing what is the same for turns of
+/// one signer.
+#[derive(Debug)]
+pub struct TurnReader {
+    form: Form,
+    keys: Keys,
+    careful: bool,
+}
+
+impl TurnReader {
+    /// A reader of turns in `form`.
+    pub fn new(form: Form, pinned: Option<&PublicKey>) -> Self {
+        Self {
+            form,
+            keys: Keys::new(pinned),
+            careful: false,
+        }
+    }
+
+    /// A reader that never goes the quick way: the answers are the same, and only slower.
+    #[must_use]
+    pub fn careful(self) -> Self {
+        Self {
+            careful: true,
+            ..self
+        }
+    }
+
+    /// Reads the next turn.
+    pub fn read(&mut self, bytes: &[u8]) -> TurnRead {
+        match self.form {
+            Form::Json if self.careful => read_carefully(bytes, &mut self.keys),
+            Form::Json => match read_quickly(bytes, &mut self.keys) {
+                Some(read) => read,
+                None => read_carefully(bytes, &mut self.keys),
+            },
+            Form::Cbor => TurnRead {
+                facts: read_cbor(bytes, &mut self.keys),
+                as_v01: AsV01::Same,
+                lost: jcs::Lost::default(),
+                // Whether an item is whole, its head says; whoever cuts a sequence knows it.
+                cut_off: true,
+            },
+        }
+    }
+}
+
+fn read_quickly(text: &[u8], keys: &mut Keys) -> Option<TurnRead> {
+    let found = quick::read(text)?;
+    Some(TurnRead {
+        facts: gather(&found.shape, &found.covered, None, keys),
+        as_v01: AsV01::Same,
+        lost: found.lost,
+        cut_off: false,
+    })
+}
+
+fn read_carefully(text: &[u8], keys: &mut Keys) -> TurnRead {
+    match jcs::canonicalize_closely(text) {
+        Ok((canonical, lost)) => {
+            let facts = of_canonical(&canonical, keys);
+            let same = matches!(&facts, Ok(facts) if facts.encoding == Encoding::Jcs);
+            TurnRead {
+                as_v01: match same {
+                    true => AsV01::Same,
+                    false => AsV01::Facts(Box::new(of_canonical_v01(&canonical, keys))),
+                },
+                facts,
+                lost,
+                cut_off: false,
+            }
+        }
+        Err(error) => TurnRead {
+            facts: Err(not_json(&error)),
+            as_v01: read_leniently(text, keys),
+            lost: jcs::Lost::default(),
+            // A cut may go through a character; after a crash some file systems have filled the
+            // rest of what was being written with NUL bytes.
+            cut_off: text.ends_with(b"\0")
+                || matches!(
+                    error.kind,
+                    JsonErrorKind::UnexpectedEnd | JsonErrorKind::InvalidUtf8
+                ),
+        },
+    }
+}
+
+/// What each way says of a text.
+#[cfg(test)]
+pub(super) fn both_ways(text: &[u8], keys: &mut Keys) -> (Option<TurnRead>, TurnRead) {
+    (read_quickly(text, keys), read_carefully(text, keys))
+}
+
+/// v0.1 is read with parsers that keep the last of two members with one name, and more.
+fn read_leniently(text: &[u8], keys: &mut Keys) -> AsV01 {
+    if text.len() > MAX_LENIENT_TURN_BYTES {
+        return AsV01::Nothing("too long");
+    }
+    let read = json::parse_python(text).ok();
+    match read.and_then(|document| canonical(&document.value).ok()) {
+        Some(canonical) => AsV01::Facts(Box::new(of_canonical_v01(&canonical, keys))),
+        None => AsV01::Nothing("not JSON"),
+    }
+}
+
+fn read_cbor(bytes: &[u8], keys: &mut Keys) -> Result<Facts, SchemaViolation> {
+    let value = cbor::parse(bytes).map_err(|error| not_cbor(&error))?;
+    let facts = of_canonical(&canonical(&value)?, keys)?;
+    if facts.encoding != Encoding::Cbor {
+        return Err(SchemaViolation::new("/enc", "must be \"cbor\" in CBOR"));
+    }
+    Ok(facts)
+}
+
+/// Gathers the facts of a sealed turn's canonical JSON text.
+///
+/// # Errors
+/// The first violation of the schema.
+pub(super) fn of_canonical(canonical: &[u8], keys: &mut Keys) -> Result<Facts, SchemaViolation> {
+    let shape = schema::check(canonical)?;
+    let covered = covered(canonical, &shape, shape.encoding)?;
+    let body =
+        body_fault(shape.tool_calls, &CALLS).or_else(|| body_fault(shape.tool_results, &RESULTS));
+    gather(&shape, &covered, body, keys)
+}
+
+/// As [`of_canonical`], for a reader that knows no encoding but JCS and compares no bodies.
+pub(super) fn of_canonical_v01(
+    canonical: &[u8],
+    keys: &mut Keys,
+) -> Result<Facts, SchemaViolation> {
+    let shape = schema::check_v01(canonical)?;
+    let covered = covered(canonical, &shape, Encoding::Jcs)?;
+    gather(&shape, &covered, None, keys)
+}
+
+fn gather(
+    shape: &Shape<'_>,
+    covered: &[u8],
+    body: Option<SchemaViolation>,
+    keys: &mut Keys,
+) -> Result<Facts, SchemaViolation> {
+    let Some(hash) = shape.hash else {
+        return Err(SchemaViolation::new("/hash", "is missing"));
+    };
+    let pinned = keys.pinned();
+    let sig = shape.sig.as_ref().map(|sig| {
+        let signature = sig.sig.map(Signature::from_bytes);
+        let mut check = |bytes: &[u8; 32]| keys.check(bytes, covered, signature.as_ref());
+        let checked = sig.pubkey.as_ref().and_then(&mut check);
+        let holds = checked.is_some_and(|(_, holds)| holds);
+        SigFacts {
+            holds_for_pinned: match pinned {
+                Some(pinned) if Some(*pinned.as_bytes()) == sig.pubkey => holds,
+                Some(pinned) => check(pinned.as_bytes()).is_some_and(|(_, holds)| holds),
+                None => false,
+            },
+            key: checked.map(|(key, _)| key),
+            holds,
+            extra: sig.extra,
+        }
+    });
+    Ok(Facts {
+        turn: shape.turn,
+        timestamp_ns: shape.timestamp_ns,
+        encoding: shape.encoding,
+        prev_hash: shape.prev_hash,
+        hash,
+        hash_holds: Digest::of(covered) == hash,
+        sig,
+        body,
+        covered: covered.len() as u64,
+    })
+}
+
+/// The bytes that hash and signature of a turn are over (`spec/scroll.md` §4).
+///
+/// # Errors
+/// When the turn has too many values for CBOR.
+pub(super) fn covered(
+    canonical: &[u8],
+    shape: &Shape<'_>,
+    encoding: Encoding,
+) -> Result<Vec<u8>, SchemaViolation> {
+    let text = without(canonical, &shape.outside);
+    match encoding {
+        Encoding::Jcs => Ok(text),
+        Encoding::Cbor => {
+            to_cbor(&text).ok_or(SchemaViolation::new("", "has too many values for CBOR"))
+        }
+    }
+}
+
+/// The CBOR of canonical JSON text; `None` when it has more values than CBOR may have here.
+fn to_cbor(text: &[u8]) -> Option<Vec<u8>> {
+    // Each value but the first of its array or object stands behind a comma, and each array and
+    // object has a bracket: so a tree is made only of few values.
+    let starts = |byte: &&u8| matches!(byte, b',' | b'{' | b'[');
+    if text.iter().filter(starts).count() > MAX_CBOR_VALUES {
+        return None;
+    }
+    let value: Value = json::parse(text).ok()?;
+    cbor::to_vec(&value).ok()
+}
+
+/// The text of an object without the members at `spans`, which are in order and not all it has.
+fn without(canonical: &[u8], spans: &[Option<(usize, usize)>; 2]) -> Vec<u8> {
+    let mut covered = Vec::with_capacity(canonical.len());
+    let mut at = 0;
+    for (from, to) in spans.iter().flatten() {
+        // A member goes with the comma before it, the first with the one behind it.
+        let (from, to) = match from {
+            1 => (1, to + 1),
+            _ => (from - 1, *to),
+        };
+        covered.extend_from_slice(canonical.get(at..from).unwrap_or_default());
+        at = to;
+    }
+    covered.extend_from_slice(canonical.get(at..).unwrap_or_default());
+    covered
+}
+
+/// The first body that is there and does not have the digest that is said of it.
+fn body_fault(tools: Option<&[u8]>, names: &Tools) -> Option<SchemaViolation> {
+    for (index, tool) in tools.and_then(elements)?.enumerate() {
+        let (mut hash, mut body) = (None, None);
+        for member in members(tool)? {
+            if member.name == names.hash.as_bytes() {
+                hash = hash_of(member.value);
+            } else if member.name == names.body.as_bytes() {
+                body = Some(member.value);
+            }
+        }
+        if body.is_some_and(|body| Some(Digest::of(body)) != hash) {
+            let at = format!("/{}/{index}/{}", names.list, names.hash);
+            return Some(SchemaViolation::new(at, "is not the digest of the body"));
+        }
+    }
+    None
+}

@@ -1,0 +1,47 @@
+//! Scrolls: chains of sealed turns, agent-scroll v0.1 (`spec/scroll.md`).
+//!
+//! ```text
+//! turn     {"version":"scroll/0.1","turn":N,"role",…,"timestamp_ns":N,"prev_hash"?}
+//! sealed   turn + {"hash":"sha256:HEX","sig"?:{"alg":"ed25519","pubkey":B64,"sig":B64}}
+//! covered  JCS(sealed without `hash` and `sig`): what is hashed, and what is signed
+//! chain    turn i+1 has prev_hash = hash of turn i; `hash` covers prev_hash, `sig` is outside
+//! ```
+//! | file | owns |
+//! |---|---|
+//! | `walk` | crossing text that is canonical already |
+//! | `schema` | what a turn must look like, checked on its canonical text |
+//! | `turn` | [`Turn`], [`SealedTurn`]: values that passed the schema |
+//! | `seal` | hash, signature, link |
+//! | `quick` | the same for usual turns, in one walk |
+//! | `keys` | who signs, and what makes the second hundred signatures cheaper |
+//! | `facts` | all that one sealed turn shows by itself |
+//! | `verify` | the specification's `verify`, and what v0.1 itself answers |
+//! | `split` | cutting files into turns: one array, lines, a CBOR sequence |
+//! | `chain`, `conclude` | a verdict on a chain of any length, in constant memory |
+//!
+//! Invariants: every rule of the schema is checked on canonical text and nowhere else; unknown
+//! members are hashed, never dropped; numbers are the doubles that RFC 8785 makes of them.
+
+mod chain;
+mod conclude;
+mod facts;
+mod keys;
+mod quick;
+mod schema;
+mod seal;
+mod split;
+mod turn;
+mod verify;
+mod walk;
+
+pub use chain::{ChainOptions, Tip, Verifier};
+pub use conclude::{ChainCoverage, Judging, Outcome, conclude, judge, signer_name};
+pub use facts::{Form, TurnRead, TurnReader, read_turn};
+pub use schema::{Encoding, MAX_TURN_NUMBER, Role, SchemaViolation, VERSION};
+pub use seal::{check_place, seal, seal_chain};
+pub use split::{Container, ContainerFault, End, Place, Splitter};
+pub use turn::{SealedTurn, Turn, body_hash, deserialize, hash_text, serialize};
+pub use verify::{Failure, Reason, VerifyResult, verify, verify_as_v01};
+
+#[cfg(test)]
+mod tests;

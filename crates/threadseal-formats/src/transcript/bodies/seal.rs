@@ -1,0 +1,57 @@
+//! What the native writer does with commitments and redactions.
+
+use super::{Redaction, commitments, may_hold};
+use crate::transcript::manifest::Bodies;
+use crate::transcript::write::{Sealer, Stamp};
+use threadseal_core::error::{Error, ErrorKind};
+use threadseal_core::limits::MAX_RECORD_BODIES;
+
+impl Sealer {
+    /// Says that bodies were dropped, which the caller does once a seal by the key that it names covers this;
+    /// allowed after the end, a final seal must follow then.
+    ///
+    /// # Errors
+    /// Kind `Refused` when the record's bodies are inline; `InvalidInput` for a redaction that names too much or
+    /// too little; else as [`Sealer::event`].
+    pub fn redacted(
+        &mut self,
+        stamp: Stamp,
+        redaction: &Redaction,
+        out: &mut Vec<u8>,
+    ) -> Result<(), Error> {
+        if self.manifest.bodies == Bodies::Inline {
+            return Err(Error::refused(
+                "the record cannot be redacted: its bodies are inline",
+            ));
+        }
+        let payload = redaction.to_payload()?;
+        let ended = std::mem::take(&mut self.ended);
+        let done = self.append(stamp, "redacted", &payload, out);
+        self.ended = ended;
+        self.may_end = ended;
+        done
+    }
+
+    /// Keeps what a verifier would refuse out of a record with detached bodies.
+    pub(in crate::transcript) fn count_bodies(
+        &mut self,
+        event_type: &str,
+        payload: &[u8],
+    ) -> Result<(), Error> {
+        if self.manifest.bodies == Bodies::Inline || !may_hold(event_type) {
+            return Ok(());
+        }
+        let found = commitments(payload).map_err(|_| {
+            Error::invalid("the payload holds what a commitment to a body begins with; detach it")
+        })?;
+        let count = self.bodies + found.len();
+        if count > MAX_RECORD_BODIES {
+            let text = format!(
+                "a record has at most {MAX_RECORD_BODIES} bodies; begin one that links to it"
+            );
+            return Err(Error::new(ErrorKind::Limit, text));
+        }
+        self.bodies = count;
+        Ok(())
+    }
+}

@@ -1,0 +1,319 @@
+//! The checks of one checkpoint against the chain before it (`spec/transcript.md` §3 to §6).
+//!
+//! A seal is good when its spelling, numbers, root, link, key and note text fit; its signature is
+//! left for later (the last of each key covers all before it) unless every signature is asked
+//! for. The first seal that is not good ends belief in the rest of the file.
+
+use super::event::Frame;
+use super::scan::{
+    Failure, GoodSeal, PendingSignature, Place, PointKind, PrefixPoint, Scanner, Signed,
+};
+use super::seal::{self, Seal, SealFault};
+use super::statement::LineNote;
+use threadseal_core::digest::Digest;
+use threadseal_core::key::{Message, PublicKey};
+use threadseal_core::limits::MAX_RECORD_KEYS;
+use threadseal_core::record::Head;
+use threadseal_core::report::{Finding, Verdict};
+use threadseal_core::trust::LastOf;
+
+impl Scanner {
+    /// Judges the checkpoint in `line`.
+    pub(super) fn checkpoint(
+        &mut self,
+        line: &[u8],
+        frame: &Frame<'_>,
+        place: Place,
+        points: &mut Vec<PrefixPoint>,
+    ) {
+        match self.judge(line, frame, place) {
+            Ok(good) => self.accept(line, place, &good, points),
+            Err(failure) => self.out.failure = Some(failure),
+        }
+    }
+
+    fn judge(&self, line: &[u8], frame: &Frame<'_>, place: Place) -> Result<Judged, Failure> {
+        let parsed = seal::parse(line, frame).map_err(|fault| match fault {
+            SealFault::Spelling => {
+                let text = "the checkpoint line does not have its one spelling";
+                failure(Verdict::Tampered, place.error("checkpoint_malformed", text))
+            }
+            SealFault::UnknownCritical(name) => {
+                let text =
+                    format!("the seal has a critical member {name:?} that is not known here");
+                failure(Verdict::Malformed, place.error("ext_unknown", text))
+            }
+        })?;
+        let Some(origin) = &self.chain.origin else {
+            let text = "a seal without the manifest it belongs to";
+            return Err(failure(
+                Verdict::Tampered,
+                place.error("manifest_missing", text),
+            ));
+        };
+        let note = parsed.note(origin).ok_or_else(|| {
+            let text =
+                "the checkpoint line is not the one that was signed, or is of another record";
+            failure(Verdict::Tampered, place.error("checkpoint_altered", text))
+        })?;
+        let seal = parsed.seal;
+        let Some(key) = self.chain.keys.find(&seal.key) else {
+            let text = format!("key {} may not seal this record", seal.key);
+            return Err(failure(
+                Verdict::Forged,
+                place.error("key_not_allowed", text),
+            ));
+        };
+        let judged = Judged {
+            key: *key,
+            note,
+            seal,
+        };
+        self.check_numbers(&judged, place)?;
+        self.check_next_key(&judged, place)?;
+        self.check_ending(&judged.seal, place)?;
+        if self.chain.rye_fp != Some(judged.seal.fp) {
+            let text = "\"fp\" is not the fingerprint of the record's Rye key";
+            return Err(failure(
+                Verdict::Tampered,
+                place.error("rye_key_changed", text),
+            ));
+        }
+        if let Some(fault) = &self.chain.fault {
+            return Err(failure(Verdict::Tampered, fault.clone()));
+        }
+        if let Some(redactor) = self.out.watch.redactor()
+            && redactor != judged.seal.key
+        {
+            let text = format!("a redaction names key {redactor}, and another one seals it");
+            return Err(failure(
+                Verdict::Tampered,
+                place.error("redactor_differs", text),
+            ));
+        }
+        if self.options.every_signature {
+            self.check_signatures(&judged, place)?;
+        }
+        Ok(judged)
+    }
+
+    /// Sequence, offsets, link and root: do the bytes before this line match the seal?
+    fn check_numbers(&self, judged: &Judged, place: Place) -> Result<(), Failure> {
+        let seal = &judged.seal;
+        let wrong = if seal.seq != self.chain.next_seq {
+            Some((
+                "seal_missing",
+                format!(
+                    "seal {} stands where seal {} belongs",
+                    seal.seq, self.chain.next_seq
+                ),
+            ))
+        } else if seal.prev != self.chain.prev {
+            Some((
+                "link_broken",
+                "the seal before is not the one that this seal links to".into(),
+            ))
+        } else if seal.lines != place.line - 1 || seal.byte_offset != place.start {
+            Some((
+                "content_changed",
+                "bytes were added or removed since the seal before".into(),
+            ))
+        } else if seal.root != self.chain.leaves.root() {
+            Some((
+                "content_changed",
+                "content was changed since it was sealed".into(),
+            ))
+        } else if self
+            .out
+            .last
+            .as_ref()
+            .is_some_and(|last| seal.turn < last.turn)
+        {
+            Some((
+                "turn_backwards",
+                "the seal's turn is lower than in the seal before".into(),
+            ))
+        } else if self
+            .out
+            .last
+            .as_ref()
+            .is_some_and(|last| seal.ext.fence < last.fence)
+        {
+            Some((
+                "fence_backwards",
+                "the seal's fencing token is lower than in the seal before: its writer had lost the record".into(),
+            ))
+        } else {
+            None
+        };
+        let Some((code, text)) = wrong else {
+            return Ok(());
+        };
+        if !judged.note.holds(&judged.key) {
+            return Err(failure(Verdict::Forged, bad_signature(judged, place)));
+        }
+        let from = self.out.last.as_ref().map_or(0, |last| last.head.size);
+        let changed = Finding::error(code, text)
+            .at_bytes(from, place.start)
+            .in_turn(Some(seal.turn));
+        // A line that is no event any more says more exactly where.
+        let findings = self.chain.fault.iter().cloned().chain([changed]).collect();
+        Err(Failure {
+            verdict: Verdict::Tampered,
+            findings,
+        })
+    }
+
+    /// May this key say who seals from here on?
+    fn check_next_key(&self, judged: &Judged, place: Place) -> Result<(), Failure> {
+        let Some(named) = &judged.seal.ext.next_key else {
+            return Ok(());
+        };
+        let checked = self.chain.keys.check_named(&judged.key, named);
+        checked.map_err(|why| failure(Verdict::Forged, place.error("next_key_bad", why)))
+    }
+
+    fn check_ending(&self, seal: &Seal, place: Place) -> Result<(), Failure> {
+        let wrong = if seal.is_final && !self.chain.may_end {
+            "a final seal that does not follow the end of the thread or a link"
+        } else if self.chain.ended && !seal.is_final {
+            "a seal that is not final after the end of the thread"
+        } else {
+            return Ok(());
+        };
+        Err(failure(
+            Verdict::Malformed,
+            place.error("end_misplaced", wrong),
+        ))
+    }
+
+    fn check_signatures(&self, judged: &Judged, place: Place) -> Result<(), Failure> {
+        let rye_key = self.out.manifest.as_ref().map(|manifest| &manifest.rye_key);
+        if !judged.note.holds(&judged.key) {
+            return Err(failure(Verdict::Forged, bad_signature(judged, place)));
+        }
+        if rye_key.is_none_or(|key| {
+            key.verify(&Message::rye_hash(&judged.seal.hash), &judged.seal.sig)
+                .is_err()
+        }) {
+            let text = "\"sig\" does not verify under the record's Rye key";
+            return Err(failure(
+                Verdict::Forged,
+                place.error("rye_signature_bad", text),
+            ));
+        }
+        Ok(())
+    }
+
+    fn accept(
+        &mut self,
+        line: &[u8],
+        place: Place,
+        judged: &Judged,
+        points: &mut Vec<PrefixPoint>,
+    ) {
+        let seal = &judged.seal;
+        let Some(manifest) = &self.out.manifest else {
+            return;
+        };
+        let digest = Digest::of(line);
+        let head = Head {
+            record: manifest.record,
+            seq: seal.seq,
+            size: place.end,
+            line: digest,
+        };
+        let claim = PointKind::Claim {
+            hash: seal.hash,
+            seq: seal.seq,
+        };
+        points.push(PrefixPoint {
+            offset: place.start,
+            kind: claim,
+        });
+        points.push(PrefixPoint {
+            offset: place.end,
+            kind: PointKind::Sealed,
+        });
+        let (line_number, turn) = (place.line, seal.turn);
+        let pending = |key, signed| PendingSignature {
+            key,
+            signed,
+            line: line_number,
+            turn,
+        };
+        let rye = Signed::Rye(seal.hash, seal.sig);
+        for new in [
+            pending(judged.key, Signed::Note(judged.note.clone())),
+            pending(manifest.rye_key, rye),
+        ] {
+            match self
+                .out
+                .pending
+                .iter_mut()
+                .find(|old| old.key == new.key && old.code() == new.code())
+            {
+                Some(old) => *old = new,
+                None => self.out.pending.push(new),
+            }
+        }
+        let key = judged.key;
+        match self.out.sealers.iter_mut().find(|old| old.key == key) {
+            Some(old) => old.head = head,
+            None => self.out.sealers.push(LastOf { key, head }),
+        }
+        for (expected, met) in self.options.expect.iter().zip(&mut self.out.met) {
+            met.meet(expected.head, Some(head.record), (&head).into());
+        }
+        self.chain
+            .keys
+            .sealed(&judged.key, seal.ext.next_key.as_ref());
+        if seal.is_final {
+            self.chain.keys.ended();
+        }
+        self.chain.keys_at_seal.clone_from(&self.chain.keys);
+        self.out.watch.sealed(head, seal.root, judged.key.key_id());
+        let since = std::mem::take(&mut self.out.delegated_since);
+        if !since.is_empty() {
+            self.out.last_word = head.seq;
+        }
+        self.out.delegated.extend(since);
+        self.chain.prev = Some(digest);
+        self.chain.next_seq += 1;
+        self.chain.ended = seal.is_final;
+        self.chain.may_end = false;
+        self.out.tail_lines = 0;
+        self.out.last = Some(GoodSeal {
+            head,
+            line: place.line,
+            turn: seal.turn,
+            is_final: seal.is_final,
+            fence: seal.ext.fence,
+        });
+        if self.out.sealers.len().max(self.chain.keys.count()) > MAX_RECORD_KEYS {
+            let text = format!("this record has more than {MAX_RECORD_KEYS} keys");
+            self.fail(Verdict::Malformed, place.error("too_many_keys", text));
+        }
+    }
+}
+
+/// A checkpoint that fits its place.
+struct Judged {
+    seal: Seal,
+    key: PublicKey,
+    note: LineNote,
+}
+
+fn failure(verdict: Verdict, finding: Finding) -> Failure {
+    Failure {
+        verdict,
+        findings: vec![finding],
+    }
+}
+
+fn bad_signature(judged: &Judged, place: Place) -> Finding {
+    let text = format!("the signature of key {} does not verify", judged.seal.key);
+    place
+        .error("signature_bad", text)
+        .in_turn(Some(judged.seal.turn))
+}

@@ -1,0 +1,174 @@
+//! The report of an observed log: its seal file, its lines, its trust, its heads.
+
+use super::log::LogScan;
+use super::observed::{ObservedSeal, SealFile};
+use super::verify::VerifyOptions;
+use threadseal_core::key::KeyUsage;
+use threadseal_core::report::heads::{self, End, Met};
+use threadseal_core::report::{
+    CheckResult, Completeness, Expectation, Finding, Report, Stats, TrustedUntil, Verdict,
+};
+use threadseal_core::trust::{Format, Purpose};
+
+/// Joins a checked seal file and a read log to one report.
+pub fn report(
+    file: &SealFile,
+    log: &LogScan,
+    expect: &[Expectation],
+    options: &VerifyOptions<'_>,
+) -> Report {
+    let mut report = Report::begin("log", "observed");
+    let checkpoints = file.seals.len() as u64;
+    report.stats = Stats {
+        bytes: log.bytes,
+        events: log.lines,
+        checkpoints,
+    };
+    report.record = Some(file.record);
+    report.head = file.last().map(|last| last.head);
+    report.trust = Some(options.trust.digest());
+    for (verdict, finding) in &file.faults {
+        // A torn seal file lost nothing that was sealed: it is said, and weighs nothing.
+        if *verdict == Verdict::UnsignedTail {
+            report.find(finding.clone());
+        } else {
+            report.hold_because(*verdict, finding.clone());
+        }
+    }
+    let trusted = check_trust(&mut report, file, options);
+    if let Some(last) = file.last() {
+        check_lines(&mut report, file, last, log);
+        check_heads(&mut report, file, last, expect);
+        if trusted && report.verdict > Verdict::Malformed {
+            let head = last.head;
+            report.trusted_until = Some(TrustedUntil {
+                line: last.lines,
+                byte: head.size,
+                turn: None,
+            });
+        }
+    } else {
+        let text = "the seal file holds no seal";
+        report.hold_because(Verdict::Unsigned, Finding::warning("no_seal", text));
+    }
+    if let (true, Some((line, at, _))) = (trusted, log.difference) {
+        report.trusted_until = Some(TrustedUntil {
+            line: line - 1,
+            byte: at[0],
+            turn: None,
+        });
+    }
+    report
+        .unauthenticated
+        .push("author: an observed seal says that bytes existed, not who wrote them".into());
+    report
+}
+
+fn check_trust(report: &mut Report, file: &SealFile, options: &VerifyOptions<'_>) -> bool {
+    let last = file.last().map(|last| last.head);
+    let purpose = Purpose {
+        usage: KeyUsage::Observed,
+        format: Format::Log,
+        thread: None,
+        evidence: options.held_since,
+        heads: last.as_slice(),
+    };
+    let vouched = report.signer(
+        &file.key,
+        &options.trust.judge(&file.key, &purpose, options.now),
+    );
+    report.check(
+        "trust",
+        if vouched {
+            CheckResult::Pass
+        } else {
+            CheckResult::Fail
+        },
+        None,
+    );
+    vouched
+}
+
+fn check_lines(report: &mut Report, file: &SealFile, last: &ObservedSeal, log: &LogScan) {
+    if let Some((line, at, difference)) = log.difference {
+        let text = match difference {
+            super::log::Difference::Changed => "the line was changed after it was sealed",
+            super::log::Difference::Inserted => "the line was inserted between sealed lines",
+            super::log::Difference::Deleted => "the line that was sealed here is gone",
+            super::log::Difference::Moved => "the line was moved here from elsewhere",
+        };
+        let finding = Finding::error(difference.code(), text).at_line(line);
+        report.hold_because(Verdict::Tampered, finding.at_bytes(at[0], at[1]));
+    } else if log.lines < last.lines {
+        let text = format!(
+            "{} of {} sealed lines are here, all of them unchanged",
+            log.lines, last.lines
+        );
+        let finding = Finding::error("lines_missing", text).at_line(log.lines + 1);
+        report.hold_because(Verdict::Truncated, finding.at_bytes(log.bytes, log.bytes));
+    } else if let Some(end) = log.sealed_end {
+        check_end(report, file, last, log, end);
+    }
+    let result = if log.difference.is_none() && log.lines >= last.lines {
+        CheckResult::Pass
+    } else {
+        CheckResult::Fail
+    };
+    report.check("lines", result, None);
+}
+
+fn check_end(report: &mut Report, file: &SealFile, last: &ObservedSeal, log: &LogScan, end: u64) {
+    // The last sealed line may have got its LF since; nothing else may differ in length.
+    if end != last.head.size && (last.is_final || end != last.head.size + 1) {
+        let text = "the sealed lines are not as many bytes as were sealed";
+        report.hold_because(
+            Verdict::Tampered,
+            Finding::error("size_differs", text).at_line(last.lines),
+        );
+    }
+    if log.bytes > end {
+        let (verdict, code) = if last.is_final {
+            (Verdict::Tampered, "lines_after_final")
+        } else {
+            (Verdict::UnsignedTail, "unsigned_tail")
+        };
+        let text = format!(
+            "{} bytes after the last seal are not covered",
+            log.bytes - end
+        );
+        let finding = Finding::warning(code, text).at_line(file.leaves.len() as u64 + 1);
+        report.hold_because(verdict, finding.at_bytes(end, log.bytes));
+    }
+}
+
+fn check_heads(report: &mut Report, file: &SealFile, last: &ObservedSeal, expect: &[Expectation]) {
+    let mut met = vec![Met::NotYet; expect.len()];
+    for seal in &file.seals {
+        for (expected, met) in expect.iter().zip(&mut met) {
+            met.meet(expected.head, Some(file.record), (&seal.head).into());
+        }
+    }
+    let end = End {
+        words: ("record", "seal"),
+        record: Some(file.record),
+        last: Some(last.head.seq),
+        whole: true,
+        place: None,
+        broken: false,
+    };
+    heads::check(report, expect, met.iter().copied(), &end);
+    // What was changed is not whole, however many of its seals are there.
+    if report.verdict <= Verdict::Malformed {
+        return;
+    }
+    let held = heads::is_held(expect, &met);
+    report.completeness = match (last.is_final, held) {
+        (true, _) => Completeness::Final,
+        (false, true) => Completeness::Head,
+        (false, false) => Completeness::Unproved,
+    };
+    if report.completeness == Completeness::Unproved {
+        let text = heads::end_unproved(expect);
+        report.hold_because(Verdict::Open, Finding::note("end_unproved", text));
+    }
+}

@@ -1,0 +1,148 @@
+//! The members of a checkpoint line, each required, well-typed and spelled in one way.
+//!
+//! Rye's verifier reads what it needs and ignores the rest, so that unknown members and
+//! impossible values pass it; here the line must be one that Rye's writer can have written
+//! (`transcript_signer.py`, `checkpoint`). `ts` may be missing: the seed does not have it.
+
+use threadseal_core::canon::json::{self, Text, Value};
+use threadseal_core::digest::Digest;
+use threadseal_core::encoding;
+use threadseal_core::key::{RyeFingerprint, Signature};
+use threadseal_core::record::parse_decimal;
+use threadseal_core::time::Timestamp;
+
+/// A checkpoint as it is written; nothing of it is verified yet.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Checkpoint {
+    pub(super) thread: String,
+    pub(super) turn: u64,
+    pub(super) byte_offset: u64,
+    pub(super) hash: Digest,
+    pub(super) signature: Signature,
+    pub(super) fingerprint: RyeFingerprint,
+    /// `timestamp` as spelled, and `ts`: nothing ever covers these of the last checkpoint.
+    pub(super) timestamp: String,
+    pub(super) ts: Option<Timestamp>,
+}
+
+/// The member that is missing, of another type, or misspelled; or a member too many.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Malformed(pub(super) &'static str);
+
+const FRAME: [&str; 4] = ["timestamp", "thread_id", "event_type", "payload"];
+const PAYLOAD: [&str; 6] = ["turn", "byte_offset", "hash", "sig", "fp", "ts"];
+
+impl Checkpoint {
+    /// Reads a line without its LF.
+    pub(super) fn parse(line: &[u8]) -> Result<Self, Malformed> {
+        let line = json::parse(line).map_err(|_| Malformed("line"))?;
+        let members = line.as_object().ok_or(Malformed("line"))?;
+        only(members, &FRAME)?;
+        let payload = line.get("payload").ok_or(Malformed("payload"))?;
+        only(payload.as_object().ok_or(Malformed("payload"))?, &PAYLOAD)?;
+        let number = |name| {
+            let literal = payload.get(name)?.as_number()?.literal();
+            parse_decimal(literal)
+        };
+        let string = |name| payload.get(name)?.as_str();
+        let ts = match payload.get("ts") {
+            None => None,
+            Some(ts) => Some(
+                ts.as_str()
+                    .and_then(Timestamp::parse_iso_seconds)
+                    .ok_or(Malformed("ts"))?,
+            ),
+        };
+        let signature = string("sig").and_then(encoding::parse_base64url_either);
+        let timestamp = line.get("timestamp").and_then(Value::as_number);
+        Ok(Self {
+            thread: line
+                .get("thread_id")
+                .and_then(Value::as_str)
+                .ok_or(Malformed("thread_id"))?
+                .to_owned(),
+            turn: number("turn").ok_or(Malformed("turn"))?,
+            byte_offset: number("byte_offset").ok_or(Malformed("byte_offset"))?,
+            hash: string("hash")
+                .and_then(Digest::parse_hex)
+                .ok_or(Malformed("hash"))?,
+            signature: signature
+                .and_then(|bytes| Signature::from_slice(&bytes))
+                .ok_or(Malformed("sig"))?,
+            fingerprint: string("fp")
+                .and_then(RyeFingerprint::parse_hex)
+                .ok_or(Malformed("fp"))?,
+            timestamp: timestamp
+                .ok_or(Malformed("timestamp"))?
+                .literal()
+                .to_owned(),
+            ts,
+        })
+    }
+}
+
+fn only(members: &[(Text, Value)], known: &[&str]) -> Result<(), Malformed> {
+    let strange = |(name, _): &(Text, Value)| !known.iter().any(|known| name == *known);
+    if members.iter().any(strange) {
+        return Err(Malformed("unknown member"));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GOOD: &str = r#"{"timestamp": 1.5, "thread_id": "t", "event_type": "checkpoint", "payload": {"turn": 1, "byte_offset": 93, "hash": "cce1e51e984a0733c8818c26def990deb4be92d99f9116b991730d2176b67981", "sig": "N27676-sTqiUXMWP0G73T2kiaMGq7f5dCFfQEgRqvncVzdLpcNrC-CDP1tW01rvWYRqG2yX0mu-DmkkQJzS6CQ==", "fp": "3ef44d1ee334ace7", "ts": "2026-02-18T10:30:00Z"}}"#;
+
+    #[test]
+    fn what_rye_writes_is_read() {
+        let checkpoint = Checkpoint::parse(GOOD.as_bytes()).unwrap();
+        assert_eq!((checkpoint.turn, checkpoint.byte_offset), (1, 93));
+        let seed = GOOD
+            .replace(r#", "ts": "2026-02-18T10:30:00Z""#, "")
+            .replace("CQ==", "CQ");
+        assert_eq!(Checkpoint::parse(seed.as_bytes()).unwrap().ts, None);
+    }
+
+    #[test]
+    fn every_other_spelling_names_its_member() {
+        for (from, to, member) in [
+            ("\"turn\": 1", "\"turn\": 1.0", "turn"),
+            ("\"turn\": 1", "\"turn\": -0", "turn"),
+            ("\"turn\": 1, ", "", "turn"),
+            ("\"turn\": 1", "\"turn\": true", "turn"),
+            (": 93", ": \"93\"", "byte_offset"),
+            (": 93", ": -93", "byte_offset"),
+            (": 93", ": 1000000000000000000000000000000", "byte_offset"),
+            ("cce1e5", "CCE1E5", "hash"),
+            ("CQ==", "CR==", "sig"),
+            ("CQ==", "CQ=", "sig"),
+            ("N27676", "N2767", "sig"),
+            ("3ef44d", "3EF44D", "fp"),
+            ("3ef44d1ee334ace7", "../../../../etc/x", "fp"),
+            ("02-18T", "02-30T", "ts"),
+            ("1.5", "\"1.5\"", "timestamp"),
+            ("\"t\"", "7", "thread_id"),
+            ("\"turn\"", "\"note\": \"x\", \"turn\"", "unknown member"),
+            (
+                "\"event_type\"",
+                "\"more\": 1, \"event_type\"",
+                "unknown member",
+            ),
+            (
+                "\"event_type\"",
+                "\"event_type\": 1, \"event_type\"",
+                "line",
+            ),
+        ] {
+            let text = GOOD.replacen(from, to, 1);
+            assert_ne!(text, GOOD, "{from}");
+            assert_eq!(
+                Checkpoint::parse(text.as_bytes()),
+                Err(Malformed(member)),
+                "{to}"
+            );
+        }
+    }
+}

@@ -1,0 +1,194 @@
+//! Who made the seals of a Rye transcript, and which signatures are checked when.
+//!
+//! ```text
+//! fp ─► keys that the trust knows by this hint ─► each is tried ─► one signer
+//! none: the signer is unknown, its signatures cannot be checked
+//! ```
+//! A good seal's hash covers every line before it, the earlier checkpoints included. So only the
+//! last signature of each signer is checked, at the end; every signature as it comes when asked
+//! for, after anything went wrong, and where several keys share a hint.
+
+use threadseal_core::digest::Digest;
+use threadseal_core::key::{KeyUsage, Message, PublicKey, RyeFingerprint, Signature};
+use threadseal_core::limits::MAX_RECORD_KEYS;
+use threadseal_core::time::Timestamp;
+use threadseal_core::trust::{Format, Judgement, Purpose, Trust};
+
+/// A checkpoint whose numbers and hash are right.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Seal {
+    /// Offset of its line: the bytes before are covered.
+    pub(super) start: u64,
+    /// Offset behind its line's LF.
+    pub(super) end: u64,
+    /// Its line, from 1.
+    pub(super) line: u64,
+    pub(super) turn: u64,
+    /// Number among the seals, from 0.
+    pub(super) seq: u64,
+    /// SHA-256 of its line without the LF.
+    pub(super) digest: Digest,
+    pub(super) hash: Digest,
+    pub(super) signature: Signature,
+}
+
+impl Seal {
+    fn is_by(&self, key: &PublicKey) -> bool {
+        key.verify(&Message::rye_hash(&self.hash), &self.signature)
+            .is_ok()
+    }
+}
+
+/// One signer.
+pub(super) struct Signer<'t> {
+    pub(super) fingerprint: RyeFingerprint,
+    /// The key and what the trust says of it; `None` when the trust knows no key by this hint.
+    pub(super) known: Option<(PublicKey, Judgement<'t>)>,
+    /// Line of its first seal.
+    pub(super) first_line: u64,
+    /// The last seal whose signature was checked, or is to be checked at the end.
+    last: Option<(Seal, bool)>,
+}
+
+impl Signer<'_> {
+    /// Whether its signatures count.
+    pub(super) fn counts(&self) -> bool {
+        self.known
+            .as_ref()
+            .is_some_and(|(_, judgement)| judgement.standing.counts())
+    }
+}
+
+/// How a seal fared with the signers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Signed {
+    /// By a signer who sealed before.
+    Again,
+    /// By the record's first signer, for the first time.
+    First,
+    /// By another signer than the first, for the first time.
+    Another { counts: bool },
+    /// No key with this hint made the signature.
+    Invalid,
+    /// More signers than a record may have.
+    TooMany,
+}
+
+/// All signers, in order of their first seal.
+pub(super) struct Signers<'t> {
+    trust: &'t Trust,
+    now: Timestamp,
+    held_since: Option<Timestamp>,
+    pub(super) all: Vec<Signer<'t>>,
+    /// No more seals count towards [`Signers::trusted`]: something went wrong before them.
+    pub(super) broken: bool,
+    pub(super) every_signature: bool,
+}
+
+impl<'t> Signers<'t> {
+    pub(super) fn new(
+        trust: &'t Trust,
+        now: Timestamp,
+        held_since: Option<Timestamp>,
+        every_signature: bool,
+    ) -> Self {
+        Self {
+            trust,
+            now,
+            held_since,
+            all: Vec::new(),
+            broken: false,
+            every_signature,
+        }
+    }
+
+    /// Whether the caller accepts one key only.
+    pub(super) fn is_pinned(&self) -> bool {
+        self.trust.pinned.is_some()
+    }
+
+    /// Takes a seal of `thread`.
+    pub(super) fn take(
+        &mut self,
+        seal: &Seal,
+        fingerprint: RyeFingerprint,
+        thread: &str,
+    ) -> Signed {
+        let candidates = self.trust.by_fingerprint(fingerprint);
+        let check_now = self.every_signature || self.broken || candidates.len() > 1;
+        let key = match &candidates[..] {
+            [] => None,
+            [only] if !check_now => Some(*only),
+            several => match several.iter().find(|key| seal.is_by(key)) {
+                Some(key) => Some(*key),
+                None => return Signed::Invalid,
+            },
+        };
+        let same = |signer: &Signer<'_>| {
+            signer.fingerprint == fingerprint && signer.known.as_ref().map(|(key, _)| *key) == key
+        };
+        let broken = self.broken;
+        let keep = |signer: &mut Signer<'_>| {
+            if !broken {
+                signer.last = Some((*seal, check_now));
+            }
+        };
+        if let Some(signer) = self.all.iter_mut().find(|signer| same(signer)) {
+            keep(signer);
+            return Signed::Again;
+        }
+        if self.all.len() >= MAX_RECORD_KEYS {
+            return Signed::TooMany;
+        }
+        let mut signer = Signer {
+            fingerprint,
+            known: key.map(|key| (key, self.judge(&key, thread))),
+            first_line: seal.line,
+            last: None,
+        };
+        keep(&mut signer);
+        let signed = match self.all.first() {
+            None => Signed::First,
+            Some(_) => Signed::Another {
+                counts: signer.counts(),
+            },
+        };
+        self.all.push(signer);
+        signed
+    }
+
+    fn judge(&self, key: &PublicKey, thread: &str) -> Judgement<'t> {
+        let purpose = Purpose {
+            usage: KeyUsage::Rye,
+            format: Format::Transcript,
+            thread: Some(thread),
+            evidence: self.held_since,
+            heads: &[],
+        };
+        self.trust.judge(key, &purpose, self.now)
+    }
+
+    /// Checks the signatures that were left to the end; the seals whose signature is bad.
+    pub(super) fn check_last(&mut self) -> Vec<Seal> {
+        let mut bad = Vec::new();
+        for signer in &mut self.all {
+            if let (Some((seal, checked @ false)), Some((key, _))) =
+                (&mut signer.last, &signer.known)
+            {
+                *checked = seal.is_by(key);
+                if !*checked {
+                    bad.push(*seal);
+                }
+            }
+        }
+        bad
+    }
+
+    /// The newest seal before anything went wrong, by a signer who counts and with a signature
+    /// that was checked.
+    pub(super) fn trusted(&self) -> Option<Seal> {
+        let counting = self.all.iter().filter(|signer| signer.counts());
+        let checked = counting.filter_map(|signer| signer.last.filter(|(_, checked)| *checked));
+        checked.map(|(seal, _)| seal).max_by_key(|seal| seal.seq)
+    }
+}

@@ -1,0 +1,420 @@
+//! From one pass to a report (`spec/transcript.md` §8).
+//!
+//! ```text
+//! Scan + trust + now ─► Outcome { report, Verified<Coverage>?, look_closer }
+//! ```
+//! Invariants: nothing is `verified` unless every check that applies passed; a lenient caller gets
+//! the sealed part and the tail apart, never another verdict.
+
+use super::checkpoint::Checkpoint;
+use super::lines::LineSplitter;
+use super::scan::Scan;
+use super::signers::{Seal, Signer, Signers};
+use crate::transcript::{Coverage, Tail};
+use crate::verified::{Grounds, Verified, WithTail};
+use threadseal_core::record::{Head, ThreadId};
+use threadseal_core::report::heads::{self, End};
+use threadseal_core::report::{
+    CheckResult, Completeness, Expectation, Finding, Report, SignerReport, SignerStatus, Stats,
+    TrustedUntil, Verdict,
+};
+use threadseal_core::time::Timestamp;
+use threadseal_core::trust::Trust;
+
+/// What verification needs beside the bytes.
+#[derive(Clone)]
+pub struct Options<'t> {
+    /// Whose signature counts.
+    pub trust: &'t Trust,
+    /// The moment by which validity windows are judged.
+    pub now: Timestamp,
+    /// When this verifier held a head of the record before: evidence against later revocations.
+    pub held_since: Option<Timestamp>,
+    /// The thread that the caller expects.
+    pub thread: Option<&'t ThreadId>,
+    /// Heads that the record must contain.
+    pub expect: Vec<Expectation>,
+    /// Check every signature as it comes, not only the last of each key.
+    pub every_signature: bool,
+}
+
+impl<'t> Options<'t> {
+    /// No thread, no head expected.
+    pub fn new(trust: &'t Trust, now: Timestamp) -> Self {
+        Self {
+            trust,
+            now,
+            held_since: None,
+            thread: None,
+            expect: Vec::new(),
+            every_signature: false,
+        }
+    }
+}
+
+/// The end of a verification.
+pub struct Outcome {
+    /// What to tell.
+    pub report: Report,
+    /// Present exactly when the verdict is `verified`. Its head's size includes the last
+    /// checkpoint line, whose own members nothing covers.
+    pub verified: Option<Verified<Coverage>>,
+    /// A failure was found without checking every signature: run again with
+    /// [`Options::every_signature`] to learn how far the record can be trusted.
+    pub look_closer: bool,
+    lenient: Option<WithTail<Coverage, Tail>>,
+}
+
+impl Outcome {
+    /// What a lenient policy may take of a record whose seals all hold: the sealed part and the
+    /// tail, apart.
+    pub fn lenient(self) -> Option<WithTail<Coverage, Tail>> {
+        self.lenient
+    }
+}
+
+/// Verifies a transcript that is fed to it in order.
+pub struct Verifier<'t> {
+    options: Options<'t>,
+    lines: LineSplitter,
+    scan: Scan<'t>,
+}
+
+impl<'t> Verifier<'t> {
+    /// A verifier at the beginning of a file.
+    pub fn new(options: Options<'t>) -> Self {
+        let signers = Signers::new(
+            options.trust,
+            options.now,
+            options.held_since,
+            options.every_signature,
+        );
+        let expected = options
+            .expect
+            .iter()
+            .map(|expected| expected.head)
+            .collect();
+        let scan = Scan::new(signers, expected);
+        Self {
+            options,
+            lines: LineSplitter::default(),
+            scan,
+        }
+    }
+
+    /// Takes the next bytes.
+    pub fn push(&mut self, chunk: &[u8]) {
+        let scan = &mut self.scan;
+        self.lines.push(chunk, |piece| scan.piece(&piece));
+    }
+
+    /// Ends the file and says what was found.
+    pub fn finish(mut self) -> Outcome {
+        let scan = &mut self.scan;
+        self.lines.finish(|piece| scan.piece(&piece));
+        conclude(self.scan, &self.options)
+    }
+}
+
+/// Verifies `bytes`, with a second look after a failure.
+pub fn verify(bytes: &[u8], options: &Options<'_>) -> Outcome {
+    let look = |options: Options<'_>| {
+        let mut verifier = Verifier::new(options);
+        verifier.push(bytes);
+        verifier.finish()
+    };
+    let outcome = look(options.clone());
+    if outcome.look_closer {
+        look(Options {
+            every_signature: true,
+            ..options.clone()
+        })
+    } else {
+        outcome
+    }
+}
+
+fn conclude(mut scan: Scan<'_>, options: &Options<'_>) -> Outcome {
+    let mut report = Report::begin("transcript", "rye");
+    report.stats = Stats {
+        bytes: scan.bytes,
+        events: scan.lines,
+        checkpoints: scan.checkpoints,
+    };
+    report.record = scan.record;
+    report.trust = Some(options.trust.digest());
+    let findings = std::mem::take(&mut scan.findings);
+    let met = |verdict| findings.iter().any(|(met, _)| *met == verdict);
+    let (tampered, forged) = (met(Verdict::Tampered), met(Verdict::Forged));
+    for (verdict, finding) in findings {
+        report.hold_because(verdict, finding);
+    }
+    report.check("seals", CheckResult::of(!tampered), None);
+    note_broken(&mut report, &scan);
+    let held = check_signatures(&mut report, &mut scan, !forged);
+    let exact = options.every_signature || held;
+    check_signers(&mut report, &scan);
+    check_thread(&mut report, &scan, options.thread);
+    check_heads(&mut report, &scan, &options.expect);
+    check_end(&mut report, &scan);
+    for remark in std::mem::take(&mut scan.remarks) {
+        report.find(remark);
+    }
+    let trusted = scan.signers.trusted().filter(|_| exact);
+    report.trusted_until = trusted.map(trusted_until);
+    let last = scan.last.as_ref().map(|(seal, _)| *seal);
+    // Of a record that something speaks against, only what was trusted before still holds.
+    let holds = if report.verdict <= Verdict::Malformed {
+        trusted
+    } else {
+        last
+    };
+    report.head = holds.and_then(|seal| head(&scan, &seal));
+    Outcome {
+        verified: (report.verdict == Verdict::Verified)
+            .then(|| mint(&scan, options))
+            .flatten(),
+        lenient: lenient(&report, &scan, options),
+        look_closer: !exact,
+        report,
+    }
+}
+
+fn note_broken(report: &mut Report, scan: &Scan<'_>) {
+    if scan.also_broken > 0 {
+        let text = format!(
+            "{} later checkpoints do not hold either, as each covers the same bytes",
+            scan.also_broken
+        );
+        report.find(Finding::note("later_checkpoints", text));
+    }
+}
+
+/// Checks what was left to the end; true when all of it holds. `so_far`: all did before.
+fn check_signatures(report: &mut Report, scan: &mut Scan<'_>, so_far: bool) -> bool {
+    let bad = scan.signers.check_last();
+    for seal in &bad {
+        let text = "no trusted key with this fingerprint made the signature";
+        let finding = Finding::error("signature_invalid", text).at_line(seal.line);
+        report.hold_because(Verdict::Forged, finding.in_turn(Some(seal.turn)));
+    }
+    if so_far && scan.signers.all.iter().all(|signer| signer.known.is_none()) {
+        let why = "no key of these signers is known".to_owned();
+        report.check("signatures", CheckResult::Skipped, Some(why));
+        return true;
+    }
+    let how = if scan.signers.every_signature {
+        "every signature"
+    } else {
+        "the last signature of each key, which covers all before it"
+    };
+    report.check(
+        "signatures",
+        CheckResult::of(so_far && bad.is_empty()),
+        Some(how.to_owned()),
+    );
+    bad.is_empty()
+}
+
+/// Lists the signers; a record whose first signer does not count has no signer at all.
+fn check_signers(report: &mut Report, scan: &Scan<'_>) {
+    for (place, signer) in scan.signers.all.iter().enumerate() {
+        match &signer.known {
+            Some((key, judgement)) => {
+                report.signer(key, judgement);
+            }
+            None => unknown_signer(report, signer, place == 0, scan.signers.is_pinned()),
+        }
+    }
+    if !scan.signers.all.is_empty() {
+        report.check(
+            "trust",
+            CheckResult::of(scan.signers.all.iter().all(Signer::counts)),
+            None,
+        );
+    }
+}
+
+/// Later signers whom nobody knows were held against the record where their seal stands.
+fn unknown_signer(report: &mut Report, signer: &Signer<'_>, first: bool, pinned: bool) {
+    let fingerprint = signer.fingerprint.to_hex();
+    let status = if pinned {
+        SignerStatus::Rejected
+    } else {
+        SignerStatus::Unknown
+    };
+    if first && pinned {
+        let text = format!(
+            "sealed by the key with the fingerprint {fingerprint}, which is not the key that was asked for"
+        );
+        let finding = Finding::error("key_not_pinned", text).at_line(signer.first_line);
+        report.hold_because(Verdict::Forged, finding);
+    } else if first {
+        let text = format!(
+            "nobody vouches for the key with the fingerprint {fingerprint}; its signatures cannot be checked"
+        );
+        let finding = Finding::warning("key_unknown", text).at_line(signer.first_line);
+        report.hold_because(Verdict::UnknownSigner, finding);
+    }
+    report.signers.push(SignerReport {
+        key: fingerprint,
+        did: None,
+        name: None,
+        status,
+    });
+}
+
+fn check_thread(report: &mut Report, scan: &Scan<'_>, expected: Option<&ThreadId>) {
+    let Some(expected) = expected else {
+        let why = "no thread was asked for".to_owned();
+        return report.check("thread", CheckResult::Skipped, Some(why));
+    };
+    let Some(actual) = &scan.thread else {
+        let why = "no line names a thread".to_owned();
+        return report.check("thread", CheckResult::Skipped, Some(why));
+    };
+    let same = actual == expected.as_str();
+    if !same {
+        let text = format!("the record is not of thread {expected}");
+        let finding = Finding::error("thread_differs", text).at_line(1);
+        report.hold_because(Verdict::Foreign, finding);
+    }
+    report.check("thread", CheckResult::of(same), None);
+}
+
+fn check_heads(report: &mut Report, scan: &Scan<'_>, expect: &[Expectation]) {
+    let end = End {
+        words: ("record", "seal"),
+        record: scan.record,
+        last: scan.last.as_ref().map(|(seal, _)| seal.seq),
+        whole: scan
+            .last
+            .as_ref()
+            .is_some_and(|(seal, _)| seal.end == scan.bytes),
+        place: None,
+        broken: scan.signers.broken,
+    };
+    let met = scan.expected.iter().map(|(_, met)| *met);
+    if heads::check(report, expect, met, &end) && report.verdict > Verdict::Malformed {
+        report.completeness = Completeness::Head;
+    }
+}
+
+/// The tail, the end, and what no signature covers.
+fn check_end(report: &mut Report, scan: &Scan<'_>) {
+    for fault in &scan.waiting {
+        report.find(fault.clone());
+    }
+    if scan.torn {
+        let text = "the last line has no end: a write was cut off";
+        report.find(Finding::warning("torn_tail", text).at_line(scan.lines + 1));
+    }
+    let Some((last, checkpoint)) = &scan.last else {
+        return unsealed(report, scan);
+    };
+    report.unauthenticated = uncovered(last, checkpoint);
+    if report.verdict <= Verdict::Malformed {
+        return;
+    }
+    if last.end < scan.bytes {
+        let text = format!(
+            "{} bytes after the last seal are not covered",
+            scan.bytes - last.end
+        );
+        let finding = Finding::warning("unsigned_tail", text).at_bytes(last.end, scan.bytes);
+        report.hold_because(Verdict::UnsignedTail, finding.in_turn(Some(last.turn)));
+    }
+    if report.completeness == Completeness::Unproved {
+        let text =
+            "the format has no end mark and no head is known: later seals may have been cut off";
+        report.find(Finding::note("end_unproved", text));
+    }
+}
+
+fn unsealed(report: &mut Report, scan: &Scan<'_>) {
+    if scan.checkpoints > 0 || report.verdict <= Verdict::Malformed {
+        return;
+    }
+    if !scan.waiting.is_empty() {
+        report.hold(Verdict::Malformed);
+    } else if scan.torn_checkpoint {
+        let text = "the only checkpoint lacks its end";
+        let finding = Finding::warning("torn_checkpoint", text).at_line(scan.lines + 1);
+        report.hold_because(Verdict::UnsignedTail, finding);
+    } else {
+        let text = "no checkpoint: nothing protects this record";
+        report.hold_because(Verdict::Unsigned, Finding::warning("no_checkpoint", text));
+    }
+}
+
+fn uncovered(seal: &Seal, checkpoint: &Checkpoint) -> Vec<String> {
+    let line = seal.line;
+    let mut out = vec![
+        format!("line {line} turn={}", checkpoint.turn),
+        format!("line {line} timestamp={}", checkpoint.timestamp),
+    ];
+    out.extend(
+        checkpoint
+            .ts
+            .map(|ts| format!("line {line} ts={}", ts.to_iso_seconds())),
+    );
+    out
+}
+
+fn head(scan: &Scan<'_>, seal: &Seal) -> Option<Head> {
+    let record = scan.record?;
+    Some(Head {
+        record,
+        seq: seal.seq,
+        size: seal.end,
+        line: seal.digest,
+    })
+}
+
+fn trusted_until(seal: Seal) -> TrustedUntil {
+    TrustedUntil {
+        line: seal.line - 1,
+        byte: seal.start,
+        turn: Some(seal.turn),
+    }
+}
+
+fn mint(scan: &Scan<'_>, options: &Options<'_>) -> Option<Verified<Coverage>> {
+    let (seal, _) = scan.last.as_ref()?;
+    let coverage = Coverage {
+        record: scan.record?,
+        head: head(scan, seal)?,
+        digest: scan.sealed?,
+        adopted: Vec::new(),
+    };
+    let grounds = Grounds {
+        record: scan.record,
+        head: Some(coverage.head),
+        trusted_until: trusted_until(scan.signers.trusted()?),
+        trust: options.trust.digest(),
+        now: options.now,
+    };
+    Some(Verified::mint(coverage, grounds))
+}
+
+fn lenient(
+    report: &Report,
+    scan: &Scan<'_>,
+    options: &Options<'_>,
+) -> Option<WithTail<Coverage, Tail>> {
+    if !matches!(
+        report.verdict,
+        Verdict::Verified | Verdict::Open | Verdict::UnsignedTail
+    ) {
+        return None;
+    }
+    let verified = mint(scan, options)?;
+    let from = verified.get().head.size;
+    Some(WithTail {
+        verified,
+        unverified: Tail {
+            from,
+            to: scan.bytes,
+        },
+    })
+}

@@ -1,0 +1,515 @@
+//! The first of the two halves of native verification: lines, Merkle tree, seals.
+//!
+//! ```text
+//! bytes ─┬─► Scanner       lines, JSON, leaves, every number of every seal ─► Scan
+//!        │      └ points: where the prefix digest must be what
+//!        └─► PrefixHasher  one running SHA-256 over all bytes              ─► (prefix)
+//! ```
+//! The halves share nothing but the points, so that a caller may run them on two cores, chunk by
+//! chunk; [`super::verify`] joins what they say. Both use constant memory: one line, one Merkle
+//! frontier, one note for each key.
+//!
+//! Invariants: a line is judged only once; after the first failure nothing later is believed;
+//! whatever follows the last good seal is kept apart as the tail.
+
+use super::bodies::{self, Bodies, watch::Watch};
+use super::event::{self, Frame, LineFault};
+use super::manifest::{self, Manifest};
+use super::sealing_keys::SealingKeys;
+use super::statement::LineNote;
+use std::sync::Arc;
+use threadseal_core::canon::json;
+use threadseal_core::digest::Digest;
+use threadseal_core::key::{Message, PublicKey, RyeFingerprint, Signature};
+use threadseal_core::limits::{MAX_FINDINGS, MAX_LINE_BYTES, MAX_RECORD_KEYS};
+use threadseal_core::merkle::{Frontier, leaf_hash};
+use threadseal_core::note::KeyName;
+use threadseal_core::record::Head;
+use threadseal_core::report::heads::Met;
+use threadseal_core::report::{Expectation, Finding, TrustedUntil, Verdict};
+use threadseal_core::trust::LastOf;
+
+/// A place where the digest of all bytes before it matters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PrefixPoint {
+    /// Bytes before the place.
+    pub offset: u64,
+    /// Why it matters.
+    pub kind: PointKind,
+}
+
+/// Why a prefix digest matters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PointKind {
+    /// A line begins here whose end is not yet seen: a claim may follow.
+    LineStart,
+    /// Seal `seq` claims this digest.
+    Claim {
+        /// What the seal says.
+        hash: Digest,
+        /// Its number.
+        seq: u64,
+    },
+    /// A good seal ends here: what it covers, itself included.
+    Sealed,
+}
+
+/// A good seal, as the rest of verification needs it.
+#[derive(Debug, Clone)]
+pub(crate) struct GoodSeal {
+    pub(crate) head: Head,
+    pub(crate) line: u64,
+    pub(crate) turn: u64,
+    pub(crate) is_final: bool,
+    pub(crate) fence: Option<u64>,
+}
+
+impl GoodSeal {
+    pub(crate) fn trusted_until(&self) -> TrustedUntil {
+        TrustedUntil {
+            line: self.line,
+            byte: self.head.size,
+            turn: Some(self.turn),
+        }
+    }
+}
+
+/// A signature that is still to be checked: the last of its key, covering all before it.
+pub(crate) struct PendingSignature {
+    pub(crate) key: PublicKey,
+    pub(crate) signed: Signed,
+    pub(crate) line: u64,
+    pub(crate) turn: u64,
+}
+
+/// What was signed.
+pub(crate) enum Signed {
+    /// The note, by a sealing key.
+    Note(LineNote),
+    /// The text of the prefix digest, by the record's Rye key.
+    Rye(Digest, Signature),
+}
+
+impl PendingSignature {
+    pub(crate) fn holds(&self) -> bool {
+        match &self.signed {
+            Signed::Note(note) => note.holds(&self.key),
+            Signed::Rye(hash, signature) => {
+                self.key.verify(&Message::rye_hash(hash), signature).is_ok()
+            }
+        }
+    }
+
+    pub(crate) fn code(&self) -> &'static str {
+        match self.signed {
+            Signed::Note(_) => "signature_bad",
+            Signed::Rye(..) => "rye_signature_bad",
+        }
+    }
+}
+
+/// The first thing that speaks against the record.
+#[derive(Debug, Clone)]
+pub(crate) struct Failure {
+    pub(crate) verdict: Verdict,
+    pub(crate) findings: Vec<Finding>,
+}
+
+/// What the scanner saw.
+pub(crate) struct Scan {
+    pub(crate) manifest: Option<Manifest>,
+    /// The thread id as every line spells it, quotes included.
+    pub(crate) thread_text: Vec<u8>,
+    pub(crate) bytes: u64,
+    pub(crate) lines: u64,
+    pub(crate) checkpoints: u64,
+    pub(crate) failure: Option<Failure>,
+    /// The last good seal.
+    pub(crate) last: Option<GoodSeal>,
+    pub(crate) pending: Vec<PendingSignature>,
+    /// Every key that sealed, in order of its first seal, with its last one.
+    pub(crate) sealers: Vec<LastOf>,
+    pub(crate) tail_lines: u64,
+    pub(crate) tail_fault: Option<Finding>,
+    pub(crate) torn: bool,
+    pub(crate) adopted: Vec<[u64; 2]>,
+    pub(crate) dropped: Vec<Finding>,
+    /// Commitments to bodies, and redactions.
+    pub(super) watch: Watch,
+    /// Keys that the authority let in beside the current one, with the lines that say so: those under the last good seal, and since.
+    pub(crate) delegated: Vec<(PublicKey, u64)>,
+    pub(super) delegated_since: Vec<(PublicKey, u64)>,
+    /// Number of the seal that is the first over all that the authority said of delegates.
+    pub(crate) last_word: u64,
+    /// For each expectation: was its seal met, and did a seal of its number differ?
+    pub(crate) met: Vec<Met>,
+}
+
+/// Options of a scan.
+#[derive(Debug, Clone, Default)]
+pub struct ScanOptions {
+    /// Check every signature as it comes, not only the last of each key.
+    pub every_signature: bool,
+    /// Heads that the record must contain.
+    pub expect: Vec<Expectation>,
+    /// What its file of bodies holds, for a record with detached bodies; None where nobody looked.
+    pub bodies: Option<Arc<Bodies>>,
+}
+
+/// The line half of verification. Feed it the file in order, then let [`super::verify`] conclude.
+pub struct Scanner {
+    pub(super) options: ScanOptions,
+    carry: Vec<u8>,
+    /// Bytes of the line that has begun, kept or not.
+    carried: usize,
+    offset: u64,
+    pub(super) chain: Chain,
+    pub(super) out: Scan,
+}
+
+/// The state that one seal hands to the next.
+pub(super) struct Chain {
+    pub(super) leaves: Frontier,
+    pub(super) origin: Option<KeyName>,
+    /// Fingerprint of the record's Rye key.
+    pub(super) rye_fp: Option<RyeFingerprint>,
+    pub(super) keys: SealingKeys,
+    /// Those under the last good seal: where a writer that recovers begins again.
+    pub(super) keys_at_seal: SealingKeys,
+    pub(super) prev: Option<Digest>,
+    pub(super) next_seq: u64,
+    /// The last event was terminal or a link: a final seal may follow.
+    pub(super) may_end: bool,
+    pub(super) ended: bool,
+    /// First line since the last seal that no seal may cover.
+    pub(super) fault: Option<Finding>,
+}
+
+/// Where a line lies.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Place {
+    pub(super) line: u64,
+    pub(super) start: u64,
+    pub(super) end: u64,
+}
+
+impl Place {
+    pub(super) fn error(self, code: &'static str, message: impl Into<String>) -> Finding {
+        Finding::error(code, message)
+            .at_line(self.line)
+            .at_bytes(self.start, self.end)
+    }
+}
+
+impl Scanner {
+    /// A scanner at the beginning of a file.
+    pub fn new(options: ScanOptions) -> Self {
+        let met = vec![Met::NotYet; options.expect.len()];
+        let chain = Chain {
+            leaves: Frontier::new(),
+            origin: None,
+            rye_fp: None,
+            keys: SealingKeys::default(),
+            keys_at_seal: SealingKeys::default(),
+            prev: None,
+            next_seq: 0,
+            may_end: false,
+            ended: false,
+            fault: None,
+        };
+        let out = Scan {
+            manifest: None,
+            thread_text: Vec::new(),
+            bytes: 0,
+            lines: 0,
+            checkpoints: 0,
+            failure: None,
+            last: None,
+            pending: Vec::new(),
+            sealers: Vec::new(),
+            tail_lines: 0,
+            tail_fault: None,
+            torn: false,
+            adopted: Vec::new(),
+            dropped: Vec::new(),
+            watch: Watch::default(),
+            delegated: Vec::new(),
+            delegated_since: Vec::new(),
+            last_word: 0,
+            met,
+        };
+        Self {
+            options,
+            carry: Vec::new(),
+            carried: 0,
+            offset: 0,
+            chain,
+            out,
+        }
+    }
+
+    /// Takes the next bytes; answers the places whose prefix digest matters, in order of offset.
+    /// Each lies in these bytes, or is the claimless place that the call before ended with.
+    pub fn push(&mut self, mut chunk: &[u8]) -> Vec<PrefixPoint> {
+        let mut points = Vec::new();
+        while let Some(length) = memchr::memchr(b'\n', chunk) {
+            let head = &chunk[..length];
+            let start = self.offset - self.carried as u64;
+            self.offset += length as u64 + 1;
+            let place = Place {
+                line: self.out.lines + 1,
+                start,
+                end: self.offset,
+            };
+            if self.carried == 0 {
+                self.line(head, place, &mut points);
+            } else {
+                self.keep(head);
+                let line = std::mem::take(&mut self.carry);
+                self.line(&line, place, &mut points);
+                // Taken back, so that lines across chunks do not allocate each time.
+                self.carry = line;
+                self.carry.clear();
+            }
+            self.carried = 0;
+            chunk = &chunk[length + 1..];
+        }
+        if !chunk.is_empty() {
+            if self.carried == 0 {
+                points.push(PrefixPoint {
+                    offset: self.offset,
+                    kind: PointKind::LineStart,
+                });
+            }
+            self.keep(chunk);
+            self.offset += chunk.len() as u64;
+        }
+        points
+    }
+
+    /// Takes a line of which only its leaf and its length are known; the lines around it are whole.
+    pub(super) fn push_stub(&mut self, leaf: Digest, bytes: u64) {
+        self.offset += bytes + 1;
+        self.out.lines += 1;
+        self.out.watch.line_left_out();
+        if self.out.failure.is_none() {
+            self.out.tail_lines += 1;
+            self.chain.may_end = false;
+            self.chain.leaves.push_leaf(leaf);
+        }
+    }
+
+    /// Keeps a piece of a line that began in an earlier chunk, or ends in a later one.
+    fn keep(&mut self, bytes: &[u8]) {
+        self.carried += bytes.len();
+        if self.carried <= MAX_LINE_BYTES {
+            self.carry.extend_from_slice(bytes);
+        } else {
+            self.carry = Vec::new();
+        }
+    }
+
+    fn line(&mut self, line: &[u8], place: Place, points: &mut Vec<PrefixPoint>) {
+        self.out.lines = place.line;
+        if self.out.failure.is_some() {
+            return;
+        }
+        let checked = if place.end - place.start > MAX_LINE_BYTES as u64 {
+            Err(LineFault::TooLong)
+        } else {
+            event::check_line(line)
+        };
+        match checked {
+            _ if place.line == 1 => self.first_line(line, place, checked.ok()),
+            Ok(frame) => self.event(line, &frame, place, points),
+            Err(fault) => {
+                self.out.tail_lines += 1;
+                self.fault(place.error("line_malformed", fault.message()));
+            }
+        }
+        self.chain.leaves.push_leaf(leaf_hash(line));
+    }
+
+    fn first_line(&mut self, line: &[u8], place: Place, frame: Option<Frame<'_>>) {
+        let started = frame.filter(|frame| frame.event_type == "thread_started");
+        let manifest = started
+            .as_ref()
+            .and_then(|frame| Manifest::parse(frame.payload));
+        let (Some(frame), Some(manifest)) = (started, manifest) else {
+            let text = "line 1 is not the manifest that a native transcript begins with";
+            return self.fail(Verdict::Tampered, place.error("manifest_missing", text));
+        };
+        if !manifest.lets_first_key_in(frame.thread_id) {
+            let text = "the authority did not delegate to the first signing key";
+            return self.fail(Verdict::Forged, place.error("delegation_bad", text));
+        }
+        self.chain.origin = KeyName::parse(&manifest::origin(line)).ok();
+        self.chain.rye_fp = Some(manifest.rye_key.rye_fingerprint());
+        self.chain.keys = SealingKeys::of(&manifest);
+        self.chain.keys_at_seal = self.chain.keys.clone();
+        self.out.thread_text = frame.thread_id.to_vec();
+        if manifest.bodies == manifest::Bodies::Detached {
+            self.out.watch.begin();
+        }
+        self.out.manifest = Some(manifest);
+    }
+
+    fn event(
+        &mut self,
+        line: &[u8],
+        frame: &Frame<'_>,
+        place: Place,
+        points: &mut Vec<PrefixPoint>,
+    ) {
+        if frame.thread_id != self.out.thread_text {
+            self.fault(place.error(
+                "thread_id_changed",
+                "the line names another thread than line 1",
+            ));
+        }
+        if frame.event_type == "checkpoint" {
+            self.out.checkpoints += 1;
+            return self.checkpoint(line, frame, place, points);
+        }
+        if self.out.last.is_none() {
+            let text = "line 2 is not the first seal: no native record is written without one";
+            return self.fail(Verdict::Tampered, place.error("seal_0_missing", text));
+        }
+        let recovery = matches!(
+            frame.event_type,
+            "tail_adopted" | "tail_dropped" | "redacted" | "authority"
+        );
+        if self.chain.ended && !recovery && !event::is_link(frame.event_type) {
+            self.fault(place.error("event_after_end", "an event follows the end of the thread"));
+        }
+        self.out.tail_lines += 1;
+        self.chain.may_end = event::is_link(frame.event_type)
+            || event::is_terminal(frame.event_type)
+            || (self.chain.ended && recovery);
+        let understood = match frame.event_type {
+            "thread_started" => Err("a second manifest".to_owned()),
+            "key" => self.chain.keys.announce(frame.payload),
+            "delegation" => self.delegation(frame.payload, place),
+            "authority" => self.succession(frame.payload),
+            "tail_adopted" => self.tail_adopted(frame.payload, place),
+            "tail_dropped" => self.tail_dropped(frame.payload, place),
+            "redacted" => {
+                let watch = &mut self.out.watch;
+                watch.redacted(frame.payload, frame.timestamp, place.line)
+            }
+            kind if bodies::may_hold(kind) => self.bodies(frame.payload, place),
+            _ => Ok(()),
+        };
+        if let Err(why) = understood {
+            self.fault(place.error("event_malformed", why));
+        }
+    }
+
+    fn bodies(&mut self, payload: &[u8], place: Place) -> Result<(), String> {
+        match self.out.watch.event(payload, place.line) {
+            Ok(understood) => understood,
+            Err(bodies::watch::TooMany) => {
+                let text = "more commitments to bodies than a record may hold";
+                self.fail(Verdict::Malformed, place.error("too_many_bodies", text));
+                Ok(())
+            }
+        }
+    }
+
+    fn delegation(&mut self, payload: &[u8], place: Place) -> Result<(), String> {
+        let manifest = self.out.manifest.as_ref().ok_or("no manifest")?;
+        let origin = self.chain.origin.as_ref().ok_or("no manifest")?;
+        let key = self.chain.keys.delegate(payload, manifest, origin)?;
+        if self.out.delegated.len() + self.out.delegated_since.len() < MAX_RECORD_KEYS {
+            self.out.delegated_since.push((key, place.line));
+        }
+        Ok(())
+    }
+
+    fn succession(&mut self, payload: &[u8]) -> Result<(), String> {
+        if !self.chain.ended {
+            return Err(
+                "a key takes the place of the authority of a record that goes on".to_owned(),
+            );
+        }
+        let manifest = self.out.manifest.as_ref().ok_or("no manifest")?;
+        self.chain.keys.succeed(payload, manifest)
+    }
+
+    fn tail_adopted(&mut self, payload: &[u8], place: Place) -> Result<(), String> {
+        let [from, to, lines] = numbers(payload, ["from", "to", "lines"])?;
+        let after_seal = self.out.last.as_ref().map_or(0, |seal| seal.head.size);
+        let adopted = self.out.tail_lines - 1;
+        if (from, to, lines) != (after_seal, place.start, adopted) {
+            return Err(
+                "the adopted tail is not the bytes between the last seal and this line".into(),
+            );
+        }
+        // What could not be read stays unread: the verdict says so, so it is no fault to seal it.
+        self.chain.fault = None;
+        self.speak_for_nobody();
+        let after_line = self.out.last.as_ref().map_or(0, |seal| seal.line);
+        self.out.watch.adopted(after_line);
+        if self.out.adopted.len() < MAX_FINDINGS {
+            self.out.adopted.push([from, to]);
+        }
+        Ok(())
+    }
+
+    fn tail_dropped(&mut self, payload: &[u8], place: Place) -> Result<(), String> {
+        let [offset, length] = numbers(payload, ["offset", "length"])?;
+        self.speak_for_nobody();
+        if offset != place.start {
+            return Err("the dropped tail did not begin at this line".into());
+        }
+        if self.out.dropped.len() < MAX_FINDINGS {
+            let text = format!("the recorder set {length} unsealed bytes aside here");
+            self.out
+                .dropped
+                .push(Finding::note("tail_dropped", text).at_line(place.line));
+        }
+        Ok(())
+    }
+
+    /// What the tail said of keys does not count: whoever adopts it does not speak for its writer, and says again what has to be
+    /// said.
+    fn speak_for_nobody(&mut self) {
+        self.chain.keys.clone_from(&self.chain.keys_at_seal);
+        self.out.delegated_since.clear();
+    }
+
+    /// Remembers the first line since the last seal that no seal may cover.
+    fn fault(&mut self, finding: Finding) {
+        self.chain.fault.get_or_insert(finding);
+    }
+
+    pub(super) fn fail(&mut self, verdict: Verdict, finding: Finding) {
+        let findings = vec![finding];
+        self.out
+            .failure
+            .get_or_insert(Failure { verdict, findings });
+    }
+
+    /// Ends the file.
+    pub(crate) fn finish(mut self) -> Scan {
+        self.out.bytes = self.offset;
+        self.out.torn = self.carried > 0;
+        if self.out.last.is_none() && self.out.failure.is_none() {
+            let text = "the record has no seal: no native record is written without one";
+            self.fail(Verdict::Tampered, Finding::error("seal_0_missing", text));
+        }
+        self.out.tail_fault = self.chain.fault.take();
+        self.out
+    }
+}
+
+/// Reads number members of a small payload.
+fn numbers<const N: usize>(payload: &[u8], names: [&str; N]) -> Result<[u64; N], String> {
+    let value = json::parse(payload).map_err(|e| e.to_string())?;
+    let mut out = [0; N];
+    for (slot, name) in out.iter_mut().zip(names) {
+        let number = value.get(name).and_then(json::Value::as_u64);
+        *slot = number.ok_or_else(|| format!("{name:?} is not a number"))?;
+    }
+    Ok(out)
+}

@@ -1,0 +1,111 @@
+//! Copies of a record without some of its lines.
+
+use super::super::copy::{check, make};
+use super::*;
+use threadseal_core::merkle::leaf_hash;
+
+const OUT: u64 = 4;
+
+fn copied(bench: &Bench, record: &[u8]) -> Vec<u8> {
+    let verified = bench.verify(record).verified.unwrap();
+    make(&verified, record, &|number, _| number == OUT).unwrap()
+}
+
+fn verdict(bench: &Bench, copy: &[u8]) -> Verdict {
+    check(copy, &bench.options()).report.verdict
+}
+
+#[test]
+fn a_copy_proves_the_lines_that_it_shows_and_says_what_it_does_not_prove() {
+    let bench = Bench::new();
+    let record = bench.record();
+    let copy = copied(&bench, &record);
+    let line = lines_of(&record)[usize::try_from(OUT).unwrap() - 1];
+    assert!(!copy.windows(line.len()).any(|window| window == line));
+    let checked = check(&copy, &bench.options());
+    let report = &checked.report;
+    assert_eq!((report.verdict, checked.left_out), (Verdict::Partial, 1));
+    assert_eq!(report.findings[0].code, "lines_left_out");
+    assert_eq!(report.findings[0].line, Some(OUT));
+    assert_eq!(report.head, bench.verify(&record).report.head);
+    let skipped = report.checks.iter().find(|c| c.name == "prefix_hash");
+    assert_eq!(
+        skipped.unwrap().result,
+        threadseal_core::report::CheckResult::Skipped
+    );
+}
+
+#[test]
+fn every_byte_of_a_copy_counts() {
+    let bench = Bench::new();
+    let copy = copied(&bench, &bench.record());
+    let last_seal = copy.len() - lines_of(&copy).last().unwrap().len();
+    for at in 0..copy.len() {
+        let mut bad = copy.clone();
+        bad[at] ^= 1;
+        // The length of a line that is left out is bound by the offset of the seal behind it.
+        let report = check(&bad, &bench.options()).report;
+        // A last seal that is no line any more covers nothing, as after a crash: what it covered is told as a tail.
+        let mut codes = report.findings.iter().map(|found| found.code);
+        let is_told = at + 1 >= last_seal && codes.any(|code| code == "unsigned_tail");
+        assert!(report.verdict <= Verdict::Malformed || is_told, "{at}");
+    }
+}
+
+#[test]
+fn what_is_left_out_cannot_be_put_back_otherwise_moved_or_dropped() {
+    let bench = Bench::new();
+    let record = bench.record();
+    let copy = copied(&bench, &record);
+    let lines = lines_of(&copy);
+    let stub = usize::try_from(OUT).unwrap();
+    assert!(lines[stub].starts_with(b"-"));
+    let mut swapped = lines.clone();
+    swapped.swap(stub, stub - 1);
+    let mut dropped = lines.clone();
+    dropped.remove(stub);
+    let other = format!("-{} {}\n", leaf_hash(b"other"), 5);
+    let mut replaced = lines.clone();
+    replaced[stub] = other.as_bytes();
+    for bad in [swapped, dropped, replaced] {
+        assert!(verdict(&bench, &bad.concat()) <= Verdict::Malformed);
+    }
+    // With the very line in its place again it is the record, and still no record to go on from.
+    let mut whole = lines;
+    whole[stub] = lines_of(&record)[stub - 1];
+    assert_eq!(verdict(&bench, &whole.concat()), Verdict::Partial);
+}
+
+#[test]
+fn seals_and_what_the_recorder_says_are_never_left_out() {
+    let bench = Bench::new();
+    let record = bench.record();
+    let verified = bench.verify(&record).verified.unwrap();
+    for (number, line) in (1..).zip(lines_of(&record)) {
+        let text = String::from_utf8_lossy(line);
+        let is_own = ["thread_started", "checkpoint", "thread_completed"]
+            .iter()
+            .any(|kind| text.contains(&format!("\"event_type\":\"{kind}\"")));
+        let made = make(&verified, &record, &|at, _| at == number);
+        assert_eq!(made.is_err(), is_own, "{text}");
+    }
+    assert!(make(&verified, &record, &|_, _| false).is_err());
+    let longer = [&record[..], b"x"].concat();
+    assert!(make(&verified, &longer[1..], &|_, _| true).is_err());
+}
+
+#[test]
+fn who_sealed_a_copy_is_judged_as_of_a_record() {
+    let bench = Bench::new();
+    let copy = copied(&bench, &bench.record());
+    let nobody = Trust::new(TrustStore::new());
+    let options = VerifyOptions {
+        trust: &nobody,
+        ..bench.options()
+    };
+    assert_eq!(
+        check(&copy, &options).report.verdict,
+        Verdict::UnknownSigner
+    );
+    assert_eq!(verdict(&bench, b"x"), Verdict::Tampered);
+}

@@ -1,0 +1,199 @@
+//! What the log of a host says of the seal that closes a turn, inside the proof of that turn.
+//!
+//! ```text
+//! entry <the log's entry for the closing seal> LF
+//! <a C2SP tlog-proof of that entry, as it is, without `extra`>
+//! ```
+//! The proof of the turn stands without it: this says where a log has the seal, and who saw the log. Whose log that is and whose
+//! witnesses count, a policy says that the checker brings along.
+
+use super::NotAProof;
+use std::fmt;
+use threadseal_core::digest::Digest;
+use threadseal_core::error::Error;
+use threadseal_core::key::PublicKey;
+use threadseal_core::limits::MAX_LOG_ENTRY_BYTES;
+use threadseal_core::record::{Head, RecordKind};
+use threadseal_core::report::{CheckResult, Finding, Report, Verdict};
+use threadseal_core::tlog::checkpoint::Origin;
+use threadseal_core::tlog::entry::{LogEntry, LoggedHead};
+use threadseal_core::tlog::policy::{Judgement, NotAccepted, Policy, Witnessed};
+use threadseal_core::tlog::proof_file::ProofFile;
+
+/// The check that each report has.
+const CHECK: &str = "anchor";
+
+/// A log's word, as it is written down.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Anchor {
+    entry: String,
+    proof: ProofFile,
+}
+
+/// Where a log has the closing seal: proved to be in the tree of the checkpoint that came along.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Anchored {
+    /// Whose checkpoint it says it is.
+    pub origin: Origin,
+    /// The number of the entry.
+    pub index: u64,
+    /// How many entries that checkpoint has.
+    pub size: u64,
+    /// Who saw it, where a policy was asked and its quorum was met; without it the checkpoint may be anybody's.
+    pub witnessed: Option<Witnessed>,
+}
+
+/// The seal that the log must have.
+pub(super) struct Sealed<'s> {
+    pub(super) head: &'s Head,
+    pub(super) root: &'s Digest,
+    pub(super) sealer: Option<&'s PublicKey>,
+}
+
+impl Anchor {
+    pub(super) fn new(entry: &[u8], proof: ProofFile) -> Result<Self, Error> {
+        let entry = std::str::from_utf8(entry).ok().filter(|text| fits(text));
+        let entry = entry.ok_or_else(|| Error::invalid("not an entry of a log"))?;
+        if repeats_a_line(&proof) {
+            return Err(Error::invalid(
+                "a signature line of the checkpoint is there twice",
+            ));
+        }
+        Ok(Self {
+            entry: entry.to_owned(),
+            proof,
+        })
+    }
+
+    /// Reads what stands behind the word `entry`.
+    pub(super) fn parse(text: &str) -> Result<Self, NotAProof> {
+        let bad = NotAProof("what a log says of it has another form");
+        let (entry, rest) = text.split_once('\n').ok_or(bad)?;
+        let proof = ProofFile::parse(rest).map_err(|_| bad)?;
+        // One proof, one text; and nothing that nobody vouches for.
+        let plain = proof.extra.is_none() && proof.to_string() == rest && !repeats_a_line(&proof);
+        match plain && fits(entry) {
+            true => Ok(Self {
+                entry: entry.to_owned(),
+                proof,
+            }),
+            false => Err(bad),
+        }
+    }
+
+    /// Says in `report` what it proves of `sealed` to somebody with this policy.
+    pub(super) fn judge(
+        anchor: Option<&Self>,
+        sealed: &Sealed<'_>,
+        policy: Option<&Policy>,
+        report: &mut Report,
+    ) -> Option<Anchored> {
+        let Some(anchor) = anchor else {
+            let why = "unanchored: no log's word is in the proof";
+            match policy {
+                None => report.check(CHECK, CheckResult::Skipped, Some(why.to_owned())),
+                Some(_) => missing(report, why.to_owned()),
+            }
+            return None;
+        };
+        let mut anchored = match anchor.place(sealed) {
+            Ok(anchored) => anchored,
+            Err(why) => {
+                bad(report, why);
+                return None;
+            }
+        };
+        let Some(policy) = policy else {
+            let why = "no policy says whose log this is, nor whose witnesses count";
+            report.check(CHECK, CheckResult::Skipped, Some(why.to_owned()));
+            return Some(anchored);
+        };
+        match policy.judge(&anchor.proof.note) {
+            Ok(Judgement::Witnessed(witnessed)) => {
+                let Anchored {
+                    origin,
+                    index,
+                    size,
+                    ..
+                } = &anchored;
+                let at = witnessed.at().seconds();
+                let why =
+                    format!("entry {index} of {origin}, whose {size} entries a quorum saw at {at}");
+                report.check(CHECK, CheckResult::Pass, Some(why));
+                anchored.witnessed = Some(witnessed);
+            }
+            Ok(Judgement::LogOnly(_)) => {
+                let why =
+                    "the policy asks for no witness, and the word of a log alone is no witness";
+                missing(report, why.to_owned());
+            }
+            Err(NotAccepted::Note(why)) => {
+                bad(report, format!("the checkpoint of the log: {why}"));
+                return None;
+            }
+            Err(why) => missing(report, why.to_string()),
+        }
+        Some(anchored)
+    }
+
+    /// Where the log has the seal; why it does not.
+    fn place(&self, sealed: &Sealed<'_>) -> Result<Anchored, String> {
+        let Ok(LogEntry::Head(logged)) = LogEntry::read(self.entry.as_bytes()) else {
+            return Err("the entry of the log is no head of a record".to_owned());
+        };
+        let LoggedHead {
+            kind,
+            head,
+            root,
+            key,
+        } = logged;
+        let same = kind == RecordKind::Transcript
+            && head == *sealed.head
+            && root.is_none_or(|root| root == *sealed.root)
+            && key.is_none_or(|key| sealed.sealer.is_some_and(|by| by.key_id() == key));
+        if !same {
+            return Err("the entry of the log is for another seal".to_owned());
+        }
+        let checkpoint = self.proof.check(self.entry.as_bytes());
+        let checkpoint = checkpoint
+            .map_err(|why| format!("the entry is not in the log that is named: {why}"))?;
+        Ok(Anchored {
+            origin: checkpoint.origin().clone(),
+            index: self.proof.index,
+            size: checkpoint.tree().size,
+            witnessed: None,
+        })
+    }
+}
+
+impl fmt::Display for Anchor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "entry {}\n{}", self.entry, self.proof)
+    }
+}
+
+fn fits(entry: &str) -> bool {
+    entry.len() <= MAX_LOG_ENTRY_BYTES && entry.bytes().all(|byte| (0x20..0x7f).contains(&byte))
+}
+
+/// Whose signatures were collected, and in which order, nobody vouches for; but each is written down once.
+fn repeats_a_line(proof: &ProofFile) -> bool {
+    let mut rest = proof.note.signatures();
+    while let Some((line, behind)) = rest.split_first() {
+        if behind.contains(line) {
+            return true;
+        }
+        rest = behind;
+    }
+    false
+}
+
+fn missing(report: &mut Report, why: String) {
+    report.check(CHECK, CheckResult::Fail, Some(why.clone()));
+    report.hold_because(Verdict::Open, Finding::warning("anchor_missing", why));
+}
+
+fn bad(report: &mut Report, why: String) {
+    report.check(CHECK, CheckResult::Fail, Some(why.clone()));
+    report.hold_because(Verdict::Tampered, Finding::error("anchor_bad", why));
+}

@@ -1,0 +1,329 @@
+//! Checks a proof of a turn against trust.
+//!
+//! ```text
+//! manifest ─ its digest is the origin of every note ─► keys ─► closing seal ─ signature, root ─► lines of the turn
+//! ```
+//! What is signed is the closing seal: it vouches for each shown line by the range proof, for the seals among them by
+//! their links, and for the bounds of the turn by the turns that these seals count.
+
+use super::anchor::{Anchor, Anchored, Sealed};
+use super::bodies::Carried;
+use super::heirs::Sealers;
+use super::known::ClosingSeal;
+use super::read::{ReadSeal, Record, bad_step, forged, tampered_at};
+use super::turn::{Turn, end_of};
+use super::{Chain, TurnProof};
+use crate::transcript::VerifyOptions;
+use crate::transcript::scan::Failure;
+use crate::transcript::seal::Seal;
+use crate::transcript::verify::{self, Signed};
+use threadseal_core::digest::Digest;
+use threadseal_core::key::{Message, PublicKey};
+use threadseal_core::merkle::leaf_hash;
+use threadseal_core::record::{Head, ThreadId};
+use threadseal_core::report::{CheckResult, Finding, Report, Stats, Verdict};
+use threadseal_core::tlog::policy::Policy;
+
+/// What a check came to.
+#[derive(Debug, Clone)]
+pub struct Checked {
+    /// The verdict and what it rests on. `verified`: a trusted key sealed these lines as the whole of this turn. `open`:
+    /// as these lines of the turn, which more may follow.
+    pub report: Report,
+    /// Which turn is shown; none where anything speaks against the proof.
+    pub turn: Option<u64>,
+    /// The lines of the turn, the seals among them included; none where anything speaks against the proof.
+    pub lines: Vec<ShownLine>,
+    /// Where a log has the closing seal, and who saw it; none where the proof does not say, or anything speaks against that.
+    pub anchor: Option<Anchored>,
+    /// What a log may contradict; none where anything speaks against the proof by itself.
+    pub closing: Option<ClosingSeal>,
+}
+
+/// One line of the turn.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ShownLine {
+    /// Its number in the record, from 1.
+    pub number: u64,
+    /// Its type.
+    pub event_type: String,
+    /// The line without its LF, as it stands in the record.
+    pub text: String,
+    /// The line with bodies, or the holes, in the place of its commitments; none where it has no commitment.
+    pub restored: Option<String>,
+}
+
+impl ShownLine {
+    /// What the line says, as far as the proof shows it.
+    pub fn said(&self) -> &str {
+        self.restored.as_deref().unwrap_or(&self.text)
+    }
+}
+
+/// Says what a file proves that begins as a proof of a turn.
+pub fn check_file(file: &[u8], options: &VerifyOptions<'_>) -> Checked {
+    check_file_by(file, options, None)
+}
+
+/// As [`check_file`], and whether a log has the closing seal that a quorum of this policy's witnesses saw.
+pub fn check_file_by(file: &[u8], options: &VerifyOptions<'_>, policy: Option<&Policy>) -> Checked {
+    let mut checked = match TurnProof::parse(file) {
+        Ok(proof) => proof.check_by(options, policy),
+        Err(error) => {
+            let mut report = Report::begin("proof", "native");
+            report.trust = Some(options.trust.digest());
+            let finding = Finding::error("proof_malformed", error.to_string());
+            report.hold_because(Verdict::Malformed, finding);
+            Checked {
+                report,
+                turn: None,
+                lines: Vec::new(),
+                anchor: None,
+                closing: None,
+            }
+        }
+    };
+    checked.report.stats.bytes = file.len() as u64;
+    checked
+}
+
+impl TurnProof {
+    /// Says what the proof proves to somebody with this trust.
+    pub fn check(&self, options: &VerifyOptions<'_>) -> Checked {
+        self.check_by(options, None)
+    }
+
+    fn check_by(&self, options: &VerifyOptions<'_>, policy: Option<&Policy>) -> Checked {
+        let mut report = Report::begin("proof", "native");
+        report.trust = Some(options.trust.digest());
+        report.stats = Stats {
+            events: self.lines.len() as u64,
+            ..Stats::default()
+        };
+        let mut passed = Vec::new();
+        let found = self.look(&mut passed);
+        for name in passed {
+            report.check(name, CheckResult::Pass, None);
+        }
+        let found = match found {
+            Ok(found) => found,
+            Err(failure) => {
+                report.hold(failure.verdict);
+                failure.findings.into_iter().for_each(|f| report.find(f));
+                return Checked {
+                    report,
+                    turn: None,
+                    lines: Vec::new(),
+                    anchor: None,
+                    closing: None,
+                };
+            }
+        };
+        report.record = Some(found.head.record);
+        report.head = Some(found.head);
+        report.stats.checkpoints = found.seals;
+        let why = "the bytes before the shown lines are not in the proof";
+        report.check("prefix", CheckResult::Skipped, Some(why.to_owned()));
+        let signed = Signed {
+            authority: &found.authority,
+            sealers: &found.sealers.all,
+            last_word: found.sealers.last_word,
+            arithmetic_holds: true,
+            thread: Some(found.thread.clone()),
+        };
+        verify::judge_signers(&mut report, &signed, options);
+        verify::expect_thread(&mut report, Some(&found.thread), options.thread);
+        self.conclude(&found, &mut report);
+        let anchor = Anchor::judge(self.anchor.as_deref(), &found.sealed(), policy, &mut report);
+        let proved = report.verdict > Verdict::Malformed;
+        Checked {
+            closing: proved.then(|| found.closing(&self.manifest)),
+            report,
+            turn: proved.then_some(self.turn),
+            lines: if proved { found.lines } else { Vec::new() },
+            anchor: anchor.filter(|_| proved),
+        }
+    }
+
+    fn conclude(&self, found: &Found, report: &mut Report) {
+        if found.guessable {
+            let text = "lines of the record share a salt: who knows what its other lines may say can find out";
+            report.find(Finding::warning("siblings_guessable", text));
+        }
+        if found.adopted {
+            let text = "bytes of the turn that no seal covered when the recorder took them over";
+            let finding = Finding::warning("tail_adopted", text).in_turn(Some(self.turn));
+            report.hold_because(Verdict::Partial, finding);
+        }
+        if let Some(bodies) = found.bodies {
+            bodies.tell(report);
+        }
+        if !found.closed {
+            let text = "the record had not gone on to the next turn, nor ended: more of this one may follow";
+            let finding = Finding::note("turn_may_go_on", text).in_turn(Some(self.turn));
+            report.hold_because(Verdict::Open, finding);
+        }
+    }
+
+    /// Everything but trust; `passed` gets the name of each check that held.
+    fn look(&self, passed: &mut Vec<&'static str>) -> Result<Found, Failure> {
+        let mut record = Record::of(&self.manifest)?;
+        passed.push("manifest");
+        let closing = record.seal(&self.closing, None)?;
+        let sealers = self.sealers(&mut record, &closing)?;
+        passed.extend(["keys", "signatures"]);
+        self.check_range(&closing.seal)?;
+        passed.push("inclusion");
+        let mut turn = self.check_lines(&mut record, &closing.seal)?;
+        passed.push("turn");
+        let bodies = self.check_bodies(&record, &mut turn.lines)?;
+        Ok(Found {
+            head: Head {
+                record: record.manifest.record,
+                seq: closing.seal.seq,
+                size: end_of(closing.seal.byte_offset, &self.closing),
+                line: Digest::of(self.closing.as_bytes()),
+            },
+            root: closing.seal.root,
+            thread: record.thread_id()?,
+            authority: record.manifest.authority,
+            sealers,
+            lines: turn.lines,
+            seals: turn.seals,
+            adopted: turn.adopted,
+            bodies,
+            guessable: record.salts_repeat,
+            closed: closing.seal.turn > self.turn || closing.seal.is_final,
+        })
+    }
+
+    fn check_range(&self, closing: &Seal) -> Result<(), Failure> {
+        let leaves: Vec<Digest> = self
+            .lines
+            .iter()
+            .map(|line| leaf_hash(line.as_bytes()))
+            .collect();
+        let root = self.range.root(&leaves, self.first - 1, closing.lines);
+        match root == Ok(closing.root) {
+            true => Ok(()),
+            false => {
+                let text = "these are not the lines that were sealed in this place";
+                Err(tampered_at("content_changed", text, None))
+            }
+        }
+    }
+
+    fn check_lines<'a>(&'a self, record: &mut Record<'a>, closing: &Seal) -> Result<Turn, Failure> {
+        let mut turn = Turn::default();
+        for (line, number) in self.lines.iter().zip(self.first..) {
+            let frame = record.line(line, Some(number))?;
+            let seal = match frame.event_type {
+                "checkpoint" => Some(record.seal(line, Some(number))?.seal),
+                _ => None,
+            };
+            let taken = turn.take(self.turn, (line, number), &frame, seal.as_ref());
+            taken.map_err(|(code, text)| tampered_at(code, text, Some(number)))?;
+        }
+        let closed = turn.close(self.turn, closing);
+        closed.map_err(|(code, text)| tampered_at(code, text, None))?;
+        Ok(turn)
+    }
+}
+
+impl Chain {
+    /// The keys on the way to the one of the closing seal, that one last.
+    pub(super) fn follow<'a>(
+        &'a self,
+        record: &mut Record<'a>,
+        closing: &ReadSeal,
+    ) -> Result<Vec<PublicKey>, Failure> {
+        let (mut key, mut keys, mut after) = (record.manifest.key, Vec::new(), None);
+        match self {
+            Self::Delegation(word) => {
+                let (delegate, signature) = &**word;
+                record.check_delegation(delegate, signature)?;
+                key = *delegate;
+            }
+            Self::Steps(steps) => {
+                for step in steps {
+                    let (seq, by, next) = record.step(step, &key)?;
+                    if after.is_some_and(|after| seq <= after) {
+                        return Err(bad_step("a step is not behind the one before it"));
+                    }
+                    after = Some(seq);
+                    keys.push(by);
+                    key = next;
+                }
+            }
+        }
+        let last = &closing.seal;
+        key = record.sealer(last, &key);
+        if after.is_some_and(|after| last.seq <= after) || key.key_id() != last.key {
+            let text = format!("key {} may not seal this record", last.key);
+            return Err(forged("key_not_allowed", text));
+        }
+        keys.push(key);
+        Ok(keys)
+    }
+}
+
+/// Is the seal signed by `sealer`, and by the record's Rye key?
+pub(super) fn check_signatures(
+    record: &Record<'_>,
+    sealer: Option<&PublicKey>,
+    closing: &ReadSeal,
+) -> Result<(), Failure> {
+    let seal = &closing.seal;
+    if !sealer.is_some_and(|key| closing.note.holds(key)) {
+        let text = format!("the signature of key {} does not verify", seal.key);
+        return Err(forged("signature_bad", text));
+    }
+    let rye_key = &record.manifest.rye_key;
+    if seal.fp != rye_key.rye_fingerprint() {
+        let text = "\"fp\" is not the fingerprint of the record's Rye key";
+        return Err(tampered_at("rye_key_changed", text, None));
+    }
+    let signed = rye_key.verify(&Message::rye_hash(&seal.hash), &seal.sig);
+    signed.map_err(|_| {
+        let text = "\"sig\" does not verify under the record's Rye key";
+        forged("rye_signature_bad", text)
+    })
+}
+
+/// What a proof holds, if all of it fits.
+struct Found {
+    head: Head,
+    /// The root that the closing seal states.
+    root: Digest,
+    thread: ThreadId,
+    authority: PublicKey,
+    sealers: Sealers,
+    lines: Vec<ShownLine>,
+    seals: u64,
+    adopted: bool,
+    /// How it is with the bodies of the turn; nothing where it has none.
+    bodies: Option<Carried>,
+    guessable: bool,
+    /// Did the record end there, or go on to the next turn?
+    closed: bool,
+}
+
+impl Found {
+    /// What a log may contradict of the closing seal.
+    fn closing(&self, line_1: &str) -> ClosingSeal {
+        let sealers = self.sealers.all.iter().map(|sealer| sealer.key.key_id());
+        ClosingSeal {
+            manifest: Digest::of(line_1.as_bytes()),
+            keys: sealers.chain([self.authority.key_id()]).collect(),
+        }
+    }
+
+    /// What a log must have of the closing seal.
+    fn sealed(&self) -> Sealed<'_> {
+        Sealed {
+            head: &self.head,
+            root: &self.root,
+            sealer: self.sealers.all.last().map(|sealer| &sealer.key),
+        }
+    }
+}

@@ -1,0 +1,333 @@
+//! Two seals of one record by one key that are not of one history: evidence that its holder sealed two histories
+//! (`spec/anchors.md`, "Conflicts of seals").
+//!
+//! ```text
+//! threadseal/1 conflict of seals LF
+//! manifest <line 1 of the record> LF
+//! <keys>                                how the key came to seal this record, as in a proof of a turn
+//! parted <number> LF                    where the seals have two numbers: the line that is not the same under both, from 1 …
+//! leaf <base64> LF hash …               … what it is under the next seal, and that it is there
+//! seal <line of a seal> LF              the lesser line first
+//! leaf … hash …
+//! seal <line of a seal> LF
+//! ```
+//! Seals of one number are not of one history, if they are not the same. Of two numbers the earlier one may be in the history of the
+//! later; that it is not, the line shows, of which one of them covers another than the other.
+//! Copies of a record that was rolled back and gone on with part at such a pair. A copy that was only cut convicts nobody: anybody can
+//! cut one. Seals of two keys convict neither: which of them had given up by then is not shown. Seals of a key that ended convict whoever
+//! had it, and nobody vouches for who that was. One conflict has one text.
+
+mod find;
+
+use super::check::check_signatures;
+use super::read::{ReadSeal, Record, failure, forged, tampered_at};
+use super::{Chain, NotAProof, Reader, write_hashes};
+use crate::transcript::VerifyOptions;
+use crate::transcript::scan::Failure;
+use crate::transcript::turn_proof::turn::end_of;
+use crate::transcript::verify::{self, Signed};
+use crate::verified::{Grounds, Verified};
+use std::fmt;
+use threadseal_core::digest::Digest;
+use threadseal_core::encoding;
+use threadseal_core::key::PublicKey;
+use threadseal_core::limits::MAX_PROOF_HASHES;
+use threadseal_core::merkle::{InclusionProof, TreeHead};
+use threadseal_core::record::{Head, ThreadId};
+use threadseal_core::report::{CheckResult, Finding, Report, TrustedUntil, Verdict};
+use threadseal_core::tlog::entry::fork::{ForkPlace, LoggedFork};
+use threadseal_core::trust::LastOf;
+
+/// What a file begins with.
+pub const FIRST_LINE: &str = "threadseal/1 conflict of seals";
+const PARTED: &str = "parted ";
+const LEAF: &str = "leaf ";
+
+/// Two seals as they are written down. To hold one says nothing: ask [`SealConflict::check`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SealConflict {
+    manifest: String,
+    chain: Chain,
+    seals: [String; 2],
+    parted: Option<Parted>,
+}
+
+/// A line that is not the same under two seals.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Parted {
+    /// Its number, from 1.
+    line: u64,
+    /// Its leaf under each of the seals, and that it is there.
+    shown: [(Digest, InclusionProof); 2],
+}
+
+impl SealConflict {
+    /// Reads a file, of at most [`threadseal_core::limits::MAX_TURN_PROOF_BYTES`].
+    ///
+    /// # Errors
+    /// When it has another form.
+    pub fn parse(file: &[u8]) -> Result<Self, NotAProof> {
+        let mut reader = Reader::of_file(file, FIRST_LINE)?;
+        let manifest = reader.line("manifest ", "it has no manifest")?;
+        let chain = reader.chain()?;
+        let is_parted = reader.next.is_some_and(|line| line.starts_with(PARTED));
+        let line =
+            is_parted.then(|| reader.number(PARTED, "it does not say where the histories part"));
+        let line = line.transpose()?;
+        let mut seal = || {
+            let shown = line.map(|_| shown(&mut reader)).transpose()?;
+            Ok((reader.line("seal ", "it does not have two seals")?, shown))
+        };
+        let [(one, first), (other, second)] = [seal()?, seal()?];
+        if reader.next.is_some() {
+            return Err(NotAProof("something stands where nothing belongs"));
+        }
+        let parted = match (line, first, second) {
+            (Some(line), Some(first), Some(second)) => Some(Parted {
+                line,
+                shown: [first, second],
+            }),
+            _ => None,
+        };
+        let seals = [one, other];
+        match seals[0] < seals[1] {
+            true => Ok(Self {
+                manifest,
+                chain,
+                seals,
+                parted,
+            }),
+            false => Err(NotAProof("its seals are one, or stand in another order")),
+        }
+    }
+
+    /// Says what it proves to somebody with this trust. `verified`: a key that the trust vouches for sealed two histories of one record.
+    pub fn check(&self, options: &VerifyOptions<'_>) -> CheckedConflict {
+        let mut report = Report::begin("proof", "native");
+        report.trust = Some(options.trust.digest());
+        report.stats.checkpoints = 2;
+        let found = match self.look() {
+            Ok(found) => found,
+            Err(failure) => {
+                report.hold(failure.verdict);
+                failure.findings.into_iter().for_each(|f| report.find(f));
+                return CheckedConflict::unproved(report);
+            }
+        };
+        let [one, other] = found.heads;
+        report.record = Some(one.record);
+        let (seq, record) = (one.seq, one.record);
+        let text = match &self.parted {
+            None => format!(
+                "one key sealed two histories of a record: seal {seq} of record {record} was made twice: {one} and {other}"
+            ),
+            Some(Parted { line, .. }) => format!(
+                "one key sealed two histories of a record: record {record} was sealed with two lines {line}: {one} covers one, {other} the other"
+            ),
+        };
+        report.find(Finding::warning("seals_conflict", text));
+        report.check("signatures", CheckResult::Pass, None);
+        report.check("conflict", CheckResult::Pass, None);
+        let mut report = found.judged(report, options);
+        verify::expect_thread(&mut report, Some(&found.thread), options.thread);
+        let proved = found.minted(&report, self, options);
+        CheckedConflict { report, proved }
+    }
+
+    /// Everything but trust.
+    fn look(&self) -> Result<Found, Failure> {
+        let mut record = Record::of(&self.manifest)?;
+        let [one, other] = &self.seals;
+        let (first, second) = (record.seal(one, None)?, record.seal(other, None)?);
+        let sealers = self.chain.follow(&mut record, &first)?;
+        for seal in [&first, &second] {
+            check_signatures(&record, sealers.last(), seal)?;
+        }
+        if second.seal.key != first.seal.key {
+            let text = "the seals are of two keys, of which each may seal at its time";
+            return Err(forged("key_not_allowed", text));
+        }
+        if self.parted.is_some() {
+            // It must have been let in for both.
+            self.chain.follow(&mut record, &second)?;
+        }
+        self.check_parting([&first, &second])?;
+        let head = |line: &str, read: &ReadSeal| Head {
+            record: record.manifest.record,
+            seq: read.seal.seq,
+            size: end_of(read.seal.byte_offset, line),
+            line: Digest::of(line.as_bytes()),
+        };
+        Ok(Found {
+            manifest: Digest::of(self.manifest.as_bytes()),
+            until: TrustedUntil {
+                line: first.seal.lines + 1,
+                byte: end_of(first.seal.byte_offset, one),
+                turn: Some(first.seal.turn),
+            },
+            heads: [head(one, &first), head(other, &second)],
+            thread: record.thread_id()?,
+            authority: record.manifest.authority,
+            sealers,
+        })
+    }
+}
+
+impl SealConflict {
+    /// Can these two not be of one history?
+    fn check_parting(&self, seals: [&ReadSeal; 2]) -> Result<(), Failure> {
+        let no_conflict = |text| Err(failure(Verdict::Malformed, "no_conflict", text, None));
+        let [first, second] = seals.map(|read| read.seal.seq);
+        let Some(Parted { line, shown }) = &self.parted else {
+            return match first == second {
+                true => Ok(()),
+                false => no_conflict("the seals have two numbers: they may be of one history"),
+            };
+        };
+        if first == second {
+            return no_conflict("the seals have one number: no line is needed to tell them apart");
+        }
+        for (read, (leaf, proof)) in seals.into_iter().zip(shown) {
+            let tree = TreeHead {
+                size: read.seal.lines,
+                root: read.seal.root,
+            };
+            if proof.check(leaf, line - 1, &tree).is_err() {
+                let text = "this is not the line that was sealed in this place";
+                return Err(tampered_at("content_changed", text, Some(*line)));
+            }
+        }
+        match shown[0].0 == shown[1].0 {
+            true => no_conflict("both seals cover the same line there: they may be of one history"),
+            false => Ok(()),
+        }
+    }
+}
+
+/// A leaf and its inclusion proof.
+fn shown(reader: &mut Reader<'_>) -> Result<(Digest, InclusionProof), NotAProof> {
+    let leaf = reader.take(LEAF).and_then(encoding::parse_base64);
+    let leaf = leaf.and_then(|leaf| leaf.try_into().ok());
+    let leaf = leaf.ok_or(NotAProof("a leaf is not the base64 of 32 bytes"))?;
+    let proof = InclusionProof::from_hashes(reader.hashes(MAX_PROOF_HASHES)?)
+        .map_err(|_| NotAProof("it has too many hashes"))?;
+    Ok((Digest::from_bytes(leaf), proof))
+}
+
+/// Says what a file proves that begins as a conflict of seals.
+pub fn check_file(file: &[u8], options: &VerifyOptions<'_>) -> CheckedConflict {
+    let mut checked = match SealConflict::parse(file) {
+        Ok(conflict) => conflict.check(options),
+        Err(error) => {
+            let mut report = Report::begin("proof", "native");
+            report.trust = Some(options.trust.digest());
+            let finding = Finding::error("proof_malformed", error.to_string());
+            report.hold_because(Verdict::Malformed, finding);
+            CheckedConflict::unproved(report)
+        }
+    };
+    checked.report.stats.bytes = file.len() as u64;
+    checked
+}
+
+/// What a check came to.
+#[derive(Debug, Clone)]
+pub struct CheckedConflict {
+    /// The verdict and what it rests on.
+    pub report: Report,
+    /// What a log may say of the record; present exactly when the verdict is `verified`.
+    pub proved: Option<Verified<LoggedFork>>,
+}
+
+impl CheckedConflict {
+    fn unproved(report: Report) -> Self {
+        let proved = None;
+        Self { report, proved }
+    }
+}
+
+/// What a conflict shows, if all of it fits.
+struct Found {
+    heads: [Head; 2],
+    /// Digest of the manifest.
+    manifest: Digest,
+    /// Where the first of them stands.
+    until: TrustedUntil,
+    thread: ThreadId,
+    authority: PublicKey,
+    /// The keys on the way to the one that sealed both, that one last.
+    sealers: Vec<PublicKey>,
+}
+
+impl Found {
+    /// `report` with what the trust says of the keys.
+    fn judged(&self, report: Report, options: &VerifyOptions<'_>) -> Report {
+        let last = |key: &PublicKey| LastOf {
+            key: *key,
+            head: self.heads[0],
+        };
+        let sealers: Vec<LastOf> = self.sealers.iter().map(last).collect();
+        let signed = Signed {
+            authority: &self.authority,
+            sealers: &sealers,
+            last_word: 0,
+            // That one of the two is old says nothing of the other.
+            arithmetic_holds: false,
+            thread: Some(self.thread.clone()),
+        };
+        let mut judged = report.clone();
+        verify::judge_signers(&mut judged, &signed, options);
+        let text = "a key of the record ended: these two seals are by whoever had it, before that or later, and nothing here \
+                    says who that was";
+        report.judged_unless_ended(judged, text)
+    }
+
+    fn minted(
+        &self,
+        report: &Report,
+        conflict: &SealConflict,
+        options: &VerifyOptions<'_>,
+    ) -> Option<Verified<LoggedFork>> {
+        if report.verdict != Verdict::Verified {
+            return None;
+        }
+        let [one, other] = self.heads;
+        let fork = LoggedFork {
+            record: one.record,
+            key: self.sealers.last()?.key_id(),
+            evidence: Digest::of(conflict.to_string().as_bytes()),
+            place: ForkPlace::Transcript {
+                manifest: self.manifest,
+                seq: one.seq.min(other.seq),
+            },
+        };
+        let grounds = Grounds {
+            record: Some(one.record),
+            head: Some(one),
+            trusted_until: self.until,
+            trust: options.trust.digest(),
+            now: options.now,
+        };
+        Some(Verified::mint(fork, grounds))
+    }
+}
+
+impl fmt::Display for SealConflict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{FIRST_LINE}")?;
+        writeln!(f, "manifest {}", self.manifest)?;
+        write!(f, "{}", self.chain)?;
+        if let Some(Parted { line, .. }) = &self.parted {
+            writeln!(f, "{PARTED}{line}")?;
+        }
+        for (number, seal) in self.seals.iter().enumerate() {
+            if let Some(parted) = &self.parted {
+                let (leaf, proof) = &parted.shown[number];
+                writeln!(f, "{LEAF}{}", encoding::base64(leaf.as_bytes()))?;
+                write_hashes(f, proof.hashes())?;
+            }
+            writeln!(f, "seal {seal}")?;
+        }
+        Ok(())
+    }
+}

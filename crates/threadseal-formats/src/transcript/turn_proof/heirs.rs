@@ -1,0 +1,154 @@
+//! Who sealed a turn, where keys took the place of the record's authority behind its end (`spec/transcript.md` §5).
+//!
+//! ```text
+//! … events, end seal │ authority │ links, seal by that key │ authority │ … closing seal
+//!   by the way of the proof       by the key that was named            by the last one that was named
+//! ```
+//! Such events stand behind the last turn of a record, so that the proof of that turn shows them, and no other proof does. The closing seal
+//! vouches for all shown lines; but who signed each part is asked of the last seal of the part, for it is the head that was published
+//! before a key ended.
+
+use super::check::check_signatures;
+use super::read::{ReadSeal, Record, forged, tampered_at};
+use super::turn::end_of;
+use super::{Chain, TurnProof};
+use crate::transcript::event;
+use crate::transcript::scan::Failure;
+use crate::transcript::sealing_keys::SealingKeys;
+use threadseal_core::digest::Digest;
+use threadseal_core::key::PublicKey;
+use threadseal_core::limits::MAX_RECORD_KEYS;
+use threadseal_core::record::Head;
+use threadseal_core::tlog::entry::key_event::KeyChange;
+use threadseal_core::trust::LastOf;
+
+/// The keys on the way to the one of the closing seal, that one last, each with the last shown seal that it vouches for.
+pub(super) struct Sealers {
+    pub(super) all: Vec<LastOf>,
+    /// Number of the first seal over all that the authority said of others, as far as it is shown.
+    pub(super) last_word: u64,
+}
+
+impl TurnProof {
+    /// Checks who sealed the turn, and that they signed.
+    pub(super) fn sealers<'a>(
+        &'a self,
+        record: &mut Record<'a>,
+        closing: &ReadSeal,
+    ) -> Result<Sealers, Failure> {
+        let mut way = Way::of(&self.chain);
+        let mut seal = None;
+        for (line, number) in self.lines.iter().zip(self.first..) {
+            // What is none is told when all lines are read.
+            let Some(frame) = event::parse_frame(line.as_bytes()) else {
+                continue;
+            };
+            match frame.event_type {
+                "checkpoint" => seal = Some((line, number)),
+                "authority" => {
+                    if let Some((line, number)) = seal.take() {
+                        let read = record.seal(line, Some(number))?;
+                        way.sealed(record, &read, line)?;
+                    }
+                    way.succeed(record, frame.payload, number)?;
+                }
+                "tail_adopted" => way.adopted = true,
+                _ => {}
+            }
+        }
+        way.sealed(record, closing, &self.closing)?;
+        Ok(Sealers {
+            all: way.sealers,
+            last_word: way.end.unwrap_or(0),
+        })
+    }
+}
+
+struct Way<'a> {
+    chain: &'a Chain,
+    /// Keys that took the place of the authority, the present one last.
+    heirs: Vec<PublicKey>,
+    sealers: Vec<LastOf>,
+    /// Number of the seal that ended the record, where a key took the place of its authority.
+    end: Option<u64>,
+    /// Was the last seal that was read a final one?
+    ended: bool,
+    /// Did a recorder take bytes over unsealed? What these say of keys does not count, and which they are is not asked here.
+    adopted: bool,
+}
+
+impl<'a> Way<'a> {
+    fn of(chain: &'a Chain) -> Self {
+        Self {
+            chain,
+            heirs: Vec::new(),
+            sealers: Vec::new(),
+            end: None,
+            ended: false,
+            adopted: false,
+        }
+    }
+
+    /// Takes the last seal before another key takes the place of the one that made it, or the closing one.
+    fn sealed(
+        &mut self,
+        record: &mut Record<'a>,
+        read: &ReadSeal,
+        line: &str,
+    ) -> Result<(), Failure> {
+        if self.adopted && !self.heirs.is_empty() {
+            let text =
+                "bytes of no seal were taken over where a key takes the place of the authority";
+            return Err(tampered_at("event_malformed", text, None));
+        }
+        let keys = match self.heirs.last() {
+            None => self.chain.follow(record, read)?,
+            Some(heir) if heir.key_id() == read.seal.key => vec![*heir],
+            Some(_) => {
+                let text = format!("key {} may not seal this record", read.seal.key);
+                return Err(forged("key_not_allowed", text));
+            }
+        };
+        check_signatures(record, keys.last(), read)?;
+        let head = Head {
+            record: record.manifest.record,
+            seq: read.seal.seq,
+            size: end_of(read.seal.byte_offset, line),
+            line: Digest::of(line.as_bytes()),
+        };
+        self.sealers
+            .extend(keys.into_iter().map(|key| LastOf { key, head }));
+        self.ended = read.seal.is_final;
+        Ok(())
+    }
+
+    /// Takes an `authority` event.
+    fn succeed(&mut self, record: &Record<'a>, payload: &[u8], number: u64) -> Result<(), Failure> {
+        let bad = |text: &str| Err(tampered_at("event_malformed", text, Some(number)));
+        let Some(end) = self.sealers.last().filter(|_| self.ended) else {
+            return bad("a key takes the place of the authority of a record that goes on");
+        };
+        self.end.get_or_insert(end.head.seq);
+        let Ok((next, signature)) = SealingKeys::succeeded_by(payload) else {
+            return bad("the event names no key and no signature");
+        };
+        let before = *self.heirs.last().unwrap_or(&record.manifest.authority);
+        let said = before.verify(&KeyChange::Rotate(next).message(&before), &signature);
+        if said.is_err() {
+            return bad("the authority did not sign that this key takes its place");
+        }
+        let known = self.sealers.iter().map(|sealer| sealer.key);
+        if known
+            .chain(self.heirs.iter().copied())
+            .any(|key| key == next)
+            || next == record.manifest.authority
+        {
+            return bad("a key that sealed before comes back in the place of the authority");
+        }
+        if self.heirs.len() >= MAX_RECORD_KEYS {
+            return bad("too many keys took the place of the authority");
+        }
+        self.heirs.push(next);
+        Ok(())
+    }
+}

@@ -1,0 +1,120 @@
+//! What a host knows of a record, held against a proof of one of its turns (`spec/anchors.md`, "Proofs of turns").
+//!
+//! A proof shows a part of the record as it was once. So it is never behind, nor ahead: only what cannot be of one history with it
+//! speaks against it.
+
+use super::Checked;
+use threadseal_core::digest::Digest;
+use threadseal_core::key::KeyId;
+use threadseal_core::record::ExpectedHead;
+use threadseal_core::report::heads::{check_forks, check_logged};
+use threadseal_core::report::{Bearing, CheckResult, Expectation, Finding, Verdict};
+use threadseal_core::tlog::entry::fork::{ForkPlace, LoggedFork};
+
+/// What a log may contradict of the seal that closes a turn, beside its head.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ClosingSeal {
+    /// SHA-256 of line 1 of the record.
+    pub(super) manifest: Digest,
+    /// The authority, and the keys on the way from line 1 to the one of the seal.
+    pub(super) keys: Vec<KeyId>,
+}
+
+impl ClosingSeal {
+    /// A turn that was closed before the histories parted is of both. Behind that it is of one, unless the key that sealed both is one
+    /// that was let in beside the others: such a key can make up seals of a record that ended without it.
+    fn bearing(&self, fork: &LoggedFork, number: u64) -> Bearing {
+        match fork.place {
+            ForkPlace::Transcript { manifest, seq }
+                if manifest == self.manifest && seq <= number =>
+            {
+                match self.keys.contains(&fork.key) {
+                    true => Bearing::Forked,
+                    false => Bearing::Unknown,
+                }
+            }
+            _ => Bearing::Clear,
+        }
+    }
+}
+
+impl Checked {
+    /// Holds the proof against what the log of a host says of its record: against the head of the same number, and against forks.
+    pub fn hold(&mut self, expect: &[Expectation]) {
+        let (Some(closing), Some(head)) = (&self.closing, self.report.head) else {
+            return;
+        };
+        let mut is_known = false;
+        for expected in expect {
+            let ExpectedHead::Head(known) = expected.head else {
+                continue;
+            };
+            if !expected.is_head() || (known.record, known.seq) != (head.record, head.seq) {
+                continue;
+            }
+            let why = "another seal stands there in the place of the closing one";
+            is_known = true;
+            let fits = known == head;
+            let result = CheckResult::of(fits);
+            check_logged(&mut self.report, expected, result, (!fits).then_some(why));
+            if !fits {
+                let finding = Finding::error("head_differs", format!("{known} is known: {why}"));
+                self.report.hold_because(Verdict::Forked, finding);
+            }
+        }
+        if !is_known {
+            let why = format!("seal {} of the record is not known here", head.seq);
+            self.report.check("log", CheckResult::Skipped, Some(why));
+        }
+        check_forks(&mut self.report, expect, |fork| {
+            closing.bearing(fork, head.seq)
+        });
+        if self.report.verdict <= Verdict::Malformed {
+            (self.turn, self.anchor) = (None, None);
+            self.lines.clear();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use threadseal_core::record::RecordId;
+    use threadseal_core::tlog::entry::fork::ForkedLinks;
+
+    fn key(text: &[u8]) -> KeyId {
+        KeyId::parse_hex(&Digest::of(text).to_hex()).unwrap()
+    }
+
+    #[test]
+    fn a_fork_speaks_against_turns_behind_it_in_the_record_of_that_line_1_alone() {
+        let line_1 = Digest::of(b"line 1");
+        let closing = ClosingSeal {
+            manifest: line_1,
+            keys: vec![key(b"authority"), key(b"of the seal")],
+        };
+        let by = |place: ForkPlace, by: &[u8]| {
+            let fork = LoggedFork {
+                record: RecordId::from_bytes([7; 32]),
+                key: key(by),
+                evidence: Digest::of(b"evidence"),
+                place,
+            };
+            closing.bearing(&fork, 5)
+        };
+        let seals = |manifest, seq| ForkPlace::Transcript { manifest, seq };
+        assert_eq!(by(seals(line_1, 5), b"of the seal"), Bearing::Forked);
+        assert_eq!(by(seals(line_1, 3), b"authority"), Bearing::Forked);
+        assert_eq!(by(seals(line_1, 6), b"of the seal"), Bearing::Clear);
+        // It may be that of a delegate, who can make up seals of a record that ended without him.
+        assert_eq!(by(seals(line_1, 5), b"another"), Bearing::Unknown);
+        let namesake = Digest::of(b"another line 1");
+        assert_eq!(by(seals(namesake, 5), b"of the seal"), Bearing::Clear);
+        let links = ForkedLinks {
+            parent: Some(line_1),
+            links: [line_1, line_1],
+            seq: Some(1),
+        };
+        assert_eq!(by(ForkPlace::Lineage(links), b"authority"), Bearing::Clear);
+    }
+}

@@ -1,0 +1,596 @@
+//! Joins the two halves of native verification to one report (`spec/transcript.md` §5 to §7).
+//!
+//! ```text
+//! Scan + PrefixHasher + trust + now ─► Outcome { report, Verified<Coverage>?, Sealer? }
+//! ```
+//! Invariants: nothing is `verified` unless every check that applies passed; [`Coverage`] never
+//! includes a tail; a lenient caller gets [`WithTail`], never the verdict changed.
+//!
+//! Not here: reading files and running the halves on two cores (`threadseal-store`).
+
+use super::bodies::{Bodies, SealedRedaction};
+use super::manifest::{self, Manifest};
+use super::prefix::PrefixHasher;
+use super::scan::{PendingSignature, Scan, ScanOptions, Scanner};
+use super::write::Sealer;
+use crate::verified::{Grounds, Verified, WithTail};
+use threadseal_core::canon::json;
+use threadseal_core::digest::Digest;
+use threadseal_core::key::{KeyUsage, PublicKey};
+use threadseal_core::record::{Head, RecordId, ThreadId};
+use threadseal_core::report::heads::{self, Bearing, End};
+use threadseal_core::report::{
+    CheckResult, Completeness, Expectation, Finding, Report, Stats, Verdict,
+};
+use threadseal_core::time::Timestamp;
+use threadseal_core::tlog::entry::fork::{ForkPlace, LoggedFork};
+use threadseal_core::trust::{Format, Judgement, LastOf, Purpose, Standing, Trust, covering};
+
+/// What verification needs beside the bytes.
+#[derive(Clone, Copy)]
+pub struct VerifyOptions<'a> {
+    /// Whose signature counts.
+    pub trust: &'a Trust,
+    /// The moment by which validity windows are judged.
+    pub now: Timestamp,
+    /// When this verifier held a head of the record before: evidence against later revocations.
+    pub held_since: Option<Timestamp>,
+    /// The thread that the caller expects.
+    pub thread: Option<&'a ThreadId>,
+}
+
+/// What a native record vouches for: the first `head.size` bytes of the file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Coverage {
+    /// The record.
+    pub record: RecordId,
+    /// Its last seal.
+    pub head: Head,
+    /// SHA-256 of those bytes: what they are recognised by when they are read again.
+    pub digest: Digest,
+    /// Byte ranges that the record itself calls unverified.
+    pub adopted: Vec<[u64; 2]>,
+}
+
+/// Bytes after the last seal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Tail {
+    /// Where they begin.
+    pub from: u64,
+    /// Where the file ends.
+    pub to: u64,
+}
+
+/// The end of a verification.
+pub struct Outcome {
+    /// What to tell.
+    pub report: Report,
+    /// Present exactly when the verdict is `verified`.
+    pub verified: Option<Verified<Coverage>>,
+    /// The writer's state, when the file ends at a good seal: a record is continued from here.
+    pub sealer: Option<Sealer>,
+    /// A failure was found without checking every signature: run again with
+    /// [`ScanOptions::every_signature`] to learn how far the record can be trusted.
+    pub look_closer: bool,
+    /// Bodies that a sealed redaction says were dropped, and that are still there.
+    pub unfinished: Vec<Digest>,
+    /// The seals that are the first to cover a redaction: at most [`threadseal_core::limits::MAX_REDACTING_SEALS`], in their order.
+    pub redactions: Vec<SealedRedaction>,
+    /// What sealed events say of keys that the authority let in beside the current one.
+    pub delegations: Vec<SealedDelegation>,
+    lenient: Option<WithTail<Coverage, Tail>>,
+}
+
+/// The word of a record's authority for another key, in a line that a seal covers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SealedDelegation {
+    /// The record.
+    pub record: RecordId,
+    /// Its authority.
+    pub by: PublicKey,
+    /// The key that it let in.
+    pub to: PublicKey,
+    /// The line that says so.
+    pub line: u64,
+}
+
+impl Outcome {
+    /// What a lenient policy may take of a record whose seals all hold but whose end is not
+    /// proved: the sealed part and the tail, apart.
+    pub fn lenient(self) -> Option<WithTail<Coverage, Tail>> {
+        self.lenient
+    }
+}
+
+/// Both halves of verification in one place, for callers without a second core.
+pub struct Verifier {
+    scanner: Scanner,
+    prefix: PrefixHasher,
+}
+
+impl Verifier {
+    /// A verifier at the beginning of a file.
+    pub fn new(options: ScanOptions) -> Self {
+        Self {
+            scanner: Scanner::new(options),
+            prefix: PrefixHasher::new(),
+        }
+    }
+
+    /// Takes the next bytes.
+    pub fn push(&mut self, chunk: &[u8]) {
+        let points = self.scanner.push(chunk);
+        self.prefix.push(chunk, &points);
+    }
+
+    /// Ends the file and says what was found.
+    pub fn finish(self, options: &VerifyOptions<'_>) -> Outcome {
+        conclude(self.scanner, &self.prefix, options)
+    }
+}
+
+/// Verifies `bytes`, with a second look after a failure.
+pub fn verify(bytes: &[u8], scan: &ScanOptions, options: &VerifyOptions<'_>) -> Outcome {
+    let look = |scan: ScanOptions| {
+        let mut verifier = Verifier::new(scan);
+        verifier.push(bytes);
+        verifier.finish(options)
+    };
+    let outcome = look(scan.clone());
+    if outcome.look_closer {
+        look(ScanOptions {
+            every_signature: true,
+            ..scan.clone()
+        })
+    } else {
+        outcome
+    }
+}
+
+/// Joins what the two halves saw.
+pub fn conclude(scanner: Scanner, prefix: &PrefixHasher, options: &VerifyOptions<'_>) -> Outcome {
+    let every_signature = scanner.options.every_signature;
+    let expect = scanner.options.expect.clone();
+    let bodies = scanner.options.bodies.clone();
+    let (chain_leaves, chain_keys, origin) = (
+        scanner.chain.leaves.clone(),
+        scanner.chain.keys.clone(),
+        scanner.chain.origin.clone(),
+    );
+    let ended = scanner.chain.ended;
+    let line_1 = origin.as_ref().and_then(manifest::digest_of);
+    let scan = scanner.finish();
+    let mut report = Report::begin("transcript", "native");
+    report.stats = Stats {
+        bytes: scan.bytes,
+        events: scan.lines,
+        checkpoints: scan.checkpoints,
+    };
+    report.record = scan.manifest.as_ref().map(|manifest| manifest.record);
+    report.trust = Some(options.trust.digest());
+    check_seals(&mut report, &scan, prefix, every_signature);
+    let sound = report.verdict > Verdict::Malformed;
+    let arithmetic_holds = prefix.first_bad().is_none();
+    let trusted = check_trust(&mut report, &scan, arithmetic_holds, options);
+    check_thread(&mut report, &scan, options.thread);
+    let met = scan.met.iter().copied();
+    heads::check(&mut report, &expect, met, &end(&scan));
+    if let Some(line_1) = &line_1 {
+        heads::check_forks(&mut report, &expect, |fork| {
+            bearing(fork, line_1, &scan, ended)
+        });
+    }
+    check_end(&mut report, &scan, &expect);
+    let unfinished = check_bodies(&mut report, &scan, bodies.as_deref());
+    if let Some(last) = scan.last.as_ref().filter(|_| arithmetic_holds) {
+        report.head = Some(last.head);
+        // Without a look at every signature, the last good numbers are not yet the last good seal.
+        if trusted && (sound || every_signature) {
+            report.trusted_until = Some(last.trusted_until());
+        }
+    }
+    let verified = mint(&report, &scan, prefix, options);
+    let lenient = lenient(&report, &scan, prefix, options);
+    let continues = sound
+        && matches!(
+            report.verdict,
+            Verdict::Verified | Verdict::Open | Verdict::Partial
+        );
+    let sealer = match (&scan.last, &scan.manifest, origin, thread_of(&scan)) {
+        (Some(last), Some(manifest), Some(origin), Some(thread))
+            if continues && last.head.size == scan.bytes =>
+        {
+            Some(Sealer {
+                thread,
+                manifest: manifest.clone(),
+                origin,
+                rye_fp: manifest.rye_key.rye_fingerprint(),
+                keys: chain_keys,
+                leaves: chain_leaves,
+                prefix: prefix.hasher(),
+                size: scan.bytes,
+                head: Some(last.head),
+                turn: last.turn,
+                unsealed_lines: 0,
+                may_end: false,
+                ended,
+                fence: last.fence,
+                stated: None,
+                bodies: scan.watch.count(),
+            })
+        }
+        _ => None,
+    };
+    Outcome {
+        look_closer: !sound && !every_signature,
+        report,
+        verified,
+        unfinished,
+        redactions: scan.watch.redactions().to_vec(),
+        delegations: delegations(&scan),
+        sealer,
+        lenient,
+    }
+}
+
+fn delegations(scan: &Scan) -> Vec<SealedDelegation> {
+    let said = |manifest: &Manifest| {
+        let of = |(to, line): &(PublicKey, u64)| SealedDelegation {
+            record: manifest.record,
+            by: manifest.authority,
+            to: *to,
+            line: *line,
+        };
+        scan.delegated.iter().map(of).collect()
+    };
+    scan.manifest.as_ref().map_or_else(Vec::new, said)
+}
+
+/// Does a known fork speak against this copy of the record with this line 1?
+fn bearing(fork: &LoggedFork, line_1: &Digest, scan: &Scan, ended: bool) -> Bearing {
+    let ForkPlace::Transcript { manifest, seq } = fork.place else {
+        return Bearing::Clear;
+    };
+    // A record that ended without that key is no history of its: behind an end a delegate seals nothing, whatever he makes up.
+    let mut seals = scan.sealers.iter();
+    let made_one = seals.any(|last| last.key.key_id() == fork.key && last.head.seq >= seq);
+    match manifest == *line_1 && (!ended || made_one) {
+        true => Bearing::Forked,
+        false => Bearing::Clear,
+    }
+}
+
+fn check_seals(report: &mut Report, scan: &Scan, prefix: &PrefixHasher, every_signature: bool) {
+    if let Some(failure) = &scan.failure {
+        report.hold(failure.verdict);
+        for finding in &failure.findings {
+            report.find(finding.clone());
+        }
+    }
+    if let Some(seq) = prefix.first_bad() {
+        let text = format!("seal {seq} claims another digest of the bytes before it");
+        report.hold_because(Verdict::Tampered, Finding::error("prefix_hash_wrong", text));
+    }
+    let arithmetic = match report.verdict {
+        Verdict::Verified => CheckResult::Pass,
+        _ => CheckResult::Fail,
+    };
+    report.check("seals", arithmetic, None);
+    let bad: Vec<&PendingSignature> = scan.pending.iter().filter(|p| !p.holds()).collect();
+    for signature in &bad {
+        let text = format!(
+            "the signature of key {} does not verify",
+            signature.key.key_id()
+        );
+        let finding = Finding::error(signature.code(), text).at_line(signature.line);
+        report.hold_because(Verdict::Forged, finding.in_turn(Some(signature.turn)));
+    }
+    let signatures = if bad.is_empty() {
+        CheckResult::Pass
+    } else {
+        CheckResult::Fail
+    };
+    let how = if every_signature {
+        "every signature"
+    } else {
+        "the last signature of each key, which covers all before it"
+    };
+    report.check("signatures", signatures, Some(how.to_owned()));
+}
+
+/// Judges the signers; true when somebody vouches for this record.
+fn check_trust(
+    report: &mut Report,
+    scan: &Scan,
+    arithmetic_holds: bool,
+    options: &VerifyOptions<'_>,
+) -> bool {
+    let Some(manifest) = &scan.manifest else {
+        report.check(
+            "trust",
+            CheckResult::Skipped,
+            Some("there is no manifest".to_owned()),
+        );
+        return false;
+    };
+    let signed = Signed {
+        authority: &manifest.authority,
+        sealers: &scan.sealers,
+        last_word: scan.last_word,
+        arithmetic_holds,
+        thread: thread_of(scan),
+    };
+    judge_signers(report, &signed, options)
+}
+
+/// Whose word a record, or a part of it, rests on.
+pub(super) struct Signed<'a> {
+    pub(super) authority: &'a PublicKey,
+    /// Keys whose seals count in it.
+    pub(super) sealers: &'a [LastOf],
+    /// Number of the first seal over all that the authority said of others.
+    pub(super) last_word: u64,
+    /// Do its bytes fit its seals? Else no head of it is evidence of anything.
+    pub(super) arithmetic_holds: bool,
+    pub(super) thread: Option<ThreadId>,
+}
+
+impl Signed<'_> {
+    /// The heads that cover all seals up to number `seq`.
+    fn heads(&self, seq: u64) -> Vec<Head> {
+        match self.arithmetic_holds {
+            true => covering(self.sealers, seq),
+            false => Vec::new(),
+        }
+    }
+}
+
+fn purpose<'a>(
+    thread: Option<&'a str>,
+    heads: &'a [Head],
+    options: &VerifyOptions<'_>,
+) -> Purpose<'a> {
+    Purpose {
+        usage: KeyUsage::Native,
+        format: Format::Transcript,
+        thread,
+        evidence: options.held_since,
+        heads,
+    }
+}
+
+/// Judges the signers; true when the authority, or each key by itself, counts.
+pub(super) fn judge_signers(
+    report: &mut Report,
+    signed: &Signed<'_>,
+    options: &VerifyOptions<'_>,
+) -> bool {
+    let (trust, now) = (options.trust, options.now);
+    let thread = signed.thread.as_ref().map(ThreadId::as_str);
+    let judge =
+        |key: &PublicKey, heads: &[Head]| trust.judge(key, &purpose(thread, heads, options), now);
+    let mut all = !signed.sealers.is_empty();
+    // What the authority is worth for keys that it let in: as little as for the one for which it is worth least.
+    let mut by_authority: Option<Judgement<'_>> = None;
+    for sealer in signed.sealers {
+        let heads = signed.heads(sealer.head.seq);
+        let own = judge(&sealer.key, &heads);
+        let mut authority = judge(signed.authority, &heads);
+        // Whoever accepts the authority alone accepts whom it let in, unless that key was revoked. Where that one counts by itself, the
+        // authority vouches for its words, and not for seals behind its end.
+        let by_itself = match (&own.standing, &authority.standing) {
+            (Standing::NotPinned, other) if *other != Standing::NotPinned => {
+                trust.judge_unpinned(&sealer.key, &purpose(thread, &heads, options), now)
+            }
+            _ => own.clone(),
+        };
+        let own = match by_itself.standing {
+            Standing::Revoked { .. } => by_itself,
+            _ if by_itself.standing.counts() && !own.standing.counts() => {
+                authority = judge(signed.authority, &signed.heads(signed.last_word));
+                own
+            }
+            _ => own,
+        };
+        // The authority's word is enough for a key that it let in, unless that key was revoked.
+        if matches!(own.standing, Standing::Revoked { .. }) || own.standing.counts() {
+            all &= report.signer(&sealer.key, &own);
+            continue;
+        }
+        let is_worse = !authority.standing.counts();
+        if is_worse || by_authority.is_none() {
+            by_authority = Some(authority);
+        }
+    }
+    // It is told once, however many keys it let in.
+    if let Some(authority) = &by_authority {
+        all &= report.signer(signed.authority, authority);
+    }
+    // Any seal covers line 1, which the authority signed; and only later ones, whom it let in: what a thief of its key says behind its
+    // end is not made good by seals of before.
+    let authority = judge(signed.authority, &signed.heads(signed.last_word));
+    if let (Standing::Revoked { .. }, true) = (&authority.standing, all) {
+        all = report.signer(signed.authority, &authority);
+    }
+    report.check("trust", CheckResult::of(all), None);
+    all
+}
+
+fn thread_of(scan: &Scan) -> Option<ThreadId> {
+    let text = json::parse(&scan.thread_text).ok()?;
+    ThreadId::parse(text.as_str()?).ok()
+}
+
+fn check_thread(report: &mut Report, scan: &Scan, expected: Option<&ThreadId>) {
+    let actual = thread_of(scan);
+    if actual.is_none() && scan.manifest.is_some() {
+        let finding =
+            Finding::error("thread_id_bad", "the thread id could not be a path").at_line(1);
+        report.hold_because(Verdict::Malformed, finding);
+    }
+    expect_thread(report, actual.as_ref(), expected);
+}
+
+/// Holds another thread than the `expected` one against what `report` is of.
+pub(super) fn expect_thread(
+    report: &mut Report,
+    actual: Option<&ThreadId>,
+    expected: Option<&ThreadId>,
+) {
+    match expected {
+        None => {
+            let why = "no thread was asked for";
+            report.check("thread", CheckResult::Skipped, Some(why.to_owned()));
+        }
+        Some(expected) if actual == Some(expected) => {
+            report.check("thread", CheckResult::Pass, None);
+        }
+        Some(expected) => {
+            let text = format!("the record is not of thread {expected}");
+            report.hold_because(
+                Verdict::Foreign,
+                Finding::error("thread_differs", text).at_line(1),
+            );
+            report.check("thread", CheckResult::Fail, None);
+        }
+    }
+}
+
+fn end(scan: &Scan) -> End {
+    let last = scan.last.as_ref();
+    End {
+        words: ("record", "seal"),
+        record: last.map(|last| last.head.record),
+        last: last.map(|last| last.head.seq),
+        whole: last.is_some_and(|last| last.head.size == scan.bytes),
+        place: last.map(|last| (last.line, last.turn)),
+        broken: scan.failure.is_some(),
+    }
+}
+
+fn check_end(report: &mut Report, scan: &Scan, expect: &[Expectation]) {
+    let Some(last) = scan.last.as_ref().filter(|_| scan.failure.is_none()) else {
+        return;
+    };
+    let held = heads::is_held(expect, &scan.met);
+    report.completeness = match (last.is_final, held) {
+        (true, _) => Completeness::Final,
+        (false, true) => Completeness::Head,
+        (false, false) => Completeness::Unproved,
+    };
+    for finding in &scan.dropped {
+        report.find(finding.clone());
+    }
+    for [from, to] in &scan.adopted {
+        let text = "bytes that no seal covered when the recorder took them over";
+        report.hold_because(
+            Verdict::Partial,
+            Finding::warning("tail_adopted", text).at_bytes(*from, *to),
+        );
+    }
+    if last.head.size < scan.bytes {
+        report.hold(Verdict::UnsignedTail);
+        let (from, to) = (last.head.size, scan.bytes);
+        if let Some(fault) = &scan.tail_fault {
+            report.find(fault.clone());
+        }
+        let text = match last.is_final {
+            true => format!("{} bytes stand behind the end of the record", to - from),
+            false => format!("{} bytes after the last seal are not covered", to - from),
+        };
+        report.find(
+            Finding::warning("unsigned_tail", text)
+                .at_bytes(from, to)
+                .in_turn(Some(last.turn)),
+        );
+        if scan.torn {
+            let text = "the last line has no end: a write was cut off";
+            report.find(Finding::warning("torn_tail", text).at_line(scan.lines + 1));
+        }
+    }
+    if report.completeness == Completeness::Unproved {
+        let text = heads::end_unproved(expect);
+        report.hold_because(Verdict::Open, Finding::note("end_unproved", text));
+    }
+    let linked = scan
+        .manifest
+        .as_ref()
+        .is_some_and(|m| m.predecessor.is_some() || m.parent.is_some());
+    if linked {
+        let why = "the record that this one names as its predecessor or parent was not given";
+        report.check("links", CheckResult::Skipped, Some(why.to_owned()));
+    }
+}
+
+/// Are the bodies there that sealed lines commit to? After a failure it is not known which those are.
+fn check_bodies(report: &mut Report, scan: &Scan, bodies: Option<&Bodies>) -> Vec<Digest> {
+    let last = scan.last.as_ref().filter(|_| scan.failure.is_none());
+    match (&scan.manifest, last) {
+        (Some(manifest), Some(last)) => {
+            let (watch, record) = (&scan.watch, &manifest.record);
+            watch.judge(report, record, last.line, bodies)
+        }
+        _ => Vec::new(),
+    }
+}
+
+fn grounds(
+    scan: &Scan,
+    prefix: &PrefixHasher,
+    options: &VerifyOptions<'_>,
+) -> Option<(Coverage, Grounds)> {
+    let (manifest, last) = (scan.manifest.as_ref()?, scan.last.as_ref()?);
+    let coverage = Coverage {
+        record: manifest.record,
+        head: last.head,
+        digest: prefix.sealed()?,
+        adopted: scan.adopted.clone(),
+    };
+    let grounds = Grounds {
+        record: Some(manifest.record),
+        head: Some(last.head),
+        trusted_until: last.trusted_until(),
+        trust: options.trust.digest(),
+        now: options.now,
+    };
+    Some((coverage, grounds))
+}
+
+fn mint(
+    report: &Report,
+    scan: &Scan,
+    prefix: &PrefixHasher,
+    options: &VerifyOptions<'_>,
+) -> Option<Verified<Coverage>> {
+    if report.verdict != Verdict::Verified {
+        return None;
+    }
+    let (coverage, grounds) = grounds(scan, prefix, options)?;
+    Some(Verified::mint(coverage, grounds))
+}
+
+fn lenient(
+    report: &Report,
+    scan: &Scan,
+    prefix: &PrefixHasher,
+    options: &VerifyOptions<'_>,
+) -> Option<WithTail<Coverage, Tail>> {
+    let acceptable = [
+        Verdict::Verified,
+        Verdict::Open,
+        Verdict::UnsignedTail,
+        Verdict::Partial,
+    ];
+    if !acceptable.contains(&report.verdict) {
+        return None;
+    }
+    let (coverage, grounds) = grounds(scan, prefix, options)?;
+    let unverified = Tail {
+        from: coverage.head.size,
+        to: scan.bytes,
+    };
+    Some(WithTail {
+        verified: Verified::mint(coverage, grounds),
+        unverified,
+    })
+}

@@ -1,0 +1,143 @@
+//! Run history bundles: those that the original exported, and our own.
+
+use crate::shared::beside_repository;
+use serde_json::Value;
+use std::fs;
+use threadseal_core::error::Error;
+use threadseal_core::report::Verdict;
+use threadseal_core::time::Timestamp;
+use threadseal_core::trust::Trust;
+use threadseal_formats::ledger::{
+    Bundle, BundledLedger, ChainOptions, Judging, LineReader, Outcome, Place, Records, RunId,
+    Verifier, View, conclude, write_bundle,
+};
+
+fn judged(ledger: &BundledLedger) -> Outcome {
+    let options = ChainOptions {
+        run: Some(ledger.run.clone()),
+        view: ledger.view,
+        ..ChainOptions::default()
+    };
+    let (mut verifier, mut reader) = (Verifier::new(options), LineReader::new());
+    for (number, line) in (ledger.first + 1..).zip(&ledger.lines) {
+        let place = Place::row(number, line.len() as u64);
+        verifier.take(&reader.read_row(line), line, place);
+    }
+    let now = Timestamp::from_micros(1_800_000_000_000_000).unwrap();
+    conclude(verifier, 0, &Judging::new(&Trust::default(), now))
+}
+
+#[test]
+fn bundles_of_the_original_are_judged_by_what_they_hold() {
+    let Some(folder) = beside_repository("vectors/ledger") else {
+        return;
+    };
+    let index = fs::read(folder.join("bundles/index.json")).unwrap();
+    let index: Value = serde_json::from_slice(&index).unwrap();
+    for case in index.as_array().unwrap() {
+        let file = case["file"].as_str().unwrap();
+        let bytes = fs::read(folder.join(file)).unwrap();
+        assert!(Bundle::looks_like(&bytes));
+        let bundle = Bundle::parse(&bytes).unwrap();
+        assert_eq!(bundle.repeated, None);
+        for ledger in &bundle.ledgers {
+            let outcome = judged(ledger);
+            let answer = outcome.report.compat["abstractruntime"].as_json();
+            let answer: Value = serde_json::from_str(answer).unwrap();
+            assert_eq!(answer, case["ledgers"][ledger.run.as_str()], "{file}");
+            let verdict = match ledger.view {
+                View::Whole => Verdict::Consistent,
+                View::Window | View::Replay => Verdict::Partial,
+            };
+            assert_eq!(outcome.report.verdict, verdict, "{file}");
+            assert!(file.contains("full") || file.contains("tail") || ledger.view == View::Replay);
+        }
+    }
+}
+
+#[test]
+fn a_changed_record_of_a_bundle_is_tampered_with() {
+    let Some(folder) = beside_repository("vectors/ledger") else {
+        return;
+    };
+    let text = fs::read_to_string(folder.join("bundles/run_jsonl_subworkflow_full.json")).unwrap();
+    let at = text.find("\"record\"").unwrap();
+    let (head, tail) = text.split_at(at);
+    let changed = format!(
+        "{head}{}",
+        tail.replacen("\"node_id\": \"a\"", "\"node_id\": \"b\"", 1)
+    );
+    assert_ne!(changed, text);
+    let bundle = Bundle::parse(changed.as_bytes()).unwrap();
+    let verdicts: Vec<_> = bundle
+        .ledgers
+        .iter()
+        .map(|ledger| judged(ledger).report.verdict)
+        .collect();
+    assert!(verdicts.contains(&Verdict::Tampered), "{verdicts:?}");
+}
+
+struct Held(Vec<BundledLedger>);
+
+impl Records for Held {
+    fn each(
+        &self,
+        run: &RunId,
+        take: &mut dyn FnMut(&[u8]) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        let ledger = self.0.iter().find(|ledger| ledger.run == *run).unwrap();
+        ledger.lines.iter().try_for_each(|line| take(line))
+    }
+}
+
+#[test]
+fn what_is_written_comes_back_and_tells_what_the_original_tells() {
+    let Some(folder) = beside_repository("vectors/ledger") else {
+        return;
+    };
+    for name in ["chat_big_slim", "subworkflow"] {
+        let file = folder.join(format!("bundles/run_jsonl_{name}_full.json"));
+        let theirs = fs::read(file).unwrap();
+        let bundle = Bundle::parse(&theirs).unwrap();
+        let runs: Vec<RunId> = bundle
+            .ledgers
+            .iter()
+            .map(|ledger| ledger.run.clone())
+            .collect();
+        let mut ours = Vec::new();
+        let at = Timestamp::from_micros(0).unwrap();
+        let held = Held(bundle.ledgers.clone());
+        write_bundle(&runs, None, at, &held, &mut |bytes| {
+            ours.extend_from_slice(bytes);
+            Ok(())
+        })
+        .unwrap();
+        assert_eq!(Bundle::parse(&ours).unwrap().ledgers, bundle.ledgers);
+        let [ours, theirs]: [Value; 2] =
+            [&ours, &theirs].map(|b| serde_json::from_slice(b).unwrap());
+        assert_eq!(ours["timeline"], theirs["timeline"]);
+        assert_eq!(ours["resolved_actions"], theirs["resolved_actions"]);
+        assert_eq!(ours["root_run_id"], theirs["root_run_id"]);
+        for member in theirs.as_object().unwrap().keys() {
+            assert!(ours.get(member).is_some(), "{member}");
+        }
+    }
+}
+
+#[test]
+fn what_is_no_bundle_is_refused_by_name() {
+    for text in [
+        "",
+        "[]",
+        "{}",
+        r#"{"version":2,"root_run_id":"r","ledgers":{}}"#,
+        r#"{"version":1,"root_run_id":"","ledgers":{}}"#,
+        r#"{"version":1,"root_run_id":"r","ledgers":{"r":{}}}"#,
+        r#"{"version":1,"root_run_id":"r","ledgers":{"r":{"total":1,"cursor_start":1,"items":[{"cursor":2,"record":{}}]}}}"#,
+        r#"{"version":1,"root_run_id":"r","ledgers":{"r":{"total":1,"cursor_start":1,"items":[{"cursor":1,"record":1}]}}}"#,
+    ] {
+        assert!(Bundle::parse(text.as_bytes()).is_err(), "{text}");
+    }
+    let twice = r#"{"version":1,"root_run_id":"r","ledgers":{},"ledgers":{}}"#;
+    assert!(Bundle::parse(twice.as_bytes()).unwrap().repeated.is_some());
+}

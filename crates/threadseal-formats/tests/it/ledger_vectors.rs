@@ -1,0 +1,219 @@
+//! Ledgers that the original wrote, and what its own verifier says of each: the answer must be
+//! equal key by key, and the verdict beside it right.
+
+use crate::shared::beside_repository;
+use serde_json::{Value, json};
+use std::fs;
+use std::path::Path;
+use threadseal_core::report::Verdict;
+use threadseal_core::time::Timestamp;
+use threadseal_core::trust::Trust;
+use threadseal_formats::ledger::{ChainOptions, Judging, Outcome, RunId, judge};
+
+const KEYS: [&str; 6] = [
+    "ok",
+    "count",
+    "errors",
+    "first_bad_index",
+    "head_hash",
+    "computed_head_hash",
+];
+
+fn judged(bytes: &[u8], run: Option<&str>) -> Outcome {
+    let options = ChainOptions {
+        run: run.map(|run| RunId::parse(run).unwrap()),
+        ..ChainOptions::default()
+    };
+    let now = Timestamp::from_micros(1_800_000_000_000_000).unwrap();
+    judge(bytes, options, &Judging::new(&Trust::default(), now))
+}
+
+/// The cases whose file is one of lines and is there.
+fn cases(folder: &Path) -> Vec<(Value, Vec<u8>)> {
+    let index = fs::read(folder.join("index.json")).unwrap();
+    let index: Value = serde_json::from_slice(&index).unwrap();
+    let lines = |case: &&Value| case["format"] == "jsonl" && case["name"] != "size_100000";
+    let read = |case: &Value| {
+        let file = folder.join(case["file"].as_str().unwrap());
+        (case.clone(), fs::read(file).unwrap())
+    };
+    let all = index["cases"].as_array().unwrap();
+    all.iter().filter(lines).map(read).collect()
+}
+
+#[test]
+fn the_answer_is_the_originals_key_by_key() {
+    let Some(folder) = beside_repository("vectors/ledger") else {
+        return;
+    };
+    let cases = cases(&folder);
+    assert!(cases.len() > 200);
+    for (case, bytes) in cases {
+        let outcome = judged(&bytes, None);
+        let text = outcome.report.compat["abstractruntime"].as_json();
+        let answer: Value = serde_json::from_str(text).unwrap();
+        let expected = match case.get("expected_exception") {
+            Some(exception) if !exception.is_null() => json!({ "exception": exception }),
+            _ => case["expected"].clone(),
+        };
+        assert_eq!(answer, expected, "{}", case["name"]);
+        if answer.get("ok").is_some() {
+            let places = KEYS.map(|key| text.find(&format!("\"{key}\": ")).unwrap());
+            assert!(places.is_sorted(), "{}: {text}", case["name"]);
+            assert_eq!(outcome.compat_ok, answer["ok"], "{}", case["name"]);
+        }
+    }
+}
+
+#[test]
+fn no_chain_is_verified_by_itself_and_no_alarm_is_lost() {
+    let Some(folder) = beside_repository("vectors/ledger") else {
+        return;
+    };
+    for (case, bytes) in cases(&folder) {
+        let outcome = judged(&bytes, None);
+        let name = case["name"].as_str().unwrap();
+        let verdict = outcome.report.verdict;
+        assert_ne!(verdict, Verdict::Verified, "{name}");
+        assert!(outcome.verified.is_none(), "{name}");
+        // The one false alarm of the original; records that nothing protects; and an end that
+        // cannot be read, which a crash leaves behind as well.
+        let known = [
+            "content_int_keys",
+            "unchained",
+            "unchained_prefix",
+            "tamper_bad_utf8",
+        ];
+        if !outcome.compat_ok && !known.contains(&name) && !name.starts_with("fuzz_") {
+            assert_eq!(verdict.exit_code(), 1, "{name}: {verdict}");
+        }
+        if !outcome.compat_ok && verdict >= Verdict::Consistent {
+            let codes: Vec<_> = outcome.report.findings.iter().map(|f| f.code).collect();
+            let told = ["numeric_names", "line_skipped", "torn_tail"];
+            assert!(
+                codes.iter().any(|code| told.contains(code)),
+                "{name}: {codes:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn each_case_has_the_verdict_and_the_finding_that_it_deserves() {
+    use Verdict::{Consistent, Foreign, Forged, Forked, Tampered, Truncated, Unsigned};
+    let Some(folder) = beside_repository("vectors/ledger") else {
+        return;
+    };
+    let expected = [
+        ("size_1000", Consistent, "unsigned"),
+        ("content_nan_inf", Consistent, "number_not_finite"),
+        ("content_int_keys", Consistent, "numeric_names"),
+        ("content_int_keys_lucky", Consistent, "unsigned"),
+        ("content_float_1e400", Tampered, "hash_wrong"),
+        ("tamper_edit_result", Tampered, "hash_wrong"),
+        ("tamper_edit_signature", Forged, "signature_unreadable"),
+        ("tamper_delete_first", Truncated, "predecessor_missing"),
+        ("tamper_delete_middle", Tampered, "chain_broken"),
+        ("tamper_truncate_tail", Consistent, "unsigned"),
+        ("tamper_truncate_to_one", Consistent, "step_unended"),
+        ("tamper_truncate_all", Unsigned, "ledger_empty"),
+        ("tamper_reorder_adjacent", Tampered, "chain_broken"),
+        ("tamper_prev_hash_null", Tampered, "chain_restarted"),
+        ("tamper_record_hash_upper", Tampered, "hash_wrong"),
+        ("tamper_record_hash_removed", Tampered, "hash_missing"),
+        ("tamper_recompute_full", Consistent, "unsigned"),
+        ("tamper_recompute_suffix", Consistent, "unsigned"),
+        ("tamper_delete_and_rechain", Consistent, "unsigned"),
+        ("tamper_actor_swap_rechain", Consistent, "unsigned"),
+        ("tamper_duplicate_record", Tampered, "record_repeated"),
+        ("tamper_duplicate_rechain", Consistent, "step_ended_twice"),
+        ("tamper_forged_append", Consistent, "unsigned"),
+        ("tamper_mixed_runs_concat", Tampered, "record_foreign"),
+        ("tamper_mixed_runs_rechain", Foreign, "record_foreign"),
+        (
+            "tamper_nonmonotonic_time_rechain",
+            Consistent,
+            "time_backwards",
+        ),
+        ("tamper_drop_started_rechain", Consistent, "step_unstarted"),
+        ("tamper_drop_completed_rechain", Consistent, "step_unended"),
+        ("tamper_torn_tail", Consistent, "torn_tail"),
+        ("tamper_torn_middle", Tampered, "line_skipped"),
+        ("tamper_crash_then_append", Tampered, "line_skipped"),
+        ("tamper_crash_then_append_one", Consistent, "line_skipped"),
+        ("tamper_crlf", Consistent, "unsigned"),
+        ("tamper_blank_lines", Consistent, "unsigned"),
+        ("tamper_pretty_keys_reordered", Consistent, "unsigned"),
+        ("tamper_no_final_newline", Consistent, "unsigned"),
+        ("tamper_concatenated_line", Consistent, "line_of_many"),
+        ("tamper_bom", Tampered, "line_skipped"),
+        ("tamper_bad_utf8", Consistent, "line_skipped"),
+        ("tamper_non_object_lines", Tampered, "line_skipped"),
+        ("tamper_garbage_lines", Tampered, "line_skipped"),
+        (
+            "tamper_duplicate_json_key_shadow",
+            Tampered,
+            "name_repeated",
+        ),
+        ("tamper_float_respelled", Consistent, "unsigned"),
+        ("tamper_trailing_garbage_on_line", Tampered, "line_skipped"),
+        ("concurrent_two_writers_jsonl", Forked, "chain_forked"),
+        ("wiring_chain_outside_offload", Tampered, "hash_wrong"),
+        (
+            "wiring_offload_outside_chain",
+            Consistent,
+            "artifact_elsewhere",
+        ),
+        ("unchained", Unsigned, "record_unchained"),
+        ("unchained_prefix", Unsigned, "record_unchained"),
+    ];
+    let cases = cases(&folder);
+    let mut wrong = Vec::new();
+    for (name, verdict, code) in expected {
+        let (_, bytes) = cases.iter().find(|(case, _)| case["name"] == name).unwrap();
+        let report = judged(bytes, None).report;
+        let seen: Vec<_> = report.findings.iter().map(|finding| finding.code).collect();
+        if report.verdict != verdict || !seen.contains(&code) {
+            wrong.push(format!("{name}: {} {seen:?}", report.verdict));
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+    let slim = cases.iter().find(|(case, _)| {
+        let name = case["name"].as_str().unwrap_or_default();
+        name.starts_with("run_jsonl_chat_big_slim")
+    });
+    let (_, bytes) = slim.unwrap();
+    let report = judged(bytes, None).report;
+    assert!(
+        report.checks.iter().any(|check| check.name == "slim"
+            && check.result == threadseal_core::report::CheckResult::Pass)
+    );
+    // Without the record that it stands for, a marker stands for nothing.
+    let started = "\"status\":\"started\",\"effect\":{\"type\":\"llm_call\"";
+    let text = String::from_utf8(bytes.clone()).unwrap();
+    let without: String = text
+        .split_inclusive('\n')
+        .filter(|line| !line.contains(started))
+        .collect();
+    let codes = judged(without.as_bytes(), None).report.findings;
+    assert!(
+        codes
+            .iter()
+            .any(|finding| finding.code == "slim_unresolved")
+    );
+}
+
+#[test]
+fn the_ledger_of_another_run_is_foreign() {
+    let Some(folder) = beside_repository("vectors/ledger") else {
+        return;
+    };
+    let cases = cases(&folder);
+    let (case, bytes) = cases
+        .iter()
+        .find(|(case, _)| case["name"] == "tamper_wrong_run_file")
+        .unwrap();
+    let run = case["run_id"].as_str();
+    assert_eq!(judged(bytes, run).report.verdict, Verdict::Foreign);
+    assert_eq!(judged(bytes, None).report.verdict, Verdict::Consistent);
+}

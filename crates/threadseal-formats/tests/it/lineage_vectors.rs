@@ -1,0 +1,176 @@
+//! Every file and chain that the original made, and every attack on one: the verdict that
+//! `testkit/lineage/expect.toml` says for its word.
+
+use crate::shared::{beside_repository, in_repository};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+use threadseal_core::digest::Digest;
+use threadseal_core::key::PublicKey;
+use threadseal_core::record::ExpectedHead;
+use threadseal_core::report::Expectation;
+use threadseal_core::time::Timestamp;
+use threadseal_core::trust::Trust;
+use threadseal_formats::lineage::{FileReader, Judging, LinkFacts, Outcome, View, judge};
+
+fn read(path: &Path) -> LinkFacts {
+    let bytes = fs::read(path).unwrap();
+    let mut reader = FileReader::new();
+    // Small pieces, so that headers and states lie across their ends.
+    for piece in bytes.chunks(97) {
+        reader.push(piece);
+    }
+    reader.finish(path.file_name().unwrap().to_str().unwrap(), 0)
+}
+
+fn facts(path: &Path) -> (Vec<LinkFacts>, View) {
+    if path.is_file() {
+        return (vec![read(path)], View::Single);
+    }
+    let entries = fs::read_dir(path).unwrap();
+    let files = entries.map(|entry| read(&entry.unwrap().path())).collect();
+    (files, View::History)
+}
+
+/// The flags of a rule, by name, with what the entry says in their places; none that it does not.
+fn flags<'e>(rule: &toml::Value, entry: &'e Value) -> BTreeMap<String, &'e str> {
+    let words: Vec<&str> = rule["flags"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|f| f.as_str().unwrap())
+        .collect();
+    let named = words.chunks(2).filter_map(|pair| {
+        let field = match pair[1] {
+            "{key}" => "pinned_pubkey",
+            "{code}" => "wasm_sha256",
+            "{head}" => "pinned_head_sha256",
+            other => panic!("{other}"),
+        };
+        Some((pair[0].to_owned(), entry["trust"][field].as_str()?))
+    });
+    named.collect()
+}
+
+fn outcome(path: &Path, flags: &BTreeMap<String, &str>) -> Vec<Outcome> {
+    let (facts, view) = facts(path);
+    let trust = match flags.get("--key") {
+        Some(key) => Trust::pinned(PublicKey::from_hex(key).unwrap()),
+        None => Trust::default(),
+    };
+    let code: Vec<Digest> = flags
+        .get("--code")
+        .map(|code| Digest::parse_hex(code).unwrap())
+        .into_iter()
+        .collect();
+    let now = Timestamp::from_micros(1_800_000_000_000_000).unwrap();
+    let expect = flags
+        .get("--expect-head")
+        .map(|head| Expectation::given(ExpectedHead::parse(head).unwrap(), false));
+    let judging = Judging {
+        code: &code,
+        view,
+        expect: expect.into_iter().collect(),
+        ..Judging::new(&trust, now)
+    };
+    judge(facts, &judging).unwrap()
+}
+
+#[test]
+fn each_word_of_the_index_gets_its_verdict_and_its_finding() {
+    let Some(folder) = beside_repository("vectors/igor") else {
+        return;
+    };
+    let index = fs::read(folder.join("index.json")).unwrap();
+    let index: Value = serde_json::from_slice(&index).unwrap();
+    let rules = fs::read_to_string(in_repository("testkit/lineage/expect.toml")).unwrap();
+    let rules: toml::Table = rules.parse().unwrap();
+    let rules = rules["rule"].as_array().unwrap();
+    let mut wrong = Vec::new();
+    for entry in index["entries"].as_array().unwrap() {
+        let path = folder.join(entry["path"].as_str().unwrap());
+        let id = entry["id"].as_str().unwrap();
+        let mut tried: Vec<BTreeMap<String, &str>> = Vec::new();
+        let fits = |rule: &&toml::Value| {
+            let ids = rule.get("ids").and_then(|ids| ids.as_array());
+            rule["expect"].as_str() == entry["expected"].as_str()
+                && rule
+                    .get("kind")
+                    .is_none_or(|kind| kind.as_str() == entry["kind"].as_str())
+                && ids.is_none_or(|ids| {
+                    ids.iter()
+                        .any(|begin| id.starts_with(begin.as_str().unwrap()))
+                })
+        };
+        for rule in rules.iter().filter(fits) {
+            let flags = flags(rule, entry);
+            if tried.contains(&flags) {
+                continue;
+            }
+            let outcomes = outcome(&path, &flags);
+            let verdicts: Vec<&str> = outcomes.iter().map(|o| o.report.verdict.as_str()).collect();
+            let codes: Vec<&str> = outcomes
+                .iter()
+                .flat_map(|o| o.report.findings.iter().map(|f| f.code))
+                .collect();
+            let expected = rule["verdicts"].as_array().unwrap();
+            let said =
+                outcomes.len() == 1 && expected.iter().any(|v| v.as_str() == Some(verdicts[0]));
+            let told = rule
+                .get("finding")
+                .is_none_or(|f| codes.contains(&f.as_str().unwrap()));
+            let minted = outcomes
+                .iter()
+                .all(|o| o.verified.is_some() == (o.report.verdict.as_str() == "verified"));
+            if !said || !told || !minted {
+                wrong.push(format!("{id} {flags:?}: {verdicts:?} {codes:?} {minted}"));
+            }
+            tried.push(flags);
+        }
+        if tried.is_empty() {
+            wrong.push(format!("{id}: no rule for {}", entry["expected"]));
+        }
+    }
+    assert!(wrong.is_empty(), "{} wrong: {wrong:#?}", wrong.len());
+}
+
+#[test]
+fn the_answer_of_the_original_is_told_word_for_word() {
+    let Some(folder) = beside_repository("vectors/igor") else {
+        return;
+    };
+    let index = fs::read(folder.join("index.json")).unwrap();
+    let index: Value = serde_json::from_slice(&index).unwrap();
+    for entry in index["entries"].as_array().unwrap() {
+        let path = folder.join(entry["path"].as_str().unwrap());
+        let outcomes = outcome(&path, &BTreeMap::new());
+        let told = outcomes[0].report.compat["igor"].as_json();
+        let told: Value = serde_json::from_str(told).unwrap();
+        let actual = &entry["igor_actual"];
+        if entry["kind"] == "file" {
+            let parse = actual["parse"].as_str().unwrap();
+            let error = told["inspect"]["error"].as_str();
+            let expected = (parse != "ok").then(|| format!("parse checkpoint: {parse}"));
+            assert_eq!(error, expected.as_deref(), "{}", entry["id"]);
+            let signature = match told["inspect"]["signature_valid"].as_bool() {
+                Some(true) => "valid",
+                Some(false) => "invalid",
+                None if error.is_some() => "n/a",
+                None => "absent",
+            };
+            assert_eq!(actual["signature"], signature, "{}", entry["id"]);
+            continue;
+        }
+        let valid = told["verify"]["valid"].as_bool().unwrap();
+        assert_eq!(actual["chain"] == "VALID", valid, "{}", entry["id"]);
+        let none = Vec::new();
+        let errors = actual["chain_errors"].as_array().unwrap_or(&none);
+        assert_eq!(
+            told["verify"]["errors"].as_array(),
+            Some(errors),
+            "{}",
+            entry["id"]
+        );
+    }
+}

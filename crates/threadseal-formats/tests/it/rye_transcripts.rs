@@ -1,0 +1,346 @@
+//! Rye transcripts that the original package made, and hundreds of changes to them.
+
+use crate::shared::beside_repository;
+use threadseal_core::canon::json::{Value, parse_python};
+use threadseal_core::key::{KeyUsage, PublicKey};
+use threadseal_core::record::{ExpectedHead, ThreadId};
+use threadseal_core::report::Expectation;
+use threadseal_core::report::{CheckResult, Severity, Verdict};
+use threadseal_core::time::Timestamp;
+use threadseal_core::trust::{Trust, TrustName, TrustStore, TrustedKey};
+use threadseal_formats::transcript::lines::VerifiedLines;
+use threadseal_formats::transcript::messages::{self, Message};
+use threadseal_formats::transcript::render::{self, Cost, Cover};
+use threadseal_formats::transcript::rye::{self, Options};
+use threadseal_formats::transcript::rye_compat::{self, Answers};
+
+/// One transcript of the indexes.
+struct Entry {
+    name: String,
+    bytes: Vec<u8>,
+    about: Value,
+    keys: Vec<PublicKey>,
+}
+
+impl Entry {
+    fn word(&self) -> &str {
+        self.about.get("expect").and_then(Value::as_str).unwrap()
+    }
+
+    /// What was done to the genuine transcript.
+    fn change(&self) -> &str {
+        let name = self.name.rsplit('/').next().unwrap();
+        name.strip_suffix(".jsonl").unwrap()
+    }
+
+    fn trust(&self) -> Trust {
+        let mut store = TrustStore::new();
+        for key in &self.keys {
+            let name = TrustName::parse(&key.rye_fingerprint().to_hex()).unwrap();
+            store
+                .add(TrustedKey::new(name, *key, [KeyUsage::Rye]))
+                .unwrap();
+        }
+        Trust::new(store)
+    }
+
+    /// The genuine signer of every vector that was tampered with.
+    fn pinned(&self) -> Trust {
+        let own = |key: &&PublicKey| key.rye_fingerprint().to_hex() == "3ef44d1ee334ace7";
+        Trust::pinned(*self.keys.iter().find(own).unwrap())
+    }
+
+    fn source(&self) -> Vec<u8> {
+        let source = self.about.get("source").and_then(Value::as_str).unwrap();
+        std::fs::read(
+            beside_repository("vectors/rye")
+                .unwrap()
+                .join("valid")
+                .join(source),
+        )
+        .unwrap()
+    }
+}
+
+fn now() -> Timestamp {
+    Timestamp::from_micros(1_800_000_000_000_000).unwrap()
+}
+
+fn entries() -> Vec<Entry> {
+    let Some(rye) = beside_repository("vectors/rye") else {
+        return Vec::new();
+    };
+    let mut out = Vec::new();
+    for half in ["valid", "tampered"] {
+        let index = std::fs::read(rye.join(half).join("index.json")).unwrap();
+        for about in parse_python(&index).unwrap().value.as_array().unwrap() {
+            if about.get("kind").and_then(Value::as_str) != Some("transcript") {
+                continue;
+            }
+            let name = about.get("file").and_then(Value::as_str).unwrap();
+            let here = rye.join(half).join(name);
+            let moved = rye.join("../../corpus/rye-real").join(name);
+            let bytes = std::fs::read(if here.exists() { here } else { moved }).unwrap();
+            let user = about
+                .get("trust_user_space")
+                .and_then(Value::as_str)
+                .unwrap_or("user");
+            out.push(Entry {
+                name: format!("{half}/{name}"),
+                bytes,
+                about: about.clone(),
+                keys: trusted_keys(&rye.join("valid").join(user)),
+            });
+        }
+    }
+    assert!(out.len() > 250, "{}", out.len());
+    out
+}
+
+/// The keys in a user's trust folder.
+fn trusted_keys(user: &std::path::Path) -> Vec<PublicKey> {
+    let folder = std::fs::read_dir(user.join(".ai/config/keys/trusted")).unwrap();
+    let key = |text: &str| {
+        let pem = text.find("-----BEGIN").map(|at| &text[at..])?;
+        PublicKey::from_pem(pem.split("\"\"\"").next()?).ok()
+    };
+    folder
+        .map(|file| key(&std::fs::read_to_string(file.unwrap().path()).unwrap()).unwrap())
+        .collect()
+}
+
+#[test]
+fn the_original_answers_are_given_for_every_transcript() {
+    let mut compared = 0;
+    for entry in entries() {
+        let Some(recorded) = entry.about.get("rye_strict") else {
+            continue;
+        };
+        let look_up = |fingerprint: &str| {
+            entry
+                .keys
+                .iter()
+                .find(|key| key.rye_fingerprint().to_hex() == fingerprint)
+                .copied()
+        };
+        let Answers::Given { strict, lenient } = rye_compat::verify(&entry.bytes, &look_up) else {
+            panic!("{}", entry.name);
+        };
+        assert_eq!(strict.value(), recorded, "{}", entry.name);
+        assert_eq!(
+            Some(lenient.value()),
+            entry.about.get("rye_lenient"),
+            "{}",
+            entry.name
+        );
+        compared += 1;
+    }
+    println!("{compared} recorded answers");
+}
+
+/// The verdicts that a word of the indexes allows, without options.
+fn allowed(entry: &Entry) -> &'static [Verdict] {
+    use Verdict::{Forged, Tampered, UnknownSigner, Unsigned, UnsignedTail, Verified};
+    match (entry.word(), entry.change()) {
+        // A cut inside the last checkpoint line cannot be told from a crash while it was written;
+        // if it was the only one, no seal is left.
+        ("invalid", "trunc_midline") => &[UnsignedTail, Unsigned],
+        // A history wholly sealed by a stranger contradicts nothing until a key is pinned.
+        ("invalid", "forged_all_untrusted") => &[UnknownSigner],
+        ("invalid", _) => &[Tampered, Forged],
+        ("valid" | "invalid_with_context", _) => &[Verified],
+        // These also claim turn 99 after ten turns or fewer.
+        ("invalid_if_key_pinned", "append_ckpt_other_trusted_key") => &[Tampered],
+        ("valid_or_warn", _) => &[UnsignedTail, Verified],
+        ("unsigned", _) => &[Unsigned],
+        ("unsigned_tail" | "unsigned_tail_corrupt", _) => &[UnsignedTail],
+        ("untrusted_key(hash ok)", _) => &[UnknownSigner],
+        (word, change) => panic!("{word} {change}"),
+    }
+}
+
+#[test]
+fn every_transcript_gets_a_verdict_that_its_word_allows() {
+    for entry in entries() {
+        let trust = entry.trust();
+        let options = Options::new(&trust, now());
+        let outcome = rye::verify(&entry.bytes, &options);
+        let report = &outcome.report;
+        assert!(
+            allowed(&entry).contains(&report.verdict),
+            "{} {report:#?}",
+            entry.name
+        );
+        assert_eq!(
+            outcome.verified.is_some(),
+            report.verdict == Verdict::Verified
+        );
+        if entry.word() == "unsigned_tail_corrupt" {
+            let errors = report
+                .findings
+                .iter()
+                .filter(|f| f.severity == Severity::Error);
+            assert!(errors.count() > 0, "{} {report:#?}", entry.name);
+        }
+        if report.verdict.exit_code() == 1 {
+            assert!(!report.findings.is_empty(), "{}", entry.name);
+        }
+        let every = Options {
+            every_signature: true,
+            ..options
+        };
+        let again = rye::verify(&entry.bytes, &every).report;
+        assert_eq!(again.verdict, report.verdict, "{}", entry.name);
+        assert_eq!(again.trusted_until, report.trusted_until, "{}", entry.name);
+    }
+}
+
+#[test]
+fn with_the_genuine_key_pinned_every_other_signer_is_forged() {
+    for entry in entries() {
+        let forged = [
+            "append_ckpt_other_trusted_key",
+            "append_ckpt_untrusted",
+            "append_ckpt_fp_spoof",
+            "forged_all_untrusted",
+        ];
+        if forged.contains(&entry.change()) {
+            let trust = entry.pinned();
+            let report = rye::verify(&entry.bytes, &Options::new(&trust, now())).report;
+            assert_eq!(
+                report.verdict,
+                Verdict::Forged,
+                "{} {report:#?}",
+                entry.name
+            );
+        }
+    }
+}
+
+#[test]
+fn what_only_context_tells_is_told_with_context() {
+    let mut told = 0;
+    for entry in entries() {
+        if entry.word() != "invalid_with_context" {
+            continue;
+        }
+        let trust = entry.trust();
+        let source = entry.source();
+        let genuine = rye::verify(&source, &Options::new(&trust, now())).report;
+        let head = genuine.head.unwrap();
+        let heads = [ExpectedHead::Head(head), ExpectedHead::Line(head.line)];
+        let thread = Value::as_str(
+            parse_python(source.split(|b| *b == b'\n').next().unwrap())
+                .unwrap()
+                .value
+                .get("thread_id")
+                .unwrap(),
+        )
+        .map(ThreadId::parse)
+        .unwrap()
+        .unwrap();
+        let plain = Options::new(&trust, now());
+        let with_thread = Options {
+            thread: Some(&thread),
+            ..plain.clone()
+        };
+        let with_head = heads.map(|head| {
+            let expect = Expectation::given(head, false);
+            Options {
+                expect: vec![expect],
+                ..plain.clone()
+            }
+        });
+        let [full, bare] = &with_head;
+        for options in [&with_thread, full, bare] {
+            let intact = rye::verify(&source, options).report;
+            assert_eq!(intact.verdict, Verdict::Verified, "{intact:#?}");
+            assert!(
+                intact
+                    .checks
+                    .iter()
+                    .all(|check| check.result != CheckResult::Fail)
+            );
+        }
+        let verdict = |options| rye::verify(&entry.bytes, options).report.verdict;
+        if entry.change() == "trunc_boundary" {
+            assert_eq!(verdict(&with_thread), Verdict::Verified);
+            assert_eq!(verdict(full), Verdict::Truncated);
+        } else {
+            assert_eq!(verdict(&with_thread), Verdict::Foreign);
+            assert_eq!(verdict(full), Verdict::Foreign);
+        }
+        assert_eq!(verdict(bare), Verdict::Truncated);
+        told += 1;
+    }
+    println!("{told} told");
+}
+
+/// Verified transcripts for which the original's own output is at hand, by the folder they lie in.
+fn clean(read: impl Fn(&std::path::Path, &VerifiedLines<'_>)) {
+    for entry in entries() {
+        let Some(folder) = entry
+            .name
+            .strip_prefix("valid/proj_clean/.ai/agent/threads/")
+        else {
+            continue;
+        };
+        let thread = folder.strip_suffix("/transcript.jsonl").unwrap();
+        let trust = entry.trust();
+        let verified = rye::verify(&entry.bytes, &Options::new(&trust, now()))
+            .verified
+            .unwrap();
+        let lines = VerifiedLines::open(&verified, &entry.bytes).unwrap();
+        read(std::path::Path::new(thread), &lines);
+        let mut changed = entry.bytes.clone();
+        changed[0] = b'[';
+        assert!(VerifiedLines::open(&verified, &changed).is_err());
+    }
+}
+
+#[test]
+fn messages_are_those_that_the_original_reconstructs() {
+    clean(|thread, lines| {
+        let folder = beside_repository("vectors/rye")
+            .unwrap()
+            .join("valid/proj_clean/.ai/agent/threads");
+        let expected = std::fs::read(folder.join(thread).join("EXPECTED_messages.json")).unwrap();
+        let got = messages::reconstruct(lines)
+            .unwrap()
+            .iter()
+            .map(Message::to_value)
+            .collect();
+        assert_eq!(Value::Array(got), parse_python(&expected).unwrap().value);
+    });
+}
+
+#[test]
+fn harmless_transcripts_are_rendered_as_the_original_renders_them() {
+    clean(|thread, lines| {
+        let folder = beside_repository("vectors/rye")
+            .unwrap()
+            .join("valid/proj_clean/.ai/knowledge/agent/threads");
+        let expected = std::fs::read_to_string(folder.join(thread).with_extension("md")).unwrap();
+        let (_signature, expected) = expected.split_once('\n').unwrap();
+        let thread = ThreadId::parse(thread.to_str().unwrap()).unwrap();
+        let field = |name: &str| {
+            let start = expected.find(&format!("\n{name}: ")).unwrap() + name.len() + 3;
+            expected[start..].lines().next().unwrap()
+        };
+        let cover = Cover {
+            thread: &thread,
+            directive: field("directive"),
+            status: field("status"),
+            model: field("model"),
+            cost: Cost {
+                turns: field("turns").parse().unwrap(),
+                input_tokens: field("input_tokens").parse().unwrap(),
+                output_tokens: field("output_tokens").parse().unwrap(),
+                spend: field("spend").parse().unwrap(),
+                elapsed_seconds: field("elapsed_seconds").parse().unwrap(),
+            },
+            permissions: &["rye.execute.tool.x.*".to_owned()],
+        };
+        assert_eq!(render::render(lines, &cover).unwrap(), expected);
+    });
+}

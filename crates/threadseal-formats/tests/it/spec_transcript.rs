@@ -1,0 +1,109 @@
+//! Computes every example of `spec/transcript.md` from two seeds and fixed times.
+
+use crate::shared::in_repository;
+use threadseal_core::digest::Digest;
+use threadseal_core::key::{KeyUsage, LocalSigner, PrivateKey, Signer};
+use threadseal_core::merkle::leaf_hash;
+use threadseal_core::record::{RecordId, ThreadId};
+use threadseal_core::time::Timestamp;
+use threadseal_formats::transcript::event::{EventType, Payload, Salt};
+use threadseal_formats::transcript::ext::Ext;
+use threadseal_formats::transcript::manifest::Manifest;
+use threadseal_formats::transcript::{Ending, Sealer, Signers, Stamp, bodies, observed};
+
+/// The block after `<!-- example: name -->`.
+fn example(name: &str) -> String {
+    let spec = std::fs::read_to_string(in_repository("spec/transcript.md")).unwrap();
+    let marker = format!("<!-- example: {name} -->\n```\n");
+    let (_, rest) = spec.split_once(&marker).unwrap();
+    rest[..rest.find("```").unwrap()].to_owned()
+}
+
+fn signer(seed: u8, usage: KeyUsage) -> LocalSigner {
+    LocalSigner::new(PrivateKey::from_seed([seed; 32]), usage)
+}
+
+/// Line `n` is written `n` milliseconds after 2026-02-17T19:26:45Z, with a salt of bytes `n`.
+fn stamp(line: u8) -> Stamp {
+    let micros = 1_771_356_405_000_000 + u64::from(line) * 1000;
+    Stamp {
+        timestamp: Timestamp::from_micros(micros).unwrap(),
+        salt: Salt::from_bytes([line; 16]),
+    }
+}
+
+fn native() -> (String, String) {
+    let (native, rye) = (signer(1, KeyUsage::Native), signer(2, KeyUsage::Rye));
+    let signers = Signers {
+        native: &native,
+        rye: &rye,
+    };
+    let record = RecordId::from_bytes([7; 32]);
+    let manifest = Manifest::new(record, *native.public_key(), *rye.public_key());
+    let thread = ThreadId::parse("demo/1").unwrap();
+    let mut out = Vec::new();
+    let mut sealer =
+        Sealer::begin(thread, manifest, [stamp(1), stamp(2)], signers, &mut out).unwrap();
+    let event_type = EventType::parse("cognition_in").unwrap();
+    let payload = Payload::parse("{\"text\":\"caf\u{e9}\",\"role\":\"user\"}".as_bytes()).unwrap();
+    sealer
+        .event(stamp(3), &event_type, &payload, &mut out)
+        .unwrap();
+    let payload = Payload::parse(b"{\"cost\":{}}").unwrap();
+    sealer
+        .end(stamp(4), Ending::Completed, &payload, &mut out)
+        .unwrap();
+    let head = sealer
+        .seal(stamp(5), 1, true, Ext::default(), signers, &mut out)
+        .unwrap();
+    (String::from_utf8(out).unwrap(), format!("{head}\n"))
+}
+
+#[test]
+fn the_native_record_and_its_head_are_the_examples() {
+    let (record, head) = native();
+    assert_eq!(example("native"), record);
+    assert_eq!(example("native-head"), head);
+}
+
+#[test]
+fn the_note_of_the_final_seal_is_the_example() {
+    let (record, _) = native();
+    let note = record
+        .rsplit_once("\"note\":\"")
+        .unwrap()
+        .1
+        .strip_suffix("\"}}}\n")
+        .unwrap();
+    let note = note.replace("\\n", "\n").replace("\\u2014", "\u{2014}");
+    assert_eq!(example("native-note"), note);
+}
+
+#[test]
+fn the_observed_log_and_its_seals_are_the_examples() {
+    let observer = signer(3, KeyUsage::Observed);
+    let log = example("observed-log");
+    let leaves: Vec<Digest> = log.lines().map(|line| leaf_hash(line.as_bytes())).collect();
+    let mut out = Vec::new();
+    let record = RecordId::from_bytes([8; 32]);
+    let mut seals = observed::begin(record, *observer.public_key(), &mut out);
+    let (size, time) = (log.len() as u64, stamp(1).timestamp);
+    seals
+        .seal(&leaves, size, false, time, &observer, &mut out)
+        .unwrap();
+    assert_eq!(example("observed-seals"), String::from_utf8(out).unwrap());
+}
+
+#[test]
+fn the_detached_body_is_the_example() {
+    let record = RecordId::from_bytes([7; 32]);
+    let payload = Payload::parse("{\"text\":\"caf\u{e9}\"}".as_bytes()).unwrap();
+    let salt = bodies::BodySalt::from_bytes([9; 32]);
+    let out = bodies::detach(&record, &payload, &mut || Ok(salt)).unwrap();
+    let payload = String::from_utf8(out.payload.as_bytes().to_vec()).unwrap();
+    let commitment = payload.strip_prefix("{\"text\":").unwrap();
+    let commitment = commitment.strip_suffix('}').unwrap();
+    let file = [bodies::header(&record), out.entries].concat();
+    let file = String::from_utf8(file).unwrap();
+    assert_eq!(example("detached-body"), format!("{commitment}\n{file}"));
+}
