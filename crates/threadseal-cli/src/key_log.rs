@@ -12,8 +12,8 @@ use threadseal::key::Signer;
 use threadseal::time::Timestamp;
 use threadseal::tlog::entry::key_event::{KeyChange, KeyEvent, KeyHistory};
 use threadseal::trust::{SealPlaces, TrustStore, TrustedKey};
+use threadseal_log::{JudgedPlaces, SealLog, Standing};
 use threadseal_store::home::Home;
-use threadseal_store::seal_log::{JudgedPlaces, SealLog, Standing};
 
 /// The log of this home, if it has one.
 ///

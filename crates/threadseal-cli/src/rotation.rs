@@ -15,9 +15,9 @@ use threadseal::key::{KeyUsage, PublicKey};
 use threadseal::time::Timestamp;
 use threadseal::tlog::entry::key_event::{KeyChange, KeyEvent, KeyHistory};
 use threadseal::trust::{Revocation, TrustName, TrustStore, TrustedKey};
+use threadseal_log::SealLog;
 use threadseal_store::home::{Home, KeyFileName};
 use threadseal_store::lock::Exclusive;
-use threadseal_store::seal_log::SealLog;
 
 /// Behind the name of a key: the next one, until it has the name.
 const NEXT: &str = "-next";

@@ -14,9 +14,10 @@ const ORDERED: [&str; 2] = [
 ];
 
 /// Crates, lowest first: each may depend only on those before it.
-const CRATES: [&str; 4] = [
+const CRATES: [&str; 5] = [
     "threadseal",
     "threadseal-store",
+    "threadseal-log",
     "threadseal-runtime",
     "threadseal-cli",
 ];

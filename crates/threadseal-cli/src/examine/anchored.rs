@@ -8,7 +8,7 @@ use threadseal::merkle::TreeHead;
 use threadseal::note::SignedNote;
 use threadseal::report::{CheckResult, Finding, Report, Verdict};
 use threadseal::tlog::policy::{Judgement, Policy};
-use threadseal_store::seal_log::{CosignedNote, SealLog};
+use threadseal_log::{CosignedNote, SealLog};
 
 const CHECK: &str = "anchor";
 

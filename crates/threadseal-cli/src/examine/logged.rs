@@ -10,8 +10,8 @@ use threadseal::report::{CheckResult, Completeness, Finding, Report, Verdict};
 use threadseal::tlog::entry::key_event::KeyChange;
 use threadseal::transcript::SealedDelegation;
 use threadseal::transcript::bodies::SealedRedaction;
+use threadseal_log::{SealLog, Standing};
 use threadseal_store::heads::StoredHead;
-use threadseal_store::seal_log::{SealLog, Standing};
 
 /// The check that each report has.
 pub(super) const CHECK: &str = "log";

@@ -14,7 +14,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 use threadseal::key::{KeyUsage, Signer as _};
 use threadseal::note::KeyName;
-use threadseal_store::witness::WitnessKey;
+use threadseal_log::witness::WitnessKey;
 
 /// What `witness serve` takes.
 #[derive(Debug, Args)]
