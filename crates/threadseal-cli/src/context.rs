@@ -14,12 +14,12 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use threadseal_core::time::Timestamp;
+use threadseal_log::{LoggedHeads, SealLog};
 use threadseal_store::clock::{Clock as _, SystemClock};
 use threadseal_store::heads::{HeadStore, MemoryHeadStore};
 use threadseal_store::home::{self, Home};
 use threadseal_store::host::Host;
 use threadseal_store::random::SystemRandom;
-use threadseal_store::seal_log::{LoggedHeads, SealLog};
 use threadseal_store::sys::{Fs, RealFs};
 
 /// Built once from the global options.

@@ -12,8 +12,8 @@ use threadseal_core::key::Signer;
 use threadseal_core::time::Timestamp;
 use threadseal_core::tlog::entry::key_event::{KeyChange, KeyEvent, KeyHistory};
 use threadseal_core::trust::{SealPlaces, TrustStore, TrustedKey};
+use threadseal_log::{JudgedPlaces, SealLog, Standing};
 use threadseal_store::home::Home;
-use threadseal_store::seal_log::{JudgedPlaces, SealLog, Standing};
 
 /// The log of this home, if it has one.
 ///

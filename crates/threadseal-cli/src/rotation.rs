@@ -15,9 +15,9 @@ use threadseal_core::key::{KeyUsage, PublicKey};
 use threadseal_core::time::Timestamp;
 use threadseal_core::tlog::entry::key_event::{KeyChange, KeyEvent, KeyHistory};
 use threadseal_core::trust::{Revocation, TrustName, TrustStore, TrustedKey};
+use threadseal_log::SealLog;
 use threadseal_store::home::{Home, KeyFileName};
 use threadseal_store::lock::Exclusive;
-use threadseal_store::seal_log::SealLog;
 
 /// Behind the name of a key: the next one, until it has the name.
 const NEXT: &str = "-next";

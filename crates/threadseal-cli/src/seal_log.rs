@@ -9,10 +9,8 @@ use std::sync::Arc;
 use std::time::Duration;
 use threadseal_core::error::ErrorKind;
 use threadseal_core::key::{KeyUsage, LocalSigner, PrivateKey};
+use threadseal_log::{Description, LogKey, LogPlaces, MarkState, SealLog, Standing, machine};
 use threadseal_store::home::Home;
-use threadseal_store::seal_log::{
-    Description, LogKey, LogPlaces, MarkState, SealLog, Standing, machine,
-};
 
 /// The log of a home, as far as there is one.
 #[derive(Debug, Clone)]

@@ -25,22 +25,16 @@
 //! | [`ledger`] | stores of step ledgers, appended by compare-and-swap |
 //! | [`database`] | SQLite files of other layers, opened as the stores open theirs (feature `sqlite`) |
 //! | [`lineage`] | stores of agents' checkpoints and keys, and moving agents between machines |
-//! | [`seal_log`] | the log of a host: what it sealed, so that nobody can take it back |
-//! | `timestamp` | time stamps of RFC 3161 authorities, verified (feature `timestamp`) |
-//! | [`witness`] | what a witness remembers of the logs it watches, and cosigns |
-//! | `asking` | asking witnesses and time-stamping authorities over HTTP (feature `peer`) |
 //! | [`observer`] | sealing logs that other programs write |
 //! | [`host`] | the effects of one host, bundled |
 //! | [`home`] | `$THREADSEAL_HOME`: keys, trust, heads |
-//! | `runtime` | waiting for libraries that only speak async (features `postgres`, `object`, `peer`) |
+//! | `runtime` | waiting for libraries that only speak async (feature `runtime`) |
 //!
 //! Only for tests (feature `fault`): `fault`, a disk in memory that fails, tears and loses power
 //! on command; `clock::ManualClock`; `random::SeededRandom`.
 #![forbid(unsafe_code)]
 
 pub mod append;
-#[cfg(feature = "peer")]
-pub mod asking;
 pub mod atomic;
 mod batches;
 pub mod bodies;
@@ -63,13 +57,9 @@ pub mod pipeline;
 pub mod random;
 pub mod read;
 pub mod recorder;
-#[cfg(any(feature = "postgres", feature = "object", feature = "peer"))]
+#[cfg(feature = "runtime")]
 pub mod runtime;
 pub mod scroll;
-pub mod seal_log;
 pub mod sys;
-#[cfg(feature = "timestamp")]
-pub mod timestamp;
 pub mod tombstones;
 pub mod transcripts;
-pub mod witness;

@@ -129,7 +129,10 @@ impl Exclusive {
     }
 
     /// As [`Exclusive::enter`], but waits only as long as `patient` says so.
-    pub(crate) fn enter_while(
+    ///
+    /// # Errors
+    /// As [`Exclusive::enter`].
+    pub fn enter_while(
         fs: &dyn Fs,
         path: &Path,
         patient: &dyn Fn() -> bool,

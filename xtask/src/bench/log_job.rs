@@ -18,13 +18,13 @@ use threadseal_core::tlog::entry::LoggedHead;
 use threadseal_formats::transcript::event::{EventType, Payload};
 use threadseal_formats::transcript::ext::Ext;
 use threadseal_formats::transcript::manifest::Manifest;
+use threadseal_log::{Description, LogId, LogKey, LogPlaces, LoggedHeads, SealLog};
 use threadseal_store::clock::{Clock as _, SystemClock};
 use threadseal_store::heads::HeadStore;
 use threadseal_store::home::Home;
 use threadseal_store::host::Host;
 use threadseal_store::random::{Random as _, SystemRandom};
 use threadseal_store::recorder::{Keys, Recorder};
-use threadseal_store::seal_log::{Description, LogId, LogKey, LogPlaces, LoggedHeads, SealLog};
 use threadseal_store::sys::{Fs, RealFs};
 
 type Done<T> = Result<T, Box<dyn Error>>;

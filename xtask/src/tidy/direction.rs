@@ -15,11 +15,12 @@ const ORDERED: [&str; 3] = [
 ];
 
 /// Crates, lowest first: each may depend only on those before it.
-const CRATES: [&str; 6] = [
+const CRATES: [&str; 7] = [
     "threadseal-core",
     "threadseal-formats",
     "threadseal-convert",
     "threadseal-store",
+    "threadseal-log",
     "threadseal-runtime",
     "threadseal-cli",
 ];

@@ -94,11 +94,12 @@ const FEATURES: &[(&str, &str)] = &[
 ];
 
 /// Crates in which no unsafe code can be.
-const FORBIDDING: [&str; 5] = [
+const FORBIDDING: [&str; 6] = [
     "crates/threadseal-core/src/lib.rs",
     "crates/threadseal-formats/src/lib.rs",
     "crates/threadseal-convert/src/lib.rs",
     "crates/threadseal-store/src/lib.rs",
+    "crates/threadseal-log/src/lib.rs",
     "crates/threadseal-runtime/src/lib.rs",
 ];
 

@@ -35,9 +35,9 @@ use threadseal_formats::transcript::turn_proof::conflict as seals;
 use threadseal_formats::transcript::turn_proof::{
     Anchored, Checked, FIRST_LINE, ShownLine, check_file_by,
 };
+use threadseal_log::SealLog;
 use threadseal_store::examine;
 use threadseal_store::read::{RegularFile, open_regular};
-use threadseal_store::seal_log::SealLog;
 use threadseal_store::sys::path_text;
 
 /// What `check-proof` takes.

@@ -21,10 +21,10 @@ use threadseal_core::key::{KeyUsage, LocalSigner};
 use threadseal_core::time::Timestamp;
 use threadseal_core::tlog::entry::key_event::{KeyChange, KeyEvent};
 use threadseal_core::trust::{TrustName, TrustStore, TrustedKey};
+use threadseal_log::{Description, SealLog, refuse_shared};
 use threadseal_runtime::identity;
 use threadseal_runtime::project::{Project, ProjectId};
 use threadseal_store::home::Home;
-use threadseal_store::seal_log::{Description, SealLog, refuse_shared};
 
 /// What a host has keys for. A key of igor's is an agent's; a log's is made with the log, a witness's with the witness.
 const MADE: [KeyUsage; 4] = [

@@ -8,7 +8,7 @@ use threadseal_core::merkle::TreeHead;
 use threadseal_core::note::SignedNote;
 use threadseal_core::report::{CheckResult, Finding, Report, Verdict};
 use threadseal_core::tlog::policy::{Judgement, Policy};
-use threadseal_store::seal_log::{CosignedNote, SealLog};
+use threadseal_log::{CosignedNote, SealLog};
 
 const CHECK: &str = "anchor";
 

@@ -10,8 +10,8 @@ use threadseal_core::report::{CheckResult, Completeness, Finding, Report, Verdic
 use threadseal_core::tlog::entry::key_event::KeyChange;
 use threadseal_formats::transcript::SealedDelegation;
 use threadseal_formats::transcript::bodies::SealedRedaction;
+use threadseal_log::{SealLog, Standing};
 use threadseal_store::heads::StoredHead;
-use threadseal_store::seal_log::{SealLog, Standing};
 
 /// The check that each report has.
 pub(super) const CHECK: &str = "log";

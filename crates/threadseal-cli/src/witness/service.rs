@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use threadseal_core::error::Error;
 use threadseal_core::tlog::witness::{AddCheckpoint, Refusal, write_cosignatures};
+use threadseal_log::witness::{Answer, WitnessFiles, WitnessKey};
 use threadseal_store::clock::SystemClock;
-use threadseal_store::witness::{Answer, WitnessFiles, WitnessKey};
 
 /// A witness with its key.
 #[derive(Debug)]

@@ -5,9 +5,9 @@ use crate::testing::Bench;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use threadseal_core::digest::Digest;
+use threadseal_log::LoggedHeads;
 use threadseal_store::fault::{FaultFs, FaultKind};
 use threadseal_store::heads::{FileHeadStore, HeadStore, StoredHead, Swap};
-use threadseal_store::seal_log::LoggedHeads;
 use threadseal_store::sys::Fs as _;
 
 const PATH: &str = "/p/thread.json";

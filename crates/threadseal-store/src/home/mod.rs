@@ -3,13 +3,13 @@
 //! ```text
 //! $THREADSEAL_HOME/   0700   default $XDG_DATA_HOME/threadseal or ~/.local/share/threadseal
 //! ├── keys/           0700   NAME.key 0600 private, NAME.pub public   (keys.rs)
-//! │                          spool.secret 0600                        (crate::seal_log)
+//! │                          spool.secret 0600                        (threadseal-log)
 //! ├── epochs/         0700   keys that seal a part of one record   (crate::epochs)
 //! ├── trust.toml      0600   whose signatures count
 //! ├── config.toml     0600
 //! ├── documents.lock  0600   held while a document is sealed
 //! ├── heads/          0700   last known heads                         (crate::heads)
-//! └── log/            0700   every head that was stored               (crate::seal_log)
+//! └── log/            0700   every head that was stored               (threadseal-log)
 //! ```
 //! Invariants: the directories belong to the user (or to root) and nobody else may write to
 //! them, else nothing is read from them; and a home inside the tree that is being verified is

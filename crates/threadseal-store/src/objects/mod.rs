@@ -138,7 +138,7 @@ pub trait Objects: fmt::Debug + Send + Sync {
 ///
 /// # Errors
 /// As [`Objects::create`]; [`ErrorKind::Refused`] when something else has the name.
-pub(crate) fn seal(objects: &dyn Objects, name: &str, bytes: &[u8]) -> Result<(), Error> {
+pub fn seal(objects: &dyn Objects, name: &str, bytes: &[u8]) -> Result<(), Error> {
     match objects.create(name, bytes)? {
         Put::Stored(_) => Ok(()),
         Put::Differs => match objects.read(name, bytes.len())? {
@@ -216,7 +216,7 @@ pub(crate) fn names_between(
 }
 
 /// An object that cannot be what was stored.
-pub(crate) fn damaged(objects: &dyn Objects, name: &str, how: &str) -> Error {
+pub fn damaged(objects: &dyn Objects, name: &str, how: &str) -> Error {
     Error::refused(format!("{name} in {} {how}", objects.place()))
 }
 

@@ -350,7 +350,10 @@ pub(crate) fn uninterrupted<T>(mut call: impl FnMut() -> io::Result<T>) -> io::R
 }
 
 /// Appends all of `bytes`, through short writes and interruptions.
-pub(crate) fn append_all(file: &dyn FileHandle, mut bytes: &[u8]) -> io::Result<()> {
+///
+/// # Errors
+/// What the system answers; a part of `bytes` may be in the file then.
+pub fn append_all(file: &dyn FileHandle, mut bytes: &[u8]) -> io::Result<()> {
     while !bytes.is_empty() {
         let count = uninterrupted(|| file.append(bytes))?;
         bytes = rest_after_write(bytes, count)?;

@@ -14,10 +14,10 @@ use serde::Serialize;
 use std::fmt;
 use threadseal_core::note::SignedNote;
 use threadseal_core::tlog::policy::{Judgement, NotAccepted, Policy, PolicyWitness};
-use threadseal_store::asking::{Asked, Asking};
+use threadseal_log::asking::{Asked, Asking};
+use threadseal_log::timestamp::Authority;
+use threadseal_log::{LogView, SealLog};
 use threadseal_store::home::Home;
-use threadseal_store::seal_log::{LogView, SealLog};
-use threadseal_store::timestamp::Authority;
 
 /// What `anchor check` takes.
 #[derive(Debug, Args)]

@@ -17,8 +17,8 @@ use std::path::{Path, PathBuf};
 use threadseal_core::limits::MAX_POLICY_BYTES;
 use threadseal_core::tlog::policy::Policy;
 use threadseal_core::tlog::verifier::VerifierKey;
+use threadseal_log::timestamp::{Authority, MAX_AUTHORITY_BYTES};
 use threadseal_store::home::{Home, read_trusted_file};
-use threadseal_store::timestamp::{Authority, MAX_AUTHORITY_BYTES};
 
 const POLICY: &str = "policy";
 const AUTHORITY: &str = "tsa";

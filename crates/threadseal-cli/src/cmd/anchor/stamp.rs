@@ -6,10 +6,10 @@ use crate::render::clean::Clean;
 use crate::render::text::entries;
 use serde::Serialize;
 use std::fmt;
-use threadseal_store::asking::ask_for_stamp;
+use threadseal_log::asking::ask_for_stamp;
+use threadseal_log::timestamp::{Authority, TimeStamp, request, verify};
+use threadseal_log::{JudgedStamp, KeptStamp, LogView, SealLog};
 use threadseal_store::random;
-use threadseal_store::seal_log::{JudgedStamp, KeptStamp, LogView, SealLog};
-use threadseal_store::timestamp::{Authority, TimeStamp, request, verify};
 
 /// Stamps that count for nothing of which one authority's line tells.
 const MAX_BAD_TOLD: usize = 4;

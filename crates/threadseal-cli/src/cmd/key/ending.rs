@@ -15,11 +15,11 @@ use std::path::Path;
 use threadseal_core::key::PublicKey;
 use threadseal_core::record::{RecordId, RecordKind};
 use threadseal_formats::transcript::manifest;
+use threadseal_log::SealLog;
 use threadseal_store::examine::first_line;
 use threadseal_store::heads::StoredHead;
 use threadseal_store::home::Home;
 use threadseal_store::host::Host;
-use threadseal_store::seal_log::SealLog;
 use threadseal_store::sys::path_text;
 
 /// Has everything that the home knows to be sealed stand in its log before `old` ends, and refuses what would be lost: seals that cannot be

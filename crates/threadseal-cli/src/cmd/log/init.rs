@@ -10,9 +10,9 @@ use serde::Serialize;
 use std::sync::Arc;
 use threadseal_core::error::{Error, ErrorKind};
 use threadseal_core::key::{KeyUsage, LocalSigner, PrivateKey};
+use threadseal_log::{Description, LogKey, LogPlaces, MarkPlace};
 use threadseal_store::home::Home;
 use threadseal_store::random;
-use threadseal_store::seal_log::{self as store, Description, LogKey, LogPlaces, MarkPlace};
 use zeroize::Zeroizing;
 
 /// What `log init` takes.
@@ -152,7 +152,7 @@ impl NewLog {
         context: &Context,
     ) -> Result<Self, Failure> {
         if !args.single_host {
-            store::refuse_shared(&*context.fs, home.path())?;
+            threadseal_log::refuse_shared(&*context.fs, home.path())?;
         }
         // Also the one that goes without saying: a copy of the home must find it, wherever it lies.
         let own_mark = std::path::absolute(&places.mark);
@@ -166,7 +166,7 @@ impl NewLog {
         let seed = Zeroizing::new(random::array(&context.random)?);
         let private = PrivateKey::from_seed(*seed);
         let description = Description {
-            id: store::new_id(&context.random)?,
+            id: threadseal_log::new_id(&context.random)?,
             key: *private.public_key(),
             host: places.host,
             marks,

@@ -8,7 +8,7 @@ use crate::render::clean::Clean;
 use crate::seal_log;
 use clap::{Args, Subcommand};
 use serde::Serialize;
-use threadseal_store::seal_log::MarkPlace;
+use threadseal_log::MarkPlace;
 
 /// What to do with second places.
 #[derive(Debug, Subcommand)]

@@ -16,7 +16,7 @@ use crate::exit::{Failure, Outcome};
 use crate::output::Out;
 use crate::seal_log;
 use clap::Subcommand;
-use threadseal_store::seal_log::SealLog;
+use threadseal_log::SealLog;
 
 /// What to do with the log.
 #[derive(Debug, Subcommand)]

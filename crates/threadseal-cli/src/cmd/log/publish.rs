@@ -8,8 +8,8 @@ use crate::render::clean::Clean;
 use crate::render::text::entries;
 use clap::Args;
 use serde_json::json;
+use threadseal_log::Mirrored;
 use threadseal_store::objects;
-use threadseal_store::seal_log::Mirrored;
 
 /// What `log publish` takes.
 #[derive(Debug, Args)]

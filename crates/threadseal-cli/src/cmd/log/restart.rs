@@ -11,8 +11,8 @@ use crate::render::text::{counted, entries};
 use crate::seal_log;
 use clap::Args;
 use std::path::PathBuf;
+use threadseal_log::{Past, SealLog};
 use threadseal_store::home::Home;
-use threadseal_store::seal_log::{Past, SealLog};
 
 /// What `log restart` takes.
 #[derive(Debug, Args)]

@@ -11,7 +11,7 @@ use serde::Serialize;
 use threadseal_core::encoding;
 use threadseal_core::error::{Error, ErrorKind};
 use threadseal_core::merkle::TreeHead;
-use threadseal_store::seal_log::{Fault, MarkState, Standing};
+use threadseal_log::{Fault, MarkState, Standing};
 
 const SCHEMA: &str = "threadseal.log.status/1";
 

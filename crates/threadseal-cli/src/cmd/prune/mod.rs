@@ -39,12 +39,12 @@ use threadseal_core::tlog::tombstone::{Statement, Tombstone};
 use threadseal_formats::ledger::RunId;
 use threadseal_formats::lineage::AgentName;
 use threadseal_formats::transcript::manifest::parse_line;
+use threadseal_log::SealLog;
 use threadseal_store::examine::first_line;
 use threadseal_store::heads::StoredHead;
 use threadseal_store::home::Home;
 use threadseal_store::host::Host;
 use threadseal_store::read::open_regular;
-use threadseal_store::seal_log::SealLog;
 use threadseal_store::sys::path_text;
 use threadseal_store::tombstones::{self, Found};
 

@@ -33,7 +33,7 @@ use threadseal_formats::verified::Verified;
 use threadseal_store::atomic::{self, NewFile, PRIVATE_FILE};
 use threadseal_store::read::{RegularFile, Source as _};
 use threadseal_store::sys::path_text;
-use threadseal_store::{bodies, examine, seal_log};
+use threadseal_store::{bodies, examine};
 
 /// What `transcript export` takes.
 #[derive(Debug, Args)]
@@ -279,7 +279,7 @@ fn as_log(path: &Path, folder: &Path, context: &Context, out: &mut Out) -> Outco
     };
     let bytes = taken.bytes()?;
     let log = RecordLog::open(verified, &bytes).map_err(|e| Failure::from(e).about(path))?;
-    seal_log::write_record_log(&context.fs, folder, &log)?;
+    threadseal_log::write_record_log(&context.fs, folder, &log)?;
     let tree = log.tree();
     let (origin, vkey) = (log.key().name().to_string(), log.key().to_string());
     if context.json {

@@ -9,7 +9,7 @@ use crate::render::text::{date, entries};
 use serde::Serialize;
 use threadseal_core::encoding;
 use threadseal_core::tlog::checkpoint::Origin;
-use threadseal_store::witness::Remembered;
+use threadseal_log::witness::Remembered;
 
 #[derive(Serialize)]
 struct LogOutput {

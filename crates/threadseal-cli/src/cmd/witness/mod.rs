@@ -8,8 +8,8 @@ use crate::context::Context;
 use crate::exit::Outcome;
 use crate::output::Out;
 use clap::Subcommand;
+use threadseal_log::witness::WitnessFiles;
 use threadseal_store::home::Home;
-use threadseal_store::witness::WitnessFiles;
 
 /// What to do as a witness.
 #[derive(Debug, Subcommand)]

@@ -14,7 +14,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 use threadseal_core::key::{KeyUsage, Signer as _};
 use threadseal_core::note::KeyName;
-use threadseal_store::witness::WitnessKey;
+use threadseal_log::witness::WitnessKey;
 
 /// What `witness serve` takes.
 #[derive(Debug, Args)]

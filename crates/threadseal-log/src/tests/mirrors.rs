@@ -1,0 +1,203 @@
+//! A log in object storage: readers find all that its checkpoint speaks of, and it never goes back.
+
+use super::*;
+use threadseal_core::tlog::conflict::Conflict;
+use threadseal_store::objects::fault::{FaultObjects, ObjectFault};
+use threadseal_store::objects::memory::MemoryObjects;
+use threadseal_store::objects::{Folder, Objects, Put};
+
+fn commit(log: &SealLog, heads: std::ops::Range<u64>) {
+    heads.for_each(|seq| log.publish(&head(1, seq)));
+    assert!(log.flush().error.is_none());
+}
+
+#[test]
+fn a_mirror_grows_with_the_log_and_holds_all_of_it() {
+    let (folder, places, key) = on_disk();
+    let log = open(&places, &key);
+    let there = folder.path().join("mirror");
+    let mirror = Folder::new(RealFs::shared(), &there);
+    let mut had = 0;
+    for size in [0, 1, 200, 256, 700, 700] {
+        commit(&log, had..size);
+        let brought = log.mirror(&mirror).unwrap();
+        assert_eq!(
+            brought,
+            Mirrored::Brought {
+                from: had,
+                to: size
+            }
+        );
+        let checked = log.check_mirror(&mirror).unwrap();
+        assert_eq!((checked.entries, checked.faults), (size, Vec::new()));
+        had = size;
+    }
+    // Under the names that C2SP tlog-tiles gives them, byte for byte.
+    let own = &log.shared.place.root;
+    for name in [
+        "checkpoint",
+        "tile/0/001",
+        "tile/entries/002.p/188",
+        "tile/1/000.p/2",
+    ] {
+        let [here, there] = [own, &there].map(|root| std::fs::read(root.join(name)).unwrap());
+        assert_eq!(here, there, "{name}");
+    }
+}
+
+#[cfg(feature = "object")]
+#[test]
+fn a_mirror_is_kept_where_s3_is_spoken() {
+    let Some(moto) = threadseal_store::objects::moto::Moto::shared() else {
+        return;
+    };
+    let mirror = threadseal_store::objects::open(&moto.fresh(), &moto.settings()).unwrap();
+    let (_fs, places, key) = in_memory();
+    let log = open(&places, &key);
+    commit(&log, 0..3);
+    log.mirror(&*mirror).unwrap();
+    commit(&log, 3..300);
+    let brought = log.mirror(&*mirror).unwrap();
+    assert_eq!(brought, Mirrored::Brought { from: 3, to: 300 });
+    let checked = log.check_mirror(&*mirror).unwrap();
+    assert_eq!((checked.entries, checked.faults), (300, Vec::new()));
+}
+
+#[test]
+fn a_mirror_shows_a_log_that_went_back_and_takes_no_other_log() {
+    let (fs, places, key) = in_memory();
+    let log = open(&places, &key);
+    let mirror = MemoryObjects::new();
+    commit(&log, 0..3);
+    log.mirror(&mirror).unwrap();
+    let newest = mirror.read("checkpoint", 4096).unwrap();
+    // The same log, as it was before, with another future.
+    let again = LogPlaces {
+        fs: fs.shared(),
+        home: PathBuf::from("/again"),
+        mark: PathBuf::from("/again.mark"),
+        elsewhere: Vec::new(),
+        host: None,
+        settings: Vec::new(),
+    };
+    atomic::create_directories(&fs, &again.home, PRIVATE_DIRECTORY).unwrap();
+    made(&again, &key);
+    let back = open(&again, &key);
+    for seq in 0..5 {
+        back.publish(&head(7, seq));
+        assert!(back.flush().error.is_none());
+        assert!(matches!(back.mirror(&mirror), Ok(Mirrored::Contradicts(tree)) if tree.size == 3));
+    }
+    assert!(!back.check_mirror(&mirror).unwrap().faults.is_empty());
+    assert_eq!(mirror.read("checkpoint", 4096).unwrap(), newest);
+    // Another log.
+    let other = MemoryObjects::new();
+    let Put::Stored(_) = other.create("checkpoint", b"another").unwrap() else {
+        panic!("nothing was there");
+    };
+    assert_eq!(log.mirror(&other).unwrap_err().kind(), ErrorKind::Refused);
+    assert!(log.check_mirror(&MemoryObjects::new()).is_err());
+}
+
+#[test]
+fn a_mirror_of_another_size_makes_evidence_of_a_fork() {
+    let (fs, places, key) = in_memory();
+    let log = open(&places, &key);
+    let mirror = MemoryObjects::new();
+    commit(&log, 0..300);
+    log.mirror(&mirror).unwrap();
+    assert_eq!(log.conflict_with(&mirror).unwrap(), None);
+    // It goes on: the mirror is older, and says nothing against it. So is one that is only ahead.
+    let older = mirror.copy();
+    commit(&log, 300..400);
+    assert_eq!(log.conflict_with(&older).unwrap(), None);
+    log.mirror(&mirror).unwrap();
+    let again = LogPlaces {
+        fs: fs.shared(),
+        home: PathBuf::from("/again"),
+        mark: PathBuf::from("/again.mark"),
+        ..places.clone()
+    };
+    atomic::create_directories(&fs, &again.home, PRIVATE_DIRECTORY).unwrap();
+    made(&again, &key);
+    let back = open(&again, &key);
+    commit(&back, 0..290);
+    assert_eq!(back.conflict_with(&mirror).unwrap(), None);
+    // And then otherwise, with fewer, as many and more entries than the mirror.
+    for size in [295, 400, 600] {
+        (290..size).for_each(|seq| back.publish(&head(9, seq)));
+        assert!(back.flush().error.is_none());
+        let found = back.conflict_with(&mirror).unwrap().unwrap();
+        assert_eq!(found.parted(), (size != 400).then_some(290), "{size}");
+        assert_eq!(found.key().name().as_str(), back.description().id.origin());
+        let text = found.to_string();
+        assert_eq!(Conflict::parse(&text), Ok(found));
+    }
+    // A mirror that does not hold what it says proves nothing.
+    let copy = mirror.copy();
+    let object = copy.read("tile/entries/001.p/144", 4 << 20).unwrap();
+    let object = object.unwrap();
+    let mut bytes = object.bytes;
+    *bytes.last_mut().unwrap() ^= 1;
+    let _stored = copy
+        .replace_if("tile/entries/001.p/144", &object.version, &bytes)
+        .unwrap();
+    assert_eq!(back.conflict_with(&copy).unwrap(), None);
+}
+
+#[test]
+fn whatever_is_changed_in_a_mirror_is_found() {
+    let (_fs, places, key) = in_memory();
+    let log = open(&places, &key);
+    let mirror = MemoryObjects::new();
+    commit(&log, 0..300);
+    log.mirror(&mirror).unwrap();
+    for name in [
+        "tile/0/000",
+        "tile/0/001.p/44",
+        "tile/1/000.p/1",
+        "tile/entries/000",
+    ] {
+        let copy = mirror.copy();
+        let object = copy.read(name, 4 << 20).unwrap().unwrap();
+        let mut bytes = object.bytes;
+        *bytes.last_mut().unwrap() ^= 1;
+        let _stored = copy.replace_if(name, &object.version, &bytes).unwrap();
+        assert!(
+            !log.check_mirror(&copy).unwrap().faults.is_empty(),
+            "{name}"
+        );
+        copy.remove(name).unwrap();
+        let faults = log.check_mirror(&copy).unwrap().faults;
+        assert!(faults[0].contains(name), "{faults:?}");
+    }
+    assert!(log.check_mirror(&mirror).unwrap().faults.is_empty());
+}
+
+/// Each call fails in each way: what a reader then sees is whole, and the next attempt brings the mirror up.
+#[test]
+fn whatever_fails_a_mirror_is_whole_and_never_goes_back() {
+    let (_fs, places, key) = in_memory();
+    let log = open(&places, &key);
+    commit(&log, 0..10);
+    let before = MemoryObjects::new();
+    log.mirror(&before).unwrap();
+    commit(&log, 10..300);
+    for fault in ObjectFault::ALL {
+        for call in 0.. {
+            let behind = Arc::new(before.copy());
+            let failing = FaultObjects::new(Arc::clone(&behind) as _);
+            failing.plan(call, fault);
+            let _failed = log.mirror(&failing);
+            let done = failing.calls() <= call;
+            let checked = log.check_mirror(&*behind).unwrap();
+            assert_eq!(checked.faults, Vec::<String>::new(), "{fault:?} {call}");
+            assert!(matches!(checked.entries, 10 | 300), "{fault:?} {call}");
+            let brought = log.mirror(&*behind).unwrap();
+            assert!(matches!(brought, Mirrored::Brought { to: 300, .. }));
+            if done {
+                break;
+            }
+        }
+    }
+}

@@ -1,0 +1,231 @@
+//! Stamps beside a log: which entries they cover, and what they are not taken for.
+
+use super::*;
+use crate::timestamp::openssl::{FIT, OpenSsl};
+use crate::timestamp::{Authority, request, verify};
+use threadseal_core::tlog::tile::Tile;
+
+const NONCE: [u8; 8] = *b"12345678";
+
+/// Has the log as it is stamped by the authority of this name.
+fn stamp(log: &SealLog, openssl: &OpenSsl, name: &str) -> u64 {
+    let view = log.view().unwrap();
+    let (note, size) = (view.checkpoint(), view.tree().size);
+    let response = openssl.reply(&request(note.to_string().as_bytes(), NONCE).unwrap());
+    log.keep_timestamp(size, note, name, &response).unwrap();
+    size
+}
+
+fn authority(folder: &Path, name: &str) -> (OpenSsl, (String, Authority)) {
+    let openssl = OpenSsl::new(&folder.join(name), "P-256", "sha256", FIT);
+    let authority = Authority::new("http://localhost/", &openssl.root()).unwrap();
+    (openssl, (name.to_owned(), authority))
+}
+
+fn commit(log: &SealLog, record: u8) {
+    log.publish(&head(record, 0));
+    assert!(log.flush().error.is_none());
+}
+
+#[test]
+fn an_entry_is_as_old_as_the_first_good_stamp_above_it() {
+    let (folder, places, key) = on_disk();
+    let log = open(&places, &key);
+    let (one, first) = authority(folder.path(), "one");
+    let (two, second) = authority(folder.path(), "two");
+    (0..2).for_each(|record| commit(&log, record));
+    let early = stamp(&log, &one, "one");
+    (2..4).for_each(|record| commit(&log, record));
+    let late = stamp(&log, &two, "two");
+    commit(&log, 4);
+    let view = log.view().unwrap();
+    let both = [first.clone(), second.clone()];
+    let covering = |entry, who: &[(String, Authority)]| {
+        let found = log.stamped(entry, who, &view, &mut |_, _| {}).unwrap();
+        found.map(|(kept, _)| (kept.size, kept.authority))
+    };
+    assert_eq!(covering(0, &both), Some((early, "one".to_owned())));
+    assert_eq!(covering(early - 1, &both), Some((early, "one".to_owned())));
+    assert_eq!(covering(early, &both), Some((late, "two".to_owned())));
+    assert_eq!(covering(late, &both), None);
+    // Whom one does not trust, or knows by another name, says nothing.
+    assert_eq!(
+        covering(0, std::slice::from_ref(&second)),
+        Some((late, "two".to_owned()))
+    );
+    let swapped = [("one".to_owned(), second.1), ("two".to_owned(), first.1)];
+    assert_eq!(covering(0, &swapped), None);
+    assert_eq!(covering(0, &[]), None);
+}
+
+/// Each file of the first stamp, as a disk that fails or whoever may write there leaves it.
+#[test]
+fn a_stamp_that_cannot_be_read_is_told_and_hides_none_behind_it() {
+    let (folder, places, key) = on_disk();
+    let log = open(&places, &key);
+    let (openssl, trusted) = authority(folder.path(), "a");
+    commit(&log, 1);
+    let early = stamp(&log, &openssl, "a");
+    commit(&log, 2);
+    let late = stamp(&log, &openssl, "a");
+    let view = log.view().unwrap();
+    let covering = || {
+        let mut bad = Vec::new();
+        let mut told = |kept: &KeptStamp, _: &str| bad.push(kept.size);
+        let found = log.stamped(0, std::slice::from_ref(&trusted), &view, &mut told);
+        (found.unwrap().map(|(kept, _)| kept.size), bad)
+    };
+    assert_eq!(covering(), (Some(early), vec![]));
+    let files = log.shared.place.file("timestamps");
+    for name in [format!("{early}.a.tsr"), format!("{early}.checkpoint")] {
+        let path = files.join(name);
+        let good = std::fs::read(&path).unwrap();
+        for bad in [&b""[..], b"no stamp", &[b'x'; 256 << 10]] {
+            std::fs::write(&path, bad).unwrap();
+            assert_eq!(covering(), (Some(late), vec![early]), "{path:?}");
+        }
+        std::fs::remove_file(&path).unwrap();
+        std::fs::create_dir(&path).unwrap();
+        assert_eq!(covering(), (Some(late), vec![early]), "{path:?}");
+        std::fs::remove_dir(&path).unwrap();
+        std::fs::write(&path, good).unwrap();
+    }
+    assert_eq!(covering(), (Some(early), vec![]));
+}
+
+#[test]
+fn a_stamp_of_another_size_or_of_what_the_log_does_not_continue_covers_nothing() {
+    let (folder, places, key) = on_disk();
+    let log = open(&places, &key);
+    let (openssl, trusted) = authority(folder.path(), "a");
+    commit(&log, 1);
+    let size = stamp(&log, &openssl, "a");
+    let files = log.shared.place.file("timestamps");
+    let [note, response] = ["checkpoint", "a.tsr"].map(|ending| format!("{size}.{ending}"));
+    let judge = |log: &SealLog, size| {
+        let kept = KeptStamp {
+            size,
+            authority: "a".to_owned(),
+        };
+        log.judge_timestamp(&kept, &trusted.1, &log.view().unwrap())
+    };
+    assert!(matches!(judge(&log, size), JudgedStamp::Good(_)));
+    // The response alone is moved to another size; then its note, too.
+    std::fs::copy(files.join(&response), files.join("9.a.tsr")).unwrap();
+    assert!(matches!(judge(&log, 9), JudgedStamp::Bad(_)));
+    std::fs::copy(files.join(&note), files.join("9.checkpoint")).unwrap();
+    assert!(matches!(judge(&log, 9), JudgedStamp::Bad(_)));
+    commit(&log, 2);
+    let bytes = std::fs::read(files.join(&response)).unwrap();
+    let note_now = log.view().unwrap().checkpoint().clone();
+    log.keep_timestamp(size + 1, &note_now, "a", &bytes)
+        .unwrap();
+    assert_eq!(
+        judge(&log, size + 1),
+        JudgedStamp::Bad(timestamp::NotStamped::OtherMessage.to_string())
+    );
+    let message = log.view().unwrap().checkpoint().to_string();
+    assert!(verify(&bytes, message.as_bytes(), &trusted.1, None).is_err());
+    // Another log of this key and id, which never had that entry.
+    let other = folder.path().join("other");
+    std::fs::create_dir(&other).unwrap();
+    let other = super::places(RealFs::shared(), &other);
+    made(&other, &key);
+    let other = open(&other, &key);
+    (3..6).for_each(|record| commit(&other, record));
+    let view = other.view().unwrap();
+    let kept = KeptStamp {
+        size,
+        authority: "a".to_owned(),
+    };
+    assert!(matches!(
+        log.judge_timestamp(&kept, &trusted.1, &view),
+        JudgedStamp::Contradicts(_)
+    ));
+    let covered = log
+        .stamped(0, std::slice::from_ref(&trusted), &view, &mut |_, _| {})
+        .unwrap();
+    assert_eq!(covered, None);
+}
+
+/// Puts the files of one folder over those of another.
+fn overlay(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to).unwrap();
+    for entry in std::fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        let to = to.join(entry.file_name());
+        match entry.file_type().unwrap().is_dir() {
+            true => overlay(&entry.path(), &to),
+            false => drop(std::fs::copy(entry.path(), to).unwrap()),
+        }
+    }
+}
+
+/// Whoever has the home and the key of its log writes another entry 0 into it, and leaves the hash of the old one in its tile: the tree of the
+/// stamp and of the mark has its root there, and the signed one is above another leaf.
+#[test]
+fn hashes_of_tiles_that_do_not_fit_each_other_carry_no_stamp_and_no_mark() {
+    let (folder, places, key) = on_disk();
+    let log = open(&places, &key);
+    let (openssl, trusted) = authority(folder.path(), "a");
+    let fill = |log: &SealLog| {
+        (1..300).for_each(|seq| log.publish(&head(2, seq)));
+        assert!(log.flush().error.is_none());
+        log.fold().unwrap();
+    };
+    commit(&log, 1);
+    let size = stamp(&log, &openssl, "a");
+    let marks = places.marks(log.description());
+    let early: Vec<_> = marks
+        .iter()
+        .map(|mark| std::fs::read(mark.path()))
+        .collect();
+    fill(&log);
+    let kept = KeptStamp {
+        size,
+        authority: "a".to_owned(),
+    };
+    let judge = |log: &SealLog| log.judge_timestamp(&kept, &trusted.1, &log.view().unwrap());
+    assert!(matches!(judge(&log), JudgedStamp::Good(_)));
+    assert_eq!(log.marked().unwrap(), log.view().unwrap().tree().size);
+
+    let other = folder.path().join("other");
+    std::fs::create_dir(&other).unwrap();
+    let other = super::places(RealFs::shared(), &other);
+    made(&other, &key);
+    let forged = open(&other, &key);
+    commit(&forged, 9);
+    fill(&forged);
+    let (ours, theirs) = (&log.shared.place, &forged.shared.place);
+    let tile = ours.file("tile/0/000");
+    let leaf = std::fs::read(&tile).unwrap()[..32].to_vec();
+    overlay(&theirs.file("tile"), &ours.file("tile"));
+    for file in ["journal", "checkpoint"] {
+        std::fs::copy(theirs.file(file), ours.file(file)).unwrap();
+    }
+    let mut hashes = std::fs::read(&tile).unwrap();
+    hashes[..32].copy_from_slice(&leaf);
+    std::fs::write(&tile, hashes).unwrap();
+    for (mark, bytes) in marks.iter().zip(early) {
+        std::fs::write(mark.path(), bytes.unwrap()).unwrap();
+    }
+    drop(log);
+    let log = open(&places, &key);
+    // The other entry is proved to be in the signed tree, and the hashes begin with those of the old one.
+    let view = log.view().unwrap();
+    view.inclusion(
+        0,
+        &theirs.entries(&Tile::of_entry(0, 256).unwrap()).unwrap()[0],
+    )
+    .unwrap();
+    let old = log.stamped_note(size).unwrap().unwrap().1;
+    assert_eq!(view.contents().frontier(old.size).unwrap().head(), old);
+    assert!(matches!(judge(&log), JudgedStamp::Contradicts(_)));
+    // Nor is it a log that stands where its mark stands: nothing is vouched for, committed or published.
+    assert!(log.marked().is_err() && log.fault().is_err());
+    let standing = log.standing();
+    assert!(matches!(standing, Standing::Damaged(_)), "{standing:?}");
+    log.publish(&head(3, 0));
+    assert!(log.flush().error.is_some());
+    assert_eq!(log.view().unwrap().tree(), view.tree());
+}
