@@ -1,4 +1,4 @@
-//! Repository chores: `cargo xtask tidy`, `sweep`, `bench`, `canon`, `vectors`, `migrate-sim`, `fleet`.
+//! Repository chores: `cargo xtask tidy`, `threats`, `sweep`, `bench`, `canon`, `vectors`, `migrate-sim`, `fleet`.
 #![forbid(unsafe_code)]
 
 mod bench;
@@ -11,13 +11,14 @@ mod vectors;
 
 use std::process::ExitCode;
 
-const USAGE: &str = "usage: cargo xtask tidy | sweep | bench [--quick] [--scroll | --ledger | --lineage | --runtime | --log] [--write FILE] | canon | vectors FOLDER | migrate-sim [SCHEDULES] | fleet [--quick]";
+const USAGE: &str = "usage: cargo xtask tidy | threats | sweep | bench [--quick] [--scroll | --ledger | --lineage | --runtime | --log] [--write FILE] | canon | vectors FOLDER | migrate-sim [SCHEDULES] | fleet [--quick]";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let done = match words.as_slice() {
         ["tidy"] => tidy::run(),
+        ["threats"] => tidy::write_threats(),
         ["sweep"] => sweep::run(),
         ["bench", rest @ ..] => bench::run(rest),
         ["canon"] => canon::run(),

@@ -1,13 +1,7 @@
-//! Documents and code vouch for each other: specifications, the threat table, links.
+//! Documents and code vouch for each other: specifications, codes of findings, links.
 
 use super::repository::Repository;
 use super::rust;
-
-/// The table of attacks.
-const THREATS: &str = "THREATS.md";
-
-/// The word that a row without a test must hold, followed by its reason.
-const OPEN: &str = "**open**";
 
 /// Specifications that no shipped module cites.
 pub(crate) fn specifications(repository: &Repository) -> Vec<String> {
@@ -76,61 +70,6 @@ fn codes_named(source: &str) -> Vec<(usize, &str)> {
         }
     }
     out
-}
-
-/// Rows of the threat table that name a test which is not there, or no test and no reason.
-pub(crate) fn threats(repository: &Repository) -> Vec<String> {
-    let Some(text) = repository.text(THREATS) else {
-        return vec![format!("{THREATS}: missing")];
-    };
-    let mut faults = Vec::new();
-    let mut rows = 0;
-    for (index, line) in text.lines().enumerate() {
-        let line_number = index + 1;
-        let named = tests_named(line);
-        for (file, test) in &named {
-            let source = repository.text(file).unwrap_or_default();
-            if !has_test(source, test) {
-                faults.push(format!("{THREATS}:{line_number}: no test {file}::{test}"));
-            }
-        }
-        let is_row = line.starts_with("| ") && !line.starts_with("| attack");
-        rows += usize::from(is_row);
-        if is_row && named.is_empty() && !line.contains(OPEN) {
-            faults.push(format!(
-                "{THREATS}:{line_number}: neither a test nor {OPEN}"
-            ));
-        }
-    }
-    if rows == 0 {
-        faults.push(format!("{THREATS}: holds no row"));
-    }
-    faults
-}
-
-/// Every `` `file.rs::test` `` of a line.
-fn tests_named(line: &str) -> Vec<(&str, &str)> {
-    let quoted = line.split('`').skip(1).step_by(2);
-    quoted
-        .filter_map(|text| {
-            text.split_once("::")
-                .filter(|(file, _)| file.ends_with(".rs"))
-        })
-        .collect()
-}
-
-/// Does `source` hold a function `name` that the test runner runs?
-fn has_test(source: &str, name: &str) -> bool {
-    let code = rust::layers(source).code;
-    let begins = format!("fn {name}(");
-    let is_test = |(at, _): (usize, &str)| {
-        let before = code[..at].split('\n').rev().map(str::trim);
-        before
-            .skip(1)
-            .take_while(|line| line.is_empty() || line.starts_with("#["))
-            .any(|line| line.starts_with("#[test]"))
-    };
-    code.match_indices(&begins).any(is_test)
 }
 
 /// Links of the documents that lead to no file.
@@ -207,34 +146,6 @@ mod tests {
             let expected = "no specification explains new_code";
             assert!(find(source)[0].ends_with(expected), "{source}");
         }
-    }
-
-    fn table(row: &str) -> Vec<String> {
-        let source = "/// Doc.\n#[test]\nfn it_holds() {}\n\nfn no_test() {}\n";
-        threats(&Repository::from([
-            (THREATS, &*format!("| attack | test |\n|---|---|\n{row}\n")),
-            ("c/t.rs", source),
-        ]))
-    }
-
-    #[test]
-    fn a_row_names_a_test_that_is_there_or_says_why_not() {
-        assert!(table("| cut | `c/t.rs::it_holds` |").is_empty());
-        assert!(table("| cut | **open**: nobody can know |").is_empty());
-    }
-
-    #[test]
-    fn a_row_without_evidence_is_found() {
-        for row in [
-            "| cut | `c/t.rs::it_held` |",
-            "| cut | `c/t.rs::no_test` |",
-            "| cut | `c/u.rs::it_holds` |",
-            "| cut | surely |",
-            "",
-        ] {
-            assert_eq!(table(row).len(), 1, "{row}");
-        }
-        assert_eq!(threats(&Repository::default()), ["THREATS.md: missing"]);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! repository   the files, as text            rust      code without comments, literals, tests
-//! modules      which file belongs to what    rules     direction · purity · words · evidence
+//! modules      which file belongs to what    rules     direction · purity · words · evidence · threats
 //! ```
 //! A rule is a function from a [`Repository`] to a list of faults, each `file:line: what is wrong`.
 //! Every rule has a test that shows it can fail.
@@ -13,6 +13,7 @@ mod modules;
 mod purity;
 mod repository;
 mod rust;
+mod threats;
 mod words;
 
 use repository::Repository;
@@ -39,7 +40,10 @@ const RULES: &[Rule] = &[
         evidence::specifications,
     ),
     ("every code of a finding is specified", evidence::codes),
-    ("every test in THREATS.md exists", evidence::threats),
+    ("every threat has a row of four cells", threats::tables),
+    ("threats and tests name each other", threats::tests),
+    ("every open threat is listed", threats::open),
+    ("the table of tests is current", threats::generated),
     ("every link leads somewhere", evidence::links),
 ];
 
@@ -62,6 +66,16 @@ pub(crate) fn run() -> Result<bool, Box<dyn Error>> {
     let rules = RULES.len() + 1;
     crate::say(&format!("tidy: {rules} rules, {faults} faults"));
     Ok(faults == 0)
+}
+
+/// Writes the table of the tests that show each threat.
+///
+/// # Errors
+/// When the repository cannot be read or the table cannot be written.
+pub(crate) fn write_threats() -> Result<bool, Box<dyn Error>> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    threats::write(&root)?;
+    Ok(true)
 }
 
 fn tell(name: &str, faults: &[String]) -> usize {
