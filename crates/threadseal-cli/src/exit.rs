@@ -202,6 +202,7 @@ mod tests {
         assert_eq!(Exit::Evidence.without_output(), Exit::Evidence);
     }
 
+    // T-CMD-02
     #[test]
     fn a_panic_exits_2_in_this_thread_and_in_worker_threads() {
         let quiet = |f: fn() -> Exit| guarded(f);

@@ -135,6 +135,7 @@ mod tests {
         assert_eq!(seen, expected);
     }
 
+    // T-CMD-11
     #[test]
     fn a_line_beyond_the_bound_is_empty_where_that_is_asked_for() {
         let folder = tempfile::tempdir().unwrap();
@@ -154,6 +155,7 @@ mod tests {
         }
     }
 
+    // T-CMD-11
     #[test]
     fn a_line_without_end_is_given_up_in_bounded_memory() {
         let folder = tempfile::tempdir().unwrap();

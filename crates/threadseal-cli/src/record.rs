@@ -171,6 +171,7 @@ pub(crate) fn names(store: &dyn TranscriptStore) -> Result<Vec<RecordName>, Fail
 mod tests {
     use super::*;
 
+    // T-FLT-10
     #[test]
     fn an_address_is_repeated_without_its_secrets() {
         for (address, shown) in [

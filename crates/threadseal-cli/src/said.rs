@@ -87,6 +87,7 @@ mod tests {
     use super::*;
     use serde_json::Value;
 
+    // T-RED-20
     #[test]
     fn a_text_is_found_however_often_it_was_put_into_a_string() {
         for text in [

@@ -102,6 +102,7 @@ fn spellings(hidden: &str) -> impl Iterator<Item = String> + use<> {
 mod tests {
     use super::*;
 
+    // T-CMD-05
     #[test]
     fn an_address_keeps_all_but_its_secrets() {
         for (address, shown) in [

@@ -159,6 +159,7 @@ mod tests {
     use std::fs;
     use std::os::unix::fs::symlink;
 
+    // T-CMD-10
     #[test]
     fn folders_are_walked_in_order_and_links_are_not_followed() {
         let folder = tempfile::tempdir().unwrap();

@@ -214,6 +214,7 @@ mod tests {
         assert!(members[..3].iter().all(|member| member.bytes == text));
     }
 
+    // T-SCR-27
     #[test]
     fn a_member_that_unpacks_to_too_much_is_refused() {
         for method in [8, 93] {
@@ -247,6 +248,7 @@ mod tests {
         assert!(members(b"").is_err());
     }
 
+    // T-SCR-27
     #[test]
     fn members_of_one_name_or_with_shared_bytes_are_refused() {
         let twice = archive(&[entry("x", 0, b"one"), entry("x", 0, b"two")]);

@@ -450,6 +450,7 @@ mod tests {
         (held, source.len())
     }
 
+    // T-SCR-28
     #[test]
     fn the_turns_of_short_lines_take_a_few_times_the_bytes_of_the_lines() {
         type Line = fn(usize) -> String;

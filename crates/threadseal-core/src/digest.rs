@@ -144,6 +144,7 @@ mod tests {
         assert_eq!(hasher.finish(), Digest::of(b"abc"));
     }
 
+    // T-KEY-11
     #[test]
     fn tagged_digests_separate_tag_and_parts() {
         let a = Digest::tagged("a", &[b"bc", b""]);

@@ -240,6 +240,7 @@ mod tests {
         assert!(ExpectedHead::parse("abc").is_err());
     }
 
+    // T-RYE-19
     #[test]
     fn thread_ids_that_would_leave_their_folder_are_refused() {
         for good in [

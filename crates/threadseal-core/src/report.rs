@@ -555,6 +555,7 @@ mod tests {
         }
     }
 
+    // T-CMD-06
     #[test]
     fn several_records_exit_by_the_worst() {
         use Verdict::{Open, Tampered, Verified};

@@ -173,6 +173,7 @@ mod tests {
         assert_eq!(MarkPlace::parse("keyring:"), Ok(MarkPlace::Keyring));
     }
 
+    // T-MARK-18
     #[test]
     fn no_secret_and_no_open_line_gets_into_a_name() {
         for text in [

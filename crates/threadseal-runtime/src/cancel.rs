@@ -79,6 +79,7 @@ impl Cancel {
 mod tests {
     use super::*;
 
+    // T-TOL-34
     #[test]
     fn work_stops_when_its_time_is_over_and_no_sooner() {
         let above = Cancel::default();

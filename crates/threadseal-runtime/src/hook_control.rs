@@ -210,6 +210,7 @@ mod tests {
         HookDeclaration::list_from_yaml(&crate::yaml::parse("h", &text).unwrap()).unwrap()
     }
 
+    // T-TOL-32
     #[test]
     fn the_table_alone_says_what_may_be_decided() {
         for event in EVENTS {
@@ -234,6 +235,7 @@ mod tests {
         assert!(TABLE.iter().all(|row| EVENTS.contains(&row.0)));
     }
 
+    // T-TOL-32
     #[test]
     fn what_may_not_be_decided_is_told_with_its_line() {
         for (event, params, said) in [

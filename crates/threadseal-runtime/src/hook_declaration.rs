@@ -465,6 +465,7 @@ mod tests {
         }
     }
 
+    // T-DEC-16
     #[test]
     fn mistakes_in_hooks_are_named() {
         for (text, message) in [

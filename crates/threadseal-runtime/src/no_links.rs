@@ -148,6 +148,7 @@ mod tests {
     use threadseal_store::lock::WriterLock;
     use threadseal_store::sys::RealFs;
 
+    // T-FIL-15
     #[test]
     fn nothing_is_opened_to_write_or_replaced_through_a_link() {
         let folder = tempfile::tempdir().unwrap();

@@ -161,6 +161,7 @@ mod tests {
     use std::os::unix::process::CommandExt as _;
     use std::process::Command;
 
+    // T-REG-02
     #[test]
     fn a_process_is_told_from_a_later_one_of_its_number() {
         let own = ProcessId::own().unwrap();

@@ -432,6 +432,7 @@ properties:
         }
     }
 
+    // T-DEC-16
     #[test]
     fn what_would_not_be_checked_is_refused_when_it_is_read() {
         for (text, message) in [

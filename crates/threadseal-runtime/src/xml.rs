@@ -282,6 +282,7 @@ mod tests {
         assert_eq!(root.children[1].text, "<raw>");
     }
 
+    // T-DEC-18
     #[test]
     fn what_is_not_well_formed_or_reaches_outside_is_refused_with_its_line() {
         for (text, line) in [

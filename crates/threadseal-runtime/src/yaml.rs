@@ -475,6 +475,7 @@ mod tests {
         }
     }
 
+    // T-DEC-18
     #[test]
     fn small_files_that_unfold_or_nest_without_end_are_refused() {
         let mut bomb = "a0: &a0 [x,x,x,x,x,x,x,x,x,x]\n".to_owned();

@@ -302,6 +302,7 @@ mod tests {
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
     }
 
+    // T-CMD-08
     #[test]
     fn what_a_link_leads_to_is_replaced_only_where_it_is_a_file() {
         let folder = tempfile::tempdir().unwrap();

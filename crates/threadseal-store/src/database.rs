@@ -165,6 +165,7 @@ mod tests {
         assert_eq!(Database::open(&path).unwrap().read(count).unwrap(), 1);
     }
 
+    // T-REG-13
     #[test]
     fn a_trigger_of_a_found_file_does_nothing_and_a_view_is_no_table() {
         let folder = tempfile::tempdir().unwrap();

@@ -6,7 +6,7 @@
 //! ```
 //! Which of a record's keys lives, the record says (`spec/transcript.md` §5): a file of another key is what an
 //! interrupted rotation left, and is removed. A file is overwritten before its name goes; what a backup or the spare
-//! cells of a disk keep, no program reaches (`THREATS.md`, "Keys of epochs").
+//! cells of a disk keep, no program reaches (`threats/epochs.md`).
 //!
 //! Not here: when a key takes the place of another ([`crate::recorder`]).
 

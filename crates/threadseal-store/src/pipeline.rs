@@ -312,6 +312,7 @@ mod tests {
         const { assert!(MAX_BYTES_IN_FLIGHT < 8 << 20) };
     }
 
+    // T-CMD-14
     #[test]
     fn a_panic_or_a_failing_source_is_an_error_and_never_hangs() {
         let read = AtomicUsize::new(0);

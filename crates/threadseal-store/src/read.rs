@@ -333,6 +333,7 @@ mod tests {
         }
     }
 
+    // T-CMD-09
     #[test]
     fn chunks_and_streams_yield_every_byte_in_order() {
         let folder = tempfile::tempdir().unwrap();
@@ -372,6 +373,7 @@ mod tests {
         }
     }
 
+    // T-CMD-09 T-RYE-21
     #[test]
     fn growth_change_and_shrinking_are_told_apart() {
         let folder = tempfile::tempdir().unwrap();
@@ -387,6 +389,7 @@ mod tests {
         assert_eq!(file.read_whole(9).unwrap_err().kind(), ErrorKind::External);
     }
 
+    // T-CMD-10
     #[test]
     fn what_is_no_regular_file_is_refused_without_waiting() {
         let folder = tempfile::tempdir().unwrap();

@@ -161,6 +161,7 @@ mod tests {
         drop_all(fs, record, &BESIDE.map(PathBuf::from))
     }
 
+    // T-PRU-19
     #[test]
     fn whatever_fails_nothing_goes_without_a_tombstone_and_the_record_goes_last() {
         let place = place_of(Path::new(RECORD));

@@ -173,6 +173,7 @@ fn release(inputs: &mut [ChildStdin]) {
     }
 }
 
+// T-TRA-31
 #[test]
 fn of_several_processes_one_gets_the_lock_and_the_others_hear_who_has_it() {
     const TEST: &str = "of_several_processes_one_gets_the_lock_and_the_others_hear_who_has_it";
@@ -288,6 +289,7 @@ fn store_heads(heads: &dyn HeadStore) -> Vec<u64> {
     stored
 }
 
+// T-TRA-26
 #[test]
 fn of_several_processes_one_stores_each_head() {
     const TEST: &str = "of_several_processes_one_stores_each_head";

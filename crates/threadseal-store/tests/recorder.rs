@@ -307,6 +307,7 @@ fn survive(
 
 const WORK: &str = "/disk";
 
+// T-TRA-30
 #[test]
 fn every_fault_at_every_call_of_the_recorder_is_survived() {
     let mut runs = 0;
@@ -333,6 +334,7 @@ fn every_fault_at_every_call_of_the_recorder_is_survived() {
     println!("{runs} runs");
 }
 
+// T-TRA-34
 #[test]
 fn every_fault_of_the_disk_below_a_folder_of_objects_is_survived() {
     let bench = |fs: &FaultFs| {
@@ -407,6 +409,7 @@ fn fail_objects(fresh: &dyn Fn() -> Arc<dyn Objects>, step: usize) {
     println!("{runs} runs");
 }
 
+// T-TRA-34
 #[test]
 fn every_fault_at_every_call_of_object_storage_is_survived() {
     fail_objects(
@@ -415,6 +418,7 @@ fn every_fault_at_every_call_of_object_storage_is_survived() {
     );
 }
 
+// T-TRA-34
 #[test]
 fn faults_at_calls_of_a_server_of_s3_are_survived() {
     let Some(moto) = Moto::shared() else { return };
@@ -524,6 +528,7 @@ fn kill_recorders(test: &str, kills: usize, bench: fn(&Path) -> Bench, forget: f
     );
 }
 
+// T-TRA-30
 #[test]
 fn a_recorder_killed_at_any_point_left_all_it_promised_and_no_false_alarm() {
     kill_recorders(
@@ -534,6 +539,7 @@ fn a_recorder_killed_at_any_point_left_all_it_promised_and_no_false_alarm() {
     );
 }
 
+// T-TRA-34
 #[test]
 fn a_recorder_in_a_folder_of_objects_killed_at_any_point_left_all_it_promised() {
     kill_recorders(

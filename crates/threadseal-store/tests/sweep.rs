@@ -98,6 +98,7 @@ fn in_context(context: &str, test: impl FnOnce()) {
     }
 }
 
+// T-TRA-30
 #[test]
 fn every_fault_at_every_call_loses_nothing_that_was_promised() {
     let mut runs = 0;
@@ -154,6 +155,7 @@ fn a_second_fault_during_recovery_loses_nothing_either() {
     }
 }
 
+// T-TRA-26
 #[test]
 fn a_process_that_goes_on_after_a_failed_fsync_never_stores_a_head_of_lost_bytes() {
     // The dangerous order: fsync fails and loses pages, the same process opens the file again,

@@ -123,6 +123,7 @@ mod tests {
         sweep(&|bytes| bench.verifies(bytes), record, range, masks)
     }
 
+    // T-TRA-01
     #[test]
     fn a_bit_flipped_anywhere_is_noticed() {
         let record = Bench::new().unwrap().record().unwrap();

@@ -316,6 +316,7 @@ mod tests {
     }
 
     /// Each call fails in each way, and the power goes; the next `init` makes what is lacking, and no second log.
+    // T-LOG-48
     #[test]
     fn whatever_fails_the_next_init_makes_a_home_with_one_log() {
         let wanted = log::LogArgs::default();
@@ -361,6 +362,7 @@ mod tests {
         }
     }
 
+    // T-LOG-47
     #[test]
     fn a_home_on_a_network_file_system_is_refused_before_anything_is_made() {
         let (fs, made) = on_network(Some(&log::LogArgs::default()));

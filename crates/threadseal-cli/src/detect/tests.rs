@@ -15,6 +15,7 @@ const EVENT: &[u8] = b"{\"thread_id\":\"t\",\"event_type\":\"x\",\"payload\":{}}
 const CHECKPOINT: &[u8] = b"{\"event_type\": \"checkpoint\", \"payload\": {}}\n";
 const JSON: Option<Kind> = Some(Kind::Document(DocumentKind::Json));
 
+// T-CMD-07
 #[test]
 fn content_goes_before_the_name() {
     assert_eq!(kind_of("a.jsonl", EVENT), Some(Kind::Events));
@@ -46,6 +47,7 @@ fn a_log_with_event_types_of_its_own_stays_a_log() {
     assert_eq!(kind_of("a.jsonl", event), Some(Kind::Log));
 }
 
+// T-CMD-07
 #[test]
 fn a_spoiled_first_line_does_not_hide_a_transcript() {
     let spoiled = [b"garbage\n", CHECKPOINT].concat();
@@ -67,6 +69,7 @@ fn a_spoiled_beginning_does_not_hide_a_signed_object() {
     assert_eq!(kind_of("a.json", content), JSON);
 }
 
+// T-CMD-07
 #[test]
 fn a_log_that_only_talks_about_checkpoints_stays_a_log() {
     let talk = br#"{"text":"\"event_type\": \"checkpoint\"","in":{"event_type":"checkpoint"}}"#;
@@ -83,6 +86,7 @@ fn a_signature_makes_a_document_of_a_file_without_a_telling_name() {
     assert_eq!(kind_of("a.rs", b"fn main() {}\n"), None);
 }
 
+// T-CMD-07
 #[test]
 fn whatever_is_put_before_or_behind_a_seal_does_not_hide_it() {
     const SEAL: &[u8] = b"#!/bin/sh\n# threadseal:signed:1-shell-x\n";

@@ -350,6 +350,7 @@ mod tests {
         }
     }
 
+    // T-TRA-17
     #[test]
     fn a_record_is_gone_only_where_its_place_could_be_looked_at() {
         let folder = tempfile::tempdir().unwrap();

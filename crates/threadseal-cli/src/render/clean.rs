@@ -65,6 +65,7 @@ pub(crate) fn quoted(text: &str, margin: &str) -> String {
 mod tests {
     use super::*;
 
+    // T-CMD-01
     #[test]
     fn nothing_that_moves_the_cursor_or_reorders_text_is_printed_raw() {
         let hostile = "a\u{1b}[2J\r\n\u{202e}b\u{9b}c\u{2066}\u{7f}\u{e0041}";

@@ -103,6 +103,7 @@ mod tests {
         assert!(text.ends_with(expected), "{text}");
     }
 
+    // T-RYE-19
     #[test]
     fn no_text_of_a_record_becomes_a_heading_a_fence_or_html() {
         let text = rendered(vec![

@@ -270,6 +270,7 @@ mod tests {
         }
     }
 
+    // T-SCR-31
     #[test]
     fn what_stands_before_a_secret_betrays_it() {
         let value = noise(24);
@@ -302,6 +303,7 @@ mod tests {
         }
     }
 
+    // T-SCR-31
     #[test]
     fn a_private_key_is_hidden_to_its_end_however_its_lines_break() {
         let line = noise(64);

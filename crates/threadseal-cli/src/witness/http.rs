@@ -364,6 +364,7 @@ mod tests {
         }
     }
 
+    // T-WIT-23
     #[test]
     fn what_two_readers_could_cut_in_two_ways_is_refused() {
         for (head, expected) in [
@@ -396,6 +397,7 @@ mod tests {
         assert_eq!(status("nonsense\r\n\r\n"), 400);
     }
 
+    // T-WIT-23
     #[test]
     fn nothing_is_read_without_end() {
         let most = MAX_WITNESS_BODY_BYTES;

@@ -19,6 +19,7 @@ fn size(sandbox: &Sandbox) -> u64 {
     status["size"].as_u64().unwrap()
 }
 
+// T-FRK-07
 #[test]
 fn each_copy_of_a_record_is_forked_once_the_evidence_is_in_the_log() {
     let sandbox = with_evidence();
@@ -62,6 +63,7 @@ fn each_copy_of_a_record_is_forked_once_the_evidence_is_in_the_log() {
     sandbox.run(["verify", COPIES[1]]).exits(1);
 }
 
+// T-FRK-07
 #[test]
 fn nobody_goes_on_with_a_record_that_the_log_calls_forked() {
     let sandbox = ready();
@@ -101,6 +103,7 @@ fn nobody_goes_on_with_a_record_that_the_log_calls_forked() {
     sandbox.run(["verify", "before.jsonl"]).exits(1);
 }
 
+// T-FRK-14
 #[test]
 fn what_proves_nothing_is_not_taken_into_the_log() {
     let sandbox = with_evidence();
@@ -132,6 +135,7 @@ fn what_proves_nothing_is_not_taken_into_the_log() {
     sandbox.run(["verify", COPIES[0]]).exits(0);
 }
 
+// T-FRK-14
 #[test]
 fn other_records_and_homes_hear_no_alarm() {
     let sandbox = with_evidence();
@@ -144,6 +148,7 @@ fn other_records_and_homes_hear_no_alarm() {
 }
 
 /// A restart carries over what is known of forks; the evidence stays in the home.
+// T-FRK-07
 #[test]
 fn a_restarted_log_still_knows_the_fork() {
     let sandbox = with_evidence();
@@ -175,6 +180,7 @@ fn proof_told(ran: &crate::sandbox::Ran) -> (Vec<String>, Option<String>) {
     (codes, checks.first().cloned())
 }
 
+// T-PRF-23
 #[test]
 fn a_turn_that_the_log_contradicts_is_forked_and_an_older_one_is_not() {
     let sandbox = with_evidence();
@@ -230,6 +236,7 @@ fn a_turn_that_the_log_contradicts_is_forked_and_an_older_one_is_not() {
     assert_eq!(check("first", 0), unsaid);
 }
 
+// T-PRF-24
 #[test]
 fn a_log_that_cannot_be_asked_of_a_turn_is_told_and_passes_no_check() {
     let sandbox = ready();

@@ -45,6 +45,7 @@ fn check(sandbox: &Sandbox, names: &[&str]) -> Ran {
     sandbox.run([&["anchor", "check", "--json"], names].concat())
 }
 
+// T-WIT-09 T-WIT-12
 #[test]
 fn a_quorum_is_met_or_not_by_who_answers_and_what_was_collected_can_be_judged_by_anybody() {
     let (sandbox, log) = logged();
@@ -112,6 +113,7 @@ fn a_quorum_is_met_or_not_by_who_answers_and_what_was_collected_can_be_judged_by
         .exits(3);
 }
 
+// T-WIT-24
 #[test]
 fn a_witness_shows_a_home_that_went_back_and_that_it_forked() {
     let (sandbox, log) = logged();
@@ -149,6 +151,7 @@ fn a_witness_shows_a_home_that_went_back_and_that_it_forked() {
     check(&sandbox, &[]).exits(1);
 }
 
+// T-WIT-11
 #[test]
 fn a_witness_that_is_another_than_the_policy_names_counts_for_nothing() {
     let (sandbox, log) = logged();

@@ -1,4 +1,4 @@
-//! What can be done to records and to the home that remembers them, in the order of `THREATS.md`, each with its verdict
+//! What can be done to records and to the home that remembers them, in the order of `threats/log.md`, each with its verdict
 //! and exit code; then what is done in good faith, and raises no alarm.
 //!
 //! ```text
@@ -88,6 +88,7 @@ fn cut(path: &Path) {
     fs::write(path, lines[..=last.unwrap()].concat()).unwrap();
 }
 
+// T-LOG-01 T-TRA-27
 #[test]
 fn a_cut_and_an_older_copy_are_told_by_the_log_alone() {
     let sandbox = world();
@@ -100,6 +101,7 @@ fn a_cut_and_an_older_copy_are_told_by_the_log_alone() {
     assert_eq!(verdict(&sandbox, "d/a.log", 1), "rolled_back");
 }
 
+// T-MARK-01
 #[test]
 fn with_everything_put_back_the_mark_tells_and_no_record_is_called_whole_or_accused() {
     let sandbox = world();
@@ -112,6 +114,7 @@ fn with_everything_put_back_the_mark_tells_and_no_record_is_called_whole_or_accu
     assert_eq!(verdict(&sandbox, ended.to_str().unwrap(), 0), "verified");
 }
 
+// T-MARK-13
 #[test]
 fn a_second_place_that_is_damaged_hides_nothing_that_another_one_shows_and_a_restart_keeps_both() {
     let sandbox = Sandbox::new();
@@ -158,6 +161,7 @@ fn a_second_place_that_is_damaged_hides_nothing_that_another_one_shows_and_a_res
     );
 }
 
+// T-LOG-04
 #[test]
 fn of_two_continuations_of_one_record_the_second_is_a_fork() {
     let sandbox = world();
@@ -192,6 +196,7 @@ fn missing(sandbox: &Sandbox, more: &[&str]) -> Vec<String> {
         .collect()
 }
 
+// T-LOG-15 T-TRA-27
 #[test]
 fn threads_that_are_deleted_as_a_whole_are_missing_with_and_without_the_heads() {
     let sandbox = world();
@@ -218,6 +223,7 @@ fn threads_that_are_deleted_as_a_whole_are_missing_with_and_without_the_heads() 
 }
 
 /// A thief has the key of the epoch, and of the home all but its log.
+// T-LOG-05
 #[test]
 fn another_end_that_a_stolen_key_of_the_epoch_seals_is_a_fork() {
     let sandbox = world();
@@ -239,6 +245,7 @@ fn another_end_that_a_stolen_key_of_the_epoch_seals_is_a_fork() {
     assert_eq!(verdict(&sandbox, "r.jsonl", 1), "forked");
 }
 
+// T-LOG-06
 #[test]
 fn threads_that_a_stolen_key_seals_after_it_was_revoked_are_forged_and_older_ones_are_not() {
     let sandbox = world();
@@ -276,6 +283,7 @@ fn threads_that_a_stolen_key_seals_after_it_was_revoked_are_forged_and_older_one
     }
 }
 
+// T-LOG-07
 #[test]
 fn a_record_in_the_place_of_another_and_lines_of_another_thread_are_told() {
     let sandbox = world();
@@ -298,6 +306,7 @@ fn a_record_in_the_place_of_another_and_lines_of_another_thread_are_told() {
 }
 
 /// One witness was asked by the home as it went on, the other by the home as it was put back.
+// T-LOG-50
 #[test]
 fn two_witnesses_that_disagree_convict_the_log() {
     let sandbox = world();
@@ -336,6 +345,7 @@ fn two_witnesses_that_disagree_convict_the_log() {
     both.exits(1);
 }
 
+// T-MARK-25
 #[test]
 fn of_a_home_and_its_clone_one_goes_on_and_the_other_says_so() {
     let sandbox = world();
@@ -363,6 +373,7 @@ fn of_a_home_and_its_clone_one_goes_on_and_the_other_says_so() {
     assert_eq!(verified.stderr, "");
 }
 
+// T-MARK-28
 #[test]
 fn moved_copied_and_archived_records_raise_no_alarm() {
     let sandbox = world();
@@ -388,6 +399,7 @@ fn moved_copied_and_archived_records_raise_no_alarm() {
     good(&sandbox, &[]);
 }
 
+// T-MARK-28
 #[test]
 fn a_restored_home_goes_on_by_a_restart_without_an_alarm() {
     let sandbox = world();
@@ -407,6 +419,7 @@ fn a_restored_home_goes_on_by_a_restart_without_an_alarm() {
 }
 
 /// Home, second place and records on another disk, under other paths; the old ones are gone.
+// T-MARK-28
 #[test]
 fn a_home_that_moved_with_all_it_has_goes_on_as_the_one_it_was() {
     let sandbox = world();

@@ -134,6 +134,7 @@ fn told(sandbox: &Sandbox, path: &str, verdicts: &[&str]) {
     }
 }
 
+// T-LOG-03
 #[test]
 fn the_log_alone_tells_an_older_copy_of_every_kind() {
     for (kind, path) in KINDS {
@@ -144,6 +145,7 @@ fn the_log_alone_tells_an_older_copy_of_every_kind() {
     }
 }
 
+// T-LOG-03
 #[test]
 fn the_log_alone_tells_another_continuation_of_every_kind() {
     for (kind, path) in KINDS {
@@ -158,6 +160,7 @@ fn the_log_alone_tells_another_continuation_of_every_kind() {
     }
 }
 
+// T-LOG-03
 #[test]
 fn the_log_alone_tells_what_was_cut_off_by_hand() {
     for (kind, path) in [KINDS[0], KINDS[1]] {

@@ -66,6 +66,7 @@ fn stamped() -> (Sandbox, TempDir, Stamping) {
     (sandbox, tools, stamping)
 }
 
+// T-WIT-25
 #[test]
 fn a_log_is_stamped_whenever_it_has_grown_and_again_where_nobody_answered() {
     let (sandbox, _tools, stamping) = stamped();

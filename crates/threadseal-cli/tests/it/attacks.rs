@@ -1,4 +1,4 @@
-//! The table at the head of `THREATS.md` §19, on threads that `run` made: twelve attacks, each with its verdict and exit code and
+//! The table of `threats/attack-suite.md`, on threads that `run` made: twelve attacks, each with its verdict and exit code and
 //! refused by whoever would go on, then five things that are done in good faith, and raise no alarm.
 //!
 //! ```text
@@ -146,6 +146,7 @@ impl Scene {
     }
 }
 
+// T-SUITE-01
 #[test]
 fn cut() {
     let scene = scene();
@@ -162,6 +163,7 @@ fn cut() {
     }
 }
 
+// T-SUITE-02
 #[test]
 fn roll_back() {
     let scene = scene();
@@ -177,6 +179,7 @@ fn roll_back() {
 }
 
 /// What has ended is whole, and is the older one; nobody takes it for the latest.
+// T-SUITE-03
 #[test]
 fn restore_home_and_records() {
     let scene = scene();
@@ -191,6 +194,7 @@ fn restore_home_and_records() {
     assert!(all.contains("log_rolled_back"), "{all}");
 }
 
+// T-SUITE-04
 #[test]
 fn delete() {
     let scene = scene();
@@ -216,6 +220,7 @@ fn delete() {
     }
 }
 
+// T-SUITE-05
 #[test]
 fn fork() {
     let scene = scene();
@@ -231,6 +236,7 @@ fn fork() {
 }
 
 /// Into another record's place, another thread, another project.
+// T-SUITE-06
 #[test]
 fn transplant() {
     let scene = scene();
@@ -260,6 +266,7 @@ fn transplant() {
 }
 
 /// Lines of another thread, before the last seal and behind it.
+// T-SUITE-07
 #[test]
 fn replay() {
     let scene = scene();
@@ -282,6 +289,7 @@ fn replay() {
 }
 
 /// The process was killed in the middle of a call; its end is sealed twice by the key of its epoch.
+// T-SUITE-08
 #[test]
 fn seal_another_end_with_a_stolen_key_of_the_epoch() {
     let mut scene = scene();
@@ -347,6 +355,7 @@ fn killed(sandbox: &Sandbox) -> String {
     begun.unwrap()
 }
 
+// T-SUITE-09
 #[test]
 fn sign_with_a_key_that_was_revoked() {
     let scene = scene();
@@ -364,6 +373,7 @@ fn sign_with_a_key_that_was_revoked() {
 }
 
 /// One witness was asked by the home as it went on, the other by the home as it was put back.
+// T-SUITE-10
 #[test]
 fn show_two_witnesses_two_histories() {
     let scene = scene();
@@ -404,6 +414,7 @@ fn show_two_witnesses_two_histories() {
     scene.refused(&scene.first, "see: threadseal log status");
 }
 
+// T-SUITE-11
 #[test]
 fn go_on_with_a_clone_of_the_home() {
     let scene = scene();
@@ -420,6 +431,7 @@ fn go_on_with_a_clone_of_the_home() {
 }
 
 /// The records stay as they are, beyond what the home knows.
+// T-SUITE-12
 #[test]
 fn restore_the_home_alone() {
     let scene = scene();
@@ -431,6 +443,7 @@ fn restore_the_home_alone() {
     scene.refused(&scene.second, "see: threadseal log status");
 }
 
+// T-SUITE-13
 #[test]
 fn move_in_good_faith() {
     let scene = scene();
@@ -439,6 +452,7 @@ fn move_in_good_faith() {
     scene.goes_on("moved");
 }
 
+// T-SUITE-14
 #[test]
 fn copy_in_good_faith() {
     let scene = scene();
@@ -448,6 +462,7 @@ fn copy_in_good_faith() {
     scene.goes_on("p");
 }
 
+// T-SUITE-15
 #[test]
 fn archive_in_good_faith() {
     let scene = scene();
@@ -470,6 +485,7 @@ fn archive_in_good_faith() {
 }
 
 /// Home and records come from one backup.
+// T-SUITE-16
 #[test]
 fn restore_in_good_faith_and_restart_the_log() {
     let mut scene = scene();
@@ -482,6 +498,7 @@ fn restore_in_good_faith_and_restart_the_log() {
 }
 
 /// On another machine, without the second place of the old one.
+// T-SUITE-17
 #[test]
 fn take_a_new_laptop_in_good_faith() {
     let scene = scene();

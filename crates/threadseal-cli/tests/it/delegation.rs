@@ -110,6 +110,7 @@ fn a_delegate_goes_on_with_a_record_in_a_home_of_its_own_and_both_homes_find_it_
     authority.run(["log", "fsck"]).exits(0);
 }
 
+// T-KLOG-33
 #[test]
 fn a_delegation_is_written_once_in_the_record_and_in_the_log() {
     let (authority, worker) = two_homes();
@@ -126,6 +127,7 @@ fn a_delegation_is_written_once_in_the_record_and_in_the_log() {
 }
 
 /// As a process that was killed between the two, or a thief with a copy of the authority's key elsewhere.
+// T-KLOG-30 T-KLOG-33
 #[test]
 fn a_delegation_that_the_log_of_the_authority_does_not_know_is_told_until_it_is_written_down() {
     let (authority, worker) = two_homes();
@@ -152,6 +154,7 @@ fn a_delegation_that_the_log_of_the_authority_does_not_know_is_told_until_it_is_
     assert!(!told.stdout.contains("unlogged"), "{}", told.stdout);
 }
 
+// T-KLOG-33
 #[test]
 fn a_delegation_that_was_not_logged_before_the_end_of_its_record_is_logged_behind_it() {
     let (authority, worker) = two_homes();
@@ -179,6 +182,7 @@ fn a_delegation_that_was_not_logged_before_the_end_of_its_record_is_logged_behin
     assert_eq!(fs::read(&path).unwrap(), before);
 }
 
+// T-KLOG-29
 #[test]
 fn what_a_delegate_seals_behind_its_end_is_forged_and_what_it_sealed_before_stays_whole() {
     let (authority, worker) = two_homes();
@@ -217,6 +221,7 @@ fn what_a_delegate_seals_behind_its_end_is_forged_and_what_it_sealed_before_stay
     assert!(forged.stdout.contains("key_revoked"), "{}", forged.stdout);
 }
 
+// T-KLOG-32
 #[test]
 fn only_the_authority_of_a_record_that_goes_on_lets_a_key_in_and_nothing_is_written_else() {
     let (authority, worker) = two_homes();

@@ -40,6 +40,7 @@ fn native<'a>(thread: &'a [&'a str]) -> Vec<&'a [&'a str]> {
     ]
 }
 
+// T-KLOG-01
 #[test]
 fn a_key_that_ended_seals_nothing_more_whoever_asks() {
     for end in [
@@ -85,6 +86,7 @@ fn a_key_that_ended_seals_nothing_more_whoever_asks() {
     }
 }
 
+// T-KLOG-01
 #[test]
 fn a_key_whose_place_another_took_says_which() {
     let sandbox = ready();
@@ -105,6 +107,7 @@ fn a_key_whose_place_another_took_says_which() {
     refused(&sandbox, &[&seal], &[": rotated)"]);
 }
 
+// T-KLOG-01
 #[test]
 fn keys_of_other_usages_end_in_the_trust_store() {
     let sandbox = ready();

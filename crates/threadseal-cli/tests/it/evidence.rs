@@ -29,6 +29,7 @@ pub(crate) fn in_home(sandbox: &Sandbox, home: &Path, arguments: &[&str]) -> Ran
 
 pub(crate) const COPIES: [&str; 2] = ["one.jsonl", "there/one.jsonl"];
 
+// T-FRK-02
 #[test]
 fn two_copies_that_were_gone_on_with_convict_the_key_to_whoever_knows_it() {
     let sandbox = forked();
@@ -92,6 +93,7 @@ fn two_copies_that_were_gone_on_with_convict_the_key_to_whoever_knows_it() {
 }
 
 /// A key that ended was somebody's when it sealed, and nothing says whose. The evidence is not called forged, and convicts no record.
+// T-FRK-09
 #[test]
 fn evidence_of_a_key_that_ended_says_what_it_is_worth() {
     let sandbox = forked();
@@ -107,6 +109,7 @@ fn evidence_of_a_key_that_ended_says_what_it_is_worth() {
     sandbox.run(["log", "accuse", "fork"]).exits(3);
 }
 
+// T-FRK-02
 #[test]
 fn a_short_copy_beside_two_histories_hides_neither() {
     let sandbox = ready();
@@ -130,6 +133,7 @@ fn a_short_copy_beside_two_histories_hides_neither() {
     sandbox.run(["check-proof", "fork"]).exits(0);
 }
 
+// T-FRK-12
 #[test]
 fn copies_of_an_honest_record_make_no_evidence() {
     let sandbox = ready();
@@ -162,6 +166,7 @@ fn copies_of_an_honest_record_make_no_evidence() {
     assert!(!sandbox.work().join("fork").exists());
 }
 
+// T-FRK-16
 #[test]
 fn a_conflict_of_checkpoints_is_judged_by_the_key_that_is_named() {
     let sandbox = ready();

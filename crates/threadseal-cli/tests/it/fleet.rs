@@ -188,6 +188,7 @@ impl Ended {
     }
 }
 
+// T-FLT-09 T-FLT-10
 #[test]
 fn what_was_done_to_threads_in_a_database_is_told_as_of_files() {
     let Some(ended) = Ended::new() else { return };
@@ -279,6 +280,7 @@ fn what_was_done_to_threads_in_a_database_is_told_as_of_files() {
     assert_eq!(ended.cluster.sql(database_of(&empty), made), "0\n");
 }
 
+// T-FLT-15
 #[test]
 fn threads_in_a_database_are_waited_for_followed_and_inspected() {
     let Some(ended) = Ended::new() else { return };
@@ -367,6 +369,7 @@ fn threads_in_a_database_are_waited_for_followed_and_inspected() {
     assert_eq!(refused.json()["results"][&next]["status"], "refused");
 }
 
+// T-FLT-11
 #[test]
 fn a_thread_in_a_database_is_gone_on_with_from_records_that_verify_only() {
     let Some(ended) = Ended::new() else { return };
@@ -432,6 +435,7 @@ fn a_thread_in_a_database_is_gone_on_with_from_records_that_verify_only() {
     ended.run(&["thread", "inspect"]).exits(0);
 }
 
+// T-FLT-13
 #[test]
 fn a_thread_whose_worker_is_gone_is_ended_by_hand_and_not_while_a_lease_stands() {
     let Some(ended) = Ended::new() else { return };
@@ -499,6 +503,7 @@ fn a_thread_whose_worker_is_gone_is_ended_by_hand_and_not_while_a_lease_stands()
     ended.run(&["thread", "inspect"]).exits(0);
 }
 
+// T-FLT-12
 #[test]
 fn a_run_of_a_graph_is_an_order_and_ends_with_its_worker_until_somebody_decides() {
     let Some(ended) = Ended::new() else { return };

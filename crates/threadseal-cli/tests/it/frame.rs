@@ -97,6 +97,7 @@ fn version_is_one_line() {
     );
 }
 
+// T-CMD-02
 #[test]
 fn a_full_disk_and_a_broken_pipe_behind_standard_output_are_never_0() {
     let sandbox = Sandbox::new();
@@ -123,6 +124,7 @@ fn a_full_disk_and_a_broken_pipe_behind_standard_output_are_never_0() {
     }
 }
 
+// T-CMD-02
 #[test]
 fn what_had_to_be_said_and_could_not_be_is_never_0_and_silence_is_the_verdict() {
     let sandbox = ready();

@@ -51,6 +51,7 @@ fn public(sandbox: &Sandbox, name: &str) -> Option<String> {
     Some(own["public"].as_str().unwrap().to_owned())
 }
 
+// T-KLOG-19
 #[test]
 fn heads_that_were_stored_and_not_published_stand_in_the_log_before_their_key_ends() {
     for end in [
@@ -65,6 +66,7 @@ fn heads_that_were_stored_and_not_published_stand_in_the_log_before_their_key_en
     }
 }
 
+// T-KLOG-19
 #[test]
 fn seals_that_were_durable_and_not_published_stand_in_the_log_before_their_key_is_rotated() {
     let sandbox = ready();
@@ -105,6 +107,7 @@ fn seals_that_were_durable_and_not_published_stand_in_the_log_before_their_key_i
     sandbox.run(["log", "fsck"]).exits(0);
 }
 
+// T-KLOG-19
 #[test]
 fn a_key_is_not_rotated_while_a_seal_cannot_be_written_down() {
     let sandbox = ready();
@@ -180,6 +183,7 @@ fn set_private(path: &std::path::Path, mode: u32) {
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
 }
 
+// T-KLOG-08
 #[test]
 fn a_key_that_said_that_it_ended_counts_no_more_whatever_the_trust_store_says() {
     let (sandbox, before) = cut_short();
@@ -194,6 +198,7 @@ fn a_key_that_said_that_it_ended_counts_no_more_whatever_the_trust_store_says() 
     }
 }
 
+// T-KLOG-08
 #[test]
 fn whoever_opens_the_home_to_write_ends_a_rotation_that_was_cut_short() {
     let (sandbox, before) = cut_short();
@@ -214,6 +219,7 @@ fn whoever_opens_the_home_to_write_ends_a_rotation_that_was_cut_short() {
     }
 }
 
+// T-KLOG-08
 #[test]
 fn a_rotation_that_is_run_again_makes_no_third_key() {
     let (sandbox, before) = cut_short();
@@ -235,6 +241,7 @@ fn a_rotation_that_is_run_again_makes_no_third_key() {
     assert_ne!(public(&sandbox, "self"), Some(next));
 }
 
+// T-KLOG-08
 #[test]
 fn a_revocation_that_was_cut_short_is_ended_by_whoever_opens_the_home_to_write() {
     let sandbox = ready();
@@ -258,6 +265,7 @@ fn a_revocation_that_was_cut_short_is_ended_by_whoever_opens_the_home_to_write()
 }
 
 /// A home that was put back is asked before its restart what a rotated key sealed: nobody knows, and nobody is accused.
+// T-KLOG-15 T-KLOG-16
 #[test]
 fn a_home_that_was_put_back_accuses_nothing_that_a_rotated_key_sealed() {
     let sandbox = ready();
@@ -308,6 +316,7 @@ fn a_home_that_was_put_back_accuses_nothing_that_a_rotated_key_sealed() {
     );
 }
 
+// T-KLOG-16
 #[test]
 fn a_project_whose_log_went_back_is_sent_to_the_log_and_not_to_seal_again() {
     let sandbox = project();
@@ -325,6 +334,7 @@ fn a_project_whose_log_went_back_is_sent_to_the_log_and_not_to_seal_again() {
 }
 
 /// A turn that is proved is judged by the head of the seal that closes it, and not by the record's last one.
+// T-KLOG-17
 #[test]
 fn turns_that_a_rotated_key_sealed_are_proved_also_in_the_log_that_takes_the_place_of_the_old_one()
 {

@@ -44,6 +44,7 @@ fn more(sandbox: &Sandbox) {
     sandbox.run(seal).exits(0);
 }
 
+// T-KLOG-02
 #[test]
 fn what_a_revoked_key_sealed_before_in_the_log_counts_and_nothing_that_it_seals_later() {
     let sandbox = revoked();
@@ -63,6 +64,7 @@ fn what_a_revoked_key_sealed_before_in_the_log_counts_and_nothing_that_it_seals_
         .fails_with("seals nothing more");
 }
 
+// T-KLOG-02
 #[test]
 fn what_a_revoked_key_sealed_before_counts_in_the_log_that_takes_the_place_of_the_old_one() {
     let sandbox = revoked();
@@ -81,6 +83,7 @@ fn what_a_revoked_key_sealed_before_counts_in_the_log_that_takes_the_place_of_th
 }
 
 /// The trust store names an entry of the log before, as where the process ended before it followed; also after another restart.
+// T-KLOG-14
 #[test]
 fn a_restart_that_was_cut_short_before_the_trust_store_followed_loses_nothing() {
     let sandbox = revoked();
@@ -103,6 +106,7 @@ fn a_restart_that_was_cut_short_before_the_trust_store_followed_loses_nothing() 
     sandbox.run(["verify", "before.jsonl"]).exits(0);
 }
 
+// T-KLOG-03
 #[test]
 fn without_the_log_nothing_that_a_revoked_key_sealed_counts() {
     let sandbox = revoked();
@@ -222,6 +226,7 @@ fn native_keys(sandbox: &Sandbox) -> Vec<(String, String)> {
         .collect()
 }
 
+// T-KLOG-02
 #[test]
 fn a_key_is_rotated_under_its_name_and_what_the_old_one_sealed_before_counts() {
     let sandbox = ready();

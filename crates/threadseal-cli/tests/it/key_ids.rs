@@ -14,6 +14,7 @@ fn names(sandbox: &Sandbox, name: &str) -> [String; 2] {
 /// About half of all ids are also the bytes of a key: several homes have both kinds.
 const HOMES: usize = 4;
 
+// T-KEY-02
 #[test]
 fn a_signer_is_asked_for_by_its_id_and_another_id_is_another_signer() {
     for _ in 0..HOMES {
@@ -61,6 +62,7 @@ fn what_is_proved_is_asked_for_by_the_id_of_its_signer() {
         .exits(0);
 }
 
+// T-KEY-02
 #[test]
 fn an_id_is_trusted_as_the_key_that_has_it_or_not_at_all() {
     for _ in 0..HOMES {

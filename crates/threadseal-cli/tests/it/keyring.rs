@@ -122,6 +122,7 @@ fn kept(bus: &str) -> Kept {
     }
 }
 
+// T-MARK-15
 #[test]
 fn a_home_that_was_put_back_is_noticed_by_the_keyring_of_its_user() {
     let Some(session) = Session::start() else {
@@ -141,6 +142,7 @@ fn a_home_that_was_put_back_is_noticed_by_the_keyring_of_its_user() {
     other.run(&["log", "status"]).exits(0);
 }
 
+// T-MARK-15
 #[test]
 fn what_is_sealed_without_the_keyring_waits_until_it_is_back_and_nobody_says_that_all_is_well() {
     let Some(mut session) = Session::start() else {
@@ -173,6 +175,7 @@ fn what_is_sealed_without_the_keyring_waits_until_it_is_back_and_nobody_says_tha
 }
 
 /// A place may be added and taken out by either of its names, and refuses a copy that went back.
+// T-MARK-15
 #[test]
 fn the_keyring_is_added_to_a_log_that_is_there_unless_it_contradicts_it() {
     let Some(session) = Session::start() else {
@@ -196,6 +199,7 @@ fn the_keyring_is_added_to_a_log_that_is_there_unless_it_contradicts_it() {
     );
 }
 
+// T-MARK-15
 #[test]
 fn a_bus_that_never_answers_and_one_that_is_not_there_hold_up_no_seal() {
     let folder = tempfile::tempdir().unwrap();

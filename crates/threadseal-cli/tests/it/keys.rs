@@ -71,6 +71,7 @@ fn init_does_not_take_back_what_the_user_decided_since() {
     assert!(rye["revoked"].is_object());
 }
 
+// T-RYE-22
 #[test]
 fn private_files_are_for_their_user_alone() {
     let sandbox = Sandbox::new();
@@ -84,6 +85,7 @@ fn private_files_are_for_their_user_alone() {
     assert_eq!(mode(&sandbox.work().join("k.pem")), 0o600);
 }
 
+// T-RYE-22
 #[test]
 fn keys_are_never_replaced() {
     let sandbox = Sandbox::new();
@@ -241,6 +243,7 @@ fn keys_of_rye_and_igor_are_taken_over() {
     assert!(listed.contains("igor              native"), "{listed}");
 }
 
+// T-RYE-22
 #[test]
 fn a_rye_folder_with_another_keys_public_half_is_refused() {
     let sandbox = Sandbox::new();
@@ -276,6 +279,7 @@ fn a_key_whose_making_was_cut_short_is_still_found() {
     assert_eq!(after.stdout, before.stdout);
 }
 
+// T-RYE-22
 #[test]
 fn a_private_key_that_others_may_read_is_not_used() {
     let sandbox = Sandbox::new();

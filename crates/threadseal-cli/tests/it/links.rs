@@ -6,6 +6,7 @@ use crate::run::{greet, project, thread};
 use std::fs;
 use std::os::unix::fs::symlink;
 
+// T-FIL-13
 #[test]
 fn a_log_that_is_named_through_a_link_has_the_seals_beside_the_log() {
     let sandbox = ready();
@@ -36,6 +37,7 @@ fn a_log_that_is_named_through_a_link_has_the_seals_beside_the_log() {
     }
 }
 
+// T-FIL-13
 #[test]
 fn a_record_that_is_named_through_a_link_has_its_bodies_and_is_pruned_where_it_lies() {
     let sandbox = project();

@@ -16,6 +16,7 @@ fn size(sandbox: &Sandbox) -> u64 {
     status["size"].as_u64().unwrap()
 }
 
+// T-LOG-31
 #[test]
 fn what_is_sealed_is_written_down_and_can_be_listed_and_proved() {
     let sandbox = ready();
@@ -65,6 +66,7 @@ fn what_is_sealed_is_written_down_and_can_be_listed_and_proved() {
 }
 
 /// An older record together with the older folder of heads: without a log, nothing on this host knew better.
+// T-LOG-02
 #[test]
 fn an_older_copy_of_a_record_and_of_the_heads_is_noticed_by_the_log() {
     let sandbox = ready();
@@ -84,6 +86,7 @@ fn an_older_copy_of_a_record_and_of_the_heads_is_noticed_by_the_log() {
     assert!(["rolled_back", "truncated"].contains(&verdict), "{verdict}");
 }
 
+// T-MARK-02
 #[test]
 fn a_home_that_was_restored_says_so_and_goes_on_by_a_restart_alone() {
     let sandbox = ready();
@@ -171,6 +174,7 @@ fn a_home_that_was_restored_says_so_and_goes_on_by_a_restart_alone() {
     sandbox.run(["seal", "b.json"]).exits(0);
 }
 
+// T-LOG-45
 #[test]
 fn a_log_that_is_gone_is_missing_and_is_not_made_anew() {
     let sandbox = ready();
@@ -190,6 +194,7 @@ fn a_log_that_is_gone_is_missing_and_is_not_made_anew() {
 }
 
 /// The second place is a disk that is not there, or a file that is damaged: what is sealed is sealed.
+// T-LOG-39
 #[test]
 fn a_second_place_that_cannot_be_read_holds_up_no_seal() {
     let sandbox = ready();
@@ -299,6 +304,7 @@ fn a_thread_is_written_down_as_it_runs_and_with_what_each_seal_states() {
 }
 
 /// Whoever is stopped while it is in the log holds up no command.
+// T-LOG-41
 #[test]
 fn a_command_does_not_wait_for_long_for_another_that_is_in_the_log() {
     let sandbox = ready();
@@ -321,6 +327,7 @@ fn a_command_does_not_wait_for_long_for_another_that_is_in_the_log() {
 }
 
 /// A line that says of a record that it was sealed further than it was: written down, it would make the record `rolled_back` for ever.
+// T-LOG-37
 #[test]
 fn a_forged_line_in_the_spool_is_told_once_and_keeps_no_record_from_being_sealed() {
     let sandbox = ready();

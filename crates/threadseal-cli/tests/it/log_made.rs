@@ -55,6 +55,7 @@ fn init_makes_a_log_with_a_second_place_and_says_which() {
 }
 
 /// As homes were before there were logs: what they know must not be forgotten by the log that comes.
+// T-LOG-11
 #[test]
 fn init_takes_every_known_head_into_a_log_that_comes_later() {
     let sandbox = Sandbox::new();
@@ -111,6 +112,7 @@ fn a_home_that_was_made_without_a_log_gets_one_when_it_is_asked_for() {
 }
 
 /// Also a home that is gone altogether is not made anew as if there had been none.
+// T-LOG-45
 #[test]
 fn init_makes_no_log_where_one_is_missing_and_says_what_does() {
     for part in ["home", "home/log", "home/log/current"] {
@@ -141,6 +143,7 @@ fn init_makes_no_log_where_one_is_missing_and_says_what_does() {
 
 /// The key of a log says that there was one, whatever became of log and second place; and a log that could not be made leaves no
 /// key behind that would say so.
+// T-LOG-46
 #[test]
 fn a_log_of_which_only_the_key_is_left_is_missing_and_one_that_was_never_made_is_not() {
     let sandbox = Sandbox::new();
@@ -193,6 +196,7 @@ fn a_restart_keeps_the_other_second_places_or_says_that_nothing_names_them() {
 }
 
 /// `log.json` is text.
+// T-LOG-19
 #[cfg(unix)]
 #[test]
 fn a_home_whose_name_is_not_text_gets_no_log_and_is_told_why() {

@@ -88,6 +88,7 @@ fn notices_an_older_copy(sandbox: &Sandbox, home: &Path, name: &str) {
     assert!(["rolled_back", "truncated"].contains(&verdict), "{verdict}");
 }
 
+// T-MARK-29
 #[test]
 fn a_home_that_is_moved_goes_on_with_and_without_its_second_place() {
     let sandbox = ready();
@@ -108,6 +109,7 @@ fn a_home_that_is_moved_goes_on_with_and_without_its_second_place() {
     notices_an_older_copy(&sandbox, &away.join("home"), "c");
 }
 
+// T-MARK-27
 #[test]
 fn a_copy_of_a_home_reads_at_ease_and_one_of_both_goes_on() {
     let sandbox = ready();
@@ -131,6 +133,7 @@ fn a_copy_of_a_home_reads_at_ease_and_one_of_both_goes_on() {
 }
 
 /// A copy that somebody goes on with behind the back of the home that it was made from.
+// T-RST-07
 #[test]
 fn a_home_that_begins_a_log_of_its_own_ends_the_one_that_its_clone_went_on_with() {
     let sandbox = ready();
@@ -146,6 +149,7 @@ fn a_home_that_begins_a_log_of_its_own_ends_the_one_that_its_clone_went_on_with(
     assert_eq!(seal(&sandbox, "b").stderr, "");
 }
 
+// T-MARK-29
 #[test]
 fn a_home_that_is_restored_from_its_archive_accuses_nothing_and_goes_on_after_a_restart() {
     let sandbox = ready();
@@ -179,6 +183,7 @@ fn a_home_that_is_restored_from_its_archive_accuses_nothing_and_goes_on_after_a_
 }
 
 /// What the system calls the machine stands in `log.json`; here it is another one.
+// T-MARK-29
 #[test]
 fn a_home_on_a_new_machine_goes_on_after_a_restart_and_is_protected_as_before() {
     let sandbox = ready();
@@ -214,6 +219,7 @@ fn a_home_on_a_new_machine_goes_on_after_a_restart_and_is_protected_as_before() 
 }
 
 /// Older records, an older home, and in it the log of some other home: all good by themselves. The second place remembers which log it was.
+// T-MARK-05
 #[test]
 fn a_log_of_another_home_in_the_place_of_this_ones_is_noticed() {
     let sandbox = ready();

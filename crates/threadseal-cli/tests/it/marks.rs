@@ -80,6 +80,7 @@ fn password() -> Vec<(&'static str, String)> {
     vec![("PGPASSWORD", "correct horse".to_owned())]
 }
 
+// T-MARK-14 T-MARK-18
 #[test]
 fn a_disk_that_was_put_back_whole_is_noticed_by_the_row_of_a_database() {
     let Some(cluster) = cluster() else { return };
@@ -129,6 +130,7 @@ fn a_disk_that_was_put_back_whole_is_noticed_by_the_row_of_a_database() {
     blind.run(&["log", "status"]).exits(0);
 }
 
+// T-MARK-14
 #[test]
 fn a_disk_that_was_put_back_whole_is_noticed_by_the_witness_of_another_host() {
     let other = witness(&[]);

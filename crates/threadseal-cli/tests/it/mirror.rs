@@ -6,6 +6,7 @@ use std::fs;
 
 const STORE: &str = "object+file:mirror";
 
+// T-LOG-43
 #[test]
 fn a_log_is_published_checked_and_never_taken_back() {
     let (sandbox, log) = logged();
@@ -52,6 +53,7 @@ fn a_log_is_published_checked_and_never_taken_back() {
 }
 
 /// Of a home and its copy both went on; none of their checkpoints has the size of another.
+// T-FRK-04
 #[test]
 fn a_published_copy_of_another_history_convicts_the_log_at_any_size() {
     let (sandbox, log) = logged();

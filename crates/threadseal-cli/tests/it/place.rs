@@ -15,6 +15,7 @@ fn says(ran: &Ran, verdict: &str, path: &str) -> bool {
     ran.stdout.lines().any(|line| line.starts_with(&begin))
 }
 
+// T-TRA-12
 #[test]
 fn a_known_record_over_another_known_one_is_foreign_and_the_other_is_missing() {
     let sandbox = ready();
@@ -47,6 +48,7 @@ fn a_known_record_over_another_known_one_is_foreign_and_the_other_is_missing() {
     }
 }
 
+// T-TRA-12
 #[test]
 fn a_log_with_its_seals_over_another_log_is_foreign() {
     let sandbox = ready();
@@ -66,6 +68,7 @@ fn a_log_with_its_seals_over_another_log_is_foreign() {
     ask(&sandbox, "seal", "d/a.jsonl").fails_with("is the place of record");
 }
 
+// T-TRA-12
 #[test]
 fn a_record_over_one_of_another_kind_is_foreign() {
     let sandbox = ready();
@@ -81,6 +84,7 @@ fn a_record_over_one_of_another_kind_is_foreign() {
     assert!(says(&ran, "missing", "d/t.jsonl"), "{}", ran.stdout);
 }
 
+// T-TRA-12
 #[test]
 fn a_document_over_another_is_foreign_until_it_is_sealed_there() {
     let sandbox = ready();
@@ -110,6 +114,7 @@ fn the_version_of_a_colleague_in_the_place_of_ones_own_is_no_alarm() {
     assert!(says(&ran, "unknown_signer", "a.md"), "{}", ran.stdout);
 }
 
+// T-TRA-13
 #[test]
 fn moving_copying_and_recording_anew_in_one_place_are_no_alarm() {
     let sandbox = ready();
@@ -172,6 +177,7 @@ fn take_away(path: &Path) {
     }
 }
 
+// T-FIL-11
 #[test]
 fn what_lies_in_the_place_of_a_sealed_document_and_is_no_record_is_told() {
     let sandbox = ready();
@@ -208,6 +214,7 @@ fn what_lies_in_the_place_of_a_sealed_document_and_is_no_record_is_told() {
     ask(&sandbox, "verify", "d").exits(0);
 }
 
+// T-FIL-11
 #[test]
 fn who_moves_a_record_and_leaves_a_link_or_writes_anew_after_a_prune_hides_nothing() {
     let sandbox = ready();
@@ -231,6 +238,7 @@ fn who_moves_a_record_and_leaves_a_link_or_writes_anew_after_a_prune_hides_nothi
     assert!(!ran.stdout.contains("missing"), "{}", ran.stdout);
 }
 
+// T-FIL-12
 #[test]
 fn a_path_in_which_nothing_was_found_is_no_success_whatever_else_is_named() {
     let sandbox = ready();

@@ -80,6 +80,7 @@ fn a_proof_shows_its_turn_whole_and_no_other() {
     assert_eq!(quiet.stdout, "");
 }
 
+// T-PRF-12
 #[test]
 fn a_proof_needs_no_home_and_without_a_key_nobody_vouches_for_it() {
     let sandbox = proved();
@@ -110,6 +111,7 @@ fn a_proof_needs_no_home_and_without_a_key_nobody_vouches_for_it() {
     elsewhere(&sandbox, &["--key", pem, "--thread", "demo/other"]).exits(1);
 }
 
+// T-PRF-13
 #[test]
 fn a_changed_proof_is_evidence_and_another_file_no_proof() {
     let sandbox = proved();
@@ -132,6 +134,7 @@ fn a_changed_proof_is_evidence_and_another_file_no_proof() {
     sandbox.run(["check-proof", "none"]).fails_with("none");
 }
 
+// T-PRF-11
 #[test]
 fn turns_are_proved_of_verified_native_records_only() {
     let sandbox = proved();
@@ -180,6 +183,7 @@ fn turns_are_proved_of_verified_native_records_only() {
     refused(&sandbox, 1, "tampered");
 }
 
+// T-PRF-06
 #[test]
 fn the_newest_turn_of_a_record_that_goes_on_is_open() {
     let sandbox = ready();
@@ -267,6 +271,7 @@ fn transcript(folder: &Path) -> Option<PathBuf> {
     })
 }
 
+// T-PRF-19
 #[test]
 fn what_witnesses_saw_of_the_seal_is_judged_without_a_home_and_without_a_network() {
     let (sandbox, serving, vkey) = seen();

@@ -17,6 +17,7 @@ fn detached() -> (Sandbox, PathBuf) {
     (sandbox, transcript)
 }
 
+// T-PRF-15
 #[test]
 fn a_turn_with_detached_bodies_is_shown_whole_or_said_not_to_be() {
     let (sandbox, transcript) = detached();
@@ -75,6 +76,7 @@ fn a_turn_with_detached_bodies_is_shown_whole_or_said_not_to_be() {
     );
 }
 
+// T-RED-11
 #[test]
 fn what_goes_on_from_detached_bodies_detaches_its_own() {
     let (sandbox, _) = detached();

@@ -63,6 +63,7 @@ pub(crate) fn has(codes: &[String], code: &str) -> bool {
     codes.iter().any(|found| found == code)
 }
 
+// T-PRU-04
 #[test]
 fn a_tombstone_is_judged_elsewhere_by_its_key_alone() {
     let sandbox = ready();
@@ -163,6 +164,7 @@ fn a_thread_is_pruned_whole_and_nothing_misses_it() {
     ));
 }
 
+// T-PRU-01 T-PRU-05
 #[test]
 fn a_tombstone_that_was_changed_moved_to_another_record_or_removed_excuses_nothing() {
     let (sandbox, parent, child) = ended();
@@ -213,6 +215,7 @@ fn a_tombstone_that_was_changed_moved_to_another_record_or_removed_excuses_nothi
     assert!(has(&seen, "record_missing"), "{seen:?}");
 }
 
+// T-PRU-03
 #[test]
 fn a_prune_that_a_log_which_went_back_forgot_is_open_and_said_again_once_that_is_settled() {
     let (sandbox, parent, child) = ended();
@@ -247,6 +250,7 @@ fn a_prune_that_a_log_which_went_back_forgot_is_open_and_said_again_once_that_is
     assert!(parent.join("transcript.jsonl").exists());
 }
 
+// T-PRU-02
 #[test]
 fn a_tombstone_that_the_log_does_not_know_or_of_another_key_excuses_nothing() {
     let (sandbox, parent, child) = ended();
@@ -289,6 +293,7 @@ fn a_tombstone_that_the_log_does_not_know_or_of_another_key_excuses_nothing() {
     assert!(parent.join("transcript.jsonl").exists() && !tombstone_in(&parent).exists());
 }
 
+// T-PRU-17 T-PRU-19
 #[test]
 fn a_record_that_is_there_after_its_tombstone_is_told_and_goes_with_the_next_prune() {
     let (sandbox, parent, child) = ended();
@@ -311,6 +316,7 @@ fn a_record_that_is_there_after_its_tombstone_is_told_and_goes_with_the_next_pru
     assert!(child.join("transcript.jsonl").exists());
 }
 
+// T-PRU-08
 #[test]
 fn what_is_open_changed_or_unknown_is_not_pruned() {
     let (sandbox, parent, child) = ended();
@@ -366,6 +372,7 @@ fn payload(value: &Value) -> Payload {
     Payload::parse(value.to_string().as_bytes()).unwrap()
 }
 
+// T-PRU-11
 #[test]
 fn a_record_whose_child_or_successor_is_open_is_not_pruned() {
     let sandbox = ready();
@@ -411,6 +418,7 @@ fn a_record_in_a_store_that_is_a_folder_is_pruned_by_its_name() {
     sandbox.run(["prune", "file:store#one"]).exits(0);
 }
 
+// T-PRU-18
 #[test]
 fn a_record_that_was_put_back_after_it_was_pruned_is_not_sealed_on() {
     let (sandbox, parent, _) = ended();

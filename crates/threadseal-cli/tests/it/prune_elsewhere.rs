@@ -39,6 +39,7 @@ fn holds(sandbox: &Sandbox, what: &str) -> bool {
     })
 }
 
+// T-PRU-15
 #[test]
 fn a_transcript_in_object_storage_is_pruned_and_its_name_takes_nothing_more() {
     let sandbox = stored();
@@ -78,6 +79,7 @@ fn a_transcript_in_object_storage_is_pruned_and_its_name_takes_nothing_more() {
     assert_eq!(listed.matches(" tombstone ").count(), 1, "{listed}");
 }
 
+// T-PRU-13
 #[test]
 fn what_is_open_changed_cut_or_unknown_in_object_storage_is_not_pruned() {
     let sandbox = ready();
@@ -130,6 +132,7 @@ fn what_is_open_changed_cut_or_unknown_in_object_storage_is_not_pruned() {
     assert!(!holds(&sandbox, "question 1") && path.exists());
 }
 
+// T-PRU-14
 #[test]
 fn a_tombstone_of_a_transcript_in_object_storage_that_was_changed_or_removed_excuses_nothing() {
     let sandbox = stored();
@@ -146,6 +149,7 @@ fn a_tombstone_of_a_transcript_in_object_storage_that_was_changed_or_removed_exc
     is_excused(&sandbox);
 }
 
+// T-PRU-22
 #[test]
 fn a_prune_in_object_storage_that_was_cut_short_is_finished_by_the_next() {
     let sandbox = stored();

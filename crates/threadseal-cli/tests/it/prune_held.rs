@@ -53,6 +53,7 @@ fn stranger(sandbox: &Sandbox, arguments: &[&str]) -> Ran {
     Ran::of(command.output().unwrap())
 }
 
+// T-PRU-18
 #[test]
 fn a_log_is_pruned_with_its_seals_and_takes_no_seal_any_more() {
     for name in ["a.jsonl", "a.log"] {
@@ -81,6 +82,7 @@ fn a_log_is_pruned_with_its_seals_and_takes_no_seal_any_more() {
     }
 }
 
+// T-PRU-09
 #[test]
 fn a_prune_of_a_log_that_was_cut_short_is_finished_and_takes_no_other_log_with_it() {
     let sandbox = ready();
@@ -112,6 +114,7 @@ fn a_prune_of_a_log_that_was_cut_short_is_finished_and_takes_no_other_log_with_i
     is_excused(&sandbox);
 }
 
+// T-PRU-09
 #[test]
 fn a_log_that_was_changed_cut_written_on_or_is_anothers_is_not_pruned() {
     let sandbox = ready();
@@ -155,6 +158,7 @@ fn a_log_that_was_changed_cut_written_on_or_is_anothers_is_not_pruned() {
     assert_eq!(files_of(&path), whole);
 }
 
+// T-PRU-06
 #[test]
 fn a_tombstone_of_a_log_or_a_document_that_was_changed_or_removed_excuses_nothing() {
     for name in ["a.jsonl", "a.json"] {
@@ -174,6 +178,7 @@ fn a_tombstone_of_a_log_or_a_document_that_was_changed_or_removed_excuses_nothin
     }
 }
 
+// T-PRU-10
 #[test]
 fn logs_are_pruned_by_their_age_and_documents_are_not() {
     let sandbox = ready();
@@ -204,6 +209,7 @@ fn logs_are_pruned_by_their_age_and_documents_are_not() {
     is_excused(&sandbox);
 }
 
+// T-PRU-09 T-PRU-18
 #[test]
 fn a_document_is_pruned_by_its_name_and_takes_no_seal_any_more() {
     for (name, content, edit) in [
@@ -250,6 +256,7 @@ fn a_document_is_pruned_by_its_name_and_takes_no_seal_any_more() {
     }
 }
 
+// T-PRU-10
 #[test]
 fn what_a_thread_or_a_project_hangs_on_is_not_pruned_by_itself() {
     let sandbox = project();

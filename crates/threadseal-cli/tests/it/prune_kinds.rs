@@ -55,6 +55,7 @@ fn holds_secret(folder: &Path) -> bool {
     })
 }
 
+// T-PRU-18
 #[test]
 fn a_ledger_is_pruned_in_its_store_and_takes_no_record_any_more() {
     for store in ["file:runs", "sqlite:runs/db", "object+file:runs"] {
@@ -89,6 +90,7 @@ fn a_ledger_is_pruned_in_its_store_and_takes_no_record_any_more() {
     }
 }
 
+// T-PRU-12
 #[test]
 fn a_ledger_goes_with_the_seals_of_its_file_as_a_log_and_neither_is_missed() {
     let sandbox = ready();
@@ -107,6 +109,7 @@ fn a_ledger_goes_with_the_seals_of_its_file_as_a_log_and_neither_is_missed() {
     }
 }
 
+// T-PRU-12
 #[test]
 fn a_ledger_that_was_changed_cut_or_belongs_to_a_thread_is_not_pruned() {
     let sandbox = ready();
@@ -128,6 +131,7 @@ fn a_ledger_that_was_changed_cut_or_belongs_to_a_thread_is_not_pruned() {
     sandbox.run(["verify", "runs"]).exits(0);
 }
 
+// T-PRU-07
 #[test]
 fn a_tombstone_of_a_store_that_was_changed_or_removed_excuses_nothing() {
     let sandbox = ready();
@@ -144,6 +148,7 @@ fn a_tombstone_of_a_store_that_was_changed_or_removed_excuses_nothing() {
     is_excused(&sandbox);
 }
 
+// T-PRU-18
 #[test]
 fn a_scroll_is_pruned_and_no_copy_of_it_goes_on() {
     let sandbox = ready();
@@ -181,6 +186,7 @@ fn a_scroll_is_pruned_and_no_copy_of_it_goes_on() {
     is_excused(&sandbox);
 }
 
+// T-PRU-18
 #[test]
 fn the_checkpoints_of_an_agent_are_pruned_and_its_key_stays() {
     for store in ["here", "sqlite:here/db"] {
@@ -234,6 +240,7 @@ fn ledgers_and_checkpoints_in_a_database_are_pruned_and_not_missed() {
     checkpoint(&sandbox, &url, "2").exits(2);
 }
 
+// T-PRU-19
 #[test]
 fn a_prune_in_a_store_that_was_cut_short_is_finished_by_the_next() {
     let sandbox = ready();

@@ -9,6 +9,7 @@ fn run(sandbox: &Sandbox, command: &str, path: &Path) -> Ran {
     sandbox.run([command.as_ref(), path.as_os_str()])
 }
 
+// T-TRA-20
 #[test]
 fn messages_are_those_of_the_sealed_part() {
     let sandbox = ready();
@@ -34,6 +35,7 @@ fn messages_are_those_of_the_sealed_part() {
     assert_eq!(json.json()["messages"].as_array().unwrap().len(), 6);
 }
 
+// T-OBS-06
 #[test]
 fn nothing_of_a_record_that_nobody_vouches_for_is_taken_up() {
     let sandbox = ready();
@@ -133,6 +135,7 @@ fn show_tells_the_events_by_turn_and_vouches_for_none() {
     assert_eq!(json["events"][2]["turn"], 1);
 }
 
+// T-CMD-01
 #[test]
 fn texts_of_a_record_stand_behind_a_margin_and_are_harmless() {
     let sandbox = Sandbox::new();
@@ -193,6 +196,7 @@ fn diff_names_the_first_thing_that_happened_differently() {
         .fails_with("absent");
 }
 
+// T-CMD-15
 #[test]
 fn reading_commands_write_nothing() {
     let sandbox = ready();

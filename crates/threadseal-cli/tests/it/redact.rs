@@ -32,6 +32,7 @@ fn holds(path: &Path, text: &str) -> bool {
         .any(|window| window == text.as_bytes())
 }
 
+// T-RED-08
 #[test]
 fn a_thread_with_detached_bodies_is_run_shown_and_redacted() {
     let (sandbox, transcript) = detached();
@@ -113,6 +114,7 @@ fn a_thread_with_detached_bodies_is_run_shown_and_redacted() {
     export(&["--out", "copy.jsonl"]).fails_with("there already");
 }
 
+// T-RED-01
 #[test]
 fn a_body_that_is_gone_or_changed_without_a_redaction_is_tampered() {
     let (sandbox, transcript) = detached();
@@ -133,6 +135,7 @@ fn a_body_that_is_gone_or_changed_without_a_redaction_is_tampered() {
     sandbox.run(["messages", path]).exits(1);
 }
 
+// T-RED-12
 #[test]
 fn a_thread_goes_on_from_what_was_redacted_and_hears_the_hole() {
     let sandbox = project();
@@ -163,6 +166,7 @@ fn with_a_body_of_no_line(bodies: &Path) -> String {
     "said to nobody".to_owned()
 }
 
+// T-RED-19
 #[test]
 fn bodies_that_no_line_commits_to_are_told_not_copied_and_dropped() {
     let (sandbox, transcript) = detached();
@@ -208,6 +212,7 @@ fn bodies_that_no_line_commits_to_are_told_not_copied_and_dropped() {
     );
 }
 
+// T-RED-21
 #[test]
 fn a_copy_of_what_was_redacted_already_and_what_it_has_to_keep_are_told() {
     let (sandbox, transcript) = detached();
@@ -237,6 +242,7 @@ const QUOTED_SCRIPT: &str = r#"answers:
 - {calls: [{tool: directive_return, input: {path: out.txt}}]}
 "#;
 
+// T-RED-20
 #[test]
 fn a_text_with_quotes_is_dropped_wherever_results_hold_it() {
     let sandbox = project();
@@ -257,6 +263,7 @@ fn a_text_with_quotes_is_dropped_wherever_results_hold_it() {
     refused.fails_with("also stands in the sealed lines themselves, which stay: ");
 }
 
+// T-RED-20
 #[test]
 fn a_copy_leaves_out_each_line_that_says_a_text_with_quotes() {
     let sandbox = project();
@@ -281,6 +288,7 @@ fn what_cannot_be_redacted_says_so() {
     redact(&sandbox, &log, &["--line", "1", "--why", "x"]).fails_with("not a native record");
 }
 
+// T-RED-24
 #[test]
 fn a_copy_leaves_lines_out_and_says_what_it_does_not_prove() {
     let sandbox = ready();

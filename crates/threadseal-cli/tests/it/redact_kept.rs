@@ -32,6 +32,7 @@ fn head_of(sandbox: &Sandbox, transcript: &Path) -> String {
 }
 
 /// What a crash or a full disk leaves between the line of a redaction and its seal.
+// T-RED-17
 #[test]
 fn a_redaction_that_was_cut_before_its_seal_is_made_again_by_redact() {
     let (sandbox, transcript, _) = resumed();
@@ -74,6 +75,7 @@ fn places_of(bytes: &[u8], text: &[u8]) -> Vec<usize> {
     found.map(|(place, _)| place).collect()
 }
 
+// T-RED-22
 #[test]
 fn readers_call_no_record_tampered_that_is_redacted_meanwhile() {
     let (sandbox, transcript, _) = resumed();
@@ -143,6 +145,7 @@ fn codes(report: &Value) -> Vec<&str> {
     codes.collect()
 }
 
+// T-RED-09
 #[test]
 fn what_an_earlier_epoch_sealed_is_redacted_and_all_that_was_made_before_holds() {
     let (sandbox, transcript, before_resumed) = resumed();
@@ -240,6 +243,7 @@ fn redactions_in(sandbox: &Sandbox, home: &Path) -> usize {
         .count()
 }
 
+// T-RED-15
 #[test]
 fn the_log_knows_each_redaction_and_one_that_was_made_elsewhere_is_told() {
     let (sandbox, transcript, _) = resumed();

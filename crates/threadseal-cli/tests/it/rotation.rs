@@ -35,6 +35,7 @@ fn is_forged(sandbox: &Sandbox, path: &str) {
     assert!(ran.stdout.contains("key_revoked"), "{}", ran.stdout);
 }
 
+// T-KLOG-20
 #[test]
 fn a_project_is_verified_run_and_resumed_after_its_key_was_rotated() {
     let sandbox = project();
@@ -66,6 +67,7 @@ fn a_project_is_verified_run_and_resumed_after_its_key_was_rotated() {
     sandbox.run(["verify", "p"]).exits(0);
 }
 
+// T-KLOG-20
 #[test]
 fn what_the_old_key_signs_after_its_end_is_refused_wherever_it_lies() {
     let sandbox = project();
@@ -97,6 +99,7 @@ fn what_the_old_key_signs_after_its_end_is_refused_wherever_it_lies() {
     resume(&sandbox, &first).fails_with("ended");
 }
 
+// T-KLOG-21
 #[test]
 fn bodies_that_the_old_key_sealed_are_redacted_by_the_one_that_took_its_place() {
     let sandbox = project();
@@ -125,6 +128,7 @@ fn bodies_that_the_old_key_sealed_are_redacted_by_the_one_that_took_its_place() 
 }
 
 /// The key that sealed it before is asked for alone: the next one, which it let in, seals behind its end.
+// T-KLOG-18
 #[test]
 fn what_was_redacted_after_a_rotation_holds_for_who_accepts_the_old_key_alone() {
     let sandbox = project();
@@ -188,6 +192,7 @@ fn a_rotation_says_where_the_old_key_ended_and_what_its_name_means_now() {
         .exits(0);
 }
 
+// T-KLOG-23
 #[test]
 fn a_key_is_not_rotated_while_a_thread_that_it_answers_for_goes_on() {
     let sandbox = ready();
@@ -210,6 +215,7 @@ fn a_key_is_not_rotated_while_a_thread_that_it_answers_for_goes_on() {
         .fails_with("ended");
 }
 
+// T-KLOG-23
 #[test]
 fn a_key_is_not_rotated_while_nobody_can_say_whether_a_thread_that_was_moved_ended() {
     let sandbox = project();
@@ -245,6 +251,7 @@ fn a_key_that_was_revoked_and_then_rotated_leaves_a_trusted_one() {
     assert!(trust.contains("reason = \"stolen\""), "{trust}");
 }
 
+// T-KLOG-20
 #[test]
 fn a_next_key_that_was_trusted_before_ends_the_old_one_no_less() {
     let sandbox = ready();
@@ -263,6 +270,7 @@ fn a_next_key_that_was_trusted_before_ends_the_old_one_no_less() {
     sandbox.run(["verify", "mine.json"]).exits(0);
 }
 
+// T-KLOG-23
 #[test]
 fn a_key_that_cannot_say_that_it_ended_is_not_rotated_while_it_is_trusted() {
     let sandbox = ready();
@@ -276,6 +284,7 @@ fn a_key_that_cannot_say_that_it_ended_is_not_rotated_while_it_is_trusted() {
     sandbox.run(rotate).exits(0);
 }
 
+// T-KLOG-20
 #[test]
 fn a_ledger_that_the_old_key_signed_stays_whole_and_the_next_one_signs_others() {
     let sandbox = ready();
@@ -297,6 +306,7 @@ fn a_ledger_that_the_old_key_signed_stays_whole_and_the_next_one_signs_others() 
     sandbox.run(["ledger", "verify", "store"]).exits(0);
 }
 
+// T-KLOG-12
 #[test]
 fn what_witnesses_saw_before_a_key_ended_counts_also_where_the_second_place_is_gone() {
     let (sandbox, log) = logged();

@@ -152,6 +152,7 @@ fn parent_and_child_name_each_other() {
     assert_eq!(ended.as_str(), sealed);
 }
 
+// T-RUN-05
 #[test]
 fn nothing_runs_from_an_item_that_is_changed_or_that_nobody_signed() {
     let sandbox = project();
@@ -329,6 +330,7 @@ fn a_model_over_http_is_asked_and_paid() {
     greet(&sandbox, &[]).fails_with("ANTHROPIC_API_KEY");
 }
 
+// T-RUN-13
 #[test]
 fn a_verified_transcript_answers_again_and_no_other_does() {
     let sandbox = project();
@@ -377,6 +379,7 @@ fn a_verified_transcript_answers_again_and_no_other_does() {
     assert_eq!(before, after, "a refused replay left a thread");
 }
 
+// T-RUN-14
 #[test]
 fn children_are_replayed_from_their_own_transcripts_which_must_be_those_that_the_parent_names() {
     let sandbox = project();
@@ -477,6 +480,7 @@ fn the_users_space_counts_only_when_it_is_asked_for_and_after_the_project() {
     run("demo/mine", &["--user-space"]).fails_with("tampered");
 }
 
+// T-FIL-14
 #[test]
 fn a_sealed_file_in_the_place_of_another_is_not_used() {
     let sandbox = project();

@@ -213,6 +213,7 @@ fn a_live_scroll_grows_and_survives_a_torn_write() {
     piped(&sandbox, &append, &turn(9, "e")).exits(2);
 }
 
+// T-SCR-20
 #[test]
 fn a_turn_that_comes_through_a_pipe_is_sealed_before_the_pipe_ends() {
     let sandbox = ready();
@@ -242,6 +243,7 @@ fn a_turn_that_comes_through_a_pipe_is_sealed_before_the_pipe_ends() {
     assert!(child.wait().unwrap().success());
 }
 
+// T-SCR-17
 #[test]
 fn converting_makes_no_good_scroll_of_one_in_two_forms() {
     let sandbox = ready();
@@ -266,6 +268,7 @@ fn converting_makes_no_good_scroll_of_one_in_two_forms() {
     sandbox.run(["scroll", "head", mixed]).exits(2);
 }
 
+// T-SCR-16
 #[test]
 fn a_scroll_whose_beginning_was_spoilt_stays_in_sight() {
     let sandbox = ready();

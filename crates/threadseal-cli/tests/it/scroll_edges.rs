@@ -11,6 +11,7 @@ fn array(turns: &[String]) -> String {
     format!("[{}]", turns.join(","))
 }
 
+// T-SCR-13
 #[test]
 fn nothing_is_sealed_that_verify_would_call_cut_or_repeated() {
     let sandbox = ready();
@@ -58,6 +59,7 @@ fn turns_before_a_bad_one_stay_appended_and_their_head_is_told() {
     assert_eq!(piped(&sandbox, &append, "{}").exits(2).stdout, "");
 }
 
+// T-SCR-13
 #[test]
 fn a_head_is_given_only_of_a_chain_that_verify_has_nothing_against() {
     let sandbox = ready();
@@ -125,6 +127,7 @@ fn no_live_scroll_begins_where_this_host_knows_a_longer_one() {
     piped(&sandbox, &append, &turn(1, "more")).exits(0);
 }
 
+// T-SCR-12
 #[test]
 fn nul_bytes_that_a_crash_left_are_a_torn_tail() {
     let sandbox = ready();

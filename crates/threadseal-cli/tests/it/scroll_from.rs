@@ -230,6 +230,7 @@ fn assert_hidden(sandbox: &Sandbox, format: &str, source: &str, secrets: &[Strin
     }
 }
 
+// T-SCR-31
 #[test]
 fn secrets_are_left_out_wherever_a_request_holds_them() {
     let sandbox = Sandbox::new();
@@ -261,6 +262,7 @@ fn secrets_are_left_out_wherever_a_request_holds_them() {
     assert_hidden(&sandbox, "anthropic", &request.to_string(), &all);
 }
 
+// T-SCR-31
 #[test]
 fn secrets_in_several_elements_of_a_list_are_left_out() {
     let sandbox = Sandbox::new();
@@ -312,6 +314,7 @@ fn secrets_in_several_elements_of_a_list_are_left_out() {
     }
 }
 
+// T-SCR-24
 #[test]
 fn a_turn_that_no_scroll_may_hold_is_found_before_the_first_is_printed() {
     let sandbox = Sandbox::new();

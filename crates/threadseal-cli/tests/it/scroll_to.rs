@@ -68,6 +68,7 @@ fn a_verified_scroll_is_written_in_every_format_with_an_account() {
     sandbox.run(["scroll", "to", "poem", &signed]).exits(2);
 }
 
+// T-SCR-25
 #[test]
 fn what_nobody_vouches_for_is_written_only_by_its_name() {
     let sandbox = ready();
@@ -118,6 +119,7 @@ fn what_nobody_vouches_for_is_written_only_by_its_name() {
         .exits(2);
 }
 
+// T-SCR-23
 #[test]
 fn what_nobody_vouches_for_says_so_in_what_is_made_of_it() {
     let sandbox = ready();
@@ -156,6 +158,7 @@ fn what_nobody_vouches_for_says_so_in_what_is_made_of_it() {
     );
 }
 
+// T-SCR-22
 #[test]
 fn no_turn_can_say_in_markdown_that_it_was_verified_or_begin_another_turn() {
     let sandbox = ready();

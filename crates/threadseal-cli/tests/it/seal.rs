@@ -6,6 +6,7 @@ use crate::verify::{replace, verify};
 use std::fs;
 use std::process::{Child, Stdio};
 
+// T-TRA-20 T-TRA-21
 #[test]
 fn a_tail_is_told_and_sealing_moves_it_aside_or_marks_it_on_request() {
     let sandbox = ready();
@@ -54,6 +55,7 @@ fn a_tail_is_told_and_sealing_moves_it_aside_or_marks_it_on_request() {
     }
 }
 
+// T-RYE-03
 #[test]
 fn a_transcript_that_is_older_than_its_head_is_not_sealed_on_as_ryes() {
     let sandbox = ready();
@@ -107,6 +109,7 @@ fn documents_are_sealed_in_place_and_again_after_an_edit() {
     }
 }
 
+// T-DOC-05
 #[test]
 fn a_document_that_was_written_anew_goes_on_as_the_next_version_and_nothing_is_missing() {
     let sandbox = ready();
@@ -134,6 +137,7 @@ fn a_document_that_was_written_anew_goes_on_as_the_next_version_and_nothing_is_m
     verify(&sandbox, &sandbox.work().join("b.md")).exits(0);
 }
 
+// T-DOC-06
 #[test]
 fn another_keys_document_seal_is_not_taken_away() {
     let sandbox = ready();
@@ -146,6 +150,7 @@ fn another_keys_document_seal_is_not_taken_away() {
         .fails_with("is for rye records");
 }
 
+// T-TRA-31
 #[test]
 fn of_several_sealers_of_one_document_one_seals_and_the_others_find_it_sealed() {
     let sandbox = ready();
@@ -167,6 +172,7 @@ fn of_several_sealers_of_one_document_one_seals_and_the_others_find_it_sealed() 
     }
 }
 
+// T-OBS-03
 #[test]
 fn a_native_record_is_not_sealed_beside_because_it_carries_its_own_seals() {
     let sandbox = ready();
@@ -176,6 +182,7 @@ fn a_native_record_is_not_sealed_beside_because_it_carries_its_own_seals() {
         .fails_with("carries its own seals");
 }
 
+// T-OBS-03
 #[test]
 fn what_carries_its_own_seals_may_be_sealed_beside_while_they_are_there() {
     let sandbox = ready();

@@ -98,6 +98,7 @@ fn what_is_no_public_key_is_refused_and_nothing_changes() {
     assert_eq!(before, after);
 }
 
+// T-KEY-09
 #[test]
 fn a_revocation_stays_and_removal_forgets() {
     let sandbox = ready();
@@ -125,6 +126,7 @@ fn a_revocation_stays_and_removal_forgets() {
     assert!(!listed.contains("ann"), "{listed}");
 }
 
+// T-KEY-07
 #[test]
 fn a_trust_store_that_others_could_have_written_is_not_read() {
     use std::os::unix::fs::PermissionsExt as _;
@@ -136,6 +138,7 @@ fn a_trust_store_that_others_could_have_written_is_not_read() {
         .fails_with("others may write");
 }
 
+// T-KEY-08 T-RYE-09
 #[test]
 fn trust_from_inside_the_tree_is_refused_unless_allowed_and_then_told() {
     let sandbox = ready();
@@ -170,6 +173,7 @@ fn trust_from_inside_the_tree_is_refused_unless_allowed_and_then_told() {
     assert_eq!(json["results"][0]["findings"][0]["code"], "local_trust");
 }
 
+// T-KEY-08
 #[test]
 fn trust_that_really_lies_inside_the_tree_is_refused_by_whatever_name() {
     let sandbox = ready();
@@ -215,6 +219,7 @@ fn trust_that_really_lies_inside_the_tree_is_refused_by_whatever_name() {
     sandbox.run(["verify", "d"]).fails_with("lies inside");
 }
 
+// T-KEY-08
 #[test]
 fn a_home_beside_the_file_that_is_named_serves() {
     let sandbox = ready();

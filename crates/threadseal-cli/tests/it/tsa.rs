@@ -101,6 +101,7 @@ fn check(sandbox: &Sandbox, more: &[&str], exit: i32) -> Value {
     sandbox.run(arguments).exits(exit).json()["authorities"][0].clone()
 }
 
+// T-WIT-27
 #[test]
 fn the_log_is_stamped_once_for_each_size_and_judged_again_without_the_authority() {
     let (sandbox, log) = logged();
@@ -162,6 +163,7 @@ fn the_log_is_stamped_once_for_each_size_and_judged_again_without_the_authority(
 }
 
 /// The host's own heads are gone, so that no clock of its own says when it held a seal.
+// T-KLOG-10
 #[test]
 fn what_a_stamp_shows_to_be_older_than_a_revocation_by_a_clock_counts_and_nothing_else() {
     let (sandbox, _) = logged();
@@ -205,6 +207,7 @@ fn what_a_stamp_shows_to_be_older_than_a_revocation_by_a_clock_counts_and_nothin
     sandbox.run(["seal", "open.jsonl", "--final"]).exits(2);
 }
 
+// T-WIT-13
 #[test]
 fn a_stamp_or_an_authority_that_cannot_be_read_is_told_and_hides_no_other() {
     let (sandbox, log) = logged();
@@ -259,6 +262,7 @@ fn a_stamp_or_an_authority_that_cannot_be_read_is_told_and_hides_no_other() {
     assert!(ran.stdout.contains("key_revoked"), "{}", ran.stdout);
 }
 
+// T-WIT-29
 #[test]
 fn what_does_not_verify_is_neither_kept_nor_counted() {
     let (sandbox, _) = logged();
@@ -305,6 +309,7 @@ fn what_does_not_verify_is_neither_kept_nor_counted() {
     );
 }
 
+// T-WIT-25 T-WIT-31
 #[test]
 fn a_stamp_shows_a_log_that_went_back_without_its_stamps() {
     let (sandbox, _) = logged();

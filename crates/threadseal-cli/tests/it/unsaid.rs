@@ -90,6 +90,7 @@ fn keeps_nothing(folder: &Path, secret: &str) {
     }
 }
 
+// T-CMD-05
 #[test]
 fn no_command_repeats_the_secret_of_an_address() {
     let sandbox = ready();
@@ -110,6 +111,7 @@ fn no_command_repeats_the_secret_of_an_address() {
 }
 
 /// A store that is there, and asks for its password: what is done in it is told and written down without that.
+// T-CMD-05
 #[test]
 fn what_lies_in_a_database_is_told_without_its_password() {
     let Some(cluster) = cluster() else {

@@ -105,6 +105,7 @@ fn a_changed_event_is_named_with_its_turn_and_the_safe_point_before_it() {
     assert!(!report["checks"].as_array().unwrap().is_empty());
 }
 
+// T-TRA-23
 #[test]
 fn a_record_cut_back_to_an_earlier_seal_is_noticed_on_its_host() {
     let sandbox = ready();
@@ -117,6 +118,7 @@ fn a_record_cut_back_to_an_earlier_seal_is_noticed_on_its_host() {
     verify(&stranger_who_trusts(&sandbox), &path).exits(3);
 }
 
+// T-TRA-11 T-TRA-25
 #[test]
 fn expected_heads_and_threads_are_held_against_the_record() {
     let sandbox = ready();
@@ -152,6 +154,7 @@ fn expected_heads_and_threads_are_held_against_the_record() {
     ask(&["--exact-head"]).exits(2);
 }
 
+// T-TRA-09
 #[test]
 fn with_a_pinned_key_any_other_signer_is_forged() {
     let sandbox = ready();
@@ -175,6 +178,7 @@ fn with_a_pinned_key_any_other_signer_is_forged() {
     ask("nobody").fails_with("is no key");
 }
 
+// T-KEY-01
 #[test]
 fn a_revoked_key_counts_only_for_what_this_host_held_before() {
     let sandbox = ready();
@@ -189,6 +193,7 @@ fn a_revoked_key_counts_only_for_what_this_host_held_before() {
     assert!(ran.stdout.starts_with("forged  "), "{}", ran.stdout);
 }
 
+// T-TRA-05
 #[test]
 fn a_native_record_that_lost_all_its_seals_is_noticed() {
     let sandbox = ready();
@@ -207,6 +212,7 @@ fn a_native_record_that_lost_all_its_seals_is_noticed() {
     assert!(ran.stdout.contains("seals are gone"), "{}", ran.stdout);
 }
 
+// T-TRA-04
 #[test]
 fn in_a_native_record_a_checkpoint_without_a_seal_counts_under_no_profile() {
     let sandbox = ready();

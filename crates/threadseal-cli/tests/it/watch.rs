@@ -49,6 +49,7 @@ fn append(sandbox: &Sandbox, name: &str, text: &str) {
     file.write_all(text.as_bytes()).unwrap();
 }
 
+// T-CMD-04
 #[test]
 fn logs_are_sealed_as_they_grow_and_what_is_refused_is_said() {
     let sandbox = ready();
@@ -85,6 +86,7 @@ fn logs_are_sealed_as_they_grow_and_what_is_refused_is_said() {
     sandbox.run(["verify", "logs"]).exits(1);
 }
 
+// T-KLOG-13
 #[test]
 fn watching_goes_on_under_the_log_that_took_the_place_of_another() {
     let sandbox = ready();

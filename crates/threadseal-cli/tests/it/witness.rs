@@ -193,6 +193,7 @@ fn a_witness_cosigns_what_grows_refuses_what_does_not_and_keeps_what_convicts() 
     assert_eq!(serving.post(&request(0, 'b', 9).to_string()).body, "7\n");
 }
 
+// T-WIT-23
 #[test]
 fn what_is_no_request_is_told_so_and_the_witness_goes_on() {
     let sandbox = witness(&[]);
@@ -234,6 +235,7 @@ fn what_is_no_request_is_told_so_and_the_witness_goes_on() {
 }
 
 /// Whatever left a witness before it was killed, at whatever moment, is of one history.
+// T-WIT-22
 #[test]
 fn a_witness_that_is_killed_again_and_again_signs_one_history() {
     let sandbox = witness(&[&log_key().to_string()]);

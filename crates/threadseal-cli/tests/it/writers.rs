@@ -25,6 +25,7 @@ fn refused(sandbox: &Sandbox, arguments: &[&str], input: &str, why: &str) {
     assert_eq!(files_digest(&sandbox.work()), before, "{arguments:?}");
 }
 
+// T-LOG-14
 #[test]
 fn a_key_that_may_not_seal_a_record_writes_nothing_into_it() {
     let sandbox = project();
@@ -52,6 +53,7 @@ fn a_key_that_may_not_seal_a_record_writes_nothing_into_it() {
 }
 
 /// What another home would write of its own is not asked here, only what it would write into what is there.
+// T-LOG-14
 #[test]
 fn a_home_that_is_not_the_recorders_resumes_no_thread_and_leaves_its_record_as_it_was() {
     let sandbox = project();
@@ -140,6 +142,7 @@ fn next_link(tick: &str) -> Vec<&str> {
     all
 }
 
+// T-MARK-04
 #[test]
 fn nothing_is_gone_on_with_under_a_log_that_went_back_until_it_is_restarted() {
     let sandbox = ready();
@@ -187,6 +190,7 @@ fn nothing_is_gone_on_with_under_a_log_that_went_back_until_it_is_restarted() {
     }
 }
 
+// T-MARK-04
 #[test]
 fn an_ended_thread_that_was_put_back_with_its_home_is_not_gone_on_with() {
     let sandbox = project();

@@ -174,6 +174,7 @@ proptest! {
         prop_assert_eq!(member(&exported.bytes, "temperature"), "0.5");
     }
 
+    // T-SCR-22
     #[test]
     fn no_content_can_pass_for_layout(messages in prop::collection::vec(hostile(), 1..5)) {
         let messages: Vec<String> = messages.iter().map(|text| {
@@ -361,6 +362,7 @@ fn bodies_of_which_only_the_hash_is_known_stay_unknown() {
     assert!(String::from_utf8(text).unwrap().contains("(redacted)"));
 }
 
+// T-SCR-25
 #[test]
 fn only_the_bytes_of_the_proof_are_exported() {
     let scroll = chat();

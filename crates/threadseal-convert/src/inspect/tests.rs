@@ -114,6 +114,7 @@ fn an_attachment_is_put_where_something_carried_names_it() {
     assert_eq!(mapped.turns().len(), 2);
 }
 
+// T-SCR-27
 #[test]
 fn references_that_would_fill_the_memory_stay_references() {
     let mut refs = refs::Refs::new(None);

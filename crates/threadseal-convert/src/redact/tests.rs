@@ -69,6 +69,7 @@ const CALL: &str = r#"[{"role":"user","content":"please"},
     {"role":"assistant","content":"There is alice\nand\nalice\n"},
     {"role":"user","content":[{"type":"blob","input":{"n":1,"command":"ls -la /home"}},{"type":"text","text":"alice\nbob"}]}]"#;
 
+// T-SCR-29
 #[test]
 fn bodies_are_left_out_everywhere_and_their_hashes_stay() {
     let whole = mapped(CALL);
@@ -243,6 +244,7 @@ fn names_of_members_that_become_the_same_stay_apart() {
     );
 }
 
+// T-SCR-29
 #[test]
 fn pointers_of_the_account_do_not_tell_secrets() {
     let mut account = Account::default();

@@ -198,6 +198,7 @@ mod tests {
         }
     }
 
+    // T-LIN-10
     #[test]
     fn bytes_that_change_between_the_passes_are_never_signed() {
         let igor = signer(KeyUsage::Igor);
@@ -208,6 +209,7 @@ mod tests {
         assert_eq!(error.to_string(), "gone");
     }
 
+    // T-LIN-04
     #[test]
     fn only_a_key_of_the_usage_signs() {
         for usage in KeyUsage::ALL {

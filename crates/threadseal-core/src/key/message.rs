@@ -291,6 +291,7 @@ mod tests {
         ]
     }
 
+    // T-WIT-01
     #[test]
     fn what_could_be_read_as_a_checkpoint_of_a_log_is_signed_by_keys_of_logs_alone() {
         let log = |text: &str| note(text).usage() == KeyUsage::Log;
@@ -315,6 +316,7 @@ mod tests {
         }
     }
 
+    // T-WIT-01
     #[test]
     fn no_note_begins_as_a_cosignature_does() {
         let checkpoint = format!("example.com/log\n1\n{ROOT}\n");
@@ -333,6 +335,7 @@ mod tests {
         }
     }
 
+    // T-KEY-11 T-LIN-20 T-OBS-06 T-RYE-07
     #[test]
     fn each_usage_signs_only_its_own_messages() {
         for usage in KeyUsage::ALL {

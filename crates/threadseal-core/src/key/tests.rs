@@ -25,6 +25,7 @@ fn the_first_vector_of_rfc_8032_holds() {
     );
 }
 
+// T-KEY-10
 #[test]
 fn points_of_small_order_never_become_keys() {
     // The eight points of order 1, 2, 4 and 8, and their non-canonical spellings.
@@ -75,6 +76,7 @@ fn the_points_of_small_order_are_the_eight_that_there_are() {
     );
 }
 
+// T-KEY-10
 #[test]
 fn a_second_spelling_of_a_good_point_is_refused() {
     // y = p + c encodes the point of y = c: the first c below 19 with a point of large order.
@@ -91,6 +93,7 @@ fn a_second_spelling_of_a_good_point_is_refused() {
     assert!(seen > 0);
 }
 
+// T-KEY-10 T-RYE-20
 #[test]
 fn a_signature_with_a_second_spelling_of_s_is_refused() {
     // S + L, the malleated signature; L is the order of the base point.

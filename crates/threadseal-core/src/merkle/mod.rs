@@ -244,6 +244,7 @@ mod tests {
         }
     }
 
+    // T-KEY-11
     #[test]
     fn a_leaf_is_never_a_node() {
         let (left, right) = (leaf_hash(b"l"), leaf_hash(b"r"));

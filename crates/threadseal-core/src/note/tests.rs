@@ -119,6 +119,7 @@ fn what_the_format_forbids_is_refused() {
     }
 }
 
+// T-KEY-12
 #[test]
 fn unknown_keys_are_ignored_even_with_the_name_or_the_id_of_a_known_one() {
     let (known_signer, known_name) = (signer(1), name("example.com/log"));
@@ -263,6 +264,7 @@ fn any_note() -> impl Strategy<Value = SignedNote> {
 }
 
 proptest! {
+    // T-TRA-06
     #[test]
     fn a_written_note_is_read_as_it_was(note in any_note()) {
         prop_assert_eq!(SignedNote::parse(&note.to_string()), Ok(note));

@@ -318,6 +318,7 @@ mod tests {
         Conflict::find(log_key(), one, other).unwrap()
     }
 
+    // T-FRK-01
     #[test]
     fn two_trees_of_one_size_convict_the_log_in_whatever_order_they_are_found() {
         let found = conflict();
@@ -342,6 +343,7 @@ mod tests {
         assert_eq!(found.to_string(), text);
     }
 
+    // T-FRK-01
     #[test]
     fn a_witness_that_cosigned_both_is_convicted_too() {
         let (one, other) = (
@@ -355,6 +357,7 @@ mod tests {
     }
 
     /// A time says that nothing larger was seen by then.
+    // T-FRK-06
     #[test]
     fn a_witness_that_went_back_to_a_smaller_tree_is_convicted() {
         let find = |fewer, more| {
@@ -400,6 +403,7 @@ mod tests {
         );
     }
 
+    // T-FRK-17
     #[test]
     fn every_changed_bit_of_the_evidence_is_noticed() {
         for found in [conflict(), parted(5, 7, 3)] {
@@ -433,6 +437,7 @@ mod tests {
         Conflict::find_parted(log_key(), at, one, other).unwrap()
     }
 
+    // T-FRK-04
     #[test]
     fn two_trees_of_two_sizes_convict_by_an_entry_that_is_not_the_same() {
         for (fewer, more) in [(1, 2), (3, 4), (5, 7), (8, 9), (8, 16), (7, 100)] {
@@ -449,6 +454,7 @@ mod tests {
         }
     }
 
+    // T-FRK-10
     #[test]
     fn an_honest_log_is_convicted_by_no_entry() {
         let find = |entry, one, other| Conflict::find_parted(log_key(), entry, one, other);
@@ -484,6 +490,7 @@ mod tests {
         assert_eq!(found, Err(NoConflict::NotSigned));
     }
 
+    // T-FRK-10
     #[test]
     fn evidence_of_an_entry_has_one_form() {
         let text = parted(5, 7, 3).to_string();
@@ -507,6 +514,7 @@ mod tests {
         assert!(Conflict::parse(&more).is_err());
     }
 
+    // T-FRK-17
     #[test]
     fn what_an_honest_log_signs_convicts_nobody() {
         let find = |one: &Checkpoint, other: &Checkpoint| {
@@ -530,6 +538,7 @@ mod tests {
     }
 
     /// A log may sign several logs' checkpoints where its key is known by one name only.
+    // T-FRK-17
     #[test]
     fn checkpoints_of_two_logs_convict_nobody_even_by_one_key() {
         let elsewhere =
@@ -544,6 +553,7 @@ mod tests {
         assert_eq!(found, Err(NoConflict::Compatible));
     }
 
+    // T-FRK-17
     #[test]
     fn a_key_of_records_is_convicted_by_no_checkpoints() {
         let key = *log().public_key();
@@ -552,6 +562,7 @@ mod tests {
         assert_eq!(found, Err(NoConflict::OtherKey));
     }
 
+    // T-FRK-17
     #[test]
     fn nobody_is_convicted_by_what_somebody_else_signed() {
         let text = conflict().to_string();

@@ -119,6 +119,7 @@ mod tests {
         assert_eq!(at(1_999_999), Some(time(1)));
     }
 
+    // T-WIT-02
     #[test]
     fn a_cosignature_holds_for_its_checkpoint_its_time_and_its_key_alone() {
         let signed = cosigned(&checkpoint(5), 1, 1_679_315_147);
@@ -139,6 +140,7 @@ mod tests {
     }
 
     /// Whoever holds the key may sign time 0, also where we do not.
+    // T-WIT-03
     #[test]
     fn a_cosignature_of_no_time_is_none() {
         for time in [0, 1 << 63] {
@@ -149,6 +151,7 @@ mod tests {
         }
     }
 
+    // T-WIT-01
     #[test]
     fn logs_sign_checkpoints_and_witnesses_cosignatures_and_no_other_key_does_either() {
         use crate::key::{KeyUsage, LocalSigner, PrivateKey};
@@ -179,6 +182,7 @@ mod tests {
     }
 
     /// What a witness signs is the text of no note, and what a log signs is no cosignature.
+    // T-WIT-01
     #[test]
     fn neither_signature_serves_as_the_other() {
         let both = note(&checkpoint(5), &[(1, 7)]);

@@ -236,6 +236,7 @@ mod tests {
         assert_eq!(made.of(&RecordId::from_bytes([9; 32])), None);
     }
 
+    // T-PRU-01
     #[test]
     fn every_bit_of_a_tombstone_counts() {
         let bytes = tombstone().to_bytes().unwrap();
@@ -249,6 +250,7 @@ mod tests {
         }
     }
 
+    // T-PRU-02
     #[test]
     fn nobody_signs_for_another_key_and_nothing_unsigned_is_one() {
         let bytes = tombstone().to_bytes().unwrap();

@@ -272,6 +272,7 @@ mod tests {
         assert!(VerifierKey::parse(&long).is_err());
     }
 
+    // T-WIT-01
     #[test]
     fn a_record_is_no_log() {
         let key = *log().public_key();
@@ -295,6 +296,7 @@ mod tests {
         assert_eq!(open(&note, &[&three]).unwrap().1, []);
     }
 
+    // T-WIT-02
     #[test]
     fn a_bad_line_of_a_known_key_condemns_the_note_and_one_of_an_unknown_key_does_not() {
         for (line, of) in [

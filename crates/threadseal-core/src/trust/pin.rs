@@ -50,6 +50,7 @@ mod tests {
     use super::*;
     use crate::key::PrivateKey;
 
+    // T-KEY-02
     #[test]
     fn a_pin_admits_its_key_by_itself_and_by_its_id_and_no_other() {
         for seed in 0..8 {

@@ -214,6 +214,7 @@ mod tests {
         assert!(ThreadPattern::parse(&"a".repeat(MAX_THREAD_ID_BYTES + 1)).is_err());
     }
 
+    // T-KEY-05
     #[test]
     fn a_pattern_made_to_be_slow_is_not() {
         let pattern = ThreadPattern::parse(&"a*".repeat(256)).unwrap();

@@ -374,6 +374,7 @@ mod tests {
         }
     }
 
+    // T-DOC-02
     #[test]
     fn exactly_one_seal_and_it_stands_last() {
         let line = format!("# {PREFIX}{}\n", seal_text());

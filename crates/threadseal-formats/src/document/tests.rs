@@ -122,6 +122,7 @@ fn assert_every_byte_counts(mut file: Vec<u8>, kind: DocumentKind, values: &[u8]
     }
 }
 
+// T-DOC-01 T-RYE-13
 #[test]
 fn every_other_value_of_every_byte_of_a_sealed_file_is_noticed() {
     let all: Vec<u8> = (0..=255).collect();
@@ -142,6 +143,7 @@ fn a_changed_byte_of_a_sealed_file_of_any_kind_is_noticed() {
     }
 }
 
+// T-DOC-01
 #[test]
 fn nothing_can_be_added_to_or_taken_from_a_sealed_file() {
     for (kind, text) in FILES {
@@ -217,6 +219,7 @@ fn rye_takes_the_own_seal_of_a_file_away_and_the_next_seal_moves_into_its_suffix
     assert_eq!(auto(&wrong, kind), Verdict::Tampered);
 }
 
+// T-DOC-02
 #[test]
 fn a_second_seal_is_refused_wherever_it_stands() {
     let kind = DocumentKind::Shell;
@@ -234,6 +237,7 @@ fn a_second_seal_is_refused_wherever_it_stands() {
     }
 }
 
+// T-DOC-02
 #[test]
 fn a_seal_serves_only_the_kind_it_was_made_for() {
     let sealed = seal(b"x = 1\n", DocumentKind::Python);
@@ -281,6 +285,7 @@ fn strangers_pinned_and_revoked_keys() {
     assert!(has(&report, "key_revoked"));
 }
 
+// T-DOC-04
 #[test]
 fn a_rye_signature_that_is_provably_wrong_speaks_against_a_sealed_file_too() {
     let kind = DocumentKind::Yaml;
@@ -291,6 +296,7 @@ fn a_rye_signature_that_is_provably_wrong_speaks_against_a_sealed_file_too() {
     assert!(has(&report, "content_modified"));
 }
 
+// T-DOC-04
 #[test]
 fn a_broken_native_seal_is_not_overlooked_by_the_rye_profile() {
     let kind = DocumentKind::Yaml;
@@ -313,6 +319,7 @@ fn the_native_profile_takes_nothing_else() {
     );
 }
 
+// T-DOC-03
 #[test]
 fn an_older_copy_another_copy_and_another_record_are_told_apart() {
     let kind = DocumentKind::Json;
@@ -364,6 +371,7 @@ fn a_document_of_another_thread_is_foreign() {
     assert_eq!(verdict(b"{}"), Verdict::Foreign);
 }
 
+// T-RYE-11
 #[test]
 fn a_sealed_json_document_has_one_reading() {
     let kind = DocumentKind::Json;
@@ -462,6 +470,7 @@ fn a_verified_document_says_which_of_its_bytes_are_covered() {
     assert_eq!(report.findings.len(), 2);
 }
 
+// T-RYE-10
 #[test]
 fn broken_json_is_malformed_and_never_a_panic() {
     for text in [

@@ -351,6 +351,7 @@ mod tests {
         assert_eq!(declared(&step), Ok(None));
     }
 
+    // T-LED-27
     #[test]
     fn actors_who_join_are_read_and_each_id_is_computed_again() {
         let mut actors = Actors::default();

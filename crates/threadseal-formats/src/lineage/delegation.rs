@@ -225,6 +225,7 @@ mod tests {
         assert!(!delegation.certificate.covers(9) && !delegation.certificate.covers(21));
     }
 
+    // T-LIN-08
     #[test]
     fn nothing_in_a_delegation_can_be_changed() {
         let other = *PrivateKey::from_seed([3; 32]).public_key();

@@ -206,6 +206,7 @@ mod tests {
         }
     }
 
+    // T-LIN-09
     #[test]
     fn a_damaged_identity_is_an_error_and_no_new_key() {
         let identity = AgentIdentity::new(PrivateKey::from_seed([4; 32]), IdentityForm::Igor);

@@ -231,6 +231,7 @@ mod tests {
         }
     }
 
+    // T-LIN-17
     #[test]
     fn a_count_that_cannot_fit_is_refused_before_anything_is_reserved() {
         assert!(parse_receipts(&[0xff; 4]).is_err());

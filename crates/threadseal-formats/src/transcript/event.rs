@@ -366,6 +366,7 @@ mod tests {
         assert_eq!(frame.payload, payload.as_bytes());
     }
 
+    // T-TRA-03
     #[test]
     fn a_frame_has_one_spelling() {
         let good = String::from_utf8(line("{}")).unwrap();
@@ -390,6 +391,7 @@ mod tests {
         }
     }
 
+    // T-TRA-18
     #[test]
     fn payloads_that_would_break_a_line_are_refused() {
         for bad in [

@@ -115,6 +115,7 @@ mod tests {
     use super::*;
     use threadseal_core::digest::Digest;
 
+    // T-TRA-06
     #[test]
     fn ext_has_one_spelling_and_refuses_unknown_critical_members() {
         let record = RecordId::from_bytes([1; 32]);

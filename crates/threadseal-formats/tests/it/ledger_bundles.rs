@@ -27,6 +27,7 @@ fn judged(ledger: &BundledLedger) -> Outcome {
     conclude(verifier, 0, &Judging::new(&Trust::default(), now))
 }
 
+// T-LED-28
 #[test]
 fn bundles_of_the_original_are_judged_by_what_they_hold() {
     let Some(folder) = beside_repository("vectors/ledger") else {

@@ -164,6 +164,7 @@ fn the_pinned_key_signs_every_record() {
     holds(&ledger, &pinned(1), Verdict::Tampered, "signature_missing");
 }
 
+// T-LED-22
 #[test]
 fn a_stripped_signature_is_tampering_and_a_foreign_one_forgery() {
     let trust = trust(&[1, 2]);
@@ -184,6 +185,7 @@ fn a_stripped_signature_is_tampering_and_a_foreign_one_forgery() {
     holds(&unnamed, &trust, Verdict::Forged, "actor_unnamed");
 }
 
+// T-LED-23
 #[test]
 fn a_record_that_is_chained_again_keeps_no_good_signature() {
     let mut records = three().records;
@@ -196,6 +198,7 @@ fn a_record_that_is_chained_again_keeps_no_good_signature() {
     holds(&cut, &trust(&[1]), Verdict::Forged, "signature_bad");
 }
 
+// T-LED-24
 #[test]
 fn a_beginning_that_is_spelled_with_escapes_still_counts() {
     let mut ledger = three();
@@ -211,6 +214,7 @@ fn a_beginning_that_is_spelled_with_escapes_still_counts() {
     assert_eq!(report.verdict, Verdict::Tampered);
 }
 
+// T-LED-26
 #[test]
 fn a_human_answers_in_his_own_name_once_the_ledger_names_him() {
     let human = actor(2, "human");
@@ -338,6 +342,7 @@ fn under(bytes: &[u8], head: &SignedHead, trust: &Trust) -> (Verdict, Vec<&'stat
     (report.verdict, codes.collect())
 }
 
+// T-LED-01 T-LED-21
 #[test]
 fn a_signed_head_seals_a_chain_that_nobody_signed() {
     let (ledger, statement) = sealed();
@@ -452,6 +457,7 @@ fn every_byte_of_a_signed_head_is_noticed() {
     }
 }
 
+// T-LED-25
 #[test]
 fn a_beginning_that_is_too_large_to_read_is_told_and_never_passed_over() {
     let agent = actor(1, "agent").actor_id().to_owned();
@@ -502,6 +508,7 @@ fn a_beginning_that_is_too_large_to_read_is_told_and_never_passed_over() {
     holds(&speaking, &trust(&[1]), Verdict::Open, "head_unknown");
 }
 
+// T-LED-05
 #[test]
 fn a_record_whose_run_id_is_no_name_of_a_run_is_of_another_run() {
     let mut ledger = three();

@@ -98,6 +98,7 @@ fn no_chain_is_verified_by_itself_and_no_alarm_is_lost() {
     }
 }
 
+// T-LED-02 T-LED-13
 #[test]
 fn each_case_has_the_verdict_and_the_finding_that_it_deserves() {
     use Verdict::{Consistent, Foreign, Forged, Forked, Tampered, Truncated, Unsigned};

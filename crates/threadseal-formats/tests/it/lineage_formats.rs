@@ -90,6 +90,7 @@ fn identities_of_the_original_are_read_and_written_as_they_were() {
     }
 }
 
+// T-LIN-02
 #[test]
 fn the_originals_parser_and_signatures_are_answered_alike() {
     let Some(folder) = beside_repository("vectors/igor") else {

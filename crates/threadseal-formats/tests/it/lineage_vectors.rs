@@ -77,6 +77,7 @@ fn outcome(path: &Path, flags: &BTreeMap<String, &str>) -> Vec<Outcome> {
     judge(facts, &judging).unwrap()
 }
 
+// T-LIN-29
 #[test]
 fn each_word_of_the_index_gets_its_verdict_and_its_finding() {
     let Some(folder) = beside_repository("vectors/igor") else {

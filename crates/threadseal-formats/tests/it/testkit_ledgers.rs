@@ -23,6 +23,7 @@ fn options(flags: &[&str]) -> ChainOptions {
     options
 }
 
+// T-LED-06 T-LED-11
 #[test]
 fn each_file_has_the_verdict_that_is_written_beside_it() {
     let folder = in_repository("testkit/ledger");

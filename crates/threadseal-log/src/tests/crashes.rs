@@ -112,11 +112,13 @@ fn fail_each(rounds: &[u64], step: usize) {
     assert!(failed > tried / 2, "{failed} of {tried}");
 }
 
+// T-LOG-27
 #[test]
 fn whatever_fails_no_two_trees_of_one_size_are_signed_and_none_is_taken_back() {
     fail_each(&[2, 1, 2], 1);
 }
 
+// T-LOG-27
 #[test]
 fn nor_when_it_fails_while_tiles_are_filled() {
     fail_each(&[2, 1, 260], 31);

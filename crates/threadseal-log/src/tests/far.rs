@@ -54,6 +54,7 @@ fn put_aside(folder: &Path, places: &LogPlaces) {
     copy(&places.mark, &folder.join("older.mark"));
 }
 
+// T-MARK-14
 #[test]
 fn a_disk_that_was_put_back_with_its_folder_of_marks_is_noticed_by_a_place_elsewhere() {
     each_kind(|address| {
@@ -94,6 +95,7 @@ fn a_disk_that_was_put_back_with_its_folder_of_marks_is_noticed_by_a_place_elsew
 }
 
 /// Both have looked before either committed: the place then takes the one that comes first, and the other one goes no further.
+// T-MARK-07 T-MARK-24
 #[test]
 fn of_two_hosts_with_one_log_the_second_is_told_behind_its_commit_and_goes_no_further() {
     each_kind(|address| {
@@ -135,6 +137,7 @@ fn of_two_hosts_with_one_log_the_second_is_told_behind_its_commit_and_goes_no_fu
 }
 
 /// Else whoever keeps a host from its network has all that a key sealed before it was rotated be forged.
+// T-MARK-19
 #[test]
 fn a_place_that_cannot_be_asked_takes_nothing_from_the_entries_that_another_vouches_for() {
     let folder = tempfile::tempdir().unwrap();
@@ -152,6 +155,7 @@ fn a_place_that_cannot_be_asked_takes_nothing_from_the_entries_that_another_vouc
     assert_eq!(open(&places, &key).marked().unwrap(), 0);
 }
 
+// T-MARK-16
 #[test]
 fn while_a_place_cannot_be_asked_heads_wait_and_what_others_show_still_counts() {
     let folder = tempfile::tempdir().unwrap();
@@ -193,6 +197,7 @@ fn while_a_place_cannot_be_asked_heads_wait_and_what_others_show_still_counts() 
     );
 }
 
+// T-MARK-16
 #[test]
 fn a_raise_that_failed_undoes_no_commit_and_is_made_up_by_the_next_process() {
     let folder = tempfile::tempdir().unwrap();
@@ -218,6 +223,7 @@ fn a_raise_that_failed_undoes_no_commit_and_is_made_up_by_the_next_process() {
     assert_eq!(far(&open(&places, &key)).unwrap().unwrap().size, 3);
 }
 
+// T-MARK-06
 #[test]
 fn a_log_that_was_ended_elsewhere_has_ended_for_each_copy() {
     each_kind(|address| {
@@ -241,6 +247,7 @@ fn a_log_that_was_ended_elsewhere_has_ended_for_each_copy() {
     });
 }
 
+// T-MARK-16
 #[test]
 fn what_somebody_else_put_there_keeps_the_log_from_committing() {
     let folder = tempfile::tempdir().unwrap();
@@ -269,6 +276,7 @@ fn what_somebody_else_put_there_keeps_the_log_from_committing() {
 }
 
 /// A place is added to a log that is there only if what stands there does not speak against the log.
+// T-MARK-17
 #[test]
 fn a_place_is_added_and_removed_and_none_that_contradicts_is_taken() {
     let folder = tempfile::tempdir().unwrap();

@@ -49,6 +49,7 @@ fn order(log: &SealLog) -> Vec<u8> {
     (1..view.tree().size).map(entry).collect()
 }
 
+// T-RST-03
 #[test]
 fn the_copy_that_continues_the_mark_goes_before_a_larger_log_that_forked() {
     let (folder, places, key) = on_disk();
@@ -71,6 +72,7 @@ fn the_copy_that_continues_the_mark_goes_before_a_larger_log_that_forked() {
 
 /// A log that ends before its mark may be another history, too: it goes behind a copy that continues the mark, before one that
 /// is older.
+// T-RST-03
 #[test]
 fn of_logs_that_end_before_the_mark_the_largest_is_followed() {
     let (folder, places, key) = on_disk();
@@ -88,6 +90,7 @@ fn of_logs_that_end_before_the_mark_the_largest_is_followed() {
 }
 
 /// Whoever has a stolen key and may write to the home puts a head before the end of that key.
+// T-RST-04
 #[test]
 fn what_no_mark_vouches_for_comes_behind_the_ends_of_keys() {
     let ended = || Entry::Ended(Box::new(event(1, KeyChange::Revoke)));
@@ -128,6 +131,7 @@ fn what_no_mark_vouches_for_comes_behind_the_ends_of_keys() {
 }
 
 /// The log of this id by another key is another log, whatever it says of itself.
+// T-RST-05
 #[test]
 fn a_copy_of_a_log_that_is_gone_is_believed_only_if_its_key_is_known_here() {
     let (folder, places, key) = on_disk();
@@ -185,6 +189,7 @@ fn places_in(folder: &Path) -> LogPlaces {
 }
 
 /// What was committed and never signed is no part of what the log signed since, where the mark knows something else there.
+// T-RST-03
 #[test]
 fn an_unsigned_batch_makes_no_fork_of_a_log_that_was_put_back() {
     let (fs, places, key) = unsigned::put_back(unsigned::Marked::Forked);
@@ -196,6 +201,7 @@ fn an_unsigned_batch_makes_no_fork_of_a_log_that_was_put_back() {
 }
 
 /// Between the look at the old log and its end somebody commits.
+// T-RST-06
 #[test]
 fn a_log_that_grew_meanwhile_is_not_ended() {
     let (_folder, places, key) = on_disk();
@@ -216,6 +222,7 @@ fn a_log_that_grew_meanwhile_is_not_ended() {
 }
 
 /// Where the home would have its second place under another name, and what its keys say.
+// T-LOG-46
 #[test]
 fn a_log_that_is_gone_is_missed_however_the_home_is_named() {
     let (folder, places, key) = on_disk();
@@ -272,6 +279,7 @@ fn a_log_that_is_gone_is_missed_however_the_home_is_named() {
 }
 
 /// A log of another history lacks what would show that: it is damaged, and no log that only ends too early.
+// T-MARK-09
 #[test]
 fn a_log_that_may_be_any_history_is_followed_by_a_copy_or_on_purpose() {
     for lacking in ["tile/0/000", "journal"] {
@@ -315,6 +323,7 @@ fn a_log_that_may_be_any_history_is_followed_by_a_copy_or_on_purpose() {
 }
 
 /// A home that was restored from a backup: its mark is ahead, so nothing says that its entries stood where they stand.
+// T-RST-01
 #[test]
 fn what_an_ended_key_sealed_is_not_lost_by_the_way() {
     let (folder, places, key) = on_disk();

@@ -143,6 +143,7 @@ fn runs_are_merged_and_there_are_few_however_often_a_log_grows() {
     assert!(says(&open(&places, &key), 7_000).unwrap());
 }
 
+// T-LOG-24
 #[test]
 fn whatever_is_changed_in_an_index_hides_no_head() {
     let (fs, places, key) = indexed();
@@ -203,6 +204,7 @@ fn whatever_is_changed_in_an_index_hides_no_head() {
 }
 
 /// Older files of the same index, those of another home, and those of another log.
+// T-LOG-24
 #[test]
 fn an_index_of_another_state_is_none_of_this_one() {
     let (fs, places, key) = in_memory();
@@ -231,6 +233,7 @@ fn an_index_of_another_state_is_none_of_this_one() {
 }
 
 /// The log was put back, and went on otherwise.
+// T-LOG-24
 #[test]
 fn an_index_of_a_tree_that_the_log_does_not_continue_is_made_anew() {
     let (fs, places, key) = in_memory();
@@ -259,6 +262,7 @@ fn an_index_of_a_tree_that_the_log_does_not_continue_is_made_anew() {
 }
 
 /// One byte of an entry, so that it is none of its record.
+// T-LOG-24
 #[test]
 fn an_entry_that_was_exchanged_in_its_tile_hides_no_head() {
     let (fs, places, key) = in_memory();
@@ -303,6 +307,7 @@ fn entries_that_files_of_the_index_know_are_not_read() {
     assert!(says(&open(&places, &key), 2_700).unwrap());
 }
 
+// T-LOG-26
 #[test]
 fn processes_that_write_the_index_at_once_leave_one_that_is_right() {
     let (_folder, places, key) = on_disk();
@@ -328,6 +333,7 @@ fn processes_that_write_the_index_at_once_leave_one_that_is_right() {
     assert_eq!(log.fsck().unwrap().faults, Vec::<String>::new());
 }
 
+// T-LOG-26
 #[test]
 fn whatever_fails_while_the_index_is_written_no_head_is_hidden() {
     // A few more than are left to memory.
@@ -356,6 +362,7 @@ fn whatever_fails_while_the_index_is_written_no_head_is_hidden() {
 }
 
 /// Whoever has the secret of the home may write the index; `log fsck` reads the entries.
+// T-LOG-33
 #[test]
 fn fsck_tells_of_an_index_that_leaves_something_out() {
     let (fs, places, key) = indexed();

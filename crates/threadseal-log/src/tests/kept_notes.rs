@@ -78,6 +78,7 @@ fn path(log: &SealLog, size: u64) -> PathBuf {
     log.shared.place.file(&format!("{size}.cosigned"))
 }
 
+// T-WIT-09
 #[test]
 fn a_witness_that_is_silent_takes_away_nothing_that_it_said_of_the_same_tree() {
     let (_folder, places, key) = on_disk();
@@ -99,6 +100,7 @@ fn a_witness_that_is_silent_takes_away_nothing_that_it_said_of_the_same_tree() {
 }
 
 /// What a disk that fails, or whoever may write there, leaves of the newest one.
+// T-WIT-13
 #[test]
 fn a_cosigned_checkpoint_that_cannot_be_read_is_told_and_hides_no_other() {
     let (_folder, places, key) = on_disk();
@@ -120,6 +122,7 @@ fn a_cosigned_checkpoint_that_cannot_be_read_is_told_and_hides_no_other() {
     assert_eq!(kept(&log, &policies), [(3, 2, false), (1, 3, true)]);
 }
 
+// T-WIT-09
 #[test]
 fn a_newer_tree_counts_only_once_it_meets_the_quorum_and_an_older_one_never_again() {
     let (_folder, places, key) = on_disk();
@@ -149,6 +152,7 @@ fn a_newer_tree_counts_only_once_it_meets_the_quorum_and_an_older_one_never_agai
     assert!(!path(&log, 1).exists() && !path(&log, 2).exists());
 }
 
+// T-WIT-09
 #[test]
 fn each_policy_keeps_the_newest_tree_that_meets_it() {
     let (_folder, places, key) = on_disk();
@@ -165,6 +169,7 @@ fn each_policy_keeps_the_newest_tree_that_meets_it() {
 }
 
 /// Whoever may write to the folder has the key of no witness.
+// T-WIT-10
 #[test]
 fn lines_of_another_tree_and_notes_of_another_log_count_for_nothing_and_hide_nothing() {
     let (_folder, places, key) = on_disk();

@@ -42,6 +42,7 @@ fn key_events_in_tiles_are_found_as_those_in_the_journal_are() {
     assert_eq!(log.marked().unwrap(), log.view().unwrap().tree().size);
 }
 
+// T-KLOG-04
 #[test]
 fn a_log_that_went_back_vouches_for_no_entry() {
     let (fs, places, key) = in_memory();

@@ -59,6 +59,7 @@ fn view(places: &LogPlaces) -> Result<LogView, Error> {
 
 const PATIENT: Duration = Duration::from_secs(60);
 
+// T-MARK-15
 #[test]
 fn a_keyring_takes_what_continues_it_and_nothing_else() {
     let (places, log) = published(0..2);
@@ -93,6 +94,7 @@ fn a_keyring_takes_what_continues_it_and_nothing_else() {
     assert!(matches!(raise(&places), Raised::Not(_)));
 }
 
+// T-MARK-15
 #[test]
 fn a_keyring_that_hangs_is_given_up_and_changes_nothing_until_it_answers_again() {
     let (places, log) = published(0..2);
@@ -118,6 +120,7 @@ fn a_keyring_that_hangs_is_given_up_and_changes_nothing_until_it_answers_again()
 }
 
 /// Who raises it elsewhere must not come in between: the lock is given back by the call that was given up, once that ends.
+// T-MARK-15
 #[test]
 fn a_call_that_was_given_up_keeps_its_lock_until_it_ends() {
     let (places, log) = published(0..2);
@@ -133,6 +136,7 @@ fn a_call_that_was_given_up_keeps_its_lock_until_it_ends() {
     assert!(matches!(raised, Ok(Raised::To(_))), "{raised:?}");
 }
 
+// T-MARK-15
 #[test]
 fn a_keyring_that_keeps_nothing_or_something_else_is_no_second_place() {
     let (places, log) = published(0..2);

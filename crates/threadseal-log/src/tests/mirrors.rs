@@ -11,6 +11,7 @@ fn commit(log: &SealLog, heads: std::ops::Range<u64>) {
     assert!(log.flush().error.is_none());
 }
 
+// T-LOG-44
 #[test]
 fn a_mirror_grows_with_the_log_and_holds_all_of_it() {
     let (folder, places, key) = on_disk();
@@ -63,6 +64,7 @@ fn a_mirror_is_kept_where_s3_is_spoken() {
     assert_eq!((checked.entries, checked.faults), (300, Vec::new()));
 }
 
+// T-LOG-43
 #[test]
 fn a_mirror_shows_a_log_that_went_back_and_takes_no_other_log() {
     let (fs, places, key) = in_memory();
@@ -99,6 +101,7 @@ fn a_mirror_shows_a_log_that_went_back_and_takes_no_other_log() {
     assert!(log.check_mirror(&MemoryObjects::new()).is_err());
 }
 
+// T-FRK-04
 #[test]
 fn a_mirror_of_another_size_makes_evidence_of_a_fork() {
     let (fs, places, key) = in_memory();
@@ -145,6 +148,7 @@ fn a_mirror_of_another_size_makes_evidence_of_a_fork() {
     assert_eq!(back.conflict_with(&copy).unwrap(), None);
 }
 
+// T-LOG-43
 #[test]
 fn whatever_is_changed_in_a_mirror_is_found() {
     let (_fs, places, key) = in_memory();
@@ -175,6 +179,7 @@ fn whatever_is_changed_in_a_mirror_is_found() {
 }
 
 /// Each call fails in each way: what a reader then sees is whole, and the next attempt brings the mirror up.
+// T-LOG-44
 #[test]
 fn whatever_fails_a_mirror_is_whole_and_never_goes_back() {
     let (_fs, places, key) = in_memory();

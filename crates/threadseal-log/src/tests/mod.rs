@@ -222,6 +222,7 @@ fn the_files_are_those_of_a_log_of_tiles_once_they_are_folded() {
     assert!(fs.bytes_of(&root.join("tile/entries/001.p/44")).is_some());
 }
 
+// T-LOG-13
 #[test]
 fn the_first_head_of_a_number_stands_and_another_one_is_told() {
     let (_, places, key) = in_memory();
@@ -248,6 +249,7 @@ fn the_first_head_of_a_number_stands_and_another_one_is_told() {
     assert_eq!(log.newest(&record(1)).unwrap(), Some((0, head(1, 3))));
 }
 
+// T-LOG-36
 #[test]
 fn many_processes_commit_to_one_log_and_nothing_is_lost_or_written_twice() {
     let (_folder, places, key) = on_disk();
@@ -283,6 +285,7 @@ fn many_processes_commit_to_one_log_and_nothing_is_lost_or_written_twice() {
     assert_eq!(std::fs::read_dir(spool).unwrap().count(), 0);
 }
 
+// T-LOG-36
 #[test]
 fn what_waited_when_its_process_ended_is_taken_up_by_the_next() {
     let (fs, places, key) = in_memory();
@@ -315,6 +318,7 @@ fn what_waited_when_its_process_ended_is_taken_up_by_the_next() {
 }
 
 /// A whole older copy of the log, put back: the mark tells, and nothing is committed onto it.
+// T-MARK-02
 #[test]
 fn a_log_that_was_put_back_says_so_and_commits_nothing() {
     let (folder, places, key) = on_disk();
@@ -353,6 +357,7 @@ fn a_log_that_was_put_back_says_so_and_commits_nothing() {
     assert!(error.to_string().contains("log_missing"), "{error}");
 }
 
+// T-MARK-26
 #[test]
 fn a_log_that_was_made_on_another_machine_commits_nothing() {
     let (_, places, key) = in_memory();
@@ -400,6 +405,7 @@ fn a_log_that_was_made_on_another_machine_commits_nothing() {
     assert_eq!(log.newest(&record(1)).unwrap(), Some((0, head(1, 0))));
 }
 
+// T-LOG-02
 #[test]
 fn a_folder_of_heads_that_was_put_back_does_not_take_back_what_the_log_knows() {
     let (folder, places, key) = on_disk();
@@ -429,6 +435,7 @@ fn a_folder_of_heads_that_was_put_back_does_not_take_back_what_the_log_knows() {
 }
 
 /// Somebody fills the tiles that a reader is about to open, and removes their parts, before each of the reader's calls.
+// T-LOG-30
 #[test]
 fn whoever_reads_while_tiles_are_filled_sees_one_state_of_the_log() {
     let begun = || {
@@ -481,6 +488,7 @@ fn whoever_reads_while_tiles_are_filled_sees_one_state_of_the_log() {
     }
 }
 
+// T-LOG-23
 #[test]
 fn a_tile_that_was_changed_proves_nothing() {
     let (fs, places, key) = in_memory();

@@ -26,6 +26,7 @@ fn ended(places: &LogPlaces, key: &Arc<Remembering>, seed: u8) {
 }
 
 /// A turn, or a record of one of several actors, is judged by the head that covers it, and not by the last one.
+// T-KLOG-17
 #[test]
 fn all_that_stood_before_the_last_end_of_a_key_keeps_its_place() {
     let (_folder, places, key) = on_disk();
@@ -49,6 +50,7 @@ fn all_that_stood_before_the_last_end_of_a_key_keeps_its_place() {
     }
 }
 
+// T-KLOG-17
 #[test]
 fn of_more_heads_than_come_along_the_newest_before_each_end_do_and_that_is_not_done_by_the_way() {
     let (_folder, places, key) = on_disk();

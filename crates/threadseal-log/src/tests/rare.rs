@@ -91,6 +91,7 @@ fn the_list_is_the_documented_one() {
 }
 
 /// Who may write beside the log, and has not the secret of the home.
+// T-KLOG-05
 #[test]
 fn no_list_that_the_home_did_not_write_makes_an_end_or_a_fork_absent() {
     let (fs, places, key) = in_memory();
@@ -153,6 +154,7 @@ fn no_list_that_the_home_did_not_write_makes_an_end_or_a_fork_absent() {
 }
 
 /// Whoever has the secret of the home may write the list; `log fsck` reads the entries.
+// T-KLOG-05
 #[test]
 fn fsck_tells_of_a_list_that_leaves_something_out() {
     let (fs, places, key) = in_memory();
@@ -180,6 +182,7 @@ fn fsck_tells_of_a_list_that_leaves_something_out() {
 }
 
 /// An entry that is exchanged in its tile is no entry of the signed tree: what it said is not absent, nobody knows it.
+// T-KLOG-06
 #[test]
 fn entries_that_are_not_those_of_the_signed_tree_show_nothing_absent() {
     let (fs, places, key) = in_memory();
@@ -218,6 +221,7 @@ fn entries_that_were_read_once_are_not_read_again() {
 }
 
 /// The log was put back behind the list, and went on otherwise.
+// T-KLOG-05
 #[test]
 fn a_list_of_a_tree_that_the_log_does_not_continue_is_made_anew() {
     let (fs, places, key) = in_memory();

@@ -44,6 +44,7 @@ pub(super) fn newest(log: &SealLog, number: u8) -> Option<LoggedHead> {
     log.newest(&record(number)).unwrap().map(|(_, head)| head)
 }
 
+// T-RST-08
 #[test]
 fn the_newest_heads_of_the_log_and_of_the_home_come_along() {
     let (_folder, places, key) = on_disk();
@@ -89,6 +90,7 @@ fn the_newest_heads_of_the_log_and_of_the_home_come_along() {
 }
 
 /// Also where its files are damaged, all that can still be proved.
+// T-RST-08
 #[test]
 fn what_a_damaged_log_still_proves_comes_along_and_what_is_lost_is_counted() {
     let (_folder, places, key) = on_disk();
@@ -132,6 +134,7 @@ fn what_a_damaged_log_still_proves_comes_along_and_what_is_lost_is_counted() {
     assert_eq!(newest(&log, 10), Some(head(10, 0)));
 }
 
+// T-RST-02
 #[test]
 fn a_lost_log_is_followed_with_what_a_copy_of_it_knows_and_no_other_log_is_taken_for_one() {
     let (folder, places, key) = on_disk();
@@ -182,6 +185,7 @@ fn a_lost_log_is_followed_with_what_a_copy_of_it_knows_and_no_other_log_is_taken
 }
 
 /// A home that had several logs: what its second place knows of those before is larger, and not of the one that is gone.
+// T-RST-09
 #[test]
 fn the_first_entry_holds_the_checkpoint_of_the_log_that_is_replaced_and_of_no_other() {
     let (_folder, places, key) = on_disk();
@@ -206,6 +210,7 @@ fn the_first_entry_holds_the_checkpoint_of_the_log_that_is_replaced_and_of_no_ot
     assert!(error.contains(&"22".repeat(16)), "{error}");
 }
 
+// T-RST-09
 #[test]
 fn lines_of_witnesses_on_a_checkpoint_do_not_come_along() {
     let (_folder, places, key) = on_disk();

@@ -48,6 +48,7 @@ fn kept(places: &LogPlaces) -> Vec<u8> {
     all
 }
 
+// T-LOG-37
 #[test]
 fn a_forged_line_is_set_aside_and_its_record_is_sealed_as_before() {
     let (fs, places, key) = in_memory();
@@ -88,6 +89,7 @@ fn a_forged_line_is_set_aside_and_its_record_is_sealed_as_before() {
     assert_eq!(places.fs.metadata(&path).unwrap().mode & 0o777, 0o600);
 }
 
+// T-LOG-37
 #[test]
 fn a_forged_line_among_true_ones_takes_none_of_them_along() {
     let (_, places, key) = in_memory();
@@ -113,6 +115,7 @@ fn a_forged_line_among_true_ones_takes_none_of_them_along() {
     assert!(kept.windows(lost.len()).any(|part| part == lost));
 }
 
+// T-LOG-38
 #[test]
 fn lines_of_older_spools_count_as_far_as_the_store_of_heads_agrees() {
     let (_, places, key) = in_memory();
@@ -137,6 +140,7 @@ fn lines_of_older_spools_count_as_far_as_the_store_of_heads_agrees() {
     assert_eq!(aside(&log), 2);
 }
 
+// T-LOG-37
 #[test]
 fn a_line_of_another_log_or_home_is_none_of_this_one() {
     let (_, places, key) = in_memory();
@@ -167,6 +171,7 @@ fn a_line_of_another_log_or_home_is_none_of_this_one() {
 }
 
 /// A home without its secret, or with another one: nothing is accused, and no head that the home knows lacks in the log.
+// T-LOG-38
 #[test]
 fn a_secret_that_is_gone_or_replaced_loses_no_head_and_accuses_nothing() {
     for replaced in [false, true] {
@@ -217,6 +222,7 @@ fn a_secret_that_is_gone_or_replaced_loses_no_head_and_accuses_nothing() {
     }
 }
 
+// T-LOG-38
 #[test]
 fn catching_up_writes_down_what_the_store_of_heads_has_beyond_the_copy() {
     let (folder, places, key) = on_disk();
@@ -240,6 +246,7 @@ fn catching_up_writes_down_what_the_store_of_heads_has_beyond_the_copy() {
 
 /// Whatever call fails while a spool with true and forged lines is taken up: no forged line is written down, none is lost, and every true one is
 /// written down in the end.
+// T-LOG-37
 #[test]
 fn whatever_fails_no_forged_line_is_written_down_and_no_line_is_lost() {
     let begun = || {

@@ -27,6 +27,7 @@ fn commit(log: &SealLog, record: u8) {
     assert!(log.flush().error.is_none());
 }
 
+// T-WIT-30
 #[test]
 fn an_entry_is_as_old_as_the_first_good_stamp_above_it() {
     let (folder, places, key) = on_disk();
@@ -59,6 +60,7 @@ fn an_entry_is_as_old_as_the_first_good_stamp_above_it() {
 }
 
 /// Each file of the first stamp, as a disk that fails or whoever may write there leaves it.
+// T-WIT-13
 #[test]
 fn a_stamp_that_cannot_be_read_is_told_and_hides_none_behind_it() {
     let (folder, places, key) = on_disk();
@@ -93,6 +95,7 @@ fn a_stamp_that_cannot_be_read_is_told_and_hides_none_behind_it() {
     assert_eq!(covering(), (Some(early), vec![]));
 }
 
+// T-WIT-27
 #[test]
 fn a_stamp_of_another_size_or_of_what_the_log_does_not_continue_covers_nothing() {
     let (folder, places, key) = on_disk();
@@ -163,6 +166,7 @@ fn overlay(from: &Path, to: &Path) {
 
 /// Whoever has the home and the key of its log writes another entry 0 into it, and leaves the hash of the old one in its tile: the tree of the
 /// stamp and of the mark has its root there, and the signed one is above another leaf.
+// T-LOG-25
 #[test]
 fn hashes_of_tiles_that_do_not_fit_each_other_carry_no_stamp_and_no_mark() {
     let (folder, places, key) = on_disk();

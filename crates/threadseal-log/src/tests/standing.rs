@@ -6,6 +6,7 @@ use super::*;
 type Happens = dyn Fn(&LogPlaces, &Arc<Remembering>);
 
 /// Whoever may write to the folder of heads writes a later head of another continuation there: the log's still counts.
+// T-LOG-08
 #[test]
 fn a_head_that_was_put_before_the_one_of_the_log_does_not_hide_it() {
     let (_folder, places, key) = on_disk();
@@ -33,6 +34,7 @@ fn a_head_that_was_put_before_the_one_of_the_log_does_not_hide_it() {
 }
 
 /// The log has no times: a head that the store does not have is no evidence that it is older than a revocation.
+// T-LOG-09
 #[test]
 fn a_head_that_only_the_log_has_was_held_since_nobody_knows() {
     let (_folder, places, key) = on_disk();
@@ -57,6 +59,7 @@ fn a_head_that_only_the_log_has_was_held_since_nobody_knows() {
 }
 
 /// A log that has ended, or that is damaged, takes nothing from what the store of heads knows, and vouches for none of it.
+// T-LOG-21
 #[test]
 fn a_log_that_cannot_vouch_leaves_heads_standing_and_calls_none_the_newest() {
     let (_folder, places, key) = on_disk();
@@ -85,6 +88,7 @@ fn a_log_that_cannot_vouch_leaves_heads_standing_and_calls_none_the_newest() {
 }
 
 /// A worker has the log open for days, and somebody else puts it back, restarts it, or ends it.
+// T-MARK-07
 #[test]
 fn a_process_that_lives_long_hears_what_became_of_the_log_before_it_says_that_anything_is_logged() {
     let put_back = |places: &LogPlaces, key: &Arc<Remembering>| {
@@ -137,6 +141,7 @@ fn a_process_that_lives_long_hears_what_became_of_the_log_before_it_says_that_an
 }
 
 /// A second place that is taken away or damaged while the log is open, and comes back.
+// T-MARK-07
 #[test]
 fn a_second_place_that_goes_and_comes_back_is_noticed_by_whoever_has_the_log_open() {
     let (folder, places, key) = on_disk();
@@ -161,6 +166,7 @@ fn a_second_place_that_goes_and_comes_back_is_noticed_by_whoever_has_the_log_ope
 }
 
 /// A thief of the log's key puts the first seal of a record back, and has the log end in what it said then.
+// T-LOG-12
 #[test]
 fn an_old_head_that_is_written_down_again_is_not_the_newest() {
     for folded in [false, true] {
@@ -196,6 +202,7 @@ fn an_old_head_that_is_written_down_again_is_not_the_newest() {
 }
 
 /// Whoever puts a log back takes away the tile by which that would show. A second place that cannot be read is another matter.
+// T-MARK-09
 #[test]
 fn a_log_that_cannot_be_held_against_its_mark_vouches_for_nothing() {
     let (folder, places, key) = on_disk();

@@ -65,6 +65,7 @@ fn a_log_that_is_made_later_knows_every_head_that_was_stored_before() {
     );
 }
 
+// T-LOG-11
 #[test]
 fn a_damaged_head_makes_no_log_that_would_lack_it() {
     let (fs, home) = (FaultFs::new(), Path::new("/home"));
@@ -116,6 +117,7 @@ fn fail_each<S>(
 }
 
 /// Either there is no log, and one can be made, or it is there with every head.
+// T-LOG-11
 #[test]
 fn whatever_fails_a_log_that_is_made_later_is_not_there_or_knows_every_head() {
     let home = Path::new("/home");
@@ -162,6 +164,7 @@ fn whatever_fails_a_log_that_is_made_later_is_not_there_or_knows_every_head() {
 }
 
 /// Either the old log still stands, or the new one with all that both knew; and what was signed for the old one is its end.
+// T-KLOG-14 T-RST-08
 #[test]
 fn whatever_fails_a_restart_leaves_the_old_log_or_a_new_one_that_knows_every_head() {
     let home = Path::new("/home");

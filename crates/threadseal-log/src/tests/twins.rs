@@ -33,6 +33,7 @@ fn old_one_has_ended(places: &LogPlaces, key: &Arc<Remembering>) {
     std::fs::write(&current, now).unwrap();
 }
 
+// T-RST-07
 #[test]
 fn a_copy_that_begins_a_log_of_its_own_leaves_that_of_the_home_it_was_made_from() {
     for behind in [false, true] {
@@ -50,6 +51,7 @@ fn a_copy_that_begins_a_log_of_its_own_leaves_that_of_the_home_it_was_made_from(
     }
 }
 
+// T-RST-07
 #[test]
 fn the_home_that_came_first_ends_the_log_that_its_clone_went_on_with() {
     let (_folder, places, key) = on_disk();
@@ -64,6 +66,7 @@ fn the_home_that_came_first_ends_the_log_that_its_clone_went_on_with() {
 }
 
 /// It moved, or it is gone: nobody else goes on with its log, and an older state of it must not.
+// T-RST-07
 #[test]
 fn a_home_that_moved_or_was_restored_ends_its_log_for_all() {
     let (_folder, places, key) = on_disk();
@@ -94,6 +97,7 @@ fn a_home_that_moved_or_was_restored_ends_its_log_for_all() {
 }
 
 /// A home that is named by a link is itself.
+// T-RST-07
 #[test]
 fn a_home_by_another_name_is_no_other_home() {
     let (_folder, places, key) = on_disk();
@@ -109,6 +113,7 @@ fn a_home_by_another_name_is_no_other_home() {
 }
 
 /// Two machines may have a second place in common: what is on the other one cannot be seen from here.
+// T-RST-07
 #[test]
 fn a_home_on_another_machine_ends_the_log_for_itself_alone() {
     let folder = tempfile::tempdir().unwrap();
@@ -161,6 +166,7 @@ fn swapped(places: &LogPlaces) -> (LogPlaces, Arc<Remembering>) {
     (stranger, key)
 }
 
+// T-MARK-05
 #[test]
 fn a_log_in_the_place_of_one_that_never_ended_vouches_for_nothing() {
     let (folder, places, key) = on_disk();
@@ -197,6 +203,7 @@ fn a_log_in_the_place_of_one_that_never_ended_vouches_for_nothing() {
     );
 }
 
+// T-MARK-05
 #[test]
 fn who_goes_on_from_a_log_in_the_place_of_another_ends_both() {
     let (_folder, places, key) = on_disk();

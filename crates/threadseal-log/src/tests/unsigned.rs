@@ -111,6 +111,7 @@ fn copied(fs: &FaultFs, heads: &[LoggedHead]) {
     atomic::create_new(fs, Path::new("/copy/journal"), &bytes, atomic::PRIVATE_FILE).unwrap();
 }
 
+// T-LOG-29
 #[test]
 fn a_batch_that_was_never_signed_is_signed_only_after_the_marks_were_asked() {
     for marked in Marked::ALL {
@@ -138,6 +139,7 @@ fn a_batch_that_was_never_signed_is_signed_only_after_the_marks_were_asked() {
 }
 
 /// The power went with the last signature, and what was signed was marked: whoever reads finds all of it, and writes nothing.
+// T-LOG-28
 #[test]
 fn a_signature_that_only_the_mark_has_left_is_read_from_there() {
     for marked in Marked::ALL {
@@ -153,6 +155,7 @@ fn a_signature_that_only_the_mark_has_left_is_read_from_there() {
 }
 
 /// Neither is one that has ended, that `current` does not name, or that is on another machine.
+// T-LOG-29
 #[test]
 fn a_log_that_is_out_of_place_signs_nothing_that_its_journal_holds() {
     for out_of_place in 0..3 {
@@ -192,6 +195,7 @@ fn a_log_that_is_out_of_place_signs_nothing_that_its_journal_holds() {
 }
 
 /// Whatever fails while the marks are asked: what they would have forbidden is never signed, and what they allow is one history.
+// T-LOG-29
 #[test]
 fn whatever_fails_no_journal_that_was_put_back_makes_a_log_sign_two_histories() {
     let keeps = [

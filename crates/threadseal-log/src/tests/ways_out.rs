@@ -12,6 +12,7 @@ fn folder_of(places: &LogPlaces) -> PathBuf {
     places.logs().join("ab".repeat(16))
 }
 
+// T-RST-02
 #[test]
 fn a_log_catches_up_with_a_copy_that_continues_it_and_with_no_other() {
     let (folder, places, key) = on_disk();
@@ -97,6 +98,7 @@ fn a_lost_log_is_followed_by_what_its_second_place_knows() {
     );
 }
 
+// T-LOG-23
 #[test]
 fn every_changed_file_is_found() {
     let (_folder, places, key) = on_disk();
@@ -165,6 +167,7 @@ fn a_mark_that_cannot_be_written_is_told_and_takes_nothing_back() {
 }
 
 /// Both are on one machine and have one key: what they have in common besides is the mark.
+// T-MARK-27
 #[test]
 fn of_two_copies_of_a_home_one_goes_on() {
     let (folder, places, key) = on_disk();
@@ -189,6 +192,7 @@ fn of_two_copies_of_a_home_one_goes_on() {
     }
 }
 
+// T-MARK-08
 #[test]
 fn a_log_in_whose_place_another_was_put_never_signs_again() {
     let (folder, places, key) = on_disk();
@@ -223,6 +227,7 @@ fn a_log_in_whose_place_another_was_put_never_signs_again() {
     assert_eq!(log.view().unwrap().tree().size, 2);
 }
 
+// T-LOG-36 T-LOG-40
 #[test]
 fn many_left_files_are_taken_up_by_and_by() {
     let (_folder, places, key) = on_disk();
@@ -242,6 +247,7 @@ fn many_left_files_are_taken_up_by_and_by() {
 }
 
 /// What waited for a log that does not go on is written into the one in its place.
+// T-LOG-39
 #[test]
 fn heads_that_waited_for_a_log_that_was_put_back_are_in_the_next_one() {
     let (folder, places, key) = on_disk();
@@ -269,6 +275,7 @@ fn heads_that_waited_for_a_log_that_was_put_back_are_in_the_next_one() {
 }
 
 /// A worker whose log commits nothing for days must neither grow without bound nor forget.
+// T-LOG-40
 #[test]
 fn what_cannot_be_committed_for_long_waits_on_the_disk_alone() {
     let (_folder, places, key) = on_disk();
@@ -292,6 +299,7 @@ fn what_cannot_be_committed_for_long_waits_on_the_disk_alone() {
     assert_eq!(log.newest(&record(1)).unwrap().unwrap().1, head(1, 2499));
 }
 
+// T-LOG-49
 #[test]
 fn of_two_who_make_a_log_at_once_one_is_told_that_there_is_one() {
     let folder = tempfile::tempdir().unwrap();
@@ -322,6 +330,7 @@ fn of_two_who_make_a_log_at_once_one_is_told_that_there_is_one() {
 }
 
 /// A command seals, and somebody else stays in the log, or a process that was stopped holds its lock.
+// T-LOG-41
 #[test]
 fn whoever_ends_waits_a_moment_for_who_is_in_the_log_and_leaves_its_heads_to_the_next() {
     let (_folder, places, key) = on_disk();
@@ -349,6 +358,7 @@ fn whoever_ends_waits_a_moment_for_who_is_in_the_log_and_leaves_its_heads_to_the
 }
 
 /// `HOME=/dev/null`, a folder of somebody else.
+// T-MARK-20
 #[test]
 fn where_the_home_would_have_its_marks_by_another_name_need_not_be_readable() {
     let (folder, places, _) = on_disk();
@@ -373,6 +383,7 @@ fn where_the_home_would_have_its_marks_by_another_name_need_not_be_readable() {
 }
 
 /// Two places are gone for good: each has to be removed while the other one cannot be asked.
+// T-MARK-20
 #[test]
 fn a_second_place_is_removed_whatever_the_others_say_and_none_is_added_then() {
     let (folder, places, key) = on_disk();
@@ -405,6 +416,7 @@ fn a_second_place_is_removed_whatever_the_others_say_and_none_is_added_then() {
 }
 
 /// The new log is to have a second place that cannot be written.
+// T-MARK-20
 #[test]
 fn a_restart_that_cannot_be_done_ends_nothing() {
     let (folder, places, key) = on_disk();

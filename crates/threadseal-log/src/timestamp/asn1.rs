@@ -196,6 +196,7 @@ pub(super) fn to_der(value: &impl Encode) -> der::Result<Vec<u8>> {
 mod tests {
     use super::*;
 
+    // T-WIT-30
     #[test]
     fn times_have_one_spelling_and_are_rounded_up() {
         let iso = |text: &[u8]| parse_time(text).map(Timestamp::as_micros);

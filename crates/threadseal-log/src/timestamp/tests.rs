@@ -161,6 +161,7 @@ fn a_chain_signed_with_sha_512_is_followed() {
     }
 }
 
+// T-WIT-27
 #[test]
 fn a_stamp_of_other_bytes_or_for_another_request_is_none() {
     let folder = TempDir::new().unwrap();
@@ -180,6 +181,7 @@ fn a_stamp_of_other_bytes_or_for_another_request_is_none() {
     assert_eq!(other, Err(NotStamped::OtherNonce));
 }
 
+// T-WIT-28
 #[test]
 fn a_stamp_by_another_root_is_none() {
     let folder = TempDir::new().unwrap();
@@ -197,6 +199,7 @@ fn a_stamp_by_another_root_is_none() {
     assert!(verify(&response, MESSAGE, &both, Some(NONCE)).is_ok());
 }
 
+// T-WIT-28
 #[test]
 fn a_chain_over_another_certificate_is_followed() {
     let folder = TempDir::new().unwrap();
@@ -213,6 +216,7 @@ fn a_chain_over_another_certificate_is_followed() {
     );
 }
 
+// T-WIT-28
 #[test]
 fn a_certificate_that_is_not_for_time_stamps_alone_stamps_nothing() {
     let folder = TempDir::new().unwrap();
@@ -235,6 +239,7 @@ fn a_certificate_that_is_not_for_time_stamps_alone_stamps_nothing() {
 }
 
 /// The certificate counts if it was valid when it stamped, whenever that is looked at.
+// T-WIT-28
 #[test]
 fn a_certificate_is_judged_at_the_time_of_the_stamp() {
     let folder = TempDir::new().unwrap();
@@ -251,6 +256,7 @@ fn a_certificate_is_judged_at_the_time_of_the_stamp() {
     }
 }
 
+// T-WIT-29
 #[test]
 fn what_is_signed_but_no_time_stamp_is_refused() {
     let folder = TempDir::new().unwrap();
@@ -317,6 +323,7 @@ fn what_is_signed_but_no_time_stamp_is_refused() {
 }
 
 /// Whatever byte is changed: it is no stamp any more, or the very same one.
+// T-WIT-27
 #[test]
 fn no_change_of_a_response_makes_another_time_of_it() {
     let folder = TempDir::new().unwrap();

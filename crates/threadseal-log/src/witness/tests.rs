@@ -183,6 +183,7 @@ fn what_is_cosigned_is_remembered_and_can_be_read_with_both_lines() {
     assert_eq!(stage.files.cosigned(&"0".repeat(64)).unwrap(), None);
 }
 
+// T-WIT-19
 #[test]
 fn a_log_that_goes_back_or_parts_is_refused_and_the_evidence_is_kept() {
     let stage = Stage::new();
@@ -209,6 +210,7 @@ fn a_log_that_goes_back_or_parts_is_refused_and_the_evidence_is_kept() {
     stage.cosigned(5, 'a', 6);
 }
 
+// T-WIT-19
 #[test]
 fn no_more_conflicts_are_kept_than_convict() {
     let stage = Stage::new();
@@ -265,6 +267,7 @@ fn a_log_is_watched_by_every_key_of_it_that_was_named_and_keeps_what_was_cosigne
     );
 }
 
+// T-WIT-18
 #[test]
 fn a_log_whose_past_is_lost_or_damaged_is_not_cosigned() {
     let stage = Stage::new();
@@ -293,6 +296,7 @@ fn a_log_whose_past_is_lost_or_damaged_is_not_cosigned() {
     assert_eq!(stage.signer.signed.lock().unwrap().len(), 1);
 }
 
+// T-WIT-20
 #[test]
 fn times_stand_still_where_the_clock_goes_back_a_little_and_nothing_is_cosigned_where_it_goes_back_far()
  {
@@ -341,6 +345,7 @@ fn one_history(stage: &Stage, what: &str) {
     );
 }
 
+// T-WIT-17
 #[test]
 fn whatever_fails_two_histories_are_never_signed_and_times_never_go_back() {
     let calls = {
@@ -382,6 +387,7 @@ fn whatever_fails_two_histories_are_never_signed_and_times_never_go_back() {
     assert!(failed > tried / 2 && late > 0, "{failed} {late} of {tried}");
 }
 
+// T-WIT-18
 #[test]
 fn while_a_log_is_added_whatever_fails_it_is_watched_or_not_and_never_forgotten() {
     let other = LocalSigner::new(PrivateKey::from_seed([7; 32]), KeyUsage::Log);
@@ -411,6 +417,7 @@ fn while_a_log_is_added_whatever_fails_it_is_watched_or_not_and_never_forgotten(
     }
 }
 
+// T-WIT-17
 #[test]
 fn many_who_ask_at_once_get_one_history() {
     let stage = Stage::new();

@@ -273,6 +273,7 @@ mod tests {
         });
     }
 
+    // T-FLT-18
     #[test]
     fn many_machines_never_reserve_or_spend_more_than_there_is() {
         let Some(cluster) = Cluster::shared() else {

@@ -152,6 +152,7 @@ fn rows_that_cannot_be_true_are_named() {
     assert!(circle.to_string().contains("circle"), "{circle}");
 }
 
+// T-REG-14
 #[test]
 fn amounts_of_our_own_count_that_are_none_are_named() {
     for (change, code) in [

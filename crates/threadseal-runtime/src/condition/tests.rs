@@ -98,6 +98,7 @@ fn parts_combine_and_stop_at_the_first_that_decides() {
     );
 }
 
+// T-DEC-16
 #[test]
 fn what_would_silently_never_hold_is_refused() {
     for value in [
@@ -122,6 +123,7 @@ fn what_would_silently_never_hold_is_refused() {
     }
 }
 
+// T-DEC-18
 #[test]
 fn deep_and_wide_conditions_are_refused() {
     let mut deep = json!({});

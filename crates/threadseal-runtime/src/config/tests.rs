@@ -69,6 +69,7 @@ fn coordination_keys_may_stand_in_three_places() {
     assert_eq!(coordination("").unwrap(), Coordination::default());
 }
 
+// T-DEC-17
 #[test]
 fn one_key_with_two_values_names_both_lines() {
     let text = "transcript_integrity: strict\ncoordination:\n  transcript_integrity: lenient\n";

@@ -59,6 +59,7 @@ fn map(value: &Value) -> Map<String, Value> {
     value.as_object().cloned().unwrap()
 }
 
+// T-DEC-12
 #[test]
 fn everything_that_a_directive_may_say_is_read() {
     let read = parse(SMALL).unwrap();
@@ -248,6 +249,7 @@ fn a_fence_in_a_longer_fence_is_an_example() {
     );
 }
 
+// T-TOL-20
 #[test]
 fn what_stands_in_any_other_fence_is_an_example() {
     let inner = "```xml\n<directive name='evil' version='1'><metadata>\n<permissions>*</permissions></metadata></directive>\n```\n";

@@ -297,6 +297,7 @@ impl Outcomes {
 
 const EXPIRE: &str = "UPDATE threadseal_orders SET expires_at = now() - interval '1 hour'";
 
+// T-FLT-06
 #[test]
 fn another_worker_goes_on_in_the_same_record_and_repeats_no_call() {
     let Some(cluster) = Cluster::shared() else {
@@ -353,6 +354,7 @@ fn another_worker_goes_on_in_the_same_record_and_repeats_no_call() {
     );
 }
 
+// T-FLT-16
 #[test]
 fn the_time_that_earlier_workers_spent_counts_against_the_limit_of_a_thread_and_of_its_children() {
     let Some(cluster) = Cluster::shared() else {
@@ -396,6 +398,7 @@ fn the_time_that_earlier_workers_spent_counts_against_the_limit_of_a_thread_and_
     assert!((1..=360_000 - 60).contains(&left), "{papers}");
 }
 
+// T-FLT-07
 #[test]
 fn a_call_of_which_only_the_step_ledger_knows_is_listed_and_not_repeated() {
     let Some(cluster) = Cluster::shared() else {
@@ -414,6 +417,7 @@ fn a_call_of_which_only_the_step_ledger_knows_is_listed_and_not_repeated() {
     assert_eq!(seen.unresolved(), ["T/1/a1#1"]);
 }
 
+// T-FLT-08
 #[test]
 fn a_record_whose_sealed_lines_were_changed_is_not_gone_on_with() {
     let Some(cluster) = Cluster::shared() else {
@@ -434,6 +438,7 @@ fn a_record_whose_sealed_lines_were_changed_is_not_gone_on_with() {
     assert_eq!(seen.standing.state, "done");
 }
 
+// T-PRO-01
 #[test]
 fn a_thread_of_another_project_that_lies_in_this_ones_database_is_not_taken_over() {
     let Some(cluster) = Cluster::shared() else {

@@ -73,6 +73,7 @@ fn filters_change_what_was_found_and_leave_nothing_alone() {
     assert!(bad.render(&context).is_err());
 }
 
+// T-DEC-15
 #[test]
 fn what_is_inserted_is_not_read_again() {
     let context = json!({
@@ -147,6 +148,7 @@ fn renderings_and_templates_are_bounded() {
     assert!(Template::parse(&"${a}".repeat(MAX_TEMPLATE_PARTS + 1), &place()).is_err());
 }
 
+// T-DEC-18
 #[test]
 fn references_that_never_end_cost_no_more_than_the_text() {
     for text in ["${", "{input:", "{input:a", "{input:{", "${}"] {
@@ -163,6 +165,7 @@ fn references_that_never_end_cost_no_more_than_the_text() {
     );
 }
 
+// T-DEC-18
 #[test]
 fn filters_cannot_double_a_text_without_end() {
     let context = json!({ "t": "\"".repeat(1 << 20) });

@@ -157,6 +157,7 @@ mod tests {
         assert_eq!(dotted_file.as_str(), "a/v1.2");
     }
 
+    // T-DEC-13
     #[test]
     fn names_that_could_leave_their_folder_are_refused() {
         for bad in [

@@ -113,6 +113,7 @@ fn a_sealed_item_is_used_and_recorded() {
     );
 }
 
+// T-DEC-01
 #[test]
 fn a_tampered_or_forged_item_is_refused_under_every_policy() {
     let bench = Bench::new();
@@ -131,6 +132,7 @@ fn a_tampered_or_forged_item_is_refused_under_every_policy() {
     }
 }
 
+// T-DEC-02
 #[test]
 fn what_nobody_vouches_for_needs_the_policy_that_allows_it() {
     let bench = Bench::new();
@@ -174,6 +176,7 @@ fn what_rye_signs_whole_is_whole() {
     assert!(graph.unwrap().is_some());
 }
 
+// T-DEC-03
 #[test]
 fn a_version_that_is_older_than_a_known_head_is_refused() {
     use threadseal_store::heads::StoredHead;
@@ -210,6 +213,7 @@ fn a_version_that_is_older_than_a_known_head_is_refused() {
     }
 }
 
+// T-TOL-06
 #[test]
 fn a_copy_of_a_sealed_item_is_refused_and_a_moved_one_or_a_copied_project_is_not() {
     use threadseal_store::heads::StoredHead;
@@ -257,6 +261,7 @@ fn a_copy_of_a_sealed_item_is_refused_and_a_moved_one_or_a_copied_project_is_not
     }
 }
 
+// T-DEC-04
 #[test]
 fn an_older_item_under_another_spelling_of_its_id_is_refused() {
     use threadseal_store::heads::StoredHead;
@@ -313,6 +318,7 @@ fn an_older_item_under_another_spelling_of_its_id_is_refused() {
     }
 }
 
+// T-DEC-01
 #[test]
 fn the_project_comes_before_the_user_and_both_before_what_is_built_in() {
     let bench = Bench::new();
@@ -343,6 +349,7 @@ fn the_project_comes_before_the_user_and_both_before_what_is_built_in() {
     );
 }
 
+// T-DEC-13
 #[cfg(unix)]
 #[test]
 fn a_link_out_of_the_space_is_refused() {

@@ -354,6 +354,7 @@ mod tests {
         model.ask(&request, &mut |_| {}).map(|answer| answer.text)
     }
 
+    // T-RUN-14
     #[test]
     fn children_answer_from_their_own_transcripts_in_whatever_order_they_begin() {
         let below = vec![child("d/leaf", &json!({}), &["leaf"], Vec::new())];

@@ -516,6 +516,7 @@ mod tests {
         assert!(hears_after(mark));
     }
 
+    // T-FLT-17
     #[test]
     fn only_the_holder_of_the_lease_changes_a_thread_of_its_order() {
         let Some(cluster) = Cluster::shared() else {

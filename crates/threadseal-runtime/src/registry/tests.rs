@@ -316,6 +316,7 @@ fn a_registry_ahead_of_signed_metadata_does_not_contradict_it() {
     );
 }
 
+// T-REG-07
 #[test]
 fn a_registry_that_nobody_came_to_make_has_no_threads_and_is_completed_by_the_next() {
     let folder = tempfile::tempdir().unwrap();
@@ -350,6 +351,7 @@ fn a_registry_that_nobody_came_to_make_has_no_threads_and_is_completed_by_the_ne
     assert!(!journal.exists());
 }
 
+// T-REG-07
 #[test]
 fn what_a_dead_process_left_of_its_shared_memory_keeps_nobody_waiting() {
     let folder = tempfile::tempdir().unwrap();
@@ -384,6 +386,7 @@ fn what_a_dead_process_left_of_its_shared_memory_keeps_nobody_waiting() {
     assert_eq!(all(&path).unwrap().threads.len(), 2);
 }
 
+// T-FIL-15
 #[test]
 fn no_registry_and_no_budget_is_written_through_a_link() {
     let (folder, outside) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());

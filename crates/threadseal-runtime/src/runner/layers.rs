@@ -379,6 +379,7 @@ mod tests {
         }
     }
 
+    // T-TOL-18
     #[test]
     fn no_content_ends_its_element() {
         for content in [

@@ -349,6 +349,7 @@ mod tests {
         assert_eq!(shortened("short"), "short");
     }
 
+    // T-TOL-18
     #[test]
     fn a_summary_begins_no_heading_fence_or_signature_of_its_entry() {
         let id = ThreadId::parse("demo/say-1").unwrap();

@@ -95,6 +95,7 @@ fn each_fault(before: usize, again: &dyn Fn(&Bench, SignedFile, &Head) -> Signed
     assert!(failed > 10, "{failed}");
 }
 
+// T-RUN-24
 #[test]
 fn a_number_that_a_failed_write_used_is_never_used_again() {
     for before in [0, 1] {
@@ -102,6 +103,7 @@ fn a_number_that_a_failed_write_used_is_never_used_again() {
     }
 }
 
+// T-RUN-24
 #[test]
 fn whoever_goes_on_from_the_known_head_spares_the_number_of_a_file_that_is_ahead() {
     each_fault(1, &|bench, _, known| {
@@ -153,6 +155,7 @@ impl HeadStore for AllPruned {
     }
 }
 
+// T-PRU-18
 #[test]
 fn a_file_that_was_pruned_takes_no_version_and_what_is_written_there_is_another_record() {
     let (_, mut bench) = failing();
@@ -171,6 +174,7 @@ fn a_file_that_was_pruned_takes_no_version_and_what_is_written_there_is_another_
     assert_eq!((second.record, second.seq), (first.record, 1));
 }
 
+// T-MARK-04
 #[test]
 fn no_file_is_gone_on_with_where_the_log_cannot_vouch_for_its_head() {
     let (_, mut bench) = failing();

@@ -75,6 +75,7 @@ fn what_is_written_is_read_again_and_signed_anew_each_time() {
     assert_eq!((trusted.get(), trusted.head().unwrap().seq), (&later, 1));
 }
 
+// T-FIL-04
 #[test]
 fn every_changed_byte_is_refused() {
     let bench = Bench::new();
@@ -92,6 +93,7 @@ fn every_changed_byte_is_refused() {
     }
 }
 
+// T-FIL-04
 #[test]
 fn an_older_version_and_one_without_its_native_seal_are_refused() {
     let bench = Bench::new();
@@ -131,6 +133,7 @@ fn the_metadata_of_another_thread_is_refused() {
     assert!(read(&bench).is_err());
 }
 
+// T-FIL-04
 #[test]
 fn metadata_that_differs_from_line_1_is_refused() {
     let bench = Bench::new();
@@ -158,6 +161,7 @@ fn metadata_that_differs_from_line_1_is_refused() {
     assert!(read(&manifest).is_err());
 }
 
+// T-TOL-16
 #[test]
 fn no_tool_breaks_out_of_its_fence() {
     let tools = [ToolSchema {

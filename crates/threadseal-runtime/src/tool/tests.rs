@@ -35,6 +35,7 @@ fn command(text: &str) -> CommandTool {
     }
 }
 
+// T-DEC-14
 #[test]
 fn a_command_is_read_and_its_arguments_stay_arguments() {
     let tool = parse(COMMAND).unwrap();
@@ -118,6 +119,7 @@ fn a_tool_without_a_schema_takes_nothing() {
     );
 }
 
+// T-DEC-13
 #[test]
 fn every_mistake_has_its_line() {
     for (from, to, message) in [

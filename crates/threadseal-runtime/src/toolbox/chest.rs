@@ -292,6 +292,7 @@ mod tests {
         }
     }
 
+    // T-TOL-04
     #[test]
     fn what_a_thread_may_not_use_it_is_neither_shown_nor_given() {
         let tools = toolbox(&["rye.execute.tool.rye.file-system.read"]);

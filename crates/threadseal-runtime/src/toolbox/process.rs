@@ -215,6 +215,7 @@ mod tests {
         assert_eq!((out.bytes.len(), out.total), (1000, 300_000));
     }
 
+    // T-TOL-07
     #[test]
     fn what_takes_too_long_dies_with_all_that_it_started() {
         let folder = tempfile::tempdir().unwrap();

@@ -27,6 +27,7 @@ fn cutter<S: Source>(source: S) -> Cutter<'static, S, Bytes> {
     Cutter::new(source, Bytes::default(), &|_| {})
 }
 
+// T-SCR-18
 #[test]
 fn the_smallest_pieces_are_cut_into_small_batches() {
     let bytes = vec![b'x'; 200_000];

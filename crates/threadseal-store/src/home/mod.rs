@@ -13,7 +13,7 @@
 //! ```
 //! Invariants: the directories belong to the user (or to root) and nobody else may write to
 //! them, else nothing is read from them; and a home inside the tree that is being verified is
-//! refused, because whoever brought the tree would bring the trust along (`THREATS.md` §6).
+//! refused, because whoever brought the tree would bring the trust along (`threats/keys-and-trust.md`).
 
 mod inside;
 mod keys;

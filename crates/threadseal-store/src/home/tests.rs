@@ -154,6 +154,7 @@ fn a_home_of_somebody_else_is_refused() {
     assert_eq!(key.unwrap_err().kind(), ErrorKind::Key);
 }
 
+// T-KEY-08
 #[test]
 fn a_home_inside_the_verified_tree_is_seen_through_links_and_spellings() {
     let folder = tempfile::tempdir().unwrap();

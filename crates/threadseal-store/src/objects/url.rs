@@ -154,6 +154,7 @@ mod tests {
             .collect()
     }
 
+    // T-STO-23
     #[test]
     fn only_this_machine_is_reached_without_tls_unless_it_is_allowed() {
         let opens = |endpoint: &str, more: &[(&str, &str)]| {

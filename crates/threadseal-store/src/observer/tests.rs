@@ -74,6 +74,7 @@ impl Bench {
 
 const LOG: &str = "{\"n\":1}\n{\"n\":2}\n{\"n\":3}\n{\"n\":4}\n{\"n\":5}\n";
 
+// T-OBS-01
 #[test]
 fn the_four_edits_of_a_sealed_log_are_found_at_their_line() {
     let lines: Vec<&str> = LOG.split_inclusive('\n').collect();
@@ -157,6 +158,7 @@ fn a_whole_object_without_line_end_is_sealed_and_may_get_its_line_end_later() {
     assert_eq!(bench.verify().verdict, Verdict::Verified);
 }
 
+// T-OBS-03
 #[test]
 fn cut_logs_older_seals_and_lost_seals_are_noticed_on_this_host() {
     let bench = Bench::new();
@@ -191,6 +193,7 @@ fn cut_logs_older_seals_and_lost_seals_are_noticed_on_this_host() {
     );
 }
 
+// T-OBS-02
 #[test]
 fn every_changed_byte_of_a_seal_file_is_noticed() {
     let bench = Bench::new();

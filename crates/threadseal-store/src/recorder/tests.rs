@@ -137,6 +137,7 @@ fn a_record_is_verified_on_the_host_that_made_it_and_open_elsewhere_until_it_end
     assert_eq!(bench.verdict(&elsewhere), Verdict::Verified);
 }
 
+// T-TRA-24
 #[test]
 fn an_older_copy_put_back_is_rolled_back_and_cannot_be_continued() {
     let bench = Bench::new();
@@ -153,6 +154,7 @@ fn an_older_copy_put_back_is_rolled_back_and_cannot_be_continued() {
     assert_eq!(refused.kind(), ErrorKind::Refused);
 }
 
+// T-TRA-31
 #[test]
 fn only_one_writer_holds_a_record() {
     let bench = Bench::new();
@@ -162,6 +164,7 @@ fn only_one_writer_holds_a_record() {
     assert!(bench.open(TailPolicy::SetAside).is_ok());
 }
 
+// T-TRA-21
 #[test]
 fn a_tail_is_refused_set_aside_or_adopted_and_never_taken_over_silently() {
     for policy in [TailPolicy::Refuse, TailPolicy::SetAside, TailPolicy::Adopt] {
@@ -284,6 +287,7 @@ impl HeadStore for Unvouched {
 }
 
 /// An older copy of an open record, beside heads that went back with it: to go on would part it from the newer one.
+// T-MARK-03
 #[test]
 fn an_open_record_is_not_gone_on_with_where_the_log_cannot_vouch_for_its_head() {
     let mut bench = Bench::new();

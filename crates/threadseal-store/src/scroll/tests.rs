@@ -187,6 +187,7 @@ fn a_long_scroll_is_verified_the_same_on_many_threads() {
     assert_eq!(bench.verdict(), Verdict::Tampered);
 }
 
+// T-SCR-19
 #[test]
 fn going_on_from_what_this_host_does_not_know_or_nobody_signed_is_told() {
     let bench = Bench::new();

@@ -310,6 +310,7 @@ fn convert(found: &fs::Metadata) -> Metadata {
 mod tests {
     use super::*;
 
+    // T-LOG-19
     #[test]
     fn a_path_is_written_as_text_of_one_line_and_read_again() {
         use std::os::unix::ffi::OsStrExt as _;
@@ -335,6 +336,7 @@ mod tests {
         }
     }
 
+    // T-REG-02
     #[test]
     fn the_holder_is_found_among_the_kernels_locks() {
         let text = "1: POSIX  ADVISORY  WRITE 11 fe:00:77 0 EOF\n\

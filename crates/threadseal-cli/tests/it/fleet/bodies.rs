@@ -15,6 +15,7 @@ fn detached() -> Option<Ended> {
     Ended::of(sandbox)
 }
 
+// T-RED-13
 #[test]
 fn a_thread_with_detached_bodies_is_verified_gone_on_with_and_exported_whole() {
     let Some(ended) = detached() else { return };
@@ -65,6 +66,7 @@ fn a_thread_with_detached_bodies_is_verified_gone_on_with_and_exported_whole() {
     changed.exits(1);
 }
 
+// T-RED-14
 #[test]
 fn a_thread_in_a_database_is_redacted_and_the_record_says_so() {
     let Some(ended) = detached() else { return };

@@ -3,6 +3,7 @@
 use super::Ended;
 use std::time::Duration;
 
+// T-FLT-19
 #[test]
 fn a_database_that_goes_back_with_its_heads_does_not_take_back_what_a_worker_sealed() {
     let Some(ended) = Ended::new() else { return };
@@ -41,6 +42,7 @@ fn a_database_that_goes_back_with_its_heads_does_not_take_back_what_a_worker_sea
     assert!(!all.stdout.contains("record_missing"), "{}", all.stdout);
 }
 
+// T-KLOG-23
 #[test]
 fn a_key_is_not_rotated_under_a_thread_of_a_database_that_goes_on_or_of_which_nobody_can_say() {
     let Some(ended) = Ended::new() else { return };

@@ -44,6 +44,7 @@ impl Ended {
     }
 }
 
+// T-PRU-16
 #[test]
 fn a_thread_in_a_database_is_pruned_whole_and_nothing_misses_it() {
     let Some(ended) = Ended::new() else { return };
@@ -99,6 +100,7 @@ fn a_thread_in_a_database_is_pruned_whole_and_nothing_misses_it() {
     assert!(!has(&ended.seen(0), "pruned_but_present"));
 }
 
+// T-PRU-16
 #[test]
 fn a_prune_in_a_database_that_was_cut_short_is_finished_by_the_next() {
     let Some(ended) = Ended::new() else { return };
@@ -111,6 +113,7 @@ fn a_prune_in_a_database_that_was_cut_short_is_finished_by_the_next() {
     assert_eq!(ended.files(), 0);
 }
 
+// T-PRU-16
 #[test]
 fn what_was_changed_cut_or_is_open_in_a_database_is_not_pruned_and_no_forged_tombstone_excuses_it()
 {

@@ -2,6 +2,7 @@
 
 use super::*;
 
+// T-FLT-14
 #[test]
 fn what_other_machines_run_is_cancelled_and_killed_and_what_has_ended_is_not() {
     let Some(ended) = Ended::new() else { return };

@@ -2,6 +2,7 @@
 
 use super::Ended;
 
+// T-PRO-01
 #[test]
 fn a_thread_of_another_project_is_not_gone_on_with_from_a_database() {
     let Some(ended) = Ended::new() else {

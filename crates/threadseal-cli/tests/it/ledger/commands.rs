@@ -65,6 +65,7 @@ fn a_signed_ledger_is_verified_where_it_was_made_and_each_attack_is_told() {
     attacked(honest.concat(), "verified");
 }
 
+// T-LED-31
 #[test]
 fn elsewhere_a_signed_ledger_is_open_until_a_head_is_known() {
     let sandbox = ready();
@@ -144,6 +145,7 @@ fn who_goes_on_with_a_signed_ledger_must_sign_as_one_that_it_names() {
     piped(&sandbox, &again, "[]\n").fails_with("not an object");
 }
 
+// T-LED-01
 #[test]
 fn a_ledger_that_the_original_wrote_is_sealed_as_it_stands() {
     let Some(folder) = shared("vectors/ledger/run_jsonl_chat") else {
@@ -202,6 +204,7 @@ fn a_ledger_that_the_original_wrote_is_sealed_as_it_stands() {
         .fails_with("malformed");
 }
 
+// T-LED-30
 #[test]
 fn a_head_without_its_ledger_tells_that_it_is_missing() {
     let sandbox = ready();
@@ -217,6 +220,7 @@ fn a_head_without_its_ledger_tells_that_it_is_missing() {
     assert_eq!(found["results"][0]["verdict"], "missing", "{found:#}");
 }
 
+// T-LED-29
 #[test]
 fn runs_move_between_stores_byte_for_byte() {
     let Some(folder) = shared("vectors/ledger") else {

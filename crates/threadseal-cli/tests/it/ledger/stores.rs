@@ -26,6 +26,7 @@ fn a_torn_end_is_told_and_mended() {
         .fails_with("no store has addresses");
 }
 
+// T-STO-13 T-STO-17
 #[test]
 fn a_store_that_contradicts_its_records_is_evidence_and_no_failure() {
     let sandbox = ready();
@@ -76,6 +77,7 @@ fn a_store_that_contradicts_its_records_is_evidence_and_no_failure() {
     }
 }
 
+// T-STO-18
 #[test]
 fn a_bundle_that_contradicts_itself_is_malformed_and_a_beginning_older_than_what_follows() {
     let sandbox = ready();
@@ -124,6 +126,7 @@ fn a_bundle_that_contradicts_itself_is_malformed_and_a_beginning_older_than_what
     }
 }
 
+// T-STO-09
 #[test]
 fn commands_that_are_killed_while_they_append_leave_all_that_they_acknowledged() {
     for store in ["file:runs", "sqlite:runs.db"] {
@@ -176,6 +179,7 @@ fn commands_that_are_killed_while_they_append_leave_all_that_they_acknowledged()
     }
 }
 
+// T-STO-16
 #[test]
 fn names_that_no_run_has_are_told_and_take_no_other_run_out_of_sight() {
     let sandbox = ready();
@@ -224,6 +228,7 @@ fn names_that_no_run_has_are_told_and_take_no_other_run_out_of_sight() {
         .exits(0);
 }
 
+// T-STO-15
 #[test]
 fn what_is_asked_for_as_verified_is_written_whole_or_not_at_all() {
     let sandbox = ready();
@@ -260,6 +265,7 @@ fn what_is_asked_for_as_verified_is_written_whole_or_not_at_all() {
     assert!(ran.stderr.contains("unknown_signer"), "{}", ran.stderr);
 }
 
+// T-STO-15
 #[test]
 fn what_nobody_signed_is_written_as_verified_where_a_head_vouches_for_it() {
     let sandbox = ready();
@@ -280,6 +286,7 @@ fn what_nobody_signed_is_written_as_verified_where_a_head_vouches_for_it() {
     assert_eq!(sandbox.run(verified).exits(0).stdout, lines);
 }
 
+// T-STO-15
 #[test]
 fn rows_of_a_database_are_written_as_verified_only_where_its_notes_agree() {
     let sandbox = ready();

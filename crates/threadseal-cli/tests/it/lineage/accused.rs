@@ -73,6 +73,7 @@ fn whoever_has_a_fork_of_a_lineage_is_told_what_it_proves_and_who_vouches_for_it
     }
 }
 
+// T-FRK-08
 #[test]
 fn what_goes_on_from_a_fork_that_the_log_knows_is_forked_and_nothing_else_is() {
     let machines = forked();
@@ -117,6 +118,7 @@ fn what_goes_on_from_a_fork_that_the_log_knows_is_forked_and_nothing_else_is() {
     assert!(!there.stdout.contains("fork_known"), "{}", there.stdout);
 }
 
+// T-FRK-08
 #[test]
 fn nothing_goes_on_from_a_lineage_that_the_log_calls_forked() {
     let machines = forked();
@@ -159,6 +161,7 @@ fn nothing_goes_on_from_a_lineage_that_the_log_calls_forked() {
     machines.run(&words.replace("--tick 4", "--tick 5"), &[&code], 0);
 }
 
+// T-FRK-08
 #[test]
 fn a_state_before_the_fork_can_be_looked_at_and_a_restarted_log_still_knows_it() {
     let machines = forked();

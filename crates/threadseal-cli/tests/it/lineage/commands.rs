@@ -79,6 +79,7 @@ fn native(states: &[&[u8]]) -> Vec<Vec<u8>> {
     files
 }
 
+// T-LIN-27
 #[test]
 fn inspect_shows_every_field_and_exits_by_the_verdict() {
     let sandbox = Sandbox::new();
@@ -164,6 +165,7 @@ fn log_draws_the_branches_of_a_fork() {
     assert!(ran.stdout.contains("is not here"), "{}", ran.stdout);
 }
 
+// T-LIN-24
 #[test]
 fn a_fork_of_either_version_becomes_a_proof_that_needs_nothing_else() {
     let sandbox = Sandbox::new();
@@ -240,6 +242,7 @@ fn a_checkpoint_is_neither_sealed_nor_shown_as_something_else() {
     sandbox.run(["seal", file]).fails_with("lineage append");
 }
 
+// T-LIN-30
 #[test]
 fn a_state_of_half_a_gigabyte_is_read_in_little_memory() {
     let sandbox = Sandbox::new();
@@ -263,6 +266,7 @@ fn a_state_of_half_a_gigabyte_is_read_in_little_memory() {
     assert_eq!(ran.json()["results"][0]["verdict"], "unsigned");
 }
 
+// T-LIN-32
 #[test]
 fn what_was_not_asked_for_by_its_name_is_not_judged() {
     let sandbox = Sandbox::new();

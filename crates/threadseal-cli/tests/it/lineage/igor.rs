@@ -137,6 +137,7 @@ fn a_message_with_the_private_key_says_that_it_is_shared() {
     ran.exits(2).fails_with("put it back");
 }
 
+// T-LIN-15
 #[test]
 fn a_message_that_does_not_hold_leaves_nothing_behind() {
     let agent = Agent::new();

@@ -164,6 +164,7 @@ pub(super) fn copy(from: &Path, to: &Path) {
     }
 }
 
+// T-LIN-12
 #[test]
 fn what_a_host_wrote_it_knows_and_an_older_copy_is_a_rollback() {
     let machines = Machines::new();
@@ -261,6 +262,7 @@ fn an_agent_moves_between_stores_of_any_kind() {
     assert_eq!(third["prev"], taken["newest"]);
 }
 
+// T-LIN-12
 #[test]
 fn the_old_holder_writes_nothing_that_counts() {
     let machines = Machines::new();
@@ -281,6 +283,7 @@ fn the_old_holder_writes_nothing_that_counts() {
     );
 }
 
+// T-LIN-14
 #[test]
 fn two_answers_to_one_release_are_proved_to_anybody() {
     let machines = Machines::new();

@@ -132,6 +132,7 @@ fn verify_detects_them_and_never_accepts_what_must_be_refused() {
 }
 
 /// Another name, and no name that tells anything.
+// T-LIN-32
 #[test]
 fn a_folder_of_them_is_found_by_content() {
     let Some(folder) = shared("vectors/igor") else {

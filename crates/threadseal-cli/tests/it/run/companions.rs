@@ -37,6 +37,7 @@ fn tells(ran: &Ran, code: &str, name: &str) {
     assert!(told, "{code} of {name}: {results:#}");
 }
 
+// T-FIL-01
 #[test]
 fn a_deleted_neighbour_of_a_transcript_is_missed() {
     let (sandbox, folder) = ran();
@@ -59,6 +60,7 @@ fn a_deleted_neighbour_of_a_transcript_is_missed() {
     sandbox.run(["verify", "p"]).exits(0);
 }
 
+// T-FIL-03
 #[test]
 fn a_deleted_transcript_is_missed_by_each_neighbour_that_is_left() {
     let (sandbox, folder) = ran();
@@ -84,6 +86,7 @@ fn a_deleted_transcript_is_missed_by_each_neighbour_that_is_left() {
     sandbox.run(["verify", "p"]).exits(0);
 }
 
+// T-FIL-07
 #[test]
 fn a_child_that_is_gone_as_a_whole_is_missed_by_its_parents_record() {
     let (sandbox, folder) = ran();
@@ -129,6 +132,7 @@ fn a_child_that_is_gone_as_a_whole_is_missed_by_its_parents_record() {
     tells(&verify("p"), "head_ahead", &name);
 }
 
+// T-FIL-10
 #[test]
 fn a_parent_a_predecessor_and_a_successor_that_are_gone_as_a_whole_are_missed_once() {
     let (sandbox, child) = ran();
@@ -178,6 +182,7 @@ fn a_ledger_that_was_copied_out_alone_misses_nothing() {
     sandbox.run(["verify", "copies"]).exits(0);
 }
 
+// T-FIL-01
 #[test]
 fn a_neighbour_of_another_thread_is_told() {
     let (sandbox, folder) = ran();
@@ -212,6 +217,7 @@ fn a_transcript_that_was_copied_out_misses_nothing() {
     sandbox.run(["verify", "copies"]).exits(0);
 }
 
+// T-FIL-11
 #[test]
 fn what_overwrites_a_record_with_something_else_is_told() {
     let (sandbox, folder) = ran();
@@ -233,6 +239,7 @@ fn what_overwrites_a_record_with_something_else_is_told() {
     sandbox.run(["verify", "p"]).exits(0);
 }
 
+// T-FIL-06
 #[test]
 fn what_threadseal_leaves_behind_is_no_record() {
     let (sandbox, folder) = ran();
@@ -282,6 +289,7 @@ fn findings(ran: &Ran, name: &str) -> String {
     reports.iter().find(of_it).unwrap()["findings"].to_string()
 }
 
+// T-FIL-08
 #[test]
 fn a_child_whose_end_nobody_sealed_is_missed_by_the_log_alone() {
     let (sandbox, child) = ran();
@@ -327,6 +335,7 @@ fn a_child_whose_end_nobody_sealed_is_missed_by_the_log_alone() {
     assert!(missing.contains(&&record.into()), "{all}");
 }
 
+// T-FIL-08 T-FIL-09
 #[test]
 fn a_link_of_which_one_side_alone_is_there_is_open() {
     let (sandbox, child) = ran();
@@ -370,6 +379,7 @@ fn no_link_of_a_child_that_is_gone_on_with_is_open() {
 }
 
 /// An auditor gets the folder of a project and a public key, and has never heard of its heads.
+// T-FIL-02
 #[test]
 fn who_was_not_there_takes_the_end_of_a_ledger_from_the_record_that_seals_it() {
     let (sandbox, folder) = ran();

@@ -143,6 +143,7 @@ fn a_process_that_ends_itself_when_it_is_asked_to_says_so() {
         .exits(0);
 }
 
+// T-REG-02
 #[test]
 fn an_edited_row_signals_no_stranger_and_not_the_writer_either() {
     let sandbox = project();

@@ -2,6 +2,7 @@
 
 use super::{greet, project};
 
+// T-TOL-13
 #[test]
 fn an_entry_that_quotes_a_transcript_is_verified_as_the_text_that_it_is() {
     let sandbox = project();

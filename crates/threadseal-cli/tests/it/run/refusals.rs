@@ -55,6 +55,7 @@ pub(super) fn all_refused(sandbox: &Sandbox, id: &str, but: &[&str]) {
     }
 }
 
+// T-RUN-15
 #[test]
 fn a_project_in_which_nothing_ran_stays_without_a_registry() {
     let sandbox = project();
@@ -81,6 +82,7 @@ fn a_project_in_which_nothing_ran_stays_without_a_registry() {
     }
 }
 
+// T-RUN-15
 #[test]
 fn what_is_refused_of_a_thread_that_ran_changes_nothing() {
     let sandbox = project();
@@ -147,6 +149,7 @@ fn what_is_refused_of_a_thread_that_ran_changes_nothing() {
     refused(&sandbox, &["thread", "cancel", &id]);
 }
 
+// T-RUN-15
 #[test]
 fn what_is_refused_of_a_run_of_a_graph_changes_nothing() {
     let sandbox = project();
@@ -265,6 +268,7 @@ fn a_script_that_has_no_further_answer_ends_the_thread_at_once_and_says_so() {
     assert_eq!(text.matches("error_classified").count(), 1);
 }
 
+// T-REG-07
 #[test]
 fn nobody_waits_for_a_registry_that_was_about_to_be_made() {
     let sandbox = project();

@@ -148,6 +148,7 @@ fn a_thread_is_handed_over_by_command_and_all_that_it_leaves_verifies() {
         .fails_with("ThreadSeal's own");
 }
 
+// T-RUN-01
 #[test]
 fn no_record_that_does_not_verify_is_resumed_and_nothing_changes() {
     let (sandbox, first) = ended();
@@ -204,6 +205,7 @@ fn no_record_that_does_not_verify_is_resumed_and_nothing_changes() {
     resume(&sandbox, &first, &[]).exits(0);
 }
 
+// T-RUN-05
 #[test]
 fn a_continuation_directive_that_does_not_verify_is_refused() {
     let (sandbox, first) = ended();
@@ -276,6 +278,7 @@ fn a_thread_is_found_by_what_was_said_in_it_until_its_entry_is_changed() {
         .exits(2);
 }
 
+// T-RUN-22
 #[test]
 fn a_killed_thread_is_ended_honestly_and_its_open_call_is_named() {
     let sandbox = project();
@@ -361,6 +364,7 @@ fn registry(sandbox: &Sandbox) -> rusqlite::Connection {
     rusqlite::Connection::open(sandbox.work().join("p/.ai/agent/threads/registry.db")).unwrap()
 }
 
+// T-REG-01
 #[test]
 fn what_the_registry_says_of_a_chain_counts_only_as_far_as_records_say_it() {
     let attacks = [
@@ -397,6 +401,7 @@ fn what_the_registry_says_of_a_chain_counts_only_as_far_as_records_say_it() {
     }
 }
 
+// T-REG-01
 #[test]
 fn a_thread_that_goes_on_already_is_not_forked_by_an_older_registry() {
     let (sandbox, first) = ended();
@@ -411,6 +416,7 @@ fn a_thread_that_goes_on_already_is_not_forked_by_an_older_registry() {
     resume(&sandbox, &first, &[]).exits(2);
 }
 
+// T-REG-01
 #[test]
 fn a_resumed_child_keeps_its_parent_and_what_that_left_it() {
     let (sandbox, _) = ended();
@@ -461,6 +467,7 @@ fn a_row_that_says_otherwise_than_signed_metadata_is_named() {
     assert!(inspect().exits(1).stdout.contains("metadata_refused"));
 }
 
+// T-REG-08
 #[test]
 fn a_row_with_another_cost_is_named_and_recovered_by_the_record() {
     let (sandbox, first) = ended();
@@ -504,6 +511,7 @@ fn a_row_with_another_cost_is_named_and_recovered_by_the_record() {
     }
 }
 
+// T-REG-09
 #[test]
 fn a_registry_that_is_gone_is_told_and_made_again_from_records_and_from_nothing_else() {
     let (sandbox, first) = ended();

@@ -83,6 +83,7 @@ fn project_of(sandbox: &Sandbox, folder: &str, id: &str) -> String {
     named.unwrap().to_owned()
 }
 
+// T-PRO-01
 #[test]
 fn a_thread_that_was_copied_into_another_project_is_foreign_there_and_goes_on_at_home() {
     for with_id in [true, false] {
@@ -136,6 +137,7 @@ fn a_thread_that_was_copied_into_another_project_is_foreign_there_and_goes_on_at
     }
 }
 
+// T-PRO-01
 #[test]
 fn a_copied_folder_without_its_row_is_not_recovered() {
     let (sandbox, id) = two(true);
@@ -153,6 +155,7 @@ fn a_copied_folder_without_its_row_is_not_recovered() {
     assert!(said.contains("is foreign"), "{said}");
 }
 
+// T-PRO-01
 #[test]
 fn the_child_of_a_copied_parent_is_as_foreign_as_that() {
     let (sandbox, _) = two(true);
@@ -169,6 +172,7 @@ fn the_child_of_a_copied_parent_is_as_foreign_as_that() {
     resume(&sandbox, "q", &child).exits(0);
 }
 
+// T-PRO-01
 #[test]
 fn a_run_of_a_graph_is_not_gone_on_with_in_another_project() {
     let (sandbox, _) = two(true);
@@ -208,6 +212,7 @@ fn a_run_of_a_graph_is_not_gone_on_with_in_another_project() {
     assert_ne!(again["thread_id"], Value::Null, "{again}");
 }
 
+// T-PRO-05
 #[test]
 fn a_project_that_was_moved_or_copied_once_it_was_gone_goes_on() {
     let (sandbox, id) = two(false);
@@ -231,6 +236,7 @@ fn a_project_that_was_moved_or_copied_once_it_was_gone_goes_on() {
     sandbox.run(["verify", "copy"]).exits(0);
 }
 
+// T-PRO-05
 #[test]
 fn a_clone_on_another_machine_is_the_same_project() {
     let (sandbox, id) = two(false);
@@ -264,6 +270,7 @@ fn a_clone_on_another_machine_is_the_same_project() {
     );
 }
 
+// T-PRO-05
 #[test]
 fn of_two_copies_of_a_project_the_one_that_stayed_behind_is_told_so() {
     let (sandbox, id) = two(false);
@@ -277,6 +284,7 @@ fn of_two_copies_of_a_project_the_one_that_stayed_behind_is_told_so() {
     resume(&sandbox, "twin", &id).exits(0);
 }
 
+// T-PRO-05
 #[test]
 fn threads_of_another_project_go_on_here_when_somebody_says_so() {
     let (sandbox, id) = two(true);
@@ -309,6 +317,7 @@ fn threads_of_another_project_go_on_here_when_somebody_says_so() {
     resume(&sandbox, "q", &id).exits(0);
 }
 
+// T-PRO-02
 #[test]
 fn what_says_which_project_it_is_must_verify() {
     let (sandbox, strange) = two(true);
@@ -375,6 +384,7 @@ fn what_says_which_project_it_is_must_verify() {
     resume(&sandbox, "p", &own).exits(0);
 }
 
+// T-PRO-05
 #[test]
 fn first_threads_that_begin_at_once_agree_on_the_project() {
     let sandbox = project();

@@ -93,6 +93,7 @@ impl Expectations {
     }
 }
 
+// T-RYE-13
 #[test]
 fn no_exemption_accepts_anything_and_they_are_few() {
     let expectations = Expectations::read();

@@ -209,6 +209,7 @@ fn check(rule: &Rule, case: &Case<'_>, report: &Value) {
     }
 }
 
+// T-RYE-03 T-RYE-06
 #[test]
 fn every_vector_gets_the_verdict_that_its_word_comes_to() {
     let Some(vectors) = Vectors::find() else {
@@ -300,6 +301,7 @@ fn agrees(recorded: &Value, ours: &Value) -> bool {
 }
 
 /// The folder of the vectors is not written to.
+// T-CMD-15
 #[test]
 fn the_vectors_are_left_as_they_were() {
     let Some(vectors) = Vectors::find() else {

@@ -96,6 +96,7 @@ fn json_carries_what_the_original_would_have_answered() {
     assert_eq!(rye["strict"]["unsigned_bytes"], 20, "{rye}");
 }
 
+// T-CMD-07
 #[test]
 fn a_sealed_text_without_a_telling_name_stays_in_sight_whatever_is_added() {
     let sandbox = ready();
@@ -116,6 +117,7 @@ fn a_sealed_text_without_a_telling_name_stays_in_sight_whatever_is_added() {
     assert!(ran.stdout.contains("seals_gone"), "{}", ran.stdout);
 }
 
+// T-CMD-07
 #[test]
 fn a_log_of_any_name_whose_seals_were_deleted_is_noticed_in_a_folder() {
     let sandbox = ready();
@@ -127,6 +129,7 @@ fn a_log_of_any_name_whose_seals_were_deleted_is_noticed_in_a_folder() {
     assert!(ran.stdout.contains("seals_gone"), "{}", ran.stdout);
 }
 
+// T-DOC-03
 #[test]
 fn an_expected_head_is_held_against_the_record_that_it_is_of() {
     let sandbox = ready();

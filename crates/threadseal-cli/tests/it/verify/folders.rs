@@ -39,6 +39,7 @@ fn a_folder_is_summed_up_in_one_line_and_only_what_is_wrong_is_told() {
     sandbox.run(["verify", "d"]).exits(3);
 }
 
+// T-CMD-06
 #[test]
 fn nothing_to_verify_is_no_verdict() {
     let sandbox = ready();
@@ -97,6 +98,7 @@ fn trust_given_on_the_command_line_replaces_the_home() {
         .fails_with("absent.pem");
 }
 
+// T-CMD-01
 #[test]
 fn names_and_records_cannot_fake_our_output() {
     let sandbox = ready();
@@ -116,6 +118,7 @@ fn names_and_records_cannot_fake_our_output() {
     }
 }
 
+// T-CMD-15
 #[test]
 fn verify_writes_nothing() {
     let sandbox = ready();

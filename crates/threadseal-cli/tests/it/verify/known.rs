@@ -23,6 +23,7 @@ fn missing(output: &Value) -> Vec<&str> {
         .collect()
 }
 
+// T-LOG-17 T-LOG-18 T-TRA-15
 #[test]
 fn every_record_that_is_known_is_looked_for_and_one_that_is_gone_is_missing() {
     let sandbox = ready();
@@ -64,6 +65,7 @@ fn every_record_that_is_known_is_looked_for_and_one_that_is_gone_is_missing() {
     all(&sandbox, &["archive"], 2);
 }
 
+// T-TRA-17
 #[test]
 fn what_cannot_be_read_just_now_is_not_called_missing() {
     let sandbox = ready();
@@ -95,6 +97,7 @@ fn what_cannot_be_read_just_now_is_not_called_missing() {
     assert_eq!(missing(&all(&sandbox, &[], 1)).len(), 2);
 }
 
+// T-LOG-18
 #[test]
 fn a_record_that_never_had_a_place_is_not_called_missing_before_it_was_looked_for() {
     let sandbox = ready();
@@ -161,6 +164,7 @@ fn without_places(sandbox: &Sandbox) {
         .exits(0);
 }
 
+// T-LED-14 T-LOG-16 T-STO-11
 #[test]
 fn what_has_no_place_of_its_own_is_found_where_it_was_sealed_and_missing_where_it_is_gone() {
     let sandbox = ready();
@@ -202,6 +206,7 @@ fn what_has_no_place_of_its_own_is_found_where_it_was_sealed_and_missing_where_i
 }
 
 /// Stores behind a network are asked only by whoever names them.
+// T-LOG-16
 #[test]
 fn a_record_in_a_store_elsewhere_is_asked_for_and_not_called_missing() {
     let sandbox = ready();
@@ -223,6 +228,7 @@ fn as_of(sandbox: &Sandbox, name: &str, head: &str, code: i32) -> Value {
     ran.exits(code).json()["results"][0].clone()
 }
 
+// T-LOG-10
 #[test]
 fn an_older_copy_may_be_looked_at_on_purpose_where_the_log_shows_that_it_is_one() {
     let sandbox = ready();
@@ -270,6 +276,7 @@ fn an_older_copy_may_be_looked_at_on_purpose_where_the_log_shows_that_it_is_one(
     sandbox.run(["verify", ".", "--as-of", &first]).exits(2);
 }
 
+// T-LOG-10
 #[test]
 fn an_older_copy_of_which_the_log_knows_nothing_may_be_another_continuation() {
     let sandbox = ready();
@@ -285,6 +292,7 @@ fn an_older_copy_of_which_the_log_knows_nothing_may_be_another_continuation() {
     assert!(codes(&report).contains(&"superseded"), "{report}");
 }
 
+// T-LOG-22
 #[test]
 fn with_an_anchor_required_only_what_a_quorum_saw_counts() {
     let (sandbox, log) = logged();
@@ -324,6 +332,7 @@ fn with_an_anchor_required_only_what_a_quorum_saw_counts() {
 }
 
 /// Names that are not UTF-8, and names of several lines, are written down such that they are found again.
+// T-LOG-19
 #[cfg(unix)]
 #[test]
 fn a_place_whose_name_is_no_text_of_one_line_is_found_again() {

@@ -9,6 +9,7 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
+// T-OBS-01
 #[test]
 fn a_foreign_log_is_sealed_beside_and_every_change_is_named() {
     let sandbox = ready();
@@ -43,6 +44,7 @@ fn a_foreign_log_is_sealed_beside_and_every_change_is_named() {
     );
 }
 
+// T-OBS-03
 #[test]
 fn a_log_whose_seals_were_deleted_is_noticed_and_not_sealed_anew() {
     let sandbox = ready();
@@ -56,6 +58,7 @@ fn a_log_whose_seals_were_deleted_is_noticed_and_not_sealed_anew() {
         .fails_with("seals are gone");
 }
 
+// T-OBS-04
 #[test]
 fn seals_put_in_the_place_of_those_that_this_host_made_are_noticed() {
     let sandbox = ready();
@@ -70,6 +73,7 @@ fn seals_put_in_the_place_of_those_that_this_host_made_are_noticed() {
     assert!(ran.stdout.contains("seals are gone"), "{}", ran.stdout);
 }
 
+// T-OBS-05
 #[test]
 fn seals_without_their_log_are_a_missing_record() {
     let sandbox = ready();
@@ -86,6 +90,7 @@ fn seals_without_their_log_are_a_missing_record() {
     }
 }
 
+// T-CMD-11
 #[test]
 fn a_sealed_log_that_grows_by_a_line_beyond_every_bound_has_a_tail() {
     let sandbox = ready();
@@ -100,6 +105,7 @@ fn a_sealed_log_that_grows_by_a_line_beyond_every_bound_has_a_tail() {
     }
 }
 
+// T-CMD-04
 #[test]
 fn a_name_that_is_not_utf_8_is_told_apart_from_every_other() {
     let sandbox = ready();

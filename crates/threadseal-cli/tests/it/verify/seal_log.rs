@@ -89,6 +89,7 @@ fn a_report_says_which_entry_of_the_log_the_record_was_held_against() {
 }
 
 /// The whole home is put back, and the records with it. Only what was sealed to its end is known to be whole.
+// T-MARK-03
 #[test]
 fn a_log_that_went_back_accuses_no_record_and_makes_none_whole() {
     let sandbox = ready();
@@ -130,6 +131,7 @@ fn a_log_that_went_back_accuses_no_record_and_makes_none_whole() {
     verified(&sandbox, "t.jsonl", 0);
 }
 
+// T-LOG-21
 #[test]
 fn a_log_that_is_gone_or_cannot_be_read_keeps_nobody_from_verifying() {
     let sandbox = ready();
@@ -164,6 +166,7 @@ fn a_log_that_is_gone_or_cannot_be_read_keeps_nobody_from_verifying() {
 }
 
 /// The log is there, its checkpoint is good, and an entry was exchanged: it may have said that the record was forked.
+// T-KLOG-06
 #[test]
 fn a_log_that_does_not_tell_of_forks_makes_no_record_whole() {
     let sandbox = ready();

@@ -215,6 +215,7 @@ fn reasoning_that_is_said_twice_is_carried_once() {
     );
 }
 
+// T-SCR-26
 #[test]
 fn a_part_cannot_pass_for_the_place_of_a_call() {
     let made = map(

@@ -56,6 +56,7 @@ fn strict_refuses_what_two_readers_could_read_differently() {
     }
 }
 
+// T-CMD-12
 #[test]
 fn a_duplicate_among_many_names_is_found_wherever_it_stands() {
     for total in [15, 16, 17, 18, 40] {
@@ -96,6 +97,7 @@ fn members_are_handed_over_with_the_span_of_their_value() {
     assert_eq!((error.offset, error.kind), (1, JsonErrorKind::NotAnObject));
 }
 
+// T-CMD-12
 #[test]
 fn nesting_is_bounded_and_costs_no_stack() {
     use crate::limits::{MAX_JSON_DEPTH, MAX_PYTHON_JSON_DEPTH};

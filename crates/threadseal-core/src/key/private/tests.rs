@@ -148,6 +148,7 @@ fn an_encrypted_file_opens_with_its_passphrase_only() {
     assert_eq!(error.kind(), ErrorKind::Limit);
 }
 
+// T-CMD-13
 #[test]
 fn a_file_that_asks_for_too_much_is_refused_before_the_work() {
     use pkcs8::der::{Encode as _, asn1::OctetStringRef};

@@ -279,6 +279,7 @@ mod tests {
         assert_eq!(LogEntry::read(later), Ok(LogEntry::Unknown));
     }
 
+    // T-KLOG-07 T-KLOG-31
     #[test]
     fn an_event_of_one_kind_or_key_is_none_of_another() {
         let own = signer(1).public_key().to_hex();
@@ -340,6 +341,7 @@ mod tests {
     }
 
     /// The word that lets a key seal stands in the record, and is another one: who copies it from there has nothing for a log.
+    // T-KLOG-31
     #[test]
     fn the_word_of_a_record_is_no_word_for_a_log() {
         let event = events().remove(1);

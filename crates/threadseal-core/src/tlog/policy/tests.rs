@@ -88,6 +88,7 @@ fn the_example_of_the_specification_asks_for_two_of_one_group_and_one_of_the_oth
     }
 }
 
+// T-WIT-06
 #[test]
 fn without_a_quorum_the_word_of_the_log_is_all_that_there_is() {
     let policy = policy(&lines(1, "quorum none\n"));
@@ -99,6 +100,7 @@ fn without_a_quorum_the_word_of_the_log_is_all_that_there_is() {
     }
 }
 
+// T-WIT-07
 #[test]
 fn a_quorum_is_as_old_as_the_cosignature_that_completes_it() {
     let policy = policy(&lines(3, "group g 2 w1 w2 w3\nquorum g\n"));
@@ -154,6 +156,7 @@ fn of_several_keys_of_one_log_any_counts() {
     }
 }
 
+// T-WIT-02
 #[test]
 fn every_changed_bit_of_a_cosigned_note_is_noticed() {
     let policy = policy(&lines(2, "group g all w1 w2\nquorum g\n"));
@@ -168,6 +171,7 @@ fn every_changed_bit_of_a_cosigned_note_is_noticed() {
     }
 }
 
+// T-WIT-02
 #[test]
 fn a_cosignature_moved_to_another_tree_or_witness_condemns_the_note() {
     let policy = policy(&lines(2, "quorum w1\n"));
@@ -192,6 +196,7 @@ fn a_cosignature_moved_to_another_tree_or_witness_condemns_the_note() {
     ));
 }
 
+// T-WIT-04 T-WIT-05
 #[test]
 fn whatever_is_not_understood_is_refused_with_its_line() {
     let (one, log_of_one) = (
@@ -362,6 +367,7 @@ fn crowd(logs: usize, witnesses: usize, groups: usize) -> String {
     text + &format!("quorum {last}\n")
 }
 
+// T-WIT-14
 #[test]
 fn as_many_as_there_may_be_are_read_and_no_more() {
     // C2SP tlog-policy asks for as many.
@@ -424,6 +430,7 @@ fn any_groups() -> impl Strategy<Value = Vec<(String, Group)>> {
 }
 
 proptest! {
+    // T-WIT-04
     #[test]
     fn quorums_are_met_as_they_are_defined(
         groups in any_groups(),

@@ -57,6 +57,7 @@ fn a_request_of_another_implementation_is_accepted() {
     );
 }
 
+// T-WIT-14
 #[test]
 fn every_other_spelling_of_a_request_is_refused() {
     let good = request(3, proof(3, 5), &signed(&checkpoint(5))).to_string();
@@ -109,6 +110,7 @@ fn expected(old: u64, last: Option<u64>, new: u64, proved: bool, same_history: b
     }
 }
 
+// T-WIT-08
 #[test]
 fn every_small_case_is_decided_as_the_specification_says() {
     let mut seen = std::collections::BTreeMap::new();
@@ -152,6 +154,7 @@ fn every_small_case_is_decided_as_the_specification_says() {
     );
 }
 
+// T-WIT-08
 #[test]
 fn the_log_is_known_and_has_signed_before_anything_else_counts() {
     let stranger = LocalSigner::new(PrivateKey::from_seed([99; 32]), KeyUsage::Log);
@@ -179,6 +182,7 @@ fn note_with_a_bad_line() -> SignedNote {
     note
 }
 
+// T-WIT-01
 #[test]
 fn a_witness_takes_no_record_for_a_log() {
     let native = LocalSigner::new(PrivateKey::from_seed([1; 32]), KeyUsage::Native);
@@ -241,6 +245,7 @@ fn what_was_accepted_is_cosigned_answered_read_and_counts() {
 }
 
 /// Whoever asks may add lines of anybody; they are not kept, and leave room for the witness's own.
+// T-WIT-21
 #[test]
 fn of_an_accepted_note_the_lines_of_the_log_alone_are_kept() {
     let mut crowded = signed(&checkpoint(5));
@@ -257,6 +262,7 @@ fn of_an_accepted_note_the_lines_of_the_log_alone_are_kept() {
     assert_eq!(accepted.note(), &signed(&checkpoint(5)));
 }
 
+// T-WIT-16
 #[test]
 fn every_changed_bit_of_an_answer_is_noticed() {
     let asked = signed(&checkpoint(5));

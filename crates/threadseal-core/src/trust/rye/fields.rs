@@ -212,6 +212,7 @@ mod tests {
         }
     }
 
+    // T-RYE-12
     #[test]
     fn impossible_times_and_second_spellings_of_a_signature_are_no_values() {
         let core = core();

@@ -86,6 +86,7 @@ fn a_folder_is_as_good_as_its_owners_signatures() {
     );
 }
 
+// T-RYE-09
 #[test]
 fn trust_is_not_handed_on() {
     let set = load(
@@ -126,6 +127,7 @@ fn the_owners_key_counts_without_a_file_of_its_own() {
     assert_eq!(store.by_key(private(2).public_key()).count(), 1);
 }
 
+// T-RYE-09
 #[test]
 fn a_file_under_another_name_is_refused() {
     let (name, text) = file(2, Some(1));

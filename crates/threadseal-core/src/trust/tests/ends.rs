@@ -51,6 +51,7 @@ fn head(at: u64) -> Head {
     }
 }
 
+// T-KLOG-02 T-KLOG-09
 #[test]
 fn a_key_that_ended_in_the_log_is_judged_by_places_there_and_by_no_moment() {
     let at = Timestamp::parse_iso_seconds("2026-06-01T00:00:00Z").unwrap();
@@ -110,6 +111,7 @@ fn a_key_that_ended_in_the_log_is_judged_by_places_there_and_by_no_moment() {
 }
 
 /// A key that was revoked by a clock: what an authority outside of this host stamped before counts, and nothing else does by the log.
+// T-KLOG-10
 #[test]
 fn a_stamp_of_the_log_is_evidence_against_a_revocation_by_a_clock_and_for_a_window() {
     let stamps = BTreeMap::from([(3, day(5)), (4, day(20))]);
@@ -208,6 +210,7 @@ impl SealPlaces for WentBack {
     }
 }
 
+// T-KLOG-04
 #[test]
 fn a_log_that_went_back_neither_lets_a_key_that_ended_count_nor_accuses_it() {
     let at = Timestamp::parse_iso_seconds("2026-06-01T00:00:00Z").unwrap();

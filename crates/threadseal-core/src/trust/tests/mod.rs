@@ -54,6 +54,7 @@ fn standing(store: &TrustStore, key: &PublicKey, purpose: Purpose<'_>, now: u8) 
     }
 }
 
+// T-KEY-04
 #[test]
 fn a_key_counts_for_what_its_entry_names_and_nothing_else() {
     let mut entry = native(1);
@@ -90,6 +91,7 @@ fn a_key_counts_for_what_its_entry_names_and_nothing_else() {
     assert_eq!(standing(&TrustStore::new(), &key(1), PURPOSE, 1), "unknown");
 }
 
+// T-KEY-04 T-KEY-13
 #[test]
 fn a_window_is_judged_by_evidence_else_by_now() {
     let mut entry = native(1);
@@ -116,6 +118,7 @@ fn a_window_is_judged_by_evidence_else_by_now() {
     assert_eq!(judged(Some(21), 15), "expired");
 }
 
+// T-KEY-01
 #[test]
 fn a_revoked_key_without_earlier_evidence_is_revoked_for_all_its_seals() {
     let mut revoked = native(1);
@@ -177,6 +180,7 @@ fn only_the_pinned_key_is_acceptable_and_only_unless_revoked() {
     assert!(Standing::Pinned.counts() && !Standing::NotPinned.counts());
 }
 
+// T-KEY-12
 #[test]
 fn keys_are_found_by_each_of_their_names() {
     let mut store = store([native(1), native(2)]);
@@ -220,6 +224,7 @@ fn one_key_may_have_several_entries_but_not_for_the_same_usage() {
     assert_eq!(store.by_key_id(key(1).key_id()), Some(key(1)));
 }
 
+// T-KEY-06
 #[test]
 fn an_entry_that_contradicts_itself_is_refused() {
     let mut store = TrustStore::new();
@@ -262,6 +267,7 @@ fn an_entry_that_contradicts_itself_is_refused() {
     }
 }
 
+// T-KEY-09
 #[test]
 fn an_earlier_revocation_stands() {
     let mut store = store([native(1)]);

@@ -53,6 +53,7 @@ note = "C:\\keys"
     assert_eq!(TrustStore::parse("version = 1").unwrap(), TrustStore::new());
 }
 
+// T-KEY-06
 #[test]
 fn an_error_names_its_line() {
     let wrong = |from: &str, to: &str| {
@@ -107,6 +108,7 @@ fn an_error_names_its_line() {
     assert!(TrustStore::parse("").is_err());
 }
 
+// T-KEY-05
 #[test]
 fn a_hostile_file_costs_little() {
     let deep = format!("version = 1\nx = {}", "[".repeat(1 << 20));

@@ -241,6 +241,7 @@ mod tests {
         &text[extract(text, kind, item).unwrap()]
     }
 
+    // T-RYE-13
     #[test]
     fn a_shebang_counts_once_before_the_header_else_behind_it() {
         let header = fields();
@@ -255,6 +256,7 @@ mod tests {
         assert_eq!(tool("#! /a\nx"), "#! /a\nx");
     }
 
+    // T-RYE-13
     #[test]
     fn front_matter_ends_at_the_next_three_dashes_wherever_they_are() {
         let header = fields();
@@ -273,6 +275,7 @@ mod tests {
         assert_eq!(knowledge(junk), junk);
     }
 
+    // T-RYE-13
     #[test]
     fn a_directive_is_its_block_wherever_it_stands() {
         let directive =

@@ -21,6 +21,7 @@ fn check(report: &Report, name: &str) -> Option<CheckResult> {
     found.map(|check| check.result)
 }
 
+// T-LED-08
 #[test]
 fn a_line_of_a_million_records_is_not_held_in_memory() {
     let (report, compat) = judged(("{}".repeat(1 << 20) + "\n").as_bytes());
@@ -29,6 +30,7 @@ fn a_line_of_a_million_records_is_not_held_in_memory() {
     assert!(report.findings.iter().any(|f| f.code == "line_skipped"));
 }
 
+// T-LED-08
 #[test]
 fn large_failures_of_the_original_are_counted_and_not_kept() {
     let line = format!("{{\"record_hash\":\"{}\"}}\n", "x".repeat(60_000));
@@ -108,6 +110,7 @@ fn a_marker_is_resolved_with_what_it_carries_each_in_its_place() {
     }
 }
 
+// T-LED-08
 #[test]
 fn a_marker_that_would_swell_is_not_resolved() {
     let layout = vec!["\"messages\""; 100_000].join(",");
@@ -115,6 +118,7 @@ fn a_marker_that_would_swell_is_not_resolved() {
     assert_eq!(check(&marked(1, &body), "slim"), Some(CheckResult::Fail));
 }
 
+// T-LED-08
 #[test]
 fn many_markers_to_one_record_are_a_check_that_was_skipped() {
     let body = appendix(1, 3);

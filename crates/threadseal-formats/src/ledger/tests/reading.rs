@@ -30,6 +30,7 @@ fn agree(text: &[u8]) -> Result<bool, TestCaseError> {
 }
 
 proptest! {
+    // T-LED-20
     #[test]
     fn the_quick_way_and_the_careful_one_find_the_same(
         payload in arbitrary::value(),

@@ -38,6 +38,7 @@ fn ok(report: &Report) -> bool {
         .starts_with("{\"ok\": true")
 }
 
+// T-LED-01
 #[test]
 fn w1_a_cut_or_recomputed_chain_is_never_verified_and_a_known_head_finds_it() {
     let honest = chain(run("r", 10));
@@ -72,6 +73,7 @@ fn w1_a_cut_or_recomputed_chain_is_never_verified_and_a_known_head_finds_it() {
     assert_eq!(longer.trusted_until.unwrap().turn, Some(19));
 }
 
+// T-LED-02
 #[test]
 fn w2_who_acted_is_told_as_a_claim() {
     let mut records = run("r", 1);
@@ -84,6 +86,7 @@ fn w2_who_acted_is_told_as_a_claim() {
     }
 }
 
+// T-LED-03
 #[test]
 fn w3_a_record_glued_to_a_torn_line_is_not_lost_in_silence() {
     let honest = chain(run("r", 4));
@@ -110,6 +113,7 @@ fn w3_a_record_glued_to_a_torn_line_is_not_lost_in_silence() {
     assert_eq!(skipped.unwrap().line, Some(7));
 }
 
+// T-LED-04
 #[test]
 fn w4_records_of_another_run_are_foreign() {
     let mut mixed = run("r", 3);
@@ -125,6 +129,7 @@ fn w4_records_of_another_run_are_foreign() {
     assert_eq!(report.verdict, Verdict::Foreign);
 }
 
+// T-LED-06
 #[test]
 fn w5_what_only_a_lenient_reader_passes_is_told() {
     let honest = chain(run("r", 3));
@@ -162,6 +167,7 @@ fn w5_what_only_a_lenient_reader_passes_is_told() {
     assert_eq!(plain(respelled.as_bytes()).verdict, Verdict::Consistent);
 }
 
+// T-LED-07
 #[test]
 fn w6_the_peculiar_report_is_kept_and_the_verdict_is_right() {
     let mut records = chain(run("r", 10));
@@ -183,6 +189,7 @@ fn w6_the_peculiar_report_is_kept_and_the_verdict_is_right() {
     assert_eq!(changed.count(), 3);
 }
 
+// T-LED-09
 #[test]
 fn w8_a_fork_is_named_also_where_both_branches_go_on() {
     let honest = chain(run("r", 6));
@@ -204,6 +211,7 @@ fn w8_a_fork_is_named_also_where_both_branches_go_on() {
     assert_eq!(plain(&file(&far)).verdict, Verdict::Tampered);
 }
 
+// T-LED-17
 #[test]
 fn w13_and_w15_other_runs_and_the_clock_are_beyond_a_chain() {
     let mut records = run("r", 3);
@@ -220,6 +228,7 @@ fn w13_and_w15_other_runs_and_the_clock_are_beyond_a_chain() {
     );
 }
 
+// T-LED-18
 #[test]
 fn steps_that_are_told_twice_or_by_halves_are_named() {
     let honest = run("r", 4);
@@ -255,6 +264,7 @@ fn steps_that_are_told_twice_or_by_halves_are_named() {
     }));
 }
 
+// T-LED-08
 #[test]
 fn too_many_open_steps_are_a_check_that_was_skipped() {
     let steps = u64::try_from(MAX_OPEN_STEPS).unwrap() + 1;
@@ -264,6 +274,7 @@ fn too_many_open_steps_are_a_check_that_was_skipped() {
     assert_eq!(check.unwrap().result, CheckResult::Skipped);
 }
 
+// T-LED-19
 #[test]
 fn windows_and_copies_for_replay_are_partial_and_a_change_in_them_is_not() {
     let honest = chain(run("r", 5));

@@ -78,6 +78,7 @@ fn revoked(seed: u8) -> Trust {
     Trust::new(store)
 }
 
+// T-FRK-15
 #[test]
 fn a_fork_convicts_the_agent_whose_key_is_trusted_now_and_nobody_else() {
     let a = first(1, 2);
@@ -123,6 +124,7 @@ fn a_fork_convicts_the_agent_whose_key_is_trusted_now_and_nobody_else() {
     }
 }
 
+// T-FRK-15
 #[test]
 fn what_proves_nothing_convicts_nobody() {
     let a = first(1, 2);
@@ -145,6 +147,7 @@ fn what_proves_nothing_convicts_nobody() {
     }
 }
 
+// T-FRK-08 T-FRK-15
 #[test]
 fn a_known_fork_speaks_against_every_copy_that_goes_on_from_it_and_no_other() {
     let a = first(1, 2);
@@ -197,6 +200,7 @@ fn a_known_fork_speaks_against_every_copy_that_goes_on_from_it_and_no_other() {
 }
 
 /// A key of v0x04 may be that of several agents, which are one record to whoever knows the key alone.
+// T-FRK-15
 #[test]
 fn a_fork_of_one_agent_of_a_key_says_nothing_of_another_agent_of_that_key() {
     let seal = |prev: Option<ContentHash>, state: &[u8]| {

@@ -92,6 +92,7 @@ impl Story {
     }
 }
 
+// T-LIN-05 T-LIN-06
 #[test]
 fn authority_moves_by_release_and_accept_and_the_source_is_out() {
     let mut story = Story::begin(1, 2);
@@ -127,6 +128,7 @@ fn authority_moves_by_release_and_accept_and_the_source_is_out() {
     assert_eq!(story.authority.epoch(), Some(2));
 }
 
+// T-LIN-06
 #[test]
 fn a_refused_offer_gives_the_authority_back_at_the_same_epoch() {
     let mut story = Story::begin(1, 2);
@@ -143,6 +145,7 @@ fn a_refused_offer_gives_the_authority_back_at_the_same_epoch() {
     assert_eq!(story.authority.epoch(), Some(0));
 }
 
+// T-LIN-07
 #[test]
 fn only_the_root_recovers_and_two_epochs_on() {
     let mut story = Story::begin(1, 2);
@@ -285,6 +288,7 @@ fn a_signer_does_not_go_back_to_an_older_delegation() {
     assert_eq!(story.judged(&older), Err(Refusal::KeyEpoch));
 }
 
+// T-LIN-03
 #[test]
 fn an_older_format_never_follows_a_newer_one() {
     let signed = seal_original(original(None), b"", &igor(1)).unwrap();

@@ -26,6 +26,7 @@ fn changes(file: &[u8], header: usize) -> impl Iterator<Item = (String, Vec<u8>)
 }
 
 /// Of 2,900 files most are refused before a signature is looked at; the rest cost one each.
+// T-LIN-01
 #[test]
 fn every_flip_and_cut_of_a_file_of_v5_is_refused() {
     let writer = writer(1, 2, 3);
@@ -37,6 +38,7 @@ fn every_flip_and_cut_of_a_file_of_v5_is_refused() {
     }
 }
 
+// T-LIN-01
 #[test]
 fn every_flip_and_cut_of_a_file_of_v4_is_refused_as_what_it_was() {
     let sealed = seal_original(original(None), &state(), &igor(2)).unwrap();

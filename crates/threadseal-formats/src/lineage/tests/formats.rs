@@ -90,6 +90,7 @@ fn v2_is_read_with_zeros_for_what_it_lacks() {
     assert_eq!((header.prev, header.signer), (None, None));
 }
 
+// T-LIN-02
 #[test]
 fn every_value_of_v5_has_one_spelling() {
     let bytes = sealed().bytes;
@@ -186,6 +187,7 @@ fn a_media_type_has_two_parts_in_lower_case() {
     }
 }
 
+// T-LIN-08
 #[test]
 fn nobody_signs_a_link_under_a_delegation_that_does_not_hold() {
     let signer = native(2);

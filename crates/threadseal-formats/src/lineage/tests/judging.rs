@@ -16,6 +16,7 @@ fn expecting(head: ExpectedHead, remembered: bool) -> Vec<Expectation> {
     }]
 }
 
+// T-LIN-26
 #[test]
 fn a_lineage_is_verified_in_whatever_order_its_files_come() {
     let a = first(1, 1);
@@ -34,6 +35,7 @@ fn a_lineage_is_verified_in_whatever_order_its_files_come() {
     }
 }
 
+// T-LIN-18
 #[test]
 fn a_lineage_that_holds_under_its_own_key_is_consistent_and_not_authentic() {
     let a = first(1, 1);
@@ -61,6 +63,7 @@ fn a_session_key_signs_for_the_root_while_its_delegation_holds() {
     says(&judged(facts(&[&a, &b]), &held), Verdict::Verified, "");
 }
 
+// T-LIN-28
 #[test]
 fn a_revoked_session_key_is_forgery() {
     let a = first(1, 2);
@@ -80,6 +83,7 @@ fn a_revoked_session_key_is_forgery() {
     says(&outcome, Verdict::Forged, "key_revoked");
 }
 
+// T-LIN-24
 #[test]
 fn two_signed_children_of_one_parent_are_a_fork_wherever_they_lie() {
     let a = first(1, 1);
@@ -106,6 +110,7 @@ fn two_beginnings_of_one_agent_are_a_fork() {
     says(&pinned(1, &[&a, &again]), Verdict::Forked, "second_genesis");
 }
 
+// T-LIN-24
 #[test]
 fn two_links_with_one_number_are_a_fork_although_their_parents_are_gone() {
     let a = first(1, 1);
@@ -118,6 +123,7 @@ fn two_links_with_one_number_are_a_fork_although_their_parents_are_gone() {
     says(&pinned(1, &[&d, &other]), Verdict::Forked, "fork");
 }
 
+// T-LIN-25
 #[test]
 fn what_a_stranger_signs_behind_a_link_is_forged_and_no_fork() {
     let a = first(1, 1);
@@ -137,6 +143,7 @@ fn what_a_stranger_signs_behind_a_link_is_forged_and_no_fork() {
     says(&nobody, Verdict::Forged, "key_changed");
 }
 
+// T-LIN-28
 #[test]
 fn a_key_without_the_authority_is_forged_however_well_it_was_delegated_to() {
     let a = first(1, 2);
@@ -213,6 +220,7 @@ fn a_recovery_replaces_the_branch_that_it_names_and_no_other() {
     says(&outcome, Verdict::Forged, "not_holder");
 }
 
+// T-LIN-26 T-LIN-29
 #[test]
 fn each_rule_between_two_links_has_its_verdict() {
     type Change = fn(&mut CheckpointHeader);
@@ -307,6 +315,7 @@ fn a_header_without_its_state_proves_its_place_and_nothing_to_start_from() {
     );
 }
 
+// T-LIN-22
 #[test]
 fn a_head_that_is_not_here_is_a_rollback_and_one_that_is_makes_it_whole() {
     let a = first(1, 1);

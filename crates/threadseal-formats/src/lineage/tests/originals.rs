@@ -20,6 +20,7 @@ fn originals(seed: u8, ticks: &[u64]) -> Vec<Made> {
     made
 }
 
+// T-LIN-26
 #[test]
 fn an_upgrade_goes_on_under_the_same_key_and_keeps_the_older_history() {
     let old = originals(1, &[5, 10]);
@@ -66,6 +67,7 @@ fn stripped(made: &Made, byte: u8) -> Made {
     }
 }
 
+// T-LIN-21
 #[test]
 fn an_unsigned_link_counts_before_the_first_signature_and_nowhere_else() {
     let old = originals(1, &[5, 10, 15]);
@@ -87,6 +89,7 @@ fn an_unsigned_link_counts_before_the_first_signature_and_nowhere_else() {
     }
 }
 
+// T-LIN-21
 #[test]
 fn a_first_byte_that_hides_a_signature_is_tampering_whoever_is_trusted() {
     let old = originals(1, &[5]);
@@ -98,6 +101,7 @@ fn a_first_byte_that_hides_a_signature_is_tampering_whoever_is_trusted() {
     }
 }
 
+// T-LIN-19
 #[test]
 fn a_key_of_small_order_under_which_anything_verifies_is_forged() {
     // The point of order 1 as key and as R, and S = 0: lax verification accepts it for any message.
@@ -126,6 +130,7 @@ fn a_linked_unsigned_beginning_is_vouched_for_by_its_hash() {
     assert_eq!(outcome.tip.unwrap().position, Some(1));
 }
 
+// T-LIN-22
 #[test]
 fn an_older_checkpoint_in_the_place_of_the_live_one_is_a_rollback() {
     let old = originals(1, &[5, 10, 15]);
@@ -187,6 +192,7 @@ fn a_handover_is_live_on_the_machine_that_gave_the_agent_away_and_nowhere_else()
     );
 }
 
+// T-LIN-23
 #[test]
 fn a_copy_under_the_name_of_another_tick_is_a_replay() {
     let old = originals(1, &[5, 10]);
@@ -228,6 +234,7 @@ fn two_agents_in_one_folder_are_two_lineages() {
     assert_eq!(events, [1, 2]);
 }
 
+// T-LIN-31
 #[test]
 fn more_files_than_are_joined_at_once_are_refused() {
     let empty = LinkFacts::of("", b"");

@@ -131,6 +131,7 @@ fn a_package_is_read_as_it_was_packed() {
     assert!(read(&cargo.pack_with(|parts| parts.delegation = None)).is_ok());
 }
 
+// T-LIN-11
 #[test]
 fn every_flip_and_every_cut_of_a_package_is_refused() {
     let package = cargo().pack();
@@ -148,6 +149,7 @@ fn every_flip_and_every_cut_of_a_package_is_refused() {
     assert!(read(&[package.as_slice(), &[0]].concat()).is_err());
 }
 
+// T-LIN-11
 #[test]
 fn a_history_with_a_link_missing_or_out_of_place_is_refused() {
     let whole = cargo();
@@ -182,6 +184,7 @@ fn a_package_for_somebody_else_or_of_somebody_else_is_refused() {
     assert_eq!(refused(1, 3, None), None);
 }
 
+// T-LIN-11
 #[test]
 fn a_stale_or_forked_history_is_refused_where_a_newer_link_is_known() {
     let cargo = cargo();
@@ -246,6 +249,7 @@ fn numbers_that_may_not_follow_are_refused_although_they_are_signed() {
     }
 }
 
+// T-LIN-17
 #[test]
 fn a_package_that_promises_too_much_costs_nothing() {
     let mut prologue = [0; PACKAGE_PROLOGUE_LENGTH];

@@ -58,6 +58,7 @@ fn two_whole_files_prove_a_fork_of_v4() {
     assert_eq!(shown.root, *key(1).as_bytes());
 }
 
+// T-LIN-33
 #[test]
 fn every_byte_of_a_proof_counts() {
     let a = first(1, 2);
@@ -86,6 +87,7 @@ fn what_is_no_fork_proves_nothing() {
     assert_eq!(check(&proof(&[&unsigned, &unsigned])), Err(ForkFault::Seal));
 }
 
+// T-LIN-25
 #[test]
 fn two_signers_need_the_link_that_says_which_of_them_could() {
     let a = first(1, 2);
@@ -116,6 +118,7 @@ fn two_signers_need_the_link_that_says_which_of_them_could() {
     assert_eq!(check(&wrong), Err(ForkFault::Parent));
 }
 
+// T-LIN-13
 #[test]
 fn accept_and_refuse_of_one_release_prove_the_targets_fault_but_a_recovery_is_none() {
     let a = first(1, 2);

@@ -140,6 +140,7 @@ fn a_message_with_anything_else_in_it_is_refused() {
 /// A change to a transfer.
 type Edit = fn(&mut AgentTransfer);
 
+// T-LIN-15
 #[test]
 fn a_package_whose_parts_do_not_fit_together_is_not_taken() {
     let edits: [(TransferFault, Edit); 12] = [
@@ -184,6 +185,7 @@ fn a_package_whose_parts_do_not_fit_together_is_not_taken() {
     assert_eq!(checked(&others).err(), Some(TransferFault::Receipts));
 }
 
+// T-LIN-03
 #[test]
 fn a_package_of_another_key_or_none_is_not_taken_where_the_key_is_known() {
     let sent = transfer().to_json();

@@ -162,6 +162,7 @@ fn edits_forgeries_and_reorderings_are_told_apart() {
     );
 }
 
+// T-SCR-11
 #[test]
 fn a_container_that_is_cut_or_followed_by_something_is_noticed() {
     let bytes = array(&chain(2, Some(1)));
@@ -187,6 +188,7 @@ fn a_container_that_is_cut_or_followed_by_something_is_noticed() {
     );
 }
 
+// T-SCR-11
 #[test]
 fn no_other_value_of_a_byte_of_the_container_is_verified() {
     let bytes = array(&chain(2, Some(1)));
@@ -208,6 +210,7 @@ fn no_other_value_of_a_byte_of_the_container_is_verified() {
     }
 }
 
+// T-SCR-14
 #[test]
 fn a_signed_turn_that_is_too_old_is_a_replay() {
     let bytes = array(&chain(1, Some(1)));
@@ -244,6 +247,7 @@ fn a_key_counts_for_scrolls_only_if_it_is_trusted_for_them() {
     is(&outcome, Verdict::UnknownSigner, "key_out_of_scope");
 }
 
+// T-SCR-15
 #[test]
 fn a_chain_that_is_hashed_as_cbor_says_so_and_is_bad_to_v01() {
     let turns = (0..2).map(|number| turn(number, "x").with_encoding(Encoding::Cbor).unwrap());
@@ -282,6 +286,7 @@ fn a_chain_that_is_hashed_as_cbor_says_so_and_is_bad_to_v01() {
     );
 }
 
+// T-SCR-15
 #[test]
 fn encodings_are_not_mixed_in_one_chain() {
     let first = seal(turn(0, "x"), None, None).unwrap();

@@ -5,6 +5,7 @@ use super::*;
 use threadseal_core::record::ExpectedHead;
 use threadseal_core::report::Verdict;
 
+// T-SCR-01
 #[test]
 fn weakness_1_a_stripped_signature_is_never_verified() {
     for index in 0..3 {
@@ -39,6 +40,7 @@ fn weakness_1_a_stripped_signature_is_never_verified() {
     is(&known, Verdict::Tampered, "signatures_gone");
 }
 
+// T-SCR-02
 #[test]
 fn weakness_2_a_swapped_key_or_another_signer_is_never_verified() {
     let mut swapped = chain(2, Some(1));
@@ -76,6 +78,7 @@ fn weakness_2_a_swapped_key_or_another_signer_is_never_verified() {
     assert_eq!(outcome.report.signers.len(), 2);
 }
 
+// T-SCR-03
 #[test]
 fn weakness_3_a_cut_head_or_tail_and_renumbered_turns_are_noticed() {
     let whole = chain(4, Some(1));
@@ -150,6 +153,7 @@ fn weakness_3_a_cut_head_or_tail_and_renumbered_turns_are_noticed() {
     }
 }
 
+// T-SCR-03
 #[test]
 fn weakness_3_gaps_and_repetitions_in_a_sealed_chain_are_noticed() {
     let numbered = |numbers: &[u64]| {
@@ -164,6 +168,7 @@ fn weakness_3_gaps_and_repetitions_in_a_sealed_chain_are_noticed() {
     is(&numbered(&[0, 1, 0]), Verdict::Tampered, "turn_repeated");
 }
 
+// T-SCR-04
 #[test]
 fn weakness_4_a_body_that_is_not_what_its_hash_says_is_tampered() {
     for (list, hash, body) in [
@@ -198,6 +203,7 @@ fn weakness_4_a_body_that_is_not_what_its_hash_says_is_tampered() {
     }
 }
 
+// T-SCR-05
 #[test]
 fn weakness_5_digits_that_no_hash_covers_are_partial() {
     let text = String::from_utf8(array(&chain(1, Some(1)))).unwrap();
@@ -224,6 +230,7 @@ fn weakness_5_digits_that_no_hash_covers_are_partial() {
     is(&judged(respelled.as_bytes(), &[1]), Verdict::Verified, "");
 }
 
+// T-SCR-06
 #[test]
 fn weakness_6_what_two_readers_understand_differently_is_refused() {
     let text = String::from_utf8(array(&chain(1, Some(1)))).unwrap();
@@ -260,6 +267,7 @@ fn weakness_6_what_two_readers_understand_differently_is_refused() {
     );
 }
 
+// T-SCR-06
 #[test]
 fn weakness_6_an_unreadable_turn_among_good_ones_is_tampered() {
     let text = String::from_utf8(lines(&chain(2, Some(1)))).unwrap();
@@ -271,6 +279,7 @@ fn weakness_6_an_unreadable_turn_among_good_ones_is_tampered() {
     );
 }
 
+// T-SCR-07
 #[test]
 fn weakness_7_names_are_sorted_by_utf_16_and_weak_keys_refused() {
     // The order of the published Rust crate, which sorts quoted names, would be another one.
@@ -302,6 +311,7 @@ fn weakness_7_names_are_sorted_by_utf_16_and_weak_keys_refused() {
     assert_eq!(reasons(&verify(&weak, None)), [(0, Reason::BadSignature)]);
 }
 
+// T-SCR-08
 #[test]
 fn weakness_8_unknown_members_are_covered_by_the_hash() {
     let mut extra = chain(1, Some(1));
@@ -329,6 +339,7 @@ fn weakness_8_unknown_members_are_covered_by_the_hash() {
     );
 }
 
+// T-SCR-09
 #[test]
 fn weakness_9_what_is_sealed_here_has_its_canonical_spelling() {
     let sealed = seal(turn(0, "x"), None, Some(&signer(1))).unwrap();
@@ -341,6 +352,7 @@ fn weakness_9_what_is_sealed_here_has_its_canonical_spelling() {
     );
 }
 
+// T-SCR-10
 #[test]
 fn weakness_10_only_an_array_of_turns_is_a_scroll_and_an_empty_one_proves_nothing() {
     is(&judged(b"[]", &[1]), Verdict::Unsigned, "scroll_empty");

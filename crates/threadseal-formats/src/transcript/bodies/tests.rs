@@ -69,6 +69,7 @@ fn what_was_said_and_what_is_long_is_detached_and_comes_back() {
     assert_eq!((bodies.malformed, bodies.torn), (None, false));
 }
 
+// T-RED-05
 #[test]
 fn a_caller_cannot_forge_a_commitment() {
     let secret = detached(r#"{"text":"secret"}"#);
@@ -91,6 +92,7 @@ fn a_caller_cannot_forge_a_commitment() {
     assert_eq!(commitments(misspelled), Err(Misspelled));
 }
 
+// T-RED-04
 #[test]
 fn bodies_of_another_record_or_salt_or_text_do_not_fit() {
     let out = detached(r#"{"text":"secret"}"#);
@@ -118,6 +120,7 @@ fn bodies_of_another_record_or_salt_or_text_do_not_fit() {
     assert_eq!(restorer.text_of(&found[0].digest), None);
 }
 
+// T-RED-03
 #[test]
 fn each_line_of_the_file_has_one_spelling() {
     let out = detached(r#"{"text":"a","output":"b"}"#);

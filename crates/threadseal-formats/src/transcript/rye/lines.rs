@@ -157,6 +157,7 @@ mod tests {
         assert_eq!(lines, expected.map(|(at, bytes)| (at, bytes.to_vec())));
     }
 
+    // T-CMD-11
     #[test]
     fn a_line_beyond_the_bound_comes_in_pieces_and_is_never_held() {
         let long = vec![b'x'; MAX_LINE_BYTES + 7];

@@ -86,6 +86,7 @@ fn an_integer_of_many_digits_crashes_the_original() {
     assert!(crash.contains("value has 4301 digits;"), "{crash}");
 }
 
+// T-RYE-18
 #[test]
 fn checkpoints_that_wait_for_a_second_pass_are_bounded() {
     let filler = "x".repeat(1 << 20);

@@ -106,6 +106,7 @@ fn judged(bench: &Bench, record: &[u8], file: Option<&[u8]>) -> Outcome {
     verify(record, &scan, &bench.options())
 }
 
+// T-RED-01
 #[test]
 fn a_record_with_all_bodies_is_verified_and_without_them_it_is_not() {
     let bench = Bench::new();
@@ -136,6 +137,7 @@ fn a_record_with_all_bodies_is_verified_and_without_them_it_is_not() {
     assert!(codes.contains(&"redaction_unfinished"), "{codes:?}");
 }
 
+// T-RED-08
 #[test]
 fn every_seal_made_before_a_redaction_still_holds() {
     let bench = Bench::new();
@@ -154,6 +156,7 @@ fn every_seal_made_before_a_redaction_still_holds() {
     assert_eq!(outcome.report.completeness, Completeness::Final);
 }
 
+// T-RED-02
 #[test]
 fn a_redaction_that_no_seal_covers_excuses_nothing() {
     let bench = Bench::new();
@@ -168,6 +171,7 @@ fn a_redaction_that_no_seal_covers_excuses_nothing() {
     assert!(codes(&outcome).contains(&"body_missing"));
 }
 
+// T-RED-10
 #[test]
 fn a_redaction_in_a_tail_that_was_taken_over_hides_nothing() {
     let bench = Bench::new();
@@ -205,6 +209,7 @@ fn a_redaction_in_a_tail_that_was_taken_over_hides_nothing() {
     assert!(reader.text_of(&written.digests[0]).is_none());
 }
 
+// T-RED-21
 #[test]
 fn a_copy_without_the_line_of_a_redacted_body_is_no_worse_than_any_copy() {
     let bench = Bench::new();
@@ -222,6 +227,7 @@ fn a_copy_without_the_line_of_a_redacted_body_is_no_worse_than_any_copy() {
     assert_eq!(report.verdict, Verdict::Partial, "{:?}", report.findings);
 }
 
+// T-RED-02
 #[test]
 fn a_redaction_names_what_was_recorded_and_who_seals_it() {
     let bench = Bench::new();
@@ -270,6 +276,7 @@ fn an_inline_record_cannot_be_redacted() {
     assert!(refused.contains("its bodies are inline"), "{refused}");
 }
 
+// T-RED-03
 #[test]
 fn every_byte_of_the_file_of_bodies_counts() {
     let bench = Bench::new();
@@ -290,6 +297,7 @@ fn every_byte_of_the_file_of_bodies_counts() {
     assert!(codes(&outcome).contains(&"bodies_foreign"));
 }
 
+// T-RED-04
 #[test]
 fn bodies_that_nobody_committed_to_are_told_and_never_shown() {
     let bench = Bench::new();
@@ -306,6 +314,7 @@ fn bodies_that_nobody_committed_to_are_told_and_never_shown() {
     assert!(shown.contains("my number is 12") && !shown.contains("slipped in"));
 }
 
+// T-RED-12
 #[test]
 fn readers_get_bodies_in_place_and_the_hole_where_one_was_dropped() {
     let bench = Bench::new();
@@ -334,6 +343,7 @@ fn readers_get_bodies_in_place_and_the_hole_where_one_was_dropped() {
     );
 }
 
+// T-RED-05
 #[test]
 fn a_commitment_stands_once() {
     let bench = Bench::new();

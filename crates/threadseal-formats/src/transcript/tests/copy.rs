@@ -15,6 +15,7 @@ fn verdict(bench: &Bench, copy: &[u8]) -> Verdict {
     check(copy, &bench.options()).report.verdict
 }
 
+// T-RED-24
 #[test]
 fn a_copy_proves_the_lines_that_it_shows_and_says_what_it_does_not_prove() {
     let bench = Bench::new();
@@ -35,6 +36,7 @@ fn a_copy_proves_the_lines_that_it_shows_and_says_what_it_does_not_prove() {
     );
 }
 
+// T-RED-23
 #[test]
 fn every_byte_of_a_copy_counts() {
     let bench = Bench::new();
@@ -52,6 +54,7 @@ fn every_byte_of_a_copy_counts() {
     }
 }
 
+// T-RED-23
 #[test]
 fn what_is_left_out_cannot_be_put_back_otherwise_moved_or_dropped() {
     let bench = Bench::new();
@@ -76,6 +79,7 @@ fn what_is_left_out_cannot_be_put_back_otherwise_moved_or_dropped() {
     assert_eq!(verdict(&bench, &whole.concat()), Verdict::Partial);
 }
 
+// T-RED-25
 #[test]
 fn seals_and_what_the_recorder_says_are_never_left_out() {
     let bench = Bench::new();
@@ -94,6 +98,7 @@ fn seals_and_what_the_recorder_says_are_never_left_out() {
     assert!(make(&verified, &longer[1..], &|_, _| true).is_err());
 }
 
+// T-RED-25
 #[test]
 fn who_sealed_a_copy_is_judged_as_of_a_record() {
     let bench = Bench::new();

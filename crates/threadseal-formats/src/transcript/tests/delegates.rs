@@ -76,6 +76,7 @@ fn what_sealed_events_say_of_delegates_is_told_and_what_a_tail_says_is_not() {
     assert_eq!(bench.verify(&bytes).delegations, [told]);
 }
 
+// T-KLOG-25
 #[test]
 fn a_delegation_of_another_record_lets_nobody_in() {
     let bench = Bench::new();
@@ -91,6 +92,7 @@ fn a_delegation_of_another_record_lets_nobody_in() {
     assert_eq!(report.verdict, Verdict::Open, "{:?}", report.findings);
 }
 
+// T-KLOG-25
 #[test]
 fn a_delegate_and_a_key_of_an_epoch_let_nobody_in() {
     let bench = Bench::new();
@@ -110,6 +112,7 @@ fn a_delegate_and_a_key_of_an_epoch_let_nobody_in() {
     }
 }
 
+// T-KLOG-28
 #[test]
 fn a_delegate_seals_nothing_behind_the_end() {
     let bench = Bench::new();
@@ -189,6 +192,7 @@ fn invented(bench: &Bench, mut manifest: Manifest, word: Signature, thread: &str
     bench.verify(&bytes).report
 }
 
+// T-KLOG-26
 #[test]
 fn the_word_for_a_delegate_begins_no_other_record_with_the_same_id() {
     let bench = Bench::new();
@@ -210,6 +214,7 @@ fn the_word_for_a_delegate_begins_no_other_record_with_the_same_id() {
     );
 }
 
+// T-KLOG-26
 #[test]
 fn the_word_for_a_first_key_begins_nothing_but_what_the_authority_saw() {
     let bench = Bench::new();

@@ -23,6 +23,7 @@ fn a_record_verifies_alike_however_its_bytes_are_cut_into_chunks() {
 
 /// The sweep over all 255 other values runs in release mode (`cargo xtask sweep`); here each byte
 /// is flipped in its lowest and highest bit and made a line break.
+// T-TRA-01 T-TRA-06
 #[test]
 fn every_changed_byte_is_noticed() {
     let bench = Bench::new();
@@ -50,6 +51,7 @@ fn every_changed_byte_is_noticed() {
     }
 }
 
+// T-TRA-23
 #[test]
 fn a_record_cut_at_any_byte_is_not_verified_and_loses_no_sealed_turn() {
     let bench = Bench::new();
@@ -67,6 +69,7 @@ fn a_record_cut_at_any_byte_is_not_verified_and_loses_no_sealed_turn() {
     }
 }
 
+// T-TRA-02
 #[test]
 fn lines_deleted_doubled_swapped_or_smuggled_are_tampered() {
     let bench = Bench::new();
@@ -90,6 +93,7 @@ fn lines_deleted_doubled_swapped_or_smuggled_are_tampered() {
     }
 }
 
+// T-TRA-01
 #[test]
 fn a_changed_event_names_its_segment_and_how_far_the_record_holds() {
     let bench = Bench::new();
@@ -115,6 +119,7 @@ fn a_changed_event_names_its_segment_and_how_far_the_record_holds() {
     assert_eq!(outcome.report.trusted_until.unwrap().turn, Some(1));
 }
 
+// T-TRA-05
 #[test]
 fn stripped_seals_and_a_missing_beginning_are_tampered() {
     let bench = Bench::new();
@@ -139,6 +144,7 @@ fn stripped_seals_and_a_missing_beginning_are_tampered() {
     assert_eq!(bench.verify(b"").report.verdict, Verdict::Tampered);
 }
 
+// T-TRA-07
 #[test]
 fn a_seal_of_another_record_does_not_fit() {
     let bench = Bench::new();

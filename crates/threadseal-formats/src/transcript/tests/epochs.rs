@@ -80,6 +80,7 @@ fn a_record_of_several_epochs_verifies_by_its_authority_alone() {
     }
 }
 
+// T-EPO-04
 #[test]
 fn a_key_that_named_the_next_one_seals_no_more() {
     let bench = Bench::new();
@@ -99,6 +100,7 @@ fn a_key_that_named_the_next_one_seals_no_more() {
     assert_eq!(report.findings[0].code, "key_not_allowed");
 }
 
+// T-EPO-01
 #[test]
 fn whoever_steals_the_key_of_an_epoch_forges_nothing_older() {
     let bench = Bench::new();
@@ -127,6 +129,7 @@ fn whoever_steals_the_key_of_an_epoch_forges_nothing_older() {
     }
 }
 
+// T-EPO-03
 #[test]
 fn the_last_key_of_a_record_seals_nothing_behind_its_end() {
     let bench = Bench::new();
@@ -169,6 +172,7 @@ fn the_last_key_of_a_record_seals_nothing_behind_its_end() {
     assert_eq!(report.verdict, Verdict::Verified, "{:?}", report.findings);
 }
 
+// T-EPO-05
 #[test]
 fn a_key_that_was_given_up_never_comes_back() {
     let bench = Bench::new();
@@ -227,6 +231,7 @@ fn the_authority_takes_a_record_over_whose_key_is_lost_and_the_lost_key_is_out()
     assert_eq!(bench.verify(&bytes).report.verdict, Verdict::Open);
 }
 
+// T-EPO-06
 #[test]
 fn a_delegate_names_no_next_key_and_nobody_names_the_authority() {
     let bench = Bench::new();

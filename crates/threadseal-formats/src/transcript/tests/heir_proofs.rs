@@ -32,6 +32,7 @@ fn succeeded(bench: &Bench) -> (Vec<u8>, Sealer, Head) {
     (bytes, sealer, head)
 }
 
+// T-PRF-05
 #[test]
 fn the_proof_of_the_last_turn_is_judged_as_its_record_is() {
     let bench = Bench::new();
@@ -59,6 +60,7 @@ fn the_proof_of_the_last_turn_is_judged_as_its_record_is() {
     assert_eq!(both[0].verdict, both[1].verdict);
 }
 
+// T-PRF-05
 #[test]
 fn one_key_after_another_takes_the_place_of_the_authority() {
     let bench = Bench::new();
@@ -76,6 +78,7 @@ fn one_key_after_another_takes_the_place_of_the_authority() {
     assert_eq!(report.verdict, Verdict::Verified, "{report:?}");
 }
 
+// T-PRF-05
 #[test]
 fn every_changed_byte_of_such_a_proof_is_noticed() {
     let bench = Bench::new();
@@ -91,6 +94,7 @@ fn every_changed_byte_of_such_a_proof_is_noticed() {
 }
 
 /// A key that is to follow, and knows the whole record, seals what the writer would refuse.
+// T-PRF-05
 #[test]
 fn nobody_takes_the_place_of_the_authority_but_by_its_word_behind_an_end() {
     let bench = Bench::new();

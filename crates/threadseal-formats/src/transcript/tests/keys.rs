@@ -2,6 +2,7 @@
 
 use super::*;
 
+// T-TRA-08
 #[test]
 fn only_keys_that_the_record_lets_in_may_seal() {
     let bench = Bench::new();
@@ -65,6 +66,7 @@ fn only_keys_that_the_record_lets_in_may_seal() {
     assert_eq!(outcome.report.signers.len(), 2);
 }
 
+// T-TRA-08
 #[test]
 fn a_delegate_may_seal_by_the_word_of_the_authority_and_nobody_else() {
     let bench = Bench::new();
@@ -98,6 +100,7 @@ fn a_delegate_may_seal_by_the_word_of_the_authority_and_nobody_else() {
     assert_eq!(bench.verify(&bytes).report.verdict, Verdict::Open);
 }
 
+// T-TRA-09
 #[test]
 fn a_stranger_who_rewrites_the_whole_record_is_an_unknown_signer_and_forged_when_pinned() {
     let bench = Bench::new();
@@ -117,6 +120,7 @@ fn a_stranger_who_rewrites_the_whole_record_is_an_unknown_signer_and_forged_when
     assert_eq!(outcome.report.verdict, Verdict::Verified);
 }
 
+// T-TRA-22
 #[test]
 fn an_adopted_tail_cannot_hand_the_record_to_another_key() {
     let bench = Bench::new();

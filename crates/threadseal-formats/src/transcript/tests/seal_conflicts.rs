@@ -70,6 +70,7 @@ fn parts(file: &str) -> (&str, &str, &str) {
     (head, first, second)
 }
 
+// T-FRK-02
 #[test]
 fn who_sealed_two_histories_is_convicted_in_whatever_order_they_are_found() {
     let bench = Bench::new();
@@ -98,6 +99,7 @@ fn who_sealed_two_histories_is_convicted_in_whatever_order_they_are_found() {
 }
 
 /// What a log says of a fork speaks against each copy, and against no record of the same id that another line 1 began.
+// T-FRK-14
 #[test]
 fn a_known_fork_speaks_against_every_copy_and_no_other_record() {
     let bench = Bench::new();
@@ -145,6 +147,7 @@ fn a_known_fork_speaks_against_every_copy_and_no_other_record() {
 }
 
 /// A delegate can sign seals of any number behind the end of a record, which are evidence of two histories, but of none of this one.
+// T-FRK-13
 #[test]
 fn a_record_that_ended_without_whom_the_evidence_convicts_stays_whole() {
     let bench = Bench::new();
@@ -181,6 +184,7 @@ fn a_record_that_ended_without_whom_the_evidence_convicts_stays_whole() {
     );
 }
 
+// T-FRK-16
 #[test]
 fn whose_keys_they_are_is_for_the_readers_trust() {
     let bench = Bench::new();
@@ -222,6 +226,7 @@ fn every_change_is_noticed(bench: &Bench, text: &str) {
     }
 }
 
+// T-FRK-12
 #[test]
 fn every_changed_bit_of_the_evidence_is_noticed() {
     let bench = Bench::new();
@@ -233,6 +238,7 @@ fn every_changed_bit_of_the_evidence_is_noticed() {
     every_change_is_noticed(&bench, &text);
 }
 
+// T-FRK-12
 #[test]
 fn an_honest_record_however_it_is_cut_convicts_nobody() {
     let bench = Bench::new();
@@ -281,6 +287,7 @@ fn an_honest_record_however_it_is_cut_convicts_nobody() {
 }
 
 /// A key that gave up is no witness against the one that took its place: whoever stole it could frame an honest record.
+// T-FRK-12
 #[test]
 fn seals_of_two_keys_convict_neither() {
     let bench = Bench::new();
@@ -315,6 +322,7 @@ fn crossed(bench: &Bench) -> [Vec<u8>; 2] {
     })
 }
 
+// T-FRK-03
 #[test]
 fn who_sealed_two_histories_at_two_sizes_is_convicted_by_the_line_where_they_part() {
     let bench = Bench::new();
@@ -356,6 +364,7 @@ fn who_sealed_two_histories_at_two_sizes_is_convicted_by_the_line_where_they_par
 }
 
 /// The later seal of an honest record covers what the earlier one covers, line by line.
+// T-FRK-11
 #[test]
 fn two_seals_of_one_history_convict_nobody_by_any_line() {
     let bench = Bench::new();

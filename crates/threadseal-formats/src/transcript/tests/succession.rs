@@ -96,6 +96,7 @@ pub(super) fn link(
     sealer.seal(bench.stamp(), 1, true, Ext::default(), signers, out)
 }
 
+// T-KLOG-21
 #[test]
 fn a_key_in_the_place_of_the_authority_seals_behind_the_end_and_the_old_one_no_more() {
     let bench = Bench::new();
@@ -123,6 +124,7 @@ fn a_key_in_the_place_of_the_authority_seals_behind_the_end_and_the_old_one_no_m
     assert_eq!(judged(&bench, &forged, &trust).verdict, Verdict::Forged);
 }
 
+// T-KLOG-22
 #[test]
 fn what_stood_in_no_log_before_the_authority_ended_is_forged_whoever_seals_behind_it() {
     let bench = Bench::new();
@@ -137,6 +139,7 @@ fn what_stood_in_no_log_before_the_authority_ended_is_forged_whoever_seals_behin
 
 /// The reader trusts the delegate by itself, and the record stood in a log before its authority ended: that makes no word good
 /// which the authority's key said later.
+// T-KLOG-27
 #[test]
 fn a_delegate_that_an_ended_key_let_in_makes_nothing_good_and_one_let_in_before_goes_on() {
     let bench = Bench::new();
@@ -167,6 +170,7 @@ fn a_delegate_that_an_ended_key_let_in_makes_nothing_good_and_one_let_in_before_
     assert_eq!(judged(&bench, &bytes, &trust).verdict, Verdict::Open);
 }
 
+// T-KLOG-24
 #[test]
 fn only_the_word_of_the_present_authority_of_a_record_that_ended_lets_another_key_in() {
     let bench = Bench::new();
@@ -200,6 +204,7 @@ fn only_the_word_of_the_present_authority_of_a_record_that_ended_lets_another_ke
     assert!(codes.contains(&"event_malformed"), "{codes:?}");
 }
 
+// T-TRA-22
 #[test]
 fn a_word_for_another_key_in_an_adopted_tail_is_said_again_by_its_writer() {
     let bench = Bench::new();

@@ -160,6 +160,7 @@ fn what_a_log_and_its_witnesses_say_of_a_turn_is_judged_by_the_file_and_a_policy
     assert_eq!(check.unwrap().result, CheckResult::Skipped);
 }
 
+// T-PRF-22
 #[test]
 fn a_signature_line_of_the_logs_checkpoint_stands_once_wherever_it_stands() {
     let bench = Bench::new();
@@ -183,6 +184,7 @@ fn a_signature_line_of_the_logs_checkpoint_stands_once_wherever_it_stands() {
     assert!(proof.clone().anchored(&entry, twice).is_err());
 }
 
+// T-PRF-19
 #[test]
 fn a_proof_without_a_log_says_so_and_meets_no_policy() {
     let bench = Bench::new();
@@ -199,6 +201,7 @@ fn a_proof_without_a_log_says_so_and_meets_no_policy() {
     );
 }
 
+// T-PRF-19
 #[test]
 fn a_quorum_that_is_short_another_log_and_no_witness_at_all_are_missing() {
     let bench = Bench::new();
@@ -224,6 +227,7 @@ fn a_quorum_that_is_short_another_log_and_no_witness_at_all_are_missing() {
     );
 }
 
+// T-PRF-18
 #[test]
 fn cosignatures_of_another_tree_or_of_another_origin_are_none() {
     let bench = Bench::new();
@@ -243,6 +247,7 @@ fn cosignatures_of_another_tree_or_of_another_origin_are_none() {
     }
 }
 
+// T-PRF-18 T-PRF-20
 #[test]
 fn an_entry_that_is_not_in_the_tree_or_of_another_seal_proves_nothing() {
     let bench = Bench::new();
@@ -311,6 +316,7 @@ fn an_entry_that_is_not_in_the_tree_or_of_another_seal_proves_nothing() {
 }
 
 /// Whatever is changed in the log's part: no quorum is met, or nothing is believed.
+// T-PRF-21
 #[test]
 fn no_changed_byte_of_the_logs_part_is_witnessed() {
     let bench = Bench::new();

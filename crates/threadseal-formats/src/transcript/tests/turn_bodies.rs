@@ -44,6 +44,7 @@ fn bodies_of(text: &str) -> Vec<String> {
     lines.filter(|line| line.starts_with("body ")).collect()
 }
 
+// T-PRF-15
 #[test]
 fn a_proof_carries_the_bodies_of_its_turn_and_says_where_it_does_not() {
     let bench = Bench::new();
@@ -66,6 +67,7 @@ fn a_proof_carries_the_bodies_of_its_turn_and_says_where_it_does_not() {
     assert!(!said.contains("my number"), "{said}");
 }
 
+// T-PRF-14
 #[test]
 fn a_body_that_no_line_of_the_turn_commits_to_is_evidence() {
     let bench = Bench::new();
@@ -101,6 +103,7 @@ fn a_body_that_no_line_of_the_turn_commits_to_is_evidence() {
     assert_eq!(codes, ["body_changed"]);
 }
 
+// T-PRF-16
 #[test]
 fn a_redacted_body_is_in_no_proof_and_the_turn_that_redacts_it_says_so() {
     let bench = Bench::new();

@@ -104,6 +104,7 @@ fn refused(bench: &Bench, text: &str, code: Option<&str>) {
     assert!(code.is_none_or(|code| codes == [code]), "{codes:?}");
 }
 
+// T-PRF-10
 #[test]
 fn each_turn_is_proved_by_its_file_alone_and_no_other_turn_is_shown() {
     let bench = Bench::new();
@@ -139,6 +140,7 @@ fn each_turn_is_proved_by_its_file_alone_and_no_other_turn_is_shown() {
     assert_eq!(last.report.head, head);
 }
 
+// T-PRF-09
 #[test]
 fn who_sealed_a_turn_is_judged_as_of_a_record() {
     let bench = Bench::new();
@@ -176,6 +178,7 @@ fn who_sealed_a_turn_is_judged_as_of_a_record() {
     assert_eq!(checked.report.verdict, Verdict::Foreign);
 }
 
+// T-PRF-01
 #[test]
 fn a_bit_flipped_in_any_byte_of_a_proof_is_noticed() {
     let bench = Bench::new();
@@ -200,6 +203,7 @@ fn a_bit_flipped_in_any_byte_of_a_proof_is_noticed() {
     }
 }
 
+// T-PRF-02
 #[test]
 fn lines_left_out_doubled_swapped_or_moved_prove_nothing() {
     let bench = Bench::new();
@@ -222,6 +226,7 @@ fn lines_left_out_doubled_swapped_or_moved_prove_nothing() {
     }
 }
 
+// T-PRF-03
 #[test]
 fn a_turn_is_proved_under_no_other_number_and_in_no_other_place() {
     let bench = Bench::new();
@@ -242,6 +247,7 @@ fn a_turn_is_proved_under_no_other_number_and_in_no_other_place() {
     }
 }
 
+// T-PRF-04
 #[test]
 fn parts_of_two_proofs_never_make_a_third() {
     let bench = Bench::new();
@@ -283,6 +289,7 @@ fn parts_of_two_proofs_never_make_a_third() {
     }
 }
 
+// T-PRF-06
 #[test]
 fn a_turn_cut_at_a_seal_in_its_midst_is_open() {
     let bench = Bench::new();
@@ -305,6 +312,7 @@ fn a_turn_cut_at_a_seal_in_its_midst_is_open() {
     refused(&bench, &format!("{}{closing}", &text[..own]), None);
 }
 
+// T-PRF-07
 #[test]
 fn no_key_that_the_record_did_not_let_in_seals_a_turn() {
     let bench = Bench::new();
@@ -386,6 +394,7 @@ fn no_key_that_the_record_did_not_let_in_seals_a_turn() {
     }
 }
 
+// T-PRF-08
 #[test]
 fn an_announcement_in_an_adopted_tail_lets_nobody_in() {
     let bench = Bench::new();
@@ -443,6 +452,7 @@ fn an_announcement_in_an_adopted_tail_lets_nobody_in() {
     assert!(found(&checked.report).contains(&"tail_adopted"));
 }
 
+// T-PRF-11
 #[test]
 fn what_cannot_be_proved_is_refused() {
     let bench = Bench::new();
@@ -492,6 +502,7 @@ fn what_cannot_be_proved_is_refused() {
     assert!(why(3).contains("closes a turn"), "{}", why(3));
 }
 
+// T-PRF-10 T-TRA-19
 #[test]
 fn lines_that_share_a_salt_are_a_warning() {
     let bench = Bench::new();

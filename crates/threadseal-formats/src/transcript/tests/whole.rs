@@ -21,6 +21,7 @@ fn an_ended_record_verifies_and_mints_a_value() {
     assert!(bytes.is_ascii());
 }
 
+// T-TRA-24
 #[test]
 fn an_open_record_is_open_until_a_head_vouches_for_it() {
     let bench = Bench::new();
@@ -100,6 +101,7 @@ fn sealer_head_size(bytes: &[u8]) -> u64 {
         .sum()
 }
 
+// T-TRA-20
 #[test]
 fn a_tail_is_told_apart_by_how_it_ends() {
     let bench = Bench::new();
@@ -131,6 +133,7 @@ fn a_tail_is_told_apart_by_how_it_ends() {
     }
 }
 
+// T-TRA-03
 #[test]
 fn rye_8_1_events_smuggled_by_carriage_return_are_never_verified() {
     let bench = Bench::new();
@@ -156,6 +159,7 @@ fn rye_8_1_events_smuggled_by_carriage_return_are_never_verified() {
     }
 }
 
+// T-TRA-10
 #[test]
 fn an_unknown_critical_member_is_malformed_and_an_optional_one_is_not() {
     let bench = Bench::new();
@@ -191,6 +195,7 @@ fn an_unknown_critical_member_is_malformed_and_an_optional_one_is_not() {
     assert_eq!(bench.verify(&bytes).report.verdict, Verdict::Malformed);
 }
 
+// T-TRA-11
 #[test]
 fn another_thread_than_asked_for_is_foreign() {
     let bench = Bench::new();
@@ -204,6 +209,7 @@ fn another_thread_than_asked_for_is_foreign() {
     assert_eq!(outcome.report.verdict, Verdict::Foreign);
 }
 
+// T-RYE-21
 #[test]
 fn lines_are_read_only_from_the_bytes_that_were_verified() {
     let bench = Bench::new();
@@ -220,6 +226,7 @@ fn lines_are_read_only_from_the_bytes_that_were_verified() {
     assert!(lines::VerifiedLines::open(&verified, &bytes[..300]).is_err());
 }
 
+// T-RYE-18
 #[test]
 fn rye_8_17_sealing_and_verifying_hash_each_byte_as_often_whatever_the_length() {
     let bench = Bench::new();

@@ -2,6 +2,7 @@
 
 use super::*;
 
+// T-TRA-18
 #[test]
 fn callers_may_not_write_the_recorders_events_nor_after_the_end() {
     let bench = Bench::new();
@@ -41,6 +42,7 @@ fn callers_may_not_write_the_recorders_events_nor_after_the_end() {
     assert_eq!(bench.verify(&bytes).report.verdict, Verdict::Verified);
 }
 
+// T-TRA-21
 #[test]
 fn a_writer_goes_on_from_a_verified_end_and_marks_what_it_adopts() {
     let bench = Bench::new();
@@ -88,6 +90,7 @@ fn a_writer_goes_on_from_a_verified_end_and_marks_what_it_adopts() {
     );
 }
 
+// T-FLT-04
 #[test]
 fn a_fencing_token_stands_in_each_seal_and_a_lower_one_is_refused_and_found() {
     let bench = Bench::new();

@@ -203,6 +203,7 @@ fn a_line_end_that_is_cut_in_two_makes_no_other_answer() {
     }
 }
 
+// T-TOL-24
 #[test]
 fn an_answer_that_was_cut_off_is_never_whole() {
     for shape in Shape::ALL {
@@ -219,6 +220,7 @@ fn an_answer_that_was_cut_off_is_never_whole() {
     }
 }
 
+// T-TOL-24
 #[test]
 fn a_reason_to_stop_that_is_missing_or_unknown_makes_no_whole_answer() {
     for (shape, from, to, expected) in [
@@ -287,6 +289,7 @@ fn a_reason_to_stop_that_is_missing_or_unknown_makes_no_whole_answer() {
     }
 }
 
+// T-TOL-26
 #[test]
 fn tokens_that_nobody_counted_are_estimated_and_not_free() {
     for (shape, from) in [
@@ -322,6 +325,7 @@ fn a_text_that_no_piece_carries_is_not_lost() {
     );
 }
 
+// T-TOL-25
 #[test]
 fn whoever_cancels_does_not_wait_for_the_provider() {
     for shape in Shape::ALL {
@@ -358,6 +362,7 @@ fn whoever_cancels_does_not_wait_for_the_provider() {
     }
 }
 
+// T-TOL-25
 #[test]
 fn an_answer_without_end_is_an_error_before_it_fills_the_memory() {
     let shape = Shape::OpenAi;

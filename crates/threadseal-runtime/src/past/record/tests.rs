@@ -3,6 +3,7 @@
 use super::*;
 use serde_json::json;
 
+// T-TOL-33
 #[test]
 fn calls_of_the_model_and_of_hooks_are_unresolved_alike_and_named_once() {
     let event = |kind: &str, call: &str, key: &str, more: Value| {

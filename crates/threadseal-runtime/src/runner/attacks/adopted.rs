@@ -211,6 +211,7 @@ fn a_finished_thread_whose_end_is_not_sealed_is_adopted_and_not_resumed() {
     }
 }
 
+// T-RUN-08
 #[test]
 fn papers_of_the_original_must_verify_where_they_are_there() {
     let Some(vectors) = shared("vectors/rye") else {
@@ -245,6 +246,7 @@ fn papers_of_the_original_must_verify_where_they_are_there() {
 }
 
 /// The tampered transcripts: none whose verdict is another one is gone on with, and nothing changes.
+// T-RUN-08
 #[test]
 fn no_changed_thread_of_the_original_is_resumed_or_adopted_and_nothing_changes() {
     let Some(vectors) = shared("vectors/rye") else {
@@ -312,6 +314,7 @@ fn cut(transcript: &[u8], count: usize) -> Vec<u8> {
     kept.flatten().copied().collect()
 }
 
+// T-RUN-09
 #[test]
 fn a_transcript_that_was_cut_at_a_seal_is_told_by_the_turns_of_its_thread_json() {
     let Some(vectors) = shared("vectors/rye") else {
@@ -337,6 +340,7 @@ fn a_transcript_that_was_cut_at_a_seal_is_told_by_the_turns_of_its_thread_json()
     adopt(&stage, id, None).unwrap();
 }
 
+// T-RUN-09
 #[test]
 fn what_the_original_writes_after_its_adoption_pushes_nothing_out() {
     let Some(vectors) = shared("vectors/rye") else {
@@ -361,6 +365,7 @@ fn what_the_original_writes_after_its_adoption_pushes_nothing_out() {
     assert_eq!(now[..heard.len()], heard);
 }
 
+// T-RUN-11
 #[test]
 fn a_child_of_the_original_is_resumed_under_what_its_parents_signed_thread_json_leaves() {
     let Some(vectors) = shared("vectors/rye") else {

@@ -27,6 +27,7 @@ fn forge(stage: &Stage, thread: &ThreadId, events: &[(&str, Value)]) {
     }
 }
 
+// T-RUN-20
 #[test]
 fn what_is_written_behind_a_linked_thread_pushes_nothing_verified_out() {
     let stage = lenient();
@@ -56,6 +57,7 @@ fn what_is_written_behind_a_linked_thread_pushes_nothing_verified_out() {
     assert_eq!(marked, [Some("EVIL"); 2]);
 }
 
+// T-RUN-21
 #[test]
 fn forged_calls_and_results_are_marked_and_leave_a_conversation_that_models_take() {
     let stage = lenient();

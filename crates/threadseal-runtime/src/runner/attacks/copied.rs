@@ -65,6 +65,7 @@ fn attack(stage: &Stage) -> String {
     )
 }
 
+// T-TOL-06
 #[test]
 fn a_sealed_tool_copied_to_an_id_that_is_permitted_runs_in_no_thread() {
     let stage = stage("");
@@ -82,6 +83,7 @@ fn a_sealed_tool_copied_to_an_id_that_is_permitted_runs_in_no_thread() {
     }
 }
 
+// T-TOL-06
 #[test]
 fn who_may_sign_an_item_may_write_it_and_a_copy_of_another_one_is_refused_all_the_same() {
     let stage = stage("<sign><tool>safe.*</tool></sign>");

@@ -142,6 +142,7 @@ fn each_fault(
     );
 }
 
+// T-RUN-06
 #[test]
 fn a_resume_that_fails_anywhere_leaves_the_old_record_whole() {
     let ended = |stage: &Stage| stage.run(READS).thread;
@@ -151,6 +152,7 @@ fn a_resume_that_fails_anywhere_leaves_the_old_record_whole() {
     );
 }
 
+// T-RUN-06
 #[test]
 fn a_handoff_that_fails_anywhere_leaves_the_old_record_whole() {
     let ended = |stage: &Stage| stage.run(READS).thread;
@@ -160,6 +162,7 @@ fn a_handoff_that_fails_anywhere_leaves_the_old_record_whole() {
     );
 }
 
+// T-RUN-06
 #[test]
 fn a_thread_that_hands_itself_over_on_a_failing_disk_ends_once() {
     let script = {
@@ -219,6 +222,7 @@ fn a_thread_that_hands_itself_over_on_a_failing_disk_ends_once() {
     );
 }
 
+// T-RUN-25
 #[test]
 fn a_thread_that_dies_before_its_first_thread_json_gets_one_when_it_is_recovered() {
     let mut without = 0;
@@ -263,6 +267,7 @@ fn a_thread_that_dies_before_its_first_thread_json_gets_one_when_it_is_recovered
     assert!(without > 0);
 }
 
+// T-RUN-26
 #[test]
 fn a_thread_json_that_was_never_written_is_made_of_a_record_that_has_its_end() {
     let mut stage = Stage::new();
@@ -294,6 +299,7 @@ fn a_thread_json_that_was_never_written_is_made_of_a_record_that_has_its_end() {
     );
 }
 
+// T-RUN-26
 #[test]
 fn a_recovery_that_dies_before_the_first_thread_json_is_made_up_for_by_the_next() {
     // Where a thread dies that has line 1 and no thread.json.
@@ -347,6 +353,7 @@ fn a_recovery_that_dies_before_the_first_thread_json_is_made_up_for_by_the_next(
     assert!(ended_without > 0);
 }
 
+// T-REG-08
 #[test]
 fn whoever_is_recovered_stands_at_the_cost_and_the_result_of_its_record() {
     let calls = {

@@ -103,6 +103,7 @@ fn a_thread_whose_window_is_full_hands_itself_over_and_its_result_is_that_of_the
     }
 }
 
+// T-RUN-28
 #[test]
 fn limits_carry_over_along_a_chain_and_begin_anew_when_a_person_resumes() {
     let mut stage = small();
@@ -178,6 +179,7 @@ fn a_handoff_that_is_refused_leaves_no_link_and_the_thread_can_be_resumed() {
     assert_eq!(ran.text, "Gladly.");
 }
 
+// T-RUN-03
 #[test]
 fn a_running_thread_whose_own_record_is_changed_under_it_does_not_hand_itself_over() {
     let stage = small();
@@ -375,6 +377,7 @@ fn a_summary_by_a_hook_stands_for_the_configured_one_when_a_thread_hands_itself_
     assert!(engine.archive().chain(&ran.thread).is_ok());
 }
 
+// T-FIL-05
 #[test]
 fn knowledge_that_was_moved_to_the_place_of_a_summary_passes_for_none() {
     let mut stage = Stage::new();

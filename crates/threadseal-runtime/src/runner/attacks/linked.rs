@@ -14,6 +14,7 @@ fn lead_out(file: &Path, outside: &Path) {
     symlink(outside, file).unwrap();
 }
 
+// T-FIL-15
 #[test]
 fn nobody_goes_on_from_a_thread_whose_file_is_a_link_and_nothing_is_written_through_it() {
     let names = ["transcript.jsonl", "thread.json", "capabilities.md"];
@@ -45,6 +46,7 @@ fn nobody_goes_on_from_a_thread_whose_file_is_a_link_and_nothing_is_written_thro
     }
 }
 
+// T-FIL-15
 #[test]
 fn a_thread_that_died_is_not_ended_through_a_link() {
     for name in ["transcript.jsonl", "thread.json"] {
@@ -69,6 +71,7 @@ fn a_thread_that_died_is_not_ended_through_a_link() {
     }
 }
 
+// T-FIL-15
 #[test]
 fn what_follows_a_record_is_not_written_through_a_link() {
     let stage = Stage::new();
@@ -89,6 +92,7 @@ fn what_follows_a_record_is_not_written_through_a_link() {
     assert_eq!(fs::read(&away).unwrap(), b"kept");
 }
 
+// T-FIL-15
 #[test]
 fn a_ledger_that_becomes_a_link_is_not_appended_to_where_that_leads() {
     let bench = crate::testing::Bench::new();

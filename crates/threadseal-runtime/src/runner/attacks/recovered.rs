@@ -56,6 +56,7 @@ fn last_told(stage: &Stage) -> String {
     }
 }
 
+// T-RUN-17
 #[test]
 fn a_call_whose_result_only_the_ledger_has_is_named_and_not_repeated() {
     let stage = Stage::new();
@@ -82,6 +83,7 @@ fn a_call_whose_result_only_the_ledger_has_is_named_and_not_repeated() {
     assert!(engine.recover(&thread).is_err());
 }
 
+// T-RUN-17
 #[test]
 fn a_recovery_that_dies_behind_the_tail_loses_no_call() {
     let stage = Stage::new();
@@ -108,6 +110,7 @@ fn a_recovery_that_dies_behind_the_tail_loses_no_call() {
     assert_eq!(recovered.unresolved.len(), 1, "{:?}", recovered.unresolved);
 }
 
+// T-RUN-18
 #[test]
 fn a_lenient_recovery_believes_nothing_of_an_adopted_tail() {
     let mut stage = Stage::new();
@@ -144,6 +147,7 @@ fn a_lenient_recovery_believes_nothing_of_an_adopted_tail() {
     assert!(told.contains("do not repeat them unseen"), "{told}");
 }
 
+// T-RUN-19
 #[test]
 fn a_tail_that_is_longer_than_any_conversation_keeps_no_thread_from_its_end() {
     let stage = Stage::new();
@@ -162,6 +166,7 @@ fn a_tail_that_is_longer_than_any_conversation_keeps_no_thread_from_its_end() {
     engine.resume(&again(&thread)).unwrap();
 }
 
+// T-RUN-17
 #[test]
 fn a_call_of_unknown_end_is_told_again_where_the_conversation_that_told_it_is_cut_off() {
     let mut stage = Stage::new();

@@ -44,6 +44,7 @@ fn refused(
     std::fs::write(&path, whole).unwrap();
 }
 
+// T-RUN-02 T-RUN-07
 #[test]
 fn every_record_of_a_chain_its_papers_and_its_parent_must_verify() {
     let stage = Stage::new();
@@ -142,6 +143,7 @@ fn stays(stage: &Stage, thread: &ThreadId, word: &str) {
     assert!(stage.state() == before, "{word}: something changed");
 }
 
+// T-RUN-07
 #[test]
 fn a_step_ledger_is_missed_and_held_against_the_end_that_names_it() {
     let mut stage = Stage::new();
@@ -169,6 +171,7 @@ fn a_step_ledger_is_missed_and_held_against_the_end_that_names_it() {
     );
 }
 
+// T-FIL-07
 #[test]
 fn a_child_whose_end_is_sealed_must_be_there() {
     let mut stage = Stage::new();
@@ -216,6 +219,7 @@ fn a_child_whose_end_is_sealed_must_be_there() {
     );
 }
 
+// T-RUN-02
 #[test]
 fn a_child_is_resumed_only_under_a_parent_that_verifies() {
     let stage = Stage::new();
@@ -262,6 +266,7 @@ fn a_child_is_resumed_only_under_a_parent_that_verifies() {
     assert!(stage.state() == before);
 }
 
+// T-RUN-04
 #[test]
 fn a_continuation_directive_must_verify_where_it_is_there_and_is_told_where_it_is_not() {
     let stage = Stage::new();
@@ -297,6 +302,7 @@ fn a_continuation_directive_must_verify_where_it_is_there_and_is_told_where_it_i
     );
 }
 
+// T-RUN-06
 #[test]
 fn a_successor_that_no_link_names_is_resumed_by_nobody() {
     let stage = Stage::new();
@@ -319,6 +325,7 @@ fn a_successor_that_no_link_names_is_resumed_by_nobody() {
     assert!(stage.state() == before);
 }
 
+// T-RUN-16
 #[test]
 fn what_stands_behind_the_last_seal_is_refused_or_taken_marked_and_told() {
     let mut stage = Stage::new();
@@ -395,6 +402,7 @@ fn what_stands_behind_the_last_seal_is_refused_or_taken_marked_and_told() {
     assert!(stage.state() == before);
 }
 
+// T-RUN-23
 #[test]
 fn a_call_that_only_the_ledger_knows_is_named_and_not_repeated() {
     let stage = Stage::new();
@@ -453,6 +461,7 @@ fn a_call_that_only_the_ledger_knows_is_named_and_not_repeated() {
     );
 }
 
+// T-RUN-12
 #[test]
 fn a_chain_is_read_up_to_its_bound() {
     let stage = Stage::new();

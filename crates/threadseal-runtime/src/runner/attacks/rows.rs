@@ -44,6 +44,7 @@ fn family(stage: &Stage) -> [ThreadId; 4] {
     [parent, child.unwrap().id, second, third]
 }
 
+// T-REG-09
 #[test]
 fn a_deleted_row_of_any_thread_of_a_family_is_told_and_entered_again_as_its_record_says() {
     let stage = Stage::new();
@@ -74,6 +75,7 @@ fn a_deleted_row_of_any_thread_of_a_family_is_told_and_entered_again_as_its_reco
     );
 }
 
+// T-REG-09 T-RYE-14
 #[test]
 fn a_whole_registry_that_was_deleted_is_made_again_in_whatever_order() {
     for reverse in [false, true] {
@@ -99,6 +101,7 @@ fn a_whole_registry_that_was_deleted_is_made_again_in_whatever_order() {
     }
 }
 
+// T-REG-09
 #[test]
 fn rows_of_a_thread_that_handed_itself_over_are_entered_again() {
     let stage = small();
@@ -121,6 +124,7 @@ fn rows_of_a_thread_that_handed_itself_over_are_entered_again() {
     }
 }
 
+// T-REG-11 T-RYE-14
 #[test]
 fn a_row_that_was_edited_is_told_and_brought_to_what_its_record_says() {
     let edits = [
@@ -213,6 +217,7 @@ fn a_row_that_was_edited_is_told_and_brought_to_what_its_record_says() {
 /// What becomes of a text.
 type Attack = dyn Fn(&str) -> String;
 
+// T-REG-10 T-RYE-14
 #[test]
 fn a_record_that_does_not_verify_enters_nothing() {
     let stage = Stage::new();
@@ -305,6 +310,7 @@ fn a_thread_whose_row_and_process_are_gone_is_ended_and_entered() {
     assert_eq!(told(&engine), []);
 }
 
+// T-REG-12
 #[test]
 fn rows_and_files_that_are_not_there_are_missed_and_threads_that_never_began_are_not() {
     let stage = Stage::new();
@@ -358,6 +364,7 @@ fn rows_and_files_that_are_not_there_are_missed_and_threads_that_never_began_are
     );
 }
 
+// T-REG-13
 #[test]
 fn a_trigger_or_a_second_row_changes_nothing_unseen() {
     let stage = Stage::new();

@@ -9,6 +9,7 @@ use threadseal_formats::document::DocumentKind;
 
 const GLADLY: &str = "answers: [{text: Gladly.}]";
 
+// T-PRO-04
 #[test]
 fn a_thread_that_is_older_than_projects_with_ids_goes_on_and_the_record_says_so() {
     let mut stage = Stage::new();
@@ -30,6 +31,7 @@ fn a_thread_that_is_older_than_projects_with_ids_goes_on_and_the_record_says_so(
     assert!(of(&stage.events(&ran.thread), "project_unnamed").is_empty());
 }
 
+// T-PRO-01
 #[test]
 fn a_line_1_whose_project_is_no_id_belongs_nowhere() {
     for named in ["null", "7", "\"\"", "\"P\"", "[]", "{}"] {
@@ -50,6 +52,7 @@ fn a_line_1_whose_project_is_no_id_belongs_nowhere() {
     }
 }
 
+// T-PRO-02
 #[test]
 fn a_sealed_file_that_names_no_project_says_nothing() {
     for content in [

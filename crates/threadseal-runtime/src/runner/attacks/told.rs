@@ -6,6 +6,7 @@ use serde_json::json;
 use threadseal_core::report::Verdict;
 use threadseal_formats::document::{DocumentKind, Options, verify};
 
+// T-TOL-15
 #[test]
 fn a_thread_reads_sealed_files_and_lines_like_seals_and_ends_well() {
     let stage = Stage::new();
@@ -45,6 +46,7 @@ fn a_thread_reads_sealed_files_and_lines_like_seals_and_ends_well() {
     assert_eq!(gone_on.unwrap().status, Status::Completed);
 }
 
+// T-TOL-27
 #[test]
 fn no_count_of_tokens_is_too_large_to_add() {
     let stage = Stage::new();

@@ -26,6 +26,7 @@ fn children(events: &[Value], kind: &str) -> Vec<ThreadId> {
 }
 
 /// Each answer says for whom it is: children and their parent take from one script.
+// T-TOL-03
 #[test]
 fn asynchronous_children_run_beside_their_parent_and_end_before_it() {
     let bench = Bench::new();
@@ -70,6 +71,7 @@ fn asynchronous_children_run_beside_their_parent_and_end_before_it() {
     assert!(started.iter().all(|id| !spent(id).is_empty()));
 }
 
+// T-TOL-03
 #[test]
 fn asynchronous_children_of_a_thread_that_fails_are_cancelled_and_end() {
     let bench = Bench::new();

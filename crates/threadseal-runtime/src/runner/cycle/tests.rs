@@ -343,6 +343,7 @@ fn an_error_that_passes_is_asked_again_and_one_that_stays_ends_the_thread() {
     assert_eq!(end, End::Failed("http_529: busy".to_owned()));
 }
 
+// T-RUN-29
 #[test]
 fn a_limit_is_seen_before_a_turn_and_after_it() {
     let limit = |name: &str, value: Value| {
@@ -383,6 +384,7 @@ fn a_cancelled_thread_runs_no_further_call_and_answers_each() {
     );
 }
 
+// T-RUN-27
 #[test]
 fn what_is_too_long_to_be_recorded_is_an_error_or_cut_and_the_thread_ends_sealed() {
     let long = "x".repeat(MAX_RECORDED_TEXT_BYTES + 1);

@@ -174,6 +174,7 @@ fn the_seeds_summary_example_runs_as_it_is_written() {
     assert_eq!(heard.lock().unwrap()[4].1, told);
 }
 
+// T-TOL-17
 #[test]
 fn a_summary_that_was_changed_is_not_injected_and_the_thread_says_so() {
     let bench = Bench::new();
@@ -316,6 +317,7 @@ fn layers_come_from_the_furthest_base_to_the_directive_and_what_is_suppressed_st
     );
 }
 
+// T-TOL-17
 #[test]
 fn layers_that_are_missing_unsigned_or_turn_in_a_circle_refuse_the_thread() {
     let bench = Bench::new();
@@ -353,6 +355,7 @@ fn layers_that_are_missing_unsigned_or_turn_in_a_circle_refuse_the_thread() {
     engine.run(&order("say")).unwrap();
 }
 
+// T-TOL-19
 #[test]
 fn a_summary_that_somebody_edited_between_two_hooks_is_not_written_over() {
     let bench = Bench::new();
@@ -397,6 +400,7 @@ fn a_summary_that_somebody_edited_between_two_hooks_is_not_written_over() {
     }
 }
 
+// T-TOL-28
 #[test]
 fn a_thread_of_a_hook_has_at_most_what_its_parent_has() {
     let bench = Bench::new();
@@ -440,6 +444,7 @@ fn hooks_that_may_not_be_used_stop_the_thread_before_it_begins() {
     assert!(error.to_string().contains("hooks.yaml"), "{error}");
 }
 
+// T-TOL-08
 #[test]
 fn a_directive_is_executed_as_a_child_by_leave_for_that_directive() {
     let bench = Bench::new();
@@ -480,11 +485,13 @@ fn a_directive_is_executed_as_a_child_by_leave_for_that_directive() {
     );
 }
 
+// T-TOL-31
 #[test]
 fn a_hooks_call_that_a_crash_left_open_is_named() {
     hooks_call_is_named(false);
 }
 
+// T-TOL-33
 #[test]
 fn a_hooks_call_of_which_nobody_knows_the_end_is_named_as_any_other() {
     hooks_call_is_named(true);

@@ -189,6 +189,7 @@ fn lower_layers_are_asked_first_and_the_first_decision_counts() {
     assert_eq!(named(&fire.events, "hook_decided").len(), 1);
 }
 
+// T-TOL-29
 #[test]
 fn a_call_is_durable_before_it_runs_and_is_not_taken_for_the_models() {
     let hooks = own(&call(
@@ -232,6 +233,7 @@ fn a_hook_asks_only_when_its_condition_holds_and_later_actions_see_the_result() 
     assert_eq!(decision.said("-"), "enough");
 }
 
+// T-TOL-30
 #[test]
 fn a_hook_that_fails_is_recorded_and_a_broken_guard_lets_nothing_pass() {
     // A call that fails, a tool without leave, an id that is none: told, and the thread goes on.
@@ -300,6 +302,7 @@ fn hooks_of_the_infrastructure_decide_nothing() {
     }
 }
 
+// T-TOL-29
 #[test]
 fn an_emitted_event_is_the_hooks_own_whatever_it_calls_itself() {
     for kind in [
@@ -321,6 +324,7 @@ fn an_emitted_event_is_the_hooks_own_whatever_it_calls_itself() {
     }
 }
 
+// T-TOL-28
 #[test]
 fn knowledge_comes_back_as_a_block_where_its_author_or_a_leave_names_it() {
     let hook = "- {id: a, event: thread_started, position: after, wrap: false, action: {primary: execute, item_type: knowledge, item_id: demo/rules}}\n";
@@ -356,6 +360,7 @@ impl Tool for Endless {
     }
 }
 
+// T-TOL-34
 #[test]
 fn what_hooks_of_the_end_call_is_stopped_when_their_time_is_over() {
     use crate::bounds::END_HOOK_TIME;

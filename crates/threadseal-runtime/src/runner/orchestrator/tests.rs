@@ -65,6 +65,7 @@ fn done(engine: &Engine, operation: &Value) -> Value {
     execute(engine, operation).unwrap()
 }
 
+// T-REG-05
 #[test]
 fn a_wait_gives_what_the_record_says_whatever_the_registry_does() {
     let bench = bench();
@@ -216,6 +217,7 @@ fn words_are_found_as_they_were_said() {
     assert!(end["transcript"].as_str().unwrap().lines().count() <= 2);
 }
 
+// T-TOL-02
 #[test]
 fn hits_are_bounded_and_short() {
     let bench = bench();
@@ -304,6 +306,7 @@ fn as_thread(
     Operation::parse(operation)?.execute_as(&doer)
 }
 
+// T-TOL-01
 #[test]
 fn a_thread_runs_a_child_and_touches_its_own_tree_alone() {
     let bench = bench();
@@ -346,6 +349,7 @@ fn a_thread_runs_a_child_and_touches_its_own_tree_alone() {
     assert!(as_thread(&engine, &parent, &[], &itself).is_err());
 }
 
+// T-TOL-01
 #[test]
 fn one_operation_can_be_permitted_alone() {
     let bench = bench();
@@ -375,6 +379,7 @@ fn one_operation_can_be_permitted_alone() {
     );
 }
 
+// T-TOL-10
 #[test]
 fn a_member_that_an_operation_does_not_know_is_an_error() {
     for wrong in [

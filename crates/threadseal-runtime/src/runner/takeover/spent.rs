@@ -69,6 +69,7 @@ mod tests {
         spent.total().as_secs()
     }
 
+    // T-FLT-16
     #[test]
     fn each_holders_time_counts_and_what_passed_between_them_does_not() {
         let first = [

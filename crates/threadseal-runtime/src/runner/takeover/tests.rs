@@ -36,6 +36,7 @@ fn open(sealed: &str, tail: &str) -> (Vec<String>, bool) {
     (keys, calls.asks_again())
 }
 
+// T-TOL-33
 #[test]
 fn calls_of_hooks_are_unresolved_as_other_calls_are() {
     let tool = began("tool_call_start", "a", "1/a#7");
@@ -63,6 +64,7 @@ fn calls_of_hooks_are_unresolved_as_other_calls_are() {
     assert_eq!(open(&unknown, ""), (key(&["1/a#7", "hook/1"]), false));
 }
 
+// T-TOL-33
 #[test]
 fn a_call_of_the_model_that_is_named_as_a_hooks_answers_none() {
     let hook = began("hook_call_start", "hook_1", "hook/1");
@@ -79,6 +81,7 @@ fn a_call_of_the_model_that_is_named_as_a_hooks_answers_none() {
     }
 }
 
+// T-RUN-17
 #[test]
 fn a_result_ends_the_newest_call_of_its_id_in_whatever_turn() {
     let call = |turn: u64| began("tool_call_start", "a", &format!("{turn}/a"));

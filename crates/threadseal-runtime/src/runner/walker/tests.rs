@@ -159,6 +159,7 @@ fn a_failed_node_leads_along_its_edge_or_the_graphs_way_or_ends_the_run() {
     field.all_verify();
 }
 
+// T-GRA-11
 #[test]
 fn a_circle_ends_at_the_limit_of_steps_and_a_limit_suspends() {
     let field = Field::new();
@@ -249,6 +250,7 @@ fn a_graph_starts_threads_and_graphs_below_it_within_what_it_may() {
     field.all_verify();
 }
 
+// T-GRA-11
 #[test]
 fn graphs_that_run_each_other_end_at_the_depth() {
     let field = Field::new();

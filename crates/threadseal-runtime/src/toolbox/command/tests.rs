@@ -34,6 +34,7 @@ fn run_tool(bench: &Bench, declaration: &str, input: impl Into<Value>) -> Outcom
 const ECHO: &str = "tool_type: command\ncommand: [printf, '%s|%s', \"${inputs.what}\", fixed]\nenv: [PATH]\n\
     config_schema: {type: object, properties: {what: {type: string}}, required: [what], additionalProperties: false}\n";
 
+// T-TOL-07
 #[test]
 fn an_argument_is_one_argument_whatever_is_in_it() {
     let outcome = run_tool(
@@ -93,6 +94,7 @@ fn a_failure_says_its_code_and_what_was_written() {
     );
 }
 
+// T-TOL-12
 #[test]
 fn a_script_runs_only_while_it_verifies() {
     let bench = Bench::new();

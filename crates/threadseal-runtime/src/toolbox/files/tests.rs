@@ -86,6 +86,7 @@ fn a_file_is_written_and_read_again_in_parts() {
     );
 }
 
+// T-TOL-05
 #[test]
 fn nothing_outside_the_project_is_read_or_written() {
     let (bench, outside) = (Bench::new(), tempfile::tempdir().unwrap());
@@ -120,6 +121,7 @@ fn nothing_outside_the_project_is_read_or_written() {
     assert_eq!(fs::read_dir(outside.path()).unwrap().count(), 1);
 }
 
+// T-TOL-05
 #[test]
 fn records_settings_and_trust_are_not_for_models_to_write() {
     let bench = Bench::new();
@@ -154,6 +156,7 @@ fn records_settings_and_trust_are_not_for_models_to_write() {
     );
 }
 
+// T-TOL-06
 #[test]
 fn an_item_is_written_by_who_may_sign_it_however_its_folder_is_spelled() {
     let bench = Bench::new();
@@ -205,6 +208,7 @@ fn an_item_is_written_by_who_may_sign_it_however_its_folder_is_spelled() {
     }
 }
 
+// T-TOL-06
 #[test]
 fn an_items_folder_under_another_name_is_its_folder() {
     let bench = Bench::new();
@@ -226,6 +230,7 @@ fn an_items_folder_under_another_name_is_its_folder() {
     }
 }
 
+// T-FIL-15
 #[test]
 fn no_file_is_written_through_a_link_even_within_the_project() {
     let bench = Bench::new();
@@ -242,6 +247,7 @@ fn no_file_is_written_through_a_link_even_within_the_project() {
     assert_eq!(fs::read(root.join("target")).unwrap(), b"t+");
 }
 
+// T-TOL-05
 #[test]
 fn a_link_to_records_does_not_make_them_writable() {
     let bench = Bench::new();

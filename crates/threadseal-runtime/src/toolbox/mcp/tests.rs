@@ -102,6 +102,7 @@ fn a_tool_of_a_server_runs_over_standard_input_and_over_http() {
     }
 }
 
+// T-TOL-23
 #[test]
 fn a_server_sees_the_listed_environment_its_folder_and_the_name_of_the_call() {
     let bench = Bench::new();
@@ -120,6 +121,7 @@ fn a_server_sees_the_listed_environment_its_folder_and_the_name_of_the_call() {
     );
 }
 
+// T-TOL-23
 #[test]
 fn headers_come_from_the_environment_and_go_to_their_address_alone() {
     let bench = Bench::new();
@@ -142,6 +144,7 @@ fn headers_come_from_the_environment_and_go_to_their_address_alone() {
     assert!(declared(&bench, &yaml(elsewhere.1), &token).is_err());
 }
 
+// T-TOL-22
 #[test]
 fn what_a_server_says_of_a_tool_is_bounded_and_what_is_beyond_is_refused() {
     let bench = Bench::new();
@@ -152,6 +155,7 @@ fn what_a_server_says_of_a_tool_is_bounded_and_what_is_beyond_is_refused() {
     }
 }
 
+// T-TOL-22
 #[test]
 fn a_result_is_bounded_and_an_error_is_one() {
     let bench = Bench::new();
@@ -173,6 +177,7 @@ fn a_result_is_bounded_and_an_error_is_one() {
     assert_eq!(noise, Outcome::ok("still"));
 }
 
+// T-TOL-22
 #[test]
 fn a_server_that_offers_another_tool_than_was_shown_is_not_called_again() {
     let bench = Bench::new();
@@ -183,6 +188,7 @@ fn a_server_that_offers_another_tool_than_was_shown_is_not_called_again() {
     assert!(refused.contains("another \"echo\""), "{refused}");
 }
 
+// T-TOL-21
 #[test]
 fn a_call_that_a_server_does_not_end_may_have_been_carried_out() {
     let bench = Bench::new();
@@ -194,6 +200,7 @@ fn a_call_that_a_server_does_not_end_may_have_been_carried_out() {
     }
 }
 
+// T-TOL-22
 #[test]
 fn a_server_may_ask_for_nothing() {
     let bench = Bench::new();
@@ -208,6 +215,7 @@ fn a_server_may_ask_for_nothing() {
     }
 }
 
+// T-TOL-22
 #[test]
 fn a_server_that_hangs_is_given_up_and_one_that_dies_is_told() {
     let bench = Bench::new();
@@ -237,6 +245,7 @@ fn a_server_that_hangs_is_given_up_and_one_that_dies_is_told() {
     assert!(dead.contains("not known"), "{dead}");
 }
 
+// T-TOL-23
 #[test]
 fn a_server_and_what_it_started_end_with_its_thread() {
     let bench = Bench::new();

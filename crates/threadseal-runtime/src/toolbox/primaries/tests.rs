@@ -57,6 +57,7 @@ impl Desk {
     }
 }
 
+// T-TOL-09
 #[test]
 fn what_was_signed_is_found_and_loaded_and_nothing_else_is() {
     let desk = Desk::new(&["rye.search.*", "rye.load.*", "rye.sign.directive.demo.*"]);
@@ -92,6 +93,7 @@ fn what_was_signed_is_found_and_loaded_and_nothing_else_is() {
     assert_eq!(ids(&search("docks")), ["demo/say"]);
 }
 
+// T-TOL-09
 #[test]
 fn each_call_needs_its_own_leave() {
     let desk = Desk::new(&["rye.load.knowledge.demo.*"]);
@@ -129,6 +131,7 @@ fn each_call_needs_its_own_leave() {
     assert_eq!(Desk::new(&["rye.*"]).tools.len(), 3);
 }
 
+// T-TOL-09
 #[test]
 fn settings_records_links_and_what_is_malformed_are_not_signed() {
     let desk = Desk::new(&["rye.sign.*"]);

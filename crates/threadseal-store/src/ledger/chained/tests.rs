@@ -230,6 +230,7 @@ fn a_ledger_that_is_not_chained_is_not_gone_on_with() {
 }
 
 /// W1, where a host remembers.
+// T-STO-03
 #[test]
 fn a_ledger_behind_the_head_that_this_host_knows_takes_no_record() {
     let folder = tempfile::tempdir().unwrap();
@@ -334,6 +335,7 @@ impl RecordSigner for TestSigner {
     }
 }
 
+// T-STO-08
 #[test]
 fn each_actor_signs_with_its_own_key_and_nobody_for_another() {
     let key = |seed| LocalSigner::new(PrivateKey::from_seed([seed; 32]), KeyUsage::Native);
@@ -385,6 +387,7 @@ fn a_signature_is_stored_beside_the_hash_and_a_key_that_fails_stores_nothing() {
 }
 
 /// W12: chained outside the offloading, every record would be a false alarm.
+// T-STO-04
 #[test]
 fn long_texts_lie_elsewhere_and_the_chain_holds() {
     let chained = HashChainedLedgerStore::new(MemoryLedgerStore::new());
@@ -403,6 +406,7 @@ fn long_texts_lie_elsewhere_and_the_chain_holds() {
     assert_eq!(hold(ledger.records()), 2);
 }
 
+// T-STO-10
 #[test]
 fn artifacts_in_files_are_what_their_names_say_or_refused() {
     let folder = tempfile::tempdir().unwrap();
@@ -440,6 +444,7 @@ fn observers_see_hashes_and_cannot_harm_the_ledger() {
     assert_eq!(hold(ledger.records()), 2);
 }
 
+// T-STO-08
 #[test]
 fn a_recorder_stamps_every_record_and_names_whoever_answers() {
     let store = Arc::new(MemoryLedgerStore::new());

@@ -120,6 +120,7 @@ fn go_on(fs: &FaultFs, durability: Durability, promised: u64) {
     assert_clean(&store);
 }
 
+// T-STO-01
 #[test]
 fn every_fault_at_every_call_of_the_ledger_loses_nothing_that_was_acknowledged() {
     let mut runs = 0;
@@ -178,6 +179,7 @@ fn a_second_fault_while_the_end_is_settled_loses_nothing_either() {
     }
 }
 
+// T-PRU-19 T-STO-06
 #[test]
 fn a_deletion_that_fails_anywhere_is_whole_or_not_begun_and_can_be_finished() {
     let run = run_id("r");
@@ -257,6 +259,7 @@ fn append_until_killed(folder: &str) -> ! {
     }
 }
 
+// T-STO-01
 #[test]
 fn a_writer_killed_at_any_point_has_left_every_record_it_acknowledged() {
     const TEST: &str = "a_writer_killed_at_any_point_has_left_every_record_it_acknowledged";
@@ -370,6 +373,7 @@ fn start_clock() -> Instant {
     Instant::now()
 }
 
+// T-STO-02
 #[test]
 fn eight_processes_with_two_thousand_appends_each_make_one_unbroken_chain() {
     contend(

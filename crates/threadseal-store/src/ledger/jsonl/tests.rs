@@ -71,6 +71,7 @@ impl Bench {
     }
 }
 
+// T-PRU-20 T-STO-02 T-STO-06 T-STO-07
 #[test]
 fn ledger_files_pass_the_suite_with_fsync_and_without() {
     for open in [JsonlLedgerStore::open, JsonlLedgerStore::open_without_fsync] {
@@ -95,6 +96,7 @@ fn a_ledger_is_its_lines_and_nothing_else() {
 }
 
 /// W3: the original glues the next record to a torn line and loses both.
+// T-STO-01
 #[test]
 fn a_torn_line_is_moved_aside_and_never_written_after() {
     let bench = Bench::with_records(3);
@@ -195,6 +197,7 @@ fn a_lost_or_damaged_index_is_made_again_and_never_believed_against_the_file() {
     }
 }
 
+// T-STO-03
 #[test]
 fn a_file_that_was_cut_changed_put_back_or_removed_takes_no_record() {
     let bench = Bench::with_records(5);
@@ -368,6 +371,7 @@ fn an_interrupted_deletion_counts_at_once_and_is_finished_by_the_next() {
 }
 
 /// W7: what the tenth and the ten-thousandth append ask of the disk is the same.
+// T-STO-05
 #[test]
 fn an_append_costs_the_same_whatever_the_length() {
     let disk = crate::fault::FaultFs::new();

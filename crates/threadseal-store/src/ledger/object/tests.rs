@@ -152,6 +152,7 @@ fn work(
 
 const BATCHES: [usize; 6] = [1, 1, 300, 1, 600, 1];
 
+// T-STO-19
 #[test]
 fn every_fault_at_every_call_loses_nothing_that_was_acknowledged() {
     let run = run_id("faults");
@@ -197,6 +198,7 @@ fn every_fault_at_every_call_loses_nothing_that_was_acknowledged() {
     }
 }
 
+// T-STO-19
 #[test]
 fn a_folder_survives_every_cut_of_the_power() {
     use crate::fault::{FaultKind, Keep};
@@ -278,6 +280,7 @@ impl Objects for Overtaken {
     }
 }
 
+// T-STO-19
 #[test]
 fn a_writer_who_was_overtaken_is_told_and_one_whose_answer_was_lost_finds_its_record() {
     for is_after in [false, true] {
@@ -312,6 +315,7 @@ fn a_writer_who_was_overtaken_is_told_and_one_whose_answer_was_lost_finds_its_re
     }
 }
 
+// T-STO-22
 #[test]
 fn fsck_removes_only_what_no_head_can_come_to_name() {
     let objects = in_memory();
@@ -333,6 +337,7 @@ fn fsck_removes_only_what_no_head_can_come_to_name() {
     assert!(objects.read(&pending.name, 9999).unwrap().is_some());
 }
 
+// T-STO-20
 #[test]
 fn changed_missing_and_rolled_back_objects_are_refused_and_named() {
     let folder = tempfile::tempdir().unwrap();

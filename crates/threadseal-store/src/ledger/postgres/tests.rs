@@ -238,6 +238,7 @@ fn names_that_no_run_has_are_told_and_passed_over_in_postgresql() {
     assert_eq!(store.strays(1).unwrap().len(), 1);
 }
 
+// T-STO-17
 #[test]
 fn a_head_cannot_hide_records_and_another_type_is_no_panic_in_postgresql() {
     let Some(cluster) = Cluster::shared() else {
@@ -379,6 +380,7 @@ fn killed_writers_have_left_every_record_they_acknowledged_in_postgresql() {
     assert!(store.fsck(&run, false).unwrap().is_clean());
 }
 
+// T-STO-25
 #[test]
 fn a_server_that_crashes_under_its_writers_keeps_every_record_it_acknowledged() {
     if let Some(url) = processes::role() {
@@ -438,6 +440,7 @@ fn processes_append_to_several_runs_at_once_in_postgresql() {
     );
 }
 
+// T-STO-26
 #[test]
 fn a_server_is_reached_by_tls_and_only_under_a_certificate_that_is_trusted() {
     for (certificate, authority) in [

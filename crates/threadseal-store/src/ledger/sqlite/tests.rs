@@ -405,6 +405,7 @@ fn eight_processes_append_to_one_run_in_sqlite() {
     );
 }
 
+// T-STO-24
 #[test]
 fn an_answer_to_a_commit_that_was_lost_is_found_out_by_count_hash_and_nonce() {
     let bench = Bench::with_records(0);
@@ -437,6 +438,7 @@ fn an_answer_to_a_commit_that_was_lost_is_found_out_by_count_hash_and_nonce() {
     assert_eq!(whole_chain(&store, &bench.run).len(), 2);
 }
 
+// T-STO-13
 #[test]
 fn rows_that_only_another_reader_would_find_are_refused_and_named() {
     for number in ["0", "-3", "1.5", "'x'", "x'01'", "9e300"] {
@@ -472,6 +474,7 @@ fn rows_that_only_another_reader_would_find_are_refused_and_named() {
     }
 }
 
+// T-STO-14
 #[test]
 fn a_row_holds_what_the_package_reads_of_it() {
     let bench = Bench::with_records(1);

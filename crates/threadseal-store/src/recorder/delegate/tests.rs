@@ -60,6 +60,7 @@ fn survives(call: usize, kind: FaultKind, end: Option<Keep>) -> bool {
     true
 }
 
+// T-KLOG-34
 #[test]
 fn whatever_fails_in_a_delegation_the_key_is_in_where_a_seal_says_so_and_nowhere_else() {
     fail_each_call(30, survives);

@@ -235,6 +235,7 @@ fn survives(call: usize, kind: FaultKind, end: Option<Keep>) -> bool {
     true
 }
 
+// T-EPO-07
 #[test]
 fn whatever_fails_in_a_rotation_one_key_can_go_on_and_the_others_are_removed() {
     fail_each_call(80, survives);
@@ -252,6 +253,7 @@ fn states(bench: &Bench) -> Vec<Sealer> {
     prefixes.filter_map(verify).collect()
 }
 
+// T-EPO-01 T-EPO-02
 #[test]
 fn whoever_takes_all_keys_of_epochs_at_any_moment_changes_nothing_older_than_one_epoch() {
     let mut call = 0;
@@ -294,6 +296,7 @@ fn whoever_takes_all_keys_of_epochs_at_any_moment_changes_nothing_older_than_one
     );
 }
 
+// T-EPO-08
 #[test]
 fn a_record_whose_key_is_elsewhere_is_refused_until_its_authority_takes_it_over() {
     let bench = Bench::empty();

@@ -204,6 +204,7 @@ fn on_disk() -> (FaultFs, Bench) {
 
 const BODIES: &str = "/disk/transcript.bodies";
 
+// T-RED-07
 #[test]
 fn a_redacted_body_and_its_salt_are_in_no_file_and_every_older_seal_holds() {
     let (fs, bench) = on_disk();
@@ -236,6 +237,7 @@ fn a_redacted_body_and_its_salt_are_in_no_file_and_every_older_seal_holds() {
     assert_eq!(bench.report().verdict, Verdict::Verified);
 }
 
+// T-RED-01 T-RED-06
 #[test]
 fn whoever_drops_a_body_without_saying_so_is_found_out() {
     let (fs, bench) = on_disk();
@@ -281,6 +283,7 @@ fn whoever_drops_a_body_without_saying_so_is_found_out() {
     assert!(holding(&fs, Path::new(WORK), SECRET.as_bytes()).is_empty());
 }
 
+// T-RED-17
 #[test]
 fn only_what_a_redaction_left_is_set_aside_for_the_next_one() {
     let (_fs, bench) = on_disk();
@@ -355,6 +358,7 @@ fn temporary_files(fs: &FaultFs) -> usize {
     names.filter(|name| atomic::is_temporary(name)).count()
 }
 
+// T-RED-18
 #[test]
 fn what_a_killed_redaction_left_goes_with_the_next_writer_and_nothing_else_does() {
     let mut left_some = 0;
@@ -382,6 +386,7 @@ fn what_a_killed_redaction_left_goes_with_the_next_writer_and_nothing_else_does(
     assert!(left_some > 2, "{left_some} temporary files");
 }
 
+// T-RED-19
 #[test]
 fn a_body_that_no_line_commits_to_goes_with_the_next_redaction() {
     const UNSAID: &str = "set aside with its line";
@@ -410,6 +415,7 @@ fn a_body_that_no_line_commits_to_goes_with_the_next_redaction() {
     assert_eq!(holding(&fs, Path::new(WORK), KEPT.as_bytes()), [BODIES]);
 }
 
+// T-RED-16 T-RED-18
 #[test]
 fn every_fault_at_every_call_of_a_redaction_is_survived() {
     for kind in FaultKind::ALL {
@@ -426,6 +432,7 @@ fn every_fault_at_every_call_of_a_redaction_is_survived() {
     }
 }
 
+// T-RED-16
 #[test]
 fn every_fault_at_every_call_of_a_writer_leaves_no_sealed_line_without_its_body() {
     for kind in FaultKind::ALL {

@@ -143,6 +143,7 @@ fn event(recorder: &mut Recorder, text: &str) -> Result<(), Error> {
     recorder.append(&event_type, &payload)
 }
 
+// T-TRA-35
 #[test]
 fn whoever_opens_a_record_supersedes_its_writer_who_is_told_so() {
     let objects = in_memory();
@@ -163,6 +164,7 @@ fn whoever_opens_a_record_supersedes_its_writer_who_is_told_so() {
     assert_eq!(bench.verdict().unwrap(), Verdict::Verified);
 }
 
+// T-TRA-35
 #[test]
 fn a_writer_superseded_while_his_answer_was_lost_promises_nothing() {
     for fault in [ObjectFault::Fails, ObjectFault::AnswerLost] {
@@ -222,6 +224,7 @@ fn race(objects: &Arc<dyn Objects>, writers: usize, events: usize) {
     assert!(bench.store.fsck(&bench.name, true).unwrap().is_clean());
 }
 
+// T-TRA-35
 #[test]
 fn of_writers_who_race_every_sealed_event_stays_and_none_is_there_twice() {
     let folder = tempfile::tempdir().unwrap();
@@ -325,6 +328,7 @@ fn an_imported_record_appears_whole_under_a_free_name_and_is_listed() {
     assert_eq!(claimed.kind(), ErrorKind::InvalidInput);
 }
 
+// T-TRA-36
 #[test]
 fn fsck_removes_only_what_no_head_can_come_to_name() {
     let objects = in_memory();
@@ -363,6 +367,7 @@ fn fsck_removes_only_what_no_head_can_come_to_name() {
     assert!(bytes_of(&store, &record) == noise(OPEN_BYTES + 1));
 }
 
+// T-TRA-32
 #[test]
 fn changed_missing_and_put_back_objects_are_noticed() {
     let folder = tempfile::tempdir().unwrap();
@@ -419,6 +424,7 @@ fn changed_missing_and_put_back_objects_are_noticed() {
     );
 }
 
+// T-TRA-32
 #[test]
 fn a_head_that_names_objects_outside_its_record_is_no_head() {
     let record = name("r");

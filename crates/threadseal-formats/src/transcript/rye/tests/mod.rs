@@ -222,6 +222,7 @@ fn a_bad_signature_before_a_good_one_shows_when_every_signature_is_asked_for() {
     );
 }
 
+// T-KEY-01
 #[test]
 fn a_revoked_key_is_forged_unless_the_head_was_held_before() {
     let mut trust = trust(&[1]);
@@ -243,6 +244,7 @@ fn a_revoked_key_is_forged_unless_the_head_was_held_before() {
     assert_eq!(verify(&bytes, &options).report.verdict, Verdict::Verified);
 }
 
+// T-CMD-11 T-RYE-18
 #[test]
 fn a_line_that_is_never_held_is_still_hashed_and_named() {
     let mut recorder = Recorder::new();
@@ -345,6 +347,7 @@ proptest! {
         prop_assert!(report.trusted_until.is_none_or(|until| until.byte <= at as u64));
     }
 
+    // T-RYE-10
     #[test]
     fn any_bytes_get_one_verdict_whatever_the_chunks(bytes in hostile(), size in 1_usize..300) {
         let trust = trust(&[1]);

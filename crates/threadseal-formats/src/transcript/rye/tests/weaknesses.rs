@@ -1,5 +1,5 @@
 //! Each weakness of Rye's own verifier that concerns transcripts is shown closed by a test
-//! `rye_8_<number>_…`; the numbers are those of `THREATS.md`.
+//! `rye_8_<number>_…`; the numbers are those of `threats/rye.md`.
 
 use super::*;
 use crate::transcript::lines::VerifiedLines;
@@ -10,6 +10,7 @@ use threadseal_core::record::ExpectedHead;
 use threadseal_core::report::Expectation;
 use threadseal_core::report::Severity;
 
+// T-RYE-01
 #[test]
 fn rye_8_1_content_smuggled_past_line_ends_is_tampered() {
     let bytes = record(2);
@@ -47,6 +48,7 @@ fn rye_8_1_content_smuggled_past_line_ends_is_tampered() {
     }
 }
 
+// T-RYE-02
 #[test]
 fn rye_8_2_stripped_renamed_or_missing_checkpoints_are_never_verified() {
     let bytes = record(2);
@@ -62,6 +64,7 @@ fn rye_8_2_stripped_renamed_or_missing_checkpoints_are_never_verified() {
     }
 }
 
+// T-RYE-03
 #[test]
 fn rye_8_3_a_cut_at_a_checkpoint_is_noticed_with_a_head() {
     let whole = record(3);
@@ -110,6 +113,7 @@ fn rye_8_3_a_cut_at_a_checkpoint_is_noticed_with_a_head() {
     );
 }
 
+// T-RYE-04
 #[test]
 fn rye_8_4_a_replay_under_another_thread_is_foreign() {
     let bytes = record(1);
@@ -128,6 +132,7 @@ fn rye_8_4_a_replay_under_another_thread_is_foreign() {
     assert_eq!(verify(&bytes, &options).report.verdict, Verdict::Verified);
 }
 
+// T-RYE-05
 #[test]
 fn rye_8_5_what_nothing_covers_is_named_and_must_be_plausible() {
     let bytes = record(2);
@@ -153,6 +158,7 @@ fn rye_8_5_what_nothing_covers_is_named_and_must_be_plausible() {
     assert_eq!(report.unauthenticated, named);
 }
 
+// T-RYE-06
 #[test]
 fn rye_8_6_a_signature_lent_from_another_purpose_must_still_fit_the_frame() {
     // The same bytes signed as another item: the format cannot tell; a key of its own can.
@@ -183,6 +189,7 @@ fn rye_8_6_a_signature_lent_from_another_purpose_must_still_fit_the_frame() {
     assert_eq!(outcome.report.verdict, Verdict::UnknownSigner);
 }
 
+// T-RYE-08
 #[test]
 fn rye_8_7_another_signer_is_a_warning_and_forged_when_a_key_is_pinned() {
     let mut recorder = Recorder::new();
@@ -205,6 +212,7 @@ fn rye_8_7_another_signer_is_a_warning_and_forged_when_a_key_is_pinned() {
     assert_eq!(outcome.verdict, Verdict::UnknownSigner);
 }
 
+// T-RYE-09
 #[test]
 fn rye_8_8_a_fingerprint_is_a_hint_and_never_a_file_name() {
     let bytes = record(1);
@@ -224,6 +232,7 @@ fn rye_8_8_a_fingerprint_is_a_hint_and_never_a_file_name() {
     );
 }
 
+// T-RYE-10
 #[test]
 fn rye_8_9_what_crashes_the_original_gets_a_verdict() {
     let bytes = record(1);
@@ -259,6 +268,7 @@ fn rye_8_9_what_crashes_the_original_gets_a_verdict() {
     );
 }
 
+// T-RYE-11
 #[test]
 fn rye_8_10_places_and_names_have_one_reading() {
     let bytes = record(2);
@@ -297,6 +307,7 @@ fn rye_8_10_places_and_names_have_one_reading() {
     );
 }
 
+// T-RYE-12
 #[test]
 fn rye_8_11_impossible_dates_are_refused() {
     let bytes = record(1);
@@ -307,6 +318,7 @@ fn rye_8_11_impossible_dates_are_refused() {
     }
 }
 
+// T-RYE-15
 #[test]
 fn rye_8_14_the_last_event_is_sealed_when_the_checkpoint_follows_it() {
     let mut as_rye_does = Recorder::new();
@@ -325,6 +337,7 @@ fn rye_8_14_the_last_event_is_sealed_when_the_checkpoint_follows_it() {
     assert_eq!(verdict(&as_we_do.bytes), Verdict::Verified);
 }
 
+// T-RYE-17
 #[test]
 fn rye_8_16_a_torn_line_is_a_tail_and_a_sealed_torn_line_is_named() {
     let bytes = record(2);
@@ -356,6 +369,7 @@ fn rye_8_16_a_torn_line_is_a_tail_and_a_sealed_torn_line_is_named() {
     assert_eq!(named.line, Some(4));
 }
 
+// T-RYE-18
 #[test]
 fn rye_8_17_checkpointing_and_verifying_hash_each_byte_as_often_whatever_the_length() {
     let write = |turns: u64| {
@@ -389,6 +403,7 @@ fn rye_8_17_checkpointing_and_verifying_hash_each_byte_as_often_whatever_the_len
     }
 }
 
+// T-RYE-20
 #[test]
 fn rye_8_19_a_signature_has_one_spelling() {
     let bytes = record(1);

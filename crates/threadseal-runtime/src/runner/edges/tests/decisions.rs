@@ -76,6 +76,7 @@ fn decisions_of_hooks_end_suspend_and_repeat_as_the_table_says() {
     assert_eq!(payloads(&lines, "limit_escalation_requested").len(), 1);
 }
 
+// T-TOL-30
 #[test]
 fn an_error_is_tried_again_because_a_hook_says_so_but_never_without_end() {
     let error = "{error: {status: 400, message: odd}}";
@@ -125,6 +126,7 @@ fn a_return_that_a_hook_refuses_is_answered_and_may_come_again() {
     assert_eq!(payloads(&lines, "directive_return").len(), 1);
 }
 
+// T-TOL-28
 #[test]
 fn hooks_call_only_what_their_thread_may() {
     let call = |kind: &str, id: &str| {

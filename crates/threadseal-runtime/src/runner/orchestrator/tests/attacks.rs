@@ -35,6 +35,7 @@ fn nothing_comes_out(engine: &Engine, id: &str, why: &str, secret: &str) {
     }
 }
 
+// T-REG-06
 #[test]
 fn nothing_of_a_changed_record_comes_out_and_it_is_named() {
     let bench = bench();
@@ -60,6 +61,7 @@ fn nothing_of_a_changed_record_comes_out_and_it_is_named() {
     assert!(!read.to_string().contains("pay"));
 }
 
+// T-REG-06
 #[test]
 fn a_record_of_another_thread_is_not_taken_for_this_ones() {
     let bench = bench();
@@ -70,6 +72,7 @@ fn a_record_of_another_thread_is_not_taken_for_this_ones() {
     nothing_comes_out(&engine, one.thread.as_str(), "foreign", "is 43");
 }
 
+// T-REG-06
 #[test]
 fn a_changed_thread_json_gives_no_outputs() {
     let bench = bench();
@@ -99,6 +102,7 @@ fn a_changed_thread_json_gives_no_outputs() {
     assert_eq!(status["verified"], false);
 }
 
+// T-REG-05
 #[test]
 fn a_row_that_says_that_a_running_thread_completed_is_not_believed() {
     let bench = bench();
@@ -132,6 +136,7 @@ fn a_row_that_says_that_a_running_thread_completed_is_not_believed() {
     thread.join().unwrap();
 }
 
+// T-REG-05
 #[test]
 fn chains_that_lead_in_a_circle_or_to_a_stranger_end_at_once() {
     let bench = bench();
@@ -185,6 +190,7 @@ fn chains_that_lead_in_a_circle_or_to_a_stranger_end_at_once() {
     );
 }
 
+// T-REG-05
 #[test]
 fn a_row_does_not_make_a_stranger_a_child() {
     let bench = bench();
@@ -205,6 +211,7 @@ fn a_row_does_not_make_a_stranger_a_child() {
     assert_eq!(active["count"], 0);
 }
 
+// T-TOL-11
 #[test]
 fn a_forged_request_to_cancel_stops_nothing_and_is_told() {
     let bench = bench();
@@ -233,6 +240,7 @@ fn a_forged_request_to_cancel_stops_nothing_and_is_told() {
     assert_eq!(refused, 1);
 }
 
+// T-TOL-11
 #[test]
 fn a_request_to_cancel_one_thread_does_not_stop_another() {
     let bench = bench();
@@ -254,6 +262,7 @@ fn a_request_to_cancel_one_thread_does_not_stop_another() {
     second.join().unwrap();
 }
 
+// T-REG-06
 #[test]
 fn links_and_pipes_in_place_of_a_record_are_refused_and_hold_nobody_up() {
     let bench = bench();
@@ -281,6 +290,7 @@ fn links_and_pipes_in_place_of_a_record_are_refused_and_hold_nobody_up() {
     nothing_comes_out(&engine, ran.thread.as_str(), "regular file", "is 42");
 }
 
+// T-TOL-02
 #[test]
 fn a_pattern_cannot_take_memory_or_time() {
     let bench = bench();
@@ -302,6 +312,7 @@ fn a_pattern_cannot_take_memory_or_time() {
     assert!(threadseal_store::clock::Clock::elapsed(&clock) - began < Duration::from_secs(20));
 }
 
+// T-REG-02
 #[test]
 fn a_row_with_another_process_signals_nobody() {
     let bench = bench();
@@ -361,6 +372,7 @@ fn row_says(engine: &Engine, id: &ThreadId) -> Option<Status> {
     row.and_then(|row| row.status.ok())
 }
 
+// T-REG-03
 #[test]
 fn whoever_holds_the_lock_decides_whether_a_thread_runs_and_not_its_row() {
     let words = ["suspended", "completed", "error", "continued", "bogus", ""];
@@ -392,6 +404,7 @@ fn whoever_holds_the_lock_decides_whether_a_thread_runs_and_not_its_row() {
     }
 }
 
+// T-REG-02 T-REG-03
 #[test]
 fn an_edited_row_of_an_ended_thread_is_recovered_and_nothing_is_killed() {
     let bench = bench();
@@ -408,6 +421,7 @@ fn an_edited_row_of_an_ended_thread_is_recovered_and_nothing_is_killed() {
     }
 }
 
+// T-REG-04
 #[test]
 fn a_suspended_thread_is_cancelled_under_its_lock_alone() {
     let bench = bench();

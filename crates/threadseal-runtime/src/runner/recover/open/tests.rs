@@ -55,6 +55,7 @@ fn a_result_that_only_the_ledger_has_is_lost_and_its_call_open() {
     assert!(left(&[began("a", "1/a"), ended("a", false)], &[], &["1/a"]).is_empty());
 }
 
+// T-RUN-17
 #[test]
 fn an_id_that_comes_again_ends_the_newest_call_of_that_name() {
     let lines = [
@@ -94,6 +95,7 @@ fn what_is_named_already_is_not_named_again() {
     assert!(left(&[named], &[], &["1/a"]).is_empty());
 }
 
+// T-RUN-19
 #[test]
 fn of_lines_that_no_seal_covers_only_calls_of_the_thread_count() {
     let sealed = [began("a", "1/a")];
@@ -118,6 +120,7 @@ fn of_lines_that_no_seal_covers_only_calls_of_the_thread_count() {
     assert_eq!(left(&[], &[long], &["1/c"])[0]["item_id"], "by the ledger");
 }
 
+// T-RUN-19
 #[test]
 fn nobody_floods_a_record_with_calls_that_never_were() {
     let many: Vec<Value> = (0..MAX_UNRESOLVED_CALLS + 7)

@@ -51,6 +51,7 @@ fn edit(path: &Path, from: &str, to: &str) {
     std::fs::write(path, text.replace(from, to)).unwrap();
 }
 
+// T-GRA-01 T-RYE-16
 #[test]
 fn a_state_file_that_was_changed_cut_or_removed_stops_the_run() {
     for (from, to, why) in [
@@ -75,6 +76,7 @@ fn a_state_file_that_was_changed_cut_or_removed_stops_the_run() {
     refused(&field, &engine, &run, "another one");
 }
 
+// T-GRA-01 T-RYE-16
 #[test]
 fn an_older_state_file_or_that_of_another_run_stops_the_run() {
     let field = Field::new();
@@ -115,6 +117,7 @@ fn an_older_state_file_or_that_of_another_run_stops_the_run() {
     resume(&engine, &first, Unresolved::Refuse).unwrap();
 }
 
+// T-GRA-02
 #[test]
 fn a_state_that_its_owner_signed_and_the_record_does_not_hold_stops_the_run() {
     let (field, engine, run) = failed();
@@ -166,6 +169,7 @@ fn a_state_that_its_owner_signed_and_the_record_does_not_hold_stops_the_run() {
     resume(&engine, &run, Unresolved::Refuse).unwrap();
 }
 
+// T-GRA-03
 #[test]
 fn a_transcript_that_was_changed_cut_or_exchanged_stops_the_run() {
     let change = |work: &dyn Fn(&Path), why: &str| {
@@ -209,6 +213,7 @@ fn a_transcript_that_was_changed_cut_or_exchanged_stops_the_run() {
     refused(&field, &engine, &run, "the place of record");
 }
 
+// T-GRA-03
 #[test]
 fn metadata_capabilities_or_a_ledger_that_were_changed_stop_the_run() {
     let (field, engine, run) = failed();
@@ -246,6 +251,7 @@ fn metadata_capabilities_or_a_ledger_that_were_changed_stop_the_run() {
     }
 }
 
+// T-GRA-08
 #[test]
 fn a_graph_whose_file_changed_does_not_go_on() {
     let (field, engine, run) = failed();
@@ -255,6 +261,7 @@ fn a_graph_whose_file_changed_does_not_go_on() {
     refused(&field, &engine, &run, "g/three");
 }
 
+// T-GRA-09
 #[test]
 fn an_edited_registry_neither_hides_an_end_nor_makes_one() {
     let set = |field: &Field, run: &ThreadId, status: &str| {
@@ -290,6 +297,7 @@ fn an_edited_registry_neither_hides_an_end_nor_makes_one() {
     refused(&field, &engine, &run, "state");
 }
 
+// T-REG-09
 #[test]
 fn rows_of_runs_and_of_what_they_started_are_told_and_entered_again() {
     let (field, engine, failed) = failed();
@@ -369,6 +377,7 @@ fn a_thread_is_no_run_and_an_unknown_run_is_none() {
     );
 }
 
+// T-GRA-10
 #[test]
 fn a_parent_whose_thread_json_was_changed_starts_no_graph() {
     let field = Field::new();
@@ -412,6 +421,7 @@ fn a_parent_whose_thread_json_was_changed_starts_no_graph() {
     assert!(field.runs("g-three").is_empty());
 }
 
+// T-GRA-11
 #[test]
 fn bombs_of_items_and_of_state_fail_their_node_and_nothing_else() {
     let field = Field::new();
@@ -442,6 +452,7 @@ fn bombs_of_items_and_of_state_fail_their_node_and_nothing_else() {
     field.all_verify();
 }
 
+// T-GRA-12
 #[test]
 fn what_tools_say_breaks_out_of_neither_file() {
     let field = Field::new();

@@ -62,6 +62,7 @@ fn stopped(field: &Field, calls: &Calls) -> (Engine, ThreadId) {
     (engine, run.thread)
 }
 
+// T-GRA-07
 #[test]
 fn a_call_that_was_given_up_is_not_made_again_unasked() {
     let (field, calls) = (Field::new(), Calls::default());
@@ -209,6 +210,7 @@ fn at_calls(kinds: &[FaultKind], killed: bool, which: &dyn Fn(usize, usize) -> V
     );
 }
 
+// T-GRA-06
 #[test]
 fn a_resume_that_is_killed_anywhere_leaves_one_run_to_go_on_from() {
     at_calls(&[FaultKind::PowerOff], true, &|count, first| {
@@ -219,6 +221,7 @@ fn a_resume_that_is_killed_anywhere_leaves_one_run_to_go_on_from() {
     });
 }
 
+// T-GRA-06
 #[test]
 fn a_resume_on_a_disk_that_fails_leaves_one_run_to_go_on_from() {
     let kinds = [

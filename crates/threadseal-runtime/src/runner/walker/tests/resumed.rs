@@ -100,6 +100,7 @@ fn a_run_that_failed_goes_on_where_it_stood_and_repeats_nothing() {
     field.all_verify();
 }
 
+// T-GRA-05
 #[test]
 fn items_of_a_foreach_that_were_called_are_not_called_again() {
     let field = Field::new();
@@ -191,6 +192,7 @@ pub(super) fn died(field: &Field, graph: &str) -> ThreadId {
     ran.thread
 }
 
+// T-GRA-05
 #[test]
 fn a_call_of_which_nobody_knows_stops_the_run_until_somebody_decides() {
     let field = Field::new();
@@ -238,6 +240,7 @@ fn a_call_of_which_nobody_knows_stops_the_run_until_somebody_decides() {
     field.all_verify();
 }
 
+// T-GRA-05
 #[test]
 fn a_call_that_only_the_step_ledger_knows_is_unresolved_too() {
     let field = Field::new();
@@ -261,6 +264,7 @@ fn a_call_that_only_the_step_ledger_knows_is_unresolved_too() {
     assert!(why.contains("demo/b"), "{why}");
 }
 
+// T-GRA-05
 #[test]
 fn a_result_that_stands_in_a_tail_is_not_believed() {
     let field = Field::new();

@@ -21,6 +21,7 @@ fn refused(field: &Field, engine: &Engine, run: &ThreadId) {
     assert_eq!(before, field.tree(), "a refusal changed something");
 }
 
+// T-GRA-04
 #[test]
 fn a_call_whose_end_is_not_known_stops_the_run_until_somebody_decides() {
     let field = Field::new();
@@ -55,6 +56,7 @@ fn a_call_whose_end_is_not_known_stops_the_run_until_somebody_decides() {
     field.all_verify();
 }
 
+// T-GRA-04
 #[test]
 fn an_idempotent_call_whose_end_is_not_known_has_the_same_key_again() {
     let field = Field::new();
@@ -81,6 +83,7 @@ fn an_idempotent_call_whose_end_is_not_known_has_the_same_key_again() {
     assert_eq!(key(&run.thread), key(&ran.thread));
 }
 
+// T-GRA-04
 #[test]
 fn a_child_that_left_a_call_of_unknown_end_is_not_run_again_unasked() {
     let field = Field::new();
@@ -129,6 +132,7 @@ fn a_hooks_call_of_unknown_end_is_settled_when_the_run_went_past_it() {
     assert_eq!(settled(&[known, unknown, over]), ["hook_1", "hook_2"]);
 }
 
+// T-TOL-33
 #[test]
 fn a_hooks_call_of_unknown_end_stops_the_run_until_somebody_decides() {
     let field = Field::new();

@@ -230,6 +230,7 @@ fn a_ledger_of_lines_lies_in_a_database_whole() {
     assert!(report.is_clean(), "{:?}", report.faults);
 }
 
+// T-FLT-01
 #[test]
 fn a_writer_whose_lease_expired_writes_nothing_more_whatever_its_clock_says() {
     let Some(cluster) = Cluster::shared() else {
@@ -267,6 +268,7 @@ fn a_writer_whose_lease_expired_writes_nothing_more_whatever_its_clock_says() {
     }
 }
 
+// T-FLT-02
 #[test]
 fn a_zombie_that_wakes_after_a_takeover_writes_neither_bytes_nor_heads() {
     let Some(cluster) = Cluster::shared() else {
@@ -307,6 +309,7 @@ fn a_zombie_that_wakes_after_a_takeover_writes_neither_bytes_nor_heads() {
     assert_eq!(text.matches(r#""ext":{"fence":2}"#).count(), 1);
 }
 
+// T-FLT-03
 #[test]
 fn two_workers_with_one_token_are_told_apart() {
     let Some(cluster) = Cluster::shared() else {
@@ -328,6 +331,7 @@ fn two_workers_with_one_token_are_told_apart() {
     event(&mut recorder, "still mine").unwrap();
 }
 
+// T-FLT-04
 #[test]
 fn an_order_whose_token_was_set_back_cannot_go_on_with_its_record() {
     let Some(cluster) = Cluster::shared() else {
@@ -354,6 +358,7 @@ fn an_order_whose_token_was_set_back_cannot_go_on_with_its_record() {
     );
 }
 
+// T-FLT-05
 #[test]
 fn bytes_that_somebody_put_into_a_file_stop_its_writer_and_are_set_aside() {
     let Some(cluster) = Cluster::shared() else {

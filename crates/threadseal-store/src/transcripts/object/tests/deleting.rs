@@ -67,6 +67,7 @@ fn deletes(objects: &Arc<dyn Objects>) {
     assert_eq!(store.names(None, 9).unwrap(), names);
 }
 
+// T-PRU-21
 #[test]
 fn a_record_is_deleted_only_where_it_ends_as_it_was_seen_to_end_and_its_name_takes_nothing_more() {
     let folder = tempfile::tempdir().unwrap();
@@ -76,6 +77,7 @@ fn a_record_is_deleted_only_where_it_ends_as_it_was_seen_to_end_and_its_name_tak
     deletes(&objects::open(&moto.fresh(), &moto.settings()).unwrap());
 }
 
+// T-PRU-22
 #[test]
 fn a_deletion_that_fails_anywhere_is_whole_or_not_begun_and_can_be_finished() {
     let calls = {
