@@ -36,7 +36,7 @@
 //! | `runtime` | waiting for libraries that only speak async (features `postgres`, `object`, `peer`) |
 //!
 //! Only for tests (feature `fault`): `fault`, a disk in memory that fails, tears and loses power
-//! on command; `clock::ManualClock`; `random::SeededRandom`.
+//! on command; `clock::ManualClock`; `random::SeededRandom`; `snapshot`, texts that are frozen in files.
 #![forbid(unsafe_code)]
 
 pub mod append;
@@ -69,6 +69,8 @@ pub mod recorder;
 pub mod runtime;
 pub mod scroll;
 pub mod seal_log;
+#[cfg(any(test, feature = "fault"))]
+pub mod snapshot;
 pub mod sys;
 #[cfg(feature = "timestamp")]
 pub mod timestamp;
