@@ -31,7 +31,7 @@
 //! | `runtime` | waiting for libraries that only speak async (feature `runtime`) |
 //!
 //! Only for tests (feature `fault`): `fault`, a disk in memory that fails, tears and loses power
-//! on command; `clock::ManualClock`; `random::SeededRandom`.
+//! on command; `clock::ManualClock`; `random::SeededRandom`; `snapshot`, texts that are frozen in files.
 #![forbid(unsafe_code)]
 
 pub mod append;
@@ -60,6 +60,8 @@ pub mod recorder;
 #[cfg(feature = "runtime")]
 pub mod runtime;
 pub mod scroll;
+#[cfg(any(test, feature = "fault"))]
+pub mod snapshot;
 pub mod sys;
 pub mod tombstones;
 pub mod transcripts;

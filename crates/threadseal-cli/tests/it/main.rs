@@ -21,6 +21,7 @@ mod evidence;
 mod fixtures;
 mod fleet;
 mod frame;
+mod frozen;
 mod graph;
 mod half_ended;
 mod key_events;

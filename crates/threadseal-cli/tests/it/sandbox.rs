@@ -168,18 +168,9 @@ impl Ran {
 /// Compares with `tests/snapshots/<name>.txt`; `THREADSEAL_BLESS=1` writes it instead.
 #[track_caller]
 pub(crate) fn snapshot(name: &str, text: &str) {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("tests/snapshots")
-        .join(format!("{name}.txt"));
-    if option_env("THREADSEAL_BLESS").is_some() {
-        std::fs::write(&path, text).unwrap();
-        return;
-    }
-    let kept = std::fs::read_to_string(&path).unwrap_or_default();
-    assert_eq!(
-        kept, text,
-        "{name} differs: set THREADSEAL_BLESS=1 where the change is meant"
-    );
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/snapshots");
+    let bless = option_env("THREADSEAL_BLESS").is_some();
+    threadseal_store::snapshot::check(&folder.join(format!("{name}.txt")), text, bless);
 }
 
 /// An environment variable of the test run.

@@ -14,24 +14,24 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// The vectors and what is expected of them.
-struct Vectors {
-    root: PathBuf,
+pub(crate) struct Vectors {
+    pub(crate) root: PathBuf,
     sandbox: Sandbox,
     entries: Vec<(String, Entry)>,
     expectations: Expectations,
 }
 
 /// One file under one rule, ready to run.
-struct Case<'a> {
-    path: &'a str,
+pub(crate) struct Case<'a> {
+    pub(crate) path: &'a str,
     entry: &'a Entry,
     rule: usize,
-    flags: Vec<String>,
+    pub(crate) flags: Vec<String>,
 }
 
 impl Vectors {
     /// Reads the indexes; none where the vectors are not there.
-    fn find() -> Option<Self> {
+    pub(crate) fn find() -> Option<Self> {
         let root = shared("vectors/rye")?;
         shared("corpus/rye-real")?;
         let mut entries = Vec::new();
@@ -112,7 +112,7 @@ impl Vectors {
     }
 
     /// Every file with every rule that it falls under.
-    fn cases(&self) -> Vec<Case<'_>> {
+    pub(crate) fn cases(&self) -> Vec<Case<'_>> {
         let mut cases = Vec::new();
         for (path, entry) in &self.entries {
             let rules = self.expectations.rules_for(entry);

@@ -1,0 +1,170 @@
+//! Every file that a scripted life of the command leaves: its mode, and its text without what chance and time decide.
+
+use crate::fixtures::{ended_record, open_record};
+use crate::run::{greet, project, thread};
+use crate::sandbox::{Sandbox, snapshot, walk};
+use crate::scroll::{piped, turns};
+use regex::Regex;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+
+/// The longest text that is shown.
+const TEXT_LINES: usize = 60;
+
+/// What keys, salts, clocks and processes decide, and what is shown in its place; in this order.
+const VARIABLE: [(&str, &str); 22] = [
+    (
+        r"(?s)-----BEGIN ([A-Z ]+)-----.*?-----END [A-Z ]+-----",
+        "<PEM $1>",
+    ),
+    (r"did:key:z[1-9A-HJ-NP-Za-km-z]+", "<did>"),
+    (
+        r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b",
+        "<uuid>",
+    ),
+    (r"[0-9a-f]{32,}", "<hex>"),
+    (
+        r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:]{8}(\.[0-9]+)?(Z|\+00:00)",
+        "<time>",
+    ),
+    (r"\b1[0-9]{15}\b", "<micros>"),
+    (r"\bar_[0-9a-f]{24}\b", "<actor>"),
+    (r"\+[0-9a-f]{8}\+A[A-Za-z0-9+/]{43}", "+<verifier key>"),
+    (r#"("bytes":)[0-9]+(,"kind")"#, "$1<size>$2"),
+    (r", [0-9]+\.[0-9]s\b", ", <duration>"),
+    (r#""host":(null|"<hex>")"#, r#""host":<host>"#),
+    (r"\b[0-9]{8}T[0-9]{6}Z\b", "<time>"),
+    (r#"((size|byte_offset)\\*": ?)[0-9]+"#, "$1<size>"),
+    (r"(<hex>:[0-9]+):[0-9]+(:<hex>)", "$1:<size>$2"),
+    (
+        r#"((_ms|_seconds|elapsed|duration)[a-z_]*\\*"?: ?)[0-9.]+"#,
+        "$1<duration>",
+    ),
+    (r"\b1[0-9]{12}\b", "<millis>"),
+    (r"\b1[0-9]{9}(\.[0-9]+)?\b", "<seconds>"),
+    (r"[A-Za-z0-9+/]{43}=|[A-Za-z0-9+/_-]{86,}={0,2}", "<base64>"),
+    (r"\b[0-9a-f]{16}\b", "<id>"),
+    (r"\b[0-9a-f]{8}\b", "<short id>"),
+    (r"(^|/)[0-9a-f]{2}/", "$1<xx>/"),
+    (r"(^|/)[0-9a-f]{2}$", "$1<xx>"),
+];
+
+struct Shapes(Vec<(Regex, &'static str)>);
+
+impl Shapes {
+    fn new() -> Self {
+        Self(
+            VARIABLE
+                .map(|(found, shown)| (Regex::new(found).unwrap(), shown))
+                .into(),
+        )
+    }
+
+    fn of(&self, text: &str) -> String {
+        let shape = |text: String, (found, shown): &(Regex, &str)| {
+            found.replace_all(&text, *shown).into_owned()
+        };
+        self.0.iter().fold(text.to_owned(), shape)
+    }
+}
+
+/// A life with every kind of record, in the home and the working folder of the sandbox.
+fn live() -> Sandbox {
+    let sandbox = project();
+    let run = |arguments: &[&str]| sandbox.run(arguments).exits(0);
+    let path = |name: &str| sandbox.work().join(name).to_str().unwrap().to_owned();
+    run(&["key", "new", "--name", "second"]);
+    for name in ["a.json", "b.md", "c.log"] {
+        sandbox.write(name, "{\"n\": 1}\n");
+    }
+    run(&["seal", "a.json", "b.md"]);
+    run(&["seal", "--detached", "c.log"]);
+    greet(
+        &sandbox,
+        &["--script", "answers.yaml", "--bodies", "detached", "-q"],
+    )
+    .exits(0);
+    let child = thread(&sandbox, "child").join("transcript.jsonl");
+    run(&[
+        "redact",
+        child.to_str().unwrap(),
+        "--match",
+        "the child",
+        "--why",
+        "a name",
+        "--by",
+        "Ada",
+    ]);
+    ended_record(&sandbox, "pruned.jsonl", 1);
+    run(&["prune", "pruned.jsonl", "--reason", "time is up"]);
+    let append = [
+        "ledger",
+        "append",
+        "file:runs",
+        "--run",
+        "r1",
+        "--sign",
+        "--workflow",
+        "w",
+    ];
+    piped(
+        &sandbox,
+        &append,
+        "{\"node\":\"plan\",\"result\":{\"text\":\"ho\"}}\n",
+    )
+    .exits(0);
+    let scroll = [
+        "scroll",
+        "seal",
+        "--key",
+        "self-scroll",
+        "--out",
+        &path("s.json"),
+    ];
+    piped(&sandbox, &scroll, &turns(2)).exits(0);
+    run(&["log", "mark", "add", "second-disk"]);
+    run(&["key", "rotate", "self"]);
+    open_record(&sandbox, "open.jsonl", 2);
+    run(&["log", "fsck"]);
+    sandbox
+}
+
+fn dump(root: &Path, shapes: &Shapes) -> String {
+    let mut files: Vec<String> = Vec::new();
+    for path in walk(root) {
+        let found = std::fs::symlink_metadata(&path).unwrap();
+        let name = shapes.of(path.strip_prefix(root).unwrap().to_str().unwrap());
+        let mode = found.permissions().mode() & 0o7777;
+        if found.is_dir() {
+            files.push(format!("{name}/ {mode:o}\n"));
+            continue;
+        }
+        let bytes = std::fs::read(&path).unwrap();
+        // Paths, signatures and names of keys do not always have the same length, so that of the shape counts.
+        let text = String::from_utf8(bytes.clone())
+            .ok()
+            .filter(|text| !text.contains('\0'));
+        let shape = text.map(|text| shapes.of(&text.replace(root.to_str().unwrap(), "<root>")));
+        let length = shape.as_ref().map_or(bytes.len(), String::len);
+        let mut shown = format!("{name} {mode:o} {length}\n");
+        for line in shape
+            .iter()
+            .flat_map(|shape| shape.lines())
+            .take(TEXT_LINES)
+        {
+            shown += &format!("  | {line}\n");
+        }
+        files.push(shown);
+    }
+    files.sort();
+    // How many folders share records, each with a lock, is a matter of chance.
+    files.dedup_by(|a, b| a == b && (a.contains("<xx>/ ") || a.contains("<xx>/lock ")));
+    files.concat()
+}
+
+#[test]
+fn a_home_after_a_life_is_frozen() {
+    let sandbox = live();
+    let root = sandbox.work().parent().unwrap().canonicalize().unwrap();
+    snapshot("home", &dump(&root, &Shapes::new()));
+}
