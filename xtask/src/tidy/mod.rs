@@ -35,6 +35,7 @@ const RULES: &[Rule] = &[
     ("files say what they own", words::first_line),
     ("nothing is left to do", words::unfinished),
     ("no place of work is named", words::places),
+    ("people read plain words", words::private_language),
     (
         "every specification is implemented",
         evidence::specifications,

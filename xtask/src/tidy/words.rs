@@ -40,6 +40,73 @@ const TALK: [&str; 7] = [
     concat!("other ", "helper"),
 ];
 
+/// Words that hide who does what, each with words that do not.
+const PRIVATE_LANGUAGE: [(&str, &str); 15] = [
+    ("said", "stated, reported"),
+    ("says", "states, reports, gives"),
+    ("told", "reported, given"),
+    ("tells", "reports, shows"),
+    ("stands", "is, remains"),
+    ("lies", "is located"),
+    ("goes on", "continues"),
+    ("going on", "continuing"),
+    ("nobody", "no one, no key"),
+    ("somebody", "a user, an attacker"),
+    ("whoever", "the caller, anyone who"),
+    ("comes along", "follows, is included"),
+    ("by itself", "alone, without help"),
+    ("by themselves", "alone"),
+    ("the original", "the name of the program"),
+];
+
+/// The pages of help, as a test freezes them.
+const HELP: &str = "crates/threadseal-cli/tests/snapshots/help.txt";
+
+/// Words of a private language where a person reads: comments, documents, help.
+pub(crate) fn private_language(repository: &Repository) -> Vec<String> {
+    let mut faults = Vec::new();
+    let mut search = |path: &str, text: &str| {
+        let text = text.to_ascii_lowercase();
+        for (word, instead) in PRIVATE_LANGUAGE {
+            let found = found(path, &text, word, true).into_iter();
+            faults.extend(found.map(|fault| format!("{fault}; write: {instead}")));
+        }
+    };
+    for (path, text) in repository.ending(".rs") {
+        search(path, &rust::layers(text).comments);
+    }
+    for (path, text) in repository.ending(".md") {
+        search(path, &prose(text));
+    }
+    if let Some(text) = repository.text(HELP) {
+        search(HELP, text);
+    }
+    faults
+}
+
+/// Markdown without its code: blocks between fences and text between backquotes are blank.
+fn prose(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut fenced = false;
+    for line in text.split_inclusive('\n') {
+        let is_fence = line.trim_start().starts_with("```");
+        fenced ^= is_fence;
+        let mut quoted = fenced || is_fence;
+        for c in line.chars() {
+            match c {
+                '\n' => out.push(c),
+                '`' => {
+                    quoted = fenced || is_fence || !quoted;
+                    out.push(' ');
+                }
+                _ if quoted => out.push(' '),
+                _ => out.push(c),
+            }
+        }
+    }
+    out
+}
+
 /// Rust files that do not begin by saying what they own.
 pub(crate) fn first_line(repository: &Repository) -> Vec<String> {
     let silent = |(path, text): (&str, &str)| {
@@ -118,6 +185,22 @@ mod tests {
         for silent in ["use a;\n", "//!\n//! Late.\n", "// Not a doc.\n", ""] {
             assert_eq!(first_line(&one("a.rs", silent)).len(), 1, "{silent}");
         }
+    }
+
+    #[test]
+    fn words_of_a_private_language_are_found_where_people_read() {
+        let faults = |path: &str, text: &str| private_language(&one(path, text)).len();
+        for (word, _) in PRIVATE_LANGUAGE {
+            assert_eq!(faults("a.rs", &format!("// It {word} so.\n")), 1, "{word}");
+            assert_eq!(faults("a.md", &format!("It {word} so.\n")), 1, "{word}");
+            assert_eq!(faults(HELP, &format!("It {word} so.\n")), 1, "{word}");
+            assert_eq!(faults("a.rs", &format!("let a = \"{word}\";")), 0, "{word}");
+            assert_eq!(faults("a.md", &format!("see `{word}`\n")), 0, "{word}");
+            let fenced = format!("```text\n{word}\n```\n");
+            assert_eq!(faults("a.md", &fenced), 0, "{word}");
+        }
+        assert_eq!(faults("a.md", "`a` said `b`\n"), 1);
+        assert_eq!(faults("a.rs", "// unsaid, foretold\n"), 0);
     }
 
     #[test]
