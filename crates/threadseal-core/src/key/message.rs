@@ -1,13 +1,14 @@
 //! Messages that a key may sign. No key signs raw bytes.
 //!
 //! ```text
-//! note      the text of a signed note (C2SP signed-note), as it is: ends in LF, no byte below 0x20,
-//!           does not begin as a cosignature does
+//! note      the text of a signed note (C2SP signed-note), unchanged: ends in LF, no byte below
+//!           0x20, does not begin as a cosignature does
 //! tagged    "threadseal/1 signed digest" 0x00  SHA-256-tagged(tag, parts)[32]     59 bytes
 //! Rye hash  the 64 lower-case hex digits of a SHA-256 digest, as ASCII
 //! turn      the canonical bytes of a scroll's turn: begins with `{` (JCS) or 0xa0..=0xbf (CBOR)
 //! igor      a checkpoint of v0x04 without its signature: begins with 0x04; `long` signs it
-//! cosign    "cosignature/v1" LF "time " decimal LF, the text of a checkpoint (C2SP tlog-cosignature)
+//! cosign    "cosignature/v1" LF "time " decimal LF, the text of a checkpoint
+//!           (C2SP tlog-cosignature)
 //! ```
 //! These messages never collide. A note ends in LF and holds no NUL. A tagged message has a NUL at
 //! byte 26. A Rye hash has neither. No JCS text ends in LF. None of these begins with 0x04.
@@ -18,7 +19,7 @@
 //! | usage | signs |
 //! |---|---|
 //! | native | notes of neither of the rows below, and tagged messages outside the observed domain |
-//! | observed | notes whose first line, and tagged messages whose tag, begin with [`OBSERVED_DOMAIN`] |
+//! | observed | notes and tagged messages whose first line or tag begins with [`OBSERVED_DOMAIN`] |
 //! | rye | Rye hashes, nothing else |
 //! | scroll | turns of scrolls, nothing else |
 //! | igor | checkpoints of v0x04, nothing else |

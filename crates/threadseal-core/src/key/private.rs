@@ -1,7 +1,7 @@
 //! Private keys and their unencrypted files.
 //!
 //! ```text
-//! v1  30 2e  02 01 00  30 05 06 03 2b 65 70  04 22 04 20 seed[32]                    RFC 5958, 8410
+//! v1  30 2e  02 01 00  30 05 06 03 2b 65 70  04 22 04 20 seed[32]         RFC 5958, 8410
 //! v2  30 51  02 01 01  30 05 06 03 2b 65 70  04 22 04 20 seed[32]  81 21 00 key[32]
 //! PEM label "PRIVATE KEY", 64 base64 characters a line, LF
 //!

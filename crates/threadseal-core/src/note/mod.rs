@@ -272,8 +272,8 @@ impl SignedNote {
     /// `known`.
     ///
     /// # Errors
-    /// [`NoteError::BadSignature`] when a line has the name and id of a known key, and no known key
-    /// with both verifies it. [`NoteError::NoKnownSigner`] when no known key signed.
+    /// [`NoteError::BadSignature`] when a line has the name and id of known keys, and none of these
+    /// keys verifies it. [`NoteError::NoKnownSigner`] when no known key signed.
     pub fn verify<'k>(
         &self,
         known: &'k [(KeyName, PublicKey)],

@@ -3,9 +3,9 @@
 //! ```text
 //! threadseal/1 conflict of checkpoints LF
 //! key <vkey> LF                          of the log, or of a witness that cosigned both
-//! parted <number> LF                     the entry that differs, if the evidence needs one: from 0 …
-//! leaf <base64> LF hash <base64> LF …    … its leaf hash under the next note, and its inclusion proof
-//! note <bytes> LF                        length; first the checkpoint of fewer entries or lesser root
+//! parted <number> LF                     the entry that differs, where one is shown: from 0 …
+//! leaf <base64> LF hash <base64> LF …    … its leaf hash under the next note, and its proof
+//! note <bytes> LF                        length; fewer entries or the lesser root come first
 //! <a signed note>
 //! leaf … hash …
 //! note <bytes> LF
@@ -93,7 +93,7 @@ pub enum NoConflict {
     NotShown,
     /// They do not contradict each other.
     ///
-    /// They are of two logs or of the same tree. Or they have two sizes, the smaller one was not
+    /// They are of two logs or of the same tree. Or they have two sizes: the smaller one was not
     /// signed later as the largest, and no differing entry is shown.
     Compatible,
 }

@@ -6,9 +6,9 @@
 //!                                              key, root: where there are any
 //! {…,"type":"redaction/transcript"}            as a head: the seal that covers it
 //! {…,"type":"tombstone/transcript"}            as a head: the last one of a record that was pruned
-//! {…,"type":"fork/transcript"}, {…,"type":"fork/lineage"}                                [`fork`]
-//! {"checkpoint":…,"mark":…,"origin":…,"type":"restart"}                                  mark: where it is another one
-//! {…,"type":"key/create"}                                                                [`key_event`]
+//! {…,"type":"fork/transcript"}, {…,"type":"fork/lineage"}  [`fork`]
+//! {"checkpoint":…,"mark":…,"origin":…,"type":"restart"}    mark: if it differs
+//! {…,"type":"key/create"}                      [`key_event`]
 //! ```
 //! RFC 8785, so each entry has one text: `read(x)?.to_bytes() == x`. An entry contains no names. A
 //! reader of a host's log learns that something was sealed, but not its content.

@@ -1,9 +1,11 @@
 //! ML-DSA-44 keys of logs and witnesses (FIPS 204, C2SP tlog-cosignature). Feature: `ml-dsa`.
 //!
 //! ```text
-//! line     "— " name " " base64( id[4] ‖ time ‖ signature[2420] ) LF      time: u64, big-endian, 0 for none
+//! line     "— " name " " base64( id[4] ‖ time ‖ signature[2420] ) LF
+//!          time: u64, big-endian, 0 for none
 //! id       SHA-256( name ‖ 0x0a ‖ 0x06 ‖ key[1312] )[..4]
-//! signed   "subtree/v1" LF 0x00 ‖ u8 len ‖ name ‖ time ‖ u8 len ‖ origin ‖ u64 0 ‖ u64 size ‖ root[32]
+//! signed   "subtree/v1" LF 0x00 ‖ u8 len ‖ name ‖ time ‖ u8 len ‖ origin
+//!          ‖ u64 0 ‖ u64 size ‖ root[32]
 //! ```
 //! The signature does not cover lines after the root. This module therefore neither signs nor
 //! verifies a checkpoint that has such lines. Name and origin have at most 255 bytes. Signatures

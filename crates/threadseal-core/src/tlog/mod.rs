@@ -5,11 +5,11 @@
 //! | [`checkpoint`] | the text that a log and its witnesses sign | C2SP tlog-checkpoint |
 //! | [`tile`] | the files for the hashes and entries of a tree | C2SP tlog-tiles |
 //! | [`proof_file`] | one file that proves one entry | C2SP tlog-proof |
-//! | [`cosignature`] | the message of a witness; with feature `ml-dsa` also by ML-DSA-44 | C2SP tlog-cosignature |
+//! | [`cosignature`] | the message of a witness, also for ML-DSA-44 | C2SP tlog-cosignature |
 //! | [`verifier`] | keys of logs and witnesses, and which of them signed | C2SP signed-note |
 //! | [`policy`] | which logs count, and whose cosignatures they need | C2SP tlog-policy |
 //! | [`witness`] | requests to a witness, its decision and its answer | C2SP tlog-witness |
-//! | [`conflict`] | evidence that one key signed two contradictory checkpoints | `spec/anchors.md` |
+//! | [`conflict`] | evidence of contradictory checkpoints under one key | `spec/anchors.md` |
 //! | [`entry`] | the entries of a seal log | `spec/anchors.md` |
 //! | [`tombstone`] | the remains of records that were pruned | `spec/anchors.md` |
 //!

@@ -84,8 +84,8 @@ impl VerifierKey {
     /// Reads a vkey.
     ///
     /// # Errors
-    /// [`crate::error::ErrorKind::Key`] when it is no vkey, its id belongs to another key, its type
-    /// is unknown here, or its bytes are no key of that type.
+    /// [`crate::error::ErrorKind::Key`] when it is no vkey, or its id belongs to another key.
+    /// Also when its type is unknown here, or its bytes are no key of that type.
     pub fn parse(vkey: &str) -> Result<Self, Error> {
         let (name, kind, bytes) = note::parse_typed_vkey(vkey)
             .ok_or_else(|| Error::key("not a verifier key (name+id+base64)"))?;

@@ -168,8 +168,8 @@ proptest! {
         let mut changed = bytes.clone();
         changed[at % bytes.len()] = byte;
         if let Ok(other) = parse(&changed) {
-            // One encoding for each value: whatever `parse` accepts, `to_vec` writes back
-            // unchanged.
+            // One encoding for each value: `to_vec` writes back every text that `parse`
+            // accepts.
             prop_assert_eq!(to_vec(&other).unwrap(), changed);
         }
     }

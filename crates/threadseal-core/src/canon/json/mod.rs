@@ -2,7 +2,7 @@
 //!
 //! | rules | accepts |
 //! |---|---|
-//! | strict ([`parse`], [`validate`], [`scan_object`], [`super::jcs`]) | RFC 8259 without its ambiguities |
+//! | strict ([`parse`], [`validate`], [`scan_object`], [`super::jcs`]) | RFC 8259, unambiguous |
 //! | Python ([`parse_python`]) | as `json.loads` of Python 3.11; reports each irregularity |
 //!
 //! Strict refuses every text that two readers could understand differently:

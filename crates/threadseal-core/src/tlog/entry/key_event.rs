@@ -6,7 +6,7 @@
 //! {"next":HEX,"public":HEX,"signature":BASE64,"type":"key/rotate"}
 //! {"public":HEX,"signature":BASE64,"type":"key/revoke"}
 //! signature   by `public`, over tagged("threadseal/1 key event", [type, public, next or nothing])
-//!             of key/delegate over tagged("threadseal/1 key event", ["delegate", public, to, record])
+//!             of key/delegate: tagged("threadseal/1 key event", ["delegate", public, to, record])
 //! ```
 //! A key signs only its own events, so no key ends another. The key need not be known to any
 //! reader. Names stay outside the log.

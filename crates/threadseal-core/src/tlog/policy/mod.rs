@@ -2,10 +2,10 @@
 //! them.
 //!
 //! ```text
-//! log <vkey> [<url>]                     a key of a log, whose name is the origin of its checkpoints
+//! log <vkey> [<url>]                   a key of a log; its name is the origin of its checkpoints
 //! witness <name> <vkey> [<url>]
-//! group <name> all|any|<k> <name>...     members precede it; a name is a member of one group at most
-//! quorum <name>|none                     one line; the name precedes it
+//! group <name> all|any|<k> <name>...   members precede it; a name is a member of one group at most
+//! quorum <name>|none                   one line; the name precedes it
 //! ```
 //! [`Policy::judge`] checks a note against the policy. Only it makes a [`Witnessed`], which proves
 //! a met quorum. `quorum none` means that the log's signature is enough. The value is then a

@@ -1,12 +1,12 @@
 //! The protocol of a witness (C2SP tlog-witness, `add-checkpoint`): request, decision, answer.
 //!
 //! ```text
-//! request   old <size> LF               the size that the witness cosigned last, as the client knows it
-//!           <base64(hash)> LF           0 to 63: the proof that the new tree begins with the old one
+//! request   old <size> LF             the size of the last cosignature, as the client knows it
+//!           <base64(hash)> LF         0 to 63: the proof that the new tree begins with the old one
 //!           LF
 //!           <the checkpoint, a signed note>
-//! 200       lines of cosignatures       404  the origin is unknown        403  the log did not sign
-//! 400       old exceeds the new size    409  <size> LF, the one that the witness cosigned last
+//! 200       lines of cosignatures     404  the origin is unknown    403  the log did not sign
+//! 400       old exceeds the new size  409  <size> LF, the one that the witness cosigned last
 //! 422       the two trees cannot be of one log
 //! ```
 //! [`judge`] decides from its arguments; this module reads and stores nothing. A witness must
