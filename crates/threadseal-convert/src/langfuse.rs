@@ -2,8 +2,9 @@
 //!
 //! ```text
 //! {"trace":{"id","name","timestamp","input","output",…},
-//!  "observations":[{"id","parentObservationId","type":"GENERATION|SPAN|TOOL|AGENT|…","name","model",
-//!    "startTime","endTime","input":V,"output":V,"usageDetails":{…},"metadata":{"attributes":{…}}}]}
+//!  "observations":[{"id","parentObservationId","type":"GENERATION|SPAN|TOOL|AGENT|…","name",
+//!    "model","startTime","endTime","input":V,"output":V,"usageDetails":{…},
+//!    "metadata":{"attributes":{…}}}]}
 //! ```
 //!
 //! A "line" is the number of the observation. Line 0 is the part that contains them. V is any JSON,

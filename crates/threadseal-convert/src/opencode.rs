@@ -2,8 +2,8 @@
 //!
 //! ```text
 //! {"info":{"id":S,"title","version","model",…},
-//!  "messages":[{"info":{"id":I,"role":"user|assistant","time":{"created":MS},"modelID","providerID",
-//!                       "tokens":{…},"cost","finish","parentID"},
+//!  "messages":[{"info":{"id":I,"role":"user|assistant","time":{"created":MS},"modelID",
+//!                       "providerID","tokens":{…},"cost","finish","parentID"},
 //!               "parts":[{"type":"text|reasoning|tool|step-start|step-finish|file|patch|…"}]}]}
 //! ```
 //!

@@ -1,11 +1,11 @@
 //! Redaction: removes secrets from turns before they are sealed.
 //!
 //! ```text
-//! {"id":I,"name":N,"args_hash":H,"args":A}            becomes  {"id":I,"name":N,"args_hash":H}
-//! {"id":I,"status":S,"response_hash":H,"response":B}  becomes  {"id":I,"status":S,"response_hash":H}
-//! a value in `messages` that is A or B                becomes  "[redacted H]"
-//! a line in `messages` that is a line of A or B       becomes  [redacted H]
-//! a secret in `messages`, in names and ids            becomes  [redacted RULE]
+//! {"id":I,"name":N,"args_hash":H,"args":A}            ─►  {"id":I,"name":N,"args_hash":H}
+//! {"id":I,"status":S,"response_hash":H,"response":B}  ─►  {"id":I,"status":S,"response_hash":H}
+//! a value in `messages` that is A or B                ─►  "[redacted H]"
+//! a line in `messages` that is a line of A or B       ─►  [redacted H]
+//! a secret in `messages`, in names and ids            ─►  [redacted RULE]
 //! ```
 //!
 //! [`Bodies`] selects the arguments and responses to remove: all, or those in which the

@@ -3,7 +3,8 @@
 //! ```text
 //! {"environment":E,"history":[ENTRY,…],"trajectory":[STEP,…],"info":{…},"replay_config":{…}|"{…}"}
 //! ENTRY: {"role","content","agent","message_type","thought","action","tool_calls","tool_call_ids"}
-//! STEP:  {"response","thought","action","observation","state","execution_time","messages":[ENTRY,…]}
+//! STEP:  {"response","thought","action","observation","state","execution_time",
+//!         "messages":[ENTRY,…]}
 //! ```
 //!
 //! The history is the conversation of the model, and the trajectory repeats most of it. A "line" is

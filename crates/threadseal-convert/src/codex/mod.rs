@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! {"id":S,"timestamp":T,"instructions":I,"git":{…}}   {"record_type":"state"}   ITEM      mid 2025
-//! {"timestamp":T,"type":KIND,"payload":{…}[,"ordinal":N,"metadata":{…}]}       since September 2025
+//! {"timestamp":T,"type":KIND,"payload":{…}[,"ordinal":N,"metadata":{…}]}    since September 2025
 //! KIND   session_meta, turn_context, response_item (payload: ITEM), event_msg, compacted,
 //!        world_state, token_usage_record
 //! ITEM   {"type":"message","role":R,"content":[PART,…]}   {"type":"reasoning","summary":[…],…}

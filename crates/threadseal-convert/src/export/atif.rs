@@ -6,7 +6,8 @@
 //! STEP  {"step_id":N,"timestamp":T,"source":"user"|"agent"|"system","model_name":M,
 //!        "message":TEXT|[PART,…],"reasoning_content":R,"tool_calls":[{"tool_call_id",
 //!        "function_name","arguments"}],"observation":{"results":[{"source_call_id","content"}]},
-//!        "metrics":{"prompt_tokens","completion_tokens","cached_tokens","extra"},"extra":{"turn":N}}
+//!        "metrics":{"prompt_tokens","completion_tokens","cached_tokens","extra"},
+//!        "extra":{"turn":N}}
 //! ```
 //!
 //! `spec/scroll-mappings.md` W6, "To ATIF", has the table.
