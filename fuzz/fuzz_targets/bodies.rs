@@ -1,4 +1,5 @@
-//! Files of bodies: any bytes, in any pieces, are read without a panic, and what is put into a line fits its commitment.
+//! Reads files of bodies, with any bytes and in any pieces, without a panic. A body is put only
+//! into a line that commits to it.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

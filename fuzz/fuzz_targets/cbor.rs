@@ -1,4 +1,4 @@
-//! Deterministic CBOR: whatever is read is written as it was read, and is a value of JSON's.
+//! Deterministic CBOR: every accepted input is written back unchanged, and is a JSON value.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -9,7 +9,7 @@ fuzz_target!(|bytes: &[u8]| {
     if let Ok(value) = parse(bytes) {
         assert_eq!(to_vec(&value).as_deref(), Ok(bytes));
         assert_eq!(skipped(bytes, usize::MAX), Some(bytes.len()));
-        // The way over text, which is how a turn in JSON gets its CBOR.
+        // The way over text, by which a turn in JSON gets its CBOR.
         let text = jcs::to_vec(&value).expect("its numbers are finite and its text is UTF-8");
         let again = json::parse(&text).expect("canonical text is JSON");
         assert_eq!(to_vec(&again).as_deref(), Ok(bytes));
@@ -23,7 +23,7 @@ fuzz_target!(|bytes: &[u8]| {
     }
 });
 
-/// Length of the first item, looked for in pieces; `None` when there is none.
+/// Length of the first item, read in pieces; `None` when there is none.
 fn skipped(bytes: &[u8], size: usize) -> Option<usize> {
     let (mut skipper, mut before) = (Skipper::new(), 0);
     for piece in bytes.chunks(size) {

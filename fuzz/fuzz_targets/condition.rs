@@ -1,9 +1,9 @@
 //! Conditions: the first line of an input is a context as JSON, the rest a condition as YAML.
 //!
-//! * Reading and evaluating are total, and give the same twice.
-//! * `not` turns the answer round; `all` and `any` of one condition are that condition; `all` of a condition and its
-//!   opposite never holds, `any` of them always does.
-//! * A condition sees its paths and nothing else: what lies elsewhere in the context changes no answer.
+//! * Reading and evaluating never fail, and give the same result twice.
+//! * `not` inverts the answer. `all` and `any` of one condition equal that condition.
+//! * `all` of a condition and its opposite never holds, and `any` of them always holds.
+//! * A condition sees only its paths. Other parts of the context change no answer.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -34,7 +34,7 @@ fuzz_target!(|data: &[u8]| {
     let Ok(holds) = answer else {
         return;
     };
-    // One part more may be one too many, or one level too deep.
+    // One more part may exceed the bounds on number or depth.
     let same = |built: Value, wanted: bool| {
         if let Some(answer) = eval(&built, &context) {
             assert_eq!(answer.ok(), Some(wanted), "{built}");

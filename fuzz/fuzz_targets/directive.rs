@@ -1,9 +1,10 @@
 //! Directives.
 //!
-//! * Reading is total, and reading again gives the same or the same error.
+//! * Reading never panics, and a second reading gives the same result or the same error.
 //! * An error names the file.
-//! * What is granted is a capability that can be parsed; `resolve_inputs` gives only declared names, each of its
-//!   type; rendering never reads an inserted text as a template.
+//! * A granted capability can be parsed.
+//! * `resolve_inputs` gives only declared names, each of its type.
+//! * Rendering never reads an inserted text as a template.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -11,7 +12,7 @@ use serde_json::{Map, Value};
 use threadseal_runtime::capability::Capabilities;
 use threadseal_runtime::directive::Directive;
 
-/// What stands for an input: were it read as a template, another text would stand there.
+/// The value of an input. If it were read as a template, the output would differ.
 const INSERTED: &str = "{input:a}${inputs.a}{input:b|c}";
 
 fuzz_target!(|data: &[u8]| {
@@ -45,7 +46,7 @@ fuzz_target!(|data: &[u8]| {
         assert!(declared.kind.admits(value), "{name}: {value}");
     }
     let prompt = directive.render_prompt(&inputs).expect("within its bounds");
-    // Each reference to a declared input became that text, whole.
+    // Each reference to a declared input became the whole of that text.
     if let [only] = directive.inputs.as_slice() {
         let reference = format!("{{input:{}}}", only.name);
         if inputs.contains_key(&only.name) && directive.prompt() == reference {

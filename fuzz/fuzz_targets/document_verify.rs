@@ -1,9 +1,10 @@
-//! Documents of every kind. The trust holds two keys whose private halves lie in the test kit, so
-//! that the seeds under them verify and their mutants must be told apart.
+//! Documents of every kind. The trust holds two keys whose private halves are in the testkit. So
+//! the seeds under them verify, and their mutants must not.
 //!
-//! * A file that verifies natively verifies no more with a byte added or one changed.
-//! * What is sealed, or signed for Rye, is read back as sealed or signed, whatever it was before.
-//! * Only a verdict of `verified` hands out a document, and nobody's trust verifies nothing.
+//! * A file that verifies natively no longer does with a byte added or one changed.
+//! * After sealing, or signing for Rye, the file reads as sealed or signed, with any earlier
+//!   content.
+//! * Only the verdict `verified` hands out a document. An empty trust verifies nothing.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -117,7 +118,7 @@ fn signing_is_read_back(bytes: &[u8], kind: DocumentKind) {
 }
 
 fuzz_target!(|bytes: &[u8]| {
-    // As JSON, and as one of the others: all of them would cost four times as much.
+    // As JSON, and as one other kind: all kinds would cost four times as much.
     let other = DocumentKind::ALL[bytes.len() % DocumentKind::ALL.len()];
     for kind in [DocumentKind::Json, other] {
         for profile in [Profile::Auto, Profile::Rye, Profile::Native] {

@@ -1,8 +1,8 @@
 //! State graphs.
 //!
-//! * Inspection is total and its faults are the same each time, in the order of their lines.
-//! * A graph is given exactly when no fault is an error; then it can be walked: its start and every edge lead to nodes
-//!   that are there.
+//! * Inspection never panics. Its faults are the same each time, in the order of their lines.
+//! * A graph is returned exactly when no fault is an error.
+//! * A returned graph can be walked: its start and every edge lead to existing nodes.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

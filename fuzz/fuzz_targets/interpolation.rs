@@ -1,8 +1,8 @@
 //! Templates: the first line of an input is a context as JSON, the rest a template.
 //!
-//! * Reading and rendering are total, and give the same twice.
-//! * A text without references renders as itself; a text around a template stands around what it renders.
-//! * What is inserted is never read again.
+//! * Reading and rendering never panic, and give the same result twice.
+//! * A text without references renders as itself. A text around a template stays around its output.
+//! * Inserted text is never read again.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -16,7 +16,7 @@ fuzz_target!(|data: &[u8]| {
     };
     let place = Place::new("fuzz");
     let read = [Template::parse(text, &place), Template::parse_prompt(text, &place)];
-    // A template as the value that another inserts comes out as it is.
+    // A template as an inserted value is not rendered.
     let outer = Template::parse("a${x}b", &place).expect("a template");
     assert_eq!(outer.render_text(&json!({"x": text})).ok().as_deref(), Some(format!("a{text}b").as_str()));
     let Ok(context) = serde_json::from_str::<Value>(first) else {
@@ -34,7 +34,7 @@ fuzz_target!(|data: &[u8]| {
         }
         match template.render(&context) {
             Ok(Value::String(value)) => assert_eq!(value, rendered),
-            // One expression and nothing else keeps its type.
+            // A single expression keeps its type.
             Ok(_) => assert!(text.starts_with("${") && text.ends_with('}')),
             Err(error) => panic!("as text it was rendered: {error}"),
         }

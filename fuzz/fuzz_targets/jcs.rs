@@ -1,4 +1,4 @@
-//! The canonical form is that of an independent implementation, and is its own canonical form.
+//! The canonical form equals that of an independent implementation, and is its own canonical form.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

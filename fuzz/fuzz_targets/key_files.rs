@@ -1,4 +1,4 @@
-//! What is read as a key is written back as the same key, from every form, as text and as DER.
+//! Every accepted key is written back as the same key, in every form, as text and as DER.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,10 +1,11 @@
 //! Step ledgers as lines and as rows of a table.
 //!
-//! * The verdict on a file does not depend on the chunks in which it comes.
-//! * Where the original's report says that all is well and we find nothing, both read the same
-//!   number of records; nothing is ever verified that no head or signature vouches for.
-//! * A chain that was made of the records in the input holds; with one byte changed it does not,
-//!   or only where the byte stands outside what is hashed, and then it is not verified either.
+//! * The verdict on a file does not depend on its chunks.
+//! * If AbstractRuntime's report has no fault and ours has none, both read the same number of
+//!   records.
+//! * Without a head or a signature nothing is ever verified.
+//! * A chain made of the input's records holds. With one byte changed it does not hold, or the byte
+//!   is not hashed. In both cases it is not verified.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -50,7 +51,7 @@ fn any_chunks(bytes: &[u8]) {
     assert_eq!(conclude(verifier, length, &judging()).report, whole.report);
 }
 
-/// A row is one record; a line that is one record says the same.
+/// A row is one record, like a line with one record.
 fn rows(bytes: &[u8]) -> Report {
     let (mut verifier, mut reader) = (Verifier::new(ChainOptions::default()), LineReader::new());
     let mut number = 0;
@@ -79,7 +80,7 @@ fn parts(bytes: &[u8]) {
     }
 }
 
-/// The records that stand in `rest`, chained anew, one a line.
+/// The records in `rest`, chained again, one per line.
 fn chained(rest: &[u8]) -> Option<(Vec<u8>, Digest)> {
     let mut prev: Option<Digest> = None;
     let mut file = Vec::new();

@@ -1,8 +1,8 @@
 //! Run history bundles.
 //!
-//! * Reading is total; what looked like none is none.
-//! * The ledgers that were read, written as a bundle, are read again line by line as they were, and
-//!   as whole ones.
+//! * Reading never panics, and refuses input that is not a bundle.
+//! * The ledgers of a bundle, written as a new bundle, read back line by line unchanged. They also
+//!   read back as complete ledgers.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,9 +1,9 @@
 //! Checkpoints of all versions.
 //!
-//! * What a header is read as is written as it stood there.
-//! * A signature that is checked in pieces has the answer of one that is checked at once, and both name the
-//!   file alike.
-//! * A link that holds does not hold with any byte changed, unless it is left without a signature.
+//! * A parsed header is written back unchanged.
+//! * A signature checked in pieces gives the same answer as one checked at once. Both give the file
+//!   the same name.
+//! * A link that holds does not hold with any byte changed, unless the change leaves it unsigned.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,8 +1,8 @@
-//! Packages of agents, ThreadSeal's and the original's.
+//! Packages of agents, ThreadSeal's and igor's.
 //!
-//! * What is taken is for whom and of whom it was expected, and its links are a history.
-//! * With any byte changed it is not taken.
-//! * A message of the original that fits together is written as it was read, as far as Go writes it so.
+//! * An accepted package has the expected sender and receiver, and its links form a history.
+//! * With any byte changed it is not accepted.
+//! * A consistent message of igor is written back unchanged, if Go writes it in that form.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

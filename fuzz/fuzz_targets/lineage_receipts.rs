@@ -1,4 +1,5 @@
-//! The original's receipts: what is read is written as it stood there, and costs no more memory than that.
+//! igor's receipts: every accepted input is written back unchanged, and costs no more memory than
+//! its size.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -12,7 +13,7 @@ fuzz_target!(|file: &[u8]| {
     assert_eq!(write_receipts(&receipts), file);
     let stranger = PrivateKey::from_seed([1; 32]);
     for receipt in &receipts {
-        // Who the key of a stranger signed for is not in the input.
+        // The input contains no signature by this key.
         assert!(receipt.verify(stranger.public_key()).is_err());
         if let Some(node) = receipt.node_key() {
             let _ = receipt.verify(&node);

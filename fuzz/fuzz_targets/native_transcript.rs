@@ -1,4 +1,4 @@
-//! No bytes verify but those that were sealed, however they are cut into chunks.
+//! Only the sealed bytes verify, in any chunks.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -8,7 +8,7 @@ use threadseal_core::time::Timestamp;
 use threadseal_formats::transcript::{ScanOptions, Verifier, VerifyOptions, verify};
 use threadseal_core::trust::{Trust, TrustName, TrustStore, TrustedKey};
 
-/// The records of the seeds that do verify; everything else must not.
+/// The records of the seeds that verify. No other input may verify.
 const SEALED: [&[u8]; 3] = [
     include_bytes!("../../testkit/transcripts/native/key_rotated.jsonl"),
     include_bytes!("../../testkit/transcripts/native/valid.jsonl"),

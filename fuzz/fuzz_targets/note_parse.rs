@@ -1,4 +1,4 @@
-//! A note has one spelling, another implementation agrees on what a note is, and no input is
+//! A note has one spelling, and another implementation agrees on the form of a note. No input is
 //! verified under a key that did not sign it.
 #![no_main]
 

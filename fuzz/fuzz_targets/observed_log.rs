@@ -15,7 +15,7 @@ const SEALS: &[u8] = include_bytes!("../../testkit/transcripts/native/observed.j
 fuzz_target!(|bytes: &[u8]| {
     // The bytes as a seal file of the log, and as a log under the seal file.
     assert!(!vouches(bytes, LOG) || bytes == SEALS);
-    // The last line may lose its end: its bytes are the same.
+    // The last line may lack its line feed: its content is the same.
     let own = bytes == LOG || Some(bytes) == LOG.strip_suffix(b"\n");
     assert!(!vouches(SEALS, bytes) || own);
 });

@@ -1,4 +1,4 @@
-//! What a Python dialect writes reads back as the same value, and writes the same again.
+//! The output of a Python dialect reads back as the same value, and is written the same again.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

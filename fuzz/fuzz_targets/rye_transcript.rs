@@ -1,5 +1,5 @@
-//! Rye's transcripts: one verdict for any bytes in any chunks; no changed sealed byte is verified;
-//! what is verified can be read.
+//! Rye's transcripts: one verdict for any bytes in any chunks. A record with a changed sealed byte
+//! is never verified, and a verified record can be read.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

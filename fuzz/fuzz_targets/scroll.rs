@@ -1,10 +1,10 @@
 //! Scrolls in all three containers.
 //!
-//! * The pieces of a file, and the verdict on it, do not depend on the chunks in which it comes.
-//! * What a turn shows does not depend on the way by which it is read.
-//! * The specification's `verify` and the report agree on which chains hold; v0.1's answer in the
-//!   report is the one that its rules give over values.
-//! * What is sealed verifies; with one byte changed it is not verified any more.
+//! * The pieces of a file, and the verdict on it, do not depend on its chunks.
+//! * The facts of a turn do not depend on the way in which it is read.
+//! * The specification's `verify` and the report agree on the chains that hold.
+//! * v0.1's answer in the report equals the result of its rules over values.
+//! * A sealed chain verifies. With one byte changed it no longer does.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -72,7 +72,7 @@ fn any_chunks(bytes: &[u8], container: Container) {
     assert_eq!(report_in_chunks(bytes, container, size), whole.report);
 }
 
-/// The two answers over values, beside the report over the text that they were read from.
+/// Compares the two answers over values with the report over their text.
 fn over_values(chain: &[Value], text: &[u8]) {
     let report = judge(text, Container::Array, ChainOptions::default(), &judging()).report;
     let strict = verify(chain, None);
@@ -89,7 +89,7 @@ fn has_member(chain: &[Value], name: &str) -> bool {
     chain.iter().any(|turn| turn.get(name).is_some())
 }
 
-/// Seals the turns that stand in `rest`, one a line, and changes a byte of the lines.
+/// Seals the turns in `rest`, one per line, and changes a byte of the lines.
 fn changed(at: usize, flip: u8, rest: &[u8]) {
     let turns: Vec<Turn> = rest
         .split(|byte| *byte == b'\n')

@@ -1,5 +1,5 @@
-//! Every mapping into scrolls, chosen by the first byte: no source makes one panic, what it makes
-//! are turns, and the same source gives the same turns.
+//! Every mapping into scrolls, selected by the first byte. No source makes a mapping panic, its
+//! output is valid turns, and the same source gives the same turns.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

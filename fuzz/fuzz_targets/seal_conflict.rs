@@ -1,4 +1,4 @@
-//! A conflict of seals has one text, and convicts nobody who did not sign twice.
+//! A conflict of seals has one text, and is evidence only against a key that signed both.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -20,13 +20,13 @@ fuzz_target!(|file: &[u8]| {
         thread: None,
     };
     let verdict = check_file(file, &options).report.verdict;
-    // Nobody is trusted, so that nothing is better than this.
+    // No key is trusted, so no verdict can be better.
     assert!(verdict <= Verdict::UnknownSigner);
     match SealConflict::parse(file) {
         Ok(conflict) => assert_eq!(conflict.to_string().as_bytes(), file),
         Err(_) => assert_eq!(verdict, Verdict::Malformed),
     }
-    // Whatever the other copy holds: the keys of the honest one are not to be had.
+    // The keys of the honest record are secret, so every conflict with it is forged.
     if let Ok(Some(found)) = SealConflict::find(HONEST, file) {
         let verdict = check_file(found.to_string().as_bytes(), &options).report.verdict;
         assert!(verdict < Verdict::UnknownSigner);

@@ -1,4 +1,4 @@
-//! Whatever an authority answers, and whatever its file says: a stamp is the one that was made, or there is none.
+//! Any answer of an authority and any file: a time stamp is the genuine one, or there is none.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,5 +1,5 @@
-//! Nobody counts as a signer of what he did not sign; evidence has one spelling and convicts by two roots; keys have one
-//! spelling.
+//! No key counts as a signer of a text that it did not sign. Evidence has one spelling and needs
+//! two roots. Keys have one spelling.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -8,7 +8,7 @@ use threadseal_core::tlog::conflict::Conflict;
 use threadseal_core::tlog::policy::Policy;
 use threadseal_core::tlog::verifier::{VerifierKey, open};
 
-/// Both notes of the testkit have one text; all keys of both policies signed nothing else.
+/// Both notes of the testkit have this text. All keys of both policies signed no other text.
 const TEXT: &str = "example.com/log\n5\nXXStItFv634MMKpnX7Clwa5/Ml6CpToPMyKow3nxiTg=\n";
 const POLICIES: [&str; 2] = [
     include_str!("../../testkit/tlog/cosigned.policy"),

@@ -1,5 +1,5 @@
-//! A policy is read whole or not at all; it asks for what it says, and lets nothing through that its log did not
-//! sign.
+//! A policy is read completely or not at all. It requires its own quorum, and accepts only notes
+//! that its log signed.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -28,7 +28,7 @@ fuzz_target!(|file: &[u8]| {
         assert_eq!(VerifierKey::parse(&key.to_string()).as_ref(), Ok(*key));
         assert!(!keys[..number].iter().any(|other| other.is_same_key(key)));
     }
-    // One quorum, whatever it is; and whatever stood before it still stands.
+    // A policy has one quorum. A comment before it changes nothing.
     let twice = [file, b"quorum none\n"].concat();
     assert!(Policy::parse(&twice).is_err());
     let commented = [b"# first\n\n", file].concat();

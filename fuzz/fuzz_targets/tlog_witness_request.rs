@@ -1,5 +1,6 @@
-//! A request has one spelling; what a witness accepts is the one checkpoint that its log signed, from the one tree that
-//! it knows; and it takes no answer for a cosignature that its key did not make.
+//! A request has one spelling. A witness accepts only the checkpoint that its log signed, and only
+//! from the tree that it cosigned last. A client accepts no cosignature that the witness's key did
+//! not make.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,5 +1,5 @@
-//! A trust store that is read is written as the same store, every error is one line that names its
-//! place, and no key file vouches for itself in a folder of somebody else.
+//! A trust store that is read is written as the same store. Every error is one line with its place.
+//! No key file vouches for itself in another owner's folder.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

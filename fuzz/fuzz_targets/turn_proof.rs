@@ -1,4 +1,4 @@
-//! A proof of a turn has one text, and proves nothing but what was sealed.
+//! A proof of a turn has one text, and proves only sealed content.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -30,7 +30,7 @@ fuzz_target!(|file: &[u8]| {
         Ok(proof) => assert_eq!(proof.to_string().as_bytes(), file),
         Err(_) => assert_eq!(verdict, Verdict::Malformed),
     }
-    // The key is not to be had, so that only what it sealed is ever shown in its name.
+    // The key is secret, so every line under its name must come from its records.
     if matches!(verdict, Verdict::Verified | Verdict::Open | Verdict::Partial) {
         let lines = checked.lines.iter();
         let mut texts = lines.map(|line| (line.number, line.text.as_str()));
@@ -41,7 +41,7 @@ fuzz_target!(|file: &[u8]| {
             })
         });
         assert!(record.is_some() && texts.next().is_some());
-        // None of them commits to a body.
+        // None of the records commits to a body.
         assert!(checked.lines.iter().all(|line| line.restored.is_none()));
     }
     assert!(verdict.exit_code() != 1 || checked.lines.is_empty());

@@ -1,9 +1,9 @@
-//! RFC 8785 for many texts at once, one a line: what other canonicalisers are compared with.
+//! RFC 8785 for many texts at once, one per line, for comparison with other canonicalizers.
 //!
 //! ```text
-//! stdin   JSON text LF …          stdout   canonical text LF … , or `error: …` LF for a line that is none
+//! stdin   JSON text LF …    stdout   canonical text LF … , or `error: …` LF for an invalid line
 //! ```
-//! `cargo xtask canon < FILE`; `interop/scroll/check_canonical.py` is who asks.
+//! `cargo xtask canon < FILE`; `interop/scroll/check_canonical.py` calls it.
 
 use std::error::Error;
 use std::io::{BufRead as _, BufWriter, Write as _};

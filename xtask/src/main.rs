@@ -1,4 +1,5 @@
-//! Repository chores: `cargo xtask tidy`, `threats`, `sweep`, `bench`, `canon`, `vectors`, `migrate-sim`, `fleet`.
+//! Repository chores of `cargo xtask`: `tidy`, `threats`, `sweep`, `bench`, `canon`, `vectors`,
+//! `migrate-sim`, `fleet`.
 #![forbid(unsafe_code)]
 
 mod bench;

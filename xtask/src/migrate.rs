@@ -1,15 +1,16 @@
-//! `cargo xtask migrate-sim [SCHEDULES]`: agents that move between machines, in many schedules, on all cores.
+//! `cargo xtask migrate-sim [SCHEDULES]`: agents that move between machines, in many schedules, on
+//! all cores.
 
 use std::error::Error;
 use std::thread;
 use threadseal_store::lineage::migrate::sim::{self, Plant, Tally};
 
-/// Schedules where no number is given.
+/// The default number of schedules.
 const SCHEDULES: u64 = 100_000;
-/// Most schedules in which a planted bug must show itself.
+/// The number of schedules within which a planted bug must be detected.
 const PLANTED: u64 = 3000;
 
-/// Runs the schedules, then each planted bug until it is noticed; true when every law held.
+/// Runs the schedules, then each planted bug until it is detected; true when every law held.
 pub(crate) fn run(arguments: &[&str]) -> Result<bool, Box<dyn Error>> {
     let schedules = match arguments {
         [] => SCHEDULES,

@@ -1,7 +1,7 @@
 //! Writes the native attack vectors: `testkit/transcripts/native/`.
 //!
-//! Every file is made from fixed keys, times and salts, so that a second run writes the same
-//! bytes. `expect.toml` beside them tells the verdict of each.
+//! Every file is made from fixed keys, times and salts, so that a second run writes the same bytes.
+//! `expect.toml` next to them gives the verdict of each.
 
 use std::error::Error;
 use std::fmt::Write as _;
@@ -17,7 +17,7 @@ use threadseal_formats::transcript::{Ending, Link, Sealer, Signers, Stamp, obser
 
 type Done<T> = Result<T, Box<dyn Error>>;
 
-/// Keys, and a clock that ticks a millisecond a line.
+/// Keys, and a clock that advances by a millisecond per line.
 struct Maker {
     native: LocalSigner,
     rye: LocalSigner,
@@ -25,7 +25,7 @@ struct Maker {
     ticks: u64,
 }
 
-/// Vectors, and what is expected of each.
+/// The vectors, each with its expected verdict.
 #[derive(Default)]
 struct Vectors {
     files: Vec<(String, Vec<u8>)>,
@@ -150,7 +150,7 @@ impl Maker {
         self.seal_ext(sealer, turn, true, Ext::default(), out)
     }
 
-    /// Two turns, ended; and the length of its first part, up to the seal of turn 1.
+    /// An ended record of two turns, and the length of its first part, up to the seal of turn 1.
     fn record(&mut self, record: u8) -> Done<(Vec<u8>, usize, Head)> {
         let mut out = Vec::new();
         let mut sealer = self.begin(record, &mut out)?;

@@ -1,4 +1,4 @@
-//! The repository keeps its own rules; so the chores are built with the tests, once.
+//! The repository keeps its own rules. This test also compiles the chores together with the tests.
 
 use std::process::Command;
 

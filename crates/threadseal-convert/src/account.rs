@@ -1,4 +1,5 @@
-//! What became of every part of a source: carried, carried otherwise, dropped, or not understood.
+//! The account of a mapping: carried, altered, dropped or not understood, for every part of a
+//! source.
 //!
 //! ```text
 //! {"schema":"threadseal.scroll-from/1","format":"codex","records":N,
@@ -12,12 +13,13 @@
 //!  "ungrouped":N}
 //! ```
 //!
-//! Entries of one pointer and one reason are one group that names its lines, so that an account
-//! is small beside its source. A line is counted from 1; where a source is no JSON Lines, it is
-//! the number of the record, as the format's table says, and 0 stands for what holds the records.
+//! Entries of one pointer and one reason are one group that names its lines, so that an account is
+//! small beside its source. Lines are counted from 1. If a source is not JSON Lines, the line is
+//! the number of the record, as the format defines it. Line 0 is then the part that contains the
+//! records.
 //!
-//! Groups beyond [`MAX_ACCOUNT_GROUPS`] are counted in `ungrouped` and not named: then the account
-//! is not whole, and says so.
+//! Groups beyond [`MAX_ACCOUNT_GROUPS`] are counted in `ungrouped` and not named. The account then
+//! reports that it is incomplete.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -28,7 +30,7 @@ use threadseal_core::limits::MAX_ACCOUNT_GROUPS;
 /// The account of one mapping.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Account {
-    /// Records (lines, for JSON Lines) that the source holds, unreadable ones included.
+    /// Records in the source (lines, for JSON Lines), including unreadable ones.
     pub records: u64,
     /// Turns made.
     pub turns: u64,
@@ -36,7 +38,7 @@ pub struct Account {
     pub tool_calls: u64,
     /// Tool results in those turns.
     pub tool_results: u64,
-    /// What the source says about tokens, each use counted once.
+    /// Tokens that the source reports, each use counted once.
     pub tokens: Tokens,
     dropped: Groups,
     altered: Groups,
@@ -45,16 +47,16 @@ pub struct Account {
     defaulted: BTreeMap<(&'static str, &'static str), u64>,
 }
 
-/// Tokens, counted alike for every vendor.
+/// Tokens, counted in the same way for every vendor.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Tokens {
-    /// All that the model was given, whether read from a cache, written to one, or neither.
+    /// All input of the model, whether read from a cache, written to one, or neither.
     pub input: u64,
-    /// All that the model wrote, reasoning included.
+    /// All output of the model, including reasoning.
     pub output: u64,
     /// The part of `input` that came from a cache.
     pub cached: u64,
-    /// The part of `output` that was reasoning, where the source tells.
+    /// The part of `output` that was reasoning, if the source reports it.
     pub reasoning: u64,
 }
 
@@ -70,9 +72,9 @@ pub enum Reason {
     View,
     /// Bookkeeping of the program or the host, known to the mapping's table.
     Metadata,
-    /// A word by which the mapping chose what to do; the form of the turn says it.
+    /// A word that selected the rule of the mapping; the form of the turn expresses it.
     Form,
-    /// `null`, `""`, `[]` or `{}`: it says nothing.
+    /// `null`, `""`, `[]` or `{}`: no content.
     Empty,
     /// A member that the mapping does not know.
     Unknown,
@@ -96,9 +98,9 @@ pub enum Alteration {
 pub struct Group<'a> {
     /// JSON Pointer (RFC 6901) inside the record; empty for the whole record.
     pub pointer: &'a str,
-    /// Why.
+    /// The reason for the entries.
     pub reason: &'a str,
-    /// Where, and how often.
+    /// The lines and the count of the entries.
     pub lines: &'a Lines,
 }
 
@@ -117,27 +119,27 @@ struct Groups {
 }
 
 impl Account {
-    /// Says that what stands at `pointer` of `line` is not in the scroll.
+    /// Records that the part at `pointer` of `line` is not in the scroll.
     pub fn drop_part(&mut self, line: u64, pointer: &str, reason: Reason) {
         self.dropped.add(pointer, reason.as_str(), line);
     }
 
-    /// Says that what stands at `pointer` of `line` is in the scroll in another form.
+    /// Records that the part at `pointer` of `line` is in the scroll in another form.
     pub fn alter(&mut self, line: u64, pointer: &str, how: Alteration) {
         self.altered.add(pointer, how.as_str(), line);
     }
 
-    /// Says that the whole of `line` is not in the scroll, because it was not understood.
+    /// Records that the whole of `line` is not in the scroll, because it was not understood.
     pub fn unmapped(&mut self, line: u64, reason: &str) {
         self.unmapped.add("", reason, line);
     }
 
-    /// Says that what stood at `pointer` of the turn numbered `turn` was left out, by `rule`.
+    /// Records that `rule` removed the part at `pointer` of the turn numbered `turn`.
     pub fn redact(&mut self, turn: u64, pointer: &str, rule: &str) {
         self.redacted.add(pointer, rule, turn);
     }
 
-    /// What was left out, by pointer in the turn and rule; the lines are the numbers of turns.
+    /// The redacted parts, by pointer in the turn and rule; the lines are the numbers of turns.
     pub fn redacted(&self) -> impl Iterator<Item = Group<'_>> {
         self.redacted.iter()
     }
@@ -149,27 +151,27 @@ impl Account {
         }
     }
 
-    /// Says that one more turn has a made-up `field`.
+    /// Records that one more turn has a default for `field`.
     pub fn default_field(&mut self, field: &'static str, why: &'static str) {
         *self.defaulted.entry((field, why)).or_default() += 1;
     }
 
-    /// What was dropped, by pointer and reason.
+    /// The dropped parts, by pointer and reason.
     pub fn dropped(&self) -> impl Iterator<Item = Group<'_>> {
         self.dropped.iter()
     }
 
-    /// What is carried in another form, by pointer and reason.
+    /// The altered parts, by pointer and reason.
     pub fn altered(&self) -> impl Iterator<Item = Group<'_>> {
         self.altered.iter()
     }
 
-    /// Which lines were not understood, by reason.
+    /// The lines that were not understood, by reason.
     pub fn not_mapped(&self) -> impl Iterator<Item = Group<'_>> {
         self.unmapped.iter()
     }
 
-    /// Made-up fields: field, why, in how many turns.
+    /// The default fields: field, reason, number of turns.
     pub fn defaulted(&self) -> impl Iterator<Item = (&'static str, &'static str, u64)> {
         self.defaulted
             .iter()

@@ -1,13 +1,13 @@
-//! Opening ZIP archives, as Inspect writes its logs (`.eval`), within bounds.
+//! Opens ZIP archives within bounds. Inspect writes its logs (`.eval`) in this form.
 //!
-//! Members are stored, deflated (method 8), or compressed by Zstandard (method 93, since 2026).
-//! What an archive says of sizes is not believed: a member is unpacked to as many bytes as may
-//! still come, and must then have the size and the CRC-32 that its entry tells. All members
-//! together have at most [`MAX_SOURCE_BYTES`]; one has at most [`MAX_ARCHIVE_RATIO`] bytes for each
-//! byte of the archive; an archive has at most [`MAX_ARCHIVE_MEMBERS`] members.
+//! Members are stored, deflated (method 8), or compressed by Zstandard (method 93, since 2026). The
+//! sizes in an archive are not trusted. A member is unpacked up to the remaining bound, and must
+//! then have the size and the CRC-32 of its entry. All members together have at most
+//! [`MAX_SOURCE_BYTES`]. One member has at most [`MAX_ARCHIVE_RATIO`] bytes for each byte of the
+//! archive. An archive has at most [`MAX_ARCHIVE_MEMBERS`] members.
 //!
-//! Two members of one name, and members that share bytes, are refused: which of them counts would
-//! depend on who reads, and shared bytes are unpacked again for every member.
+//! Two members of one name, and members that share bytes, are refused. Readers could disagree on
+//! which member counts, and shared bytes would be unpacked again for every member.
 
 use crate::Member;
 use miniz_oxide::inflate::{TINFLStatus, decompress_to_vec_with_limit};
@@ -29,8 +29,8 @@ pub fn is_archive(bytes: &[u8]) -> bool {
 /// All files of an archive, in the order of its directory.
 ///
 /// # Errors
-/// [`ErrorKind::Limit`] beyond a bound; [`ErrorKind::InvalidInput`] if `bytes` are no archive,
-/// contradict themselves, or are packed in a way that is not known.
+/// [`ErrorKind::Limit`] beyond a bound. [`ErrorKind::InvalidInput`] if `bytes` are not an archive,
+/// contradict themselves, or use an unknown packing.
 pub fn members(bytes: &[u8]) -> Result<Vec<Member>, Error> {
     let archive = ZipArchive::new(Cursor::new(bytes));
     let mut archive = archive.map_err(|error| invalid("archive", &error))?;
@@ -82,7 +82,7 @@ pub fn members(bytes: &[u8]) -> Result<Vec<Member>, Error> {
     Ok(members)
 }
 
-/// At most `limit` bytes.
+/// Unpacks at most `limit` bytes.
 fn unpack(
     name: &str,
     method: CompressionMethod,
@@ -161,7 +161,8 @@ mod tests {
         }
     }
 
-    /// An archive by the letter of the ZIP specification (APPNOTE 6.3.10, 4.3.7, 4.3.12, 4.3.16).
+    /// An archive exactly as the ZIP specification defines it (APPNOTE 6.3.10, 4.3.7, 4.3.12,
+    /// 4.3.16).
     fn archive(entries: &[Entry]) -> Vec<u8> {
         let (mut out, mut directory) = (Vec::new(), Vec::new());
         let u32le = |number: usize| u32::try_from(number).unwrap().to_le_bytes();

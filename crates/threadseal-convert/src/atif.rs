@@ -8,24 +8,11 @@
 //!  "observation":{"results":[{"source_call_id","content"}]},"metrics":{…}}
 //! ```
 //!
-//! Also read: an object whose members are all trajectories, and a list of trajectories. A "line"
-//! is the number of the step in the file, counted through all trajectories in their order; 0 is
-//! what holds the steps.
+//! Also read: an object whose members are all trajectories, and a list of trajectories. A "line" is
+//! the number of the step in the file, counted through all trajectories in their order. Line 0 is
+//! the part that contains the steps.
 //!
-//! | source | scroll |
-//! |---|---|
-//! | `source`: `user`, `agent`, `system` | role `user`, `assistant`, `system` |
-//! | `reasoning_content` | thinking item |
-//! | `message`: string, `{"type":"text"}` | text item; any other block as it stands |
-//! | `tool_calls` | `tool_calls` |
-//! | `observation.results[]` | `tool_results` of the same turn; without `source_call_id` the id is `step-N-I` |
-//! | `observation.results[].subagent_trajectory_ref`, `extra` | beside the place of the result among the items |
-//! | `model_name`, else `agent.model_name` | `model.id`; `vendor` is what stands before a `/` |
-//! | `timestamp` | `timestamp_ns`, and `time` of the source item |
-//! | `metrics` | source item: `usage` as it is, `tokens`; of copied context nothing is counted |
-//! | `step_id`, `extra`, `reasoning_effort`, `is_copied_context`, `llm_call_count` | source item |
-//! | `session_id`, `trajectory_id` | source item of each turn: `session`, `trajectory` |
-//! | `schema_version`, `agent`, `notes`, `final_metrics`, `extra`, `continued_trajectory_ref` | source item of the first turn: `trajectory_info` |
+//! `spec/scroll-mappings.md` C2 has the table of members.
 
 use super::account::{Account, Tokens};
 use super::build::rfc3339_ns;
@@ -95,7 +82,7 @@ struct Session {
     steps: u64,
 }
 
-/// What holds for every step of a trajectory.
+/// Facts about every step of a trajectory.
 #[derive(Default)]
 struct Common {
     session: Option<String>,

@@ -1,6 +1,6 @@
-//! Drafts in order, with every field that the schema demands.
+//! Drafts in order, with every field that the schema requires.
 //!
-//! What is made up where the source is silent, and when, says the heading of `draft`.
+//! The heading of `draft` lists the defaults for fields that the source lacks.
 
 use super::Mapped;
 use super::account::Account;
@@ -14,16 +14,16 @@ const UNKNOWN: &str = "unknown";
 #[derive(Debug, Default)]
 pub(super) struct Build {
     drafts: Drafts,
-    /// The first model and vendor that a turn tells.
+    /// The first model and vendor that a turn names.
     model: First,
     vendor: First,
 }
 
-/// The first that tells something, by its place.
+/// The first turn with the value, by its place.
 type First = Option<(usize, String)>;
 
 impl Build {
-    /// Adds a turn; gives its place.
+    /// Adds a turn and returns its place.
     pub(super) fn push(&mut self, draft: &Draft) -> usize {
         let place = self.drafts.push(draft);
         self.note(place, draft);
@@ -52,7 +52,7 @@ impl Build {
         note(&mut self.vendor, vendor);
     }
 
-    /// Makes up what the source does not tell, counts, and tells the account.
+    /// Fills in the missing fields, counts the turns, and completes the account.
     pub(super) fn finish(mut self, mut account: Account) -> Mapped {
         let mut model = self.model.map(|(_, model)| model);
         let mut vendor = self.vendor.map_or(UNKNOWN.to_owned(), |(_, vendor)| vendor);
@@ -78,7 +78,7 @@ impl Build {
     }
 }
 
-/// Who offers the model: as in the turn before, or as in the first that tells.
+/// Sets the vendor: that of the turn before, or the first one that a turn names.
 fn fill_vendor(draft: &mut Draft, last: &mut String, account: &mut Account) {
     if draft.model.vendor.is_empty() {
         account.default_field("model.vendor", SILENT);
@@ -107,7 +107,7 @@ fn fill_moment(draft: &mut Draft, last: &mut u64, account: &mut Account) {
     }
 }
 
-/// Nanoseconds since 1970 of a moment spelled as RFC 3339 says, if it lies between 1970 and 2262.
+/// Nanoseconds since 1970 of an RFC 3339 moment, if it is between 1970 and 2262.
 pub(super) fn rfc3339_ns(text: &str) -> Option<u64> {
     let moment: jiff::Timestamp = text.parse().ok()?;
     i64::try_from(moment.as_nanosecond()).ok()?.try_into().ok()

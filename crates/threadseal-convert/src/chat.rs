@@ -1,18 +1,11 @@
-//! One message of a conversation, in any of the shapes in which programs keep it.
+//! One message of a conversation, in any of the shapes in which programs store it.
 //!
-//! | shape | from |
-//! |---|---|
-//! | `{"role","content":"…","tool_calls":[{"id","function":{"name","arguments":"{…}"}}]}`, `{"role":"tool","tool_call_id","content"}` | OpenAI Chat Completions, and what copies it |
-//! | `{"role","content":[{"type":"text\|thinking\|tool_use\|tool_result"}]}` | Anthropic Messages |
-//! | `{"role","parts":[{"type":"text\|reasoning\|tool_call\|tool_call_response","content"}]}` | `OpenTelemetry GenAI` |
-//! | `{"role","parts":[{"text"},{"functionCall"},{"functionResponse"}]}`, also `function_call` | Google |
-//! | `{"role","content":[{"type":"tool-call\|tool-result","toolCallId"}]}` | Vercel AI SDK |
-//! | `{"role","content","tool_calls":[{"id","function":"name","arguments":{…}}]}` | Inspect |
-//! | `{"type":"human\|ai\|tool","content","tool_calls":[{"id","name","args"}]}` | `LangChain` |
+//! The shapes are those of OpenAI Chat Completions, Anthropic Messages, `OpenTelemetry GenAI`,
+//! Google, the Vercel AI SDK, Inspect and `LangChain`. `spec/scroll-mappings.md` C10 has the table.
 //!
-//! Arguments that are a string of JSON are carried as the JSON that they hold; a string that is
-//! none stays one. What a block says beside what is named here stays with its item. What a message
-//! says beside it is left to the caller, who takes it with [`rest`].
+//! Arguments that are a string of JSON are carried as that JSON; any other string stays a string.
+//! Other members of a block stay with its item. Other members of a message are left to the caller,
+//! which takes them with [`rest`].
 
 use super::draft::{
     Draft, Message, ToolCall, ToolResult, call_item, result_item, text_item, thinking_item,
@@ -22,7 +15,7 @@ use super::thread::{block_item, extend, part_item, says_nothing, take_rest};
 use threadseal_core::canon::json::{Value, parse};
 use threadseal_formats::scroll::Role;
 
-/// Members of a message that [`Chat::read`] looks at.
+/// Members of a message that [`Chat::read`] reads.
 const TOLD: [&str; 10] = [
     "role",
     "content",
@@ -36,23 +29,23 @@ const TOLD: [&str; 10] = [
     "refusal",
 ];
 
-/// What one message says.
+/// The content of one message.
 #[derive(Debug, Default)]
 pub(super) struct Chat {
-    /// Who speaks, in the source's word.
+    /// The role, in the source's word.
     pub(super) role: String,
-    /// What is said, in order.
+    /// Items of content, in order.
     pub(super) items: Vec<Value>,
-    /// What is called.
+    /// Calls of tools.
     pub(super) calls: Vec<ToolCall>,
-    /// What is answered.
+    /// Results of tools.
     pub(super) results: Vec<ToolResult>,
-    /// Stands before made-up names of calls.
+    /// The prefix of generated call ids.
     prefix: String,
 }
 
 impl Chat {
-    /// Reads one message. A call without a name of its own is called `PREFIX-N`.
+    /// Reads one message. A call without an id of its own is called `PREFIX-N`.
     pub(super) fn read(message: Node<'_, '_>, prefix: &str) -> Self {
         let mut chat = Self {
             role: role_word(message),
@@ -99,7 +92,7 @@ impl Chat {
         }
     }
 
-    /// Moves all that is said into a turn, as one message more.
+    /// Moves all content into a turn, as one more message.
     pub(super) fn say(self, draft: &mut Draft) {
         let role = self.turn_role();
         draft.tool_calls.extend(self.calls);
@@ -187,7 +180,7 @@ impl Chat {
         }
     }
 
-    /// A block that is text, and what it says beside it.
+    /// Reads a text block with its other members.
     fn said(&mut self, block: Node<'_, '_>, name: &str, item: fn(String) -> Value) {
         let _ = block.told_by("type");
         let mut item = item(block.text_of(name).unwrap_or_default());
@@ -264,14 +257,14 @@ impl Chat {
     }
 }
 
-/// What a message says beside what [`Chat::read`] takes, and beside `except`.
+/// The members of a message that neither [`Chat::read`] takes nor `except` names.
 pub(super) fn rest(message: Node<'_, '_>, except: &[&str]) -> Option<Value> {
     let mut rest = Value::Object(Vec::new());
     take_rest(message, &mut rest, &[&TOLD[..], except].concat());
     Some(rest).filter(|rest| !says_nothing(rest))
 }
 
-/// The arguments of a call: a string of JSON is what it holds.
+/// The arguments of a call: the value itself, or the JSON in a string.
 pub(super) fn arguments(node: Node<'_, '_>) -> Value {
     let held = node.peek().as_str().and_then(held_json);
     match held {

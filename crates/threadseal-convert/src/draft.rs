@@ -1,4 +1,4 @@
-//! A turn in the making: what a mapping fills in, in the words of the scroll.
+//! A turn in the making, in the words of the scroll. A mapping fills it in.
 //!
 //! ```text
 //! {"version":"scroll/0.1","turn":N,"role":R,
@@ -14,24 +14,28 @@
 //!
 //! | item | holds |
 //! |---|---|
-//! | `{"type":"text","text":T}` | what a human, a model or a program said |
-//! | `{"type":"thinking","thinking":T}` | reasoning that can be read |
+//! | `{"type":"text","text":T}` | text of a human, a model or a program |
+//! | `{"type":"thinking","thinking":T}` | readable reasoning |
 //! | `{"type":"redacted_thinking","data":D}` | reasoning that only its vendor can read |
 //! | `{"type":"tool_call","id":I}` | the place of `tool_calls[].id` among the items |
 //! | `{"type":"tool_result","id":I}` | the place of `tool_results[].id` among the items |
-//! | any other `type` | the vendor's own block (an image, a document), as it stands in the source |
+//! | any other `type` | the vendor's own block (an image, a document), unchanged |
 //!
 //! An item may have more members, which the vendor gave it (`signature`, `citations`).
 //!
-//! The arguments of a call and the response to it are in `tool_calls` and `tool_results` and
-//! nowhere else, so that redaction has one place to act on. A member that holds no content but
-//! that one wants later (ids, usage, why the model stopped, where in a tree the turn hangs) is in
-//! SOURCE, an object with `"type":"source"`: [`Source`] lists its members.
+//! The arguments of a call and the response to it are only in `tool_calls` and `tool_results`.
+//! Redaction thus has one place to act on. SOURCE is an object with `"type":"source"`: [`Source`]
+//! lists its members. It holds useful facts that are not content: ids, usage, the stop reason, the
+//! place of the turn in a tree.
 //!
-//! Where a source says nothing about a field that the schema demands: `params.temperature` and
-//! `params.top_p` are 1, `model.id` is that of the turn before (at the beginning: of the first
-//! turn that has one; if none has, `unknown`), and `timestamp_ns` is that of the turn before, or
-//! 0. The account tells in how many turns.
+//! The schema requires fields that a source may lack. Their defaults:
+//!
+//! * `params.temperature` and `params.top_p` are 1.
+//! * `model.id` is that of the turn before. At the beginning it is that of the first turn that has
+//!   one, or `unknown` if none has.
+//! * `timestamp_ns` is that of the turn before, or 0.
+//!
+//! The account counts the turns with each default.
 
 use super::account::{Tokens, object};
 use threadseal_core::canon::json::{Number, Text, Value};
@@ -42,25 +46,25 @@ use threadseal_formats::scroll::{Role, SchemaViolation, Turn, VERSION, body_hash
 const DEFAULT_SAMPLING: u64 = 1;
 const UNKNOWN_MODEL: &str = "unknown";
 
-/// Which model a turn belongs to.
+/// The model of a turn.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Model {
-    /// Who offers it.
+    /// The provider of the model.
     pub vendor: String,
-    /// Its name; `None` where the source does not tell.
+    /// Its name; `None` if the source does not name it.
     pub id: Option<String>,
-    /// What the vendor says of the machine or version that answered.
+    /// The vendor's name for the machine or version that answered.
     pub fingerprint: Option<String>,
 }
 
-/// Sampling. `None` where the source does not tell.
+/// Sampling parameters, each `None` if the source does not state it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Params {
     /// Temperature.
     pub temperature: Option<Number>,
-    /// Nucleus.
+    /// Nucleus sampling.
     pub top_p: Option<Number>,
-    /// Seed.
+    /// Random seed.
     pub seed: Option<i64>,
     /// Most tokens of an answer.
     pub max_tokens: Option<i64>,
@@ -75,7 +79,7 @@ pub struct Message {
     pub content: Value,
 }
 
-/// Something that is carried with its hash: arguments, a response.
+/// A value that is carried with its hash: arguments or a response.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Body {
     value: Value,
@@ -85,9 +89,9 @@ pub struct Body {
 /// One call of a tool.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ToolCall {
-    /// What its result refers to.
+    /// The id that its result refers to.
     pub id: String,
-    /// Which tool.
+    /// The name of the tool.
     pub name: String,
     /// The arguments; without them only their hash is kept.
     pub args: Option<Value>,
@@ -95,12 +99,12 @@ pub struct ToolCall {
     pub args_hash: Digest,
 }
 
-/// What a tool answered.
+/// The answer of a tool.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ToolResult {
     /// The call's id.
     pub id: String,
-    /// Whether it did what was asked.
+    /// Whether the tool succeeded.
     pub ok: bool,
     /// The answer; without it only its hash is kept.
     pub response: Option<Value>,
@@ -111,36 +115,36 @@ pub struct ToolResult {
 /// A turn that is not numbered yet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Draft {
-    /// Whose turn.
+    /// The role of the turn.
     pub role: Role,
-    /// Which model.
+    /// The model of the turn.
     pub model: Model,
-    /// Sampling.
+    /// Sampling parameters.
     pub params: Params,
-    /// What was said, in order.
+    /// Messages, in order.
     pub messages: Vec<Message>,
-    /// What was called.
+    /// Calls of tools.
     pub tool_calls: Vec<ToolCall>,
-    /// What was answered.
+    /// Results of tools.
     pub tool_results: Vec<ToolResult>,
-    /// Nanoseconds since 1970; `None` where the source does not tell.
+    /// Nanoseconds since 1970; `None` if the source has no time.
     pub timestamp_ns: Option<u64>,
 }
 
-/// What a source says about a turn beside its content: the members of the `source` item.
+/// Facts of a turn that are not content: the members of the `source` item.
 ///
-/// | member | what |
+/// | member | holds |
 /// |---|---|
 /// | `format` | name of the mapping |
-/// | `lines` | where the turn stands in the source, counted from 1 |
+/// | `lines` | the place of the turn in the source, counted from 1 |
 /// | `time` | the moment as the source spells it |
-/// | `session`, `agent`, `sidechain` | which conversation, which agent of it, whether beside the main line |
-/// | `id`, `parent` | name of the record and of the one that it follows: forks have one parent |
-/// | `message`, `request`, `turn` | the vendor's names for the model's message, the request, the turn |
+/// | `session`, `agent`, `sidechain` | the conversation, its agent, whether beside the main line |
+/// | `id`, `parent` | name of the record and of its predecessor: forks have one parent |
+/// | `message`, `request`, `turn` | the vendor's names for the model's message, request and turn |
 /// | `stop_reason` | why the model stopped, in the vendor's word |
 /// | `tokens` | [`Tokens`] of the turn |
 /// | `usage` | the vendor's own figures |
-/// | others | as the table of the mapping says |
+/// | others | as the table of the mapping defines |
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Source {
     members: Vec<(Text, Value)>,
@@ -159,8 +163,8 @@ impl Message {
 impl Body {
     /// `value` and the hash of its canonical form.
     ///
-    /// A value without canonical form, which no reading of a source yields, becomes the string of
-    /// its JSON.
+    /// A value without canonical form becomes the string of its JSON. No reader of a source yields
+    /// one.
     pub fn new(value: Value) -> Self {
         if let Ok(hash) = body_hash(&value) {
             return Self { value, hash };
@@ -197,7 +201,7 @@ impl ToolResult {
 }
 
 impl Source {
-    /// What the mapping called `format` says about a turn.
+    /// Facts for a turn from the mapping called `format`.
     pub fn new(format: &str) -> Self {
         let mut source = Self::default();
         source.set("type", "source".into());
@@ -205,7 +209,7 @@ impl Source {
         source
     }
 
-    /// Sets a member, in the place that it has or else as the last.
+    /// Sets a member, in its present place or else as the last.
     pub fn set(&mut self, name: &str, value: Value) {
         match self.members.iter_mut().find(|(known, _)| known == name) {
             Some((_, old)) => *old = value,
@@ -241,7 +245,7 @@ impl Source {
         self.members.iter().map(|(_, value)| value)
     }
 
-    /// The same members with what `make` makes of their values.
+    /// The same members, with `make` applied to their values.
     #[must_use]
     pub fn map(self, mut make: impl FnMut(Value) -> Value) -> Self {
         let members = self.members.into_iter();
@@ -288,7 +292,7 @@ impl Draft {
     /// Turn `index` of a scroll.
     ///
     /// # Errors
-    /// What does not follow the schema; no mapping makes such a draft.
+    /// The first violation of the schema; no mapping makes such a draft.
     pub fn into_turn(self, index: u64) -> Result<Turn, SchemaViolation> {
         Turn::from_value(self.into_value(index))
     }
@@ -404,8 +408,9 @@ fn list<T>(parts: Vec<T>, value: impl Fn(T) -> Value) -> Value {
     Value::Array(parts.into_iter().map(value).collect())
 }
 
-/// `value` as a scroll's hash covers it: the digits of the nearest double (RFC 8785). For whole
-/// microseconds of this century these are its own.
+/// `value` as a scroll's hash covers it: the digits of the nearest double (RFC 8785).
+///
+/// Whole microseconds of this century keep their own digits.
 fn canonical_integer(value: u64) -> Value {
     let exact = Number::from(value);
     let mut buffer = ryu_js::Buffer::new();

@@ -1,21 +1,21 @@
-//! Values in a form that every scroll can hold, and no digit is lost.
+//! Converts values to forms that every scroll can hold, without losing a digit.
 //!
 //! | in the source | in the scroll |
 //! |---|---|
-//! | a number whose decimal value is not that of its double's text (RFC 8785) | the string of its literal |
+//! | a number whose decimal differs from its double's text (RFC 8785) | the string of its literal |
 //! | an array or object nested deeper than [`MAX_CARRIED_DEPTH`] | the string of its JSON |
 //! | a string or name with a lone surrogate | the string with the surrogate as `\udxxx` |
 //! | anything else | itself |
 //!
-//! A scroll hashes numbers as doubles (`spec/scroll.md`): a wallet's balance or a snowflake id of
-//! 19 digits would not be covered to its last digit. As a string it is.
+//! A scroll hashes numbers as doubles (`spec/scroll.md`). The hash would not cover the last digits
+//! of a wallet's balance or a snowflake id of 19 digits. It covers them in a string.
 
 use super::account::Alteration;
 use threadseal_core::canon::json::{Number, Text, Value};
 use threadseal_core::canon::python;
 use threadseal_core::limits::MAX_CARRIED_DEPTH;
 
-/// `value`, fit for a scroll. Each alteration is told with its JSON Pointer, which begins with
+/// `value`, fit for a scroll. Each alteration is reported with its JSON Pointer, which begins with
 /// `pointer`.
 pub(super) fn fit(
     value: &Value,
@@ -25,7 +25,7 @@ pub(super) fn fit(
     fit_at(value, 0, pointer, altered)
 }
 
-/// `text`, with lone surrogates as escapes; tells whether there was one.
+/// `text`, with lone surrogates as escapes, and whether it had one.
 pub(super) fn fit_text(text: &Text) -> (String, bool) {
     match text.as_str() {
         Some(text) => (text.to_owned(), false),
@@ -43,7 +43,7 @@ pub(super) fn is_exact(number: &Number) -> bool {
     Decimal::of(number.literal()) == Decimal::of(buffer.format_finite(double))
 }
 
-/// A new pointer segment for `name`, escaped as RFC 6901 §3 says.
+/// Appends a pointer segment for `name`, escaped by RFC 6901 §3.
 pub(super) fn push_segment(pointer: &mut String, name: &str) {
     pointer.push('/');
     for character in name.chars() {
@@ -120,8 +120,9 @@ fn escaped(text: &Text) -> String {
     out
 }
 
-/// What stands before the first surrogate of a WTF-8 text, the surrogate, and the rest. Only
-/// surrogates begin with 0xED and a byte from 0xA0 on.
+/// The text before the first surrogate of a WTF-8 text, the surrogate, and the rest.
+///
+/// Only surrogates begin with 0xED and a byte from 0xA0 on.
 fn split_surrogate(wtf8: &[u8]) -> Option<(&[u8], u32, &[u8])> {
     let starts = |three: &[u8]| three[0] == 0xed && three[1] >= 0xa0;
     let place = wtf8.windows(3).position(starts)?;
@@ -130,8 +131,9 @@ fn split_surrogate(wtf8: &[u8]) -> Option<(&[u8], u32, &[u8])> {
     Some((&wtf8[..place], code_unit, &wtf8[place + 3..]))
 }
 
-/// A decimal number in lowest terms: `digits` without zeros at either end, times ten to
-/// `exponent`. Zero has no digits and is not negative.
+/// A decimal number in lowest terms: `digits` without zeros at either end, times ten to `exponent`.
+///
+/// Zero has no digits and is not negative.
 #[derive(PartialEq, Eq)]
 struct Decimal {
     negative: bool,
@@ -173,7 +175,7 @@ impl Decimal {
     }
 }
 
-/// An exponent of any length; far beyond every double both ways it does not matter how far.
+/// Reads an exponent of any length. The exact value does not matter far beyond every double.
 fn saturating(exponent: &str) -> i64 {
     let bound = if exponent.starts_with('-') {
         i64::MIN / 2

@@ -13,26 +13,7 @@
 //! Of messages with one `id` the last copy counts, in the place of the first; earlier copies are
 //! `superseded`. In the object form a "line" is the number of the message, and 0 the object.
 //!
-//! | source | scroll |
-//! |---|---|
-//! | `type`: `user`, `gemini`, other | role `user`, `assistant`, `system` |
-//! | `content` string; PART `{"text"}` | text item |
-//! | PART `{"text","thought":true}`; `thoughts[].description` | thinking item (`subject`, `time` beside it) |
-//! | PART `{"functionResponse"}` that repeats a `toolCalls[].result` | dropped: duplicate |
-//! | other PART `{"functionResponse"}`, `{"functionCall"}` | `tool_results`, `tool_calls` |
-//! | any other PART | item `{"type":"part","part":PART}` |
-//! | `toolCalls[].id`, `name`, `args` | `tool_calls` of the same turn |
-//! | `toolCalls[].result` | `tool_results` of the same turn; of one `functionResponse`, its `response` |
-//! | `toolCalls[].status`, `timestamp` | `tool_results[].status` (`success` is ok), and on the item |
-//! | `toolCalls[].resultDisplay` | the response where there is no `result`; else dropped: view |
-//! | `displayContent`, `toolCalls[].displayName`, `description`, `renderOutputAsMarkdown` | dropped: view |
-//! | `model` | `model.id`, vendor `google` |
-//! | `tokens` | source item: `usage` as it is, `tokens` (thoughts count as output, tool use as input) |
-//! | `timestamp` | `timestamp_ns`, and `time` of the source item |
-//! | `id`, `sessionId`, `type` | source item: `id`, `session`, `kind` (where it is no role) |
-//! | `$rewindTo` | source item of the next turn: `parent` |
-//! | `$set.summary`, `summary` | a turn of role `system` |
-//! | `projectHash`, `startTime`, `lastUpdated`, `kind`, `directories` | dropped: metadata |
+//! `spec/scroll-mappings.md` §4 has the table of members.
 
 use super::account::{Account, Reason, Tokens};
 use super::build::{Build, rfc3339_ns};
@@ -124,23 +105,23 @@ fn whole(document: &Value, session: &mut Session, account: &mut Account) {
     }
 }
 
-/// Where the last copy of a message stands, and what tools answered in it.
+/// The place of the last copy of a message, and the tool results in it.
 struct Copy {
     place: (u64, usize),
     results: Vec<Digest>,
 }
 
-/// What is known while a session is read.
+/// The state while a session is read.
 #[derive(Default)]
 struct Session {
     id: Option<String>,
     /// The last copy of each message.
     last: HashMap<Text, Copy>,
-    /// The turn of each message whose first copy was seen.
+    /// The turn of each message whose first copy was read.
     places: HashMap<Text, usize>,
-    /// What tools answered to messages without id.
+    /// Tool results in messages without id.
     loose: HashSet<Digest>,
-    /// What tools answered, as the messages that are carried have it beside their calls.
+    /// Tool results that the carried messages have beside their calls.
     results: HashSet<Digest>,
     rewound_to: Option<String>,
     tokens: Tokens,
@@ -148,7 +129,7 @@ struct Session {
 }
 
 impl Session {
-    /// First pass: which copy of a message is the last, and what tools answered.
+    /// First pass: finds the last copy of each message, and all tool results.
     fn survey(&mut self, place: (u64, usize), message: &Value) {
         let results = results_of(message);
         match message.get("id") {
@@ -159,7 +140,7 @@ impl Session {
         }
     }
 
-    /// Between the passes.
+    /// Ends the first pass.
     fn surveyed(&mut self) {
         let carried = self
             .last
@@ -438,7 +419,7 @@ fn messages_of(line: &Value) -> Vec<(usize, &Value)> {
     }
 }
 
-/// What tools answered, as a message has it beside its calls.
+/// The tool results that a message has beside its calls.
 fn results_of(message: &Value) -> Vec<Digest> {
     let calls = message.get("toolCalls").and_then(Value::as_array);
     let results = calls
@@ -454,7 +435,7 @@ fn is_array(value: &Value) -> bool {
     value.as_array().is_some()
 }
 
-/// What a tool answered: the `response` of a single `functionResponse`, else all of `result`.
+/// The answer of a tool: the `response` of a single `functionResponse`, else all of `result`.
 fn response_of<'r, 'a>(result: Node<'r, 'a>) -> Node<'r, 'a> {
     let single = match result.peek().as_array() {
         Some([only]) => only.get("functionResponse"),

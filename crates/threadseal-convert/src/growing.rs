@@ -1,8 +1,8 @@
-//! A turn that several records of a source add to.
+//! A turn that several records of a source extend.
 //!
-//! Where one record is one turn, [`Draft`] alone serves. Here lines, moments and names of the
-//! records are gathered: the source item says `lines`, `time` and `id` of the first record, and
-//! `times` and `ids` where there are several.
+//! A mapping with one turn per record uses [`Draft`] alone. This type gathers lines, moments and
+//! names of several records. The source item has `lines`, and `time` and `id` of the first record.
+//! If there are several, it also has `times` and `ids`.
 
 use super::account::{Reason, Tokens};
 use super::build::rfc3339_ns;
@@ -18,7 +18,7 @@ pub(super) struct Growing {
     pub(super) items: Vec<Value>,
     pub(super) source: Source,
     pub(super) tokens: Tokens,
-    /// About how many bytes the turn will have.
+    /// The approximate size of the turn in bytes.
     size: usize,
     lines: Vec<Value>,
     times: Vec<Value>,
@@ -42,12 +42,12 @@ impl Growing {
         }
     }
 
-    /// Whether another record may be added: a turn grows no larger than a scroll's turns may be.
+    /// Whether another record may be added: a turn stays within the bound of a scroll's turns.
     pub(super) fn has_room(&self) -> bool {
         self.size < MAX_LINE_BYTES / 2
     }
 
-    /// Says that `record`, which stands at `line`, adds to the turn.
+    /// Records that `record` at `line` extends the turn.
     pub(super) fn on(&mut self, line: u64, record: &Value) {
         self.size = self.size.saturating_add(weight(record));
         let line = Value::from(line);
@@ -56,7 +56,7 @@ impl Growing {
         }
     }
 
-    /// The moment of a record as it is spelled there.
+    /// The moment of a record, in its own spelling.
     pub(super) fn time(&mut self, time: Option<String>) {
         let Some(time) = time else {
             return;
@@ -76,7 +76,7 @@ impl Growing {
         }
     }
 
-    /// The name of the record that was added last.
+    /// The name of the most recently added record.
     pub(super) fn last_id(&self) -> Option<&Value> {
         self.ids.last()
     }
@@ -112,7 +112,7 @@ impl Growing {
     }
 }
 
-/// About how many bytes `value` has as text.
+/// The approximate size of `value` as text, in bytes.
 fn weight(value: &Value) -> usize {
     match value {
         Value::String(text) => text.as_bytes().len() + 3,

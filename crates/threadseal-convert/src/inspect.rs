@@ -7,32 +7,15 @@
 //!          "events":[{"event":"model|tool|sandbox|…"}],"attachments":{HASH:TEXT}}
 //! ```
 //!
-//! The ZIP is opened by the caller, who hands over the members ([`map_members`]). A "line" is the
-//! number of the sample, in the order of the file; 0 is what holds the samples (`header.json`; in
-//! the archive another member is `/NAME`). `attachment://HASH` (before 2025: `tc://HASH`, in
-//! `transcript`) is replaced by the attachment wherever something is carried.
+//! The caller opens the ZIP and hands over the members ([`map_members`]). A "line" is the number of
+//! the sample, in the order of the file. Line 0 is the part that contains the samples
+//! (`header.json`; in the archive another member is `/NAME`). `attachment://HASH` (before 2025:
+//! `tc://HASH`, in `transcript`) is replaced by the attachment in all carried values.
 //!
-//! | source | scroll |
-//! |---|---|
-//! | `messages[]` | a turn each, as `chat` says; `model`, `id`, `source` in the source item |
-//! | model event: its `output` says the message of a turn | that turn: `timestamp_ns`, `tokens`, `usage`, `stop_reason`, `config`, `tools` |
-//! | model event: `input`, `output` that no message says (graders, compaction, retries) | turns of their own |
-//! | model event: `input`, `output` that are said already; `message_pool`, `events_data` | dropped: duplicate |
-//! | model event: `call` (the provider's wire form) | dropped: view |
-//! | tool event of a call that a message says | dropped: duplicate; else a turn of role `tool` with call and result |
-//! | sandbox event | a turn of role `tool`: a call `sandbox.ACTION` and its result |
-//! | events `state`, `store` (patches of what is carried) | dropped: view |
-//! | events `span_begin`, `span_end`, `step`; `sample_init` | dropped: metadata; duplicate |
-//! | `score` events, `reductions`, `summaries.json`, `_journal` | dropped: duplicate |
-//! | any other event | a turn of role `system`: item `part` |
-//! | `input`, `output` | dropped: duplicate where the messages say it; else carried |
-//! | `attachments` that nothing carried refers to | dropped: duplicate, or an item `attachment` of a last turn |
-//! | `id`, `epoch`, `target`, `scores`, `store`, `metadata`, `error`, … | source item of the sample's first turn: `sample` |
-//! | `eval`, `plan`, `results`, `stats`, … | source item of the first turn: `log` |
-//! | `eval.model`, `eval.model_generate_config` | `model`, `params` |
+//! The turns of a sample are in the order of their moments. A message without a moment follows the
+//! message before it.
 //!
-//! The turns of a sample stand in the order of their moments; a message without one stands behind
-//! the message before it.
+//! `spec/scroll-mappings.md` C5 has the table of members; `chat` reads the messages.
 
 use super::account::{Account, Reason};
 use super::draft::{Model, Params};
@@ -51,7 +34,7 @@ mod tests;
 
 const NAME: &str = "inspect";
 const HEADER: &str = "header.json";
-/// What a run writes first, and all that there is of a header if it crashed.
+/// The first file of a run, and its only header if the run crashed.
 const START: &str = "_journal/start.json";
 const SAMPLES: &str = "samples/";
 
@@ -67,15 +50,15 @@ pub(super) const FORMAT: Format = Format {
 pub struct Member {
     /// Its name in the archive.
     pub name: String,
-    /// What it holds.
+    /// The unpacked content.
     pub bytes: Vec<u8>,
 }
 
 /// The turns of an `.eval` archive, and the account.
 ///
 /// # Errors
-/// [`ErrorKind::Limit`] if the members are larger than [`MAX_SOURCE_BYTES`] together;
-/// [`ErrorKind::InvalidInput`] if none is a header. A sample that is no JSON is in the account.
+/// [`ErrorKind::Limit`] if the members together exceed [`MAX_SOURCE_BYTES`];
+/// [`ErrorKind::InvalidInput`] if none is a header. A sample that is not JSON is in the account.
 pub fn map_members(members: &[Member]) -> Result<Mapped, Error> {
     let bytes = members
         .iter()
@@ -146,7 +129,7 @@ struct Log {
 }
 
 impl Log {
-    /// Reads what holds the samples.
+    /// Reads the part that contains the samples.
     fn read(header: &Value, account: &mut Account) -> Self {
         let mut thread = Thread::new(NAME);
         let reading = Reading::new(0, header);

@@ -2,25 +2,15 @@
 //!
 //! ```text
 //! {"trace":{"id","name","timestamp","input","output",…},
-//!  "observations":[{"id","parentObservationId","type":"GENERATION|SPAN|TOOL|AGENT|…","name","model",
-//!    "startTime","endTime","input":V,"output":V,"usageDetails":{…},"metadata":{"attributes":{…}}}]}
+//!  "observations":[{"id","parentObservationId","type":"GENERATION|SPAN|TOOL|AGENT|…","name",
+//!    "model","startTime","endTime","input":V,"output":V,"usageDetails":{…},
+//!    "metadata":{"attributes":{…}}}]}
 //! ```
 //!
-//! A "line" is the number of the observation; 0 is what holds them. V is any JSON, or a string
-//! that holds some. How what observations repeat is told from what is new says `trace`.
+//! A "line" is the number of the observation. Line 0 is the part that contains them. V is any JSON,
+//! or a string that holds JSON. `trace` distinguishes new content from repeated content.
 //!
-//! | source | scroll |
-//! |---|---|
-//! | `input`, `output` of a `GENERATION` | the messages in them, a turn each, as `chat` says; else item `part` |
-//! | `input`, `output` of a `TOOL` | `tool_calls` and `tool_results` of a turn of role `tool` |
-//! | `input`, `output` of others, of the trace | likewise, if the scroll does not have them |
-//! | `metadata.attributes` that repeat those | dropped: duplicate |
-//! | `model`, `modelParameters` | `model.id`, `params` |
-//! | `startTime`, `endTime` | `timestamp_ns` of what comes from the input, from the output |
-//! | `usageDetails`, `usage` | source item: `usage`, `tokens` |
-//! | `id`, `parentObservationId`, `traceId` | source item: `id`, `parent`, `session` |
-//! | any other member | source item: `observation` |
-//! | `trace` | source item of the first turn |
+//! `spec/scroll-mappings.md` C8 has the table of members.
 
 use super::account::{Reason, Tokens};
 use super::build::rfc3339_ns;
@@ -98,7 +88,8 @@ fn map(source: &[u8]) -> Result<Mapped, Error> {
     Ok(trace.finish())
 }
 
-/// What holds the observations. Without them the trace says what it says in a turn of its own.
+/// Reads the part that contains the observations. Without observations the trace becomes a turn of
+/// its own.
 fn head(root: Node<'_, '_>, trace: &mut Trace) {
     if let Some(list) = root.get("observations") {
         let _ = list.read();
@@ -208,7 +199,8 @@ fn held_part<'r, 'a>(node: Node<'r, 'a>, member: &str, role: &'static str) -> Op
     })
 }
 
-/// `metadata`: of the attributes, those that Langfuse made `input` and `output` of say it again.
+/// Reads `metadata`. Attributes that repeat `input` and `output` are duplicates: Langfuse derived
+/// those members from them.
 fn attributes(node: Node<'_, '_>, facts: &mut Source) {
     let Some(metadata) = node
         .get("metadata")
@@ -255,7 +247,7 @@ fn attributes(node: Node<'_, '_>, facts: &mut Source) {
     facts.set_some("metadata", Some(rest).filter(|rest| !says_nothing(rest)));
 }
 
-/// What tells a value that says something, and the string that holds it, from others.
+/// Fingerprints of a value with content, also of the JSON in its strings.
 fn prints(value: &Value) -> impl Iterator<Item = Digest> {
     let held = value.as_str().and_then(held_json);
     let whole = Some(value).filter(|value| !says_nothing(value));
@@ -276,7 +268,7 @@ fn params_of(value: &Value) -> Params {
     }
 }
 
-/// Langfuse counts the parts of `input` and `output` in members that begin with those words.
+/// Langfuse counts the parts of `input` and `output` in members whose names begin with those words.
 fn tokens_of(usage: &Value) -> Tokens {
     let of = |name: &str| usage.get(name).and_then(Value::as_u64).unwrap_or_default();
     let cached = of("input_cache_read").saturating_add(of("input_cached_tokens"));

@@ -1,4 +1,4 @@
-//! From what agents write to scrolls: one table of formats, each a pure function.
+//! Maps the records of agent programs into scrolls: one table of formats, each a pure function.
 //!
 //! ```text
 //! bytes of a source ─► Format::map ─► Mapped { drafts: Drafts, account: Account }
@@ -6,22 +6,22 @@
 //!
 //! | module | owns |
 //! |---|---|
-//! | `draft` | a turn in the making, the items of its messages, what is made up |
-//! | `account` | what became of every part of the source |
-//! | `source` | lines, and the reader that forgets nothing |
-//! | `fit` | numbers, depth and strings that a scroll cannot hold as they stand |
-//! | `build` | drafts in order, with the fields that the schema demands |
+//! | `draft` | a turn in the making, the items of its messages, default fields |
+//! | `account` | the fate of every part of the source |
+//! | `source` | lines, and the reader that tracks every part |
+//! | `fit` | numbers, depth and strings that a scroll cannot hold unchanged |
+//! | `build` | drafts in order, with the fields that the schema requires |
 //! | `packed` | drafts in few bytes, until they are sealed |
-//! | `growing` | a turn that several records add to |
-//! | `said` | which texts the source says twice |
-//! | `archive` | ZIP archives that hold logs, within bounds |
+//! | `growing` | a turn that several records extend |
+//! | `said` | texts that the source contains twice |
+//! | `archive` | ZIP archives of logs, within bounds |
 //! | one per format | its table and its function |
 //!
-//! A new format is a module and a line of [`FORMATS`]. What holds for all: content (what a human,
-//! a model or a program said, reasoning, the arguments of a call and its result) is in the scroll
-//! once; repeated copies, bookkeeping and whatever the mapping does not know are in the
-//! [`Account`] with line, JSON Pointer and reason. A line that cannot be read is in it too.
-//! `spec/scroll-mappings.md` has all tables.
+//! A new format is a module and a line of [`FORMATS`]. One rule covers all formats: content is in
+//! the scroll once. Content is text of a human, a model or a program, reasoning, the arguments of a
+//! call and its result. Repeated copies, bookkeeping and unknown parts are in the [`Account`] with
+//! line, JSON Pointer and reason. So is a line that cannot be read. `spec/scroll-mappings.md` has
+//! all tables.
 
 mod account;
 pub mod archive;
@@ -62,12 +62,12 @@ use threadseal_core::limits::{
 };
 use threadseal_formats::scroll::Turn;
 
-/// What a mapping makes of a source.
+/// The result of a mapping.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mapped {
     /// Turns, in order.
     pub drafts: Drafts,
-    /// What became of every part of the source.
+    /// The fate of every part of the source.
     pub account: Account,
 }
 
@@ -76,13 +76,13 @@ pub struct Mapped {
 pub struct Format {
     /// The name on the command line.
     pub name: &'static str,
-    /// What writes it.
+    /// The program that writes it.
     pub about: &'static str,
     detect: fn(&Head<'_>) -> bool,
     map: fn(&[u8]) -> Result<Mapped, Error>,
 }
 
-/// Every format, in the order in which detection asks them.
+/// Every format, in the order of detection.
 pub const FORMATS: &[Format] = &[
     claude::FORMAT,
     codex::FORMAT,
@@ -102,7 +102,7 @@ pub const FORMATS: &[Format] = &[
 
 /// The beginning of a source, for detection.
 struct Head<'a> {
-    /// All of it, as it lies on disk.
+    /// All of it, as on disk.
     bytes: &'a [u8],
     /// The first lines that are JSON objects.
     lines: Vec<Value>,
@@ -115,7 +115,7 @@ pub fn find(name: &str) -> Option<&'static Format> {
     FORMATS.iter().find(|format| format.name == name)
 }
 
-/// The format that `source` has, by what it holds; its name on disk says nothing.
+/// The format of `source`, detected from its content. The file name does not count.
 pub fn detect(source: &[u8]) -> Option<&'static Format> {
     let head = Head::of(source);
     FORMATS.iter().find(|format| (format.detect)(&head))
@@ -126,8 +126,7 @@ impl Format {
     ///
     /// # Errors
     /// [`ErrorKind::Limit`] beyond [`MAX_SOURCE_BYTES`]; [`ErrorKind::InvalidInput`] if the source
-    /// as a whole is nothing that this format knows. What is wrong with a single line is in the
-    /// account.
+    /// as a whole is not of this format. Faults of single lines are in the account.
     pub fn map(&self, source: &[u8]) -> Result<Mapped, Error> {
         if source.len() > MAX_SOURCE_BYTES {
             let message = format!("source is larger than {MAX_SOURCE_BYTES} bytes; split it");
@@ -146,22 +145,22 @@ impl Mapped {
     /// [`Drafts::into_turns`], all at once.
     ///
     /// # Errors
-    /// The first turn that no scroll may hold.
+    /// The first turn that exceeds the bounds of a scroll.
     pub fn into_turns(self) -> Result<Vec<Turn>, Error> {
         self.drafts.into_turns().collect()
     }
 }
 
 impl Drafts {
-    /// The turns, numbered from 0, each made when it is asked for.
+    /// The turns, numbered from 0, each made on demand.
     ///
-    /// One is [`ErrorKind::Limit`] if it is beyond [`MAX_TURN_BYTES`]: no scroll may hold it.
+    /// A turn beyond [`MAX_TURN_BYTES`] is [`ErrorKind::Limit`]: no scroll may hold it.
     pub fn into_turns(self) -> impl Iterator<Item = Result<Turn, Error>> {
         let numbered = (0..).zip(self);
         numbered.map(|(index, draft)| turn(index, draft))
     }
 
-    /// Makes sure that a scroll may hold every turn, before the first is written.
+    /// Checks that a scroll may hold every turn, before the first is written.
     ///
     /// # Errors
     /// The first of [`Self::into_turns`].
@@ -200,7 +199,7 @@ impl<'a> Head<'a> {
                     .filter(|value| value.as_object().is_some()),
             );
         }
-        // Lines inside of a pretty-printed document may be objects too; its first line is none.
+        // Lines inside a pretty-printed document may be objects too, but its first line is not.
         let mut all = bytes.split(|byte| *byte == b'\n');
         let first = all.find(|line| !line.iter().all(u8::is_ascii_whitespace));
         let opens = first.is_some_and(|line| source::read_json(line).is_err());

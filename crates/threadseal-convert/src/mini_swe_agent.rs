@@ -1,23 +1,16 @@
 //! mini-swe-agent trajectories: a list of messages, or an object that holds one.
 //!
 //! ```text
-//! [{"role":"system|user|assistant","content":C},…]                                        first version
-//! {"messages":[{"role","content","tool_calls","extra":{…}},…],"info":{…},"trajectory_format":"mini-swe-agent-1.1"}
+//! [{"role":"system|user|assistant","content":C},…]                                   first version
+//! {"messages":[{"role","content","tool_calls","extra":{…}},…],"info":{…},
+//!  "trajectory_format":"mini-swe-agent-1.1"}
 //! ```
 //!
-//! A bare list of messages is taken for such a file if each has nothing but `role` and `content`, and
-//! the assistant writes commands between fences. A "line" is the number of the message; 0 is what
-//! holds the messages.
+//! A bare list of messages counts as such a file under two conditions. Each message has only `role`
+//! and `content`, and the assistant writes commands between fences. A "line" is the number of the
+//! message. Line 0 is the part that contains the messages.
 //!
-//! | source | scroll |
-//! |---|---|
-//! | message | as `chat` says |
-//! | `extra.response` | its `usage` as `usage` and `tokens`, its `model` as `model.id`; the rest dropped: view |
-//! | `extra.raw_output` | dropped: duplicate where `content` holds it; else source item: `raw_output` |
-//! | `extra.timestamp`, in seconds | `timestamp_ns`, to the microsecond; as it is in `extra` |
-//! | `extra`, any other member | source item: `extra`, `message_rest` |
-//! | `info.config.model.model_name` | `model.id` |
-//! | `info`, `trajectory_format`, any other member of the object | source item of the first turn: `run` |
+//! `spec/scroll-mappings.md` C4 has the table of members; `chat` reads the messages.
 
 use super::account::{Account, Reason, Tokens};
 use super::chat::{Chat, rest};
@@ -30,7 +23,7 @@ use threadseal_core::error::Error;
 use threadseal_formats::scroll::Role;
 
 const NAME: &str = "mini-swe-agent";
-/// How the first version wrote a command.
+/// The fence of a command in the first version.
 const FENCE: &str = "```";
 const NS_IN_SECOND: u64 = 1_000_000_000;
 const NS_IN_MICROSECOND: u64 = 1_000;
@@ -146,7 +139,8 @@ fn turn(node: Node<'_, '_>, number: u64, model: Option<&str>, thread: &mut Threa
     thread.push(draft, source);
 }
 
-/// Seconds since 1970, to the microsecond: a double has no more of them in this century.
+/// Nanoseconds of `seconds` since 1970, to the microsecond: a double holds no more digits in this
+/// century.
 fn seconds_ns(seconds: f64) -> Option<u64> {
     let moment = jiff::SignedDuration::try_from_secs_f64(seconds).ok()?;
     let whole = u64::try_from(moment.as_secs())

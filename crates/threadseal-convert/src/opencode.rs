@@ -2,33 +2,14 @@
 //!
 //! ```text
 //! {"info":{"id":S,"title","version","model",…},
-//!  "messages":[{"info":{"id":I,"role":"user|assistant","time":{"created":MS},"modelID","providerID",
-//!                       "tokens":{…},"cost","finish","parentID"},
+//!  "messages":[{"info":{"id":I,"role":"user|assistant","time":{"created":MS},"modelID",
+//!                       "providerID","tokens":{…},"cost","finish","parentID"},
 //!               "parts":[{"type":"text|reasoning|tool|step-start|step-finish|file|patch|…"}]}]}
 //! ```
 //!
-//! A "line" is the number of the message; 0 is what holds the messages.
+//! A "line" is the number of the message. Line 0 is the part that contains the messages.
 //!
-//! | source | scroll |
-//! |---|---|
-//! | `messages[].info.role` | role |
-//! | part `text` | text item, with `synthetic` and whatever else the part says beside it |
-//! | part `reasoning` | thinking item, likewise |
-//! | part `tool`: `callID`, `tool`, `state.input` | `tool_calls` |
-//! | part `tool`: `state.output`; with `attachments` an object of both | `tool_results` of the same turn, status `ok` |
-//! | part `tool`: `state.error` | `tool_results` of the same turn, status `error` |
-//! | part `tool`: `state.time`, a `state.status` that is neither | beside the place of the call or result among the items |
-//! | part `tool`: `state.title`, `state.metadata`, `state.raw` | dropped: view (`metadata.output`: duplicate, if it is one) |
-//! | any other part (`step-start` with the snapshot of the work tree, `file`, `patch`, …) | as it stands |
-//! | `id`, `sessionID`, `messageID` of a part | dropped: duplicate of the place where it stands |
-//! | `info.providerID`, `modelID`; `info.model` | `model.vendor`, `model.id` |
-//! | `info.time.created`, in ms | `timestamp_ns`; `info.time` as it is in the source item |
-//! | `info.system` | a text of role `system` in the same turn |
-//! | `info.error` | item `{"type":"error","error":E}` |
-//! | `info.tokens` | source item: `usage` as it is, `tokens`: of all `step-finish` parts, else of `info` |
-//! | `info.id`, `parentID`, `sessionID`, `finish` | source item: `id`, `parent`, `session`, `stop_reason` |
-//! | any other member of `info` | source item: `info` |
-//! | `info` of the session | source item of the first turn: `session_info` |
+//! `spec/scroll-mappings.md` C1 has the table of members.
 
 use super::account::{Account, Reason, Tokens, object};
 use super::draft::{
@@ -43,7 +24,7 @@ use threadseal_formats::scroll::Role;
 
 const NAME: &str = "opencode";
 const PART_PLACE: [&str; 3] = ["id", "sessionID", "messageID"];
-/// Members of a message's `info` that have a place of their own.
+/// Members of a message's `info` that a rule of its own reads.
 const TOLD: [&str; 11] = [
     "role",
     "error",
@@ -154,7 +135,7 @@ fn turn(node: Node<'_, '_>, number: u64, thread: &mut Thread) {
     thread.push(draft, source);
 }
 
-/// Which model: an assistant's message says it itself, a user's names the one that was chosen.
+/// Sets the model. An assistant's message names its own; a user's message names the chosen one.
 fn model(info: Node<'_, '_>, draft: &mut Draft) {
     let chosen = info.get("model");
     let of = |name| {
@@ -180,7 +161,7 @@ fn facts(info: Node<'_, '_>, draft: &mut Draft, source: &mut Source) {
     draft.timestamp_ns = created.and_then(|ms| ms.checked_mul(NS_IN_MS));
 }
 
-/// What else the session's program says of a message.
+/// The remaining members of a message's `info`.
 fn rest(info: Node<'_, '_>) -> Option<Value> {
     let mut rest = Value::Object(Vec::new());
     take_rest(info, &mut rest, &TOLD);
@@ -266,7 +247,7 @@ impl Parts {
     }
 }
 
-/// What a tool answered, and whether it did what was asked.
+/// The answer of a tool, and whether the tool succeeded.
 fn answer(state: Node<'_, '_>) -> Option<(bool, Value)> {
     let output = state.take_of("output");
     let error = state.take_of("error");
@@ -293,7 +274,7 @@ fn answer(state: Node<'_, '_>) -> Option<(bool, Value)> {
     }
 }
 
-/// What `OpenCode` shows of a call beside what the model saw.
+/// Drops the members that `OpenCode` displays beside the model's view of a call.
 fn view(state: Node<'_, '_>) {
     state.discard_all(&["title", "raw"], Reason::View);
     let Some(metadata) = state.get("metadata") else {
@@ -310,7 +291,8 @@ fn view(state: Node<'_, '_>) {
     }
 }
 
-/// `total` tells whether `output` holds the reasoning, which changed between versions.
+/// Counts tokens. Versions differ on whether `output` includes the reasoning; `total` distinguishes
+/// them.
 fn tokens(usage: &Value) -> Tokens {
     let of = |value: Option<&Value>| value.and_then(Value::as_u64).unwrap_or_default();
     let cache = |name| of(usage.get("cache").and_then(|cache| cache.get(name)));

@@ -1,30 +1,23 @@
 //! OTLP-JSON: spans and log records of agents, by the semantic conventions in use.
 //!
 //! ```text
-//! {"resourceSpans":[{"resource":{"attributes":[KV,…]},"scopeSpans":[{"scope":{…},"spans":[SPAN,…]}]}]}
+//! {"resourceSpans":[{"resource":{"attributes":[KV,…]},
+//!                    "scopeSpans":[{"scope":{…},"spans":[SPAN,…]}]}]}
 //! {"resourceLogs":[{"resource":{…},"scopeLogs":[{"scope":{…},"logRecords":[RECORD,…]}]}]}
 //! SPAN: {"traceId","spanId","parentSpanId","name","startTimeUnixNano","endTimeUnixNano",
-//!        "attributes":[{"key":K,"value":{"stringValue":S}}],"events":[{"name","attributes"}],"status"}
+//!        "attributes":[{"key":K,"value":{"stringValue":S}}],
+//!        "events":[{"name","attributes"}],"status"}
 //! ```
 //!
 //! One object, or one on each line. A "line" is the number of the span or record, counted through
-//! the file; 0 is what holds them. Of spans with one `(traceId, spanId)` the last counts. How what
-//! spans repeat is told from what is new says `trace`; the table of attributes is `attributes`.
+//! the file. Line 0 is the part that contains them. Of spans with one `(traceId, spanId)` the last
+//! counts. `trace` distinguishes new content from repeated content; `attributes` reads the
+//! attributes.
 //!
-//! | source | scroll |
-//! |---|---|
-//! | attributes that hold messages | turns, as `attributes` and `chat` say |
-//! | events `gen_ai.*.message`, `gen_ai.choice`, `gen_ai.content.*`, and log records of these names | likewise |
-//! | any other attribute | source item: `attributes` |
-//! | any other event | source item: `events` |
-//! | `traceId`, `spanId`, `parentSpanId`, `name`, `status` | source item: `session`, `id`, `parent`, `name`, `status` |
-//! | `startTimeUnixNano`, `endTimeUnixNano` | `timestamp_ns` of what comes from the input, from the output; as they are in the source item |
-//! | `resource`, `scope` | source item of the first turn: `resources` |
-//! | `kind`, `flags`, `traceState`, `links`, `schemaUrl`, `dropped…Count` | dropped: metadata |
-//! | a span or record that says nothing of a conversation | unmapped, with that reason |
+//! `spec/scroll-mappings.md` C7 has the table of members.
 //!
-//! In a file where no span says anything of a conversation, each span is a turn of role `system`
-//! with its attributes in the source item.
+//! In a file without any conversation, each span is a turn of role `system` with its attributes in
+//! the source item.
 
 use super::account::Reason;
 use super::draft::Source;
@@ -53,7 +46,7 @@ const METADATA: [&str; 8] = [
     "droppedEventsCount",
     "droppedLinksCount",
 ];
-/// What holds resources, scopes and records: for spans, and for logs.
+/// Members that contain resources, scopes and records: for spans, and for logs.
 const LEVELS: [[&str; 3]; 2] = [
     ["resourceSpans", "scopeSpans", "spans"],
     ["resourceLogs", "scopeLogs", "logRecords"],
@@ -131,7 +124,7 @@ fn lines(source: &[u8], account: &mut Account) -> Vec<Value> {
     documents
 }
 
-/// Finds the records of one document; tells of what holds them.
+/// Finds the records of one document, and reads the parts around them.
 fn envelope<'a>(document: &'a Value, records: &mut Vec<&'a Value>, trace: &mut Trace) {
     let reading = Reading::new(0, document);
     let root = reading.root();
@@ -224,7 +217,7 @@ fn span<'r, 'a>(node: Node<'r, 'a>, number: u64, trace: &Trace) -> Span<'r, 'a> 
     span
 }
 
-/// The first of these times that is one; all of them stay as they are.
+/// The first valid moment among these members; all of them stay in the facts.
 fn moment(node: Node<'_, '_>, names: &[&str], facts: &mut Source) -> Option<u64> {
     let mut found = None;
     for name in names {
@@ -239,7 +232,7 @@ fn moment(node: Node<'_, '_>, names: &[&str], facts: &mut Source) -> Option<u64>
     found
 }
 
-/// `status`; tells whether it is an error (code 2).
+/// Reads `status`, and returns whether it is an error (code 2).
 fn status(node: Node<'_, '_>, facts: &mut Source) -> bool {
     let Some(status) = node
         .get("status")

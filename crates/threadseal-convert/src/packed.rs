@@ -1,5 +1,7 @@
-//! Drafts in few bytes: a source of a million short lines makes as many turns, and each as a tree
-//! of values takes a hundred times its line.
+//! Drafts in few bytes.
+//!
+//! A source of a million short lines makes as many turns. As a tree of values each takes a hundred
+//! times the memory of its line.
 //!
 //! ```text
 //! draft    role:u8 vendor:TEXT id:TEXT? fingerprint:TEXT? temperature:TEXT? top_p:TEXT?
@@ -13,15 +15,15 @@
 //! x?       0, or 1 x          n, length: LEB128
 //! ```
 //!
-//! These bytes never leave the process: [`Drafts`] alone writes and reads them. What ends too early
-//! reads as nothing, so that reading needs no way to fail.
+//! These bytes never leave the process: [`Drafts`] alone writes and reads them. Truncated bytes
+//! read as empty, so that reading cannot fail.
 
 use super::draft::{Draft, Message, Model, Params, ToolCall, ToolResult};
 use threadseal_core::canon::json::{Number, Text, Value};
 use threadseal_core::digest::Digest;
 use threadseal_formats::scroll::Role;
 
-/// Texts that stand in most turns, sorted; each is one byte.
+/// Frequent texts, sorted; each takes one byte.
 const WORDS: [&str; 49] = [
     "",
     "agent",
@@ -74,9 +76,10 @@ const WORDS: [&str; 49] = [
     "user",
 ];
 
-/// More bytes than the canonical JSON of a turn has for each byte of its draft, seal included. Most
-/// are 20, for a word in quotes; a byte that JSON escapes becomes six; hashes and names of members
-/// come with the bytes that they stand for.
+/// A bound on the bytes of a turn's canonical JSON, seal included, for each byte of its draft.
+///
+/// Most are 20, for a word in quotes. A byte that JSON escapes becomes six. The bytes of hashes and
+/// names of members are counted in the bytes that they accompany.
 pub(super) const MAX_GROWTH: usize = 32;
 
 /// The turns of a source, in order.
@@ -96,19 +99,19 @@ impl Drafts {
         self.packed.is_empty()
     }
 
-    /// Adds one as the last; gives its place.
+    /// Adds one as the last, and returns its place.
     pub fn push(&mut self, draft: &Draft) -> usize {
         self.packed.push(pack(draft));
         self.packed.len() - 1
     }
 
-    /// Keeps a place for one that is not known yet.
+    /// Reserves a place for a draft that is added later.
     pub(super) fn reserve(&mut self) -> usize {
         self.packed.push(Box::default());
         self.packed.len() - 1
     }
 
-    /// Puts one in the place of another.
+    /// Replaces the draft at a place.
     pub(super) fn set(&mut self, place: usize, draft: &Draft) {
         if let Some(packed) = self.packed.get_mut(place) {
             *packed = pack(draft);
@@ -120,14 +123,14 @@ impl Drafts {
         self.packed.iter().map(|packed| unpack(packed))
     }
 
-    /// Those that take more than `bytes`, with their numbers.
+    /// The drafts that take more than `bytes`, with their numbers.
     pub(super) fn large(&self, bytes: usize) -> impl Iterator<Item = (u64, Draft)> + '_ {
         let numbered = (0..).zip(&self.packed);
         let large = numbered.filter(move |(_, packed)| packed.len() > bytes);
         large.map(|(number, packed)| (number, unpack(packed)))
     }
 
-    /// Changes each, in order.
+    /// Changes each draft, in order.
     pub(super) fn rewrite(&mut self, mut change: impl FnMut(u64, &mut Draft)) {
         for (number, packed) in (0..).zip(&mut self.packed) {
             let mut draft = unpack(packed);
@@ -141,7 +144,7 @@ impl IntoIterator for Drafts {
     type Item = Draft;
     type IntoIter = std::iter::Map<std::vec::IntoIter<Box<[u8]>>, fn(Box<[u8]>) -> Draft>;
 
-    /// Each is freed when it is given.
+    /// Frees each draft when it is returned.
     fn into_iter(self) -> Self::IntoIter {
         self.packed.into_iter().map(|packed| unpack(&packed))
     }
@@ -192,7 +195,7 @@ fn pack(draft: &Draft) -> Box<[u8]> {
         out.0.extend_from_slice(result.response_hash.as_bytes());
         out.option(result.response.as_ref(), Packing::value);
     }
-    // A boxed slice of a vector with room to spare would keep that room with some allocators.
+    // With some allocators a boxed slice of a vector with spare room keeps that room.
     Box::from(out.0.as_slice())
 }
 
@@ -438,8 +441,7 @@ mod tests {
         }
     }
 
-    /// Bytes that the turns of a source take, each with its place in the list and what an
-    /// allocator adds to it.
+    /// The memory of a source's turns in bytes, with list places and allocator overhead.
     fn held(format: &str, lines: usize, line: impl Fn(usize) -> String) -> (usize, usize) {
         let source: String = (0..lines).map(|number| line(number) + "\n").collect();
         let mapped = find(format).unwrap().map(source.as_bytes()).unwrap();

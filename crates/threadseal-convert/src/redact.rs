@@ -1,25 +1,27 @@
-//! Redaction: leaving out of turns what nobody else should read, before they are sealed.
+//! Redaction: removes secrets from turns before they are sealed.
 //!
 //! ```text
-//! {"id":I,"name":N,"args_hash":H,"args":A}             becomes  {"id":I,"name":N,"args_hash":H}
-//! {"id":I,"status":S,"response_hash":H,"response":B}   becomes  {"id":I,"status":S,"response_hash":H}
-//! a value in `messages` that is A or B                 becomes  "[redacted H]"
-//! a line in `messages` that is a line of A or B        becomes  [redacted H]
-//! a secret in `messages`, in names and ids             becomes  [redacted RULE]
+//! {"id":I,"name":N,"args_hash":H,"args":A}            ─►  {"id":I,"name":N,"args_hash":H}
+//! {"id":I,"status":S,"response_hash":H,"response":B}  ─►  {"id":I,"status":S,"response_hash":H}
+//! a value in `messages` that is A or B                ─►  "[redacted H]"
+//! a line in `messages` that is a line of A or B       ─►  [redacted H]
+//! a secret in `messages`, in names and ids            ─►  [redacted RULE]
 //! ```
 //!
-//! [`Bodies`] says which arguments and responses are left out: all, or those in which the
-//! [`Detector`] finds a secret. What is left out is left out everywhere: the messages of all turns
-//! are compared with it, whole values by what they hold (whatever the order of members), texts line
-//! by line from [`MIN_REPEATED_LINE`] characters on. A quotation of half a line stays.
+//! [`Bodies`] selects the arguments and responses to remove: all, or those in which the
+//! [`Detector`] finds a secret. Removed content is removed everywhere. The messages of all turns
+//! are compared with it. Whole values are compared by their content, in any order of members. Texts
+//! are compared line by line from [`MIN_REPEATED_LINE`] characters on. A quotation of half a line
+//! stays.
 //!
-//! A member is searched together with its name (`name="value"`), because many rules know a secret
-//! only by what stands before it. Names of members are searched, too; `lists` finds what stands in
-//! several elements of one list, and names that stand beside their values.
+//! A member is searched together with its name (`name="value"`), because many rules recognize a
+//! secret only by the text before it. Names of members are searched, too. `lists` searches texts
+//! that span several elements of one list, and values whose names are beside them.
 //!
-//! **What a hash tells.** `args_hash` and `response_hash` are not salted (agent-scroll v0.1 has no
-//! salt): whoever can guess a body can confirm the guess. A yes or no, a date of birth, a number of
-//! nine digits are found by trying all of them. Redaction protects what cannot be guessed.
+//! **What a hash reveals.** `args_hash` and `response_hash` are not salted (agent-scroll v0.1 has
+//! no salt). A reader that can guess a body can confirm the guess. A yes or no, a date of birth, or
+//! a number of nine digits is found by trying all of them. Redaction protects only bodies that
+//! cannot be guessed.
 
 mod lists;
 
@@ -34,13 +36,15 @@ use std::ops::Range;
 use threadseal_core::canon::json::{Text, Value};
 use threadseal_core::digest::{Digest, Hasher};
 
-/// Fewest characters, blanks around them not counted, of a line that is recognised as a line of a
-/// body that was left out. Shorter ones (`}`, `ok`) stand in every text.
+/// Fewest characters, without blanks around them, of a line that is recognized as part of a removed
+/// body.
+///
+/// Shorter lines (`}`, `ok`) occur in every text.
 pub const MIN_REPEATED_LINE: usize = 4;
 
-/// How deep items stand below the content of a message.
+/// The depth of items below the content of a message.
 const ITEM: usize = 1;
-/// Members of items that say what they are and which call they belong to.
+/// Members of items that give their type and their call.
 const STRUCTURE: [&str; 3] = ["type", "id", "format"];
 
 /// The members of an object.
@@ -55,13 +59,13 @@ pub trait Detector {
 /// A secret in a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Secret {
-    /// Where it stands, in bytes.
+    /// Its place in bytes.
     pub place: Range<usize>,
     /// The rule that found it.
     pub rule: String,
 }
 
-/// Which arguments and responses are left out.
+/// The arguments and responses to remove.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Bodies {
     /// All of them.
@@ -70,7 +74,7 @@ pub enum Bodies {
     WithSecrets,
 }
 
-/// Leaves `bodies` and all secrets out of the turns, and tells the account where.
+/// Removes `bodies` and all secrets from the turns, and records the places in the account.
 #[must_use]
 pub fn redact(mut mapped: Mapped, bodies: Bodies, detector: &dyn Detector) -> Mapped {
     let mut work = Redaction {
@@ -99,13 +103,13 @@ pub fn redact(mut mapped: Mapped, bodies: Bodies, detector: &dyn Detector) -> Ma
 struct Redaction<'d> {
     detector: &'d dyn Detector,
     account: &'d mut Account,
-    /// Bodies that are left out, by what they hold: their hashes.
+    /// Removed bodies, by the digest of their content: their hashes.
     values: HashMap<Digest, Digest>,
-    /// Lines of them.
+    /// Lines of removed bodies.
     lines: HashMap<Digest, Digest>,
 }
 
-/// Where in the scroll something stands.
+/// A place in the scroll.
 struct Place {
     turn: u64,
     pointer: String,
@@ -223,8 +227,10 @@ impl Redaction<'_> {
         }
     }
 
-    /// A value without what must go, and what it held before.
-    /// At `level` 0 it is the content of a message, at 1 an item, whose word and id must stay.
+    /// A value after redaction, and the digest of its content before.
+    ///
+    /// At `level` 0 it is the content of a message. At level 1 it is an item, whose type and id
+    /// must stay.
     fn value(
         &mut self,
         value: Value,
@@ -262,7 +268,7 @@ impl Redaction<'_> {
         (self.unless_body(kept, &held, place), held)
     }
 
-    /// The elements of an array, and what each held before.
+    /// The elements of an array after redaction, and the digests of their content before.
     fn elements(
         &mut self,
         elements: Vec<Value>,
@@ -300,7 +306,7 @@ impl Redaction<'_> {
         (kept, held)
     }
 
-    /// The members of an object, and what each held before.
+    /// The members of an object after redaction, and the digests of their content before.
     fn members(
         &mut self,
         members: Members,
@@ -329,7 +335,7 @@ impl Redaction<'_> {
         (kept, held)
     }
 
-    /// `value`, unless what it held is a body.
+    /// `value`, unless its content was a removed body.
     fn unless_body(&mut self, value: Value, held: &Digest, place: &Place) -> Value {
         match self.values.get(held) {
             Some(hash) if worth(&value) => {
@@ -344,7 +350,7 @@ impl Redaction<'_> {
         }
     }
 
-    /// A text without lines of bodies and without secrets, if it has any.
+    /// A text without lines of removed bodies and without secrets, if it had any.
     fn text(&mut self, text: &str, name: Option<&str>, place: &Place) -> Option<String> {
         let repeated = self.without_lines(text);
         if repeated.is_some() {
@@ -389,7 +395,7 @@ impl Redaction<'_> {
         (!secrets.is_empty()).then(|| without(text, &secrets))
     }
 
-    /// The secrets in a text, also those that are known by the name of its member.
+    /// The secrets in a text, also those that a rule recognizes by the name of its member.
     fn secrets(&self, text: &str, name: Option<&str>) -> Vec<Secret> {
         let named = match name {
             Some(name) if !text.is_empty() => format!("{name}=\""),
@@ -442,7 +448,7 @@ fn comparable(line: &str) -> Option<&str> {
     (line.chars().take(MIN_REPEATED_LINE).count() == MIN_REPEATED_LINE).then_some(line)
 }
 
-/// Whether a value that equals a body is more than a word that equals one by chance.
+/// Whether a value that equals a body is unlikely to equal it by chance.
 fn worth(value: &Value) -> bool {
     match value {
         Value::Null | Value::Bool(_) | Value::Number(_) => false,
@@ -452,7 +458,7 @@ fn worth(value: &Value) -> bool {
     }
 }
 
-/// What a value holds: equal for equal values, whatever the order of members.
+/// The digest of a value's content, in any order of members.
 fn print(value: &Value) -> Digest {
     match value {
         Value::Null => Digest::of(b"null"),

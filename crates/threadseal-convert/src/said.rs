@@ -1,14 +1,14 @@
-//! Which texts a source says twice.
+//! Texts that a source contains twice.
 //!
-//! Some programs write the same text in several records: as part of the conversation, and again
-//! as an event for their user interface. A mapping goes through the source once to note what the
-//! conversation says, and a second time to carry it; an event that only repeats is dropped as a
-//! duplicate, one that says something new is carried.
+//! Some programs write the same text in several records: as part of the conversation, and again as
+//! an event for their user interface. A mapping reads the source twice. The first pass notes the
+//! texts of the conversation, the second carries them. An event that only repeats a text is dropped
+//! as a duplicate. An event with a new text is carried.
 
 use std::collections::HashMap;
 use threadseal_core::digest::Digest;
 
-/// How often each text is said, and how often it was repeated since.
+/// How often each text occurs in the conversation, and how often an event repeated it.
 #[derive(Debug, Default)]
 pub(super) struct Said {
     counts: HashMap<Digest, Count>,
@@ -21,7 +21,7 @@ struct Count {
 }
 
 impl Said {
-    /// Notes that the conversation says `text`.
+    /// Notes that the conversation contains `text`.
     pub(super) fn note(&mut self, text: &str) {
         self.counts
             .entry(Digest::of(text.as_bytes()))
@@ -29,13 +29,13 @@ impl Said {
             .said += 1;
     }
 
-    /// Whether the conversation says `text`.
+    /// Whether the conversation contains `text`.
     pub(super) fn has(&self, text: &str) -> bool {
         self.counts.contains_key(&Digest::of(text.as_bytes()))
     }
 
     /// Whether this occurrence of `text` repeats one of the conversation that no earlier call
-    /// took for a repetition. If not, the caller carries it.
+    /// counted as repeated. If not, the caller carries it.
     pub(super) fn repeats(&mut self, text: &str) -> bool {
         let Some(count) = self.counts.get_mut(&Digest::of(text.as_bytes())) else {
             return false;

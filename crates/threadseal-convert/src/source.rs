@@ -1,17 +1,17 @@
-//! Reading a source so that nothing of it can be forgotten.
+//! Reads a source so that no part of it can be forgotten.
 //!
 //! ```text
 //! bytes ─► Lines ─► one JSON text each ─► Reading ─► Node … take / read / discard
-//!                                            └─ finish: whatever was not touched is in the account
+//!                                            └─ finish: untouched parts go to the account
 //! ```
 //!
-//! A mapping never sees a parsed value bare. It holds [`Node`]s, and every node it asks for,
-//! takes or discards is marked. When a record is done, [`Reading::finish`] walks it: each member
-//! that nobody took is told to the [`Account`] as dropped, with its line and JSON Pointer. A
-//! mapping that forgets a member therefore reports it, whether it meant to or not.
+//! A mapping never sees a parsed value directly. It uses [`Node`]s, and every node that it reads,
+//! takes or discards is marked. At the end of a record, [`Reading::finish`] walks over it. It
+//! reports each untouched member to the [`Account`] as dropped, with its line and JSON Pointer. So
+//! a mapping reports every member that it forgets.
 //!
-//! What a mapping carries comes out of [`Node::take`] and [`Node::text`], which make it fit for a
-//! scroll and tell the account where that changed something.
+//! [`Node::take`] and [`Node::text`] make carried values fit for a scroll. They record in the
+//! account where that changed a value.
 
 use super::account::{Account, Alteration, Reason};
 use super::fit::{fit, fit_text, push_segment};
@@ -20,7 +20,7 @@ use std::collections::HashMap;
 use threadseal_core::canon::json::{IrregularityKind, JsonError, Text, Value, parse, parse_python};
 use threadseal_core::limits::{MAX_LINE_BYTES, MAX_SOURCE_LINES, MAX_SOURCE_VALUES};
 
-/// Reads the lines of `source`, each a JSON object, and gives those to `each`, one at a time.
+/// Reads the lines of `source`, each a JSON object, and passes them to `each`, one at a time.
 pub(super) fn json_lines(
     source: &[u8],
     account: &mut Account,
@@ -36,7 +36,7 @@ pub(super) fn json_lines(
     );
 }
 
-/// As [`json_texts`]; a line that is no JSON object is told to the account as unmapped.
+/// As [`json_texts`]; the account counts a line that is no JSON object as unmapped.
 pub(super) fn json_objects(
     source: &[u8],
     most_values: usize,
@@ -54,13 +54,13 @@ pub(super) fn json_objects(
     );
 }
 
-/// Reads the lines of `source`, each one JSON text, and gives those to `each`.
+/// Reads the lines of `source`, each one JSON text, and passes them to `each`.
 ///
-/// A line is what stands between two bytes 0x0A; a carriage return before one is a blank. Blank
-/// lines are skipped. A line that is no JSON, or is beyond [`MAX_LINE_BYTES`], is told to the
-/// account as unmapped, and so are all lines beyond [`MAX_SOURCE_LINES`], and those from which on
-/// all lines have more than `most_values` values: a mapping that holds all of them at once can
-/// bear fewer.
+/// A line is the text between two bytes 0x0A; a carriage return before one is a blank. Blank lines
+/// are skipped. The account counts these lines as unmapped: lines that are not JSON, lines beyond
+/// [`MAX_LINE_BYTES`], and lines beyond [`MAX_SOURCE_LINES`]. So are the lines after which all
+/// lines together exceed `most_values` values. A mapping that holds all lines at once needs a lower
+/// bound.
 pub(super) fn json_texts(
     source: &[u8],
     most_values: usize,
@@ -99,12 +99,12 @@ pub(super) fn json_texts(
 
 /// The value of one JSON text.
 ///
-/// Programs write `NaN`, and surrogates without their other half where they cut a text; both are
-/// read, and carried as `fit` says. A name that occurs twice in one object is not: one of its
-/// values would be lost without a trace.
+/// Programs write `NaN`, and lone surrogates where they truncate a text. Both are read, and carried
+/// as `fit` converts them. A text with a name that occurs twice in one object is refused: one of
+/// its values would be lost without a trace.
 ///
 /// # Errors
-/// What the strict reader refuses.
+/// The errors of the strict reader.
 pub(super) fn read_json(text: &[u8]) -> Result<Value, JsonError> {
     let strict = match parse(text) {
         Ok(value) => return Ok(value),
@@ -117,7 +117,7 @@ pub(super) fn read_json(text: &[u8]) -> Result<Value, JsonError> {
     Ok(lenient.ok_or(strict)?.value)
 }
 
-/// A source without the byte order mark that some editors put before it.
+/// A source without the byte order mark that some editors add.
 pub(super) fn without_mark(source: &[u8]) -> &[u8] {
     source.strip_prefix(b"\xef\xbb\xbf").unwrap_or(source)
 }
@@ -126,13 +126,13 @@ pub(super) fn without_mark(source: &[u8]) -> &[u8] {
 pub(super) struct Reading<'a> {
     line: u64,
     root: &'a Value,
-    /// What became of a value, by its address; the record is borrowed, so none moves.
+    /// The fate of each value, by its address. The record is borrowed, so no value moves.
     marks: RefCell<HashMap<usize, Mark>>,
-    /// What was altered inside a value that was taken, by that value's address.
+    /// The alterations inside a taken value, by the address of that value.
     altered: RefCell<HashMap<usize, Vec<(String, Alteration)>>>,
 }
 
-/// One value of a record. Asking for its parts does not take it.
+/// One value of a record. Reading its parts does not take it.
 #[derive(Clone, Copy)]
 pub(super) struct Node<'r, 'a> {
     reading: &'r Reading<'a>,
@@ -141,7 +141,7 @@ pub(super) struct Node<'r, 'a> {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Mark {
-    /// Its parts are told one by one.
+    /// Its parts are reported one by one.
     Entered,
     /// It is in the scroll.
     Taken,
@@ -150,7 +150,7 @@ enum Mark {
 }
 
 impl<'a> Reading<'a> {
-    /// Begins to read `root`, the record at `line`.
+    /// A reading of `root`, the record at `line`.
     pub(super) fn new(line: u64, root: &'a Value) -> Self {
         Self {
             line,
@@ -168,7 +168,7 @@ impl<'a> Reading<'a> {
         }
     }
 
-    /// Tells `account` what was altered, discarded, and never touched.
+    /// Records in `account` the values that were altered, discarded, or never touched.
     pub(super) fn finish(self, account: &mut Account) {
         let walk = Walk {
             line: self.line,
@@ -220,7 +220,7 @@ impl<'r, 'a> Node<'r, 'a> {
         )
     }
 
-    /// The value, to look at; it counts as untouched.
+    /// The value, for inspection only; it counts as untouched.
     pub(super) fn peek(self) -> &'a Value {
         self.value
     }
@@ -232,8 +232,8 @@ impl<'r, 'a> Node<'r, 'a> {
         fit(self.value, &mut String::new(), &mut note)
     }
 
-    /// The object that this string spells in JSON, made fit; it counts as taken. Of the string
-    /// only blanks and escapes are lost.
+    /// The object in the JSON of this string, made fit; it counts as taken. Only blanks and escapes
+    /// of the string are lost.
     pub(super) fn take_spelled(self) -> Option<Value> {
         let text = self.value.as_str()?;
         let value = parse(text.as_bytes()).ok()?;
@@ -243,7 +243,7 @@ impl<'r, 'a> Node<'r, 'a> {
         Some(fit(&value, &mut String::new(), &mut note))
     }
 
-    /// The value, which the mapping turned into something in the scroll; it counts as taken.
+    /// The value, for a mapping that converts it to another form; it counts as taken.
     pub(super) fn read(self) -> &'a Value {
         self.reading.mark(self.value, Mark::Taken);
         self.value
@@ -262,19 +262,19 @@ impl<'r, 'a> Node<'r, 'a> {
         Some(fitted)
     }
 
-    /// What the value, a string of JSON, holds (`held`), made fit; the string counts as taken.
+    /// `held`, the JSON in this string, made fit; the string counts as taken.
     pub(super) fn take_held(self, held: &Value) -> Value {
         self.reading.mark(self.value, Mark::Taken);
         let mut note = |pointer: &str, how| self.reading.note(self.value, pointer, how);
         fit(held, &mut String::new(), &mut note)
     }
 
-    /// Says that the value, which was taken to compare it, is not in the scroll after all.
+    /// Records that the value, taken for a comparison, is not in the scroll after all.
     pub(super) fn retract(self, reason: Reason) {
         self.reading.mark(self.value, Mark::Discarded(reason));
     }
 
-    /// Says that the value is not in the scroll, and why. What was taken stays taken.
+    /// Records that the value is not in the scroll, and why. A value that was taken stays taken.
     pub(super) fn discard(self, reason: Reason) {
         if self.mark() != Some(Mark::Taken) {
             self.reading.mark(self.value, Mark::Discarded(reason));
@@ -318,7 +318,7 @@ impl<'r, 'a> Node<'r, 'a> {
         Some(value)
     }
 
-    /// [`Self::discard`] of the members `names`, those that are there.
+    /// [`Self::discard`] of those members in `names` that exist.
     pub(super) fn discard_all(self, names: &[&str], reason: Reason) {
         for name in names {
             if let Some(node) = self.get(name) {
@@ -327,7 +327,7 @@ impl<'r, 'a> Node<'r, 'a> {
         }
     }
 
-    /// The string member `name`, by which the mapping chooses what to do.
+    /// The string member `name`, which selects a rule of the mapping.
     pub(super) fn told_by(self, name: &str) -> Option<&'a str> {
         let node = self.get(name)?;
         let text = node.value.as_str()?;
@@ -348,8 +348,9 @@ impl<'r, 'a> Node<'r, 'a> {
     }
 }
 
-/// How many values there are, those included that a string may spell: [`Node::take_spelled`]
-/// makes about one of each of its commas.
+/// The number of values, including those that a string may spell.
+///
+/// [`Node::take_spelled`] makes about one value of each comma in a string.
 fn count_values(value: &Value) -> usize {
     let inside: usize = match value {
         Value::String(text) if text.as_bytes().starts_with(b"{") => {
@@ -366,7 +367,7 @@ fn address(value: &Value) -> usize {
     std::ptr::from_ref(value).addr()
 }
 
-/// What is known of a record when nobody reads it any more.
+/// The state of a record after its mapping.
 struct Walk {
     line: u64,
     marks: HashMap<usize, Mark>,
@@ -374,7 +375,7 @@ struct Walk {
 }
 
 impl Walk {
-    /// Tells of each part of `value` that is not in the scroll as it stood, outermost first.
+    /// Reports each part of `value` that is not in the scroll unchanged, outermost first.
     fn tell(&self, value: &Value, pointer: &mut String, account: &mut Account) {
         let mut dropped = |reason| account.drop_part(self.line, pointer, reason);
         match self.marks.get(&address(value)) {

@@ -3,28 +3,16 @@
 //! ```text
 //! {"environment":E,"history":[ENTRY,…],"trajectory":[STEP,…],"info":{…},"replay_config":{…}|"{…}"}
 //! ENTRY: {"role","content","agent","message_type","thought","action","tool_calls","tool_call_ids"}
-//! STEP:  {"response","thought","action","observation","state","execution_time","messages":[ENTRY,…]}
+//! STEP:  {"response","thought","action","observation","state","execution_time",
+//!         "messages":[ENTRY,…]}
 //! ```
 //!
-//! The history is what the model saw and said, and the trajectory says most of it again. A "line"
-//! is the number of the entry; the steps are numbered on after the last entry; 0 is what holds both.
-//! A step belongs to the entry of the assistant with its `response`, found in order.
+//! The history is the conversation of the model, and the trajectory repeats most of it. A "line" is
+//! the number of the entry. The numbers of steps continue after the last entry. Line 0 is the part
+//! that contains both. A step belongs to the entry of the assistant with its `response`, matched in
+//! order.
 //!
-//! | source | scroll |
-//! |---|---|
-//! | entry `role`; `user` after an action that is no `tool_calls` | role; `tool` |
-//! | entry `content` | text item; after an action the response of `tool_results` |
-//! | entry `tool_calls`, `tool_call_ids` | `tool_calls`, id of `tool_results` |
-//! | `action` | `tool_calls`: name `action`, args `{"action":A}`, id `step-N`; beside `tool_calls` dropped: view |
-//! | `thought` | dropped: duplicate where `content` holds it; else in the source item |
-//! | step `response`, `action`, `thought` | dropped: duplicate; of a step without entry as above |
-//! | step `observation` | dropped: duplicate where the answering entry holds it; else `tool_results` of a turn `tool` |
-//! | step `messages`, `query`: what the history does not say (elided outputs) | item `part`; the rest dropped: duplicate |
-//! | step `state`, `execution_time`, … | source item: `step` |
-//! | entry `agent`, `message_type`, `is_demo`, `tags`, … | source item: `entry` |
-//! | `replay_config.agent.model` `name`, `temperature`, `top_p` | `model.id`, `params` |
-//! | `info.model_stats` `tokens_sent`, `tokens_received` | the account's tokens |
-//! | `environment`, `info`, `replay_config` | source item of the first turn |
+//! `spec/scroll-mappings.md` C3 has the table of members.
 
 use super::account::{Account, Reason, Tokens, object};
 use super::chat::{Chat, held_json, rest};
@@ -101,7 +89,7 @@ struct Run<'a> {
     account: Account,
     said: Said,
     steps: &'a [Value],
-    /// The step of each entry of the assistant that has one.
+    /// The step of each entry of the assistant, where there is one.
     step_of: HashMap<usize, usize>,
     /// The number of the first step.
     first_step: u64,
@@ -109,7 +97,7 @@ struct Run<'a> {
     params: Params,
     /// The action that the next entry answers.
     pending: Option<String>,
-    /// Steps that were read; they are told in order, after the entries.
+    /// Steps that were read. They are reported in order, after the entries.
     readings: Vec<(u64, Reading<'a>)>,
 }
 
@@ -165,7 +153,7 @@ impl<'a> Run<'a> {
         reading.finish(&mut self.account);
     }
 
-    /// Which entry each step belongs to, and what the history says.
+    /// Matches steps to entries, and notes the content of the history.
     fn pair(&mut self, history: &[Value]) {
         for text in history.iter().filter_map(content) {
             self.said.note(text);
@@ -245,7 +233,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Adds the turn and, where nothing else in the file says it, what the environment answered.
+    /// Adds the turn. It also adds the environment's answer, unless the file contains it elsewhere.
     fn close(&mut self, draft: Draft, mut source: Source, step: Option<StepFacts>) {
         let Some(step) = step else {
             self.thread.push(draft, source);
@@ -268,7 +256,8 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Reads one step into the turn of its entry, whose text and answer are given, or into a new one.
+    /// Reads one step into the turn of its entry, or into a new one. The entry's text and answer
+    /// are arguments.
     fn step(
         &mut self,
         index: usize,
@@ -338,7 +327,7 @@ impl<'a> Run<'a> {
         })
     }
 
-    /// What the model was given with this step and the history does not say.
+    /// The input of the model in this step that the history does not contain.
     fn prompts(&mut self, node: Node<'_, '_>) -> Vec<Value> {
         let mut items = Vec::new();
         for name in ["messages", "query"] {
@@ -364,14 +353,14 @@ impl<'a> Run<'a> {
     }
 }
 
-/// What a step says that its entry does not.
+/// Facts of a step that its entry lacks.
 struct StepFacts {
     line: u64,
     facts: Option<Value>,
     observation: Option<Value>,
 }
 
-/// The entry as the answer to a call.
+/// Reads the entry as the answer to a call.
 fn answer(node: Node<'_, '_>, action: Option<String>, line: u64, draft: &mut Draft) {
     let _ = node.told_by("role");
     let first = node
@@ -389,7 +378,7 @@ fn answer(node: Node<'_, '_>, action: Option<String>, line: u64, draft: &mut Dra
     draft.tool_results.push(ToolResult::new(id, true, response));
 }
 
-/// Carries the action of an entry or step, unless its calls say it; gives its id.
+/// Carries the action of an entry or step, unless its calls contain it. Returns the id of the call.
 fn action(node: Node<'_, '_>, draft: &mut Draft, line: u64) -> Option<String> {
     let action = node
         .get("action")
@@ -409,7 +398,7 @@ fn action(node: Node<'_, '_>, draft: &mut Draft, line: u64) -> Option<String> {
     Some(id)
 }
 
-/// Drops a text that `place` holds; gives one that it does not hold.
+/// Drops a text that `place` contains; returns any other text.
 fn repeated_or_new(node: Node<'_, '_>, place: &str) -> Option<Value> {
     if says_nothing(node.peek()) {
         return None;

@@ -1,9 +1,9 @@
-//! What mappings of documents share: the head of a session, items out of free-form content, and
-//! who answered.
+//! Parts that the mappings of documents share: the head of a session, items from free-form content,
+//! and vendors.
 //!
-//! A document says some things once for all turns (the session, the tools, the totals). They go
-//! into the `source` item of the first turn; where a document has no turn at all, into that of a
-//! turn of role `system` that says nothing else.
+//! A document states some facts once for all turns (the session, the tools, the totals). They go
+//! into the `source` item of the first turn. If a document has no turn, they go into a turn of role
+//! `system` without other content.
 
 use super::Mapped;
 use super::account::{Account, Tokens};
@@ -18,7 +18,7 @@ use threadseal_core::digest::Digest;
 use threadseal_core::error::Error;
 use threadseal_formats::scroll::Role;
 
-/// Words of items that mean something in a scroll, and of which a source has no say.
+/// Types of items with a meaning in a scroll, which a source must not set.
 const RESERVED: [&str; 6] = [
     "source",
     "thinking",
@@ -50,17 +50,17 @@ impl Thread {
         }
     }
 
-    /// What is said for all turns: it goes into the `source` item of the next one.
+    /// The facts for all turns, for the `source` item of the next turn.
     pub(super) fn head(&mut self) -> &mut Source {
         self.head.get_or_insert_with(|| Source::new(self.format))
     }
 
-    /// Adds to a list that is said for all turns.
+    /// Adds to a list of facts for all turns.
     pub(super) fn head_list(&mut self, name: &str, more: Vec<Value>) {
         self.lists.entry(name.to_owned()).or_default().extend(more);
     }
 
-    /// A `source` item for a turn that stands in these records.
+    /// A `source` item for a turn made of these records.
     pub(super) fn source(&self, records: &[u64]) -> Source {
         let mut source = Source::new(self.format);
         if !records.is_empty() {
@@ -75,7 +75,7 @@ impl Thread {
         self.tokens.add(tokens);
     }
 
-    /// Counts tokens and tells them in `source`.
+    /// Counts tokens and sets them in `source`.
     pub(super) fn spend(&mut self, source: &mut Source, tokens: Tokens) {
         if tokens != Tokens::default() {
             self.tokens.add(tokens);
@@ -95,7 +95,7 @@ impl Thread {
         self.build.push(&draft)
     }
 
-    /// All turns, with what the source left out.
+    /// All turns, with defaults for missing fields.
     pub(super) fn finish(mut self, mut account: Account) -> Mapped {
         if self.head.is_some() || !self.lists.is_empty() {
             let head = self.source(&[]);
@@ -109,12 +109,12 @@ impl Thread {
 /// The value of a source that is one JSON text.
 ///
 /// # Errors
-/// What [`read_json`] refuses.
+/// Those of [`read_json`].
 pub(super) fn document(source: &[u8]) -> Result<Value, Error> {
     Ok(read_json(without_mark(source))?)
 }
 
-/// Who offers a model that is spelled `vendor/model`; otherwise nobody knows.
+/// The vendor of a model that is spelled `vendor/model`; otherwise unknown.
 pub(super) fn vendor_of(model: &str) -> &str {
     model.split_once('/').map_or("", |(vendor, _)| vendor)
 }
@@ -128,8 +128,8 @@ pub(super) fn extend(item: &mut Value, name: &str, value: Option<Value>) {
     }
 }
 
-/// Adds to `item` each member of `node` that says something, as it stands, but those called
-/// `except` and those that the item has.
+/// Adds each non-empty member of `node` to `item`, unchanged. It skips the members in `except` and
+/// those that the item has.
 pub(super) fn take_rest(node: Node<'_, '_>, item: &mut Value, except: &[&str]) {
     let Value::Object(members) = item else { return };
     let own = members.len();
@@ -157,7 +157,7 @@ pub(super) fn content_items(content: Node<'_, '_>) -> Vec<Value> {
     }
 }
 
-/// The item of one block; a block that says nothing has none.
+/// The item of one block; an empty block has none.
 pub(super) fn block_item(block: Node<'_, '_>) -> Option<Value> {
     let value = block.peek();
     if says_nothing(value) {
@@ -182,14 +182,14 @@ pub(super) fn block_item(block: Node<'_, '_>) -> Option<Value> {
     }
 }
 
-/// The item of something that has no word of its own.
+/// The item of a part without a type of its own.
 pub(super) fn part_item(part: Node<'_, '_>) -> Value {
     let mut item = Value::Object(vec![("type".into(), "part".into())]);
     extend(&mut item, "part", Some(part.take()));
     item
 }
 
-/// An object in which no name occurs twice: of two, the later has its number behind its name.
+/// An object without duplicate names: of two members, the later gets its number after its name.
 pub(super) fn unique(members: Vec<(Text, Value)>) -> Value {
     let mut names: HashSet<Text> = HashSet::with_capacity(members.len());
     let mut times: HashMap<Text, u64> = HashMap::new();
@@ -206,12 +206,12 @@ pub(super) fn unique(members: Vec<(Text, Value)>) -> Value {
     Value::Object(kept)
 }
 
-/// The digest of what a value holds.
+/// The digest of a value's content.
 pub(super) fn fingerprint(value: &Value) -> Digest {
     Digest::of(&python::rye(value))
 }
 
-/// Whether a value holds nothing that somebody could miss.
+/// Whether a value has no content that a reader could miss.
 pub(super) fn says_nothing(value: &Value) -> bool {
     match value {
         Value::Null => true,

@@ -1,13 +1,12 @@
-//! Traces: what spans say of a conversation, each message once.
+//! Traces: the conversation in spans, each message once.
 //!
-//! A span of a request to a model repeats the whole conversation so far, and the spans around it
-//! repeat it again. The spans are read in the order of their beginning: first those that asked a
-//! model, then those of tools, then the others. A message that the scroll has as often as it
-//! occurs in one list is dropped as a duplicate, whatever the shape in which it comes; of anything
-//! that is no message it is a duplicate if the scroll has each of its texts. The turns then stand
-//! in the order of their moments: input at the beginning of its span, output at the end.
+//! The span of a model request repeats the whole conversation so far, and the spans around it
+//! repeat it again. Spans are read in the order of their start: first model requests, then tools,
+//! then the others. A message is a duplicate if the scroll has it as often as one list does, in any
+//! shape. Any other value is a duplicate if the scroll has each of its texts. The turns are then
+//! sorted by their moments: input at the start of its span, output at the end.
 //!
-//! Tokens are counted for spans below which no other span tells of tokens.
+//! Tokens are counted for spans without a span below them that reports tokens.
 
 use super::account::{Account, Reason, Tokens};
 use super::chat::{Chat, held_json, rest};
@@ -26,7 +25,7 @@ use threadseal_formats::scroll::Role;
 
 pub(super) mod shapes;
 
-/// What a span is about.
+/// The subject of a span.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Kind {
     /// A request to a model.
@@ -37,20 +36,21 @@ pub(super) enum Kind {
     Other,
 }
 
-/// Something that a span says, and where it stands in the source.
+/// A part of a span's content, and its place in the source.
 pub(super) struct Part<'r, 'a> {
     /// The value, fit for a scroll.
     pub(super) value: Value,
-    /// What it was made of; of several, each with the place of the message that it belongs to.
+    /// The nodes that it was made of; of several, each with the place of its message.
     pub(super) nodes: Vec<(usize, Node<'r, 'a>)>,
-    /// The pointer of the value in the record, if it is made of one node. Inside of a string of
-    /// JSON, or of an OTLP value, it goes on in the JSON that this stands for.
+    /// The pointer of the value in the record, if it is made of one node.
+    ///
+    /// Inside a string of JSON, or an OTLP value, it continues in the JSON that this represents.
     pub(super) pointer: Option<String>,
-    /// Who speaks, where it does not say.
+    /// The role, if the part does not name one.
     pub(super) role: &'static str,
 }
 
-/// One span, read but for its parts.
+/// One span, read except for its parts.
 pub(super) struct Span<'r, 'a> {
     pub(super) number: u64,
     pub(super) kind: Kind,
@@ -80,7 +80,7 @@ pub(super) struct Trace {
     calls: HashSet<Digest>,
     answers: HashSet<Digest>,
     turns: Vec<(u64, Draft, Source)>,
-    /// Parts of values that are dropped as duplicates, until their record is told.
+    /// Parts of values that are dropped as duplicates, until their record is reported.
     repeated: Vec<(u64, String)>,
 }
 
@@ -98,7 +98,7 @@ impl Trace {
         }
     }
 
-    /// Carries what the spans say.
+    /// Carries the content of the spans.
     pub(super) fn carry(&mut self, mut spans: Vec<Span<'_, '_>>) {
         let covered = covered(&spans);
         for span in &mut spans {
@@ -117,7 +117,7 @@ impl Trace {
             .sort_by_key(|(number, _)| std::cmp::Reverse(*number));
     }
 
-    /// Tells the account of the record `number`, which was read. Records are told in their order.
+    /// Reports the record `number`, which was read, to the account. Records are reported in order.
     pub(super) fn tell(&mut self, number: u64, reading: Reading<'_>) {
         while let Some((_, pointer)) = self.repeated.pop_if(|(of, _)| *of <= number) {
             self.account.drop_part(number, &pointer, Reason::Duplicate);
@@ -167,7 +167,7 @@ impl Trace {
         }
     }
 
-    /// A call and its answer, unless messages said them. Tells whether they were read.
+    /// Adds a call and its answer, unless messages contain them. Returns whether they were read.
     fn tool(&mut self, span: &mut Span<'_, '_>) -> bool {
         let [input] = span.inputs.as_slice() else {
             return false;
@@ -278,7 +278,7 @@ impl Trace {
         }
     }
 
-    /// Tells of what a part that is carried holds and the scroll has already: places of messages,
+    /// Notes the parts of a carried value that the scroll already has: places of messages,
     /// pointers.
     fn repeated(&mut self, part: &Part<'_, '_>, number: u64, repeated: &[(Option<usize>, String)]) {
         if let Some(pointer) = &part.pointer {
@@ -330,7 +330,7 @@ impl Trace {
     }
 }
 
-/// Spans above others that tell of tokens: what they tell is a sum.
+/// Spans above others that report tokens: their own tokens are a sum.
 fn covered(spans: &[Span<'_, '_>]) -> HashSet<String> {
     let named = spans
         .iter()
@@ -360,7 +360,7 @@ fn discard(part: &Part<'_, '_>) {
         .for_each(|(_, node)| node.retract(Reason::Duplicate));
 }
 
-/// Reads a message that stands for itself; what `chat` does not know of it comes along.
+/// Reads a single message, and returns the members that `chat` does not read.
 fn read(message: &Value, number: u64, turn: usize) -> (Chat, Option<Value>) {
     let reading = Reading::new(number, message);
     let root = reading.root();
@@ -391,7 +391,7 @@ fn unwrapped(value: &Value) -> Value {
     }
 }
 
-/// What a message says, whatever its shape: without ids, which some shapes leave out.
+/// The digest of a message in any shape: without ids, which some shapes omit.
 fn chat_key(chat: &Chat) -> Digest {
     let role = match chat.turn_role() {
         Role::System => Value::from(chat.role.as_str()),
@@ -421,7 +421,7 @@ fn call_key(call: &ToolCall) -> Digest {
     thread::fingerprint(&Value::Array(vec![call.name.as_str().into(), args]))
 }
 
-/// A body, as far as it is the same: a string of JSON is what it holds, a list of one text is it.
+/// The digest of a body. A string of JSON counts as that JSON, a list of one text as the text.
 fn body_key(body: &Value) -> Digest {
     let mut texts = Vec::new();
     leaves(body, &mut texts);
@@ -433,7 +433,8 @@ fn body_key(body: &Value) -> Digest {
     }
 }
 
-/// Every text of `value`, strings of JSON opened; words of the shape (`type`, `role`, `id`) are none.
+/// Every text of `value`, with strings of JSON opened. Words of the shape (`type`, `role`, `id`) do
+/// not count.
 fn leaves(value: &Value, texts: &mut Vec<Digest>) {
     match value {
         Value::String(text) if !text.as_bytes().is_empty() => {

@@ -1,5 +1,6 @@
-//! Throughput of strict reading and of RFC 8785, beside SHA-256 of the same bytes: verifying an
-//! event log does both to every line, so reading must not be the slower.
+//! Throughput of strict reading and of RFC 8785, compared with SHA-256 of the same bytes.
+//!
+//! Verification of an event log does both to every line, so reading must not be the slower part.
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use serde::de::IgnoredAny;

@@ -5,7 +5,7 @@
 //!                               u64be(len tag)  tag
 //!                               u64be(len part) part   … for each part )
 //! ```
-//! The prefix and the lengths make two tags, or two splittings of the same bytes, never collide.
+//! The prefix and the lengths ensure that two tags, or two splits of the same bytes, never collide.
 
 use crate::encoding;
 use sha2::Digest as _;
@@ -90,7 +90,7 @@ impl Hasher {
         self.0.update(bytes);
     }
 
-    /// The digest of all bytes so far; the hasher goes on.
+    /// The digest of all bytes so far. The hasher stays usable.
     pub fn digest_so_far(&self) -> Digest {
         self.clone().finish()
     }
@@ -103,7 +103,7 @@ impl Hasher {
     }
 }
 
-/// Counts what is hashed, so that tests can tell how work grows without a clock.
+/// Counts hashed bytes, so that tests can measure work without a clock.
 #[cfg(any(test, feature = "testing"))]
 pub mod work {
     use std::cell::Cell;

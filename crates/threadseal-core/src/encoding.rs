@@ -29,7 +29,7 @@ pub fn parse_hex_array<const N: usize>(text: &str) -> Option<[u8; N]> {
         return None;
     };
     let pairs: &[[u8; 2]; N] = pairs.try_into().ok()?;
-    // Digits are looked up without a branch for each; whether all were digits is asked once.
+    // Digits are looked up without a branch for each; one check at the end covers all of them.
     let mut seen = 0;
     let bytes = pairs.map(|[high, low]| {
         let (high, low) = (NIBBLES[usize::from(high)], NIBBLES[usize::from(low)]);
@@ -39,7 +39,7 @@ pub fn parse_hex_array<const N: usize>(text: &str) -> Option<[u8; N]> {
     (seen != NO_DIGIT).then_some(bytes)
 }
 
-/// What [`NIBBLES`] says of a byte that is no hex digit; no or of digits reaches it.
+/// The entry of [`NIBBLES`] for a byte that is no hex digit. No combination of digits gives it.
 const NO_DIGIT: u8 = 0xff;
 
 /// The value of each byte as a lower-case hex digit.
@@ -63,7 +63,7 @@ pub fn parse_base64(text: &str) -> Option<Vec<u8>> {
     STANDARD.decode(text).ok()
 }
 
-/// URL-safe base64 with padding: what Rye's Python writes and needs.
+/// URL-safe base64 with padding. Rye's Python writes this form and accepts no other.
 pub fn base64url(bytes: &[u8]) -> String {
     URL_SAFE.encode(bytes)
 }
@@ -94,7 +94,7 @@ pub fn base32(bytes: &[u8]) -> String {
     out
 }
 
-/// Reads what [`base32`] writes; trailing bits must be zero.
+/// Reads the output of [`base32`]; trailing bits must be zero.
 pub fn parse_base32(text: &str) -> Option<Vec<u8>> {
     let mut out = Vec::with_capacity(text.len() * 5 / 8);
     let (mut bits, mut count) = (0_u16, 0);

@@ -1,26 +1,25 @@
-//! Errors: what the caller should do next.
+//! Errors, by the action that the caller should take.
 //!
-//! An error means that there is no verdict (bad arguments, an unreadable key, a caller that asks
-//! for something forbidden). What is wrong with a *record* is never an error: it is a
-//! [`crate::report::Finding`].
+//! An error means that there is no verdict. Examples are bad arguments, an unreadable key, or a
+//! forbidden request. A fault in a *record* is never an error: it is a [`crate::report::Finding`].
 
 use std::fmt;
 
-/// What the caller should do.
+/// The action that the caller should take.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// Mend the arguments or the input and call again.
+    /// Correct the arguments or the input and call again.
     InvalidInput,
-    /// The key, passphrase or key file does not serve; use another.
+    /// The key, passphrase or key file does not fit; use another.
     Key,
     /// The record does not allow this; do not retry. Verify it and read the report.
     Refused,
-    /// Another writer has taken the record over; stop writing, it is his now.
+    /// Another writer owns the record; stop writing.
     Superseded,
-    /// Beyond a named bound of [`crate::limits`].
+    /// The input exceeds a named bound of [`crate::limits`].
     Limit,
-    /// A signer, store or other outside part failed; trying again may help.
+    /// A signer, store or other outside part failed; a retry may help.
     External,
 }
 
@@ -32,7 +31,7 @@ pub struct Error {
 }
 
 impl Error {
-    /// An error of `kind`; `message` is lower-case and says what to do where that is known.
+    /// An error of `kind`. `message` is lower-case and names a remedy where one is known.
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
         Self {
             kind,
@@ -55,7 +54,7 @@ impl Error {
         Self::new(ErrorKind::Refused, message)
     }
 
-    /// What the caller should do.
+    /// The action that the caller should take.
     pub fn kind(&self) -> ErrorKind {
         self.kind
     }

@@ -1,4 +1,4 @@
-//! Canonical bytes, keys, trees, notes, trust and reports: what every record format is built from.
+//! Canonical bytes, keys, trees, notes, trust and reports: the parts of every record format.
 //!
 //! The crate is pure: it reads no file, no clock, no environment, and draws no randomness. The
 //! caller's "now" is an argument. The formats themselves are in `threadseal-formats`.
@@ -8,7 +8,7 @@
 //! | module | owns |
 //! |---|---|
 //! | [`limits`] | every bound, as a named `MAX_*` |
-//! | [`error`] | [`error::Error`], whose kind tells the caller what to do |
+//! | [`error`] | [`error::Error`], whose kind names the caller's next action |
 //! | [`time`] | [`time::Timestamp`], microseconds since 1970 |
 //! | [`encoding`] | strict hex and base64: one spelling each |
 //! | [`digest`] | SHA-256 digests, tagged digests |
@@ -18,7 +18,7 @@
 //! | [`note`] | C2SP signed notes |
 //! | [`record`] | record ids, thread ids, heads |
 //! | [`tlog`] | C2SP transparency logs: checkpoints, tiles, proofs as files, witnesses |
-//! | [`trust`] | whose signature counts, for what, until when |
+//! | [`trust`] | which keys count, for which records, until when |
 //! | [`report`] | verdicts and findings, one shape for all formats |
 #![forbid(unsafe_code)]
 

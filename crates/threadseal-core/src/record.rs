@@ -1,12 +1,12 @@
-//! What names a record: record ids, thread ids, heads.
+//! The names of a record: record ids, thread ids, heads.
 //!
 //! ```text
 //! head text   <record>:<seq>:<size>:<sha256>
 //!             64 hex   dec   dec    64 hex of the last sealed line without its LF
 //! ```
-//! `seq` counts seals from 0; `size` is the number of bytes up to and including the LF of the
-//! sealed line (`spec/transcript.md` §6). A bare 64-digit hex digest is accepted where a head is
-//! expected and then names only that line.
+//! `seq` counts seals from 0. `size` is the number of bytes up to and including the LF of the
+//! sealed line (`spec/transcript.md` §6). A bare 64-digit hex digest is also accepted as a head,
+//! and then names only that line.
 
 use crate::digest::Digest;
 use crate::encoding;
@@ -52,7 +52,7 @@ impl fmt::Display for RecordId {
     }
 }
 
-/// What a head is the head of.
+/// The kinds of record that have heads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum RecordKind {
     /// A transcript that seals itself; it only grows.
@@ -104,10 +104,10 @@ impl fmt::Display for RecordKind {
     }
 }
 
-/// The newest seal of a record, as somebody knows it.
+/// The newest known seal of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Head {
-    /// Which record.
+    /// The record.
     pub record: RecordId,
     /// Number of the seal, from 0.
     pub seq: u64,
@@ -144,7 +144,7 @@ impl Head {
     }
 }
 
-/// What `--expect-head` may name.
+/// The values that `--expect-head` accepts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ExpectedHead {
     /// A full head.
@@ -159,7 +159,7 @@ impl ExpectedHead {
     /// # Errors
     /// [`crate::error::ErrorKind::InvalidInput`] when the text is neither.
     pub fn parse(text: &str) -> Result<Self, Error> {
-        // A scroll spells its digests with their algorithm.
+        // A scroll writes the algorithm before its digests.
         let digest = text.strip_prefix("sha256:").unwrap_or(text);
         Head::parse(text)
             .map(Self::Head)
@@ -170,9 +170,10 @@ impl ExpectedHead {
     }
 }
 
-/// A thread's name. It becomes a path (`<threads>/<id>/transcript.jsonl`), so it is checked
-/// before it may: relative, `/`-separated, no empty, `.` or `..` part, no control character,
-/// backslash or NUL, at most [`MAX_THREAD_ID_BYTES`] bytes.
+/// A thread's name. It becomes a path (`<threads>/<id>/transcript.jsonl`), so it is checked first.
+///
+/// It is relative and separated by `/`. It contains no empty, `.` or `..` part, no control
+/// character, backslash or NUL. It has at most [`MAX_THREAD_ID_BYTES`] bytes.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ThreadId(String);
 

@@ -10,8 +10,8 @@
 //!  "checks":[{"name","result","why"}],"unauthenticated":[…],"trust",
 //!  "stats":{"bytes","events","checkpoints"},"compat":{…}}
 //! ```
-//! Not here: how each format decides (`threadseal-formats`); printing and exit codes of the process
-//! (the command).
+//! Not here: the decision of each format (`threadseal-formats`); printing and exit codes of the
+//! process (the command).
 
 pub mod heads;
 
@@ -27,39 +27,41 @@ use serde_json::value::RawValue;
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// The verdicts, worst first: of several that apply, the smallest is said.
+/// The verdicts, worst first: of several that apply, the report gives the smallest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
-    /// A signature or key does not fit what it is used for.
+    /// A signature or key does not fit its use.
     Forged,
-    /// Content differs from what was sealed, or a known seal is gone.
+    /// Content differs from the sealed content, or a known seal is gone.
     Tampered,
     /// Two sealed continuations of one parent.
     Forked,
-    /// Older than a trusted head says.
+    /// Older than a trusted head.
     RolledBack,
-    /// Shorter than a trusted head says, or with gaps.
+    /// Shorter than a trusted head requires, or with gaps.
     Truncated,
     /// A sealed record of another thread, run or place.
     Foreign,
     /// A known record is not there.
     Missing,
-    /// Cannot be read as the format it claims to be, and has no good seal.
+    /// Not readable as the format that it claims to be, and without a good seal.
     Malformed,
-    /// The mathematics holds, or cannot be done for want of the key; nobody vouches for the key.
+    /// The mathematics holds, or cannot be computed without the key. The trust does not vouch for
+    /// the key.
     UnknownSigner,
     /// Nothing claims to protect this record.
     Unsigned,
-    /// Every signature holds, but named bytes that one would read lie outside them.
+    /// Every signature holds, but readers see bytes that no signature covers. The report names
+    /// them.
     Partial,
     /// An unsigned hash chain holds.
     Consistent,
     /// All seals hold; bytes after the last one are not covered.
     UnsignedTail,
-    /// All seals hold and cover every byte, but nothing says that the last is the newest.
+    /// All seals hold and cover every byte, but the last one is not known to be the newest.
     Open,
-    /// Every check that applies passed, by a trusted signer, of a record known to be whole.
+    /// Every check that applies passed: a trusted signer, and a record known to be complete.
     Verified,
 }
 
@@ -104,7 +106,7 @@ impl Verdict {
         }
     }
 
-    /// 0 verified, 1 evidence against the record, 3 cannot be said.
+    /// 0 verified, 1 evidence against the record, 3 undecided.
     pub fn exit_code(self) -> u8 {
         match self {
             Self::Verified => 0,
@@ -120,7 +122,7 @@ impl fmt::Display for Verdict {
     }
 }
 
-/// Is the record known to be whole?
+/// Whether the record is known to be complete.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Completeness {
@@ -128,26 +130,28 @@ pub enum Completeness {
     Final,
     /// Equal to, or ahead of, a head that the verifier holds.
     Head,
-    /// The format has no end mark, or nothing says that this is the newest seal.
+    /// The format has no end mark, or nothing proves that this is the newest seal.
     Unproved,
 }
 
-/// Code of a finding: a key ended, and the log that would tell whether it signed before is in doubt. What it sealed may be good.
+/// Code of a finding: a key ended, and the log that would order its seals is in doubt.
+///
+/// Seals of that key may still be good.
 pub const KEY_END_DOUBTED: &str = "key_end_doubted";
 
 /// How bad a finding is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Severity {
-    /// Speaks against the record.
+    /// Evidence against the record.
     Error,
-    /// Worth a look; the verdict says how much it weighs.
+    /// Worth a look; the verdict shows how much it weighs.
     Warning,
     /// For information.
     Note,
 }
 
-/// One thing that was seen, as exactly placed as the evidence allows.
+/// One observation, placed as exactly as the evidence allows.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Finding {
     /// Stable `snake_case` word, listed in `spec/`.
@@ -213,20 +217,20 @@ impl Finding {
     }
 }
 
-/// What a check came to.
+/// The result of a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CheckResult {
-    /// It ran and held.
+    /// It ran and passed.
     Pass,
-    /// It ran and did not hold.
+    /// It ran and failed.
     Fail,
-    /// It could not or need not run; `why` says which.
+    /// It could not run, or was not needed; `why` gives the reason.
     Skipped,
 }
 
 impl CheckResult {
-    /// Whether a check that was made passed.
+    /// Pass if `good`, else fail.
     pub fn of(good: bool) -> Self {
         match good {
             true => Self::Pass,
@@ -240,13 +244,13 @@ impl CheckResult {
 pub struct Check {
     /// Stable `snake_case` word.
     pub name: &'static str,
-    /// What it came to.
+    /// The result.
     pub result: CheckResult,
     /// Why it failed or was skipped.
     pub why: Option<String>,
 }
 
-/// What the trust says of a signer.
+/// The status of a signer under the trust.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SignerStatus {
@@ -254,7 +258,7 @@ pub enum SignerStatus {
     Trusted,
     /// Equal to the key given with `--key`.
     Pinned,
-    /// Nobody vouches for the key.
+    /// The trust does not vouch for the key.
     Unknown,
     /// Trusted once, revoked since, and no evidence that the seal is older.
     Revoked,
@@ -264,7 +268,7 @@ pub enum SignerStatus {
     Rejected,
 }
 
-/// Who signed.
+/// A signer of the record.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct SignerReport {
     /// Key id (64 hex), or Rye's 16-hex fingerprint where the key itself is not known.
@@ -273,17 +277,17 @@ pub struct SignerReport {
     pub did: Option<String>,
     /// The name under which the trust knows the key.
     pub name: Option<String>,
-    /// What the trust says.
+    /// The status of the key.
     pub status: SignerStatus,
 }
 
-/// How far back the record can be trusted: everything before this place is covered by a good
-/// signature of a trusted key.
+/// How far the record can be trusted: a good signature of a trusted key covers everything before
+/// this place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct TrustedUntil {
-    /// Lines that are covered.
+    /// Covered lines.
     pub line: u64,
-    /// Bytes that are covered.
+    /// Covered bytes.
     pub byte: u64,
     /// The turn of the last good seal.
     pub turn: Option<u64>,
@@ -300,15 +304,16 @@ pub struct Stats {
     pub checkpoints: u64,
 }
 
-/// What an original system answers: JSON text, passed on as it is.
+/// The answer of the format's first implementation (Rye, agent-scroll, AbstractRuntime), as
+/// unchanged JSON text.
 ///
-/// A tree of values would not do: Python's integers have any size, and its strings hold lone
-/// surrogates.
+/// A tree of values cannot hold it: Python's integers have any size, and its strings may contain
+/// lone surrogates.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Compat(String);
 
 impl Compat {
-    /// Takes JSON text. What is no JSON (Python's `NaN`) is shown as a string.
+    /// Takes JSON text. Text that is not JSON (Python's `NaN`) is shown as a string.
     pub fn from_json(text: String) -> Self {
         match serde_json::from_str::<&RawValue>(&text) {
             Ok(_) => Self(text),
@@ -338,15 +343,16 @@ impl Serialize for Compat {
 /// The answer to "may this record be trusted?", for one record.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Report {
-    /// Where the record lies, as the caller named it.
+    /// The place of the record, as the caller named it.
     pub path: String,
     /// `transcript`, `log`, `json`, `text`, `scroll`, `ledger`, `lineage` or `proof`.
     pub format: &'static str,
-    /// `native`, `rye`, `observed`, `scroll-v0.1`, `abstractruntime`, `igor`, `threadseal` or `none`.
+    /// `native`, `rye`, `observed`, `scroll-v0.1`, `abstractruntime`, `igor`, `threadseal` or
+    /// `none`.
     pub profile: &'static str,
     /// The worst verdict that applies.
     pub verdict: Verdict,
-    /// Is the record known to be whole?
+    /// Whether the record is known to be complete.
     pub completeness: Completeness,
     /// How far the record can be trusted; absent when not at all.
     pub trusted_until: Option<TrustedUntil>,
@@ -356,20 +362,20 @@ pub struct Report {
     /// The last seal that holds.
     #[serde(serialize_with = "as_text")]
     pub head: Option<Head>,
-    /// Who signed.
+    /// The signers.
     pub signers: Vec<SignerReport>,
-    /// What was seen.
+    /// All observations.
     pub findings: Vec<Finding>,
-    /// Which checks ran.
+    /// The checks, run or not.
     pub checks: Vec<Check>,
-    /// Data that one would read as fact and that nothing covers, each as `name=value`.
+    /// Data that readers take as fact though no signature covers it, each as `name=value`.
     pub unauthenticated: Vec<String>,
     /// Digest of the trust that was used.
     #[serde(serialize_with = "as_text")]
     pub trust: Option<Digest>,
     /// Sizes.
     pub stats: Stats,
-    /// The exact answers of the original systems, by their names.
+    /// The exact answers of the first implementations, by their names.
     pub compat: BTreeMap<&'static str, Compat>,
 }
 
@@ -384,7 +390,7 @@ fn as_text<T: fmt::Display, S: serde::Serializer>(
 }
 
 impl Report {
-    /// A report of nothing yet: `verified` until something is held against it.
+    /// A new report: `verified` until a finding lowers it.
     ///
     /// A format's verifier must lower it by [`Report::hold`] where anything is missing.
     pub fn begin(format: &'static str, profile: &'static str) -> Self {
@@ -412,13 +418,14 @@ impl Report {
         self.verdict = self.verdict.min(verdict);
     }
 
-    /// Lowers the verdict and says why.
+    /// Lowers the verdict and adds the finding that explains it.
     pub fn hold_because(&mut self, verdict: Verdict, finding: Finding) {
         self.hold(verdict);
         self.find(finding);
     }
 
-    /// Adds a finding; beyond [`MAX_FINDINGS`] of its severity it is dropped and one note says so.
+    /// Adds a finding. Beyond [`MAX_FINDINGS`] of its severity it is dropped, and one note reports
+    /// that.
     pub fn find(&mut self, finding: Finding) {
         let same = self
             .findings
@@ -441,8 +448,8 @@ impl Report {
         }
     }
 
-    /// Notes a signer, and lowers the verdict where the trust does not vouch for its key; true
-    /// when it does.
+    /// Adds a signer, and lowers the verdict if the trust does not vouch for its key. Returns true
+    /// if it does.
     pub fn signer(&mut self, key: &PublicKey, judgement: &Judgement<'_>) -> bool {
         let id = key.key_id();
         let (status, fault) = match &judgement.standing {
@@ -496,8 +503,10 @@ impl Report {
         vouched
     }
 
-    /// `judged`, which is this report with what the trust says of keys that made evidence. Where one of them ended nobody knows who
-    /// had it, and that is all that counts: `text` says so.
+    /// Returns `judged`: this report after judging the keys that made evidence.
+    ///
+    /// If one of these keys has ended, its holder at that time is unknown, and only that counts.
+    /// `text` explains it.
     pub fn judged_unless_ended(self, judged: Self, text: &str) -> Self {
         let has = |status| judged.signers.iter().any(|signer| signer.status == status);
         if !has(SignerStatus::Revoked) || has(SignerStatus::Rejected) {
@@ -512,14 +521,15 @@ impl Report {
         report
     }
 
-    /// Notes a check.
+    /// Adds a check.
     pub fn check(&mut self, name: &'static str, result: CheckResult, why: Option<String>) {
         self.checks.push(Check { name, result, why });
     }
 }
 
-/// The verdict's exit code over several records: 1 if any is 1, else 2 for errors, else 3 if any
-/// is 3, else 0; nothing at all is 2 (`spec/report.md` §2).
+/// The exit code over several records (`spec/report.md` §2).
+///
+/// It is 1 if any is 1, else 2 for errors, else 3 if any is 3, else 0. No record at all gives 2.
 pub fn combined_exit_code(verdicts: &[Verdict], errors: usize) -> u8 {
     let codes = verdicts.iter().map(|v| v.exit_code());
     match codes.reduce(|a, b| if a == 1 || b == 1 { 1 } else { a.max(b) }) {

@@ -40,7 +40,7 @@ impl Timestamp {
         self.0
     }
 
-    /// The second in which the moment lies.
+    /// The moment, rounded down to its second.
     #[must_use]
     pub fn floor_to_second(self) -> Self {
         Self(self.0 - self.0 % 1_000_000)
@@ -85,7 +85,7 @@ impl Timestamp {
         )
     }
 
-    /// What Python's `datetime.now(timezone.utc).isoformat()` writes of this moment.
+    /// The text of Python's `datetime.now(timezone.utc).isoformat()` for this moment.
     pub fn to_python_text(self) -> String {
         let mut text = self.to_iso_seconds();
         text.pop();
@@ -97,8 +97,10 @@ impl Timestamp {
         text
     }
 
-    /// Reads RFC 3339, what Python writes included, from 1970 on: any offset, up to nine digits of
-    /// fraction, of which those below a microsecond are dropped.
+    /// Reads RFC 3339, including Python's form, from 1970 on.
+    ///
+    /// It accepts any offset and up to nine digits of fraction. Digits below a microsecond are
+    /// dropped.
     pub fn parse_rfc3339(text: &str) -> Option<Self> {
         let (civil, rest) = text.split_at_checked(19)?;
         let shape = civil.bytes().enumerate().all(|(i, b)| match i {
@@ -137,12 +139,12 @@ impl Timestamp {
         let parsed: DateTime = text.strip_suffix('Z')?.parse().ok()?;
         let seconds = u64::try_from(parsed.duration_since(EPOCH).as_secs()).ok()?;
         let back = Self::from_micros(seconds.checked_mul(1_000_000)?).ok()?;
-        // A leap second or "24:00:00" would not come back as it was written.
+        // A leap second or "24:00:00" would be written back differently.
         (back.to_iso_seconds() == text).then_some(back)
     }
 }
 
-/// Microseconds of a fraction, if there is one, and what stands behind it.
+/// Microseconds of a fraction, if there is one, and the text after it.
 fn fraction(text: &str) -> Option<(u64, &str)> {
     let Some(digits) = text.strip_prefix('.') else {
         return Some((0, text));

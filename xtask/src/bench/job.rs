@@ -1,4 +1,4 @@
-//! The jobs that are measured, each in a process of its own.
+//! The measured jobs, each in a process of its own.
 
 use super::Cost;
 use std::error::Error;
@@ -27,7 +27,7 @@ type Done<T> = Result<T, Box<dyn Error>>;
 /// Events between two seals in the durable job.
 const EVENTS_A_SEAL: u64 = 1000;
 
-/// Runs one job in this process and tells what it cost.
+/// Runs one job in this process and returns its cost.
 pub(super) fn run(name: &str, path: &Path, rest: &[&str]) -> Done<Cost> {
     let clock = SystemClock;
     let started = clock.elapsed();
@@ -88,7 +88,7 @@ fn hash_file(path: &Path) -> Done<(u64, u64)> {
     Ok((u64::from(hasher.finish().as_bytes()[0]), 0))
 }
 
-/// Hashes every record of a folder on all cores; the count is of files, the extra of bytes.
+/// Hashes every record of a folder on all cores. The count is of files, the extra of bytes.
 fn hash_directory(path: &Path) -> Done<(u64, u64)> {
     let mut files: Vec<_> = std::fs::read_dir(path)?.collect::<Result<_, _>>()?;
     files.retain(|entry| entry.path().extension().is_some_and(|ext| ext == "jsonl"));
@@ -152,7 +152,7 @@ fn verify(path: &Path) -> Done<(u64, u64)> {
     Ok((report.stats.events, report.stats.checkpoints))
 }
 
-/// Event lines of about 2 KB, a seal each ten of them (about 20 KB), no fsync.
+/// Writes event lines of about 2 KB, with a seal for each ten (about 20 KB), without fsync.
 fn write(path: &Path, bytes: u64) -> Done<(u64, u64)> {
     use std::io::Write;
     let (native, rye) = (signer(1, KeyUsage::Native), signer(2, KeyUsage::Rye));
@@ -208,7 +208,7 @@ fn write(path: &Path, bytes: u64) -> Done<(u64, u64)> {
     Ok((events, seals))
 }
 
-/// Salts drawn in blocks, as a busy recorder would.
+/// Salts drawn in blocks, as by a busy recorder.
 #[derive(Default)]
 struct Salts {
     block: Vec<u8>,
@@ -230,7 +230,8 @@ impl Salts {
     }
 }
 
-/// Events of about 200 bytes through the recorder, a seal each thousand: two fsyncs a seal.
+/// Writes events of about 200 bytes through the recorder, with a seal for each thousand: two fsyncs
+/// a seal.
 fn durable(path: &Path, events: u64) -> Done<(u64, u64)> {
     let host = Host {
         fs: Arc::new(RealFs),

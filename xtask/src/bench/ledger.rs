@@ -1,5 +1,5 @@
-//! The rows on step ledgers: the published abstractruntime beside this implementation, on the same
-//! records.
+//! The rows on step ledgers: the published `abstractruntime` package and this implementation, on
+//! the same records.
 
 use super::Cost;
 use super::table::{Table, job, median, megabytes_of, parse_cost};
@@ -9,18 +9,19 @@ use std::process::Command;
 
 type Done<T> = Result<T, Box<dyn Error>>;
 
-/// What the package is installed from, so that it is the one that every run of everything is against.
+/// The requirements of the package, shared with the interoperability tests, so that all use one
+/// version.
 const REQUIREMENTS: &str = "interop/ledger/requirements.txt";
 const ROUNDS: usize = 3;
-/// Records that are appended where the original's time grows with their number, and where it
-/// grows with the square of it.
+/// Records to append: where `abstractruntime`'s time grows linearly with their number, and where it
+/// grows quadratically.
 const LINEAR: u64 = 10_000;
 const QUADRATIC: u64 = 1000;
 /// About 122 MB.
 const VERIFIED: u64 = 100_000;
 const MOST: u64 = 10_000_000;
 const MEMORY: u64 = 50;
-/// Processes race for one run in tests of the store, which say how fast they were.
+/// Tests of the store in which processes append to one run, and which print their speed.
 const RACES: &str = "eight_processes_append_to_one_run_in_";
 const RACE_TARGET: f64 = 2000.0;
 
@@ -78,7 +79,7 @@ fn appends(table: &mut Table, peer: &Peer, folder: &Path) -> Done<()> {
     Ok(())
 }
 
-/// Processes that append to one run: the better of two databases must do.
+/// Processes that append to one run. The better of two databases must meet the target.
 fn races(table: &mut Table) -> Done<()> {
     let mut rounds = Vec::new();
     for _ in 0..ROUNDS {
@@ -164,7 +165,7 @@ fn each_second(cost: &Cost) -> f64 {
     cost.count as f64 / cost.wall_seconds
 }
 
-/// The ratio by the clock, which `target` is for, and by CPU time.
+/// The ratio by the clock, which `target` bounds, and by CPU time.
 fn side_by_side(table: &mut Table, work: &str, ours: &Cost, theirs: &Cost, target: Option<f64>) {
     let wall = theirs.wall_seconds / ours.wall_seconds;
     match target {
@@ -181,7 +182,7 @@ fn side_by_side(table: &mut Table, work: &str, ours: &Cost, theirs: &Cost, targe
     ));
 }
 
-/// What `work` costs in a folder that is there for it alone.
+/// The cost of `work` in a fresh folder.
 fn fresh(folder: &Path, work: impl FnOnce(&Path) -> Done<Cost>) -> Done<Cost> {
     let to = folder.join("appended");
     let cost = work(&to);
@@ -196,7 +197,8 @@ struct Peer {
 }
 
 impl Peer {
-    /// Installs it once, where `interop/ledger/run.sh` does: beside what cargo builds.
+    /// Installs the package once, in the same place as `interop/ledger/run.sh`: next to cargo's
+    /// output.
     fn install() -> Done<Self> {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
         let venv = root.join("target/interop-ledger");

@@ -1,7 +1,7 @@
 //! The jobs of the rows on step ledgers, each in a process of its own.
 //!
 //! Records are those of `interop/ledger/bench.py`, 1.2 KB each: a step has two, `started` and
-//! `completed`. Small ones have no words in them.
+//! `completed`. Small ones contain no words.
 
 use super::Cost;
 use super::job::{cpu_seconds, peak_bytes};
@@ -30,7 +30,7 @@ type Done<T> = Result<T, Box<dyn Error>>;
 
 const ACTOR: &str = "ar_0123456789abcdef01234567";
 const WORDS: &str = "the agent reads a file, thinks and answers in a few words; ";
-/// How often the words stand in a record of 1.2 KB, in what is asked and in what is answered.
+/// How often the words occur in a record of 1.2 KB, in its request and in its answer.
 const USUAL: usize = 6;
 
 /// Runs a job of this file; `None` when it has no such job.
@@ -50,7 +50,7 @@ fn signer() -> LocalSigner {
     LocalSigner::new(PrivateKey::from_seed([1; 32]), KeyUsage::Native)
 }
 
-/// Costs of `work` alone; it returns a count and an extra one.
+/// The cost of `work` alone, which returns a count and an extra one.
 fn measured(work: impl FnOnce() -> Done<(u64, u64)>) -> Done<Cost> {
     let (started, cpu) = (SystemClock.elapsed(), cpu_seconds());
     let (count, extra) = work()?;
@@ -117,7 +117,7 @@ fn append(folder: &Path, count: &str, durable: bool, batch: &str) -> Done<Cost> 
 /// A ledger, line by line.
 struct Lines {
     next: u64,
-    /// How often the words stand in a record.
+    /// The words of a record, repeated.
     words: String,
     prev: Option<Digest>,
     signer: Option<LocalSigner>,
@@ -133,7 +133,8 @@ impl Lines {
         }
     }
 
-    /// Adds the next line. The covered text is the same in the order of names, without two of them.
+    /// Adds the next line. The covered text is the same object sorted by name, without two of its
+    /// members.
     fn add(&mut self, out: &mut Vec<u8>) -> Done<()> {
         let (step, words, at) = (self.next / 2, &self.words, moment(0));
         let quoted = |text: &str| format!("\"{text}\"");
@@ -180,7 +181,7 @@ fn lines(path: &Path, count: &str, signed: bool) -> Done<Cost> {
     })
 }
 
-/// No small record is longer.
+/// An upper bound for a small record in bytes.
 const LONGEST: usize = 4096;
 
 /// Small records, made while they are read.
@@ -231,7 +232,7 @@ fn verify_stream(count: &str) -> Done<Cost> {
     Ok(cost)
 }
 
-/// Verifies a chain that must hold; the number of its records.
+/// Verifies a chain that must hold; returns the number of its records.
 fn verified(source: impl Source + Send, trust: &Trust) -> Done<u64> {
     let judging = Judging::new(trust, SystemClock.now()?);
     let options = ChainOptions {

@@ -1,4 +1,5 @@
-//! The rows on lineages: a checkpoint with a large state, beside the hash passes that its version asks for.
+//! The rows on lineages: a checkpoint with a large state, compared with the hash passes of its
+//! version.
 //!
 //! | version | sign | verify |
 //! |---|---|---|

@@ -1,6 +1,6 @@
 //! The jobs of the rows on lineages, each in a process of its own.
 //!
-//! What must be hashed is hashed by the same code, with nothing around it: that is the measure.
+//! The baseline is the same hash code alone, over the bytes that must be hashed.
 
 use sha2::{Digest as _, Sha256, Sha512};
 use std::error::Error;
@@ -32,7 +32,7 @@ pub(super) fn run(name: &str, path: &Path, rest: &[&str]) -> Option<Done<(u64, u
     })
 }
 
-/// A state, and a checkpoint of each version with it beside.
+/// Writes a state, and a checkpoint of each version with that state next to it.
 fn state(path: &Path, bytes: u64) -> Done<(u64, u64)> {
     let piece: Vec<u8> = (0..=u8::MAX).cycle().take(1 << 20).collect();
     let mut file = BufWriter::new(File::create(path)?);
@@ -54,7 +54,7 @@ fn state(path: &Path, bytes: u64) -> Done<(u64, u64)> {
     Ok((bytes, 0))
 }
 
-/// The passes over a state that a format asks for, as `512` and `256`.
+/// The passes over a state that a format requires, as `512` and `256`.
 fn hash(path: &Path, passes: &[&str]) -> Done<(u64, u64)> {
     let state = fs::read(path)?;
     let mut used = 0_u64;

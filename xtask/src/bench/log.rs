@@ -1,6 +1,8 @@
-//! The rows on the log of a host: what it adds to a seal, and what a proof costs as the log grows.
+//! The rows on the log of a host: the time that it adds to a seal, and the cost of a proof as the
+//! log grows.
 //!
-//! Heads wait for the log in another thread, so a seal pays for handing its head over and for the disk that both use.
+//! Heads wait for the log in another thread. A seal therefore pays only for the handover of its
+//! head, and for the shared disk.
 
 use super::table::{Table, job, megabytes_of};
 use std::error::Error;
@@ -14,9 +16,9 @@ const SEALS: [&str; 2] = ["2000", "300"];
 const SMALL: &str = "10000";
 const LARGE: [&str; 2] = ["10000000", "300000"];
 const PROOFS: &str = "2000";
-/// What a log may add to the median seal.
+/// The time that a log may add to the median seal.
 const ADDED_SECONDS: f64 = 0.001;
-/// How much longer a proof may take in the large log: the tree is at most twice as high.
+/// How much longer a proof may take in the large log. Its tree is at most twice as high.
 const GROWTH: f64 = 4.0;
 
 /// Adds the rows; `quick` makes a smaller log.
@@ -37,7 +39,7 @@ pub(super) fn rows(table: &mut Table, folder: &Path, quick: bool) -> Done<()> {
         with.wall_seconds * 1e3,
         with.extra
     ));
-    // Where memory serves as a disk, filling a log does not wait for millions of fsyncs.
+    // On a disk in memory, filling a log does not wait for millions of fsyncs.
     let memory = Path::new("/dev/shm");
     let quickly = memory.join(format!("threadseal-bench-log-{}", std::process::id()));
     let home = if memory.is_dir() {

@@ -1,8 +1,8 @@
 //! The jobs of the rows on the log of a host, each in a process of its own.
 //!
 //! ```text
-//! home          keys are made here; heads on the disk, and where it is asked for a log beside them
-//! DIR/log       a log of so many heads of one record, without waiting for the disk
+//! home          with keys, with heads on the disk, and in some jobs with a log
+//! DIR/log       a log of many heads of one record, written without waiting for the disk
 //! ```
 
 use super::Cost;
@@ -31,7 +31,7 @@ type Done<T> = Result<T, Box<dyn Error>>;
 
 /// Events of 200 bytes between two seals.
 const EVENTS_A_SEAL: usize = 5;
-/// Heads that are published before the log is waited for.
+/// Heads that are published before the job waits for the log.
 const PUBLISHED_AT_ONCE: u64 = 16_384;
 
 /// Runs a job of this file; `None` when it has no such job.
@@ -74,7 +74,7 @@ fn log(home: &Path) -> Done<SealLog> {
     Ok(SealLog::open(places, description, Some(key), random))
 }
 
-/// The median time of one seal, of many that follow each other; the extra is the number of commits of the log.
+/// The median time of one of many consecutive seals. The extra is the number of the log's commits.
 fn seal(path: &Path, with_log: bool, seals: &str) -> Done<Cost> {
     let folder = path.join(if with_log { "with" } else { "without" });
     let home = Home::create(Arc::new(RealFs), &folder)?;
@@ -178,7 +178,7 @@ fn fill(path: &Path, heads: &str) -> Done<Cost> {
     })
 }
 
-/// The median time of one proof: the entry read, its proof made from the tiles, and checked.
+/// The median time of one proof: read the entry, make its proof from the tiles, check it.
 fn prove(path: &Path, proofs: &str) -> Done<Cost> {
     let log = log(path)?;
     let view = log.view()?;

@@ -4,9 +4,9 @@
 //! cargo xbench [--quick] [--scroll | --ledger | --lineage | --runtime | --log] [--write FILE]
 //!                    --scroll, --ledger, --lineage, --runtime, --log: only those rows
 //! ```
-//! Each job runs in a process of its own, several times, and tells its wall time, its CPU time and
-//! its peak memory; the table shows the median. A target that is missed makes the command fail.
-//! What is measured beside another implementation is measured on the same files in the same run.
+//! Each job runs in a process of its own, several times. It reports its wall time, its CPU time and
+//! its peak memory; the table shows the median. A missed target makes the command fail. A
+//! comparison with another implementation uses the same files in the same run.
 
 mod job;
 mod ledger;
@@ -25,13 +25,13 @@ use crate::say;
 use std::error::Error;
 use std::path::Path;
 
-/// What a job cost.
+/// The cost of a job.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Cost {
     pub(crate) wall_seconds: f64,
     pub(crate) cpu_seconds: f64,
     pub(crate) peak_bytes: u64,
-    /// Events, files or seals: what the job counts.
+    /// The count of the job: events, files or seals.
     pub(crate) count: u64,
     /// A second count, such as fsyncs.
     pub(crate) extra: u64,
@@ -42,7 +42,7 @@ fn cores() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// Runs the bench, or one job of it when called as its own child; true when all targets are met.
+/// Runs the bench, or one job when called as its own child. Returns true if all targets are met.
 pub(crate) fn run(words: &[&str]) -> Result<bool, Box<dyn Error>> {
     if let ["job", name, path, rest @ ..] = words {
         let cost = job::run(name, Path::new(path), rest)?;

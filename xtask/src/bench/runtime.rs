@@ -1,7 +1,7 @@
-//! The rows on projects: how long it takes to list threads, to follow a chain, and to search verified records.
+//! The rows on projects: listing threads, following a chain, and searching verified records.
 //!
-//! Each figure is the 95th percentile of many calls in one process, of the functions that the commands call. A call
-//! opens the registry anew, as a command does; files are in the page cache.
+//! Each figure is the 95th percentile of many calls in one process, of the functions that the
+//! commands call. A call opens the registry again, as a command does. Files are in the page cache.
 
 use super::runtime_job::{CHAIN, RECORDS, THREADS};
 use super::table::{Table, job, megabytes_of};
@@ -10,7 +10,8 @@ use std::path::Path;
 
 type Done<T> = Result<T, Box<dyn Error>>;
 
-/// Calls that a percentile is of, of the quick functions and of searches; fewer with `--quick`.
+/// The number of calls for a percentile, of the quick functions and of searches; fewer with
+/// `--quick`.
 const CALLS: [&str; 2] = ["1000", "100"];
 const QUICK_CALLS: [&str; 2] = ["200", "20"];
 
@@ -18,7 +19,7 @@ const LIST_SECONDS: f64 = 0.050;
 const CHAIN_SECONDS: f64 = 0.020;
 const SEARCH_SECONDS: f64 = 1.0;
 
-/// Adds the rows; `quick` calls less often.
+/// Adds the rows; `quick` makes fewer calls.
 pub(super) fn rows(table: &mut Table, folder: &Path, quick: bool) -> Done<()> {
     let project = folder.join("project");
     std::fs::create_dir(&project)?;

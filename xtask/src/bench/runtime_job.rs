@@ -1,10 +1,10 @@
 //! The jobs of the rows on projects, each in a process of its own.
 //!
 //! ```text
-//! project/.ai/threads/registry.db    10,000 threads that ended, each with its cost and its result
+//! project/.ai/threads/registry.db    10,000 ended threads, each with its cost and its result
 //!                    /bench/one      a thread with a record of 100 MB
 //!                    /bench/many-N   a chain of 100 threads with records of 1 MB
-//! home                               the last heads, so that records are judged as the command judges them
+//! home                               the last heads, so that records are judged as by the command
 //! ```
 
 use super::Cost;
@@ -39,13 +39,13 @@ type Done<T> = Result<T, Box<dyn Error>>;
 pub(super) const THREADS: u64 = 10_000;
 /// Threads of the chain.
 pub(super) const CHAIN: u64 = 100;
-/// Threads whose records are searched, and what to call them.
+/// Threads whose records are searched, and their names in the table.
 pub(super) const RECORDS: [(&str, &str); 2] = [("one", "one"), ("many", "a chain of 100")];
 /// Bytes of all records that one search reads.
 const SEARCHED: u64 = 100_000_000;
 /// Events of 2 KB between two seals.
 const EVENTS_A_SEAL: u64 = 10;
-/// Stands in one event of each record, in other letters than it is searched for.
+/// The text in one event of each record, in other letters than the search.
 const NEEDLE: &str = "The \u{c4}pfel cost 5 \u{20ac}";
 const TEXT: &str = "the \u{e4}pfel COST 5";
 const REGEX: &str = "the \\w+ cost \\d+ \u{20ac}";
@@ -62,7 +62,7 @@ pub(super) fn run(name: &str, path: &Path, rest: &[&str]) -> Option<Done<Cost>> 
     })
 }
 
-/// What all jobs look at.
+/// The project that all jobs use.
 struct Place {
     project: Arc<Project>,
     host: Host,
@@ -83,17 +83,17 @@ impl Place {
     }
 }
 
-/// The thread of this number of those with records.
+/// The thread of this number among those with records.
 fn id(which: &str, number: u64) -> Done<ThreadId> {
     Ok(ThreadId::parse(&format!("bench/{which}-{number}"))?)
 }
 
-/// How many threads of these have records.
+/// How many of these threads have records.
 fn records_of(which: &str) -> u64 {
     if which == "one" { 1 } else { CHAIN }
 }
 
-/// Costs of `work` alone; it returns a count and an extra one.
+/// The cost of `work` alone, which returns a count and an extra one.
 fn measured(work: impl FnOnce() -> Done<(u64, u64)>) -> Done<Cost> {
     let (started, cpu) = (SystemClock.elapsed(), cpu_seconds());
     let (count, extra) = work()?;
@@ -106,9 +106,9 @@ fn measured(work: impl FnOnce() -> Done<(u64, u64)>) -> Done<Cost> {
     })
 }
 
-/// The 95th percentile of the time that one of so many calls takes, and the mean of its CPU time.
+/// The 95th percentile of the time of one call, and the mean of its CPU time.
 fn percentile(calls: &str, mut work: impl FnMut() -> Done<u64>) -> Done<Cost> {
-    // The first reads what is not in the page cache.
+    // The first call fills the page cache.
     let expected = work()?;
     let (calls, cpu) = (calls.parse::<u32>()?.max(1), cpu_seconds());
     let mut times = Vec::new();
@@ -179,7 +179,7 @@ fn register_one(registry: &dyn Registry, id: &ThreadId) -> Done<()> {
     Ok(())
 }
 
-/// Writes the records of these threads; the extra is of bytes.
+/// Writes the records of these threads. The extra is of bytes.
 fn write(path: &Path, which: &str) -> Done<(u64, u64)> {
     let place = Place::at(path)?;
     let records = records_of(which);
@@ -193,7 +193,7 @@ fn write(path: &Path, which: &str) -> Done<(u64, u64)> {
     Ok((records, bytes))
 }
 
-/// A record of so many bytes that goes on from `before`.
+/// A record of this many bytes that continues from `before`.
 fn record(place: &Place, id: ThreadId, before: Option<Head>, bytes: u64) -> Done<(Head, u64)> {
     let keys = Keys {
         native: Arc::new(signer(1, KeyUsage::Native)),

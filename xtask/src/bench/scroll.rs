@@ -1,4 +1,4 @@
-//! The rows on agent-scroll: its published crate beside this implementation, on the same files.
+//! The rows on agent-scroll: its published crate and this implementation, on the same files.
 
 use super::Cost;
 use super::scroll_job::{SEED, public_hex};
@@ -13,7 +13,7 @@ type Done<T> = Result<T, Box<dyn Error>>;
 const TURNS: u64 = 20_000;
 const ROUNDS: usize = 5;
 
-/// What a signature costs depends on the instructions that the build may use.
+/// The cost of a signature depends on the instructions that the build may use.
 const SIGNED_TARGET: f64 = if cfg!(target_feature = "avx512ifma") {
     6.0
 } else {
@@ -100,7 +100,7 @@ fn side_by_side(table: &mut Table, work: &str, ours: Cost, theirs: Cost, target:
     ));
 }
 
-/// Seals and verifies a signed scroll in lines, of so many megabytes.
+/// Seals and verifies a signed scroll in lines, of this many megabytes.
 fn lines(table: &mut Table, file: &Path, megabytes: u64, key: &str) -> Done<()> {
     let sealed = job(
         "scroll-lines",

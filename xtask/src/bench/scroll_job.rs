@@ -18,14 +18,14 @@ use threadseal_store::sys::RealFs;
 
 type Done<T> = Result<T, Box<dyn Error>>;
 
-/// The seed of the key that signs, in hex.
+/// The seed of the signing key, in hex.
 pub(super) const SEED: &str = "0101010101010101010101010101010101010101010101010101010101010101";
 
 fn signer() -> LocalSigner {
     LocalSigner::new(PrivateKey::from_seed([1; 32]), KeyUsage::Scroll)
 }
 
-/// The key that signs, in hex.
+/// The public key of the signer, in hex.
 pub(super) fn public_hex() -> String {
     signer().public_key().to_hex()
 }
@@ -53,7 +53,7 @@ pub(super) fn run(name: &str, path: &Path, rest: &[&str]) -> Option<Done<(u64, u
     })
 }
 
-/// A turn of 2 KB: some text and one call of a tool, its members in the order of the specification.
+/// A turn of 2 KB: text and one call of a tool, with members in the order of the specification.
 fn turn(number: u64) -> Done<String> {
     let text =
         "The agent reads \\\"the file\\\", thinks, and answers in a few sentences.\\n".repeat(11);
@@ -61,14 +61,14 @@ fn turn(number: u64) -> Done<String> {
     let args =
         format!(r#"{{"path":"/src/main.rs","content":"{code}","line":{number},"replace":true}}"#);
     let hash = hash_text(&Digest::of(&jcs::canonicalize(args.as_bytes())?));
-    // To the millisecond: v0.1 puts the number through a double, which keeps these digits.
+    // To the millisecond: v0.1 converts the number to a double, which keeps these digits.
     let nanoseconds = (1_700_000_000_000 + number * 1_234) * 1_000_000;
     Ok(format!(
         r#"{{"version":"scroll/0.1","turn":{number},"role":"assistant","model":{{"vendor":"anthropic","id":"claude-sonnet-4-5"}},"params":{{"temperature":0.7,"top_p":1,"max_tokens":4096}},"messages":[{{"role":"assistant","content":"{text}"}}],"tool_calls":[{{"id":"toolu_{number:016}","name":"edit_file","args_hash":"{hash}","args":{args}}}],"timestamp_ns":{nanoseconds}}}"#
     ))
 }
 
-/// Turns that are not sealed, as one array and, beside it, one a line.
+/// Writes unsealed turns, as one array and also as one per line.
 fn turns(path: &Path, count: u64) -> Done<(u64, u64)> {
     let turns: Vec<String> = (0..count).map(turn).collect::<Done<_>>()?;
     fs::write(path, format!("[{}]", turns.join(",")))?;
@@ -76,7 +76,7 @@ fn turns(path: &Path, count: u64) -> Done<(u64, u64)> {
     Ok((count, 0))
 }
 
-/// A signed scroll in lines.
+/// Writes a signed scroll in lines.
 fn lines(path: &Path, bytes: u64) -> Done<(u64, u64)> {
     let signer = signer();
     let mut file = BufWriter::new(File::create(path)?);
@@ -127,12 +127,12 @@ fn verify(path: &Path, container: &str, key: &str) -> Done<(u64, u64)> {
     Ok((report.stats.events, 0))
 }
 
-/// Bytes of the canonical forms of all lines.
+/// The number of bytes in the canonical forms of all lines.
 fn canonical(path: &Path, form: fn(&[u8]) -> Option<Vec<u8>>) -> Done<(u64, u64)> {
     let file = fs::read(path)?;
     let lines: Vec<&[u8]> = file.split(|byte| *byte == b'\n').collect();
     let mut bytes = 0;
-    // One pass is over too soon for a clock.
+    // One pass is too short for a clock.
     for _ in 0..CANON_PASSES {
         for line in &lines {
             let text = form(black_box(line)).ok_or("a line has no canonical form")?;

@@ -8,7 +8,7 @@ use std::process::Command;
 
 type Done<T> = Result<T, Box<dyn Error>>;
 
-/// The table and whether every target in it is met.
+/// The table, and whether every target in it is met.
 pub(super) struct Table {
     pub(super) text: String,
     pub(super) all_met: bool,
@@ -16,7 +16,7 @@ pub(super) struct Table {
 
 const MB: u64 = 1_000_000;
 
-/// Which rows are wanted.
+/// The rows to measure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Part {
     All,
@@ -27,7 +27,7 @@ pub(super) enum Part {
     Log,
 }
 
-/// Measures what is wanted; `quick` leaves out the gigabytes.
+/// Measures the rows of `part`; `quick` leaves out the gigabytes.
 pub(super) fn measure(quick: bool, part: Part) -> Done<Table> {
     let folder = std::env::temp_dir().join(format!("threadseal-bench-{}", std::process::id()));
     std::fs::create_dir(&folder)?;
@@ -204,7 +204,7 @@ fn copies(folder: &Path, files: usize, bytes: &str) -> Done<()> {
     Ok(())
 }
 
-/// The command's own cost, told by the shell's `time -p`.
+/// The cost of the command itself, measured by the shell's `time -p`.
 fn command_on(command: &Path, records: &Path, folder: &Path) -> Done<Cost> {
     let script =
         "time -p \"$0\" verify --quiet --no-progress --trust \"$2\" \"$1\" >/dev/null 2>&1";
@@ -246,7 +246,7 @@ pub(super) fn job(name: &str, path: &Path, rest: &[&str]) -> Done<Cost> {
     parse_cost(&String::from_utf8(output.stdout)?)
 }
 
-/// Reads what a job prints.
+/// Reads the output of a job.
 pub(super) fn parse_cost(text: &str) -> Done<Cost> {
     let [wall, cpu, peak, count, extra] = text.split_whitespace().collect::<Vec<_>>()[..] else {
         return Err(format!("a job said {text:?}").into());
@@ -287,7 +287,7 @@ impl Table {
         let _ = writeln!(self.text, "{line}");
     }
 
-    /// What the ratios below it are against.
+    /// Adds the row that the ratios below it refer to.
     fn baseline(&mut self, work: &str, cost: &Cost, bytes: u64) {
         let seconds = cost.wall_seconds;
         let rate = megabytes_of(bytes) / seconds;
@@ -306,7 +306,7 @@ impl Table {
         ));
     }
 
-    /// How many times the time is what another implementation needs.
+    /// Adds the factor between another implementation's time and this one's.
     pub(super) fn times_faster(&mut self, work: &str, times: f64, target: f64) {
         let met = times >= target;
         self.all_met &= met;

@@ -1,4 +1,4 @@
-//! What the fleet left: counted from the database, the exported files, and the file outside.
+//! Audits the results of the fleet: the database, the exported files, and the outside file.
 
 use super::hunt::MARK;
 use super::{Done, Scene};
@@ -20,7 +20,7 @@ use threadseal_store::sys::{Fs, RealFs};
 /// Largest file of a thread here, in bytes.
 const MAX_FILE_BYTES: usize = 64 << 20;
 
-/// What was found.
+/// The faults and counts of an audit.
 #[derive(Debug, Default)]
 pub(super) struct Found {
     pub(super) threads: u64,
@@ -101,7 +101,7 @@ pub(super) fn audit(scene: &Scene) -> Done<Found> {
     Ok(found)
 }
 
-/// Copies the files of a thread, and gives its transcript.
+/// Copies the files of a thread, and returns its transcript.
 fn export(fs: &dyn Fs, from: &Path, to: &Path, found: &mut Found) -> Done<Vec<u8>> {
     let mut transcript = Vec::new();
     let Ok(names) = fs.read_dir(from) else {
@@ -120,7 +120,7 @@ fn export(fs: &dyn Fs, from: &Path, to: &Path, found: &mut Found) -> Done<Vec<u8
     Ok(transcript)
 }
 
-/// What records say of calls.
+/// The state of calls in the records.
 #[derive(Default)]
 struct Settled {
     answered: BTreeSet<String>,
@@ -153,7 +153,7 @@ impl Settled {
                 }
                 "tool_call_start" => drop(keys.insert(call, key())),
                 "tool_call_unresolved" => drop(self.unresolved.insert(key())),
-                // What was refused because it may have been done is no answer.
+                // A refusal because the call may have been carried out is no answer.
                 "tool_call_result" if !payload["error"].to_string().contains("unresolved:") => {
                     if let Some(key) = keys.get(&call) {
                         self.answered.insert(key.clone());
@@ -177,7 +177,7 @@ fn name_of(key: &str) -> String {
         .to_owned()
 }
 
-/// The program's own word on all exported files.
+/// Runs the program's own verification on all exported files.
 fn verify(scene: &Scene, folder: &Path, found: &mut Found) -> Done<()> {
     let output = scene.command(&["verify", "--json"]).arg(folder).output()?;
     let report: Value = serde_json::from_slice(&output.stdout)?;
@@ -203,7 +203,7 @@ fn verify(scene: &Scene, folder: &Path, found: &mut Found) -> Done<()> {
     Ok(())
 }
 
-/// No effect twice; each that began is answered or listed.
+/// No effect occurs twice. Each effect that began is answered or listed.
 fn outside(scene: &Scene, settled: &Settled, found: &mut Found) -> Done<()> {
     let text = std::fs::read_to_string(scene.path("counter"))?;
     let (mut calls, mut wishes) = (BTreeSet::new(), BTreeSet::new());
@@ -230,7 +230,7 @@ fn outside(scene: &Scene, settled: &Settled, found: &mut Found) -> Done<()> {
     Ok(())
 }
 
-/// Money, to the billionth.
+/// Checks the sums of money, to the billionth.
 fn money(database: &PostgresDatabase, found: &mut Found) -> Done<()> {
     let wrong = [
         (
@@ -276,7 +276,7 @@ fn money(database: &PostgresDatabase, found: &mut Found) -> Done<()> {
     Ok(())
 }
 
-/// The command writes what it has, and that verifies.
+/// The command exports a sample of its records, and they verify.
 fn sample(scene: &Scene, threads: &[Thread], found: &mut Found) -> Done<()> {
     for (number, thread) in threads.iter().take(3).enumerate() {
         let to = scene.path(&format!("sample{number}"));

@@ -1,4 +1,4 @@
-//! Four workers, and who kills them.
+//! Runs four workers, and kills them.
 
 use super::{Done, Plan, Scene};
 use std::collections::HashSet;
@@ -12,21 +12,21 @@ use threadseal_store::clock::{Clock, SystemClock};
 use threadseal_store::ledger::postgres::leases::Orders;
 use threadseal_store::ledger::postgres::{PostgresDatabase, cell};
 
-/// Processes at a time.
+/// The number of processes at a time.
 const WORKERS: usize = 4;
-/// A thread of its own and two children.
+/// A root thread and its two children.
 const THREADS_PER_ORDER: u64 = 3;
-/// How often the hunter looks.
+/// The interval between two rounds of the hunter.
 const LOOK: Duration = Duration::from_millis(3);
-/// How long a worker lives at least: one that cannot begin proves nothing.
+/// The shortest life of a worker. A worker that cannot begin proves nothing.
 const LEAST_LIFE: Duration = Duration::from_millis(150);
-/// How often something is put into a tail.
+/// The interval between two insertions into a tail.
 const INJECT: Duration = Duration::from_millis(300);
 
-/// What was put into tails: no prompt may hold it.
+/// The text that is inserted into tails. No prompt may contain it.
 pub(super) const MARK: &str = "INJECTED-INTO-A-TAIL";
 
-/// What was done.
+/// The counts of a hunt.
 #[derive(Debug, Default)]
 pub(super) struct Tally {
     pub(super) orders: u64,
@@ -41,7 +41,7 @@ struct Worker {
     born: Duration,
 }
 
-/// Has all orders done by workers that are killed meanwhile.
+/// Completes all orders with workers that are killed meanwhile.
 pub(super) fn hunt(scene: &Scene, plan: Plan) -> Done<Tally> {
     let database = PostgresDatabase::open(&scene.url)?;
     let orders = Orders::open(&database)?;
@@ -70,7 +70,7 @@ pub(super) fn hunt(scene: &Scene, plan: Plan) -> Done<Tally> {
         if open <= WORKERS as u64 && !enough {
             give(scene, 8, &mut tally)?;
         }
-        // As many as were asked for by the time that all is done, and no more: something must be done, too.
+        // Spreads the kills over the orders: too many at once would stop all progress.
         let done = (tally.orders - open.min(tally.orders)) * plan.kills / tally.orders.max(1);
         let may_kill = !enough && tally.kills <= done + plan.kills / 10;
         for (number, worker) in workers.iter_mut().enumerate() {
@@ -89,7 +89,8 @@ pub(super) fn hunt(scene: &Scene, plan: Plan) -> Done<Tally> {
                 *worker = born(scene, number)?;
             }
         }
-        // Each makes a worker leave its order: more would keep the last ones from ever being done.
+        // Each insertion makes a worker leave its order. More would keep the last orders from
+        // completing.
         if now >= injected_at + INJECT && tally.injected < plan.kills / 2 {
             injected_at = now;
             tally.injected += inject(&database)?;
@@ -123,7 +124,7 @@ fn born(scene: &Scene, number: usize) -> Done<Worker> {
     })
 }
 
-/// Did this process begin a call that has not been seen yet? It runs for a while.
+/// Whether this process began a new call, which takes a while.
 fn begun_by(scene: &Scene, process: u32, seen: &mut HashSet<String>) -> Done<bool> {
     let text = std::fs::read_to_string(scene.path("counter"))?;
     let last = text.lines().rev().take(2 * WORKERS);
@@ -137,11 +138,12 @@ fn begun_by(scene: &Scene, process: u32, seen: &mut HashSet<String>) -> Done<boo
             }
         }
     }
-    // Not each of them.
+    // Kills during only some of them.
     Ok(found && random(3)? == 0)
 }
 
-/// Puts a line behind the last seal of a thread that runs, as somebody could who can write the database.
+/// Inserts a line after the last seal of a running thread. An attacker with write access to the
+/// database could do this.
 fn inject(database: &PostgresDatabase) -> Done<u64> {
     let line = format!(
         "{{\"timestamp\":1.0,\"thread_id\":\"x\",\"event_type\":\"cognition_in\",\
@@ -159,7 +161,7 @@ fn inject(database: &PostgresDatabase) -> Done<u64> {
           FROM chosen WHERE f.inode = chosen.inode AND f.size = chosen.size
           RETURNING f.inode, f.size)
         INSERT INTO threadseal_chunks SELECT inode, size - octet_length($1::bytea), $1 FROM file RETURNING 1";
-    // It may meet a writer: then nothing was put in.
+    // A concurrent writer may win; then no line was inserted.
     match database.once(sql, &[&line.as_bytes()]) {
         Ok(rows) => rows.first().map_or(Ok(0), |row| {
             let put: i32 = cell(row, 0)?;

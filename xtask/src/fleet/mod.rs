@@ -3,11 +3,15 @@
 //! ```text
 //! one PostgreSQL ◄── 4 × `threadseal worker`   orders, children, a tool that leaves a line outside
 //!       ▲                    ▲
-//!       │ lines put into     │ SIGKILL, many of them while a tool runs
-//!       └ tails that no seal covers
+//!       │ lines inserted     │ SIGKILL, often while a tool runs
+//!       └ into unsealed tails
 //! ```
-//! Then it counts: each thread ended once; money adds up; each record verifies; no line outside is there twice; each
-//! call that may have been carried out is listed; nothing that was put into a tail was ever said to a model.
+//! Then it audits the results:
+//!
+//! * Each thread ended once, money adds up, and each record verifies.
+//! * No outside line occurs twice.
+//! * Each call that may have been carried out is listed.
+//! * No text that was inserted into a tail ever reached a model.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -27,7 +31,7 @@ use threadseal_store::ledger::postgres::throwaway::Cluster;
 
 type Done<T> = Result<T, Box<dyn Error>>;
 
-/// How much is done.
+/// The amount of work.
 #[derive(Debug, Clone, Copy)]
 struct Plan {
     threads: u64,
@@ -49,14 +53,14 @@ const QUICK: Plan = Plan {
     longest: Duration::from_secs(90),
 };
 
-/// Runs the fleet and judges what it left; true when everything held.
+/// Runs the fleet and audits its results; true when every rule held.
 pub(crate) fn run(arguments: &[&str]) -> Done<bool> {
     let plan = match arguments {
         [] => FULL,
         ["--quick"] => QUICK,
         _ => return Err(crate::USAGE.into()),
     };
-    // Workers die here, not the server: its disk needs no care.
+    // Workers are killed, but the server is not: its disk needs no care.
     let settings = "-c fsync=off -c full_page_writes=off -c autovacuum=off";
     let Some(cluster) = Cluster::start(settings) else {
         crate::say("skipped: PostgreSQL's server programs are not installed");

@@ -1,4 +1,4 @@
-//! What the fleet works on: a home, a project, a database, a file outside.
+//! The surroundings of the fleet: a home, a project, a database, an outside file.
 
 use super::Done;
 use std::path::{Path, PathBuf};
@@ -6,7 +6,7 @@ use std::process::{Child, Command, Stdio};
 use threadseal_runtime::fleet::Fleet;
 use threadseal_store::ledger::postgres::throwaway::Cluster;
 
-/// A root: it leaves a line outside, has a child do the same, leaves another, and is done.
+/// A root thread: it writes an outside line, has a child do the same, writes another, and ends.
 const ROOT: &str = r#"# Root
 
 ```xml
@@ -52,7 +52,7 @@ const LEAF: &str = r#"# Leaf
 This is a leaf job.
 "#;
 
-/// Leaves a line that names the call, and who made it, then takes its time.
+/// Writes a line with the call and its process, then waits.
 const EFFECT: &str = r#"tool_type: command
 description: Has an effect outside.
 command: [/bin/sh, -c, 'echo "$THREADSEAL_CALL $0 $PPID" >>"$FLEET_COUNTER"; sleep 0.04', "${inputs.n}"]
@@ -84,7 +84,7 @@ conversations:
       - {text: done, usage: {input_tokens: 71, output_tokens: 2}}
 ";
 
-/// Where everything lies.
+/// The places of all files.
 pub(super) struct Scene {
     pub(super) folder: tempfile::TempDir,
     pub(super) url: String,
@@ -133,7 +133,7 @@ impl Scene {
         self.path("project")
     }
 
-    /// The program with these arguments, in this scene.
+    /// A command of the program with these arguments, in this scene.
     pub(super) fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(&self.program);
         command
@@ -145,7 +145,7 @@ impl Scene {
         command
     }
 
-    /// What workers said last.
+    /// Prints the last output of the workers.
     pub(super) fn tell(&self) -> Done<()> {
         let log = std::fs::read_to_string(self.path("workers.log"))?;
         let left = log.lines().filter(|line| line.contains("order "));
@@ -182,7 +182,7 @@ impl Scene {
     }
 }
 
-/// The program: `$THREADSEAL`, else one that is built now beside this one.
+/// The program: `$THREADSEAL`, else one that is now built next to this one.
 #[expect(
     clippy::disallowed_methods,
     reason = "chores are told about their surroundings here"

@@ -1,8 +1,8 @@
-//! `cargo xtask sweep`: every other value of every byte of sealed records must be noticed.
+//! `cargo xtask sweep`: every other value of every byte of sealed records must be detected.
 //!
-//! All 255 other values at each byte of a transcript and of a document of each kind, on all cores:
-//! some two million verifications. The tests of the core try a few values at each byte of like
-//! records; this command tries the rest.
+//! It tries all 255 other values at each byte of a transcript and of documents of each kind. These
+//! are some two million verifications. The tests of the core try a few values at each byte of
+//! similar records.
 //!
 //! Elsewhere: the records (`transcript`, `document`).
 
@@ -13,17 +13,17 @@ use std::error::Error;
 use std::num::NonZero;
 use std::ops::{Range, RangeInclusive};
 
-/// Says whether a record verifies, or is handed out as if it did.
+/// Whether a record verifies, or is handed out as if it did.
 type Verifies<'a> = &'a (dyn Fn(&[u8]) -> bool + Sync);
 
-/// How many changes were tried, and which of them (place, value) verified all the same.
+/// The number of changes, and those (place, value) that verified.
 #[derive(Debug, Default)]
 struct Tally {
     changes: u64,
     missed: Vec<(usize, u8)>,
 }
 
-/// Sweeps all records; true when every change was noticed.
+/// Sweeps all records; true when every change was detected.
 ///
 /// # Errors
 /// When a record cannot be made, or does not verify unchanged.
@@ -42,7 +42,7 @@ pub(crate) fn run() -> Result<bool, Box<dyn Error>> {
     Ok(whole)
 }
 
-/// Sweeps one record and says what came of it.
+/// Sweeps one record and prints the result.
 fn sweep_all(name: &str, verifies: Verifies<'_>, record: &[u8]) -> Result<bool, Box<dyn Error>> {
     let tally = sweep(verifies, record, 0..record.len(), 1..=255)?;
     for (at, value) in &tally.missed {

@@ -1,4 +1,4 @@
-//! A native transcript with all that a seal can say.
+//! A native transcript with all features of seals.
 //!
 //! ```text
 //! manifest · seal 0 · events, key change · seal · events, end · final seal · link · final seal
@@ -46,7 +46,7 @@ impl Bench {
         })
     }
 
-    /// A record that was ended and continued elsewhere, with all that a seal can say.
+    /// A record that was ended and continued elsewhere, with all features of seals.
     pub(super) fn record(&self) -> Result<Vec<u8>, Box<dyn Error>> {
         let mut out = Vec::new();
         let mut stamps = (1_u8..).map(|count| {

@@ -1,7 +1,7 @@
 //! Arrows point one way: between modules of the pure crates and of the runtime, and between crates.
 //!
-//! The order of the modules is the table at the top of their `lib.rs`, lowest first; there is no
-//! second list of it.
+//! The table at the top of their `lib.rs` defines the order of the modules, lowest first. No second
+//! list exists.
 
 use super::modules;
 use super::repository::Repository;
@@ -25,7 +25,7 @@ const CRATES: [&str; 7] = [
     "threadseal-cli",
 ];
 
-/// Modules that use one which does not stand before them.
+/// Modules that use one that does not precede them.
 pub(crate) fn modules(repository: &Repository) -> Vec<String> {
     let roots = ORDERED.iter();
     roots
@@ -77,7 +77,7 @@ fn order(root: &str) -> Vec<&str> {
         .collect()
 }
 
-/// Crates that depend on one which does not stand before them.
+/// Crates that depend on one that does not precede them.
 pub(crate) fn crates(repository: &Repository) -> Vec<String> {
     let mut faults = Vec::new();
     for (place, name) in CRATES.iter().enumerate() {
@@ -91,7 +91,7 @@ pub(crate) fn crates(repository: &Repository) -> Vec<String> {
         };
         for used in dependencies(&manifest) {
             let ours = used == "xtask" || used.starts_with("threadseal");
-            // A crate may name itself among its dependencies for tests, to turn a feature on.
+            // A crate may depend on itself for tests, to turn a feature on.
             if ours && used != *name && !CRATES[..place].contains(&used.as_str()) {
                 faults.push(format!("{path}: {name} depends on {used}"));
             }
@@ -109,7 +109,7 @@ pub(crate) fn crates(repository: &Repository) -> Vec<String> {
     faults
 }
 
-/// Names of all dependencies, of whatever kind and platform.
+/// Names of all dependencies, of any kind and platform.
 fn dependencies(manifest: &toml::Table) -> Vec<String> {
     let targets = manifest.get("target").and_then(toml::Value::as_table);
     let targets = targets.into_iter().flat_map(toml::Table::values);
@@ -181,7 +181,7 @@ mod tests {
         assert_eq!(modules_of(&repository, CORE).len(), 1);
     }
 
-    /// Faults of a workspace whose manifests are empty but for these.
+    /// Faults of a workspace whose manifests are otherwise empty.
     fn with_manifests(manifests: &[(&str, &str)]) -> Vec<String> {
         let path = |name: &str| format!("crates/{name}/Cargo.toml");
         let mut files: BTreeMap<String, &str> = CRATES.map(|name| (path(name), "")).into();

@@ -1,4 +1,4 @@
-//! Documents and code vouch for each other: specifications, codes of findings, links.
+//! Documents and code must agree: specifications, codes of findings, links.
 
 use super::repository::Repository;
 use super::rust;
@@ -32,7 +32,7 @@ pub(crate) fn codes(repository: &Repository) -> Vec<String> {
         }
         let shipped = rust::shipped(text);
         for (at, code) in codes_named(text) {
-            // Blank where the code is a test's or a comment's.
+            // Blank if the code is in a test or a comment.
             let ships = shipped
                 .as_bytes()
                 .get(at)
@@ -47,7 +47,7 @@ pub(crate) fn codes(repository: &Repository) -> Vec<String> {
     faults
 }
 
-/// Where a finding is made, the place of the bracket or comma before its code, and the code.
+/// The code of each finding, with the place of the bracket or comma before it.
 fn codes_named(source: &str) -> Vec<(usize, &str)> {
     let mut out = Vec::new();
     for (at, _) in source.match_indices('"') {
@@ -92,7 +92,7 @@ pub(crate) fn links(repository: &Repository) -> Vec<String> {
     faults
 }
 
-/// `target` as seen from `folder`; none when it leaves the repository.
+/// `target` relative to `folder`; `None` when it leaves the repository.
 fn resolve(folder: &str, target: &str) -> Option<String> {
     let mut parts: Vec<&str> = folder.split('/').filter(|part| !part.is_empty()).collect();
     for part in target.split('/') {

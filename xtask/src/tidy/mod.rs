@@ -1,11 +1,13 @@
 //! `cargo xtask tidy`: the rules of this repository that no compiler and no lint checks.
 //!
 //! ```text
-//! repository   the files, as text            rust      code without comments, literals, tests
-//! modules      which file belongs to what    rules     direction · purity · words · evidence · threats
+//! repository   the files, as text
+//! rust         code without comments, literals, tests
+//! modules      the module of each file
+//! rules        direction · purity · words · evidence · threats
 //! ```
-//! A rule is a function from a [`Repository`] to a list of faults, each `file:line: what is wrong`.
-//! Every rule has a test that shows it can fail.
+//! A rule is a function from a [`Repository`] to a list of faults, each `file:line: message`. Every
+//! rule has a test that shows it can fail.
 
 mod direction;
 mod evidence;

@@ -1,6 +1,6 @@
-//! Which file belongs to which module, found by following `mod name;` from each target's root.
+//! The module of each file, found by following `mod name;` from each target's root.
 //!
-//! A Rust file that no target reaches is compiled by nobody: a test in it never runs.
+//! A Rust file that no target reaches is never compiled, and a test in it never runs.
 
 use super::repository::Repository;
 use super::rust;
@@ -13,7 +13,7 @@ pub(crate) struct Module {
     pub(crate) file: String,
     /// The module's path inside its target; empty for the root.
     pub(crate) names: Vec<String>,
-    /// Is it compiled for tests only?
+    /// Whether it is compiled for tests only.
     pub(crate) test: bool,
 }
 
@@ -77,7 +77,7 @@ fn children(repository: &Repository, parent: &Module, text: &str) -> Vec<Module>
         .collect()
 }
 
-/// The folder in which the files of a module's children lie.
+/// The folder for the files of a module's children.
 fn child_folder(module: &Module) -> String {
     let (folder, name) = module.file.rsplit_once('/').unwrap_or(("", &module.file));
     if module.names.is_empty() || name == "mod.rs" {
@@ -129,7 +129,7 @@ fn stated<'a>(
     })
 }
 
-/// Targets that cargo finds by itself: files in `folder`, and folders in it with a `main.rs`.
+/// Targets that cargo detects: files in `folder`, and folders in it with a `main.rs`.
 fn found(repository: &Repository, folder: &str) -> Vec<String> {
     let is_root = |path: &&str| {
         let inner = path.strip_prefix(folder).unwrap_or("/");

@@ -1,6 +1,6 @@
-//! The core has no effects: not in its source, not in what it depends on.
+//! The core has no effects: neither its source nor its dependencies have any.
 //!
-//! A verifier that could read a clock or a file could answer differently from what it was asked.
+//! A verifier that reads a clock or a file could answer a different question than the caller's.
 
 use super::modules;
 use super::repository::Repository;
@@ -19,7 +19,7 @@ const PURE: [&str; 3] = [
 /// The package that links all pure crates.
 const TOP: &str = "threadseal-convert";
 
-/// Parts of the standard library that the core may not name.
+/// Parts of the standard library that the core must not name.
 const EFFECTS: &[&[&str]] = &[
     &["fs"],
     &["net"],
@@ -93,7 +93,7 @@ const FEATURES: &[(&str, &str)] = &[
     ("crypto-common", "getrandom"),
 ];
 
-/// Crates in which no unsafe code can be.
+/// Crates that must forbid unsafe code.
 const FORBIDDING: [&str; 6] = [
     "crates/threadseal-core/src/lib.rs",
     "crates/threadseal-formats/src/lib.rs",
@@ -127,7 +127,7 @@ pub(crate) fn core_source(repository: &Repository) -> Vec<String> {
     faults
 }
 
-/// Does a path name `effect`, something in it, or by a glob whatever stands beside it?
+/// Whether a path names `effect`, something in it, or a glob that includes it.
 fn reaches(path: &[String], effect: &[&str]) -> bool {
     match path.split_last() {
         Some((last, before)) if last == "*" => before
@@ -153,10 +153,10 @@ pub(crate) fn unsafe_forbidden(repository: &Repository) -> Vec<String> {
         .collect()
 }
 
-/// What the core links, one `name vVERSION … features` a line, here and in a browser.
+/// The dependencies of the core, one `name vVERSION … features` per line, here and in a browser.
 ///
 /// # Errors
-/// When cargo cannot tell.
+/// When cargo cannot list them.
 pub(crate) fn dependency_tree(root: &Path) -> Result<String, Box<dyn Error>> {
     let mut out = String::new();
     for platform in [None, Some("wasm32-unknown-unknown")] {
@@ -267,7 +267,7 @@ mod tests {
 
     #[test]
     fn a_source_of_randomness_that_a_feature_brings_in_is_found() {
-        // What cargo tells of pkcs8 with that feature.
+        // cargo's output for pkcs8 with that feature.
         let tree = "threadseal-convert v0.1.0 (/clone/crates/threadseal-convert) features \n\
                     pkcs8 v0.11.0 features alloc,encryption,getrandom,pem,pkcs5\n\
                     pkcs5 v0.8.1 features alloc,getrandom,pbes2,rand_core\n\

@@ -1,7 +1,7 @@
 //! The files of the repository, as text by path.
 //!
-//! Paths are relative to the root and use `/`. Only files that are UTF-8 are here: the others are
-//! vectors, and no rule speaks of them. Files that git ignores are no part of the repository.
+//! Paths are relative to the root and use `/`. Only UTF-8 files are here. The others are vectors,
+//! which no rule concerns. Files that git ignores are not part of the repository.
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -15,7 +15,8 @@ pub(crate) struct Repository {
 }
 
 impl Repository {
-    /// Reads the repository at `root`: what git tracks, and what it would track.
+    /// Reads the repository at `root`: files that git tracks, and new files that it does not
+    /// ignore.
     ///
     /// # Errors
     /// When git cannot list the files.
@@ -35,7 +36,7 @@ impl Repository {
         }
         let mut files = BTreeMap::new();
         for path in String::from_utf8(listed.stdout)?.split_terminator('\0') {
-            // A file that was deleted but not yet committed is listed, and is no more.
+            // git still lists a file that was deleted without a commit.
             if let Ok(text) = std::fs::read_to_string(root.join(path)) {
                 files.insert(path.to_owned(), text);
             }
@@ -48,7 +49,7 @@ impl Repository {
         self.files.get(path).map(String::as_str)
     }
 
-    /// Is there such a file, or a folder with files?
+    /// Whether the file exists, or a folder with files.
     pub(crate) fn holds(&self, path: &str) -> bool {
         let path = path.trim_end_matches('/');
         let folder = format!("{path}/");

@@ -1,9 +1,9 @@
-//! Rust source, told apart into code and comments, with tests left out, and the paths it uses.
+//! Splits Rust source into code and comments, removes tests, and lists the paths that it uses.
 //!
-//! A scanner of tokens, not a parser: comments and literals are blanked so that every byte keeps
-//! its place, and what is left is searched. Where it cannot know better it errs towards a fault.
+//! A scanner of tokens, not a parser. It blanks comments and literals, so that every byte keeps its
+//! place, and searches the rest. In doubt it reports a fault.
 
-/// A source file in two layers of equal length: whatever is not in a layer is blank there.
+/// A source file in two layers of equal length. Each layer is blank where the other has text.
 #[derive(Debug)]
 pub(crate) struct Layers {
     /// Code without comments and without the insides of string and character literals.
@@ -12,7 +12,7 @@ pub(crate) struct Layers {
     pub(crate) comments: String,
 }
 
-/// What a run of bytes is.
+/// The kind of a run of bytes.
 #[derive(Clone, Copy, PartialEq)]
 enum Kind {
     Code,
@@ -73,13 +73,13 @@ pub(crate) fn declared_modules(code: &str) -> Vec<&str> {
 pub(crate) struct UsedPath {
     /// Line, from 1.
     pub(crate) line: usize,
-    /// How many times its root stands in a row: 1, or more for `super::super`.
+    /// How often its root is repeated: 1, or more for `super::super`.
     pub(crate) depth: usize,
-    /// What follows the root.
+    /// The segments after the root.
     pub(crate) segments: Vec<String>,
 }
 
-/// Every path in `code` that begins with `root` (`crate`, `super`, `std`); groups are spread out.
+/// Every path in `code` that begins with `root` (`crate`, `super`, `std`); groups are expanded.
 pub(crate) fn paths(code: &str, root: &str) -> Vec<UsedPath> {
     let bytes = code.as_bytes();
     let begin = format!("{root}::");
@@ -109,7 +109,7 @@ pub(crate) fn paths(code: &str, root: &str) -> Vec<UsedPath> {
     out
 }
 
-/// The line, from 1, on which byte `at` of `text` stands.
+/// The line, from 1, that contains byte `at` of `text`.
 pub(crate) fn line_of(text: &str, at: usize) -> usize {
     1 + text.as_bytes()[..at]
         .iter()
@@ -117,12 +117,12 @@ pub(crate) fn line_of(text: &str, at: usize) -> usize {
         .count()
 }
 
-/// Is this a byte of an identifier?
+/// Whether this byte may be part of an identifier.
 pub(crate) fn is_word(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'_'
 }
 
-/// Does a path go on here, as in `foo::std::`? A leading `::std::` does not.
+/// Whether a path continues here, as in `foo::std::`. A leading `::std::` does not.
 fn is_member(before: &[u8]) -> bool {
     before
         .strip_suffix(b"::")
@@ -130,10 +130,10 @@ fn is_member(before: &[u8]) -> bool {
         .is_some_and(|&byte| is_word(byte))
 }
 
-/// Use trees nest; no real one deeper than this.
+/// The deepest nesting of a use tree; real ones are flatter.
 const MAX_TREE_DEPTH: usize = 16;
 
-/// The paths that follow a `::`, groups spread out; `cursor` ends behind them.
+/// The paths that follow a `::`, groups expanded. `cursor` ends after them.
 fn spread(code: &[u8], cursor: &mut usize, depth: usize) -> Vec<Vec<String>> {
     skip_blanks(code, cursor);
     let Some(&byte) = code.get(*cursor) else {
@@ -202,7 +202,7 @@ fn blank(bytes: &[u8]) -> Vec<u8> {
         .collect()
 }
 
-/// The token at `at`: what it is, and how many bytes it has (at least 1).
+/// The kind of the token at `at`, and its length in bytes (at least 1).
 fn token(source: &[u8], at: usize) -> (Kind, usize) {
     let rest = &source[at..];
     if rest.starts_with(b"//") {
@@ -294,7 +294,7 @@ fn character(rest: &[u8]) -> Option<usize> {
     (rest.get(end) == Some(&b'\'')).then_some(end + 1)
 }
 
-/// Where the item ends whose first attribute begins at `at`.
+/// The end of the item whose first attribute begins at `at`.
 fn item_end(code: &[u8], mut at: usize) -> usize {
     loop {
         skip_blanks(code, &mut at);
@@ -316,7 +316,7 @@ fn item_end(code: &[u8], mut at: usize) -> usize {
     at
 }
 
-/// The place behind the bracket that closes the one at `open`.
+/// The place after the bracket that closes the one at `open`.
 fn close(code: &[u8], open: usize) -> usize {
     let mut depth = 0_usize;
     for (at, byte) in code.iter().enumerate().skip(open) {

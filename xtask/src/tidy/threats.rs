@@ -139,7 +139,7 @@ pub(crate) fn open(repository: &Repository) -> Vec<String> {
     missing.chain(extra).collect()
 }
 
-/// Is the generated table current?
+/// Whether the generated table is current.
 pub(crate) fn generated(repository: &Repository) -> Vec<String> {
     let (carriers, _) = carriers(repository);
     if repository.text(TESTS) == Some(&table(&carriers)) {
@@ -267,7 +267,7 @@ fn carriers(repository: &Repository) -> (Vec<Carrier<'_>>, Vec<String>) {
     (carriers.into_iter().collect(), faults)
 }
 
-/// The line of the test function that follows, with nothing but its attributes and comments before it.
+/// The line of the test function that follows, with only its attributes and comments before it.
 fn test_below(code: &[&str], from: usize) -> Option<usize> {
     let mut is_test = false;
     let mut in_attribute = false;

@@ -1,16 +1,16 @@
-//! What the text of the files may and may not say.
+//! Rules for the text of the files.
 
 use super::repository::Repository;
 use super::rust;
 
-/// Words in comments that put work off. Spelled apart, so that this list does not find itself.
+/// Words in comments that postpone work. They are split, so that this list does not find itself.
 const PUT_OFF: [&str; 3] = [
     concat!("TO", "DO"),
     concat!("FIX", "ME"),
     concat!("XX", "X"),
 ];
 
-/// Code that stands for code, or for a test that does not run.
+/// Placeholders for code, and marks of tests that do not run.
 const STAND_INS: [&str; 4] = ["todo!", "unimplemented!", "#[ignore]", "#[ignore ="];
 
 /// Folders that exist on one machine only.
@@ -29,7 +29,7 @@ const HOSTS: [&str; 4] = [
     concat!("files.python", "hosted.org"),
 ];
 
-/// How people speak of their work, not of what they made.
+/// Words about the process of the work, which do not belong in its result.
 const TALK: [&str; 7] = [
     concat!("design", " §"),
     concat!("this ", "session"),
@@ -107,7 +107,7 @@ fn prose(text: &str) -> String {
     out
 }
 
-/// Rust files that do not begin by saying what they own.
+/// Rust files whose first line does not state what they own.
 pub(crate) fn first_line(repository: &Repository) -> Vec<String> {
     let silent = |(path, text): (&str, &str)| {
         let said = text
@@ -118,7 +118,7 @@ pub(crate) fn first_line(repository: &Repository) -> Vec<String> {
     repository.ending(".rs").filter_map(silent).collect()
 }
 
-/// Work that was put off, code that only stands in, tests that do not run.
+/// Postponed work, placeholders, tests that do not run.
 pub(crate) fn unfinished(repository: &Repository) -> Vec<String> {
     let mut faults = Vec::new();
     for (path, text) in repository.ending(".rs") {
@@ -138,7 +138,7 @@ pub(crate) fn unfinished(repository: &Repository) -> Vec<String> {
     faults
 }
 
-/// Machine paths, registry hosts, and talk about the work.
+/// Machine paths, registry hosts, and words about the process.
 pub(crate) fn places(repository: &Repository) -> Vec<String> {
     let mut faults = Vec::new();
     for (path, text) in repository.files() {
@@ -155,7 +155,7 @@ pub(crate) fn places(repository: &Repository) -> Vec<String> {
     faults
 }
 
-/// Each place of `word` in `text`: anywhere, or as a whole, not as a part of another word.
+/// Each place of `word` in `text`: anywhere, or only as a whole word.
 fn found(path: &str, text: &str, word: &str, whole: bool) -> Vec<String> {
     let is_word = |byte: Option<&u8>| byte.copied().is_some_and(rust::is_word);
     let (bytes, needle) = (text.as_bytes(), word.as_bytes());

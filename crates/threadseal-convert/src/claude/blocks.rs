@@ -86,8 +86,8 @@ impl Pending {
     }
 }
 
-/// `item` with the members of `block` that are nowhere else; `type`, where it says more than the
-/// item does, as `kind`.
+/// `item` with the members of `block` that are nowhere else. Without `told`, the `type` of the
+/// block becomes `kind`.
 fn with_rest(item: Value, block: Node<'_, '_>, told: Option<&str>) -> Value {
     const ELSEWHERE: [&str; 7] = [
         "id",

@@ -4,47 +4,16 @@
 //! {"type":"user","uuid":U,"parentUuid":P|null,"sessionId":S,"timestamp":T,"isSidechain":false,
 //!  "message":{"role":"user","content":TEXT | [BLOCK,…]},"toolUseResult":{…}?, …}
 //! {"type":"assistant", … "requestId":R,"message":{"id":M,"model":N,"content":[BLOCK,…],
-//!  "stop_reason":W,"usage":{…}}}                    one message may stand in several lines
+//!  "stop_reason":W,"usage":{…}}}                    one message may span several lines
 //! {"type":"system"|"summary"|"attachment"|"progress"|"queue-operation"|"last-prompt"|…}
 //! ```
 //!
-//! Turns stand in the order of the file; `parent` keeps the tree. Lines of one `message.id` are one
-//! turn, in the place of the first; its usage is that of the last and is counted once. A subagent's
-//! messages are turns with `sidechain`, whether they have lines of their own (also in a file of
-//! their own) or stand inside `progress` lines.
+//! Turns are in the order of the file; `parent` keeps the tree. Lines of one `message.id` are one
+//! turn, in the place of the first. Its usage is that of the last line and is counted once. A
+//! subagent's messages are turns with `sidechain`. They have lines of their own (also in a file of
+//! their own), or are inside `progress` lines.
 //!
-//! | source | scroll |
-//! |---|---|
-//! | `type` `user`, `assistant` | role; `tool` if a user line holds results only |
-//! | BLOCK `text`, `thinking`, `redacted_thinking`, `image`, `document`, … | the item, as it is |
-//! | BLOCK `tool_use`, `server_tool_use`, `mcp_tool_use` | `tool_calls` (`input` is `args`); other members on the item |
-//! | BLOCK `tool_result`, `…_tool_result` | `tool_results` (`content` is `response`, `is_error` the status) |
-//! | a BLOCK that an earlier line of the same `message.id` holds | dropped: duplicate |
-//! | `toolUseResult` beside a result | dropped: duplicate if the result says all of it, else view |
-//! | `toolUseResult` without one | `tool_results` |
-//! | `planContent` | dropped: duplicate if the message says it, else text item |
-//! | `message.model` | `model.id`, vendor `anthropic` |
-//! | `message.usage` | source item: `usage` as it is, `tokens` (input counts what was read from and written to the cache) |
-//! | `message.id`, `requestId`, `promptId` | source item: `message`, `request`, `turn` |
-//! | `message.stop_reason`, `stop_sequence`, `stop_details` | source item |
-//! | `timestamp` | `timestamp_ns`, and `time` of the source item |
-//! | `uuid`; several of one message | source item: `id`; also `ids` |
-//! | `parentUuid` | source item: `parent`; a record that made no turn is passed over (the name is then dropped: metadata) |
-//! | `logicalParentUuid`, `sourceToolAssistantUUID`, `leafUuid` | source item: `logical_parent`, `answers`, `leaf` |
-//! | `sessionId`, `agentId`, `isSidechain` | source item: `session`, `agent`, `sidechain` |
-//! | `isMeta`, `isCompactSummary`, `isApiErrorMessage`, `error`, `permissionMode`, `costUSD` | source item: `meta`, `compact_summary`, `api_error`, `error`, `permission_mode`, `cost_usd` |
-//! | `system` with `content`, `summary` | a turn of role `system` |
-//! | `system` without: `turn_duration` | dropped: metadata |
-//! | `system` without: others | role `system`, item `{"type":"part","part":MEMBERS}` |
-//! | `attachment` | role `system`, item `{"type":"attachment","attachment":A}` |
-//! | `progress` of an agent: `data.message` | as its own line would be; `call` is `parentToolUseID` |
-//! | `progress` of a command: `data.fullOutput` | dropped: superseded by the result or a later line; else role `tool` |
-//! | `progress` of hooks, searches, servers | dropped: metadata |
-//! | `queue-operation`, `last-prompt` | dropped: duplicate if the conversation says it, else role `user` |
-//! | `file-history-snapshot` | dropped: metadata |
-//! | `cwd`, `version`, `gitBranch`, `slug`, `userType`, `entrypoint`, `promptSource`, `thinkingMetadata`, … | dropped: metadata |
-//! | `todos` | dropped: view |
-//! | a whole line that repeats another one of the same `uuid` | dropped: duplicate |
+//! `spec/scroll-mappings.md` §2 has the table of members.
 
 mod blocks;
 mod other;
@@ -121,7 +90,7 @@ fn map(source: &[u8]) -> Result<Mapped, Error> {
     Ok(session.finish(account))
 }
 
-/// The form that some tools export: one object whose `loglines` are the lines.
+/// The exported form of some tools: one object whose `loglines` are the lines.
 fn whole(document: &Value, session: &mut Session, account: &mut Account) {
     let lines = document.get("loglines").and_then(Value::as_array);
     let numbered = || (1..).zip(lines.unwrap_or_default());
@@ -143,13 +112,13 @@ fn whole(document: &Value, session: &mut Session, account: &mut Account) {
     }
 }
 
-/// What is known while a session is read.
+/// The state while a session is read.
 #[derive(Default)]
 struct Session {
     survey: Survey,
     build: Build,
     tokens: Tokens,
-    /// Messages of the model to which a later line adds, by their id: place and turn.
+    /// Messages of the model that a later line extends, by their id: place and turn.
     open: HashMap<String, (usize, Pending)>,
     /// Records by `uuid`: their fingerprint.
     seen: HashMap<String, Digest>,
@@ -202,8 +171,9 @@ impl Session {
         Ok(())
     }
 
-    /// A line of a message. `record` has the message, `outer` is the line that holds it. Whoever
-    /// calls this calls [`Self::leave`].
+    /// Reads a line of a message. `record` has the message, `outer` is the line that contains it.
+    ///
+    /// The caller must then call [`Self::leave`].
     fn message(
         &mut self,
         outer: Node<'_, '_>,
@@ -251,7 +221,7 @@ impl Session {
         })
     }
 
-    /// Keeps a turn as long as later lines may add to it.
+    /// Keeps a turn open while later lines may extend it.
     fn leave(&mut self, written: Written, line: u64) {
         let Written {
             place, pending, id, ..
@@ -264,7 +234,7 @@ impl Session {
         }
     }
 
-    /// Adds a turn to which no other line adds.
+    /// Adds a turn that no other line extends.
     fn add(&mut self, turn: Pending) {
         let place = self.build.reserve();
         self.close(place, turn);
@@ -287,7 +257,7 @@ impl Session {
         }
     }
 
-    /// Remembers where the children of a record that makes no turn hang.
+    /// Remembers the parent for the children of a record that makes no turn.
     fn pass_over(&mut self, record: Node<'_, '_>) {
         if let Some(id) = record.peek_str("uuid") {
             let parent = self.parent_of(record);
@@ -324,7 +294,7 @@ impl Session {
     }
 }
 
-/// What kind of record it is: `type`, or where there is none, whose message it holds.
+/// The kind of a record: `type`, or without it the role of its message.
 fn kind_of(record: &Value) -> Option<&str> {
     match record.get("type") {
         Some(kind) => kind.as_str(),
@@ -336,7 +306,7 @@ fn is_array(value: &Value) -> bool {
     value.as_array().is_some()
 }
 
-/// Why a record is not mapped; what names its kind may be long, and is cut.
+/// Why a record is not mapped. A long kind is truncated.
 fn unknown_kind(what: &str, kind: Option<&Value>) -> String {
     const SHOWN: usize = 48;
     match kind.and_then(Value::as_str) {

@@ -1,4 +1,4 @@
-//! Records beside the messages: what the program says, progress, copies of prompts.
+//! Records other than messages: text of the program, progress, copies of prompts.
 
 use super::super::account::Reason;
 use super::super::draft::text_item;
@@ -10,7 +10,7 @@ use std::collections::{HashMap, HashSet};
 use threadseal_core::canon::json::Value;
 use threadseal_formats::scroll::Role;
 
-/// Kinds of progress that hold nothing of the conversation.
+/// Kinds of progress without content of the conversation.
 const PROGRESS_METADATA: [&str; 5] = [
     "hook_progress",
     "mcp_progress",
@@ -29,22 +29,22 @@ const COMMON: [&str; 6] = [
     "isSidechain",
 ];
 
-/// What the first pass notes.
+/// The results of the first pass.
 #[derive(Default)]
 pub(super) struct Survey {
     said: Said,
     /// Calls that have a result.
     answered: HashSet<String>,
-    /// The last line that tells a call's progress.
+    /// The last line with a call's progress.
     progress: HashMap<String, u64>,
-    /// The last line that tells the usage of a message, and the last that adds to it.
+    /// The last line with the usage of a message, and the last that extends it.
     usage: HashMap<String, u64>,
     last: HashMap<String, u64>,
     uuids: HashSet<String>,
 }
 
 impl Survey {
-    /// First pass over one record. One whose name was there before may be a copy.
+    /// First pass over one record. A record with a known `uuid` may be a copy.
     pub(super) fn record(&mut self, line: u64, record: &Value) {
         self.adds(line, record);
         let id = record.get("uuid").and_then(Value::as_str);
@@ -65,7 +65,7 @@ impl Survey {
         }
     }
 
-    /// Notes that a line, be it a copy or not, may add to a message of the model.
+    /// Notes that a line, copy or not, may extend a message of the model.
     fn adds(&mut self, line: u64, record: &Value) {
         let inner = record.get("data").and_then(|data| data.get("message"));
         let messages = [Some(record), inner].into_iter().flatten();
@@ -76,7 +76,7 @@ impl Survey {
         }
     }
 
-    /// Whether no line after `line` adds to message `id`.
+    /// Whether no line after `line` extends message `id`.
     pub(super) fn ends(&self, id: &str, line: u64) -> bool {
         self.last.get(id).is_none_or(|last| *last <= line)
     }
@@ -104,13 +104,15 @@ impl Survey {
         }
     }
 
-    /// Whether `line` is the last one that tells the usage of message `id`.
+    /// Whether `line` is the last one with the usage of message `id`.
     pub(super) fn tells_usage(&self, id: &str, line: u64) -> bool {
         self.usage.get(id) == Some(&line)
     }
 
-    /// A copy of a prompt for the scroll, unless the conversation says it. What waits to be sent
-    /// is said again each time; other copies tell of one prompt over and over.
+    /// The text of a copied prompt, unless the conversation contains it.
+    ///
+    /// The conversation contains a queued prompt once for each time it is sent. Other copies repeat
+    /// one prompt over and over.
     fn prompt(&mut self, node: Node<'_, '_>, queued: bool) -> Option<Value> {
         let text = node.peek().as_str().filter(|text| !text.is_empty())?;
         let repeats = if queued {
@@ -192,7 +194,7 @@ impl Session {
         self.add(turn);
     }
 
-    /// A record that says again what was typed, or what was never sent.
+    /// Reads a record that repeats a typed prompt, or holds one that was never sent.
     fn prompt_copy(&mut self, kind: &str, member: &str, root: Node<'_, '_>, line: u64) {
         let queued = root.peek_str("operation") == Some("enqueue");
         let content = root.get(member);
@@ -277,7 +279,7 @@ impl Session {
         data.discard_all(&["agentId"], Reason::Metadata);
     }
 
-    /// What a command has written so far.
+    /// Reads the output of a command so far.
     fn command_progress(&mut self, root: Node<'_, '_>, line: u64) {
         let call = root.peek_str("parentToolUseID").unwrap_or_default();
         let answered = self.survey.answered.contains(call);

@@ -10,10 +10,10 @@ use threadseal_core::canon::json::Value;
 use threadseal_core::digest::Digest;
 use threadseal_formats::scroll::Role;
 
-/// Most strings of a `toolUseResult` that are looked for in the result beside it.
+/// Most strings of a `toolUseResult` that are searched for in the result beside it.
 const MAX_COMPARED: usize = 32;
 
-/// Members of a line that say nothing about the conversation.
+/// Members of a line without content of the conversation.
 const METADATA: [&str; 12] = [
     "cwd",
     "version",
@@ -29,7 +29,7 @@ const METADATA: [&str; 12] = [
     "origin",
 ];
 
-/// Members of a line that go to the source item as they are: name there, name here.
+/// Members of a line that are carried unchanged in the source item: name there, name here.
 const KEPT: [(&str, &str); 13] = [
     ("sessionId", "session"),
     ("agentId", "agent"),
@@ -64,7 +64,7 @@ impl Pending {
         }
     }
 
-    /// What a line says beside its message.
+    /// Reads the members of a line other than its message.
     pub(super) fn envelope(&mut self, record: Node<'_, '_>, line: u64, parent: Option<String>) {
         self.turn.on(line, record.peek());
         self.turn.time(record.text_of("timestamp"));
@@ -83,7 +83,8 @@ impl Pending {
         record.discard_all(&["todos"], Reason::View);
     }
 
-    /// Names of the record and its parent. Within one message each line follows the one before.
+    /// Sets the names of the record and its parent. Within one message each line follows the one
+    /// before.
     fn place_in_tree(&mut self, record: Node<'_, '_>, parent: Option<String>) {
         let parent = parent.map(Value::from);
         match self.turn.last_id() {
@@ -127,7 +128,7 @@ impl Pending {
         }
     }
 
-    /// Content that a line has beside its message.
+    /// Reads content that a line has beside its message.
     pub(super) fn beside(&mut self, record: Node<'_, '_>, line: u64) {
         if let Some(plan) = record.get("planContent") {
             self.plan(plan);
@@ -170,7 +171,7 @@ impl Pending {
         }
     }
 
-    /// Whether every string of `view` stands in a response of this turn.
+    /// Whether a response of this turn contains every string of `view`.
     fn says_all_of(&self, view: &Value) -> bool {
         let mut wanted = Vec::new();
         strings(view, &mut wanted);
@@ -194,12 +195,13 @@ impl Pending {
     }
 }
 
-/// Whether `part` stands in `text`; a part that is longer costs nothing.
+/// Whether `text` contains `part`. A longer part is refused without a search.
 fn contains(text: &str, part: &str) -> bool {
     part.len() <= text.len() && text.contains(part)
 }
 
-/// The strings in `value`, names of members not counted; one more than are compared at most.
+/// Collects the strings in `value` without the names of members, at most one more than are
+/// compared.
 fn strings<'a>(value: &'a Value, found: &mut Vec<&'a str>) {
     if found.len() > MAX_COMPARED {
         return;

@@ -1,4 +1,4 @@
-//! Events: what the program tells its user interface.
+//! Events: messages of the program to its user interface.
 
 use super::super::account::Reason;
 use super::super::draft::{text_item, thinking_item};
@@ -7,7 +7,7 @@ use super::{Record, Rollout, discard_rest, part_item};
 use threadseal_core::canon::json::Value;
 use threadseal_formats::scroll::Role;
 
-/// Events that hold nothing of the conversation.
+/// Events without content of the conversation.
 const METADATA: [&str; 3] = [
     "agent_reasoning_section_break",
     "item_started",
@@ -47,7 +47,7 @@ impl Rollout {
         }
     }
 
-    /// A text that an item most often says as well.
+    /// Reads a text that an item usually repeats.
     fn echo(&mut self, record: Record<'_, '_>, member: &str, role: Role) {
         let payload = record.payload;
         let text = payload.get(member);
@@ -80,7 +80,8 @@ impl Rollout {
         payload.discard_all(&["kind", "phase"], Reason::Metadata);
     }
 
-    /// A turn with these items, if there are any; else only the record's frame is told.
+    /// Adds a turn with these items, if there are any; else it records only the frame of the
+    /// record.
     fn carry(&mut self, record: Record<'_, '_>, role: Role, items: Vec<Value>) {
         if items.is_empty() {
             let _ = record.outer.told_by("type");
@@ -143,7 +144,7 @@ impl Rollout {
         discard_rest(record.payload, Reason::Metadata);
     }
 
-    /// An item as the user interface shows it.
+    /// Reads an item as the user interface shows it.
     fn completed(&mut self, record: Record<'_, '_>) {
         let Some(item) = record.payload.get("item") else {
             return record.outer.discard(Reason::Metadata);
@@ -176,7 +177,7 @@ impl Rollout {
         discard_rest(record.payload, Reason::Metadata);
     }
 
-    /// A part that is shown, unless an item says it.
+    /// A part of the display, unless an item contains it.
     fn shown(&mut self, part: Node<'_, '_>, is_message: bool) -> Option<Value> {
         let inner = part.get("text").unwrap_or(part);
         let Some(text) = inner.peek().as_str() else {

@@ -1,4 +1,4 @@
-//! Response items: what the model was told, what it wrote, what tools answered.
+//! Response items: input of the model, its output, results of tools.
 
 use super::super::account::Reason;
 use super::super::draft::{
@@ -141,7 +141,7 @@ fn common(turn: &mut Growing, item: Node<'_, '_>) {
     }
 }
 
-/// Members that are nowhere else go onto the item that was made last.
+/// Moves members that are nowhere else onto the most recent item.
 fn rest_onto(turn: &mut Growing, node: Node<'_, '_>) {
     let Some(Value::Object(item)) = turn.items.last_mut() else {
         return;
@@ -160,8 +160,10 @@ fn rest_onto(turn: &mut Growing, node: Node<'_, '_>) {
     }
 }
 
-/// What an output says about itself: `success`, an exit code in its metadata, or the exit code on
-/// the lines before the output proper.
+/// Whether a tool succeeded, by its own output.
+///
+/// It reads `success`, an exit code in the metadata, or the exit code in the lines before the
+/// output proper.
 fn did_work(output: &Value) -> bool {
     let inner = output.as_str().filter(|text| text.starts_with('{'));
     let inner = inner.and_then(|text| parse(text.as_bytes()).ok());

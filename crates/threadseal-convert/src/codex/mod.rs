@@ -2,47 +2,19 @@
 //!
 //! ```text
 //! {"id":S,"timestamp":T,"instructions":I,"git":{…}}   {"record_type":"state"}   ITEM      mid 2025
-//! {"timestamp":T,"type":KIND,"payload":{…}[,"ordinal":N,"metadata":{…}]}       since September 2025
+//! {"timestamp":T,"type":KIND,"payload":{…}[,"ordinal":N,"metadata":{…}]}    since September 2025
 //! KIND   session_meta, turn_context, response_item (payload: ITEM), event_msg, compacted,
 //!        world_state, token_usage_record
 //! ITEM   {"type":"message","role":R,"content":[PART,…]}   {"type":"reasoning","summary":[…],…}
-//!        {"type":"function_call","name":N,"arguments":TEXT,"call_id":C}   {"type":"custom_tool_call",…}
+//!        {"type":"function_call","name":N,"arguments":TEXT,"call_id":C}
+//!        {"type":"custom_tool_call",…}
 //!        {"type":"function_call_output","call_id":C,"output":O}   …
 //! ```
 //!
-//! Items that the model wrote one after the other are one turn, until something else is said or
-//! its usage is told. Events repeat items for the user interface; they are carried only where no
-//! item says the same.
+//! Consecutive items of the model are one turn, until another item or the usage follows. Events
+//! repeat items for the user interface. They are carried only if no item has the same content.
 //!
-//! | source | scroll |
-//! |---|---|
-//! | `message` of role `user`, `assistant`, else | role `user`, `assistant`, `system` (`said_by` on the source item) |
-//! | PART `input_text`, `output_text`, `text` | text item; other members of PART on it |
-//! | other PART | the item, as it is |
-//! | `reasoning.summary[].text`, `content[].text` | thinking items |
-//! | `reasoning.encrypted_content` | redacted_thinking item |
-//! | `function_call` | `tool_calls`; `arguments` is `args`, as the object that it spells, else as the string |
-//! | `custom_tool_call` | `tool_calls`; `input` is `args` |
-//! | `local_shell_call`, `web_search_call` | `tool_calls`; `action` is `args` |
-//! | `…_output` | `tool_results`; `output` is `response`; error if it says `success: false` or an exit code but 0 |
-//! | any other ITEM | item `{"type":"part","part":ITEM}` |
-//! | `session_meta`, first line | a turn of role `system` with the instructions; `id` is `session`, `git` on the source item |
-//! | `session_meta.model_provider` | `model.vendor` (else `openai`) |
-//! | `turn_context` | role `system`, item `{"type":"part","part":PAYLOAD}`; dropped where only its turn is new: duplicate |
-//! | `turn_context.model` | `model.id` from there on |
-//! | `world_state` | role `system`, item `{"type":"part","part":PAYLOAD}` |
-//! | `compacted.message`, `replacement_history` | role `system`: text item, one `part` item each; dropped where the conversation says it: duplicate |
-//! | `token_usage_record.usage`, `token_count.info.last_token_usage` | source item of the model's turn: `usage`, `tokens`; a copy is dropped: duplicate |
-//! | `response_id` | source item: `message` |
-//! | other figures of these | dropped: metadata |
-//! | `turn_aborted.reason` | a turn of role `system`, source item `stop_reason` |
-//! | events `user_message`, `agent_message`, `agent_reasoning`, `item_completed`, `last_agent_message` | dropped: duplicate, else a turn |
-//! | events of a call that the items tell | dropped: view |
-//! | `task_started`, `task_complete` without a new message, `token_count` without figures | dropped: metadata |
-//! | any other event | role `system`, item `{"type":"part","part":PAYLOAD}` |
-//! | `timestamp` | `timestamp_ns`, and `time` of the source item |
-//! | ITEM `id`, `phase`, `status`; turn id | source item: `id`, `phase`, `status`, `turn` |
-//! | `ordinal`, `metadata`, `{"record_type":"state"}` | dropped: metadata |
+//! `spec/scroll-mappings.md` §3 has the table of members.
 
 mod events;
 mod items;
@@ -113,7 +85,7 @@ fn map(source: &[u8]) -> Result<Mapped, Error> {
     Ok(rollout.build.finish(account))
 }
 
-/// What is known while a rollout is read.
+/// The state while a rollout is read.
 struct Rollout {
     survey: Survey,
     build: Build,
@@ -127,7 +99,7 @@ struct Rollout {
     vendor: String,
     model: Option<String>,
     session: Option<String>,
-    /// The turn that the program says it is in.
+    /// The current turn, as the program names it.
     turn: Option<String>,
     /// The last context, without the name of its turn.
     context: Option<Digest>,
@@ -135,7 +107,7 @@ struct Rollout {
     total: Option<Value>,
 }
 
-/// A record: what it is, what it says, and what holds that.
+/// A record: its kind, its payload, and the line that contains it.
 #[derive(Clone, Copy)]
 struct Record<'r, 'a> {
     outer: Node<'r, 'a>,
@@ -204,7 +176,7 @@ impl Rollout {
         self.add(record)
     }
 
-    /// Puts the turns of these places where they belong; nothing is added to them any more.
+    /// Stores the turns of these places; nothing is added to them any more.
     fn close(&mut self, is_done: impl Fn(usize) -> bool) {
         for (place, turn) in self.growing.extract_if(.., |(place, _)| is_done(*place)) {
             self.tokens.add(turn.tokens);
@@ -212,7 +184,7 @@ impl Rollout {
         }
     }
 
-    /// The last turn, to which `record` adds.
+    /// The last turn, which `record` extends.
     fn add(&mut self, record: Record<'_, '_>) -> &mut Growing {
         let last = self.growing.len().saturating_sub(1);
         let (_, turn) = &mut self.growing[last];
@@ -233,7 +205,7 @@ impl Rollout {
         }
     }
 
-    /// A turn of the system that carries the payload as it is.
+    /// A turn of the system that carries the payload unchanged.
     fn part(&mut self, record: Record<'_, '_>, kind: &str) -> &mut Growing {
         let part = record.payload.take();
         let turn = self.begin(Role::System, record);
@@ -331,7 +303,8 @@ impl Rollout {
         discard_rest(payload, Reason::Metadata);
     }
 
-    /// Usage of the model's last turn; where there is none that lacks it, a turn of its own.
+    /// Sets the usage of the model's last turn. If that turn has a usage already, it makes a turn
+    /// of its own.
     fn usage(
         &mut self,
         record: Record<'_, '_>,
@@ -388,7 +361,7 @@ fn part_item(part: Value) -> Value {
     Value::Object(vec![("type".into(), "part".into()), ("part".into(), part)])
 }
 
-/// Discards every member that nobody took.
+/// Discards every member that no rule took.
 fn discard_rest(node: Node<'_, '_>, reason: Reason) {
     for (_, member) in node.members().into_iter().flatten() {
         if !member.is_marked() {

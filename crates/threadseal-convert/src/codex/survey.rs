@@ -1,11 +1,11 @@
-//! First pass over a rollout: what its items say.
+//! First pass over a rollout: the content of its items.
 
 use super::super::said::Said;
 use super::split_value;
 use std::collections::HashSet;
 use threadseal_core::canon::json::Value;
 
-/// What the items of a rollout say, so that an event that repeats it is known.
+/// The content of a rollout's items, to recognize events that repeat it.
 #[derive(Default)]
 pub(super) struct Survey {
     /// Texts of messages and reasoning, one count for each of the two sorts of events.
@@ -40,7 +40,7 @@ impl Survey {
             }
         }
         if parts > 1 {
-            // Events have the text of a message in one piece.
+            // Events have the text of a message as one string.
             self.note(&said);
         }
         if let Some(call) = item.get("call_id").and_then(Value::as_str) {
@@ -53,7 +53,7 @@ impl Survey {
         self.calls.contains(id)
     }
 
-    /// Whether the items say all that `item` of a replaced history says.
+    /// Whether the items contain all content of `item` in a replaced history.
     pub(super) fn says(&self, item: &Value) -> bool {
         if let Some(call) = item.get("call_id").and_then(Value::as_str) {
             return self.knows_call(call);

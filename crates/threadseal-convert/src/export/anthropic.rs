@@ -5,23 +5,10 @@
 //!  "messages":[{"role":R,"content":C},…]}
 //! ```
 //!
-//! | scroll | request |
-//! |---|---|
-//! | system turns before the first other turn | `system`: the content of the only one, else the blocks of all |
-//! | later system turns | messages of role `system` |
-//! | turns of role `user`, `tool`; `assistant` | messages of role `user`; `assistant` |
-//! | a message with a text for content; with items | `content`: the text; the blocks |
-//! | text, thinking | the item as it stands |
-//! | call | its block as it stands, else `tool_use`; arguments that are no object as `{"input":ARGS}` |
-//! | result | its block as it stands, else `tool_result`: a text or an array as it is, another response as its JSON |
-//! | call or result without body | `{}`; `""` |
-//! | pictures of other APIs | `image` |
-//! | blocks of the API's own | as they stand |
-//! | `model.id`, `params` of the last assistant turn, else of the last | `model`, `max_tokens`, `temperature`, `top_p` (where they are not 1) |
-//! | messages `tools` | `tools` |
+//! `spec/scroll-mappings.md` W6, "To Anthropic Messages", has the table.
 //!
-//! `fromAnthropic` and back is the same request for messages of role `user` and `assistant`, and
-//! `system` and `tools` that are said once.
+//! A request becomes a scroll and then the same request again if two conditions hold. Its messages
+//! have role `user` and `assistant`, and it has `system` and `tools` once.
 
 use super::super::account::object;
 use super::convert::{Picture, args_object, json_file, json_text, tools_to_anthropic};
@@ -48,7 +35,7 @@ const HOLDS: Holds = Holds {
     block,
 };
 
-/// Blocks of the API's own, beside those of tools.
+/// Blocks of the API's own, other than those of tools.
 const OWN: [&str; 5] = [
     "image",
     "document",
@@ -68,7 +55,7 @@ fn block(block: &Value) -> Option<Value> {
     Some(Picture::of(block)?.to_anthropic())
 }
 
-/// No API takes a member that says who vouches.
+/// No API accepts a member with the verification status.
 fn write(speeches: &[Speech], _: Standing) -> Vec<u8> {
     let mut members: Vec<(Text, Value)> = Vec::new();
     let mut set = |name: &str, value: Value| members.push((name.into(), value));

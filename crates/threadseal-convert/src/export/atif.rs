@@ -6,26 +6,11 @@
 //! STEP  {"step_id":N,"timestamp":T,"source":"user"|"agent"|"system","model_name":M,
 //!        "message":TEXT|[PART,…],"reasoning_content":R,"tool_calls":[{"tool_call_id",
 //!        "function_name","arguments"}],"observation":{"results":[{"source_call_id","content"}]},
-//!        "metrics":{"prompt_tokens","completion_tokens","cached_tokens","extra"},"extra":{"turn":N}}
+//!        "metrics":{"prompt_tokens","completion_tokens","cached_tokens","extra"},
+//!        "extra":{"turn":N}}
 //! ```
 //!
-//! | scroll | trajectory |
-//! |---|---|
-//! | turn of role `user`, `assistant`, `system` | a step of source `user`, `agent`, `system` |
-//! | a turn that holds results only | no step |
-//! | result | `observation` of the step that holds its call; without one, of a system step of its own |
-//! | a failed result | the same, with `"extra":{"status":"error"}` |
-//! | a response that is no text and no array of texts | its JSON |
-//! | texts without pictures | `message`: the texts, a blank line between them |
-//! | pictures (PNG, JPEG, GIF, WebP) | parts of `message`; one that is held as bytes by a `data:` URL |
-//! | reasoning | `reasoning_content`, a blank line between the texts; on steps of the agent only |
-//! | arguments that are no object | `{"input":ARGS}` |
-//! | a call without arguments, a result without response | `{}`, no `content` |
-//! | `timestamp_ns` that is not 0 | `timestamp` |
-//! | `tokens` | `metrics`, and their sums in `final_metrics` |
-//! | `stop_reason`, the number of the turn | `extra` |
-//! | a scroll that nobody vouches for | `notes`, which say so |
-//! | `format`, `session`, `model.id` of the last assistant turn, messages `tools` | `agent.name`, `session_id`, `agent.model_name`, `agent.tool_definitions` |
+//! `spec/scroll-mappings.md` W6, "To ATIF", has the table.
 
 use super::super::account::{Tokens, count, object};
 use super::convert::{Picture, args_object, json_file, json_text, tools_to_openai};
@@ -57,7 +42,7 @@ const HOLDS: Holds = Holds {
     block,
 };
 
-/// A picture as a part; the format asks for its type, which a URL mostly ends in.
+/// A picture as a part. The format requires its type, which most URLs end in.
 fn block(block: &Value) -> Option<Value> {
     let picture = Picture::of(block)?;
     let kind = match picture.data() {
@@ -83,7 +68,7 @@ fn block(block: &Value) -> Option<Value> {
 
 fn write(speeches: &[Speech], standing: Standing) -> Vec<u8> {
     let mut steps: Vec<Step<'_>> = Vec::new();
-    // Which step holds the last call of each id.
+    // The step of the last call of each id.
     let mut calls: HashMap<&str, usize> = HashMap::new();
     for speech in speeches {
         let step = Step::of(speech);
@@ -170,7 +155,7 @@ struct Step<'a> {
     reasoning: Vec<&'a str>,
     calls: Vec<&'a Call>,
     answers: Vec<&'a Answer>,
-    /// Whether the turn says something, and not only answers.
+    /// Whether the turn has content of its own, and not only answers.
     speaks: bool,
 }
 

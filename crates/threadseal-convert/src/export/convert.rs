@@ -1,16 +1,12 @@
-//! The same thing in the words of another API: pictures, definitions of tools, texts of bodies.
+//! Converts values to the form of another API: pictures, definitions of tools, texts of bodies.
 //!
-//! | thing | Anthropic | OpenAI |
-//! |---|---|---|
-//! | picture | `{"type":"image","source":{"type":"url","url":U}}` | `{"type":"image_url","image_url":{"url":U}}` |
-//! | its bytes | `"source":{"type":"base64","media_type":M,"data":D}` | `"url":"data:M;base64,D"` |
-//! | tool | `{"name","description","input_schema"}` | `{"type":"function","function":{"name","description","parameters"}}` |
+//! `spec/scroll-mappings.md` W6 has the table.
 
 use super::super::account::object;
 use threadseal_core::canon::json::{Text, Value};
 use threadseal_core::canon::{jcs, python};
 
-/// Where a picture is: a URL, or one that holds it (RFC 2397).
+/// The URL of a picture, or a URL that contains it (RFC 2397).
 pub(super) struct Picture {
     pub(super) url: String,
 }
@@ -44,7 +40,7 @@ impl Picture {
         Some(Self { url })
     }
 
-    /// Type and base64 of a picture that the URL holds.
+    /// Type and base64 of a picture that the URL contains.
     pub(super) fn data(&self) -> Option<(&str, &str)> {
         self.url.strip_prefix("data:")?.split_once(";base64,")
     }
@@ -71,7 +67,7 @@ fn data_url(kind: &str, data: &str) -> String {
     format!("data:{kind};base64,{data}")
 }
 
-/// A tool's name, description and schema, whoever defined it; tools of the vendor have no schema.
+/// A tool's name, description and schema in any API. Tools of the vendor have no schema.
 struct Tool<'a> {
     name: &'a Value,
     description: Option<&'a Value>,
@@ -102,7 +98,7 @@ impl<'a> Tool<'a> {
     }
 }
 
-/// Definitions as Anthropic has them; its own stay as they are.
+/// Definitions in Anthropic's form; Anthropic's own stay unchanged.
 pub(super) fn tools_to_anthropic(tools: &[Value]) -> Vec<Value> {
     let convert = |tool: &Value| match Tool::of(tool) {
         Some(known) if tool.get("input_schema").is_none() => known.members("input_schema"),
@@ -111,7 +107,7 @@ pub(super) fn tools_to_anthropic(tools: &[Value]) -> Vec<Value> {
     tools.iter().map(convert).collect()
 }
 
-/// Definitions as OpenAI has them; its own stay as they are.
+/// Definitions in OpenAI's form; OpenAI's own stay unchanged.
 pub(super) fn tools_to_openai(tools: &[Value]) -> Vec<Value> {
     let convert = |tool: &Value| match Tool::of(tool) {
         Some(known) if tool.get("function").is_none() => object([
@@ -136,7 +132,7 @@ pub(super) fn json_file(value: &Value) -> Vec<u8> {
     text
 }
 
-/// An object for arguments that are none.
+/// The arguments, wrapped in an object if they are not one.
 pub(super) fn args_object(args: Option<&Value>) -> Value {
     match args {
         Some(args @ Value::Object(_)) => args.clone(),

@@ -3,7 +3,7 @@
 //! ````text
 //! # Scroll
 //! N turns; models: M, …
-//! verified up to HEAD                      or who does not vouch for it
+//! verified up to HEAD                      or that it is not verified
 //! ## Turn 3: assistant — 2026-11-21T20:38:42Z
 //! text                                     content, as text
 //! > *thinking*                             reasoning, as a quote
@@ -12,10 +12,9 @@
 //! ### Other: TYPE                          + fenced JSON of any other block
 //! *12 tokens in, 3 out; stopped: end_turn*
 //! ````
-//! Nothing in the content can pass for layout: a fence is longer than any run of backticks inside,
-//! and text outside of fences cannot begin a heading, a rule, HTML, a picture, or a fence that it
-//! does not close (rules of `transcript::render`). A body of which only the hash is known is
-//! shown as `(redacted)`.
+//! Nothing in the content can pass for layout. A fence is longer than any run of backticks inside.
+//! Text outside fences cannot begin a heading, a rule, HTML, a picture, or a fence that it does not
+//! close (rules of `transcript::render`). A body with only its hash is shown as `(redacted)`.
 
 use super::super::account::Tokens;
 use super::convert::json_text;
@@ -151,7 +150,7 @@ fn write_figures(out: &mut String, speech: &Speech) {
     }
 }
 
-/// A word between asterisks, which none inside may end.
+/// A word between asterisks, without an asterisk that could end it.
 fn emphasised(word: &str) -> String {
     one_line(word).replace('*', "\\*")
 }

@@ -1,4 +1,4 @@
-//! From scrolls to other formats: one table of targets, each a pure function.
+//! Converts scrolls to other formats: one table of targets, each a pure function.
 //!
 //! ```text
 //! verified bytes ─► Chain ─► Target::export ─► Exported { bytes, account }
@@ -6,14 +6,14 @@
 //!
 //! | module | owns |
 //! |---|---|
-//! | `speech` | what a turn says, in one form for all targets |
+//! | `speech` | the content of a turn, in one form for all targets |
 //! | `anthropic`, `openai`, `atif`, `markdown` | one target each |
 //!
-//! What is exported is what was verified: [`Chain::open`] takes the proof and the bytes, and
-//! refuses bytes that are not those of the proof. A chain that nobody vouches for says so wherever
-//! the target has a place for it, so that a copy does not pass for more than its source.
-//! What a target has no place for is in the account, by turn and JSON Pointer; as in mappings into
-//! scrolls, nobody can forget a member, because turns are read through [`super::source`].
+//! Only verified bytes are exported: [`Chain::open`] takes the proof and the bytes, and refuses
+//! bytes that do not match the proof. An unverified chain is marked as such wherever the target has
+//! a place for it. So a copy does not pass for more than its source. The account lists each part
+//! without a place in the target, by turn and JSON Pointer. As in mappings into scrolls, no member
+//! can be forgotten, because turns are read through [`super::source`].
 
 mod anthropic;
 mod atif;
@@ -34,27 +34,27 @@ use threadseal_core::record::Head;
 use threadseal_formats::scroll::{ChainCoverage, Container, Form, SealedTurn, Splitter, verify};
 use threadseal_formats::verified::Verified;
 
-/// A format that a scroll can be written as.
+/// A format for the export of a scroll.
 #[derive(Debug, Clone, Copy)]
 pub struct Target {
     /// The name on the command line.
     pub name: &'static str,
-    /// What reads it.
+    /// The program that reads it.
     pub about: &'static str,
     holds: &'static Holds,
     write: fn(&[Speech], Standing) -> Vec<u8>,
 }
 
-/// Who vouches for what is written.
+/// The verification status of an export.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Standing {
     /// It was verified up to this head.
     Verified(Head),
-    /// Nobody.
+    /// Not verified.
     Unverified,
 }
 
-/// What a target says of a scroll that nobody vouches for.
+/// The note of a target on an unverified scroll.
 const UNVERIFIED: &str = "Nobody vouches for the scroll that this was made of.";
 
 /// Every target.
@@ -65,7 +65,7 @@ pub const TARGETS: &[Target] = &[
     openai::TARGET,
 ];
 
-/// The turns of a scroll, which may be believed.
+/// The turns of a scroll, with their verification status.
 #[derive(Debug, Clone)]
 pub struct Chain {
     turns: Vec<SealedTurn>,
@@ -83,7 +83,7 @@ pub struct Exported {
     pub tool_calls: u64,
     /// Results of tools.
     pub tool_results: u64,
-    /// What it does not hold, by place and reason; lines are numbers of turns.
+    /// The parts without a place in the target, by place and reason; lines are numbers of turns.
     pub lost: Vec<Lost>,
     /// Entries that no group names, because there were too many groups.
     pub ungrouped: u64,
@@ -91,15 +91,15 @@ pub struct Exported {
     pub verified: Option<Head>,
 }
 
-/// Parts of turns that a target does not hold.
+/// Parts of turns without a place in the target.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Lost {
     /// JSON Pointer (RFC 6901) inside the turn.
     pub pointer: String,
-    /// `no place`: the target has none; `seal`: it belongs to the scroll as such; `duplicate` of
-    /// what the target holds; `empty`.
+    /// `no place`: the target has none. `seal`: it belongs to the scroll as such. `duplicate`: the
+    /// target contains it already. `empty`: no content.
     pub reason: &'static str,
-    /// In which turns, and how often.
+    /// The turns, and the count.
     pub turns: Lines,
 }
 
@@ -112,7 +112,7 @@ impl Chain {
     /// The turns of `file`, which must be the bytes that were verified.
     ///
     /// # Errors
-    /// Kind `Refused` when they are not: the file changed since.
+    /// Kind `Refused` when they are not: the file has changed since.
     pub fn open(
         verified: &Verified<ChainCoverage>,
         file: &[u8],
@@ -136,8 +136,7 @@ impl Chain {
         }
     }
 
-    /// The turns of `file`, which nobody verified. What is made of them is worth as much as they
-    /// are.
+    /// The turns of an unverified `file`. An export of them is no more trusted than they are.
     ///
     /// # Errors
     /// Kind `InvalidInput` when it is no scroll of sealed turns.
@@ -164,7 +163,7 @@ impl Chain {
         }
     }
 
-    /// The turn whose model and sampling stand for all, where a target has one place for them.
+    /// The turn that gives model and sampling to a target with one place for them.
     fn kept(&self) -> Option<&Value> {
         let values = || self.turns.iter().map(SealedTurn::as_value);
         let speaks = |turn: &&Value| turn.get("role").and_then(Value::as_str) == Some("assistant");

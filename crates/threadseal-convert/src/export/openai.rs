@@ -5,24 +5,13 @@
 //!  "messages":[MESSAGE,…]}
 //! ```
 //!
-//! | scroll | request |
-//! |---|---|
-//! | turn of role `system` | message of role `system`, or `developer` if its message says so |
-//! | turn of role `user` | the results in it as messages of role `tool`, then the rest as a message of role `user` |
-//! | turn of role `tool` | a message of role `tool` for each result, then the rest as one of role `user` |
-//! | turn of role `assistant` | one message; results in it as messages of role `tool` behind it |
-//! | one text; several parts; none | `content`: the text; the parts; `null` (`""` in a message that is not the model's) |
-//! | `refusal` and `audio` items | `refusal`, `audio` of the message |
-//! | call | `tool_calls`: `arguments` as compact JSON (RFC 8785); arguments that are a text as those of a `custom` tool |
-//! | result | `content`: a text or an array of text parts as it is, another response as its JSON |
-//! | pictures of other APIs | `image_url` |
-//! | `name` of the source item | `name` |
-//! | `model.id`, `params` of the last assistant turn, else of the last | `model` and the sampling, where it is not 1 |
-//! | messages `tools` | `tools` |
+//! `spec/scroll-mappings.md` W6, "To OpenAI Chat Completions", has the table.
 //!
-//! A request to a scroll and back is the same, if contents of one text are strings and assistant
-//! contents without text `null`, ids are given, arguments are compact JSON of an object, and
-//! `tools` are said once.
+//! A request becomes a scroll and then the same request again if these conditions hold:
+//!
+//! * Contents of one text are strings, and assistant contents without text are `null`.
+//! * All calls have ids, and arguments are compact JSON of an object.
+//! * `tools` occur once.
 
 use super::super::account::object;
 use super::convert::{Picture, json_file, json_text, tools_to_openai};
@@ -63,7 +52,7 @@ fn block(block: &Value) -> Option<Value> {
     Some(Picture::of(block)?.to_openai())
 }
 
-/// No API takes a member that says who vouches.
+/// No API accepts a member with the verification status.
 fn write(speeches: &[Speech], _: Standing) -> Vec<u8> {
     let mut members: Vec<(Text, Value)> = Vec::new();
     let mut set = |name: &str, value: Value| members.push((name.into(), value));

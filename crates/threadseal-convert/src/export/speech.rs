@@ -1,22 +1,22 @@
-//! What a turn says, in one form for all targets.
+//! The content of a turn, in one form for all targets.
 //!
 //! ```text
 //! turn ─► Speech { role, model, moment, messages: [Spoken { word, said: [Said, …] }], … }
 //! Said     a text, reasoning, a call, a result, a block of the vendor's
 //! ```
-//! Calls and results stand where their places are among the items; those without a place come
-//! last. A block that repeats a call or a result (scrolls of `anthropic` hold them twice) is that
-//! call or result.
+//! Calls and results are at their places among the items; those without a place come last. A block
+//! that repeats a call or a result (scrolls of `anthropic` hold them twice) counts as that call or
+//! result.
 //!
-//! [`Holds`] says what the target has a place for. What it has none for is not touched, so the
-//! reader of the turn tells it.
+//! [`Holds`] lists the parts that the target has a place for. Other parts stay untouched, so that
+//! the reader of the turn reports them.
 
 use super::super::account::{Reason, Tokens};
 use super::super::source::Node;
 use threadseal_core::canon::json::{Number, Value};
 use threadseal_formats::scroll::Role;
 
-/// What a target has a place for.
+/// The parts that a target has a place for.
 #[derive(Debug)]
 pub(super) struct Holds {
     /// Reasoning that can be read.
@@ -47,7 +47,7 @@ pub(super) struct Speech {
     pub(super) messages: Vec<Spoken>,
     /// Definitions of tools that are in force from here.
     pub(super) tools: Vec<Value>,
-    /// Nanoseconds since 1970; 0 says that nobody knows.
+    /// Nanoseconds since 1970; 0 if unknown.
     pub(super) moment: u64,
     pub(super) tokens: Tokens,
     pub(super) format: Option<String>,
@@ -77,13 +77,13 @@ pub(super) struct Spoken {
 /// A part of a message.
 #[derive(Debug, Clone)]
 pub(super) enum Said {
-    /// A text, and the item that it stands in.
+    /// A text, and its item.
     Text(String, Value),
-    /// Reasoning, and the item that it stands in.
+    /// Reasoning, and its item.
     Thinking(String, Value),
     /// A call of a tool.
     Call(Call),
-    /// What a tool answered.
+    /// The answer of a tool.
     Result(Answer),
     /// Something else, as the target writes it.
     Block(Value),
@@ -95,7 +95,7 @@ pub(super) struct Call {
     pub(super) id: String,
     pub(super) name: String,
     pub(super) args: Option<Value>,
-    /// The block that says the same.
+    /// The block with the same content.
     pub(super) block: Option<Value>,
 }
 
@@ -105,13 +105,13 @@ pub(super) struct Answer {
     pub(super) id: String,
     pub(super) ok: bool,
     pub(super) response: Option<Value>,
-    /// The block that says the same.
+    /// The block with the same content.
     pub(super) block: Option<Value>,
 }
 
 impl Speech {
-    /// Reads `turn` for a target that holds what `holds` says, and for all turns the model and
-    /// sampling of `kept`.
+    /// Reads `turn` for a target with the places of `holds`. `kept` gives the model and sampling
+    /// for all turns.
     pub(super) fn of(turn: Node<'_, '_>, holds: &Holds, kept: Option<&Value>) -> Self {
         turn.discard_all(&["version", "prev_hash", "hash", "sig"], Reason::Metadata);
         let role = told(turn, "role").and_then(Role::parse);
@@ -183,7 +183,7 @@ impl Speech {
         speech
     }
 
-    /// How many parts are such.
+    /// The number of parts that satisfy `such`.
     pub(super) fn count(&self, such: impl Fn(&Said) -> bool) -> u64 {
         let parts = self.messages.iter().flat_map(|message| &message.said);
         parts.filter(|said| such(said)).count() as u64
@@ -201,7 +201,7 @@ impl Speech {
             if holds.names {
                 self.name = told(item, "name").map(str::to_owned);
             }
-            // Where a turn stood in its source says nothing outside of the scroll.
+            // The place of a turn in its source has no meaning outside the scroll.
             item.discard_all(&["lines", "settings"], Reason::Metadata);
             if holds.figures {
                 self.format = told(item, "format").map(str::to_owned);
@@ -235,8 +235,7 @@ impl Params {
         }
     }
 
-    /// `temperature` and `top_p` where they are not 1, which is also what a scroll says if nobody
-    /// knows.
+    /// `temperature` and `top_p` where they are not 1, which is also the default of a scroll.
     pub(super) fn sampling(&self) -> impl Iterator<Item = (&'static str, Value)> {
         let both = [("temperature", &self.temperature), ("top_p", &self.top_p)];
         both.into_iter().filter_map(|(name, number)| {
@@ -300,7 +299,7 @@ impl Bodies {
     }
 }
 
-/// A body; its hash says the same, unless it stands alone.
+/// A body. Its hash is a duplicate of it, unless the body is missing.
 fn body(node: Node<'_, '_>, name: &str, hash: &str) -> Option<Value> {
     let body = node.get(name)?.take();
     if let Some(hash) = node.get(hash) {
@@ -385,7 +384,7 @@ fn said(item: Node<'_, '_>, bodies: &mut Bodies, holds: &Holds) -> Option<Said> 
     }
 }
 
-/// The string member `name`, which the target's form says.
+/// The string member `name`, which the target's form expresses.
 fn told<'a>(node: Node<'_, 'a>, name: &str) -> Option<&'a str> {
     let member = node.get(name)?;
     let text = member.peek().as_str()?;
@@ -393,7 +392,7 @@ fn told<'a>(node: Node<'_, 'a>, name: &str) -> Option<&'a str> {
     Some(text)
 }
 
-/// What only marks a place is read; other members of it stay to be told.
+/// Reads the members that only mark a place. Other members stay, and are reported.
 fn place(item: Node<'_, '_>) {
     let _ = told(item, "type");
     let _ = told(item, "id");

@@ -1,4 +1,4 @@
-//! Round trips, what targets have no place for, and content that tries to be layout.
+//! Round trips, parts without a place in the target, and content that imitates layout.
 
 use super::{Chain, Exported, TARGETS, find_target};
 use crate::find;

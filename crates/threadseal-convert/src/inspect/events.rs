@@ -1,4 +1,4 @@
-//! Events of a sample: what they say that no message says.
+//! Events of a sample: the content that no message has.
 
 use super::super::account::Reason;
 use super::super::draft::{Draft, Message, Source, ToolCall, ToolResult, call_item, result_item};
@@ -9,7 +9,7 @@ use super::{Log, params};
 use threadseal_core::canon::json::Value;
 use threadseal_formats::scroll::Role;
 
-/// When and where an event happened.
+/// Members for the time and the place of an event.
 const PLACE: [&str; 10] = [
     "uuid",
     "span_id",
@@ -150,7 +150,7 @@ impl Log {
         event.discard_all(&PLACE, Reason::Metadata);
     }
 
-    /// Something that a tool did inside of its sandbox.
+    /// Reads an action of a tool inside its sandbox.
     fn sandbox_event(&self, sample: &mut Sample<'_, '_>, event: Node<'_, '_>) {
         let moment = moment(event);
         let action = event.text_of("action").unwrap_or_default();
@@ -186,7 +186,7 @@ impl Log {
 }
 
 impl Sample<'_, '_> {
-    /// Takes what the model event at `place` says of the turn that it made.
+    /// Takes the facts that the model event at `place` has about its turn.
     pub(super) fn spend(&mut self, place: usize, draft: &mut Draft, source: &mut Source) {
         if !self.told.insert(place) {
             return;

@@ -1,4 +1,4 @@
-//! Attachments: long texts that a sample says once and refers to.
+//! Attachments: long texts that a sample contains once and refers to.
 
 use std::collections::{HashMap, HashSet};
 use threadseal_core::canon::json::{Text, Value};
@@ -13,7 +13,7 @@ pub(super) struct Refs<'a> {
     texts: HashMap<&'a str, &'a Value>,
     digests: HashMap<&'a str, Digest>,
     used: HashSet<&'a str>,
-    /// How many bytes may still be put in the place of references.
+    /// How many bytes may still replace references.
     budget: usize,
 }
 
@@ -45,7 +45,7 @@ impl<'a> Refs<'a> {
         self
     }
 
-    /// `value` with each reference replaced by what it names; beyond the budget it stays one.
+    /// `value` with its references replaced by attachments. Beyond the budget a reference remains.
     pub(super) fn resolve(&mut self, value: Value) -> Value {
         match value {
             Value::String(text) => Value::String(self.text(text)),
@@ -63,7 +63,7 @@ impl<'a> Refs<'a> {
         }
     }
 
-    /// A fingerprint of `value` that does not depend on what is an attachment.
+    /// A fingerprint of `value` that is the same with and without attachments.
     pub(super) fn fingerprint(&self, value: &Value) -> Digest {
         Digest::of(&python::rye(&self.digested(value)))
     }

@@ -1,4 +1,4 @@
-//! One sample: its conversation, and around it what only events say.
+//! One sample: its conversation, and the content that only events have.
 
 use super::super::account::{Account, Reason, Tokens};
 use super::super::build::rfc3339_ns;
@@ -13,7 +13,7 @@ use threadseal_core::canon::json::Value;
 use threadseal_core::digest::Digest;
 use threadseal_formats::scroll::Role;
 
-/// Members of a sample that have a place of their own.
+/// Members of a sample that a rule of its own reads.
 const TOLD: [&str; 8] = [
     "messages",
     "input",
@@ -29,13 +29,13 @@ const TOLD: [&str; 8] = [
 pub(super) struct Sample<'r, 'a> {
     pub(super) number: u64,
     pub(super) refs: Refs<'a>,
-    /// All events, those inside of others behind them.
+    /// All events. Nested events follow their parent.
     pub(super) events: Vec<Node<'r, 'a>>,
-    /// Which events said a message, latest first; an event leaves when a turn has it.
+    /// Events that contain each message, latest first. An event leaves when a turn uses it.
     pub(super) spoken: HashMap<Digest, Vec<usize>>,
-    /// Events that a turn has.
+    /// Events that a turn uses.
     pub(super) told: HashSet<usize>,
-    /// How often each message is in the scroll, by what it says.
+    /// How often each message is in the scroll, by its content.
     carried: HashMap<Digest, u64>,
     /// Texts in the scroll.
     texts: HashSet<Digest>,
@@ -44,17 +44,17 @@ pub(super) struct Sample<'r, 'a> {
     /// Tool definitions in the scroll.
     pub(super) tools: HashSet<Digest>,
     pub(super) tokens: Tokens,
-    /// Turns with their moment: that of the turn before, where they have none.
+    /// Turns with their moment, or that of the turn before.
     turns: Vec<(u64, Draft, Source)>,
     moment: u64,
 }
 
-/// What an event says of a message that it holds.
+/// Facts that an event has about a message in it.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Origin {
-    /// Where the event stands that says what the model spent on the message.
+    /// The place of the event that states the model's usage for the message.
     pub(super) event: Option<usize>,
-    /// The kind of the event, for a message that is no part of the conversation.
+    /// The kind of the event, for a message outside the conversation.
     pub(super) kind: Option<&'static str>,
     pub(super) moment: Option<u64>,
 }
@@ -135,8 +135,8 @@ impl Log {
         sample.add(moment, draft, source);
     }
 
-    /// Messages of one list: a turn for each that the scroll does not have as often as it occurs
-    /// here. Tells whether there was one.
+    /// Adds the messages of one list: a turn for each that the scroll does not yet have as often as
+    /// the list. Returns whether it added a turn.
     pub(super) fn list<'r, 'a: 'r>(
         &self,
         sample: &mut Sample<'_, '_>,
@@ -163,7 +163,7 @@ impl Log {
         new
     }
 
-    /// A turn with what the log says of model and sampling.
+    /// A turn with the model and sampling parameters of the log.
     pub(super) fn draft(&self, role: Role) -> Draft {
         let mut draft = Draft::new(role, "");
         draft.model.clone_from(&self.model);
@@ -171,7 +171,7 @@ impl Log {
         draft
     }
 
-    /// What the sample says once more beside messages and events.
+    /// Reads the copies of content that a sample has beside messages and events.
     fn leftovers(&self, sample: &mut Sample<'_, '_>, node: Node<'_, '_>) {
         let data = node.get("events_data");
         let pools = [
@@ -210,7 +210,7 @@ impl Log {
         }
     }
 
-    /// The messages of what a model put out.
+    /// Adds the messages in the output of a model.
     pub(super) fn choices(
         &self,
         sample: &mut Sample<'_, '_>,
@@ -252,7 +252,7 @@ impl Log {
         }
     }
 
-    /// Puts the turns into their order, and the facts into the first.
+    /// Sorts the turns, and puts the facts into the first.
     fn close(&mut self, mut sample: Sample<'_, '_>, facts: Value) {
         if sample.turns.is_empty() {
             let source = self.thread.source(&[sample.number]);
@@ -322,7 +322,7 @@ impl<'r, 'a> Sample<'r, 'a> {
         }
     }
 
-    /// What a message says, whoever keeps it: without ids and model.
+    /// The content of a message, in any shape: without ids and model.
     fn key(&self, message: &Value) -> Digest {
         let mut said = Vec::new();
         for name in ["role", "content", "tool_call_id"] {
@@ -337,12 +337,12 @@ impl<'r, 'a> Sample<'r, 'a> {
         self.refs.fingerprint(&Value::Array(said))
     }
 
-    /// Whether the scroll has this text.
+    /// Whether the scroll contains this text.
     pub(super) fn says(&self, text: &Value) -> bool {
         self.texts.contains(&self.refs.fingerprint(text))
     }
 
-    /// Adds a turn; without a moment it stands behind the one before.
+    /// Adds a turn. A turn without a moment follows the one before.
     pub(super) fn add(&mut self, moment: Option<u64>, mut draft: Draft, source: Source) {
         for message in &mut draft.messages {
             let content = std::mem::replace(&mut message.content, Value::Null);
@@ -393,14 +393,16 @@ impl<'r, 'a> Sample<'r, 'a> {
     }
 }
 
-/// When an event happened: when it was completed, or else began.
+/// The moment of an event: its completion, or else its start.
 pub(super) fn moment(event: Node<'_, '_>) -> Option<u64> {
     let time = |name| event.peek_str(name).and_then(rfc3339_ns);
     time("completed").or_else(|| time("timestamp"))
 }
 
-/// Tokens of one report of usage. Some providers count what came from a cache as part of the input,
-/// and some do not; the total tells.
+/// Tokens of one usage report.
+///
+/// Some providers count cached input as part of the input, and some do not. The total distinguishes
+/// the two.
 pub(super) fn tokens(usage: &Value) -> Tokens {
     let of = |name: &str| usage.get(name).and_then(Value::as_u64).unwrap_or_default();
     let (input, output) = (of("input_tokens"), of("output_tokens"));

@@ -1,21 +1,6 @@
-//! Attributes of a span: which hold messages, which the model, and which are bookkeeping.
+//! Attributes of a span: messages, the model, and bookkeeping.
 //!
-//! | attributes | convention | read as |
-//! |---|---|---|
-//! | `gen_ai.input.messages`, `gen_ai.output.messages`, `gen_ai.system_instructions` | OpenTelemetry GenAI, since 2025 | messages |
-//! | events and log records `gen_ai.{system,user,assistant,tool}.message`, `gen_ai.choice` | OpenTelemetry GenAI, 2024 | a message each |
-//! | events `gen_ai.content.prompt`, `.completion`; `gen_ai.prompt`, `gen_ai.completion` | OpenTelemetry GenAI, before | messages |
-//! | `gen_ai.prompt.N.*`, `gen_ai.completion.N.*`; `traceloop.entity.input`, `.output` | OpenLLMetry | messages |
-//! | `llm.input_messages.N.message.*`, `llm.output_messages.N.message.*`; `input.value`, `output.value` | OpenInference | messages |
-//! | `ai.prompt`, `ai.prompt.messages`, `ai.response.text`, `.toolCalls`, `.reasoning`, `.object` | Vercel AI SDK | messages |
-//! | `langfuse.{observation,trace}.{input,output}`, `gcp.vertex.agent.llm_request`, `.llm_response` | Langfuse, Google ADK | messages |
-//! | `events`, `all_messages_events`, `pydantic_ai.all_messages`, `final_result` | Pydantic AI | messages |
-//! | `prompt`, `arguments`, `output` of log records `codex.*` | Codex | a message; a call |
-//! | `gen_ai.tool.call.{arguments,result}`, `ai.toolCall.{args,result}`, `gcp.vertex.agent.{tool_call_args,tool_response}`, `tool_arguments`, `tool_response` | | call and result |
-//! | `gen_ai.tool.name`, `tool.name`, `ai.toolCall.name`; `gen_ai.tool.call.id`, `ai.toolCall.id`, `call_id` | | name and id of the tool |
-//! | `gen_ai.response.model`, `gen_ai.request.model`, `llm.model_name`, `ai.response.model`, `ai.model.id`; `gen_ai.provider.name`, `gen_ai.system`, `llm.provider`, `llm.system`, `ai.model.provider` | | `model`, also in `attributes` |
-//! | `gen_ai.request.{temperature,top_p,seed,max_tokens}`, `ai.settings.*` | | `params`, also in `attributes` |
-//! | `gen_ai.usage.*`, `llm.token_count.*`, `ai.usage.*` | | `tokens`, also in `attributes` |
+//! `spec/scroll-mappings.md` C7.1 has the table of attributes by convention.
 
 use super::super::account::Tokens;
 use super::super::chat::held_json;
@@ -28,7 +13,7 @@ use super::indexed::Tree;
 use std::collections::{BTreeMap, HashMap};
 use threadseal_core::canon::json::{Number, Text, Value};
 
-/// What an attribute is read as.
+/// The meaning of an attribute.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 enum Slot {
     System,
@@ -85,7 +70,7 @@ const SLOTS: &[(&str, Slot)] = &[
     ("ai.toolCall.id", Slot::ToolId),
     ("call_id", Slot::ToolId),
 ];
-/// Attributes whose names are common words: only Codex means these by them.
+/// Attributes whose names are common words: only Codex uses them in this sense.
 const CODEX_ONLY: [&str; 5] = ["prompt", "arguments", "output", "tool_name", "call_id"];
 const INDEXED: [(&str, Slot); 4] = [
     ("gen_ai.prompt.", Slot::Input),
@@ -107,7 +92,7 @@ const VENDORS: [&str; 5] = [
     "llm.system",
     "ai.model.provider",
 ];
-/// Whether a span or record has an attribute or event that says something of a conversation.
+/// Whether a span or record has an attribute or event that belongs to a conversation.
 pub(super) fn speaks(record: &Value) -> bool {
     let keys = keys(record);
     let codex = is_codex(record);
@@ -164,7 +149,7 @@ pub(super) fn read<'r, 'a>(node: Node<'r, 'a>, number: u64, mut facts: Source) -
     span
 }
 
-/// What attributes say, so far.
+/// The facts and parts from the attributes so far.
 #[derive(Default)]
 struct Told<'r, 'a> {
     slots: Vec<(Slot, Value, Node<'r, 'a>, String)>,
@@ -175,7 +160,7 @@ struct Told<'r, 'a> {
 }
 
 impl<'r, 'a> Told<'r, 'a> {
-    /// Looks at an attribute that is carried as it is.
+    /// Examines an attribute that is carried unchanged.
     fn look(&mut self, key: &str, value: &Value) {
         let words = MODELS.iter().chain(&VENDORS);
         if let (Some(name), Some(text)) = (words.copied().find(|name| *name == key), value.as_str())
@@ -367,7 +352,7 @@ fn keys(record: &Value) -> Vec<&str> {
         .collect()
 }
 
-/// Names of the events of a span; of a log record its own.
+/// Names of the events of a span, or of a log record itself.
 pub(super) fn names(record: &Value) -> impl Iterator<Item = &str> {
     let list = record
         .get("events")

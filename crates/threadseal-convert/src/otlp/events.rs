@@ -1,9 +1,9 @@
 //! Events of a span and the body of a log record: messages by their name, or facts.
 //!
 //! ```text
-//! gen_ai.system.message, .user.message, .tool.message, gen_ai.content.prompt      said to the model
-//! gen_ai.choice, gen_ai.assistant.message, gen_ai.content.completion              said by it
-//! any other event or body                                                         a fact of the span
+//! gen_ai.system.message, .user.message, .tool.message, gen_ai.content.prompt   input of the model
+//! gen_ai.choice, gen_ai.assistant.message, gen_ai.content.completion           its output
+//! any other event or body                                                      a fact of the span
 //! ```
 
 use super::super::chat::held_json;
@@ -97,7 +97,7 @@ fn role_of(name: &str) -> &'static str {
     }
 }
 
-/// The message of an event: its attributes or its body, members that hold JSON opened.
+/// The message of an event: its attributes or its body, with JSON strings opened.
 fn message_of(name: &str, value: &Value) -> Value {
     let Some(members) = value.as_object() else {
         return value.clone();

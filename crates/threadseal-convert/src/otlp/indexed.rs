@@ -1,4 +1,4 @@
-//! Attributes whose names hold the number of a message and the way into it.
+//! Attributes whose names contain the number of a message and the path into it.
 //!
 //! ```text
 //! llm.input_messages.0.message.role = "user"            [{"role":"user","content":"hi"}]
@@ -25,7 +25,7 @@ pub(super) struct Tree<'r, 'a> {
 struct Entry<'r, 'a> {
     /// The number of the message.
     number: u32,
-    /// The name behind the prefix.
+    /// The name after the prefix.
     path: String,
     value: Value,
     node: Node<'r, 'a>,
@@ -45,7 +45,7 @@ enum Segment {
 }
 
 impl<'r, 'a> Tree<'r, 'a> {
-    /// Adds the attribute whose name goes on with `path` behind the prefix.
+    /// Adds the attribute whose name continues with `path` after the prefix.
     pub(super) fn insert(&mut self, path: &str, value: Value, node: Node<'r, 'a>) {
         let number = path.split('.').next().and_then(|first| first.parse().ok());
         self.entries.push(Entry {
@@ -76,7 +76,7 @@ impl<'r, 'a> Tree<'r, 'a> {
         }
     }
 
-    /// `OpenInference` says the text of several contents once more as `content`.
+    /// Drops the copy of the text that `OpenInference` adds as `content` to several contents.
     fn say_once(&mut self) {
         let mut whole: HashMap<u32, String> = HashMap::new();
         let mut parts: HashMap<u32, BTreeMap<u32, String>> = HashMap::new();
@@ -128,8 +128,8 @@ impl Branch {
         branch.leaf = Some(value);
     }
 
-    /// Lists where all names are numbers; members that only wrap (`message`, `tool_call`,
-    /// `message_content`) are what they wrap.
+    /// Lists where all names are numbers. Members that only wrap (`message`, `tool_call`,
+    /// `message_content`) become their content.
     fn into_value(self) -> Value {
         if self.inner.is_empty() {
             return self.leaf.unwrap_or(Value::Null);

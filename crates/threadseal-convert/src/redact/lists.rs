@@ -1,5 +1,4 @@
-//! What a list tells of its elements: secrets that it breaks into parts, and names that stand beside
-//! their values.
+//! Secrets that a list breaks into parts, and values whose names are beside them.
 //!
 //! ```text
 //! [A, B, C]                      texts are searched as one, a line feed between them
@@ -7,35 +6,35 @@
 //! ["--token", A]                 A is searched as token="A"
 //! {"name":N, "value":A}          A is searched as N="A"; also {"key":N, "value":{"stringValue":A}}
 //! ```
-//! A private key whose lines are elements, and a command whose words are, hold secrets that no
-//! element shows by itself. A secret that reaches over a joint is hidden in each of its parts.
+//! A private key may have its lines as elements, and a command its words. No single element then
+//! shows the secret. A secret that crosses a joint is hidden in each of its parts.
 
 use super::{Detector, STRUCTURE, Secret, without};
 use std::collections::HashMap;
 use std::ops::Range;
 use threadseal_core::canon::json::{Text, Value};
 
-/// Most bytes of an option that names the element behind it.
+/// Most bytes of an option that names the next element.
 const MAX_OPTION_BYTES: usize = 64;
 /// Members whose text names the value beside it.
 const NAMES: [&str; 3] = ["name", "key", "header"];
-/// Members that are such a value.
+/// Members that contain such a value.
 const VALUES: [&str; 3] = ["value", "stringValue", "string_value"];
 
 /// Parts of secrets in one text of a list.
 pub(super) struct Part {
-    /// Which element.
+    /// The element.
     pub(super) element: usize,
-    /// Which member of it, or the element itself.
+    /// The member of the element, or `None` for the element itself.
     member: Option<usize>,
-    /// Where in the text.
+    /// The places in the text.
     pub(super) secrets: Vec<Secret>,
 }
 
-/// One text of a list: its element, the member of that, and what it says.
+/// One text of a list: its element, the member of that, and the text.
 type Said<'a> = (usize, Option<usize>, &'a str);
 
-/// The parts of secrets that reach over elements.
+/// The parts of secrets that cross elements.
 pub(super) fn broken(detector: &dyn Detector, elements: &[Value]) -> Vec<Part> {
     let mut lists: HashMap<Option<&Text>, Vec<Said<'_>>> = HashMap::new();
     for (element, value) in elements.iter().enumerate() {
@@ -80,7 +79,7 @@ fn parts(detector: &dyn Detector, texts: &[Said<'_>]) -> Vec<Part> {
         let reached = reached.take_while(|(_, place)| place.start < secret.place.end);
         let touched = reached.filter_map(|(index, place)| Some((index, inside(&secret, place)?)));
         let touched: Vec<_> = touched.collect();
-        // Inside of one text it shows by itself, unless what betrays it stands in another.
+        // A secret inside one text is found there, unless another text identifies it.
         if let [(index, place)] = touched.as_slice() {
             let text = texts.get(*index).map_or("", |(_, _, text)| text);
             let overlaps =
@@ -108,7 +107,7 @@ fn parts(detector: &dyn Detector, texts: &[Said<'_>]) -> Vec<Part> {
 }
 
 impl Part {
-    /// Takes the secrets out of the element.
+    /// Removes the secrets from the element.
     pub(super) fn hide(&self, element: &mut Value) {
         let text = match (self.member, element) {
             (Some(member), Value::Object(members)) => {
@@ -123,7 +122,7 @@ impl Part {
     }
 }
 
-/// The name that an option of a command gives to the word behind it.
+/// The name that a command option gives to the next word.
 pub(super) fn option(element: &Value) -> Option<&str> {
     let word = element
         .as_str()
@@ -132,7 +131,7 @@ pub(super) fn option(element: &Value) -> Option<&str> {
     (!name.is_empty()).then_some(name)
 }
 
-/// The text of `members` that names the value beside it.
+/// The text in `members` that names the value beside it.
 pub(super) fn label(members: &[(Text, Value)]) -> Option<&str> {
     let has_value = members.iter().any(|(name, _)| is_value(name));
     let names =
@@ -141,7 +140,7 @@ pub(super) fn label(members: &[(Text, Value)]) -> Option<&str> {
     label.as_str().filter(|label| !STRUCTURE.contains(label))
 }
 
-/// Whether a member of this name is a value that something beside or around it names.
+/// Whether a member of this name is a value that a text beside or around it names.
 pub(super) fn is_value(name: &Text) -> bool {
     name.as_str().is_some_and(|name| VALUES.contains(&name))
 }

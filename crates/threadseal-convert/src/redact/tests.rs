@@ -1,4 +1,4 @@
-//! What redaction leaves out, and what it leaves.
+//! Content that redaction removes, and content that it keeps.
 
 use super::super::find;
 use super::*;
@@ -6,7 +6,7 @@ use crate::account::Group;
 use threadseal_core::canon::json::parse;
 use threadseal_formats::scroll::serialize;
 
-/// Finds `SECRETn` for digits n, the value of a member called `password`, and what stands between
+/// Finds `SECRETn` for digits n, the value of a member called `password`, and the text between
 /// `OPEN` and `CLOSE`.
 struct Marked;
 

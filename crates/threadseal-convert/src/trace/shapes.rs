@@ -1,23 +1,14 @@
-//! What holds messages: the shapes in which programs hand conversations to tracers.
+//! The shapes in which programs hand conversations to tracers.
 //!
-//! | shape | messages |
-//! |---|---|
-//! | a string | itself |
-//! | a list of messages, or of items of the Responses API | each |
-//! | `{"messages":[…]}`, `{"contents":[…]}`, `{"contents":"…"}`, `{"prompt":"…","system":"…"}` | each |
-//! | `{"choices":[{"message"}]}`, `{"candidates":[{"content"}]}`, `{"output":[…]}` | each |
-//! | a message; `{"message":MESSAGE}`; `{"content":{"parts"}}` | one |
-//! | a list of calls (`toolCallId`) or of blocks | one |
-//! | `{"lc":1,"type":"constructor","id":[…,"AIMessage"],"kwargs":MESSAGE}` | one, with the role of its class |
-//!
-//! What stands beside the messages is the rest. Anything else holds no message.
+//! `spec/scroll-mappings.md` C9 has the table of shapes. Other members beside the messages are the
+//! rest. Any other value contains no message.
 
 use super::super::chat::held_json;
 use super::super::thread::{extend, says_nothing};
 use std::collections::HashSet;
 use threadseal_core::canon::json::{Text, Value};
 
-/// Messages, and what stands beside them.
+/// Messages, and the members beside them.
 pub(crate) struct Shape {
     pub(crate) messages: Vec<Placed>,
     pub(crate) rest: Option<Value>,
@@ -26,7 +17,7 @@ pub(crate) struct Shape {
 /// A message in the shape that `chat` reads.
 pub(crate) struct Placed {
     pub(crate) value: Value,
-    /// Where it stands in what holds it.
+    /// Its place in the value that contains it.
     pub(crate) pointer: String,
 }
 
@@ -40,7 +31,7 @@ const CLASSES: [(&str, &str); 6] = [
     ("FunctionMessage", "tool"),
 ];
 
-/// The messages of `value`; one that does not say who speaks is of `role`.
+/// The messages of `value`; one without a role gets `role`.
 pub(crate) fn messages(value: &Value, role: &str) -> Option<Shape> {
     let alone = |value: Value| Shape {
         messages: vec![Placed {

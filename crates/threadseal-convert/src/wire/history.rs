@@ -1,11 +1,11 @@
-//! Which messages were there before: the conversations of a source as one tree.
+//! Known messages: the conversations of a source as one tree.
 //!
 //! ```text
-//! root ─ A ─ B ─ C            one request says A, its response B, the next request A B C
+//! root ─ A ─ B ─ C            a request has A, its response B, the next request A B C
 //!            └── D            a later one A B D: a fork
 //! ```
-//! A message is known if the same message follows the same messages. So a word that is said
-//! twice is two messages, and a repeated request is none.
+//! A message is known if the same message follows the same messages. So a word that occurs twice is
+//! two messages, and a repeated request adds none.
 
 use super::super::fit::fit;
 use std::collections::HashMap;
@@ -35,7 +35,7 @@ impl Default for History {
 }
 
 impl History {
-    /// Goes on from `place` with `message`; tells whether it did so before.
+    /// Continues from `place` with `message`. Returns the new place, and whether it was known.
     pub(super) fn step(&mut self, place: Place, message: &Value) -> (Place, bool) {
         let new = Place(self.turns.len());
         let found = *self.next.entry((place, digest(message))).or_insert(new);
@@ -45,7 +45,7 @@ impl History {
         (found, found != new)
     }
 
-    /// Says which turn carries the message at `place`.
+    /// Sets the turn that carries the message at `place`.
     pub(super) fn set_turn(&mut self, place: Place, turn: usize) {
         if let Some(known) = self.turns.get_mut(place.0) {
             *known = Some(turn);
@@ -58,7 +58,7 @@ impl History {
     }
 }
 
-/// A digest of `value` that tells numbers apart which a double does not.
+/// A digest of `value` that also distinguishes numbers with the same double.
 pub(super) fn digest(value: &Value) -> Digest {
     let fitted = fit(value, &mut String::new(), &mut |_, _| {});
     let canonical = jcs::to_vec(&fitted).unwrap_or_else(|_| python::rye_line(&fitted));

@@ -1,4 +1,4 @@
-//! What crosses the wire between a program and a model: requests, responses, captures of them.
+//! Traffic between a program and a model: requests, responses, captures of them.
 //!
 //! ```text
 //! source   one JSON text | JSON Lines | one event stream (text/event-stream)
@@ -12,20 +12,20 @@
 //! ```
 //!
 //! A request repeats the conversation so far. Each message is carried once, at its first
-//! appearance: [`history`] knows which conversation a record goes on with, and a message that
-//! stands at the same place of the same conversation is dropped as `duplicate`. A conversation
-//! that leaves another is a fork; its first turn names the turn that it follows.
+//! appearance. [`history`] finds the conversation that a record continues. A message at a known
+//! place of that conversation is dropped as `duplicate`. A conversation that leaves another is a
+//! fork; its first turn names the turn that it follows.
 //!
-//! Bodies in strings are read before the mapping sees the record, so pointers of the account go
-//! on inside them (`/response/choices/0/…`), and a stream is put together to the response that
-//! the same call without streaming gives. Records are counted from 1 (lines of JSON Lines,
-//! entries of an array); record 1 is the only one of a single JSON text. Members of an envelope
-//! beside request, response, a moment and a path are `metadata`: they hold credentials.
+//! Bodies in strings are read before the mapping sees the record. So pointers of the account
+//! continue inside them (`/response/choices/0/…`). A stream is assembled into the response that the
+//! same call without streaming returns. Records are counted from 1 (lines of JSON Lines, entries of
+//! an array). A single JSON text is record 1. Most members of an envelope are `metadata`, because
+//! they hold credentials. The exceptions are request, response, a moment and a path.
 //!
 //! | module | owns |
 //! |---|---|
-//! | `stream` | event streams, and the parts that a streamed response is put together from |
-//! | `history` | which messages were there before |
+//! | `stream` | event streams, and the parts from which a response is assembled |
+//! | `history` | known messages |
 //! | `talk` | turns, settings and ids of one source |
 //! | `anthropic`, `chat`, `responses`, `google` | one API each |
 
@@ -66,7 +66,7 @@ const RESPONSES: [&[&str]; 5] = [
 const MOMENTS: [&str; 4] = ["timestamp", "time", "startedDateTime", "timestamp_ns"];
 const PATHS: [&str; 4] = ["path", "url", "POST", "endpoint"];
 
-/// What tells one API from the others.
+/// The functions that differ between APIs.
 pub(super) struct Api {
     /// Whether this is the body of a request.
     is_request: fn(&Value) -> bool,
@@ -74,10 +74,10 @@ pub(super) struct Api {
     is_response: fn(&Value) -> bool,
     /// Whether this is an event of a streamed response.
     is_chunk: fn(&Value) -> bool,
-    /// Whether this is a message; and the member of a request that lists them.
+    /// Whether this is a message; and the member of a request that lists messages.
     is_message: fn(&Value) -> bool,
     messages: &'static str,
-    /// Puts the events of a stream together; what has no place in the result is told.
+    /// Assembles the events of a stream. Members without a place in the result are reported.
     assemble: fn(Vec<Value>, &mut stream::Told<'_>) -> Value,
 }
 
@@ -88,16 +88,16 @@ struct Exchange<'r, 'a> {
     /// The record's number, and whether the source has others.
     record: u64,
     alone: bool,
-    /// When the envelope says that it was, and how it spells that.
+    /// The moment in the envelope, and its spelling.
     moment: Option<u64>,
     time: Option<Value>,
-    /// Where the envelope says that it went.
+    /// The request path in the envelope.
     path: Option<String>,
 }
 
 type Path = &'static [&'static str];
 
-/// Whether the beginning of a source holds something of `api`.
+/// Whether the beginning of a source contains a body of `api`.
 fn detect(head: &Head<'_>, api: &Api) -> bool {
     let holds = |value: &Value| {
         let found = |path: Path, body: fn(&Api, &Value) -> bool| {
@@ -143,7 +143,7 @@ fn holds_stream(api: &Api, text: &str) -> bool {
         .any(|event| (api.is_chunk)(&event))
 }
 
-/// Gives every exchange of `source` to `each`, and tells the account of the rest.
+/// Passes every exchange of `source` to `each`, and reports the rest to the account.
 fn exchanges(
     source: &[u8],
     api: &Api,
@@ -295,7 +295,7 @@ fn moment(root: Node<'_, '_>) -> Option<(u64, Value)> {
     })
 }
 
-/// Whatever an envelope holds beside the bodies, which are at `paths`.
+/// Reads the members of an envelope other than the bodies, which are at `paths`.
 fn envelope(node: Node<'_, '_>, paths: &[Path]) {
     for (name, member) in node.members().into_iter().flatten() {
         let name = name.as_str().unwrap_or_default();

@@ -1,12 +1,12 @@
-//! Streamed responses: their events, and how text that comes in pieces is put together.
+//! Streamed responses: reads their events, and assembles text that arrives in pieces.
 //!
 //! ```text
 //! event: content_block_delta        one event: lines up to a blank one; the text after `data:`
 //! data: {"type":…}                  is JSON, or the word [DONE]
 //! ```
-//! Lines end with LF, CR LF or CR (WHATWG HTML §9.2.6); a last event without its blank line, as a
-//! cut recording has it, counts. A stream is as long as a line of JSON Lines may be. The fields `event`, `id`, `retry` and comments say nothing that
-//! the data does not.
+//! Lines end with LF, CR LF or CR (WHATWG HTML §9.2.6). A last event without its blank line counts,
+//! because truncated recordings end so. A stream has the length bound of a line of JSON Lines. The
+//! fields `event`, `id`, `retry` and comments add nothing to the data.
 
 use super::super::account::{Account, Reason};
 use super::super::fit::push_segment;
@@ -14,7 +14,7 @@ use std::collections::HashMap;
 use threadseal_core::canon::json::{Text, Value, parse};
 use threadseal_core::limits::MAX_LINE_BYTES;
 
-/// Who hears of what a stream holds and the response that is made of it does not.
+/// Receives the parts of a stream that are not in the assembled response.
 pub(super) struct Told<'x> {
     account: &'x mut Account,
     record: u64,
@@ -30,7 +30,7 @@ impl<'x> Told<'x> {
         }
     }
 
-    /// Names the place of the response in the record.
+    /// Sets the place of the response in the record.
     pub(super) fn under(&mut self, path: &[&str]) {
         self.pointer.clear();
         for name in path {
@@ -38,14 +38,14 @@ impl<'x> Told<'x> {
         }
     }
 
-    /// Says that a member called `name` of some event is not in the response.
+    /// Reports that a member called `name` of some event is not in the response.
     pub(super) fn drop_member(&mut self, name: &str, reason: Reason) {
         let mut pointer = self.pointer.clone();
         push_segment(&mut pointer, name);
         self.account.drop_part(self.record, &pointer, reason);
     }
 
-    /// The events of a stream; what is none is told.
+    /// The events of a stream. Data that is no event is reported.
     pub(super) fn events(&mut self, text: &str) -> Vec<Value> {
         let mut all = Vec::new();
         if text.len() > MAX_LINE_BYTES {
@@ -70,7 +70,7 @@ pub(super) fn looks_like(text: &str) -> bool {
         .any(|field| text.starts_with(field))
 }
 
-/// The events of a stream, or why one is none.
+/// The events of a stream, or why its data is not an event.
 pub(super) fn events(text: &str) -> impl Iterator<Item = Result<Value, &'static str>> {
     let text = text.trim_start_matches('\u{feff}');
     let mut rest = Some(text);
@@ -133,7 +133,7 @@ pub(super) fn into_elements(value: Value) -> Vec<Value> {
     }
 }
 
-/// An object in the making. Text that comes in pieces costs what it is long.
+/// An object in the making. Appending text costs time linear in its length.
 #[derive(Debug, Default)]
 pub(super) struct Object {
     members: Vec<(Text, Part)>,
@@ -164,7 +164,7 @@ impl Object {
         Value::Object(self.members.into_iter().map(whole).collect())
     }
 
-    /// The member called `name`, unless it comes in pieces.
+    /// The member called `name`, unless it arrives in pieces.
     pub(super) fn get(&self, name: &str) -> Option<&Value> {
         match &self.members[*self.places.get(&name.into())?].1 {
             Part::Whole(value) => Some(value),
@@ -184,7 +184,7 @@ impl Object {
         self.put(name.into(), Part::Whole(value));
     }
 
-    /// Takes the member called `name` out; `null` stands in its place.
+    /// Removes the member called `name`, and leaves `null` in its place.
     pub(super) fn take(&mut self, name: &str) -> Value {
         let Some(place) = self.places.get(&name.into()) else {
             return Value::Null;
@@ -195,7 +195,7 @@ impl Object {
         }
     }
 
-    /// Appends `piece` to the string called `name`; what is no string counts as none.
+    /// Appends `piece` to the string called `name`. A value that is no string counts as empty.
     pub(super) fn append(&mut self, name: &str, piece: &Value) {
         let piece = piece.as_str().unwrap_or_default();
         let Some(place) = self.places.get(&name.into()).copied() else {
@@ -213,8 +213,8 @@ impl Object {
         }
     }
 
-    /// Takes over the members of a later event: the last of a name counts, `null` never against a
-    /// value, and the account hears of the others that differ.
+    /// Adopts the members of a later event. The last value of a name counts, but `null` never
+    /// replaces a value. The account records the others that differ.
     pub(super) fn update(&mut self, later: Vec<(Text, Value)>, told: &mut Told<'_>) {
         for (name, value) in later {
             let known = self.places.get(&name).map(|place| &self.members[*place].1);

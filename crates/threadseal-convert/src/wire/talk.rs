@@ -1,16 +1,6 @@
-//! What all APIs of the wire share: turns with their settings, parts, arguments and ids.
+//! The parts that all APIs share: turns with their settings, parts, arguments and ids.
 //!
-//! | source | scroll |
-//! |---|---|
-//! | instructions and tools of a request, its other members | a turn of role `system` before the first turn that they hold for: messages `system`, `tools`, and `params` of the source item; instructions and tools only if no turn holds them, a parameter only if it differs from what was last said of it |
-//! | which instructions and tools hold for a turn | source item: `settings`, the turns that hold them |
-//! | a turn that does not follow the one before | source item: `follows`, the turn that it follows |
-//! | a response whose id another response had | dropped: duplicate |
-//! | the moment that a response or an envelope tells | `timestamp_ns`; as it stands, source item: `time` |
-//! | `temperature`, `top_p`, `seed`, most tokens | `params` of every turn of the request and its response |
-//! | arguments as a string of JSON | the JSON, if it is an object and a scroll can hold every digit of it; else the string |
-//! | a call without id | `unnamed-N`, N counted over the source from 1 |
-//! | a part that is no object with a `type`, or one with a type of the scroll's own | item `{"type":"part","part":PART}` |
+//! `spec/scroll-mappings.md` W1 has the table of these rules.
 
 use super::super::Mapped;
 use super::super::account::{Account, Reason, Tokens, object};
@@ -37,19 +27,19 @@ pub(super) struct Talk {
     build: Build,
     turns: usize,
     pub(super) history: History,
-    /// Instructions and tools, and the turn that holds them.
+    /// Instructions and tools, and the turn that contains them.
     settings: HashMap<Digest, usize>,
-    /// What was last said of each parameter.
+    /// The last known value of each parameter.
     params: HashMap<Text, Digest>,
     pub(super) tokens: Tokens,
     unnamed: u64,
     /// Ids of the responses that were read.
     responses: HashSet<String>,
-    /// The turn that a next one follows without saying so.
+    /// The turn that a next one follows without naming it.
     last: Option<usize>,
 }
 
-/// What holds for all turns of an exchange.
+/// Facts about all turns of an exchange.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Setting {
     pub(super) vendor: Option<String>,
@@ -65,11 +55,11 @@ pub(super) struct Setting {
     pub(super) in_force: Vec<usize>,
 }
 
-/// Where a body says what holds for a whole conversation.
+/// The members of a body that hold for a whole conversation.
 pub(super) struct Names {
     pub(super) system: &'static [&'static str],
     pub(super) tools: &'static [&'static str],
-    /// What the mapping reads itself; every other member is a parameter.
+    /// The members that the mapping reads; every other member is a parameter.
     pub(super) known: &'static [&'static str],
 }
 
@@ -84,7 +74,7 @@ impl Setting {
         }
     }
 
-    /// Takes the moment that a response tells, if `read` understands it.
+    /// Takes the moment of a response, if `read` understands it.
     pub(super) fn happened(&mut self, time: Option<Node<'_, '_>>, read: fn(&Value) -> Option<u64>) {
         let Some(time) = time else { return };
         if let Some(moment) = read(time.peek()) {
@@ -134,8 +124,8 @@ impl Talk {
         draft
     }
 
-    /// What the source says beside content: the record, and which turn is followed if that is not
-    /// the one before.
+    /// The facts of the source other than content: the record, and the turn that is followed,
+    /// unless that is the one before.
     pub(super) fn source(&self, setting: &Setting, follows: Place) -> Source {
         let mut source = Source::new(self.format);
         source.set("lines", Value::Array(vec![setting.record.into()]));
@@ -151,8 +141,10 @@ impl Talk {
         source
     }
 
-    /// Whether a response was there before: one with its id was, or it has none and says what was
-    /// said at this place of a conversation, `known`. Two that say the same under two ids are two.
+    /// Whether a response is a repetition. Its id is known, or it has no id and its content is
+    /// `known` at this place.
+    ///
+    /// Two responses with the same content and two ids are two.
     pub(super) fn repeats(&mut self, id: Option<&str>, known: bool) -> bool {
         match id {
             Some(id) => !self.responses.insert(id.to_owned()),
@@ -184,8 +176,8 @@ impl Talk {
         self.turns += 1;
     }
 
-    /// Adds the turn of what `body` says beside its messages, as far as it is new, and notes which
-    /// turns hold what is in force.
+    /// Adds a turn for the new members of `body` other than its messages. Notes the turns that
+    /// contain the settings in force.
     pub(super) fn instruct(&mut self, body: Node<'_, '_>, names: &Names, setting: &mut Setting) {
         let mut draft = self.draft(Role::System, setting);
         let turn = self.turns;
@@ -217,7 +209,7 @@ impl Talk {
         self.add(&draft);
     }
 
-    /// The parameters that differ from what was last said of them.
+    /// The parameters that differ from their last known values.
     fn new_params(&mut self, body: Node<'_, '_>, names: &Names) -> Vec<(Text, Value)> {
         let mut params = Vec::new();
         let read = [names.system, names.tools, names.known].concat();
@@ -271,13 +263,14 @@ pub(super) fn says_nothing(value: &Value) -> bool {
     }
 }
 
-/// [`Node::take`] of the member `name`, unless it says nothing.
+/// [`Node::take`] of the member `name`, unless it is empty.
 pub(super) fn take_some(node: Node<'_, '_>, name: &str) -> Option<Value> {
     let member = node.get(name)?;
     (!says_nothing(member.peek())).then(|| member.take())
 }
 
-/// The number called `name` as its double is written. One that a double does not keep is told.
+/// The number called `name` as its double is written. A number that a double does not keep is
+/// reported.
 pub(super) fn number_of(node: Node<'_, '_>, name: &str) -> Option<Number> {
     let member = node.get(name)?;
     let number = member.peek().as_number()?;
@@ -295,7 +288,7 @@ pub(super) fn number_of(node: Node<'_, '_>, name: &str) -> Option<Number> {
 pub(super) fn integer_of(node: Node<'_, '_>, name: &str) -> Option<i64> {
     let member = node.get(name)?;
     let value = member.peek().as_i64()?;
-    // Beyond a double's integers the turn would hold digits that nothing covers.
+    // Beyond a double's integers the hash would not cover the digits of the turn.
     let is_exact = value.unsigned_abs() <= threadseal_core::limits::MAX_SAFE_INTEGER;
     is_exact.then(|| {
         let _ = member.read();

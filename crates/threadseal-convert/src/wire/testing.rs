@@ -1,10 +1,10 @@
-//! What the tests of the APIs share: a source in, turns and account out, as JSON.
+//! Helpers for the tests of the APIs: a source in, turns and account out, as JSON.
 
 use super::super::{Format, Mapped};
 use threadseal_core::canon::json::{Value, parse};
 use threadseal_formats::scroll::{Turn, seal_chain};
 
-/// What became of a source; the turns follow the schema, seal and verify.
+/// The result of a source. The turns follow the schema, seal and verify.
 pub(super) struct Outcome {
     turns: Vec<Turn>,
     pub(super) mapped: Mapped,
@@ -29,7 +29,7 @@ impl Outcome {
         String::from_utf8(self.turns[index].canonical().to_vec()).unwrap()
     }
 
-    /// What stands at `pointer` of turn `index`; `null` if nothing does.
+    /// The value at `pointer` of turn `index`, or `null`.
     pub(super) fn at(&self, index: usize, pointer: &str) -> Value {
         let mut value = parse(self.turns[index].canonical()).unwrap();
         for name in pointer.split('/').skip(1) {
@@ -53,7 +53,7 @@ impl Outcome {
         (0..self.len()).map(role).collect()
     }
 
-    /// `pointer: reason` of all that was dropped, but for words that the form of a turn says.
+    /// `pointer: reason` of each dropped part, except for words that the form of a turn expresses.
     pub(super) fn dropped(&self) -> Vec<String> {
         let all = self.mapped.account.dropped();
         let told = all.filter(|group| group.reason != "form");
@@ -61,7 +61,7 @@ impl Outcome {
             .collect()
     }
 
-    /// The fields that were made up, but for those of almost every source.
+    /// The default fields, except for those of almost every source.
     pub(super) fn defaulted(&self) -> Vec<(&'static str, u64)> {
         let usual = [
             "params.temperature",
@@ -76,8 +76,8 @@ impl Outcome {
     }
 }
 
-/// Sources that are wrong in every place: each value of `sample` replaced by values of other
-/// types, deep ones among them.
+/// Sources with a fault in every place: each value of `sample` is replaced by values of other
+/// types, including deep ones.
 pub(super) fn spoilt(sample: &str) -> Vec<String> {
     let deep = format!("{}{}", "[".repeat(120), "]".repeat(120));
     let values = [
@@ -117,7 +117,7 @@ fn walk(value: &Value, each: &mut dyn FnMut(&Value)) {
     }
 }
 
-/// `value` with its `place`-th part, counted as [`walk`] goes, replaced.
+/// `value` with its `place`-th part replaced, in the order of [`walk`].
 fn replaced(value: &Value, place: &mut usize, with: &Value) -> Value {
     if *place == 0 {
         *place = usize::MAX;

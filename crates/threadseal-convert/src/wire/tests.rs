@@ -1,4 +1,4 @@
-//! Which API a source is of, and which shapes a capture may have.
+//! Detection of APIs, and the shapes of a capture.
 
 use super::super::{detect, find};
 use super::testing::map;

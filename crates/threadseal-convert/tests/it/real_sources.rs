@@ -1,4 +1,4 @@
-//! Sources that real agents wrote: every one of a format that is known maps, seals and verifies.
+//! Sources from real agents: each source of a known format maps, seals and verifies.
 
 use crate::shared::beside_repository;
 use std::fs;

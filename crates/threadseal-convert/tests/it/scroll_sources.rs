@@ -1,5 +1,6 @@
-//! Records of real programs, of every format that is read from documents and traces: each is
-//! recognised, maps, is sealed and verifies, and again with all bodies left out.
+//! Records of real programs, of every format that is read from documents and traces.
+//!
+//! Each is recognized, maps, is sealed and verifies, and does so again with all bodies removed.
 
 use crate::shared;
 use std::path::{Path, PathBuf};
@@ -25,8 +26,8 @@ impl Detector for Blind {
     }
 }
 
-/// The files of a folder: those whose name holds the one word, or without it where the folder has
-/// no other format.
+/// The files of a folder in the format `name`. File names with one of `words` are of `opencode`,
+/// all others of the other format.
 fn files(folder: &Path, name: &str, words: &[&str]) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(folder)
         .unwrap()

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use serde_json::Value;
 
-/// Lines as agents write them, and texts dense with what the grammar allows.
+/// Lines as agents write them, and texts dense with the features of the grammar.
 pub(super) const LINES: [&str; 6] = [
     r#"{"timestamp": 1739820456.1234567, "thread_id": "agency-kiwi/discover_leads-1739820456", "event_type": "cognition_in", "payload": {"text": "List \"leads\" in C:\\tmp\n\u2028 caf\u00e9 \ud83e\udd80", "role": "user"}}"#,
     r#"{"timestamp": 1739820457.5, "thread_id": "t", "event_type": "checkpoint", "payload": {"turn": 1, "byte_offset": 1069, "hash": "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08", "sig": "AAAA==", "fp": "0123456789abcdef"}}"#,
@@ -13,8 +13,9 @@ pub(super) const LINES: [&str; 6] = [
     " [ {\"tool\" : \"bash\", \"arguments\" : {\"command\" : \"ls -la /tmp\"}} ,\t1 ]\r\n",
 ];
 
-/// A spelling of a random document or a real-looking line, with a few bytes changed: mostly by
-/// bytes that mean something.
+/// A spelling of a random document or a realistic line, with a few bytes changed.
+///
+/// Most new bytes have a meaning in the grammar.
 pub fn mutated() -> impl Strategy<Value = Vec<u8>> {
     let base = prop_oneof![
         prop::sample::select(&LINES[..]).prop_map(str::to_owned),
@@ -119,8 +120,7 @@ pub fn string() -> impl Strategy<Value = String> {
     prop::collection::vec(character, 0..12).prop_map(|characters| characters.into_iter().collect())
 }
 
-/// Writes `value` as JSON, with blanks, escapes, member order and number spelling drawn from
-/// `seed`.
+/// Writes `value` as JSON. `seed` selects blanks, escapes, member order and number spelling.
 pub fn spell(value: &Value, seed: u64) -> String {
     let mut speller = Speller {
         state: seed | 1,

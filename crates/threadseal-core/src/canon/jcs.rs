@@ -5,12 +5,12 @@
 //! double · strings with the fewest escapes · UTF-8
 //! ```
 //!
-//! [`canonicalize`] goes from text to text in one pass (`rewrite`).
+//! [`canonicalize`] converts text to text in one pass (`rewrite`).
 //!
-//! Strict reading (see [`super::json`]) is what RFC 8785 §3.1 asks for, I-JSON (RFC 7493).
+//! The reader is strict (see [`super::json`]), because RFC 8785 §3.1 requires I-JSON (RFC 7493).
 //!
-//! RFC 8785 puts every number through a double. An integer beyond 2^53 therefore loses digits
-//! here; a signature over the result does not cover them.
+//! RFC 8785 converts every number to a double. An integer beyond 2^53 therefore loses digits here.
+//! A signature over the result does not cover those digits.
 
 use super::Unrepresentable;
 use super::json::{
@@ -22,8 +22,9 @@ use std::cmp::Ordering;
 
 pub use super::rewrite::Lost;
 
-/// A decimal of up to this many digits is the shortest that reads back as its double, so
-/// ECMAScript prints the same digits (IEEE 754 binary64 tells all such decimals apart).
+/// A decimal of up to this many digits is the shortest that reads back as its double.
+///
+/// IEEE 754 binary64 distinguishes all such decimals, so ECMAScript prints the same digits.
 const EXACT_DIGITS: usize = 15;
 
 /// ECMAScript prints an integer of up to so many digits without an exponent.
@@ -37,7 +38,7 @@ const MAX_PLAIN_DIGITS: usize = 21;
 pub fn canonicalize(text: &[u8]) -> Result<Vec<u8>, JsonError> {
     rewrite::<Jcs>(text, false).map_or_else(
         |failed| {
-            // Something is wrong, and if it is not with the text, then a number is too large.
+            // Either the text is invalid, or a number in it is too large.
             let not_finite = JsonError::new(failed.not_finite, JsonErrorKind::NonFiniteNumber);
             to_vec(&parse(text)?).map_err(|_| not_finite)
         },
@@ -45,8 +46,8 @@ pub fn canonicalize(text: &[u8]) -> Result<Vec<u8>, JsonError> {
     )
 }
 
-/// As [`canonicalize`], with what the canonical form does not keep. Makes no tree, also of a text
-/// that is wrong.
+/// As [`canonicalize`], and reports the details that the canonical form loses. Never builds a tree,
+/// even for an invalid text.
 ///
 /// # Errors
 /// As [`canonicalize`].
@@ -63,21 +64,22 @@ pub fn canonicalize_closely(text: &[u8]) -> Result<(Vec<u8>, Lost), JsonError> {
 /// The canonical form of a value.
 ///
 /// # Errors
-/// Any [`Unrepresentable`]: RFC 8785 has no text for lone surrogates, numbers beyond the range
-/// of doubles, and two members of one name.
+/// Any [`Unrepresentable`]. RFC 8785 has no text for lone surrogates and numbers beyond the range
+/// of doubles. It allows no two members of one name.
 pub fn to_vec(value: &Value) -> Result<Vec<u8>, Unrepresentable> {
     let mut out = Vec::new();
     write_value(&mut out, value)?;
     Ok(out)
 }
 
-/// Brings the text of an object into canonical form and shows `watch` its parts; `None` for what
-/// is wrong, unusual or refused.
+/// Brings the text of an object into canonical form and shows `watch` its parts.
+///
+/// Returns `None` for a text that is invalid, unusual or refused by the watcher.
 pub fn watch<'a>(text: &'a [u8], watch: &mut impl Watch) -> Option<Form<'a>> {
     rewrite::watch::<Jcs>(text, watch)
 }
 
-/// What RFC 8785 does its own way.
+/// The rules that RFC 8785 does not share with other dialects.
 struct Jcs;
 
 impl Dialect for Jcs {
@@ -96,7 +98,7 @@ impl Dialect for Jcs {
     }
 }
 
-/// Whether a number is surely spelled as ECMAScript prints it (RFC 8785 §3.2.2.3).
+/// Whether a number is certainly spelled as ECMAScript prints it (RFC 8785 §3.2.2.3).
 #[inline]
 fn is_canonical(literal: &[u8], integer: bool) -> bool {
     let digits = literal.strip_prefix(b"-").unwrap_or(literal);
@@ -130,9 +132,9 @@ fn write_number(out: &mut Vec<u8>, literal: &str) -> bool {
 
 /// Orders two UTF-8 texts by their UTF-16 code units (RFC 8785 §3.2.3).
 ///
-/// UTF-8 orders by code point. UTF-16 differs in one place: characters above U+FFFF (first byte
-/// 0xf0 and up) start with a surrogate and so stand before U+E000..U+FFFF (first byte 0xee and
-/// 0xef). Both bytes can only differ there in a first byte, as no later one is above 0xbf.
+/// UTF-8 orders by code point. UTF-16 differs in one place. Characters above U+FFFF (first byte
+/// 0xf0 and up) start with a surrogate. They sort before U+E000..U+FFFF (first byte 0xee and 0xef).
+/// Two texts can differ in these bytes only at a first byte, because no later byte exceeds 0xbf.
 fn compare_utf16(a: &[u8], b: &[u8]) -> Ordering {
     let Some((x, y)) = a.iter().zip(b).find(|(x, y)| x != y) else {
         return a.len().cmp(&b.len());

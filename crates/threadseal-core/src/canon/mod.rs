@@ -4,11 +4,11 @@
 //! |---|---|
 //! | [`json`] | reading: strict (RFC 8259 and I-JSON) and as Python reads; native strings |
 //! | [`jcs`] | RFC 8785, the JSON Canonicalization Scheme |
-//! | [`python`] | what Python's `json.dumps` writes, in the four settings that records use |
+//! | [`python`] | Python's `json.dumps`, in the four settings that records use |
 //! | [`cbor`] | RFC 8949 §4.2.1, deterministic CBOR of the same values |
 //!
-//! A dialect is a named function, never a set of options: two records that were hashed by the
-//! same name were hashed by the same rules. `spec/canon.md` states every rule.
+//! A dialect is a named function, never a set of options. So the name of a dialect fixes the rules
+//! by which a record was hashed. `spec/canon.md` states every rule.
 
 use std::fmt;
 

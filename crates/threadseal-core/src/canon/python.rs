@@ -1,4 +1,4 @@
-//! What Python's `json.dumps` writes, in the four settings that records use.
+//! Python's `json.dumps`, in the four settings that records use.
 //!
 //! | dialect | `sort_keys` | separators | `ensure_ascii` | used for |
 //! |---|---|---|---|---|
@@ -7,9 +7,9 @@
 //! | [`ledger_line`] | no | `","` `":"` | no | one line of an `AbstractRuntime` ledger |
 //! | [`rye_line`] | no | `", "` `": "` | yes | one line of a Rye transcript |
 //!
-//! Names sort by code point (RFC 8785 sorts by UTF-16 code unit). An integer is written as it
-//! was read, `-0` as `0`. A number with fraction or exponent is a Python `float` and is written
-//! as `float.__repr__` does, or as `NaN`, `Infinity`, `-Infinity`.
+//! Names sort by code point (RFC 8785 sorts by UTF-16 code unit). An integer keeps its spelling,
+//! except that `-0` becomes `0`. A number with fraction or exponent is a Python `float`. It is
+//! written as `float.__repr__` writes it, or as `NaN`, `Infinity`, `-Infinity`.
 
 mod object;
 
@@ -88,8 +88,10 @@ pub fn rye_line(value: &Value) -> Vec<u8> {
     out
 }
 
-/// What `json.dumps` writes for a `float`: the shortest digits that read back as the same
-/// double; an exponent of at least two digits from 1e16 up and below 1e-4; else always a point.
+/// The text that `json.dumps` writes for a `float`.
+///
+/// Its digits are the shortest that read back as the same double. From 1e16 up and below 1e-4 it
+/// has an exponent of at least two digits. Else it always has a point.
 pub fn repr_float(value: f64) -> String {
     if value.is_nan() {
         return "NaN".to_owned();
@@ -126,8 +128,10 @@ pub fn repr_float(value: f64) -> String {
     }
 }
 
-/// Shortest digits of a finite value that is not negative, without zeros at either end (`"0"`
-/// for zero), and how many of them stand before the point: 0.05 is `("5", -1)`.
+/// Shortest digits of a finite value that is not negative, and the place of the point.
+///
+/// The digits have no zeros at either end (`"0"` for zero). The second value counts the digits
+/// before the point: 0.05 is `("5", -1)`.
 fn shortest(value: f64) -> (String, i32) {
     let mut buffer = zmij::Buffer::new();
     let text = buffer.format_finite(value);

@@ -1,5 +1,4 @@
-//! The Python dialects against the machine's own Python: what it accepts, and every byte that
-//! it writes.
+//! Compares the Python dialects with the machine's own Python: acceptance, and every written byte.
 
 use super::arbitrary::{self, mutated};
 use super::{Unrepresentable, json, python};
@@ -8,8 +7,8 @@ use proptest::test_runner::TestRunner;
 use std::io::Write;
 use std::process::{Command, Stdio};
 
-/// Reads one text in hex from each line; answers `refused`, or the four dialects with tabs
-/// between (none of them holds a raw tab or line feed).
+/// Reads one text in hex from each line. Answers `refused`, or the four dialects with tabs between
+/// (no dialect contains a raw tab or line feed).
 const SCRIPT: &str = r#"
 import json, sys
 for line in sys.stdin:

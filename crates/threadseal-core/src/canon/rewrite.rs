@@ -1,11 +1,11 @@
 //! From text to canonical text in one pass, for the dialects that sort names and write UTF-8.
 //!
-//! What is canonical already is copied as it stands, in runs as long as possible; blanks, escapes
-//! and numbers that are spelled otherwise interrupt a run. Only an object whose names are out of
-//! order is rearranged, by moving the spans just written.
+//! Canonical parts are copied unchanged, in runs as long as possible. Blanks, escapes and numbers
+//! with another spelling interrupt a run. Only an object whose names are out of order is
+//! rearranged, by moving the spans just written.
 //!
-//! What the dialects do differently is a [`Dialect`]: how names compare, how numbers are printed.
-//! Strings they spell alike.
+//! A [`Dialect`] holds the differences between dialects: how names compare, how numbers are
+//! printed. Strings have the same spelling in all of them.
 
 mod spelling;
 mod watch;
@@ -25,23 +25,23 @@ use std::ops::Range;
 /// Room for the members of the objects that are open at once in a usual text.
 const USUAL_MEMBERS: usize = 16;
 
-/// What two dialects do differently.
+/// The rules that differ between two dialects.
 pub(super) trait Dialect {
     /// Orders two names, which are UTF-8 without escapes.
     fn compare(a: &[u8], b: &[u8]) -> Ordering;
-    /// Whether a number is surely spelled as it is printed.
+    /// Whether a number is certainly spelled as it is printed.
     fn is_canonical(literal: &[u8], integer: bool) -> bool;
     /// Prints a number; false if there is no text for it.
     fn write_number(out: &mut Vec<u8>, literal: &str, integer: bool) -> bool;
 }
 
-/// What of a text its canonical form does not keep, though one would read it.
+/// Details of a text that its canonical form loses, though a reader sees them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Lost {
-    /// Offset of the first number that is another decimal than the one in the canonical form.
+    /// Offset of the first number whose decimal differs from the one in the canonical form.
     pub digits: Option<usize>,
-    /// Offset of the first number or string with one byte changed against the canonical form and
-    /// nothing else: `1E+21`, `"\u001F"`.
+    /// Offset of the first number or string that differs from the canonical form in one byte only:
+    /// `1E+21`, `"\u001F"`.
     pub spelling: Option<usize>,
 }
 
@@ -55,13 +55,13 @@ pub(super) struct Rewriter<'a, D> {
     members: Vec<Member<'a>>,
     /// Where the members of one object are rearranged.
     moved: Vec<u8>,
-    /// Offset of a number without a text.
+    /// Offset of a number that has no text in the dialect.
     not_finite: usize,
-    /// What is lost, if that is wanted.
+    /// The loss, if the caller asks for it.
     lost: Option<Lost>,
-    /// Are the members of the outermost object wanted, as they stand?
+    /// Whether the caller needs the members of the outermost object, as spelled.
     keep_outermost: bool,
-    /// Does a name begin with `$`, or is it escaped so that it might?
+    /// Whether a name begins with `$`, or is escaped so that it might.
     dollar: bool,
     dialect: PhantomData<D>,
 }
@@ -71,13 +71,13 @@ pub(super) struct Rewriter<'a, D> {
 pub(super) struct Member<'a> {
     name: StringToken<'a>,
     pub(super) from: usize,
-    /// Behind the closing quote of the name.
+    /// The place after the closing quote of the name.
     pub(super) name_end: usize,
     pub(super) to: usize,
 }
 
 impl<'a> Member<'a> {
-    /// The name as it stands in the text.
+    /// The name as spelled in the text.
     pub(super) fn key(&self) -> Key<'a> {
         Key::new(self.name)
     }
@@ -93,11 +93,11 @@ pub(super) struct Open {
 
 /// A text that could not be rewritten.
 pub(super) struct NotRewritten {
-    /// Offset of the number without a text, if that was why; else 0.
+    /// Offset of the number without a text, if that was the reason; else 0.
     pub(super) not_finite: usize,
 }
 
-/// Rewrites a text; with `closely` told what that loses.
+/// Rewrites a text. With `closely` it also reports the loss.
 pub(super) fn rewrite<D: Dialect>(
     text: &[u8],
     closely: bool,
@@ -116,16 +116,16 @@ pub(super) fn rewrite<D: Dialect>(
 
 /// The members of one object, each rewritten; the object itself is not put together.
 pub(super) struct Rewritten<'a> {
-    /// The members' texts lie in here.
+    /// The texts of the members.
     pub(super) out: Vec<u8>,
     /// Sorted by name; no name twice.
     pub(super) members: Vec<Member<'a>>,
     pub(super) lost: Lost,
-    /// Does any name in it begin with `$`, or is one escaped so that it might?
+    /// Whether any name in it begins with `$`, or is escaped so that it might.
     pub(super) dollar: bool,
 }
 
-/// Rewrites the members of an object; `None` if the text is none, or anything is wrong with it.
+/// Rewrites the members of an object; `None` if the text is no object, or is invalid.
 pub(super) fn rewrite_members<D: Dialect>(text: &[u8]) -> Option<Rewritten<'_>> {
     let mut rewriter = Rewriter::<D>::new(text, true);
     rewriter.keep_outermost = true;
@@ -159,7 +159,7 @@ impl<'a, D: Dialect> Rewriter<'a, D> {
         }
     }
 
-    /// Writes the text up to `at` as it stands.
+    /// Copies the text up to `at` unchanged.
     fn copy(&mut self, at: usize) {
         if let Some(run) = self.text.get(self.copied..at) {
             self.out.extend_from_slice(run);
@@ -167,12 +167,12 @@ impl<'a, D: Dialect> Rewriter<'a, D> {
         self.copied = at;
     }
 
-    /// Where the byte at `at` of the text goes, if all from [`Self::copied`] on is copied.
+    /// The output place of the text byte at `at`, if all bytes from [`Self::copied`] on are copied.
     fn place(&self, at: usize) -> usize {
         self.out.len() + at - self.copied
     }
 
-    /// Writes a string otherwise than it stands. Its escapes were checked.
+    /// Writes a string in its canonical spelling. Its escapes were checked.
     fn respell(&mut self, token: StringToken<'a>) {
         self.copy(token.offset + 1);
         self.copied += token.raw.len();
@@ -272,8 +272,8 @@ impl<'a, D: Dialect> Visitor<'a> for Rewriter<'a, D> {
 
     #[inline]
     fn close(&mut self, object: Open, at: usize) -> Option<()> {
-        // Only the outermost object opens before any member and closes behind all of them; an
-        // object in an array that is outermost does so too, and is not asked for.
+        // Only the outermost object opens before any member and closes after all of them. An object
+        // in an outermost array does so too, but no caller asks for it.
         if self.keep_outermost && object.members == 0 {
             if !object.ascending {
                 self.sort(0)?;

@@ -5,8 +5,8 @@
 //!          of the v1 DER, in PEM with the label "ENCRYPTED PRIVATE KEY"
 //! read     PBES2 with scrypt, or PBKDF2 with HMAC-SHA-224 to -512; AES-CBC or AES-GCM
 //! ```
-//! 16 MiB is the most that OpenSSL 3 grants scrypt without an option; p makes up for it in time.
-//! A file's own cost parameters are bounded before any work is done with them.
+//! OpenSSL 3 grants scrypt at most 16 MiB without an option; p makes up for it in time. The cost
+//! parameters of a file are bounded before any derivation starts.
 
 use super::PrivateKey;
 use super::private::{ENCRYPTED_LABEL, read_pem, write_pem};
@@ -24,7 +24,7 @@ const SCRYPT_R: u16 = 8;
 const SCRYPT_P: u16 = 5;
 
 impl PrivateKey {
-    /// Does this PEM file need a passphrase?
+    /// Whether this PEM file needs a passphrase.
     pub fn is_encrypted_pem(text: &str) -> bool {
         text.contains("-----BEGIN ENCRYPTED PRIVATE KEY-----")
     }
@@ -32,8 +32,8 @@ impl PrivateKey {
     /// Reads a PKCS#8 PEM file that is encrypted under `passphrase`.
     ///
     /// # Errors
-    /// [`ErrorKind::Key`] for a wrong passphrase or any other file; [`ErrorKind::Limit`] when the
-    /// file asks for more memory or time than the named bounds, or the passphrase is too long.
+    /// [`ErrorKind::Key`] for a wrong passphrase or any other file. [`ErrorKind::Limit`] when the
+    /// file exceeds the named bounds on memory or time, or the passphrase is too long.
     pub fn from_encrypted_pem(text: &str, passphrase: &[u8]) -> Result<Self, Error> {
         check_passphrase(passphrase)?;
         let (label, der) = read_pem(text)?;
@@ -103,9 +103,10 @@ fn check_passphrase(passphrase: &[u8]) -> Result<(), Error> {
     Ok(())
 }
 
-/// Refuses, before any work, a file that would cost more memory or time than any honest one, and
-/// parameters outside their definition, which the decryption must not be shown (pkcs5 0.8.1
-/// panics on N = 0).
+/// Refuses costly files and invalid parameters before any derivation starts.
+///
+/// No honest file costs more memory or time than the bounds. The decryption must not see parameters
+/// outside their definition (pkcs5 0.8.1 panics on N = 0).
 fn check_parameters(scheme: &pkcs5::EncryptionScheme) -> Result<(), Error> {
     let unsupported = || Error::key("the private key is encrypted in a way that is not supported");
     let parameters = scheme.pbes2().ok_or_else(unsupported)?;

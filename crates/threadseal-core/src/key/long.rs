@@ -2,14 +2,15 @@
 //!
 //! ```text
 //! sign    r = SHA-512( prefix ‖ message )      two passes (RFC 8032 §5.1.6), each with its SHA-256
-//!         k = SHA-512( R ‖ key ‖ message )     beside it where the message is read anew
+//!         k = SHA-512( R ‖ key ‖ message )     where the message is read again for each pass
 //! verify  k, one pass
 //! ```
-//! The nonce r belongs to one message: with the k of another it gives the private key away. So when a file
-//! is read twice and somebody changes it between, nothing may come out: both passes are compared, and
-//! only then is there a signature. Bytes in memory cannot change, and are not compared.
+//! The nonce r belongs to one message. Together with the k of another message it reveals the
+//! private key. A file that is read twice may change between the passes. Both passes are therefore
+//! compared, and a signature is returned only if they agree. Bytes in memory cannot change, and are
+//! not compared.
 //!
-//! Verification gives the answer of [`PublicKey::verify`]; tests hold the two together.
+//! Verification gives the answer of [`PublicKey::verify`]; tests compare the two.
 
 use super::{KeyUsage, LocalSigner, PublicKey, Signature, SignatureError};
 use crate::digest::{Digest, Hasher};
@@ -19,7 +20,7 @@ use sha2::{Digest as _, Sha512};
 use std::cell::{Cell, RefCell};
 use std::fmt;
 
-/// Bytes that can be read as often as needed, each time the same.
+/// Bytes that can be read several times, each time the same.
 pub trait Reread {
     /// Hands out all bytes in order, in pieces of any length.
     ///
@@ -38,8 +39,8 @@ impl Reread for &[u8] {
 /// The signature of `first` and all of `rest` together, and the digest of `rest`.
 ///
 /// # Errors
-/// Kind `Refused` when the signer is for another usage; `External` when `rest` cannot be read, or
-/// was not the same twice.
+/// Kind `Refused` when the signer is for another usage. Kind `External` when `rest` cannot be read,
+/// or differs between the two passes.
 pub fn sign_long(
     signer: &LocalSigner,
     usage: KeyUsage,
@@ -93,14 +94,14 @@ fn sign(
     usage: KeyUsage,
     message: impl Fn(&mut Sha512) -> Result<(), ed25519_dalek::SignatureError>,
 ) -> Result<Signature, Error> {
-    // Both halves come from one seed: a secret with the key of another gives itself away.
+    // Both halves come from one seed: a secret used with another public key leaks the secret.
     let (secret, public) = signer.key_for(usage)?.expanded();
     let signature = raw_sign_byupdate(&secret, message, &public)
         .map_err(|_| Error::key("the signature could not be made"))?;
     Ok(Signature::from_bytes(signature.to_bytes()))
 }
 
-/// A signature that is checked while the message comes by.
+/// A signature that is checked while the message streams past.
 pub struct StreamVerifier(ed25519_dalek::StreamVerifier);
 
 impl fmt::Debug for StreamVerifier {
@@ -113,18 +114,20 @@ impl StreamVerifier {
     /// Checks `signature` of `key`.
     ///
     /// # Errors
-    /// [`SignatureError`] when it cannot be one of any message.
+    /// [`SignatureError`] when no message can have this signature.
     pub fn new(key: &PublicKey, signature: &Signature) -> Result<Self, SignatureError> {
-        // What makes it strict: the key is of large order, S is canonical (looked at here), R is
-        // compared byte by byte with a point that was computed, so canonical, and not of small order.
+        // Three rules make the check strict. The key is of large order. S is canonical (checked
+        // below by dalek). R is not of small order, and it is canonical: it is compared byte by
+        // byte with a computed point.
         if signature.has_small_order() {
             return Err(SignatureError);
         }
         Self::of(&key.0, signature)
     }
 
-    /// Checks `signature` as Go's `crypto/ed25519` does: any point is a key and any R will do. It says
-    /// what another program answers, and nothing else may rest on it.
+    /// Checks `signature` as Go's `crypto/ed25519` does: any point is a key, and any R is allowed.
+    ///
+    /// It only repeats the answer of another program. No other decision may depend on it.
     ///
     /// # Errors
     /// As [`StreamVerifier::new`].
@@ -147,10 +150,10 @@ impl StreamVerifier {
         self.0.update(piece);
     }
 
-    /// The message is whole: is it the one?
+    /// Ends the message and checks the signature.
     ///
     /// # Errors
-    /// [`SignatureError`] when not.
+    /// [`SignatureError`] when the signature is not one of this message.
     pub fn finish(self) -> Result<(), SignatureError> {
         self.0.finalize_and_verify().map_err(|_| SignatureError)
     }
@@ -174,7 +177,7 @@ mod tests {
         verifier.finish().is_ok()
     }
 
-    /// Bytes that are others each time.
+    /// Bytes that differ at each reading.
     struct Restless(Cell<u8>);
 
     impl Reread for Restless {
@@ -185,7 +188,7 @@ mod tests {
         }
     }
 
-    /// Bytes that are there once.
+    /// Bytes that can be read once.
     struct Gone(Cell<bool>);
 
     impl Reread for Gone {
@@ -244,7 +247,7 @@ mod tests {
             let mut small = good;
             small[..32].copy_from_slice(SMALL_ORDER_YS[r]);
             small[31] |= u8::from(high) << 7;
-            // S + ℓ, which means the same and is refused.
+            // S + ℓ is an equivalent value and is refused.
             let order = b"\xed\xd3\xf5\x5c\x1a\x63\x12\x58\xd6\x9c\xf7\xa2\xde\xf9\xde\x14\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\x10";
             let mut long = good;
             let mut carry = 0;

@@ -1,24 +1,25 @@
-//! What a key may sign: no raw bytes, ever.
+//! Messages that a key may sign. No key signs raw bytes.
 //!
 //! ```text
-//! note      the text of a signed note (C2SP signed-note), as it is: ends in LF, no byte below 0x20,
-//!           does not begin as a cosignature does
+//! note      the text of a signed note (C2SP signed-note), unchanged: ends in LF, no byte below
+//!           0x20, does not begin as a cosignature does
 //! tagged    "threadseal/1 signed digest" 0x00  SHA-256-tagged(tag, parts)[32]     59 bytes
 //! Rye hash  the 64 lower-case hex digits of a SHA-256 digest, as ASCII
 //! turn      the canonical bytes of a scroll's turn: begins with `{` (JCS) or 0xa0..=0xbf (CBOR)
 //! igor      a checkpoint of v0x04 without its signature: begins with 0x04; `long` signs it
-//! cosign    "cosignature/v1" LF "time " decimal LF, the text of a checkpoint (C2SP tlog-cosignature)
+//! cosign    "cosignature/v1" LF "time " decimal LF, the text of a checkpoint
+//!           (C2SP tlog-cosignature)
 //! ```
-//! They never collide: a note ends in LF and holds no NUL, a tagged message has a NUL at
-//! byte 26, a Rye hash has neither, no JCS text ends in LF, and none of these begins with 0x04.
-//! That is why a signature on one never serves as another, which
-//! is the flaw of Rye's own scheme: it signs a bare digest, so a signature on a knowledge item
-//! also fits a transcript.
+//! These messages never collide. A note ends in LF and holds no NUL. A tagged message has a NUL at
+//! byte 26. A Rye hash has neither. No JCS text ends in LF. None of these begins with 0x04.
+//!
+//! A signature on one kind of message therefore never fits another kind. Rye's own scheme has that
+//! flaw: it signs a bare digest, so a signature on a knowledge item also fits a transcript.
 //!
 //! | usage | signs |
 //! |---|---|
 //! | native | notes of neither of the rows below, and tagged messages outside the observed domain |
-//! | observed | notes whose first line, and tagged messages whose tag, begin with [`OBSERVED_DOMAIN`] |
+//! | observed | notes and tagged messages whose first line or tag begins with [`OBSERVED_DOMAIN`] |
 //! | rye | Rye hashes, nothing else |
 //! | scroll | turns of scrolls, nothing else |
 //! | igor | checkpoints of v0x04, nothing else |
@@ -30,33 +31,35 @@ use crate::digest::Digest;
 use crate::error::Error;
 use std::fmt;
 
-/// Notes and tags that begin with this say "these bytes existed", not "this agent wrote them".
+/// The first bytes of notes and tags that mean "these bytes existed", not "this agent wrote them".
 pub const OBSERVED_DOMAIN: &str = "threadseal/observed/";
 
-/// What notes about records begin with, seals and heads of ledgers among them; no log has such a name.
+/// The first bytes of notes about records, including seals and heads of ledgers. No log has such a
+/// name.
 pub const RECORD_DOMAIN: &str = "threadseal/";
 
-/// What a cosignature signs begins with this line (C2SP tlog-cosignature), and no note's text does.
+/// The first line of the bytes that a cosignature signs (C2SP tlog-cosignature). No note's text
+/// begins with it.
 pub const COSIGNATURE_DOMAIN: &str = "cosignature/v1\n";
 
-/// What stands before the tagged digest in the bytes that are signed.
+/// The prefix of the tagged digest in the bytes that are signed.
 pub const SEALED_DIGEST_DOMAIN: &[u8; 27] = b"threadseal/1 signed digest\0";
 
 /// The base64 of 32 bytes.
 const ROOT_CHARACTERS: usize = 44;
 
-/// What a key is for.
+/// The purpose of a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum KeyUsage {
     /// Sealing native records.
     Native,
     /// Rye's formats.
     Rye,
-    /// Detached seals of logs that others wrote.
+    /// Detached seals of logs that other programs wrote.
     Observed,
     /// Turns of scrolls.
     Scroll,
-    /// Checkpoints of v0x04, igor's.
+    /// igor's checkpoints of v0x04.
     Igor,
     /// Checkpoints of a transparency log.
     Log,
@@ -94,7 +97,7 @@ impl KeyUsage {
         Self::ALL.into_iter().find(|usage| usage.as_str() == text)
     }
 
-    /// May a key of usage `of` sign messages of this usage?
+    /// Refuses unless a key of usage `of` may sign messages of this usage.
     pub(super) fn check(self, of: Self) -> Result<(), Error> {
         if of == self {
             return Ok(());
@@ -111,7 +114,7 @@ impl fmt::Display for KeyUsage {
     }
 }
 
-/// Something that may be signed. There is no way to make one from raw bytes.
+/// A message that may be signed. No constructor takes raw bytes.
 ///
 /// The notes' constructor is `Message::note`, beside [`crate::note::NoteText`].
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -134,7 +137,7 @@ impl Message {
         }
     }
 
-    /// What Rye signs for content with this digest: its 64 hex digits.
+    /// The bytes that Rye signs for content with this digest: its 64 hex digits.
     pub fn rye_hash(digest: &Digest) -> Self {
         Self {
             bytes: digest.to_hex().into_bytes(),
@@ -150,7 +153,8 @@ impl Message {
         }
     }
 
-    /// The message of a cosignature; only [`crate::tlog`] calls this, with the text of a checkpoint.
+    /// The message of a cosignature. Only [`crate::tlog`] calls this, with the text of a
+    /// checkpoint.
     pub(crate) fn of_cosignature(time: u64, checkpoint: &str) -> Self {
         let text = format!("{COSIGNATURE_DOMAIN}time {time}\n{checkpoint}");
         Self {
@@ -160,7 +164,9 @@ impl Message {
     }
 
     /// The message of a scroll's turn. The caller vouches that `canonical` is the canonical text of
-    /// a turn: only the scrolls of `threadseal-formats` call this (a lint forbids it elsewhere).
+    /// a turn.
+    ///
+    /// Only the scrolls of `threadseal-formats` call this (a lint forbids it elsewhere).
     pub fn danger_of_turn(canonical: Vec<u8>) -> Self {
         Self {
             bytes: canonical,
@@ -173,10 +179,11 @@ impl Message {
         self.usage
     }
 
-    /// Says whether a key of `usage` may sign this. Every [`Signer`] must ask before it signs.
+    /// Checks whether a key of `usage` may sign this. Every [`Signer`] must call it before it
+    /// signs.
     ///
     /// # Errors
-    /// [`crate::error::ErrorKind::Refused`] when it may not.
+    /// [`crate::error::ErrorKind::Refused`] when the key may not.
     pub fn check_usage(&self, usage: KeyUsage) -> Result<(), Error> {
         self.usage.check(usage)
     }
@@ -203,7 +210,8 @@ fn usage_of_note(text: &str) -> KeyUsage {
     }
 }
 
-/// Could anybody read a checkpoint in this? What is one exactly, `tlog` says; that is less.
+/// Whether a reader could take this text for a checkpoint. `tlog` defines a checkpoint exactly;
+/// this rule accepts more.
 fn has_form_of_checkpoint(text: &str) -> bool {
     let mut lines = text.split('\n').skip(1);
     let (size, root) = (lines.next(), lines.next());
@@ -219,7 +227,7 @@ pub trait Signer {
     /// The key under which the signatures verify.
     fn public_key(&self) -> &PublicKey;
 
-    /// What the key is for.
+    /// The purpose of the key.
     fn usage(&self) -> KeyUsage;
 
     /// Signs `message`.

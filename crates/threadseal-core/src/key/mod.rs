@@ -1,4 +1,4 @@
-//! Ed25519 keys and what may be signed with them.
+//! Ed25519 keys and the messages that they may sign.
 //!
 //! ```text
 //! public key   32 bytes, a canonical encoding of a point of large order
@@ -8,16 +8,16 @@
 //! Rye's name   first 16 hex digits of SHA-256 over the PEM text
 //! signature    64 bytes R ‖ S (RFC 8032, pure Ed25519, no context)
 //! ```
-//! Each of these has one spelling; any other is refused. A [`PublicKey`] that exists is usable:
-//! points of small order, under which one signature fits many messages, never become one.
-//! Verification is cofactorless with canonical R and S and no small-order R ("strict"), so that
-//! there is one answer for each signature; OpenSSL and `WebCrypto` are laxer.
+//! Each of these has one spelling; any other is refused. Every [`PublicKey`] is usable. A point of
+//! small order never becomes one, because one signature under it fits many messages. Verification
+//! is cofactorless, with canonical R and S and no small-order R ("strict"). So each signature has
+//! one answer; OpenSSL and `WebCrypto` are laxer.
 //!
 //! The key id is the name of a key. Rye's 64-bit fingerprint, did:key and note key ids are hints
-//! by which to look one up.
+//! for a lookup.
 //!
-//! Elsewhere: private keys and their files ([`PrivateKey`]), what a key may sign ([`Message`],
-//! [`Signer`]), whose key counts ([`crate::trust`]).
+//! Elsewhere: private keys and their files ([`PrivateKey`]), the messages that a key may sign
+//! ([`Message`], [`Signer`]), trust in keys ([`crate::trust`]).
 
 mod encrypted;
 mod long;
@@ -75,8 +75,9 @@ impl PublicKey {
     pub fn from_bytes(bytes: &[u8; 32]) -> Result<Self, Error> {
         let key = ed25519_dalek::VerifyingKey::from_bytes(bytes)
             .map_err(|_| Error::key("these 32 bytes are not an Ed25519 public key"))?;
-        // Decompression reduces y modulo p, and ignores the sign of x = 0. The first is a second
-        // spelling of some keys; the second only of points of small order, refused below.
+        // Decompression reduces y modulo p, and ignores the sign of x = 0. The first gives some
+        // keys a second spelling. The second does so only for points of small order, which are
+        // refused below.
         if !is_reduced(bytes) {
             return Err(Error::key(
                 "the Ed25519 public key is not canonically encoded",
@@ -100,8 +101,8 @@ impl PublicKey {
         Self::from_bytes(&bytes)
     }
 
-    /// Reads a PEM public key: exactly [`PublicKey::to_pem`]'s text, except that blanks around
-    /// it are ignored and lines may end in CR LF.
+    /// Reads a PEM public key: exactly [`PublicKey::to_pem`]'s text. Blanks around it are ignored,
+    /// and lines may end in CR LF.
     ///
     /// # Errors
     /// As [`PublicKey::from_bytes`], or when the text is anything else.
@@ -143,7 +144,8 @@ impl PublicKey {
     /// Reads any of the three texts, blanks around it ignored: PEM, 64 hex digits, did:key.
     ///
     /// # Errors
-    /// As the three; a private key is refused by name, since it should not be passed around.
+    /// As for the three texts. The error names a private key as such, since it should not be passed
+    /// around.
     pub fn parse_any(input: impl AsRef<[u8]>) -> Result<Self, Error> {
         let text = std::str::from_utf8(input.as_ref())
             .map_err(|_| Error::key("a public key is PEM, 64 hex digits or did:key text"))?
@@ -175,7 +177,7 @@ impl PublicKey {
         encoding::hex(self.as_bytes())
     }
 
-    /// The PEM file: 113 bytes, byte for byte what OpenSSL and Python's `cryptography` write.
+    /// The PEM file: 113 bytes, byte for byte as OpenSSL and Python's `cryptography` write it.
     pub fn to_pem(&self) -> String {
         let der = [&SPKI_PREFIX, self.as_bytes().as_slice()].concat();
         [PEM_BEGIN, &encoding::base64(&der), PEM_END].concat()
@@ -208,9 +210,9 @@ impl PublicKey {
         message: &(impl AsRef<[u8]> + ?Sized),
         signature: &Signature,
     ) -> Result<(), SignatureError> {
-        // The R that verification computes is compared with the signature's byte by byte. So what
-        // dalek's `verify_strict` decompresses R for, its order, can be read off its bytes, and the
-        // order of the key was looked at when it was made.
+        // The R that verification computes is compared with the signature's byte by byte. dalek's
+        // `verify_strict` decompresses R only to find its order. Here the bytes of R show its
+        // order. The order of the key was checked when the key was made.
         if signature.has_small_order() {
             return Err(SignatureError);
         }
@@ -220,7 +222,7 @@ impl PublicKey {
     }
 }
 
-/// Is the y in these bytes, little-endian below the sign of x, less than p = 2^255 - 19?
+/// Whether the y in these bytes is less than p = 2^255 - 19 (little-endian, below the sign of x).
 fn is_reduced(bytes: &[u8; 32]) -> bool {
     let [lowest, middle @ .., highest] = bytes;
     let at_the_top = highest & 0x7f == 0x7f && middle.iter().all(|byte| *byte == 0xff);
@@ -259,7 +261,7 @@ impl fmt::Debug for PublicKey {
     }
 }
 
-/// An Ed25519 signature, R ‖ S. It may be any 64 bytes; only verification says more.
+/// An Ed25519 signature, R ‖ S. It may be any 64 bytes; only verification gives it a meaning.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Signature([u8; 64]);
 
@@ -279,7 +281,7 @@ impl Signature {
         &self.0
     }
 
-    /// Is R, whatever the sign of its x, the canonical encoding of a point of small order?
+    /// Whether R encodes a point of small order canonically. The sign of its x is ignored.
     fn has_small_order(&self) -> bool {
         let mut y = [0; 32];
         y.copy_from_slice(&self.0[..32]);
@@ -294,8 +296,9 @@ impl fmt::Debug for Signature {
     }
 }
 
-/// The signature is not the key's signature of the message. There is no finer reason: to
-/// tell them apart would help only who forges.
+/// The signature is not the key's signature of the message.
+///
+/// No finer reason exists: it would help only a forger.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SignatureError;
 
@@ -345,8 +348,10 @@ impl fmt::Display for KeyId {
 pub struct RyeFingerprint([u8; 8]);
 
 impl RyeFingerprint {
-    /// The fingerprint of a PEM text as Rye takes it: blanks around the text dropped, one LF
-    /// appended, SHA-256, first 16 hex digits (Rye `trust_store.py`, `signing.py`).
+    /// The fingerprint of a PEM text as Rye computes it (Rye `trust_store.py`, `signing.py`).
+    ///
+    /// It drops blanks around the text, appends one LF, and takes the first 16 hex digits of
+    /// SHA-256.
     pub fn of_pem(pem: &str) -> Self {
         let normalised = format!("{}\n", pem.trim());
         let digest = Digest::of(normalised.as_bytes());

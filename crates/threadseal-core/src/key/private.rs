@@ -1,14 +1,14 @@
 //! Private keys and their unencrypted files.
 //!
 //! ```text
-//! v1  30 2e  02 01 00  30 05 06 03 2b 65 70  04 22 04 20 seed[32]                    RFC 5958, 8410
+//! v1  30 2e  02 01 00  30 05 06 03 2b 65 70  04 22 04 20 seed[32]         RFC 5958, 8410
 //! v2  30 51  02 01 01  30 05 06 03 2b 65 70  04 22 04 20 seed[32]  81 21 00 key[32]
 //! PEM label "PRIVATE KEY", 64 base64 characters a line, LF
 //!
 //! igor   u32le 64 ‖ seed[32] ‖ key[32]                  68 bytes, `<agent>.identity`
 //! ```
-//! Both versions are read; v1 is written, byte for byte what OpenSSL and Python's `cryptography`
-//! write, because those refuse v2. A public half that comes along must be the seed's own, else
+//! Both versions are read. v1 is written, byte for byte as OpenSSL and Python's `cryptography`
+//! write it, because those refuse v2. A public half in a file must be the seed's own. Else
 //! signatures would leak the seed and verify under no key.
 //!
 //! Invariant: secret bytes are wiped when dropped and never shown by `Debug`.
@@ -59,8 +59,8 @@ impl PrivateKey {
     /// Reads an unencrypted PKCS#8 PEM file, v1 or v2.
     ///
     /// # Errors
-    /// [`crate::error::ErrorKind::Key`] when it is anything else, another algorithm, or carries
-    /// the public half of another key. An encrypted file says so.
+    /// [`crate::error::ErrorKind::Key`] when it is anything else, another algorithm, or carries the
+    /// public half of another key. The error names an encrypted file as such.
     pub fn from_pem(text: &str) -> Result<Self, Error> {
         let (label, der) = read_pem(text)?;
         match label {
@@ -80,8 +80,8 @@ impl PrivateKey {
     /// Reads the 68-byte `<agent>.identity` file of igor.
     ///
     /// # Errors
-    /// [`crate::error::ErrorKind::Key`] when it is anything else. Its public half is derived
-    /// again and compared: igor trusts it, and so signs wrongly with a damaged file.
+    /// [`crate::error::ErrorKind::Key`] when it is anything else. Its public half is derived again
+    /// and compared. igor trusts that half, and so signs wrongly with a damaged file.
     pub fn from_igor_identity(bytes: &[u8]) -> Result<Self, Error> {
         let halves = bytes
             .strip_prefix(&IGOR_PREFIX)
@@ -106,12 +106,12 @@ impl PrivateKey {
         &self.public
     }
 
-    /// Signs bytes; what they are is decided in [`super::Message`].
+    /// Signs bytes; [`super::Message`] decides which bytes.
     pub(super) fn sign_bytes(&self, bytes: &[u8]) -> Signature {
         Signature::from_bytes(self.signing.sign(bytes).to_bytes())
     }
 
-    /// What signing needs of the seed; wiped when dropped.
+    /// The parts of the seed that signing needs; wiped when dropped.
     pub(super) fn expanded(&self) -> (ExpandedSecretKey, ed25519_dalek::VerifyingKey) {
         (self.signing.as_bytes().into(), self.signing.verifying_key())
     }
@@ -174,7 +174,7 @@ pub(super) fn read_pem(text: &str) -> Result<(&str, SecretDocument), Error> {
 /// A PEM file with LF line ends, 64 characters a line.
 pub(super) fn write_pem(label: &str, der: &[u8]) -> Zeroizing<String> {
     let body = Zeroizing::new(encoding::base64(der));
-    // Reserved at once, so that growing leaves no copy of the secret behind.
+    // Reserved at once, so that growing leaves no copy of the secret in freed memory.
     let mut pem = Zeroizing::new(String::with_capacity(2 * body.len() + 128));
     for text in ["-----BEGIN ", label, "-----\n"] {
         pem.push_str(text);

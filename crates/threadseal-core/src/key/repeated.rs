@@ -1,4 +1,4 @@
-//! Signatures under few keys, checked many times: the answers of [`PublicKey::verify`], sooner.
+//! Signatures under few keys, checked many times: the answers of [`PublicKey::verify`], faster.
 //!
 //! ```text
 //! first time      is it a key under which one may verify? (a square root and an inversion)
@@ -9,10 +9,10 @@
 //! s, k                  32 digits to the base 256, each from -127 to 128
 //! multiples of P        j · 256^i · P for i in 0..32, j in 1..=128: 4096 points, 640 KiB
 //! ```
-//! With all multiples at hand a product is 32 additions and no doubling. Additions are exact, so
-//! R' is the same point as without them, torsion of A included: k counts as an integer. What makes
-//! verification strict (canonical s, canonical R of large order, A of large order) is asked here
-//! as there; tests hold the two together.
+//! With a table of all multiples a product is 32 additions and no doubling. Additions are exact, so
+//! R' is the same point as without the table. This includes the torsion of A: k counts as an
+//! integer. Both ways check the rules of strict verification (canonical s, canonical R of large
+//! order, A of large order). Tests compare the two.
 
 use super::{PublicKey, Signature, SignatureError};
 use crate::limits::MAX_REPEATED_KEYS;
@@ -23,18 +23,21 @@ use sha2::{Digest as _, Sha512};
 use std::fmt;
 use std::sync::LazyLock;
 
-/// So many multiples of each power of 256.
+/// The number of multiples of each power of 256.
 const ROW: usize = 128;
 
 static MULTIPLES_OF_B: LazyLock<Multiples> =
     LazyLock::new(|| Multiples::of(&ED25519_BASEPOINT_POINT));
 
-/// From so many signatures on tables are worth their making, which then costs less than a third of what
-/// was spent before.
+/// The number of signatures from which tables are worth their cost.
+///
+/// Making the tables then costs less than a third of the time spent before.
 const USES_BEFORE_TABLES: u32 = 64;
 
-/// The keys that were met last, each with what makes it quick once it is met often. When more keys come
-/// than [`MAX_REPEATED_KEYS`], the oldest is forgotten, so that memory stays bounded.
+/// The most recent keys, each with its tables once it is frequent.
+///
+/// When more than [`MAX_REPEATED_KEYS`] keys arrive, the oldest is dropped. So memory stays
+/// bounded.
 #[derive(Debug, Default)]
 pub struct RepeatedKeys {
     met: Vec<Met>,
@@ -43,8 +46,9 @@ pub struct RepeatedKeys {
 }
 
 impl RepeatedKeys {
-    /// The key in `bytes` and whether there is a `signature` of `message` that is its own; `None`
-    /// when it is no key under which one may verify.
+    /// The key in `bytes`, and whether `signature` exists and is its signature of `message`.
+    ///
+    /// Returns `None` when no signature may be verified under these bytes.
     pub fn check(
         &mut self,
         bytes: &[u8; 32],
@@ -70,7 +74,7 @@ impl RepeatedKeys {
         met.is_some_and(|met| met.verifies(message, signature))
     }
 
-    /// Has a key at hand before it is met.
+    /// Prepares a key before its first signature.
     pub fn meet(&mut self, key: &PublicKey) -> usize {
         if self.met.len() < MAX_REPEATED_KEYS {
             self.met.push(Met::new(*key));
@@ -117,8 +121,9 @@ impl Met {
     }
 }
 
-/// A key with what makes its verification quick. To make it costs as much as verifying some
-/// fifteen signatures without.
+/// A key with the tables for quick verification.
+///
+/// Making it costs as much as verifying some fifteen signatures without tables.
 struct RepeatedKey {
     key: PublicKey,
     of_minus_a: Multiples,
@@ -316,7 +321,7 @@ mod tests {
             changed[at] ^= flip;
             let mut small = good;
             small[..32].copy_from_slice(EIGHT_TORSION[torsion].compress().as_bytes());
-            // s + ℓ means the same and is refused.
+            // s + ℓ is an equivalent value and is refused.
             let mut long = good;
             let mut carry = 0;
             let order = (-Scalar::ONE).to_bytes();

@@ -65,7 +65,7 @@ fn the_points_of_small_order_are_the_eight_that_there_are() {
             points.push(bytes);
         }
     }
-    // With x = 0 (order 1 and 2) the sign means nothing: ten spellings of eight points.
+    // With x = 0 (order 1 and 2) the sign has no meaning: ten spellings of eight points.
     points.sort_unstable();
     points.dedup();
     assert_eq!(points.len(), 10);
@@ -160,7 +160,7 @@ fn public_keys_have_one_spelling_per_text() {
 
 #[test]
 fn ryes_fingerprint_is_over_the_stripped_text() {
-    // A key made by Rye, and the name that Rye gave it.
+    // A key made by Rye, and Rye's name for it.
     let pem = "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEA4+7g60fmacFsnPp8adT2g5YobpLH5wepeIPY/6G53H4=\n-----END PUBLIC KEY-----\n";
     let key = PublicKey::from_pem(pem).unwrap();
     assert_eq!(key.to_pem(), pem);

@@ -1,4 +1,4 @@
-//! RFC 6962 Merkle trees over SHA-256: the root of a growing list, and what it proves.
+//! RFC 6962 Merkle trees over SHA-256: the root of a growing list, and proofs from it.
 //!
 //! ```text
 //! MTH({})            = SHA-256("")                                          RFC 6962 §2.1
@@ -6,9 +6,10 @@
 //! MTH(D[0:n]), n > 1 = SHA-256(0x01 ‖ MTH(D[0:k]) ‖ MTH(D[k:n]))            node
 //!                      k = the largest power of two below n
 //! ```
-//! A [`Frontier`] holds the roots of the complete subtrees that the list splits into, largest
-//! first: one for each set bit of the size. Of a record it is never stored: who continues one computes
-//! it again from the record's bytes. Of a log it is read from the tiles, and compared with the log's root.
+//! A [`Frontier`] holds the roots of the complete subtrees of the list, largest first. There is one
+//! for each set bit of the size. The frontier of a record is never stored: a writer that continues
+//! the record computes it again from the bytes. The frontier of a log is read from the tiles, and
+//! compared with the log's root.
 
 mod proof;
 mod range;
@@ -28,7 +29,7 @@ pub fn leaf_hash(content: &[u8]) -> Digest {
     hasher.finish()
 }
 
-/// A hasher that yields [`leaf_hash`] of what it is fed.
+/// A hasher that yields the [`leaf_hash`] of its input.
 pub fn leaf_hasher() -> Hasher {
     let mut hasher = Hasher::new();
     hasher.update(&[LEAF]);
@@ -52,10 +53,10 @@ pub fn root(leaves: &[Digest]) -> Digest {
     frontier.root()
 }
 
-/// A tree as far as it is said: how many leaves, and their root.
+/// The commitment to a tree: how many leaves, and their root.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TreeHead {
-    /// Leaves.
+    /// The number of leaves.
     pub size: u64,
     /// The root over them.
     pub root: Digest,
@@ -82,8 +83,9 @@ impl Frontier {
         Self::default()
     }
 
-    /// The frontier of a tree of `size` leaves, whose subtrees `read` knows. Whether they are its subtrees,
-    /// [`Frontier::root`] tells.
+    /// The frontier of a tree of `size` leaves, from the subtrees that `read` returns.
+    ///
+    /// Only [`Frontier::root`] shows whether the subtrees belong to that tree.
     ///
     /// # Errors
     /// Those of `read`.
@@ -103,8 +105,8 @@ impl Frontier {
     /// Appends a leaf by its [`leaf_hash`].
     pub fn push_leaf(&mut self, leaf: Digest) {
         let mut subtree = leaf;
-        // Each trailing one of the size is a complete subtree that this leaf completes further,
-        // as a carry in binary addition.
+        // Each trailing one of the size is a complete subtree. This leaf joins it to a larger one,
+        // as a carry does in binary addition.
         for _ in 0..self.size.trailing_ones() {
             if let Some(left) = self.complete.pop() {
                 subtree = node_hash(&left, &subtree);

@@ -1,18 +1,19 @@
 //! Proofs about trees: that a leaf is in one, and that one grew out of another.
 //!
 //! ```text
-//! PATH(0, {d})                 = {}                                                     RFC 6962 §2.1.1
-//! PATH(m, D[0:n]) with m <  k  = PATH(m, D[0:k]) ‖ MTH(D[k:n])
-//! PATH(m, D[0:n]) with m >= k  = PATH(m-k, D[k:n]) ‖ MTH(D[0:k])
+//! PATH(0, {d})                   = {}                                 RFC 6962 §2.1.1
+//! PATH(m, D[0:n]) with m <  k    = PATH(m, D[0:k]) ‖ MTH(D[k:n])
+//! PATH(m, D[0:n]) with m >= k    = PATH(m-k, D[k:n]) ‖ MTH(D[0:k])
 //!
-//! PROOF(m, D[0:n])             = SUBPROOF(m, D[0:n], true)                              RFC 6962 §2.1.2
-//! SUBPROOF(n, D[0:n], true)    = {}              SUBPROOF(n, D[0:n], false) = { MTH(D[0:n]) }
+//! PROOF(m, D[0:n])               = SUBPROOF(m, D[0:n], true)          RFC 6962 §2.1.2
+//! SUBPROOF(n, D[0:n], true)      = {}
+//! SUBPROOF(n, D[0:n], false)     = { MTH(D[0:n]) }
 //! SUBPROOF(m, D[0:n], b), m <= k = SUBPROOF(m, D[0:k], b)       ‖ MTH(D[k:n])
 //! SUBPROOF(m, D[0:n], b), m >  k = SUBPROOF(m-k, D[k:n], false) ‖ MTH(D[0:k])
 //! ```
-//! Who makes a proof reads the roots of complete subtrees, a few for each level of the tree, from wherever they are
-//! kept. Who checks one needs the proof and the roots alone (RFC 9162 §2.1.3.2 and §2.1.4.2). From the empty tree
-//! every tree grows, and the proof of it is empty (C2SP `tlog-witness`).
+//! A prover reads the roots of complete subtrees, a few for each level of the tree, from any
+//! storage. A verifier needs only the proof and the roots (RFC 9162 §2.1.3.2 and §2.1.4.2). Every
+//! tree grows out of the empty tree, and that proof is empty (C2SP `tlog-witness`).
 
 use super::{TreeHead, node_hash, root};
 use crate::digest::Digest;
@@ -42,7 +43,7 @@ pub struct ConsistencyProof(Vec<Digest>);
 pub enum ProofError {
     /// The leaf's number is not below the size of the tree.
     NotInTree,
-    /// The tree that should have grown is the larger one.
+    /// The tree that should have grown is larger than the new one.
     Shrunk,
     /// It has too few or too many hashes for these sizes.
     Length,
@@ -72,7 +73,7 @@ impl InclusionProof {
         bounded(hashes).map(Self)
     }
 
-    /// Proves that the leaf of this number is in the tree of `size` leaves, whose subtrees `read` knows.
+    /// Proves that leaf `index` is in the tree of `size` leaves, whose subtrees `read` returns.
     ///
     /// # Errors
     /// [`ProofError::NotInTree`] by way of `E`; those of `read`.
@@ -118,7 +119,7 @@ impl InclusionProof {
             }
             if at & 1 == 1 || at == last {
                 root = node_hash(beside, &root);
-                // Where there is no right sibling, the subtree goes up as it is.
+                // Where there is no right sibling, the subtree moves up unchanged.
                 let up = at.trailing_zeros();
                 (at, last) = (at >> up, last >> up);
             } else {
@@ -145,7 +146,7 @@ impl InclusionProof {
 }
 
 impl InclusionProof {
-    /// Proves that the leaf `index` is in the tree of these leaves, all of which the caller has.
+    /// Proves that the leaf `index` is in the tree of these leaves. The caller has all of them.
     ///
     /// # Errors
     /// [`ProofError::NotInTree`] when there is no such leaf.
@@ -168,7 +169,8 @@ impl ConsistencyProof {
         bounded(hashes).map(Self)
     }
 
-    /// Proves that the tree of `new` leaves begins with the `old` leaves of the other; `read` knows its subtrees.
+    /// Proves that the tree of `new` leaves begins with the `old` leaves of the other tree. `read`
+    /// returns its subtrees.
     ///
     /// # Errors
     /// [`ProofError::Shrunk`] by way of `E`; those of `read`.
@@ -241,7 +243,7 @@ impl ConsistencyProof {
         let (mut at, mut last) = (old.size - 1, new - 1);
         let up = at.trailing_ones();
         (at, last) = (at >> up, last >> up);
-        // A complete tree is a subtree of the new one: its root is where the way begins.
+        // A complete old tree is a subtree of the new one, so the path begins at its root.
         let whole = old.size.is_power_of_two().then_some(old.root);
         let mut path = whole.iter().chain(&self.0);
         let first = path.next().ok_or(ProofError::Length)?;
@@ -279,7 +281,7 @@ pub(super) fn split(leaves: u64) -> u64 {
     1 << (u64::BITS - 1 - (leaves - 1).leading_zeros())
 }
 
-/// The roots over these parts of a tree, the last one that it was split into first: as a checker goes up.
+/// The roots over these parts of a tree, in the order of a verifier: the last split comes first.
 fn roots_between<E>(
     parts: &[(u64, u64)],
     read: &mut dyn FnMut(Node) -> Result<Digest, E>,
@@ -290,8 +292,10 @@ fn roots_between<E>(
         .collect()
 }
 
-/// The root over leaves `from` to `to`, of which there is one at least; `from` is a multiple of the largest power of
-/// two in their number, as each part is that a tree is split into.
+/// The root over leaves `from` to `to`, at least one.
+///
+/// `from` is a multiple of the largest power of two in their number. Each part of a split tree is
+/// such a run.
 fn root_between<E>(
     mut from: u64,
     to: u64,

@@ -1,19 +1,20 @@
-//! Proofs about runs of leaves: that these, one after the other, are in a tree from this place on.
+//! Proofs about runs of leaves: that consecutive leaves are in a tree from a given place on.
 //!
 //! ```text
 //! RANGE(a, b, D[x:y]) with y <= a or b <= x     = { MTH(D[x:y]) }        hidden
 //! RANGE(a, b, D[x:y]) with y - x = 1            = {}                     shown
 //! RANGE(a, b, D[x:y])                           = RANGE(a, b, D[x:x+k]) ‖ RANGE(a, b, D[x+k:y])
 //! ```
-//! `k` is the largest power of two below `y - x`, as in RFC 6962 §2.1. For a single leaf these are the hashes of its
-//! inclusion proof in another order; for a run they are as few, and each leaf needs no proof of its own.
+//! `k` is the largest power of two below `y - x`, as in RFC 6962 §2.1. For a single leaf these are
+//! the hashes of its inclusion proof in another order. A run needs as few hashes, and no proof for
+//! each leaf.
 
 use super::proof::split;
 use super::{ProofError, node_hash, root};
 use crate::digest::Digest;
 use crate::limits::MAX_RANGE_PROOF_HASHES;
 
-/// Hashes of what lies before and behind a run of leaves, from left to right.
+/// Hashes of the leaves before and after a run, from left to right.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RangeProof(Vec<Digest>);
 
@@ -56,10 +57,10 @@ impl RangeProof {
         &self.0
     }
 
-    /// The root of the tree of `size` leaves in which `leaves` stand from number `from` on.
+    /// The root of the tree of `size` leaves in which `leaves` start at number `from`.
     ///
     /// # Errors
-    /// [`ProofError::NotInTree`] when they would not fit or are none, [`ProofError::Length`].
+    /// [`ProofError::NotInTree`] when they do not fit or are none, [`ProofError::Length`].
     pub fn root(&self, leaves: &[Digest], from: u64, size: u64) -> Result<Digest, ProofError> {
         let to = from.checked_add(leaves.len() as u64);
         let to = to.filter(|to| !leaves.is_empty() && *to <= size);
@@ -77,7 +78,7 @@ impl RangeProof {
     }
 }
 
-/// A way through the tree from left to right.
+/// A walk through the tree from left to right.
 struct Fold<'a> {
     from: u64,
     to: u64,
@@ -86,7 +87,9 @@ struct Fold<'a> {
 }
 
 impl Fold<'_> {
-    /// The root over the leaves `begin` to `end`; at most 64 calls deep, for each halves a tree below 2^64.
+    /// The root over the leaves `begin` to `end`.
+    ///
+    /// At most 64 calls deep, because each call halves a tree below 2^64.
     fn over(&mut self, begin: u64, end: u64) -> Option<Digest> {
         if end <= self.from || self.to <= begin {
             return self.hidden.next().copied();

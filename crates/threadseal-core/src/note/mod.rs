@@ -5,14 +5,14 @@
 //! LF                                     the last blank line of the file ends the text
 //! — <name> <base64( id[4] ‖ signature )> LF      one to MAX_NOTE_SIGNATURES lines
 //! ```
-//! "—" is U+2014, the blanks are U+0020, base64 is RFC 4648 §4 with padding and zero trailing
-//! bits. Nothing below 0x20 but LF occurs. The text's first line is not that of a cosignature. A name is not empty and holds no Unicode blank and no
-//! "+". For Ed25519 (type 0x01) the signature is over the text and
-//! `id = SHA-256(name ‖ 0x0a ‖ 0x01 ‖ key)[..4]`.
+//! "—" is U+2014, the blanks are U+0020, base64 is RFC 4648 §4 with padding and zero trailing bits.
+//! No byte below 0x20 occurs except LF. The text's first line is not that of a cosignature. A name
+//! is not empty and holds no Unicode blank and no "+". For Ed25519 (type 0x01) the signature is
+//! over the text and `id = SHA-256(name ‖ 0x0a ‖ 0x01 ‖ key)[..4]`.
 //!
-//! One note, one text: `parse(x)?.to_string() == x`. An id is a hint of 32 bits: lines of unknown
-//! keys are ignored even when they share a name or an id with a known key; a line that names a
-//! known key by both and does not verify condemns the note.
+//! Each note has one text: `parse(x)?.to_string() == x`. An id is a hint of 32 bits. Lines of
+//! unknown keys are ignored, even when they share a name or an id with a known key. A line that
+//! names a known key by both name and id must verify, else the whole note is refused.
 
 mod name;
 
@@ -27,11 +27,11 @@ use std::fmt;
 
 const SIGNATURE_PREFIX: &str = "\u{2014} ";
 
-/// Why a note is no note, or proves nothing.
+/// Why a text is not a note, or proves nothing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum NoteError {
-    /// It does not follow the format; says where.
+    /// It does not follow the format; the text names the place.
     Malformed(&'static str),
     /// A line names this known key by name and id, and its signature does not verify.
     BadSignature(KeyName),
@@ -51,8 +51,9 @@ impl fmt::Display for NoteError {
 
 impl std::error::Error for NoteError {}
 
-/// The text of a note: not empty, ends in LF, nothing else below 0x20, at most
-/// [`MAX_NOTE_BYTES`]; it does not begin with [`COSIGNATURE_DOMAIN`].
+/// The text of a note: not empty, ends in LF, at most [`MAX_NOTE_BYTES`].
+///
+/// It contains no other byte below 0x20, and does not begin with [`COSIGNATURE_DOMAIN`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NoteText(String);
 
@@ -97,7 +98,7 @@ impl Message {
     }
 }
 
-/// One signature line, of whatever algorithm.
+/// One signature line, of any algorithm.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NoteSignature {
     name: KeyName,
@@ -135,7 +136,7 @@ impl NoteSignature {
             .and_then(|rest| rest.split_once(' '))
             .ok_or(NoteError::Malformed("a signature line has another form"))?;
         let name = KeyName::parse(name)?;
-        // Measured before it is decoded, exactly after.
+        // The length is bounded before decoding, and checked exactly after it.
         let blob = Some(blob)
             .filter(|blob| blob.len() <= MAX_NOTE_SIGNATURE_BYTES.div_ceil(3) * 4)
             .map(encoding::parse_base64)
@@ -191,8 +192,7 @@ impl fmt::Display for NoteSignature {
     }
 }
 
-/// Text and its signature lines. To hold one says nothing about who signed it: ask
-/// [`SignedNote::verify`].
+/// Text and its signature lines. The type alone proves no signer: call [`SignedNote::verify`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SignedNote {
     text: NoteText,
@@ -272,8 +272,8 @@ impl SignedNote {
     /// `known`.
     ///
     /// # Errors
-    /// [`NoteError::BadSignature`] when a line claims to be by a known key (name and id) and is by
-    /// no known key with that name and id; [`NoteError::NoKnownSigner`] when none signed.
+    /// [`NoteError::BadSignature`] when a line has the name and id of known keys, and none of these
+    /// keys verifies it. [`NoteError::NoKnownSigner`] when no known key signed.
     pub fn verify<'k>(
         &self,
         known: &'k [(KeyName, PublicKey)],

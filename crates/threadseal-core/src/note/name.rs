@@ -1,10 +1,10 @@
-//! Names of note keys, and the text by which a note key is handed around.
+//! Names of note keys, and the text form of a note key.
 //!
 //! ```text
 //! id    SHA-256( name ‖ 0x0a ‖ type ‖ key )[..4]
 //! vkey  <name>+<8 hex of id>+<base64( type ‖ key )>
 //! ```
-//! Type 0x01 is Ed25519 with 32 bytes of key; [`crate::tlog`] knows others.
+//! Type 0x01 is Ed25519 with 32 bytes of key; [`crate::tlog`] defines others.
 //! (C2SP signed-note v1.0.0, "Signatures"; the vkey text is Go's `sumdb/note`.)
 
 use super::NoteError;
@@ -50,7 +50,7 @@ impl fmt::Display for KeyName {
     }
 }
 
-/// The 32-bit id of an Ed25519 key under a name: a hint, not a name.
+/// The 32-bit id of an Ed25519 key under a name. It is only a hint; keys may share it.
 pub fn note_key_id(name: &KeyName, key: &PublicKey) -> [u8; 4] {
     typed_key_id(name, ED25519_TYPE, key.as_bytes())
 }
@@ -66,7 +66,7 @@ pub(crate) fn typed_key_id(name: &KeyName, kind: u8, key: &[u8]) -> [u8; 4] {
     id
 }
 
-/// The key as the text that note tools take.
+/// The key in the text form of note tools.
 pub fn vkey(name: &KeyName, key: &PublicKey) -> String {
     typed_vkey(name, ED25519_TYPE, key.as_bytes())
 }
@@ -81,8 +81,8 @@ pub(crate) fn typed_vkey(name: &KeyName, kind: u8, key: &[u8]) -> String {
 /// Reads an Ed25519 [`vkey`].
 ///
 /// # Errors
-/// [`crate::error::ErrorKind::Key`] when it is anything else, also when the id is not the one of
-/// name and key.
+/// [`crate::error::ErrorKind::Key`] when it is anything else, or when the id does not fit name and
+/// key.
 pub fn parse_vkey(text: &str) -> Result<(KeyName, PublicKey), Error> {
     let refuse = || Error::key("not the verifier key of an Ed25519 note key (name+id+base64)");
     match parse_typed_vkey(text) {

@@ -284,8 +284,8 @@ proptest! {
         }
     }
 
-    /// The other implementation takes any names of 1 to n bytes and 100 signatures, so within
-    /// our bounds both must agree on what a note is.
+    /// The other implementation accepts any names of 1 to n bytes and 100 signatures. Within our
+    /// bounds both must agree on the form of a note.
     #[test]
     fn another_implementation_accepts_the_same_notes(
         note in any_note(),

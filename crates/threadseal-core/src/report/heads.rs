@@ -1,14 +1,15 @@
-//! Heads that a record must contain, held against what was met of them.
+//! Compares the heads that a record must contain with the seals found in it.
 //!
-//! | met | verdict |
+//! | found | verdict |
 //! |---|---|
 //! | the head, but not as the last where it must be | `open` |
-//! | something else in its place | `forked` |
+//! | another seal in its place | `forked` |
 //! | a record of another name | `foreign` |
-//! | its place, but nothing there that is sealed any more | `tampered` |
-//! | an earlier end; one that leaves nothing open, and this host knows better | `truncated`; `rolled_back` |
+//! | its place, but without a seal there any more | `tampered` |
+//! | an earlier end | `truncated` |
+//! | an earlier end without unsealed rest, and this host knows a newer head | `rolled_back` |
 //!
-//! Formats differ in what a seal is, not in this.
+//! Formats differ in their definition of a seal, not in these rules.
 
 use super::{CheckResult, Finding, Report, Verdict};
 use crate::digest::Digest;
@@ -21,41 +22,44 @@ use std::sync::Arc;
 pub struct Expectation {
     /// The head.
     pub head: ExpectedHead,
-    /// Must it be the last seal?
+    /// Whether it must be the last seal.
     pub exact: bool,
-    /// Who says so.
+    /// The source of the head.
     pub by: KnownBy,
-    /// Does he say that it is the newest? What may itself have been put back is held against a record, and does not make one
-    /// whole.
+    /// Whether the source vouches that it is the newest.
+    ///
+    /// A source that may itself be rolled back can contradict a record, but it cannot prove it
+    /// complete.
     pub vouches: bool,
 }
 
-/// Who knows a head.
+/// The source of a known head.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum KnownBy {
     /// The caller named it.
     Caller,
     /// This host remembered it.
     Host,
-    /// It is in the log of this host; how the entry is called.
+    /// It is in the log of this host, in the entry of this name.
     Log(Arc<str>),
-    /// It is no head: the log of this host says that two histories of the record were sealed.
+    /// Not a head: the log of this host records two sealed histories of the record.
     Fork(Arc<KnownFork>),
-    /// It is no head: the log of this host may say that two histories of the record were sealed, and cannot be asked; says why.
+    /// Not a head: the log of this host cannot be read, so a fork may be unknown. The text gives
+    /// the reason.
     ForksUnknown(Arc<str>),
 }
 
-/// What the log of this host says of a record that was sealed in two ways.
+/// A fork in the log of this host: two sealed histories of one record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KnownFork {
-    /// What it says.
+    /// The fork.
     pub fork: LoggedFork,
-    /// How the entry is called.
+    /// The name of the log entry.
     pub entry: Arc<str>,
 }
 
 impl Expectation {
-    /// A head that the caller names.
+    /// A head that the caller gives.
     pub fn given(head: ExpectedHead, exact: bool) -> Self {
         Self {
             head,
@@ -81,10 +85,10 @@ impl Expectation {
         }
     }
 
-    /// No head at all: no copy of the record is whole, for two histories of it were sealed.
+    /// Not a head: the record has two sealed histories, so no copy of it is complete.
     pub fn forked(known: KnownFork) -> Self {
         let fork = known.fork;
-        // A line of this digest no seal has: it is met as another one, or not at all.
+        // No seal has a line of this digest. So the seal of this number differs, or is absent.
         let head = Head {
             record: fork.record,
             seq: match fork.place {
@@ -101,7 +105,8 @@ impl Expectation {
         }
     }
 
-    /// No head at all: whether two histories of the record were sealed, the log of this host should tell and does not.
+    /// Not a head: the log of this host should show whether the record was forked, and cannot be
+    /// read.
     pub fn forks_unknown(record: RecordId, why: &str) -> Self {
         let head = Head {
             record,
@@ -116,12 +121,12 @@ impl Expectation {
         }
     }
 
-    /// Is it a head, and not something else that is known of the record?
+    /// Whether it is a head, and not another fact about the record.
     pub fn is_head(&self) -> bool {
         !matches!(self.by, KnownBy::Fork(_) | KnownBy::ForksUnknown(_))
     }
 
-    /// The fork that it stands for, if it is no head.
+    /// The fork, if this is not a head but a fork.
     pub fn fork(&self) -> Option<&KnownFork> {
         match &self.by {
             KnownBy::Fork(known) => Some(known),
@@ -129,26 +134,27 @@ impl Expectation {
         }
     }
 
-    /// Did this host remember it?
+    /// Whether this host remembered it.
     pub fn is_remembered(&self) -> bool {
         self.by != KnownBy::Caller
     }
 }
 
-/// How an expected head fared.
+/// The result for one expected head.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Met {
     /// No seal with its number was seen so far.
     NotYet,
     /// It is the seal of this number.
     At(u64),
-    /// The seal of its number is another.
+    /// The seal of its number differs.
     Differs,
 }
 
 impl Met {
-    /// Takes a head of the record into account. `record` is `None` while nothing names the record:
-    /// then only a digest can be met.
+    /// Compares a seal of the record with the expected head.
+    ///
+    /// `record` is `None` while the record is not yet named. Then only a digest can match.
     pub fn meet(&mut self, expected: ExpectedHead, record: Option<RecordId>, seal: Seal) {
         match expected {
             ExpectedHead::Line(line) if line == seal.line => *self = Self::At(seal.seq),
@@ -192,27 +198,27 @@ impl From<&Head> for Seal {
 /// How a record ends.
 #[derive(Debug, Clone, Copy)]
 pub struct End {
-    /// What the format calls a record, and what a seal.
+    /// The format's words for a record and for a seal.
     pub words: (&'static str, &'static str),
     /// The record's id, if that is known.
     pub record: Option<RecordId>,
     /// Number of the last good seal.
     pub last: Option<u64>,
-    /// Does the record end with that seal, as an older copy of it would?
+    /// Whether the record ends with that seal, as an older copy of it would.
     pub whole: bool,
     /// Line and turn to name in findings.
     pub place: Option<(u64, u64)>,
-    /// Is something wrong before the end? What would have followed cannot be said then.
+    /// Whether a fault precedes the end. Then nothing is known about the rest.
     pub broken: bool,
 }
 
-/// Does a head that somebody vouches for stand in the record?
+/// Whether the record contains a head from a source that vouches for it.
 pub fn is_held(expect: &[Expectation], met: &[Met]) -> bool {
     let mut pairs = expect.iter().zip(met);
     pairs.any(|(expected, met)| expected.vouches && matches!(met, Met::At(_)))
 }
 
-/// Why nothing says that the last seal of a record is the newest.
+/// Why the last seal of a record is not known to be the newest.
 pub fn end_unproved(expect: &[Expectation]) -> &'static str {
     let mut heads = expect.iter().filter(|expected| expected.is_head());
     if heads.clone().next().is_none() {
@@ -224,7 +230,7 @@ pub fn end_unproved(expect: &[Expectation]) -> &'static str {
     }
 }
 
-/// Notes what came of a head that is in the log.
+/// Adds the check for a head that is in the log.
 pub fn check_logged(
     report: &mut Report,
     expected: &Expectation,
@@ -238,8 +244,10 @@ pub fn check_logged(
     report.check("log", result, Some(why));
 }
 
-/// Reports each head of `expect` that the record does not contain; `met` has how each fared. Did
-/// all hold, and was there one that somebody vouches for? Forks are no heads: [`check_forks`].
+/// Reports each head of `expect` that the record does not contain; `met` holds the results.
+///
+/// Returns whether all heads were found and at least one comes from a source that vouches. Forks
+/// are no heads: [`check_forks`].
 pub fn check(
     report: &mut Report,
     expect: &[Expectation],
@@ -282,19 +290,21 @@ pub fn check(
     good && looked && expect.iter().any(|expected| expected.vouches)
 }
 
-/// What a known fork says of one copy of a record.
+/// The relation of a known fork to one copy of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Bearing {
-    /// It is none of the histories that were forked.
+    /// The copy is not part of the forked histories.
     Clear,
-    /// What is here of it does not tell.
+    /// The available part of the copy does not decide it.
     Unknown,
-    /// It is one of them, or goes on to be one.
+    /// The copy is one of the forked histories, or leads to one.
     Forked,
 }
 
-/// Reports that two histories of a record were sealed, where one of `expect` says so and `bears` finds that it speaks against this copy,
-/// and that nobody can tell, where one says that or `bears` cannot.
+/// Reports a known fork of the record, where one of `expect` names it and `bears` relates it to
+/// this copy.
+///
+/// It reports an unknown fork where the log cannot be read, or `bears` cannot decide.
 pub fn check_forks(
     report: &mut Report,
     expect: &[Expectation],
@@ -322,10 +332,11 @@ pub fn check_forks(
     }
 }
 
-/// Why a head is not looked for.
+/// Why a head was not compared.
 const BROKEN: &str = "what follows the first bad place cannot be said";
 
-/// The number of seals, of formats where each unit is one; true when it is the expected one.
+/// Compares the number of seals, for formats in which each unit is a seal. Returns true if the
+/// number is the expected one.
 pub fn check_length(report: &mut Report, end: &End, length: Option<u64>) -> bool {
     let Some(length) = length else {
         return false;

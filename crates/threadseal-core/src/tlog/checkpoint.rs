@@ -1,13 +1,13 @@
-//! Checkpoints of logs (C2SP tlog-checkpoint): how large a log is, and its root.
+//! Checkpoints of logs (C2SP tlog-checkpoint): the size of a log, and its root.
 //!
 //! ```text
-//! <origin> LF                   who the log is: not empty, no LF
+//! <origin> LF                   the name of the log: not empty, no LF
 //! <size> LF                     decimal, no leading zeros, below 2^63
 //! <base64(root)> LF             44 characters
 //! <extension> LF                any number, none empty; kept, not understood
 //! ```
-//! It is the text of a signed note. One checkpoint, one text: `parse(x)?.to_string() == x`. Two checkpoints of one
-//! origin and size with two roots convict the log.
+//! It is the text of a signed note. Each checkpoint has one text: `parse(x)?.to_string() == x`. Two
+//! checkpoints of one origin and size with two roots prove equivocation by the log.
 
 use crate::digest::Digest;
 use crate::encoding;
@@ -18,13 +18,13 @@ use crate::merkle::TreeHead;
 use crate::note::{self, KeyName, NoteError, NoteText, SignedNote};
 use std::fmt;
 
-/// Whose log it is: a schema-less address, as C2SP asks for, or any other line.
+/// The identity of a log: a schema-less address, as C2SP requires, or any other line.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Origin(String);
 
 impl Origin {
-    /// Checks and takes `text`: 1 to [`MAX_ORIGIN_BYTES`] bytes, nothing below 0x20, and not the first line of
-    /// what a witness signs.
+    /// Checks and takes `text`: 1 to [`MAX_ORIGIN_BYTES`] bytes, nothing below 0x20. It must not be
+    /// the first line of a witness's signed message.
     ///
     /// # Errors
     /// [`NoteError::Malformed`].
@@ -54,7 +54,7 @@ impl fmt::Display for Origin {
     }
 }
 
-/// What a log says of itself. To hold one says nothing about who signed it.
+/// The statement of a log about its size and root. The type alone proves no signer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Checkpoint {
     origin: Origin,
@@ -90,7 +90,8 @@ impl Checkpoint {
         }
     }
 
-    /// Reads it also where it says something of the empty log that cannot be: a witness tells the two apart.
+    /// Reads it also with an impossible root for the empty log: a witness distinguishes the two
+    /// cases.
     pub(super) fn parse_with_any_root(text: &NoteText) -> Result<Self, NoteError> {
         let mut lines = text.lines();
         let mut line = |missing| lines.next().ok_or(NoteError::Malformed(missing));
@@ -121,7 +122,7 @@ impl Checkpoint {
         })
     }
 
-    /// Has it size 0 and the root of another tree?
+    /// Whether it has size 0 and the root of another tree.
     pub(super) fn is_of_an_empty_log_with_leaves(&self) -> bool {
         self.tree.size == 0 && self.tree != TreeHead::empty()
     }
@@ -129,8 +130,9 @@ impl Checkpoint {
     /// Signs it as its log, under the name that is its origin.
     ///
     /// # Errors
-    /// Kind `InvalidInput` when the origin is no name of a key, or begins with [`RECORD_DOMAIN`]; those of
-    /// [`Signer::sign`], which refuses when the key is not for logs.
+    /// Kind `InvalidInput` when the origin is not the name of a key, or begins with
+    /// [`RECORD_DOMAIN`]. Also those of [`Signer::sign`], which refuses when the key is not for
+    /// logs.
     pub fn sign(&self, signer: &dyn Signer) -> Result<SignedNote, Error> {
         let invalid = |error: NoteError| Error::invalid(error.to_string());
         if self.origin.as_str().starts_with(RECORD_DOMAIN) {
@@ -142,7 +144,7 @@ impl Checkpoint {
         note::sign(self.to_note_text().map_err(invalid)?, &name, signer)
     }
 
-    /// Whose it is.
+    /// The log that it describes.
     pub fn origin(&self) -> &Origin {
         &self.origin
     }
@@ -152,7 +154,7 @@ impl Checkpoint {
         &self.tree
     }
 
-    /// The lines behind the root.
+    /// The lines after the root.
     pub fn extensions(&self) -> &[String] {
         &self.extensions
     }

@@ -1,22 +1,33 @@
-//! Two checkpoints that one key signed and that cannot both be: evidence that needs no other data.
+//! Two checkpoints that contradict each other under one key: evidence that needs no other data.
 //!
 //! ```text
 //! threadseal/1 conflict of checkpoints LF
 //! key <vkey> LF                          of the log, or of a witness that cosigned both
-//! parted <number> LF                     where an entry shows it: its number, from 0 …
-//! leaf <base64> LF hash <base64> LF …    … its leaf hash under the note that follows, and that it is there
-//! note <bytes> LF                        so many bytes follow: the checkpoint of fewer entries, or with the lesser root
+//! parted <number> LF                     the entry that differs, where one is shown: from 0 …
+//! leaf <base64> LF hash <base64> LF …    … its leaf hash under the next note, and its proof
+//! note <bytes> LF                        length; fewer entries or the lesser root come first
 //! <a signed note>
 //! leaf … hash …
 //! note <bytes> LF
 //! <a signed note>
 //! ```
-//! Both have one origin; the key signed both. They have one size and two roots; or two sizes and another entry in one place; or the one of
-//! fewer entries has the later time, while each time says that nothing larger was seen by then. A key of records is not convicted: what it
-//! signs in the form of a checkpoint is the head of a record on one host, and two hosts may each have a record of one name. Two trees of
-//! different sizes convict nobody by themselves else: that no proof leads from one to the other can only be claimed. Whose key it is,
-//! whoever reads must know. What convicts by the same notes and the same entry has one text, but for the signature lines in the notes,
-//! which are kept as they are.
+//! The key signed both checkpoints, and both have one origin. One of three facts makes them
+//! contradict each other:
+//!
+//! * They have one size and two roots.
+//! * They have two sizes and different entries in one place.
+//! * The checkpoint of fewer entries has the later time. Each cosignature states that the witness
+//!   had seen no larger tree by its time.
+//!
+//! Without an entry or times, two trees of different sizes prove nothing: the absence of a
+//! consistency proof can only be claimed.
+//!
+//! The evidence never counts against a key of records. Such a key signs the head of a record on one
+//! host in the form of a checkpoint, and two hosts may each have a record of one name. The reader
+//! must know the owner of the key.
+//!
+//! Evidence from the same notes and the same entry has one text, except for the signature lines in
+//! the notes. Those lines are kept unchanged.
 
 use super::checkpoint::{Checkpoint, parse_size};
 use super::cosignature::{CosignatureTime, MAX_CLOCK_STEP_SECONDS};
@@ -28,14 +39,15 @@ use crate::merkle::InclusionProof;
 use crate::note::{NoteError, SignedNote};
 use std::fmt;
 
-/// What a file begins with.
+/// The first line of a file.
 pub const FIRST_LINE: &str = "threadseal/1 conflict of checkpoints";
 const PARTED: &str = "parted ";
 const LEAF: &str = "leaf ";
 const HASH: &str = "hash ";
 
-/// Proof that the holder of a key signed two trees in the place of one, or went back to a smaller one. To hold one is to have
-/// checked it.
+/// Proof that the holder of a key signed two trees in one place, or went back to a smaller tree.
+///
+/// Only a successful check makes one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Conflict {
     key: VerifierKey,
@@ -44,42 +56,45 @@ pub struct Conflict {
     by: By,
 }
 
-/// By what two checkpoints convict.
+/// The contradiction between the two checkpoints.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum By {
-    /// They are of one size.
+    /// They have one size and two roots.
     Roots,
-    /// The times of both, that of the smaller one first.
+    /// The times of both checkpoints, that of the smaller one first.
     Times([CosignatureTime; 2]),
-    /// The number of an entry, and what is there under each.
+    /// The number of an entry, and its leaf under each checkpoint.
     Entry(u64, [ShownEntry; 2]),
 }
 
-/// What stands in one place of a tree.
+/// One entry of a tree, with its proof.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ShownEntry {
     /// The leaf hash of the entry.
     pub leaf: Digest,
-    /// That it is there.
+    /// The inclusion proof of the leaf.
     pub proof: InclusionProof,
 }
 
-/// Why two notes convict nobody.
+/// Why two notes are not evidence against a key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum NoConflict {
-    /// It does not follow the format, or one of them is no checkpoint, or holds a bad line of the key.
+    /// The file does not follow the format, one note is no checkpoint, or a line of the key is
+    /// invalid.
     Note(NoteError),
-    /// The text of the key is not understood; says why.
+    /// The text of the key is invalid; the value gives the reason.
     Key(String),
-    /// The key is of no log and no witness.
+    /// The key belongs to neither a log nor a witness.
     OtherKey,
     /// The key did not sign both.
     NotSigned,
-    /// An entry is not where it is said to be.
+    /// An entry is not at its stated place.
     NotShown,
-    /// They are of two logs or of the same tree; or of two sizes, and the smaller one is not said to be the newest later, nor is an
-    /// entry shown that is not the same under both.
+    /// They do not contradict each other.
+    ///
+    /// They are of two logs or of the same tree. Or they have two sizes: the smaller one was not
+    /// signed later as the largest, and no differing entry is shown.
     Compatible,
 }
 
@@ -102,7 +117,7 @@ impl fmt::Display for NoConflict {
 impl std::error::Error for NoConflict {}
 
 impl Conflict {
-    /// What these two notes prove against the holder of `key`.
+    /// Builds the evidence that these two notes give against the holder of `key`.
     ///
     /// # Errors
     /// [`NoConflict`] when they prove nothing.
@@ -110,7 +125,7 @@ impl Conflict {
         Self::of(key, [(one, None), (other, None)], None)
     }
 
-    /// What two notes of different sizes prove against the holder of `key` with what each has in the place of this entry.
+    /// Builds the evidence of two notes of different sizes with different leaves at `entry`.
     ///
     /// # Errors
     /// [`NoConflict`] when they prove nothing.
@@ -224,12 +239,14 @@ impl Conflict {
         &self.key
     }
 
-    /// The two checkpoints, of one origin: that of fewer entries first, of one size that with the lesser root.
+    /// The two checkpoints, of one origin. The one of fewer entries comes first; of one size, the
+    /// one with the lesser root.
     pub fn checkpoints(&self) -> &[Checkpoint; 2] {
         &self.checkpoints
     }
 
-    /// When the key signed each of them as the largest tree that it had seen, where that convicts it.
+    /// The times of a rollback: when the key signed each checkpoint as the largest tree that it had
+    /// seen. `None` for other evidence.
     pub fn went_back(&self) -> Option<[CosignatureTime; 2]> {
         match self.by {
             By::Times(times) => Some(times),
@@ -237,7 +254,7 @@ impl Conflict {
         }
     }
 
-    /// The number of the entry that is not the same under both, where that convicts the key.
+    /// The number of the entry that differs between the two trees. `None` for other evidence.
     pub fn parted(&self) -> Option<u64> {
         match self.by {
             By::Entry(entry, _) => Some(entry),
@@ -246,7 +263,7 @@ impl Conflict {
     }
 }
 
-/// What stands in a place under the note that follows, and what follows that.
+/// Reads the entry that precedes a note, and returns the rest of the text.
 fn shown_entry(text: &str) -> Result<(ShownEntry, &str), NoConflict> {
     let malformed = |why| NoConflict::Note(NoteError::Malformed(why));
     let digest = |text: &str| {
@@ -273,7 +290,7 @@ fn shown_entry(text: &str) -> Result<(ShownEntry, &str), NoConflict> {
     Ok((ShownEntry { leaf, proof }, rest))
 }
 
-/// A note behind its length, and what follows.
+/// Reads a note after its length, and returns the rest of the text.
 fn counted_note(text: &str) -> Option<(&str, &str)> {
     let (length, rest) = text.strip_prefix("note ")?.split_once('\n')?;
     rest.split_at_checked(usize::try_from(parse_size(length)?).ok()?)
@@ -356,7 +373,7 @@ mod tests {
         assert_eq!(find(2), Err(NoConflict::NotSigned));
     }
 
-    /// A time says that nothing larger was seen by then.
+    /// A cosignature states that the witness had seen no larger tree by its time.
     // T-FRK-06
     #[test]
     fn a_witness_that_went_back_to_a_smaller_tree_is_convicted() {
@@ -372,7 +389,7 @@ mod tests {
         assert_eq!(found.checkpoints()[0].tree().size, 5);
         let text = found.to_string();
         assert_eq!(Conflict::parse(&text).as_ref(), Ok(&found));
-        // Only lines of the key are judged: those of the log say nothing of time.
+        // Only lines of the key are checked: the log's lines contain no time.
         for (at, changed) in bit_flips(&text).enumerate() {
             let read = Conflict::parse(&changed);
             let same = read
@@ -380,11 +397,11 @@ mod tests {
                 .is_ok_and(|read| read.checkpoints() == found.checkpoints());
             assert!(read.is_err() || same, "{at}");
         }
-        // Nor does a clock that was set back convict anybody.
+        // A clock that was set back is not evidence either.
         for (fewer, more) in [(7, 9), (7, 7), (9, 7), (67, 7)] {
             assert_eq!(find(fewer, more), Err(NoConflict::Compatible));
         }
-        // A log names no time, and a tree may be signed again.
+        // A log's line contains no time, and a tree may be signed again.
         let (one, other) = (
             note(&checkpoint(5), &[(1, 99)]),
             note(&checkpoint(6), &[(1, 7)]),
@@ -413,7 +430,7 @@ mod tests {
         }
     }
 
-    /// A tree of which one entry is another one than in that of the log.
+    /// A tree that differs from the log's in one entry.
     fn side(size: u64, changed: Option<u64>, shown: u64) -> (SignedNote, ShownEntry) {
         let leaf = |at: u64| match changed == Some(at) {
             true => leaf_hash(b"another"),
@@ -461,7 +478,8 @@ mod tests {
         let (one, other) = (side(5, None, 3), side(7, None, 3));
         let (compatible, not_shown) = (Err(NoConflict::Compatible), Err(NoConflict::NotShown));
         assert_eq!(find(3, one.clone(), other.clone()), compatible);
-        // Another entry, another leaf, one that the smaller tree has not, a hash within the tree in the place of a leaf.
+        // Another entry, another leaf, an entry beyond the smaller tree, an inner hash in place of
+        // a leaf.
         assert_eq!(find(2, one.clone(), other.clone()), not_shown);
         let wrong = |leaf, proof: &InclusionProof| ShownEntry {
             leaf,
@@ -481,10 +499,10 @@ mod tests {
         let shorter = InclusionProof::from_hashes(above.to_vec()).unwrap();
         let inner = (other.0.clone(), wrong(inner, &shorter));
         assert_eq!(find(3, one.clone(), inner), not_shown);
-        // Two sizes it takes: of one the roots tell.
+        // This evidence needs two sizes: with one size the roots suffice.
         let (same, forked) = (side(5, None, 3), side(5, Some(3), 3));
         assert_eq!(find(3, same, forked), compatible);
-        // Nobody else is convicted.
+        // The evidence counts against no other key.
         let (one, other) = (side(5, None, 3), side(7, Some(3), 3));
         let found = Conflict::find_parted(witness_key(1), 3, one, other);
         assert_eq!(found, Err(NoConflict::NotSigned));
@@ -537,7 +555,7 @@ mod tests {
         assert_eq!(find(&checkpoint(5), &elsewhere), Err(NoConflict::NotSigned));
     }
 
-    /// A log may sign several logs' checkpoints where its key is known by one name only.
+    /// A log may sign several logs' checkpoints if its key is known by one name only.
     // T-FRK-17
     #[test]
     fn checkpoints_of_two_logs_convict_nobody_even_by_one_key() {

@@ -1,13 +1,16 @@
-//! What a witness signs (C2SP tlog-cosignature, Ed25519): the text of a checkpoint, and when it was seen.
+//! Cosignatures (C2SP tlog-cosignature, Ed25519): a witness signs the text of a checkpoint, and the
+//! time.
 //!
 //! ```text
 //! line       "— " name " " base64( id[4] ‖ time ‖ signature[64] ) LF     time: u64, big-endian
 //! id         SHA-256( name ‖ 0x0a ‖ 0x04 ‖ key[32] )[..4]
 //! signed     "cosignature/v1" LF "time " decimal(time) LF ‖ the whole text of the checkpoint
 //! ```
-//! It says that, at that time, this was the largest tree that the witness had seen of this log, and that all that it
-//! had seen before is in it. The name is not signed: one key serves one name. Lines behind the root are signed, and
-//! nothing is said about them. Whose line it is, and whether it holds, [`super::verifier::VerifierKey`] says.
+//! It states that, at that time, this was the largest tree of this log that the witness had seen.
+//! It also states that the tree contains all earlier trees that the witness had seen. The name is
+//! not signed: one key serves one name. Lines after the root are signed without any statement about
+//! them. [`super::verifier::VerifierKey`] decides which key a line belongs to, and whether it
+//! verifies.
 
 use super::checkpoint::Checkpoint;
 use crate::error::Error;
@@ -19,22 +22,24 @@ use std::fmt;
 /// C2SP signed-note, "Signature types": Ed25519 cosignatures.
 pub(super) const COSIGNER_TYPE: u8 = 0x04;
 
-/// How far a clock may go back between two cosignatures, in seconds: as far as it is set back in daily use.
+/// How far a clock may go back between two cosignatures, in seconds. This covers the corrections of
+/// daily use.
 pub const MAX_CLOCK_STEP_SECONDS: u64 = 60;
 
-/// When a witness cosigned: seconds since 1970, from 1 to 2^63 - 1. C2SP leaves 0 to statements that name no time.
+/// When a witness cosigned: seconds since 1970, from 1 to 2^63 - 1. C2SP reserves 0 for statements
+/// without a time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CosignatureTime(u64);
 
 impl CosignatureTime {
-    /// The time so many seconds after 1970; `None` for 0 and from 2^63 on.
+    /// The time `seconds` after 1970; `None` for 0 and from 2^63 on.
     pub fn from_seconds(seconds: u64) -> Option<Self> {
         (1..=i64::MAX.unsigned_abs())
             .contains(&seconds)
             .then_some(Self(seconds))
     }
 
-    /// The second in which `at` lies; `None` for the first of 1970.
+    /// The second that contains `at`; `None` for the first second of 1970.
     pub fn of(at: Timestamp) -> Option<Self> {
         Self::from_seconds(at.as_micros() / 1_000_000)
     }
@@ -51,8 +56,10 @@ impl fmt::Display for CosignatureTime {
     }
 }
 
-/// Cosigns: the line for a note of this checkpoint. Whether the checkpoint goes on from what the witness has seen is
-/// for [`super::witness::judge`] to say before.
+/// Cosigns: the line for a note of this checkpoint.
+///
+/// The caller must first call [`super::witness::judge`]. It checks whether the checkpoint extends
+/// the tree that the witness has seen.
 ///
 /// # Errors
 /// Those of [`Signer::sign`], which refuses when the key is not for witnesses.
@@ -139,7 +146,7 @@ mod tests {
         assert!(verify(&checkpoint(5), &[bytes, &[0]].concat(), &key).is_err());
     }
 
-    /// Whoever holds the key may sign time 0, also where we do not.
+    /// The holder of the key may sign time 0, though this crate never does.
     // T-WIT-03
     #[test]
     fn a_cosignature_of_no_time_is_none() {
@@ -181,7 +188,7 @@ mod tests {
         assert!(named.sign(&log()).is_ok());
     }
 
-    /// What a witness signs is the text of no note, and what a log signs is no cosignature.
+    /// The message of a witness is not the text of a note, and a log's signature is no cosignature.
     // T-WIT-01
     #[test]
     fn neither_signature_serves_as_the_other() {

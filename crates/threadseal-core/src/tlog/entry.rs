@@ -1,16 +1,17 @@
-//! What entries of a seal log say (`spec/anchors.md`): heads of records, what was redacted, pruned or sealed in
-//! two ways, what becomes of keys, and where the log came from.
+//! Entries of a seal log (`spec/anchors.md`): heads of records, redactions, tombstones, forks, key
+//! events, and the log before.
 //!
 //! ```text
-//! {"digest":…,"key":…,"record":…,"root":…,"seq":…,"size":…,"type":"head/transcript"}     key, root: where there are any
-//! {…,"type":"redaction/transcript"}                                                      as a head: the seal that covers it
-//! {…,"type":"tombstone/transcript"}                                                      as a head: the last one of a record that was pruned
-//! {…,"type":"fork/transcript"}, {…,"type":"fork/lineage"}                                [`fork`]
-//! {"checkpoint":…,"mark":…,"origin":…,"type":"restart"}                                  mark: where it is another one
-//! {…,"type":"key/create"}                                                                [`key_event`]
+//! {"digest":…,"key":…,"record":…,"root":…,"seq":…,"size":…,"type":"head/transcript"}
+//!                                              key, root: where there are any
+//! {…,"type":"redaction/transcript"}            as a head: the seal that covers it
+//! {…,"type":"tombstone/transcript"}            as a head: the last one of a record that was pruned
+//! {…,"type":"fork/transcript"}, {…,"type":"fork/lineage"}  [`fork`]
+//! {"checkpoint":…,"mark":…,"origin":…,"type":"restart"}    mark: if it differs
+//! {…,"type":"key/create"}                      [`key_event`]
 //! ```
-//! RFC 8785, so one entry has one text: `read(x)?.to_bytes() == x`. An entry names nothing and nobody: who reads the log
-//! of a host learns that something was sealed, not what.
+//! RFC 8785, so each entry has one text: `read(x)?.to_bytes() == x`. An entry contains no names. A
+//! reader of a host's log learns that something was sealed, but not its content.
 
 pub mod fork;
 pub mod key_event;
@@ -30,30 +31,30 @@ const HEAD: &str = "head/";
 const REDACTION: &str = "redaction/transcript";
 const TOMBSTONE: &str = "tombstone/";
 const RESTART: &str = "restart";
-/// Largest whole number that every reader of JSON keeps (RFC 7493 §2.2).
+/// The largest whole number that every reader of JSON keeps exactly (RFC 7493 §2.2).
 const MAX_NUMBER: u64 = (1 << 53) - 1;
 
 /// A head as a log holds it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LoggedHead {
-    /// Of what.
+    /// The kind of the record.
     pub kind: RecordKind,
     /// The head.
     pub head: Head,
-    /// The root that the seal states, where its format has one.
+    /// The root in the seal, if its format has one.
     pub root: Option<Digest>,
-    /// Who sealed, where something was signed.
+    /// The key that sealed, if the head was signed.
     pub key: Option<KeyId>,
 }
 
-/// Where a log goes on that cannot be gone on with itself.
+/// The start of a log that replaces one that cannot continue.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Restart {
     /// The log before.
     pub origin: Origin,
     /// Its last known signed checkpoint: bytes of a note.
     pub checkpoint: Vec<u8>,
-    /// The signed checkpoint in the second place, where that is another one.
+    /// The signed checkpoint in the second place, if it differs.
     pub mark: Option<Vec<u8>>,
 }
 
@@ -62,21 +63,21 @@ pub struct Restart {
 pub enum LogEntry {
     /// A head of a record.
     Head(LoggedHead),
-    /// A head whose seal covers a redaction of its record and is the first that does; by the key that redacted.
+    /// A head of the first seal that covers a redaction of its record, with the key that redacted.
     Redaction(LoggedHead),
-    /// The last head of a record that was pruned; by the key that signed its tombstone.
+    /// The last head of a record that was pruned, with the key that signed its tombstone.
     Tombstone(LoggedHead),
-    /// A record of which two histories were sealed.
+    /// A record with two sealed histories.
     Fork(LoggedFork),
     /// The log before this one.
     Restart(Restart),
-    /// What becomes of a key.
+    /// A key event.
     Key(Box<KeyEvent>),
-    /// Of a type that this version does not know.
+    /// An entry of a type that this version does not know.
     Unknown,
 }
 
-/// The bytes of an entry are none of its type.
+/// The bytes are not an entry of their type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BadEntry;
 
@@ -84,8 +85,9 @@ impl LogEntry {
     /// Reads an entry.
     ///
     /// # Errors
-    /// [`BadEntry`] when it is no object of RFC 8785 with a `type`, too long, or of a known type and not just as that is
-    /// spelt; a key event also when its key did not sign it.
+    /// [`BadEntry`] when the bytes are not an object of RFC 8785 with a `type`, or are too long.
+    /// Also when an entry of a known type differs from its one spelling, or a key event has no
+    /// valid signature of its key.
     pub fn read(bytes: &[u8]) -> Result<Self, BadEntry> {
         if bytes.len() > MAX_LOG_ENTRY_BYTES {
             return Err(BadEntry);
@@ -127,7 +129,8 @@ impl LogEntry {
         }
     }
 
-    /// Its bytes; None for an unknown one, and for one that is too long or whose numbers are too large.
+    /// Its bytes. `None` for an unknown entry, and for one that is too long or has too large
+    /// numbers.
     pub fn to_bytes(&self) -> Option<Vec<u8>> {
         let text = match self {
             Self::Head(head) => head_text(head, &format!("{HEAD}{}", head.kind))?,
@@ -199,7 +202,7 @@ fn head(kind: RecordKind, value: &Value) -> Option<LoggedHead> {
     })
 }
 
-/// A head with the key that stands for what is said of it.
+/// A head, with the key that vouches for it.
 fn signed_head(kind: RecordKind, value: &Value) -> Option<LoggedHead> {
     head(kind, value).filter(|logged| logged.key.is_some())
 }

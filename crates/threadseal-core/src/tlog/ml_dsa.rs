@@ -1,13 +1,16 @@
-//! ML-DSA-44 keys of logs and witnesses (FIPS 204, C2SP tlog-cosignature), behind the feature `ml-dsa`.
+//! ML-DSA-44 keys of logs and witnesses (FIPS 204, C2SP tlog-cosignature). Feature: `ml-dsa`.
 //!
 //! ```text
-//! line     "— " name " " base64( id[4] ‖ time ‖ signature[2420] ) LF      time: u64, big-endian, 0 for none
+//! line     "— " name " " base64( id[4] ‖ time ‖ signature[2420] ) LF
+//!          time: u64, big-endian, 0 for none
 //! id       SHA-256( name ‖ 0x0a ‖ 0x06 ‖ key[1312] )[..4]
-//! signed   "subtree/v1" LF 0x00 ‖ u8 len ‖ name ‖ time ‖ u8 len ‖ origin ‖ u64 0 ‖ u64 size ‖ root[32]
+//! signed   "subtree/v1" LF 0x00 ‖ u8 len ‖ name ‖ time ‖ u8 len ‖ origin
+//!          ‖ u64 0 ‖ u64 size ‖ root[32]
 //! ```
-//! The lines behind the root are not signed: a checkpoint that has some is neither signed nor verified here. Name
-//! and origin have at most 255 bytes. Signatures are the deterministic ones of FIPS 204, with an empty context.
-//! These keys sign nothing else, so that nothing signed by an Ed25519 key is ever theirs.
+//! The signature does not cover lines after the root. This module therefore neither signs nor
+//! verifies a checkpoint that has such lines. Name and origin have at most 255 bytes. Signatures
+//! are the deterministic ones of FIPS 204, with an empty context. These keys sign nothing else, and
+//! no Ed25519 signature is ever one of theirs.
 
 use super::checkpoint::Checkpoint;
 use super::cosignature::{CosignatureTime, split, timed};
@@ -50,7 +53,8 @@ impl MlDsaPublicKey {
         Some(VerifyingKey::decode(&bytes))
     }
 
-    /// The time of a cosignature by this key under `name`, if these bytes are one; `None` where it names none.
+    /// The time of a cosignature by this key under `name`, if these bytes are one; `None` in it
+    /// where it has no time.
     pub(super) fn verify_cosignature(
         &self,
         checkpoint: &Checkpoint,
@@ -82,7 +86,7 @@ impl fmt::Debug for MlDsaPublicKey {
 pub struct MlDsaSigner(SigningKey<MlDsa44>);
 
 impl MlDsaSigner {
-    /// The key that grows out of this seed, which must come from a cryptographic source.
+    /// The key derived from this seed, which must come from a cryptographic source.
     pub fn from_seed(seed: [u8; 32]) -> Self {
         Self(SigningKey::from_seed(&seed.into()))
     }
@@ -92,10 +96,11 @@ impl MlDsaSigner {
         MlDsaPublicKey(self.0.verifying_key().encode().to_vec())
     }
 
-    /// Signs `checkpoint` under `name`: as a witness at `time`, as its log without one.
+    /// Signs `checkpoint` under `name`: with `time` as a witness, without it as the log.
     ///
     /// # Errors
-    /// Kind `InvalidInput` when the checkpoint has lines behind its root, or a name is longer than 255 bytes.
+    /// Kind `InvalidInput` when the checkpoint has lines after its root, or a name is longer than
+    /// 255 bytes.
     pub fn cosign(
         &self,
         checkpoint: &Checkpoint,
@@ -122,7 +127,7 @@ impl fmt::Debug for MlDsaSigner {
     }
 }
 
-/// `cosigned_message` over the whole tree; `None` where it cannot say all that the checkpoint says.
+/// `cosigned_message` over the whole tree; `None` where it cannot cover the whole checkpoint.
 fn message(checkpoint: &Checkpoint, name: &KeyName, time: u64) -> Option<Vec<u8>> {
     if !checkpoint.extensions().is_empty() {
         return None;
@@ -176,7 +181,7 @@ mod tests {
             panic!("{judged:?}");
         };
         assert_eq!(witnessed.at(), time(1_679_315_147));
-        // The seeds give the keys that the other implementation made of them.
+        // The seeds give the same keys as in the other implementation.
         let log = MlDsaSigner::from_seed([5; 32]).public_key();
         assert_eq!(
             policy.logs()[0].key,
@@ -216,7 +221,7 @@ mod tests {
         };
         assert_eq!(holds(&text), Some(time(7)));
         let line = text.find("witness.example").unwrap();
-        // The log's own line is not looked at here.
+        // This check ignores the log's own line.
         let body = text.find("\n\n").unwrap();
         for at in (0..body)
             .chain(line..line + 60)

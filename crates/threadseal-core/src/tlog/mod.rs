@@ -1,19 +1,20 @@
-//! Transparency logs, as the world of C2SP reads them: checkpoints, tiles, proofs as files; their witnesses.
+//! Transparency logs as C2SP defines them: checkpoints, tiles, proofs as files, witnesses.
 //!
 //! | module | owns | source |
 //! |---|---|---|
 //! | [`checkpoint`] | the text that a log and its witnesses sign | C2SP tlog-checkpoint |
-//! | [`tile`] | where the hashes and entries of a tree lie | C2SP tlog-tiles |
+//! | [`tile`] | the files for the hashes and entries of a tree | C2SP tlog-tiles |
 //! | [`proof_file`] | one file that proves one entry | C2SP tlog-proof |
-//! | [`cosignature`] | what a witness signs; with the feature `ml-dsa` also by ML-DSA-44 | C2SP tlog-cosignature |
+//! | [`cosignature`] | the message of a witness, also for ML-DSA-44 | C2SP tlog-cosignature |
 //! | [`verifier`] | keys of logs and witnesses, and which of them signed | C2SP signed-note |
-//! | [`policy`] | whose checkpoints count, and cosigned by whom | C2SP tlog-policy |
-//! | [`witness`] | requests to a witness, what it decides and answers | C2SP tlog-witness |
-//! | [`conflict`] | two checkpoints that convict whoever signed both | `spec/anchors.md` |
-//! | [`entry`] | what the entries of a seal log say | `spec/anchors.md` |
-//! | [`tombstone`] | what is left of records that were pruned | `spec/anchors.md` |
+//! | [`policy`] | which logs count, and whose cosignatures they need | C2SP tlog-policy |
+//! | [`witness`] | requests to a witness, its decision and its answer | C2SP tlog-witness |
+//! | [`conflict`] | evidence of contradictory checkpoints under one key | `spec/anchors.md` |
+//! | [`entry`] | the entries of a seal log | `spec/anchors.md` |
+//! | [`tombstone`] | the remains of records that were pruned | `spec/anchors.md` |
 //!
-//! `spec/anchors.md` states what the sources leave open. Trees and proofs themselves are [`crate::merkle`]'s, signature lines [`crate::note`]'s.
+//! `spec/anchors.md` states what the sources leave open. [`crate::merkle`] owns trees and proofs,
+//! [`crate::note`] owns signature lines.
 
 pub mod checkpoint;
 pub mod conflict;

@@ -1,4 +1,4 @@
-//! One file that proves one entry of a log to anybody (C2SP tlog-proof).
+//! One file that proves one entry of a log to any reader (C2SP tlog-proof).
 //!
 //! ```text
 //! c2sp.org/tlog-proof@v1 LF
@@ -8,8 +8,9 @@
 //! LF
 //! <the log's checkpoint, a signed note with its cosignatures, as it is>
 //! ```
-//! The file ends in `.tlog-proof`. Whoever checks it brings the entry, and knows whom to believe:
-//! [`ProofFile::check`] holds the entry against the checkpoint, and says nothing about who signed that.
+//! The file name ends in `.tlog-proof`. The reader supplies the entry and the keys that it trusts.
+//! [`ProofFile::check`] checks the entry against the checkpoint. It does not check who signed the
+//! checkpoint.
 
 use super::checkpoint::{Checkpoint, parse_size};
 use crate::digest::Digest;
@@ -24,11 +25,11 @@ const FIRST_LINE: &str = "c2sp.org/tlog-proof@v1";
 /// A proof that an entry is in a log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProofFile {
-    /// What the maker of the file wants to say beside; nothing vouches for it.
+    /// Additional data from the maker of the file; nothing vouches for it.
     pub extra: Option<Vec<u8>>,
     /// The entry's number.
     pub index: u64,
-    /// The way from the entry to the root.
+    /// The path from the entry to the root.
     pub proof: InclusionProof,
     /// The checkpoint with all signature lines.
     pub note: SignedNote,
@@ -79,10 +80,11 @@ impl ProofFile {
         })
     }
 
-    /// The checkpoint, if this entry is in the log that it is of.
+    /// The checkpoint, if its log contains this entry.
     ///
     /// # Errors
-    /// [`NoteError::Malformed`] when the note is no checkpoint, [`NotProved::Proof`] when the entry is not in its tree.
+    /// [`NotProved::Checkpoint`] when the note is no checkpoint, [`NotProved::Proof`] when the
+    /// entry is not in its tree.
     pub fn check(&self, entry: &[u8]) -> Result<Checkpoint, NotProved> {
         let checkpoint = Checkpoint::parse(self.note.text()).map_err(NotProved::Checkpoint)?;
         let proved = self

@@ -1,4 +1,5 @@
-//! What the specifications and their first implementation publish as examples (`testkit/tlog/published.json`), on this crate.
+//! The published examples of the specifications and their first implementation
+//! (`testkit/tlog/published.json`), run on this crate.
 
 use super::checkpoint::Checkpoint;
 use super::cosignature;

@@ -18,7 +18,7 @@ pub(super) fn origin(text: &str) -> Origin {
     Origin::parse(text).unwrap()
 }
 
-/// The key of the log is made of the seed 1.
+/// The key of the log comes from the seed 1.
 pub(super) fn log() -> LocalSigner {
     LocalSigner::new(PrivateKey::from_seed([1; 32]), KeyUsage::Log)
 }
@@ -27,7 +27,7 @@ pub(super) fn log_key() -> VerifierKey {
     VerifierKey::of_log(name(ORIGIN), *log().public_key())
 }
 
-/// That of witness `number` is made of the seed `number + 1`.
+/// The key of witness `number` comes from the seed `number + 1`.
 pub(super) fn witness(number: u8) -> LocalSigner {
     LocalSigner::new(PrivateKey::from_seed([number + 1; 32]), KeyUsage::Witness)
 }
@@ -66,7 +66,7 @@ pub(super) fn checkpoint(size: u64) -> Checkpoint {
     Checkpoint::new(origin(ORIGIN), tree(size)).unwrap()
 }
 
-/// One of the same size, and of another tree.
+/// A checkpoint of the same size and of another tree.
 pub(super) fn other_checkpoint(size: u64) -> Checkpoint {
     let root = Digest::of(b"another tree");
     Checkpoint::new(origin(ORIGIN), TreeHead { size, root }).unwrap()
@@ -94,7 +94,7 @@ pub(super) fn note(checkpoint: &Checkpoint, witnesses: &[(u8, u64)]) -> SignedNo
     note
 }
 
-/// Each text that comes out when one bit of `text` is flipped, where it is text.
+/// Each text that results from flipping one bit of `text`, if it is UTF-8.
 pub(super) fn bit_flips(text: &str) -> impl Iterator<Item = String> {
     (0..text.len() * 8).filter_map(move |bit| {
         let mut bytes = text.as_bytes().to_vec();

@@ -1,14 +1,15 @@
-//! Tiles (C2SP tlog-tiles): the hashes and entries of a tree in files that never change once they are full.
+//! Tiles (C2SP tlog-tiles): the hashes and entries of a tree in files. A full tile never changes.
 //!
 //! ```text
 //! tile/<L>/<N>[.p/<W>]         W hashes of 32 bytes; hash i of tile (L, N) is the root over leaves
 //!                              (N·256 + i)·256^L to (N·256 + i + 1)·256^L
 //! tile/entries/<N>[.p/<W>]     W entries: length (u16, big endian) ‖ bytes
-//! L   0 to 63                  N   groups of three digits, all but the last behind "x": 1234067 is x001/x234/067
+//! L   0 to 63                  N   groups of three digits, all but the last after "x": 1234067 is
+//!                                  x001/x234/067
 //! W   1 to 255; a full tile has 256 and no ".p/<W>"
 //! ```
-//! A tree of `s` leaves has on level L `⌊s / 256^L⌋` hashes: as many full tiles as fit, and one part of a tile for what is
-//! left, unless nothing is. Roots of subtrees between two levels are computed from a tile's hashes.
+//! A tree of `s` leaves has `⌊s / 256^L⌋` hashes on level L. They fill full tiles, and the rest
+//! fills one partial tile. Roots of subtrees between two levels are computed from a tile's hashes.
 
 use crate::digest::Digest;
 use crate::merkle::Node;
@@ -23,7 +24,7 @@ const LEVELS: u32 = 64;
 /// Levels of tiles that a tree below 2^63 leaves fills.
 const FILLED_LEVELS: u32 = 8;
 
-/// What a tile holds.
+/// The content of a tile.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum TileKind {
     /// Hashes of this level.
@@ -41,30 +42,31 @@ pub struct Tile {
 }
 
 impl Tile {
-    /// The tile of this kind and number, `width` wide; None unless there is such a one.
+    /// The tile of this kind and number, `width` wide; `None` if the format has no such tile.
     pub fn new(kind: TileKind, index: u64, width: u64) -> Option<Self> {
         let known = !matches!(kind, TileKind::Hashes(level) if level >= LEVELS);
         let fits = (1..=TILE_WIDTH).contains(&width) && index <= i64::MAX.unsigned_abs();
         (known && fits).then_some(Self { kind, index, width })
     }
 
-    /// What it holds.
+    /// The content of the tile.
     pub fn kind(&self) -> TileKind {
         self.kind
     }
 
-    /// Its number among those of its kind.
+    /// Its number among the tiles of its kind.
     pub fn index(&self) -> u64 {
         self.index
     }
 
-    /// How many it holds, 1 to [`TILE_WIDTH`].
+    /// The number of its hashes or entries, 1 to [`TILE_WIDTH`].
     pub fn width(&self) -> u64 {
         self.width
     }
 
-    /// The tile that holds the roots from which that of `node` follows, in a tree of `size` leaves; None when the
-    /// tree has no such subtree.
+    /// The tile with the hashes from which the root of `node` follows, in a tree of `size` leaves.
+    ///
+    /// `None` when the tree has no such subtree.
     pub fn of_node(node: Node, size: u64) -> Option<Self> {
         let last = node.index.checked_add(1)?;
         if node.level >= u64::BITS || last > size >> node.level {
@@ -77,14 +79,14 @@ impl Tile {
         Self::new(TileKind::Hashes(level), index, width)
     }
 
-    /// The tile that holds the entry of this number, in a tree of `size` leaves.
+    /// The tile that contains the entry of this number, in a tree of `size` leaves.
     pub fn of_entry(number: u64, size: u64) -> Option<Self> {
         let index = number / TILE_WIDTH;
         let width = size.checked_sub(index * TILE_WIDTH)?.min(TILE_WIDTH);
         (number < size).then(|| Self::new(TileKind::Entries, index, width))?
     }
 
-    /// The tiles that a tree of `new` leaves has and one of `old` leaves has not, full ones and parts.
+    /// The tiles, full and partial, that a tree of `new` leaves has and one of `old` leaves lacks.
     pub fn grown(old: u64, new: u64) -> Vec<Self> {
         let kinds = std::iter::once((TileKind::Entries, 0));
         let levels = (0..FILLED_LEVELS).map(|level| (TileKind::Hashes(level), level * TILE_HEIGHT));
@@ -122,11 +124,11 @@ impl Tile {
             let group: u64 = digits.parse().ok()?;
             index = index.checked_mul(1000)?.checked_add(group)?;
         }
-        // One tile, one text.
+        // Each tile has one text.
         Self::new(kind, index, width).filter(|tile| tile.to_string() == path)
     }
 
-    /// The root of `node` from the hashes of its tile; None when they are not those of that tile.
+    /// The root of `node` from the hashes of its tile; `None` when the hashes do not fit that tile.
     pub fn root(&self, node: Node, hashes: &[Digest]) -> Option<Digest> {
         let TileKind::Hashes(level) = self.kind else {
             return None;
@@ -168,7 +170,7 @@ pub fn write_hashes(hashes: &[Digest]) -> Vec<u8> {
     hashes.iter().flat_map(|hash| *hash.as_bytes()).collect()
 }
 
-/// The hashes of a tile; None unless these are its bytes.
+/// The hashes of a tile; `None` unless the bytes fit the tile.
 pub fn read_hashes(tile: &Tile, bytes: &[u8]) -> Option<Vec<Digest>> {
     let (hashes, rest) = bytes.as_chunks::<32>();
     let all = rest.is_empty() && hashes.len() as u64 == tile.width;
@@ -185,7 +187,7 @@ pub fn write_entries<'e>(entries: impl IntoIterator<Item = &'e [u8]>) -> Option<
     Some(bytes)
 }
 
-/// The entries of a tile; None unless these are its bytes.
+/// The entries of a tile; `None` unless the bytes fit the tile.
 pub fn read_entries<'b>(tile: &Tile, mut bytes: &'b [u8]) -> Option<Vec<&'b [u8]>> {
     let mut entries = Vec::new();
     while let Some((length, rest)) = bytes.split_first_chunk::<2>() {

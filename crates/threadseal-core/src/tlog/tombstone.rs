@@ -1,12 +1,14 @@
-//! Tombstones: what is left of records that were pruned (`spec/anchors.md`, "Tombstones").
+//! Tombstones: the remains of records that were pruned (`spec/anchors.md`, "Tombstones").
 //!
 //! ```text
-//! {"at":TIME,"by":TEXT,"public":HEX,"records":[ENTRY,…],"signature":BASE64,"type":"threadseal/1 tombstone","why":TEXT} LF
-//! ENTRY       as it stands in the seal log: {"digest":…,"key":…,"record":…,…,"type":"tombstone/transcript"}
-//! signature   by `public`, over tagged("threadseal/1 tombstone", [the same object without `signature`])
+//! {"at":TIME,"by":TEXT,"public":HEX,"records":[ENTRY,…],
+//!  "signature":BASE64,"type":"threadseal/1 tombstone","why":TEXT} LF      one line, without blanks
+//! ENTRY       as in the seal log: {"digest":…,"key":…,"record":…,…,"type":"tombstone/transcript"}
+//! signature   by `public`, over tagged("threadseal/1 tombstone", [the object without `signature`])
 //! ```
-//! RFC 8785, so that one tombstone has one text. A [`Tombstone`] that exists was signed by its key. That the key had a say in these
-//! records it does not show: who prunes asks that, and writes the same entries into the log of the host.
+//! RFC 8785, so each tombstone has one text. A [`Tombstone`] value was signed by its key. It does
+//! not prove that the key was allowed to prune these records. The program that prunes checks that,
+//! and writes the same entries into the log of the host.
 
 use crate::canon::jcs;
 use crate::canon::json::{self, Value};
@@ -22,7 +24,7 @@ use crate::tlog::entry::{LogEntry, LoggedHead};
 
 const TAG: &str = "threadseal/1 tombstone";
 
-/// What is left of records that were pruned together.
+/// The signed remains of records that were pruned together.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tombstone {
     statement: Statement,
@@ -30,7 +32,7 @@ pub struct Tombstone {
     signature: Signature,
 }
 
-/// What a tombstone says.
+/// The content of a tombstone.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Statement {
     /// When they were pruned, to the second.
@@ -44,11 +46,12 @@ pub struct Statement {
 }
 
 impl Tombstone {
-    /// Has the key of `signer` say that these records were pruned; the keys and fractions of seconds in `statement` are replaced.
+    /// Signs that these records were pruned, with the key of `signer`. It replaces the keys and
+    /// drops the fractions of seconds in `statement`.
     ///
     /// # Errors
-    /// Kind `InvalidInput` when there are no records, too many, or two heads of one, or a text is too long; `Refused` when the key is no
-    /// native one; whatever else the signer says.
+    /// Kind `InvalidInput` for no records, too many records, two heads of one record, or a text
+    /// that is too long. Kind `Refused` when the key is not native; those of the signer.
     pub fn sign(statement: Statement, signer: &dyn Signer) -> Result<Self, Error> {
         let public = *signer.public_key();
         let statement = Statement {
@@ -77,7 +80,7 @@ impl Tombstone {
         })
     }
 
-    /// Reads a tombstone, and verifies it. None for anything else.
+    /// Reads a tombstone, and verifies it. `None` for anything else.
     pub fn read(bytes: &[u8]) -> Option<Self> {
         if bytes.len() > MAX_TOMBSTONE_BYTES {
             return None;
@@ -108,24 +111,24 @@ impl Tombstone {
         holds.then_some(tombstone)
     }
 
-    /// Its one text; None where a number is too large.
+    /// Its only text; `None` where a number is too large.
     pub fn to_bytes(&self) -> Option<Vec<u8>> {
         let mut text = self.statement.text(&self.public, Some(&self.signature))?;
         text.push(b'\n');
         Some(text)
     }
 
-    /// What it says.
+    /// The content that was signed.
     pub fn statement(&self) -> &Statement {
         &self.statement
     }
 
-    /// Who signed it.
+    /// The key that signed it.
     pub fn public(&self) -> &PublicKey {
         &self.public
     }
 
-    /// What it says of this record, as the log has to say it, too.
+    /// The last head of this record, as the log must contain it too.
     pub fn of(&self, record: &RecordId) -> Option<&LoggedHead> {
         let mut records = self.statement.records.iter();
         records.find(|logged| logged.head.record == *record)
@@ -148,7 +151,7 @@ impl Statement {
             && self.why.len() <= MAX_REDACTION_REASON_BYTES
     }
 
-    /// Its canonical text, with a signature or as it is signed.
+    /// Its canonical text, with the signature, or without it as the signed message.
     fn text(&self, public: &PublicKey, signature: Option<&Signature>) -> Option<Vec<u8>> {
         let string = |text: &str| {
             let mut out = Vec::new();
@@ -259,7 +262,7 @@ mod tests {
         let (mine, others) = (tombstone().public.to_hex(), other.public.to_hex());
         let renamed = text.replace(&mine, &others);
         assert_eq!(Tombstone::read(renamed.as_bytes()), None);
-        // The key in the entries is the one that signs.
+        // The key in the entries is the key that signs.
         let (mine, others) = (tombstone().public.key_id(), other.public.key_id());
         let renamed = text.replace(&mine.to_hex(), &others.to_hex());
         assert_eq!(Tombstone::read(renamed.as_bytes()), None);

@@ -1,4 +1,4 @@
-//! Keys of logs and witnesses, as whoever verifies knows them, and which of them signed a checkpoint.
+//! Keys of logs and witnesses as a verifier knows them, and which of them signed a checkpoint.
 //!
 //! ```text
 //! vkey   <name>+<8 hex of id>+<base64( type ‖ key )>      C2SP signed-note, "Verifier keys"
@@ -6,7 +6,8 @@
 //! 0x04   Ed25519 cosignature                              a witness
 //! 0x06   ML-DSA-44 cosignature, with the feature `ml-dsa` a log or a witness
 //! ```
-//! A line is of a key when it names it by name *and* id; it then must hold, or the note is condemned.
+//! A line belongs to a key when it has both its name *and* its id. It then must verify, or the note
+//! is refused.
 
 use super::checkpoint::Checkpoint;
 use super::cosignature::{self, COSIGNER_TYPE, CosignatureTime};
@@ -23,7 +24,7 @@ use std::fmt;
 /// C2SP signed-note, "Signature types": Ed25519.
 const ED25519_TYPE: u8 = 0x01;
 
-/// A key with its name and what it signs.
+/// A key with its name and the kind of message that it signs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct VerifierKey {
     name: KeyName,
@@ -83,8 +84,8 @@ impl VerifierKey {
     /// Reads a vkey.
     ///
     /// # Errors
-    /// [`crate::error::ErrorKind::Key`] when it is none, its id is another key's, its type is not known here, or
-    /// its bytes are no key of that type.
+    /// [`crate::error::ErrorKind::Key`] when it is no vkey, or its id belongs to another key.
+    /// Also when its type is unknown here, or its bytes are no key of that type.
     pub fn parse(vkey: &str) -> Result<Self, Error> {
         let (name, kind, bytes) = note::parse_typed_vkey(vkey)
             .ok_or_else(|| Error::key("not a verifier key (name+id+base64)"))?;
@@ -112,17 +113,17 @@ impl VerifierKey {
         &self.name
     }
 
-    /// May it be a log's: does it sign what a log signs, under a name that a log may have?
+    /// Whether it may be a log's key: it signs what a log signs, under a name that a log may have.
     pub fn is_of_log(&self) -> bool {
         !matches!(self.key, Key::Witness(_)) && !self.name.as_str().starts_with(RECORD_DOMAIN)
     }
 
-    /// May it be a witness's?
+    /// Whether it may be a witness's key.
     pub fn is_of_witness(&self) -> bool {
         !matches!(self.key, Key::Log(_))
     }
 
-    /// The Ed25519 key that it is; None of another kind.
+    /// The Ed25519 key; `None` for another kind.
     pub fn ed25519(&self) -> Option<&PublicKey> {
         match &self.key {
             Key::Log(key) | Key::Witness(key) => Some(key),
@@ -131,7 +132,7 @@ impl VerifierKey {
         }
     }
 
-    /// Are both the same key, whatever their names and types?
+    /// Whether both are the same key, under any name and type.
     pub fn is_same_key(&self, other: &Self) -> bool {
         self.key.bytes() == other.key.bytes()
     }
@@ -140,7 +141,7 @@ impl VerifierKey {
         self.name == *line.name() && self.id == line.id()
     }
 
-    /// Is the line this key's signature of `checkpoint`, whose text is `text`, and of which time?
+    /// Whether the line is this key's signature of `checkpoint` with the text `text`, and its time.
     fn verify(
         &self,
         line: &NoteSignature,
@@ -168,17 +169,18 @@ impl fmt::Display for VerifierKey {
 /// A key that signed a checkpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SignedBy<'k> {
-    /// Which.
+    /// The key.
     pub key: &'k VerifierKey,
-    /// The newest time that it signed; `None` where it names none.
+    /// The newest time that it signed; `None` where its lines have no time.
     pub time: Option<CosignatureTime>,
 }
 
-/// Reads the checkpoint in `note`, and says which of the `known` keys signed it: each once, in their order.
+/// Reads the checkpoint in `note`, and returns which of the `known` keys signed it: each once, in
+/// their order.
 ///
 /// # Errors
-/// [`NoteError::Malformed`] when it is no checkpoint, [`NoteError::BadSignature`] when a line claims to be by known
-/// keys and is by none of those.
+/// [`NoteError::Malformed`] when it is no checkpoint. [`NoteError::BadSignature`] when a line has
+/// name and id of known keys and none of them verifies it.
 pub fn open<'k>(
     note: &SignedNote,
     known: &[&'k VerifierKey],
@@ -188,7 +190,7 @@ pub fn open<'k>(
     Ok((checkpoint, signers))
 }
 
-/// Which of the `known` keys signed `checkpoint`, whose note this is.
+/// The `known` keys that signed `checkpoint`, which is the text of `note`.
 pub(super) fn signers<'k>(
     note: &SignedNote,
     checkpoint: &Checkpoint,
@@ -204,7 +206,8 @@ pub(super) fn signers<'k>(
             claimed = true;
             if let Ok(time) = key.verify(line, note.text(), checkpoint) {
                 verified = true;
-                // Whoever cosigns one checkpoint again says that it was the largest then, too.
+                // A second cosignature of one checkpoint states that it was still the largest tree
+                // then.
                 let newest = signed.and_then(|signed| signed.time).max(time);
                 *signed = Some(SignedBy { key, time: newest });
             }
@@ -216,8 +219,10 @@ pub(super) fn signers<'k>(
     Ok(signed.into_iter().flatten().collect())
 }
 
-/// The note with one line of each of these keys, and room for one line more; `None` where there are none. Whether
-/// they hold, [`signers`] says.
+/// The note with one line of each of these keys, and room for one line more; `None` where there are
+/// none.
+///
+/// [`signers`] checks whether the lines verify.
 pub(super) fn lines_of(note: &SignedNote, keys: &[&VerifierKey]) -> Option<SignedNote> {
     let of = |key: &&VerifierKey| note.signatures().iter().find(|line| key.claimed_by(line));
     let mut lines = keys.iter().filter_map(of).take(MAX_NOTE_SIGNATURES - 1);
@@ -235,7 +240,7 @@ mod tests {
     use super::*;
     use crate::key::Signer as _;
 
-    /// A key that cosigns in the world of sigsum.
+    /// A cosigning key of a witness in the sigsum network.
     const REMORA: &str = "remora.n621.de+da77ade7+BOvN63jn/bLvkieywe8R6UYAtVtNbZpXh34x7onlmtw2";
 
     #[test]
@@ -311,7 +316,7 @@ mod tests {
         }
     }
 
-    /// The key of a witness under the type of a log, and the other way round, signs nothing.
+    /// A witness's key under the type of a log signs nothing, and neither does the reverse.
     #[test]
     fn a_key_counts_for_its_type_alone() {
         let note = note(&checkpoint(5), &[(1, 7)]);

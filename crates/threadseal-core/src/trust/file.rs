@@ -8,16 +8,16 @@
 //! key = "64 hex digits"
 //! usage = ["native"]                           # those of KeyUsage
 //! scope.threads = ["agency/*"]                 # left out: ["*"]
-//! scope.formats = ["transcript"]               # left out: all four
+//! scope.formats = ["transcript"]               # left out: all
 //! not_before = "2026-01-01T00:00:00Z"
 //! not_after = "2026-12-31T23:59:59Z"
 //! revoked = { at = "2026-06-01T00:00:00Z", reason = "stolen laptop" }
 //! added = "2026-01-01T00:00:00Z"
 //! note = "one line"
 //! ```
-//! Only `version`, `name`, `key` and `usage` must be there. Nothing else may be: a misspelt
-//! `revokd` must not trust. [`write`] gives one text for one store: entries by name, members in
-//! the order above, what is default left out.
+//! Only `version`, `name`, `key` and `usage` are required. No other member is allowed: a misspelt
+//! `revokd` must not leave a key trusted. [`write`] gives one text for each store. Its entries are
+//! sorted by name, members are in the order above, and defaults are left out.
 
 use super::{Format, Revocation, Scope, ThreadPattern, TrustName, TrustStore, TrustedKey};
 use crate::error::{Error, ErrorKind};
@@ -69,7 +69,7 @@ struct RevokedEntry {
     entry: Option<u64>,
 }
 
-/// Where errors get their line numbers from.
+/// The source text, which gives errors their line numbers.
 struct Source<'a>(&'a str);
 
 impl Source<'_> {
@@ -87,7 +87,7 @@ impl Source<'_> {
         read(value.get_ref()).map_err(|error| self.error_at(value.span().start, &error))
     }
 
-    /// A list in which nothing occurs twice.
+    /// Reads a list without duplicates.
     fn set<T: Ord>(
         &self,
         list: &Spanned<Vec<Spanned<String>>>,
@@ -158,7 +158,6 @@ fn parse_time(text: &str) -> Result<Timestamp, Error> {
         .ok_or_else(|| Error::invalid("a time is written like \"2026-02-18T10:30:00Z\", in quotes"))
 }
 
-/// Reads a store.
 pub(super) fn parse(text: &str) -> Result<TrustStore, Error> {
     if text.len() > MAX_TRUST_FILE_BYTES {
         return Err(Error::new(
@@ -187,7 +186,6 @@ pub(super) fn parse(text: &str) -> Result<TrustStore, Error> {
     Ok(store)
 }
 
-/// Writes a store.
 pub(super) fn write<'a>(entries: impl Iterator<Item = &'a TrustedKey>) -> String {
     let mut out = format!("version = {VERSION}\n");
     for entry in entries {

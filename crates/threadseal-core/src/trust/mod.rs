@@ -1,4 +1,4 @@
-//! Whose signature counts, for what, until when.
+//! Trust in signatures: which keys count, for which records, until when.
 //!
 //! ```text
 //! judge(key, purpose, now)
@@ -8,19 +8,21 @@
 //!   outside [not_before, not_after] at the evidence, else now → Expired
 //!   otherwise                                                 → Trusted
 //! ```
-//! A seal's own time proves nothing, since who holds the key writes it. Evidence is a moment at
-//! which this verifier (or a log it trusts) already held the seal. Without evidence a revoked key
-//! is revoked for all its seals: whoever stole it would date them back. A revocation counts for the
-//! key, not only for the entry that carries it. Where the key itself said in the log of this host that it ended, places in
-//! the log are the evidence ([`SealPlaces`]), and moments are none.
+//! The time in a seal proves nothing, because the holder of the key writes it. Evidence is a moment
+//! at which this verifier (or a log it trusts) already held the seal. Without evidence a revocation
+//! covers all seals of the key, because a thief could backdate them. A revocation counts for the
+//! key, not only for the entry that contains it.
 //!
-//! A pinned key ([`Trust::pinned`]) is the only acceptable one; its scope and window are the
-//! caller's business then, its revocation is not.
+//! A key can also end in an entry of this host's log. Then places in the log are the evidence
+//! ([`SealPlaces`]), and moments are not.
 //!
-//! The store is a file of the user, outside every project; keys that a project brings along are
-//! never in it by themselves. Elsewhere: the file's text (`file`), scopes (`scope`), the entries
-//! and their look-up (`store`), the keys of Rye's own trust folder ([`rye`]); where the file lies
-//! and who may write it (the store crate).
+//! A pinned key ([`Trust::pinned`]) is the only acceptable one. The caller then decides about its
+//! scope and window, but a revocation still counts.
+//!
+//! The store is a file of the user, outside every project. No key of a project enters it
+//! automatically. Elsewhere: the file's text (`file`), scopes (`scope`), the entries and their
+//! look-up (`store`), the keys of Rye's own trust folder ([`rye`]). The store crate owns the place
+//! of the file and who may write it.
 
 mod file;
 mod pin;
@@ -46,8 +48,9 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 
-/// The name under which a key is trusted: 1 to [`MAX_TRUST_NAME_BYTES`] bytes of letters, digits
-/// and ` -_.@/+:`, no blank at either end. Reports show it, so nothing in it can pass for layout.
+/// The name of a trusted key: 1 to [`MAX_TRUST_NAME_BYTES`] letters, digits and ` -_.@/+:`.
+///
+/// It has no blank at either end. Reports show it, so it must not look like layout.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TrustName(String);
 
@@ -88,22 +91,22 @@ impl fmt::Display for TrustName {
 pub struct Revocation {
     /// Seals that this verifier held before this moment still count.
     pub at: Timestamp,
-    /// Why, for people; one line.
+    /// The reason, for people; one line.
     pub reason: String,
-    /// The entry of this host's log in which the key itself said so: what stands before it there was held before.
+    /// The entry of this host's log that ended the key. Entries before it count as held before.
     pub entry: Option<u64>,
 }
 
 /// One entry of the store. Times count in whole seconds: adding to the store drops fractions.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TrustedKey {
-    /// Unique in the store.
+    /// A unique name in the store.
     pub name: TrustName,
     /// The key.
     pub key: PublicKey,
-    /// What the key is trusted to sign; not empty.
+    /// The messages that the key is trusted to sign; not empty.
     pub usage: BTreeSet<KeyUsage>,
-    /// Which records.
+    /// The records that the key may vouch for.
     pub scope: Scope,
     /// Not trusted before this moment.
     pub not_before: Option<Timestamp>,
@@ -166,79 +169,81 @@ impl TrustedKey {
     }
 }
 
-/// What a signature is looked at for.
+/// The use of a signature, for which a key is judged.
 #[derive(Debug, Clone, Copy)]
 pub struct Purpose<'a> {
-    /// What kind of message was signed.
+    /// The kind of message that was signed.
     pub usage: KeyUsage,
-    /// What kind of record it is.
+    /// The kind of record.
     pub format: Format,
-    /// The thread that the record says it belongs to, if any.
+    /// The thread that the record names, if any.
     pub thread: Option<&'a str>,
-    /// A moment at which this verifier already held the seal. Stamps of its log, where it has some, are asked besides.
+    /// A moment at which this verifier already held the seal. Time stamps of its log count besides.
     pub evidence: Option<Timestamp>,
-    /// Heads that the record contains and that cover what the key signed in it.
+    /// Heads that the record contains and that cover the key's signature in it.
     pub heads: &'a [Head],
 }
 
-/// What the trust says of a key, for one purpose.
+/// The status of a key under the trust, for one purpose.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Standing {
     /// It counts.
     Trusted,
     /// It is the pinned key: it counts.
     Pinned,
-    /// Another key is pinned: this one is not acceptable, whatever the store says.
+    /// Another key is pinned, so this one is not acceptable, even if the store trusts it.
     NotPinned,
-    /// The store does not know it.
+    /// The store does not contain it.
     Unknown,
-    /// It was revoked, and nothing says that the seal is older.
+    /// It was revoked, and no evidence shows that the seal is older.
     Revoked {
-        /// When.
+        /// The moment of the revocation.
         at: Timestamp,
-        /// Why.
+        /// The reason of the revocation.
         reason: String,
-        /// Could the log of this host say that the seal is older, had it not gone back? Then nobody knows.
+        /// Whether the log of this host was rolled back. Without the rollback it could show that
+        /// the seal is older. The status is then unknown.
         in_doubt: bool,
     },
     /// It is trusted, but not for this.
     OutOfScope {
-        /// One sentence.
+        /// The reason, in one sentence.
         why: String,
     },
     /// It is trusted, but not at this time.
     Expired {
-        /// One sentence.
+        /// The reason, in one sentence.
         why: String,
     },
 }
 
 impl Standing {
-    /// Does a signature of the key count?
+    /// Whether a signature of the key counts.
     pub fn counts(&self) -> bool {
         matches!(self, Self::Trusted | Self::Pinned)
     }
 }
 
-/// A key's standing, and the name under which the store knows the key, if it does.
+/// The status of a key, and its name in the store, if it is there.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Judgement<'a> {
-    /// What the trust says.
+    /// The status of the key.
     pub standing: Standing,
     /// The name of the entry that decided, else of any entry of the key.
     pub name: Option<&'a TrustName>,
 }
 
-/// A store, and how it is to be used.
+/// A trust store and the rules for its use.
 #[derive(Debug, Clone, Default)]
 pub struct Trust {
     /// The keys of the user.
     pub store: TrustStore,
-    /// The one acceptable key (`--key`), by itself or by its id.
+    /// The one acceptable key (`--key`), as the key or as its id.
     pub pinned: Option<Pin>,
-    /// The store lies inside the tree that it judges (`--allow-local-trust`); reports say so.
+    /// Whether the store is inside the tree that it judges (`--allow-local-trust`). Reports show
+    /// it.
     pub local: bool,
-    /// The log of this host, by whose places the seals of keys that ended in it are judged.
+    /// The log of this host. Its places decide about the seals of keys that ended in it.
     pub places: Option<Arc<dyn SealPlaces>>,
 }
 
@@ -259,7 +264,7 @@ impl Trust {
         }
     }
 
-    /// What this trust says of `key`. See the module's heading.
+    /// Judges `key` under this trust. See the module's heading.
     pub fn judge(&self, key: &PublicKey, purpose: &Purpose<'_>, now: Timestamp) -> Judgement<'_> {
         let Some(pinned) = &self.pinned else {
             return self.judge_unpinned(key, purpose, now);
@@ -275,7 +280,7 @@ impl Trust {
         Judgement { standing, name }
     }
 
-    /// As [`Trust::judge`], whatever key is pinned.
+    /// As [`Trust::judge`], without regard to the pinned key.
     pub fn judge_unpinned(
         &self,
         key: &PublicKey,
@@ -287,8 +292,9 @@ impl Trust {
             .judge_as(key, &self.dated(key, purpose), now, placed)
     }
 
-    /// The same purpose with the earliest moment by which the seal is known to have been there: stamps of the log are asked, too, where a
-    /// moment may decide.
+    /// The same purpose with the earliest moment at which the seal is known to have existed.
+    ///
+    /// It includes time stamps of the log, if a moment can decide.
     fn dated<'p>(&self, key: &PublicKey, purpose: &Purpose<'p>) -> Purpose<'p> {
         let mut entries = self.store.by_key(key);
         let places = self.places.as_ref();
@@ -302,7 +308,7 @@ impl Trust {
         }
     }
 
-    /// Where the log holds one of `heads`, measured by the entry in which the key itself said that it ended.
+    /// The place of `heads` in the log, relative to the entry that ended the key.
     fn placed(&self, key: &PublicKey, heads: &[Head]) -> Placed {
         match (&self.places, self.store.ended_at(key)) {
             (Some(places), Some(end)) => Placed::of(&**places, key, end, heads),
@@ -310,8 +316,9 @@ impl Trust {
         }
     }
 
-    /// The keys to try for a signature that names only Rye's fingerprint: several keys may share
-    /// its 64 bits, so each must be tried.
+    /// The keys to try for a signature that names only Rye's fingerprint.
+    ///
+    /// Several keys may share its 64 bits, so each must be tried.
     pub fn by_fingerprint(&self, fingerprint: RyeFingerprint) -> Vec<PublicKey> {
         let mut keys = self.store.by_fingerprint(fingerprint);
         keys.extend(self.pinned_key().filter(|key| {
@@ -320,7 +327,7 @@ impl Trust {
         keys
     }
 
-    /// The key that is pinned; None where none is, or only an id.
+    /// The pinned key; `None` if no key is pinned, or only an id.
     pub fn pinned_key(&self) -> Option<PublicKey> {
         self.pinned.as_ref().and_then(Pin::key).copied()
     }
@@ -332,7 +339,7 @@ impl Trust {
             .or_else(|| self.store.by_key_id(id))
     }
 
-    /// The digest that reports give of the trust they used: store, pin and place.
+    /// The digest of the trust in reports: store, pin and place.
     pub fn digest(&self) -> Digest {
         let pinned = self.pinned.as_ref().map_or(&[][..], Pin::as_bytes);
         Digest::tagged(

@@ -1,7 +1,8 @@
-//! [`Pin`]: the one key that somebody accepts, by itself or by its id (`spec/keys-and-trust.md` §8).
+//! [`Pin`]: the one key that the caller accepts, given as key or as id (`spec/keys-and-trust.md`
+//! §8).
 //!
-//! Both are 32 bytes, and people copy either from where they see it. Nothing is lost by admitting the key of these bytes and the key of
-//! this id: nobody can make a key whose bytes are another's id, nor one whose id is another's bytes.
+//! Both are 32 bytes, and people copy either of them. Accepting both readings loses nothing. No one
+//! can make a key whose bytes are another's id, or whose id is another's bytes.
 
 use crate::key::PublicKey;
 
@@ -9,7 +10,7 @@ use crate::key::PublicKey;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Pin {
     bytes: [u8; 32],
-    /// Of these bytes; about half of all ids are none.
+    /// The key of these bytes; about half of all ids are not the bytes of a key.
     key: Option<PublicKey>,
 }
 
@@ -20,7 +21,7 @@ impl Pin {
         Self { bytes, key }
     }
 
-    /// The key; None where these bytes can only be an id.
+    /// The key; `None` where these bytes can only be an id.
     pub fn key(&self) -> Option<&PublicKey> {
         self.key.as_ref()
     }
@@ -30,7 +31,7 @@ impl Pin {
         &self.bytes
     }
 
-    /// Is it this key?
+    /// Whether this key is the pinned one.
     pub fn admits(&self, key: &PublicKey) -> bool {
         *key.as_bytes() == self.bytes || *key.key_id().digest().as_bytes() == self.bytes
     }

@@ -1,7 +1,8 @@
-//! [`SealPlaces`]: where seals stand in the log of this host, and what keys said of themselves there.
+//! [`SealPlaces`]: the places of seals in the log of this host, and the key events in it.
 //!
-//! A seal of a key that ended counts when it stood in the log before the key did (`spec/keys-and-trust.md` §8). The library reads no
-//! log; who verifies with one hands it in here.
+//! A seal of a key that ended counts if it entered the log before the key ended
+//! (`spec/keys-and-trust.md` §8). The library reads no log. A caller that verifies with a log
+//! passes it in here.
 
 use crate::key::PublicKey;
 use crate::record::Head;
@@ -9,52 +10,56 @@ use crate::time::Timestamp;
 use crate::tlog::entry::key_event::KeyHistory;
 use std::fmt;
 
-/// The log of a host, to who judges keys.
+/// The log of a host, as input for judging keys.
 pub trait SealPlaces: fmt::Debug + Send + Sync {
-    /// The entry that holds this head, where something outside of the log vouches that it could not have been put there later.
+    /// The entry of this head, if evidence outside the log excludes that it was inserted later.
     fn place(&self, head: &Head) -> Option<u64>;
 
-    /// Until when, at the latest, this head came into the log, as an authority says that the user pinned and that saw the log then; None
-    /// where none did. No clock of this host has a part in it.
+    /// The latest possible time at which this head entered the log, or `None`.
+    ///
+    /// It comes from a time stamp authority that the user pinned and that saw the log. It does not
+    /// depend on any clock of this host.
     fn stamped(&self, head: &Head) -> Option<Timestamp>;
 
-    /// What keys said of themselves in the log; None where it cannot be read.
+    /// The key events in the log; `None` if it cannot be read.
     fn keys(&self) -> Option<&KeyHistory>;
 
-    /// Did the log go back, or can it not be held against what is known of it elsewhere? Then nothing vouches for a place in it, and that
-    /// it lacks one speaks against nobody.
+    /// Whether the log was rolled back, or cannot be compared with what is known of it elsewhere.
+    ///
+    /// Then nothing vouches for a place in it, and a missing place is no evidence.
     fn is_in_doubt(&self) -> bool {
         false
     }
 
-    /// The entry that holds this head, vouched for or not.
+    /// The entry of this head, vouched for or not.
     fn claimed(&self, head: &Head) -> Option<u64> {
         self.place(head)
     }
 }
 
-/// Of a signature, where the log that would tell whether it is older than the end of its key went back.
+/// Why the end of a key is in doubt: the log that would order it and the signature was rolled back.
 pub const END_IN_DOUBT: &str = "it ended in the log of this host, and that log went back: nothing tells whether this was signed \
      before; see: threadseal log status";
 
-/// Where what a key signed stands to the entry in which it said that it ended.
+/// The place of a key's seal in the log, relative to the entry that ended the key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Placed {
-    /// Before it.
+    /// Before the end.
     Before,
-    /// Nowhere before it.
+    /// Not before the end.
     Not,
-    /// The log that would tell went back, and what it has does not speak against it.
+    /// The log was rolled back, and its remaining entries do not exclude a place before the end.
     InDoubt,
 }
 
 impl Placed {
-    /// Of heads that cover what `key` signed, which ended in entry `end` by what the trust store says.
+    /// Judges the heads that cover signatures of `key`. The trust store gives `end`, the entry that
+    /// ended the key.
     pub(super) fn of(places: &dyn SealPlaces, key: &PublicKey, end: u64, heads: &[Head]) -> Self {
         let said = places.keys().and_then(|keys| keys.ended(key));
         let is_before = |place: Option<u64>, end: u64| place.is_some_and(|place| place < end);
         if places.is_in_doubt() {
-            // A log from before the end, or one that knows it under another number.
+            // The log is from before the end, or has the end under another number.
             let may_be = said.is_none_or(|end| {
                 let mut heads = heads.iter();
                 heads.any(|head| is_before(places.claimed(head), end))
@@ -64,7 +69,7 @@ impl Placed {
                 false => Self::Not,
             };
         }
-        // An entry that the trust store names and this log does not is another log's.
+        // If this log lacks the entry that the trust store names, that entry is of another log.
         let mut heads = heads.iter();
         match said == Some(end) && heads.any(|head| is_before(places.place(head), end)) {
             true => Self::Before,
@@ -73,7 +78,7 @@ impl Placed {
     }
 }
 
-/// What a key signed last in a record, and the head that this made.
+/// The last seal of a key in a record, with its head.
 #[derive(Debug, Clone, Copy)]
 pub struct LastOf {
     /// The key.
@@ -82,7 +87,7 @@ pub struct LastOf {
     pub head: Head,
 }
 
-/// Those of the heads at which keys of a record signed last that cover all up to number `seq`.
+/// The heads in `last` that cover all seals up to number `seq`.
 pub fn covering(last: &[LastOf], seq: u64) -> Vec<Head> {
     let heads = last.iter().map(|other| other.head);
     heads.filter(|other| other.seq >= seq).collect()

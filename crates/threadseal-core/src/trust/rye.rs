@@ -10,15 +10,15 @@
 //! [public_key]
 //! pem = """…"""
 //! ```
-//! `sha256` is that of everything after the first line, `signature` is over its 64 hex digits
+//! `sha256` covers everything after the first line. `signature` covers its 64 hex digits
 //! (base64url, padded or not). Rye reads text with universal newlines, so CR LF and CR count as LF
-//! throughout; the fingerprint is recomputed from the PEM text with blanks around it dropped and
-//! one LF appended.
+//! throughout. The fingerprint is computed again from the PEM text, without the blanks around it
+//! and with one LF appended.
 //!
-//! Rye accepts unsigned key files, and files signed by the very key inside: whoever can drop a
-//! file into the folder is trusted. A [`TrustSet`] accepts a file only when its name is its
-//! fingerprint and it is signed by the owner's key (or, when the caller knows no owner's key, by the
-//! one self-signed key of the folder). Time and registry are not covered by the signature.
+//! Rye accepts unsigned key files, and files signed by the very key inside. So Rye trusts anyone
+//! who can write a file into the folder. A [`TrustSet`] accepts a file only if its name is its
+//! fingerprint and the owner's key signed it. If the caller knows no owner's key, the only
+//! self-signed key of the folder takes its place. The signature does not cover time and registry.
 
 pub mod fields;
 
@@ -31,28 +31,30 @@ use crate::time::Timestamp;
 use fields::Fields;
 use serde::Deserialize;
 
-/// What stands before the signature in the first line.
+/// The text before the signature in the first line.
 const COMMENT: &str = "# ";
 
 /// The fields of a `rye:signed:` line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SignatureLine {
-    /// When the signer says it signed; not covered by the signature.
+    /// The signer's time; the signature does not cover it.
     pub time: Timestamp,
     /// SHA-256 of the content.
     pub hash: Digest,
-    /// Over the hash's 64 hex digits.
+    /// The signature of the hash's 64 hex digits.
     pub signature: Signature,
     /// The signer's key, as a hint.
     pub fingerprint: RyeFingerprint,
-    /// `registry@user`, added after signing; not covered by the signature.
+    /// `registry@user`, added after signing; the signature does not cover it.
     pub provenance: Option<String>,
 }
 
 impl SignatureLine {
     /// Reads `rye:signed:<time>:<sha256>:<signature>:<fingerprint>[|<registry>@<user>]`, to its
-    /// end. Impossible dates, other spellings of the signature and anything after the last field
-    /// are refused, though Rye takes them.
+    /// end.
+    ///
+    /// Impossible dates, other spellings of the signature and anything after the last field are
+    /// refused, though Rye accepts them.
     pub fn parse(text: &str) -> Option<Self> {
         let fields = Fields::read(text).filter(|fields| fields.len == text.len())?;
         let fits = |word: &str| word.len() <= MAX_TRUST_TEXT_BYTES;
@@ -72,19 +74,19 @@ impl SignatureLine {
         })
     }
 
-    /// Is the signature `key`'s, over `hash`? Says nothing about the content.
+    /// Whether the signature is `key`'s, over `hash`. The content is not checked.
     pub fn is_by(&self, key: &PublicKey) -> bool {
         key.verify(&Message::rye_hash(&self.hash), &self.signature)
             .is_ok()
     }
 }
 
-/// One key file, whose fingerprint is right. To hold one says nothing about who signed it.
+/// One key file with a correct fingerprint. The type alone proves no signer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RyeTrustedKey {
-    /// Recomputed.
+    /// The fingerprint, computed from the key.
     pub fingerprint: RyeFingerprint,
-    /// Who is said to own the key.
+    /// The owner that the file names.
     pub owner: String,
     /// The key.
     pub key: PublicKey,
@@ -97,7 +99,7 @@ pub struct RyeTrustedKey {
 }
 
 impl RyeTrustedKey {
-    /// Is the file signed by `key`, and unchanged since?
+    /// Whether `key` signed the file, and the file is unchanged since.
     pub fn is_signed_by(&self, key: &PublicKey) -> bool {
         self.header
             .as_ref()
@@ -124,8 +126,8 @@ struct PublicKeyTable {
 /// Reads a key file. Its signature is parsed, not checked.
 ///
 /// # Errors
-/// [`crate::error::ErrorKind::Key`] when it is anything else, when the fingerprint is not the
-/// key's, or when a first line that begins like a signature is none.
+/// [`crate::error::ErrorKind::Key`] when it is not a key file, or the fingerprint is not the key's.
+/// Also when a first line begins like a signature and is none.
 pub fn parse_trusted_key(bytes: &[u8]) -> Result<RyeTrustedKey, Error> {
     if bytes.len() > MAX_KEY_FILE_BYTES {
         return Err(Error::key("the key file is too large to be one"));
@@ -133,7 +135,7 @@ pub fn parse_trusted_key(bytes: &[u8]) -> Result<RyeTrustedKey, Error> {
     let text = std::str::from_utf8(bytes).map_err(|_| Error::key("the key file is not UTF-8"))?;
     let text = universal_newlines(text);
     let (header, content) = split_header(&text)?;
-    // The parser's own message would repeat text of a file that anybody may have written.
+    // The parser's message would repeat text of the file, which an attacker may have written.
     let file: File = toml::from_str(content).map_err(|_| {
         Error::key("not a Rye key file: bad TOML, or a member is missing or of another type")
     })?;
@@ -178,7 +180,7 @@ fn split_header(text: &str) -> Result<(Option<SignatureLine>, &str), Error> {
 pub struct RefusedKeyFile {
     /// Its name, as given.
     pub file: String,
-    /// One sentence.
+    /// The reason, in one sentence.
     pub why: String,
 }
 
@@ -194,9 +196,9 @@ impl TrustSet {
     /// Reads a folder: `own` is the owner's public key as PEM, when known; `files` are name
     /// (`<fingerprint>.toml`) and content.
     ///
-    /// Without `own` the folder must hold exactly one self-signed key, which then vouches for the
-    /// rest; the caller vouches for the folder. With several nobody can tell the owner's, and all
-    /// are refused.
+    /// Without `own` the folder must contain exactly one self-signed key, which then vouches for
+    /// the rest. The caller vouches for the folder. With several such keys the owner's key is
+    /// unknown, and all files are refused.
     ///
     /// # Errors
     /// [`crate::error::ErrorKind::Key`] when `own` is not a public key, or there are more than
@@ -245,13 +247,14 @@ impl TrustSet {
         &self.keys
     }
 
-    /// The others, and why.
+    /// The refused files, each with its reason.
     pub fn refused(&self) -> &[RefusedKeyFile] {
         &self.refused
     }
 
-    /// A store that trusts the accepted keys, and the owner's, for Rye signatures. The names
-    /// are `rye:<fingerprint>`; the owners, which are free text, go to the notes.
+    /// A store that trusts the accepted keys, and the owner's, for Rye signatures.
+    ///
+    /// The names are `rye:<fingerprint>`. The owners, which are free text, become notes.
     ///
     /// # Errors
     /// [`crate::error::ErrorKind::InvalidInput`] when two accepted keys share a fingerprint.

@@ -1,11 +1,11 @@
-//! Which records a trusted key may vouch for.
+//! The records that a trusted key may vouch for.
 //!
 //! ```text
-//! threads   patterns; "*" stands for any run of characters, also "/", also none;
-//!           every other character for itself; one must match the whole thread id
+//! threads   patterns; "*" matches any run of characters, also "/", also none;
+//!           every other character matches itself; one pattern must match the whole thread id
 //! formats   transcript, log, json, text, scroll, ledger, lineage
 //! ```
-//! A record that belongs to no thread is in scope only of the pattern "*".
+//! A record without a thread is in scope only of the pattern "*".
 
 use crate::error::{Error, ErrorKind};
 use crate::limits::{MAX_SCOPE_PATTERNS, MAX_THREAD_ID_BYTES};
@@ -17,7 +17,7 @@ use std::fmt;
 pub enum Format {
     /// An event log of an agent thread.
     Transcript,
-    /// A log that somebody else wrote, under detached seals.
+    /// A log that another program wrote, under detached seals.
     Log,
     /// A JSON document with `_signature`.
     Json,
@@ -76,8 +76,8 @@ impl ThreadPattern {
     /// Checks and takes `text`.
     ///
     /// # Errors
-    /// [`ErrorKind::InvalidInput`] when it is empty, too long, or holds what other pattern
-    /// languages give a meaning (`? [ ] { } \`), so that nobody trusts more than they meant.
+    /// [`ErrorKind::InvalidInput`] when it is empty, too long, or contains a special character of
+    /// other pattern languages (`? [ ] { } \`). Otherwise a user could trust more than intended.
     pub fn parse(text: &str) -> Result<Self, Error> {
         let forbidden = |c: char| "?[]{}\\".contains(c) || c.is_control();
         if text.is_empty() || text.len() > MAX_THREAD_ID_BYTES || text.contains(forbidden) {
@@ -98,7 +98,7 @@ impl ThreadPattern {
         &self.0
     }
 
-    /// Does it match the whole of `thread`? Time at most the product of the lengths.
+    /// Whether it matches the whole of `thread`. The time is at most the product of the lengths.
     pub fn matches(&self, thread: &str) -> bool {
         let mut pieces = self.0.split('*');
         let first = pieces.next().unwrap_or_default();
@@ -123,12 +123,12 @@ impl ThreadPattern {
     }
 }
 
-/// Which records; by default all.
+/// The scope of a key; by default all records.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Scope {
     /// Patterns, one of which must match; not empty.
     pub threads: BTreeSet<ThreadPattern>,
-    /// Not empty.
+    /// Formats, not empty.
     pub formats: BTreeSet<Format>,
 }
 
@@ -157,7 +157,7 @@ impl Scope {
         Ok(())
     }
 
-    /// Why a record is outside, if it is.
+    /// The reason why a record is outside the scope, if it is.
     pub(super) fn excludes(&self, format: Format, thread: Option<&str>) -> Option<String> {
         if !self.formats.contains(&format) {
             return Some(format!("the key is not trusted for the format `{format}`"));
@@ -176,7 +176,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// The definition, by trying every length for each star.
+    /// The definition, which tries every length for each star.
     fn defined(pattern: &[u8], thread: &[u8]) -> bool {
         match pattern.split_first() {
             None => thread.is_empty(),

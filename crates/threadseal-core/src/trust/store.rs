@@ -1,8 +1,8 @@
-//! The entries of a trust store, found by each of their names, and what they say of a key.
+//! The entries of a trust store, found by each of their names, and their judgement of a key.
 //!
-//! Invariants: a name occurs once; no two entries trust the same key for the same usage; every
-//! entry has passed its own check and counts times in whole seconds. So the written file reads
-//! back as the same store.
+//! Invariants: a name occurs once. No two entries trust the same key for the same usage. Every
+//! entry has passed its own check and counts times in whole seconds. So the written file reads back
+//! as the same store.
 
 use super::places::Placed;
 use super::{Judgement, Purpose, Revocation, Standing, TrustName, TrustedKey, file};
@@ -21,7 +21,7 @@ pub struct TrustStore {
     names: BTreeMap<PublicKey, BTreeSet<TrustName>>,
     fingerprints: BTreeMap<RyeFingerprint, BTreeSet<PublicKey>>,
     ids: BTreeMap<KeyId, PublicKey>,
-    /// Of the entries; every report asks for it, so it is computed once.
+    /// The digest of the entries. Every report needs it, so it is computed once.
     digest: OnceLock<Digest>,
 }
 
@@ -34,7 +34,7 @@ impl PartialEq for TrustStore {
 impl Eq for TrustStore {}
 
 impl TrustStore {
-    /// A store that trusts nobody.
+    /// An empty store, which trusts no key.
     pub fn new() -> Self {
         Self::default()
     }
@@ -42,13 +42,13 @@ impl TrustStore {
     /// Reads the store's file (`spec/keys-and-trust.md`).
     ///
     /// # Errors
-    /// [`ErrorKind::InvalidInput`] with the line of the first thing that is wrong;
-    /// [`ErrorKind::Limit`] beyond the named bounds.
+    /// [`ErrorKind::InvalidInput`] with the line of the first fault; [`ErrorKind::Limit`] beyond
+    /// the named bounds.
     pub fn parse(toml: &str) -> Result<Self, Error> {
         file::parse(toml)
     }
 
-    /// The store's file: one text for one store.
+    /// The store's file: each store has one text.
     pub fn to_toml(&self) -> String {
         file::write(self.iter())
     }
@@ -63,8 +63,8 @@ impl TrustStore {
     /// Adds an entry.
     ///
     /// # Errors
-    /// [`ErrorKind::InvalidInput`] when the name is taken, when another entry trusts the same key
-    /// for the same usage, or when the entry contradicts itself; [`ErrorKind::Limit`] beyond
+    /// [`ErrorKind::InvalidInput`] when the name is taken, another entry trusts the same key for
+    /// the same usage, or the entry contradicts itself. [`ErrorKind::Limit`] beyond
     /// [`MAX_TRUSTED_KEYS`].
     pub fn add(&mut self, mut entry: TrustedKey) -> Result<(), Error> {
         entry.check()?;
@@ -100,7 +100,7 @@ impl TrustStore {
         Ok(())
     }
 
-    /// Takes an entry out.
+    /// Removes an entry.
     pub fn remove(&mut self, name: &TrustName) -> Option<TrustedKey> {
         let entry = self.entries.remove(name)?;
         self.digest.take();
@@ -123,7 +123,7 @@ impl TrustStore {
         Some(entry)
     }
 
-    /// Revokes an entry's key. An earlier revocation stands.
+    /// Revokes an entry's key. An earlier revocation remains in force.
     ///
     /// # Errors
     /// [`ErrorKind::InvalidInput`] when there is no such entry, or the reason is not one line.
@@ -150,7 +150,8 @@ impl TrustStore {
         self.entries.values()
     }
 
-    /// The entry of the log in which a revoked key ended; None where its earliest revocation names none.
+    /// The log entry at which a revoked key ended; `None` if its earliest revocation names no
+    /// entry.
     pub fn ended_at(&self, key: &PublicKey) -> Option<u64> {
         let revoked = self.by_key(key).filter_map(|entry| entry.revoked.as_ref());
         revoked.min_by_key(|revoked| revoked.at)?.entry
@@ -161,7 +162,7 @@ impl TrustStore {
         self.entries.len()
     }
 
-    /// Does it trust nobody?
+    /// Whether it has no entry.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
@@ -188,12 +189,12 @@ impl TrustStore {
         keys.into_iter().flatten().copied().collect()
     }
 
-    /// What the store says of `key`. See the heading of [`crate::trust`].
+    /// Judges `key` by the entries of the store. See the heading of [`crate::trust`].
     pub fn judge(&self, key: &PublicKey, purpose: &Purpose<'_>, now: Timestamp) -> Judgement<'_> {
         self.judge_as(key, purpose, now, Placed::Not)
     }
 
-    /// The same of a seal that has this place in the log, where the key ended there.
+    /// As [`TrustStore::judge`], for a seal with this place in the log.
     pub(super) fn judge_as(
         &self,
         key: &PublicKey,
@@ -225,7 +226,8 @@ impl TrustStore {
 }
 
 impl TrustedKey {
-    /// Does a moment decide whether it counts: has it a window, or was it revoked by a clock and not by an entry of a log?
+    /// Whether a moment decides if the key counts: it has a window, or a revocation without a log
+    /// entry.
     pub fn is_bound_in_time(&self) -> bool {
         let by_clock = |revoked: &Revocation| revoked.entry.is_none();
         self.not_before.is_some()
@@ -253,8 +255,10 @@ impl TrustedKey {
     }
 }
 
-/// The earliest revocation among the entries of a key, unless the seal is known to be older: by its place in the log, where the
-/// key ended there, and by a moment else. Whoever stole a key may have set the clock by which this host noted moments.
+/// The earliest revocation among the entries of a key, unless the seal is known to be older.
+///
+/// If the key ended in the log, only places in the log can show that. Otherwise a moment can. A
+/// thief of the key may have set the clock by which this host recorded moments.
 pub(super) fn revocation<'a>(
     entries: impl Iterator<Item = &'a TrustedKey>,
     purpose: &Purpose<'_>,

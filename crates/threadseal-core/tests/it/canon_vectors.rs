@@ -78,8 +78,9 @@ fn each_writing_vector_is_written_as_it_says_by_us_and_by_serde_json_canonicaliz
     }
 }
 
-/// Whether SHA-256 of the `rye` form without `_signature` is the hash that `_signature` names;
-/// `None` for a document without a signature.
+/// Whether SHA-256 of the `rye` form without `_signature` is the hash in `_signature`.
+///
+/// Returns `None` for a document without a signature.
 fn hash_matches(bytes: &[u8]) -> Option<bool> {
     let Value::Object(mut members) = parse_python(bytes).ok()?.value else {
         return None;
@@ -127,10 +128,10 @@ fn every_shared_rye_document_has_the_hash_that_its_signature_names() {
     );
 }
 
-/// Checks one entry of an index; false where the hash says nothing about it.
+/// Checks one entry of an index; false where the hash gives no information about it.
 fn check_shared(folder: &Path, entry: &Value) -> bool {
     let file = field(entry, "file").unwrap();
-    // Documents from Rye's own repository lie with the real logs.
+    // Documents from Rye's own repository are with the real logs.
     let moved = folder.join("../../../corpus/rye-real").join(file);
     let here = folder.join(file);
     let bytes = std::fs::read(if here.exists() { here } else { moved }).unwrap();
@@ -190,7 +191,7 @@ fn check_lines(path: &Path) -> usize {
     let Ok(bytes) = std::fs::read(path) else {
         return 0;
     };
-    // A few megabytes of each log show all that it has to show.
+    // The first megabytes of each log cover all of its features.
     let bytes = &bytes[..bytes.len().min(4 << 20)];
     let lines = bytes.split(|byte| *byte == b'\n').take(2000);
     let check = |line: &[u8]| {

@@ -8,7 +8,7 @@
 //!                                                 {"error":TEXT} where there is no answer
 //! scroll-peer bench FILE [HEX]   verifies FILE once; "WALL CPU PEAK TURNS 0" (seconds, bytes)
 //! ```
-//! `peer.py` speaks the same for the Python package.
+//! `peer.py` uses the same protocol for the Python package.
 #![forbid(unsafe_code)]
 
 use agent_scroll::{SignOpts, canonical, seal_chain, verify};

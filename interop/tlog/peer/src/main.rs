@@ -1,10 +1,11 @@
 //! Reads a log on the disk with the published `signed_note` and `tlog_tiles` crates.
 //!
 //! ```text
-//! tlog-peer FOLDER VKEY [SIZE ROOT]…     the checkpoint verifies, the tiles give its root, every entry is proved to be in
-//!                                        it, and it continues each earlier tree (root in base64)
+//! tlog-peer FOLDER VKEY [SIZE ROOT]…     the checkpoint verifies, the tiles give its root, every
+//!                                        entry is proved to be in it, and it extends each earlier
+//!                                        tree (root in base64)
 //! ```
-//! Prints how many proofs held; anything else is a panic, and so a failure.
+//! Prints the number of valid proofs. Any fault is a panic, and so a failure.
 
 use signed_note::{Note, StandardVerifier, VerifierList};
 use std::path::{Path, PathBuf};
@@ -15,7 +16,8 @@ use tlog_tiles::tlog::{self, Error, Hash};
 /// Height of the tiles of C2SP tlog-tiles: 256 hashes.
 const HEIGHT: u8 = 8;
 
-/// Tiles as C2SP tlog-tiles names their files; the crate names them as Go's checksum database does.
+/// Tiles under the file names of C2SP tlog-tiles. The crate uses the names of Go's checksum
+/// database.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -79,7 +81,7 @@ fn prove_entries(folder: &Folder, size: u64, root: Hash) -> usize {
     for (index, entry) in (0..).zip(&entries) {
         let proof = tlog::prove_record(size, index, &reader).unwrap();
         tlog::check_record(&proof, size, root, index, tlog::record_hash(entry)).unwrap();
-        // A proof that proves everything would prove nothing.
+        // A proof of every entry would prove nothing.
         let other = [entry.as_slice(), b" "].concat();
         tlog::check_record(&proof, size, root, index, tlog::record_hash(&other)).unwrap_err();
     }

@@ -6,32 +6,21 @@
 //!            "stop_reason":R,"stop_sequence":Q,"usage":{…}}
 //! ```
 //!
-//! The mapping of agent-scroll's own authors (`from-anthropic`) takes `{"messages", "model":
+//! The mapping of agent-scroll (`from-anthropic`) takes `{"messages", "model":
 //! {"vendor","id","fingerprint"?}, "params":{"temperature","top_p","seed"?,"max_tokens"?},
-//! "timestamp_ns_base"}`. That is a request here too, and each turn of it is theirs to the byte of
-//! its canonical form, as long as every call has its `id`, `name` and `input`, every result its
-//! `tool_use_id` and `content`, ids and names are strings, roles are a turn's, numbers are exact
-//! in a double, and a JSON text nests no deeper than a scroll may. Beyond that:
+//! "timestamp_ns_base"}`. That is a request here too. Each turn of it equals the turn of
+//! agent-scroll, byte for byte in canonical form, under these conditions:
 //!
-//! | source | scroll |
-//! |---|---|
-//! | `messages[]` | one turn each; `messages` holds `role` and `content` as they stand, so bodies of tools are there and in `tool_calls`, `tool_results` |
-//! | `role` that is none of a turn's | turn of role `user`; `messages[].role` keeps the word |
-//! | `content` that is no string and no array | an array of it; absent or `null`: an empty one |
-//! | BLOCK `tool_use`, `server_tool_use`, `mcp_tool_use` | `tool_calls`; without `input`: `{}` |
-//! | BLOCK `tool_result`, `*_tool_result` | `tool_results`; without `content`: `""`; `error` if `is_error`, or if the content is of a type that ends in `_error` |
-//! | `thinking`, `redacted_thinking`, images, documents, … | inside `messages`, as they stand |
-//! | response | one turn of role `assistant` |
-//! | `id`, `stop_reason`, `stop_sequence`, `usage`, `container`, … | source item: `message`, `stop_reason`, the others by their names; `tokens`: all kinds of input summed |
-//! | `model` of the response, else of the request | `model.id`, vendor `anthropic` |
-//! | `system`, `tools`, every other member of a request | a turn of role `system` (see `talk`) |
-//! | `params` of the authors' form beyond the four | the same |
-//! | `timestamp_ns_base` | `timestamp_ns` of message i: base + i as doubles add |
+//! * Every call has its `id`, `name` and `input`, and every result its `tool_use_id` and `content`.
+//! * Ids and names are strings, roles are a turn's, and numbers are exact in a double.
+//! * A JSON text nests no deeper than a scroll may.
 //!
-//! Two messages are the same if they differ only in `cache_control`, in a `false` `is_error`, or
-//! in a string for one text block: clients change these when they repeat a conversation. A turn
-//! has a `source` message when there is something to say in it: the source has several records,
-//! the request has settings, or the turn is a response.
+//! `spec/scroll-mappings.md` W2 has the table of all other cases.
+//!
+//! Two messages are the same if they differ only in `cache_control`, in a `false` `is_error`, or in
+//! a string for one text block. Clients change these when they repeat a conversation. A turn has a
+//! `source` message in three cases: the source has several records, the request has settings, or
+//! the turn is a response.
 
 mod stream;
 #[cfg(test)]
@@ -131,7 +120,7 @@ fn is_message(value: &Value) -> bool {
     value.get("role").is_some() && !super::chat::is_chat_message(value)
 }
 
-/// What only a request of this API has.
+/// Whether a body has members that only a request of this API has.
 pub(super) fn speaks_anthropic(body: &Value) -> bool {
     let has = |name: &str| body.get(name).is_some();
     let of_tools = |tool: &Value| tool.get("input_schema").is_some();
@@ -196,7 +185,7 @@ struct Mapping<'t, 'x> {
 }
 
 impl Mapping<'_, '_> {
-    /// Reads a request; gives the place of its last message.
+    /// Reads a request, and returns the place of its last message.
     fn request(&mut self, body: Node<'_, '_>) -> Place {
         self.model(body);
         let params = body
@@ -376,7 +365,7 @@ fn some_text(text: Option<String>) -> Option<String> {
     text.filter(|text| !text.is_empty())
 }
 
-/// As JavaScript takes it.
+/// Whether JavaScript treats the value as true.
 fn is_true(value: Option<&Value>) -> bool {
     match value {
         None | Some(Value::Null) => false,
@@ -405,7 +394,7 @@ fn whole(value: f64) -> Option<u64> {
         .then(|| ryu_js::Buffer::new().format_finite(value).parse().ok())?
 }
 
-/// What makes a message the same when it is repeated.
+/// The parts of a message that a client repeats unchanged.
 fn bare(message: &Value) -> Value {
     let role = message.get("role").cloned().unwrap_or(Value::Null);
     let content = match message.get("content") {
@@ -431,7 +420,7 @@ fn bare_block(block: &Value) -> Value {
     Value::Object(members.iter().filter(counts).cloned().collect())
 }
 
-/// All kinds of input together: what was read from a cache and written to one is input too.
+/// All kinds of input together, including input read from a cache or written to one.
 fn tokens_of(usage: Option<&Value>) -> Tokens {
     let cached = figure(usage, &["cache_read_input_tokens"]);
     let input = figure(usage, &["input_tokens"]);

@@ -1,14 +1,15 @@
-//! A streamed message put together.
+//! Assembles a streamed message.
 //!
 //! ```text
-//! message_start{message} (content_block_start{index,content_block} content_block_delta{index,delta}*
-//! content_block_stop)* message_delta{delta,usage} message_stop;  ping and error anywhere
+//! message_start{message}
+//! (content_block_start{index,content_block} content_block_delta{index,delta}* content_block_stop)*
+//! message_delta{delta,usage} message_stop;  ping and error anywhere
 //! ```
 //!
 //! | delta | goes to |
 //! |---|---|
 //! | `text_delta`, `thinking_delta` | the end of `text`, `thinking` |
-//! | `input_json_delta` | the end of a text that becomes `input` if it is JSON, else stays a string |
+//! | `input_json_delta` | the end of a text; it becomes `input` if it is JSON, else a string |
 //! | `signature_delta` | `signature`, replaced |
 //! | `citations_delta` | the end of `citations` |
 //! | any other | members of the block, the last counts |
@@ -67,7 +68,7 @@ pub(super) fn assemble(events: Vec<Value>, told: &mut Told<'_>) -> Value {
             }
             "message_delta" => {
                 message.update(into_members(event.take("delta")), told);
-                // Counts of a message grow; the last are those of the whole.
+                // Counts of a message grow; the last counts are those of the whole.
                 for (name, value) in into_members(event.take("usage")) {
                     if !value.is_null() {
                         usage.set(name.as_str().unwrap_or("\u{fffd}"), value);

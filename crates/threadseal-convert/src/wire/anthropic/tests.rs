@@ -1,4 +1,4 @@
-//! The authors' own mapping to the byte, and what it is silent about.
+//! agent-scroll's own mapping, byte for byte, and cases that it does not define.
 
 use super::super::testing::{map, spoilt};
 use super::FORMAT;

@@ -1,40 +1,21 @@
-//! OpenAI Chat Completions (`POST /v1/chat/completions`), and those who speak it too.
+//! OpenAI Chat Completions (`POST /v1/chat/completions`), and compatible APIs.
 //!
 //! ```text
 //! request   {"model":M,"messages":[MESSAGE,…],"tools":[…],"temperature":T,…}
 //! MESSAGE   {"role":"system"|"developer"|"user","content":TEXT|[PART,…],"name":N}
 //!           {"role":"assistant","content":C|null,"refusal":R,"tool_calls":[CALL,…],"audio":{…}}
-//!           {"role":"tool","tool_call_id":I,"content":C}    {"role":"function","name":N,"content":C}
+//!           {"role":"tool","tool_call_id":I,"content":C}
+//!           {"role":"function","name":N,"content":C}
 //! CALL      {"id":I,"type":"function","function":{"name":N,"arguments":"JSON"}}
 //!           {"id":I,"type":"custom","custom":{"name":N,"input":TEXT}}
 //! response  {"id":I,"object":"chat.completion","created":S,"model":M,"system_fingerprint":F,
 //!            "choices":[{"index":0,"message":MESSAGE,"finish_reason":R,"logprobs":L}],"usage":{…}}
 //! ```
 //!
-//! | source | scroll |
-//! |---|---|
-//! | MESSAGE of role `system`, `developer` | turn of role `system` |
-//! | `user`; `assistant`; `tool`, `function` | `user`; `assistant`; `tool`; the word stays in `messages[].role` |
-//! | any other role | turn of role `user` |
-//! | `content` of a system or user message | as it stands, a PART being an item |
-//! | `content` of an assistant message | text items and PARTs as items |
-//! | `refusal` | item `{"type":"refusal","refusal":R}` |
-//! | `reasoning_details[]` | thinking items: `text` or `summary` as `thinking`, beside it the other members; `data` alone: `redacted_thinking` |
-//! | `reasoning_content`, `reasoning` | thinking item; dropped as duplicate if the details or the other say the same |
-//! | `audio`, `annotations` | items `{"type":"audio","audio":…}`, `{"type":"annotations","annotations":…}` |
-//! | CALL; `function_call` | `tool_calls`; `custom.input` as a string; `function_call` gets an id (see `talk`) |
-//! | message of a tool | `tool_results`: `content` as it stands, always `ok`: the API has no word for failure |
-//! | message of role `function` | the same, for the last call of that name that has no result |
-//! | `name` of a message | source item: `name` |
-//! | a choice of a response | one turn of role `assistant`; several are forks |
-//! | `finish_reason`, `logprobs`, `index` | source item: `stop_reason`, `logprobs`, `choice` (unless 0) |
-//! | `id`, `usage`, `service_tier` | source item of the first choice: `message`, `usage`, `tokens` |
-//! | `created`, `model`, `system_fingerprint` | `timestamp_ns`, `model.id`, `model.fingerprint` |
-//! | `tools`, `functions`, every other member of a request | a turn of role `system` (see `talk`) |
-//! | `max_completion_tokens`, `max_tokens` | `params.max_tokens` |
+//! `spec/scroll-mappings.md` W3 has the table of members.
 //!
-//! Two messages are the same if they have the same role, text, refusal, calls and result: what
-//! else a response says, clients do not repeat.
+//! Two messages are the same if they have the same role, text, refusal, calls and result. Clients
+//! do not repeat other members of a response.
 
 mod stream;
 #[cfg(test)]
@@ -149,7 +130,7 @@ fn is_message(value: &Value) -> bool {
     value.get("role").is_some() && value.get("type").is_none() && value.get("parts").is_none()
 }
 
-/// What only a request of this API has.
+/// Whether a body has members that only a request of this API has.
 pub(super) fn speaks_chat(body: &Value) -> bool {
     let is_function = |tool: &Value| tool.get("function").is_some();
     let tools = body
@@ -165,7 +146,7 @@ pub(super) fn speaks_chat(body: &Value) -> bool {
         || messages.iter().any(is_chat_message)
 }
 
-/// What only a message of this API is.
+/// Whether a value has the form of a message that only this API has.
 pub(super) fn is_chat_message(message: &Value) -> bool {
     let has = |name: &str| message.get(name).is_some();
     let role = message.get("role").and_then(Value::as_str);
@@ -188,13 +169,13 @@ pub(super) fn is_chat_message(message: &Value) -> bool {
 struct Mapping<'t, 'x> {
     talk: &'t mut Talk,
     account: &'x mut Account,
-    /// Calls without id at each place: their name and the id that they got.
+    /// Calls without id at each place: their name and their generated id.
     open: &'t mut HashMap<Place, Vec<(String, String)>>,
     setting: Setting,
 }
 
 impl Mapping<'_, '_> {
-    /// Reads a request; gives the place of its last message.
+    /// Reads a request, and returns the place of its last message.
     fn request(&mut self, body: Node<'_, '_>) -> Place {
         self.setting.model = body.text_of("model").filter(|model| !model.is_empty());
         let params = &mut self.setting.params;
@@ -407,7 +388,7 @@ impl Mapping<'_, '_> {
     }
 }
 
-/// The id of the last call of `name` that waits for its result.
+/// The id of the last call of `name` that has no result yet.
 fn answer(waiting: &mut Vec<(String, String)>, name: Option<&str>) -> Option<String> {
     let place = waiting
         .iter()
@@ -433,7 +414,7 @@ fn into_items(content: Value) -> Vec<Value> {
     }
 }
 
-/// What a message says of the model's reasoning, each text once.
+/// The reasoning in a message, each text once.
 fn reasoning(message: Node<'_, '_>) -> Vec<Value> {
     let mut items = Vec::new();
     let mut said = String::new();
@@ -483,7 +464,7 @@ fn reasoning(message: Node<'_, '_>) -> Vec<Value> {
     items
 }
 
-/// What makes a message the same when it is repeated.
+/// The parts of a message that a client repeats unchanged.
 fn bare(message: &Value) -> Value {
     let member = |name: &str| match message.get(name) {
         Some(value) if !says_nothing(value) => value.clone(),

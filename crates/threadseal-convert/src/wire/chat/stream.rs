@@ -1,4 +1,4 @@
-//! A streamed completion put together.
+//! Assembles a streamed completion.
 //!
 //! ```text
 //! {"id","object":"chat.completion.chunk","created","model","choices":[{"index":I,"delta":DELTA,
@@ -6,8 +6,8 @@
 //! DELTA   {"role","content","refusal","reasoning_content","reasoning","reasoning_details",
 //!          "tool_calls":[{"index":J,"id","type","function":{"name","arguments"}}],"function_call"}
 //! ```
-//! Texts and arguments are appended; `reasoning_details` are appended, text to the last of the
-//! same `index`; of every other member the last counts.
+//! Texts and arguments are appended. `reasoning_details` are appended too, with text going to the
+//! last one of the same `index`. Of every other member the last counts.
 
 use super::super::super::account::Reason;
 use super::super::stream::{Object, Told, into_elements, into_members};
@@ -148,7 +148,7 @@ impl Choice {
     }
 }
 
-/// Arguments are appended, and so is a name, of which later pieces mostly are empty.
+/// Appends arguments and a name. Later pieces of a name are usually empty.
 fn append_function(whole: &mut Object, mut piece: Object, told: &mut Told<'_>) {
     for name in ["name", "arguments"] {
         let text = piece.take(name);

@@ -12,23 +12,7 @@
 //! ```
 //! Members may be spelled `with_underscores`, as protobuf's JSON allows.
 //!
-//! | source | scroll |
-//! |---|---|
-//! | CONTENT of role `user`, or none | turn of role `user`; `tool` if all parts are results |
-//! | role `model`; `function`; any other | `assistant`; `tool`; `user` |
-//! | PART with `text` | text item; with `thought`: thinking item; its other members beside it |
-//! | `functionCall`; `executableCode` | `tool_calls`; the latter is called `code_execution` |
-//! | `functionResponse`; `codeExecutionResult` | `tool_results`; `error` if the response is an object whose only member is `error`, or `outcome` is not `OUTCOME_OK` |
-//! | any other PART | item `{"type":"part","part":PART}` |
-//! | a call without `id` | `unnamed-N` (see `talk`) |
-//! | a result without `id` | the id of the first call of its name, earlier in the conversation, that has no result |
-//! | `systemInstruction`, `tools`, every other member of a request | a turn of role `system` (see `talk`) |
-//! | `generationConfig.temperature`, `topP`, `seed`, `maxOutputTokens` | `params` |
-//! | a candidate | one turn of role `assistant`; several are forks |
-//! | `finishReason`, `index` | source item: `stop_reason`, `choice` (unless 0); other members by their names |
-//! | `responseId`, `usageMetadata` | source item of the first candidate: `message`, `usage`, `tokens`: input with what tools were given, output with thoughts |
-//! | `modelVersion`, else `model`, else the path of the request | `model.id` |
-//! | `createTime` | `timestamp_ns` |
+//! `spec/scroll-mappings.md` W5 has the table of members.
 //!
 //! Two contents are the same if their roles and parts are.
 
@@ -146,7 +130,7 @@ fn model_in(path: &str) -> Option<String> {
     (!name.is_empty()).then(|| name.to_owned())
 }
 
-/// A call that waits for its result.
+/// A call without a result yet.
 #[derive(Debug, Clone)]
 struct Call {
     name: String,
@@ -164,7 +148,7 @@ struct Mapping<'t, 'x> {
 }
 
 impl Mapping<'_, '_> {
-    /// Reads a request; gives the place of its last content.
+    /// Reads a request, and returns the place of its last content.
     fn request(&mut self, body: Node<'_, '_>) -> Place {
         if let Some(model) = body.text_of("model").filter(|model| !model.is_empty()) {
             self.setting.model = Some(model_in(&format!("/{model}")).unwrap_or(model));
@@ -203,7 +187,7 @@ impl Mapping<'_, '_> {
         place
     }
 
-    /// Goes over a known content: its calls wait again, its results answer.
+    /// Passes over a known content: its calls wait again, its results answer.
     fn pass(&mut self, content: &Value, place: Place) {
         for part in parts_of(content) {
             let Some(result) = member(part, "functionResponse", "function_response") else {
@@ -466,8 +450,9 @@ fn take_object(node: Node<'_, '_>, name: &str) -> Value {
     member.map_or_else(|| Value::Object(Vec::new()), Node::take)
 }
 
-/// `item`, and beside it what else the part says (a signature, video offsets); members of a call
-/// that are none of the mapping's stay untouched and are told.
+/// `item` with the other members of its part (a signature, video offsets).
+///
+/// Members of a call that the mapping does not know stay untouched, and are reported.
 fn with_rest(part: Node<'_, '_>, item: Value) -> Value {
     const READ: [&str; 10] = [
         "text",
@@ -493,7 +478,7 @@ fn with_rest(part: Node<'_, '_>, item: Value) -> Value {
     Value::Object(members)
 }
 
-/// What makes a content the same when it is repeated.
+/// The parts of a content that a client repeats unchanged.
 fn bare(content: &Value) -> Value {
     let role = content
         .get("role")

@@ -1,6 +1,6 @@
-//! A streamed answer put together: every event is a response that says what came since.
+//! Assembles a streamed answer: every event is a response with the new parts.
 //!
-//! Parts are appended; a text after a text of the same kind (thought or not) goes to its end. Of
+//! Parts are appended. A text after a text of the same kind (thought or not) is appended to it. Of
 //! all other members the last counts.
 
 use super::super::stream::{Object, Told, into_elements, into_members};
@@ -27,7 +27,7 @@ pub(super) fn assemble(chunks: Vec<Value>, told: &mut Told<'_>) -> Value {
             whole.rest.update(without(candidate, "content"), told);
         }
         for (name, value) in without(chunk, "candidates") {
-            // Counts grow; the last are those of the whole.
+            // Counts grow; the last counts are those of the whole.
             if name == *"usageMetadata" {
                 body.set("usageMetadata", value);
             } else {

@@ -1,19 +1,7 @@
-//! The items of a Responses conversation, and what each becomes.
+//! The items of a Responses conversation, and their form in a scroll.
 //!
-//! | item | scroll |
-//! |---|---|
-//! | `message`: PART `input_text`, `output_text`, `text` | text item (`annotations`, `logprobs` beside it) |
-//! | any other PART (`refusal`, `input_image`, `input_file`, …) | item, as it stands |
-//! | `reasoning`: `summary[]`, `content[]` | thinking items, those of the summary with `"summary":true` |
-//! | `reasoning`: `encrypted_content` | `redacted_thinking` item |
-//! | `function_call`, `custom_tool_call` | `tool_calls` by `call_id`; `arguments` as JSON, `input` as a string |
-//! | `local_shell_call`, `shell_call`, `apply_patch_call`, `computer_call` | `tool_calls` by `call_id`, named by the type without `_call`; `args` of the members that say what to do |
-//! | `…_output` of these | `tool_results` by `call_id`: `output`; `error` if `status` is `failed` |
-//! | `web_search_call`, `file_search_call`, `code_interpreter_call`, `image_generation_call`, `mcp_call`, `mcp_list_tools` | `tool_calls` and `tool_results` of one turn by `id` |
-//! | any other | item, as it stands |
-//!
-//! `id` and `status` of an item that becomes a call, a result or reasoning are members of the item
-//! that holds its place.
+//! `spec/scroll-mappings.md` W4 has the table of items. An item may become a call, a result or
+//! reasoning. Its `id` and `status` are then members of the item that holds its place.
 
 use super::super::super::account::{Account, object};
 use super::super::super::draft::{
@@ -24,10 +12,10 @@ use super::super::stream::into_members;
 use super::super::talk::{Talk, arguments, part_item, take_some};
 use threadseal_core::canon::json::{Text, Value};
 
-/// Who made an item.
+/// The author of an item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// Whoever its `role` says.
+    /// The one that `role` names.
     Message,
     /// The model.
     Model,
@@ -257,7 +245,7 @@ fn pick(item: Node<'_, '_>, names: &[&str]) -> Value {
     Value::Object(names.iter().filter_map(member).collect())
 }
 
-/// Puts `id`, `status` and `phase` of `item` beside what `made` has.
+/// Adds `id`, `status` and `phase` of `item` to `made`.
 fn name_item(item: Node<'_, '_>, made: &mut Value) {
     let Value::Object(members) = made else { return };
     for (name, member) in [("id", "item"), ("status", "status"), ("phase", "phase")] {

@@ -9,19 +9,9 @@
 //!           {"type":"reasoning",…}  {"type":"function_call",…}  … see `items`
 //! ```
 //!
-//! | source | scroll |
-//! |---|---|
-//! | a run of items that the model made | one turn of role `assistant` |
-//! | a run of results | one turn of role `tool` |
-//! | a message of role `user`; `system`, `developer` | one turn each, of role `user`; `system` |
-//! | `input` that is a text | a user message of it |
-//! | `instructions`, `tools`, every other member of a request | a turn of role `system` (see `talk`); a response repeats them, and only what differs is new |
-//! | `previous_response_id` | the conversation goes on behind that response, if the source holds it; kept in the source item of the first turn |
-//! | `id`, `status`, `incomplete_details`, `error`, `usage` of a response | source item of its last turn: `message`, `stop_reason` (the status), the others by their names, `tokens` |
-//! | `created_at` (`completed_at` is metadata), `model` | `timestamp_ns`, `model.id` |
-//! | `temperature`, `top_p`, `max_output_tokens` | `params`; those of the response, which are in force, before those of the request |
+//! `spec/scroll-mappings.md` W4 has the table of members.
 //!
-//! Two items are the same if they differ only in `id`, `status`, and members that say nothing.
+//! Two items are the same if they differ only in `id`, `status`, and members without content.
 
 mod items;
 mod stream;
@@ -149,7 +139,7 @@ fn is_response(body: &Value) -> bool {
 struct Mapping<'t, 'x> {
     talk: &'t mut Talk,
     account: &'x mut Account,
-    /// Where each response ended.
+    /// The place where each response ended.
     responses: &'t mut HashMap<String, Place>,
     setting: Setting,
     place: Place,
@@ -248,7 +238,7 @@ impl Mapping<'_, '_> {
                 .get("error")
                 .is_some_and(|error| !error.is_null())
         {
-            // A failed response has no item; that it failed is said in a turn without content.
+            // A failed response has no item. A turn without content records the failure.
             self.begin(Role::Assistant, "assistant", self.place);
         }
         if let Some(open) = &mut self.open {
@@ -270,8 +260,9 @@ impl Mapping<'_, '_> {
         self.close();
     }
 
-    /// Reads items in order, those of one kind into one turn. Those of a response are its `own`
-    /// even if the same was said before.
+    /// Reads items in order, those of one kind into one turn.
+    ///
+    /// Those of a response are its `own`, even if the conversation contains the same items.
     fn items(&mut self, list: Node<'_, '_>, own: bool) {
         for item in list.items().into_iter().flatten() {
             let place = self.place;
@@ -323,7 +314,7 @@ impl Mapping<'_, '_> {
         }
     }
 
-    /// Goes on with `item`; gives the place before it, if it is new.
+    /// Continues with `item`. Returns the place before it, if it is new.
     fn step(&mut self, item: &Value) -> Option<Place> {
         let before = self.place;
         let (place, known) = self.talk.history.step(before, &bare(item));
@@ -357,7 +348,7 @@ impl Mapping<'_, '_> {
     }
 }
 
-/// What makes an item the same when it is repeated.
+/// The parts of an item that a client repeats unchanged.
 fn bare(item: &Value) -> Value {
     let Value::Object(members) = item else {
         return item.clone();
@@ -377,7 +368,7 @@ fn bare(item: &Value) -> Value {
     Value::Object(members.iter().filter(counts).map(bare_member).collect())
 }
 
-/// The text of one text part, or the parts without what only a response says.
+/// The text of one text part, or the parts without members that only a response has.
 fn bare_parts(parts: &[Value]) -> Value {
     let kind = |part: &Value| part.get("type").and_then(Value::as_str).map(str::to_owned);
     let is_text =

@@ -1,13 +1,13 @@
-//! A streamed response put together.
+//! Assembles a streamed response.
 //!
 //! ```text
 //! response.created{response} … response.output_item.added{output_index,item}
 //! response.output_text.delta{output_index,content_index,delta} …
 //! response.output_item.done{output_index,item} … response.completed{response}
 //! ```
-//! The last event that holds a `response` counts; if its `output` is empty, the items of
-//! `output_item.done` are the output, and of an item that never was done what `added` and the
-//! deltas said. Deltas of a finished item repeat it.
+//! The last event with a `response` counts. If its `output` is empty, the items of
+//! `output_item.done` are the output. An unfinished item consists of `added` and its deltas. Deltas
+//! of a finished item repeat it.
 
 use super::super::super::account::{Reason, object};
 use super::super::stream::{Object, Told, into_elements, into_members};
@@ -66,7 +66,7 @@ pub(super) fn assemble(events: Vec<Value>, told: &mut Told<'_>) -> Value {
 struct Item {
     begun: Object,
     done: Option<Value>,
-    /// What the deltas said, by the member that it belongs to.
+    /// The content of the deltas, by its member.
     said: Object,
 }
 

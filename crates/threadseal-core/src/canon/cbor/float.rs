@@ -6,7 +6,8 @@
 //! single      1         8        23     fa
 //! double      1        11        52     fb
 //! ```
-//! A double goes into a shorter one only if it comes back as the same; subnormals included.
+//! A double is written in a shorter width only if it reads back as the same double. This holds for
+//! subnormals too.
 
 /// A width below the double.
 pub(super) struct Width {
@@ -52,7 +53,7 @@ pub(super) fn write(out: &mut Vec<u8>, value: f64) {
     }
 }
 
-/// The bits of a finite `value` in `width`, if nothing of it is lost there.
+/// The bits of a finite `value` in `width`, if the conversion is exact.
 fn narrow(value: f64, width: &Width) -> Option<u64> {
     let bits = value.to_bits();
     let sign = (bits >> 63) << (width.exponent + width.fraction);
@@ -69,7 +70,7 @@ fn narrow(value: f64, width: &Width) -> Option<u64> {
         let fits = exponent < width.special() && fraction.trailing_zeros() >= dropped;
         return fits.then_some(sign | exponent << width.fraction | fraction >> dropped);
     }
-    // Subnormal there: the leading one becomes part of the fraction.
+    // Subnormal in `width`: the leading one becomes part of the fraction.
     let shift = u64::from(dropped) + 1 + DOUBLE_BIAS - biased;
     let shift = u32::try_from(shift).ok()?;
     let whole = fraction | 1 << DOUBLE_FRACTION;

@@ -4,16 +4,16 @@
 //! 00..1b uint   20..3b negative   60..7b text   80..9b array   a0..bb map (text keys, sorted)
 //! f4 f5 f6      f9 fa fb float
 //! ```
-//! The data model is JSON's, so a number is a double: an integral one from -2^64 to 2^64 - 1 is an
-//! integer, every other the shortest of the three floats that holds it, -0 is 0. Text and heads
-//! are the shortest there are, keys ascend by their encoded bytes.
+//! The data model is JSON's, so a number is a double. An integral double from -2^64 to 2^64 - 1 is
+//! encoded as an integer. Every other double takes the shortest of the three floats that holds it.
+//! -0 is encoded as 0. Texts and heads take the fewest bytes. Keys ascend by their encoded bytes.
 //!
-//! [`parse`] accepts what [`to_vec`] writes and nothing else: no other length, order, integer or
-//! float, no byte string, tag, indefinite length, `undefined`, `NaN` or infinity. Memory is
-//! bounded by the input, never by a length that it claims.
+//! [`parse`] accepts the output of [`to_vec`] and nothing else. It refuses any other length, order,
+//! integer or float. It refuses byte strings, tags, indefinite lengths, `undefined`, `NaN` and
+//! infinities. Memory is bounded by the input, never by a length that the input claims.
 //!
-//! Elsewhere: [`Skipper`] finds the end of an item in a stream (`skip`); the exact conversions
-//! between the widths of floats (`float`).
+//! Elsewhere: [`Skipper`] finds the end of an item in a stream (`skip`). `float` converts exactly
+//! between the widths of floats.
 
 mod float;
 mod skip;
@@ -105,9 +105,9 @@ enum Integer {
     Negative(u64),
 }
 
-/// The integer that a double is, if it is one that CBOR's integers hold.
+/// The CBOR integer that equals a double, if there is one.
 ///
-/// Its exact value: the digits that ECMAScript prints of a large double need not be that.
+/// The value is exact. The digits that ECMAScript prints of a large double can differ from it.
 fn integer(value: f64) -> Option<Integer> {
     // 2^64 and its negative; both are doubles.
     const LIMIT: f64 = 18_446_744_073_709_551_616.0;
@@ -152,20 +152,20 @@ fn write_head(out: &mut Vec<u8>, major: u8, argument: u64) {
     }
 }
 
-/// Why bytes are no deterministic CBOR of a JSON value, and where.
+/// Why bytes are not deterministic CBOR of a JSON value, and where.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CborError {
     /// Byte offset of the item's head, or of the end.
     pub offset: usize,
-    /// What is wrong there.
+    /// The rule that the bytes break there.
     pub kind: CborErrorKind,
 }
 
-/// What is wrong.
+/// The rules of deterministic CBOR that bytes can break.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum CborErrorKind {
-    /// The bytes end inside an item, or a length claims more than is there.
+    /// The bytes end inside an item, or a length exceeds the bytes that remain.
     UnexpectedEnd,
     /// A length or integer in more bytes than it needs, or a reserved head.
     NotShortest,
@@ -177,11 +177,11 @@ pub enum CborErrorKind {
     NonFiniteNumber,
     /// An indefinite length, or its end.
     IndefiniteLength,
-    /// A byte string, a tag, `undefined` or another simple value: JSON has none of them.
+    /// A byte string, a tag, `undefined` or another simple value: JSON has no such values.
     NotJson,
-    /// A key that is no text.
+    /// A key that is not a text.
     KeyNotText,
-    /// A key that does not stand behind the one before it.
+    /// A key that does not sort after the key before it.
     KeyOrder,
     /// A text that is not UTF-8.
     InvalidUtf8,
@@ -221,10 +221,10 @@ impl fmt::Display for CborError {
 
 impl std::error::Error for CborError {}
 
-/// Reads one item that is all of `bytes`.
+/// Reads `bytes` as exactly one item.
 ///
 /// # Errors
-/// The first place that is not as [`to_vec`] writes it.
+/// The first place that differs from the output of [`to_vec`].
 pub fn parse(bytes: &[u8]) -> Result<Value, CborError> {
     let mut reader = Reader {
         bytes,
@@ -280,7 +280,7 @@ impl<'a> Reader<'a> {
         Ok((major, info, argument))
     }
 
-    /// A head whose argument is a number: it must be in the fewest bytes.
+    /// Checks that a head whose argument is a number takes the fewest bytes.
     fn check_shortest(&self, start: usize, info: u8, argument: u64) -> Read<()> {
         let least = match info {
             24 => 24,
@@ -295,7 +295,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// A length that must be there: each of its parts takes at least `least` bytes.
+    /// Checks a length: each of its parts takes at least `least` of the bytes that remain.
     fn length(&self, argument: u64, least: usize) -> Read<usize> {
         let rest = self.bytes.len() - self.at;
         usize::try_from(argument)

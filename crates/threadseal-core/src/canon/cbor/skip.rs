@@ -1,30 +1,30 @@
-//! Finds where an item ends, when its bytes come in pieces.
+//! Finds where an item ends when its bytes arrive in pieces.
 //!
-//! Only what is needed for that is read: heads, and the lengths in them. Whether the item is
-//! deterministic, or JSON at all, [`super::parse`] says once it is whole.
+//! The skipper reads heads and the lengths in them, and nothing more. [`super::parse`] checks the
+//! complete item: whether it is deterministic, and whether it is JSON.
 
 use crate::limits::MAX_JSON_DEPTH;
 
 /// Crosses one item.
 #[derive(Debug, Clone, Default)]
 pub struct Skipper {
-    /// Items that are still to come at each level, innermost last.
+    /// Items still to be read at each level, innermost last.
     open: Vec<u64>,
-    /// Bytes of a text that are still to come.
+    /// Bytes of a text still to be read.
     text: u64,
-    /// A head that is not whole yet: its bytes so far, and how many are missing.
+    /// The bytes so far of an incomplete head, and how many are missing.
     head: Vec<u8>,
     missing: usize,
 }
 
-/// What came of a piece.
+/// The result of one piece.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Skipped {
-    /// The item ends behind so many bytes of the piece.
+    /// The item ends after this many bytes of the piece.
     Done(usize),
-    /// The item goes on.
+    /// The item continues in the next piece.
     More,
-    /// No item that JSON has: an indefinite length, a reserved head, or nested too deep.
+    /// Not an item of JSON: an indefinite length, a reserved head, or too deep.
     Bad,
 }
 
@@ -62,7 +62,7 @@ impl Skipper {
         }
     }
 
-    /// Takes one byte of a head; whether the outermost item ended with it.
+    /// Takes one byte of a head. Returns whether the outermost item ended with it.
     fn head_byte(&mut self, byte: u8) -> Option<bool> {
         if self.head.is_empty() {
             self.missing = match byte & 31 {
@@ -109,7 +109,7 @@ impl Skipper {
         (self.open.len() <= MAX_JSON_DEPTH).then_some(false)
     }
 
-    /// An item ended: so did each array and map whose last it was.
+    /// Records that an item ended, and with it each array and map that it completed.
     fn ended(&mut self) -> bool {
         while let Some(rest) = self.open.last_mut() {
             *rest -= 1;

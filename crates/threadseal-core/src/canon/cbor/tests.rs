@@ -1,4 +1,4 @@
-//! Known encodings, refused encodings, and what holds for all.
+//! Known encodings, refused encodings, and properties of all encodings.
 
 use super::*;
 use crate::canon::arbitrary;
@@ -168,7 +168,8 @@ proptest! {
         let mut changed = bytes.clone();
         changed[at % bytes.len()] = byte;
         if let Ok(other) = parse(&changed) {
-            // One encoding for each value: what can be read is what would be written.
+            // One encoding for each value: `to_vec` writes back every text that `parse`
+            // accepts.
             prop_assert_eq!(to_vec(&other).unwrap(), changed);
         }
     }

@@ -1,30 +1,32 @@
-//! Where strings end, found 64 bytes at a time and without a branch per byte.
+//! Finds where strings end, 64 bytes at a time and without a branch per byte.
 //!
 //! ```text
 //! text        { " a \ " b " : 1 }
 //! quotes        1   0     1         those that open or close a string
 //! backslashes       1
 //! ```
-//! Bit *n* of a mask stands for byte *n* of the block. A block also checks what needs no
-//! knowledge of the grammar: that each escape is one, that surrogates come in pairs, and that no
-//! control character stands in a string. Backslashes outside strings are treated as if they were
-//! inside; whoever walks the text meets and refuses them.
+//! Bit *n* of a mask represents byte *n* of the block. A block also checks the rules that need no
+//! knowledge of the grammar. Each escape is valid, surrogates come in pairs, and no string contains
+//! a control character. Backslashes outside strings are treated as if they were inside. The walk
+//! over the text meets them and refuses them.
 //!
-//! Blocks are entered in order, because whether the first byte of a block is escaped depends on
-//! the block before. The mathematics of [`escaped`] is that of Langdale and Lemire, "Parsing
-//! gigabytes of JSON per second" (2019), §3.1.1.
+//! Blocks are entered in order: the block before decides whether the first byte is escaped. The
+//! mathematics of [`escaped`] is that of Langdale and Lemire, "Parsing gigabytes of JSON per
+//! second" (2019), §3.1.1.
 
 use super::escape::{hex_unit, short_escape};
 
 const BLOCK: usize = 64;
 
-/// A cursor over the blocks of one text. `None` from any method means that the text may be
-/// wrong: the careful reader has to say how.
+/// A cursor over the blocks of one text.
+///
+/// `None` from any method means that the text may be invalid. The careful reader then names the
+/// fault.
 pub(super) struct Blocks<'a> {
     text: &'a [u8],
     /// Offset of the current block.
     start: usize,
-    /// Offset behind it; 0 before the first.
+    /// Offset after the current block; 0 before the first.
     end: usize,
     quotes: u64,
     backslashes: u64,
@@ -64,7 +66,7 @@ impl<'a> Blocks<'a> {
     /// Where the string opened at `open` closes.
     #[inline(always)]
     pub(super) fn string_end(&mut self, open: usize) -> Option<Close> {
-        // All blocks before that of `open` are behind the walk, outside strings.
+        // The walk has passed all blocks before that of `open`, and they ended outside strings.
         while open >= self.end {
             self.next(false)?;
         }
@@ -97,7 +99,7 @@ impl<'a> Blocks<'a> {
             Some(block) => block,
             None if rest.is_empty() => return None,
             None => {
-                // Blanks behind the end are neither quotes nor refused in a string.
+                // Blanks after the end are neither quotes nor refused in a string.
                 padded[..rest.len()].copy_from_slice(rest);
                 &padded
             }
@@ -111,7 +113,7 @@ impl<'a> Blocks<'a> {
         if backslashes != 0 || self.escape_goes_on {
             let escaped = escaped(backslashes, &mut self.escape_goes_on);
             self.quotes &= !escaped;
-            // Escaped quotes and backslashes are right as they are, and the most.
+            // Escaped quotes and backslashes, the most frequent escapes, need no check.
             self.check_escapes(escaped & !(quotes | backslashes))?;
         }
         if control && control_characters(block) & inside_strings(self.quotes, inside) != 0 {
@@ -120,7 +122,7 @@ impl<'a> Blocks<'a> {
         Some(())
     }
 
-    /// Checks the escapes whose second byte, no quote or backslash, is marked in `escaped`.
+    /// Checks the escapes whose second byte is marked in `escaped`; it is no quote or backslash.
     #[inline]
     fn check_escapes(&mut self, mut escaped: u64) -> Option<()> {
         while escaped != 0 {
@@ -136,7 +138,7 @@ impl<'a> Blocks<'a> {
         Some(())
     }
 
-    /// Checks the escape whose `u` should be at `at`.
+    /// Checks the Unicode escape whose `u` is at `at`.
     fn check_unicode_escape(&mut self, at: usize) -> Option<()> {
         let [b'u', digits @ ..] = self.text.get(at..at + 5)? else {
             return None;
@@ -168,8 +170,8 @@ fn lowest(mask: u64) -> usize {
 
 /// Quotes, backslashes, and whether any byte is below 0x20.
 ///
-/// Byte 16 *v* + *j* of the block sets bit 2 *v* of byte *j* of an accumulator, so that a vector
-/// unit works on 16 bytes at once; [`gather`] brings the bits into order.
+/// Byte 16 *v* + *j* of the block sets bit 2 *v* of byte *j* of an accumulator. A vector unit thus
+/// works on 16 bytes at once. [`gather`] then orders the bits.
 #[inline]
 fn classify(block: &[u8; BLOCK]) -> (u64, u64, bool) {
     let mut quotes = [0_u8; 16];
@@ -188,9 +190,11 @@ fn classify(block: &[u8; BLOCK]) -> (u64, u64, bool) {
     (gather(quotes), gather(backslashes), control)
 }
 
-/// Byte *j* of the low half holds bits 0, 2, 4, 6 for bytes *j*, 16 + *j*, 32 + *j*, 48 + *j*,
-/// and the high half the same from byte 8 on. Put between each other, bit *b* of byte *j* stands
-/// for byte 8 *b* + *j*: the transpose of what is wanted.
+/// Orders the bits of an accumulator of [`classify`].
+///
+/// Byte *j* of the low half holds bits 0, 2, 4, 6 for bytes *j*, 16 + *j*, 32 + *j*, 48 + *j*. The
+/// high half holds the same from byte 8 on. After interleaving, bit *b* of byte *j* represents byte
+/// 8 *b* + *j*. The result is the transpose of that matrix.
 #[inline]
 fn gather(accumulator: [u8; 16]) -> u64 {
     if u128::from_le_bytes(accumulator) == 0 {
@@ -215,8 +219,10 @@ fn transpose(mut matrix: u64) -> u64 {
     matrix
 }
 
-/// The bytes that a backslash before them escapes. In a run of backslashes every second one is
-/// escaped, counted from the run's start; adding a run to itself carries into the byte behind it.
+/// The bytes that a backslash before them escapes.
+///
+/// In a run of backslashes every second one is escaped, counted from the start of the run. Adding a
+/// run to itself carries into the byte after the run.
 #[inline]
 fn escaped(backslashes: u64, goes_on: &mut bool) -> u64 {
     const EVEN: u64 = 0x5555_5555_5555_5555;
@@ -229,7 +235,7 @@ fn escaped(backslashes: u64, goes_on: &mut bool) -> u64 {
     (EVEN ^ runs << 1) & follows
 }
 
-/// The bytes from an opening quote up to before its closing one.
+/// Marks each string from its opening quote up to, but without, its closing quote.
 fn inside_strings(quotes: u64, inside: bool) -> u64 {
     let parity = [1, 2, 4, 8, 16, 32]
         .iter()

@@ -8,11 +8,11 @@ use std::fmt;
 pub struct JsonError {
     /// Byte offset from the start of the text.
     pub offset: usize,
-    /// What is wrong there.
+    /// The rule that the text breaks there.
     pub kind: JsonErrorKind,
 }
 
-/// What is wrong with a text.
+/// The rules that a text can break.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum JsonErrorKind {
@@ -22,7 +22,7 @@ pub enum JsonErrorKind {
     ByteOrderMark,
     /// The text ends inside a value.
     UnexpectedEnd,
-    /// A byte that cannot stand here.
+    /// A byte that the grammar does not allow at this place.
     UnexpectedByte,
     /// A backslash without one of `"\/bfnrt` or `u` and four hex digits.
     InvalidEscape,
@@ -32,7 +32,7 @@ pub enum JsonErrorKind {
     ControlCharacter,
     /// A number that does not follow the grammar.
     InvalidNumber,
-    /// A fraction or exponent whose value is no finite double (strict rules only).
+    /// A fraction or exponent whose value is not a finite double (strict rules only).
     NonFiniteNumber,
     /// The name occurred before in this object (strict rules only).
     DuplicateKey,
@@ -51,7 +51,7 @@ pub enum JsonErrorKind {
 }
 
 impl JsonErrorKind {
-    /// Whether a bound of [`crate::limits`] was met, rather than the grammar broken.
+    /// Whether the text exceeds a bound of [`crate::limits`], rather than breaks the grammar.
     pub fn is_limit(self) -> bool {
         matches!(
             self,
@@ -59,7 +59,7 @@ impl JsonErrorKind {
         )
     }
 
-    /// What is wrong, in a few words.
+    /// The fault in a few words.
     pub fn words(self) -> &'static str {
         match self {
             Self::InvalidUtf8 => "not UTF-8",

@@ -1,4 +1,4 @@
-//! What a backslash in a string means, and where the next byte of meaning stands.
+//! Decodes escapes in strings, and finds the next byte that is not plain text.
 
 use super::error::JsonErrorKind;
 
@@ -31,8 +31,9 @@ pub(in crate::canon) fn decode_escape(bytes: &[u8], at: usize) -> Result<Escape,
     }
 }
 
-/// What a backslash and this byte stand for; 0 if they are no escape. A table, because a jump
-/// by the byte is one that processors predict badly.
+/// The byte that a backslash and this byte represent; 0 if they are no escape.
+///
+/// A table, because processors predict a jump by this byte badly.
 #[inline]
 pub(super) fn short_escape(byte: u8) -> u8 {
     const MEANINGS: [u8; 256] = {
@@ -115,9 +116,10 @@ pub(in crate::canon) fn plain_end(bytes: &[u8], mut at: usize) -> usize {
 
 /// The high bit of each byte of `word` that is a quote, a backslash or below 0x20.
 ///
-/// `x - 0x01` borrows out of a byte exactly when the byte is 0, and `x - 0x20` when it is below
-/// 0x20; the high bit of the byte then tells. A borrow can reach the next higher byte and mark
-/// it wrongly, never a lower one, so the lowest mark is always right.
+/// `x - 0x01` borrows out of a byte exactly when the byte is 0. `x - 0x20` borrows exactly when the
+/// byte is below 0x20. The high bit of the byte records the borrow. A borrow can reach the next
+/// higher byte and mark it wrongly, but never a lower one. The lowest mark is therefore always
+/// right.
 #[inline]
 pub(super) fn special_bytes(word: u64) -> u64 {
     const ONES: u64 = u64::from_le_bytes([0x01; 8]);

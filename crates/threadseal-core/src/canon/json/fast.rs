@@ -1,9 +1,9 @@
 //! The fast way through a text, for validating and for canonical forms.
 //!
-//! [`walk`] accepts a text only if the strict rules do, and gives up (`None`) on any text that is
-//! wrong. It does not say what is wrong, and knows names only as its [`Visitor`] does: whoever
-//! gets `None` asks the careful reader ([`super::parse`]), whose answer and error count. Property
-//! tests hold the two together.
+//! [`walk`] accepts a text only if the strict rules accept it. It gives up (`None`) on every
+//! invalid text and does not name the fault. It checks names only as far as its [`Visitor`] does.
+//! After `None` the caller uses the careful reader ([`super::parse`]), whose answer and error
+//! count. Property tests compare the two readers.
 
 use super::blocks::Blocks;
 use super::keys::Key;
@@ -14,9 +14,9 @@ use std::ops::Range;
 /// Members of one object that [`Scan`] compares.
 const MAX_NAMES: usize = 16;
 
-/// What is done with the parts of a text. `None` ends the walk.
+/// Receives the parts of a text. `None` ends the walk.
 pub(in crate::canon) trait Visitor<'a> {
-    /// What is kept of an object while it is open.
+    /// The state of an object while it is open.
     type Object;
     /// An object opens.
     fn open(&mut self) -> Self::Object;
@@ -52,8 +52,8 @@ pub(in crate::canon) struct Str<'a> {
 
 /// Walks one JSON text.
 pub(in crate::canon) fn walk<'a>(text: &'a [u8], visitor: &mut impl Visitor<'a>) -> Option<()> {
-    // A byte order mark is left to the walk: no value starts with it.
-    // Most texts are ASCII, which is found sooner than that a text is UTF-8.
+    // The walk refuses a byte order mark, because no value starts with it. Most texts are ASCII,
+    // and that check is faster than the check for UTF-8.
     if !text.is_ascii() {
         std::str::from_utf8(text).ok()?;
     }
@@ -81,7 +81,7 @@ struct Walker<'a, 'v, V> {
 }
 
 impl<'a, V: Visitor<'a>> Walker<'a, '_, V> {
-    /// Offset behind the value at `at`.
+    /// Offset after the value at `at`.
     #[inline]
     fn value(&mut self, at: usize, depth: usize) -> Option<usize> {
         self.values += 1;
@@ -202,8 +202,9 @@ impl<'a, V: Visitor<'a>> Walker<'a, '_, V> {
     }
 }
 
-/// Validates, and hands over the members of the outermost object. Besides what is wrong it gives
-/// up on more than 16 members in one object and on names with escapes, so that it never
+/// Validates a text, and hands over the members of the outermost object.
+///
+/// It also gives up on more than 16 members in one object and on names with escapes. So it never
 /// allocates.
 pub(super) struct Scan<F> {
     depth: usize,
@@ -246,7 +247,7 @@ impl<'a, F: FnMut(Key<'a>, Range<usize>)> Visitor<'a> for Scan<F> {
 
 /// The names of one object so far.
 pub(super) struct Names<'a> {
-    /// A bit for each name; a name whose bit is new is new.
+    /// A bit for each name. A name whose bit is not yet set is new.
     seen: u64,
     len: usize,
     names: [&'a [u8]; MAX_NAMES],

@@ -5,7 +5,7 @@ use super::lex::StringToken;
 use super::text::unescape;
 use std::borrow::Cow;
 
-/// The name of a member, as it stands in the text.
+/// The name of a member, as spelled in the text.
 #[derive(Debug, Clone, Copy)]
 pub struct Key<'a>(StringToken<'a>);
 
@@ -52,8 +52,9 @@ impl<'a> Key<'a> {
     }
 }
 
-/// Finds a name that occurs twice in one object: collects all and sorts them once, so that a
-/// hostile object costs n log n.
+/// Finds a name that occurs twice in one object.
+///
+/// Collects all names and sorts them once, so that a hostile object costs n log n.
 #[derive(Default)]
 pub(super) struct UniqueKeys<'a>(Vec<(Cow<'a, [u8]>, usize)>);
 
@@ -63,7 +64,8 @@ impl<'a> UniqueKeys<'a> {
         self.0.push((Key(name).bytes(), name.offset));
     }
 
-    /// To be called behind the last name. Of several duplicates the first in the text is named.
+    /// Ends the check after the last name. Of several duplicates the error names the first in the
+    /// text.
     pub(super) fn finish(mut self) -> Result<(), JsonError> {
         self.0.sort_unstable();
         let repeated = self.0.windows(2).filter(|pair| pair[0].0 == pair[1].0);

@@ -1,10 +1,10 @@
 //! The grammar of RFC 8259: tokens, members, elements.
 //!
-//! The whole text is checked as UTF-8 once, up front; afterwards only ASCII bytes are looked at,
+//! The whole text is checked as UTF-8 once, at the start. Afterwards only ASCII bytes are examined,
 //! because no byte of a multi-byte character is below 0x80. Strings are crossed eight bytes at a
 //! time.
 //!
-//! Nesting is bounded by a counter, so recursion over members and elements is bounded too.
+//! A counter bounds nesting, and thereby the recursion over members and elements.
 
 use super::error::{JsonError, JsonErrorKind};
 use super::escape::{Escape, decode_escape, plain_end, short_escape};
@@ -23,7 +23,7 @@ pub(in crate::canon) enum Rules {
 /// A string whose escapes were checked but not replaced.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::canon) struct StringToken<'a> {
-    /// What stands between the quotes: UTF-8, as the whole text is.
+    /// The text between the quotes: UTF-8, as the whole text is.
     pub(in crate::canon) raw: &'a [u8],
     /// Offset of the opening quote.
     pub(in crate::canon) offset: usize,
@@ -42,7 +42,7 @@ pub(in crate::canon) struct NumberToken<'a> {
     pub(in crate::canon) integer: bool,
 }
 
-/// What the next value is, by its first byte.
+/// The kind of the next value, by its first byte.
 pub(in crate::canon) enum Start {
     Object,
     Array,
@@ -62,14 +62,15 @@ pub(in crate::canon) struct Lexer<'a> {
     rules: Rules,
 }
 
-/// A literal of at most this many bytes without an exponent is finite: the largest double has 309
-/// digits before its point. So few literals are converted.
+/// A literal of at most this many bytes without an exponent is finite.
+///
+/// The largest double has 309 digits before its point. So few literals need a conversion.
 const ALWAYS_FINITE_BYTES: usize = 300;
 
 type Result<T> = std::result::Result<T, JsonError>;
 
 impl<'a> Lexer<'a> {
-    /// Checks that `input` is UTF-8 without a byte order mark and stands before its first byte.
+    /// Checks that `input` is UTF-8 without a byte order mark. The cursor is before its first byte.
     pub(in crate::canon) fn new(input: &'a [u8], rules: Rules) -> Result<Self> {
         let text = std::str::from_utf8(input)
             .map_err(|e| JsonError::new(e.valid_up_to(), JsonErrorKind::InvalidUtf8))?;
@@ -79,7 +80,7 @@ impl<'a> Lexer<'a> {
         Ok(Self::behind_mark(text, rules))
     }
 
-    /// Stands before the first byte of a text in which a byte order mark is a byte like any other.
+    /// A cursor before the first byte of a text in which a byte order mark has no special role.
     pub(in crate::canon) fn behind_mark(text: &'a str, rules: Rules) -> Self {
         Self {
             text,
@@ -100,12 +101,12 @@ impl<'a> Lexer<'a> {
         self.at
     }
 
-    /// The text from `start` up to the cursor; both stand beside ASCII bytes.
+    /// The text from `start` up to the cursor. Both are next to ASCII bytes.
     pub(in crate::canon) fn since(&self, start: usize) -> &'a str {
         &self.text[start..self.at]
     }
 
-    /// Skips blanks and says what the next value is; the cursor stays on its first byte.
+    /// Skips blanks and returns the kind of the next value. The cursor stays on its first byte.
     #[inline]
     pub(in crate::canon) fn start(&mut self) -> Result<Start> {
         self.values += 1;
@@ -133,8 +134,8 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// Crosses an object, the cursor on its `{`. `member` gets each name with the cursor behind
-    /// the colon and must cross the value.
+    /// Crosses an object, the cursor on its `{`. `member` gets each name with the cursor after the
+    /// colon and must cross the value.
     #[inline]
     pub(in crate::canon) fn members(
         &mut self,
@@ -330,7 +331,7 @@ impl<'a> Lexer<'a> {
     }
 }
 
-/// Offset behind the number at `start`, and whether it has neither fraction nor exponent.
+/// Offset after the number at `start`, and whether it has neither fraction nor exponent.
 #[inline]
 pub(super) fn number_end(bytes: &[u8], start: usize, rules: Rules) -> Result<(usize, bool)> {
     let whole = start + usize::from(bytes.get(start) == Some(&b'-'));
@@ -339,8 +340,8 @@ pub(super) fn number_end(bytes: &[u8], start: usize, rules: Rules) -> Result<(us
         _ => digits_end(bytes, whole)?,
     };
     let mut end = whole_end;
-    // Python takes the digits before a point or `e` that leads nowhere for an integer, and minds
-    // its length before it minds what follows.
+    // If no digit follows a point or `e`, Python reads the digits before it as an integer. It
+    // checks the length of that integer before it checks the rest.
     let nowhere = |error| match rules {
         Rules::Python => bound_number(&bytes[start..whole_end], true, rules)
             .map_or_else(|kind| JsonError::new(start, kind), |()| error),

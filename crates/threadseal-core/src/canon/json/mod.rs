@@ -2,19 +2,25 @@
 //!
 //! | rules | accepts |
 //! |---|---|
-//! | strict ([`parse`], [`validate`], [`scan_object`], [`super::jcs`]) | RFC 8259, less all that two readers could understand differently |
-//! | Python ([`parse_python`]) | what Python 3.11 `json.loads` accepts, with each irregularity named |
+//! | strict ([`parse`], [`validate`], [`scan_object`], [`super::jcs`]) | RFC 8259, unambiguous |
+//! | Python ([`parse_python`]) | as `json.loads` of Python 3.11; reports each irregularity |
 //!
-//! Strict refuses: invalid UTF-8, a byte order mark, a name that occurs twice in one object
-//! (compared after unescaping), lone surrogates, raw control characters in strings, a number with
-//! a fraction or exponent that is no finite double, anything after the value, and input beyond
-//! [`MAX_JSON_DEPTH`](crate::limits::MAX_JSON_DEPTH),
-//! [`MAX_NUMBER_BYTES`](crate::limits::MAX_NUMBER_BYTES) or
-//! [`MAX_JSON_VALUES`](crate::limits::MAX_JSON_VALUES). An integer may have any value.
+//! Strict refuses every text that two readers could understand differently:
 //!
-//! `lex` is the careful reader: it names what is wrong and where, and makes trees. `fast` is the
-//! quick one, for lines by the gigabyte: it accepts nothing that `lex` refuses, and gives up on
-//! what it does not know.
+//! * invalid UTF-8, and a byte order mark
+//! * a name that occurs twice in one object (compared after unescaping)
+//! * lone surrogates, and raw control characters in strings
+//! * a number with a fraction or exponent that is not a finite double
+//! * anything after the value
+//! * input beyond [`MAX_JSON_DEPTH`](crate::limits::MAX_JSON_DEPTH),
+//!   [`MAX_NUMBER_BYTES`](crate::limits::MAX_NUMBER_BYTES) or
+//!   [`MAX_JSON_VALUES`](crate::limits::MAX_JSON_VALUES)
+//!
+//! An integer may have any value.
+//!
+//! `lex` is the careful reader: it names each fault with its place, and builds trees. `fast` is the
+//! quick reader for large logs. It accepts nothing that `lex` refuses, and gives up on unusual
+//! input.
 
 mod blocks;
 mod error;

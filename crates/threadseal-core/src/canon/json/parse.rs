@@ -11,7 +11,8 @@ use std::collections::BTreeMap;
 /// Reads one JSON text by the strict rules.
 ///
 /// # Errors
-/// The first place that the strict rules refuse; a duplicate key is noticed at the object's end.
+/// The first place that the strict rules refuse. A duplicate key is detected at the end of its
+/// object.
 pub fn parse(text: &[u8]) -> Result<Value, JsonError> {
     let mut lexer = Lexer::new(text, Rules::Strict)?;
     let value = strict_value(&mut lexer)?;
@@ -19,11 +20,11 @@ pub fn parse(text: &[u8]) -> Result<Value, JsonError> {
     Ok(value)
 }
 
-/// What Python's `json.loads` makes of a text, and what a stricter reader would refuse in it.
+/// The result of Python's `json.loads` for a text, and the places that a stricter reader refuses.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PythonDocument {
-    /// The value. Of members with one name the last value stands, in the place of the first, as
-    /// in a Python `dict`.
+    /// The value. Of several members with one name the last value counts, in the place of the
+    /// first, as in a Python `dict`.
     pub value: Value,
     /// In order of the text; of each kind the first [`MAX_FINDINGS`].
     pub irregularities: Vec<Irregularity>,
@@ -32,13 +33,13 @@ pub struct PythonDocument {
 /// Something that only a lenient reader accepts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Irregularity {
-    /// What it is.
+    /// Why a stricter reader refuses it.
     pub kind: IrregularityKind,
     /// Byte offset of the key, string or number.
     pub offset: usize,
 }
 
-/// What only a lenient reader accepts.
+/// Kinds of input that only a lenient reader accepts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum IrregularityKind {
     /// The name occurred before in this object; the value before was dropped.
@@ -51,12 +52,12 @@ pub enum IrregularityKind {
 
 /// Reads one JSON text as Python 3.11 `json.loads` does.
 ///
-/// Beyond RFC 8259 Python accepts duplicate keys, lone surrogates in escapes, `NaN`, `Infinity`
-/// and `-Infinity`. It refuses integers of more than
+/// Beyond RFC 8259 Python accepts duplicate keys, lone surrogates in escapes, `NaN`, `Infinity` and
+/// `-Infinity`. It refuses integers of more than
 /// [`MAX_PYTHON_INTEGER_DIGITS`](crate::limits::MAX_PYTHON_INTEGER_DIGITS) digits.
 ///
 /// # Errors
-/// The first place that Python refuses, and whatever lies beyond
+/// The first place that Python refuses. Also any input beyond
 /// [`MAX_PYTHON_JSON_DEPTH`](crate::limits::MAX_PYTHON_JSON_DEPTH) or
 /// [`MAX_JSON_VALUES`](crate::limits::MAX_JSON_VALUES) (then
 /// [`is_limit`](super::JsonErrorKind::is_limit)).
@@ -67,7 +68,7 @@ pub fn parse_python(text: &[u8]) -> Result<PythonDocument, JsonError> {
     Ok(document)
 }
 
-/// JSON texts that stand one behind the other, each read as Python's `raw_decode` reads it.
+/// A sequence of JSON texts, each read as Python's `raw_decode` reads it.
 pub struct PythonTexts<'a>(Lexer<'a>);
 
 impl<'a> PythonTexts<'a> {
@@ -76,7 +77,7 @@ impl<'a> PythonTexts<'a> {
         Self(Lexer::behind_mark(text, Rules::Python))
     }
 
-    /// Where it stands.
+    /// The offset of the cursor.
     pub fn offset(&self) -> usize {
         self.0.offset()
     }
@@ -86,10 +87,10 @@ impl<'a> PythonTexts<'a> {
         self.0.skip(blank);
     }
 
-    /// Reads the next text; the rest may be anything. Offsets are those in the whole.
+    /// Reads the next text; the rest may be anything. Offsets count from the start of the whole.
     ///
     /// # Errors
-    /// As [`parse_python`]; nothing more can be read then.
+    /// As [`parse_python`]. After an error nothing more can be read.
     pub fn read(&mut self) -> Result<PythonDocument, JsonError> {
         read_python(&mut self.0)
     }
@@ -177,7 +178,7 @@ fn word_value(lexer: &mut Lexer<'_>, word: &Start) -> Result<Value, JsonError> {
     })
 }
 
-/// Keeps of each name the first place and the last value.
+/// Keeps the first place and the last value of each name.
 fn last_wins(
     members: Vec<(Text, Value)>,
     offsets: &[usize],

@@ -1,4 +1,4 @@
-//! What must hold for every text: one answer from every entry, and no more than the oracle takes.
+//! Properties of every text: all entry points agree, and accept no more than the oracle does.
 
 use super::super::{arbitrary, jcs};
 use super::*;
@@ -103,7 +103,7 @@ proptest! {
         shift in 0usize..200,
     ) {
         let filler = "x\\n\\\\\\\"".chars().cycle().take(shift).collect::<String>();
-        // Cutting the filler may leave half an escape: then nothing may accept it.
+        // Cutting the filler may leave half an escape. Then no reader may accept it.
         let wrapped = [b"{\"a\":\"", filler.as_bytes(), b"\",\"b\":", &text, b"}"].concat();
         check_strict(&wrapped);
         check_against_serde(&wrapped);

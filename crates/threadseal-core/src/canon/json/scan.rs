@@ -6,7 +6,8 @@ use super::keys::{Key, UniqueKeys};
 use super::lex::{Lexer, Rules, Start};
 use std::ops::Range;
 
-/// Checks one JSON text by the strict rules: what [`super::parse`] accepts and nothing else.
+/// Checks one JSON text by the strict rules. Accepts exactly the texts that [`super::parse`]
+/// accepts.
 ///
 /// # Errors
 /// As [`super::parse`].
@@ -17,18 +18,18 @@ pub fn validate(text: &[u8]) -> Result<(), JsonError> {
     }
 }
 
-/// As [`validate`], for bytes that the caller found to be ASCII, so that they are not looked at
-/// again for being UTF-8. Of other bytes it may say either.
+/// As [`validate`], for bytes that the caller found to be ASCII. It does not check UTF-8 again. For
+/// other bytes the result is undefined: true or false.
 pub fn is_valid_ascii(text: &[u8]) -> bool {
     debug_assert!(text.is_ascii());
     walk_utf8(text, &mut Scan::new(|_, _| {})).is_some() || careful_validate(text).is_ok()
 }
 
-/// Checks one JSON object by the strict rules and hands each of its members, in order, to
-/// `member`: the name, and the byte range of the value without blanks around it.
+/// Checks one JSON object by the strict rules and hands each of its members, in order, to `member`.
+/// A member is its name, and the byte range of its value without blanks around it.
 ///
-/// Members are handed over as they are met, so a caller acts on them only after `Ok`. Nothing is
-/// allocated while objects have at most 16 members and names no escapes.
+/// Members are handed over before the whole text is checked. A caller acts on them only after `Ok`.
+/// Nothing is allocated while objects have at most 16 members and names no escapes.
 ///
 /// # Errors
 /// As [`super::parse`]; [`JsonErrorKind::NotAnObject`] for any other value.
@@ -44,7 +45,7 @@ pub fn scan_object<'a>(
     if first_byte(text) == Some(b'{') && walk(text, &mut scan).is_some() {
         return Ok(());
     }
-    // The careful way meets the same members first; they were handed over.
+    // The careful way first meets the members that were already handed over.
     careful_scan(text, |key, value| match handed_over.checked_sub(1) {
         Some(fewer) => handed_over = fewer,
         None => member(key, value),

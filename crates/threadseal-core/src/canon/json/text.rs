@@ -1,7 +1,7 @@
-//! Strings: what a JSON string holds, and how native lines spell it.
+//! Strings: the content of a JSON string, and its spelling in native lines.
 //!
-//! A Python string may hold a lone surrogate, which no UTF-8 can. Such a text is kept in WTF-8:
-//! UTF-8 that also encodes U+D800..U+DFFF, as three bytes. Its bytes sort as code points do.
+//! A Python string may contain a lone surrogate, which UTF-8 cannot encode. Such a text is kept in
+//! WTF-8: UTF-8 that also encodes U+D800..U+DFFF, as three bytes. Its bytes sort as code points do.
 
 use super::escape::{decode_escape, plain_end, special_bytes};
 use std::cmp::Ordering;
@@ -9,7 +9,7 @@ use std::fmt;
 
 const HEX_DIGITS: &[u8; 16] = b"0123456789abcdef";
 
-/// A string that may hold lone surrogates (only [`super::parse_python`] makes such).
+/// A string that may contain lone surrogates (only [`super::parse_python`] makes such).
 ///
 /// Texts are ordered by code point, as Python orders them.
 #[derive(Clone, PartialEq, Eq, Hash)]
@@ -86,8 +86,10 @@ impl fmt::Debug for Text {
     }
 }
 
-/// Appends `text` as a JSON string in ASCII: `\" \\ \b \f \n \r \t`, every other character
-/// outside 0x20..=0x7e as `\uxxxx` with lower-case digits (above U+FFFF as two of them).
+/// Appends `text` as a JSON string in ASCII.
+///
+/// It writes `\" \\ \b \f \n \r \t`. Every other character outside 0x20..=0x7e becomes `\uxxxx`
+/// with lower-case digits (two of them above U+FFFF).
 ///
 /// Native lines and Python's `ensure_ascii` spell strings alike, U+007F included.
 pub fn write_ascii_string(out: &mut Vec<u8>, text: &str) {
@@ -115,13 +117,15 @@ fn write_ascii(out: &mut Vec<u8>, wtf8: &[u8]) {
     out.push(b'"');
 }
 
-/// Appends `text` as a JSON string with the fewest escapes: `\" \\ \b \f \n \r \t`, and
-/// `\u00xx` for other characters below 0x20. RFC 8785 and Python without `ensure_ascii` agree.
+/// Appends `text` as a JSON string with the fewest escapes.
+///
+/// It writes `\" \\ \b \f \n \r \t`, and `\u00xx` for other characters below 0x20. RFC 8785 and
+/// Python without `ensure_ascii` agree.
 pub(in crate::canon) fn write_minimal_string(out: &mut Vec<u8>, text: &str) {
     write_minimal_wtf8(out, text.as_bytes());
 }
 
-/// [`write_minimal_string`] for a text that may hold lone surrogates, which stay what they are.
+/// [`write_minimal_string`] for a text that may hold lone surrogates, which stay unchanged.
 pub(in crate::canon) fn write_minimal_wtf8(out: &mut Vec<u8>, wtf8: &[u8]) {
     let mut rest = wtf8;
     out.reserve(rest.len() + 2);

@@ -115,7 +115,7 @@ impl Number {
         &self.0
     }
 
-    /// Whether it has neither fraction nor exponent: what Python reads as an `int`.
+    /// Whether it has neither fraction nor exponent. Python reads such a number as an `int`.
     pub fn is_integer(&self) -> bool {
         self.0.bytes().all(|b| b.is_ascii_digit() || b == b'-')
     }
@@ -133,10 +133,10 @@ impl Number {
         self.0.parse().ok()
     }
 
-    /// The nearest double; infinite beyond the range of doubles, and for what Python spells
-    /// `Infinity` and `NaN` as these.
+    /// The nearest double. It is infinite beyond the range of doubles. Python's `Infinity` and
+    /// `NaN` keep their values.
     pub fn as_f64(&self) -> f64 {
-        // Every literal that the lexer lets pass is one that Rust reads as well.
+        // Rust also reads every literal that the lexer accepts.
         self.0.parse().unwrap_or(f64::NAN)
     }
 }

@@ -1,11 +1,11 @@
-//! One object as [`super::ledger`] writes it, member by member: what is hashed of a record is not
-//! the whole of it.
+//! One object as [`super::ledger`] writes it, member by member. The hash of a record covers only
+//! some of its members.
 //!
 //! ```text
 //! {"b":1.50,"a":{"d":1,"c":2}}  ─►  a `"a":{"c":2,"d":1}`   b `"b":1.5`
 //! ```
-//! Two ways lead here and give the same: from the text in one pass ([`LedgerObject::read`]), which
-//! gives up on whatever only Python accepts, and from a tree ([`LedgerObject::of`]).
+//! Two ways give the same result. [`LedgerObject::read`] rewrites the text in one pass, and gives
+//! up on input that only Python accepts. [`LedgerObject::of`] takes a tree.
 
 use super::{repr_float, write, write_number, write_text};
 use crate::canon::json::{Number, Text, Value};
@@ -14,18 +14,18 @@ use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::ops::Range;
 
-/// A float of up to this many digits is the shortest that reads back as its double, so Python
-/// prints the same digits (IEEE 754 binary64 tells all such decimals apart).
+/// A float of up to this many digits is the shortest that reads back as its double.
+///
+/// IEEE 754 binary64 distinguishes all such decimals, so Python prints the same digits.
 const EXACT_DIGITS: usize = 15;
 
 /// The members of an object, sorted by name; no name twice.
 pub struct LedgerObject<'a> {
     text: Vec<u8>,
     members: Vec<Span<'a>>,
-    /// Offset of a number that is another decimal than the one that is written; where it is not
-    /// known, 0.
+    /// Offset of a number whose written decimal differs from its source; 0 if the place is unknown.
     pub inexact: Option<usize>,
-    /// May any name in it begin with `$`?
+    /// Whether any name in it may begin with `$`.
     pub dollar: bool,
 }
 
@@ -40,14 +40,14 @@ struct Span<'a> {
 pub struct LedgerMember<'o> {
     /// The name, escapes replaced; WTF-8.
     pub name: &'o [u8],
-    /// Name, colon and value as `ledger` writes them. A lone surrogate stands in WTF-8.
+    /// Name, colon and value as `ledger` writes them. A lone surrogate is in WTF-8.
     pub text: &'o [u8],
     /// The value of it.
     pub value: &'o [u8],
 }
 
 impl<'a> LedgerObject<'a> {
-    /// Reads an object; `None` if the text is none, or is one for Python only.
+    /// Reads an object; `None` if the text is no object, or if only Python accepts it.
     pub fn read(text: &'a [u8]) -> Option<Self> {
         let rewritten = rewrite_members::<Ledger>(text)?;
         let span = |member: &Member<'a>| Span {
@@ -100,7 +100,7 @@ impl<'a> LedgerObject<'a> {
         })
     }
 
-    /// Notes what [`Self::read`] notes of a text.
+    /// Notes the same details of a tree as [`Self::read`] notes of a text.
     fn look_at(&mut self, value: &Value) {
         match value {
             Value::Number(number) if !is_exact(number) => self.inexact = Some(0),
@@ -116,7 +116,7 @@ impl<'a> LedgerObject<'a> {
     }
 }
 
-/// Whether a number is written as the decimal that it is. Python's own tokens are what they say.
+/// Whether a number is written as the same decimal. Python's own tokens always are.
 fn is_exact(number: &Number) -> bool {
     let mut written = Vec::new();
     write_number(&mut written, number);
@@ -124,7 +124,7 @@ fn is_exact(number: &Number) -> bool {
     literal == written || same_decimal(literal, &written)
 }
 
-/// What the dialect `ledger` does its own way.
+/// The rules that `ledger` does not share with other dialects.
 struct Ledger;
 
 impl Dialect for Ledger {

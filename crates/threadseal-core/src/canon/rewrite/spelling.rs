@@ -1,14 +1,14 @@
-//! Compares a spelling with its canonical one: does it say more, or nearly the same?
+//! Compares a spelling with its canonical one: whether it holds more, or looks nearly the same.
 //!
-//! RFC 8785 puts numbers through a double, so `1700000000000000001` and `1700000000000000000` have
-//! one canonical form: a digit that somebody reads is covered by no hash. And an escape or an
-//! exponent has spellings one byte away from the canonical one that mean the same. Other second
-//! spellings (`1.0`, `1e2`, `"\u00e9"`) say nothing else and are far from the canonical one.
+//! RFC 8785 converts numbers to doubles. So `1700000000000000001` and `1700000000000000000` have
+//! one canonical form, and no hash covers a digit that a reader sees. An escape or an exponent also
+//! has equivalent spellings one byte away from the canonical one. Other second spellings (`1.0`,
+//! `1e2`, `"\u00e9"`) mean the same and are far from the canonical one.
 
 use super::Lost;
 
 impl Lost {
-    /// Notes what is lost of the number `literal` at `offset`, which was written as `written`.
+    /// Notes the loss when the number `literal` at `offset` was written as `written`.
     pub(super) fn note_number(&mut self, offset: usize, literal: &[u8], written: &[u8]) {
         if literal == written {
             return;
@@ -20,7 +20,7 @@ impl Lost {
         }
     }
 
-    /// Notes what is lost of an escape in the string at `offset`.
+    /// Notes the loss when an escape in the string at `offset` was written as `written`.
     pub(super) fn note_escape(&mut self, offset: usize, escape: &[u8], written: &[u8]) {
         if one_byte_apart(escape, written) {
             self.spelling.get_or_insert(offset);

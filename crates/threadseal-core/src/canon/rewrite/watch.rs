@@ -1,17 +1,17 @@
-//! A canonical form in the making, for who asks about its parts on the way.
+//! Builds a canonical form and shows its parts to a watcher on the way.
 //!
 //! ```text
 //! text ─► walk ─┬─► Writer ─► the members of the outermost object, canonical, in order
-//!               └─► Watch     containers, names, and values: as they stand, and canonical
+//!               └─► Watch     containers, names, and values: as spelled, and canonical
 //! ```
-//! Whoever gets `None` takes the careful way: either the text is wrong, or it is
-//! unusual (a name with escapes, no object), or the watcher refused.
+//! After `None` the caller takes the careful way. The text is invalid or unusual (a name with
+//! escapes, no object), or the watcher refused.
 
 use super::super::json::{Str, Visitor, walk};
 use super::{Dialect, Lost, Member, Open, Rewriter};
 use std::ops::Range;
 
-/// What is looked at. `None` ends the walk, at once or a little later.
+/// Receives the parts of a text. `None` ends the walk, at once or a little later.
 pub trait Watch {
     /// An object or an array opens.
     fn open(&mut self, array: bool);
@@ -19,13 +19,13 @@ pub trait Watch {
     fn name(&mut self, name: &[u8]);
     /// The value of that name.
     fn member(&mut self, name: &[u8], value: Part<'_, '_>) -> Option<()>;
-    /// An element of the innermost array, as it stands in the text.
+    /// An element of the innermost array, as spelled in the text.
     fn element(&mut self, value: &[u8]) -> Option<()>;
     /// The innermost object or array closes.
     fn close(&mut self) -> Option<()>;
 }
 
-/// The value of the member at hand.
+/// The value of the current member.
 pub struct Part<'w, 'a> {
     text: &'a [u8],
     copied: &'w mut usize,
@@ -36,7 +36,7 @@ pub struct Part<'w, 'a> {
 }
 
 impl<'a> Part<'_, 'a> {
-    /// As it stands in the text.
+    /// The value as spelled in the text.
     pub fn raw(&self) -> &'a [u8] {
         self.text.get(self.value.clone()).unwrap_or_default()
     }
@@ -58,7 +58,7 @@ pub struct Form<'a> {
 }
 
 impl Form<'_> {
-    /// What the form does not keep of the text.
+    /// The details of the text that the form loses.
     pub fn lost(&self) -> Lost {
         self.lost
     }
@@ -72,7 +72,7 @@ impl Form<'_> {
             if names.contains(&member.name.raw) {
                 continue;
             }
-            // Members that stand in order are copied at once, with the commas between them.
+            // Members already in order are copied at once, with the commas between them.
             if run.end + 1 == member.from && !run.is_empty() {
                 run.end = member.to;
                 continue;
@@ -152,7 +152,7 @@ impl<'a, D: Dialect, W: Watch> Visitor<'a> for Watcher<'a, '_, D, W> {
             text: self.writer.text,
             copied: &mut self.writer.copied,
             out: &mut self.writer.out,
-            // A colon stands between name and value; blanks are not written.
+            // A colon separates name and value; blanks are not written.
             from: name_end.map_or(usize::MAX, |end| end + 1),
             value: value.clone(),
         };
@@ -204,7 +204,7 @@ mod tests {
     use super::super::super::json::{Value, parse};
     use super::{Part, Watch};
 
-    /// Sees that each value is what it would be alone, and that all is told in order.
+    /// Checks that each value has the form that it has alone, and that parts arrive in order.
     #[derive(Default)]
     struct Alone {
         open: Vec<bool>,

@@ -1,4 +1,4 @@
-//! Private keys: their files, against RFC 8410 and OpenSSL, and what is refused.
+//! Private keys: their files, against RFC 8410 and OpenSSL, and refused input.
 
 use super::*;
 use crate::error::ErrorKind;
@@ -13,7 +13,7 @@ const SEED: [u8; 32] = [
 const V1: &str = "-----BEGIN PRIVATE KEY-----\nMC4CAQAwBQYDK2VwBCIEINTuctv5E1hK1bbY8fdp+K06/nwoy/HU++CXqI9EdVhC\n-----END PRIVATE KEY-----\n";
 const V2: &str = "-----BEGIN PRIVATE KEY-----\nMHICAQEwBQYDK2VwBCIEINTuctv5E1hK1bbY8fdp+K06/nwoy/HU++CXqI9EdVhC\noB8wHQYKKoZIhvcNAQkJFDEPDA1DdXJkbGUgQ2hhaXJzgSEAGb9ECWmEzf6FQbrB\nZ9w7lshQhqowtrbLDFw4rXAxZuE=\n-----END PRIVATE KEY-----\n";
 
-/// What `openssl` answers, or nothing where it is not installed.
+/// The output of `openssl`, or `None` where it is not installed.
 fn openssl(arguments: &[&str], input: &str) -> Option<String> {
     let child = Command::new("openssl")
         .args(arguments)

@@ -1,11 +1,11 @@
-//! Proofs at every small size, by the definition; and everything else that is refused.
+//! Proofs at every small size, against the definition; and everything that is refused.
 #![expect(clippy::cast_possible_truncation, reason = "all numbers are small")]
 
 use super::super::{leaf_hash, root};
 use super::*;
 use proptest::prelude::*;
 
-/// Sizes to which all trees are tried.
+/// The tests cover all trees up to this size.
 const SIZES: u64 = 68;
 
 fn leaves(count: u64) -> Vec<Digest> {
@@ -21,7 +21,7 @@ fn head(leaves: &[Digest]) -> TreeHead {
     }
 }
 
-/// Reads subtrees of these leaves; none that is not complete.
+/// Reads the subtrees of these leaves, and only complete ones.
 fn reader(leaves: &[Digest]) -> impl FnMut(Node) -> Result<Digest, ProofError> {
     |node| {
         let (from, to) = (node.index << node.level, (node.index + 1) << node.level);
@@ -206,7 +206,7 @@ proptest! {
         let changed = InclusionProof::from_hashes(change(proof.hashes())).unwrap();
         prop_assert_eq!(proof.check(&leaf, index as u64, &tree), Ok(()));
         prop_assert_eq!(changed.check(&leaf, index as u64, &tree), Err(ProofError::OtherRoot));
-        // One that is smaller, and whose proof is not empty.
+        // A smaller tree whose proof is not empty.
         let old = head(&leaves[..index.max(1)]);
         let proof = ConsistencyProof::make(old.size, size, &mut reader(&leaves)).unwrap();
         let changed = ConsistencyProof::from_hashes(change(proof.hashes())).unwrap();

@@ -1,12 +1,14 @@
-//! [`LoggedFork`]: what a log says of a record of which two histories were sealed (`spec/anchors.md`, "Forks in the log").
+//! [`LoggedFork`]: the entry for a record with two sealed histories (`spec/anchors.md`, "Forks in
+//! the log").
 //!
 //! ```text
 //! {"digest":…,"key":…,"manifest":…,"record":…,"seq":…,"type":"fork/transcript"}
-//! {"digest":…,"key":…,"links":[…,…],"parent":…,"record":…,"seq":…,"type":"fork/lineage"}      parent, seq: where there are any
+//! {"digest":…,"key":…,"links":[…,…],"parent":…,"record":…,"seq":…,"type":"fork/lineage"}
+//!                                                        parent, seq: where there are any
 //! ```
-//! The evidence itself lies beside the log under its digest, and proves the same without the log. `manifest` keeps the entry from
-//! speaking against a record of the same id that somebody else began, `parent` and `links` from speaking against a lineage that
-//! has none of them.
+//! The evidence itself is a file next to the log, named by its digest. It proves the fork without
+//! the log. `manifest` keeps the entry from counting against another writer's record of the same
+//! id. `parent` and `links` keep it from counting against a lineage that contains none of them.
 
 use super::MAX_NUMBER;
 use crate::canon::json::Value;
@@ -15,18 +17,19 @@ use crate::key::KeyId;
 use crate::record::{Head, RecordId};
 use std::fmt;
 
-/// The types that there are; what they begin with names no other kind of entry.
+/// The known types. No other kind of entry begins with this prefix.
 pub(super) const TRANSCRIPT: &str = "fork/transcript";
 pub(super) const LINEAGE: &str = "fork/lineage";
 
-/// A record was sealed in two ways.
+/// A record with two sealed histories.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LoggedFork {
-    /// Which one.
+    /// The forked record.
     pub record: RecordId,
-    /// The key that made both seals; of a lineage the agent's own, under which both links stand.
+    /// The key that made both seals. For a lineage it is the agent's own key, which covers both
+    /// links.
     pub key: KeyId,
-    /// SHA-256 of the file that proves it.
+    /// SHA-256 of the file that proves the fork.
     pub evidence: Digest,
     /// Where the histories part.
     pub place: ForkPlace,
@@ -39,7 +42,8 @@ pub enum ForkPlace {
     Transcript {
         /// SHA-256 of its line 1, without LF: two records may have one id.
         manifest: Digest,
-        /// The lesser number of the two seals that show it: at that seal the histories have parted.
+        /// The lesser number of the two seals that prove the fork. At that seal the histories have
+        /// parted.
         seq: u64,
     },
     /// Of a lineage.
@@ -49,16 +53,16 @@ pub enum ForkPlace {
 /// Two links of an agent in one place, by their content hashes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ForkedLinks {
-    /// The link that both follow; none where both are beginnings, or only have one number.
+    /// The link that both follow. `None` where both are first links, or share only a number.
     pub parent: Option<Digest>,
-    /// The two, that with the smaller hash first.
+    /// The two links, the one with the smaller hash first.
     pub links: [Digest; 2],
-    /// The lesser of their numbers, where they are of a version that has numbers.
+    /// The lesser of their numbers, if their version has numbers.
     pub seq: Option<u64>,
 }
 
 impl LoggedFork {
-    /// Does it say all that `other` says, which is of the same record?
+    /// Whether this entry implies `other`, which is of the same record.
     pub fn covers(&self, other: &Self) -> bool {
         match (self.place, other.place) {
             (
@@ -75,7 +79,7 @@ impl LoggedFork {
         }
     }
 
-    /// Is this head one from before the histories parted?
+    /// Whether this head is from before the fork.
     pub fn is_behind(&self, head: &Head) -> bool {
         let seq = match self.place {
             ForkPlace::Transcript { seq, .. } => Some(seq),
@@ -86,7 +90,7 @@ impl LoggedFork {
     }
 }
 
-/// What it says, for people.
+/// A summary for people.
 impl fmt::Display for LoggedFork {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (key, record) = (self.key, self.record);
@@ -131,7 +135,7 @@ pub(super) fn text(fork: &LoggedFork) -> Option<String> {
     }
 }
 
-/// Reads an entry of one of the two types; whether it is spelt as it must be is held against [`text`].
+/// Reads an entry of one of the two types. The caller compares its spelling with [`text`].
 pub(super) fn read(kind: &str, value: &Value) -> Option<LoggedFork> {
     let text = |name| value.get(name)?.as_str();
     let digest = |name| Digest::parse_hex(text(name)?);
@@ -283,7 +287,7 @@ mod tests {
         assert!(fork.covers(&of_links(Some(PARENT), others, Some(7))));
         assert!(!fork.covers(&of_links(Some(LINKS[0]), others, Some(8))));
         assert!(!fork.covers(&of_seals(7)) && !of_seals(7).covers(&fork));
-        // Beginnings have no link before them in common.
+        // First links have no common link before them.
         let begun = of_links(None, LINKS, Some(0));
         assert!(begun.covers(&begun) && !begun.covers(&of_links(None, others, Some(0))));
     }

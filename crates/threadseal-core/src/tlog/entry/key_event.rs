@@ -1,5 +1,4 @@
-//! What becomes of keys, as a seal log holds it: that one is there, that another seals a record beside it, that another takes its place,
-//! that it ended.
+//! Key events in a seal log: create a key, delegate a record to another key, rotate, revoke.
 //!
 //! ```text
 //! {"public":HEX,"signature":BASE64,"type":"key/create"}
@@ -7,11 +6,16 @@
 //! {"next":HEX,"public":HEX,"signature":BASE64,"type":"key/rotate"}
 //! {"public":HEX,"signature":BASE64,"type":"key/revoke"}
 //! signature   by `public`, over tagged("threadseal/1 key event", [type, public, next or nothing])
-//!             of key/delegate over tagged("threadseal/1 key event", ["delegate", public, to, record])
+//!             of key/delegate: tagged("threadseal/1 key event", ["delegate", public, to, record])
 //! ```
-//! A key speaks for itself alone, so nobody ends another's; it need not be known to anybody. Names stay outside the log.
-//! That a key delegated lets nobody seal: the record says who may (`spec/transcript.md` §5), and the log that this host knows of it.
-//! [`KeyHistory`] says at which entry a key ended: what stands before that in the log was sealed while it lived.
+//! A key signs only its own events, so no key ends another. The key need not be known to any
+//! reader. Names stay outside the log.
+//!
+//! A delegation event alone permits no seal. The record names the keys that may seal it
+//! (`spec/transcript.md` §5), and the log shows that this host knows of the delegation.
+//!
+//! [`KeyHistory`] gives the entry at which a key ended. Entries before it were sealed while the key
+//! was valid.
 
 use super::BadEntry;
 use crate::canon::json::Value;
@@ -22,26 +26,26 @@ use crate::record::RecordId;
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
-/// Types of key events begin with this.
+/// The prefix of all types of key events.
 pub(super) const KEY: &str = "key/";
 
 const TAG: &str = "threadseal/1 key event";
 
-/// What is said of a key.
+/// A change in the state of a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KeyChange {
-    /// It is there.
+    /// The key was created.
     Create,
-    /// It lets another key seal a record that it answers for.
+    /// The key lets another key seal a record of its own.
     Delegate {
         /// The record.
         record: RecordId,
         /// The other key.
         to: PublicKey,
     },
-    /// It ends, and this one takes its place.
+    /// The key ends, and this one replaces it.
     Rotate(PublicKey),
-    /// It ends.
+    /// The key ends.
     Revoke,
 }
 
@@ -56,7 +60,7 @@ impl KeyChange {
         }
     }
 
-    /// Is the key at its end with it?
+    /// Whether the key ends with this event.
     pub fn ends(&self) -> bool {
         matches!(self, Self::Rotate(_) | Self::Revoke)
     }
@@ -73,7 +77,7 @@ impl KeyChange {
         self.other().filter(|_| self.ends())
     }
 
-    /// What a key signs to say it.
+    /// The message that the key signs for this change.
     pub fn message(&self, public: &PublicKey) -> Message {
         let other = self.other().map_or(&[][..], |other| other.as_bytes());
         let mut parts = vec![self.as_str().as_bytes(), public.as_bytes(), other];
@@ -84,7 +88,7 @@ impl KeyChange {
     }
 }
 
-/// A key event. It was signed by the key that it is about: there is no other way to one.
+/// A key event. The key that it changes has signed it: no other constructor exists.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeyEvent {
     change: KeyChange,
@@ -93,10 +97,11 @@ pub struct KeyEvent {
 }
 
 impl KeyEvent {
-    /// Has a key say what becomes of it.
+    /// Signs a change with the key that it changes.
     ///
     /// # Errors
-    /// Kind `Refused` when the key is no native one, or would take its own place or delegate to itself; whatever else the signer says.
+    /// Kind `Refused` when the key is not native, or would rotate or delegate to itself; those of
+    /// the signer.
     pub fn sign(change: KeyChange, signer: &dyn Signer) -> Result<Self, Error> {
         let public = *signer.public_key();
         if change.other() == Some(&public) {
@@ -112,22 +117,22 @@ impl KeyEvent {
         })
     }
 
-    /// What is said.
+    /// The change.
     pub fn change(&self) -> &KeyChange {
         &self.change
     }
 
-    /// Of which key.
+    /// The key that it changes.
     pub fn public(&self) -> &PublicKey {
         &self.public
     }
 
-    /// Its word for it.
+    /// The signature of that key.
     pub fn signature(&self) -> &Signature {
         &self.signature
     }
 
-    /// Its one text.
+    /// Its only text.
     pub(super) fn to_text(&self) -> String {
         let (mut next, mut record, mut to) = (String::new(), String::new(), String::new());
         match &self.change {
@@ -149,7 +154,7 @@ impl KeyEvent {
         )
     }
 
-    /// The event of this kind; None where the kind is of a later version.
+    /// The event of this kind; `None` where the kind is of a later version.
     pub(super) fn read(kind: &str, value: &Value) -> Result<Option<Self>, BadEntry> {
         let key = |name| {
             let text = value.get(name).and_then(Value::as_str);
@@ -188,7 +193,7 @@ impl KeyEvent {
     }
 }
 
-/// What the keys of a log said of themselves: where they ended, and which ones take their places.
+/// The key events of a log: where keys ended, and which keys replace them.
 #[derive(Debug, Clone, Default)]
 pub struct KeyHistory {
     ended: BTreeMap<PublicKey, u64>,
@@ -201,7 +206,7 @@ impl KeyHistory {
         let mut history = Self::default();
         for (at, event) in events {
             if event.change.ends() {
-                // Whoever has an ended key may write more; the first end stands.
+                // The holder of an ended key may write more events; the first end counts.
                 history.ended.entry(event.public).or_insert(*at);
             }
             if event.change.next().is_some() {
@@ -217,8 +222,10 @@ impl KeyHistory {
         self.ended.get(key).copied()
     }
 
-    /// The words by which `to` takes the place of `from`, each key's for the next one; None where none lead there. It says that they
-    /// were said, and not whether whoever said them still had a say: that is for who trusts `to`.
+    /// The rotations that lead from `from` to `to`, in order; `None` where no path exists.
+    ///
+    /// The result proves that each key signed its rotation. It does not prove that the signer of a
+    /// rotation was still trusted then. The caller that trusts `to` must decide that.
     pub fn succession(&self, from: &PublicKey, to: &PublicKey) -> Option<Vec<&KeyEvent>> {
         let mut ways: BTreeMap<PublicKey, &KeyEvent> = BTreeMap::new();
         let mut open = vec![*from];
@@ -340,7 +347,7 @@ mod tests {
         assert_eq!(event.to_text(), expected);
     }
 
-    /// The word that lets a key seal stands in the record, and is another one: who copies it from there has nothing for a log.
+    /// The delegation in the record is a different text. A copy of it is no event for a log.
     // T-KLOG-31
     #[test]
     fn the_word_of_a_record_is_no_word_for_a_log() {

@@ -1,13 +1,15 @@
-//! Whose checkpoints count, and who must have cosigned them (C2SP tlog-policy).
+//! Policies (C2SP tlog-policy): which checkpoints count, and which witnesses must have cosigned
+//! them.
 //!
 //! ```text
-//! log <vkey> [<url>]                     a key of a log, whose name is the origin of its checkpoints
+//! log <vkey> [<url>]                   a key of a log; its name is the origin of its checkpoints
 //! witness <name> <vkey> [<url>]
-//! group <name> all|any|<k> <name>...     members stand before it; a name is a member of one group at most
-//! quorum <name>|none                     one line; the name stands before it
+//! group <name> all|any|<k> <name>...   members precede it; a name is a member of one group at most
+//! quorum <name>|none                   one line; the name precedes it
 //! ```
-//! [`Policy::judge`] holds a note against it. A met quorum is a value, [`Witnessed`], that nothing else makes. `quorum none`
-//! says that the log's word is enough; what it lets through is another value, [`LogSigned`].
+//! [`Policy::judge`] checks a note against the policy. Only it makes a [`Witnessed`], which proves
+//! a met quorum. `quorum none` means that the log's signature is enough. The value is then a
+//! [`LogSigned`].
 
 mod parse;
 
@@ -19,14 +21,14 @@ use super::verifier::{self, SignedBy, VerifierKey};
 use crate::note::{NoteError, SignedNote};
 use std::fmt;
 
-/// A policy that was read: every name stands for something before it, so that nothing goes in a circle.
+/// A policy that was read. Every name refers to an earlier line, so that no cycle exists.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Policy {
     logs: Vec<PolicyLog>,
     witnesses: Vec<PolicyWitness>,
     /// Witnesses and groups, in the order of their lines.
     rules: Vec<Rule>,
-    /// Which of the rules must be met; `None` for `quorum none`.
+    /// The rule that must be met; `None` for `quorum none`.
     quorum: Option<usize>,
 }
 
@@ -35,7 +37,7 @@ pub struct Policy {
 pub struct PolicyLog {
     /// Its key, whose name is its origin.
     pub key: VerifierKey,
-    /// Where it is reached, whatever that means to the caller.
+    /// The address of the log, in any form that the caller understands.
     pub url: Option<PolicyText>,
 }
 
@@ -46,7 +48,7 @@ pub struct PolicyWitness {
     pub name: PolicyText,
     /// Its key.
     pub key: VerifierKey,
-    /// Where it is reached, by C2SP tlog-witness the prefix of submissions.
+    /// The address of the witness. In C2SP tlog-witness it is the prefix of submissions.
     pub url: Option<PolicyText>,
 }
 
@@ -60,7 +62,7 @@ impl PolicyText {
         &self.0
     }
 
-    /// It as text, where it is UTF-8.
+    /// The text, if it is UTF-8.
     pub fn as_str(&self) -> Option<&str> {
         std::str::from_utf8(&self.0).ok()
     }
@@ -72,12 +74,12 @@ impl fmt::Display for PolicyText {
     }
 }
 
-/// What is met or not; members are numbers of rules before it.
+/// A condition that is met or not. Members are numbers of earlier rules.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Rule {
     /// This witness cosigned.
     Witness(usize),
-    /// So many of the members are met.
+    /// At least `least` of the members are met.
     Group { least: usize, members: Vec<usize> },
 }
 
@@ -88,11 +90,11 @@ pub struct Cosigned {
     pub witness: PolicyText,
     /// Its key.
     pub key: VerifierKey,
-    /// When it cosigned last, by its own word.
+    /// The time of its newest cosignature, by its own clock.
     pub time: CosignatureTime,
 }
 
-/// A checkpoint that a log of the policy signed. Whether witnesses saw it is another question.
+/// A checkpoint that a log of the policy signed. The type does not prove that witnesses saw it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LogSigned {
     checkpoint: Checkpoint,
@@ -106,12 +108,12 @@ impl LogSigned {
         &self.checkpoint
     }
 
-    /// The first key of the policy by which the log signed it.
+    /// The first key of the policy whose signature of the log verified.
     pub fn log(&self) -> &VerifierKey {
         &self.log
     }
 
-    /// Who of the policy's witnesses cosigned it, in the policy's order.
+    /// The witnesses of the policy that cosigned it, in the policy's order.
     pub fn cosignatures(&self) -> &[Cosigned] {
         &self.cosignatures
     }
@@ -130,18 +132,19 @@ impl Witnessed {
         &self.signed
     }
 
-    /// The last moment at which, or later, a quorum cosigned it: then it was the log's largest for all of them.
+    /// The latest time such that a quorum cosigned then or later. At that time it was the log's
+    /// largest tree for all of them.
     pub fn at(&self) -> CosignatureTime {
         self.at
     }
 }
 
-/// What a policy lets through.
+/// A note that a policy accepts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Judgement {
-    /// A quorum saw it.
+    /// A quorum cosigned it.
     Witnessed(Witnessed),
-    /// The policy asks for no witness: its log's word is all that there is.
+    /// The policy requires no witness: only the log signed.
     LogOnly(LogSigned),
 }
 
@@ -155,15 +158,15 @@ impl Judgement {
     }
 }
 
-/// Why a policy does not let a note through.
+/// Why a policy does not accept a note.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum NotAccepted {
-    /// It is no checkpoint, or a line of a key of the policy does not hold.
+    /// It is no checkpoint, or a line of a key of the policy does not verify.
     Note(NoteError),
     /// No log of the policy has this origin.
     UnknownLog(Origin),
-    /// The policy knows the log, and no key of it signed.
+    /// The policy has the log, but none of its keys signed.
     NotSigned(Origin),
     /// The log signed, and too few witnesses cosigned.
     NoQuorum(Box<LogSigned>),
@@ -197,16 +200,16 @@ impl Policy {
         &self.witnesses
     }
 
-    /// Does it ask for witnesses at all?
+    /// Whether the policy requires witnesses at all.
     pub fn asks_for_witnesses(&self) -> bool {
         self.quorum.is_some()
     }
 
-    /// Holds a note against the policy. A line that names a key of the policy, of whichever log or witness, and
-    /// does not hold condemns the note.
+    /// Checks a note against the policy. A line with name and id of any key of the policy must
+    /// verify, else the whole note is refused.
     ///
     /// # Errors
-    /// [`NotAccepted`] says what is missing.
+    /// [`NotAccepted`] names the missing part.
     pub fn judge(&self, note: &SignedNote) -> Result<Judgement, NotAccepted> {
         let signed = self.log_signed(note)?;
         let Some(quorum) = self.quorum else {
@@ -247,7 +250,7 @@ impl Policy {
         })
     }
 
-    /// The latest time such that the cosignatures of then and later meet the rule.
+    /// The latest time such that the cosignatures from then on meet the rule.
     fn met_at(&self, quorum: usize, cosigned: &[Cosigned]) -> Option<CosignatureTime> {
         let mut times: Vec<_> = cosigned.iter().map(|cosigned| cosigned.time).collect();
         times.sort_unstable_by(|a, b| b.cmp(a));
@@ -263,7 +266,7 @@ impl Policy {
         })
     }
 
-    /// Each rule once, in order: members stand before their group.
+    /// Evaluates each rule once, in order: members precede their group.
     fn is_met(&self, quorum: usize, cosigned: &dyn Fn(&PolicyWitness) -> bool) -> bool {
         let mut met: Vec<bool> = Vec::with_capacity(quorum + 1);
         for rule in self.rules.iter().take(quorum + 1) {

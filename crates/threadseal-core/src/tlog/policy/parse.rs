@@ -6,7 +6,7 @@ use crate::tlog::verifier::VerifierKey;
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// The name that stands for no witness at all.
+/// The name that means no witness at all.
 const NONE: &[u8] = b"none";
 
 /// Why a file is no policy.
@@ -17,7 +17,7 @@ pub struct PolicyError {
 }
 
 impl PolicyError {
-    /// The line that it stands in, from 1; `None` when it is the file as a whole.
+    /// The line of the fault, from 1; `None` when the fault concerns the whole file.
     pub fn line(&self) -> Option<usize> {
         self.line
     }
@@ -38,13 +38,13 @@ impl Policy {
     /// Reads a policy: at most [`MAX_POLICY_BYTES`] bytes, each line ended by LF.
     ///
     /// # Errors
-    /// [`PolicyError`], with the line: what is not understood is never passed over.
+    /// [`PolicyError`], with the line. No unknown line is ever skipped.
     pub fn parse(file: &[u8]) -> Result<Self, PolicyError> {
         let whole = |why: String| PolicyError { line: None, why };
         if file.len() > MAX_POLICY_BYTES {
             return Err(whole(format!("it has more than {MAX_POLICY_BYTES} bytes")));
         }
-        // A file that was cut off could ask for less than its author.
+        // A truncated file could require less than its author wrote.
         let lines = file
             .strip_suffix(b"\n")
             .ok_or_else(|| whole("its last line does not end in a newline".into()))?;
@@ -191,7 +191,7 @@ impl Reading {
         Ok(())
     }
 
-    /// One key has one place: whoever is two witnesses, or watches its own log, counts for more than one.
+    /// Each key occurs once. A key as two witnesses, or as a log's own witness, would count twice.
     fn unused(&self, key: &VerifierKey) -> Result<(), String> {
         let keys = self.logs.iter().map(|log| &log.key);
         let mut keys = keys.chain(self.witnesses.iter().map(|witness| &witness.key));

@@ -1,4 +1,4 @@
-//! Policies of others, every line that is refused, quorums by an oracle, attacks on cosigned notes.
+//! Policies of other projects, every refused line, quorums by an oracle, attacks on cosigned notes.
 
 use super::super::testing::{
     ORIGIN, bit_flips, checkpoint, cosigned, log, log_key, name, note, origin, other_checkpoint,
@@ -14,7 +14,7 @@ fn policy(text: &str) -> Policy {
     Policy::parse(text.as_bytes()).unwrap()
 }
 
-/// The log, and so many witnesses `w1`, `w2`, … before `rest`.
+/// The log, and this many witnesses `w1`, `w2`, … before `rest`.
 fn lines(witnesses: u8, rest: &str) -> String {
     let mut text = format!("log {}\n", log_key());
     for number in 1..=witnesses {
@@ -131,7 +131,7 @@ fn only_a_log_of_the_policy_counts_under_its_own_origin() {
         policy.judge(&by_stranger),
         Err(NotAccepted::NotSigned(origin(ORIGIN)))
     );
-    // Witnesses alone are not enough: they say nothing of who the log is.
+    // Cosignatures alone are not enough: they do not identify the log.
     let cosigned_alone = SignedNote::of(
         checkpoint(5).to_note_text().unwrap(),
         cosigned(&checkpoint(5), 1, 7),
@@ -344,7 +344,7 @@ fn names_comments_and_addresses_are_any_bytes_that_are_no_blanks() {
     assert_eq!(read.quorum, Some(0));
 }
 
-/// A policy with as many logs, witnesses and groups as there may be.
+/// A policy with the given numbers of logs, witnesses and groups.
 fn crowd(logs: usize, witnesses: usize, groups: usize) -> String {
     let key = |seed: usize| {
         let seed = crate::digest::Digest::of(&seed.to_be_bytes());
@@ -370,7 +370,7 @@ fn crowd(logs: usize, witnesses: usize, groups: usize) -> String {
 // T-WIT-14
 #[test]
 fn as_many_as_there_may_be_are_read_and_no_more() {
-    // C2SP tlog-policy asks for as many.
+    // C2SP tlog-policy requires support for this many.
     assert_eq!(policy(&crowd(32, 32, 32)).rules.len(), 64);
     let (logs, witnesses, groups) = (MAX_POLICY_LOGS, MAX_POLICY_WITNESSES, MAX_POLICY_GROUPS);
     assert_eq!(
@@ -385,10 +385,10 @@ fn as_many_as_there_may_be_are_read_and_no_more() {
     assert_eq!(Policy::parse(long.as_bytes()).unwrap_err().line(), None);
 }
 
-/// A group, as the oracle keeps it: how many of these names.
+/// A group in the oracle: how many of these names.
 type Group = (usize, Vec<String>);
 
-/// What a name means, by the definition.
+/// The value of a name, by the definition.
 fn defined(name: &str, groups: &BTreeMap<String, Group>, cosigned: &dyn Fn(&str) -> bool) -> bool {
     match groups.get(name) {
         None => cosigned(name),
@@ -403,7 +403,7 @@ fn defined(name: &str, groups: &BTreeMap<String, Group>, cosigned: &dyn Fn(&str)
 
 const WITNESSES: u8 = 6;
 
-/// Groups over six witnesses and each other, each name a member once at most.
+/// Groups over six witnesses and each other. Each name is a member at most once.
 fn any_groups() -> impl Strategy<Value = Vec<(String, Group)>> {
     let group = (
         prop::collection::vec(any::<prop::sample::Index>(), 1..4),

@@ -18,13 +18,15 @@ pub struct Accepted {
 }
 
 impl Accepted {
-    /// What to remember of the log, durably, before anything is signed.
+    /// The state to store for the log, durably, before any signature is made.
     pub fn checkpoint(&self) -> &Checkpoint {
         &self.checkpoint
     }
 
-    /// The checkpoint with one line of each key by which the log signed it, and no line of anybody else: what
-    /// convicts the log should it sign another tree of this size. There is room for one line more.
+    /// The checkpoint with one line of each key by which the log signed it, and no other line.
+    ///
+    /// With it a second tree of this size is evidence of equivocation by the log. There is room for
+    /// one line more.
     pub fn note(&self) -> &SignedNote {
         &self.note
     }
@@ -47,25 +49,25 @@ impl Accepted {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Refusal {
-    /// The witness knows no log of this origin.
+    /// The witness has no log of this origin.
     UnknownLog,
-    /// No key of the log signed the checkpoint, or a line of one does not hold.
+    /// No key of the log signed the checkpoint, or a line of such a key does not verify.
     NotSigned(NoteError),
-    /// The old size is beyond the new one.
+    /// The old size exceeds the new one.
     OldBeyondNew,
-    /// The witness cosigned another size last: this one.
+    /// The size that the witness cosigned last, which differs from the old size.
     OtherSize(u64),
     /// An empty log has the root of another tree.
     EmptyWithLeaves,
-    /// The log signed another tree of the very size that was cosigned: with the note that was kept of that, both
-    /// convict it ([`crate::tlog::conflict::Conflict`]).
+    /// The log signed another tree of the size that was cosigned last. This note and the stored
+    /// note of that tree are evidence of equivocation ([`crate::tlog::conflict::Conflict`]).
     OtherRoot,
-    /// The proof does not lead from the one tree to the other.
+    /// The proof does not lead from the old tree to the new one.
     NotProved(ProofError),
 }
 
 impl Refusal {
-    /// The status of the answer. A body that is no request at all has 400.
+    /// The status of the answer. A body that is not a request has 400.
     pub fn status(&self) -> u16 {
         match self {
             Self::UnknownLog => 404,
@@ -103,8 +105,10 @@ impl fmt::Display for Refusal {
 
 impl std::error::Error for Refusal {}
 
-/// Decides about `request`. `keys` are those of the log whose origin it names, none where the witness knows no such
-/// log; `last` is the tree of this log that it cosigned last, if any.
+/// Decides about `request`.
+///
+/// `keys` are those of the log that it names by origin; none if the witness does not know the log.
+/// `last` is the tree of this log that the witness cosigned last, if any.
 ///
 /// # Errors
 /// [`Refusal`], the first of the checks that fails.

@@ -1,17 +1,17 @@
-//! What a witness is asked, decides and answers (C2SP tlog-witness, `add-checkpoint`).
+//! The protocol of a witness (C2SP tlog-witness, `add-checkpoint`): request, decision, answer.
 //!
 //! ```text
-//! request   old <size> LF               the size that the witness cosigned last, as the client knows it
-//!           <base64(hash)> LF           none to 63: that the new tree begins with the old one
+//! request   old <size> LF             the size of the last cosignature, as the client knows it
+//!           <base64(hash)> LF         0 to 63: the proof that the new tree begins with the old one
 //!           LF
 //!           <the checkpoint, a signed note>
-//! 200       lines of cosignatures       404  the origin is nobody's       403  the log did not sign
-//! 400       old is beyond the new size  409  <size> LF, the one that the witness cosigned last
+//! 200       lines of cosignatures     404  the origin is unknown    403  the log did not sign
+//! 400       old exceeds the new size  409  <size> LF, the one that the witness cosigned last
 //! 422       the two trees cannot be of one log
 //! ```
-//! [`judge`] decides from what is known; nothing is read or kept here. Whoever cosigns must hold the tree of
-//! [`Accepted`] in the place of the one that it was judged against, in one step and durably, before the answer leaves:
-//! otherwise two answers can contradict each other.
+//! [`judge`] decides from its arguments; this module reads and stores nothing. A witness must
+//! replace the tree that it judged against by the tree of [`Accepted`]. It must do so in one step,
+//! durably, and before the answer is sent. Otherwise two answers can contradict each other.
 
 mod judge;
 
@@ -27,7 +27,7 @@ use crate::merkle::ConsistencyProof;
 use crate::note::{NoteError, NoteSignature, SignedNote};
 use std::fmt;
 
-/// The content type of an answer that tells a size.
+/// The content type of an answer that contains a size.
 pub const SIZE_CONTENT_TYPE: &str = "text/x.tlog.size";
 
 /// A request to cosign a checkpoint.
@@ -40,7 +40,8 @@ pub struct AddCheckpoint {
 }
 
 impl AddCheckpoint {
-    /// Asks to cosign the checkpoint in `note`, which a proof leads to from the tree of `old` leaves.
+    /// Requests a cosignature of the checkpoint in `note`. `proof` leads to it from the tree of
+    /// `old` leaves.
     ///
     /// # Errors
     /// [`NoteError::Malformed`] when the note is no checkpoint.
@@ -56,7 +57,7 @@ impl AddCheckpoint {
     /// Reads the body of a request: at most [`MAX_WITNESS_BODY_BYTES`] bytes.
     ///
     /// # Errors
-    /// [`NoteError::Malformed`], which a witness answers with the status 400.
+    /// [`NoteError::Malformed`]; a witness then answers with the status 400.
     pub fn parse(body: &[u8]) -> Result<Self, NoteError> {
         let malformed = NoteError::Malformed;
         let body = bounded(body)?;
@@ -78,12 +79,12 @@ impl AddCheckpoint {
         Self::new(old, proof, SignedNote::parse(note)?)
     }
 
-    /// Whose log it is said to be: by this a witness finds the keys and the tree to judge it by.
+    /// The log that the request names. A witness uses it to look up the keys and the last tree.
     pub fn origin(&self) -> &Origin {
         self.checkpoint.origin()
     }
 
-    /// The checkpoint with its signature lines: what to keep of a log that contradicts itself.
+    /// The checkpoint with its signature lines, to store as evidence of a contradiction.
     pub fn note(&self) -> &SignedNote {
         &self.note
     }
@@ -104,21 +105,24 @@ pub fn write_cosignatures(lines: &[NoteSignature]) -> String {
     lines.iter().map(NoteSignature::to_string).collect()
 }
 
-/// A cosignature that a witness answered with.
+/// A cosignature in the answer of a witness.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Answered {
     /// The line.
     pub line: NoteSignature,
-    /// When, by its own word.
+    /// The time of the cosignature, by the clock of the witness.
     pub time: CosignatureTime,
 }
 
-/// Reads the body of the answer 200: the lines by `witness` that hold for the checkpoint in `note`. Lines of other
-/// keys are passed over, and the answer may have nothing else.
+/// Reads the body of the answer 200: the lines by `witness` that verify for the checkpoint in
+/// `note`.
+///
+/// Lines of other keys are skipped. The answer may contain nothing but signature lines.
 ///
 /// # Errors
-/// [`NoteError::Malformed`] when it is not signature lines, or the note no checkpoint; [`NoteError::BadSignature`]
-/// when a line that names the key does not hold; [`NoteError::NoKnownSigner`] when none names it, or without a time.
+/// [`NoteError::Malformed`] when it has other lines, or the note is no checkpoint.
+/// [`NoteError::BadSignature`] when a line with name and id of the key does not verify.
+/// [`NoteError::NoKnownSigner`] when no line has them, or none has a time.
 pub fn read_cosignatures(
     body: &[u8],
     note: &SignedNote,

@@ -89,7 +89,7 @@ fn every_other_spelling_of_a_request_is_refused() {
     assert!(AddCheckpoint::parse(b"old 3\n\n\xff").is_err());
 }
 
-/// What the specification asks for, said once more and in its order.
+/// The checks of the specification, written a second time in their order.
 fn expected(old: u64, last: Option<u64>, new: u64, proved: bool, same_history: bool) -> u16 {
     let last = last.unwrap_or(0);
     if old > new {
@@ -164,7 +164,7 @@ fn the_log_is_known_and_has_signed_before_anything_else_counts() {
         refused.unwrap_err().status()
     };
     let good = signed(&checkpoint(5));
-    // The old size is wrong, too; that is asked later.
+    // The old size is wrong, too; that check comes later.
     assert_eq!(status(&good, &[], 9), 404);
     let elsewhere = VerifierKey::of_log(name("example.com/other"), *log().public_key());
     assert_eq!(status(&good, &[elsewhere, witness_key(1)], 9), 404);
@@ -207,7 +207,7 @@ fn two_histories_of_one_size_are_told_apart_from_a_bad_proof() {
         refused(&same, proof(3, 5)),
         Refusal::NotProved(ProofError::Length)
     );
-    // Of an empty log there is one tree alone; whoever says otherwise contradicts himself, and nobody else.
+    // An empty log has only one tree. A log with another one contradicts itself and no other log.
     let empty = request(0, proof(0, 0), &signed(&other_checkpoint(0)));
     let refused = judge(&empty, &[log_key()], None);
     assert_eq!(refused, Err(Refusal::EmptyWithLeaves));
@@ -244,7 +244,7 @@ fn what_was_accepted_is_cosigned_answered_read_and_counts() {
     assert!(matches!(judged, Ok(Judgement::Witnessed(_))));
 }
 
-/// Whoever asks may add lines of anybody; they are not kept, and leave room for the witness's own.
+/// A client may add lines of any key. They are not kept, and leave room for the witness's own line.
 // T-WIT-21
 #[test]
 fn of_an_accepted_note_the_lines_of_the_log_alone_are_kept() {
@@ -288,7 +288,8 @@ fn every_changed_bit_of_an_answer_is_noticed() {
     ] {
         assert!(read_cosignatures(bad.as_bytes(), &asked, &witness_key(1)).is_err());
     }
-    // A line of the log itself, and the lines of the specification's example, are nobody's.
+    // A second line of the log, and the lines of the specification's example, belong to no known
+    // key.
     let example = "\u{2014} witness.example/w1 CMp+6LWBU0anHGH5aNDTJkH/gj79sG+T6+iP2ThYN5krrDJbR1HDnucjL39QsZTSvVjyQLrdk3DXDqI5G2HgLatVs0pWh6Up69HVOw==\n";
     let read = read_cosignatures(example.as_bytes(), &asked, &witness_key(1));
     assert_eq!(read, Err(NoteError::NoKnownSigner));

@@ -1,4 +1,4 @@
-//! The fields of a Rye signature, as they stand in a header line, in `_signature` and in key files.
+//! The fields of a Rye signature, as in a header line, in `_signature` and in key files.
 //!
 //! ```text
 //! rye:signed:TIME:HASH:SIGNATURE:FINGERPRINT[|PROVIDER@USER]
@@ -8,11 +8,10 @@
 //! FINGERPRINT  16 × [a-f0-9]
 //! PROVIDER, USER   1 or more [A-Za-z0-9_-]
 //! ```
-//! Source: `_SIGNED_FIELDS` in `rye/utils/metadata_manager.py`. The seed splits at ":" instead,
-//! which breaks on the time's own colons; its code never did that.
+//! Source: `_SIGNED_FIELDS` in `rye/utils/metadata_manager.py`. Rye's description splits at ":"
+//! instead, which breaks on the time's own colons. Its code never did that.
 //!
-//! Rye signs only the 64 characters of HASH: time, fingerprint and provenance are under no
-//! signature.
+//! Rye signs only the 64 characters of HASH. No signature covers time, fingerprint and provenance.
 
 use crate::digest::Digest;
 use crate::encoding;
@@ -22,7 +21,7 @@ use crate::time::Timestamp;
 /// Begins every Rye signature.
 pub const PREFIX: &str = "rye:signed:";
 
-/// What the grammar takes; nothing of it is checked yet.
+/// The fields as the grammar reads them; nothing is verified yet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Fields<'a> {
     /// `YYYY-MM-DDThh:mm:ssZ`.
@@ -42,7 +41,7 @@ pub struct Fields<'a> {
 }
 
 impl<'a> Fields<'a> {
-    /// Reads fields at the start of `text`; what follows them is the caller's matter.
+    /// Reads fields at the start of `text`. The caller handles the rest of the text.
     pub fn read(text: &'a str) -> Option<Self> {
         let mut rest = text.strip_prefix(PREFIX)?;
         let len = time_len(rest)?;
@@ -64,7 +63,7 @@ impl<'a> Fields<'a> {
         })
     }
 
-    /// The moment, if there is such a moment. Rye takes any digits.
+    /// The moment, if the digits name one. Rye accepts any digits.
     pub fn moment(&self) -> Option<Timestamp> {
         Timestamp::parse_iso_seconds(self.time)
     }
@@ -74,20 +73,21 @@ impl<'a> Fields<'a> {
         Digest::parse_hex(self.hash)
     }
 
-    /// The 64 bytes, if the signature is base64url of 64 bytes in canonical spelling. Rye's
-    /// Python takes any trailing bits.
+    /// The 64 bytes, if the signature is base64url of 64 bytes in canonical spelling. Rye's Python
+    /// accepts any trailing bits.
     pub fn signature_bytes(&self) -> Option<Signature> {
         let bytes = encoding::parse_base64url_either(self.signature)?;
         Some(Signature::from_bytes(bytes.try_into().ok()?))
     }
 }
 
-/// What Rye writes before the provenance, which is its registry's to add.
+/// The fields as Rye writes them, without the provenance, which its registry adds.
 pub fn write(time: Timestamp, hash: &Digest, signature: &Signature, fingerprint: &str) -> String {
     format!(
         "{PREFIX}{}:{hash}:{}:{fingerprint}",
         time.to_iso_seconds(),
-        // Padded: Rye's Python verifier refuses the unpadded spelling, its Rust one takes both.
+        // Padded: Rye's Python verifier refuses the unpadded spelling, its Rust verifier accepts
+        // both.
         encoding::base64url(signature.as_bytes()),
     )
 }
@@ -138,8 +138,10 @@ fn provenance(rest: &str) -> Option<(&str, &str)> {
     (!provider.is_empty() && !user.is_empty()).then_some((provider, user))
 }
 
-/// Bytes of a time at the start of `text`. Python's `\d` takes the digits of every script; such a
-/// time is read here, so that it is found impossible rather than overlooked.
+/// Length in bytes of a time at the start of `text`.
+///
+/// Python's `\d` accepts the digits of every script. Such a time is read here, so that it is
+/// reported as impossible rather than overlooked.
 fn time_len(text: &str) -> Option<usize> {
     let digit = |c: char| c.is_ascii_digit() || (!c.is_ascii() && c.is_numeric());
     let mut len = 0;

@@ -1,4 +1,4 @@
-//! Rye's folder of trusted keys: who vouches for whom, and what is refused.
+//! Rye's folder of trusted keys: which key vouches for which file, and refused files.
 
 use super::*;
 use crate::encoding;

@@ -1,4 +1,4 @@
-//! Keys that end in a log: what they sealed is judged by places there, and by stamps over them.
+//! Keys that end in a log. Places there, and time stamps over them, decide about their seals.
 
 use super::*;
 use crate::digest::Digest;
@@ -7,7 +7,7 @@ use crate::record::RecordId;
 use crate::tlog::entry::key_event::{KeyChange, KeyEvent, KeyHistory};
 use std::collections::BTreeMap;
 
-/// A log in which heads stand at entries of their own numbers, and key 1 ended.
+/// A log in which heads are at entries of their own numbers, and key 1 ended.
 #[derive(Debug)]
 struct Log {
     keys: KeyHistory,
@@ -83,7 +83,7 @@ fn a_key_that_ended_in_the_log_is_judged_by_places_there_and_by_no_moment() {
     };
     let before = by(Log::with_end_at(7, 9));
     assert!(stands(&before));
-    // A head that came later, one that nothing vouches for, and the end of another log, show nothing.
+    // A later head, a head without evidence, and the end in another log prove nothing.
     let only = |heads| Purpose { heads, ..purpose };
     let late = [head(7), head(8)];
     let judged = before.judge(&key(1), &only(&late), at).standing;
@@ -91,7 +91,7 @@ fn a_key_that_ended_in_the_log_is_judged_by_places_there_and_by_no_moment() {
     assert!(!stands(&by(Log::with_end_at(7, 6))));
     assert!(!stands(&by(Log::with_end_at(8, 9))));
     assert!(!stands(&by(None)));
-    // The user's own, earlier word stands over what the key said.
+    // The user's own, earlier revocation takes precedence over the key's event.
     let mut earlier = store;
     let revocation = Revocation {
         at: Timestamp::parse_iso_seconds("2026-05-01T00:00:00Z").unwrap(),
@@ -110,7 +110,8 @@ fn a_key_that_ended_in_the_log_is_judged_by_places_there_and_by_no_moment() {
     assert!(!told.judge(&key(1), &late, at).standing.counts());
 }
 
-/// A key that was revoked by a clock: what an authority outside of this host stamped before counts, and nothing else does by the log.
+/// A key that was revoked by a clock. Only stamps from an authority outside this host show that a
+/// seal is older; nothing else in the log does.
 // T-KLOG-10
 #[test]
 fn a_stamp_of_the_log_is_evidence_against_a_revocation_by_a_clock_and_for_a_window() {
@@ -158,7 +159,7 @@ fn a_stamp_of_the_log_is_evidence_against_a_revocation_by_a_clock_and_for_a_wind
     };
     assert_eq!(standing(&pinned, &[head(3)], None), Standing::Pinned);
     assert!(!standing(&pinned, &[head(4)], None).counts());
-    // Where the key itself said in the log that it ended, places decide, and no moment.
+    // If the key ended in the log, only places decide, and no moment does.
     let mut ended = TrustStore::new();
     ended.add(native(1)).unwrap();
     let revocation = Revocation {
@@ -184,7 +185,7 @@ fn a_stamp_of_the_log_is_evidence_against_a_revocation_by_a_clock_and_for_a_wind
     }
 }
 
-/// The same log, put back to before some of its entries.
+/// The same log after a rollback to before some of its entries.
 #[derive(Debug)]
 struct WentBack(Log);
 
@@ -246,6 +247,6 @@ fn a_log_that_went_back_neither_lets_a_key_that_ended_count_nor_accuses_it() {
     };
     assert!(judged(KeyChange::Revoke, head(6)));
     assert!(!judged(KeyChange::Revoke, head(8)));
-    // The end itself is among what went.
+    // The end itself is among the lost entries.
     assert!(judged(KeyChange::Create, head(8)));
 }

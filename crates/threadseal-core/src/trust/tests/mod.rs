@@ -1,4 +1,5 @@
-//! Judging keys by scope, window and revocation. `ends` judges them by a log, `written` reads and writes the file.
+//! Judging keys by scope, window and revocation. `ends` judges them by a log, `written` tests the
+//! file.
 
 mod ends;
 mod written;
