@@ -1,4 +1,4 @@
-//! The content hash of a link, by which its child and everybody else name it (`spec/lineage.md` §3).
+//! The content hash of a link, which is its name everywhere (`spec/lineage.md` §3).
 //!
 //! ```text
 //! v0x02 to v0x04  SHA-256 of the whole file, signature and state included
@@ -34,7 +34,7 @@ impl ContentHash {
         (bytes != [0; 32]).then(|| Self::from_bytes(bytes))
     }
 
-    /// The hash that a running digest came to.
+    /// The hash of a running digest.
     pub const fn of_digest(digest: Digest) -> Self {
         Self(digest)
     }
