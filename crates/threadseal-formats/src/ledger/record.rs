@@ -31,7 +31,8 @@ impl RunId {
     /// Checks and takes `text`.
     ///
     /// # Errors
-    /// [`threadseal_core::error::ErrorKind::InvalidInput`] when it is empty, too long, or holds NUL, CR or LF.
+    /// [`threadseal_core::error::ErrorKind::InvalidInput`] when it is empty, too long, or holds
+    /// NUL, CR or LF.
     pub fn parse(text: &str) -> Result<Self, Error> {
         if text.is_empty() || text.len() > MAX_RUN_ID_BYTES || text.contains(['\0', '\r', '\n']) {
             return Err(Error::invalid(format!(

@@ -5,7 +5,7 @@
 //!  104     8 32 the checkpoint = prev                    160   32   1 length of the reason
 //!         40 32 target key                                     33 127 reason, UTF-8, zeros
 //!         72 32 nonce                                   recover 0   8 epoch u64le, the header's
-//! accept   0 32 the release = prev                       104    8  32 void: a child of prev, or zero
+//! accept   0 32 the release = prev                       104    8  32 void: a child of prev, or 0
 //!   32                                                         40  32 the key that has it now
 //!                                                              72  32 nonce
 //! ```

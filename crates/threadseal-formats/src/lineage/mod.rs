@@ -26,7 +26,7 @@
 //! | `chain`, `policy`, `seen`, `told`, `expected`, `conclude` | a verdict on any set of files |
 //! | `compat` | igor's own answer |
 //! | `fork` | [`ForkReader`]: proofs that an agent signed two links in one place |
-//! | `accused` | [`check_fork`]: the verdict on a proof; [`bearing`]: a known fork's effect on a copy |
+//! | `accused` | [`check_fork`]: the verdict on a proof; [`bearing`]: a fork's effect on a copy |
 //! | `standing` | [`Standing`]: the state of a lineage, and the links that may follow |
 
 mod accused;

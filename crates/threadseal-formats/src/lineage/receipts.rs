@@ -1,7 +1,7 @@
 //! igor's receipts: the charges that a node claims for an agent (`spec/lineage.md` §9).
 //!
 //! ```text
-//! signed   u32 n ‖ agent[n]  u32 n ‖ node[n]  first tick u64  last tick u64                little-endian
+//! signed   u32 n ‖ agent[n]  u32 n ‖ node[n]  first tick u64  last tick u64          little-endian
 //!          cost i64  budget after i64  time i64 (ns)
 //! receipt  signed ‖ u32 n ‖ signature[n]
 //! file     u32 count { u32 n ‖ receipt[n] }

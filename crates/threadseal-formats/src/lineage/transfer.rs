@@ -1,7 +1,8 @@
 //! igor's migration messages: an agent in one JSON document (`spec/lineage.md` §10.1).
 //!
 //! ```text
-//! {"Package":{"AgentID","WASMBinary","WASMHash","Checkpoint","ManifestData","Budget","PricePerSecond",
+//! {"Package":{"AgentID","WASMBinary","WASMHash","Checkpoint","ManifestData","Budget",
+//!             "PricePerSecond",
 //!             "ReplayData"?:{"PreTickState","TickNumber","Entries":[{"HostcallID","Payload"},…]},
 //!             "Receipts"?,"MajorVersion"?,"LeaseGeneration"?,"AgentIdentity"?},"SourceNodeID"}
 //! {"AgentID","NodeID","Success","Error"}

@@ -2,7 +2,7 @@
 //! §2.4).
 //!
 //! ```text
-//! off size field                              off size field                          little-endian
+//! off size field                              off size field                         little-endian
 //! 0   1   version 0x05                        192 32  prev: content hash of the parent link
 //! 1   7   magic "TSLINE\n"                    224 32  transcript head digest      zero = none
 //! 8   2   kind u16: 1 checkpoint 2 release    256 32  tool manifest digest        zero = none
