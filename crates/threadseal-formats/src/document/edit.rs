@@ -104,7 +104,6 @@ impl<'a> Members<'a> {
         }
     }
 
-    /// The document without `name`.
     pub(super) fn without(&self, name: &str) -> Vec<u8> {
         let bytes = self.text.as_bytes();
         let Some((index, member)) = self.find(name) else {

@@ -7,7 +7,7 @@
 //! both     "_signature": "FIELDS|threadseal@SEAL"
 //! ```
 //! Rye hashes values, not bytes. It does not cover blanks, the order of members, or the spelling of
-//! strings and floats; they mean nothing to a reader. A document that two readers could understand
+//! strings and floats. These mean nothing to a reader. A document that two readers could understand
 //! differently is not accepted. If a name occurs twice anywhere in a signed document, the verdict
 //! is `tampered`: Rye's reader takes the last value. A reader that takes the first never sees the
 //! verified one.
@@ -36,7 +36,6 @@ use threadseal_core::trust::rye::fields::Fields;
 /// The member that Rye signs in.
 pub(super) const SIGNATURE: &str = "_signature";
 
-/// Reads a JSON document.
 pub(super) fn read(bytes: &[u8], options: &Options<'_>) -> Reading {
     let mut reading = Reading::default();
     let PythonDocument {
@@ -147,7 +146,7 @@ fn rye_reading(part: Part) -> RyeReading {
 }
 
 /// Rye binds no kind. An attacker may get an agent to sign a knowledge entry whose text is
-/// canonical JSON; that signature then fits the JSON. So a document that grants capabilities must
+/// canonical JSON. That signature then fits the JSON. So a document that grants capabilities must
 /// have the shape that Rye writes.
 fn incomplete_thread(content: &Value, part: &mut Part) {
     let has = |name: &str| content.get(name).is_some();

@@ -3,12 +3,12 @@
 //! | profile | the signature | covers |
 //! |---|---|---|
 //! | native | `threadseal:signed:…` | every byte of the file, time, kind, record and seal number |
-//! | rye | `rye:signed:…` header line, `_signature` member | what Rye hashes, less with each kind |
+//! | rye | `rye:signed:…` header line, `_signature` member | the bytes that Rye hashes, fewer for some kinds |
 //!
 //! [`verify`] handles both profiles; a file may carry both. Under [`Profile::Auto`] a native seal
-//! decides where there is one; else Rye's signature does, and content that it does not cover makes
-//! the verdict `partial`. [`Profile::Rye`] accepts Rye's own coverage. A signature that is provably
-//! wrong counts against the file under every profile.
+//! decides where there is one, else Rye's signature. Content that Rye's signature does not cover
+//! makes the verdict `partial`. [`Profile::Rye`] accepts Rye's own coverage. A signature that is
+//! provably wrong counts against the file under every profile.
 //!
 //! | module | owns |
 //! |---|---|
@@ -56,7 +56,7 @@ use threadseal_core::trust::Trust;
 /// Which signature counts, and how much it must cover.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Profile {
-    /// The native seal, else Rye's signature with all that it leaves open held against the file.
+    /// The native seal, else Rye's signature; gaps in its coverage count against the file.
     #[default]
     Auto,
     /// Rye's signature, as much as Rye covers.

@@ -12,10 +12,9 @@ pub(super) struct Part {
     faults: Vec<(Verdict, Finding)>,
     /// Matters only if this signature counts: no trusted key vouches for its key.
     doubts: Vec<(Verdict, Finding)>,
-    /// As a doubt, unless the caller accepts what the format leaves uncovered.
+    /// As a doubt, unless the caller accepts the gaps in the format's coverage.
     gaps: Vec<(Verdict, Finding)>,
     remarks: Vec<Finding>,
-    /// The key that signed.
     pub(super) signer: Option<SignerReport>,
     /// Content that a reader would take as fact and no signature covers.
     pub(super) unauthenticated: Vec<String>,

@@ -325,7 +325,7 @@ pub(super) fn has_own_line(text: &str) -> bool {
     own_lines(text).next().is_some()
 }
 
-/// Where a seal of its own line begins, so that sealing again replaces it.
+/// Where a seal on its own line begins, so that sealing again replaces it.
 pub(super) fn own_line_start(text: &str) -> Option<usize> {
     let last = own_lines(text).last()?;
     (last.line.end == text.len()).then_some(last.line.start)

@@ -47,8 +47,8 @@ pub struct RyeSigning<'a> {
 /// byte changes, except that a text without a final LF gets one.
 ///
 /// # Errors
-/// [`ErrorKind::InvalidInput`] when the document is not of `kind` or has a second seal, or when the
-/// suffix of its Rye signature is taken. [`ErrorKind::Limit`]; errors of the signer.
+/// [`ErrorKind::InvalidInput`] when the document is not of `kind`, has a second seal, or has
+/// another suffix after its Rye signature. [`ErrorKind::Limit`]; errors of the signer.
 pub fn sign_native(
     bytes: &[u8],
     kind: DocumentKind,

@@ -429,7 +429,7 @@ fn signing_refuses_what_could_not_be_verified_again() {
     let header = rye(block, DocumentKind::Markdown);
     let twice = [block, &header[..header.len() - block.len()]].concat();
     assert!(theirs(&twice, DocumentKind::Markdown));
-    // A native key does not sign Rye's hashes, nor the other way round.
+    // A native key does not sign Rye's hashes, and a Rye key makes no native seals.
     let wrong = RyeSigning {
         item_type: None,
         time: time(NOW),

@@ -16,7 +16,6 @@ use threadseal_core::digest::Digest;
 use threadseal_core::report::{Finding, Verdict};
 use threadseal_core::trust::Format;
 
-/// Reads a text document.
 pub(super) fn read(bytes: &[u8], options: &Options<'_>) -> Reading {
     let mut reading = Reading::default();
     let raw = match std::str::from_utf8(bytes) {

@@ -19,7 +19,6 @@ use threadseal_core::limits::MAX_KEY_FILE_BYTES;
 use threadseal_core::report::{Finding, Verdict};
 use threadseal_core::trust::rye::fields::Fields;
 
-/// The content of a key file.
 struct KeyFile {
     fingerprint: String,
     pem: String,

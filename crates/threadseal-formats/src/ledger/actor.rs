@@ -5,7 +5,7 @@
 //! actor_id  "ar_" and the first 24 hex digits of it
 //! ```
 //! Any writer can compute or copy an actor id, so the id alone proves nothing. An actor with a key
-//! in its metadata names who could have signed. Only a signature under that key proves that it did.
+//! in its metadata names the possible signer. Only a signature under that key proves that it did.
 
 use super::members::{object, text_or_null};
 use threadseal_core::canon::Unrepresentable;

@@ -21,7 +21,6 @@ use threadseal_core::error::{Error, ErrorKind};
 use threadseal_core::limits::MAX_BUNDLE_RUNS;
 use threadseal_core::time::Timestamp;
 
-/// The one version.
 const VERSION: u64 = 1;
 /// A bundle names its version, its time and its run within this many bytes.
 const TELLING_BYTES: usize = 512;

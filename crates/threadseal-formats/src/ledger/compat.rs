@@ -8,8 +8,8 @@
 //!          {"index","type":"record_hash_mismatch","stored","computed"}
 //! ```
 //! Its peculiarities are reproduced (`spec/ledger.md` §4): `first_bad_index` is the second bad
-//! record where the first has index 0; `computed_head_hash` is no computed hash but the last stored
-//! one that was reached; `head_hash` is the last record's, whether it was reached or not.
+//! record where the first has index 0. `computed_head_hash` is no computed hash but the last stored
+//! one that was reached. `head_hash` is the last record's, reached or not.
 
 use super::facts::{Facts, Surrogates};
 use super::link::Link;
@@ -275,7 +275,7 @@ impl Loading {
                 chunk: line_chunk,
                 what: Exception::Digits(digits),
             },
-            // All rows are decoded before the first is looked at.
+            // All rows are decoded before the first is read.
             Raise::RowNotUtf8 => Raised {
                 chunk: 0,
                 what: Exception::Row(not_text(line)),

@@ -42,7 +42,7 @@ pub(super) enum OddityKind {
     Member(&'static str),
     /// A text that is no valid time.
     Time,
-    /// Too large to look for markers in it.
+    /// The record is too large for a search for markers.
     MarkersUnread,
 }
 

@@ -8,7 +8,7 @@
 //!              "actors":{<actor id>:{"kind","display_name",
 //!                                    "metadata":{"public_key":<did:key>,…}},…},
 //!              "created_at":…}}
-//! later      effect {"type":"threadseal.actors","payload":{"actors":{…}}}: actors who join
+//! later      effect {"type":"threadseal.actors","payload":{"actors":{…}}}: further actors
 //! ```
 //! `AbstractRuntime` hashes and verifies such records like any other. A ledger whose beginning
 //! names actors is *signed*: each of its records bears the signature of its actor's key. An actor

@@ -41,7 +41,6 @@ impl Link {
         Self::Other(Box::new(value.unwrap_or(Value::Null)))
     }
 
-    /// The digest, if it is one.
     pub(super) fn digest(&self) -> Option<Digest> {
         match self {
             Self::Hash(digest) => Some(*digest),
@@ -105,8 +104,8 @@ fn is_nan(value: &Value) -> bool {
         .is_some_and(|number| number.literal() == "NaN")
 }
 
-/// Python's `==` of two values inside lists and dicts, where one `NaN` equals another: its JSON
-/// reader gives the same object each time.
+/// Python's `==` of two values inside lists and dicts. There one `NaN` equals another, since its
+/// JSON reader returns the same object each time.
 fn equal(a: &Value, b: &Value) -> bool {
     match (a, b) {
         (Value::Array(a), Value::Array(b)) => {

@@ -406,7 +406,6 @@ fn is_beyond_us(kind: JsonErrorKind) -> bool {
     matches!(kind, JsonErrorKind::TooDeep | JsonErrorKind::TooManyValues)
 }
 
-/// Digits of the integer at `offset`.
 fn digits_at(text: &[u8], offset: usize) -> usize {
     let literal = text.get(offset..).unwrap_or_default();
     let digits = literal.strip_prefix(b"-").unwrap_or(literal);

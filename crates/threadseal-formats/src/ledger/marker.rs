@@ -16,7 +16,6 @@ use threadseal_core::canon::python::ledger_line;
 use threadseal_core::digest::Digest;
 use threadseal_core::limits::MAX_RECORD_MARKERS;
 
-/// One marker.
 #[derive(Debug, Clone)]
 pub(super) enum Marker {
     /// Content of the `started` record.
@@ -169,7 +168,6 @@ fn with_appendix(content: Value, appendix: Option<&Value>) -> Option<Value> {
     Some(Value::Array(whole))
 }
 
-/// The payload of a record's effect.
 pub(super) fn payload(record: &Value) -> Option<&Value> {
     record.get("effect")?.get("payload")
 }

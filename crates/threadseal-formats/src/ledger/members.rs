@@ -41,7 +41,6 @@ impl Members {
         }
     }
 
-    /// A string.
     pub(super) fn text(&mut self, name: &str) -> Result<String, Error> {
         let text = self.text_or_null(name)?;
         text.ok_or_else(|| self.wrong(name, "is missing"))

@@ -5,7 +5,7 @@
 //!  "result_key":…},"result":null,"error":null,"started_at":…,"ended_at":null,"actor_id":…,
 //!  "session_id":…,"attempt":1,"idempotency_key":…,"prev_hash":…,"record_hash":…,"signature":null}
 //! ```
-//! The order is that of `AbstractRuntime`'s dataclass, and every member is always written: a record
+//! The order is that of `AbstractRuntime`'s dataclass, and every member is always written. A record
 //! without a member that is `null` has another hash. So verify a record that lacks a member by its
 //! text ([`super::compute_record_hash`] of the value). Never verify the result of
 //! [`StepRecord::to_value`] for it.

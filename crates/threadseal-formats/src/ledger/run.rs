@@ -22,7 +22,7 @@ pub enum RunStatus {
     Running,
     /// A step waits.
     Waiting,
-    /// It came to its end.
+    /// It ended normally.
     Completed,
     /// It failed.
     Failed,

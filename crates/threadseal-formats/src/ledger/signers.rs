@@ -27,15 +27,12 @@ use threadseal_core::trust::{LastOf, covering};
 /// Evidence against a signature.
 pub(super) type Fault = (Verdict, &'static str, &'static str);
 
-/// The signatures of a ledger.
 #[derive(Debug, Default)]
 pub(super) struct Signers {
     /// Must every record be by one key?
     pinned: bool,
-    /// Is there a genesis?
     pub(super) genesis: bool,
     actors: Actors,
-    /// The keys of `actors`.
     named: KnownKeys,
     at_hand: RepeatedKeys,
     records: u64,
@@ -172,7 +169,6 @@ impl Signers {
         }
     }
 
-    /// The keys that the ledger names.
     pub(super) fn named(&self) -> &KnownKeys {
         &self.named
     }
@@ -248,7 +244,6 @@ impl Signers {
         wrong.is_none() && matches!(read, SignatureRead::Good(_)) && of_actor.is_some()
     }
 
-    /// Keys whose signatures hold.
     pub(super) fn into_keys(self) -> Vec<PublicKey> {
         self.good.into_iter().map(|good| good.key).collect()
     }

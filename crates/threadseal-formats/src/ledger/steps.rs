@@ -4,12 +4,12 @@
 //! started ─► completed | waiting | failed | cancelled        two records of one step
 //! resume, effect null, `system:…`                            one record, nothing before it
 //! ```
-//! A hash chain covers none of this, and no rule of it is a proof: a clock may be set back, a
+//! A hash chain covers none of this, and no rule of it is a proof. A clock may be set back, and a
 //! process may die between two records. So all are warnings.
 //!
-//! Memory is bounded: [`MAX_OPEN_STEPS`] steps that have begun, [`MAX_OPEN_STEP_BYTES`] of their
-//! records, and the ended steps for which `Recent` has room. Time is bounded too: a record is read
-//! for markers until [`MAX_SLIM_READS`] times its length were read.
+//! Memory is bounded: [`MAX_OPEN_STEPS`] open steps, [`MAX_OPEN_STEP_BYTES`] of their records, and
+//! the ended steps for which `Recent` has room. Time is bounded too: a record is read for markers
+//! until [`MAX_SLIM_READS`] times its length were read.
 
 use super::facts::{Facts, StepKey};
 use super::genesis::{ACTORS_EFFECT, GENESIS_EFFECT};
@@ -196,8 +196,8 @@ impl Steps {
     }
 }
 
-/// Whether a record is of a kind that has no `started` record: a run's own end or reported status,
-/// the answer to a wait, a ledger's declaration.
+/// Whether a record is of a kind without a `started` record. Such are a run's own end or reported
+/// status, the answer to a wait, and a ledger's declaration.
 fn stands_alone(text: &[u8]) -> bool {
     let Ok(document) = json::parse_python(text) else {
         return true;

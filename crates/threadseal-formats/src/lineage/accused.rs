@@ -180,8 +180,8 @@ impl PlacedLink {
     }
 }
 
-/// The effect of a known fork on a copy that has these links of the agent; `whole`: and all links
-/// before them.
+/// The effect of a known fork on a copy that has these links of the agent. `whole`: the copy also
+/// has all links before them.
 pub fn bearing(
     fork: &LoggedFork,
     links: impl IntoIterator<Item = PlacedLink>,

@@ -5,7 +5,7 @@
 //!            ─► Lineage     linked files, or files signed by one identity
 //! ```
 //! The order of the files changes nothing but the names in messages. Memory: up to 1,800 bytes for
-//! each link, of which there are at most [`MAX_LINEAGE_LINKS`]; time grows with n log n. The rules
+//! each link, of which there are at most [`MAX_LINEAGE_LINKS`]. Time grows with n log n. The rules
 //! between two links are in `policy`; the facts of a whole lineage in `seen`.
 
 use super::facts::{Identity, LinkFacts, LinkRead, ReadLink, Seal};
@@ -318,7 +318,6 @@ fn representatives(facts: &[LinkFacts]) -> Vec<Index> {
     same
 }
 
-/// Disjoint sets of places.
 struct Sets {
     up: Vec<Index>,
 }

@@ -4,7 +4,7 @@
 //! files ─► FileReader (any order, any core) ─► Lineages ─► each Lineage ─► conclude
 //! Lineage + expectations + trust + now ─► Outcome { report, Verified<LineageHead>? }
 //! ```
-//! A lineage that holds under the key that it names itself is only *consistent*: an attacker who
+//! A lineage that holds under the key that it names itself is only *consistent*. An attacker who
 //! can write the files can sign other ones. Only a key for which the trust vouches makes it
 //! *authentic*. The format has no end mark, so only a head that the verifier holds proves that it
 //! was not truncated.

@@ -79,7 +79,7 @@ impl Delegation {
     ///
     /// # Errors
     /// Kind `InvalidInput` for an invalid window, a key epoch of 0, or a delegation to the root
-    /// itself; those of [`Signer::sign`].
+    /// itself. Those of [`Signer::sign`].
     pub fn sign(
         root: &dyn Signer,
         name: AgentName,

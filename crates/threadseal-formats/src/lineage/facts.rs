@@ -437,7 +437,7 @@ impl Reading {
     }
 }
 
-/// A file of v0x02 or v0x03 as one of v0x04, if it can have been one: readers check no signature in
+/// A file of v0x02 or v0x03 as one of v0x04, if it can have been one. Readers check no signature in
 /// a version without one.
 fn hidden(head: &[u8]) -> Option<Box<OriginalVerifier>> {
     let mut bytes = head.get(..Version::V4.header_length())?.to_vec();

@@ -30,7 +30,6 @@ use threadseal_core::record::RecordId;
 
 /// The beginning of a proof, up to an LF.
 pub const FORK_FIRST_LINE: &str = "TSFORK1";
-/// The same with its LF.
 const MAGIC: &[u8; 8] = b"TSFORK1\n";
 /// The magic and the number of parts.
 const PREFIX_LENGTH: usize = 10;

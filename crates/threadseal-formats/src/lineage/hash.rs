@@ -5,8 +5,8 @@
 //! v0x05           SHA-256 of the 624 bytes of the header, signature included
 //! CID             "b" base32( 0x01 0x55 0x12 0x20 hash[32] )                  59 characters
 //! ```
-//! The CID is version 1, codec raw, multihash sha2-256: the address under which content-addressed
-//! stores keep the bytes that were hashed. Base32 is RFC 4648 §6 in lower case without padding.
+//! The CID is version 1, codec raw, multihash sha2-256. Content-addressed stores keep the hashed
+//! bytes under this address. Base32 is RFC 4648 §6 in lower case without padding.
 
 use std::fmt;
 use threadseal_core::digest::Digest;

@@ -251,7 +251,7 @@ pub enum HeaderError {
     Unsupported(u8),
     /// The header is cut.
     TooShort {
-        /// Bytes that are there.
+        /// Available bytes.
         length: usize,
         /// Bytes of the header.
         needed: usize,

@@ -22,7 +22,7 @@ use zeroize::Zeroizing;
 /// The domain of agent ids.
 pub const AGENT_TAG: &str = "threadseal/lineage-agent/1";
 
-/// The name of an agent. It becomes the name of files, so it is checked before it may: 1 to
+/// The name of an agent. It becomes the name of files, so it is checked first: 1 to
 /// [`MAX_AGENT_NAME_BYTES`] bytes, no control character, `/`, `\` or `:`, no `.` in front.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct AgentName(String);

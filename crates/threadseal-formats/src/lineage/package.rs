@@ -15,8 +15,8 @@
 //! ```
 //! The last two links are the checkpoint and the release. Since links of v0x05 are named by their
 //! headers, all history is proved without any state but the last. Nothing is released before
-//! everything is checked. A state too large for memory goes through [`StateCheck`] while it is
-//! stored in a place from which it can be withdrawn.
+//! everything is checked. A state too large for memory goes through [`StateCheck`] on its way to
+//! storage, which must allow its removal.
 //!
 //! The caller must know the agent's root key: it is an argument, never read from the package.
 
@@ -40,7 +40,6 @@ pub const PACKAGE_PROLOGUE_LENGTH: usize = 24;
 const MAGIC: &[u8; 8] = b"TSMOVE1\n";
 const PART_HEADER: usize = 8;
 
-/// The kind of a part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Part {
     Link,
@@ -93,7 +92,7 @@ impl PackagePrologue {
 /// The contents of a package besides the state.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct PackageParts<'a> {
-    /// All links, oldest first, in the form that the module's documentation gives; the last two are
+    /// All links, oldest first, in the form that the module's documentation gives. The last two are
     /// the checkpoint and the release.
     pub links: &'a [&'a [u8]],
     /// The delegation of the target.

@@ -147,7 +147,6 @@ fn length(of: usize) -> [u8; 4] {
     u32::try_from(of).unwrap_or(u32::MAX).to_le_bytes()
 }
 
-/// The bytes left to read.
 struct Rest<'a>(&'a [u8]);
 
 impl<'a> Rest<'a> {

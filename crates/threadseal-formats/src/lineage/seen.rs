@@ -5,7 +5,7 @@
 //! ```
 //! A link is *of the line* when its seal holds and the line's identity signed it. Also, no rule
 //! between it and its parent may make it forged. Only such links fork. A link beside the line,
-//! signed by a stranger or unsigned, is forged; it is not reported as the agent's act. `conclude`
+//! signed by a stranger or unsigned, is forged. It is not reported as the agent's act. `conclude`
 //! turns the facts into a verdict.
 
 use super::authority::Authority;

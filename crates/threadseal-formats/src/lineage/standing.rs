@@ -1,5 +1,5 @@
-//! The state of a lineage, and the links that may come next: one link after the other, by every
-//! rule at once.
+//! The state of a lineage, and the links that may come next. One function applies every rule to one
+//! link after the other.
 //!
 //! ```text
 //! Standing::begin ─ follow(genesis) ─► Standing ─ follow(link) ─► Standing …

@@ -44,8 +44,8 @@ pub fn seal(
     })
 }
 
-/// As [`seal`], of a state that is read three times in pieces: twice for the signature, once for
-/// the content hash.
+/// As [`seal`], of a state that is read three times in pieces. Two passes are for the signature,
+/// one for the content hash.
 ///
 /// # Errors
 /// As [`seal`]; kind `External` when the state cannot be read, or was not the same each time.

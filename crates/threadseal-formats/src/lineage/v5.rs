@@ -253,8 +253,8 @@ pub struct SealedHeader {
 /// Signs a header of v0x05; the signature that it has is replaced.
 ///
 /// # Errors
-/// Kind `InvalidInput` where a field does not fit; `Key` where `signer` is not the header's signer;
-/// `Refused` where the delegation is not the root's or does not cover the time; those of
+/// Kind `InvalidInput` where a field does not fit. `Key` where `signer` is not the header's signer.
+/// `Refused` where the delegation is not the root's or does not cover the time. Those of
 /// [`Signer::sign`].
 pub fn seal(mut header: CheckpointHeader, signer: &dyn Signer) -> Result<SealedHeader, Error> {
     if header.signer.as_ref() != Some(signer.public_key().as_bytes()) {

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! TurnRead, Place ─► Verifier ─► seen: evidence against the chain, how far it holds,
-//!                                who signed what, which heads were met, v0.1's own answer
+//!                                the signers, which heads were met, v0.1's own answer
 //! ```
 //! Memory does not grow with the chain: findings, signers and failures are bounded. `conclude`
 //! gives the verdict.

@@ -5,7 +5,7 @@
 //! Verifier + End + trust + now ─► Outcome { report, Verified<ChainCoverage>?, tip? }
 //! ```
 //! An unsigned chain is `consistent`, and `verified` only by a head that the verifier holds. A
-//! signed one is `verified` when each turn is signed by a key that the trust vouches for; v0.1 has
+//! signed one is `verified` when each turn is signed by a key that the trust vouches for. v0.1 has
 //! no end mark, so its completeness stays `unproved` without a head or a length.
 
 use super::chain::{ChainOptions, Seen, Tip, Verifier, put};

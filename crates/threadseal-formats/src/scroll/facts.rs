@@ -59,7 +59,6 @@ pub(super) enum AsV01 {
     Nothing(&'static str),
 }
 
-/// The signature of a turn.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct SigFacts {
     /// `sig.pubkey`; `None` when it is no key that verification accepts.
@@ -79,7 +78,6 @@ pub(super) struct Facts {
     pub(super) timestamp_ns: u64,
     pub(super) encoding: Encoding,
     pub(super) prev_hash: Option<Digest>,
-    /// The member `hash`.
     pub(super) hash: Digest,
     /// Is it the digest of the covered bytes?
     pub(super) hash_holds: bool,

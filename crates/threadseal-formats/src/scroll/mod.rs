@@ -19,8 +19,8 @@
 //! | `split` | cutting files into turns: one array, lines, a CBOR sequence |
 //! | `chain`, `conclude` | a verdict on a chain of any length, in constant memory |
 //!
-//! Invariants: every rule of the schema is checked on canonical text and nowhere else; unknown
-//! members are hashed, never dropped; numbers are doubles, as RFC 8785 requires.
+//! Invariants: every rule of the schema is checked on canonical text and nowhere else. Unknown
+//! members are hashed, never dropped. Numbers are doubles, as RFC 8785 requires.
 
 mod chain;
 mod conclude;

@@ -52,9 +52,7 @@ enum Section {
 /// The state of reading a turn.
 #[derive(Default)]
 struct Turn {
-    /// Objects and arrays that are open.
     depth: usize,
-    /// Is the turn an object?
     object: bool,
     section: Section,
     /// Is the member that is being read an array?

@@ -101,8 +101,8 @@ impl Role {
 enum Reader {
     /// This module's.
     Ours,
-    /// Those of v0.1: `enc` is a member like any unknown one, a turn has any number, and keys and
-    /// signatures are any text.
+    /// Those of v0.1: `enc` is like any unknown member. A turn may have any number, and keys and
+    /// signatures any text.
     V01,
 }
 

@@ -334,8 +334,8 @@ impl Splitter {
 }
 
 impl Nesting {
-    /// The end of the element, searched from `at`: a comma or bracket of the array, or a brace
-    /// without an opening one.
+    /// The end of the element, searched from `at`. It is a comma or bracket of the array, or a
+    /// brace without an opening one.
     fn end(&mut self, chunk: &[u8], mut at: usize) -> Option<usize> {
         loop {
             if self.string {

@@ -31,7 +31,7 @@ impl Turn {
     /// Checks and takes `value`.
     ///
     /// # Errors
-    /// The first violation of the schema; a turn that has `hash` or `sig` is refused, because
+    /// The first violation of the schema. A turn that has `hash` or `sig` is refused, because
     /// sealing it would hash its old seal.
     pub fn from_value(value: Value) -> Result<Self, SchemaViolation> {
         let canonical = canonical(&value)?;

@@ -104,7 +104,6 @@ fn run(chain: &[Value], pubkey: Option<&PublicKey>, rules: Rules) -> VerifyResul
     walk.result
 }
 
-/// Which answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Rules {
     V01,
@@ -132,7 +131,6 @@ impl Walk {
         }
     }
 
-    /// Takes the next turn.
     pub(super) fn step(&mut self, turn: &Result<Facts, SchemaViolation>) {
         match turn {
             Err(violation) => {

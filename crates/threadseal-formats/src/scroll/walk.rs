@@ -13,7 +13,6 @@ use std::ops::Range;
 pub(super) struct Member<'a> {
     /// The text between the quotes.
     pub(super) name: &'a [u8],
-    /// The value.
     pub(super) value: &'a [u8],
     /// Offset of the name's opening quote.
     pub(super) from: usize,

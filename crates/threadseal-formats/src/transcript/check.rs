@@ -1,7 +1,7 @@
 //! The checks of one checkpoint against the chain before it (`spec/transcript.md` §3 to §6).
 //!
 //! A seal is good when its spelling, numbers, root, link, key and note text fit. Its signature is
-//! checked later, unless every signature is asked for: the last seal of each key covers all before
+//! checked later, unless every signature is requested. The last seal of each key covers all before
 //! it. After the first seal that is not good, the rest of the file is not trusted.
 
 use super::event::Frame;
@@ -18,7 +18,6 @@ use threadseal_core::report::{Finding, Verdict};
 use threadseal_core::trust::LastOf;
 
 impl Scanner {
-    /// Judges the checkpoint in `line`.
     pub(super) fn checkpoint(
         &mut self,
         line: &[u8],

@@ -1,5 +1,5 @@
-//! Copies of a record with lines left out: each such line is known by its leaf hash
-//! (`spec/anchors.md`, "Copies with lines left out").
+//! Copies of a record with lines left out, each known by its leaf hash (`spec/anchors.md`, "Copies
+//! with lines left out").
 //!
 //! ```text
 //! Verified<Coverage> + bytes + chosen lines ─► make ─► copy ─► check ─► Report: at best `partial`

@@ -5,7 +5,7 @@
 //!                    + file of bodies ─ all present, or redacted? ─┘ each in its place
 //! ```
 //! Invariant: the lines come from exactly the bytes that were verified, even if the file changed
-//! since; a tail is never among them. A body is put in its place only if it matches its commitment.
+//! since. A tail is never among them. A body is put in its place only if it matches its commitment.
 
 use super::bodies::Restorer;
 use super::manifest::{self, Bodies};

@@ -4,8 +4,8 @@
 //! log ─► LogReader ─ leaf of each line ─► equal to the sealed leaf?  first difference named
 //!                                   └──► beyond the seals: new leaves, for the next seal
 //! ```
-//! Invariants: lines are cut at LF only; nothing is parsed but an unended last line, to see
-//! whether it is whole; memory is one line's digest state and the leaves.
+//! Invariants: lines are cut at LF only. Only an unended last line is parsed, to see whether it is
+//! whole. Memory is one line's digest state and the leaves.
 
 use super::observed::SealFile;
 use threadseal_core::canon::json;
@@ -21,7 +21,7 @@ const LOOK_AHEAD: usize = 256;
 pub enum Difference {
     /// The line has other bytes.
     Changed,
-    /// The line was not there.
+    /// The line is new.
     Inserted,
     /// The sealed line is gone.
     Deleted,
@@ -49,7 +49,7 @@ pub struct LogScan {
     pub lines: u64,
     /// Bytes of those lines.
     pub whole_bytes: u64,
-    /// Bytes up to the end of the last sealed line, when all sealed lines are there.
+    /// Bytes up to the end of the last sealed line, when all sealed lines are present.
     pub sealed_end: Option<u64>,
     /// The first line, from 1, that differs, where it begins and ends, and how.
     pub difference: Option<(u64, [u64; 2], Difference)>,

@@ -78,7 +78,7 @@ pub struct Manifest {
     pub parent: Option<Head>,
     /// Commit of the workspace.
     pub workspace: Option<String>,
-    /// Anything else: a JSON object.
+    /// Other data: a JSON object.
     pub meta: Value,
 }
 

@@ -6,8 +6,8 @@
 //!                      {"leaves":"<base64 of 32-byte leaf hashes>"} …
 //!                      {"seal":{"seq","size","lines","root","sidecar","time","final","note"}}
 //! ```
-//! Invariants: the log's bytes are hashed as stored and never re-serialised; a seal proves that
-//! bytes existed, never which program wrote them; every seal of a file is made by the key of its
+//! Invariants: the log's bytes are hashed as stored and never re-serialised. A seal proves that
+//! bytes existed, never which program wrote them. Every seal of a file is made by the key of its
 //! header.
 //!
 //! Not here: comparing a log with its seals (`log`), files (`threadseal-store`).

@@ -6,10 +6,10 @@
 //!        └─► PrefixHasher  one running SHA-256 over all bytes              ─► (prefix)
 //! ```
 //! The halves share nothing but the points, so that a caller may run them on two cores, chunk by
-//! chunk; [`super::verify`] joins their results. Both use constant memory: one line, one Merkle
+//! chunk. [`super::verify`] joins their results. Both use constant memory: one line, one Merkle
 //! frontier, one note for each key.
 //!
-//! Invariants: a line is judged only once; after the first failure no later line is trusted; all
+//! Invariants: a line is judged only once. After the first failure no later line is trusted. All
 //! bytes after the last good seal are kept separate as the tail.
 
 use super::bodies::{self, Bodies, watch::Watch};
@@ -124,7 +124,6 @@ pub(crate) struct Scan {
     pub(crate) lines: u64,
     pub(crate) checkpoints: u64,
     pub(crate) failure: Option<Failure>,
-    /// The last good seal.
     pub(crate) last: Option<GoodSeal>,
     pub(crate) pending: Vec<PendingSignature>,
     /// Every key that sealed, in order of its first seal, with its last one.
@@ -136,8 +135,8 @@ pub(crate) struct Scan {
     pub(crate) dropped: Vec<Finding>,
     /// Commitments to bodies, and redactions.
     pub(super) watch: Watch,
-    /// Keys that the authority admitted beside the current one, with their lines: those under the
-    /// last good seal, and those since.
+    /// Keys that the authority admitted beside the current one, with their lines. The parts are:
+    /// under the last good seal, and since then.
     pub(crate) delegated: Vec<(PublicKey, u64)>,
     pub(super) delegated_since: Vec<(PublicKey, u64)>,
     /// Number of the first seal over all statements of the authority about delegates.
@@ -173,7 +172,6 @@ pub struct Scanner {
 pub(super) struct Chain {
     pub(super) leaves: Frontier,
     pub(super) origin: Option<KeyName>,
-    /// Fingerprint of the record's Rye key.
     pub(super) rye_fp: Option<RyeFingerprint>,
     pub(super) keys: SealingKeys,
     /// Those under the last good seal: a recovering writer begins again from them.
@@ -269,7 +267,7 @@ impl Scanner {
                 self.keep(head);
                 let line = std::mem::take(&mut self.carry);
                 self.line(&line, place, &mut points);
-                // Taken back, so that lines across chunks do not allocate each time.
+                // The buffer is reused, so that lines across chunks do not allocate each time.
                 self.carry = line;
                 self.carry.clear();
             }
@@ -492,7 +490,6 @@ impl Scanner {
             .get_or_insert(Failure { verdict, findings });
     }
 
-    /// Ends the file.
     pub(crate) fn finish(mut self) -> Scan {
         self.out.bytes = self.offset;
         self.out.torn = self.carried > 0;

@@ -8,7 +8,7 @@
 //!       "— " origin " " base64(id‖sig) LF
 //! ```
 //! Invariants (`spec/transcript.md` §3): the line is rebuilt from its values and compared, so no
-//! byte of it is free; the line digest covers everything up to the note's opening quote, and the
+//! byte of it is free. The line digest covers everything up to the note's opening quote, and the
 //! signature covers the line digest.
 //!
 //! Not here: whether the values fit the file (`scan`) and whether the signature holds (`verify`).
@@ -35,7 +35,6 @@ const LINE_END: &[u8] = b"\\n\"}}}";
 pub(crate) struct Seal {
     /// Turns completed.
     pub(crate) turn: u64,
-    /// Offset of the line's first byte.
     pub(crate) byte_offset: u64,
     /// SHA-256 of all bytes before the line.
     pub(crate) hash: Digest,
@@ -55,7 +54,6 @@ pub(crate) struct Seal {
     pub(crate) is_final: bool,
     /// The key that sealed.
     pub(crate) key: KeyId,
-    /// Registered members.
     pub(crate) ext: Ext,
 }
 

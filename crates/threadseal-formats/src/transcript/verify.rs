@@ -3,8 +3,8 @@
 //! ```text
 //! Scan + PrefixHasher + trust + now ─► Outcome { report, Verified<Coverage>?, Sealer? }
 //! ```
-//! Invariants: nothing is `verified` unless every check that applies passed; [`Coverage`] never
-//! includes a tail; a lenient caller gets [`WithTail`], never the verdict changed.
+//! Invariants: nothing is `verified` unless every check that applies passed. [`Coverage`] never
+//! includes a tail. A lenient caller gets [`WithTail`], never another verdict.
 //!
 //! Not here: reading files and running the halves on two cores (`threadseal-store`).
 
@@ -97,8 +97,8 @@ pub struct SealedDelegation {
 }
 
 impl Outcome {
-    /// The result for a lenient policy, for a record whose seals all hold but whose end is not
-    /// proved: the sealed part and the tail, separately.
+    /// The result for a lenient policy: the sealed part and the tail, separately. All seals must
+    /// hold; the end may be unproved.
     pub fn lenient(self) -> Option<WithTail<Coverage, Tail>> {
         self.lenient
     }
@@ -254,7 +254,7 @@ fn bearing(fork: &LoggedFork, line_1: &Digest, scan: &Scan, ended: bool) -> Bear
     let ForkPlace::Transcript { manifest, seq } = fork.place else {
         return Bearing::Clear;
     };
-    // A record that ended without that key is no history of it: a delegate seals nothing after an
+    // A record that ended without that key is no history of it. A delegate seals nothing after an
     // end, whatever it invents.
     let mut seals = scan.sealers.iter();
     let made_one = seals.any(|last| last.key.key_id() == fork.key && last.head.seq >= seq);

@@ -5,8 +5,8 @@
 //! event, seal, event, seal …         one running SHA-256, one Merkle frontier
 //! terminal ─► final seal ─► link ─► final seal …
 //! ```
-//! Invariants: the writer never writes a line that the verifier would refuse; a state comes only
-//! from [`Sealer::begin`] or from a verification that ended at a good seal; the returned bytes must
+//! Invariants: the writer never writes a line that the verifier would refuse. A state comes only
+//! from [`Sealer::begin`] or from a verification that ended at a good seal. The returned bytes must
 //! reach the file, in order, or the sealer must be dropped.
 //!
 //! Not here: files, locks, fsync, heads (`threadseal-store`); clock and randomness come in as
@@ -314,7 +314,7 @@ impl Sealer {
         Ok(())
     }
 
-    /// Announces `next` as the key after the current one; it may seal once a seal of the current
+    /// Announces `next` as the key after the current one. It may seal once a seal of the current
     /// key covers this event.
     ///
     /// # Errors

@@ -22,8 +22,8 @@ fn said(file: &[u8]) -> (String, &'static str) {
     }
 }
 
-/// A valid file is written again from its header and state, byte for byte; signed anew, if a key is
-/// given.
+/// A valid file is written again from its header and state, byte for byte. It is signed anew if a
+/// key is given.
 fn written_again(file: &[u8], identities: &[&Path]) -> usize {
     let header = CheckpointHeader::parse(file).unwrap();
     let state = &file[header.version.header_length()..];

@@ -1,7 +1,7 @@
 //! Rye's signatures on documents: the Rye profile, byte for byte.
 //!
-//! [`text`] finds the header and the bytes that it covers; this module checks one signature against
-//! the bytes that it claims to cover.
+//! [`text`] finds the header and the bytes that it covers. This module checks one signature against
+//! those bytes.
 //!
 //! A Rye signature proves little: a key signed the 64 hex digits of this hash. It binds no kind,
 //! place, time or thread. So a signature on a knowledge entry also fits a `thread.json` with the

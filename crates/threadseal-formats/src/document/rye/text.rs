@@ -2,14 +2,14 @@
 //!
 //! ```text
 //! directive   <!-- FIELDS -->\n …   hashed: first "<directive…>" to last "</directive>"
-//! knowledge   <!-- FIELDS -->\n …   hashed: the rest; if that begins with "---", only what
-//!                                   follows the next "---", blanks around it cut off
+//! knowledge   <!-- FIELDS -->\n …   hashed: the rest; if that begins with "---", only the part
+//!                                   after the next "---", without blanks around it
 //! tool        [#!/…\n] # FIELDS\n … hashed: the rest, less one "#!/…\n" at the very start of the
 //!                                   file or else directly after the header
 //! config      # FIELDS\n …          as tool, but the header must be on the first line
 //! ```
 //! (`// FIELDS` on the first line for JavaScript and TypeScript.) Rye reads files with universal
-//! newlines: CR LF and CR are LF before anything is matched or hashed.
+//! newlines: it replaces CR LF and CR by LF before it matches or hashes.
 //!
 //! Source: the three strategies of `rye/utils/metadata_manager.py`, with their regular expressions
 //! taken literally. So `<directive[^>]*>` also matches `<directives>`. The expression that removes
@@ -27,7 +27,6 @@ pub(in crate::document) struct Header<'a> {
     pub(in crate::document) fields: Fields<'a>,
     /// Where the header's line begins: 0, or after a shebang.
     pub(in crate::document) line_start: usize,
-    /// Where `rye:signed:` begins.
     pub(in crate::document) fields_start: usize,
     /// The end of the header's line, its LF included.
     pub(in crate::document) line_end: usize,

@@ -1,5 +1,5 @@
 //! The ledgers that `AbstractRuntime`'s verifier accepts. There is one test for each weakness that
-//! a verdict can close: `AbstractRuntime` reports `ok`, and the report here shows more.
+//! a verdict can close. `AbstractRuntime` reports `ok`, and the report here shows more.
 
 use super::*;
 use threadseal_core::limits::{MAX_FORK_RECORDS, MAX_OPEN_STEPS};

@@ -76,7 +76,6 @@ pub struct Bodies {
     pub(crate) held: BTreeMap<Digest, u64>,
     /// Commitments whose body does not fit.
     pub(crate) changed: BTreeSet<Digest>,
-    /// The first line that is none.
     pub(crate) malformed: Option<u64>,
     pub(crate) torn: bool,
 }

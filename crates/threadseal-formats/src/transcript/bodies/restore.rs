@@ -21,7 +21,7 @@ pub struct Restorer<'a> {
 }
 
 impl<'a> Restorer<'a> {
-    /// The bodies of `record` in `file`, the bytes of its file of bodies; a body that does not
+    /// The bodies of `record` in `file`, the bytes of its file of bodies. A body that does not
     /// match its commitment is left out.
     pub fn new(record: &RecordId, file: &'a [u8]) -> Self {
         let lines = file.split_inclusive(|byte| *byte == b'\n').skip(1);

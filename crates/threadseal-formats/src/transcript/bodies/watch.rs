@@ -57,7 +57,6 @@ struct Told {
     text: String,
 }
 
-/// Too many commitments.
 pub(in crate::transcript) struct TooMany;
 
 impl Watch {
@@ -71,7 +70,6 @@ impl Watch {
         self.lacks_lines = true;
     }
 
-    /// How many commitments there are.
     pub(in crate::transcript) fn count(&self) -> usize {
         self.committed.len()
     }
@@ -107,7 +105,6 @@ impl Watch {
         Ok(Ok(()))
     }
 
-    /// Takes a `redacted` event.
     pub(in crate::transcript) fn redacted(
         &mut self,
         payload: &[u8],

@@ -2,9 +2,9 @@
 //!
 //! ```text
 //! chunks  …{"a":1}⏎{"b":2}⏎{"c"…        any sizes
-//! pieces  {"a":1}⏎   {"b":2}⏎   …       each handed over once, whole, with its LF
+//! pieces  {"a":1}⏎   {"b":2}⏎   …       each passed on once, whole, with its LF
 //! ```
-//! A line beyond [`MAX_LINE_BYTES`] is never held: it comes in several pieces, so that a caller
+//! A line beyond [`MAX_LINE_BYTES`] is never held. It comes in several pieces, so that a caller
 //! that hashes still sees every byte.
 
 use threadseal_core::limits::MAX_LINE_BYTES;
@@ -37,7 +37,6 @@ pub(crate) enum Part {
 }
 
 impl<'a> Piece<'a> {
-    /// Whether the line ends in LF.
     pub(crate) fn is_terminated(&self) -> bool {
         self.bytes.last() == Some(&b'\n')
     }

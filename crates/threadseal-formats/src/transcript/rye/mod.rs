@@ -7,8 +7,8 @@
 //!    "ts": "2026-02-18T10:30:00Z"}}⏎                                         all on one line
 //! ```
 //! `byte_offset` is the offset of the checkpoint's line, and `hash` the SHA-256 of all bytes before
-//! it. `sig` is an Ed25519 signature over the 64 hex digits of `hash`, and `fp` has 16 hex digits
-//! that hint at the key.
+//! it. `sig` is an Ed25519 signature over the 64 hex digits of `hash`. `fp` has 16 hex digits that
+//! hint at the key.
 //!
 //! Reports name three facts that the format leaves unproved. Nothing covers the last checkpoint's
 //! own members. There is no end mark, so a record truncated at a checkpoint looks whole unless a

@@ -4,10 +4,10 @@
 //! line ─► event        counted; the next seal, or the end, shows whether a fault is sealed
 //!      ─► checkpoint   frame, place, prefix digest, turn, signer ─► a seal, or a finding
 //! ```
-//! A fault before a good seal is sealed: the signer's text was not a transcript, and two readers
+//! A fault before a good seal is sealed. The signer's text was not a transcript, and two readers
 //! would disagree on it. A fault after the last seal belongs to the tail.
 //!
-//! The turn of a checkpoint has no signature of its own; it must not fall, and not exceed the turns
+//! The turn of a checkpoint has no signature of its own. It must not fall, and not exceed the turns
 //! in the lines before. Rye counts a turn after its `cognition_in` (`runner.py`), and a graph its
 //! steps (`walker.py`). So the turn never exceeds the number of `cognition_in` or `step_started`
 //! lines, or the highest step.
@@ -35,9 +35,7 @@ pub(super) struct Scan<'t> {
     pub(super) bytes: u64,
     pub(super) lines: u64,
     pub(super) checkpoints: u64,
-    /// The last seal.
     pub(super) last: Option<(Seal, Checkpoint)>,
-    /// Seals so far.
     pub(super) seals: u64,
     /// Digest of all bytes up to the last seal's LF.
     pub(super) sealed: Option<Digest>,

@@ -39,12 +39,10 @@ impl Seal {
     }
 }
 
-/// One signer.
 pub(super) struct Signer<'t> {
     pub(super) fingerprint: RyeFingerprint,
     /// The key and the trust's judgement of it; `None` when the trust knows no key by this hint.
     pub(super) known: Option<(PublicKey, Judgement<'t>)>,
-    /// Line of its first seal.
     pub(super) first_line: u64,
     /// The last seal whose signature was checked, or is to be checked at the end.
     last: Option<(Seal, bool)>,
@@ -107,7 +105,6 @@ impl<'t> Signers<'t> {
         self.trust.pinned.is_some()
     }
 
-    /// Takes a seal of `thread`.
     pub(super) fn take(
         &mut self,
         seal: &Seal,

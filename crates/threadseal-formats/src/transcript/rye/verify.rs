@@ -3,7 +3,7 @@
 //! ```text
 //! Scan + trust + now ─► Outcome { report, Verified<Coverage>?, look_closer }
 //! ```
-//! Invariants: nothing is `verified` unless every check that applies passed; a lenient caller gets
+//! Invariants: nothing is `verified` unless every check that applies passed. A lenient caller gets
 //! the sealed part and the tail separately, never another verdict.
 
 use super::checkpoint::Checkpoint;

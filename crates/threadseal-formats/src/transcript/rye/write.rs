@@ -4,8 +4,8 @@
 //! event(…) ─► line ─┐
 //! push(bytes) ──────┴─► running SHA-256 ─► checkpoint(…) ─► line
 //! ```
-//! Rye hashes the whole file anew for each checkpoint (`transcript_signer.py`, `checkpoint`); the
-//! running digest makes a checkpoint cost only the bytes since the last one.
+//! Rye hashes the whole file anew for each checkpoint (`transcript_signer.py`, `checkpoint`). With
+//! the running digest, a checkpoint costs only the bytes since the last one.
 
 use threadseal_core::canon::json::{Number, Value};
 use threadseal_core::canon::python::{repr_float, rye_line};

@@ -30,8 +30,8 @@ pub(crate) fn may_split(bytes: &[u8]) -> bool {
         .any(|b| matches!(b, b'\n' | b'\r' | 0x0b | 0x0c | 0x1c..=0x1e | 0xc2 | 0xe2))
 }
 
-/// `str.splitlines()`, except that the two halves of `\r\n` are two ends: the empty line between
-/// them is one that every caller skips.
+/// `str.splitlines()`, except that the two halves of `\r\n` are two ends. Every caller skips the
+/// empty line between them.
 pub(crate) fn split_lines(text: &str) -> impl Iterator<Item = &str> {
     text.split(is_line_end)
 }
@@ -60,7 +60,6 @@ pub(super) fn type_name(value: &Value) -> &'static str {
 pub(crate) struct Formatted(Vec<u8>);
 
 impl Formatted {
-    /// Appends literal text.
     pub(crate) fn text(mut self, text: &str) -> Self {
         self.0.extend_from_slice(text.as_bytes());
         self
@@ -75,7 +74,6 @@ impl Formatted {
         self
     }
 
-    /// The finished string.
     pub(crate) fn finish(self) -> Text {
         Text::from_wtf8(self.0)
     }

@@ -11,7 +11,7 @@ use threadseal_core::tlog::verifier;
 #[test]
 fn the_lines_of_a_record_are_the_entries_of_the_tree_that_its_last_seal_signs() {
     let bench = Bench::new();
-    // The key of line 1 made the last seal of one record; a key that a seal named made that of the
+    // The key of line 1 made the last seal of one record. A key that a seal named made that of the
     // other.
     for bytes in [bench.record(), rotated(&bench, 7)] {
         let verified = bench.verify(&bytes).verified.unwrap();

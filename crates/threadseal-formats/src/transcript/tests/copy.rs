@@ -47,7 +47,7 @@ fn every_byte_of_a_copy_counts() {
         bad[at] ^= 1;
         // The offset in the next seal binds the length of a line that is left out.
         let report = check(&bad, &bench.options()).report;
-        // A last seal that is no longer a line covers nothing, as after a crash: its lines are
+        // A last seal that is no longer a line covers nothing, as after a crash. Its lines are
         // reported as a tail.
         let mut codes = report.findings.iter().map(|found| found.code);
         let is_told = at + 1 >= last_seal && codes.any(|code| code == "unsigned_tail");

@@ -172,7 +172,7 @@ fn keys_that_seal_already_are_not_let_in_again() {
     }
 }
 
-/// Line 1 as a delegate would like it, in the name of the authority, with any `delegation`; and a
+/// Line 1 as a delegate would like it, in the name of the authority, with any `delegation`. Adds a
 /// final seal by the delegate.
 fn invented(bench: &Bench, mut manifest: Manifest, word: Signature, thread: &str) -> Report {
     let thief = delegate();

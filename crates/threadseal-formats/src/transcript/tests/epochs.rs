@@ -1,5 +1,5 @@
-//! Keys that are valid for a part of a record: forgeries that a stolen one allows, and those that
-//! it does not.
+//! Keys that are valid for a part of a record, and the forgeries that a stolen one does and does
+//! not allow.
 
 use super::*;
 
@@ -40,8 +40,8 @@ pub(super) fn seal(
     sealer.seal(bench.stamp(), turn, false, ext, by(bench, key), out)
 }
 
-/// Three epochs of two seals each, the second of which names the next key; with the writer's state
-/// before each seal.
+/// Three epochs of two seals each, the second of which names the next key. Also returns the
+/// writer's state before each seal.
 fn three_epochs(bench: &Bench) -> (Vec<u8>, Vec<(Sealer, usize)>, Sealer) {
     let mut out = Vec::new();
     let mut sealer = begin(bench, &epoch(0), &mut out);
@@ -209,7 +209,7 @@ fn a_key_that_was_given_up_never_comes_back() {
     assert_eq!(report.verdict, Verdict::UnsignedTail);
     let codes: Vec<_> = report.findings.iter().map(|found| found.code).collect();
     assert!(codes.contains(&"event_malformed"), "{codes:?}");
-    // Nor does the key of a later epoch name it.
+    // The key of a later epoch may not name it either.
     let mut writer = sealer;
     let named = seal(
         &bench,

@@ -5,7 +5,6 @@ use super::*;
 use crate::transcript::turn_proof::{self, TurnProof};
 use threadseal_core::report::Report;
 
-/// The proof's text.
 fn proved(bench: &Bench, bytes: &[u8]) -> String {
     let verified = bench.verify(bytes).verified.unwrap();
     TurnProof::make(&verified, bytes, 1).unwrap().to_string()

@@ -178,7 +178,7 @@ fn a_record_that_ended_without_whom_the_evidence_convicts_stays_whole() {
     let stranger = keys().2;
     assert_eq!(seen(&record, &stranger, 1_000_000), Verdict::Verified);
     assert_eq!(seen(&record, &bench.native, 1_000_000), Verdict::Verified);
-    // With seals that the copy has, it is one of two histories; a copy without an end may still
+    // With seals that the copy has, it is one of two histories. A copy without an end may still
     // become one.
     assert_eq!(seen(&record, &bench.native, 0), Verdict::Forked);
     assert_eq!(
@@ -290,8 +290,8 @@ fn an_honest_record_however_it_is_cut_convicts_nobody() {
     assert_eq!(codes_of(&foreign), ["checkpoint_altered"]);
 }
 
-/// A key that was given up is no evidence against the one that replaced it: its thief could frame
-/// an honest record.
+/// A key that was given up is no evidence against the one that replaced it. A thief of the old key
+/// could frame an honest record.
 // T-FRK-12
 #[test]
 fn seals_of_two_keys_convict_neither() {

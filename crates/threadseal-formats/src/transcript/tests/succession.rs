@@ -1,5 +1,4 @@
-//! Keys in the place of an authority that ended: the seals that they may make, and those that no
-//! key may.
+//! Keys in the place of an authority that ended: permitted seals, and forbidden ones.
 
 use super::*;
 use std::collections::BTreeSet;

@@ -4,7 +4,7 @@
 //! body {"commitment":HEX,"salt":HEX,"body":BODY} LF      a line of the file of bodies,
 //!                                                        in the order of the commitments
 //! ```
-//! A body counts under the one commitment of a shown line that it matches; a body that matches none
+//! A body counts under the one commitment of a shown line that it matches. A body that matches none
 //! is evidence. A missing body is reported, and stays open unless a redaction among the shown lines
 //! gives the reason.
 
@@ -146,7 +146,6 @@ pub(super) struct Carried {
 }
 
 impl Carried {
-    /// Reports it.
     pub(super) fn tell(self, report: &mut Report) {
         let Self { unread, redacted } = self;
         if redacted > 0 {

@@ -1,5 +1,5 @@
-//! Two seals of one record by one key that are not of one history: evidence that its holder sealed
-//! two histories (`spec/anchors.md`, "Conflicts of seals").
+//! Evidence that the holder of a key sealed two histories: its two seals of one record are not of
+//! one history (`spec/anchors.md`, "Conflicts of seals").
 //!
 //! ```text
 //! threadseal/1 conflict of seals LF
@@ -17,9 +17,9 @@
 //!
 //! Copies of a record that was rolled back and continued part at such a pair. A copy that was only
 //! truncated is evidence against no key: any process can truncate one. Seals of two keys are
-//! evidence against neither: the record does not show which of them had given up by then. Seals of
-//! a key that ended are evidence only against its holder, who is unknown. One conflict has one
-//! text.
+//! evidence against neither. The record does not show which of them had been given up by then.
+//! Seals of a key that ended are evidence only against its holder, who is unknown. One conflict has
+//! one text.
 
 mod find;
 
@@ -209,7 +209,6 @@ impl SealConflict {
     }
 }
 
-/// A leaf and its inclusion proof.
 fn shown(reader: &mut Reader<'_>) -> Result<(Digest, InclusionProof), NotAProof> {
     let leaf = reader.take(LEAF).and_then(encoding::parse_base64);
     let leaf = leaf.and_then(|leaf| leaf.try_into().ok());
@@ -254,7 +253,6 @@ impl CheckedConflict {
 /// The content of a conflict, if all of it fits.
 struct Found {
     heads: [Head; 2],
-    /// Digest of the manifest.
     manifest: Digest,
     /// The position of the first of them.
     until: TrustedUntil,

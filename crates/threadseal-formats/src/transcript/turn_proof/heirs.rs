@@ -6,8 +6,8 @@
 //!   by the proof's own key         by the named key                    by the last named key
 //! ```
 //! Such events are after the last turn of a record, so only the proof of that turn shows them. The
-//! closing seal vouches for all shown lines. The last seal of each part decides the part's signer:
-//! it is the head that was published before a key ended.
+//! closing seal vouches for all shown lines. The last seal of each part decides the part's signer.
+//! It is the head that was published before a key ended.
 
 use super::check::check_signatures;
 use super::read::{ReadSeal, Record, forged, tampered_at};
@@ -126,7 +126,6 @@ impl<'a> Way<'a> {
         Ok(())
     }
 
-    /// Takes an `authority` event.
     fn succeed(&mut self, record: &Record<'a>, payload: &[u8], number: u64) -> Result<(), Failure> {
         let bad = |text: &str| Err(tampered_at("event_malformed", text, Some(number)));
         let Some(end) = self.sealers.last().filter(|_| self.ended) else {

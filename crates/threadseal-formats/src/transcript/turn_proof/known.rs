@@ -23,7 +23,7 @@ pub struct ClosingSeal {
 
 impl ClosingSeal {
     /// A turn that was closed before the histories parted is of both. Later turns are of one,
-    /// unless the key that sealed both is a delegate: such a key can invent seals of a record that
+    /// unless the key that sealed both is a delegate. Such a key can invent seals of a record that
     /// ended without it.
     fn bearing(&self, fork: &LoggedFork, number: u64) -> Bearing {
         match fork.place {
@@ -41,8 +41,8 @@ impl ClosingSeal {
 }
 
 impl Checked {
-    /// Compares the proof with the entries of a host's log for its record: with the head of the
-    /// same number, and with forks.
+    /// Compares the proof with a host's log: with the logged head of the same number, and with
+    /// logged forks.
     pub fn hold(&mut self, expect: &[Expectation]) {
         let (Some(closing), Some(head)) = (&self.closing, self.report.head) else {
             return;

@@ -1,4 +1,4 @@
-//! Proofs of turns: one file shows one turn of a native record to any verifier, and no other turn
+//! Proofs of turns: one file shows one turn of a native record, and no other turn
 //! (`spec/anchors.md`, "Proofs of turns").
 //!
 //! ```text

@@ -63,7 +63,6 @@ impl<'a> Record<'a> {
         Ok(record)
     }
 
-    /// The thread.
     pub(super) fn thread_id(&self) -> Result<ThreadId, Failure> {
         let text = json::parse(self.thread).ok();
         let id = text.and_then(|text| ThreadId::parse(text.as_str()?).ok());
@@ -195,7 +194,6 @@ fn check(line: &str, number: Option<u64>) -> Result<Frame<'_>, Failure> {
     frame.map_err(|fault| tampered_at("line_malformed", fault.message(), number))
 }
 
-/// The evidence against a proof.
 pub(super) fn failure(
     verdict: Verdict,
     code: &'static str,

@@ -121,7 +121,6 @@ fn original_accepts(bytes: &[u8]) -> bool {
     strict.value().get("valid").and_then(Value::as_bool) == Some(true)
 }
 
-/// The start of the last line.
 fn last_line(bytes: &[u8]) -> usize {
     bytes[..bytes.len() - 1]
         .iter()

@@ -1,5 +1,5 @@
-//! Each weakness of Rye's own verifier that concerns transcripts is shown closed by a test
-//! `rye_8_<number>_…`; the numbers are those of `threats/rye.md`.
+//! A test `rye_8_<number>_…` shows that each weakness of Rye's own verifier for transcripts is
+//! closed. The numbers are those of `threats/rye.md`.
 
 use super::*;
 use crate::transcript::lines::VerifiedLines;

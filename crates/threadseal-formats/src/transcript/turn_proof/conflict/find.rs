@@ -119,7 +119,7 @@ fn of_one_key<'s>(
     ours.find_map(|seal| Some((seal, *by_key.get(&seal.key)?)))
 }
 
-/// The leaf of the line `at` in the tree of `lines`, and that it is there.
+/// The leaf of the line `at`, and its inclusion in the tree of `lines`.
 fn shown(lines: &[&[u8]], at: usize) -> Result<(Digest, InclusionProof), Error> {
     let leaves: Vec<Digest> = lines.iter().map(|line| leaf_hash(line)).collect();
     let leaf = leaves.get(at).copied();
