@@ -135,8 +135,8 @@ pub(crate) struct Scan {
     pub(crate) dropped: Vec<Finding>,
     /// Commitments to bodies, and redactions.
     pub(super) watch: Watch,
-    /// Keys that the authority admitted beside the current one, with their lines. The parts are:
-    /// under the last good seal, and since then.
+    /// Keys that the authority admitted beside the current one, with their lines: those under the
+    /// last good seal, then those since.
     pub(crate) delegated: Vec<(PublicKey, u64)>,
     pub(super) delegated_since: Vec<(PublicKey, u64)>,
     /// Number of the first seal over all statements of the authority about delegates.
