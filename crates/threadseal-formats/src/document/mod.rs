@@ -3,7 +3,7 @@
 //! | profile | the signature | covers |
 //! |---|---|---|
 //! | native | `threadseal:signed:…` | every byte of the file, time, kind, record and seal number |
-//! | rye | `rye:signed:…` header line, `_signature` member | the bytes that Rye hashes, fewer for some kinds |
+//! | rye | `rye:signed:…` header line, `_signature` member | bytes that Rye hashes, by kind |
 //!
 //! [`verify`] handles both profiles; a file may carry both. Under [`Profile::Auto`] a native seal
 //! decides where there is one, else Rye's signature. Content that Rye's signature does not cover
